@@ -5,14 +5,22 @@
 
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Analysis/AssumptionCache.h"
 #include "llvm/Analysis/CFG.h"
 #include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/OptimizationRemarkEmitter.h"
 #include "llvm/Analysis/ScalarEvolution.h"
+#include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/Analysis/TargetTransformInfo.h"
+#include "llvm/IR/Dominators.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 #include "llvm/Transforms/Utils/Cloning.h"
+#include "llvm/Transforms/Utils/LoopSimplify.h"
+#include "llvm/Transforms/Utils/LoopUtils.h"
 #include "llvm/Transforms/Utils/SSAUpdater.h"
+#include "llvm/Transforms/Utils/UnrollLoop.h"
 
 using namespace llvm;
 
@@ -20,6 +28,11 @@ namespace spillway {
 
 // Loops that never run longer, and call nothing, are left to their end.
 static constexpr unsigned MaxShortTrips = 64;
+
+// Native loops of so many instructions look at the byte once in so many
+// iterations.
+static constexpr unsigned MaxSmallLoop = 24;
+static constexpr unsigned SmallLoopRepeats = 4;
 
 static bool mayBeSpilled(const Value *V) {
   return V->getType()->isVectorTy() || !isPlain(V);
@@ -132,7 +145,7 @@ void NativeBody::findWays(FunctionAnalysisManager &FAM) {
   auto &SE = FAM.getResult<ScalarEvolutionAnalysis>(F);
   for (BasicBlock *Head : Heads)
     if (!Head->isEHPad() && !isShort(Head, LI, SE))
-      Ways.push_back({Head, nullptr, {}});
+      Ways.push_back({Head, nullptr, nullptr, {}, {}});
 }
 
 NativeBody::NativeBody(Function &F, Abi &Runtime, FunctionAnalysisManager &FAM)
@@ -147,6 +160,9 @@ NativeBody::NativeBody(Function &F, Abi &Runtime, FunctionAnalysisManager &FAM)
   findWays(FAM);
   copyBlocks();
   openWays();
+  for (Way &W : Ways)
+    leaveAtHead(W);
+  lookLessOften(FAM);
   FAM.invalidate(F, PreservedAnalyses::none());
 }
 
@@ -202,7 +218,8 @@ Instruction *NativeBody::standIn(Way &W, Instruction &For) {
                                        End->getIterator());
   else
     Result = new FreezeInst(PoisonValue::get(T), "", End->getIterator());
-  W.StandIns.push_back({Result, Copies[&For]});
+  W.StandIns.push_back(Result);
+  W.Values.push_back(Copies[&For]);
   return Result;
 }
 
@@ -270,19 +287,90 @@ Value *NativeBody::isOver(IRBuilderBase &B) {
   return B.CreateICmpEQ(Byte, B.getInt8(0), "spill.over");
 }
 
-void NativeBody::testAtHead(const Way &W) {
+// The test, and behind it an instruction that uses what is to be brought.
+void NativeBody::leaveAtHead(Way &W) {
   auto *Head = cast<BasicBlock>(Copies[W.Head]);
   BasicBlock *Rest = SplitBlock(Head, Head->getFirstInsertionPt(),
                                 static_cast<DominatorTree *>(nullptr));
+  W.Leave = BasicBlock::Create(F.getContext(), "spill.leave", Native, Rest);
   Instruction *Old = Head->getTerminator();
   IRBuilder<> B(Old);
-  B.CreateCondBr(isOver(B), W.Block, Rest, Runtime.ColdWeights);
+  B.CreateCondBr(isOver(B), W.Leave, Rest, Runtime.ColdWeights);
   Old->eraseFromParent();
-  for (auto &[StandIn, Value] : W.StandIns)
+  SmallVector<Type *, 8> Types;
+  for (Value *V : W.Values)
+    Types.push_back(V->getType());
+  B.SetInsertPoint(W.Leave);
+  B.CreateCall(FunctionType::get(B.getVoidTy(), Types, false),
+               PoisonValue::get(Runtime.Ptr), W.Values);
+  B.CreateUnreachable();
+}
+
+static bool isSmall(const Loop &L) {
+  unsigned Count = 0;
+  for (BasicBlock *BB : L.blocks())
+    for (Instruction &I : *BB) {
+      auto *Call = dyn_cast<CallBase>(&I);
+      if (++Count > MaxSmallLoop ||
+          (Call && (!isa<IntrinsicInst>(Call) || Call->isConvergent())))
+        return false;
+    }
+  return L.getLoopLatch() && L.isSafeToClone();
+}
+
+// A test takes a third of the time of the smallest loops. So they do several
+// iterations for each.
+void NativeBody::lookLessOften(FunctionAnalysisManager &FAM) {
+  if (Ways.empty() || F.hasOptSize())
+    return;
+  DominatorTree DT(*Native);
+  LoopInfo LI(DT);
+  SmallVector<std::pair<Loop *, const Way *>, 4> Small;
+  for (const Way &W : Ways) {
+    auto *Head = cast<BasicBlock>(Copies[W.Head]);
+    Loop *L = LI.getLoopFor(Head);
+    if (L && L->isInnermost() && L->getHeader() == Head && isSmall(*L))
+      Small.push_back({L, &W});
+  }
+  if (Small.empty())
+    return;
+  AssumptionCache AC(*Native);
+  auto &TLI = FAM.getResult<TargetLibraryAnalysis>(F);
+  auto &TTI = FAM.getResult<TargetIRAnalysis>(F);
+  ScalarEvolution SE(*Native, TLI, AC, DT, LI);
+  OptimizationRemarkEmitter ORE(Native);
+  UnrollLoopOptions Options{};
+  Options.Count = SmallLoopRepeats;
+  for (auto [L, W] : Small) {
+    BasicBlock *Head = L->getHeader();
+    simplifyLoop(L, &DT, &LI, &SE, &AC, nullptr, /*PreserveLCSSA=*/false);
+    formLCSSA(*L, DT, &LI, &SE);
+    UnrollLoop(L, Options, &LI, &SE, &DT, &AC, &TTI, &ORE,
+               /*PreserveLCSSA=*/false);
+    for (BasicBlock *Pred : to_vector(predecessors(W->Leave))) {
+      if (Pred == Head)
+        continue;
+      auto *Test = cast<BranchInst>(Pred->getTerminator());
+      auto *Compare = cast<Instruction>(Test->getCondition());
+      auto *Byte = cast<Instruction>(Compare->getOperand(0));
+      W->Leave->removePredecessor(Pred);
+      BranchInst::Create(Test->getSuccessor(1), Test->getIterator());
+      for (Instruction *I : {cast<Instruction>(Test), Compare, Byte})
+        I->eraseFromParent();
+    }
+  }
+}
+
+void NativeBody::connect(const Way &W) {
+  auto *Carrier = cast<CallInst>(W.Leave->getTerminator()->getPrevNode());
+  for (auto [StandIn, Value] : zip(W.StandIns, Carrier->args()))
     if (auto *I = cast_or_null<Instruction>(StandIn)) {
       I->replaceAllUsesWith(Value);
       I->eraseFromParent();
     }
+  W.Leave->getTerminator()->eraseFromParent();
+  Carrier->eraseFromParent();
+  BranchInst::Create(W.Block, W.Leave);
 }
 
 // What instrumentation computes once is not the native body's to compute.
@@ -335,7 +423,7 @@ void NativeBody::putBack() {
   B.CreateCondBr(isOver(B), Choice->getDefaultDest(), NativeStart,
                  Runtime.ColdWeights);
   for (const Way &W : Ways)
-    testAtHead(W);
+    connect(W);
   auto *Unknown = cast<Instruction>(Choice->getCondition());
   Choice->eraseFromParent();
   Unknown->eraseFromParent();

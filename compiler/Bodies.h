@@ -55,9 +55,13 @@ private:
   /// From the head of a native loop into the instrumented body.
   struct Way {
     llvm::BasicBlock *Head;
-    llvm::BasicBlock *Block;
-    /// Each with the native body's value. What nothing uses may be gone.
-    llvm::SmallVector<std::pair<llvm::WeakVH, llvm::Value *>, 8> StandIns;
+    llvm::BasicBlock *Block; // in the instrumented body
+    llvm::BasicBlock *Leave; // in the native one, its part of the way
+    /// Of what is alive at the head. What nothing uses may be gone.
+    llvm::SmallVector<llvm::WeakVH, 8> StandIns;
+    /// The native body's values in their stead, in Leave's carrier from
+    /// leaveAtHead on.
+    llvm::SmallVector<llvm::Value *, 8> Values;
   };
 
   void findWays(llvm::FunctionAnalysisManager &FAM);
@@ -66,7 +70,9 @@ private:
   llvm::Instruction *standIn(Way &W, llvm::Instruction &For);
   void bring(llvm::Instruction &I, llvm::ArrayRef<unsigned> LiveAt);
   llvm::Value *isOver(llvm::IRBuilderBase &B);
-  void testAtHead(const Way &W);
+  void leaveAtHead(Way &W);
+  void lookLessOften(llvm::FunctionAnalysisManager &FAM);
+  void connect(const Way &W);
   void moveOutOfEntry();
 
   llvm::Function &F;

@@ -1,5 +1,5 @@
 ; Functions with two bodies, and the ways from native loops into the instrumented one (compiler/Bodies.h).
-; OPTIONS: -spill-bodies=2 -spill-loops=0
+; OPTIONS: -spill-bodies=2 -spill-loops=0 -spill-held=0 -spill-copy-aligned=0
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"
 target triple = "x86_64-unknown-linux-gnu"
 
@@ -7,15 +7,15 @@ target triple = "x86_64-unknown-linux-gnu"
 
 ; The slots are loaded where they are used.
 ; CHECK-LABEL: define i32 @load(
-; CHECK:         %spill.native = load volatile i8, ptr inttoptr (i64 1879035904 to ptr), align 1
-; CHECK-NEXT:    %spill.over = icmp eq i8 %spill.native, 0
-; CHECK-NEXT:    br i1 %spill.over, label %[[INSTRUMENTED:.*]], label %[[NATIVE:.*]], !prof
+; CHECK:         %spill.native{{[0-9]*}} = load volatile i8, ptr inttoptr (i64 1879035904 to ptr), align 1
+; CHECK-NEXT:    %spill.over{{[0-9]*}} = icmp eq i8 %spill.native{{[0-9]*}}, 0
+; CHECK-NEXT:    br i1 %spill.over{{[0-9]*}}, label %[[INSTRUMENTED:.*]], label %[[NATIVE:.*]], !prof
 ; CHECK:       [[NATIVE]]:
 ; CHECK-NEXT:    %[[V:.*]] = load i32, ptr %p
 ; CHECK-NEXT:    ret i32 %[[V]]
 ; CHECK:       [[INSTRUMENTED]]:
 ; CHECK:         %spill.slots = load ptr
-; CHECK:         @__spillway_cross_load_stub
+; CHECK:         store atomic i64 %spill.address{{[0-9]*}}
 define i32 @load(ptr %p) {
   %v = load i32, ptr %p
   ret i32 %v
@@ -33,9 +33,10 @@ define i32 @plain(i32 %n) {
 }
 declare i32 @callee(ptr)
 
-; What is alive at the loop's head goes with the way, each with its own name in the other body.
+; What is alive at the loop's head goes with the way, each with its own name in the other body. A small loop looks
+; once in four iterations.
 ; CHECK-LABEL: define i64 @loop(
-; CHECK:         br i1 %spill.over, label %[[START:.*]], label %[[NATIVE:.*]], !prof
+; CHECK:         br i1 %spill.over{{[0-9]*}}, label %[[START:.*]], label %[[NATIVE:.*]], !prof
 ; CHECK:       [[NATIVE]]:
 ; CHECK-NEXT:    %[[STEP:.*]] = mul i64 %n, 3
 ; CHECK-NEXT:    br label %[[HEAD:.*]]
@@ -44,11 +45,13 @@ declare i32 @callee(ptr)
 ; CHECK-NEXT:    %[[SUM:.*]] = phi i64
 ; CHECK-NEXT:    load volatile i8
 ; CHECK-NEXT:    icmp eq
-; CHECK-NEXT:    br i1 %{{.*}}, label %spill.way, label %[[REST:.*]], !prof
+; CHECK-NEXT:    br i1 %{{.*}}, label %spill.leave, label %[[REST:.*]], !prof
+; CHECK:       spill.leave:
+; CHECK-NEXT:    br label %spill.way
 ; CHECK:       [[REST]]:
 ; CHECK-NEXT:    getelementptr
-; CHECK-NEXT:    load i64
-; CHECK-NOT:     volatile
+; CHECK-COUNT-4: load i64, ptr
+; CHECK-NOT:     load
 ; CHECK:         ret i64
 ; CHECK:       spill.way:
 ; CHECK-NEXT:    call ptr @llvm.threadlocal.address
@@ -138,6 +141,63 @@ head:
   br i1 %again, label %head, label %exit
 exit:
   ret void
+}
+
+; So does one that has no last iteration. One that calls something, or is to be small, looks each time.
+; CHECK-LABEL: define i64 @length(
+; CHECK-COUNT-2: load volatile i8, ptr inttoptr (i64 1879035904 to ptr)
+; CHECK-COUNT-4: load i8, ptr
+; CHECK-NOT:     load volatile
+; CHECK:       spill.way:
+; CHECK-LABEL: define i64 @calls(
+; CHECK-COUNT-2: load volatile i8, ptr inttoptr (i64 1879035904 to ptr)
+; CHECK-COUNT-1: load i8, ptr
+; CHECK-NOT:     load i8
+; CHECK:         ret i64
+; CHECK-LABEL: define i64 @sized(
+; CHECK-COUNT-2: load volatile i8, ptr inttoptr (i64 1879035904 to ptr)
+; CHECK-COUNT-1: load i8, ptr
+; CHECK-NOT:     load i8
+; CHECK:         ret i64
+define i64 @length(ptr %p) {
+entry:
+  br label %head
+head:
+  %i = phi i64 [ 0, %entry ], [ %next, %head ]
+  %q = getelementptr i8, ptr %p, i64 %i
+  %c = load i8, ptr %q
+  %next = add i64 %i, 1
+  %end = icmp eq i8 %c, 0
+  br i1 %end, label %exit, label %head
+exit:
+  ret i64 %i
+}
+define i64 @calls(ptr %p) {
+entry:
+  br label %head
+head:
+  %i = phi i64 [ 0, %entry ], [ %next, %head ]
+  %q = getelementptr i8, ptr %p, i64 %i
+  %c = load i8, ptr %q
+  %r = call i32 @callee(ptr %q)
+  %next = add i64 %i, 1
+  %end = icmp eq i8 %c, 0
+  br i1 %end, label %exit, label %head
+exit:
+  ret i64 %i
+}
+define i64 @sized(ptr %p) optsize {
+entry:
+  br label %head
+head:
+  %i = phi i64 [ 0, %entry ], [ %next, %head ]
+  %q = getelementptr i8, ptr %p, i64 %i
+  %c = load i8, ptr %q
+  %next = add i64 %i, 1
+  %end = icmp eq i8 %c, 0
+  br i1 %end, label %exit, label %head
+exit:
+  ret i64 %i
 }
 
 ; A cycle that is no loop: one of its blocks has the test.

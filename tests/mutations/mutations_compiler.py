@@ -60,6 +60,10 @@ MUTATIONS = [
     # Two bodies
     mutation("what a native loop has computed stays behind", RANDOM_BODIES,
              (BODIES, "      I->replaceAllUsesWith(Value);", "      I->replaceAllUsesWith(Constant::getNullValue(I->getType()));")),
+    mutation("small native loops look in each iteration", "^ir_bodies$",
+             (BODIES, "Options.Count = SmallLoopRepeats;", "Options.Count = 1;")),
+    mutation("native loops that call something exist four times", "^ir_bodies$",
+             (BODIES, "(!isa<IntrinsicInst>(Call) || Call->isConvergent())", "Call->isConvergent()")),
     mutation("native loops run to their end", RANDOM_BODIES,
              (BODIES, "if (!Head->isEHPad() && !isShort(Head, LI, SE))", "if (!Head->isEHPad() && isShort(Head, LI, SE))")),
     mutation("slots not loaded on the way from a native loop", RANDOM_BODIES,
