@@ -208,11 +208,13 @@ TEST_P(PolicyTest, RandomHistories) {
           }
           break;
         case 6: {
+          // Often not to the end, so that it goes on after others have left.
           const auto reach = static_cast<uint32_t>(random() % count + 1);
-          uint32_t named = 0;
-          for (FrameId frame;
-               named <= 2 * count && (frame = frames.policy->name_to_clean(reach)) != base::kNoFrame; ++named)
+          for (uint64_t left = random() % (2 * count); left > 0; --left) {
+            const FrameId frame = frames.policy->name_to_clean(reach);
+            if (frame == base::kNoFrame) break;
             ASSERT_TRUE(frames.policy->holds(frame));
+          }
           break;
         }
         case 7: frames.cool(3); break;
@@ -267,6 +269,16 @@ TEST(PolicyScan, HotPagesSurviveIt) {
   for (const PolicyKind kind : {PolicyKind::kTwoQueues, PolicyKind::kS3fifo, PolicyKind::kNrlfu})
     EXPECT_GT(hot_hit_rate(kind), 0.95) << name_of(kind);
   EXPECT_LT(hot_hit_rate(PolicyKind::kLru), 0.05);
+}
+
+// S3-FIFO: once in the main queue a page is not asked again as long as others come once.
+TEST(PolicyScan, APageTouchedInTheSmallQueueStays) {
+  Frames frames(PolicyKind::kS3fifo, 100);
+  for (uint64_t page = 0; page < 100; ++page) frames.access(page);
+  frames.cool(100);
+  for (uint64_t page = 0; page < 5; ++page) frames.access(page);
+  for (uint64_t page = 1000; page < 1600; ++page) frames.access(page);
+  for (uint64_t page = 0; page < 100; ++page) EXPECT_EQ(frames.has(page), page < 5) << page;
 }
 
 TEST(PolicyMemory, WhatIsForgottenComesBackAsNew) {
