@@ -68,6 +68,18 @@ SLOW_PATH void flat_store(char* to, uint64_t size, const char* from, uint64_t) {
   std::copy_n(from, size, to);
 }
 
+// Nothing is ever missed, so that no loop looks ahead: what it would call is there to be linked.
+extern int64_t flat_look_ahead asm("__spillway_look_ahead");
+int64_t flat_look_ahead = 0;
+
+#define NEVER_CALLED(name)                                           \
+  void flat_look_ahead_##name() asm("__spillway_look_ahead_" #name); \
+  void flat_look_ahead_##name() { std::abort(); }
+NEVER_CALLED(begin)
+NEVER_CALLED(next)
+NEVER_CALLED(load)
+NEVER_CALLED(note)
+
 void* flat_memcpy(void* to, const void* from, size_t bytes) asm("__spill_memcpy");
 void* flat_memcpy(void* to, const void* from, size_t bytes) { return std::memcpy(to, from, bytes); }
 
