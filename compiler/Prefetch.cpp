@@ -51,7 +51,6 @@ struct LookPlan {
   Loop *L;
   Value *TripCount; // 64 bits, in the preheader; null: nobody knows
   bool IsQuiet;     // nothing in the loop could end it but its count
-  bool IsRow;       // how long it is was loaded in the loop around
   Value *Position;  // a pointer or an integer, in terms of the loop
   int64_t Step;     // of that
   SmallVector<Value *, MaxTargets> Targets; // pointers or vectors of them
@@ -80,7 +79,6 @@ private:
   bool slice(Value *V, Loop *L, SetVector<Instruction *> &Found);
   std::optional<int64_t> constantStep(Value *V, Loop *L);
   void choosePosition(LookPlan &Plan, const SetVector<Instruction *> &Slice);
-  bool isRow(Loop *L);
   Value *tripCount(Loop *L);
 
   LoopInfo &LI;
@@ -271,17 +269,6 @@ void LookPlanner::addTarget(LookPlan &Plan, Value *Pointer) {
   Plan.Targets.push_back(Pointer);
 }
 
-// Such loops are not split, but pages are held over all of them (LoopPlan.cpp,
-// Held.h).
-bool LookPlanner::isRow(Loop *L) {
-  Loop *Around = L->getParentLoop();
-  return Around &&
-         SCEVExprContains(SE.getBackedgeTakenCount(L), [&](const SCEV *S) {
-           auto *Unknown = dyn_cast<SCEVUnknown>(S);
-           return Unknown && !Around->isLoopInvariant(Unknown->getValue());
-         });
-}
-
 Value *LookPlanner::tripCount(Loop *L) {
   if (L->getExitingBlock() != L->getLoopLatch() || !L->getExitBlock() ||
       !isa<BranchInst>(L->getLoopLatch()->getTerminator()))
@@ -303,7 +290,7 @@ Value *LookPlanner::tripCount(Loop *L) {
 }
 
 std::optional<LookPlan> LookPlanner::plan(Loop *L) {
-  LookPlan Plan{L, nullptr, true, false, nullptr, 0, {}, {}, {}};
+  LookPlan Plan{L, nullptr, true, nullptr, 0, {}, {}, {}};
   for (BasicBlock *BB : L->blocks())
     for (Instruction &I : *BB) {
       Plan.IsQuiet &= !endsTranslations(I);
@@ -333,9 +320,7 @@ std::optional<LookPlan> LookPlanner::plan(Loop *L) {
     }
   if (Plan.Targets.empty())
     return std::nullopt;
-  Plan.IsRow = isRow(L);
-  if (!Plan.IsRow)
-    Plan.TripCount = tripCount(L);
+  Plan.TripCount = tripCount(L);
   if (!Plan.TripCount || !Plan.IsQuiet)
     Plan.Sure.clear();
   if (L->getParentLoop())
@@ -649,10 +634,6 @@ static void interrupt(const LookPlan &Plan, Function *Helper,
   CallInst *Call = B.CreateCall(Helper, Passed);
   Call->setCallingConv(Helper->getCallingConv());
   Call->setDoesNotThrow();
-  // The runtime lets go of no slot, and the registers stay as they are. Loops
-  // that can be split begin with translations of their own anyway.
-  if (Plan.IsRow)
-    Call->addFnAttr(Attribute::get(Context, KeepsTranslations));
   B.CreateBr(Enter);
 
   B.SetInsertPoint(Enter);

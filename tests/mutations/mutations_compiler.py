@@ -152,12 +152,12 @@ MUTATIONS = [
              (SITES, "EndB.CreateAnd(Begin, EndB.getInt64(-abi::PageSize))", "EndB.CreateAnd(Begin, EndB.getInt64(-1))")),
 
     # Reuse
-    mutation("translation kept over a call", "^ir_reuse$", (KILLS, "    return !Call->hasFnAttr(KeepsTranslations);", "    return Call->isInlineAsm();")),
+    mutation("translation kept over a call", "^ir_reuse$", (KILLS, "  if (!II)\n    return true;", "  if (!II)\n    return Call->isInlineAsm();")),
     mutation("translation kept over a free", "^ir_kills$",
-             (KILLS, "    return !Call->hasFnAttr(KeepsTranslations);",
-              "    return !Call->getCalledFunction() || !Call->getCalledFunction()->getName().contains(\"free\");")),
+             (KILLS, "  if (!II)\n    return true;",
+              "  if (!II)\n    return !Call->getCalledFunction() || !Call->getCalledFunction()->getName().contains(\"free\");")),
     mutation("translation kept over inline assembly", "^ir_reuse$",
-             (KILLS, "return !Call->hasFnAttr(KeepsTranslations);", "return !Call->isInlineAsm() && !Call->hasFnAttr(KeepsTranslations);")),
+             (KILLS, "  if (!II)\n    return true;", "  if (!II)\n    return !Call->isInlineAsm();")),
     mutation("assembly that accesses memory taken for a computation", "^ir_kills$",
              (KILLS, "  if (Call->isInlineAsm() && Call->doesNotAccessMemory())", "  if (Call->isInlineAsm())")),
     mutation("translation kept over the C library's memcpy", "^ir_kills$",
@@ -354,8 +354,6 @@ MUTATIONS = [
              (PREFETCH, "    Phi.setIncomingValue(Index, Present[&Phi]);\n", "")),
     mutation("what looks ahead clears the upper halves of vectors", "^ir_program_kernels.c_wide$",
              (PREFETCH, "? \"\" : \",\") + \"-vzeroupper\")", "? \"\" : \",\") + \"+sse2\")")),
-    mutation("rows that look ahead let go of what all rows hold", "^ir_held$",
-             (KILLS, "return !Call->hasFnAttr(KeepsTranslations);", "return true;")),
     mutation("divisor of zero divides ahead of its test", "^ir_prefetch$",
              (PREFETCH, "    Copy->setOperand(1, B.CreateSelect(IsZero, One, Divisor));\n", "")),
 ]
