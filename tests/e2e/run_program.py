@@ -6,7 +6,7 @@ block says what is expected, one "// key: value" a line:
 
   flags      for both compilers                           (none)
   spillcc    flags for spillcc only                       (none)
-  levels     how spillcc compiles it                      O0 O2 O3 for C, O0 O2 for C++; lto, thin, thin-O0, avx2, avx512, static, static-pie, static-lto
+  levels     how spillcc compiles it                      O0 O2 O3 for C, O0 O2 for C++; lto, thin, thin-O0, bodies, avx2, avx512, static, static-pie, static-lto
   case       arguments [=> exit status, 128 + signal if killed]; one line for each case   (no arguments, 0)
   input      file beside the program for standard input   (empty)
   stderr     same, or a regular expression for the spilled program's: it is not compared  (same)
@@ -50,6 +50,7 @@ LEVELS = {
     "lto": ["-O2", "-flto"],
     "thin": ["-O2", "-flto=thin"],
     "thin-O0": ["-O0", "-flto=thin"],
+    "bodies": ["-O2", "-fspill-bodies=2"],
     "static": ["-O2", "-static"],
     "static-pie": ["-O2", "-static-pie"],
     "static-lto": ["-O2", "-static", "-flto"],

@@ -64,7 +64,7 @@ MUTATIONS = [
              (BODIES, "Options.Count = SmallLoopRepeats;", "Options.Count = 1;")),
     mutation("native loops that call something exist four times", "^ir_bodies$",
              (BODIES, "(!isa<IntrinsicInst>(Call) || Call->isConvergent())", "Call->isConvergent()")),
-    mutation("native loops run to their end", RANDOM_BODIES,
+    mutation("native loops run to their end", "^ir_bodies$",
              (BODIES, "if (!Head->isEHPad() && !isShort(Head, LI, SE))", "if (!Head->isEHPad() && isShort(Head, LI, SE))")),
     mutation("slots not loaded on the way from a native loop", RANDOM_BODIES,
              (BODIES, "Updater.AddAvailableValue(W.Block, Here[Index]);",
