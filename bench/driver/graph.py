@@ -14,12 +14,13 @@ Kernels in the style of the GAP benchmark suite, over graphs in compressed rows.
 (ours) over native code (peer); less is better. `DEVICE/GRAPH/KERNEL/PERCENT/THREADS`: how many times as fast as the best peer ours is, with memory for so
 many percent of the data; `ours` and `peer` are seconds. `mmap_ratio`: over rows mapped from the device, read with the advice (`advice`)
 that was faster, beside vertices in memory with swap; `swap_ratio`: over all of it in memory with swap, no swap read-ahead; `native_ratio`: over native code with
-all the memory that it wants. `fio_ratio`: pages that ours reads a second, over the reads a second of fio at depth 32. `bodies`: of each function ours has one,
+all the memory that it wants. `fio_ratio`: pages that ours reads a second, over the reads a second of fio at its best depth of 16, 32 and 64. `bodies`: of each function ours has one,
 the instrumented one; `two_bodies_…` are of programs with two.
 """
 SOURCES = pathlib.Path(__file__).resolve().parent.parent / "graph"
 FLAGS = ["-O2", "-std=c++20", "-fopenmp"]
 RUN_SECONDS = 600
+FIO_DEPTHS = (16, 32, 64)
 # Graphs that triangles are counted in are smaller: it takes quadratic time where degrees are high.
 SMALLER = {"tc": 3}
 
@@ -178,7 +179,7 @@ class Graph:
             contest.ask(side, "load\n")
         advice = self.choose_advice(contest)
         turns, rates = {side: [] for side in contest.running}, []
-        fio = Fio(device.mapped, path.stat().st_size) if shutil.which("fio") else None
+        fio = Fio(device.mapped, path.stat().st_size, FIO_DEPTHS) if shutil.which("fio") else None
         fio_rates = []
         for number in range(self.plan.pairs + 1):  # the first is a warm-up
             answers = {}

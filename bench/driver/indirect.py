@@ -76,7 +76,7 @@ def _limited(context, plan, ours, name, notes):
         for side in list(contest.running):
             contest.running[side].read(RUN_SECONDS)
             contest.ask(side, "load\n")
-        fio = Fio(device.mapped, plan.a_bytes) if shutil.which("fio") else None
+        fio = Fio(device.mapped, plan.a_bytes, [32]) if shutil.which("fio") else None
         turns, rates, fio_rates = {side: [] for side in contest.running}, [], []
         for number in range(plan.pairs + 1):
             context.progress(f"indirect {name}: pair {number} of {plan.pairs}")

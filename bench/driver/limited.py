@@ -132,7 +132,7 @@ class FioPlan:
 class Fio:
     """fio's reads of 4 KiB at random from what is mapped: as in `random`, in the way that was the fastest in a turn of each."""
 
-    def __init__(self, place, data_bytes, depths=(32,)):
+    def __init__(self, place, data_bytes, depths):
         self.contest = FioContest(None, FioPlan(data_bytes), place)
         turns = [(side, ("uring", "read", "4K", depth)) for depth in depths for side in ("one", "batch")]
         self.best = max(turns, key=lambda turn: self.contest.turn(*turn).rate)
