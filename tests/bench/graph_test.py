@@ -128,6 +128,7 @@ class Kernels(Case):
             with self.subTest(kind):
                 self.assertTrue(all(row == sorted(set(row)) and v not in dict(row) for v, row in enumerate(any_order.rows)))
                 self.assertEqual(sorted(map(len, any_order.rows)), sorted(map(len, read["degree"].rows)))
+                self.assertTrue(all((v, weight) in any_order.rows[u] and 1 <= weight <= 255 for v, row in enumerate(any_order.rows) for u, weight in row))
                 self.near(found("pr"), ranks(any_order))
                 self.assertEqual(found("cc"), lowest_of_components(any_order))
                 self.assertEqual(found("tc", "degree"), [triangles(read["degree"])])
