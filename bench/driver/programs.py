@@ -181,8 +181,9 @@ class Programs:
         if not self.wanted("cadical", "compile/cadical", "size/cadical"):
             return
         built = Built(self.context, "cadical", self.sides)
-        formulas = {"hard": (220, 937, 7), "large": (100_000, 370_000, 8)}
-        for name, formula in formulas.items():
+        # Formulas, and how long they are worked at: to the end, or for so many conflicts.
+        formulas = {"hard": ((220, 937, 7), []), "large": ((100_000, 350_000, 8), ["-c", "1000"])}
+        for name, (formula, limit) in formulas.items():
             case = f"cadical/{name}"
             if not self.wanted(case):
                 continue
@@ -195,11 +196,11 @@ class Programs:
                 for side in in_turn(self.sides, number):
                     output = self.context.folder / "output"
                     with open(output, "w") as file:
-                        turns[side].append(_cpu_seconds(self.command(side, built.programs[side], "-n", path), self.context.folder, file))
+                        turns[side].append(_cpu_seconds(self.command(side, built.programs[side], "-n", *limit, path), self.context.folder, file))
                     # The whole search, not only its end.
                     found[side] = tuple(re.findall(r"^s .*|^c (?:conflicts|decisions|propagations): +\d+", output.read_text(), re.M))
                 check_same(case, found)
-                if len(found["native"]) != 4:
+                if len(found["native"]) < 3:
                     raise Failure(f"{case}: cadical does not say what it did")
             self.check(case)
             self.add(resident_row(case, turns))
