@@ -1,4 +1,4 @@
-; OPTIONS: -spill-loops=0 -spill-copy-aligned=0
+; OPTIONS: -spill-loops=0 -spill-copy-aligned=0 -spill-prefetch=0
 ; Pages that loops stay in are held: translated only where the address is elsewhere.
 
 declare void @other()

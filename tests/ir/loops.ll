@@ -1,4 +1,4 @@
-; OPTIONS: -spill-held=0 -spill-copy-aligned=0
+; OPTIONS: -spill-held=0 -spill-copy-aligned=0 -spill-prefetch=0
 ; Loops split at page edges.
 
 declare void @other()
