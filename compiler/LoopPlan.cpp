@@ -47,7 +47,6 @@ public:
 private:
   std::optional<int64_t> stepOf(const SCEV *Address, Loop *L);
   bool join(LoopPlan &Plan, const Site &S, const Access &A, int64_t Step);
-  Value *tripCount(Loop *L);
 
   LoopInfo &LI;
   DominatorTree &DT;
@@ -161,7 +160,8 @@ static bool isComputable(Value *V, Loop *L, unsigned Depth = 0) {
                 [&](Value *O) { return isComputable(O, L, Depth + 1); });
 }
 
-Value *Planner::tripCount(Loop *L) {
+Value *expandTripCount(Loop *L, ScalarEvolution &SE,
+                       const TargetTransformInfo &TTI) {
   const SCEV *Taken = SE.getBackedgeTakenCount(L);
   if (isa<SCEVCouldNotCompute>(Taken) || !Taken->getType()->isIntegerTy() ||
       Taken->getType()->getIntegerBitWidth() > 64)
@@ -174,7 +174,6 @@ Value *Planner::tripCount(Loop *L) {
   Value *Count = Expander.expandCodeFor(Taken, Taken->getType(), At);
   IRBuilder<> B(At);
   Count = B.CreateZExt(Count, B.getInt64Ty());
-  // All 2^64 iterations wrap to none left, which only means no fast ones.
   return B.CreateAdd(Count, B.getInt64(1), "spill.trips");
 }
 
@@ -205,7 +204,7 @@ std::optional<LoopPlan> Planner::plan(Loop *L, ArrayRef<const Site *> Sites) {
         Plan.Pointers, [](const PagePointer &A, const PagePointer &B) {
           return A.Members.size() < B.Members.size();
         }));
-  Plan.TripCount = tripCount(L);
+  Plan.TripCount = expandTripCount(L, SE, TTI);
   if (!Plan.TripCount)
     return std::nullopt;
   formLCSSA(*L, DT, &LI, &SE);

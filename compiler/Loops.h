@@ -36,7 +36,9 @@
 
 namespace llvm {
 class Loop;
-}
+class ScalarEvolution;
+class TargetTransformInfo;
+} // namespace llvm
 
 namespace spillway {
 
@@ -63,6 +65,12 @@ struct LoopPlan {
 llvm::SmallVector<LoopPlan, 0>
 planLoops(llvm::Function &F, llvm::FunctionAnalysisManager &FAM,
           const llvm::SmallPtrSetImpl<llvm::Instruction *> &InPage);
+
+/// How often the loop runs, in 64 bits, computed in its preheader; null if that
+/// is not known there, or costs too much. All 2^64 iterations wrap to none.
+/// REQUIRES: L has a preheader.
+llvm::Value *expandTripCount(llvm::Loop *L, llvm::ScalarEvolution &SE,
+                             const llvm::TargetTransformInfo &TTI);
 
 /// What splitting leaves for the rewriting of sites: one translation per
 /// pointer, whose leader is an anchor, an instruction that stands where it is

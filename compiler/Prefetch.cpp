@@ -2,6 +2,7 @@
 #include "Prefetch.h"
 #include "Abi.h"
 #include "Kills.h"
+#include "Loops.h"
 #include "Provenance.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -33,8 +34,6 @@ static constexpr uint64_t MaxLoadBytes = 64;
 static constexpr int64_t FarStep = 2048;
 // Targets so close to another one need no look of their own.
 static constexpr int64_t NearBytes = 256;
-// How complicated a trip count may be to compute, in cheap instructions.
-static constexpr unsigned TripCountBudget = 8;
 // While nobody misses, a loop asks again after so many iterations.
 static constexpr uint64_t IterationsPerQuestion = 512;
 
@@ -273,20 +272,7 @@ Value *LookPlanner::tripCount(Loop *L) {
   if (L->getExitingBlock() != L->getLoopLatch() || !L->getExitBlock() ||
       !isa<BranchInst>(L->getLoopLatch()->getTerminator()))
     return nullptr;
-  const SCEV *Taken = SE.getBackedgeTakenCount(L);
-  if (isa<SCEVCouldNotCompute>(Taken) || !Taken->getType()->isIntegerTy() ||
-      Taken->getType()->getIntegerBitWidth() > 64)
-    return nullptr;
-  Instruction *At = L->getLoopPreheader()->getTerminator();
-  SCEVExpander Expander(SE, At->getDataLayout(), "spill.trips");
-  if (!Expander.isSafeToExpandAt(Taken, At) ||
-      Expander.isHighCostExpansion(Taken, L, TripCountBudget, &TTI, At))
-    return nullptr;
-  Value *Count = Expander.expandCodeFor(Taken, Taken->getType(), At);
-  IRBuilder<> B(At);
-  Count = B.CreateZExt(Count, B.getInt64Ty());
-  // 2^64 iterations would wrap to none: such a loop never ends anyway.
-  return B.CreateAdd(Count, B.getInt64(1), "spill.trips");
+  return expandTripCount(L, SE, TTI);
 }
 
 std::optional<LookPlan> LookPlanner::plan(Loop *L) {
