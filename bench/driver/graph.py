@@ -4,7 +4,7 @@ import pathlib
 import shutil
 
 from devices import Cleanup
-from limited import (MIB, OPENMP, PAGE_BYTES, Contest, Device, Fio, check_same, check_stats, fio_columns, limit_of, limited_row, plain_bytes, resident_row,
+from limited import (MIB, OPENMP, PAGE_BYTES, Contest, Device, Fio, check_same, check_stats, fio_columns, limit_of, limited_row, plain_bytes, resident_row, resident_summary,
                      usable_devices)
 from lockstep import Failure, Programs, geometric_mean, in_turn, median
 from variants import variants
@@ -233,12 +233,7 @@ def _copy(source, target):
 
 
 def _summary(rows):
-    summary = {}
-    resident = [row for row in rows if row["case"].startswith("resident/")]
-    for side in ("", "two_bodies_"):
-        own = [row[side + "ratio"] for row in resident if side + "ratio" in row]
-        if own:
-            summary[f"resident_{side}geomean_ratio"], summary[f"resident_{side}worst_ratio"] = geometric_mean(own), max(own)
+    summary = resident_summary(rows)
     for device in ("disk", "zram"):
         for percent in (50, 25, 12):
             own = [row for row in rows if row["case"].startswith(device + "/") and row["case"].split("/")[3] == str(percent)]

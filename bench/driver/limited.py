@@ -17,7 +17,7 @@ import pathlib
 
 from device import Contest as FioContest
 from devices import file_of, swap_on, why_no_zram, zram
-from lockstep import Failure, Programs, median, spread
+from lockstep import Failure, Programs, geometric_mean, median, spread
 from memory_group import MemoryGroup, Unavailable
 from variants import more_ratios
 
@@ -70,6 +70,17 @@ def check_stats(case, path, data_bytes, resident):
         raise Failure(f"{case}: its data was not in spilled memory")
     if resident != (counted["cache"]["evictions"] == 0):
         raise Failure(f"{case}: {counted['cache']['evictions']} pages were evicted")
+
+
+def resident_summary(rows):
+    """Of the rows whose data is resident, for each side: the geometric mean of its ratios, and the worst."""
+    summary = {}
+    resident = [row for row in rows if row["case"].startswith("resident/")]
+    for side in ("", "two_bodies_"):
+        own = [row[side + "ratio"] for row in resident if side + "ratio" in row]
+        if own:
+            summary[f"resident_{side}geomean_ratio"], summary[f"resident_{side}worst_ratio"] = geometric_mean(own), max(own)
+    return summary
 
 
 def resident_row(case, seconds, unit="s"):

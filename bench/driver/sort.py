@@ -2,8 +2,8 @@
 import pathlib
 
 from devices import Cleanup
-from limited import MIB, OPENMP, Contest, Device, check_same, check_stats, limit_of, limited_row, plain_bytes, resident_row, usable_devices
-from lockstep import Failure, Programs, geometric_mean, in_turn
+from limited import MIB, OPENMP, Contest, Device, check_same, check_stats, limit_of, limited_row, plain_bytes, resident_row, resident_summary, usable_devices
+from lockstep import Failure, Programs, in_turn
 from variants import variants
 
 DOC = """\
@@ -121,12 +121,7 @@ class Sort:
 
 
 def _summary(rows):
-    summary = {}
-    resident = [row for row in rows if row["case"].startswith("resident/")]
-    for side in ("", "two_bodies_"):
-        own = [row[side + "ratio"] for row in resident if side + "ratio" in row]
-        if own:
-            summary[f"resident_{side}geomean_ratio"], summary[f"resident_{side}worst_ratio"] = geometric_mean(own), max(own)
+    summary = resident_summary(rows)
     for row in rows:
         if "best_peer" in row:
             device, way, part, _ = row["case"].split("/")
