@@ -17,8 +17,8 @@ namespace fs = std::filesystem;
 class MemoryPressureTest : public testing::Test {
  protected:
   MemoryPressureTest() {
-    char name[] = "/tmp/memory-pressure-XXXXXX";
-    root = mkdtemp(name);
+    std::string name = testing::TempDir() + "spillway-memory-pressure-XXXXXX";
+    root = mkdtemp(name.data());
   }
   ~MemoryPressureTest() override {
     pressure.close();
