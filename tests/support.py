@@ -5,8 +5,10 @@ Scripts lie in folders below; tests/cli/cli_test.py imports it as
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
     from support import CLEAN  # noqa: E402
 """
+import errno
 import os
 import pathlib
+import pty
 import shlex
 import shutil
 import subprocess
@@ -84,6 +86,25 @@ def built_in(folder, *command):
     if ended.returncode != 0 or ended.stderr:
         raise AssertionError(f"{command}\n{ended.stdout}{ended.stderr}")
     return folder / command[command.index("-o") + 1]
+
+
+def shown_on_a_terminal(run):
+    """All that a terminal was sent while run(its descriptor) ran."""
+    ours, its = pty.openpty()
+    try:
+        run(its)
+    finally:
+        os.close(its)
+    shown = b""
+    try:
+        while block := os.read(ours, 1 << 16):
+            shown += block
+    except OSError as error:
+        if error.errno != errno.EIO:  # nobody has it open any more
+            raise
+    finally:
+        os.close(ours)
+    return shown
 
 
 def become_nobody():

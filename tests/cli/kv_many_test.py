@@ -5,7 +5,6 @@ import fcntl
 import json
 import os
 import pathlib
-import pty
 import re
 import resource
 import signal
@@ -19,7 +18,7 @@ import unittest
 from kv_case import SPILLWAY, SUPERBLOCKS, Case, dump_of, spillway
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from support import CLEAN, HANG_SECONDS  # noqa: E402
+from support import CLEAN, HANG_SECONDS, shown_on_a_terminal  # noqa: E402
 
 
 class Load(Case):
@@ -123,13 +122,7 @@ class Load(Case):
             self.assertEqual(out[0], b"100 records were loaded\n")
             return out[1]
 
-        ours, theirs = pty.openpty()
-        try:
-            load(theirs)
-            shown = os.read(ours, 10_000)
-        finally:
-            os.close(ours)
-            os.close(theirs)
+        shown = shown_on_a_terminal(load)
         self.assertRegex(shown, rb"load: [0-9.]+ \w+, [0-9.]+ \w+ a second")
         self.assertTrue(shown.endswith(b"\r\x1b[K"), shown)
         self.assertEqual(load(subprocess.PIPE), b"")

@@ -1,8 +1,6 @@
 """`spillway persist check` as people first use it, by mistake too: one line says what is wrong and what to do. Arguments: the build, a folder to work in."""
 import json
-import os
 import pathlib
-import pty
 import re
 import signal
 import struct
@@ -11,7 +9,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from support import CLEAN, HANG_SECONDS, ONE_LINE, built_in, temporary_folder  # noqa: E402
+from support import CLEAN, HANG_SECONDS, ONE_LINE, built_in, shown_on_a_terminal, temporary_folder  # noqa: E402
 from checked import COMPILERS, SPILLWAY, WORK, compile_all, recovery, spillway  # noqa: E402
 
 TABLE = WORK / "table.told"
@@ -135,18 +133,16 @@ class Usage(unittest.TestCase):
         self.assertEqual(said, {"nothing": (1, True, True), "write_record": (0, False, False), "table.c": (0, False, False)})
 
     def test_progress_on_a_terminal(self):
-        ours, theirs = pty.openpty()
-        child = subprocess.Popen([SPILLWAY, "persist", "check", "--out", self.out, "--recover", "sleep 0.05; : {}", "--crash-points", "12", "--images",
-                                  "2", *map(str, self.program)], stderr=theirs, stdout=subprocess.PIPE, text=True, env=CLEAN)
-        os.close(theirs)
-        said, _ = child.communicate(timeout=HANG_SECONDS)
-        shown = os.read(ours, 1 << 16).decode()
-        os.close(ours)
-        self.assertEqual(child.returncode, 0, said)
+        def check(terminal):
+            ended = subprocess.run([SPILLWAY, "persist", "check", "--out", self.out, "--recover", "sleep 0.05; : {}", "--crash-points", "12", "--images",
+                                    "2", *map(str, self.program)], stderr=terminal, stdout=subprocess.PIPE, text=True, env=CLEAN, timeout=HANG_SECONDS)
+            self.assertEqual(ended.returncode, 0, ended.stdout)
+            self.assertNotIn("\x1b", ended.stdout)
+            self.assertTrue(re.search(r"no bugs\n\Z", ended.stdout), ended.stdout)
+
+        shown = shown_on_a_terminal(check).decode()
         self.assertRegex(shown, r"\r\x1b\[K\d+ of 12 crash points, \d+ images, 0 bugs")
         self.assertTrue(shown.endswith("\r\x1b[K"), shown)
-        self.assertNotIn("\x1b", said)
-        self.assertTrue(re.search(r"no bugs\n\Z", said), said)
 
     def test_help(self):
         for arguments in (("--help",), ("check", "--help")):
