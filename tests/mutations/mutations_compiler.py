@@ -10,6 +10,7 @@ INSTRUMENT = "compiler/Instrument.cpp"
 INTRINSICS = "compiler/Intrinsics.cpp"
 KILLS = "compiler/Kills.cpp"
 LANES = "compiler/Lanes.cpp"
+LOOK_PLAN = "compiler/LookPlan.cpp"
 PLAIN = "compiler/PlainPointers.cpp"
 PLAN = "compiler/LoopPlan.cpp"
 PREFETCH = "compiler/Prefetch.cpp"
@@ -346,8 +347,8 @@ MUTATIONS = [
 
     # Loops that look ahead
     mutation("what an iteration might not load is loaded ahead from plain memory", "^ir_prefetch$",
-             (PREFETCH, "  if (!Plan.TripCount || !Plan.IsQuiet)\n    Plan.Sure.clear();\n", "")),
-    mutation("volatile memory is loaded ahead", "^ir_prefetch$", (PREFETCH, "!Load->isSimple() ||", "")),
+             (LOOK_PLAN, "  if (!Plan.TripCount || !Plan.IsQuiet)\n    Plan.Sure.clear();\n", "")),
+    mutation("volatile memory is loaded ahead", "^ir_prefetch$", (LOOK_PLAN, "!Load->isSimple() ||", "")),
     mutation("loop that looked ahead does an iteration too many", KERNELS,
              (PREFETCH, "Intrinsic::umin, Left, Strip);", "Intrinsic::umin, B.CreateAdd(Left, B.getInt64(1)), Strip);")),
     mutation("loop that looked ahead begins anew", KERNELS,
