@@ -17,7 +17,7 @@ bool endsTranslations(const Instruction &I) {
     return false;
   auto *II = dyn_cast<IntrinsicInst>(Call);
   if (!II)
-    return true;
+    return !Call->hasFnAttr(KeepsTranslations);
   // What is not expanded in line is a call of the C library's function, or of one
   // of the program's own with its name.
   if (isa<MemIntrinsic>(II))

@@ -2,11 +2,16 @@
 #ifndef SPILLWAY_COMPILER_KILLS_H
 #define SPILLWAY_COMPILER_KILLS_H
 
+#include "llvm/ADT/StringRef.h"
+
 namespace llvm {
 class Instruction;
 }
 
 namespace spillway {
+
+/// Attribute of a call after which the slots are what they were.
+constexpr llvm::StringLiteral KeepsTranslations = "spillway-keeps";
 
 /// True if no translation may live across I: it is a call of code that uses
 /// slots itself, or might. Inline assembly counts as one, unless it accesses no

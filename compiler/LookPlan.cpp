@@ -289,6 +289,7 @@ std::optional<LookPlan> LookPlanner::plan(Loop *L) {
     }
   if (Plan.Targets.empty())
     return std::nullopt;
+  Plan.IsRow = isRow(L, SE);
   Plan.TripCount = tripCount(L);
   if (!Plan.TripCount || !Plan.IsQuiet)
     Plan.Sure.clear();

@@ -41,7 +41,6 @@ public:
 
   SmallVector<Loop *, 8> prepare();
   bool isSplittable(Loop *L) const;
-  bool isRow(Loop *L) const;
   std::optional<LoopPlan> plan(Loop *L, ArrayRef<const Site *> Sites);
 
 private:
@@ -67,26 +66,6 @@ SmallVector<Loop *, 8> Planner::prepare() {
   return Innermost;
 }
 
-// A row of a compressed matrix or graph, by all appearances: how long it is was
-// loaded in the loop around. Most are short, and where one ends the next begins:
-// the page is held over all of them (Held.h).
-bool Planner::isRow(Loop *L) const {
-  Loop *Around = L->getParentLoop();
-  if (!Around)
-    return false;
-  for (BasicBlock *BB : Around->blocks())
-    if (any_of(*BB, endsTranslations))
-      return false;
-  for (BasicBlock *BB : L->blocks())
-    for (Instruction &I : *BB)
-      if (getLoadStorePointerOperand(&I) && getLoadStoreType(&I)->isVectorTy())
-        return false;
-  return SCEVExprContains(SE.getBackedgeTakenCount(L), [&](const SCEV *S) {
-    auto *Unknown = dyn_cast<SCEVUnknown>(S);
-    return Unknown && !Around->isLoopInvariant(Unknown->getValue());
-  });
-}
-
 bool Planner::isSplittable(Loop *L) const {
   if (!L->isLoopSimplifyForm() || !L->isSafeToClone() ||
       L->getExitingBlock() != L->getLoopLatch() || !L->getExitBlock())
@@ -100,7 +79,7 @@ bool Planner::isSplittable(Loop *L) const {
       if (endsTranslations(I) || isa<AllocaInst>(I) ||
           I.getType()->isTokenTy() || ++Instructions > MaxInstructions)
         return false;
-  return isa<BranchInst>(L->getLoopLatch()->getTerminator()) && !isRow(L);
+  return isa<BranchInst>(L->getLoopLatch()->getTerminator()) && !isRow(L, SE);
 }
 
 // What the address advances by per iteration, if that is a small constant.
@@ -158,6 +137,35 @@ static bool isComputable(Value *V, Loop *L, unsigned Depth = 0) {
     return false;
   return all_of(I->operands(),
                 [&](Value *O) { return isComputable(O, L, Depth + 1); });
+}
+
+static constexpr StringLiteral StripKind = "spill.strip";
+
+void markStrip(Instruction *Latch, bool WasRow) {
+  LLVMContext &C = Latch->getContext();
+  Latch->setMetadata(
+      StripKind,
+      MDNode::get(C, ConstantAsMetadata::get(ConstantInt::getBool(C, WasRow))));
+}
+
+bool isRow(const Loop *L, ScalarEvolution &SE) {
+  if (MDNode *Strip =
+          L->getLoopLatch()->getTerminator()->getMetadata(StripKind))
+    return !mdconst::extract<ConstantInt>(Strip->getOperand(0))->isZero();
+  const Loop *Around = L->getParentLoop();
+  if (!Around)
+    return false;
+  for (BasicBlock *BB : Around->blocks())
+    if (any_of(*BB, endsTranslations))
+      return false;
+  for (BasicBlock *BB : L->blocks())
+    for (Instruction &I : *BB)
+      if (getLoadStorePointerOperand(&I) && getLoadStoreType(&I)->isVectorTy())
+        return false;
+  return SCEVExprContains(SE.getBackedgeTakenCount(L), [&](const SCEV *S) {
+    auto *Unknown = dyn_cast<SCEVUnknown>(S);
+    return Unknown && !Around->isLoopInvariant(Unknown->getValue());
+  });
 }
 
 Value *expandTripCount(Loop *L, ScalarEvolution &SE,

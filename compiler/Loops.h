@@ -72,6 +72,16 @@ planLoops(llvm::Function &F, llvm::FunctionAnalysisManager &FAM,
 llvm::Value *expandTripCount(llvm::Loop *L, llvm::ScalarEvolution &SE,
                              const llvm::TargetTransformInfo &TTI);
 
+/// Whether L is a row of a compressed matrix or graph, by all appearances: how
+/// long it is was loaded in the loop around. Most are short, and where one ends
+/// the next begins: it is not split, but the page is held over all of them
+/// (Held.h).
+bool isRow(const llvm::Loop *L, llvm::ScalarEvolution &SE);
+
+/// Notes of a loop that has become a part of another, which runs it again and
+/// again, whether it was a row before. Latch: how it ends.
+void markStrip(llvm::Instruction *Latch, bool WasRow);
+
 /// What splitting leaves for the rewriting of sites: one translation per
 /// pointer, whose leader is an anchor, an instruction that stands where it is
 /// to be made.

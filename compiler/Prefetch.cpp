@@ -1,7 +1,9 @@
 //===- Prefetch.cpp - The code of loops that look ahead -------------------===//
 #include "Prefetch.h"
 #include "Abi.h"
+#include "Kills.h"
 #include "LookPlan.h"
+#include "Loops.h"
 
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Analysis/LoopInfo.h"
@@ -296,6 +298,7 @@ static void interrupt(const LookPlan &Plan, Function *Helper,
   CallInst *Call = B.CreateCall(Helper, Passed);
   Call->setCallingConv(Helper->getCallingConv());
   Call->setDoesNotThrow();
+  Call->addFnAttr(Attribute::get(Context, KeepsTranslations));
   B.CreateBr(Enter);
 
   B.SetInsertPoint(Enter);
@@ -333,7 +336,8 @@ static void interrupt(const LookPlan &Plan, Function *Helper,
   Value *Condition = cast<BranchInst>(Old)->getCondition();
   B.SetInsertPoint(Old);
   Value *Next = B.CreateAdd(Done, B.getInt64(1));
-  B.CreateCondBr(B.CreateICmpEQ(Next, Strip), Back, Header);
+  markStrip(B.CreateCondBr(B.CreateICmpEQ(Next, Strip), Back, Header),
+            Plan.IsRow);
   Old->eraseFromParent();
   Done->addIncoming(Next, Latch);
   B.SetInsertPoint(Back);

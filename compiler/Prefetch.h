@@ -24,6 +24,7 @@
 //      memory, as long as the loop's count says that the iteration comes;
 //      everything else only from frames.
 //   3  Of what a loop carries only counters go ahead, not what it computes.
+//   4  The slots stay as they are: translations live on over a look.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_PREFETCH_H

@@ -123,6 +123,51 @@ out:
   ret i64 %s.next
 }
 
+; Rows of a graph look ahead, too, and keep the page over that: what begins where the row before ended is held in the
+; outer loop, and neither split nor let go of.
+; CHECK-LABEL: define i32 @rows(
+; CHECK: vertex:
+; CHECK-DAG: phi i64 [ -9223372036854775808, %entry ]
+; CHECK-DAG: phi i64 [ -9223372036854775808, %entry ]
+; CHECK-NOT: spill.plan
+; CHECK: spill.ahead:
+; CHECK-NOT: [ -9223372036854775808
+; CHECK: call i64 @llvm.umin.i64(i64 %spill.ahead.left, i64 %spill.ahead.pause)
+; CHECK-NOT: [ -9223372036854775808
+; CHECK: call preserve_allcc i64 @rows.spill.ahead({{.*}}) #[[KEEPS:[0-9]+]]
+define i32 @rows(ptr %offsets, ptr %edges, ptr %values, i64 %n) {
+entry:
+  br label %vertex
+vertex:
+  %v = phi i64 [ 0, %entry ], [ %v.next, %next ]
+  %total = phi i32 [ 0, %entry ], [ %total.next, %next ]
+  %at = getelementptr inbounds i64, ptr %offsets, i64 %v
+  %begin = load i64, ptr %at, align 8
+  %v.next = add nuw i64 %v, 1
+  %end.at = getelementptr inbounds i64, ptr %offsets, i64 %v.next
+  %end = load i64, ptr %end.at, align 8
+  %none = icmp uge i64 %begin, %end
+  br i1 %none, label %next, label %edge
+edge:
+  %e = phi i64 [ %begin, %vertex ], [ %e.next, %edge ]
+  %sum = phi i32 [ %total, %vertex ], [ %sum.next, %edge ]
+  %edge.at = getelementptr inbounds i32, ptr %edges, i64 %e
+  %other = load i32, ptr %edge.at, align 4
+  %index = zext i32 %other to i64
+  %value.at = getelementptr inbounds i32, ptr %values, i64 %index
+  %value = load i32, ptr %value.at, align 4
+  %sum.next = add i32 %sum, %value
+  %e.next = add nuw i64 %e, 1
+  %last = icmp uge i64 %e.next, %end
+  br i1 %last, label %next, label %edge
+next:
+  %total.next = phi i32 [ %total, %vertex ], [ %sum.next, %edge ]
+  %done = icmp eq i64 %v.next, %n
+  br i1 %done, label %out, label %vertex
+out:
+  ret i32 %total.next
+}
+
 ; A sequence is read ahead of anyway.
 ; CHECK-LABEL: define i64 @sequence(
 ; CHECK-NOT: spill.ahead
@@ -210,5 +255,6 @@ out:
 ; CHECK: [[SAFE:%.*]] = select i1 {{%.*}}, i64 1, i64 {{%.*}}
 ; CHECK: urem i64 {{%.*}}, [[SAFE]]
 
-; It leaves all vector registers as they are.
+; It leaves all vector registers as they are, and all slots.
 ; CHECK: attributes #{{[0-9]+}} = { {{.*}}"target-features"="-vzeroupper"
+; CHECK: attributes #[[KEEPS]] = { {{.*}}"spillway-keeps"

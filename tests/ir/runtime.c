@@ -4,7 +4,7 @@
 // SPILL_TEST_RESIDENT=N: the heap lies in the spill range, N of its pages are resident in frames. Strict:
 //   - frames have an inaccessible page on either side: an access past a page's edge ends the program
 //   - a slow path releases the slots that are not in its mask, then moves out pages that no slot protects:
-//     a stale translation ends the program
+//     a stale translation ends the program. A look ahead releases nothing, and moves out pages as well
 //   - code that was not compiled by spillcc gets pages mapped at their own address, and is counted
 // SPILL_TEST_NATIVE=N: native bodies run until the byte that allows it was read N times, "always" without end;
 //   their memory is at its own address until then, and inaccessible from then on. Unset: they never run.
@@ -254,20 +254,35 @@ THUNK("__spillway_cross_map", "test_cross_map");
 
 // ---- loops that look ahead: all the time, and further than there is anything ----
 
-// What is loaded ahead is given at the end of a page of its own, with nothing behind it.
+// Meanwhile others may evict what no slot protects. The slots themselves are compiled code's, and stay.
+static void evict_one(void) {
+  unsigned index = resident_count ? next_random() % resident_count : 0;
+  if (resident_count && !is_protected(resident[index])) evict(index);
+}
+
+// What is loaded ahead is given at the end of a page of its own, with nothing behind it, that cannot be stored to.
 const volatile uint64_t __spillway_look_ahead = 1;
-static char* bounce_page;
+static char *bounce_page, *bounce_source;
 static const int64_t* looking_loop;
 static uint64_t looking_left;
 static int64_t looked_at;
 static unsigned long looks;
 
+static void map_bounce_page(void) {
+  int file = memfd_create("spill-test-ahead", MFD_CLOEXEC);
+  bounce_page = mmap(NULL, 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  bounce_source = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (ftruncate(file, PAGE) || bounce_page == MAP_FAILED || bounce_source == MAP_FAILED ||
+      mmap(bounce_page, PAGE, PROT_READ, MAP_SHARED | MAP_FIXED, file, 0) == MAP_FAILED)
+    die("cannot map what is loaded ahead", 0);
+}
+
 void* __spillway_look_ahead_begin(const int64_t* loop, uint64_t position, uint64_t left, uint64_t* pause) {
   (void)position;
-  release_all_but(0);
+  evict_one();
   if (looking_loop) die("a look ahead in another", (uint64_t)loop);
   if (loop[0] == 0) die("a loop that does not advance", (uint64_t)loop);
-  if (!bounce_page) bounce_page = mmap(NULL, 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (!bounce_page) map_bounce_page();
   looking_loop = loop;
   looking_left = left;
   looked_at = -1;
@@ -291,9 +306,7 @@ uint64_t __spillway_look_ahead_load(void* state, uint64_t address, uint64_t size
   if (!looking_loop) die("a load outside of a look ahead", address);
   if (!in_range(address)) return (bits & 1) && (uint64_t)looked_at < looking_left ? address : 0;
   if ((address & (PAGE - 1)) + size > PAGE || TABLE[address >> 12] <= 1) return 0;
-  mmap(bounce_page, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-  memcpy(bounce_page + PAGE - size, (char*)address + TABLE[address >> 12] - 1, size);
-  mprotect(bounce_page, PAGE, PROT_READ);
+  memcpy(bounce_source + PAGE - size, (char*)address + TABLE[address >> 12] - 1, size);
   return (uint64_t)bounce_page + PAGE - size;
 }
 void __spillway_look_ahead_note(void* state, uint64_t address) {

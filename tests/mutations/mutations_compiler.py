@@ -153,12 +153,12 @@ MUTATIONS = [
              (SITES, "EndB.CreateAnd(Begin, EndB.getInt64(-abi::PageSize))", "EndB.CreateAnd(Begin, EndB.getInt64(-1))")),
 
     # Reuse
-    mutation("translation kept over a call", "^ir_reuse$", (KILLS, "  if (!II)\n    return true;", "  if (!II)\n    return Call->isInlineAsm();")),
+    mutation("translation kept over a call", "^ir_reuse$", (KILLS, "    return !Call->hasFnAttr(KeepsTranslations);", "    return Call->isInlineAsm();")),
     mutation("translation kept over a free", "^ir_kills$",
-             (KILLS, "  if (!II)\n    return true;",
-              "  if (!II)\n    return !Call->getCalledFunction() || !Call->getCalledFunction()->getName().contains(\"free\");")),
+             (KILLS, "    return !Call->hasFnAttr(KeepsTranslations);",
+              "    return !Call->getCalledFunction() || !Call->getCalledFunction()->getName().contains(\"free\");")),
     mutation("translation kept over inline assembly", "^ir_reuse$",
-             (KILLS, "  if (!II)\n    return true;", "  if (!II)\n    return !Call->isInlineAsm();")),
+             (KILLS, "return !Call->hasFnAttr(KeepsTranslations);", "return !Call->isInlineAsm() && !Call->hasFnAttr(KeepsTranslations);")),
     mutation("assembly that accesses memory taken for a computation", "^ir_kills$",
              (KILLS, "  if (Call->isInlineAsm() && Call->doesNotAccessMemory())", "  if (Call->isInlineAsm())")),
     mutation("translation kept over the C library's memcpy", "^ir_kills$",
@@ -355,6 +355,10 @@ MUTATIONS = [
              (PREFETCH, "    Phi.setIncomingValue(Index, Present[&Phi]);\n", "")),
     mutation("what looks ahead clears the upper halves of vectors", "^ir_program_kernels.c_wide$",
              (PREFETCH, "? \"\" : \",\") + \"-vzeroupper\")", "? \"\" : \",\") + \"+sse2\")")),
+    mutation("look ahead lets go of what a loop holds", "^ir_prefetch$",
+             (KILLS, "return !Call->hasFnAttr(KeepsTranslations);", "return true;")),
+    mutation("rows that look ahead are split", "^ir_prefetch$",
+             (PLAN, "    return !mdconst::extract<ConstantInt>(Strip->getOperand(0))->isZero();", "    return false;")),
     mutation("divisor of zero divides ahead of its test", "^ir_prefetch$",
              (PREFETCH, "    Copy->setOperand(1, B.CreateSelect(IsZero, One, Divisor));\n", "")),
 ]

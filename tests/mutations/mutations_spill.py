@@ -517,6 +517,8 @@ MUTATIONS = [
     # Ahead of use
     product("plain memory is read behind its end ahead of use", "^e2e_prefetch$",
             (PREFETCH, "return (bits & kLookAheadSure) != 0 && current_ < left_ ? address : 0;", "return address;")),
+    product("look ahead lets go of compiled code's slots", "^e2e_prefetch$",
+            (PREFETCH, "  *pause = kMostPause;\n  Thread* const", "  *pause = kMostPause;\n  for (unsigned i = 0; i < 32; ++i) __spillway_slots[i].store(0);\n  Thread* const")),
     product("pins of the program are lost over fork", "^e2e_prefetch$",
             ("src/spill/pins.cc", "  pin_standing_again();\n", "")),
     product("child has its parent's queue of prefetches", "^e2e_prefetch$",

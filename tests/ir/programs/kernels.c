@@ -107,6 +107,31 @@ NOINLINE uint64_t gather(const uint32_t* p, const uint32_t* index, size_t n) {
 NOINLINE void scatter(uint32_t* p, const uint32_t* index, size_t n) {
   for (size_t i = 0; i < n; ++i) p[index[i]] = (uint32_t)i;
 }
+// Rows of a compressed matrix or graph, short ones as a rule.
+NOINLINE uint64_t rows(uint64_t* sums, const uint64_t* offsets, const uint32_t* ends, const uint32_t* values,
+                       size_t n) {
+  uint64_t all = 0;
+  for (size_t v = 0; v < n; ++v) {
+    uint64_t s = 0;
+    for (uint64_t e = offsets[v]; e < offsets[v + 1]; ++e) s += values[ends[e]];
+    sums[v] = s;
+    all = all * 3 + s;
+  }
+  return all;
+}
+NOINLINE uint64_t rows_until(uint32_t* depths, const uint64_t* offsets, const uint32_t* ends, size_t n) {
+  uint64_t found = 0;
+  for (size_t v = 0; v < n; ++v) {
+    if (depths[v] & 1) continue;
+    for (uint64_t e = offsets[v]; e < offsets[v + 1]; ++e) {
+      if ((depths[ends[e]] & 6) != 2) continue;
+      depths[v] |= 1;
+      found += ends[e];
+      break;
+    }
+  }
+  return found;
+}
 NOINLINE size_t compress(uint32_t* out, const uint32_t* in, size_t n) {
   size_t k = 0;
   for (size_t i = 0; i < n; ++i)
@@ -246,6 +271,7 @@ int main(void) {
   uint8_t* a = malloc(kBytes + 64);
   uint8_t* b = malloc(kBytes + 64);
   uint8_t* c = malloc(kBytes + 64);
+  uint8_t* d = malloc(kBytes + 64);
   uint64_t all = 0;
 #define SHOW(name, value) printf("%d %s %016llx\n", round, name, (unsigned long long)(value))
   for (int round = 0; round < 6; ++round) {
@@ -289,6 +315,12 @@ int main(void) {
     SHOW("gather", gather((uint32_t*)p, (uint32_t*)r, words));
     scatter((uint32_t*)q, (uint32_t*)r, words);
     SHOW("scatter", checksum(b, kBytes));
+    uint64_t* offsets = (uint64_t*)(d + (shift & -8ul));
+    size_t row_count = 0, entries = 0;
+    for (offsets[0] = 0; entries < words && row_count < 1900; offsets[++row_count] = entries)
+      if ((entries += random_u64() % (row_count % 100 == 7 ? 900 : 9)) > words) entries = words;
+    SHOW("rows", rows((uint64_t*)q, offsets, (uint32_t*)r, (uint32_t*)p, row_count) + checksum(b, kBytes));
+    SHOW("rows_until", rows_until((uint32_t*)p, offsets, (uint32_t*)r, row_count) + checksum(a, kBytes));
     SHOW("compress", compress((uint32_t*)q, (uint32_t*)p, words) + checksum(b, kBytes));
     size_t odds = n / sizeof(struct Odd);
     struct Odd *o1 = (struct Odd*)p, *o2 = (struct Odd*)q;
@@ -332,5 +364,6 @@ int main(void) {
   free(a);
   free(b);
   free(c);
+  free(d);
   return 0;
 }
