@@ -5,6 +5,7 @@
 #include "Provenance.h"
 #include "Translate.h"
 
+#include "llvm/Analysis/ConstantFolding.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
@@ -118,8 +119,42 @@ void Lowering::lowerMemIntrinsic(AnyMemIntrinsic &MI) {
   MI.eraseFromParent();
 }
 
-// Code generation does this for memcmp, but not for the runtime's. Which is
-// less is the question of the first byte that differs: of big-endian numbers.
+// What a comparison with zero asks of two numbers, if it asks for their order.
+static std::optional<CmpInst::Predicate> orderAskedBy(const User *U) {
+  auto *Compare = dyn_cast<ICmpInst>(U);
+  auto *C = Compare ? dyn_cast<ConstantInt>(Compare->getOperand(1)) : nullptr;
+  if (!C)
+    return std::nullopt;
+  CmpInst::Predicate P = Compare->getPredicate();
+  if (C->isZero() && (ICmpInst::isSigned(P) || ICmpInst::isEquality(P)))
+    return ICmpInst::getUnsignedPredicate(P);
+  if (C->isOne() && P == CmpInst::ICMP_SLT)
+    return CmpInst::ICMP_ULE;
+  if (C->isMinusOne() && P == CmpInst::ICMP_SGT)
+    return CmpInst::ICMP_UGE;
+  return std::nullopt;
+}
+
+// Replaces Call by how the numbers A and B compare.
+static void replaceByOrder(CallBase &Call, Value *A, Value *B) {
+  for (User *U : make_early_inc_range(Call.users()))
+    if (std::optional<CmpInst::Predicate> P = orderAskedBy(U)) {
+      auto *Compare = cast<ICmpInst>(U);
+      Compare->replaceAllUsesWith(BuilderBefore(Compare).CreateICmp(*P, A, B));
+      Compare->eraseFromParent();
+    }
+  if (Call.use_empty())
+    return;
+  BuilderBefore Builder(&Call);
+  Type *T = Call.getType();
+  Value *More = Builder.CreateZExt(Builder.CreateICmpUGT(A, B), T);
+  Value *Less = Builder.CreateZExt(Builder.CreateICmpULT(A, B), T);
+  Call.replaceAllUsesWith(Builder.CreateSub(More, Less));
+}
+
+// Code generation does this for memcmp, but not for the runtime's: the words
+// that all begins and ends with, which may overlap. Which is less is the
+// question of the first byte that differs: of big-endian numbers.
 bool Lowering::lowerCompare(CallBase &Call) {
   Function *Callee = Call.getCalledFunction();
   if (!Callee || !Callee->isDeclaration() || Call.arg_size() != 3 ||
@@ -130,32 +165,43 @@ bool Lowering::lowerCompare(CallBase &Call) {
   auto *Length = dyn_cast<ConstantInt>(Call.getArgOperand(2));
   if ((Name != "memcmp" && Name != "bcmp") || !Length)
     return false;
-  uint64_t Size = Length->getZExtValue();
   bool OnlyEqual = Name == "bcmp" ||
                    isOnlyUsedInZeroEqualityComparison(cast<CallInst>(&Call));
-  if (Size < 2 || Size > (OnlyEqual ? 16 : 8) || !isPowerOf2_64(Size))
+  uint64_t Largest = OnlyEqual ? 16 : 8, Size = Length->getZExtValue();
+  if (Size < 1 || Size > 2 * Largest)
     return false;
+  uint64_t Bytes = std::min(llvm::bit_floor(Size), Largest);
   BuilderBefore B(&Call);
-  Type *Word = B.getIntNTy(Size * 8);
-  Value *Words[2];
-  for (unsigned Side : {0, 1}) {
+  Type *Word = B.getIntNTy(Bytes * 8);
+  auto Load = [&](unsigned Side, uint64_t Offset) -> Value * {
     Value *Pointer = Call.getArgOperand(Side);
-    Words[Side] =
-        B.CreateAlignedLoad(Word, Pointer, Pointer->getPointerAlignment(DL));
-  }
-  Value *Result;
+    if (Offset != 0)
+      Pointer = B.CreateConstInBoundsGEP1_64(B.getInt8Ty(), Pointer, Offset);
+    if (auto *C = dyn_cast<Constant>(Pointer))
+      if (Constant *Known = ConstantFoldLoadFromConstPtr(C, Word, DL))
+        return Known;
+    return B.CreateAlignedLoad(Word, Pointer, Pointer->getPointerAlignment(DL));
+  };
+  Value *First[] = {Load(0, 0), Load(1, 0)}, *Last[] = {First[0], First[1]};
+  if (Bytes < Size)
+    for (unsigned Side : {0, 1})
+      Last[Side] = Load(Side, Size - Bytes);
   if (OnlyEqual) {
-    Result = B.CreateZExt(B.CreateICmpNE(Words[0], Words[1]), Call.getType());
+    Value *Differ = B.CreateXor(First[0], First[1]);
+    if (Bytes < Size)
+      Differ = B.CreateOr(Differ, B.CreateXor(Last[0], Last[1]));
+    Call.replaceAllUsesWith(B.CreateZExt(
+        B.CreateICmpNE(Differ, Constant::getNullValue(Word)), Call.getType()));
   } else {
-    for (Value *&W : Words)
-      W = B.CreateUnaryIntrinsic(Intrinsic::bswap, W);
-    Value *More =
-        B.CreateZExt(B.CreateICmpUGT(Words[0], Words[1]), Call.getType());
-    Value *Less =
-        B.CreateZExt(B.CreateICmpULT(Words[0], Words[1]), Call.getType());
-    Result = B.CreateSub(More, Less);
+    Value *Same = B.CreateICmpEQ(First[0], First[1]);
+    for (unsigned Side : {0, 1}) {
+      if (Bytes < Size)
+        First[Side] = B.CreateSelect(Same, Last[Side], First[Side]);
+      if (Bytes > 1)
+        First[Side] = B.CreateUnaryIntrinsic(Intrinsic::bswap, First[Side]);
+    }
+    replaceByOrder(Call, First[0], First[1]);
   }
-  Call.replaceAllUsesWith(Result);
   Call.eraseFromParent();
   return true;
 }

@@ -8,7 +8,8 @@
 //   masked load, store        guarded by the mask and by the page's edge; lane
 //                             by lane where they cross it
 //   gather, scatter, expand, compress   lane by lane
-//   memcmp, bcmp              of 2, 4, 8 or 16 bytes: loads and a comparison
+//   memcmp, bcmp              of up to 16 bytes, if only asked whether they
+//                             are equal 32: loads and a comparison
 //   byval arguments           copied to the stack, since code generation copies
 //                             them after us
 //   va_start, va_copy, va_arg on a list in the heap: through the stack

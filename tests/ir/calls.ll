@@ -64,7 +64,8 @@ declare i32 @memcmp(ptr, ptr, i64)
 declare i32 @bcmp(ptr, ptr, i64)
 ; CHECK-LABEL: define i1 @equal(
 ; CHECK: load i128, ptr %spill.pointer{{.*}}, align 1
-; CHECK: icmp ne i128
+; CHECK: [[DIFFER:%.*]] = xor i128
+; CHECK: icmp ne i128 [[DIFFER]], 0
 ; CHECK-NOT: __spill_
 ; CHECK: ret
 define i1 @equal(ptr %p, ptr %q) {
@@ -82,10 +83,47 @@ define i32 @order(ptr %p, ptr %q) {
   %r = call i32 @memcmp(ptr %p, ptr %q, i64 8)
   ret i32 %r
 }
+; What is no power of two: the words that it begins and ends with. Both share a translation.
+; CHECK-LABEL: define i1 @less(
+; CHECK-COUNT-2: store atomic
+; CHECK-NOT: store atomic
+; CHECK: [[SAME:%.*]] = icmp eq i64 [[FIRST:%.*]], [[OTHER:%.*]]
+; CHECK: [[X:%.*]] = select i1 [[SAME]], i64 {{%.*}}, i64 [[FIRST]]
+; CHECK: [[A:%.*]] = call i64 @llvm.bswap.i64(i64 [[X]])
+; CHECK: [[Y:%.*]] = select i1 [[SAME]], i64 {{%.*}}, i64 [[OTHER]]
+; CHECK: [[B:%.*]] = call i64 @llvm.bswap.i64(i64 [[Y]])
+; CHECK: icmp ult i64 [[A]], [[B]]
+; CHECK-NOT: zext
+; CHECK: ret
+define i1 @less(ptr %p, ptr %q) {
+  %r = call i32 @memcmp(ptr %p, ptr %q, i64 10)
+  %l = icmp slt i32 %r, 0
+  ret i1 %l
+}
+; CHECK-LABEL: define i1 @more(
+; CHECK: icmp uge i64
+; CHECK: ret
+define i1 @more(ptr %p, ptr %q) {
+  %r = call i32 @memcmp(ptr %p, ptr %q, i64 16)
+  %l = icmp sgt i32 %r, -1
+  ret i1 %l
+}
+; CHECK-LABEL: define i1 @word(
+; CHECK: load i32, ptr %spill.pointer
+; CHECK: load i32, ptr %spill.pointer
+; CHECK: xor i32 {{%.*}}, 1751672936
+; CHECK: xor i32 {{%.*}}, 1869572200
+; CHECK: ret
+define i1 @word(ptr %p) {
+  %r = call i32 @memcmp(ptr %p, ptr @hello, i64 7)
+  %l = icmp eq i32 %r, 0
+  ret i1 %l
+}
+@hello = private constant [8 x i8] c"hhhhhoo\00"
 ; CHECK-LABEL: define i32 @longer(
-; CHECK: call i32 @__spill_memcmp(ptr %p, ptr %q, i64 12)
+; CHECK: call i32 @__spill_memcmp(ptr %p, ptr %q, i64 17)
 define i32 @longer(ptr %p, ptr %q) {
-  %r = call i32 @memcmp(ptr %p, ptr %q, i64 12)
+  %r = call i32 @memcmp(ptr %p, ptr %q, i64 17)
   ret i32 %r
 }
 

@@ -190,6 +190,52 @@ NOINLINE int comparisons(const unsigned char* p, const unsigned char* q) {
   return s;
 }
 
+// Every size that is compared in line, and more: equal ranges, and those that differ in one byte.
+NOINLINE unsigned long compared(const unsigned char* p, const unsigned char* q) {
+  unsigned long s = 0;
+#define COMPARE(n)                                                                 \
+  s = s * 31 + (unsigned long)sign(memcmp(p, q, n)) + 3 * (memcmp(p, q, n) == 0) + \
+      5 * (memcmp(q, p, n) < 0) + 7 * (memcmp(q, p, n) >= 0) +                     \
+      11 * (memcmp(p, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", n) <= 0) +            \
+      13 * (memcmp(p + 1, q + 1, n) == 0) + 17 * (memcmp(q, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", n) != 0)
+  COMPARE(1);
+  COMPARE(2);
+  COMPARE(3);
+  COMPARE(4);
+  COMPARE(5);
+  COMPARE(6);
+  COMPARE(7);
+  COMPARE(8);
+  COMPARE(9);
+  COMPARE(10);
+  COMPARE(11);
+  COMPARE(12);
+  COMPARE(13);
+  COMPARE(14);
+  COMPARE(15);
+  COMPARE(16);
+  COMPARE(17);
+  COMPARE(18);
+  COMPARE(19);
+  COMPARE(24);
+  COMPARE(31);
+  COMPARE(32);
+  COMPARE(33);
+  return s;
+}
+NOINLINE unsigned long compared_at_edges(unsigned char* p, unsigned char* q) {
+  unsigned long s = 0;
+  for (int at = 0; at < 35; ++at)
+    for (int byte = 0; byte < 34; ++byte) {
+      memset(p + at, 'a', 36);
+      memset(q + at, 'a', 36);
+      s = s * 3 + compared(p + at, q + at);
+      q[at + byte] = (unsigned char)(byte & 1 ? 'a' - 1 : 200);
+      s = s * 3 + compared(p + at, q + at);
+    }
+  return s;
+}
+
 int main(void) {
   struct Counter* c = calloc(1, sizeof *c);
   printf("atomics %d\n", atomics(c));
@@ -228,6 +274,8 @@ int main(void) {
   unsigned char* bytes = malloc(14000);
   for (int i = 0; i < 14000; ++i) bytes[i] = (unsigned char)(i % 300 < 290 ? 200 : i * 7);
   printf("comparisons %d\n", comparisons(bytes, bytes + 4096));
+  unsigned char* pages = aligned_alloc(4096, 4 * 4096);
+  printf("compared %lx\n", compared_at_edges(pages + 4096 - 34, pages + 3 * 4096 - 50));
   errno = 0;
   char* end;
   printf("number %ld %d\n", strtol(text + 10, &end, 10), errno);
