@@ -21,10 +21,10 @@ struct CacheParameters {
   uint64_t range_bytes = 0;
   Table::Entry* table_entries = nullptr;  // the entry of range_begin's OS page; memory reserved by the caller
   size_t page_bytes = base::kOsPageBytes;
-  uint64_t memory_bytes = 0;     // for frames, tables and metadata
+  uint64_t memory_bytes = 0;       // for frames, tables and metadata
   uint64_t most_memory_bytes = 0;  // what set_memory may raise it to, 0: not at all. Costs address space
-  uint32_t frame_count = 0;      // 0: as many as memory_bytes holds
-  uint32_t partition_count = 0;  // 0: by memory and cores
+  uint32_t frame_count = 0;        // 0: as many as memory_bytes holds
+  uint32_t partition_count = 0;    // 0: by memory and cores
   uint32_t read_ahead_pages = 0;
   uint64_t chaos_seed = 0;
   base::PolicyKind policy = base::PolicyKind::kClock;
@@ -48,7 +48,9 @@ class Cache {
   base::Expected<Lane*> open_lane() { return Lane::create(*shared_.device, shared_.page_bytes); }
 
   // For begin_load, as LoadQueues'.
-  base::Expected<LoadQueue*> open_loads() { return shared_.loads.open(*shared_.device); }
+  base::Expected<LoadQueue*> open_loads(bool undisturbed = false) {
+    return shared_.loads.open(*shared_.device, undisturbed);
+  }
   void close_loads(LoadQueue& queue) { shared_.loads.close(queue); }
   // Ends loads that were begun, whoever did, if their reads are done; returns how many. Who waits for others in a loop of its
   // own calls it in there.
@@ -269,7 +271,7 @@ class Cache {
   Table table_;
   uint64_t range_begin_ = 0;
   uint64_t range_bytes_ = 0;
-  uint64_t frame_bytes_ = 0;  // a page and what is known of its frame
+  uint64_t frame_bytes_ = 0;      // a page and what is known of its frame
   uint32_t partition_count_ = 1;  // a power of two
   Partition partitions_[kMaxPartitions];
 };

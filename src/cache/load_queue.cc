@@ -99,16 +99,16 @@ base::Quiet LoadQueue::quiet() {
   return quiet;
 }
 
-base::Expected<LoadQueue*> LoadQueues::open(storage::Device& device) {
+base::Expected<LoadQueue*> LoadQueues::open(storage::Device& device, bool undisturbed) {
   sys::LockGuard guard(mutex_);
   for (LoadQueue* queue = first_.load(std::memory_order_relaxed); queue != nullptr; queue = queue->next_) {
-    if (queue->is_taken_) continue;
+    if (queue->is_taken_ || queue->undisturbed_ != undisturbed) continue;
     queue->is_taken_ = true;
     return queue;
   }
   auto memory = sys::map_anonymous(kQueueBytes, "a queue of loads");
   if (!memory) return std::unexpected(memory.error());
-  auto opened = device.open_queue(LoadQueue::kDepth, {.sleeps = true});
+  auto opened = device.open_queue(LoadQueue::kDepth, {.sleeps = !undisturbed, .undisturbed = undisturbed});
   if (!opened) {
     sys::unmap(*memory, kQueueBytes);
     return std::unexpected(opened.error());
@@ -117,6 +117,7 @@ base::Expected<LoadQueue*> LoadQueues::open(storage::Device& device) {
   queue->all_ = this;
   queue->queue_ = *opened;
   queue->is_taken_ = true;
+  queue->undisturbed_ = undisturbed;
   queue->next_ = first_.load(std::memory_order_relaxed);
   first_.store(queue, std::memory_order_release);  // pairs with poll()
   return queue;

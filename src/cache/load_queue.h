@@ -77,6 +77,7 @@ class LoadQueue {
   storage::Queue* queue_ = nullptr;
   sys::Mutex mutex_;
   bool is_taken_ = false;
+  bool undisturbed_ = false;
   std::atomic<uint32_t> under_way_count_{0};  // taken and neither given back nor ended
   std::atomic<uint64_t> latency_ns_{0};
   storage::IoList gathered_;  // to be submitted
@@ -87,8 +88,9 @@ class LoadQueue {
 // Those of one cache.
 class LoadQueues {
  public:
-  // A queue for one thread to begin loads with. It was another's before, as a rule. Errors: as Device::open_queue; ENOMEM.
-  base::Expected<LoadQueue*> open(storage::Device& device);
+  // A queue for one thread to begin loads with. It was another's before, as a rule. Undisturbed: as storage::QueueUse has it.
+  // Errors: as Device::open_queue; ENOMEM.
+  base::Expected<LoadQueue*> open(storage::Device& device, bool undisturbed = false);
   // Afterwards nobody calls `ended` of its loads. REQUIRES: none is under way.
   void close(LoadQueue& queue);
   // The same of a queue whose loads tell nobody: some may be under way, and end when somebody polls.

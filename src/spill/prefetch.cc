@@ -30,6 +30,8 @@ constexpr int64_t kLooksPerDistance = 4;
 constexpr int64_t kMostPause = 512;
 // Of the frames one in so many may be under way ahead of use, for all threads: more would push each other out.
 constexpr uint32_t kFramesPerPrefetch = 8;
+// While there are more threads than that they keep a device busy by themselves; and rings are scarce (sys/io_ring.cc).
+constexpr uint32_t kMostThreads = 32;
 // How often in a row a loop finds all it looks for in memory before it is left alone, for how many looks at most, and how many
 // misses of its thread end that.
 constexpr uint32_t kVainLooks = 4;
@@ -45,6 +47,23 @@ struct LoopTraits {
   bool has(uint64_t bit) const { return (bits & bit) != 0; }
 };
 
+// A queue for the next thread that is about to load ahead, opened by the background thread: it takes more stack than a thread
+// that misses may have.
+constinit std::atomic<cache::LoadQueue*> spare_queue{nullptr};
+// Relaxed, both: they mean nothing but that.
+constinit std::atomic<bool> wants_queue{false};
+constinit std::atomic<bool> has_no_queues{
+    false};  // and will have none: to try again costs more than it brings
+
+// Errors: none; then there are none from now on.
+cache::LoadQueue* open_queue() {
+  // What the program calls meanwhile is not to notice.
+  auto queue = runtime.cache->open_loads(/*undisturbed=*/true);
+  if (queue) return *queue;
+  has_no_queues.store(true, std::memory_order_relaxed);
+  return nullptr;
+}
+
 }  // namespace
 
 class Prefetcher {
@@ -59,8 +78,10 @@ class Prefetcher {
   void note_miss(uint64_t address);
   uint64_t prefetch_range(uint64_t address, uint64_t bytes);
 
-  // Has it a queue, or can it have one now?
+  // Has it a queue, or can it have one now? If there is none it will soon be there.
   bool is_ready();
+  // The same of one that does not wait for it.
+  bool make_ready();
   void leave_queue();
   void forget_queue() { queue_ = nullptr; }
 
@@ -81,6 +102,7 @@ class Prefetcher {
   Loop& loop_of(const LoopTraits* traits);
   bool rests(Loop& loop) const;
   void adapt(Loop& loop, int64_t advanced);
+  static bool may_have_queue();
   void add(uint64_t address);
   void submit();
   bool has_enough() const { return is_full_ || queue_->under_way_count() + page_count_ >= most_under_way(); }
@@ -88,7 +110,6 @@ class Prefetcher {
   int64_t end();
 
   cache::LoadQueue* queue_ = nullptr;
-  bool has_none_ = false;   // and will have none
   uint32_t level_ = kIdle;  // of signal handlers, that looks
   static constexpr uint32_t kIdle = ~uint32_t{0};
   Thread* thread_ = nullptr;
@@ -114,16 +135,26 @@ uint32_t Prefetcher::most_under_way() {
   return std::min({static_cast<uint32_t>(runtime.options.prefetch), share, cache::LoadQueue::kDepth});
 }
 
+// What a child of vfork opens is not its parent's.
+bool Prefetcher::may_have_queue() {
+  return runtime.options.prefetch != 0 && !has_no_queues.load(std::memory_order_relaxed) &&
+         thread_count() <= kMostThreads && !is_sharing_child();
+}
+
 bool Prefetcher::is_ready() {
-  if (queue_ != nullptr) [[likely]]
-    return true;
-  // What a child of vfork opens is not its parent's.
-  if (has_none_ || runtime.options.prefetch == 0 || is_sharing_child()) return false;
-  const InRuntime inside;
-  if (auto queue = runtime.cache->open_loads(); queue) queue_ = *queue;
-  // Not tried again: it costs more than it brings.
-  has_none_ = queue_ == nullptr;
-  return !has_none_;
+  if (queue_ == nullptr && may_have_queue()) [[unlikely]] {
+    queue_ = spare_queue.exchange(nullptr, std::memory_order_acquire);  // pairs with offer_queue
+    if (queue_ == nullptr) wants_queue.store(true, std::memory_order_relaxed);
+  }
+  return queue_ != nullptr;
+}
+
+bool Prefetcher::make_ready() {
+  if (!is_ready() && may_have_queue()) {
+    const InRuntime inside;
+    queue_ = open_queue();
+  }
+  return queue_ != nullptr;
 }
 
 void Prefetcher::leave_queue() {
@@ -297,13 +328,17 @@ void Prefetcher::note_miss(uint64_t address) {
   if (window.stride == 1) {
     done = cache.prefetch_run(base::PageId{window.first}, most, *queue_);
   } else {
-    base::PageId pages[Streams::kWindowGrowth * base::kMaxReadAheadPages];
-    for (uint32_t i = 0; i < most; ++i)
-      pages[i] = base::PageId{window.first + static_cast<uint64_t>(window.stride * int64_t{i})};
-    // Downwards there may be no more.
-    uint32_t count = 0;
-    while (count < most && index(pages[count]) < uint64_t{1} << kAddressBits) ++count;
-    done = cache.prefetch({pages, count}, *queue_);
+    constexpr size_t kBatch = 16;  // there may be little stack
+    for (size_t count = kBatch, begun = kBatch; count == kBatch && begun == count; done += begun) {
+      base::PageId pages[kBatch];
+      // Downwards there may be no more.
+      for (count = 0; count < kBatch && done + count < most; ++count) {
+        const uint64_t page = window.first + static_cast<uint64_t>(window.stride) * (done + count);
+        if (page >= uint64_t{1} << kAddressBits) break;
+        pages[count] = base::PageId{page};
+      }
+      begun = cache.prefetch({pages, count}, *queue_);
+    }
   }
   streams_.begun(static_cast<uint32_t>(done));
 }
@@ -340,6 +375,7 @@ void leave_prefetcher(Thread& thread) {
 
 void forget_prefetcher(Thread& thread) {
   if (thread.prefetcher != nullptr) thread.prefetcher->forget_queue();
+  spare_queue.store(nullptr, std::memory_order_relaxed);
 }
 
 void note_miss(Thread& thread, uint64_t address) {
@@ -350,7 +386,14 @@ void note_miss(Thread& thread, uint64_t address) {
 uint64_t prefetch_range(uint64_t address, uint64_t bytes) {
   if (!runtime.started.load(std::memory_order_relaxed) || bytes == 0) return 0;
   Prefetcher* const prefetcher = prefetcher_of(this_thread());
-  return prefetcher != nullptr && prefetcher->is_ready() ? prefetcher->prefetch_range(address, bytes) : 0;
+  return prefetcher != nullptr && prefetcher->make_ready() ? prefetcher->prefetch_range(address, bytes) : 0;
+}
+
+void offer_queue() {
+  if (!wants_queue.load(std::memory_order_relaxed)) return;
+  wants_queue.store(false, std::memory_order_relaxed);
+  if (spare_queue.load(std::memory_order_relaxed) == nullptr)
+    spare_queue.store(open_queue(), std::memory_order_release);
 }
 
 void choose_whether_to_look_ahead() {

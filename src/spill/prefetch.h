@@ -50,7 +50,9 @@ void note_miss(Thread& thread, uint64_t address);
 // many bytes, from the front, need nothing more. REQUIRES: in_range(address) and all of it.
 uint64_t prefetch_range(uint64_t address, uint64_t bytes);
 
-// Of whoever works in the background, about every millisecond: compiled code looks ahead while pages are missed.
+// Of whoever works in the background, about every millisecond: compiled code looks ahead while pages are missed, and threads
+// that are about to load ahead get their queues.
 void choose_whether_to_look_ahead();
+void offer_queue();
 
 }  // namespace spill

@@ -82,6 +82,7 @@ void run_background(void* opened_lane) {
     file_maps_step(lane, round);
     serve_shared_maps();
     choose_whether_to_look_ahead();
+    offer_queue();
     // Of threads that have begun loads and do something else now.
     runtime.cache->poll_loads();
     const uint32_t freed = runtime.cache->background_step(lane);

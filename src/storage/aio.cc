@@ -167,14 +167,20 @@ void AioDevice::log_fallback(std::string_view what, const char* instead) {
 
 base::Expected<Queue*> AioDevice::do_open_queue(size_t depth, const QueueUse& use) {
   if (!aio_works_) return FileDevice::do_open_queue(depth, use);
-  if (depth > max_depth()) depth = max_depth();
-  auto queue = make_object<AioQueue>(0, "a storage queue", *this, depth);
-  if (!queue) return std::unexpected(queue.error());
-  auto opened = (*queue)->open(use);
-  if (opened) return *queue;
-  (*queue)->do_close();
-  log_fallback(opened.error().message, "blocking calls for some threads");
+  auto queue = open_aio_queue(depth, use);
+  if (queue) return queue;
+  log_fallback(queue.error().message, "blocking calls for some threads");
   return FileDevice::do_open_queue(depth, use);
+}
+
+base::Expected<Queue*> AioDevice::open_aio_queue(size_t depth, const QueueUse& use) {
+  auto queue = make_object<AioQueue>(0, "a storage queue", *this, std::min<size_t>(depth, max_depth()));
+  if (!queue) return std::unexpected(queue.error());
+  if (auto opened = (*queue)->open(use); !opened) {
+    (*queue)->do_close();
+    return std::unexpected(opened.error());
+  }
+  return *queue;
 }
 
 void AioDevice::do_close() {

@@ -39,6 +39,8 @@ class AioDevice : public FileDevice {
   base::Expected<void> probe_aio() const;
   // Does without AIO from now on. Errors: ENOMEM.
   base::Expected<void> give_up_aio(uint32_t helper_count);
+  // A queue of AIO or none. REQUIRES: the medium takes no commands. Errors: of the system; ENOMEM.
+  base::Expected<Queue*> open_aio_queue(size_t depth, const QueueUse& use);
   // The one line: what does not work, and what is used instead.
   void log_fallback(std::string_view what, const char* instead);
 

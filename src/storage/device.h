@@ -119,6 +119,10 @@ struct QueueUse {
   // All calls of the queue come from the thread that opens it; it may take another's for a programmer's mistake. Any thread may
   // close it, but after another one has the medium may stay open for a moment longer than the device.
   bool by_one_thread = false;
+  // Completions leave other system calls of the submitting thread alone. An io_uring's cut them short: of what waits they make
+  // EINTR where it cannot be begun again (epoll_wait), and less than was asked for (recv with MSG_WAITALL). Costs more CPU time
+  // for each Io. Errors: EOPNOTSUPP where there is no other way.
+  bool undisturbed = false;
 };
 
 class Queue : public base::Poller {

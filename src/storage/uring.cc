@@ -340,6 +340,12 @@ base::Expected<void> UringDevice::probe_commands() {
 
 base::Expected<Queue*> UringDevice::do_open_queue(size_t depth, const QueueUse& use) {
   if (!rings_work_) return AioDevice::do_open_queue(depth, use);
+  if (use.undisturbed) {
+    // Into the kernel's page cache AIO reads before it returns.
+    if (!medium().is_direct || medium().takes_commands())
+      return base::failure(EOPNOTSUPP, name(), ": only io_uring reads it ahead");
+    return open_aio_queue(depth, use);
+  }
   if (depth > max_depth()) depth = max_depth();
   auto queue = make_object<UringQueue>(0, "a storage queue", *this, depth);
   if (!queue) return std::unexpected(queue.error());

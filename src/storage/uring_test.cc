@@ -18,6 +18,7 @@
 
 #include "storage/open.h"
 #include "storage/test_process.h"
+#include "sys/aio_ring.h"
 #include "sys/files.h"
 #include "sys/io_ring.h"
 
@@ -48,6 +49,24 @@ TEST(Uring, QueuesBeyondTheRingsUseBlockingCalls) {
   device->close();
   ASSERT_TRUE(ring.open(4).has_value()) << "the rings are free again";
   ring.close();
+}
+
+// Beside 250 others, which would be too many rings.
+TEST(Uring, UndisturbedQueuesHaveNoRing) {
+  if (auto probed = sys::AioRing::probe(); !probed) GTEST_SKIP() << probed.error().message;
+  Device* device = open_device("uring:/var/tmp", kSpill).value();
+  std::vector<Queue*> queues;
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 250; ++i) {
+    auto queue = device->open_queue(2, {.undisturbed = true});
+    ASSERT_TRUE(queue.has_value()) << queue.error().message;
+    queues.push_back(*queue);
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_TRUE(use(*queues.front(), 0));
+  EXPECT_TRUE(use(*queues.back(), 0));
+  for (Queue* queue : queues) device->close_queue(queue);
+  device->close();
 }
 
 #if !__has_feature(thread_sanitizer)  // cannot start threads in a child of fork

@@ -176,7 +176,7 @@ MUTATIONS = [
     mutation("no way on where Linux AIO is forbidden", "Aio.WhereItIsForbidden*",
              (AIO, "  return give_up_aio(helper_count);", "  return std::unexpected(probed.error());")),
     mutation("no way on when the system has no more requests", "Aio.QueuesBeyond*",
-             (AIO, "  log_fallback(opened.error().message, \"blocking calls for some threads\");\n  return FileDevice::do_open_queue(depth, use);", "  return std::unexpected(opened.error());")),
+             (AIO, "  log_fallback(queue.error().message, \"blocking calls for some threads\");\n  return FileDevice::do_open_queue(depth, use);", "  return std::unexpected(queue.error());")),
 
     # Linux AIO
     mutation("Ios that Linux AIO refuses are dropped", "Aio.WhatTheKernelRefuses*",
