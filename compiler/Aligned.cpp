@@ -50,6 +50,7 @@ public:
 
 private:
   void consider(Loop *L);
+  SmallPtrSet<Instruction *, 16> spared(Loop *L);
   void collect(Loop *L, Roots &Asked,
                SmallVectorImpl<Instruction *> &Accesses) const;
   bool isCopyable(Loop *L) const;
@@ -180,15 +181,30 @@ void Copier::collect(Loop *L, Roots &Asked,
     }
 }
 
-void Copier::consider(Loop *L) {
+// The accesses of L that need not ask any more if L is copied.
+SmallPtrSet<Instruction *, 16> Copier::spared(Loop *L) {
   Roots Asked;
   SmallVector<Instruction *, 16> Accesses;
   if (isCopyable(L))
     collect(L, Asked, Accesses);
-  if (any_of(Accesses, [&](Instruction *I) {
-        return !asksRarely(getLoadStorePointerOperand(I),
-                           LI.getLoopFor(I->getParent()));
-      }))
+  SmallPtrSet<Instruction *, 16> Result;
+  for (Instruction *I : Accesses)
+    if (!asksRarely(getLoadStorePointerOperand(I),
+                    LI.getLoopFor(I->getParent())))
+      Result.insert(I);
+  return Result;
+}
+
+// An outer loop, unless it loads what inner ones would ask: those are copied
+// then.
+void Copier::consider(Loop *L) {
+  SmallPtrSet<Instruction *, 16> Outer = spared(L);
+  bool InnerSpareMore = any_of(L->getLoopsInPreorder(), [&](Loop *Inner) {
+    return Inner != L && any_of(spared(Inner), [&](Instruction *I) {
+             return !Outer.contains(I);
+           });
+  });
+  if (!Outer.empty() && !InnerSpareMore)
     Copied.push_back(L);
   else
     for (Loop *Sub : *L)

@@ -59,6 +59,50 @@ out:
   ret i64 %s.next
 }
 
+; The outer loop loads what the inner one would have to be asked for: the inner one is copied, not both.
+; CHECK-LABEL: define i64 @nested(
+; CHECK: outer:
+; CHECK: [[BASE:%.*]] = load ptr
+; CHECK: [[FROZEN:%.*]] = freeze ptr
+; CHECK: [[P:%.*]] = ptrtoint ptr [[FROZEN]] to i64
+; CHECK: and i64 [[P]], 7
+; CHECK: br i1 {{.*}}, label %spill.aligned, label %spill.aligned.any
+; CHECK-NOT: outer.any
+; CHECK: inner.any:
+; CHECK: inner:
+; CHECK: load i64, ptr %spill.pointer{{.*}}, align 8, !spill.aligned
+; CHECK: ret
+define i64 @nested(ptr %bases, i64 %mask, i64 %n) {
+entry:
+  br label %outer
+outer:
+  %j = phi i64 [ %n, %entry ], [ %j.next, %next ]
+  %t = phi i64 [ 0, %entry ], [ %s.next, %next ]
+  %x0 = mul i64 %j, 6364136223846793005
+  %k0 = and i64 %x0, %mask
+  %at = getelementptr inbounds ptr, ptr %bases, i64 %k0
+  %p = load ptr, ptr %at, align 8
+  br label %inner
+inner:
+  %i = phi i64 [ %n, %outer ], [ %i.next, %inner ]
+  %s = phi i64 [ %t, %outer ], [ %s.next, %inner ]
+  %r = mul i64 %i, 6364136223846793005
+  %x = lshr i64 %r, 24
+  %k = and i64 %x, %mask
+  %e = getelementptr inbounds i64, ptr %p, i64 %k
+  %v = load i64, ptr %e, align 8
+  %s.next = add i64 %s, %v
+  %i.next = add i64 %i, -1
+  %done = icmp eq i64 %i.next, 0
+  br i1 %done, label %next, label %inner
+next:
+  %j.next = add i64 %j, -1
+  %over = icmp eq i64 %j.next, 0
+  br i1 %over, label %out, label %outer
+out:
+  ret i64 %s.next
+}
+
 ; A loop that is split at page edges anyway stays one.
 ; CHECK-LABEL: define void @split(
 ; CHECK-NOT: spill.aligned

@@ -46,6 +46,8 @@ MUTATIONS = [
     # Loops that exist for aligned data too
     mutation("bases believed to be aligned", "^e2e_walks$",
              (ALIGNED, "B.CreateAnd(Address, Size - 1)", "B.CreateAnd(Address, Size - Size)")),
+    mutation("outer loop copied instead of an inner one that asks more", "^ir_aligned$",
+             (ALIGNED, "  if (!Outer.empty() && !InnerSpareMore)", "  if (!Outer.empty())")),
     mutation("scale that does not divide taken for aligned", "^ir_aligned$",
              (ALIGNED, "            Log2_64(Size))\n          return false;", "            Log2_64(Size))\n          continue;")),
     # Globals
