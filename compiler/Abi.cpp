@@ -35,6 +35,11 @@ Value *Abi::persistThread(IRBuilderBase &B, uint64_t Offset) {
   return B.CreateConstInBoundsGEP1_64(B.getInt8Ty(), Variable, Offset);
 }
 
+Value *Abi::satcThread(IRBuilderBase &B) {
+  return B.CreateThreadLocalAddress(threadVariable(
+      abi::SatcThread, ArrayType::get(I64, abi::SatcThreadWords)));
+}
+
 void leaveOut(Instruction *I) {
   I->setMetadata(LLVMContext::MD_nosanitize, MDNode::get(I->getContext(), {}));
 }
@@ -70,7 +75,7 @@ Function *Abi::makeStub(const Twine &Symbol, FunctionType *Kind,
   return F;
 }
 
-Function *Abi::translateStub() {
+Function *Abi::translateStub(StringRef Symbol) {
   // The stack may have any alignment here.
   constexpr StringLiteral Code = "pushq %rdi\n"
                                  ".cfi_adjust_cfa_offset 8\n"
@@ -85,9 +90,9 @@ Function *Abi::translateStub() {
                                  "movq %r11, %rdi\n"
                                  "movq %rax, %rsi\n"
                                  "callq *";
-  return makeStub(abi::Translate,
+  return makeStub(Symbol,
                   FunctionType::get(Type::getVoidTy(M.getContext()), false),
-                  Code + abi::Translate +
+                  Code + Symbol +
                       "@GOTPCREL(%rip)\n"
                       "movq %rbp, %rsp\n"
                       "popq %rbp\n"
@@ -248,6 +253,10 @@ Value *Abi::translate(IRBuilderBase &B, Value *Address, SlotSet Live) {
   return callQuietly(B, translateStub(), Address, Live);
 }
 
+Value *Abi::satcTranslate(IRBuilderBase &B, Value *Address) {
+  return callQuietly(B, translateStub(abi::SatcTranslate), Address, /*Live=*/0);
+}
+
 Value *Abi::translateAlone(IRBuilderBase &B, Value *Address, unsigned Slot,
                            SlotSet Live) {
   return callQuietly(B, aloneStub(Slot), Address, Live | SlotSet(1) << Slot);
@@ -301,7 +310,20 @@ FunctionCallee Abi::intercepted(StringRef Name, FunctionType *Type) {
                                Type);
 }
 
-void Abi::requireVersion() {
+// Both linkers refuse a name that is thread-local in one object and not in
+// another.
+static void declareTranslation(Module &M, bool BySatc) {
+  auto *Byte = Type::getInt8Ty(M.getContext());
+  auto *Mark = new GlobalVariable(
+      M, Byte, /*isConstant=*/!BySatc, GlobalValue::LinkOnceODRLinkage,
+      ConstantInt::get(Byte, 1), abi::OneTranslation, nullptr,
+      BySatc ? GlobalValue::LocalExecTLSModel : GlobalValue::NotThreadLocal);
+  Mark->setVisibility(GlobalValue::HiddenVisibility);
+  Mark->setComdat(M.getOrInsertComdat(abi::OneTranslation));
+  appendToUsed(M, {Mark});
+}
+
+void Abi::requireVersion(bool BySatc) {
   constexpr StringLiteral Name = "__spillway_abi_reference";
   if (M.getNamedGlobal(Name))
     return;
@@ -313,6 +335,7 @@ void Abi::requireVersion() {
   Reference->setVisibility(GlobalValue::HiddenVisibility);
   Reference->setComdat(M.getOrInsertComdat(Name));
   appendToUsed(M, {Reference});
+  declareTranslation(M, BySatc);
 }
 
 void Abi::announceNativeBodies() {

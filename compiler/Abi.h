@@ -61,6 +61,9 @@ public:
   /// Live.
   llvm::Value *translate(llvm::IRBuilderBase &B, llvm::Value *Address,
                          SlotSet Live);
+  /// The thread's SatcThread; and the slow path of a translation by it (Satc.h).
+  llvm::Value *satcThread(llvm::IRBuilderBase &B);
+  llvm::Value *satcTranslate(llvm::IRBuilderBase &B, llvm::Value *Address);
   /// All of a translation of Address in Slot, where code should be small.
   llvm::Value *translateAlone(llvm::IRBuilderBase &B, llvm::Value *Address,
                               unsigned Slot, SlotSet Live);
@@ -84,8 +87,9 @@ public:
   llvm::Value *persistCountdown(llvm::IRBuilderBase &B);
   llvm::Value *persistThread(llvm::IRBuilderBase &B, uint64_t Offset);
 
-  /// Makes the object refer to the runtime's version symbol, for good.
-  void requireVersion();
+  /// Makes the object refer to the runtime's version symbol, for good, and not
+  /// link with objects that translate in the other way.
+  void requireVersion(bool BySatc);
 
   /// Tells the runtime that the object has native bodies.
   void announceNativeBodies();
@@ -101,7 +105,7 @@ private:
   llvm::Function *makeStub(const llvm::Twine &Symbol, llvm::FunctionType *Type,
                            const llvm::Twine &Code,
                            llvm::Function *Target = nullptr);
-  llvm::Function *translateStub();
+  llvm::Function *translateStub(llvm::StringRef Symbol = abi::Translate);
   llvm::Function *aloneStub(unsigned Slot);
   llvm::Function *accessStub(uint64_t Size, bool IsStore);
   llvm::Value *callQuietly(llvm::IRBuilderBase &B, llvm::Function *Stub,

@@ -14,6 +14,7 @@
 #include "Prefetch.h"
 #include "Rename.h"
 #include "Reuse.h"
+#include "Satc.h"
 #include "Segments.h"
 #include "Sites.h"
 #include "Slots.h"
@@ -35,8 +36,8 @@ namespace {
 
 struct Counters {
   unsigned Functions = 0, Sites = 0, Accesses = 0, Followers = 0, Checks = 0;
-  unsigned Pointers = 0; // translated ahead of loops
-  unsigned Copies = 0;   // of functions, for plain arguments
+  unsigned Pointers = 0;   // translated ahead of loops
+  unsigned Copies = 0;     // of functions, for plain arguments
   unsigned LookAheads = 0; // loops
   unsigned TwoBodies = 0;
 
@@ -146,12 +147,17 @@ static SmallVector<Site, 0> inDominanceOrder(Function &F,
   return Ordered;
 }
 
+// Whether a translation may serve several accesses.
+static bool sharesTranslations() {
+  return !options::Satc && !emitsBenchCalls();
+}
+
 // The loops are chosen before any is changed: the analyses know the function as
 // it was.
 static Chunks splitLoops(Function &F, FunctionAnalysisManager &FAM,
                          SmallPtrSetImpl<Instruction *> &InPage) {
   Chunks Result;
-  if (emitsBenchCalls() || F.hasOptNone() || F.hasMinSize())
+  if (!sharesTranslations() || F.hasOptNone() || F.hasMinSize())
     return Result;
   auto Changed = [&] { FAM.invalidate(F, PreservedAnalyses::none()); };
   Changed();
@@ -187,7 +193,7 @@ ModuleInstrumenter::chosenSites(Function &F, const Chunks &Loops,
 void ModuleInstrumenter::instrument(Function &F) {
   F.addFnAttr(DoneAttribute);
   gatherStaticAllocas(F);
-  if (options::Bodies == 1 || emitsBenchCalls() || !NativeBody::isWanted(F))
+  if (options::Bodies == 1 || !sharesTranslations() || !NativeBody::isWanted(F))
     return translate(F);
   ++Count.TwoBodies;
   NativeBody Native(F, Runtime, FAM);
@@ -196,11 +202,13 @@ void ModuleInstrumenter::instrument(Function &F) {
 }
 
 void ModuleInstrumenter::translate(Function &F) {
-  if (options::Prefetch && !emitsBenchCalls() && !F.hasOptNone() &&
+  if (options::Prefetch && sharesTranslations() && !F.hasOptNone() &&
       !F.hasMinSize())
     Count.LookAheads += lookAhead(F, FAM, Runtime);
   SmallPtrSet<Instruction *, 8> InPage;
   lowerIntrinsics(F, Runtime, InPage);
+  if (options::Satc)
+    splitCopies(F, Runtime);
   Chunks Loops = splitLoops(F, FAM, InPage);
   SmallVector<Site, 0> Sites = chosenSites(F, Loops, InPage);
   if (Sites.empty())
@@ -213,7 +221,7 @@ void ModuleInstrumenter::translate(Function &F) {
       emitBenchCalls(S, Runtime);
     return;
   }
-  if (options::Reuse)
+  if (options::Reuse && sharesTranslations())
     shareTranslations(F, Sites, Loops.Translations);
   assignSlots(Sites, Loops.Translations);
   if (!F.hasOptNone())
@@ -222,9 +230,12 @@ void ModuleInstrumenter::translate(Function &F) {
   SiteRewriter Rewriter(T);
   for (const Site &S : Sites)
     Count.add(S);
-  bool Duplicates = options::Segments && !F.hasOptNone() && !F.hasMinSize();
-  for (const Step &S : arrangeSteps(Sites, Duplicates))
+  bool Duplicates = options::Segments && sharesTranslations() &&
+                    !F.hasOptNone() && !F.hasMinSize();
+  for (const Step &S : arrangeSteps(Sites, Duplicates)) {
+    T.setBySatc(options::Satc && S.S.Accesses.size() == 1);
     Rewriter.perform(S);
+  }
   promoteHeldPages(F, Loops.Translations);
   if (!F.hasOptNone())
     T.sinkSlots();
@@ -252,7 +263,7 @@ bool ModuleInstrumenter::run() {
   collectExempt();
   bool Renamed = renameIntercepted(Runtime);
   GlobalCounters Globals = spillGlobals(M, Exempt);
-  if (options::PlainCalls && !emitsBenchCalls())
+  if (options::PlainCalls && sharesTranslations())
     Count.Copies =
         findPlainPointers(M, [this](const Function &F) { return isExempt(F); });
   SmallVector<Function *, 0> Work;
@@ -265,7 +276,7 @@ bool ModuleInstrumenter::run() {
     instrument(*F);
   for (Function &F : M)
     dropMemoryAttributes(F);
-  Runtime.requireVersion();
+  Runtime.requireVersion(options::Satc);
   if (Count.TwoBodies != 0)
     Runtime.announceNativeBodies();
   if (options::Verify && verifyModule(M, &errs()))

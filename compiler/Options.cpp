@@ -71,6 +71,10 @@ cl::opt<unsigned> Bodies(
     cl::desc("2: functions have a native body too, for as long as nothing is "
              "evicted"));
 
+cl::opt<bool> Satc("spill-satc", cl::init(false),
+                   cl::desc("Translate each access by the thread's software "
+                            "caches, and not by the table"));
+
 cl::opt<bool> Translate("spill-translate", cl::init(true),
                         cl::desc("Translate accesses to spilled memory"));
 

@@ -36,6 +36,9 @@ extern llvm::cl::opt<uint64_t> SpillGlobals;
 /// How many bodies functions have: 1 or 2 (Bodies.h).
 extern llvm::cl::opt<unsigned> Bodies;
 
+/// How accesses are translated: by the table, or by software caches (Satc.h).
+extern llvm::cl::opt<bool> Satc;
+
 /// Whether accesses are translated at all: spillcc -fno-spill -fspill-persist.
 extern llvm::cl::opt<bool> Translate;
 

@@ -1,5 +1,6 @@
 //===- Translate.cpp - The code of one translation ------------------------===//
 #include "Translate.h"
+#include "Satc.h"
 
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/DebugInfoMetadata.h"
@@ -98,6 +99,8 @@ Value *Translator::mayCross(IRBuilderBase &B, Value *Address, uint64_t Size,
 
 Value *Translator::translate(Instruction *Before, Value *Address, unsigned Slot,
                              SlotSet Live) {
+  if (BySatc)
+    return translateBySatc(Runtime, Before, Address);
   // Created first: the entry block may be the one that is split below.
   Value *Base = slots();
   BuilderBefore B(Before);

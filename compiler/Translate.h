@@ -45,6 +45,10 @@ public:
   /// thread's slots.
   void sinkSlots();
 
+  /// The translations that follow are by software caches (Satc.h): each is
+  /// used at once, before the next one.
+  void setBySatc(bool IsBySatc) { BySatc = IsBySatc; }
+
   Abi &Runtime;
 
 private:
@@ -53,6 +57,7 @@ private:
   llvm::Function &F;
   llvm::LoadInst *Slots = nullptr;
   llvm::AllocaInst *Buffer = nullptr;
+  bool BySatc = false;
 };
 
 /// A builder before I that always has a debug location if I's function has any.

@@ -1,6 +1,7 @@
 #include "base/options.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <optional>
 
 #include "base/check.h"
@@ -150,6 +151,21 @@ Expected<void> check_options(const Options& options, uint64_t machine_memory_byt
             << name_of(kind);
     return failure(EINVAL, "policy: '", options.policy.view(), "' is not known; give ", names.view());
   }
+  const auto is_one_of = [](std::string_view name, const OptionText& value,
+                            std::initializer_list<std::string_view> words,
+                            const char* all) -> Expected<void> {
+    for (const std::string_view word : words)
+      if (value.view() == word) return {};
+    return failure(EINVAL, name, ": '", value.view(), "' is not known; give ", all);
+  };
+  if (auto known = is_one_of("satc_levels", options.satc_levels, {"both", "private", "direct", "none"},
+                             "both, private, direct or none");
+      !known)
+    return known;
+  if (auto known =
+          is_one_of("satc_policy", options.satc_policy, {"clock", "lru", "random"}, "clock, lru or random");
+      !known)
+    return known;
   const auto most = [](std::string_view name, uint64_t value, uint64_t limit) -> Expected<void> {
     if (value > limit) return failure(EINVAL, name, ": ", value, " is too many; give at most ", limit);
     return {};

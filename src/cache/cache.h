@@ -189,6 +189,10 @@ class Cache {
     int descriptor;
   };
   uint32_t partition_count() const { return partition_count_; }
+  // Which of them has the page.
+  uint32_t partition_number(PageId page) const {
+    return partition_of(page, shared_.region_shift, partition_count_);
+  }
   Pool pool(uint32_t partition);
 
   // A copy of this process that was made without the calls below does not have the frames.

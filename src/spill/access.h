@@ -23,8 +23,9 @@
 namespace spill {
 
 // Slots of the runtime, numbered after compiled code's. Interceptors use kHoldA.. kHoldD; kHoldCross is
-// for accesses that cross a page's edge (translate.cc), kHoldAhead for what is looked at ahead of use (prefetch.cc).
-enum HoldSlot : unsigned { kHoldA = kSlotCount, kHoldB, kHoldC, kHoldD, kHoldCross, kHoldAhead };
+// for accesses that cross a page's edge (translate.cc), kHoldAhead for what is looked at ahead of use (prefetch.cc), kHoldSatc for
+// the last page that a thread's translation caches did not take (satc.cc).
+enum HoldSlot : unsigned { kHoldA = kSlotCount, kHoldB, kHoldC, kHoldD, kHoldCross, kHoldAhead, kHoldSatc };
 
 // Translates `address` (spilled or not) and protects it in `slot`. The result is valid for the bytes
 // up to the end of address's OS page (any length when it is not spilled). Cost: inline when resident;

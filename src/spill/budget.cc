@@ -8,6 +8,7 @@
 #include "spill/pressure_plan.h"
 #include "spill/published.h"
 #include "spill/runtime.h"
+#include "spill/satc.h"
 #include "sys/kernel.h"
 #include "sys/memory.h"
 #include "sys/memory_pressure.h"
@@ -27,7 +28,7 @@ Published& published() { return *reinterpret_cast<Published*>(kPublished); }
 uint64_t held_frames() {
   constexpr uint64_t kHeldPerThread = 4;
   return (thread_count() + loop_task_count.load(std::memory_order_relaxed)) * kHeldPerThread +
-         kept_page_count();
+         kept_page_count() + satc_pinned_count();
 }
 
 // REQUIRES: budget_mutex.

@@ -6,6 +6,7 @@
 #include "spill/patterns.h"
 #include "spill/protection.h"
 #include "spill/runtime.h"
+#include "spill/satc.h"
 
 namespace spill {
 namespace {
@@ -43,6 +44,7 @@ void discard_and_free(uint64_t address, uint64_t bytes) {
   // First of all nothing may hold the pages any more, or they would stay, zeroed, at addresses that are free.
   unmap_range(address, bytes);
   clear_slots();
+  satc_invalidate(address, bytes);
   discard(address, bytes, cache::Cache::After::kFree);
   end_protection(address, bytes);
   forget_pattern(address, bytes);

@@ -20,6 +20,7 @@
 #include "spill/mapped_pages.h"
 #include "spill/pins.h"
 #include "spill/runtime.h"
+#include "spill/satc.h"
 #include "spill/shared_maps.h"
 #include "spill/signals.h"
 #include "spill/standing_pins.h"
@@ -73,6 +74,11 @@ void before_fork() {
     end_process(base::Error::of(ENOTSUP,
                                 "fork by the C library itself (daemon, forkpty) on a stack in spilled "
                                 "memory: give that stack memory from mmap with MAP_STACK"),
+                kFatalStatus);
+  if (satc_is_used())
+    end_process(base::Error::of(ENOTSUP,
+                                "fork by the C library itself (daemon, forkpty) in a program of "
+                                "-fspill-translation=satc: compile it without"),
                 kFatalStatus);
   // A handler might run on a stack that the two share for a moment.
   const uint64_t all = ~kFaultSignals;
@@ -141,6 +147,11 @@ void after_fork_in_child() {
 }
 
 long fork_on_plain_stack(long (*make)(void* context), void* context) {
+  // A child would need what all threads have pinned, and has none of them.
+  if (satc_is_used()) {
+    errno = ENOTSUP;
+    return -1;
+  }
   if (!is_started() || (!keeps_pages() && !in_range(__builtin_frame_address(0)))) return make(context);
   if (shares_thread_data()) {
     errno = ENOTSUP;

@@ -10,6 +10,7 @@
 #include "spill/native.h"
 #include "spill/protection.h"
 #include "spill/runtime.h"
+#include "spill/satc.h"
 #include "sys/lock.h"
 #include "sys/memory.h"
 
@@ -20,7 +21,7 @@ namespace {
 // was unmapped early.
 constinit sys::Mutex mapped_mutex;
 constinit uint64_t mapped_pages[base::kMaxMappedPages] = {};
-constinit uint32_t mapped_limit = 0;
+constinit std::atomic<uint32_t> mapped_limit = 0;
 constinit uint32_t mapped_next = 0;
 
 // How many were mapped while native bodies ran, and how many may be.
@@ -38,7 +39,7 @@ struct KeptRange {
 constexpr uint32_t kMostKept = 512;
 constinit KeptRange kept_ranges[kMostKept] = {};
 constinit std::atomic<uint32_t> kept_count{0};
-constinit uint64_t kept_pages = 0;
+constinit std::atomic<uint64_t> kept_pages = 0;
 
 // Calls f(address, bytes, protection) for the parts of the page, but those where the kernel has a mapping of its own, that
 // have one protection each.
@@ -126,10 +127,9 @@ void adjust_mapped_pages() {
   if (mapped_next >= mapped_limit) mapped_next = 0;
 }
 
-uint64_t kept_page_count() {
-  sys::LockGuard guard(mapped_mutex);
-  return kept_pages;
-}
+uint64_t kept_page_count() { return kept_pages.load(std::memory_order_relaxed); }
+
+uint64_t most_mapped_pages() { return mapped_limit.load(std::memory_order_relaxed); }
 
 void map_at_own_address(uint64_t address, uint64_t site) {
   InRuntime inside;
@@ -188,7 +188,10 @@ bool keep_mapped(uint64_t address, uint64_t bytes) {
       return true;
     }
   }
-  if (unused == nullptr || kept_pages + count > runtime.cache->frame_count() / 2) return false;
+  const uint64_t frame_count = runtime.cache->frame_count();
+  if (unused == nullptr || kept_pages + count > frame_count / 2 ||
+      kept_pages + count + satc_pinned_count() > frame_count - frame_count / 4)
+    return false;
   const auto pin = [&](base::PageId page) {
     // One that is kept already is mapped, perhaps from a memory file of before a fork.
     auto pinned = is_kept(page) ? runtime.cache->pin(page, lane_of(inside.thread()))

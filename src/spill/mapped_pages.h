@@ -16,8 +16,9 @@ namespace spill {
 // Sets how many pages may be mapped at one time, as options and budget say, at least 2; kept ones are not counted. Again whenever the
 // budget has changed: those beyond go.
 void adjust_mapped_pages();
-// How many are kept.
+// How many are kept, and how many of others may be mapped.
 uint64_t kept_page_count();
+uint64_t most_mapped_pages();
 
 // Maps the page of `address` for code at `site`, which the statistics count. REQUIRES: in_range, allocated. May
 // block and do I/O; ends the process on a storage error.
@@ -35,7 +36,8 @@ void change_mappings(uint64_t address, uint64_t bytes, void (*f)(void* context),
 
 // Keeps [address, address + bytes) in memory and mapped at its own address until it is freed: a stack that
 // the program made, whose accesses are not translated, and on which the kernel must be able to put a
-// signal's frame. Returns false when that would take more than half of the frames, or a table is full.
+// signal's frame. Returns false when that would take more than half of the frames (three quarters
+// with what satc.h pins), or a table is full.
 // REQUIRES: allocated. May block and do I/O; ends the process on a storage error.
 bool keep_mapped(uint64_t address, uint64_t bytes);
 // Before [address, address + bytes) is freed: ends keep_mapped for what lies within. Cost: one load when

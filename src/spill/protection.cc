@@ -12,6 +12,7 @@
 #include "spill/mapped_pages.h"
 #include "spill/native.h"
 #include "spill/runtime.h"
+#include "spill/satc.h"
 
 namespace spill {
 namespace {
@@ -59,6 +60,7 @@ void guard_held(uint64_t begin, uint64_t end) {
 // Steps 2 and 3.
 void settle(uint64_t address, uint64_t bytes, bool closes) {
   InRuntime inside;
+  if (closes) satc_invalidate(address, bytes);
   cache::Cache& cache = *runtime.cache;
   const uint64_t begin = base::round_down(address, cache.page_bytes());
   const uint64_t end = base::round_up(address + bytes, cache.page_bytes());

@@ -21,6 +21,7 @@
 #include "spill/protection.h"
 #include "spill/published.h"
 #include "spill/report.h"
+#include "spill/satc.h"
 #include "spill/settings.h"
 #include "spill/shared_maps.h"
 #include "sys/barrier.h"
@@ -76,6 +77,7 @@ void run_background(void* opened_lane) {
       if (now < charged_heap_bytes) runtime.cache->uncharge(charged_heap_bytes - now);
       charged_heap_bytes = now;
       count_memory();
+      count_satc();
     }
     budget_step();
     runtime.cache->share_step(lane);
@@ -211,6 +213,7 @@ extern "C" void spillway_end();
 extern "C" void spillway_end() {
   if (runtime.is_fork_child.load(std::memory_order_relaxed)) return;
   count_native_time();
+  count_satc();
   write_report();
 }
 

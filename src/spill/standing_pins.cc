@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "spill/runtime.h"
+#include "spill/satc.h"
 #include "sys/lock.h"
 
 namespace spill {
@@ -15,7 +16,7 @@ struct PinnedRange {
 
 constinit sys::Mutex mutex;
 constinit PinnedRange ranges[kMostPinnedRanges] = {};
-constinit uint64_t pinned_count = 0;  // pages, each as often as it is pinned
+constinit std::atomic<uint64_t> pinned_count = 0;  // pages, each as often as it is pinned; under the mutex
 
 base::PageId first_page(const PinnedRange& range) { return runtime.cache->page_of(range.address); }
 uint64_t page_count(const PinnedRange& range) {
@@ -41,7 +42,10 @@ int pin_range(uint64_t address, uint64_t bytes) {
   InRuntime inside;
   sys::LockGuard guard(mutex);
   PinnedRange* const free = find(0, 0);
-  if (free == nullptr || pinned_count + count > runtime.cache->frame_count() / 2) return ENOMEM;
+  const uint64_t frame_count = runtime.cache->frame_count();
+  if (free == nullptr || pinned_count + count > frame_count / 2 ||
+      pinned_count + count + satc_pinned_count() > frame_count - frame_count / 4)
+    return ENOMEM;
   const base::PageId first = first_page(wanted);
   cache::Lane& lane = lane_of(inside.thread());
   for (uint64_t i = 0; i < count; ++i) {
@@ -66,6 +70,8 @@ int unpin_range(uint64_t address, uint64_t bytes) {
   *range = {};
   return 0;
 }
+
+uint64_t standing_pin_count() { return pinned_count.load(std::memory_order_relaxed); }
 
 void freeze_standing_pins() { mutex.lock(); }
 void thaw_standing_pins() { mutex.unlock(); }

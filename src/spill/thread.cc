@@ -7,6 +7,7 @@
 #include "base/statistics.h"
 #include "spill/prefetch.h"
 #include "spill/runtime.h"
+#include "spill/satc.h"
 #include "spill/signals.h"
 #include "sys/kernel.h"
 #include "sys/memory.h"
@@ -37,6 +38,7 @@ bool is_dead(const Thread& thread) {
 void empty_record(Thread& thread) {
   thread.lane = nullptr;
   leave_prefetcher(thread);
+  satc_reuse(thread);
   thread.finished.store(0, std::memory_order_relaxed);
   for (uint32_t level = 0; level <= thread.top_level.load(std::memory_order_relaxed); ++level) {
     for (Slot& slot : thread.levels[level].slots) slot.store(0, std::memory_order_relaxed);
@@ -134,6 +136,10 @@ bool reap_threads() {
 void this_thread_returned() {
   Thread* thread = this_thread_if_registered();
   if (thread == nullptr) return;
+  {
+    InRuntime inside;
+    satc_leave(*thread);
+  }
   // It may have left by pthread_exit or cancellation, from the middle of a function or of a handler.
   for (uint32_t level = 0; level <= thread->top_level.load(std::memory_order_relaxed); ++level)
     for (Slot& slot : thread->levels[level].slots) slot.store(0, std::memory_order_release);

@@ -23,6 +23,7 @@
 namespace cache {
 class Lane;
 }
+struct Satc;
 
 namespace spill {
 
@@ -56,6 +57,8 @@ struct Thread {
   uint32_t scratch_used_bytes;
   cache::Lane* lane;                 // null before first use; lane_of() in runtime.h
   Prefetcher* prefetcher;            // null before first use; prefetch.h
+  std::atomic<Satc*> satc;           // null before first use; satc.h
+  bool has_left_satc;                // it gets nothing there any more
   std::atomic<bool> has_heap_arena;  // the heap chose an arena for it; relaxed: looked at by every allocation
 
   // Memory that a system call of each level was given pinned (WiredRange); bytes 0: none.

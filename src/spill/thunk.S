@@ -84,6 +84,23 @@ __spillway_translate:
   .cfi_endproc
   .size __spillway_translate, . - __spillway_translate
 
+  .globl __spillway_satc_translate
+  .type __spillway_satc_translate, @function
+  .p2align 4
+__spillway_satc_translate:
+  .cfi_startproc
+  push_integers
+  call spillway_satc_quick
+  testq %rax, %rax
+  jg 1f
+  movq -32(%rbp), %rdi
+  call_saving_vectors spillway_satc_blocking
+1:
+  pop_integers
+  ret
+  .cfi_endproc
+  .size __spillway_satc_translate, . - __spillway_satc_translate
+
   // \caller, if given: a register for where compiled code goes on.
   .macro crossing name, target, caller
   .globl \name
@@ -132,5 +149,13 @@ __spillway_translate:
   .p2align 3
 __spillway_slots:
   .quad kUnregisteredSlots
+
+  // thread_local SatcThread __spillway_satc: a line that may be read, and is in no page.
+  .globl __spillway_satc
+  .type __spillway_satc, @object
+  .size __spillway_satc, 32
+  .p2align 5
+__spillway_satc:
+  .quad kNativeBodies, 0, 0, 0
 
   .section .note.GNU-stack,"",@progbits

@@ -8,6 +8,7 @@
 #include "spill/heap.h"
 #include "spill/prefetch.h"
 #include "spill/runtime.h"
+#include "spill/satc.h"
 #include "spill/standing_pins.h"
 
 namespace spill {
@@ -73,6 +74,7 @@ int __spillway_flush(const void* address, size_t bytes) {
   }
   // What this thread used last is used no more.
   clear_slots();
+  satc_give_up();
   InRuntime inside;
   cache::Cache& cache = *runtime.cache;
   const base::PageId first = cache.page_of(begin), last = cache.page_of(begin + bytes - 1);

@@ -6,7 +6,7 @@ block says what is expected, one "// key: value" a line:
 
   flags      for both compilers                           (none)
   spillcc    flags for spillcc only                       (none)
-  levels     how spillcc compiles it                      O0 O2 O3 for C, O0 O2 for C++; lto, thin, thin-O0, bodies, avx2, avx512, static, static-pie, static-lto
+  levels     how spillcc compiles it                      O0 O2 O3 for C, O0 O2 for C++; lto, thin, thin-O0, bodies, satc, satc-O0, satc-lto, avx2, avx512, static, static-pie, static-lto
   case       arguments [=> exit status, 128 + signal if killed]; one line for each case   (no arguments, 0)
   input      file beside the program for standard input   (empty)
   stderr     same, or a regular expression for the spilled program's: it is not compared  (same)
@@ -51,10 +51,15 @@ LEVELS = {
     "thin": ["-O2", "-flto=thin"],
     "thin-O0": ["-O0", "-flto=thin"],
     "bodies": ["-O2", "-fspill-bodies=2"],
+    "satc": ["-O2", "-fspill-translation=satc"],
+    "satc-O0": ["-O0", "-fspill-translation=satc"],
+    "satc-lto": ["-O2", "-flto", "-fspill-translation=satc"],
     "static": ["-O2", "-static"],
     "static-pie": ["-O2", "-static-pie"],
     "static-lto": ["-O2", "-static", "-flto"],
 }
+# In chaos mode, of programs that translate by software caches, by seed: small ones, of which pages leave.
+SATC_LEVELS, SATC_POLICIES = ["both", "private", "direct", "none"], ["clock", "lru", "random"]
 SECONDS_MAX = HANG_SECONDS * int(os.environ.get("SPILLWAY_TEST_SLOWER", "1"))
 BOUND = re.compile(r"^([a-z_.]+)(>=|<=|==)(\d+)$")
 
@@ -193,6 +198,13 @@ class Runner:
             if not good:
                 raise Failure(f"{name} is {value}, not {relation} {bound}")
 
+    @staticmethod
+    def satc(level, seed):
+        if not level.startswith("satc"):
+            return {}
+        return {"SPILLWAY_SATC_LEVELS": SATC_LEVELS[(seed - 1) % 4], "SPILLWAY_SATC_POLICY": SATC_POLICIES[seed % 3], "SPILLWAY_SATC_PRIVATE": "8",
+                "SPILLWAY_SATC_CYCLES": str(seed // 2 % 2)}
+
     def served_runs(self, variables):
         runs = []
         for seed, (number, always) in enumerate([("1", "0"), ("2", "0"), ("1", "1")], 1):
@@ -227,7 +239,7 @@ class Runner:
             if main:
                 for seed in range(1, program.seeds + 1):
                     page = program.pages[seed % len(program.pages)]
-                    runs.append(("chaos", {**tiny, "SPILLWAY_CHAOS": str(seed), "SPILLWAY_PAGE": page}))
+                    runs.append(("chaos", {**tiny, "SPILLWAY_CHAOS": str(seed), "SPILLWAY_PAGE": page, **self.satc(level, seed)}))
             if main and (program.is_served or "servers" in modes):
                 runs += self.served_runs(tiny)
             for mode, variables in runs:

@@ -38,6 +38,8 @@ list(APPEND e2e_left_out programs/own_stacks.c programs/fork_stacks.c programs/c
 list(APPEND e2e_left_out programs/signal_builtin_jump.c)
 # OpenMP's library is not told to the sanitizers, and allocates by their malloc.
 list(APPEND e2e_left_out programs/openmp.c)
+# What it translates is not told to the sanitizers, and its counters are read while their threads count.
+list(APPEND e2e_left_out programs/satc_threads.c)
 if(SPILLWAY_SANITIZE STREQUAL "thread")
   # It has most of the address space itself.
   list(APPEND e2e_left_out programs/mmap_refused.c programs/mmap_reserve.c)

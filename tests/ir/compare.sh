@@ -1,14 +1,17 @@
 #!/bin/sh
-# compare.sh BIN CLANG_BIN SOURCE OUTPUT [-fspill-bodies=2] FLAGS...: the program prints the same whether compiled
+# compare.sh BIN CLANG_BIN SOURCE OUTPUT [-fspill-bodies=2|-fspill-translation=satc] FLAGS...: the program prints the same whether compiled
 # by clang or by spillcc, with the heap in plain memory, spilled, and spilled with next to no page resident; with two
 # bodies also where the native one runs for ever, and for a while. Exit status 77: this processor cannot run what the
 # flags ask for.
 set -e
 bin=$1 clang=$2 source=$3 output=$4
 shift 4
-bodies=
+bodies= way=
 if [ "$1" = -fspill-bodies=2 ]; then
   bodies=$1
+  shift
+elif [ "$1" = -fspill-translation=satc ]; then
+  way=$1
   shift
 fi
 case "$*" in
@@ -19,7 +22,7 @@ case $source in
 *) native=$clang/clang spill=$bin/spillcc ;;
 esac
 "$native" -w -mcx16 "$@" "$source" -o "$output.native" -latomic
-"$spill" $bodies -w -mllvm -spill-verify -mcx16 "$@" "$source" -o "$output.spill" -latomic
+"$spill" $bodies $way -w -mllvm -spill-verify -mcx16 "$@" "$source" -o "$output.spill" -latomic
 "$output.native" >"$output.expected"
 run() { # RESIDENT NATIVE
   SPILL_TEST_REPORT=$output.report SPILL_TEST_RESIDENT=$1 SPILL_TEST_NATIVE=$2 "$output.spill" >"$output.got"

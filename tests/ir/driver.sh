@@ -71,10 +71,21 @@ grep -q '^USAGE: clang' help
 "$bin/spillcc" main.c use.c -o order -Wl,--as-needed -lc -lm
 readelf -d order | grep NEEDED | head -1 | grep -q libspillway.so
 
+# What is translated in one way does not link with what is in the other, whatever the linker; nor becomes one object with it.
+for linker in bfd lld; do
+  "$bin/spillcc" -O1 -fspill-translation=satc -fuse-ld=$linker main.c use.c -o satc
+  ./satc
+  "$bin/spillcc" -O1 -fspill-translation=satc -c main.c -o satc.o
+  "$bin/spillcc" -O1 -c use.c -o table.o
+  ! "$bin/spillcc" -fuse-ld=$linker satc.o table.o -o mixed 2>message
+  grep -q __spillway_table_and_satc_do_not_link message
+done
+! ld -r satc.o table.o -o mixed.o
+
 # Plain clang on demand; one line and status 2 for what cannot be.
 "$bin/spillcc" -fno-spill -c use.c -o plain.o
 ! nm plain.o | grep -q spillway
-for refused in -fsanitize=address -fspill-translation=satc -fspill-globals=none -fspill-persist=all \
+for refused in -fsanitize=address -fspill-translation=tlb -fspill-globals=none -fspill-persist=all \
   '-fspill-persist -static' -fspill-persist; do  # the last: this tree has no runtime for persistent memory
   status=0
   "$bin/spillcc" $refused main.c use.c -o refused 2>message || status=$?

@@ -31,6 +31,16 @@
 
 __thread uint64_t* __spillway_slots __attribute__((tls_model("initial-exec"))) = (uint64_t*)0x6ffff000;
 const char __spillway_abi_table_v1 = 1;
+// Of code that translates by software caches: its Direct cache is one line.
+static struct {
+  uint64_t begin;
+  int64_t entry;
+} line;
+__thread struct {
+  void* lines;
+  uint64_t mask, page_bytes;
+  void* satc;
+} __spillway_satc __attribute__((tls_model("initial-exec"))) = {&line, 0, 4096, 0};
 // No loop runs here.
 void __spillway_begin_busy(void) {}
 void __spillway_begin_busy_if(int result) { (void)result; }
@@ -73,6 +83,7 @@ static int is_protected(uint32_t page) {
 
 static void evict(unsigned index) {
   uint32_t page = resident[index];
+  if (line.begin == RANGE_BEGIN + page * PAGE) line.begin = 0;
   TABLE[(RANGE_BEGIN >> 12) + page] = next_random() & 1 ? 0 : -1;
   if (mmap(frame_address(frame_of[page]), PAGE, PROT_NONE,
            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
@@ -126,6 +137,20 @@ __attribute__((used)) int64_t test_translate(uint64_t address, uint64_t live) {
   if (!is_protected((address - RANGE_BEGIN) >> 12)) die("translation that no live slot protects", address);
   frame_for(address);
   return TABLE[address >> 12];
+}
+
+// By software caches: nothing but the page that is asked for need stay, and where few do nothing else does.
+__attribute__((used)) int64_t test_satc_translate(uint64_t address) {
+  ++translations;
+  if (!in_range(address)) die("translation of an address outside", address);
+  release_all_but(0);
+  SLOTS[SLOT_COUNT - 1] = address;
+  for (unsigned i = resident_max < 10 ? resident_count : 0; i-- > 0;)
+    if (!is_protected(resident[i])) evict(i);
+  frame_for(address);
+  line.begin = address & -PAGE;
+  line.entry = TABLE[address >> 12];
+  return line.entry;
 }
 
 // Copies through frames page by page. Addresses outside the range are used as they are.
@@ -248,6 +273,7 @@ static void on_fault(int signal_number, siginfo_t* info, void* context) {
           "mov %rbx,%rsp\npop %rbx\npop %r10\npop %r9\npop %r8\npop %rdi\npop %rsi\npop %rdx\npop %rcx\n" \
           "pop %rbp\nret\n")
 THUNK("__spillway_translate", "test_translate");
+THUNK("__spillway_satc_translate", "test_satc_translate");
 THUNK("__spillway_cross_load", "test_cross_load");
 THUNK("__spillway_cross_store", "test_cross_store");
 THUNK("__spillway_cross_map", "test_cross_map");

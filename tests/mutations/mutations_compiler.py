@@ -41,6 +41,9 @@ SLOT_STORE = ("  B.CreateAlignedStore(Address, SlotPointer, Align(8))\n"
               "      ->setAtomic(AtomicOrdering::Release);\n")
 
 MUTATIONS = [
+    mutation("both sides of a copy in one line", "^ir_(satc|program_corners.c_satc)$",
+             ("compiler/Instrument.cpp", "  if (options::Satc)\n    splitCopies(F, Runtime);\n", ""),
+             ("compiler/Instrument.cpp", "T.setBySatc(options::Satc && S.S.Accesses.size() == 1);", "T.setBySatc(options::Satc);")),
     mutation("row that begins anywhere held over others", "^ir_held$",
              (HELD, "          Course::Advancing)\n        return Course::Wild;", "          Course::Advancing)\n        continue;")),
     # Loops that exist for aligned data too

@@ -41,6 +41,23 @@ def product(name, pattern, *patches):
 
 
 MUTATIONS = [
+    # Translation by caches of each thread
+    mutation("page in Direct replaced in Private", "satc_levels_test", "SatcLevels.*",
+             ("src/spill/satc_levels.h", "    may_go[way] =\n        !satc_is_in_line(s, set->begins[way]) ||", "    may_go[way] = true ||")),
+    mutation("page that leaves Private stays in Direct", "satc_levels_test", "SatcLevels.*",
+             ("src/spill/satc_levels.h", "  if (satc_is_in_line(s, set->begins[way])) satc_empty_line(satc_line(s, set->begins[way]));\n", "")),
+    mutation("handler of a signal replaces what its thread is using", "satc_levels_test", "SatcQuick.*",
+             ("src/spill/satc_quick.c", " || __spillway_slots != s->slots) return 0;", ") return 0;")),
+    mutation("invalidated page found in Private", "satc_levels_test", "SatcQuick.*",
+             ("src/spill/satc_quick.c", "  if (__atomic_load_n(&spillway_satc_epoch, __ATOMIC_ACQUIRE) != s->epoch) return 0;\n", "")),
+    product("page unpinned while Direct has it", "^e2e_satc_threads$",
+            ("src/spill/satc.cc", "  satc_fill_way(&satc, &set, way, begin, entry);\n", "  satc_fill_way(&satc, &set, way, begin, entry);\n  runtime.cache->unpin(page);\n  beside.fetch_sub(1);\n  set.begins[way] = 0;\n")),
+    product("protected memory stays in the caches of threads", "^e2e_satc_protect_threads$",
+            (PROTECTION, "  if (closes) satc_invalidate(address, bytes);\n", "")),
+    product("what a thread had stays pinned when it has ended", "^e2e_satc$",
+            ("src/spill/thread.cc", "    satc_leave(*thread);\n", ""),
+            ("src/spill/thread.cc", "  satc_reuse(thread);\n", "")),
+
     # Native bodies
     product("regions stay mapped over fork", "^e2e_native_fork$",
             (MAPPED, "  runtime.cache->unmap_all_regions();\n", "")),

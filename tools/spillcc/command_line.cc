@@ -134,6 +134,7 @@ struct Parsed {
   std::string linker;     // value of -fuse-ld=
   std::string sanitizer;  // the option that asks for one
   std::string plugin_options;
+  bool satc = false;           // -fspill-translation=satc
   std::string bodies;          // -fspill-bodies: 1 or 2; empty: the plugin's default
   uint64_t globals_bytes = 0;  // globals of that size and more are spilled; 0: none
 };
@@ -153,11 +154,9 @@ bool parse_own(std::string_view argument, Parsed& parsed) {
     parsed.spill = true;
   } else if (argument.starts_with("-fspill-translation=")) {
     const std::string_view mode = argument.substr(argument.find('=') + 1);
-    if (mode == "satc") {
-      refuse(parsed, "-fspill-translation=satc: not built yet; use -fspill-translation=table");
-    } else if (mode != "table") {
-      refuse(parsed, std::string(argument) + ": unknown translation; use table");
-    }
+    parsed.satc = mode == "satc";
+    if (!parsed.satc && mode != "table")
+      refuse(parsed, std::string(argument) + ": unknown translation; use table or satc");
   } else if (argument.starts_with("-fspill-bodies=")) {
     parsed.bodies = argument.substr(argument.find('=') + 1);
     if (parsed.bodies != "1" && parsed.bodies != "2")
@@ -278,6 +277,14 @@ void refuse_combinations(Parsed& parsed) {
   if (parsed.spill && !parsed.sanitizer.empty())
     refuse(parsed, parsed.sanitizer +
                        ": sanitizers and spilling do not go together; leave it out, or give -fno-spill");
+  if (parsed.spill && parsed.satc && parsed.bodies == "2")
+    refuse(parsed,
+           "-fspill-bodies=2: only what translates by the table has two bodies; leave one of the two options "
+           "out");
+  if (parsed.spill && parsed.satc && parsed.globals_bytes != 0)
+    refuse(parsed,
+           "-fspill-globals: only the table translates addresses of globals; leave it or "
+           "-fspill-translation=satc out");
   if (!parsed.persist.empty() && !parsed.static_link.empty())
     refuse(parsed, parsed.static_link +
                        ": -fspill-persist has a shared library only; leave one of the two options out");
@@ -304,6 +311,7 @@ std::string plugin_options(const Parsed& parsed) {
   std::string result = parsed.plugin_options;
   if (parsed.spill && parsed.globals_bytes != 0)
     result += "-spill-globals=" + std::to_string(parsed.globals_bytes) + ' ';
+  if (parsed.spill && parsed.satc) result += "-spill-satc ";
   if (parsed.spill && !parsed.bodies.empty()) result += "-spill-bodies=" + parsed.bodies + ' ';
   if (!parsed.persist.empty()) result += "-spill-persist=" + parsed.persist + ' ';
   if (!parsed.spill) result += "-spill-translate=0 ";

@@ -139,6 +139,11 @@ TEST(CommandLine, HasBodies) {
   EXPECT_EQ(options({"-fspill-bodies=2", "-fspill-bodies=1", "a.c"}), "-spill-bodies=1 ");
   EXPECT_EQ(options({"-flto", "-fspill-bodies=2", "a.o"}), "-spill-bodies=2 ");
   EXPECT_EQ(options({"-fno-spill", "-fspill-bodies=2", "a.c"}), "");
+  EXPECT_EQ(options({"-fspill-translation=satc", "a.c"}), "-spill-satc ");
+  EXPECT_EQ(options({"-fspill-translation=satc", "-fspill-bodies=1", "a.c"}), "-spill-satc -spill-bodies=1 ");
+  EXPECT_EQ(options({"-fspill-translation=satc", "-fspill-translation=table", "a.c"}), "");
+  EXPECT_EQ(options({"-fno-spill", "-fspill-translation=satc", "a.c"}), "");
+  EXPECT_FALSE(has(planned({"-fspill-translation=satc", "a.c"}), "-fspill-translation=satc"));
   EXPECT_FALSE(has(planned({"-fspill-bodies=2", "a.c"}), "-fspill-bodies=2"));
   for (const char* number : {"", "0", "3", "two"})
     EXPECT_NE(refusal({std::string("-fspill-bodies=") + number, "a.c"}).find("not a number of bodies"),
@@ -213,7 +218,10 @@ TEST(CommandLine, RefusesWhatItCannotDo) {
   EXPECT_NE(refusal({"-fsanitize=address", "a.c"}).find("-fsanitize=address"), std::string::npos);
   EXPECT_TRUE(instruments(planned({"-fsanitize=none", "a.c"})));
   EXPECT_TRUE(instruments(planned({"-fsanitize=address", "-fno-sanitize=all", "a.c"})));
-  EXPECT_NE(refusal({"-fspill-translation=satc", "a.c"}).find("not built yet"), std::string::npos);
+  EXPECT_NE(refusal({"-fspill-translation=satc", "-fspill-bodies=2", "a.c"}).find("-fspill-bodies=2"),
+            std::string::npos);
+  EXPECT_NE(refusal({"-fspill-translation=satc", "-fspill-globals", "a.c"}).find("-fspill-globals"),
+            std::string::npos);
   EXPECT_NE(refusal({"-fspill-translation=other", "a.c"}).find("unknown"), std::string::npos);
   for (const char* size : {"", "0", "0K", "x", "64X", "1.5M", "-1", "99999999999999999999", "99999999999T"}) {
     const std::string option = std::string("-fspill-globals=") + size;
