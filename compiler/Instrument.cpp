@@ -39,7 +39,6 @@ struct Counters {
   unsigned Pointers = 0;   // translated ahead of loops
   unsigned Copies = 0;     // of functions, for plain arguments
   unsigned LookAheads = 0; // loops
-  unsigned TwoBodies = 0;
 
   void add(const Site &S) {
     for (const Access &A : S.Accesses) {
@@ -71,6 +70,7 @@ private:
   FunctionAnalysisManager &FAM;
   Abi Runtime;
   SmallPtrSet<const GlobalValue *, 8> Exempt;
+  SmallVector<Bodies, 0> TwoBodies;
   Counters Count;
 };
 
@@ -193,12 +193,12 @@ ModuleInstrumenter::chosenSites(Function &F, const Chunks &Loops,
 void ModuleInstrumenter::instrument(Function &F) {
   F.addFnAttr(DoneAttribute);
   gatherStaticAllocas(F);
-  if (options::Bodies == 1 || !sharesTranslations() || !NativeBody::isWanted(F))
-    return translate(F);
-  ++Count.TwoBodies;
-  NativeBody Native(F, Runtime, FAM);
-  translate(F);
-  Native.putBack();
+  Function *Spill = options::Bodies == 1 || !sharesTranslations()
+                        ? nullptr
+                        : addSpillBody(F, Runtime, FAM);
+  if (Spill)
+    TwoBodies.push_back({&F, Spill});
+  translate(Spill ? *Spill : F);
 }
 
 void ModuleInstrumenter::translate(Function &F) {
@@ -274,10 +274,11 @@ bool ModuleInstrumenter::run() {
     return false;
   for (Function *F : Work)
     instrument(*F);
+  connectBodies(TwoBodies, Runtime);
   for (Function &F : M)
     dropMemoryAttributes(F);
   Runtime.requireVersion(options::Satc);
-  if (Count.TwoBodies != 0)
+  if (!TwoBodies.empty())
     Runtime.announceNativeBodies();
   if (options::Verify && verifyModule(M, &errs()))
     report_fatal_error("spillway: instrumentation broke the module");
@@ -290,7 +291,7 @@ bool ModuleInstrumenter::run() {
            << " loops look ahead, " << Count.Copies
            << " functions copied for plain pointers\n";
   if (options::Stats && options::Bodies != 1)
-    errs() << "spillway: " << M.getSourceFileName() << ": " << Count.TwoBodies
+    errs() << "spillway: " << M.getSourceFileName() << ": " << TwoBodies.size()
            << " functions with two bodies\n";
   if (options::Stats && options::SpillGlobals != 0)
     errs() << "spillway: " << M.getSourceFileName() << ": " << Globals.Spilled

@@ -84,6 +84,18 @@ bool isMarkedPlain(const Function &F) {
   return F.getAttributes().hasRetAttr(PlainAttribute);
 }
 
+bool isMarkedPlain(const LoadInst &Load) {
+  return Load.getMetadata(PlainAttribute);
+}
+
+void markPlain(Argument &A) {
+  A.addAttr(Attribute::get(A.getContext(), PlainAttribute));
+}
+
+void markPlain(LoadInst &Load) {
+  Load.setMetadata(PlainAttribute, MDNode::get(Load.getContext(), {}));
+}
+
 void PlainPointers::believe() {
   Called.clear();
   Returning.clear();
@@ -92,7 +104,7 @@ void PlainPointers::believe() {
       Called.push_back(&F);
       for (Argument &A : F.args())
         if (isPointer(A.getType()))
-          A.addAttr(Attribute::get(M.getContext(), PlainAttribute));
+          markPlain(A);
     }
     if (isPointer(F.getReturnType()) && F.hasExactDefinition()) {
       Returning.push_back(&F);

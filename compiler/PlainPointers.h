@@ -23,6 +23,7 @@
 namespace llvm {
 class Argument;
 class Function;
+class LoadInst;
 class Module;
 } // namespace llvm
 
@@ -31,6 +32,11 @@ namespace spillway {
 /// Whether the argument, or what the function returns, was found to be plain.
 bool isMarkedPlain(const llvm::Argument &A);
 bool isMarkedPlain(const llvm::Function &F);
+bool isMarkedPlain(const llvm::LoadInst &Load);
+
+/// Marks what is made later than that: an argument, and what is loaded.
+void markPlain(llvm::Argument &A);
+void markPlain(llvm::LoadInst &Load);
 
 /// Copies functions for calls that pass plain pointers, where it pays, and
 /// marks all plain arguments and results. IsExempt: functions that are not

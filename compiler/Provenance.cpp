@@ -51,6 +51,8 @@ static bool isPlainObject(const Value *Object, bool AllGlobals) {
     return A->hasByValAttr() || isMarkedPlain(*A);
   if (const auto *Call = dyn_cast<CallBase>(Object))
     return returnsPlainPointer(*Call);
+  if (const auto *Load = dyn_cast<LoadInst>(Object))
+    return isMarkedPlain(*Load);
   return false;
 }
 

@@ -21,6 +21,7 @@ SPLIT = "compiler/LoopSplit.cpp"
 TRANSLATE = "compiler/Translate.cpp"
 FLUSH_ASSEMBLY = "compiler/FlushAssembly.cpp"
 BODIES = "compiler/Bodies.cpp"
+BODY_CALLS = "compiler/BodyCalls.cpp"
 DIRECT = "compiler/Direct.cpp"
 PERSIST = "compiler/Persist.cpp"
 STORES = "compiler/Stores.cpp"
@@ -65,24 +66,37 @@ MUTATIONS = [
 
     # Two bodies
     mutation("what a native loop has computed stays behind", RANDOM_BODIES,
-             (BODIES, "      I->replaceAllUsesWith(Value);", "      I->replaceAllUsesWith(Constant::getNullValue(I->getType()));")),
+             (BODIES, "B.CreateAlignedStore(V, B.CreateStructGEP", "B.CreateAlignedStore(Constant::getNullValue(V->getType()), B.CreateStructGEP")),
+    mutation("a variable is another one after a way", "^ir_program_frames.cpp_bodies$",
+             (BODIES, "  for (Instruction &I : instructions(F)) {\n    APInt Offset;", "  for (Instruction &I : instructions(F)) {\n    if (isa<AllocaInst>(I))\n      continue;\n    APInt Offset;")),
+    mutation("variables that are gathered lie over each other", "^ir_program_frames.cpp_bodies_fixed$",
+             (BODIES, "    End = Begin + Bytes;", "    End = Begin + Bytes / 2;")),
+    mutation("copies of arguments made anew by ways", "^ir_program_frames.cpp_bodies$",
+             (BODIES, "if (A && !A->hasByValAttr())", "if (A)")),
+    mutation("arguments that are alive not passed by ways", "^ir_program_frames.cpp_bodies$",
+             (BODIES, "    W.Arguments.set(A->getArgNo());", "    W.Arguments.reset(A->getArgNo());")),
+    mutation("promises of arguments kept that do not come", "^ir_bodies$", (BODIES, "  dropArgumentPromises(*Spill);\n", "")),
+    mutation("another frame for what asks for its own", "^ir_bodies$", (BODIES, "    case Intrinsic::returnaddress:\n", "")),
+    mutation("stack of the native body taken back", "^ir_bodies$",
+             (BODIES, "I->getIntrinsicID() == Intrinsic::stacksave", "I->getIntrinsicID() == Intrinsic::stackrestore")),
+    mutation("native body without its other one", "^ir_bodies$", (BODIES, "  Spill->setComdat(F.getComdat());", "  Spill->setComdat(nullptr);")),
+    mutation("instrumented body of a section that the linker may drop is called", "^ir_bodies$", (BODY_CALLS, " && !F->hasComdat()", "")),
+    mutation("functions in a circle do not look", "^ir_bodies$", (BODY_CALLS, "        Looks[Callee] = true;", "        Looks[Callee] = false;")),
+    mutation("functions that anybody may call do not look", "^ir_bodies$",
+             (BODY_CALLS, "      if (Found == Numbers.end())\n        return false;", "      if (Found == Numbers.end())\n        return true;")),
     mutation("small native loops look in each iteration", "^ir_bodies$",
              (BODIES, "Options.Count = SmallLoopRepeats;", "Options.Count = 1;")),
     mutation("native loops that call something exist four times", "^ir_bodies$",
              (BODIES, "(!isa<IntrinsicInst>(Call) || Call->isConvergent())", "Call->isConvergent()")),
     mutation("native loops run to their end", "^ir_bodies$",
              (BODIES, "if (!Head->isEHPad() && !isShort(Head, LI, SE))", "if (!Head->isEHPad() && isShort(Head, LI, SE))")),
-    mutation("slots not loaded on the way from a native loop", RANDOM_BODIES,
-             (BODIES, "Updater.AddAvailableValue(W.Block, Here[Index]);",
-              "Updater.AddAvailableValue(W.Block, PoisonValue::get(I->getType()));")),
     mutation("values that only a phi uses not brought along", "^ir_(random_bodies_2[1-4]|program_corners.c_bodies)$",
              (BODIES, "    Add(Phi ? Phi->getIncomingBlock(U) : User->getParent());", "    if (!Phi)\n      Add(User->getParent());")),
     mutation("byte of native bodies read once", "^ir_bodies$", (BODIES, "/*isVolatile=*/true", "/*isVolatile=*/false")),
-    mutation("slots loaded in native bodies too", "^ir_bodies$", (BODIES, "  moveOutOfEntry();\n  BasicBlock &Entry", "  BasicBlock &Entry")),
-    mutation("non-temporal store kept in native bodies", "^ir_bodies$", (BODIES, "  storeIntoCaches(*Native);\n", "")),
+    mutation("non-temporal store kept in native bodies", "^ir_bodies$", (BODIES, "  storeIntoCaches(F);\n", "")),
     mutation("handlers left from native bodies without a word", "^ir_bodies$", (BODIES, "  case Intrinsic::eh_sjlj_longjmp:\n", "")),
     mutation("code copied that must not be", "^ir_bodies$", (BODIES, "!Call->cannotDuplicate() &&", "")),
-    mutation("runtime not told of native bodies", "^ir_bodies$", (INSTRUMENT, "  if (Count.TwoBodies != 0)\n", "  if (Count.TwoBodies == 1)\n")),
+    mutation("runtime not told of native bodies", "^ir_bodies$", (INSTRUMENT, "  if (!TwoBodies.empty())\n", "  if (TwoBodies.empty())\n")),
 
     # The protocol
     mutation("hazard store removed from compiled code", CORNERS, (TRANSLATE, SLOT_STORE, "  (void)SlotPointer;\n")),
