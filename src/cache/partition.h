@@ -235,6 +235,9 @@ class Partition {
   uint32_t resident_count();
 
  private:
+  // For freed frames in chaos mode: whoever still writes to one is found when it is claimed.
+  static constexpr unsigned char kPoison = 0xdb;
+
   enum class Attempt { kDone, kWait, kNeedFrame, kLoad, kGone };
 
   Attempt try_load(PageId page, Lane& lane, Stream& stream, bool pin, bool desperate, char*& bytes);

@@ -2,6 +2,7 @@
 
 HEADER = "src/cache/partition.h"
 PARTITION = "src/cache/partition.cc"
+LOAD = "src/cache/partition_load.cc"
 EVICT = "src/cache/partition_evict.cc"
 CLEAN = "src/cache/partition_clean.cc"
 DISCARD = "src/cache/partition_discard.cc"
@@ -40,13 +41,13 @@ S3FIFO = "src/cache/policy_s3fifo.h"
 MUTATIONS = [
     # Fingerprints
     mutation("fingerprint taken before the load completed", "ProtocolTest.ReadingNeverWrites*:ProtocolTest.TheFingerprintIsOf*",
-             (PARTITION, "  lane.queue().run(io);\n  if (claimed.size() > 1",
+             (LOAD, "  lane.queue().run(io);\n  if (claimed.size() > 1",
               "  for (uint32_t i = 0; i < lane.victim_count; ++i)\n"
               "    for (uint64_t piece = 0; piece < pieces_; ++piece)\n"
               "      frames_.fingerprints(lane.victims[i].frame)[piece] = base::take_fingerprint(\n"
               "          frames_.bytes(lane.victims[i].frame) + piece * base::kOsPageBytes);\n"
               "  lane.queue().run(io);\n  if (claimed.size() > 1"),
-             (PARTITION, "  for (uint32_t i = 0; i < good_count; ++i) take_fingerprints(claimed[i], true);\n", "")),
+             (LOAD, "  for (uint32_t i = 0; i < good_count; ++i) take_fingerprints(claimed[i], true);\n", "")),
     mutation("fingerprint known although the write failed", "ProtocolTest.AFailedWriteKeeps*",
              (EVICT, "      frame.write_failed();", TAKE_ALL_FINGERPRINTS + "      frame.write_failed();")),
     mutation("old fingerprint kept over a rescue during a write", "ProtocolTest.ARescueDuringTheWriteLeaves*",
@@ -54,7 +55,7 @@ MUTATIONS = [
     mutation("fingerprint of a reopened frame known after its write", "ProtocolTest.ARescueDuringTheWriteKeeps*",
              (EVICT, "      frame.done();", TAKE_ALL_FINGERPRINTS + "      frame.done();")),
     mutation("fingerprint of zeros not set by zero-fill", "ProtocolTest.ReadingNeverWrites*",
-             (PARTITION, "frames_.fingerprints(lane.victims[0].frame)[i] = base::zero_fingerprint();",
+             (LOAD, "frames_.fingerprints(lane.victims[0].frame)[i] = base::zero_fingerprint();",
               "frames_.fingerprints(lane.victims[0].frame)[i] = base::Fingerprint::unknown();")),
     mutation("fingerprint of a page zeroed in place is the old one", "DiscardTest.*Held*",
              (DISCARD, "frames_.fingerprints(id)[piece] = base::zero_fingerprint();", "(void)piece;")),
@@ -106,7 +107,7 @@ MUTATIONS = [
              (EVICT, "  mark_held(lane);\n  end_guards(lane);\n  find_untouched(lane);\n", "  mark_held(lane);\n"),
              (EVICT, "  shared_->holders->barrier();\n", "  find_untouched(lane);\n  shared_->holders->barrier();\n")),
     mutation("old fingerprint kept in a watched frame", "WatchTest.NothingIsKnown*",
-             (PARTITION, "            : base::Fingerprint::unknown();\n",
+             (LOAD, "            : base::Fingerprint::unknown();\n",
               "            : frames_.fingerprints(frame)[piece];\n")),
     mutation("frame watched although its page was stored to", "WatchTest.AFrameThat*",
              (PARTITION, "  frames_[id].watched = is_protected && !", "  frames_[id].watched |= is_protected && !")),
@@ -115,7 +116,7 @@ MUTATIONS = [
     mutation("page mapped elsewhere stays watched", "WatchTest.AStoreByAMapping*",
              (PARTITION, "  CHECK_GT(frames_[frame].pins(), 0u);\n  frames_[frame].watched = false;", "  CHECK_GT(frames_[frame].pins(), 0u);")),
     mutation("load stores where it leaves a trace", "WatchTest.WhatIsOnlyRead*",
-             (PARTITION, "segments[i] = {claimed[i].memory, shared_->page_bytes};",
+             (LOAD, "segments[i] = {claimed[i].memory, shared_->page_bytes};",
               "segments[i] = {frames_.bytes(claimed[i].frame), shared_->page_bytes};")),
     mutation("cleaning does not ask what was stored to", "WatchTest.Cleaning*",
              (CLEAN, "    if (victim.held || victim.untouched) continue;", "    if (victim.held || victim.watched) continue;")),
@@ -126,7 +127,7 @@ MUTATIONS = [
     mutation("who waits for a page does not end its load", "LoadQueueTest.WhoeverWaits*:LoadQueueTest.WhoDiscards*",
              (PARTITION, "  if (shared_->loads.has_begun()) {", "  if (false) {")),
     mutation("who needs a frame does not end loads", "LoadQueueTest.FramesThat*",
-             (PARTITION, "  if (shared_->loads.poll() > 0)\n    changed_.cancel();\n  else\n", "")),
+             (LOAD, "  if (shared_->loads.poll() > 0)\n    changed_.cancel();\n  else\n", "")),
     mutation("a load is told of before its page is there", "LoadQueueTest.ALoadThatIsBegun*",
              (LOADS, "  load.partition->end_load(load);\n  void (*const ended)(void*) = load.ended;\n  void* const context = load.context;\n",
               "  void (*const ended)(void*) = load.ended;\n  void* const context = load.context;\n  if (queue.used_count_ > 1) load.partition->end_load(load);\n")),
@@ -135,10 +136,10 @@ MUTATIONS = [
     mutation("child ends its parent's loads", "LoadQueueTest.AForkLeaves*",
              ("src/cache/cache.cc", "  shared_.loads.forget();\n", "")),
     mutation("streams of all tasks are one", "LoadQueueTest.EachStream*",
-             (PARTITION, "    const Attempt attempt = try_load(page, lane, stream, false, false, bytes);",
+             (LOAD, "    const Attempt attempt = try_load(page, lane, stream, false, false, bytes);",
               "    const Attempt attempt = try_load(page, lane, lane.stream, false, false, bytes);")),
     mutation("what a begun load did not bring is published", "LoadQueueTest.WhatAReadDoesNot*",
-             (PARTITION, "      io.error != 0 ? 0 : ", "      io.error != 0 ? 1 : ")),
+             (LOAD, "      io.error != 0 ? 0 : ", "      io.error != 0 ? 1 : ")),
 
     # Holders
     mutation("barrier skipped by evict", "ProtocolTest.*",
@@ -176,16 +177,16 @@ MUTATIONS = [
     mutation("an edge does not raise the version", "Frame.*",
              ("src/cache/frame.h", "uint64_t version = (old >> kVersionShift) + 1;", "uint64_t version = old >> kVersionShift;")),
     mutation("touch during eviction lost", "ProtocolTest.ATouchAfterTheScan*",
-             (PARTITION, "      frame.rescue();\n", "")),
+             (LOAD, "      frame.rescue();\n", "")),
     mutation("evictor does not look whether its victim is still its own", "ProtocolTest.AnEvictorLeaves*",
              (EVICT, "const bool ours = frame.is(State::kEvicting, victim.version);",
               "const bool ours = frame.state() == State::kEvicting;")),
     mutation("entry published before the content", "ProtocolTest.NoEntryIsOpen*",
-             (PARTITION, "  lane.queue().run(io);\n  if (claimed.size() > 1",
+             (LOAD, "  lane.queue().run(io);\n  if (claimed.size() > 1",
               "  shared_->table->reopen(lane.victims[0].page, frames_.bytes(lane.victims[0].frame));\n"
               "  lane.queue().run(io);\n  if (claimed.size() > 1")),
     mutation("entry published before the state word", "ProtocolTest.StatesAndEntries*",
-             (PARTITION, "    finish_load({lane.victims, 1}, 1);\n",
+             (LOAD, "    finish_load({lane.victims, 1}, 1);\n",
               "    shared_->table->publish(first.page, frames_.bytes(lane.victims[0].frame), Table::Heat::kHot);\n"
               "    for (int i = 0; i < 1000; ++i) __builtin_ia32_pause();\n    finish_load({lane.victims, 1}, 1);\n")),
     mutation("entries not reopened after a rescue", "*EveryByte*",
@@ -200,26 +201,26 @@ MUTATIONS = [
     mutation("stale entry after a discard", "DiscardTest.*",
              (DISCARD, "  shared_->table->clear(frame.page);\n", "")),
     mutation("waiters for a load are not woken", "ProtocolTest.TwoThreads*",
-             (PARTITION, "  }\n  changed_.notify_all();\n}", "  }\n}")),
+             (LOAD, "  }\n  changed_.notify_all();\n}", "  }\n}")),
     mutation("waiters for a write are not woken", "DiscardTest.WaitsForAWrite*",
              (EVICT, "  changed_.notify_all();\n  return freed;", "  return freed;")),
     mutation("frame freed twice", "ProtocolTest.*",
              (EVICT, "      frame.unchanged();\n", "      frame.unchanged();\n      free_frame(victim.frame, Removal::kEvicted);\n")),
     mutation("poison of free frames is not verified", "ProtocolTest.ChaosFinds*",
-             (PARTITION, "CHECK_EQ(unlike_poison, 0u);", "(void)unlike_poison;")),
+             (LOAD, "CHECK_EQ(unlike_poison, 0u);", "(void)unlike_poison;")),
 
     # Storage
     mutation("zero-fill skipped", "*EveryByte*",
-             (PARTITION, "    if (!lane.victims[0].fresh) spillway_plain_memset(lane.victims[0].memory, 0, shared_->page_bytes);\n", "")),
+             (LOAD, "    if (!lane.victims[0].fresh) spillway_plain_memset(lane.victims[0].memory, 0, shared_->page_bytes);\n", "")),
     mutation("short read taken as whole", "ProtocolTest.AReadThatFails*",
-             (PARTITION, "static_cast<uint32_t>(io.transferred_bytes / shared_->page_bytes);",
+             (LOAD, "static_cast<uint32_t>(io.transferred_bytes / shared_->page_bytes);",
               "static_cast<uint32_t>(claimed.size());")),
     mutation("what a short read-ahead did not bring is published", "ProtocolTest.ReadAhead*",
-             (PARTITION, "    if (i >= good_count) {", "    if (good_count == 0) {")),
+             (LOAD, "    if (i >= good_count) {", "    if (good_count == 0) {")),
     mutation("read-ahead that fails takes the wanted page along", "ProtocolTest.ReadAhead*",
-             (PARTITION, "  if (claimed.size() > 1 && (io.error", "  if (claimed.size() > 100 && (io.error")),
+             (LOAD, "  if (claimed.size() > 1 && (io.error", "  if (claimed.size() > 100 && (io.error")),
     mutation("page lost when its load fails", "ProtocolTest.AReadThatFails*",
-             (PARTITION, "    map_.set_place(frame.page, frame.place);\n", "    map_.erase(frame.page);\n")),
+             (LOAD, "    map_.set_place(frame.page, frame.place);\n", "    map_.erase(frame.page);\n")),
     mutation("write error lost", "ProtocolTest.AFailedWrite*",
              (EVICT, "      if (!lane.ios[i].whole()) failed", "      if (!lane.ios[i].whole() && false) failed")),
     mutation("short write taken as whole", "ProtocolTest.AFailedWrite*",
@@ -238,9 +239,9 @@ MUTATIONS = [
     mutation("place forgotten when the page leaves", "ProtocolTest.APageIsZeros*",
              (EVICT, "      map_.set_place(victim.page, frame.place);\n      shared_", "      map_.erase(victim.page);\n      shared_")),
     mutation("storage is given up after a few failed writes", "CacheTest.FullStorageIsNoError*",
-             (PARTITION, "failed_writes_ >= frames_.frame_count() + kFailedWriteReserve", "failed_writes_ >= kFailedWriteReserve")),
+             (LOAD, "failed_writes_ >= frames_.frame_count() + kFailedWriteReserve", "failed_writes_ >= kFailedWriteReserve")),
     mutation("storage is never given up", "CacheTest.FullStorageIsReported*",
-             (PARTITION, "failed_writes_ >= frames_.frame_count() + kFailedWriteReserve", "failed_writes_ == ~0u")),
+             (LOAD, "failed_writes_ >= frames_.frame_count() + kFailedWriteReserve", "failed_writes_ == ~0u")),
 
     # Discard
     mutation("discard under a hazard does not zero", "DiscardTest.AHeldPage*",
@@ -402,11 +403,11 @@ MUTATIONS = [
     mutation("released memory is not counted", "FramePoolTest.*",
              ("src/cache/frame_pool.cc", "  budget_->subtract(page_bytes_);\n", "")),
     mutation("frames are taken beyond the budget", "CacheTest.SparsePages*",
-             (PARTITION, "bool Partition::may_take_fresh(bool desperate) {\n", "bool Partition::may_take_fresh(bool desperate) {\n  if (frame_count() > 0) return true;\n")),
+             (LOAD, "bool Partition::may_take_fresh(bool desperate) {\n", "bool Partition::may_take_fresh(bool desperate) {\n  if (frame_count() > 0) return true;\n")),
     mutation("large pages are taken below what a loop holds", "CacheTest.AFewFrames*",
              (HEADER, "return std::max((all + 1) / 2, std::min(all, kHeldAtOnce));", "return all > kHeldAtOnce ? all : (all + 1) / 2;")),
     mutation("no memory is taken from the largest partition", "CacheTest.OnePartition*",
-             (PARTITION, "    if (largest != nullptr && largest != this", "    if (largest == nullptr && largest != nullptr")),
+             (LOAD, "    if (largest != nullptr && largest != this", "    if (largest == nullptr && largest != nullptr")),
 
     # Pages that come from elsewhere
     mutation("what may change is dropped as unchanged", "OriginsTest.WhatMayChange*",
@@ -414,11 +415,11 @@ MUTATIONS = [
     mutation("last page of an origin ends with what was there", "OriginsTest.TheLastPage*",
              (ORIGIN, "rest > 0)", "rest > shared_->page_bytes)")),
     mutation("forgotten page rescued by a load", "OriginsTest.AHeldPage*",
-             (PARTITION, "      if (frame.gone) return Attempt::kGone;\n", "")),
+             (LOAD, "      if (frame.gone) return Attempt::kGone;\n", "")),
     mutation("forgotten page taken from under a holder", "OriginsTest.AHeldPage*",
              (FORGET, "      if (victim.held) {", "      if (victim.held && victim.watched) {")),
     mutation("page that is read ahead taken for another's", "OriginsTest.PagesThatFollow*",
-             (PARTITION, "if (where.frame != base::kNoFrame) break;", "")),
+             (LOAD, "if (where.frame != base::kNoFrame) break;", "")),
 
     # Read from outside
     mutation("page not looked for again after it was read from outside", "PageReaderTest.*",
@@ -516,7 +517,7 @@ MUTATIONS = [
     mutation("frames that were added are not charged", "BudgetTest.*",
              (POOL, "  budget_->add(charged_bytes() - (first > 0 ? before : 0));", "  if (first == 0) budget_->add(charged_bytes());")),
     mutation("free frames keep their memory when the budget falls", "BudgetTest.*",
-             (PARTITION, "  return over_budget_by(0) && release_free(kAtATime) > 0;", "  return false;"), (PARTITION, "      if (spare != base::kNoFrame) frames_.release_memory(spare);", "      static_cast<void>(spare);")),
+             (PARTITION, "  return over_budget_by(0) && release_free(kAtATime) > 0;", "  return false;"), (LOAD, "      if (spare != base::kNoFrame) frames_.release_memory(spare);", "      static_cast<void>(spare);")),
     mutation("a partition keeps half of what it began with", "BudgetTest.*",
              (HEADER, "    const uint32_t all = frame_count();", "    const uint32_t all = frames_.frame_count();")),
     mutation("a smaller budget wakes nobody, and is none", "BudgetTest.*:*BudgetThreads*",
@@ -528,13 +529,13 @@ MUTATIONS = [
 
     # Ahead of use
     mutation("prefetches take the last frames", "PrefetchTest.NothingIsEvicted*",
-             (PARTITION, "const uint32_t reserve = batch_size_ / kBatchPerReserve;", "const uint32_t reserve = 0;")),
+             (LOAD, "const uint32_t reserve = batch_size_ / kBatchPerReserve;", "const uint32_t reserve = 0;")),
     mutation("what was loaded ahead goes before it was used", "PrefetchTest.WhatWasNotUsedYet*",
              (EVICT, "  if (!even_hot && spares(frame)) return false;\n", "")),
     mutation("what was loaded ahead and is not used never goes", "PrefetchTest.WhatWasNotUsedYet*",
              (PARTITION, "  frame.ahead = Ahead::kSpared;\n", "")),
     mutation("frame remembers that another page was loaded ahead", "PrefetchTest.*",
-             (PARTITION, "  frame.ahead = Ahead::kNo;\n  frame.place = place;", "  frame.place = place;")),
+             (LOAD, "  frame.ahead = Ahead::kNo;\n  frame.place = place;", "  frame.place = place;")),
     mutation("pages written on request are written again", "PrefetchTest.PagesThatAreWrittenBack*",
              (CLEAN, "              base::take_fingerprint(copy + piece * base::kOsPageBytes);",
               "              base::Fingerprint::unknown();")),
