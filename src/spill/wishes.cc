@@ -35,6 +35,31 @@ int failed(int error) {
   return -1;
 }
 
+// What `wish` of spilled memory fails with, or 0: as its call returns it. Of plain memory nothing is to be done.
+template <class Wish>
+int of_spilled(const void* address, size_t bytes, Wish wish) {
+  const auto begin = reinterpret_cast<uint64_t>(address);
+  switch (kind_of(begin, bytes)) {
+    case Range::kPlain: return 0;
+    case Range::kOther: return failed(EINVAL);
+    case Range::kSpilled: break;
+  }
+  // What this thread used last is used no more.
+  clear_slots();
+  const int error = wish(begin, bytes);
+  return error == 0 ? 0 : failed(error);
+}
+
+int write_range(uint64_t begin, uint64_t bytes) {
+  satc_give_up();
+  InRuntime inside;
+  cache::Cache& cache = *runtime.cache;
+  const base::PageId first = cache.page_of(begin), last = cache.page_of(begin + bytes - 1);
+  auto failures = cache.write_back(first, index(last) - index(first) + 1, lane_of(inside.thread()));
+  if (!failures) return failures.error().number;
+  return *failures == 0 ? 0 : EIO;
+}
+
 }  // namespace
 
 SPILL_EXPORT void __spillway_prefetch(const void* address, size_t bytes);
@@ -44,17 +69,7 @@ void __spillway_prefetch(const void* address, size_t bytes) {
 }
 
 SPILL_EXPORT int __spillway_pin(const void* address, size_t bytes);
-int __spillway_pin(const void* address, size_t bytes) {
-  const auto begin = reinterpret_cast<uint64_t>(address);
-  switch (kind_of(begin, bytes)) {
-    case Range::kPlain: return 0;
-    case Range::kOther: return failed(EINVAL);
-    case Range::kSpilled: break;
-  }
-  clear_slots();
-  const int error = pin_range(begin, bytes);
-  return error == 0 ? 0 : failed(error);
-}
+int __spillway_pin(const void* address, size_t bytes) { return of_spilled(address, bytes, pin_range); }
 
 SPILL_EXPORT int __spillway_unpin(const void* address, size_t bytes);
 int __spillway_unpin(const void* address, size_t bytes) {
@@ -65,23 +80,7 @@ int __spillway_unpin(const void* address, size_t bytes) {
 }
 
 SPILL_EXPORT int __spillway_flush(const void* address, size_t bytes);
-int __spillway_flush(const void* address, size_t bytes) {
-  const auto begin = reinterpret_cast<uint64_t>(address);
-  switch (kind_of(begin, bytes)) {
-    case Range::kPlain: return 0;
-    case Range::kOther: return failed(EINVAL);
-    case Range::kSpilled: break;
-  }
-  // What this thread used last is used no more.
-  clear_slots();
-  satc_give_up();
-  InRuntime inside;
-  cache::Cache& cache = *runtime.cache;
-  const base::PageId first = cache.page_of(begin), last = cache.page_of(begin + bytes - 1);
-  auto failures = cache.write_back(first, index(last) - index(first) + 1, lane_of(inside.thread()));
-  if (!failures) return failed(failures.error().number);
-  return *failures == 0 ? 0 : failed(EIO);
-}
+int __spillway_flush(const void* address, size_t bytes) { return of_spilled(address, bytes, write_range); }
 
 SPILL_EXPORT void* __spillway_alloc(size_t bytes, size_t alignment);
 void* __spillway_alloc(size_t bytes, size_t alignment) {
