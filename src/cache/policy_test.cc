@@ -120,21 +120,19 @@ TEST_P(PolicyTest, NamesEveryPageThoughNoneLeaves) {
       Frames frames(GetParam(), count);
       // Some come back, so that all queues have pages.
       for (uint64_t i = 0; i < 20 * count; ++i) frames.access(i % (count + count / 3 + 1));
-      std::set<uint32_t> named;
-      for (uint32_t i = 0; i < 40 * count; ++i) {
-        if (touched) frames.touch_all();
-        frames.cool(2);
-        frames.name();
-        named.insert(frames.last_named);
-      }
-      EXPECT_EQ(named.size(), count) << touched;
-      for (uint32_t i = 0; i < 40 * count; ++i) frames.name();
-      named.clear();
-      for (uint32_t i = 0; i < 40 * count; ++i) {
-        frames.name();
-        named.insert(frames.last_named);
-      }
-      EXPECT_EQ(named.size(), count) << touched;
+      const auto named = [&](bool is_used) {
+        std::set<uint32_t> all;
+        for (uint32_t i = 0; i < 40 * count; ++i) {
+          if (is_used && touched) frames.touch_all();
+          if (is_used) frames.cool(2);
+          frames.name();
+          all.insert(frames.last_named);
+        }
+        return all.size();
+      };
+      EXPECT_EQ(named(true), count) << touched;
+      named(false);
+      EXPECT_EQ(named(false), count) << touched;
     }
   }
 }
