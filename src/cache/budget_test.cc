@@ -21,8 +21,8 @@ class BudgetTest : public WorldTest {
     }
   }
   uint64_t used() const { return world->cache->budget().used_bytes(); }
-  std::string refusal(uint64_t bytes, uint64_t held = 0) {
-    auto set = world->cache->set_memory(bytes, held);
+  std::string refusal(uint64_t bytes, uint64_t held = 0, uint64_t pinned = 0) {
+    auto set = world->cache->set_memory(bytes, held, pinned);
     return set ? "" : std::string(set.error().message);
   }
 };
@@ -83,6 +83,7 @@ TEST_F(BudgetTest, WhatCannotBeSaysWhatCan) {
   EXPECT_NE(refusal(20'000).find("a budget of 20000 is too small; give at least "), std::string::npos)
       << refusal(20'000);
   EXPECT_NE(refusal(2 * kMib, 400).find("too small"), std::string::npos) << "threads hold more";
+  EXPECT_NE(refusal(2 * kMib, 0, 400).find("too small"), std::string::npos) << "more is pinned";
   EXPECT_EQ(world->cache->frame_count(), frames);
   EXPECT_EQ(world->cache->budget().limit_bytes(), 4 * kMib);
   ASSERT_EQ(refusal(world->cache->least_memory_bytes(4)), "");

@@ -308,13 +308,13 @@ Partition::Left Cache::forget(PageId first, uint64_t count, Lane& lane) {
   return all;
 }
 
-uint64_t Cache::least_memory_bytes(uint64_t held_count) {
-  const uint64_t frames = partition_count_ * (2 * held_count + kMinFrames);
+uint64_t Cache::least_memory_bytes(uint64_t held_count, uint64_t pinned_count) {
+  const uint64_t frames = partition_count_ * (2 * held_count + kMinFrames) + 2 * pinned_count;
   const uint64_t used_bytes = shared_.budget.used_bytes(), in_frames = frames_bytes();
   return (used_bytes > in_frames ? used_bytes - in_frames : 0) + frames * shared_.page_bytes;
 }
 
-base::Expected<void> Cache::set_memory(uint64_t bytes, uint64_t held_count) {
+base::Expected<void> Cache::set_memory(uint64_t bytes, uint64_t held_count, uint64_t pinned_count) {
   const uint64_t frame_count = bytes / frame_bytes_ / partition_count_;
   uint64_t most = ~uint64_t{0};
   for (uint32_t i = 0; i < partition_count_; ++i)
@@ -323,7 +323,8 @@ base::Expected<void> Cache::set_memory(uint64_t bytes, uint64_t held_count) {
     return base::failure(EINVAL, "the budget can be raised to ",
                          (most * partition_count_ * frame_bytes_ + (1 << 19)) >> 20,
                          "M, for which there are addresses, not to ", base::Bytes{bytes});
-  if (const uint64_t least = least_memory_bytes(held_count); bytes < least || frame_count < kMinFrames)
+  if (const uint64_t least = least_memory_bytes(held_count, pinned_count);
+      bytes < least || frame_count < kMinFrames)
     return base::failure(EINVAL, "a budget of ", base::Bytes{bytes}, " is too small; give at least ",
                          std::max(least, kMinFrames * partition_count_ * frame_bytes_) / 1024 + 1, "K");
   const uint32_t before = partitions_[0].frame_count();

@@ -156,10 +156,11 @@ class Cache {
   // The budget is another from now on: what exceeds it leaves memory by and by, in the background and by who misses. Any thread; one
   // at a time. Errors: EINVAL, below least_memory_bytes, or above what it was made for (the message says what may be);
   // EAGAIN, no memory file for more frames, since a fork; then the budget is what it was.
-  // `held_count`: how many frames threads may hold at one time.
-  base::Expected<void> set_memory(uint64_t bytes, uint64_t held_count);
-  // The least budget that can be: what tables and metadata take now, and in each partition frames for twice as many.
-  uint64_t least_memory_bytes(uint64_t held_count);
+  // `held_count`: how many frames threads may hold at one time, wherever; `pinned_count`: how many pages are pinned to stay.
+  base::Expected<void> set_memory(uint64_t bytes, uint64_t held_count, uint64_t pinned_count = 0);
+  // The least budget that can be: what tables and metadata take now, in each partition frames for twice as many as are held, and twice
+  // those that are pinned.
+  uint64_t least_memory_bytes(uint64_t held_count, uint64_t pinned_count = 0);
 
   // Memory that the cache's user takes for data kept here (heap metadata) counts against the budget.
   void charge(uint64_t bytes) { shared_.budget.add(bytes); }

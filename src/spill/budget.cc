@@ -9,6 +9,7 @@
 #include "spill/published.h"
 #include "spill/runtime.h"
 #include "spill/satc.h"
+#include "spill/standing_pins.h"
 #include "sys/kernel.h"
 #include "sys/memory.h"
 #include "sys/memory_pressure.h"
@@ -33,7 +34,7 @@ uint64_t held_frames() {
 
 // REQUIRES: budget_mutex.
 base::Expected<void> change(uint64_t bytes) {
-  if (auto set = runtime.cache->set_memory(bytes, held_frames()); !set) return set;
+  if (auto set = runtime.cache->set_memory(bytes, held_frames(), standing_pin_count()); !set) return set;
   adjust_mapped_pages();
   base::statistics.memory_budget_bytes.set(bytes);
   return {};
@@ -62,8 +63,8 @@ void heed_pressure() {
   sys::LockGuard guard(budget_mutex);
   if (!is_short && !plan.is_lowered()) return;
   const uint64_t now = runtime.cache->budget().limit_bytes();
-  const uint64_t wanted =
-      plan.step(is_short, sys::monotonic_ns(), runtime.cache->least_memory_bytes(held_frames()));
+  const uint64_t wanted = plan.step(is_short, sys::monotonic_ns(),
+                                    runtime.cache->least_memory_bytes(held_frames(), standing_pin_count()));
   if (wanted == now || wanted == refused_bytes) return;
   refused_bytes = 0;
   if (!change(wanted)) {

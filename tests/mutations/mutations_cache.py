@@ -516,6 +516,7 @@ MUTATIONS = [
     # The budget changes
     mutation("frames that were added are not charged", "BudgetTest.*",
              (POOL, "  budget_->add(charged_bytes() - (first > 0 ? before : 0));", "  if (first == 0) budget_->add(charged_bytes());")),
+    mutation("budget falls below what is pinned", "BudgetTest.WhatCannotBe*", (CACHE, " + 2 * pinned_count;", ";\n  static_cast<void>(pinned_count);")),
     mutation("free frames keep their memory when the budget falls", "BudgetTest.*",
              (PARTITION, "  return over_budget_by(0) && release_free(kAtATime) > 0;", "  return false;"), (LOAD, "      if (spare != base::kNoFrame) frames_.release_memory(spare);", "      static_cast<void>(spare);")),
     mutation("a partition keeps half of what it began with", "BudgetTest.*",

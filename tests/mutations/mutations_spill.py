@@ -529,6 +529,7 @@ MUTATIONS = [
     mutation("budget falls below its floor", "pressure_plan_test", "*",
              (PLAN, "change(std::min(bytes_, std::max(lower, floor)), now_ns);", "change(std::min(bytes_, std::max(lower, asked_bytes_ / 4)), now_ns);")),
     product("request for a budget is not looked at", "^e2e_budget_changes$", (BUDGET, "  answer_request();\n", "")),
+    product("standing pins do not count when the budget falls", "^e2e_budget_changes$", (BUDGET, "set_memory(bytes, held_frames(), standing_pin_count())", "set_memory(bytes, held_frames())")),
     product("pressure is not looked at", "^e2e_budget_changes$", (BUDGET, "  heed_pressure();\n", "")),
 
     # Ahead of use

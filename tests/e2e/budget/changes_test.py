@@ -61,8 +61,8 @@ class Held:
         self.pid = self.child.pid
         test.assertEqual(self.child.stdout.readline(), "ready\n")
 
-    def check(self, test):
-        self.child.stdin.write("check\n")
+    def check(self, test, word="check"):
+        self.child.stdin.write(word + "\n")
         self.child.stdin.flush()
         test.assertEqual(self.child.stdout.readline(), "fine\n")
 
@@ -100,6 +100,16 @@ class Budget(unittest.TestCase):
         held.check(self)
         statistics, _ = held.end(self)
         self.assertEqual(statistics["memory"]["budget_bytes"], 8 * MIB)
+
+    def test_what_is_pinned_has_room(self):
+        held = Held(self, 8, "--memory", "32M", "--memory-most", "64M")
+        held.check(self, "pin")
+        self.refused(held.pid, "12M", says=["too small", "at least"])
+        self.assertEqual(change(held.pid, "48M").returncode, 0)
+        held.check(self, "unpin")
+        self.assertEqual(change(held.pid, "12M").returncode, 0)
+        held.check(self)
+        held.end(self)
 
     def test_a_stopped_program_does_not_answer(self):
         held = Held(self, 1, "--memory", "8M")

@@ -1,4 +1,6 @@
-// held MEGABYTES: writes that much, says "ready", and for each line of input checks all of it and says "fine".
+// held MEGABYTES: writes that much, says "ready", and for each line of input checks all of it and says "fine". "pin" and "unpin" do that
+// to all of it before.
+#include <spillway/spill.h>
 #include "../programs/e2e.h"
 
 int main(int argc, char** argv) {
@@ -11,6 +13,8 @@ int main(int argc, char** argv) {
   fflush(stdout);
   char line[16];
   while (fgets(line, sizeof line, stdin) != NULL) {
+    if (strcmp(line, "pin\n") == 0) CHECK(spill_pin(data, words * sizeof *data) == 0);
+    if (strcmp(line, "unpin\n") == 0) CHECK(spill_unpin(data, words * sizeof *data) == 0);
     for (size_t i = 0; i < words; ++i) CHECK(data[i] == i * 0x9e3779b97f4a7c15);
     puts("fine");
     fflush(stdout);
