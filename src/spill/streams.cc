@@ -4,12 +4,13 @@
 
 namespace spill {
 
-// Is the page one of those behind the last miss, up to the first behind the window?
+// Is the page one of those behind the last miss, up to a window behind the window?
 bool Streams::goes_on(const Stream& stream, uint64_t page) const {
   if (stream.window == 0) return false;
   const auto from_last = static_cast<int64_t>(page - stream.last);
   const auto to_next = static_cast<int64_t>(stream.next - page);
-  return from_last % stream.stride == 0 && from_last / stream.stride > 0 && to_next / stream.stride >= 0;
+  return from_last % stream.stride == 0 && from_last / stream.stride > 0 &&
+         to_next / stream.stride >= -static_cast<int64_t>(stream.window);
 }
 
 Streams::Window Streams::open_window(Stream& stream, uint64_t first, uint32_t count) {
@@ -31,10 +32,12 @@ Streams::Window Streams::missed(uint64_t page, Pattern pattern, uint32_t least) 
     if (!goes_on(stream, page)) continue;
     stream.last = page;
     stream.used = now_;
-    const auto ahead = static_cast<uint32_t>(static_cast<int64_t>(stream.next - page) / stream.stride);
-    if (2 * ahead > stream.window) return {};
+    const auto ahead = static_cast<int64_t>(stream.next - page) / stream.stride;
+    if (2 * ahead > int64_t{stream.window}) return {};
     stream.window = std::min(2 * stream.window, most);
-    return open_window(stream, stream.next, stream.window - std::min(ahead, stream.window));
+    if (ahead < 0) return open_window(stream, page, stream.window);
+    return open_window(stream, stream.next,
+                       stream.window - std::min(static_cast<uint32_t>(ahead), stream.window));
   }
   Stream* nearest = nullptr;
   for (Stream& stream : streams_) {

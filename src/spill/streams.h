@@ -4,6 +4,7 @@
 //   two misses apart          a stream, perhaps
 //   a third as far away       it is one: a window of pages is asked for, the one that is missed first
 //   a page in the window, of which more than half is used up, is missed, or waited for:  the next window, twice as large
+//   a page behind the window, by a window at most:    the same from that page on; those between were in memory
 //
 // Where the program computes for longer than loads take it misses nothing inside a window, and waits once for each.
 //

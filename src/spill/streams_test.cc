@@ -89,6 +89,18 @@ TEST(Streams, ThePageThatIsWaitedForInsideAWindowOpensTheNext) {
   EXPECT_GT(next.count, kLeast);
 }
 
+// Half of the pages are in memory, here and there, as after pages have left in no order.
+TEST(Streams, PagesThatAreThereDoNotEndIt) {
+  for (const int64_t stride : {1, -1}) {
+    Reader reader;
+    for (uint64_t i = 0; i < 2000; ++i)
+      if ((i * 0x9e3779b97f4a7c15 >> 63) != 0)
+        reader.there.insert(1'000'000 + i * static_cast<uint64_t>(stride));
+    for (uint64_t i = 0; i < 2000; ++i) reader.read(1'000'000 + i * static_cast<uint64_t>(stride));
+    EXPECT_LT(reader.misses, 100u) << stride;
+  }
+}
+
 TEST(Streams, AdviceIsHeeded) {
   Reader random;
   for (uint64_t page = 0; page < 100; ++page) random.read(page, Pattern::kRandom);

@@ -546,4 +546,6 @@ MUTATIONS = [
             (PREFETCH, "open_loads(/*undisturbed=*/true)", "open_loads(/*undisturbed=*/false)")),
     product("child has its parent's queue of prefetches", "^e2e_prefetch$",
             (THREAD, "    forget_prefetcher(*thread);\n", "")),
+    mutation("stream ends at a page that is in memory", "streams_test", "Streams.PagesThatAreThere*",
+             ("src/spill/streams.cc", "to_next / stream.stride >= -static_cast<int64_t>(stream.window);", "to_next / stream.stride >= 0;")),
 ]
