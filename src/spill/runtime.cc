@@ -200,7 +200,7 @@ extern "C" void spillway_start(int, char**, char** environment) {
   start_background_in_children();
   this_thread();
   count_first_thread();
-  require(runtime.cache->prepare_cleaning());
+  if (options.clean != 0) require(runtime.cache->prepare_cleaning());
   require(publish());
   // Where no more threads may be made it has none: who needs frames evicts then.
   static_cast<void>(start_background().has_value());
