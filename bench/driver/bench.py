@@ -23,7 +23,7 @@ import report  # noqa: E402
 from lockstep import Failure  # noqa: E402
 
 BENCHMARKS = ["batch", "batch-stored", "delegation", "device", "fibers", "graph", "hitrate", "indirect", "instructions", "kernels", "kv", "kv-index", "kv-restart", "micro", "pagecache", "persist", "persist-programs", "programs", "random",
-              "server", "sort", "speedtest1", "switch", "tasks", "ycsb"]
+              "selfdriving", "server", "sort", "speedtest1", "switch", "tasks", "ycsb"]
 
 
 class Context:

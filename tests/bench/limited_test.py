@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The programs of `sort`, `indirect`, `micro` and `switch`, native and spilled, and how figures come of turns.  limited_test.py SPILLWAY [unittest arguments]
+"""The programs of `sort`, `indirect`, `micro`, `selfdriving` and `switch`, native and spilled, and how figures come of turns.  limited_test.py SPILLWAY [unittest arguments]
 
 Times are never looked at.
 """
@@ -13,6 +13,7 @@ import indirect
 import limited
 import micro
 import random_access
+import selfdriving
 import sort
 import switch
 
@@ -94,6 +95,19 @@ class Programs(Case):
             ended = subprocess.run([native, "heap", str(16 * MIB)], input=f"fill\n{question}\n", capture_output=True, text=True, timeout=HANG_SECONDS)
             self.assertEqual(ended.returncode, 2, question)
 
+
+    def test_ways_to_use_memory_find_the_same_wherever_it_is(self):
+        native, ours = self.built(selfdriving.FLAGS, selfdriving.SOURCES / "selfdriving" / "selfdriving.cc")
+        for way in ("loop", "zipf", "scan", "tree"):
+            with self.subTest(way):
+                found = []
+                for command in ([native, way, 8], self.spilled(ours, way, 8, options=["--spill-all", "--policy", "auto"])):
+                    ready, *runs = self.answers(command, "load", "run", "run")
+                    self.assertEqual(ready, f"ready {8 * MIB}")
+                    found.append([run.split()[2] for run in runs])
+                self.assertEqual(*found)
+                self.check_evicted()
+        self.check_usage(native, [], ["loop"], ["loop", 0], ["other", 5])
 
     def test_a_loop_goes_on_where_memory_gets_short(self):
         native, ours = self.built(switch.FLAGS, switch.SOURCE)

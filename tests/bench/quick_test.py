@@ -105,6 +105,14 @@ class Quick(Case):
         self.assertIn("resident_ratio", result["summary"])
         self.assertEqual("disk_mmap_ratio" in result["summary"], len(result["rows"]) == 2)
 
+    def test_selfdriving(self):
+        result = self.results("selfdriving", "--only", "loop", "--only", "tree")
+        self.assertEqual([row["case"] for row in result["rows"]], ["loop", "tree"])
+        for row in result["rows"]:
+            self.assertIn(row["chosen"], ("clock", "s3fifo", "random"))
+            self.assertEqual(row["ratio"], row[row["best"]])
+        self.assertLessEqual({"geomean_ratio", "worst_ratio", "worst_reads_ratio", "loop_ratio", "tree_ratio"}, set(result["summary"]))
+
     def test_micro(self):
         result = self.out_of_core("micro", "zram/8B/100/2", "zram/4K/100/2", "zram/8B/50/2", "zram/4K/50/2")
         for row in result["rows"]:

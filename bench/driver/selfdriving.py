@@ -1,0 +1,127 @@
+"""Programs that choose policy, read-ahead and cleaning by themselves, beside every fixed setting."""
+import json
+import pathlib
+
+from limited import MIB, OPENMP, check_same
+from lockstep import Failure, Programs, geometric_mean, in_turn, median, spread
+
+DOC = """\
+Six programs with memory for a part of their data, on the disk, each with everything left to Spillway (ours) and with each setting fixed. `ratio`: time of a turn of ours over that of the best
+fixed setting (`best`, peer), in the same turns; less is better. `reads_ratio`: the same of pages read. `chosen`: the policy that ours had at the end. Columns with names of settings: time of ours over theirs.
+"""
+SOURCES = pathlib.Path(__file__).resolve().parent.parent
+FLAGS = ["-O2", "-std=c++20", "-fopenmp", "-Wno-deprecated-declarations"]
+RUN_SECONDS = 1200
+OURS = "ours"
+# Of each setting what is fixed; all else is as by itself.
+SETTINGS = {
+    OURS: [],
+    **{policy: ["--policy", policy] for policy in ("clock", "lru", "2q", "random", "s3fifo", "nrlfu")},
+    "page_16K": ["--page", "16K"],
+    "page_64K": ["--page", "64K"],
+    "no_read_ahead": ["--read-ahead", "0"],
+    "read_ahead_15": ["--read-ahead", "15"],
+}
+QUICK_SETTINGS = (OURS, "clock", "random", "s3fifo")
+
+
+class Plan:
+    def __init__(self, context):
+        self.quick = context.quick
+        self.settings = {name: SETTINGS[name] for name in (QUICK_SETTINGS if self.quick else SETTINGS)}
+        self.budget_mib = 16 if self.quick else 64
+        self.pairs = context.pairs or (2 if self.quick else 5)
+        # Turns before the first that counts: policies learn.
+        self.warm_up = 1 if self.quick else 3
+        self.scale = 18 if self.quick else 20
+        budget = self.budget_mib
+        self.programs = {
+            "loop": ["selfdriving", "loop", budget * 5 // 4],
+            "zipf": ["selfdriving", "zipf", budget * 4],
+            "scan": ["selfdriving", "scan", budget * 4],
+            "tree": ["selfdriving", "tree", budget * 4],
+            "sort": ["sort", "std", budget * 4 * MIB // 100, 1],
+            "graph": ["graph", "heap", context.folder / "graph-file", "pr", 1],
+        }
+
+
+class Bench:
+    def __init__(self, context):
+        self.context, self.plan, self.rows = context, Plan(context), []
+        for name, sources in {"selfdriving": ["selfdriving.cc"], "sort": ["sort.cc"], "graph": ["generate.cc", "kernels.cc", "main.cc"]}.items():
+            context.build(f"{name} by spillc++", [context.spillcxx, *FLAGS, *(SOURCES / name / source for source in sources), "-o", context.folder / name])
+
+    def stats(self, side):
+        return self.context.folder / f"stats-{side}.json"
+
+    def command(self, side, words):
+        program, *rest = words
+        memory_mib = self.plan.budget_mib
+        return [self.context.spillway, "run", "--memory", f"{memory_mib}M", "--storage", self.context.storage, "--spill-all", "--stats", self.stats(side),
+                *self.plan.settings[side], "--", self.context.folder / program, *rest]
+
+    def measure(self, case, words):
+        if case == "graph":
+            self.context.progress("selfdriving: making a graph")
+            self.context.output([self.context.folder / "graph", "make", "kron", "any", self.plan.scale, words[2]])
+        before_run = "fill\n" if case == "sort" else None
+        run = "sort\n" if case == "sort" else "run\n"
+        with Programs() as programs:
+            programs.environment.update(OPENMP)
+            running = {side: programs.start(self.command(side, words)) for side in self.plan.settings}
+            for program in running.values():
+                program.read(RUN_SECONDS)
+                if case != "sort":
+                    program.ask("load\n", RUN_SECONDS)
+            turns = {side: [] for side in running}
+            for number in range(self.plan.warm_up + self.plan.pairs):
+                self.context.progress(f"selfdriving {case}: turn {number + 1} of {self.plan.warm_up + self.plan.pairs}")
+                answers = {}
+                for side in in_turn(list(running), number):
+                    if before_run:
+                        running[side].ask(before_run, RUN_SECONDS)
+                    seconds, _, *sums = running[side].ask(run, RUN_SECONDS).split()
+                    answers[side] = sums[0] if sums else running[side].ask("check\n", RUN_SECONDS)
+                    if number >= self.plan.warm_up:
+                        turns[side].append(float(seconds))
+                check_same(case, answers)
+            for program in running.values():
+                program.finish()
+        self.add(case, turns, {side: json.loads(self.stats(side).read_text()) for side in running})
+
+    def add(self, case, turns, statistics):
+        for side, counted in statistics.items():
+            if counted["cache"]["evictions"] == 0:
+                raise Failure(f"{case}: {side} evicted nothing")
+        fixed = [side for side in turns if side != OURS]
+        best = min(fixed, key=lambda side: median(turns[side]))
+        ratios = {side: [ours / theirs for ours, theirs in zip(turns[OURS], turns[side])] for side in fixed}
+        reads = {side: counted["storage"]["read_bytes"] for side, counted in statistics.items()}
+        fewest = min(reads[side] for side in fixed)
+        row = {"case": case, "ours": median(turns[OURS]), "peer": median(turns[best]), "ratio": median(ratios[best]), "spread": spread(ratios[best]), "unit": "s", "best": best,
+               "reads_ratio": reads[OURS] / max(fewest, 1), "chosen": statistics[OURS]["chosen"]["policy"], **{side: median(ratios[side]) for side in fixed}}
+        self.rows.append(row)
+        self.context.say(f"{case:8} {row['ratio']:.2f} of {best} +-{row['spread'] / 2:.0%}, reads {row['reads_ratio']:.2f} of the fewest, {row['chosen']} at the end")
+
+
+def run(context):
+    bench = Bench(context)
+    wanted = context.cases or list(bench.plan.programs)
+    if not set(wanted) <= set(bench.plan.programs):
+        raise Failure(f"selfdriving has no such case; cases are {', '.join(bench.plan.programs)}", 2)
+    for case, words in bench.plan.programs.items():
+        if case in wanted:
+            bench.measure(case, words)
+    rows, plan = bench.rows, bench.plan
+    result = {
+        "parameters": {"flags": " ".join(FLAGS), "budget_bytes": plan.budget_mib * MIB, "settings": {side: " ".join(words) for side, words in plan.settings.items()},
+                       "pairs": plan.pairs, "warm_up": plan.warm_up, "storage": str(context.storage), "quick": context.quick},
+        "rows": rows,
+        "summary": {"geomean_ratio": geometric_mean([row["ratio"] for row in rows]), "worst_ratio": max(row["ratio"] for row in rows),
+                    "worst_reads_ratio": max(row["reads_ratio"] for row in rows), **{f"{row['case']}_ratio": row["ratio"] for row in rows}},
+    }
+    fixed = [side for side in plan.settings if side != OURS]
+    bars = {"title": "everything chosen while running, over fixed settings", "subtitle": "time of the same work, less is better",
+            "cases": [row["case"] for row in rows], "series": {side: [row[side] for row in rows] for side in ["ratio", *fixed]}}
+    bars["series"]["best"] = bars["series"].pop("ratio")
+    return result, bars
