@@ -15,7 +15,7 @@ RUN_SECONDS = 1200
 OURS = "ours"
 # Of each setting what is fixed; all else is as by itself.
 SETTINGS = {
-    OURS: [],
+    OURS: ["--policy", "auto"],
     **{policy: ["--policy", policy] for policy in ("clock", "lru", "2q", "random", "s3fifo", "nrlfu")},
     "page_16K": ["--page", "16K"],
     "page_64K": ["--page", "64K"],

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <initializer_list>
-#include <optional>
 
 #include "base/check.h"
 
@@ -142,13 +141,11 @@ Expected<void> check_options(const Options& options, uint64_t machine_memory_byt
     return failure(EINVAL, "page: ", Bytes{options.page}, " is not a power of two from ",
                    Bytes{kMinPageBytes}, " to ", Bytes{kMaxPageBytes});
   }
-  if (!find_policy(options.policy.view())) {
+  if (options.policy.view() != kAutomatic && !find_policy(options.policy.view())) {
     Text<128> names;
+    names << kAutomatic;
     for (const PolicyKind kind : kPolicyKinds)
-      names << (kind == kPolicyKinds[0]                             ? ""
-                : kind == kPolicyKinds[std::size(kPolicyKinds) - 1] ? " or "
-                                                                    : ", ")
-            << name_of(kind);
+      names << (kind == kPolicyKinds[std::size(kPolicyKinds) - 1] ? " or " : ", ") << name_of(kind);
     return failure(EINVAL, "policy: '", options.policy.view(), "' is not known; give ", names.view());
   }
   const auto is_one_of = [](std::string_view name, const OptionText& value,
@@ -187,7 +184,7 @@ const char* name_of(PolicyKind kind) {
   return kNames[static_cast<uint8_t>(kind)];
 }
 
-PolicyKind policy_kind(const Options& options) { return *find_policy(options.policy.view()); }
+std::optional<PolicyKind> policy_kind(const Options& options) { return find_policy(options.policy.view()); }
 
 uint64_t most_memory_bytes(const Options& options, uint64_t machine_memory_bytes) {
   constexpr uint64_t kTimes = 4;

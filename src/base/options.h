@@ -5,6 +5,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "base/error.h"
@@ -71,8 +72,8 @@ inline constexpr PolicyKind kPolicyKinds[] = {
 #define POLICY(kind, name, class) PolicyKind::kind,
 #include "base/policies.inc"
 };
-// Which policy is asked for. REQUIRES: check_options.
-PolicyKind policy_kind(const Options& options);
+// Which policy is asked for; none: it is chosen while the program runs. REQUIRES: check_options.
+std::optional<PolicyKind> policy_kind(const Options& options);
 
 // What the budget may be raised to. REQUIRES: check_options, options.memory > 0.
 uint64_t most_memory_bytes(const Options& options, uint64_t machine_memory_bytes);

@@ -24,7 +24,7 @@ const MissCurve& statistic_curve(size_t i) {
 
 WordText statistic_word(size_t i) {
   CHECK_LT(i, kWordCount);
-  return WordText((&statistics.cache_policy)[i].get());
+  return WordText((&statistics.chosen_policy)[i].get());
 }
 
 }  // namespace base

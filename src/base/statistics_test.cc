@@ -29,11 +29,14 @@ TEST(Statistics, EachListOfSitesIsItsOwn) {
   EXPECT_STREQ(kCurveInfo[0].name, "miss_curve");
   EXPECT_EQ(&statistic_curve(0), &statistics.cache_miss_curve);
   EXPECT_DEATH(statistic_curve(kCurveCount), "does not hold");
-  ASSERT_EQ(kWordCount, 1u);
+  ASSERT_EQ(kWordCount, 2u);
   EXPECT_STREQ(kWordInfo[0].name, "policy");
+  EXPECT_STREQ(kWordInfo[1].name, "policy_why");
   for (const char* word : {"", "2q", "eight888"}) {
-    statistics.cache_policy.set(word);
+    statistics.chosen_policy.set(word);
+    statistics.chosen_policy_why.set("why");
     EXPECT_EQ(statistic_word(0).view(), word);
+    EXPECT_EQ(statistic_word(1).view(), "why");
   }
   EXPECT_DEATH(statistic_word(kWordCount), "does not hold");
 }

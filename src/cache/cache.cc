@@ -54,6 +54,7 @@ base::Expected<Cache*> Cache::create(const CacheParameters& parameters, storage:
   shared.chaos_seed = parameters.chaos_seed;
   shared.large_pages = parameters.large_pages;
   shared.policy = parameters.policy;
+  if (parameters.chooses_policy) shared.policy_choice.begin(parameters.policy_choice, frame_count);
   shared.device = &device;
   shared.table = &cache->table_;
   shared.holders = &holders;

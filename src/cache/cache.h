@@ -28,6 +28,8 @@ struct CacheParameters {
   uint32_t read_ahead_pages = 0;
   uint64_t chaos_seed = 0;
   base::PolicyKind policy = base::PolicyKind::kClock;
+  bool chooses_policy = false;  // while it runs, instead of that
+  PolicyChoice::Parameters policy_choice = {};
   Origins* origins = nullptr;  // outlives the cache; null: all pages begin as zeros
   Closed* closed = nullptr;    // outlives the cache; null: nothing is closed
   bool large_pages = false;    // frames in large OS pages, where there are some

@@ -32,9 +32,10 @@ base::Expected<void> Partition::open(Shared& shared, uint32_t frame_count, uint3
   if (auto opened = ghosts_.open(ghost_count > kFewestGhosts ? ghost_count : kFewestGhosts, shared.budget);
       !opened)
     return opened;
-  auto policy = Policy::create(shared.policy, frame_count, frames_.frame_limit(), shared.budget);
-  if (!policy) return std::unexpected(policy.error());
-  policy_ = *policy;
+  PolicyChoice* const choice = shared.policy_choice.is_on() ? &shared.policy_choice : nullptr;
+  if (auto opened = policies_.open(shared.policy, choice, frame_count, frames_.frame_limit(), shared.budget);
+      !opened)
+    return opened;
   set_sizes(frame_count);
   random_ = shared.chaos_seed;
   return {};
@@ -53,7 +54,7 @@ bool Partition::resize(uint32_t frame_count) {
   sys::LockGuard guard(mutex_);
   if (frame_count > frames_.frame_count()) {
     if (!frames_.grow(frame_count)) return false;
-    policy_->grow(frame_count);
+    policies_.grow(frame_count);
   }
   set_sizes(frame_count);
   return true;
@@ -77,7 +78,7 @@ uint32_t Partition::release_free(uint32_t count) {
 }
 
 void Partition::close() {
-  policy_->destroy();
+  policies_.close();
   ghosts_.close();
   map_.close();
   frames_.close();
@@ -217,7 +218,7 @@ void Partition::copy_out(PageId page, uint64_t offset, char* to, uint64_t bytes)
 // The frame's page is gone from it: poison in chaos mode, back to the pool. `is_protected`: nobody stored to its memory
 // since that was protected.
 void Partition::free_frame(FrameId id, Removal removal, bool is_protected) {
-  policy_->left(id, frames_[id].page, removal);
+  policies_.left(id, frames_[id].page, removal);
   if (shared_->chaos_seed != 0) {
     spillway_plain_memset(frames_.unwatched_bytes(id), kPoison, shared_->page_bytes);
     frames_[id].poisoned = true;
@@ -246,7 +247,7 @@ void Partition::verify() {
     Frame& frame = frames_[id];
     const State state = frame.state();
     free_count += state == State::kFree;
-    CHECK_EQ(policy_->holds(id),
+    CHECK_EQ(policies_.holds(id),
              state == State::kResident || state == State::kEvicting || state == State::kWriting);
     if (state == State::kFree || state == State::kAbsent) {
       CHECK_EQ(frame.pins(), 0u);

@@ -49,7 +49,7 @@
 #include "cache/origins.h"
 #include "cache/page_map.h"
 #include "cache/places.h"
-#include "cache/policy.h"
+#include "cache/policies.h"
 #include "cache/regions.h"
 #include "cache/table.h"
 
@@ -65,6 +65,7 @@ struct Shared {
   uint64_t chaos_seed = 0;  // 0: off
   bool large_pages = false;
   base::PolicyKind policy = base::PolicyKind::kClock;
+  PolicyChoice policy_choice;  // where it is on, instead
   Partition* partitions = nullptr;
   uint32_t partition_count = 0;
   storage::Device* device = nullptr;
@@ -351,7 +352,7 @@ class Partition {
   FramePool frames_;
   PageMap map_;
   Ghosts ghosts_;
-  Policy* policy_ = nullptr;
+  Policies policies_;
   uint64_t random_ = 0;         // chaos
   uint32_t failed_writes_ = 0;  // since a write succeeded or a frame became free
   int write_error_ = 0;         // of the last failed write

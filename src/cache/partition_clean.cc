@@ -88,7 +88,7 @@ void Partition::choose_for_cleaning(Lane& lane) {
   const uint32_t count = frames_.frame_count();
   const uint32_t reach = std::min(kBatchesAhead * batch_size_, count);
   for (uint32_t looked = 0; looked < reach && lane.victim_count < most; ++looked) {
-    const FrameId id = policy_->name_to_clean(reach);
+    const FrameId id = policies_.name_to_clean(reach);
     if (id == base::kNoFrame) break;
     if (may_clean(frames_[id]) && !shared_->table->is_hot(frames_[id].page)) take_for_cleaning(id, lane);
   }

@@ -92,7 +92,7 @@ bool Partition::lock_for_discard(PageId page, Lane& lane) {
   const PageMap::Where where = map_.find(page);
   if (where.frame == base::kNoFrame) {
     ghosts_.forget(page);
-    policy_->forget(page);
+    policies_.forget(page);
   }
   if (where.place != base::kNoPlace) {
     shared_->places.give_back(where.place);

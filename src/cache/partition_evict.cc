@@ -47,10 +47,10 @@ void Partition::lock_victims(uint32_t wanted, Lane& lane) {
   cool_pages(wanted);
   const uint64_t most_steps = uint64_t{kRounds} * frames_.frame_count();
   for (uint64_t steps = 0; steps < most_steps && lane.victim_count < wanted; ++steps) {
-    const Policy::Named named = policy_->name_victim();
+    const Policy::Named named = policies_.name_victim();
     if (named.frame == base::kNoFrame) break;
     // Under the lock nobody should wait for memory.
-    if (const FrameId ahead = policy_->ahead(); ahead != base::kNoFrame)
+    if (const FrameId ahead = policies_.ahead(); ahead != base::kNoFrame)
       shared_->table->prefetch(frames_[ahead].page);
     try_lock_victim(named.frame, lane, named.even_touched);
   }
@@ -75,7 +75,7 @@ void Partition::lock_random_victims(uint32_t wanted, Lane& lane) {
 // What the policy wants to know of before it names pages.
 void Partition::cool_pages(uint32_t wanted) {
   for (uint32_t i = 0; i < kCooledForEach * wanted; ++i) {
-    const FrameId id = policy_->name_to_cool();
+    const FrameId id = policies_.name_to_cool();
     if (id == base::kNoFrame) return;
     // While a page is cleaned, warm entries are what tells that it was touched since it was copied.
     Frame& frame = frames_[id];
@@ -83,7 +83,7 @@ void Partition::cool_pages(uint32_t wanted) {
     const bool was_touched = shared_->table->cool(frame.page);
     if (was_touched) frame.verified = false;
     if (was_touched) note_used(frame);
-    policy_->cooled(id, was_touched);
+    policies_.cooled(id, was_touched);
   }
 }
 
@@ -94,7 +94,7 @@ bool Partition::try_lock_victim(FrameId id, Lane& lane, bool even_hot) {
   if (!even_hot && spares(frame)) return false;
   if (!even_hot && shared_->table->cool(frame.page)) {
     frame.verified = false;
-    policy_->touched(id);
+    policies_.touched(id);
     return false;
   }
   const bool hot = shared_->table->lock(frame.page);
@@ -103,7 +103,7 @@ bool Partition::try_lock_victim(FrameId id, Lane& lane, bool even_hot) {
   if (hot && !even_hot) {
     // Touched between the two looks.
     reopen(id);
-    policy_->touched(id);
+    policies_.touched(id);
     return false;
   }
   Lane::Victim& victim = lane.victims[lane.victim_count++];

@@ -378,7 +378,9 @@ void Partition::finish_load(std::span<const Lane::Victim> claimed, uint32_t good
     frame.loaded();
     // What was loaded ahead starts cooling: the first touch shows.
     const bool ahead = frame.ahead != Ahead::kNo;
-    policy_->loaded(id, frame.page, !ahead);
+    policies_.loaded(id, frame.page, !ahead);
+    if (frame.place != base::kNoPlace || claimed[i].origin != Origins::Kind::kZeros)
+      policies_.note_read(frame.page);
     shared_->table->publish(frame.page, frames_.bytes(id), ahead ? Table::Heat::kCooling : Table::Heat::kHot);
     (i > 0   ? base::statistics.cache_read_aheads
      : ahead ? base::statistics.cache_prefetches

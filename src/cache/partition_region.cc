@@ -125,7 +125,7 @@ bool Partition::load_zeros(PageId first, uint32_t count, FrameId first_frame) {
     for (uint64_t piece = 0; piece < pieces_; ++piece)
       frames_.fingerprints(id)[piece] = base::zero_fingerprint();
     frame.loaded();
-    policy_->loaded(id, frame.page, true);
+    policies_.loaded(id, frame.page, true);
     shared_->table->publish(frame.page, frames_.bytes(id), Table::Heat::kHot);
   }
   return true;

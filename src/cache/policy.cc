@@ -15,12 +15,13 @@ namespace cache {
 
 // One piece of memory: the object, the history, a bit for each frame, what the class keeps for each.
 template <class Class>
-base::Expected<Policy*> Policy::create_one(uint32_t frame_count, uint32_t frame_limit, Budget& budget) {
+base::Expected<Policy*> Policy::create_one(uint32_t frame_count, uint32_t frame_limit, Budget& budget,
+                                           uint32_t one_in) {
   constexpr uint32_t kFewestRemembered = 8;
   const uint64_t object_bytes = base::round_up(sizeof(Class), base::kLineBytes);
   uint32_t remembered = 0;
   if constexpr (Class::kRemembered16 > 0) {
-    const uint64_t share = uint64_t{frame_count} * Class::kRemembered16 / 16;
+    const uint64_t share = uint64_t{frame_count} * Class::kRemembered16 / 16 / one_in;
     remembered = share > kFewestRemembered ? static_cast<uint32_t>(share) : kFewestRemembered;
   }
   const uint64_t history_bytes = remembered > 0 ? PageHistory::memory_bytes(remembered) : 0;
@@ -46,12 +47,12 @@ base::Expected<Policy*> Policy::create_one(uint32_t frame_count, uint32_t frame_
 }
 
 base::Expected<Policy*> Policy::create(base::PolicyKind kind, uint32_t frame_count, uint32_t frame_limit,
-                                       Budget& budget) {
+                                       Budget& budget, uint32_t one_in) {
   CHECK_GT(frame_count, 0u);
   CHECK_GE(frame_limit, frame_count);
   switch (kind) {
 #define POLICY(kind, name, class) \
-  case base::PolicyKind::kind: return create_one<class>(frame_count, frame_limit, budget);
+  case base::PolicyKind::kind: return create_one<class>(frame_count, frame_limit, budget, one_in);
 #include "base/policies.inc"
   }
   __builtin_unreachable();

@@ -54,9 +54,10 @@ using base::PageId;
 
 class Policy {
  public:
-  // For frames 0 .. frame_count - 1, which may become frame_limit. Its memory is charged to the budget. Errors: ENOMEM.
+  // For frames 0 .. frame_count - 1, which may become frame_limit; of so many frames it will hold `one_in` one at a time. Its memory is
+  // charged to the budget. Errors: ENOMEM.
   static base::Expected<Policy*> create(base::PolicyKind kind, uint32_t frame_count, uint32_t frame_limit,
-                                        Budget& budget);
+                                        Budget& budget, uint32_t one_in = 1);
   void destroy();
   // There are more frames. As many pages are remembered as before. REQUIRES: at most frame_limit.
   void grow(uint32_t frame_count);
@@ -81,6 +82,8 @@ class Policy {
 
   bool holds(FrameId frame) const { return (held_[index(frame) / 64] >> (index(frame) % 64) & 1) != 0; }
   uint32_t held_count() const { return held_count_; }
+  // How often a victim was named since a page left.
+  uint32_t named_in_vain() const { return named_in_vain_; }
 
  protected:
   struct Arrival {
@@ -100,8 +103,6 @@ class Policy {
   uint32_t end() const { return end_; }
   // The first frame from `from` on that holds a page, after the last one the first of all. REQUIRES: held_count() > 0.
   FrameId next_held(uint32_t from) const;
-  // How often a victim was named since a page left.
-  uint32_t named_in_vain() const { return named_in_vain_; }
   PageHistory& history() { return history_; }
 
  private:
@@ -115,7 +116,8 @@ class Policy {
   virtual FrameId next_to_clean(uint32_t reach) = 0;
 
   template <class Class>
-  static base::Expected<Policy*> create_one(uint32_t frame_count, uint32_t frame_limit, Budget& budget);
+  static base::Expected<Policy*> create_one(uint32_t frame_count, uint32_t frame_limit, Budget& budget,
+                                            uint32_t one_in);
   uint64_t charged_bytes() const {
     return base::round_up(fixed_bytes_ + uint64_t{frame_count_} * frame_bytes_ + frame_count_ / 8,
                           base::kOsPageBytes);

@@ -1,5 +1,5 @@
 // All policies by one test: what they are told and asked, as a partition does it, beside simulations that know every hit.
-#include "cache/policy.h"
+#include "cache/policies.h"
 
 #include <gtest/gtest.h>
 
@@ -16,19 +16,25 @@
 namespace cache {
 namespace {
 
-using base::PolicyKind;
+// None: one that is chosen while the program runs.
+using Asked = std::optional<PolicyKind>;
+std::string name_of(Asked asked) { return asked ? base::name_of(*asked) : "auto"; }
+// Samples that small caches have, too.
+constexpr PolicyChoice::Parameters kSmall = {.one_in = 8, .least_frames = 8, .least_reads = 4096};
 
 // What a partition does with a policy, with a table of its own. Frames are taken from below, but for one thing: a frame that
 // was just left is not the next to be taken.
 class Frames {
  public:
-  Frames(PolicyKind kind, uint32_t count) : pages_(count, kNone), warm_(count), pinned_(count) {
-    auto created = Policy::create(kind, count, count, budget);
-    CHECK(created.has_value());
-    policy = *created;
+  Frames(Asked asked, uint32_t count, const PolicyChoice::Parameters& parameters = kSmall)
+      : pages_(count, kNone), warm_(count), pinned_(count) {
+    if (!asked) choice.begin(parameters, count);
+    auto opened =
+        policy->open(asked.value_or(PolicyKind::kClock), asked ? nullptr : &choice, count, count, budget);
+    CHECK(opened.has_value());
   }
   ~Frames() {
-    policy->destroy();
+    policy->close();
     EXPECT_EQ(budget.used_bytes(), 0u);
   }
 
@@ -52,6 +58,7 @@ class Frames {
     warm_[next_free_] = wanted;
     frames_[page] = next_free_;
     policy->loaded(FrameId{next_free_}, PageId{page}, wanted);
+    if (!known_.insert(page).second) policy->note_read(PageId{page});
   }
   // One page leaves. REQUIRES: one is not pinned.
   void evict() {
@@ -96,7 +103,9 @@ class Frames {
 
   static constexpr uint32_t kNoVictim = ~uint32_t{0};
   Budget budget;
-  Policy* policy = nullptr;
+  PolicyChoice choice;
+  Policies policies;
+  Policies* const policy = &policies;
   uint32_t last_named = 0;
 
  private:
@@ -104,15 +113,19 @@ class Frames {
   std::vector<uint64_t> pages_;
   std::vector<bool> warm_, pinned_;
   std::map<uint64_t, uint32_t> frames_;
+  std::set<uint64_t> known_;  // pages that were there once
   uint32_t next_free_ = 0;
 };
 
-std::string title(const testing::TestParamInfo<PolicyKind>& info) {
-  return std::string("policy_") + name_of(info.param);
+std::string title(const testing::TestParamInfo<Asked>& info) { return "policy_" + name_of(info.param); }
+std::vector<Asked> all_that_may_be_asked() {
+  std::vector<Asked> all(std::begin(base::kPolicyKinds), std::end(base::kPolicyKinds));
+  all.push_back(std::nullopt);
+  return all;
 }
 
-class PolicyTest : public testing::TestWithParam<PolicyKind> {};
-INSTANTIATE_TEST_SUITE_P(All, PolicyTest, testing::ValuesIn(base::kPolicyKinds), title);
+class PolicyTest : public testing::TestWithParam<Asked> {};
+INSTANTIATE_TEST_SUITE_P(All, PolicyTest, testing::ValuesIn(all_that_may_be_asked()), title);
 
 TEST_P(PolicyTest, NamesEveryPageThoughNoneLeaves) {
   for (const uint32_t count : {1u, 2u, 8u, 100u}) {
@@ -226,7 +239,8 @@ TEST_P(PolicyTest, RandomHistories) {
 
 // The cleaner comes before the evictor: what it is told of leaves soon.
 TEST_P(PolicyTest, WhatIsToBeCleanedLeavesSoon) {
-  if (GetParam() == PolicyKind::kRandom) return;
+  // Nobody knows what random names next; and only one of several policies side by side is asked.
+  if (GetParam() == PolicyKind::kRandom || !GetParam()) return;
   Frames frames(GetParam(), 80);
   for (uint64_t page = 0; page < 400; ++page) frames.access(page);
   frames.cool(400);
@@ -475,11 +489,14 @@ uint64_t simulate_nrlfu(const Trace& trace, size_t frame_count) {
   return misses;
 }
 
-uint64_t misses_of(PolicyKind kind, const Trace& trace, uint32_t frame_count) {
-  Frames frames(kind, frame_count);
+uint64_t run(Frames& frames, const Trace& trace) {
   uint64_t misses = 0;
   for (const uint64_t page : trace) misses += !frames.access(page);
   return misses;
+}
+uint64_t misses_of(PolicyKind kind, const Trace& trace, uint32_t frame_count) {
+  Frames frames(kind, frame_count);
+  return run(frames, trace);
 }
 
 Trace skewed(uint64_t pages, size_t length) {
@@ -533,6 +550,136 @@ TEST(PolicySimulation, MissesAreThoseOfSimulationsThatKnowEveryHit) {
   }
 }
 
+// What is chosen while the program runs. An access takes a while, a read a hundred times as long.
+uint64_t clock_ns = 1;
+constexpr uint64_t kAccessNs = 10, kReadNs = 1000;
+constexpr PolicyChoice::Parameters kQuick = {
+    .one_in = 16, .least_frames = 1024, .least_reads = 2048, .now_ns = [] { return clock_ns; }};
+
+uint64_t run_by_clock(Frames& frames, const Trace& trace, uint64_t random_read_ns = kReadNs) {
+  uint64_t misses = 0;
+  for (const uint64_t page : trace) {
+    clock_ns += kAccessNs;
+    if (frames.access(page)) continue;
+    ++misses;
+    clock_ns += frames.policy->follows() == PolicyKind::kRandom ? random_read_ns : kReadNs;
+  }
+  return misses;
+}
+
+TEST(ChosenPolicy, IsTheOneThatReadsLeast) {
+  constexpr uint32_t kFrames = 1024;
+  const std::pair<PolicyKind, Trace> traces[] = {{PolicyKind::kRandom, looped(1180, 80'000)},
+                                                 {PolicyKind::kS3fifo, skewed(10'000, 160'000)},
+                                                 {PolicyKind::kClock, looped(800, 10'000)}};
+  for (const auto& [expected, trace] : traces) {
+    Frames frames(std::nullopt, kFrames, kQuick);
+    run_by_clock(frames, trace);
+    EXPECT_EQ(frames.policy->follows(), expected) << base::name_of(expected);
+    EXPECT_EQ(frames.choice.chosen(), expected);
+    // From now on as if it had been asked for, but for the samples, which are three of sixteen pages here.
+    Frames asked(expected, kFrames);
+    run(asked, trace);
+    const auto misses = static_cast<double>(run_by_clock(frames, trace)),
+               best = static_cast<double>(run(asked, trace));
+    printf("%s: %.0f misses, asked for %.0f\n", base::name_of(expected), misses, best);
+    EXPECT_LE(misses, 1.15 * best);
+  }
+}
+
+TEST(ChosenPolicy, FollowsTheProgram) {
+  Frames frames(std::nullopt, 1024, kQuick);
+  run_by_clock(frames, looped(1180, 100'000));
+  EXPECT_NE(frames.policy->follows(), PolicyKind::kClock);
+  run_by_clock(frames, scanned(700, 200'000));
+  EXPECT_EQ(frames.policy->follows(), PolicyKind::kS3fifo);
+}
+
+// Half as many reads that take four times as long: it is tried now and then, and another one stays.
+TEST(ChosenPolicy, IsNoneThatIsSlower) {
+  Frames frames(std::nullopt, 1024, kQuick);
+  const uint64_t changes = base::statistics.chosen_policy_changes.get();
+  run_by_clock(frames, looped(1180, 150'000), 4 * kReadNs);
+  EXPECT_NE(frames.policy->follows(), PolicyKind::kRandom);
+  EXPECT_GE(base::statistics.chosen_policy_changes.get(), changes + 2);
+}
+
+TEST(ChosenPolicy, SmallPartitionsHaveNoSamples) {
+  Frames small(std::nullopt, kQuick.least_frames - 1, kQuick),
+      large(std::nullopt, kQuick.least_frames, kQuick);
+  Frames clock(PolicyKind::kClock, kQuick.least_frames - 1);
+  EXPECT_EQ(small.budget.used_bytes(), clock.budget.used_bytes());
+  EXPECT_GT(large.budget.used_bytes(), clock.budget.used_bytes() + 12 * kQuick.least_frames);
+}
+
+class PolicyChoiceTest : public testing::Test {
+ protected:
+  PolicyChoiceTest() {
+    choice.begin({.one_in = 64, .least_frames = 1, .least_reads = 1000, .now_ns = [] { return clock_ns; }},
+                 100);
+  }
+  // A period: how many reads of samples, in how many nanoseconds. Returns what is chosen afterwards.
+  PolicyKind report(uint32_t clock, uint32_t s3fifo, uint32_t random, uint64_t ns = 1000) {
+    clock_ns += ns;
+    const uint32_t sampled[] = {clock, s3fifo, random};
+    choice.report(sampled, 1000);
+    return choice.chosen();
+  }
+  PolicyChoice choice;
+};
+
+TEST_F(PolicyChoiceTest, ChangesWhenAPeriodIsOver) {
+  PolicyChoice off;
+  EXPECT_FALSE(off.is_on());
+  EXPECT_TRUE(choice.is_on());
+  EXPECT_EQ(report(2000, 1000, 1500), PolicyKind::kClock);
+  EXPECT_EQ(report(2000, 1000, 1500), PolicyKind::kClock) << "how fast it goes is not known yet";
+  clock_ns += 1000;
+  const uint32_t sampled[] = {2000, 1000, 1500};
+  choice.report(sampled, 999);
+  EXPECT_EQ(choice.chosen(), PolicyKind::kClock);
+  const uint32_t none[] = {0, 0, 0};
+  choice.report(none, 1);
+  EXPECT_EQ(choice.chosen(), PolicyKind::kS3fifo);
+}
+
+// Of few reads it may be chance; of many a difference of a few parts of a hundred is not worth it.
+TEST_F(PolicyChoiceTest, ChangesWhenItIsClear) {
+  EXPECT_EQ(report(20, 10, 15), PolicyKind::kClock);
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(report(100'000, 95'000, 100'000), PolicyKind::kClock);
+  for (int i = 0; i < 60; ++i) report(1000, 800, 900);
+  EXPECT_EQ(choice.chosen(), PolicyKind::kS3fifo) << "what was reported long ago counts no more";
+  for (int i = 0; i < 60; ++i) report(1000, 800, 700);
+  EXPECT_EQ(choice.chosen(), PolicyKind::kRandom);
+}
+
+TEST_F(PolicyChoiceTest, ReturnsFromWhatIsSlower) {
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(report(2000, 2000, 2000), PolicyKind::kClock);
+  uint32_t periods = 0;
+  while (report(2000, 2000, 1000) == PolicyKind::kClock) ASSERT_LT(++periods, 10u);
+  // What comes just after a change tells nothing of it.
+  for (uint32_t i = 0; i < PolicyChoice::kSettle; ++i)
+    EXPECT_EQ(report(2000, 2000, 1000, 500), PolicyKind::kRandom);
+  for (uint32_t i = 1; i < PolicyChoice::kTrial; ++i)
+    EXPECT_EQ(report(2000, 2000, 1000, 1200), PolicyKind::kRandom);
+  EXPECT_EQ(report(2000, 2000, 1000, 1200), PolicyKind::kClock);
+  EXPECT_EQ(base::WordText(base::statistics.chosen_policy_why.get()).view(), "returned");
+  // For a while, and then for twice as long.
+  for (uint32_t ban : {PolicyChoice::kBan, 2 * PolicyChoice::kBan}) {
+    for (uint32_t i = 1; i < ban; ++i) ASSERT_EQ(report(2000, 2000, 1000), PolicyKind::kClock) << i;
+    EXPECT_EQ(report(2000, 2000, 1000), PolicyKind::kRandom);
+    for (uint32_t i = 0; i < PolicyChoice::kSettle + PolicyChoice::kTrial; ++i)
+      report(2000, 2000, 1000, 1200);
+    EXPECT_EQ(choice.chosen(), PolicyKind::kClock);
+  }
+  // What is far slower is not tried to the end.
+  while (report(2000, 2000, 1000) == PolicyKind::kClock) {
+  }
+  for (uint32_t i = 0; i < PolicyChoice::kSettle; ++i)
+    EXPECT_EQ(report(2000, 2000, 1000, 2000), PolicyKind::kRandom);
+  EXPECT_EQ(report(2000, 2000, 1000, 2000), PolicyKind::kClock);
+}
+
 TEST(PageHistoryTest, KnowsWhatLeftLately) {
   constexpr uint32_t kCapacity = 64;
   alignas(base::kLineBytes) static char memory[64 * 64];
@@ -570,12 +717,20 @@ TEST(PageHistoryTest, NumbersAreHalvedAndTheLastCounts) {
 }
 
 // With a cache around it.
-class PolicyWorldTest : public WorldTest, public testing::WithParamInterface<PolicyKind> {};
-INSTANTIATE_TEST_SUITE_P(All, PolicyWorldTest, testing::ValuesIn(base::kPolicyKinds), title);
+class PolicyWorldTest : public WorldTest, public testing::WithParamInterface<Asked> {
+ protected:
+  void open_with_policy(TestParameters with) {
+    with.policy = GetParam().value_or(PolicyKind::kClock);
+    with.chooses_policy = !GetParam();
+    with.policy_choice = kSmall;
+    open(with);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(All, PolicyWorldTest, testing::ValuesIn(all_that_may_be_asked()), title);
 
 TEST_P(PolicyWorldTest, PagesComeAndGo) {
   for (const uint32_t partitions : {1u, 4u}) {
-    open({.frame_count = 64, .range_pages = 2048, .partition_count = partitions, .policy = GetParam()});
+    open_with_policy({.frame_count = 64, .range_pages = 2048, .partition_count = partitions});
     for (uint64_t page = 0; page < 2048; ++page) write(page, static_cast<char>(page % 100 + 1));
     for (uint64_t page = 0; page < 2048; page += 3) ASSERT_EQ(value(page), page % 100 + 1);
     world->cache->discard(PageId{0}, 1024, *a->lane);
@@ -589,7 +744,7 @@ TEST_P(PolicyWorldTest, PagesComeAndGo) {
 // Through table, cooling and eviction: pages that are used again and again while others come once.
 TEST_P(PolicyWorldTest, HotPagesSurviveAScan) {
   constexpr uint64_t kHot = 24;
-  open({.frame_count = 128, .range_pages = 16384, .policy = GetParam()});
+  open_with_policy({.frame_count = 128, .range_pages = 16384});
   uint64_t once = 100, hits = 0, uses = 0;
   for (uint32_t round = 0; round < 60; ++round) {
     for (uint64_t page = 0; page < kHot; ++page) {
@@ -612,7 +767,7 @@ TEST_P(PolicyWorldTest, HotPagesSurviveAScan) {
 }
 
 TEST_P(PolicyWorldTest, ItsMemoryIsInTheBudget) {
-  open({.frame_count = 4096, .range_pages = 64, .policy = GetParam()});
+  open_with_policy({.frame_count = 4096, .range_pages = 64});
   const uint64_t used = world->cache->budget().used_bytes();
   open({.frame_count = 4096, .range_pages = 64, .policy = PolicyKind::kClock});
   const uint64_t clock = world->cache->budget().used_bytes();

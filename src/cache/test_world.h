@@ -86,6 +86,8 @@ struct TestParameters {
   uint32_t read_ahead_pages = 0;
   uint64_t chaos_seed = 0;
   base::PolicyKind policy = base::PolicyKind::kClock;
+  bool chooses_policy = false;
+  PolicyChoice::Parameters policy_choice = {};
   uint64_t seed = 1;
   bool watch = true;
   Origins* origins = nullptr;
@@ -158,6 +160,8 @@ class TestWorld {
     p.read_ahead_pages = with.read_ahead_pages;
     p.chaos_seed = with.chaos_seed;
     p.policy = with.policy;
+    p.chooses_policy = with.chooses_policy;
+    p.policy_choice = with.policy_choice;
     p.watch = with.watch;
     p.origins = with.origins;
     p.closed = with.closed;

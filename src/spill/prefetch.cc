@@ -191,6 +191,9 @@ void Prefetcher::adapt(Loop& loop, int64_t advanced) {
         std::max((now - loop.looked_ns) / static_cast<uint64_t>(advanced), uint64_t{1});
     loop.distance =
         std::clamp(static_cast<int64_t>(2 * latency / iteration_ns), kLeastDistance, kMostDistance);
+    base::statistics.chosen_ahead_iterations.set(static_cast<uint64_t>(loop.distance));
+    base::statistics.chosen_ahead_iteration_ns.set(iteration_ns);
+    base::statistics.chosen_ahead_load_ns.set(latency);
   }
   loop.looked_ns = now;
 }
@@ -323,6 +326,7 @@ void Prefetcher::note_miss(uint64_t address) {
   const auto window = streams_.missed(index(cache.page_of(address)), pattern_at(address),
                                       static_cast<uint32_t>(runtime.options.read_ahead));
   if (window.count == 0 || !is_ready()) return;
+  base::statistics.chosen_read_ahead_pages.set(window.count);
   const uint32_t most = std::min(window.count, most_under_way());
   size_t done = 0;
   if (window.stride == 1) {

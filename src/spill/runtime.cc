@@ -183,11 +183,14 @@ extern "C" void spillway_start(int, char**, char** environment) {
   parameters.read_ahead_pages = static_cast<uint32_t>(options.read_ahead);
   parameters.chaos_seed = options.chaos;
   parameters.large_pages = options.large_pages;
-  parameters.policy = base::policy_kind(options);
+  const auto asked = base::policy_kind(options);
+  parameters.chooses_policy = !asked;
+  parameters.policy = asked.value_or(cache::PolicyChoice::kCandidates[0]);
   parameters.origins = &file_origins();
   parameters.closed = &closed_pages();
   base::statistics.memory_budget_bytes.set(options.memory);
-  base::statistics.cache_policy.set(options.policy.view());
+  base::statistics.chosen_policy.set(base::name_of(parameters.policy));
+  base::statistics.chosen_policy_why.set(asked ? "asked" : "first");
   runtime.cache = require(cache::Cache::create(parameters, *runtime.device, hazard_holders()));
 
   runtime.cache->keep_from_copies();

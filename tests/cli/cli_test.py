@@ -133,7 +133,7 @@ class Run(Case):
         self.refused("run", "--memory", "1000T", "--", "true", says=["memory", "1000T", "machine"])
         for size in ("0", "1K", "12K", "4M"):
             self.refused("run", "--page", size, "--", "true", says=["page", "power of two"])
-        self.refused("run", "--policy", "belady", "--", "true", says=["policy", "'belady'", "clock, lru, 2q, random, s3fifo or nrlfu"])
+        self.refused("run", "--policy", "belady", "--", "true", says=["policy", "'belady'", "auto, clock, lru, 2q, random, s3fifo or nrlfu"])
         self.refused("run", "--storage", "x" * 600, "--", "true", says=["storage", "511 bytes"])
 
     def test_wrong_variables(self):

@@ -3,6 +3,8 @@
 HEADER = "src/cache/partition.h"
 PARTITION = "src/cache/partition.cc"
 LOAD = "src/cache/partition_load.cc"
+POLICIES = "src/cache/policies.cc"
+CHOICE = "src/cache/policy_choice"
 EVICT = "src/cache/partition_evict.cc"
 CLEAN = "src/cache/partition_clean.cc"
 DISCARD = "src/cache/partition_discard.cc"
@@ -325,10 +327,10 @@ MUTATIONS = [
              (PLACES, "  if (crowded && !may_grow) return {};\n", "  (void)crowded;\n"),
              (PLACES, "  if (least > most || may_grow) least = most;\n", "  least = 1;\n")),
     mutation("cooling forgets that a page was touched after cleaning", "CleanTest.AChangeThatCooled*",
-             (EVICT, "    frame.verified = false;\n    policy_->touched(id);\n", "    policy_->touched(id);\n")),
+             (EVICT, "    frame.verified = false;\n    policies_.touched(id);\n", "    policies_.touched(id);\n")),
     mutation("eviction forgets that a page was touched after cleaning", "CleanTest.AChangeAfter*:*EveryByte*",
              (EVICT, "  if (hot) frame.verified = false;\n", ""),
-             (EVICT, "    frame.verified = false;\n    policy_->touched(id);\n", "    policy_->touched(id);\n"),
+             (EVICT, "    frame.verified = false;\n    policies_.touched(id);\n", "    policies_.touched(id);\n"),
              (PARTITION, "  frames_[id].verified = false;\n", "")),
     mutation("cleaner goes round for ever", "CleanTest.HotPages*",
              (CLEAN, "  for (uint32_t looked = 0; looked < reach && lane.victim_count < most; ++looked) {", "  while (lane.victim_count < most) {")),
@@ -540,4 +542,17 @@ MUTATIONS = [
     mutation("pages written on request are written again", "PrefetchTest.PagesThatAreWrittenBack*",
              (CLEAN, "              base::take_fingerprint(copy + piece * base::kOsPageBytes);",
               "              base::Fingerprint::unknown();")),
+
+    # A policy that is chosen while the program runs
+    mutation("samples keep more than their share of the frames", "ChosenPolicy.*", (POLICIES, "choice_->parameters().one_in > held &&", "choice_->parameters().one_in > 1000 * uint64_t{held} &&")),
+    mutation("another policy begins without the pages that are there", "ChosenPolicy.*", (POLICIES, "if (follower_->holds(frame))", "if (false && follower_->holds(frame))")),
+    mutation("pages of a sample are touched by another policy", "*PolicyTest.*:ChosenPolicy.*", (POLICIES, "    if (samples_[i]->holds(frame)) return *samples_[i];\n", "")),
+    mutation("the policy that was chosen is not followed", "ChosenPolicy.*", (POLICIES, "chosen != followed_) follow(chosen);", "chosen != followed_ && false) follow(chosen);")),
+    mutation("what was read long ago counts as much as what was read just now", "PolicyChoiceTest.*", (CHOICE + ".h", "kOlder = 0.875;", "kOlder = 1.0;")),
+    mutation("chance chooses the policy", "PolicyChoiceTest.*", (CHOICE + ".h", "kDeviations = 3;", "kDeviations = 0;")),
+    mutation("policy that reads less and is slower stays", "PolicyChoiceTest.Returns*", (CHOICE + ".cc", "speed_.value() >= (1 - kSlower) * speed_before_", "true")),
+    mutation("policy is judged by what comes just after it was chosen", "PolicyChoiceTest.Returns*", (CHOICE + ".cc", "      speed_ = {};\n      if (phase_periods_ < kSettle) break;", "      if (phase_periods_ < kSettle) break;")),
+    mutation("trial of a policy that is far slower goes on", "PolicyChoiceTest.Returns*", (CHOICE + ".cc", " || speed_.value() < (1 - kFarSlower) * speed_before_", "")),
+    mutation("policy that was slower is tried again at once", "PolicyChoiceTest.Returns*", (CHOICE + ".cc", "  banned_[tried] = ban_[tried];\n", "")),
+    mutation("small partitions have samples", "ChosenPolicy.SmallPartitions*", (POLICIES, "choice == nullptr || frame_count < choice->parameters().least_frames", "choice == nullptr")),
 ]

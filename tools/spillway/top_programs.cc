@@ -76,8 +76,8 @@ std::optional<double> per_second(const Watched& watched, size_t number) {
 }
 
 bool is_a_level(const base::StatisticInfo& info) {
-  const std::string_view name = info.name;
-  return name == "live_bytes" || std::string_view(info.folder) == "memory";
+  const std::string_view name = info.name, folder = info.folder;
+  return name == "live_bytes" || folder == "memory" || folder == "chosen";
 }
 
 std::string demangled(const std::string& symbol) {

@@ -1,0 +1,76 @@
+// Policies: what a partition asks which page leaves next. One policy, or, where it is chosen while the program runs, several side by side.
+//
+//   samples_    of each candidate (policy_choice.h): pages whose hash says so
+//   follower_   all other pages; by the policy that is chosen
+//
+// Each of them has its frames. A sample that has more than its share of them loses the next page, else the follower does: so each sees
+// a smaller cache of the same program.
+//
+// Invariants
+//  1 a frame that holds a page is held by the policy that its page's number says, and by no other
+//  2 those of policy.h, for all of them together
+//
+// Thread contract: the partition's lock. Memory: the policies'. Cost: the policy's; a hash of each page that comes, and a few bits looked
+// at where there are samples; when another policy is chosen, some ten nanoseconds a frame and a mapping.
+#pragma once
+#include "cache/policy.h"
+#include "cache/policy_choice.h"
+
+namespace cache {
+
+class Policies {
+ public:
+  // As Policy::create. `choice` outlives this, and says which policies there are; null: `kind`, always. Errors: ENOMEM.
+  base::Expected<void> open(base::PolicyKind kind, PolicyChoice* choice, uint32_t frame_count,
+                            uint32_t frame_limit, Budget& budget);
+  void close();
+
+  // As Policy's.
+  void grow(uint32_t frame_count);
+  void loaded(FrameId frame, PageId page, bool wanted) { of_page(page).loaded(frame, page, wanted); }
+  void left(FrameId frame, PageId page, Removal removal) { of_page(page).left(frame, page, removal); }
+  void forget(PageId page) { of_page(page).forget(page); }
+  void touched(FrameId frame) { of_frame(frame).touched(frame); }
+  void cooled(FrameId frame, bool was_touched) { of_frame(frame).cooled(frame, was_touched); }
+  Policy::Named name_victim();
+  FrameId name_to_cool();
+  FrameId name_to_clean(uint32_t reach) { return follower_->name_to_clean(reach); }
+  FrameId ahead() const { return follower_->ahead(); }
+  bool holds(FrameId frame) const;
+  uint32_t held_count() const;
+
+  // The page was read, from storage or from a file, whoever asked for it.
+  void note_read(PageId page) {
+    if (sample_count_ > 0) count_read(page);
+  }
+  PolicyKind follows() const { return followed_; }
+
+ private:
+  static constexpr uint32_t kMostSamples = PolicyChoice::kCandidateCount;
+  static constexpr uint32_t kReadsPerReport = 1024;
+
+  // sample_count_: none's.
+  uint32_t sample_of(PageId page) const;
+  Policy& of_page(PageId page);
+  Policy& of_frame(FrameId frame);
+  Policy& member(uint32_t i) { return i < sample_count_ ? *samples_[i] : *follower_; }
+  uint32_t member_count() const { return sample_count_ + 1; }
+  void count_read(PageId page);
+  void follow(PolicyKind kind);
+
+  Policy* follower_ = nullptr;
+  Policy* samples_[kMostSamples] = {};
+  uint32_t sample_count_ = 0;  // 0 or kMostSamples
+  PolicyKind followed_ = PolicyKind::kClock;
+  PolicyChoice* choice_ = nullptr;
+  Budget* budget_ = nullptr;
+  uint32_t frame_count_ = 0;
+  uint32_t frame_limit_ = 0;
+  uint32_t cool_turn_ = 0;  // of who names pages to cool
+  uint32_t vain_turn_ = 0;  // of who is asked when all name in vain
+  // Since the last report.
+  uint32_t sampled_reads_[kMostSamples] = {};
+  uint32_t reads_ = 0;  // in all
+};
+
+}  // namespace cache
