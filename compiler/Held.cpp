@@ -3,6 +3,9 @@
 #include "Abi.h"
 #include "Kills.h"
 
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Analysis/BlockFrequencyInfo.h"
+#include "llvm/Analysis/BranchProbabilityInfo.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
@@ -18,6 +21,8 @@ static constexpr unsigned MaxPerLoop = 4;
 static constexpr unsigned MaxPerFunction = 12;
 // Values that an address may be computed from in a loop.
 static constexpr unsigned MaxValues = 48;
+// Accesses for each call of their loop at least, by what is known before.
+static constexpr uint64_t MinPerCall = 4;
 // What it may advance by at once.
 static constexpr uint64_t MaxStep = 512;
 
@@ -34,6 +39,7 @@ public:
 
 private:
   bool hasCall(const Loop *L) const;
+  bool callsRarely(const Loop *L, const BasicBlock *Where);
   void hold(Translation &T, Course C, const Loop *L);
 
   Function &F;
@@ -41,7 +47,8 @@ private:
   DominatorTree Dominators;
   LoopInfo Loops;
   MutableArrayRef<Site> Sites;
-  SmallPtrSet<const BasicBlock *, 16> Calls;
+  MapVector<const BasicBlock *, SmallVector<Instruction *, 4>> Calls;
+  std::optional<BlockFrequencyInfo> Frequencies;
 };
 
 } // namespace
@@ -113,6 +120,12 @@ static Course course(Value *Pointer, const Loop *L, const DataLayout &DL,
         return Course::Wild;
     } else if (IsCarried) {
       return Course::Wild;
+    } else if (auto *Load = dyn_cast<LoadInst>(I)) {
+      // A member of an object that stays, such as where an array begins.
+      if (course(Load->getPointerOperand(), L, DL, /*MayLoad=*/false) !=
+          Course::Constant)
+        return Course::Wild;
+      Result = Course::Advancing;
     } else if (isa<GetElementPtrInst>(I) || scales(I)) {
       Follow(I->operands(), false);
     } else if (!isSmallMask(I)) {
@@ -129,11 +142,24 @@ bool staysInPages(Value *Pointer, const Loop *L) {
                 /*MayLoad=*/false) != Course::Wild;
 }
 
-// Most loops that call do so too often for what is held in between to make up
-// for asking.
 bool Holder::hasCall(const Loop *L) const {
   return any_of(L->blocks(),
                 [&](const BasicBlock *BB) { return Calls.contains(BB); });
+}
+
+// Most loops that call do so too often for what is held in between to make up
+// for asking. Where: the access that asks.
+bool Holder::callsRarely(const Loop *L, const BasicBlock *Where) {
+  if (!hasCall(L))
+    return true;
+  if (!Frequencies)
+    Frequencies.emplace(F, BranchProbabilityInfo(F, Loops), Loops);
+  uint64_t Count = 0;
+  for (const auto &[BB, Here] : Calls)
+    if (L->contains(BB))
+      Count = SaturatingMultiplyAdd<uint64_t>(
+          Here.size(), Frequencies->getBlockFreq(BB).getFrequency(), Count);
+  return Count <= Frequencies->getBlockFreq(Where).getFrequency() / MinPerCall;
 }
 
 void Holder::hold(Translation &T, Course C, const Loop *L) {
@@ -143,15 +169,20 @@ void Holder::hold(Translation &T, Course C, const Loop *L) {
   if (C == Course::Advancing)
     T.HeldPage = B.CreateAlloca(B.getInt64Ty(), nullptr, "spill.page");
   T.HeldIn.assign(L->block_begin(), L->block_end());
-  for (BasicBlock *Pred : predecessors(L->getHeader())) {
-    if (L->contains(Pred))
-      continue;
-    B.SetInsertPoint(Pred->getTerminator());
+  auto HoldNothing = [&](Instruction *From) {
+    B.SetInsertPoint(From);
     // No address is this far from one that a program can access.
     if (T.HeldPage)
       B.CreateStore(B.getInt64(uint64_t(1) << 63), T.HeldPage);
     B.CreateStore(B.getInt64(T.HeldPage ? 1 : 0), T.HeldEntry);
-  }
+  };
+  for (BasicBlock *Pred : predecessors(L->getHeader()))
+    if (!L->contains(Pred))
+      HoldNothing(Pred->getTerminator());
+  for (const auto &[BB, Here] : Calls)
+    if (L->contains(BB))
+      for (Instruction *Call : Here)
+        HoldNothing(Call);
 }
 
 void Holder::run() {
@@ -160,7 +191,7 @@ void Holder::run() {
   for (BasicBlock &BB : F)
     for (Instruction &I : BB)
       if (endsTranslations(I))
-        Calls.insert(&BB);
+        Calls[&BB].push_back(&I);
   // What is left of loops that were split runs at pages' edges.
   SmallPtrSet<const Loop *, 4> Split;
   for (const Site &S : Sites)
@@ -174,7 +205,7 @@ void Holder::run() {
       continue;
     const Loop *L = Loops.getLoopFor(S.Inst->getParent());
     if (!L || Split.contains(L) || Count[L] == MaxPerLoop ||
-        All == MaxPerFunction || hasCall(L))
+        All == MaxPerFunction || !callsRarely(L, S.Inst->getParent()))
       continue;
     Value *Pointer = S.pointer(S.Accesses.front());
     Course C = course(Pointer, L, DL, /*MayLoad=*/false);

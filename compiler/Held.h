@@ -15,7 +15,8 @@
 //
 //   1  The slot is the leader's alone in the whole loop (Slots.h), and live in
 //      all of it.
-//   2  The loop calls nothing, and nothing is held where it is entered.
+//   2  Nothing is held where the loop is entered, and behind a call; loops that
+//      call often hold nothing.
 //   3  A pointer that does not change needs no page: its entry is 0 while
 //      nothing is held.
 //

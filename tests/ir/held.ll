@@ -63,7 +63,7 @@ out:
   ret void
 }
 
-; Nothing is held over a call, nor in a loop that calls.
+; Nothing is held over a call, nor in a loop that calls often.
 ; CHECK-LABEL: define void @rarely(
 ; CHECK-NOT: spill.elsewhere
 ; CHECK: ret
@@ -86,6 +86,62 @@ next:
   br i1 %done, label %out, label %loop
 out:
   ret void
+}
+
+; But where the loop calls rarely: the call lets go of it.
+; CHECK-LABEL: define void @seldom(
+; CHECK: loop:
+; CHECK: [[PAGE:%spill.page.*]] = phi i64 [ -9223372036854775808, %entry ]
+; CHECK: next:
+; CHECK: phi i64 [ -9223372036854775808, %then ], [ [[PAGE]], %loop ]
+; CHECK: phi i64 [ 1, %then ], [ {{%.*}}, %loop ]
+; CHECK: %spill.elsewhere = icmp ugt i64
+; CHECK: ret
+define void @seldom(ptr %p, i32 %n) {
+entry:
+  br label %loop
+loop:
+  %q = phi ptr [ %p, %entry ], [ %up, %next ]
+  %i = phi i32 [ %n, %entry ], [ %half, %next ]
+  %odd = trunc i32 %i to i1
+  br i1 %odd, label %then, label %next, !prof !0
+then:
+  call void @other()
+  br label %next
+next:
+  store i32 %i, ptr %q, align 4
+  %up = getelementptr inbounds i32, ptr %q, i64 1
+  %half = lshr i32 %i, 1
+  %done = icmp eq i32 %half, 0
+  br i1 %done, label %out, label %loop
+out:
+  ret void
+}
+!0 = !{!"branch_weights", i32 1, i32 100}
+
+; Where an array begins is a member of an object that stays: both are held, the array by its page.
+; CHECK-LABEL: define i64 @member(
+; CHECK: loop:
+; CHECK-DAG: phi i64 [ 0, %entry ]
+; CHECK-DAG: phi i64 [ -9223372036854775808, %entry ]
+; CHECK-DAG: phi i64 [ 1, %entry ]
+; CHECK: %spill.elsewhere{{.*}} = icmp eq i64
+; CHECK: %spill.elsewhere{{.*}} = icmp ugt i64
+; CHECK: ret
+define i64 @member(ptr %object) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %base = load ptr, ptr %object, align 8
+  %q = getelementptr inbounds i64, ptr %base, i64 %i
+  %v = load i64, ptr %q, align 8
+  store i64 0, ptr %q, align 8
+  %next = add nuw i64 %i, 1
+  %done = icmp eq i64 %v, 0
+  br i1 %done, label %out, label %loop
+out:
+  ret i64 %i
 }
 
 ; It is held in the inner loop alone where the outer one calls.

@@ -157,11 +157,15 @@ MUTATIONS = [
 
     # Pages that loops hold
     mutation("page held over a call", "^ir_held$",
-             (HELD, "All == MaxPerFunction || hasCall(L))", "All == MaxPerFunction)")),
+             (HELD, "        HoldNothing(Call);", "        (void)Call;")),
+    mutation("page held in a loop that calls often", "^ir_held$",
+             (HELD, "Frequencies->getBlockFreq(Where).getFrequency() / MinPerCall", "~uint64_t(0)")),
+    mutation("array of an object that stays taken for one that stays", "^ir_held$",
+             (HELD, "        return Course::Wild;\n      Result = Course::Advancing;", "        return Course::Wild;")),
     mutation("page held over a call of an outer loop", "^ir_held$",
              (HELD, "      if (Further == Course::Wild || hasCall(Outer))", "      if (Further == Course::Wild)")),
     mutation("page held from the last time that the loop ran", WALKS,
-             (HELD, "    B.SetInsertPoint(Pred->getTerminator());", "    B.SetInsertPoint(F.getEntryBlock().getTerminator());")),
+             (HELD, "HoldNothing(Pred->getTerminator());", "HoldNothing(F.getEntryBlock().getTerminator());")),
     mutation("held page reaches too far", WALKS,
              (SITES, '                        B.getInt64(abi::PageSize - Size), "spill.elsewhere");', '                        B.getInt64(abi::PageSize - 1), "spill.elsewhere");')),
     mutation("slot of a held page is another's too", WALKS,
