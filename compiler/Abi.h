@@ -12,6 +12,7 @@
 //   alone k      the whole translation of an address in slot k, out of line
 //   load n,      a whole access of n bytes, in slot 0, wherever they lie, called
 //   store n      like translate: value back in rax, or given in r10
+//   ... live m   one of these, for which slots m are live
 //   cross ...    one jump through the GOT. Calling the symbol itself would go
 //                through a PLT stub, which when bound lazily clobbers r10,
 //                although preserve_allcc promises to keep it; or load its
@@ -108,6 +109,7 @@ private:
   llvm::Function *translateStub(llvm::StringRef Symbol = abi::Translate);
   llvm::Function *aloneStub(unsigned Slot);
   llvm::Function *accessStub(uint64_t Size, bool IsStore);
+  llvm::Function *withLive(llvm::Function *Stub, SlotSet Live);
   llvm::Value *callQuietly(llvm::IRBuilderBase &B, llvm::Function *Stub,
                            llvm::Value *Address, SlotSet Live,
                            llvm::Value *What = nullptr);

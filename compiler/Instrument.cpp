@@ -5,6 +5,7 @@
 #include "Aligned.h"
 #include "BenchCalls.h"
 #include "Bodies.h"
+#include "Cold.h"
 #include "Globals.h"
 #include "Held.h"
 #include "Intrinsics.h"
@@ -211,6 +212,11 @@ void ModuleInstrumenter::translate(Function &F) {
     splitCopies(F, Runtime);
   Chunks Loops = splitLoops(F, FAM, InPage);
   SmallVector<Site, 0> Sites = chosenSites(F, Loops, InPage);
+  if (sharesTranslations()) {
+    const ColdCode Cold(F, FAM);
+    for (Site &S : Sites)
+      S.IsCold = Cold.contains(*S.Inst->getParent());
+  }
   if (Sites.empty())
     return;
   ++Count.Functions;

@@ -1,6 +1,7 @@
 //===- LookPlan.cpp - Which loops look ahead, and to what -----------------===//
 #include "LookPlan.h"
 #include "Abi.h"
+#include "Cold.h"
 #include "Kills.h"
 #include "Loops.h"
 #include "Provenance.h"
@@ -24,6 +25,8 @@ namespace spillway {
 // Of a loop.
 static constexpr unsigned MaxTargets = 8;
 static constexpr unsigned MaxInstructions = 2000;
+// What is called in each iteration takes longer, and touches more.
+static constexpr unsigned MaxBesideCalls = 50;
 static constexpr unsigned MinTripCount = 16;
 // Of what computes one address.
 static constexpr unsigned MaxSlice = 64;
@@ -42,7 +45,7 @@ public:
         DT(FAM.getResult<DominatorTreeAnalysis>(F)),
         SE(FAM.getResult<ScalarEvolutionAnalysis>(F)),
         TTI(FAM.getResult<TargetIRAnalysis>(F)),
-        AC(FAM.getResult<AssumptionAnalysis>(F)) {}
+        AC(FAM.getResult<AssumptionAnalysis>(F)), Cold(F, FAM) {}
 
   SmallVector<LookPlan, 0> run();
 
@@ -62,23 +65,26 @@ private:
   ScalarEvolution &SE;
   TargetTransformInfo &TTI;
   AssumptionCache &AC;
+  const ColdCode Cold;
 };
 
 } // namespace
 
 bool LookPlanner::mayLook(Loop *L) {
-  if (!L->isLoopSimplifyForm() ||
+  if (Cold.contains(*L->getHeader()) || !L->isLoopSimplifyForm() ||
       !isa<BranchInst, SwitchInst>(L->getLoopLatch()->getTerminator()))
     return false;
   unsigned MaxTrips = SE.getSmallConstantMaxTripCount(L);
   if (MaxTrips != 0 && MaxTrips < MinTripCount)
     return false;
-  unsigned Instructions = 0;
+  unsigned Instructions = 0, Most = MaxInstructions;
   for (BasicBlock *BB : L->blocks()) {
     Instructions += BB->size();
-    if (Instructions > MaxInstructions)
-      return false;
+    if (DT.dominates(BB, L->getLoopLatch()) && any_of(*BB, endsTranslations))
+      Most = MaxBesideCalls;
   }
+  if (Instructions > Most)
+    return false;
   return none_of(L->getHeader()->phis(),
                  [](PHINode &Phi) { return Phi.getType()->isTokenTy(); });
 }

@@ -1,5 +1,6 @@
 //===- LoopPlan.cpp - Which loops are split, and for which pointers -------===//
 #include "Abi.h"
+#include "Cold.h"
 #include "Kills.h"
 #include "Loops.h"
 
@@ -224,7 +225,10 @@ planLoops(Function &F, FunctionAnalysisManager &FAM,
           const SmallPtrSetImpl<Instruction *> &InPage) {
   Planner P(F, FAM);
   SmallVector<Loop *, 8> Loops = P.prepare();
-  erase_if(Loops, [&](Loop *L) { return !P.isSplittable(L); });
+  const ColdCode Cold(F, FAM);
+  erase_if(Loops, [&](Loop *L) {
+    return Cold.contains(*L->getHeader()) || !P.isSplittable(L);
+  });
   if (Loops.empty())
     return {};
   DenseMap<const BasicBlock *, SmallVector<const Site *, 8>> InBlock;

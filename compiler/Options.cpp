@@ -53,6 +53,11 @@ cl::opt<bool> Segments(
     "spill-segments", cl::init(true),
     cl::desc("Duplicate straight code whose accesses share translations"));
 
+cl::opt<unsigned>
+    Cold("spill-cold", cl::init(1000), cl::value_desc("N"),
+         cl::desc("Code that runs once in N calls of its function, or less "
+                  "often, is cold: small before it is fast; 0: no code is"));
+
 cl::opt<bool> Loops("spill-loops", cl::init(true),
                     cl::desc("Split loops at page edges"));
 cl::opt<bool> CopyAligned("spill-copy-aligned", cl::init(true),

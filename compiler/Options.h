@@ -27,6 +27,7 @@ extern llvm::cl::opt<bool> Reuse;
 extern llvm::cl::opt<unsigned> ReuseWindow;
 extern llvm::cl::opt<bool> Held;
 extern llvm::cl::opt<bool> Segments;
+extern llvm::cl::opt<unsigned> Cold;
 extern llvm::cl::opt<bool> Loops;
 extern llvm::cl::opt<bool> CopyAligned;
 extern llvm::cl::opt<bool> Prefetch;

@@ -66,11 +66,15 @@ bool Sharing::follow(Site &S, Access &A, const Address &Where,
     if (High - Low > int64_t(options::ReuseWindow) || C.T->Leader == S.Inst ||
         !Paths.reachesFreely(C.T->Leader, S.Inst))
       continue;
-    C.T->Low = Low;
-    C.T->High = High;
     // What the leader says of its alignment holds of the whole window.
     int64_t Unit = int64_t(std::min(C.LeaderAlign.value(), abi::PageSize));
-    C.T->MayCross = Low < 0 || High > Unit;
+    bool MayCross = Low < 0 || High > Unit;
+    // To ask whether the leader has an entry is longer than to go alone.
+    if (S.IsCold && MayCross)
+      continue;
+    C.T->Low = Low;
+    C.T->High = High;
+    C.T->MayCross = MayCross;
     C.T->Followers.push_back(S.Inst);
     A.Shared = C.T;
     return true;
@@ -88,6 +92,8 @@ void Sharing::visit(Site &S) {
     Address Where = decompose(S.pointer(A), DL);
     SmallVectorImpl<Candidate> &Earlier = Leaders[Where.Terms];
     if (follow(S, A, Where, Earlier))
+      continue;
+    if (S.IsCold)
       continue;
     // A native access that may cross has its own way to do so.
     if (S.Kind == SiteKind::Native && A.MayCross)

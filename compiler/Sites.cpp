@@ -389,6 +389,37 @@ void SiteRewriter::perform(const Step &S) {
   }
 }
 
+// A load or store that shares nothing: what is to be done out of line if it
+// crosses or its page is not there is the same, all of it.
+void SiteRewriter::rewriteAlone(const Site &S) {
+  const Access &A = S.Accesses.front();
+  BasicBlock *Head = S.Inst->getParent(), *Hot = Head;
+  BuilderBefore B(S.Inst);
+  Value *Address = T.address(B, S.pointer(A));
+  Value *Crosses = nullptr;
+  if (A.MayCross) {
+    Crosses = T.mayCross(B, Address, A.Size, A.Claimed);
+    Hot = SplitBlock(Head, S.Inst);
+  }
+  auto [Entry, Slow] = T.lookUp(S.Inst, Address, /*Slot=*/0);
+  Instruction *ColdEnd, *HotEnd;
+  PHINode *Result = split(Slow, S, ColdEnd, HotEnd);
+  if (Crosses) {
+    Instruction *Old = Head->getTerminator();
+    BuilderBefore HeadB(Old);
+    HeadB.CreateCondBr(Crosses, ColdEnd->getParent(), Hot,
+                       T.Runtime.ColdWeights);
+    Old->eraseFromParent();
+  }
+  BuilderBefore ColdB(ColdEnd);
+  ColdB.SetCurrentDebugLocation(S.Inst->getDebugLoc());
+  Value *Loaded = accessOutOfLine(S, ColdB);
+  if (Result)
+    Result->addIncoming(Loaded, ColdEnd->getParent());
+  BuilderBefore HotB(S.Inst);
+  S.Inst->setOperand(A.Operand, T.redirect(HotB, S.pointer(A), Entry));
+}
+
 void SiteRewriter::rewriteAccesses(const Site &S, bool OutOfLine) {
   BuilderBefore B(S.Inst);
   if (OutOfLine && !S.Accesses.front().Shared && registerType(S)) {
@@ -397,6 +428,8 @@ void SiteRewriter::rewriteAccesses(const Site &S, bool OutOfLine) {
     S.Inst->eraseFromParent();
     return;
   }
+  if (!S.Accesses.front().Shared && registerType(S) && !T.isBySatc())
+    return rewriteAlone(S);
   Value *Cold = nullptr;
   bool Shares = false;
   for (const Access &A : S.Accesses) {

@@ -39,6 +39,7 @@ public:
 private:
   void rewrite(const Site &S);
   void rewriteAccesses(const Site &S, bool OutOfLine);
+  void rewriteAlone(const Site &S);
   void rewriteHolder(const Site &S);
   void holdOr(llvm::BranchInst *Cold, const Site &S);
   void publish(const Site &S, const Access &A, llvm::Value *Entry);

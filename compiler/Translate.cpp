@@ -97,11 +97,8 @@ Value *Translator::mayCross(IRBuilderBase &B, Value *Address, uint64_t Size,
                         B.getInt64(0), "spill.odd");
 }
 
-Value *Translator::translate(Instruction *Before, Value *Address, unsigned Slot,
-                             SlotSet Live) {
-  if (BySatc)
-    return translateBySatc(Runtime, Before, Address);
-  // Created first: the entry block may be the one that is split below.
+Translator::Lookup Translator::lookUp(Instruction *Before, Value *Address,
+                                      unsigned Slot) {
   Value *Base = slots();
   BuilderBefore B(Before);
 
@@ -120,8 +117,17 @@ Value *Translator::translate(Instruction *Before, Value *Address, unsigned Slot,
   LoadInst *Entry =
       B.CreateAlignedLoad(Runtime.I64, EntryPointer, Align(8), "spill.entry");
   Entry->setAtomic(AtomicOrdering::Acquire);
-  // 4  if d <= 0: d = translate(a, live)
-  Value *Slow = B.CreateICmpSLE(Entry, B.getInt64(0), "spill.slow");
+  // 4  if d <= 0
+  return {Entry, B.CreateICmpSLE(Entry, B.getInt64(0), "spill.slow")};
+}
+
+Value *Translator::translate(Instruction *Before, Value *Address, unsigned Slot,
+                             SlotSet Live) {
+  if (BySatc)
+    return translateBySatc(Runtime, Before, Address);
+  auto [Entry, Slow] = lookUp(Before, Address, Slot);
+  BuilderBefore B(Before);
+  //      d = translate(a, live)
   BasicBlock *Head = Before->getParent();
   Instruction *SlowEnd = SplitBlockAndInsertIfThen(
       Slow, Before->getIterator(), /*Unreachable=*/false, Runtime.ColdWeights);

@@ -28,6 +28,14 @@ public:
   llvm::Value *mayCross(llvm::IRBuilderBase &B, llvm::Value *Address,
                         uint64_t Size, llvm::Align Claimed);
 
+  struct Lookup {
+    llvm::Value *Entry; // of Address in the table
+    llvm::Value *Slow;  // whether it is of no use
+  };
+  /// Emits what a translation of Address in Slot is where its page is there.
+  /// REQUIRES: !isBySatc().
+  Lookup lookUp(llvm::Instruction *Before, llvm::Value *Address, unsigned Slot);
+
   /// Emits a translation of Address in Slot before the instruction Before,
   /// whose block is split. Live: the slots that must stay protected while it
   /// waits; Slot is added. Returns the table entry, positive.
@@ -48,6 +56,7 @@ public:
   /// The translations that follow are by software caches (Satc.h): each is
   /// used at once, before the next one.
   void setBySatc(bool IsBySatc) { BySatc = IsBySatc; }
+  bool isBySatc() const { return BySatc; }
 
   Abi &Runtime;
 

@@ -7,13 +7,14 @@
 ; CHECK-NOT: %spill.buffer
 ; CHECK: [[OFFSET:%.*]] = call i32 asm "imull $$1048576, $1, $0", "=r,r,~{flags}"(i32 {{.*}}) #[[PURE:.*]]
 ; CHECK: %spill.crosses = icmp ugt i32 [[OFFSET]], -4194304
-; CHECK: br i1 %spill.crosses, label %[[COLD:.*]], label %[[HOT:.*]], !prof
+; CHECK: br i1 %spill.crosses, label %[[COLD:.*]], label %[[ONE:.*]], !prof
+; CHECK: [[ONE]]:
+; CHECK: br i1 %spill.slow, label %[[COLD]], label %[[HOT:.*]], !prof
 ; CHECK: [[COLD]]:
-; CHECK: [[PAIR:%.*]] = call { i64, i64 } asm sideeffect "callq ${4:P}", "={rax},={r11},0,1,i,~{memory},~{dirflag},~{fpsr},~{flags}"(i64 1, i64 {{.*}}, ptr @__spillway_load4_stub)
+; CHECK: [[PAIR:%.*]] = call { i64, i64 } asm sideeffect "callq ${3:P}", "={rax},={r11},1,i,~{memory},~{dirflag},~{fpsr},~{flags}"(i64 {{.*}}, ptr @__spillway_load4_live1_stub)
 ; CHECK: [[WIDE:%.*]] = extractvalue { i64, i64 } [[PAIR]], 0
 ; CHECK: [[BOUNCED:%.*]] = trunc i64 [[WIDE]] to i32
 ; CHECK: [[HOT]]:
-; CHECK: asm sideeffect "callq ${4:P}"
 ; CHECK: %v = load i32, ptr %spill.pointer, align 1
 ; CHECK: phi i32 [ %v, {{.*}} ], [ [[BOUNCED]], %[[COLD]] ]
 define i32 @load(ptr %p) {
@@ -23,7 +24,7 @@ define i32 @load(ptr %p) {
 
 ; CHECK-LABEL: define void @store(
 ; CHECK: icmp ugt i32 {{.*}}, -8388608
-; CHECK: call { i64, i64 } asm sideeffect "callq ${4:P}", "={rax},={r11},0,1,i,{r10},~{memory},~{dirflag},~{fpsr},~{flags}"(i64 1, i64 {{.*}}, ptr @__spillway_store8_stub, i64 7)
+; CHECK: call { i64, i64 } asm sideeffect "callq ${3:P}", "={rax},={r11},1,i,{r10},~{memory},~{dirflag},~{fpsr},~{flags}"(i64 {{.*}}, ptr @__spillway_store8_live1_stub, i64 7)
 define void @store(ptr %p) {
   store i64 7, ptr %p, align 4
   ret void
@@ -31,14 +32,14 @@ define void @store(ptr %p) {
 
 ; Whatever a register can hold.
 ; CHECK-LABEL: define <2 x float> @vector(
-; CHECK: ptr @__spillway_load8_stub)
+; CHECK: ptr @__spillway_load8_live1_stub)
 ; CHECK: bitcast i64 {{.*}} to <2 x float>
 ; CHECK: bitcast double %d to i64
-; CHECK: ptr @__spillway_store8_stub, i64
+; CHECK: ptr @__spillway_store8_live1_stub, i64
 ; CHECK: ptrtoint ptr %q to i64
-; CHECK: ptr @__spillway_store8_stub, i64
+; CHECK: ptr @__spillway_store8_live1_stub, i64
 ; CHECK: [[NARROW:%.*]] = zext i16 %n to i64
-; CHECK: ptr @__spillway_store2_stub, i64 [[NARROW]])
+; CHECK: ptr @__spillway_store2_live1_stub, i64 [[NARROW]])
 define <2 x float> @vector(ptr %p, double %d, ptr %q, i16 %n) {
   %v = load <2 x float>, ptr %p, align 4
   store double %d, ptr %p, align 4
@@ -81,8 +82,8 @@ define x86_fp80 @extended(ptr %p) {
 ; CHECK-LABEL: define void @copy(
 ; CHECK: call preserve_allcc i64 @__spillway_cross_load_stub(i64 {{.*}}, i64 40, ptr %spill.buffer, i64 0)
 ; CHECK: call preserve_allcc i64 @__spillway_cross_store_stub(i64 {{.*}}, i64 40, ptr %spill.buffer, i64 0)
-; CHECK: call { i64, i64 } asm sideeffect "callq ${4:P}", "{{.*}}"(i64 1, i64 {{.*}}, ptr @__spillway_translate_stub)
-; CHECK: call { i64, i64 } asm sideeffect "callq ${4:P}", "{{.*}}"(i64 3, i64 {{.*}}, ptr @__spillway_translate_stub)
+; CHECK: call { i64, i64 } asm sideeffect "callq ${3:P}", "{{.*}}"(i64 {{.*}}, ptr @__spillway_translate_live1_stub)
+; CHECK: call { i64, i64 } asm sideeffect "callq ${3:P}", "{{.*}}"(i64 {{.*}}, ptr @__spillway_translate_live3_stub)
 ; CHECK: call void @llvm.memcpy.inline.p0.p0.i64(ptr align 8 %spill.pointer{{.*}}, ptr align 8 %spill.pointer{{.*}}, i64 40
 define void @copy(ptr %p, ptr %q) {
   call void @llvm.memcpy.p0.p0.i64(ptr align 8 %p, ptr align 8 %q, i64 40, i1 false)
@@ -158,9 +159,9 @@ define { i128, i1 } @wide(ptr %p) {
 ; "m" operands of assembly, one slot each.
 ; CHECK-LABEL: define void @operands(
 ; CHECK: call preserve_allcc i64 @__spillway_cross_map_stub(i64 {{.*}}, i64 8, i64 0)
-; CHECK: call { i64, i64 } asm sideeffect "callq ${4:P}", "{{.*}}"(i64 1, i64 {{.*}}, ptr @__spillway_translate_stub)
+; CHECK: call { i64, i64 } asm sideeffect "callq ${3:P}", "{{.*}}"(i64 {{.*}}, ptr @__spillway_translate_live1_stub)
 ; CHECK: call preserve_allcc i64 @__spillway_cross_map_stub(i64 {{.*}}, i64 4, i64 1)
-; CHECK: call { i64, i64 } asm sideeffect "callq ${4:P}", "{{.*}}"(i64 3, i64 {{.*}}, ptr @__spillway_translate_stub)
+; CHECK: call { i64, i64 } asm sideeffect "callq ${3:P}", "{{.*}}"(i64 {{.*}}, ptr @__spillway_translate_live3_stub)
 ; CHECK: call void asm "nop", "=*m,*m"(ptr elementtype(i64) %spill.pointer{{.*}}, ptr elementtype(i32) %spill.pointer{{.*}})
 define void @operands(ptr %p, ptr %q) {
   call void asm "nop", "=*m,*m"(ptr elementtype(i64) %p, ptr elementtype(i32) %q)

@@ -2,7 +2,7 @@
 ; An access that crosses a page's edge between two that share a translation: the slow path keeps their slot (bit 2).
 
 ; CHECK-LABEL: define i64 @load(
-; CHECK: (i64 5, i64 {{.*}}, ptr @__spillway_load8_stub)
+; CHECK: (i64 {{.*}}, ptr @__spillway_load8_live5_stub)
 ; CHECK: ret
 define i64 @load(ptr %p, ptr %q) {
   store i8 1, ptr %p
@@ -13,7 +13,7 @@ define i64 @load(ptr %p, ptr %q) {
 }
 
 ; CHECK-LABEL: define void @store(
-; CHECK: (i64 5, i64 {{.*}}, ptr @__spillway_store8_stub, i64 %v)
+; CHECK: (i64 {{.*}}, ptr @__spillway_store8_live5_stub, i64 %v)
 ; CHECK: ret
 define void @store(ptr %p, ptr %q, i64 %v) {
   store i8 1, ptr %p

@@ -18,7 +18,7 @@ declare void @other()
 ; CHECK: spill.arrive:
 ; CHECK: [[SLOT:%.*]] = getelementptr inbounds i64, ptr %spill.slots, i64 2
 ; CHECK: store atomic i64 [[BEGIN]], ptr [[SLOT]] release
-; CHECK: (i64 4, i64 [[BEGIN]], ptr @__spillway_translate_stub)
+; CHECK: (i64 [[BEGIN]], ptr @__spillway_translate_live4_stub)
 ; CHECK: [[NEW:%.*]] = and i64 [[BEGIN]], -4096
 ; CHECK: [[HOT]]:
 ; CHECK: phi i64 [ [[NEW]], {{.*}} ], [ [[PAGE]], %loop ]
@@ -209,7 +209,7 @@ out:
 ; CHECK: outer:
 ; CHECK: phi i64 [ -9223372036854775808, %entry ]
 ; CHECK: ptr %spill.slots, i64 3
-; CHECK: i64 12, i64 {{.*}}, ptr @__spillway_translate_stub)
+; CHECK: i64 {{.*}}, ptr @__spillway_translate_stub, i64 12)
 ; CHECK: inner:
 ; CHECK: ptr %spill.slots, i64 2
 ; CHECK: ret

@@ -17,7 +17,7 @@ declare void @other()
 ; CHECK: spill.enter:
 ; CHECK: getelementptr inbounds i64, ptr %spill.slots, i64 2
 ; CHECK: store atomic
-; CHECK: call { i64, i64 } asm sideeffect "callq ${4:P}", "{{.*}}"(i64 4, i64 {{.*}}, ptr @__spillway_translate_stub)
+; CHECK: call { i64, i64 } asm sideeffect "callq ${3:P}", "{{.*}}"(i64 {{.*}}, ptr @__spillway_translate_live4_stub)
 ; CHECK: spill.fast:
 ; CHECK-NOT: store atomic
 ; CHECK-NOT: spill.cross
@@ -75,10 +75,10 @@ out:
 ; What is accessed under a condition only is not translated ahead.
 ; CHECK-LABEL: define void @conditional(
 ; CHECK: spill.enter:
-; CHECK: (i64 4, i64 {{.*}}, ptr @__spillway_translate_stub)
-; CHECK-NOT: @__spillway_translate_stub
+; CHECK: (i64 {{.*}}, ptr @__spillway_translate_live4_stub)
+; CHECK-NOT: @__spillway_
 ; CHECK: spill.fast:
-; CHECK: call { i64, i64 } asm sideeffect "callq ${4:P}", "{{.*}}"(i64 5, i64 {{.*}}, ptr @__spillway_translate_stub)
+; CHECK: @__spillway_{{load|store}}{{[48]}}_live5_stub
 ; CHECK: spill.done:
 define void @conditional(ptr %p, ptr %q, i64 %n) {
 entry:

@@ -6,7 +6,7 @@
 ; CHECK: [[LOW:%.*]] = and i64 %spill.address, 7
 ; CHECK: %spill.odd = icmp ne i64 [[LOW]], 0
 ; CHECK: br i1 %spill.odd
-; CHECK: @__spillway_load8_stub
+; CHECK: @__spillway_load8_live1_stub
 define i64 @load(ptr %p) {
   %v = load i64, ptr %p, align 8
   ret i64 %v
@@ -14,7 +14,7 @@ define i64 @load(ptr %p) {
 
 ; CHECK-LABEL: @store(
 ; CHECK: and i64 {{.*}}, 3
-; CHECK: @__spillway_store4_stub
+; CHECK: @__spillway_store4_live1_stub
 define void @store(ptr %p, i32 %v) {
   store i32 %v, ptr %p, align 4
   ret void

@@ -7,14 +7,14 @@
 
 ; CHECK-LABEL: define i32 @persisted(
 ; CHECK-NOT: call void @__spillway_persist
-; CHECK: @__spillway_translate_stub
+; CHECK: @__spillway_{{translate|load4}}_live1_stub
 ; CHECK: atomicrmw
 define i32 @persisted(ptr %p) "spillway-persist" {
   %v = atomicrmw add ptr %p, i32 1 seq_cst
   ret i32 %v
 }
 ; CHECK-LABEL: define i32 @spilled(
-; CHECK-NOT: @__spillway_translate_stub
+; CHECK-NOT: @__spillway_{{translate|load4}}_live1_stub
 ; CHECK: call void @__spillway_persist_fence()
 ; CHECK: atomicrmw add ptr %p
 define i32 @spilled(ptr %p) "spillway" {

@@ -10,18 +10,17 @@ declare void @other()
 ; CHECK: %spill.crosses = icmp ugt i32 {{.*}}, -25165824
 ; CHECK: br i1 %spill.crosses, label %[[ALONE:.*]], label %[[HOT:.*]], !prof
 ; CHECK: [[ALONE]]:
-; CHECK: (i64 5, i64 {{.*}}, ptr @__spillway_load8_stub)
+; CHECK: (i64 {{.*}}, ptr @__spillway_load8_live5_stub)
 ; CHECK: [[HOT]]:
 ; CHECK: [[SLOT:%.*]] = getelementptr inbounds i64, ptr %spill.slots, i64 2
 ; CHECK: store atomic i64 %spill.address{{.*}}, ptr [[SLOT]] release
-; CHECK: (i64 4, i64 {{.*}}, ptr @__spillway_translate_stub)
+; CHECK: (i64 {{.*}}, ptr @__spillway_translate_live4_stub)
 ; CHECK: %spill.shared = phi i64 [ 0, {{.*}} ], [ %spill.d{{.*}}, {{.*}} ]
-; CHECK: (i64 5, i64 {{.*}}, ptr @__spillway_translate_stub)
 ; CHECK: %spill.crossed = icmp eq i64 %spill.shared, 0
 ; CHECK: br i1 %spill.crossed
 ; CHECK: [[AGAIN:%.*]] = getelementptr i8, ptr %p, i64 16
 ; CHECK: [[ADDRESS:%.*]] = ptrtoint ptr [[AGAIN]] to i64
-; CHECK: (i64 5, i64 [[ADDRESS]], ptr @__spillway_load8_stub)
+; CHECK: (i64 [[ADDRESS]], ptr @__spillway_load8_live5_stub)
 ; CHECK-NOT: cross_load
 ; CHECK: ret
 define i64 @fields(ptr %p, ptr %q) {

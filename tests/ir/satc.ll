@@ -20,7 +20,7 @@
 ; CHECK-NEXT: %spill.misses = icmp uge i64 [[DISTANCE]], %spill.bytes
 ; CHECK-NEXT: br i1 %spill.misses, label %[[SLOW:.*]], label %[[HIT:.*]], !prof
 ; CHECK: [[SLOW]]:
-; CHECK-NEXT: call { i64, i64 } asm sideeffect "callq ${4:P}", {{.*}}(i64 0, i64 %spill.address, ptr @__spillway_satc_translate_stub)
+; CHECK-NEXT: call { i64, i64 } asm sideeffect "callq ${3:P}", {{.*}}(i64 %spill.address, ptr @__spillway_satc_translate_live0_stub)
 ; CHECK: [[HIT]]:
 ; CHECK: %spill.entry = load atomic i64, ptr {{.*}} monotonic, align 8
 ; CHECK: [[JOIN]]:
@@ -33,8 +33,8 @@ define i32 @load(ptr %p) {
 
 ; Two accesses of one object are two translations.
 ; CHECK-LABEL: define i32 @twice(
-; CHECK-COUNT-2: ptr @__spillway_satc_translate_stub
-; CHECK-NOT: ptr @__spillway_satc_translate_stub
+; CHECK-COUNT-2: ptr @__spillway_satc_translate_live0_stub
+; CHECK-NOT: ptr @__spillway_satc_translate_live0_stub
 ; CHECK: ret i32
 define i32 @twice(ptr %p) {
   %v = load i32, ptr %p, align 4
@@ -46,8 +46,8 @@ define i32 @twice(ptr %p) {
 
 ; A loop is neither split nor does it look ahead.
 ; CHECK-LABEL: define i64 @sum(
-; CHECK-COUNT-1: ptr @__spillway_satc_translate_stub
-; CHECK-NOT: ptr @__spillway_satc_translate_stub
+; CHECK-COUNT-1: ptr @__spillway_satc_translate_live0_stub
+; CHECK-NOT: ptr @__spillway_satc_translate_live0_stub
 ; CHECK-NOT: __spillway_look_ahead
 ; CHECK: ret i64
 define i64 @sum(ptr %p, i64 %n) {
@@ -70,7 +70,7 @@ end:
 ; CHECK-LABEL: define void @copy(
 ; CHECK: %spill.copied = alloca i8, i64 48, align 16
 ; CHECK: call void @llvm.memcpy.inline.p0.p0.i64(ptr align 16 %spill.copied, ptr {{.*}}%spill.pointer{{[0-9]*}}, i64 48, i1 false)
-; CHECK: ptr @__spillway_satc_translate_stub
+; CHECK: ptr @__spillway_satc_translate_live0_stub
 ; CHECK: call void @llvm.memcpy.inline.p0.p0.i64(ptr {{.*}}%spill.pointer{{[0-9]*}}, ptr align 16 %spill.copied, i64 48, i1 false)
 define void @copy(ptr %to, ptr %from) {
   call void @llvm.memcpy.p0.p0.i64(ptr align 8 %to, ptr align 8 %from, i64 48, i1 false)
@@ -79,7 +79,7 @@ define void @copy(ptr %to, ptr %from) {
 
 ; Assembly with two operands in memory needs both at a time: the table and its slots.
 ; CHECK-LABEL: define void @two(
-; CHECK-NOT: ptr @__spillway_satc_translate_stub
+; CHECK-NOT: ptr @__spillway_satc_translate_live0_stub
 ; CHECK: store atomic i64 {{.*}} release
 ; CHECK: store atomic i64 {{.*}} release
 ; CHECK: ret void
@@ -90,7 +90,7 @@ define void @two(ptr %p, ptr %q) {
 
 ; An atomic is one access.
 ; CHECK-LABEL: define i64 @add(
-; CHECK: ptr @__spillway_satc_translate_stub
+; CHECK: ptr @__spillway_satc_translate_live0_stub
 ; CHECK: atomicrmw add ptr %spill.pointer
 define i64 @add(ptr %p) {
   %v = atomicrmw add ptr %p, i64 1 seq_cst

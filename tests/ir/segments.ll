@@ -22,7 +22,7 @@ declare void @other()
 ; CHECK: ret i64 [[B]]
 ; CHECK: [[COLD]]:
 ; CHECK-NOT: store atomic
-; CHECK-COUNT-3: @__spillway_{{load|store}}8_stub
+; CHECK-COUNT-3: @__spillway_{{load|store}}8_live{{[0-9]}}_stub
 ; CHECK-NOT: store atomic
 define i64 @fields(ptr %p) {
   %a = load i64, ptr %p, align 8
@@ -130,7 +130,8 @@ define void @call(ptr %p) {
 
 ; Functions that are to be small are not made larger.
 ; CHECK-LABEL: define void @small(
-; CHECK: %spill.crossed
+; CHECK-COUNT-2: @__spillway_store8_live1_stub
+; CHECK-NOT: @__spillway_
 ; CHECK: }
 define void @small(ptr %p) minsize optsize {
   store i64 0, ptr %p, align 8

@@ -16,8 +16,8 @@ declare void @llvm.masked.compressstore.v4i32(<4 x i32>, ptr, <4 x i1>)
 ; CHECK: br i1 [[ANY]]
 ; CHECK: %spill.crosses = icmp ugt i32 {{.*}}, -16777216
 ; CHECK: bitcast <4 x i1> %m to i4
-; CHECK: asm sideeffect "callq ${4:P}"
-; CHECK: asm sideeffect "callq ${4:P}"
+; CHECK: asm sideeffect "callq ${3:P}"
+; CHECK: asm sideeffect "callq ${3:P}"
 ; CHECK: call <4 x i32> @llvm.masked.load.v4i32.p0(ptr %spill.pointer{{.*}}, i32 4, <4 x i1> %m, <4 x i32> %t)
 define <4 x i32> @load(ptr %p, <4 x i1> %m, <4 x i32> %t) {
   %v = call <4 x i32> @llvm.masked.load.v4i32.p0(ptr %p, i32 4, <4 x i1> %m, <4 x i32> %t)
@@ -53,7 +53,7 @@ define void @store(ptr %p, <4 x i1> %m, <4 x i32> %v) {
 ; CHECK: bitcast <4 x i1> %m to i4
 ; CHECK: [[BIT:%spill.lane[0-9]*]] = phi i4
 ; CHECK: call i4 @llvm.cttz.i4(i4 [[BIT]]
-; CHECK: asm sideeffect "callq ${4:P}"
+; CHECK: asm sideeffect "callq ${3:P}"
 ; CHECK: load i32, ptr %spill.pointer
 ; CHECK: [[LESS:%.*]] = sub i4 [[BIT]], 1
 ; CHECK: [[LEFT:%.*]] = and i4 [[BIT]], [[LESS]]
@@ -61,7 +61,7 @@ define void @store(ptr %p, <4 x i1> %m, <4 x i32> %v) {
 ; Or the page once. Nothing takes its slot before the last lane.
 ; CHECK: [[ADDRESS:%.*]] = ptrtoint ptr [[PAGE]] to i64
 ; CHECK: store atomic i64 [[ADDRESS]]
-; CHECK: asm sideeffect "callq ${4:P}"
+; CHECK: asm sideeffect "callq ${3:P}"
 ; CHECK: [[FRAME:%.*]] = getelementptr i8, ptr [[PAGE]]
 ; CHECK: [[BASE:%.*]] = getelementptr i8, ptr [[FRAME]], i64 0
 ; CHECK: store <4 x i32> %t, ptr %spill.lanes
