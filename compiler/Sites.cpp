@@ -389,28 +389,22 @@ void SiteRewriter::perform(const Step &S) {
   }
 }
 
-// A load or store that shares nothing: what is to be done out of line if it
-// crosses or its page is not there is the same, all of it.
+// A load or store that may cross and shares nothing: what is to be done out of
+// line then, and if its page is not there, is the same, all of it.
 void SiteRewriter::rewriteAlone(const Site &S) {
   const Access &A = S.Accesses.front();
-  BasicBlock *Head = S.Inst->getParent(), *Hot = Head;
+  BasicBlock *Head = S.Inst->getParent();
   BuilderBefore B(S.Inst);
   Value *Address = T.address(B, S.pointer(A));
-  Value *Crosses = nullptr;
-  if (A.MayCross) {
-    Crosses = T.mayCross(B, Address, A.Size, A.Claimed);
-    Hot = SplitBlock(Head, S.Inst);
-  }
+  Value *Crosses = T.mayCross(B, Address, A.Size, A.Claimed);
+  BasicBlock *Hot = SplitBlock(Head, S.Inst);
   auto [Entry, Slow] = T.lookUp(S.Inst, Address, /*Slot=*/0);
   Instruction *ColdEnd, *HotEnd;
   PHINode *Result = split(Slow, S, ColdEnd, HotEnd);
-  if (Crosses) {
-    Instruction *Old = Head->getTerminator();
-    BuilderBefore HeadB(Old);
-    HeadB.CreateCondBr(Crosses, ColdEnd->getParent(), Hot,
-                       T.Runtime.ColdWeights);
-    Old->eraseFromParent();
-  }
+  Instruction *Old = Head->getTerminator();
+  BuilderBefore HeadB(Old);
+  HeadB.CreateCondBr(Crosses, ColdEnd->getParent(), Hot, T.Runtime.ColdWeights);
+  Old->eraseFromParent();
   BuilderBefore ColdB(ColdEnd);
   ColdB.SetCurrentDebugLocation(S.Inst->getDebugLoc());
   Value *Loaded = accessOutOfLine(S, ColdB);
@@ -428,7 +422,10 @@ void SiteRewriter::rewriteAccesses(const Site &S, bool OutOfLine) {
     S.Inst->eraseFromParent();
     return;
   }
-  if (!S.Accesses.front().Shared && registerType(S) && !T.isBySatc())
+  // One that never crosses is done after both ways have met, where what uses it
+  // can be one instruction with it.
+  if (const Access &A = S.Accesses.front();
+      A.MayCross && !A.Shared && registerType(S) && !T.isBySatc())
     return rewriteAlone(S);
   Value *Cold = nullptr;
   bool Shares = false;

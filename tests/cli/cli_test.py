@@ -102,7 +102,7 @@ class Run(Case):
                     self.assertEqual(self.variables_of(flag + "=0"), {variable: "0"})
                     continue
                 value = {"size": "4M", "count": "3", "text": "clock"}[kind]
-                value = {"page": "64K", "servers": "2"}.get(name, value)
+                value = {"page": "64K", "servers": "2", "satc_levels": "private"}.get(name, value)
                 self.assertEqual(self.variables_of(flag, value), {variable: value})
                 self.assertEqual(self.variables_of(f"{flag}={value}"), {variable: value})
 

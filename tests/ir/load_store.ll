@@ -14,18 +14,16 @@
 ; CHECK-NEXT: [[POINTER:%.*]] = inttoptr i64 [[WHERE]] to ptr
 ; CHECK-NEXT: %spill.entry = load atomic i64, ptr [[POINTER]] acquire, align 8
 ; CHECK-NEXT: %spill.slow = icmp sle i64 %spill.entry, 0
-; CHECK-NEXT: br i1 %spill.slow, label %[[SLOW:.*]], label %[[HOT:.*]], !prof
+; CHECK-NEXT: br i1 %spill.slow, label %[[SLOW:.*]], label %[[JOIN:.*]], !prof
 ; CHECK: [[SLOW]]:
-; CHECK-NEXT: [[AGAIN:%.*]] = ptrtoint ptr %p to i64
-; CHECK-NEXT: [[PAIR:%.*]] = call { i64, i64 } asm sideeffect "callq ${3:P}", "={rax},={r11},1,i,~{memory},~{dirflag},~{fpsr},~{flags}"(i64 [[AGAIN]], ptr @__spillway_load4_live1_stub)
-; CHECK-NEXT: [[WIDE:%.*]] = extractvalue { i64, i64 } [[PAIR]], 0
-; CHECK-NEXT: [[FOUND:%.*]] = trunc i64 [[WIDE]] to i32
-; CHECK: [[HOT]]:
-; CHECK-NEXT: [[DELTA:%.*]] = sub i64 %spill.entry, 1
+; CHECK-NEXT: [[PAIR:%.*]] = call { i64, i64 } asm sideeffect "callq ${3:P}", "={rax},={r11},1,i,~{memory},~{dirflag},~{fpsr},~{flags}"(i64 %spill.address, ptr @__spillway_translate_live1_stub)
+; CHECK-NEXT: [[FOUND:%.*]] = extractvalue { i64, i64 } [[PAIR]], 0
+; CHECK: [[JOIN]]:
+; CHECK-NEXT: %spill.d = phi i64 [ %spill.entry, %0 ], [ [[FOUND]], %[[SLOW]] ]
+; CHECK-NEXT: [[DELTA:%.*]] = sub i64 %spill.d, 1
 ; CHECK-NEXT: %spill.pointer = getelementptr i8, ptr %p, i64 [[DELTA]]
 ; CHECK-NEXT: %v = load i32, ptr %spill.pointer, align 4
-; CHECK: [[BOTH:%.*]] = phi i32 [ %v, %[[HOT]] ], [ [[FOUND]], %[[SLOW]] ]
-; CHECK-NEXT: ret i32 [[BOTH]]
+; CHECK-NEXT: ret i32 %v
 define i32 @load(ptr %p) {
   %v = load i32, ptr %p, align 4
   ret i32 %v
@@ -35,7 +33,7 @@ define i32 @load(ptr %p) {
 ; CHECK-LABEL: define i64 @kept(
 ; CHECK: %v = load volatile i64, ptr %spill.pointer{{.*}}, align 8
 ; CHECK: %w = load i64, ptr %spill.pointer{{[0-9]*}}, align 8{{$}}
-; CHECK: store i64 %{{.*}}, ptr %spill.pointer{{.*}}, align 8{{$}}
+; CHECK: store i64 %w, ptr %spill.pointer{{.*}}, align 8{{$}}
 define i64 @kept(ptr %p, ptr %q, ptr %r) {
   %v = load volatile i64, ptr %p, align 8
   %w = load i64, ptr %r, align 8, !invariant.load !0

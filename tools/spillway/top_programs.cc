@@ -80,6 +80,11 @@ bool is_a_level(const base::StatisticInfo& info) {
   return name == "live_bytes" || folder == "memory" || folder == "chosen";
 }
 
+// Is it there in this program? What programs write at their end leaves out the same.
+bool is_told(const Watched& watched, const base::StatisticInfo& info) {
+  return info.folder != std::string_view("satc") || counter(watched.now, number_of("satc", "threads")) != 0;
+}
+
 std::string demangled(const std::string& symbol) {
   int status = 0;
   char* text = abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status);
@@ -108,8 +113,10 @@ Json json_of(Watched& watched) {
   json["budget_bytes"] = counter(watched.now, number_of("memory", "budget_bytes"));
   json["page_bytes"] = published.cache.page_bytes;
   json["device"] = printable(published.device);
-  for (size_t i = 0; i < base::kStatisticCount; ++i)
-    json[base::kStatisticInfo[i].folder][base::kStatisticInfo[i].name] = counter(watched.now, i);
+  for (size_t i = 0; i < base::kStatisticCount; ++i) {
+    const base::StatisticInfo& info = base::kStatisticInfo[i];
+    if (is_told(watched, info)) json[info.folder][info.name] = counter(watched.now, i);
+  }
   for (size_t list = 0; list < base::kSitesCount; ++list) {
     Json sites = Json::array();
     for (const auto& site : watched.now.sites[list]) {
@@ -180,6 +187,7 @@ std::string details(Watched& watched) {
              padded("", 26), padded("total", 16), padded("per second", 16), '\n');
   for (size_t i = 0; i < base::kStatisticCount; ++i) {
     const base::StatisticInfo& info = base::kStatisticInfo[i];
+    if (!is_told(watched, info)) continue;
     const bool bytes = std::string_view(info.name).ends_with("_bytes");
     const auto total = static_cast<double>(counter(watched.now, i));
     const auto rate = is_a_level(info) ? std::nullopt : per_second(watched, i);
