@@ -3,12 +3,12 @@ import json
 import pathlib
 
 from lockstep import Failure, Programs, geometric_mean, in_turn, median, spread
-from variants import more_ratios, variants
+from variants import SATC, more_ratios, variants
 
 DOC = """\
 CPU time of loops whose data is all in memory, compiled by spillcc (ours) over the same loops compiled natively
 (peer): 1 is native speed, less is better. `tricache_ratio` is the same for translation the way TriCache does it,
-re-created; `memfd_ratio` for native code over the kind of memory that Spillway's frames are. `bodies`: of each function
+re-created, `satc_ratio` for the same on Spillway's own runtime (-fspill-translation=satc); `memfd_ratio` for native code over the kind of memory that Spillway's frames are. `bodies`: of each function
 ours has one, which is the instrumented one; `two_bodies_ratio` is the same for programs with two, of which the native
 one runs as long as nothing has been evicted.
 """
@@ -21,6 +21,8 @@ RUN_SECONDS = 120   # far more than any kernel takes
 QUICK_OF_THREADS = ["random_read_64m", "random_rmw_64m", "chase_l2", "pagerank"]
 # More than the largest kernel needs for each thread, for frames, tables and metadata: nothing is ever evicted.
 MEMORY_MIB = 1792
+# Pages that Private of each thread has, of `satc`: 512 MiB, so that those of all threads may be pinned.
+SATC_PAGES = 1 << 17
 
 
 class Build:
@@ -35,7 +37,7 @@ class Build:
         native = [context.native_cxx, *common]
         kernels, main, heap, satc = (SOURCES / file for file in ("kernels.cc", "main.cc", "pages_heap.cc", "satc.cc"))
         context.build(f"kernels, {name}, natively", [*native, kernels, main, heap, "-o", folder / "native"])
-        ours = variants(context)
+        ours = {**variants(context), "satc": [SATC]}
         self.ours = list(ours)
         for side, own in ours.items():
             context.build(f"kernels, {name}, by spillc++, {side}", [context.spillcxx, *common, *own, kernels, main, heap, "-o", folder / side])
@@ -52,7 +54,7 @@ class Build:
         if side in self.ours:
             # The C library's own buffers stay plain.
             return [self.spillway, "run", "--memory", f"{MEMORY_MIB * self.threads}M", "--storage", self.storage, "--spill-all",
-                    "--min-alloc", "16K", "--stats", self.stats(side), "--", self.folder / side, *words]
+                    "--min-alloc", "16K", "--satc-private", SATC_PAGES, "--stats", self.stats(side), "--", self.folder / side, *words]
         if side == "memfd":
             return [self.folder / "native", kernel, "memfd", size, self.threads]
         return [self.folder / side, *words]
@@ -121,7 +123,7 @@ def _summary(rows):
         if not own:
             continue
         suffix = "" if number == 0 else "_" + name
-        for side in ("", "two_bodies_", "tricache_"):
+        for side in ("", "two_bodies_", "satc_", "tricache_"):
             if side + "ratio" not in own[0]:
                 continue
             worst = max(own, key=lambda row: row[side + "ratio"])
@@ -148,7 +150,7 @@ def run(context):
             context.progress(f"kernels {name} {number + 1}/{len(kernels)}: {kernel}")
             rows.append(_measure(context, build, kernel, pairs))
             row = rows[-1]
-            more = [f"{title} {row[key]:.2f}" for title, key in (("two bodies", "two_bodies_ratio"), ("TriCache's way", "tricache_ratio")) if key in row]
+            more = [f"{title} {row[key]:.2f}" for title, key in (("two bodies", "two_bodies_ratio"), ("satc", "satc_ratio"), ("TriCache's way", "tricache_ratio")) if key in row]
             context.say(", ".join([f"{row['case']:32} ratio {row['ratio']:.2f} +-{row['spread'] / 2:.0%}", *more]))
     if not rows:
         raise Failure("no kernel has such a name", 2)
@@ -159,7 +161,7 @@ def run(context):
         "rows": rows,
         "summary": _summary(rows),
     }
-    titles = {"ratio": "spillcc", "two_bodies_ratio": "two bodies", "tricache_ratio": "TriCache's way", "memfd_ratio": "native on a memfd"}
+    titles = {"ratio": "spillcc", "two_bodies_ratio": "two bodies", "satc_ratio": "satc", "tricache_ratio": "TriCache's way", "memfd_ratio": "native on a memfd"}
     bars = {"title": "kernels: CPU time, all data resident", "subtitle": "ratio to native code, 1 is native speed, less is better",
             "cases": [row["case"] for row in rows],
             "series": {title: [row.get(key) for row in rows] for key, title in titles.items() if any(key in row for row in rows)}}

@@ -8,6 +8,7 @@ import subprocess
 from lockstep import median, spread
 
 BODIES = "-fspill-bodies={}"
+SATC = "-fspill-translation=satc"
 
 
 def variants(context):

@@ -1,0 +1,229 @@
+"""Translation by caches of each thread (SATC), level by level and setting by setting, beside the table."""
+import json
+import pathlib
+
+from limited import MIB, OPENMP, check_same
+from lockstep import Failure, Programs, geometric_mean, in_turn, median, spread
+from variants import SATC
+
+DOC = """\
+The tables and figures of TriCache's section 4.6, on programs that spillcc compiled with -fspill-translation=satc (ours) and by the table (peer), with memory for a part of their data. Cases are
+FIGURE/PROGRAM/SETTING; `ours` and `peer` are seconds, `ratio` is ours over peer, `own_ratio` ours over ours with the first setting of its figure, and `table_ratio` the same of the table. Of
+`misses` `ours` and `peer` are the share of Direct's and of Private's translations that miss, in percent, and there are cycles of a hit in each and of an access to the cache of all.
+"""
+BENCH = pathlib.Path(__file__).resolve().parent.parent
+RUN_SECONDS = 1200
+PAGE_BYTES = 4096
+
+
+class Graph:
+    """PageRank; edges are read once an iteration."""
+    sources, flags = [BENCH / "graph" / name for name in ("generate.cc", "kernels.cc", "main.cc")], ["-O2", "-std=c++20", "-fopenmp"]
+
+    def __init__(self, context, native, scale):
+        self.path = context.folder / "kron"
+        context.output([native, "make", "kron", "any", scale, self.path])
+        self.data_bytes = self.path.stat().st_size
+
+    def words(self, threads):
+        return ["heap", self.path, "pr", threads]
+
+    def begin(self, program):
+        program.read(RUN_SECONDS)
+        program.ask("load\n", RUN_SECONDS)
+
+    def turn(self, program):
+        """Seconds, and what was found."""
+        seconds, _, found = program.ask("run\n", RUN_SECONDS).split()
+        return float(seconds), found
+
+
+class Sort:
+    """Records of 100 bytes: a shuffle into parts and their sorts, or a merge sort by several threads."""
+    sources, flags = [BENCH / "sort" / "sort.cc"], ["-O2", "-std=c++20", "-fopenmp", "-Wno-deprecated-declarations"]
+
+    def __init__(self, way, records):
+        self.way, self.records, self.data_bytes = way, records, 2 * 100 * records
+
+    def words(self, threads):
+        return [self.way, self.records, threads]
+
+    def begin(self, program):
+        program.read(RUN_SECONDS)
+
+    def turn(self, program):
+        program.ask("fill\n", RUN_SECONDS)
+        seconds = float(program.ask("sort\n", RUN_SECONDS).split()[0])
+        order, found = program.ask("check\n", RUN_SECONDS).split()
+        if order != "right":
+            raise Failure(f"{program.name} has not sorted its records")
+        return seconds, found
+
+
+class Setting:
+    def __init__(self, name, satc=(), both=(), threads=2, storage=None):
+        """Words of spillway run, of ours only and of both."""
+        self.name, self.satc, self.both, self.threads, self.storage = name, list(satc), list(both), threads, storage
+
+
+class Breakdown:
+    def __init__(self, context):
+        self.context, self.quick = context, context.quick
+        self.pairs = context.pairs or (1 if self.quick else 3)
+        self.part = 4
+        self.programs, self.binaries, self.rows = {}, {}, []
+        scale, records = (16, 40_000) if self.quick else (19, 1_000_000)
+        native = self.build("graph", Graph)["native"]
+        self.build("sort", Sort)
+        self.add("pr", "graph", Graph(context, native, scale))
+        self.add("shuffle", "sort", Sort("shuffle", records))
+        if not self.quick:
+            self.add("gnu", "sort", Sort("gnu", records))
+
+    def build(self, name, kind):
+        self.binaries[name] = {}
+        for side, compiler, flags in (("native", self.context.native_cxx, []), ("table", self.context.spillcxx, []), ("satc", self.context.spillcxx, [SATC])):
+            target = self.context.folder / f"{name}-{side}"
+            self.context.build(f"{name}, {side}", [compiler, *kind.flags, *flags, *kind.sources, "-o", target])
+            self.binaries[name][side] = target
+        return self.binaries[name]
+
+    def add(self, name, binary, program):
+        self.programs[name] = (binary, program)
+
+    def budget(self, program):
+        return max(program.data_bytes // self.part, 2 * MIB)
+
+    def figures(self):
+        """{figure: settings}; the first of each is what others are compared with."""
+        every = {
+            "levels": [Setting("both"), *(Setting(left, ["--satc-levels", left]) for left in ("private", "direct", "none"))],
+            "threads": [Setting(str(count), threads=count) for count in (1, 2, 4)],
+            "policy": [Setting("clock"), Setting("lru", ["--satc-policy", "lru"], ["--policy", "lru"]), Setting("2q", [], ["--policy", "2q"]),
+                       Setting("random", ["--satc-policy", "random"], ["--policy", "random"])],
+            "page": [Setting(f"{kib}K", [], ["--page", f"{kib}K"]) for kib in (4, 8, 16, 32, 64, 128)],
+            "backend": [Setting(name, storage=f"{name}:{self.context.storage}") for name in ("uring", "aio", "file")] + [Setting("memory", storage="memory:4G")],
+        }
+        if self.quick:
+            every["page"] = every["page"][::2]
+            every["threads"], every["policy"] = every["threads"][:2], every["policy"][:2]
+        return every
+
+    def sizes(self, program):
+        """Parts of the frames that Private has, and of Private that Direct has."""
+        pages = self.budget(program) // PAGE_BYTES
+        parts = [(4, 4), (4, 16), (4, 1), (16, 4), (64, 4)]
+        return [Setting(f"{a}-{b}", ["--satc-private", max(pages // a, 8), "--satc-direct", max(pages // a // b, 1)]) for a, b in (parts[:1] + parts[3:] if self.quick else parts)]
+
+    def wanted(self, case):
+        return not self.context.cases or any((case + "/").startswith(wanted.rstrip("/") + "/") or wanted.startswith(case + "/") for wanted in self.context.cases)
+
+    def command(self, name, side, setting, more=()):
+        binary, program = self.programs[name]
+        words = [*setting.both, *(setting.satc if side == "satc" else []), *more]
+        storage = setting.storage or self.context.storage
+        return [self.context.spillway, "run", "--memory", f"{self.budget(program) >> 10}K", "--storage", storage, "--spill-all", *words, "--",
+                self.binaries[binary][side], *program.words(setting.threads)]
+
+    def turns(self, case, name, sides):
+        """{side: seconds of each pair} of {side: command}; the first turn does not count."""
+        program = self.programs[name][1]
+        turns = {side: [] for side in sides}
+        with Programs() as programs:
+            programs.environment.update(OPENMP)
+            running = {side: programs.start(command) for side, command in sides.items()}
+            for one in running.values():
+                program.begin(one)
+            for number in range(self.pairs + 1):
+                found = {}
+                for side in in_turn(list(running), number):
+                    seconds, found[side] = program.turn(running[side])
+                    if number > 0:
+                        turns[side].append(seconds)
+                check_same(case, found)
+            for one in running.values():
+                one.finish()
+        return turns
+
+    def figure(self, figure, name, settings):
+        case = f"{figure}/{name}"
+        if not self.wanted(case):
+            return
+        self.context.progress(f"breakdown {case}")
+        sides = {("satc", setting.name): self.command(name, "satc", setting) for setting in settings}
+        # What changes ours alone, the table does not see.
+        seen = {setting.name: setting if setting.both or setting.storage or setting.threads != settings[0].threads else settings[0] for setting in settings}
+        sides |= {("table", setting.name): self.command(name, "table", setting) for setting in seen.values()}
+        turns = self.turns(case, name, sides)
+        first = settings[0].name
+        for setting in settings:
+            ours, table = turns["satc", setting.name], turns["table", seen[setting.name].name]
+            ratios = [a / b for a, b in zip(ours, table)]
+            row = {"case": f"{case}/{setting.name}", "ours": median(ours), "peer": median(table), "ratio": median(ratios), "spread": spread(ratios), "unit": "s",
+                   "own_ratio": median([a / b for a, b in zip(ours, turns["satc", first])]),
+                   "table_ratio": median([a / b for a, b in zip(table, turns["table", first])])}
+            self.rows.append(row)
+            self.context.say(f"{row['case']:24} {row['ours']:.2f} s, {row['ratio']:.2f} of the table's, {row['own_ratio']:.2f} of {first}")
+
+    def misses(self, name):
+        """Each level's misses, and cycles, of a run in which all is counted."""
+        case = f"misses/{name}"
+        if not self.wanted(case):
+            return
+        self.context.progress(f"breakdown {case}")
+        stats = self.context.folder / "stats.json"
+        program = self.programs[name][1]
+        with Programs() as programs:
+            programs.environment.update(OPENMP)
+            one = programs.start(self.command(name, "satc", Setting("counted"), ["--satc-cycles", "--stats", stats]))
+            program.begin(one)
+            program.turn(one)
+            one.finish()
+        satc = json.loads(stats.read_text())["satc"]
+        direct, private = (100 * satc[level + "_misses"] / (satc[level + "_hits"] + satc[level + "_misses"]) for level in ("direct", "private"))
+        row = {"case": f"{case}/counted", "ours": direct, "peer": private, "ratio": direct / private if private else 0.0, "spread": 0.0, "unit": "%"}
+        for level, count in (("direct", "direct_hits"), ("private", "private_hits"), ("shared", "shared_accesses")):
+            row[level + "_cycles"] = satc[level + "_cycles"] / max(1, satc[count])
+        row["bypassed"] = satc["bypasses"]
+        self.rows.append(row)
+        self.context.say(f"{row['case']:24} Direct misses {direct:.2f} %, Private {private:.2f} %, cycles {row['direct_cycles']:.0f}, {row['private_cycles']:.0f}, {row['shared_cycles']:.0f}")
+
+
+def _summary(rows):
+    """Of each setting, over all programs: how much longer ours takes than with the first one, and than the table."""
+    summary = {}
+    timed = [row for row in rows if "own_ratio" in row]
+    for figure, setting in dict.fromkeys((row["case"].split("/")[0], row["case"].split("/")[2]) for row in timed):
+        own = [row for row in timed if row["case"].split("/")[0] == figure and row["case"].split("/")[2] == setting]
+        summary[f"{figure}_{setting}"] = geometric_mean([row["own_ratio"] for row in own])
+        summary[f"{figure}_{setting}_over_table"] = geometric_mean([row["ratio"] for row in own])
+    for row in rows:
+        if row["case"].startswith("misses/"):
+            program = row["case"].split("/")[1]
+            summary[f"misses_{program}_direct_percent"], summary[f"misses_{program}_private_percent"] = row["ours"], row["peer"]
+    return summary
+
+
+def run(context):
+    breakdown = Breakdown(context)
+    for name, (_, program) in breakdown.programs.items():
+        breakdown.misses(name)
+        for figure, settings in breakdown.figures().items():
+            if breakdown.quick and name != "pr" and figure != "levels":
+                continue
+            breakdown.figure(figure, name, settings)
+        if not (breakdown.quick and name != "pr"):
+            breakdown.figure("size", name, breakdown.sizes(program))
+    rows = breakdown.rows
+    if not rows:
+        raise Failure("breakdown has no such case; cases are FIGURE/PROGRAM/SETTING", 2)
+    result = {
+        "parameters": {"pairs": breakdown.pairs, "memory_part": breakdown.part, "data_bytes": {name: program.data_bytes for name, (_, program) in breakdown.programs.items()},
+                       "storage": str(context.storage), "quick": context.quick},
+        "rows": rows, "summary": _summary(rows),
+    }
+    timed = [row for row in rows if "own_ratio" in row]
+    bars = {"title": "translation by caches of each thread", "subtitle": "time over that of the first setting, and over the table's; less is better",
+            "cases": [row["case"] for row in timed],
+            "series": {"over the first": [row["own_ratio"] for row in timed], "over the table": [row["ratio"] for row in timed]}}
+    return result, bars
