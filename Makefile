@@ -11,6 +11,8 @@
 PREFIX ?= /usr/local
 BUILD ?= build
 JOBS ?= $(shell nproc)
+# Tests wait for the disk a sixth of the time.
+TEST_JOBS ?= $(shell expr $$(nproc) + 1)
 FUZZ_SECONDS ?= 30
 
 .PHONY: all setup configure demo check check-full breakages install asan tsan fuzz docs tidy format clean
@@ -28,10 +30,10 @@ demo: configure
 	@scripts/demo.sh $(BUILD)
 
 check: all
-	@SPILLWAY_TEST_SEEDS_MOST=1 SPILLWAY_TEST_LEVELS_LEFT_OUT=O3 scripts/run_tests.py $(BUILD) -LE slow -j $(JOBS)
+	@SPILLWAY_TEST_SEEDS_MOST=1 SPILLWAY_TEST_LEVELS_LEFT_OUT=O3 scripts/run_tests.py $(BUILD) -LE slow -j $(TEST_JOBS)
 
 check-full: all
-	@scripts/run_tests.py $(BUILD) -j $(JOBS)
+	@scripts/run_tests.py $(BUILD) -j $(TEST_JOBS)
 
 breakages: configure
 	@tests/mutations/check_mutations.py --work $(BUILD)/breakages

@@ -169,7 +169,7 @@ class Graph:
         contest = Contest(self.context, cleanup, device, limit_of(budget_bytes, plain))
         for side in self.ours:
             command = [self.context.folder / side, "heap", path, name, threads]
-            contest.start(side, device.run(self.context, budget_bytes, self.stats(side), command))
+            contest.start(side, device.run(self.context, side, budget_bytes, self.stats(side), command))
         if device.has_swap:
             contest.start("mmap", [self.native, "map", device.mapped, name, threads], swap=True)
             contest.start("swap", [self.native, "heap", path, name, threads], swap=True)

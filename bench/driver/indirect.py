@@ -68,7 +68,7 @@ def _limited(context, plan, ours, name, notes):
         context.output([native, "fill", device.mapped, *plan.words])
         contest = Contest(context, cleanup, device, limit_of(budget_bytes, plain_bytes([native, "heap", *plan.words])))
         for side in ours:
-            contest.start(side, device.run(context, budget_bytes, context.folder / f"stats-{side}.json", [context.folder / side, "heap", *plan.words]))
+            contest.start(side, device.run(context, side, budget_bytes, context.folder / f"stats-{side}.json", [context.folder / side, "heap", *plan.words]))
         contest.start("mmap", [native, "map", device.mapped, *plan.words])
         if device.has_swap:
             contest.start("swap", [native, "heap", *plan.words], swap=True)

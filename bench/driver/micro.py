@@ -68,7 +68,7 @@ def _device(context, plan, ours, name, cases):
         context.output([native, "fill", device.mapped, plan.data_bytes])
         contest = Contest(context, cleanup, device, limit_of(plan.budget_bytes, plain_bytes([native, "heap", MIB])))
         for side in ours:
-            contest.start(side, device.run(context, plan.budget_bytes, context.folder / f"stats-{side}.json", [context.folder / side, "heap", plan.data_bytes]))
+            contest.start(side, device.run(context, side, plan.budget_bytes, context.folder / f"stats-{side}.json", [context.folder / side, "heap", plan.data_bytes]))
         contest.start("mmap", [native, "map", device.mapped, plan.data_bytes])
         contest.start("native", [native, "heap", plan.data_bytes], limited=False)
         for side, program in contest.running.items():

@@ -101,7 +101,7 @@ class Sort:
                     contest = Contest(self.context, inner, device, limit_of(budget_bytes, plain))
                     words = [way, self.plan.records, threads]
                     for side in self.ours:
-                        contest.start(side, device.run(self.context, budget_bytes, self.stats(side), [self.context.folder / side, *words]))
+                        contest.start(side, device.run(self.context, side, budget_bytes, self.stats(side), [self.context.folder / side, *words]))
                     if device.has_swap:
                         contest.start("swap", [self.native, *words], swap=True)
                     contest.start("native", [self.native, *words], limited=False)

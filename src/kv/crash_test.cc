@@ -125,11 +125,10 @@ class CrashTest : public testing::TestWithParam<Durability> {
   bool is_cache_ = false;
   uint64_t device_bytes_ = kDeviceBytes;
   uint64_t keys_of_thread_ = 40, changes_most_ = 200;
-  uint64_t lives_ = 150;
 };
 
 void CrashTest::live_again_and_again() {
-  const uint64_t first = setting("SPILLWAY_SEED", 1), cuts = setting("SPILLWAY_CUTS", lives_ / kEffortParts);
+  const uint64_t first = setting("SPILLWAY_SEED", 1), cuts = setting("SPILLWAY_CUTS", 150 / kEffortParts);
   storage::CutDevice* device = nullptr;
   CrashModel model;
   uint64_t segments_scanned = 0, turns = 0, victims = 0, dropped = 0, checkpoints_used = 0,
@@ -201,7 +200,7 @@ void CrashTest::live_again_and_again() {
     }
   }
   if (device != nullptr) device->close();
-  if (cuts >= 60) {
+  if (cuts >= 50) {
     EXPECT_GT(segments_scanned, cuts / 4) << "of open segments";
     EXPECT_GT(turns, cuts / 2);
     EXPECT_GT(victims, cuts / 2);
@@ -219,7 +218,6 @@ TEST_P(CrashTest, ACacheHasNothingOld) {
   device_bytes_ = 34 << 20;  // so that two segments are filled at a time
   keys_of_thread_ = 800;
   changes_most_ = 1000;
-  lives_ = 60;
   live_again_and_again();
 }
 

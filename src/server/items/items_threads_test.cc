@@ -18,7 +18,7 @@
 namespace server {
 namespace {
 
-constexpr int kTimes = static_cast<int>(2000 / kv::kEffortParts);
+const int kTimes = static_cast<int>(2000 / kv::kEffortParts);
 
 class ItemsThreadsTest : public ItemsTest {
  protected:
@@ -49,7 +49,8 @@ TEST_F(ItemsThreadsTest, IncreasesAddUp) {
 }
 
 TEST_F(ItemsThreadsTest, AppendsAreAllThereInTheirOrder) {
-  constexpr int kThreads = 4, kAppends = kTimes / 4;
+  constexpr int kThreads = 4;
+  static const int kAppends = kTimes / 4;
   set("log", "");
   in_threads(kThreads, [](Items& own, int thread) {
     for (int i = 0; i < kAppends; ++i)
@@ -91,7 +92,8 @@ TEST_F(ItemsThreadsTest, ACasIsGivenToOne) {
 }
 
 TEST_F(ItemsThreadsTest, OneAddsAndOneClaims) {
-  constexpr int kThreads = 4, kKeys = kTimes / 2;
+  constexpr int kThreads = 4;
+  static const int kKeys = kTimes / 2;
   std::atomic<int> added{0}, made{0}, removed{0};
   in_threads(kThreads, [&](Items& own, int) {
     for (int i = 0; i < kKeys; ++i) {
@@ -116,7 +118,8 @@ class ItemsFightTest : public ItemsThreadsTest {
 TEST_F(ItemsFightTest, UpdatesEndThoughOthersSetWithoutLooking) {
   static_cast<kv::JitterDevice*>(device)->set_slow_of_256(128);
   reopen();
-  constexpr int kUpdaters = 2, kSetters = 8, kUpdates = kTimes / 40;
+  constexpr int kUpdaters = 2, kSetters = 8;
+  static const int kUpdates = kTimes / 40;
   std::atomic<int> ended{0};
   set("key", "0");
   in_threads(kUpdaters + kSetters, [&](Items& own, int thread) {
@@ -141,7 +144,7 @@ TEST_F(ItemsFightTest, UpdatesEndThoughOthersSetWithoutLooking) {
 // The tasks of two workers.
 TEST_F(ItemsThreadsTest, TasksIncreaseToo) {
   constexpr uint32_t kWorkers = 2, kTasks = 8;
-  constexpr int kEach = kTimes / 10;
+  static const int kEach = kTimes / 10;
   task::Scheduler scheduler;
   ASSERT_TRUE(scheduler.open({.worker_count = kWorkers, .stack_bytes = task::kTestStackBytes}));
   set("number", "0");
