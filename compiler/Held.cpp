@@ -5,7 +5,6 @@
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Analysis/BlockFrequencyInfo.h"
-#include "llvm/Analysis/BranchProbabilityInfo.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
@@ -32,9 +31,9 @@ enum class Course { Constant, Advancing, Wild };
 
 class Holder {
 public:
-  Holder(Function &F, MutableArrayRef<Site> Sites)
-      : F(F), DL(F.getDataLayout()), Dominators(F), Loops(Dominators),
-        Sites(Sites) {}
+  Holder(Function &F, FunctionAnalysisManager &FAM, MutableArrayRef<Site> Sites)
+      : F(F), FAM(FAM), DL(F.getDataLayout()),
+        Loops(FAM.getResult<LoopAnalysis>(F)), Sites(Sites) {}
   void run();
 
 private:
@@ -43,12 +42,11 @@ private:
   void hold(Translation &T, Course C, const Loop *L);
 
   Function &F;
+  FunctionAnalysisManager &FAM;
   const DataLayout &DL;
-  DominatorTree Dominators;
-  LoopInfo Loops;
+  const LoopInfo &Loops;
   MutableArrayRef<Site> Sites;
   MapVector<const BasicBlock *, SmallVector<Instruction *, 4>> Calls;
-  std::optional<BlockFrequencyInfo> Frequencies;
 };
 
 } // namespace
@@ -152,14 +150,13 @@ bool Holder::hasCall(const Loop *L) const {
 bool Holder::callsRarely(const Loop *L, const BasicBlock *Where) {
   if (!hasCall(L))
     return true;
-  if (!Frequencies)
-    Frequencies.emplace(F, BranchProbabilityInfo(F, Loops), Loops);
+  const auto &Frequencies = FAM.getResult<BlockFrequencyAnalysis>(F);
   uint64_t Count = 0;
   for (const auto &[BB, Here] : Calls)
     if (L->contains(BB))
       Count = SaturatingMultiplyAdd<uint64_t>(
-          Here.size(), Frequencies->getBlockFreq(BB).getFrequency(), Count);
-  return Count <= Frequencies->getBlockFreq(Where).getFrequency() / MinPerCall;
+          Here.size(), Frequencies.getBlockFreq(BB).getFrequency(), Count);
+  return Count <= Frequencies.getBlockFreq(Where).getFrequency() / MinPerCall;
 }
 
 void Holder::hold(Translation &T, Course C, const Loop *L) {
@@ -226,9 +223,10 @@ void Holder::run() {
   }
 }
 
-void holdPages(Function &F, MutableArrayRef<Site> Sites,
+void holdPages(Function &F, FunctionAnalysisManager &FAM,
+               MutableArrayRef<Site> Sites,
                std::deque<Translation> &Translations) {
-  Holder(F, Sites).run();
+  Holder(F, FAM, Sites).run();
 }
 
 void promoteHeldPages(Function &F,

@@ -27,6 +27,7 @@
 #include "Accesses.h"
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/IR/PassManager.h"
 
 #include <deque>
 
@@ -37,8 +38,9 @@ class Loop;
 namespace spillway {
 
 /// Chooses leaders that hold their pages. Sites: ordered as for
-/// shareTranslations.
-void holdPages(llvm::Function &F, llvm::MutableArrayRef<Site> Sites,
+/// shareTranslations. FAM knows F as it is now.
+void holdPages(llvm::Function &F, llvm::FunctionAnalysisManager &FAM,
+               llvm::MutableArrayRef<Site> Sites,
                std::deque<Translation> &Translations);
 
 /// Whether Pointer advances by little in L, or not at all.

@@ -153,12 +153,17 @@ static bool sharesTranslations() {
   return !options::Satc && !emitsBenchCalls();
 }
 
+// Whether F may become larger than its translations make it.
+static bool mayGrow(const Function &F) {
+  return sharesTranslations() && !F.hasOptNone() && !F.hasMinSize();
+}
+
 // The loops are chosen before any is changed: the analyses know the function as
 // it was.
 static Chunks splitLoops(Function &F, FunctionAnalysisManager &FAM,
                          SmallPtrSetImpl<Instruction *> &InPage) {
   Chunks Result;
-  if (!sharesTranslations() || F.hasOptNone() || F.hasMinSize())
+  if (!mayGrow(F))
     return Result;
   auto Changed = [&] { FAM.invalidate(F, PreservedAnalyses::none()); };
   Changed();
@@ -203,8 +208,7 @@ void ModuleInstrumenter::instrument(Function &F) {
 }
 
 void ModuleInstrumenter::translate(Function &F) {
-  if (options::Prefetch && sharesTranslations() && !F.hasOptNone() &&
-      !F.hasMinSize())
+  if (options::Prefetch && mayGrow(F))
     Count.LookAheads += lookAhead(F, FAM, Runtime);
   SmallPtrSet<Instruction *, 8> InPage;
   lowerIntrinsics(F, Runtime, InPage);
@@ -228,7 +232,7 @@ void ModuleInstrumenter::translate(Function &F) {
     return;
   }
   if (options::Reuse && sharesTranslations())
-    shareTranslations(F, Sites, Loops.Translations);
+    shareTranslations(F, FAM, Sites, Loops.Translations);
   assignSlots(Sites, Loops.Translations);
   if (!F.hasOptNone())
     sinkPointers(Sites);
@@ -236,8 +240,7 @@ void ModuleInstrumenter::translate(Function &F) {
   SiteRewriter Rewriter(T);
   for (const Site &S : Sites)
     Count.add(S);
-  bool Duplicates = options::Segments && sharesTranslations() &&
-                    !F.hasOptNone() && !F.hasMinSize();
+  bool Duplicates = options::Segments && mayGrow(F);
   for (const Step &S : arrangeSteps(Sites, Duplicates)) {
     T.setBySatc(options::Satc && S.S.Accesses.size() == 1);
     Rewriter.perform(S);

@@ -121,13 +121,14 @@ static void chooseReference(Translation &T, Value *Pointer,
   }
 }
 
-void shareTranslations(Function &F, MutableArrayRef<Site> Sites,
+void shareTranslations(Function &F, FunctionAnalysisManager &FAM,
+                       MutableArrayRef<Site> Sites,
                        std::deque<Translation> &Translations) {
   Sharing Result(F, Translations);
   for (Site &S : Sites)
     Result.visit(S);
   if (options::Held && !F.hasOptNone() && !F.hasMinSize())
-    holdPages(F, Sites, Translations);
+    holdPages(F, FAM, Sites, Translations);
   for (Site &S : Sites)
     for (Access &A : S.Accesses)
       if (A.Shared && A.Shared->Followers.empty() && !A.Shared->HeldEntry)

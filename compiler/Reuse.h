@@ -18,6 +18,7 @@
 #include "Accesses.h"
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/IR/PassManager.h"
 
 #include <deque>
 
@@ -26,8 +27,9 @@ namespace spillway {
 /// Lets accesses of Sites share translations, and adds these to Translations.
 /// Sites are ordered so that each block comes after its dominators; those that
 /// share one already stay as they are. Translations that nobody follows are not
-/// used.
-void shareTranslations(llvm::Function &F, llvm::MutableArrayRef<Site> Sites,
+/// used. FAM knows F as it is now, unless F is optnone or minsize.
+void shareTranslations(llvm::Function &F, llvm::FunctionAnalysisManager &FAM,
+                       llvm::MutableArrayRef<Site> Sites,
                        std::deque<Translation> &Translations);
 
 } // namespace spillway

@@ -333,15 +333,18 @@ void Prefetcher::note_miss(uint64_t address) {
     done = cache.prefetch_run(base::PageId{window.first}, most, *queue_);
   } else {
     constexpr size_t kBatch = 16;  // there may be little stack
-    for (size_t count = kBatch, begun = kBatch; count == kBatch && begun == count; done += begun) {
+    while (done < most) {
       base::PageId pages[kBatch];
+      size_t count = 0;
       // Downwards there may be no more.
-      for (count = 0; count < kBatch && done + count < most; ++count) {
+      for (; count < kBatch && done + count < most; ++count) {
         const uint64_t page = window.first + static_cast<uint64_t>(window.stride) * (done + count);
         if (page >= uint64_t{1} << kAddressBits) break;
         pages[count] = base::PageId{page};
       }
-      begun = cache.prefetch({pages, count}, *queue_);
+      const size_t begun = cache.prefetch({pages, count}, *queue_);
+      done += begun;
+      if (begun < kBatch) break;
     }
   }
   streams_.begun(static_cast<uint32_t>(done));

@@ -83,7 +83,7 @@ void write_json(sys::StatisticsFile& file) {
   for (size_t i = 0; i < base::kStatisticCount; ++i) {
     const base::StatisticInfo& info = base::kStatisticInfo[i];
     const std::string_view folder = info.folder;
-    if (folder == "satc" && base::statistics.satc_threads.get() == 0) continue;
+    if (!is_told(info, base::statistics.satc_threads.get())) continue;
     base::Text<256> line;
     if (i == 0)
       line << "{\n  \"" << folder << "\": {";

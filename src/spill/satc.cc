@@ -52,6 +52,15 @@ Levels levels() {
   return text == "none" ? Levels::kNone : Levels::kBoth;
 }
 
+bool has_direct() {
+  const Levels chosen = levels();
+  return chosen == Levels::kBoth || chosen == Levels::kDirect;
+}
+bool has_private() {
+  const Levels chosen = levels();
+  return chosen == Levels::kBoth || chosen == Levels::kPrivate;
+}
+
 SatcPolicy policy() {
   const std::string_view text = runtime.options.satc_policy.view();
   if (text == "lru") return kSatcLru;
@@ -85,8 +94,6 @@ void give_up_all(Satc& satc) {
       if (satc.sets[i].begins[way] != 0) clear_way(satc, satc.sets[i], static_cast<int>(way));
 }
 
-uint64_t cycles_now(const Satc& satc) { return satc.counts ? __builtin_ia32_rdtsc() : 0; }
-
 // What it takes to take the time, which is taken off what was timed.
 uint64_t overhead_cycles() {
   constexpr int kTries = 64;
@@ -109,30 +116,27 @@ void set_sizes(Satc& satc) {
       power_of_two_within(options.satc_direct != 0 ? options.satc_direct : private_pages / kDirectShare));
   satc.page_bytes = runtime.cache->page_bytes();
   satc.page_shift = static_cast<uint32_t>(std::countr_zero(satc.page_bytes));
-  const Levels chosen = levels();
-  const bool has_direct = chosen == Levels::kBoth || chosen == Levels::kDirect;
-  satc.has_private = chosen == Levels::kBoth || chosen == Levels::kPrivate;
+  satc.has_private = has_private();
   // Without Private the sets hold the pins of Direct's lines, or of the one page that was translated last.
   satc.ways = satc.has_private ? kSatcWays : 1;
-  satc.set_mask = (satc.has_private ? private_pages / kSatcWays : has_direct ? direct_pages : 1) - 1;
-  satc.line_mask = has_direct ? (direct_pages - 1) << satc.page_shift >> kSatcLineShift : 0;
+  satc.set_mask = (satc.has_private ? private_pages / kSatcWays : has_direct() ? direct_pages : 1) - 1;
+  satc.line_mask = has_direct() ? (direct_pages - 1) << satc.page_shift >> kSatcLineShift : 0;
 }
 
 // Memory for the thread's caches, which its record keeps. Null: the system has none.
 Satc* create(Thread& thread) {
   Satc sizes = {};
   set_sizes(sizes);
-  const Levels chosen = levels();
-  const bool has_direct = chosen == Levels::kBoth || chosen == Levels::kDirect;
   const uint64_t sets_bytes = (sizes.set_mask + 1) * sizeof(SatcSet);
-  const uint64_t lines_bytes = has_direct ? sizes.line_mask + sizeof(SatcLine) : 0;
+  const uint64_t lines_bytes = has_direct() ? sizes.line_mask + sizeof(SatcLine) : 0;
   const uint64_t bytes = base::round_up(sizeof(Satc), base::kLineBytes) + sets_bytes + lines_bytes;
   auto memory = sys::map_anonymous(base::round_up(bytes, base::kOsPageBytes), "translation caches");
   if (!memory) return nullptr;
   runtime.cache->charge(bytes);
   Satc* satc = new (*memory) Satc(sizes);
   satc->sets = reinterpret_cast<SatcSet*>(*memory + base::round_up(sizeof(Satc), base::kLineBytes));
-  if (has_direct) satc->lines = reinterpret_cast<SatcLine*>(reinterpret_cast<char*>(satc->sets) + sets_bytes);
+  if (lines_bytes != 0)
+    satc->lines = reinterpret_cast<SatcLine*>(reinterpret_cast<char*>(satc->sets) + sets_bytes);
   satc->policy = policy();
   satc->random = 0x9e3779b97f4a7c15 ^ thread.thread_id.load(std::memory_order_relaxed);
   satc->counts = runtime.options.satc_cycles != 0;
@@ -166,7 +170,7 @@ Satc* satc_of(Thread& thread) {
 
 // Pins the page and keeps it. 0: it is to be bypassed.
 int64_t keep(Thread& thread, Satc& satc, uint64_t address) {
-  const uint64_t start = cycles_now(satc);
+  const uint64_t start = satc_cycles_now(&satc);
   const uint64_t begin = satc_page_begin(&satc, address), end = begin + satc.page_bytes;
   // One entry stands for all of the page.
   if (!is_allocated(address) || !is_open(begin) || same_protection_end(begin, end) != end ||
@@ -188,10 +192,7 @@ int64_t keep(Thread& thread, Satc& satc, uint64_t address) {
   const int64_t entry = static_cast<int64_t>(reinterpret_cast<uint64_t>(*bytes) - begin + 1);
   satc_fill_way(&satc, &set, way, begin, entry);
   satc_promote(&satc, begin, entry);
-  if (satc.counts) {
-    const uint64_t passed = cycles_now(satc) - start;
-    satc.shared_cycles += passed > satc.overhead_cycles ? passed - satc.overhead_cycles : 0;
-  }
+  if (satc.counts) satc.shared_cycles += satc_cycles_since(&satc, start);
   return entry;
 }
 

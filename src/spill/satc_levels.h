@@ -66,6 +66,15 @@ struct SatcThread {
   struct Satc* satc;    // null: the thread has nothing yet, or no more
 };
 
+// The time in cycles where it is taken, else 0; and what passed since, without what it takes to take it.
+static inline uint64_t satc_cycles_now(const struct Satc* s) {
+  return s->counts ? __builtin_ia32_rdtsc() : 0;
+}
+static inline uint64_t satc_cycles_since(const struct Satc* s, uint64_t start) {
+  const uint64_t passed = satc_cycles_now(s) - start;
+  return passed > s->overhead_cycles ? passed - s->overhead_cycles : 0;
+}
+
 static inline uint64_t satc_page_begin(const struct Satc* s, uint64_t address) {
   return address & -s->page_bytes;
 }

@@ -15,11 +15,6 @@ extern __thread void* __spillway_slots __attribute__((tls_model("initial-exec"))
 // Counted up by each invalidation (satc.h).
 uint64_t spillway_satc_epoch;
 
-static uint64_t cycles_since(const struct Satc* s, uint64_t begin) {
-  const uint64_t passed = __builtin_ia32_rdtsc() - begin;
-  return passed > s->overhead_cycles ? passed - s->overhead_cycles : 0;
-}
-
 // The page's entry; 0 when the blocking step is needed.
 int64_t spillway_satc_quick(uint64_t address);
 int64_t spillway_satc_quick(uint64_t address) {
@@ -27,12 +22,12 @@ int64_t spillway_satc_quick(uint64_t address) {
   // In a handler of a signal nothing is replaced: the interrupted code may be using any page.
   if (s == NULL || __spillway_slots != s->slots) return 0;
   if (__atomic_load_n(&spillway_satc_epoch, __ATOMIC_ACQUIRE) != s->epoch) return 0;
-  const uint64_t start = s->counts ? __builtin_ia32_rdtsc() : 0;
+  const uint64_t start = satc_cycles_now(s);
   const uint64_t begin = satc_page_begin(s, address);
   if (s->counts && satc_is_in_line(s, begin)) {
     const int64_t entry = satc_line(s, begin)->entry;
     ++s->direct_hits;
-    s->direct_cycles += cycles_since(s, start);
+    s->direct_cycles += satc_cycles_since(s, start);
     return entry;
   }
   if (!s->has_private) return 0;
@@ -50,6 +45,6 @@ int64_t spillway_satc_quick(uint64_t address) {
   }
   if (s->lines != NULL) ++s->direct_misses;
   ++s->private_hits;
-  if (s->counts) s->private_cycles += cycles_since(s, start);
+  if (s->counts) s->private_cycles += satc_cycles_since(s, start);
   return entry;
 }

@@ -166,7 +166,7 @@ MUTATIONS = [
     mutation("page held over a call", "^ir_held$",
              (HELD, "        HoldNothing(Call);", "        (void)Call;")),
     mutation("page held in a loop that calls often", "^ir_held$",
-             (HELD, "Frequencies->getBlockFreq(Where).getFrequency() / MinPerCall", "~uint64_t(0)")),
+             (HELD, "Frequencies.getBlockFreq(Where).getFrequency() / MinPerCall", "~uint64_t(0)")),
     mutation("array of an object that stays taken for one that stays", "^ir_held$",
              (HELD, "        return Course::Wild;\n      Result = Course::Advancing;", "        return Course::Wild;")),
     mutation("page held over a call of an outer loop", "^ir_held$",

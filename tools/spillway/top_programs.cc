@@ -14,6 +14,7 @@
 #include "code_map.h"
 #include "command.h"
 #include "process.h"
+#include "spill/report.h"
 #include "top_view.h"
 
 namespace tools {
@@ -80,9 +81,8 @@ bool is_a_level(const base::StatisticInfo& info) {
   return name == "live_bytes" || folder == "memory" || folder == "chosen";
 }
 
-// Is it there in this program? What programs write at their end leaves out the same.
 bool is_told(const Watched& watched, const base::StatisticInfo& info) {
-  return info.folder != std::string_view("satc") || counter(watched.now, number_of("satc", "threads")) != 0;
+  return spill::is_told(info, counter(watched.now, number_of("satc", "threads")));
 }
 
 std::string demangled(const std::string& symbol) {
