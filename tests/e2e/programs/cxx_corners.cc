@@ -75,7 +75,7 @@ struct C : virtual A {
 struct D : B, C {
   int f() const override { return a + b + c; }
 };
-static int dtors;
+static std::atomic<int> dtors;  // threads end at the same time
 struct TL {
   std::vector<int>* v = new std::vector<int>(1000, 7);
   ~TL() {
