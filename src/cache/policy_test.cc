@@ -3,126 +3,17 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <functional>
 #include <list>
 #include <map>
 #include <random>
 #include <set>
-#include <vector>
 
+#include "cache/test_frames.h"
 #include "cache/test_world.h"
 
 namespace cache {
 namespace {
-
-// None: one that is chosen while the program runs.
-using Asked = std::optional<PolicyKind>;
-std::string name_of(Asked asked) { return asked ? base::name_of(*asked) : "auto"; }
-// Samples that small caches have, too.
-constexpr PolicyChoice::Parameters kSmall = {.one_in = 8, .least_frames = 8, .least_reads = 4096};
-
-// What a partition does with a policy, with a table of its own. Frames are taken from below, but for one thing: a frame that
-// was just left is not the next to be taken.
-class Frames {
- public:
-  Frames(Asked asked, uint32_t count, const PolicyChoice::Parameters& parameters = kSmall)
-      : pages_(count, kNone), warm_(count), pinned_(count) {
-    if (!asked) choice.begin(parameters, count);
-    auto opened =
-        policy->open(asked.value_or(PolicyKind::kClock), asked ? nullptr : &choice, count, count, budget);
-    CHECK(opened.has_value());
-  }
-  ~Frames() {
-    policy->close();
-    EXPECT_EQ(budget.used_bytes(), 0u);
-  }
-
-  bool has(uint64_t page) const { return frames_.contains(page); }
-  uint32_t frame_of(uint64_t page) const { return frames_.at(page); }
-  void pin(uint64_t page, bool pinned) { pinned_[frames_.at(page)] = pinned; }
-
-  // Returns whether it was a hit.
-  bool access(uint64_t page) {
-    if (const auto found = frames_.find(page); found != frames_.end()) {
-      warm_[found->second] = true;
-      return true;
-    }
-    load(page, true);
-    return false;
-  }
-  void load(uint64_t page, bool wanted) {
-    while (frames_.size() == pages_.size()) evict();
-    while (pages_[next_free_] != kNone) next_free_ = (next_free_ + 1) % static_cast<uint32_t>(pages_.size());
-    pages_[next_free_] = page;
-    warm_[next_free_] = wanted;
-    frames_[page] = next_free_;
-    policy->loaded(FrameId{next_free_}, PageId{page}, wanted);
-    if (!known_.insert(page).second) policy->note_read(PageId{page});
-  }
-  // One page leaves. REQUIRES: one is not pinned.
-  void evict() {
-    cool(4);
-    for (uint32_t tries = 0; tries < 100 * pages_.size() + 100; ++tries) {
-      const uint32_t frame = name();
-      if (frame != kNoVictim) return leave(frame, Removal::kEvicted);
-    }
-    FAIL() << "no page can leave";
-  }
-  void cool(uint32_t most) {
-    for (uint32_t i = 0; i < most; ++i) {
-      const FrameId frame = policy->name_to_cool();
-      if (frame == base::kNoFrame) return;
-      CHECK_NE(pages_[index(frame)], kNone);
-      const bool was_warm = warm_[index(frame)];
-      warm_[index(frame)] = false;
-      policy->cooled(frame, was_warm);
-    }
-  }
-  // The frame that is named, if its page can leave.
-  uint32_t name() {
-    const Policy::Named named = policy->name_victim();
-    const uint32_t frame = index(named.frame);
-    CHECK_LT(frame, pages_.size());
-    CHECK_NE(pages_[frame], kNone);
-    last_named = frame;
-    if (pinned_[frame]) return kNoVictim;
-    if (named.even_touched || !warm_[frame]) return frame;
-    warm_[frame] = false;
-    policy->touched(named.frame);
-    return kNoVictim;
-  }
-  void leave(uint32_t frame, Removal removal) {
-    policy->left(FrameId{frame}, PageId{pages_[frame]}, removal);
-    frames_.erase(pages_[frame]);
-    pages_[frame] = kNone;
-    pinned_[frame] = false;
-  }
-  void touch_all() { warm_.assign(warm_.size(), true); }
-  const std::map<uint64_t, uint32_t>& resident() const { return frames_; }
-
-  static constexpr uint32_t kNoVictim = ~uint32_t{0};
-  Budget budget;
-  PolicyChoice choice;
-  Policies policies;
-  Policies* const policy = &policies;
-  uint32_t last_named = 0;
-
- private:
-  static constexpr uint64_t kNone = ~uint64_t{0};
-  std::vector<uint64_t> pages_;
-  std::vector<bool> warm_, pinned_;
-  std::map<uint64_t, uint32_t> frames_;
-  std::set<uint64_t> known_;  // pages that were there once
-  uint32_t next_free_ = 0;
-};
-
-std::string title(const testing::TestParamInfo<Asked>& info) { return "policy_" + name_of(info.param); }
-std::vector<Asked> all_that_may_be_asked() {
-  std::vector<Asked> all(std::begin(base::kPolicyKinds), std::end(base::kPolicyKinds));
-  all.push_back(std::nullopt);
-  return all;
-}
 
 class PolicyTest : public testing::TestWithParam<Asked> {};
 INSTANTIATE_TEST_SUITE_P(All, PolicyTest, testing::ValuesIn(all_that_may_be_asked()), title);
@@ -306,8 +197,7 @@ TEST(PolicyMemory, WhatIsForgottenComesBackAsNew) {
   }
 }
 
-// Simulations that know every hit, of the sources in policy.h. Returns the misses.
-using Trace = std::vector<uint64_t>;
+// Simulations that know every hit, of the sources in policy.h. Each returns the misses.
 
 uint64_t simulate_clock(const Trace& trace, size_t frame_count) {
   std::vector<uint64_t> pages(frame_count, ~uint64_t{0});
@@ -489,37 +379,9 @@ uint64_t simulate_nrlfu(const Trace& trace, size_t frame_count) {
   return misses;
 }
 
-uint64_t run(Frames& frames, const Trace& trace) {
-  uint64_t misses = 0;
-  for (const uint64_t page : trace) misses += !frames.access(page);
-  return misses;
-}
 uint64_t misses_of(PolicyKind kind, const Trace& trace, uint32_t frame_count) {
   Frames frames(kind, frame_count);
   return run(frames, trace);
-}
-
-Trace skewed(uint64_t pages, size_t length) {
-  Trace trace;
-  std::mt19937_64 random(3);
-  std::uniform_real_distribution<double> uniform(0, 1);
-  // Zipf of exponent 1, about: the inverse of its sum is an exponential.
-  for (size_t i = 0; i < length; ++i)
-    trace.push_back(static_cast<uint64_t>(std::exp(uniform(random) * std::log(static_cast<double>(pages)))) *
-                    0x9e3779b1 % (1 << 20));
-  return trace;
-}
-Trace looped(uint64_t pages, size_t length) {
-  Trace trace;
-  for (size_t i = 0; i < length; ++i) trace.push_back(i % pages);
-  return trace;
-}
-Trace scanned(uint64_t hot, size_t length) {
-  Trace trace;
-  std::mt19937_64 random(4);
-  uint64_t once = 1 << 24;
-  while (trace.size() < length) trace.push_back(random() % 2 == 0 ? random() % hot : once++);
-  return trace;
 }
 
 TEST(PolicySimulation, MissesAreThoseOfSimulationsThatKnowEveryHit) {
@@ -548,172 +410,6 @@ TEST(PolicySimulation, MissesAreThoseOfSimulationsThatKnowEveryHit) {
         EXPECT_NEAR(misses, expected, one.tolerance * expected) << name << " " << name_of(one.kind);
     }
   }
-}
-
-// What is chosen while the program runs. An access takes a while, a read a hundred times as long.
-uint64_t clock_ns = 1;
-constexpr uint64_t kAccessNs = 10, kReadNs = 1000;
-constexpr PolicyChoice::Parameters kQuick = {
-    .one_in = 16, .least_frames = 1024, .least_reads = 2048, .now_ns = [] { return clock_ns; }};
-
-uint64_t run_by_clock(Frames& frames, const Trace& trace, uint64_t random_read_ns = kReadNs) {
-  uint64_t misses = 0;
-  for (const uint64_t page : trace) {
-    clock_ns += kAccessNs;
-    if (frames.access(page)) continue;
-    ++misses;
-    clock_ns += frames.policy->follows() == PolicyKind::kRandom ? random_read_ns : kReadNs;
-  }
-  return misses;
-}
-
-TEST(ChosenPolicy, IsTheOneThatReadsLeast) {
-  constexpr uint32_t kFrames = 1024;
-  const std::pair<PolicyKind, Trace> traces[] = {{PolicyKind::kRandom, looped(1180, 80'000)},
-                                                 {PolicyKind::kS3fifo, skewed(10'000, 160'000)},
-                                                 {PolicyKind::kClock, looped(800, 10'000)}};
-  for (const auto& [expected, trace] : traces) {
-    Frames frames(std::nullopt, kFrames, kQuick);
-    run_by_clock(frames, trace);
-    EXPECT_EQ(frames.policy->follows(), expected) << base::name_of(expected);
-    EXPECT_EQ(frames.choice.chosen(), expected);
-    // From now on as if it had been asked for, but for the samples, which are three of sixteen pages here.
-    Frames asked(expected, kFrames);
-    run(asked, trace);
-    const auto misses = static_cast<double>(run_by_clock(frames, trace)),
-               best = static_cast<double>(run(asked, trace));
-    printf("%s: %.0f misses, asked for %.0f\n", base::name_of(expected), misses, best);
-    EXPECT_LE(misses, 1.15 * best);
-  }
-}
-
-TEST(ChosenPolicy, FollowsTheProgram) {
-  Frames frames(std::nullopt, 1024, kQuick);
-  run_by_clock(frames, looped(1180, 100'000));
-  EXPECT_NE(frames.policy->follows(), PolicyKind::kClock);
-  run_by_clock(frames, scanned(700, 200'000));
-  EXPECT_EQ(frames.policy->follows(), PolicyKind::kS3fifo);
-}
-
-// Half as many reads that take four times as long: it is tried now and then, and another one stays.
-TEST(ChosenPolicy, IsNoneThatIsSlower) {
-  Frames frames(std::nullopt, 1024, kQuick);
-  const uint64_t changes = base::statistics.chosen_policy_changes.get();
-  run_by_clock(frames, looped(1180, 150'000), 4 * kReadNs);
-  EXPECT_NE(frames.policy->follows(), PolicyKind::kRandom);
-  EXPECT_GE(base::statistics.chosen_policy_changes.get(), changes + 2);
-}
-
-TEST(ChosenPolicy, SmallPartitionsHaveNoSamples) {
-  Frames small(std::nullopt, kQuick.least_frames - 1, kQuick),
-      large(std::nullopt, kQuick.least_frames, kQuick);
-  Frames clock(PolicyKind::kClock, kQuick.least_frames - 1);
-  EXPECT_EQ(small.budget.used_bytes(), clock.budget.used_bytes());
-  EXPECT_GT(large.budget.used_bytes(), clock.budget.used_bytes() + 12 * kQuick.least_frames);
-}
-
-class PolicyChoiceTest : public testing::Test {
- protected:
-  PolicyChoiceTest() {
-    choice.begin({.one_in = 64, .least_frames = 1, .least_reads = 1000, .now_ns = [] { return clock_ns; }},
-                 100);
-  }
-  // A period: how many reads of samples, in how many nanoseconds. Returns what is chosen afterwards.
-  PolicyKind report(uint32_t clock, uint32_t s3fifo, uint32_t random, uint64_t ns = 1000) {
-    clock_ns += ns;
-    const uint32_t sampled[] = {clock, s3fifo, random};
-    choice.report(sampled, 1000);
-    return choice.chosen();
-  }
-  PolicyChoice choice;
-};
-
-TEST_F(PolicyChoiceTest, ChangesWhenAPeriodIsOver) {
-  PolicyChoice off;
-  EXPECT_FALSE(off.is_on());
-  EXPECT_TRUE(choice.is_on());
-  EXPECT_EQ(report(2000, 1000, 1500), PolicyKind::kClock);
-  EXPECT_EQ(report(2000, 1000, 1500), PolicyKind::kClock) << "how fast it goes is not known yet";
-  clock_ns += 1000;
-  const uint32_t sampled[] = {2000, 1000, 1500};
-  choice.report(sampled, 999);
-  EXPECT_EQ(choice.chosen(), PolicyKind::kClock);
-  const uint32_t none[] = {0, 0, 0};
-  choice.report(none, 1);
-  EXPECT_EQ(choice.chosen(), PolicyKind::kS3fifo);
-}
-
-// Of few reads it may be chance; of many a difference of a few parts of a hundred is not worth it.
-TEST_F(PolicyChoiceTest, ChangesWhenItIsClear) {
-  EXPECT_EQ(report(20, 10, 15), PolicyKind::kClock);
-  for (int i = 0; i < 20; ++i) EXPECT_EQ(report(100'000, 95'000, 100'000), PolicyKind::kClock);
-  for (int i = 0; i < 60; ++i) report(1000, 800, 900);
-  EXPECT_EQ(choice.chosen(), PolicyKind::kS3fifo) << "what was reported long ago counts no more";
-  for (int i = 0; i < 60; ++i) report(1000, 800, 700);
-  EXPECT_EQ(choice.chosen(), PolicyKind::kRandom);
-}
-
-TEST_F(PolicyChoiceTest, ReturnsFromWhatIsSlower) {
-  for (int i = 0; i < 2; ++i) EXPECT_EQ(report(2000, 2000, 2000), PolicyKind::kClock);
-  uint32_t periods = 0;
-  while (report(2000, 2000, 1000) == PolicyKind::kClock) ASSERT_LT(++periods, 10u);
-  // What comes just after a change tells nothing of it.
-  for (uint32_t i = 0; i < PolicyChoice::kSettle; ++i)
-    EXPECT_EQ(report(2000, 2000, 1000, 500), PolicyKind::kRandom);
-  for (uint32_t i = 1; i < PolicyChoice::kTrial; ++i)
-    EXPECT_EQ(report(2000, 2000, 1000, 1200), PolicyKind::kRandom);
-  EXPECT_EQ(report(2000, 2000, 1000, 1200), PolicyKind::kClock);
-  EXPECT_EQ(base::WordText(base::statistics.chosen_policy_why.get()).view(), "returned");
-  // For a while, and then for twice as long.
-  for (uint32_t ban : {PolicyChoice::kBan, 2 * PolicyChoice::kBan}) {
-    for (uint32_t i = 1; i < ban; ++i) ASSERT_EQ(report(2000, 2000, 1000), PolicyKind::kClock) << i;
-    EXPECT_EQ(report(2000, 2000, 1000), PolicyKind::kRandom);
-    for (uint32_t i = 0; i < PolicyChoice::kSettle + PolicyChoice::kTrial; ++i)
-      report(2000, 2000, 1000, 1200);
-    EXPECT_EQ(choice.chosen(), PolicyKind::kClock);
-  }
-  // What is far slower is not tried to the end.
-  while (report(2000, 2000, 1000) == PolicyKind::kClock) {
-  }
-  for (uint32_t i = 0; i < PolicyChoice::kSettle; ++i)
-    EXPECT_EQ(report(2000, 2000, 1000, 2000), PolicyKind::kRandom);
-  EXPECT_EQ(report(2000, 2000, 1000, 2000), PolicyKind::kClock);
-}
-
-TEST(PageHistoryTest, KnowsWhatLeftLately) {
-  constexpr uint32_t kCapacity = 64;
-  alignas(base::kLineBytes) static char memory[64 * 64];
-  memset(memory, 0, sizeof memory);
-  ASSERT_LE(PageHistory::memory_bytes(kCapacity), sizeof memory);
-  PageHistory history;
-  EXPECT_EQ(history.take(PageId{1}), std::nullopt) << "none was opened";
-  history.open(memory, kCapacity);
-  EXPECT_EQ(history.take(PageId{1}), std::nullopt);
-  for (uint64_t page = 0; page < 1000; ++page) history.add(PageId{page}, page % 16);
-  uint32_t known = 0;
-  for (uint64_t page = 1000 - kCapacity; page < 1000; ++page) {
-    const auto number = history.take(PageId{page});
-    known += number.has_value();
-    if (number) EXPECT_EQ(*number, page % 16);
-    EXPECT_EQ(history.take(PageId{page}), std::nullopt) << "taken";
-  }
-  EXPECT_GE(known, kCapacity * 9 / 10);
-  for (uint64_t page = 0; page < 1000 - kCapacity; ++page)
-    EXPECT_EQ(history.take(PageId{page}), std::nullopt) << page;
-}
-
-TEST(PageHistoryTest, NumbersAreHalvedAndTheLastCounts) {
-  alignas(base::kLineBytes) static char memory[4096];
-  memset(memory, 0, sizeof memory);
-  PageHistory history;
-  history.open(memory, 16);
-  history.add(PageId{7}, 15);
-  history.add(PageId{8}, 3);
-  history.add(PageId{8}, 4);
-  history.halve();
-  EXPECT_EQ(history.take(PageId{7}), 7);
-  EXPECT_EQ(history.take(PageId{8}), 2);
-  EXPECT_EQ(history.take(PageId{8}), std::nullopt);
 }
 
 // With a cache around it.
