@@ -76,6 +76,11 @@ class Context:
             raise Failure(f"{command[0]} failed: {words[-1] if words else 'no message'}")
         return done.stdout
 
+    def spilled(self, memory_bytes, command, stats=None, options=(), storage=None):
+        """The command that runs a program of ours with all of its heap spilled, from the first allocation on."""
+        return [self.spillway, "run", "--memory", f"{memory_bytes >> 10}K", "--storage", storage or self.storage, "--spill-all", *(["--stats", stats] if stats else []), *options,
+                "--", *command]
+
     def build(self, what, command, **keywords):
         self.progress(f"building {what}")
         self.output(command, **keywords)

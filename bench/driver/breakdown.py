@@ -1,63 +1,18 @@
 """Translation by caches of each thread (SATC), level by level and setting by setting, beside the table."""
 import json
-import pathlib
 
 from limited import MIB, OPENMP, check_same
 from lockstep import Failure, Programs, geometric_mean, in_turn, median, spread
 from variants import SATC
+from workloads import Graph, Sort, make_graph
 
 DOC = """\
 The tables and figures of TriCache's section 4.6, on programs that spillcc compiled with -fspill-translation=satc (ours) and by the table (peer), with memory for a part of their data. Cases are
 FIGURE/PROGRAM/SETTING; `ours` and `peer` are seconds, `ratio` is ours over peer, `own_ratio` ours over ours with the first setting of its figure, and `table_ratio` the same of the table. Of
 `misses` `ours` and `peer` are the share of Direct's and of Private's translations that miss, in percent, and there are cycles of a hit in each and of an access to the cache of all.
 """
-BENCH = pathlib.Path(__file__).resolve().parent.parent
 RUN_SECONDS = 1200
 PAGE_BYTES = 4096
-
-
-class Graph:
-    """PageRank; edges are read once an iteration."""
-    sources, flags = [BENCH / "graph" / name for name in ("generate.cc", "kernels.cc", "main.cc")], ["-O2", "-std=c++20", "-fopenmp"]
-
-    def __init__(self, context, native, scale):
-        self.path = context.folder / "kron"
-        context.output([native, "make", "kron", "any", scale, self.path])
-        self.data_bytes = self.path.stat().st_size
-
-    def words(self, threads):
-        return ["heap", self.path, "pr", threads]
-
-    def begin(self, program):
-        program.read(RUN_SECONDS)
-        program.ask("load\n", RUN_SECONDS)
-
-    def turn(self, program):
-        """Seconds, and what was found."""
-        seconds, _, found = program.ask("run\n", RUN_SECONDS).split()
-        return float(seconds), found
-
-
-class Sort:
-    """Records of 100 bytes: a shuffle into parts and their sorts, or a merge sort by several threads."""
-    sources, flags = [BENCH / "sort" / "sort.cc"], ["-O2", "-std=c++20", "-fopenmp", "-Wno-deprecated-declarations"]
-
-    def __init__(self, way, records):
-        self.way, self.records, self.data_bytes = way, records, 2 * 100 * records
-
-    def words(self, threads):
-        return [self.way, self.records, threads]
-
-    def begin(self, program):
-        program.read(RUN_SECONDS)
-
-    def turn(self, program):
-        program.ask("fill\n", RUN_SECONDS)
-        seconds = float(program.ask("sort\n", RUN_SECONDS).split()[0])
-        order, found = program.ask("check\n", RUN_SECONDS).split()
-        if order != "right":
-            raise Failure(f"{program.name} has not sorted its records")
-        return seconds, found
 
 
 class Setting:
@@ -71,14 +26,15 @@ class Breakdown:
         self.context, self.quick = context, context.quick
         self.pairs = context.pairs or (1 if self.quick else 3)
         self.part = 4
-        self.programs, self.binaries, self.rows = {}, {}, []
+        self.programs, self.data_bytes, self.binaries, self.rows = {}, {}, {}, []
         scale, records = (16, 40_000) if self.quick else (19, 1_000_000)
-        native = self.build("graph", Graph)["native"]
+        graph = context.folder / "kron"
+        make_graph(context, self.build("graph", Graph)["native"], "kron", "any", scale, graph)
         self.build("sort", Sort)
-        self.add("pr", "graph", Graph(context, native, scale))
-        self.add("shuffle", "sort", Sort("shuffle", records))
-        if not self.quick:
-            self.add("gnu", "sort", Sort("gnu", records))
+        self.add("pr", "graph", Graph(graph, "pr"), graph.stat().st_size)
+        for way in ("shuffle",) if self.quick else ("shuffle", "gnu"):
+            sort = Sort(way, records)
+            self.add(way, "sort", sort, sort.data_bytes)
 
     def build(self, name, kind):
         self.binaries[name] = {}
@@ -88,11 +44,12 @@ class Breakdown:
             self.binaries[name][side] = target
         return self.binaries[name]
 
-    def add(self, name, binary, program):
-        self.programs[name] = (binary, program)
+    def add(self, name, binary, workload, data_bytes):
+        self.programs[name] = (binary, workload)
+        self.data_bytes[name] = data_bytes
 
-    def budget(self, program):
-        return max(program.data_bytes // self.part, 2 * MIB)
+    def budget(self, name):
+        return max(self.data_bytes[name] // self.part, 2 * MIB)
 
     def figures(self):
         """{figure: settings}; the first of each is what others are compared with."""
@@ -109,9 +66,9 @@ class Breakdown:
             every["threads"], every["policy"] = every["threads"][:2], every["policy"][:2]
         return every
 
-    def sizes(self, program):
+    def sizes(self, name):
         """Parts of the frames that Private has, and of Private that Direct has."""
-        pages = self.budget(program) // PAGE_BYTES
+        pages = self.budget(name) // PAGE_BYTES
         parts = [(4, 4), (4, 16), (4, 1), (16, 4), (64, 4)]
         return [Setting(f"{a}-{b}", ["--satc-private", max(pages // a, 8), "--satc-direct", max(pages // a // b, 1)]) for a, b in (parts[:1] + parts[3:] if self.quick else parts)]
 
@@ -119,27 +76,28 @@ class Breakdown:
         return not self.context.cases or any((case + "/").startswith(wanted.rstrip("/") + "/") or wanted.startswith(case + "/") for wanted in self.context.cases)
 
     def command(self, name, side, setting, more=()):
-        binary, program = self.programs[name]
-        words = [*setting.both, *(setting.satc if side == "satc" else []), *more]
-        storage = setting.storage or self.context.storage
-        return [self.context.spillway, "run", "--memory", f"{self.budget(program) >> 10}K", "--storage", storage, "--spill-all", *words, "--",
-                self.binaries[binary][side], *program.words(setting.threads)]
+        binary, workload = self.programs[name]
+        options = [*setting.both, *(setting.satc if side == "satc" else []), *more]
+        return self.context.spilled(self.budget(name), [self.binaries[binary][side], *workload.words(setting.threads)], options=options, storage=setting.storage)
 
     def turns(self, case, name, sides):
         """{side: seconds of each pair} of {side: command}; the first turn does not count."""
-        program = self.programs[name][1]
+        workload = self.programs[name][1]
         turns = {side: [] for side in sides}
         with Programs() as programs:
             programs.environment.update(OPENMP)
             running = {side: programs.start(command) for side, command in sides.items()}
-            for one in running.values():
-                program.begin(one)
+            asks = {side: one.asking(RUN_SECONDS) for side, one in running.items()}
+            for side, one in running.items():
+                one.read(RUN_SECONDS)
+                workload.begin(asks[side])
             for number in range(self.pairs + 1):
                 found = {}
                 for side in in_turn(list(running), number):
-                    seconds, found[side] = program.turn(running[side])
+                    turn = workload.turn(asks[side])
+                    found[side] = turn.found
                     if number > 0:
-                        turns[side].append(seconds)
+                        turns[side].append(turn.seconds)
                 check_same(case, found)
             for one in running.values():
                 one.finish()
@@ -172,12 +130,13 @@ class Breakdown:
             return
         self.context.progress(f"breakdown {case}")
         stats = self.context.folder / "stats.json"
-        program = self.programs[name][1]
+        workload = self.programs[name][1]
         with Programs() as programs:
             programs.environment.update(OPENMP)
             one = programs.start(self.command(name, "satc", Setting("counted"), ["--satc-cycles", "--stats", stats]))
-            program.begin(one)
-            program.turn(one)
+            one.read(RUN_SECONDS)
+            workload.begin(one.asking(RUN_SECONDS))
+            workload.turn(one.asking(RUN_SECONDS))
             one.finish()
         satc = json.loads(stats.read_text())["satc"]
         direct, private = (100 * satc[level + "_misses"] / (satc[level + "_hits"] + satc[level + "_misses"]) for level in ("direct", "private"))
@@ -206,19 +165,19 @@ def _summary(rows):
 
 def run(context):
     breakdown = Breakdown(context)
-    for name, (_, program) in breakdown.programs.items():
+    for name in breakdown.programs:
         breakdown.misses(name)
         for figure, settings in breakdown.figures().items():
             if breakdown.quick and name != "pr" and figure != "levels":
                 continue
             breakdown.figure(figure, name, settings)
         if not (breakdown.quick and name != "pr"):
-            breakdown.figure("size", name, breakdown.sizes(program))
+            breakdown.figure("size", name, breakdown.sizes(name))
     rows = breakdown.rows
     if not rows:
         raise Failure("breakdown has no such case; cases are FIGURE/PROGRAM/SETTING", 2)
     result = {
-        "parameters": {"pairs": breakdown.pairs, "memory_part": breakdown.part, "data_bytes": {name: program.data_bytes for name, (_, program) in breakdown.programs.items()},
+        "parameters": {"pairs": breakdown.pairs, "memory_part": breakdown.part, "data_bytes": breakdown.data_bytes,
                        "storage": str(context.storage), "quick": context.quick},
         "rows": rows, "summary": _summary(rows),
     }

@@ -1,6 +1,5 @@
 """Kernels over graphs, resident and with memory for a part of them, beside native code, mmap and swap."""
 import os
-import pathlib
 import shutil
 
 from devices import Cleanup
@@ -8,6 +7,8 @@ from limited import (MIB, OPENMP, PAGE_BYTES, Contest, Device, Fio, check_same, 
                      usable_devices)
 from lockstep import Failure, Programs, geometric_mean, in_turn, median
 from variants import variants
+from workloads import Graph as Workload
+from workloads import make_graph
 
 DOC = """\
 Kernels in the style of the GAP benchmark suite, over graphs in compressed rows. `resident`: CPU time with all data in memory, compiled by spillcc
@@ -17,8 +18,6 @@ that was faster, beside vertices in memory with swap; `swap_ratio`: over all of 
 all the memory that it wants. `fio_ratio`: pages that ours reads a second, over the reads a second of fio at its best depth of 16, 32 and 64. `bodies`: of each function ours has one,
 the instrumented one; `two_bodies_…` are of programs with two.
 """
-SOURCES = pathlib.Path(__file__).resolve().parent.parent / "graph"
-FLAGS = ["-O2", "-std=c++20", "-fopenmp"]
 RUN_SECONDS = 600
 FIO_DEPTHS = (16, 32, 64)
 # Graphs that triangles are counted in are smaller: it takes quadratic time where degrees are high.
@@ -56,9 +55,8 @@ class Graphs:
         order = "degree" if kernel.by_degree else "any"
         key = (kind, order, scale)
         if key not in self.made:
-            self.context.progress(f"graph: making {kind} 2^{scale}")
             path = self.context.folder / f"{kind}-{order}-{scale}"
-            self.context.output([self.program, "make", kind, order, scale, path])
+            make_graph(self.context, self.program, kind, order, scale, path)
             self.made[key] = path
         return self.made[key]
 
@@ -69,22 +67,16 @@ class Kernel:
         self.weighted, self.by_degree = weighted == "1", by_degree == "1"
 
 
-class Answer:
-    def __init__(self, line):
-        seconds, cpu_seconds, self.checksum = line.split()
-        self.seconds, self.cpu_seconds = float(seconds), float(cpu_seconds)
-
-
 class Graph:
     def __init__(self, context):
         self.context, self.plan = context, Plan(context)
         folder = context.folder
-        sources = [SOURCES / name for name in ("generate.cc", "kernels.cc", "main.cc")]
+        sources, flags = Workload.sources, Workload.flags
         self.native = folder / "native"
-        context.build("graph natively", [context.native_cxx, *FLAGS, *sources, "-o", self.native])
+        context.build("graph natively", [context.native_cxx, *flags, *sources, "-o", self.native])
         self.ours = variants(context)
-        for side, flags in self.ours.items():
-            context.build(f"graph by spillc++, {side}", [context.spillcxx, *FLAGS, *flags, *sources, "-o", folder / side])
+        for side, own in self.ours.items():
+            context.build(f"graph by spillc++, {side}", [context.spillcxx, *flags, *own, *sources, "-o", folder / side])
         self.kernels = {kernel.name: kernel for kernel in map(Kernel, context.output([self.native, "list"]).splitlines())}
         self.graphs = Graphs(context, self.native)
         self.rows = []
@@ -104,28 +96,29 @@ class Graph:
                 continue
             self.context.progress(f"graph {case}")
             path = self.graphs.path(kind, self.kernels[name], self.plan.resident_scale)
-            row = self.measure_resident(case, [path, name, threads])
+            row = self.measure_resident(case, Workload(path, name), threads)
             self.rows.append(row)
             self.context.say(f"{case:32} ratio {row['ratio']:.2f} +-{row['spread'] / 2:.0%}")
 
-    def measure_resident(self, case, words):
+    def measure_resident(self, case, workload, threads):
         # Rows, and lists of vertices that grow while others are alive.
-        memory_bytes = 4 * words[0].stat().st_size + 256 * MIB
-        commands = {"native": [self.native, "heap", *words]}
+        memory_bytes = 4 * workload.path.stat().st_size + 256 * MIB
+        words = workload.words(threads)
+        commands = {"native": [self.native, *words]}
         for side in self.ours:
-            commands[side] = [self.context.spillway, "run", "--memory", f"{memory_bytes >> 20}M", "--storage", self.context.storage, "--spill-all",
-                              "--stats", self.stats(side), "--", self.context.folder / side, "heap", *words]
+            commands[side] = self.context.spilled(memory_bytes, [self.context.folder / side, *words], self.stats(side))
         with Programs() as programs:
             programs.environment.update(OPENMP)
             running = {side: programs.start(command) for side, command in commands.items()}
-            for program in running.values():
+            asks = {side: program.asking(RUN_SECONDS) for side, program in running.items()}
+            for side, program in running.items():
                 program.read(RUN_SECONDS)
-                data_bytes = int(program.ask("load\n", RUN_SECONDS).split()[1])
-                program.ask("run\n", RUN_SECONDS)
+                data_bytes = workload.begin(asks[side])
+                workload.turn(asks[side])
             turns = {side: [] for side in running}
             for number in range(self.plan.pairs):
-                answers = {side: Answer(running[side].ask("run\n", RUN_SECONDS)) for side in in_turn(running, number)}
-                check_same(case, {side: answer.checksum for side, answer in answers.items()})
+                answers = {side: workload.turn(asks[side]) for side in in_turn(running, number)}
+                check_same(case, {side: answer.found for side, answer in answers.items()})
                 for side, answer in answers.items():
                     turns[side].append(answer)
             for program in running.values():
@@ -161,23 +154,24 @@ class Graph:
 
     def measure_limited(self, case, key, device, cleanup, path, plain, notes):
         _, name, percent, threads = key
+        workload = Workload(path, name)
+        words = workload.words(threads)
         with Programs() as programs:  # how much there is
-            program = programs.start([self.native, "heap", path, name, threads])
+            program = programs.start([self.native, *words])
             program.read(RUN_SECONDS)
-            data_bytes = int(program.ask("load\n", RUN_SECONDS).split()[1])
+            data_bytes = workload.begin(program.asking(RUN_SECONDS))
         budget_bytes = data_bytes * percent // 100
         contest = Contest(self.context, cleanup, device, limit_of(budget_bytes, plain))
         for side in self.ours:
-            command = [self.context.folder / side, "heap", path, name, threads]
-            contest.start(side, device.run(self.context, side, budget_bytes, self.stats(side), command))
+            contest.start(side, device.run(self.context, side, budget_bytes, self.stats(side), [self.context.folder / side, *words]))
         if device.has_swap:
             contest.start("mmap", [self.native, "map", device.mapped, name, threads], swap=True)
-            contest.start("swap", [self.native, "heap", path, name, threads], swap=True)
-        contest.start("native", [self.native, "heap", path, name, threads], limited=False)
+            contest.start("swap", [self.native, *words], swap=True)
+        contest.start("native", [self.native, *words], limited=False)
         for side in list(contest.running):
             contest.running[side].read(RUN_SECONDS)
-            contest.ask(side, "load\n")
-        advice = self.choose_advice(contest)
+            workload.begin(contest.asking(side))
+        advice = self.choose_advice(contest, workload)
         turns, rates = {side: [] for side in contest.running}, []
         fio = Fio(device.mapped, path.stat().st_size, FIO_DEPTHS) if shutil.which("fio") else None
         fio_rates = []
@@ -185,13 +179,13 @@ class Graph:
             answers = {}
             for side in in_turn(list(contest.running), number):
                 before = contest.read_bytes(side)
-                line = contest.ask(side, "run\n")
-                if line is None:
+                answer = workload.turn(contest.asking(side))
+                if answer is None:
                     continue
-                answers[side] = Answer(line)
+                answers[side] = answer
                 if side == "ours" and number > 0:
                     rates.append((contest.read_bytes(side) - before) / PAGE_BYTES / answers[side].seconds)
-            check_same(case, {side: answer.checksum for side, answer in answers.items()})
+            check_same(case, {side: answer.found for side, answer in answers.items()})
             if number > 0:
                 for side, answer in answers.items():
                     turns[side].append(answer.seconds)
@@ -204,16 +198,16 @@ class Graph:
         turns = {side: turns[side] for side in contest.running}
         return {**limited_row(case, turns, self.ours), "advice": advice, **fio_columns(rates, fio_rates)}
 
-    def choose_advice(self, contest):
+    def choose_advice(self, contest, workload):
         """How the rows are read: by the advice that was faster in a run of each."""
         took = {}
         for advice in ("sequential", "random"):
             if contest.ask("mmap", f"advise {advice}\n") is None:
                 return ""
-            line = contest.ask("mmap", "run\n")
-            if line is None:
+            turn = workload.turn(contest.asking("mmap"))
+            if turn is None:
                 return ""
-            took[advice] = Answer(line).seconds
+            took[advice] = turn.seconds
         best = min(took, key=took.get)
         contest.ask("mmap", f"advise {best}\n")
         return best
@@ -255,7 +249,7 @@ def run(context):
         raise Failure("graph has no such case; cases are resident/GRAPH/KERNEL/THREADS and DEVICE/GRAPH/KERNEL/PERCENT/THREADS", 2)
     plan = graph.plan
     result = {
-        "parameters": {"flags": " ".join(FLAGS), "resident_scale": plan.resident_scale, "scale": plan.scale, "smaller": SMALLER, "pairs": plan.pairs,
+        "parameters": {"flags": " ".join(Workload.flags), "resident_scale": plan.resident_scale, "scale": plan.scale, "smaller": SMALLER, "pairs": plan.pairs,
                        "sides": {side: " ".join(flags) for side, flags in graph.ours.items()}, "storage": str(context.storage), "quick": context.quick},
         "rows": rows, "summary": _summary(rows), "notes": notes,
         "parts": {"resident": "CPU time, ours over native code", "disk": "times as fast, on the disk", "zram": "times as fast, on zram"},

@@ -39,8 +39,7 @@ class Window:
 def _resident(context, plan, ours):
     commands = {"native": [context.folder / "native", "heap", *plan.words]}
     for side in ours:
-        commands[side] = [context.spillway, "run", "--memory", f"{plan.data_bytes // MIB * 5 // 4 + 64}M", "--storage", context.storage, "--spill-all",
-                          "--stats", context.folder / f"stats-{side}.json", "--", context.folder / side, "heap", *plan.words]
+        commands[side] = context.spilled(plan.data_bytes * 5 // 4 + 64 * MIB, [context.folder / side, "heap", *plan.words], context.folder / f"stats-{side}.json")
     turns = {side: [] for side in commands}
     with Programs() as programs:
         running = {side: programs.start(command) for side, command in commands.items()}

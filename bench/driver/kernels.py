@@ -30,8 +30,7 @@ class Build:
 
     def __init__(self, context, name, folder):
         self.name, self.folder = name, folder
-        self.storage = context.storage
-        self.spillway = context.spillway
+        self.context = context
         flags, self.threads = SETS[name]
         common = ["-std=c++20", "-pthread", *flags]
         native = [context.native_cxx, *common]
@@ -53,8 +52,8 @@ class Build:
         words = [kernel, "heap", size, self.threads]
         if side in self.ours:
             # The C library's own buffers stay plain.
-            return [self.spillway, "run", "--memory", f"{MEMORY_MIB * self.threads}M", "--storage", self.storage, "--spill-all",
-                    "--min-alloc", "16K", "--satc-private", SATC_PAGES, "--stats", self.stats(side), "--", self.folder / side, *words]
+            return self.context.spilled(MEMORY_MIB * self.threads << 20, [self.folder / side, *words], self.stats(side),
+                                        ["--min-alloc", "16K", "--satc-private", SATC_PAGES])
         if side == "memfd":
             return [self.folder / "native", kernel, "memfd", size, self.threads]
         return [self.folder / side, *words]

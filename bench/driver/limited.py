@@ -189,6 +189,10 @@ class Contest:
             del self.running[side]
             return None
 
+    def asking(self, side):
+        """ask, of one side (workloads.py)."""
+        return lambda question: self.ask(side, question)
+
     def read_bytes(self, side):
         """What the program's process has read from devices so far."""
         for line in pathlib.Path(f"/proc/{self.running[side].process.pid}/io").read_text().splitlines():

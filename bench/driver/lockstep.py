@@ -58,6 +58,10 @@ class Program:
             raise Failure(f"{self.name} ended early{self.last_words()}") from None
         return self.read(seconds)
 
+    def asking(self, seconds):
+        """ask, with the time that every answer may take (workloads.py)."""
+        return lambda question: self.ask(question, seconds)
+
     def peak_bytes(self):
         """The most memory that it has taken so far."""
         for line in pathlib.Path(f"/proc/{self.process.pid}/status").read_text().splitlines():

@@ -1,6 +1,5 @@
 """Real programs, compiled by spillcc and natively: redis, cadical, zstd and SQLite; what compiling them takes, and their size."""
 import dataclasses
-import json
 import os
 import pathlib
 import random
@@ -13,7 +12,7 @@ import redis_load
 import speedtest1
 from devices import Cleanup
 from limited import check_same, check_stats, resident_row, usable_devices
-from lockstep import Failure, geometric_mean, in_turn, median, spread
+from lockstep import Failure, geometric_mean, in_turn
 from variants import variants
 
 DOC = """\
@@ -22,7 +21,7 @@ a second, of a server that redis-benchmark asks by 20 connections, 16 at a time;
 `compile`: CPU time of the compiler for the largest sources; `size`: bytes of executable code. `DEVICE/redis`: requests a second with memory for a quarter of the data, over the same natively in
 memory with swap. `bodies`: of each function ours has one, the instrumented one; `two_bodies_…` are of programs with two.
 """
-MEMORY = "1G"
+MEMORY_BYTES = 1 << 30
 RUN_SECONDS = 1200
 SOURCES_COMPILED = 8
 PARTS = {"redis": "requests a second over native, more is better", "cadical": "CPU time over native", "zstd": "time over native", "speedtest1": "CPU time over native",
@@ -156,8 +155,8 @@ class Programs:
     def stats(self, side):
         return self.context.folder / f"stats-{side}.json"
 
-    def spilled(self, side, program, *words, memory=MEMORY):
-        return [self.context.spillway, "run", "--memory", memory, "--storage", self.context.storage, "--spill-all", "--stats", self.stats(side), "--", program, *words]
+    def spilled(self, side, program, *words):
+        return self.context.spilled(MEMORY_BYTES, [program, *words], self.stats(side))
 
     def command(self, side, program, *words):
         return [program, *words] if side == "native" else self.spilled(side, program, *words)
@@ -285,7 +284,7 @@ def run(context):
     if not rows:
         raise Failure("programs has no such case; cases are PROGRAM/LOAD, compile/PROGRAM, size/PROGRAM and DEVICE/redis", 2)
     result = {
-        "parameters": {"pairs": programs.pairs, "memory": MEMORY, "sides": {side: " ".join(flags) for side, flags in programs.ours.items()}, "sources_compiled": SOURCES_COMPILED,
+        "parameters": {"pairs": programs.pairs, "memory_bytes": MEMORY_BYTES, "sides": {side: " ".join(flags) for side, flags in programs.ours.items()}, "sources_compiled": SOURCES_COMPILED,
                        "storage": str(context.storage), "quick": context.quick},
         "rows": rows, "summary": _summary(rows), "notes": programs.notes, "parts": PARTS,
     }

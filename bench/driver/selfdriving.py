@@ -1,16 +1,14 @@
 """Programs that choose policy, read-ahead and cleaning by themselves, beside every fixed setting."""
 import json
-import pathlib
 
 from limited import MIB, OPENMP, check_same
 from lockstep import Failure, Programs, geometric_mean, in_turn, median, spread
+from workloads import Graph, Pattern, Sort, make_graph
 
 DOC = """\
 Six programs with memory for a part of their data, on the disk, each with everything left to Spillway (ours) and with each setting fixed. `ratio`: time of a turn of ours over that of the best
 fixed setting (`best`, peer), in the same turns; less is better. `reads_ratio`: the same of pages read. `chosen`: the policy that ours had at the end. Columns with names of settings: time of ours over theirs.
 """
-SOURCES = pathlib.Path(__file__).resolve().parent.parent
-FLAGS = ["-O2", "-std=c++20", "-fopenmp", "-Wno-deprecated-declarations"]
 RUN_SECONDS = 1200
 OURS = "ours"
 # Of each setting what is fixed; all else is as by itself.
@@ -36,55 +34,50 @@ class Plan:
         self.scale = 18 if self.quick else 20
         budget = self.budget_mib
         self.programs = {
-            "loop": ["selfdriving", "loop", budget * 5 // 4],
-            "zipf": ["selfdriving", "zipf", budget * 4],
-            "scan": ["selfdriving", "scan", budget * 4],
-            "tree": ["selfdriving", "tree", budget * 4],
-            "sort": ["sort", "std", budget * 4 * MIB // 100, 1],
-            "graph": ["graph", "heap", context.folder / "graph-file", "pr", 1],
+            "loop": Pattern("loop", budget * 5 // 4),
+            "zipf": Pattern("zipf", budget * 4),
+            "scan": Pattern("scan", budget * 4),
+            "tree": Pattern("tree", budget * 4),
+            "sort": Sort("std", budget * 4 * MIB // Sort.RECORD_BYTES),
+            "graph": Graph(context.folder / "graph-file", "pr"),
         }
 
 
 class Bench:
     def __init__(self, context):
         self.context, self.plan, self.rows = context, Plan(context), []
-        for name, sources in {"selfdriving": ["selfdriving.cc"], "sort": ["sort.cc"], "graph": ["generate.cc", "kernels.cc", "main.cc"]}.items():
-            context.build(f"{name} by spillc++", [context.spillcxx, *FLAGS, *(SOURCES / name / source for source in sources), "-o", context.folder / name])
+        for kind in (Pattern, Sort, Graph):
+            context.build(f"{kind.__name__} by spillc++", [context.spillcxx, *kind.flags, *kind.sources, "-o", self.program(kind)])
+
+    def program(self, kind):
+        return self.context.folder / kind.__name__
 
     def stats(self, side):
         return self.context.folder / f"stats-{side}.json"
 
-    def command(self, side, words):
-        program, *rest = words
-        memory_mib = self.plan.budget_mib
-        return [self.context.spillway, "run", "--memory", f"{memory_mib}M", "--storage", self.context.storage, "--spill-all", "--stats", self.stats(side),
-                *self.plan.settings[side], "--", self.context.folder / program, *rest]
+    def command(self, side, workload):
+        return self.context.spilled(self.plan.budget_mib * MIB, [self.program(type(workload)), *workload.words(threads=1)], self.stats(side), self.plan.settings[side])
 
-    def measure(self, case, words):
-        if case == "graph":
-            self.context.progress("selfdriving: making a graph")
-            self.context.output([self.context.folder / "graph", "make", "kron", "any", self.plan.scale, words[2]])
-        before_run = "fill\n" if case == "sort" else None
-        run = "sort\n" if case == "sort" else "run\n"
+    def measure(self, case, workload):
+        if isinstance(workload, Graph):
+            make_graph(self.context, self.program(Graph), "kron", "any", self.plan.scale, workload.path)
         with Programs() as programs:
             programs.environment.update(OPENMP)
-            running = {side: programs.start(self.command(side, words)) for side in self.plan.settings}
-            for program in running.values():
+            running = {side: programs.start(self.command(side, workload)) for side in self.plan.settings}
+            asks = {side: program.asking(RUN_SECONDS) for side, program in running.items()}
+            for side, program in running.items():
                 program.read(RUN_SECONDS)
-                if case != "sort":
-                    program.ask("load\n", RUN_SECONDS)
+                workload.begin(asks[side])
             turns = {side: [] for side in running}
             for number in range(self.plan.warm_up + self.plan.pairs):
                 self.context.progress(f"selfdriving {case}: turn {number + 1} of {self.plan.warm_up + self.plan.pairs}")
-                answers = {}
+                found = {}
                 for side in in_turn(list(running), number):
-                    if before_run:
-                        running[side].ask(before_run, RUN_SECONDS)
-                    seconds, _, *sums = running[side].ask(run, RUN_SECONDS).split()
-                    answers[side] = sums[0] if sums else running[side].ask("check\n", RUN_SECONDS)
+                    turn = workload.turn(asks[side])
+                    found[side] = turn.found
                     if number >= self.plan.warm_up:
-                        turns[side].append(float(seconds))
-                check_same(case, answers)
+                        turns[side].append(turn.seconds)
+                check_same(case, found)
             for program in running.values():
                 program.finish()
         self.add(case, turns, {side: json.loads(self.stats(side).read_text()) for side in running})
@@ -109,12 +102,12 @@ def run(context):
     wanted = context.cases or list(bench.plan.programs)
     if not set(wanted) <= set(bench.plan.programs):
         raise Failure(f"selfdriving has no such case; cases are {', '.join(bench.plan.programs)}", 2)
-    for case, words in bench.plan.programs.items():
+    for case, workload in bench.plan.programs.items():
         if case in wanted:
-            bench.measure(case, words)
+            bench.measure(case, workload)
     rows, plan = bench.rows, bench.plan
     result = {
-        "parameters": {"flags": " ".join(FLAGS), "budget_bytes": plan.budget_mib * MIB, "settings": {side: " ".join(words) for side, words in plan.settings.items()},
+        "parameters": {"budget_bytes": plan.budget_mib * MIB, "settings": {side: " ".join(words) for side, words in plan.settings.items()},
                        "pairs": plan.pairs, "warm_up": plan.warm_up, "storage": str(context.storage), "quick": context.quick},
         "rows": rows,
         "summary": {"geomean_ratio": geometric_mean([row["ratio"] for row in rows]), "worst_ratio": max(row["ratio"] for row in rows),

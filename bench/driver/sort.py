@@ -1,21 +1,16 @@
 """Sorts of records, resident and with memory for a part of them, beside native code and swap."""
-import pathlib
-
 from devices import Cleanup
 from limited import MIB, OPENMP, Contest, Device, check_same, check_stats, limit_of, limited_row, plain_bytes, resident_row, resident_summary, usable_devices
 from lockstep import Failure, Programs, in_turn
 from variants import variants
+from workloads import Sort as Workload
 
 DOC = """\
 Sorts of records of 100 bytes with keys of ten. `resident`: CPU time with all data in memory, compiled by spillcc (ours) over native code (peer); less is better.
 `DEVICE/WAY/PART/THREADS`: how many times as fast as in memory with swap ours is, with memory for 1/PART of what the sort uses; `ours` and `peer` are seconds, and `native_ratio` is
 over native code with all the memory that it wants. `bodies`: of each function ours has one, the instrumented one; `two_bodies_…` are of programs with two.
 """
-SOURCE = pathlib.Path(__file__).resolve().parent.parent / "sort" / "sort.cc"
-# libstdc++'s parallel mode uses what its C++17 has deprecated.
-FLAGS = ["-O2", "-std=c++20", "-fopenmp", "-Wno-deprecated-declarations"]
 RUN_SECONDS = 1200
-RECORD_BYTES = 100
 
 
 class Plan:
@@ -33,10 +28,10 @@ class Sort:
     def __init__(self, context):
         self.context, self.plan, self.rows = context, Plan(context), []
         self.native = context.folder / "native"
-        context.build("sort natively", [context.native_cxx, *FLAGS, SOURCE, "-o", self.native])
+        context.build("sort natively", [context.native_cxx, *Workload.flags, *Workload.sources, "-o", self.native])
         self.ours = variants(context)
         for side, flags in self.ours.items():
-            context.build(f"sort by spillc++, {side}", [context.spillcxx, *FLAGS, *flags, SOURCE, "-o", context.folder / side])
+            context.build(f"sort by spillc++, {side}", [context.spillcxx, *Workload.flags, *flags, *Workload.sources, "-o", context.folder / side])
 
     def wanted(self, case):
         return not self.context.cases or any((case + "/").startswith(wanted.rstrip("/") + "/") for wanted in self.context.cases)
@@ -44,20 +39,19 @@ class Sort:
     def stats(self, side):
         return self.context.folder / f"stats-{side}.json"
 
-    def turns(self, case, ask, running):
-        """{side: [(seconds, CPU seconds)]}; ask(side, question) is None where a side is no longer there. The first turn is a warm-up."""
+    def turns(self, case, workload, asking, running):
+        """{side: turns}; asking(side) is how one is asked. The first turn is a warm-up."""
         turns = {side: [] for side in running}
         for number in range(self.plan.pairs + 1):
-            sums = {}
+            found = {}
             for side in in_turn(list(running), number):
-                if ask(side, "fill\n") is None or (line := ask(side, "sort\n")) is None or (found := ask(side, "check\n")) is None:
+                turn = workload.turn(asking(side))
+                if turn is None:
                     continue
-                order, sums[side] = found.split()
-                if order != "right":
-                    raise Failure(f"{case}: {side} has not sorted its records")
+                found[side] = turn.found
                 if number > 0:
-                    turns[side].append(tuple(map(float, line.split())))
-            check_same(case, sums)
+                    turns[side].append(turn)
+            check_same(case, found)
         return turns
 
     def resident(self):
@@ -66,40 +60,38 @@ class Sort:
             if not self.wanted(case):
                 continue
             self.context.progress(f"sort {case}")
-            words = [way, self.plan.resident_records, threads]
-            data_bytes = RECORD_BYTES * self.plan.resident_records
+            workload = Workload(way, self.plan.resident_records)
+            words = workload.words(threads)
             commands = {"native": [self.native, *words]}
             for side in self.ours:
-                commands[side] = [self.context.spillway, "run", "--memory", f"{(3 * data_bytes >> 20) + 256}M", "--storage", self.context.storage, "--spill-all",
-                                  "--stats", self.stats(side), "--", self.context.folder / side, *words]
+                commands[side] = self.context.spilled(3 * workload.records_bytes + 256 * MIB, [self.context.folder / side, *words], self.stats(side))
             with Programs() as programs:
                 programs.environment.update(OPENMP)
                 running = {side: programs.start(command) for side, command in commands.items()}
                 for program in running.values():
                     program.read(RUN_SECONDS)
-                turns = self.turns(case, lambda side, question: running[side].ask(question, RUN_SECONDS), running)
+                turns = self.turns(case, workload, lambda side: running[side].asking(RUN_SECONDS), running)
                 for program in running.values():
                     program.finish()
             for side in self.ours:
-                check_stats(case, self.stats(side), data_bytes, resident=True)
-            self.add(resident_row(case, {side: [cpu for _, cpu in of_side] for side, of_side in turns.items()}))
+                check_stats(case, self.stats(side), workload.records_bytes, resident=True)
+            self.add(resident_row(case, {side: [turn.cpu_seconds for turn in own] for side, own in turns.items()}))
 
     def limited(self, name, notes):
         cases = [(f"{name}/{way}/{part}/{threads}", way, part, threads) for way, part, threads in self.plan.limited]
         cases = [case for case in cases if self.wanted(case[0])]
         if not cases:
             return
-        records_bytes = RECORD_BYTES * self.plan.records
         plain = plain_bytes([self.native, "std", self.plan.records, 2])
         with Cleanup() as cleanup:
-            device = Device(self.context, cleanup, name, 4 * records_bytes + 256 * MIB)
+            device = Device(self.context, cleanup, name, 4 * Workload("std", self.plan.records).records_bytes + 256 * MIB)
             for case, way, part, threads in cases:
                 self.context.progress(f"sort {case}")
-                data_bytes = records_bytes * (1 if way == "std" else 2)
+                workload = Workload(way, self.plan.records)
                 with Cleanup() as inner:
-                    budget_bytes = data_bytes // part
+                    budget_bytes = workload.data_bytes // part
                     contest = Contest(self.context, inner, device, limit_of(budget_bytes, plain))
-                    words = [way, self.plan.records, threads]
+                    words = workload.words(threads)
                     for side in self.ours:
                         contest.start(side, device.run(self.context, side, budget_bytes, self.stats(side), [self.context.folder / side, *words]))
                     if device.has_swap:
@@ -107,12 +99,12 @@ class Sort:
                     contest.start("native", [self.native, *words], limited=False)
                     for program in contest.running.values():
                         program.read(RUN_SECONDS)
-                    turns = self.turns(case, contest.ask, contest.running)
+                    turns = self.turns(case, workload, contest.asking, contest.running)
                     contest.finish()
                 notes += [f"{case}: {note}" for note in contest.notes]
                 for side in self.ours:
-                    check_stats(case, self.stats(side), records_bytes, resident=False)
-                self.add(limited_row(case, {side: [seconds for seconds, _ in turns[side]] for side in contest.running}, self.ours))
+                    check_stats(case, self.stats(side), workload.records_bytes, resident=False)
+                self.add(limited_row(case, {side: [turn.seconds for turn in turns[side]] for side in contest.running}, self.ours))
 
     def add(self, row):
         self.rows.append(row)
@@ -141,7 +133,7 @@ def run(context):
     if not rows:
         raise Failure("sort has no such case; cases are resident/WAY/THREADS and DEVICE/WAY/PART/THREADS", 2)
     result = {
-        "parameters": {"flags": " ".join(FLAGS), "resident_records": plan.resident_records, "records": plan.records, "record_bytes": RECORD_BYTES,
+        "parameters": {"flags": " ".join(Workload.flags), "resident_records": plan.resident_records, "records": plan.records, "record_bytes": Workload.RECORD_BYTES,
                        "sides": {side: " ".join(flags) for side, flags in sort.ours.items()}, "pairs": plan.pairs, "storage": str(context.storage), "quick": context.quick},
         "rows": rows, "summary": _summary(rows), "notes": notes,
         "parts": {"resident": "CPU time, ours over native code", "disk": "times as fast, on the disk", "zram": "times as fast, on zram"},

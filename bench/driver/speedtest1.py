@@ -19,7 +19,7 @@ FLAGS = {"O2": ["-O2"]}
 SIZE, QUICK_SIZE = 20, 5
 PAIRS, QUICK_PAIRS = 5, 2
 RUN_SECONDS = 600
-MEMORY = "1G"
+MEMORY_BYTES = 1 << 30
 OPTIONS = ["-DSQLITE_THREADSAFE=1"]
 LIBRARIES = ["-lm", "-ldl", "-lpthread"]
 
@@ -90,8 +90,7 @@ def run(context):
     stats = {side: context.folder / f"stats-{side}.json" for side in programs if side != "native"}
     commands = {"native": [programs["native"], *words]}
     for side, path in stats.items():
-        commands[side] = [context.spillway, "run", "--memory", MEMORY, "--storage", context.storage, "--spill-all", "--stats", path,
-                          "--", programs[side], *words]
+        commands[side] = context.spilled(MEMORY_BYTES, [programs[side], *words], path)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
     measured = {variant: [] for variant in commands}
     for number in range(pairs):
@@ -110,7 +109,7 @@ def run(context):
            "peer": median([one[0] for one in measured["native"]]), "ratio": median(ratios), "spread": spread(ratios), "unit": "s",
            "user_ratio": median(user_ratios), **more_ratios({side: [one[0] for one in of_side] for side, of_side in measured.items()}, "native")}
     result = {
-        "parameters": {"flags": " ".join(FLAGS["O2"] + OPTIONS), "arguments": " ".join(words), "pairs": pairs, "memory": MEMORY,
+        "parameters": {"flags": " ".join(FLAGS["O2"] + OPTIONS), "arguments": " ".join(words), "pairs": pairs, "memory_bytes": MEMORY_BYTES,
                        "time": "CPU time of the process", "quick": context.quick},
         "rows": [row],
         "summary": {"speedtest1_ratio": row["ratio"], "speedtest1_user_ratio": row["user_ratio"],

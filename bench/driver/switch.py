@@ -16,7 +16,7 @@ MIB = 1 << 20
 
 
 def run(context):
-    data_bytes, more_bytes, budget = (16 * MIB, 48 * MIB, "48M") if context.quick else (64 * MIB, 256 * MIB, "256M")
+    data_bytes, more_bytes, budget = (16 * MIB, 48 * MIB, 48 * MIB) if context.quick else (64 * MIB, 256 * MIB, 256 * MIB)
     seconds = 0.5 if context.quick else 2.0
     pairs = context.pairs or (2 if context.quick else 5)
     folder, ours = context.folder, variants(context)
@@ -26,7 +26,7 @@ def run(context):
     words = [data_bytes, more_bytes, seconds]
     stats = {side: folder / f"stats-{side}.json" for side in ours}
     commands = {"native": [folder / "native", *words]}
-    commands.update({side: [context.spillway, "run", "--memory", budget, "--storage", context.storage, "--spill-all", "--stats", path, "--", folder / side, *words]
+    commands.update({side: context.spilled(budget, [folder / side, *words], path)
                      for side, path in stats.items()})
     turns = {side: [] for side in commands}
     for number in range(pairs):

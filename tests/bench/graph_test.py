@@ -10,11 +10,10 @@ import struct
 import subprocess
 import unittest
 
-from bench_case import BENCH, CLEAN, HANG_SECONDS, SPILLWAY, Case, built_in, run_in
+from bench_case import CLEAN, HANG_SECONDS, SPILLWAY, Case, built_in, run_in
 
 import graph
 
-SOURCES = [BENCH / "graph" / name for name in ("generate.cc", "kernels.cc", "main.cc")]
 SCALE = 8
 NONE = 2 ** 32 - 1
 
@@ -95,7 +94,7 @@ def dependencies(read, source):
 class Kernels(Case):
     def setUp(self):
         super().setUp()
-        self.native = built_in(self.folder, "clang++-19", *graph.FLAGS, *SOURCES, "-o", "native")
+        self.native = built_in(self.folder, "clang++-19", *graph.Workload.flags, *graph.Workload.sources, "-o", "native")
         self.files = {}
         for kind in ("kron", "uniform"):
             for order in ("any", "degree"):
@@ -144,7 +143,7 @@ class Kernels(Case):
                                     for v in range(any_order.count) if any_order.degree(v) > 0))
 
     def test_spilled_mapped_and_by_any_threads_they_find_the_same(self):
-        ours = built_in(self.folder, SPILLWAY.with_name("spillc++"), *graph.FLAGS, *SOURCES, "-o", "ours")
+        ours = built_in(self.folder, SPILLWAY.with_name("spillc++"), *graph.Workload.flags, *graph.Workload.sources, "-o", "ours")
         run = [SPILLWAY, "run", "--memory", "6M", "--storage", "memory:64M", "--spill-all", "--stats", self.folder / "stats", "--chaos", 7, "--", ours]
         for kernel in ("pr", "bfs", "cc", "tc", "sssp", "bc"):
             path = self.files["kron", "degree" if kernel == "tc" else "any"]

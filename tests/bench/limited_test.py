@@ -21,9 +21,9 @@ MIB = 1 << 20
 
 
 class Programs(Case):
-    def built(self, flags, source):
-        native = built_in(self.folder, "clang++-19", *flags, source, "-o", "native")
-        ours = built_in(self.folder, SPILLWAY.with_name("spillc++"), *flags, source, "-o", "ours")
+    def built(self, flags, *sources):
+        native = built_in(self.folder, "clang++-19", *flags, *sources, "-o", "native")
+        ours = built_in(self.folder, SPILLWAY.with_name("spillc++"), *flags, *sources, "-o", "ours")
         return native, ours
 
     def spilled(self, *words, memory="6M", options=()):
@@ -47,7 +47,7 @@ class Programs(Case):
             self.assertRegex(ended.stderr, r"\A[^\n]{10,300}\n\Z")
 
     def test_all_sorts_sort_all_records(self):
-        native, ours = self.built(sort.FLAGS, sort.SOURCE)
+        native, ours = self.built(sort.Workload.flags, *sort.Workload.sources)
         records = 120_000
         for way, threads in (("std", 1), ("gnu", 2), ("shuffle", 1), ("shuffle", 2)):
             with self.subTest(f"{way} {threads}"):
@@ -97,7 +97,7 @@ class Programs(Case):
 
 
     def test_ways_to_use_memory_find_the_same_wherever_it_is(self):
-        native, ours = self.built(selfdriving.FLAGS, selfdriving.SOURCES / "selfdriving" / "selfdriving.cc")
+        native, ours = self.built(selfdriving.Pattern.flags, *selfdriving.Pattern.sources)
         for way in ("loop", "zipf", "scan", "tree"):
             with self.subTest(way):
                 found = []
