@@ -5,6 +5,7 @@
 
 #include "llvm/ADT/SmallBitVector.h"
 #include "llvm/Analysis/ValueTracking.h"
+#include "llvm/IR/AbstractCallSite.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -69,10 +70,27 @@ static CallBase *directCall(const Use &U, const Function &F) {
              : nullptr;
 }
 
+// Whether U lets F be called only with what the call passes: directly, or by a
+// function that hands on what it was given, as OpenMP's do (!callback).
+static bool isKnownCall(const Use &U, const Function &F) {
+  return directCall(U, F) || AbstractCallSite(&U).isCallbackCall();
+}
+
+// Whether what A of F is given by U, a known call, is plain.
+static bool passesPlain(const Use &U, const Argument &A) {
+  if (const CallBase *Direct = directCall(U, *A.getParent()))
+    return isPlain(Direct->getArgOperand(A.getArgNo()));
+  AbstractCallSite Handed(&U);
+  const Value *Passed = A.getArgNo() < Handed.getNumArgOperands()
+                            ? Handed.getCallArgOperand(A.getArgNo())
+                            : nullptr;
+  return Passed && isPointer(Passed->getType()) && isPlain(Passed);
+}
+
 static bool areAllCallsKnown(const Function &F) {
   return F.hasLocalLinkage() && !F.isDeclaration() && !F.isVarArg() &&
          !F.use_empty() &&
-         all_of(F.uses(), [&](const Use &U) { return directCall(U, F); });
+         all_of(F.uses(), [&](const Use &U) { return isKnownCall(U, F); });
 }
 
 bool isMarkedPlain(const Argument &A) {
@@ -125,9 +143,8 @@ bool PlainPointers::contradict(Function &F) {
         break;
       }
   for (Argument &A : F.args())
-    if (isMarkedPlain(A) && !all_of(F.uses(), [&](const Use &U) {
-          return isPlain(directCall(U, F)->getArgOperand(A.getArgNo()));
-        })) {
+    if (isMarkedPlain(A) &&
+        !all_of(F.uses(), [&](const Use &U) { return passesPlain(U, A); })) {
       F.removeParamAttr(A.getArgNo(), PlainAttribute);
       Changed = true;
     }

@@ -6,7 +6,8 @@
 // does, so that recursion does not stand in the way.
 //
 //   1  An argument counts only if all calls are known: the function is local,
-//      its address is used by direct calls alone, each with its very type.
+//      its address is used by direct calls alone, each with its very type, and
+//      by calls of what hands on what it is given, such as OpenMP's runtime.
 //   2  A result counts only if the definition cannot be replaced by another.
 //   3  What is found is an attribute of the argument or the result; it holds
 //      until calls are added.

@@ -147,6 +147,52 @@ define void @calls(ptr %heap) {
   ret void
 }
 
+; What others are handed as OpenMP's runtime hands it on to the threads: of a variable of the stack nothing is to be
+; translated, of the heap everything, and of what comes from that runtime itself.
+; CHECK-LABEL: define internal void @outlined(
+; CHECK: [[OWN:%.*]] = load i32, ptr %number, align 4
+; CHECK: store atomic
+; CHECK: store i32 [[OWN]]
+; CHECK: store i32 {{.*}}, ptr %variable, align 4
+; CHECK: store atomic
+; CHECK: store i32
+; CHECK-NOT: store atomic
+; CHECK: ret
+define internal void @outlined(ptr %thread, ptr %number, ptr %variable, ptr %heap) noinline {
+  %own = load i32, ptr %number, align 4
+  store i32 %own, ptr %thread, align 4
+  store i32 %own, ptr %variable, align 4
+  store i32 2, ptr %heap, align 4
+  ret void
+}
+
+; One that gets more than is passed on, a number where it wants a pointer.
+; CHECK-LABEL: define internal void @misled(
+; CHECK: store atomic
+; CHECK: store i32 1
+; CHECK: store atomic
+; CHECK: store i32 2
+; CHECK: ret
+define internal void @misled(ptr %thread, ptr %number, ptr %address, ptr %more) noinline {
+  store i32 1, ptr %address, align 4
+  store i32 2, ptr %more, align 4
+  ret void
+}
+
+; CHECK-LABEL: define void @forks(
+define void @forks(ptr %heap, i64 %address) {
+  %variable = alloca i32
+  %number = alloca i32
+  call void (ptr, ptr, ...) @hands_on(ptr %number, ptr @outlined, ptr %variable, ptr %heap)
+  call void (ptr, ptr, ...) @hands_on(ptr %number, ptr @misled, i64 %address)
+  ret void
+}
+declare !callback !0 void @hands_on(ptr, ptr, ...)
+
 ; CHECK-LABEL: define internal void @mixed.plain(
 ; CHECK-NOT: store atomic
 ; CHECK: ret
+
+; The second argument is called with something unknown, the first, and all behind the second.
+!0 = !{!1}
+!1 = !{i64 1, i64 -1, i64 0, i1 true}
