@@ -206,16 +206,6 @@ void* heap_resize_resident(void* block, size_t bytes) {
   return moved;
 }
 
-uint64_t heap_metadata_bytes() {
-  uint64_t epoch = 1;
-  size_t length = sizeof epoch;
-  spillje_mallctl("epoch", &epoch, &length, &epoch, sizeof epoch);
-  size_t metadata = 0;
-  length = sizeof metadata;
-  spillje_mallctl("stats.metadata", &metadata, &length, nullptr, 0);
-  return metadata;
-}
-
 void* heap_resize(void* block, size_t bytes, Caller caller) {
   if (block == nullptr) return heap_allocate(bytes, 0, false, caller);
   if (bytes == 0) {

@@ -4,11 +4,15 @@
 #include <pthread.h>
 #include <sys/types.h>
 
+#include "spill/heap.h"
+#include "spill/heap_mappings.h"
 #include "sys/barrier.h"
 #include "sys/kernel.h"
 #include "sys/lock.h"
 
 namespace {
+
+constinit spill::HeapMappings mappings;
 
 long with_errno(long result) {
   if (!sys::failed(result)) return result;
@@ -22,15 +26,19 @@ static_assert(sizeof(sys::Mutex) <= sizeof(pthread_mutex_t));
 
 }  // namespace
 
+uint64_t spill::heap_metadata_bytes() { return mappings.count_bytes(); }
+
 extern "C" {
 
 void* spillway_heap_mmap(void* address, size_t bytes, int protection, int flags, int file, off_t offset) {
   const long mapped = sys::syscall(SYS_mmap, address, bytes, protection, flags, file, offset);
   sys::note_map();
+  if (!sys::failed(mapped)) mappings.add(static_cast<uint64_t>(mapped), bytes);
   return reinterpret_cast<void*>(with_errno(mapped));
 }
 int spillway_heap_munmap(void* address, size_t bytes) {
   sys::note_unmap();
+  mappings.remove(reinterpret_cast<uint64_t>(address), bytes);
   return static_cast<int>(with_errno(sys::syscall(SYS_munmap, address, bytes)));
 }
 int spillway_heap_madvise(void* address, size_t bytes, int advice) {

@@ -78,6 +78,20 @@ int open_faults() {
 
 }  // namespace
 
+uint64_t resident_bytes_of(const void* address, uint64_t bytes) {
+  unsigned char in_memory[4096];
+  const auto* at = static_cast<const char*>(address);
+  uint64_t pages = 0;
+  for (uint64_t left = bytes / base::kOsPageBytes; left > 0;) {
+    const uint64_t some = left < sizeof in_memory ? left : sizeof in_memory;
+    const bool told = !failed(syscall(SYS_mincore, at, some * base::kOsPageBytes, in_memory));
+    for (uint64_t i = 0; i < some; ++i) pages += told ? in_memory[i] & 1u : 1u;
+    at += some * base::kOsPageBytes;
+    left -= some;
+  }
+  return pages * base::kOsPageBytes;
+}
+
 base::Expected<void> ResidentFiles::open() {
   constexpr const char* kPaths[] = {"/proc/self/status", "/proc/self/pagemap", "/proc/self/maps"};
   int* const places[] = {&own_.status, &own_.page_map, &own_.maps};

@@ -13,6 +13,10 @@
 
 namespace sys {
 
+// Bytes of the OS pages [address, address + bytes), private memory, that are in memory; all of them if the kernel does not tell. Cost: a
+// system call for 16 MiB, 10 ns for an OS page.
+uint64_t resident_bytes_of(const void* address, uint64_t bytes);
+
 class ResidentFiles {
  public:
   // Errors: ENOENT, EMFILE and others of opening files of /proc.

@@ -1,0 +1,82 @@
+// HeapMappings: the memory that jemalloc has from the OS for what it needs to know its blocks, and how much of that is in memory.
+//
+// It takes some of it long before it uses it: 2 MiB for each GiB of addresses with blocks, of which 8 bytes are touched for each of their OS
+// pages. What is not touched costs nothing, and the budget is not to be charged with it.
+//
+// Thread contract: any thread; no lock, since it is told from within jemalloc's. Of one mapping one thread at a time. count_bytes: one
+// thread. A child of fork goes on with its parent's mappings, as they are its own.
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+#include "sys/resident.h"
+
+namespace spill {
+
+class HeapMappings {
+ public:
+  // Mappings grow, each larger than the last: so many are some TiB. What is beyond is counted as if it were in memory.
+  static constexpr uint32_t kMost = 256;
+
+  void add(uint64_t begin, uint64_t bytes) {
+    for (Mapping& mapping : mappings_) {
+      uint64_t none = 0;
+      // The end first counts: a mapping without one is not looked at. Pairs with the acquire in count_bytes().
+      if (!mapping.begin.compare_exchange_strong(none, begin, std::memory_order_relaxed)) continue;
+      mapping.is_full.store(false, std::memory_order_relaxed);
+      mapping.end.store(begin + bytes, std::memory_order_release);
+      return;
+    }
+    more_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  }
+
+  // [begin, begin + bytes) is unmapped: all of a mapping, or its front or back.
+  void remove(uint64_t begin, uint64_t bytes) {
+    for (Mapping& mapping : mappings_) {
+      const uint64_t old_begin = mapping.begin.load(std::memory_order_relaxed);
+      const uint64_t old_end = mapping.end.load(std::memory_order_relaxed);
+      if (old_begin > begin || begin + bytes > old_end) continue;
+      if (old_begin < begin) {
+        mapping.end.store(begin, std::memory_order_relaxed);
+      } else if (begin + bytes < old_end) {
+        mapping.begin.store(begin + bytes, std::memory_order_relaxed);
+      } else {
+        mapping.end.store(0, std::memory_order_relaxed);
+        mapping.begin.store(
+            0, std::memory_order_release);  // pairs with the compare-and-swap in add(): free from here on
+      }
+      return;
+    }
+    more_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  }
+
+  // Bytes of all mappings that are in memory, about: mappings may come and go meanwhile. Cost: 10 ns for each of their OS pages, but of
+  // mappings that were all in memory before, which jemalloc does not give back.
+  uint64_t count_bytes() {
+    uint64_t bytes = more_bytes_.load(std::memory_order_relaxed);
+    for (Mapping& mapping : mappings_) {
+      const uint64_t end = mapping.end.load(std::memory_order_acquire);
+      const uint64_t begin = mapping.begin.load(std::memory_order_relaxed);
+      if (begin == 0 || begin >= end) continue;
+      if (!mapping.is_full.load(std::memory_order_relaxed)) {
+        const uint64_t resident = sys::resident_bytes_of(reinterpret_cast<const void*>(begin), end - begin);
+        bytes += resident;
+        if (resident == end - begin) mapping.is_full.store(true, std::memory_order_relaxed);
+      } else {
+        bytes += end - begin;
+      }
+    }
+    return bytes;
+  }
+
+ private:
+  struct Mapping {
+    std::atomic<uint64_t> begin{0};  // 0: none
+    std::atomic<uint64_t> end{0};
+    std::atomic<bool> is_full{false};
+  };
+  Mapping mappings_[kMost];
+  std::atomic<uint64_t> more_bytes_{0};
+};
+
+}  // namespace spill
