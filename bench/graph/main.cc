@@ -112,14 +112,15 @@ class Program {
     bytes_ += bytes;
     auto* const data = static_cast<char*>(std::aligned_alloc(kPageBytes, whole_pages(bytes)));
     if (data == nullptr) fail("no memory");
+    // No more than is asked for, and no longer than it takes: a memory limit may leave a few MiB.
+    posix_fadvise(file_, static_cast<off_t>(at), static_cast<off_t>(bytes), POSIX_FADV_RANDOM);
     for (uint64_t done = 0; done < bytes;) {
       const ssize_t part =
           pread(file_, data + done, std::min(kReadBytes, bytes - done), static_cast<off_t>(at + done));
       if (part <= 0) fail(std::string(path_) + " ends too soon");
+      posix_fadvise(file_, static_cast<off_t>(at + done), part, POSIX_FADV_DONTNEED);
       done += static_cast<uint64_t>(part);
     }
-    // What was read is no longer of use to anybody in the page cache.
-    posix_fadvise(file_, static_cast<off_t>(at), static_cast<off_t>(bytes), POSIX_FADV_DONTNEED);
     return data;
   }
 
