@@ -64,6 +64,10 @@ cache::LoadQueue* open_queue() {
   return nullptr;
 }
 
+// On a device that does what it is asked for before it returns there is nothing to gain: a page costs as much ahead of use as when it is
+// missed, and to look for it costs besides. Pages that lie side by side come with a miss (Partition::load). Chaos mode looks on any device.
+bool is_worth_while() { return !runtime.device->ends_at_once() || runtime.options.chaos != 0; }
+
 }  // namespace
 
 class Prefetcher {
@@ -322,6 +326,7 @@ void Prefetcher::submit() {
 // Of the thread, which is in the runtime.
 void Prefetcher::note_miss(uint64_t address) {
   ++misses_;
+  if (!is_worth_while()) return;
   cache::Cache& cache = *runtime.cache;
   const auto window = streams_.missed(index(cache.page_of(address)), pattern_at(address),
                                       static_cast<uint32_t>(runtime.options.read_ahead));
@@ -411,7 +416,8 @@ void choose_whether_to_look_ahead() {
   const uint64_t missed = all.cache_misses.get() + all.cache_prefetches.get() - all.cache_zero_fills.get();
   calm_rounds = missed == missed_before ? calm_rounds + 1 : 0;
   missed_before = missed;
-  const bool looks = calm_rounds < kCalmRounds && missed != 0 && runtime.options.prefetch != 0;
+  const bool looks =
+      calm_rounds < kCalmRounds && missed != 0 && runtime.options.prefetch != 0 && is_worth_while();
   if ((__spillway_look_ahead.load(std::memory_order_relaxed) != 0) != looks)
     __spillway_look_ahead.store(looks, std::memory_order_relaxed);
 }
