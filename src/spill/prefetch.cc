@@ -32,10 +32,10 @@ constexpr int64_t kMostPause = 512;
 constexpr uint32_t kFramesPerPrefetch = 8;
 // While there are more threads than that they keep a device busy by themselves; and rings are scarce (sys/io_ring.cc).
 constexpr uint32_t kMostThreads = 32;
-// How often in a row a loop finds all it looks for in memory before it is left alone, for how many looks at most, and how many
-// misses of its thread end that.
-constexpr uint32_t kVainLooks = 4;
-constexpr uint32_t kMostRest = 16;
+// A loop that has found all in memory, but for what lies in order, so many times as far as it looks is left alone for as many iterations, up to so
+// many times as far; and how many misses of its thread that lie in no order end that.
+constexpr int64_t kLeastVain = 4;
+constexpr int64_t kMostRest = 16;
 constexpr uint32_t kMissesPerRest = 4;
 // Rounds of the background thread without misses until nobody looks ahead.
 constexpr uint32_t kCalmRounds = 200;
@@ -97,19 +97,21 @@ class Prefetcher {
     uint64_t near_to = 0;    // the same of what is looked at again
     uint64_t looked_ns = 0;  // when the last was; 0: it does not tell how long an iteration takes
     int64_t distance = kLeastDistance;
-    uint32_t vain_looks = 0;  // in a row
-    uint32_t rest = 0;        // looks to leave out
-    uint32_t misses = 0;      // of the thread, when it was left alone
+    int64_t vain = 0;     // iterations in a row that found all in memory
+    int64_t rest = 0;     // iterations until it looks again
+    uint32_t misses = 0;  // of the thread, when it was left alone
   };
   static constexpr uint32_t kLoops = 16;
 
   Loop& loop_of(const LoopTraits* traits);
-  bool rests(Loop& loop) const;
+  bool rests(Loop& loop, uint64_t left) const;
   void adapt(Loop& loop, int64_t advanced);
   static bool may_have_queue();
   void add(uint64_t address);
+  void add_in_order(uint64_t address, uint64_t bytes);
   void submit();
-  bool has_enough() const { return is_full_ || queue_->under_way_count() + page_count_ >= most_under_way(); }
+  bool has_enough() const { return is_full_ || page_count_ >= room_; }
+  void find_room();
   static uint32_t most_under_way();
   int64_t end();
 
@@ -121,12 +123,15 @@ class Prefetcher {
   uint64_t position_ = 0;
   // Iterations from position_: those to be looked at again, then those that are new.
   int64_t near_at_ = 0, near_end_ = 0, at_ = 0, end_ = 0;
+  int64_t first_ = 0;  // where at_ was in the beginning
   int64_t current_ = 0;
   int64_t left_ = 0;  // of them surely come
   bool is_full_ = false;
   bool is_stopped_ = false;
-  uint32_t missing_count_ = 0;
-  uint32_t misses_ = 0;
+  bool goes_on_ = false;        // the loop, from where it was left
+  uint32_t missing_count_ = 0;  // but for what lies in order
+  uint32_t misses_ = 0;         // the same
+  uint32_t room_ = 0;           // pages that may be under way besides
   Streams streams_;
   uint32_t page_count_ = 0;
   base::PageId pages_[kMostPages];
@@ -176,13 +181,14 @@ Prefetcher::Loop& Prefetcher::loop_of(const LoopTraits* traits) {
   return loop;
 }
 
-bool Prefetcher::rests(Loop& loop) const {
-  if (loop.rest == 0) return false;
+// `left`: iterations of it that surely come; the next question comes after them, or after kMostPause.
+bool Prefetcher::rests(Loop& loop, uint64_t left) const {
+  if (loop.rest <= 0) return false;
   if (misses_ - loop.misses > kMissesPerRest) {
-    loop.rest = loop.vain_looks = 0;
+    loop.rest = loop.vain = 0;
     return false;
   }
-  --loop.rest;
+  loop.rest -= static_cast<int64_t>(std::clamp<uint64_t>(left, 1, kMostPause));
   return true;
 }
 
@@ -209,7 +215,7 @@ bool Prefetcher::begin(Thread& thread, const LoopTraits* traits, uint64_t positi
   // One that looked at a deeper level, or at this one, was left by a jump.
   if ((level_ != kIdle && level_ < level) || !is_ready()) return false;
   Loop& loop = loop_of(traits);
-  if (rests(loop)) {
+  if (rests(loop, left)) {
     loop.looked_ns = 0;
     return false;
   }
@@ -231,24 +237,26 @@ bool Prefetcher::begin(Thread& thread, const LoopTraits* traits, uint64_t positi
     return false;
   }
   adapt(loop, advanced);
+  goes_on_ = seen > 0;
   loop.position = position;
   level_ = level;
   thread_ = &thread;
   loop_ = &loop;
   position_ = position;
-  at_ = seen;
+  first_ = at_ = seen;
   end_ = std::max(reach(), seen);
   near_at_ = near_end_ = std::max(near, int64_t{0});
   if (traits->has(kLookAheadAgain)) near_end_ = std::max(near_at_, std::min(seen, loop.distance / 2));
   left_ = known_left;
   is_full_ = is_stopped_ = false;
-  missing_count_ = 0;
   page_count_ = 0;
+  find_room();
   // What the iterations behind these load first should be there when they are looked at.
   if (traits->has(kLookAheadIsAddress)) {
     const auto page_bytes = static_cast<int64_t>(runtime.cache->page_bytes());
     note(position + static_cast<uint64_t>(end_ * step + (step > 0 ? page_bytes : -page_bytes)));
   }
+  missing_count_ = 0;
   return true;
 }
 
@@ -270,11 +278,15 @@ int64_t Prefetcher::end() {
   loop.near_to = position_of(near_at_);
   level_ = kIdle;
   release(kHoldAhead);
-  if (missing_count_ > 0 || !has_seen_all) {
-    loop.vain_looks = 0;
-  } else if (++loop.vain_looks >= kVainLooks) {
-    loop.rest = std::min(1u << std::min(loop.vain_looks - kVainLooks, 31u), kMostRest);
-    loop.misses = misses_;
+  // What is not there yet of what lies in order says nothing of the rest.
+  if (missing_count_ > 0 || (!has_seen_all && !is_stopped_)) {
+    loop.vain = 0;
+  } else {
+    loop.vain += at_ - first_;
+    if (loop.vain >= kLeastVain * loop.distance) {
+      loop.rest = std::min(loop.vain, kMostRest * loop.distance);
+      loop.misses = misses_;
+    }
   }
   return -std::clamp(at_ / kLooksPerDistance, int64_t{1}, kMostPause);
 }
@@ -291,13 +303,34 @@ uint64_t Prefetcher::load(uint64_t address, uint64_t bytes, uint64_t bits) {
   // An identity says nothing about what may be done there.
   if (entry > kEntryIdentity) return address + static_cast<uint64_t>(entry) - 1;
   if (entry != kEntryUnknown) return 0;
-  add(address);
   // The iterations behind it need the same page: they are looked at when it is there.
   if ((bits & kLookAheadSequential) != 0 && current_ + 1 == at_) {
+    add_in_order(address, bytes);
     is_stopped_ = true;
     --at_;
+  } else {
+    add(address);
   }
   return 0;
+}
+
+// What this iteration loads and those that are to be looked at after it, side by side: pages that lie together are one Io. A loop that did
+// not go on from where it was left may end soon.
+void Prefetcher::add_in_order(uint64_t address, uint64_t bytes) {
+  submit();
+  if (goes_on_ && loop_->traits->step_bytes > 0) bytes *= static_cast<uint64_t>(end_ - current_);
+  cache::Cache& cache = *runtime.cache;
+  const base::PageId first = cache.page_of(address);
+  const uint64_t count = index(cache.page_of(address + bytes - 1)) - index(first) + 1;
+  InRuntime::enter(*thread_);
+  cache.prefetch_run(first, std::min<uint64_t>(count, room_), *queue_);
+  InRuntime::leave(*thread_);
+  find_room();
+}
+
+void Prefetcher::find_room() {
+  const uint32_t most = most_under_way(), under_way = queue_->under_way_count();
+  room_ = most > under_way ? most - under_way : 0;
 }
 
 void Prefetcher::note(uint64_t address) {
@@ -321,15 +354,16 @@ void Prefetcher::submit() {
   InRuntime::leave(*thread_);
   is_full_ |= done < page_count_;
   page_count_ = 0;
+  find_room();
 }
 
 // Of the thread, which is in the runtime.
 void Prefetcher::note_miss(uint64_t address) {
-  ++misses_;
   if (!is_worth_while()) return;
   cache::Cache& cache = *runtime.cache;
   const auto window = streams_.missed(index(cache.page_of(address)), pattern_at(address),
                                       static_cast<uint32_t>(runtime.options.read_ahead));
+  if (window.count == 0) ++misses_;
   if (window.count == 0 || !is_ready()) return;
   base::statistics.chosen_read_ahead_pages.set(window.count);
   const uint32_t most = std::min(window.count, most_under_way());
