@@ -216,6 +216,7 @@ void ModuleInstrumenter::translate(Function &F) {
     splitCopies(F, Runtime);
   Chunks Loops = splitLoops(F, FAM, InPage);
   SmallVector<Site, 0> Sites = chosenSites(F, Loops, InPage);
+  redirectPrefetches(F, Runtime);
   if (sharesTranslations()) {
     const ColdCode Cold(F, FAM);
     for (Site &S : Sites)

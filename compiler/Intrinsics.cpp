@@ -279,8 +279,7 @@ void Lowering::lower(Instruction &I) {
       return;
     }
     // va_end does nothing on x86-64.
-    if ((ID == Intrinsic::prefetch || ID == Intrinsic::vaend) &&
-        !isPlain(II->getArgOperand(0)))
+    if (ID == Intrinsic::vaend && !isPlain(II->getArgOperand(0)))
       II->eraseFromParent();
     else
       lowerVectorIntrinsic(*II, Runtime, InPage);
@@ -299,6 +298,34 @@ void lowerIntrinsics(Function &F, Abi &Runtime,
   Lowering L(F, Runtime, InPage);
   for (Instruction *I : Candidates)
     L.lower(*I);
+}
+
+static void redirectPrefetch(IntrinsicInst &Prefetch, Abi &Runtime) {
+  Value *Pointer = Prefetch.getArgOperand(0);
+  BuilderBefore B(&Prefetch);
+  Value *Address = B.CreatePtrToInt(Pointer, Runtime.I64, "spill.address");
+  // The table has entries for addresses of 47 bits.
+  Value *Page = B.CreateAnd(B.CreateLShr(Address, abi::TableShift),
+                            (1ull << (47 - abi::TableShift)) - 1);
+  Value *Offset = B.CreateShl(Page, 3);
+  LoadInst *Entry = B.CreateAlignedLoad(
+      Runtime.I64,
+      B.CreateIntToPtr(B.CreateAdd(Offset, B.getInt64(abi::TableBase)),
+                       Runtime.Ptr),
+      Align(8), "spill.entry");
+  Entry->setAtomic(AtomicOrdering::Monotonic);
+  Prefetch.setArgOperand(0, Translator::redirect(B, Pointer, Entry));
+}
+
+void redirectPrefetches(Function &F, Abi &Runtime) {
+  SmallVector<IntrinsicInst *, 8> Prefetches;
+  for (Instruction &I : instructions(F))
+    if (auto *II = dyn_cast<IntrinsicInst>(&I);
+        II && II->getIntrinsicID() == Intrinsic::prefetch &&
+        !isPlain(II->getArgOperand(0)))
+      Prefetches.push_back(II);
+  for (IntrinsicInst *II : Prefetches)
+    redirectPrefetch(*II, Runtime);
 }
 
 } // namespace spillway

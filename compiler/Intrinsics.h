@@ -13,7 +13,6 @@
 //   byval arguments           copied to the stack, since code generation copies
 //                             them after us
 //   va_start, va_copy, va_arg on a list in the heap: through the stack
-//   prefetch                  dropped: it would fetch nothing
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_INTRINSICS_H
@@ -29,6 +28,12 @@ namespace spillway {
 /// by a check of the page's edge.
 void lowerIntrinsics(llvm::Function &F, Abi &Runtime,
                      llvm::SmallPtrSetImpl<llvm::Instruction *> &InPage);
+
+/// Sends each prefetch of F to where the page lies as the table has it at that
+/// moment. Where that leads nowhere, or the page leaves meanwhile, no harm is
+/// done: a prefetch never faults, and takes no slot. Runs when sites have been
+/// collected: what it loads from the table is none.
+void redirectPrefetches(llvm::Function &F, Abi &Runtime);
 
 } // namespace spillway
 

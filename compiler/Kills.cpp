@@ -27,6 +27,7 @@ bool endsTranslations(const Instruction &I) {
   case Intrinsic::masked_load:
   case Intrinsic::masked_scatter:
   case Intrinsic::masked_store:
+  case Intrinsic::prefetch:
   case Intrinsic::stackrestore:
   case Intrinsic::stacksave:
     return false;

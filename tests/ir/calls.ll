@@ -42,11 +42,30 @@ define void @variadic(ptr %list, ...) {
   ret void
 }
 
+; A prefetch goes to where the page is, if it is anywhere: whatever the address, it has an entry, and takes no slot.
 ; CHECK-LABEL: define void @hint(
-; CHECK-NOT: prefetch
-; CHECK: ret
+; CHECK-NOT: store
+; CHECK: [[PAGE:%.*]] = lshr i64 %spill.address, 12
+; CHECK-NEXT: [[KNOWN:%.*]] = and i64 [[PAGE]], 34359738367
+; CHECK-NEXT: [[OFFSET:%.*]] = shl i64 [[KNOWN]], 3
+; CHECK-NEXT: [[WHERE:%.*]] = add i64 [[OFFSET]], 1879048192
+; CHECK-NEXT: [[POINTER:%.*]] = inttoptr i64 [[WHERE]] to ptr
+; CHECK-NEXT: %spill.entry = load atomic i64, ptr [[POINTER]] monotonic, align 8
+; CHECK-NEXT: [[DELTA:%.*]] = sub i64 %spill.entry, 1
+; CHECK-NEXT: %spill.pointer = getelementptr i8, ptr %p, i64 [[DELTA]]
+; CHECK-NEXT: call void @llvm.prefetch.p0(ptr %spill.pointer, i32 0, i32 3, i32 1)
+; CHECK-NEXT: ret
 define void @hint(ptr %p) {
   call void @llvm.prefetch.p0(ptr %p, i32 0, i32 3, i32 1)
+  ret void
+}
+
+; CHECK-LABEL: define void @plain_hint(
+; CHECK-NEXT: alloca
+; CHECK-NEXT: call void @llvm.prefetch.p0(ptr %a,
+define void @plain_hint() {
+  %a = alloca i32
+  call void @llvm.prefetch.p0(ptr %a, i32 0, i32 3, i32 1)
   ret void
 }
 

@@ -5,9 +5,23 @@ declare void @free(ptr)
 declare void @other()
 declare float @llvm.fabs.f32(float)
 declare <4 x i32> @llvm.masked.gather.v4i32.v4p257(<4 x ptr addrspace(257)>, i32, <4 x i1>, <4 x i32>)
+declare void @llvm.prefetch.p0(ptr, i32, i32, i32)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+
+; A prefetch does not.
+; CHECK-LABEL: define i32 @hinted(
+; CHECK: store atomic
+; CHECK: call void @llvm.prefetch.p0(
+; CHECK-NOT: store atomic
+; CHECK: ret
+define i32 @hinted(ptr %p, ptr %q) {
+  store i32 0, ptr %p, align 4
+  call void @llvm.prefetch.p0(ptr %q, i32 0, i32 3, i32 1)
+  %v = load i32, ptr %p, align 4
+  ret i32 %v
+}
 
 ; The block that is freed may be the one that was translated.
 ; CHECK-LABEL: define i32 @freed(

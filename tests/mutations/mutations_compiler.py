@@ -384,6 +384,12 @@ MUTATIONS = [
     mutation("globals told of as persistent memory", "^ir_persist_record$",
              ("compiler/Provenance.cpp", "    return AllGlobals || isPlainGlobal(*Global);", "    return !AllGlobals && isPlainGlobal(*Global);")),
 
+    # The program's own prefetches
+    mutation("prefetches go to addresses without memory", "^ir_calls$", (INSTRUMENT, "  redirectPrefetches(F, Runtime);\n", "")),
+    mutation("prefetch of a wild address looks beyond the table", "^ir_calls$",
+             (INTRINSICS, "(1ull << (47 - abi::TableShift)) - 1", "~0ull")),
+    mutation("prefetch ends translations", "^ir_kills$", (KILLS, "  case Intrinsic::prefetch:\n", "")),
+
     # Loops that look ahead
     mutation("what an iteration might not load is loaded ahead from plain memory", "^ir_prefetch$",
              (LOOK_PLAN, "  if (!Plan.TripCount || !Plan.IsQuiet)\n    Plan.Sure.clear();\n", "")),

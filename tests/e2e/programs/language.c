@@ -250,6 +250,8 @@ NOINLINE static void builtins(char* a, char* b, char* restrict c) {
   __builtin_memset_inline(b, 7, 33);
   __builtin_prefetch(b + (1ull << 45));
   __builtin_prefetch(NULL, 1, 0);
+  __builtin_prefetch(a);
+  __builtin_prefetch((char*)((uint64_t)b ^ 1ull << 63), 0, 1);
   __builtin_nontemporal_store(__builtin_nontemporal_load((uint32_t*)((uint64_t)c & ~3ull)) + 1,
                               (uint32_t*)((uint64_t)a & ~3ull));
   __builtin_memmove(a + 3, a, 200);
