@@ -9,6 +9,7 @@
 #include "spill/fork.h"
 #include "spill/patterns.h"
 #include "spill/runtime.h"
+#include "spill/sequences.h"
 #include "spill/streams.h"
 #include "sys/kernel.h"
 #include "sys/memory.h"
@@ -30,6 +31,8 @@ constexpr int64_t kLooksPerDistance = 4;
 constexpr int64_t kMostPause = 512;
 // Of the frames one in so many may be under way ahead of use, for all threads: more would push each other out.
 constexpr uint32_t kFramesPerPrefetch = 8;
+// The same of what sequences may have ahead, under way or there.
+constexpr uint32_t kFramesPerSequences = 2;
 // While there are more threads than that they keep a device busy by themselves; and rings are scarce (sys/io_ring.cc).
 constexpr uint32_t kMostThreads = 32;
 // A loop that has found all in memory, but for what lies in order, so many times as far as it looks is left alone for as many iterations, up to so
@@ -80,6 +83,7 @@ class Prefetcher {
   void note(uint64_t address);
 
   void note_miss(uint64_t address);
+  bool load_sequence(base::PageId page);
   uint64_t prefetch_range(uint64_t address, uint64_t bytes);
 
   // Has it a queue, or can it have one now? If there is none it will soon be there.
@@ -133,11 +137,12 @@ class Prefetcher {
   uint32_t misses_ = 0;         // the same
   uint32_t room_ = 0;           // pages that may be under way besides
   Streams streams_;
+  Sequences sequences_;
   uint32_t page_count_ = 0;
   base::PageId pages_[kMostPages];
   Loop loops_[kLoops];
 };
-static_assert(sizeof(Prefetcher) <= base::kOsPageBytes);
+static_assert(sizeof(Prefetcher) <= 3 * base::kOsPageBytes);
 
 uint32_t Prefetcher::most_under_way() {
   const uint32_t share = runtime.cache->frame_count() / kFramesPerPrefetch / std::max(thread_count(), 1u);
@@ -363,8 +368,11 @@ void Prefetcher::note_miss(uint64_t address) {
   cache::Cache& cache = *runtime.cache;
   const auto window = streams_.missed(index(cache.page_of(address)), pattern_at(address),
                                       static_cast<uint32_t>(runtime.options.read_ahead));
-  if (window.count == 0) ++misses_;
-  if (window.count == 0 || !is_ready()) return;
+  if (window.count == 0) {
+    if (pattern_at(address) == Pattern::kRandom || !load_sequence(cache.page_of(address))) ++misses_;
+    return;
+  }
+  if (!is_ready()) return;
   base::statistics.chosen_read_ahead_pages.set(window.count);
   const uint32_t most = std::min(window.count, most_under_way());
   size_t done = 0;
@@ -387,6 +395,19 @@ void Prefetcher::note_miss(uint64_t address) {
     }
   }
   streams_.begun(static_cast<uint32_t>(done));
+}
+
+// The page that is missed, and what lies behind it, if it is one of a sequence.
+bool Prefetcher::load_sequence(base::PageId page) {
+  if (runtime.options.read_ahead == 0) return false;
+  cache::Cache& cache = *runtime.cache;
+  const uint32_t room = cache.frame_count() / kFramesPerSequences / std::max(thread_count(), 1u);
+  const uint32_t count =
+      sequences_.missed(index(page), room, static_cast<uint32_t>(runtime.options.read_ahead));
+  if (count < 2 || !is_ready()) return count > 0;
+  const uint64_t done = cache.prefetch_run(page, std::min(count, most_under_way()), *queue_);
+  sequences_.begun(index(page), static_cast<uint32_t>(done));
+  return true;
 }
 
 uint64_t Prefetcher::prefetch_range(uint64_t address, uint64_t bytes) {

@@ -15,14 +15,15 @@
 // was looked at is used up. What lies in order is loaded many pages at a time. A loop of which nothing else was missing is left alone for
 // a while, longer each time, but not while its thread misses pages that lie in no order (streams.h).
 //
-// Misses of compiled code that go in steps are loaded ahead of without its help (streams.h).
+// Misses of compiled code that go in steps are loaded ahead of without its help (streams.h), and those that go upwards in hundreds of
+// places (sequences.h).
 //
 // Invariants
 //  1 nothing here waits for I/O, evicts, or fails
 //  2 what load() gives is safe to load: memory of a frame that is held, or what the iteration loads whatever happens
 //  3 one look at a time: a handler that interrupts it looks at nothing
 //
-// Thread contract: of Prefetcher, its thread. Memory: an OS page for each thread that misses, and a queue of loads for each that
+// Thread contract: of Prefetcher, its thread. Memory: three OS pages for each thread that misses, and a queue of loads for each that
 // loads ahead.
 #pragma once
 #include <cstdint>

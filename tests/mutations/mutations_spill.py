@@ -554,6 +554,12 @@ MUTATIONS = [
              ("src/spill/heap_mappings.h", "        mapping.end.store(begin, std::memory_order_relaxed);\n", "")),
     product("child has its parent's queue of prefetches", "^e2e_prefetch$",
             (THREAD, "    forget_prefetcher(*thread);\n", "")),
+    mutation("two misses side by side are a sequence", "sequences_test", "Sequences.*",
+             ("src/spill/sequences.h", "kLeastMisses = 3;", "kLeastMisses = 2;")),
+    mutation("sequences share no room", "sequences_test", "Sequences.*",
+             ("src/spill/sequences.h", "std::clamp(room / others, 1u, most)", "most")),
+    mutation("what was not begun is not expected", "sequences_test", "Sequences.WhatWasNotBegun*",
+             ("src/spill/sequences.h", "if (count < 2) return;", "if (count < 2) count = 8;")),
     mutation("stream ends at a page that is in memory", "streams_test", "Streams.PagesThatAreThere*",
              ("src/spill/streams.cc", "to_next / stream.stride >= -static_cast<int64_t>(stream.window);", "to_next / stream.stride >= 0;")),
 ]
