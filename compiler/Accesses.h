@@ -58,6 +58,8 @@ struct Translation {
   llvm::AllocaInst *HeldEntry = nullptr;
   llvm::AllocaInst *HeldPage = nullptr;
   llvm::SmallVector<llvm::BasicBlock *, 0> HeldIn = {};
+  /// The one that holds the page for this one too, in the same slot; null: none.
+  Translation *HeldWith = nullptr;
 };
 
 struct Access {

@@ -2,6 +2,7 @@
 #include "Held.h"
 #include "Abi.h"
 #include "Kills.h"
+#include "Options.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Analysis/BlockFrequencyInfo.h"
@@ -21,13 +22,19 @@ static constexpr unsigned MaxPerFunction = 12;
 // Values that an address may be computed from in a loop.
 static constexpr unsigned MaxValues = 48;
 // Accesses for each call of their loop at least, by what is known before.
-static constexpr uint64_t MinPerCall = 4;
+static constexpr uint64_t MinPerCall = 2;
 // What it may advance by at once.
 static constexpr uint64_t MaxStep = 512;
 
 namespace {
 
 enum class Course { Constant, Advancing, Wild };
+
+// What an address may begin anew with, from one iteration to the next: nothing
+// that is loaded; a member of an object that stays, such as where an array
+// begins; or what an advancing pointer loads too, as rows of compressed matrices
+// and graphs do: where one ends, the next begins.
+enum class Reload { None, Members, Rows };
 
 class Holder {
 public:
@@ -40,6 +47,7 @@ private:
   bool hasCall(const Loop *L) const;
   bool callsRarely(const Loop *L, const BasicBlock *Where);
   void hold(Translation &T, Course C, const Loop *L);
+  bool join(Translation &T, const Value *Pointer, const Loop *L);
 
   Function &F;
   FunctionAnalysisManager &FAM;
@@ -47,6 +55,16 @@ private:
   const LoopInfo &Loops;
   MutableArrayRef<Site> Sites;
   MapVector<const BasicBlock *, SmallVector<Instruction *, 4>> Calls;
+
+  // Of objects that stay: what holds their pages, and where.
+  struct Staying {
+    const Value *Base;
+    const Loop *L;
+    int64_t Low, High; // of the window, from Base
+    SmallVector<Translation *, 2> Leaders;
+    SmallVector<int64_t, 2> Offsets; // of their pointers
+  };
+  SmallVector<Staying, 4> Objects;
 };
 
 } // namespace
@@ -87,10 +105,8 @@ static bool addsLittle(const Instruction *I, const DataLayout &DL) {
 // Follows the values of a loop that an address is made of, back to where they
 // enter it. What is computed from one iteration's for the next may only add a
 // little; what is computed for the address itself may multiply too.
-// MayLoad: it may also begin anew with what an advancing pointer loads, as rows
-// of compressed matrices and graphs do: where one ends, the next begins.
 static Course course(Value *Pointer, const Loop *L, const DataLayout &DL,
-                     bool MayLoad) {
+                     Reload Carried) {
   Course Result = Course::Constant;
   SmallPtrSet<Instruction *, 16> Seen[2]; // for the address, carried on
   SmallVector<std::pair<Value *, bool>, 8> Work(1, {Pointer, false});
@@ -112,18 +128,15 @@ static Course course(Value *Pointer, const Loop *L, const DataLayout &DL,
                addsLittle(I, DL)) {
       Follow(make_range(I->op_begin(), I->op_begin() + 1), IsCarried);
     } else if (auto *Load = dyn_cast<LoadInst>(I);
-               Load && IsCarried && MayLoad) {
-      if (course(Load->getPointerOperand(), L, DL, /*MayLoad=*/false) !=
-          Course::Advancing)
-        return Course::Wild;
-    } else if (IsCarried) {
-      return Course::Wild;
-    } else if (auto *Load = dyn_cast<LoadInst>(I)) {
-      // A member of an object that stays, such as where an array begins.
-      if (course(Load->getPointerOperand(), L, DL, /*MayLoad=*/false) !=
-          Course::Constant)
+               Load && (!IsCarried || Carried != Reload::None)) {
+      Course Where =
+          course(Load->getPointerOperand(), L, DL, /*Carried=*/Reload::None);
+      bool MayAdvance = IsCarried && Carried == Reload::Rows;
+      if (Where == Course::Wild || (Where == Course::Advancing && !MayAdvance))
         return Course::Wild;
       Result = Course::Advancing;
+    } else if (IsCarried) {
+      return Course::Wild;
     } else if (isa<GetElementPtrInst>(I) || scales(I)) {
       Follow(I->operands(), false);
     } else if (!isSmallMask(I)) {
@@ -136,8 +149,8 @@ static Course course(Value *Pointer, const Loop *L, const DataLayout &DL,
 }
 
 bool staysInPages(Value *Pointer, const Loop *L) {
-  return course(Pointer, L, L->getHeader()->getDataLayout(),
-                /*MayLoad=*/false) != Course::Wild;
+  return course(Pointer, L, L->getHeader()->getDataLayout(), Reload::Members) !=
+         Course::Wild;
 }
 
 bool Holder::hasCall(const Loop *L) const {
@@ -182,6 +195,39 @@ void Holder::hold(Translation &T, Course C, const Loop *L) {
         HoldNothing(Call);
 }
 
+// Lets T, whose pointer does not change in L, use what another of the same
+// object holds there, in one window that is both's. The first of an object is
+// noted.
+bool Holder::join(Translation &T, const Value *Pointer, const Loop *L) {
+  APInt Offset(64, 0);
+  const Value *Base = Pointer->stripAndAccumulateConstantOffsets(
+      DL, Offset, /*AllowNonInbounds=*/true);
+  int64_t Low = Offset.getSExtValue() + T.Low;
+  int64_t High = Offset.getSExtValue() + T.High;
+  auto Found = find_if(Objects, [&](const Staying &O) {
+    return O.Base == Base && O.L == L &&
+           std::max(High, O.High) - std::min(Low, O.Low) <=
+               int64_t(options::ReuseWindow);
+  });
+  if (Found == Objects.end()) {
+    Objects.push_back({Base, L, Low, High, {&T}, {Offset.getSExtValue()}});
+    return false;
+  }
+  T.HeldWith = Found->Leaders.front();
+  T.HeldEntry = T.HeldWith->HeldEntry;
+  Found->Low = std::min(Low, Found->Low);
+  Found->High = std::max(High, Found->High);
+  Found->Leaders.push_back(&T);
+  Found->Offsets.push_back(Offset.getSExtValue());
+  for (auto [Leader, From] : zip(Found->Leaders, Found->Offsets)) {
+    Leader->MayCross |=
+        Leader->Low != Found->Low - From || Leader->High != Found->High - From;
+    Leader->Low = Found->Low - From;
+    Leader->High = Found->High - From;
+  }
+  return true;
+}
+
 void Holder::run() {
   if (Loops.empty())
     return;
@@ -201,25 +247,32 @@ void Holder::run() {
         (S.Kind != SiteKind::Load && S.Kind != SiteKind::Store))
       continue;
     const Loop *L = Loops.getLoopFor(S.Inst->getParent());
-    if (!L || Split.contains(L) || Count[L] == MaxPerLoop ||
-        All == MaxPerFunction || !callsRarely(L, S.Inst->getParent()))
+    if (!L || Split.contains(L) || awaitsOthers(*S.Inst) ||
+        any_of(S.Accesses.front().Shared->Followers,
+               [](const Instruction *I) { return awaitsOthers(*I); }) ||
+        !callsRarely(L, S.Inst->getParent()))
       continue;
     Value *Pointer = S.pointer(S.Accesses.front());
-    Course C = course(Pointer, L, DL, /*MayLoad=*/false);
+    Course C = course(Pointer, L, DL, Reload::Members);
     if (C == Course::Wild)
       continue;
     // In as many loops around it as it goes on in the same way.
     const Loop *Innermost = L;
     while (const Loop *Outer = L->getParentLoop()) {
-      Course Further = course(Pointer, Outer, DL, /*MayLoad=*/true);
-      if (Further == Course::Wild || hasCall(Outer))
+      Course Further = course(Pointer, Outer, DL, Reload::Rows);
+      if (Further == Course::Wild || !callsRarely(Outer, S.Inst->getParent()))
         break;
       C = Further;
       L = Outer;
     }
+    Translation &T = *S.Accesses.front().Shared;
+    if (Count[Innermost] == MaxPerLoop || All == MaxPerFunction)
+      continue;
+    if (C == Course::Constant && join(T, Pointer, L))
+      continue;
     ++Count[Innermost];
     ++All;
-    hold(*S.Accesses.front().Shared, C, L);
+    hold(T, C, L);
   }
 }
 
@@ -233,7 +286,7 @@ void promoteHeldPages(Function &F,
                       const std::deque<Translation> &Translations) {
   SmallVector<AllocaInst *, 16> Variables;
   for (const Translation &T : Translations) {
-    if (T.HeldEntry)
+    if (T.HeldEntry && !T.HeldWith)
       Variables.push_back(T.HeldEntry);
     if (T.HeldPage)
       Variables.push_back(T.HeldPage);

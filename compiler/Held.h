@@ -18,7 +18,9 @@
 //   2  Nothing is held where the loop is entered, and behind a call; loops that
 //      call often hold nothing.
 //   3  A pointer that does not change needs no page: its entry is 0 while
-//      nothing is held.
+//      nothing is held. Leaders of one object share the entry and the slot, and
+//      translate the same window.
+//   4  What waits for others is not served by what is held (Kills.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_HELD_H

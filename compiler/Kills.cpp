@@ -2,6 +2,7 @@
 #include "Kills.h"
 #include "Accesses.h"
 
+#include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
 
 using namespace llvm;
@@ -35,6 +36,11 @@ bool endsTranslations(const Instruction &I) {
     return !II->doesNotAccessMemory() && !II->onlyAccessesArgMemory() &&
            !II->onlyAccessesInaccessibleMemory();
   }
+}
+
+bool awaitsOthers(const Instruction &I) {
+  auto *Load = dyn_cast<LoadInst>(&I);
+  return Load && (Load->isAtomic() || Load->isVolatile());
 }
 
 } // namespace spillway

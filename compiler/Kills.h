@@ -18,6 +18,11 @@ constexpr llvm::StringLiteral KeepsTranslations = "spillway-keeps";
 /// memory.
 bool endsTranslations(const llvm::Instruction &I);
 
+/// True if I loads what others may store while a loop does nothing but wait for
+/// it: no translation from outside of the loop may serve it. The page may have
+/// become a plain mapping of a file meanwhile, which others write to.
+bool awaitsOthers(const llvm::Instruction &I);
+
 } // namespace spillway
 
 #endif

@@ -4,8 +4,10 @@
 #include "Address.h"
 #include "Flow.h"
 #include "Held.h"
+#include "Kills.h"
 #include "Options.h"
 
+#include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/Instructions.h"
 
@@ -28,7 +30,7 @@ struct Candidate {
 class Sharing {
 public:
   Sharing(Function &F, std::deque<Translation> &Translations)
-      : DL(F.getDataLayout()), Paths(F), Dominators(F),
+      : DL(F.getDataLayout()), Paths(F), Dominators(F), Loops(Dominators),
         Translations(Translations) {}
 
   void visit(Site &S);
@@ -40,6 +42,7 @@ private:
   const DataLayout &DL;
   Flow Paths;
   DominatorTree Dominators;
+  LoopInfo Loops;
   std::map<std::vector<uint64_t>, SmallVector<Candidate, 4>> Leaders;
   std::deque<Translation> &Translations;
 };
@@ -53,8 +56,12 @@ static constexpr unsigned MaxTries = 16;
 bool Sharing::follow(Site &S, Access &A, const Address &Where,
                      SmallVectorImpl<Candidate> &Earlier) {
   unsigned Tries = 0;
+  const Loop *L =
+      awaitsOthers(*S.Inst) ? Loops.getLoopFor(S.Inst->getParent()) : nullptr;
   for (Candidate &C : reverse(Earlier)) {
     if (!Dominators.dominates(C.T->Leader->getParent(), S.Inst->getParent()))
+      continue;
+    if (L && !L->contains(C.T->Leader))
       continue;
     if (++Tries > MaxTries)
       return false;
@@ -94,9 +101,6 @@ void Sharing::visit(Site &S) {
     if (follow(S, A, Where, Earlier))
       continue;
     if (S.IsCold)
-      continue;
-    // A native access that may cross has its own way to do so.
-    if (S.Kind == SiteKind::Native && A.MayCross)
       continue;
     Translations.push_back(
         {S.Inst, /*Low=*/0, /*High=*/int64_t(A.Size), A.MayCross});

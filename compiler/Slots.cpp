@@ -61,10 +61,23 @@ SlotAssigner::SlotAssigner(std::deque<Translation> &Translations) {
         Last = Follower;
     }
   }
-  // A loop's does not begin at its leader.
   for (Translation &T : Translations)
-    if (T.HeldEntry && take(&T, slotsOfHeld(&T)))
+    if (T.HeldWith) {
+      LiveRange &Range = Ranges[T.HeldWith];
+      const LiveRange &Joined = Ranges[&T];
+      Range.LiveIn.insert(Joined.LiveIn.begin(), Joined.LiveIn.end());
+    }
+  // A loop's does not begin at its leader.
+  for (Translation &T : Translations) {
+    if (!T.HeldEntry)
+      continue;
+    if (T.HeldWith ? !isDropped(T.HeldWith) : take(&T, slotsOfHeld(&T)))
       Held.push_back(&T);
+    else
+      Dropped.insert(&T);
+    if (T.HeldWith)
+      T.Slot = T.HeldWith->Slot;
+  }
   for (Translation &T : Translations)
     if (auto Found = Ranges.find(&T); Found != Ranges.end())
       for (BasicBlock *BB : Found->second.LiveIn)

@@ -74,7 +74,7 @@ loop:
   %q = phi ptr [ %p, %entry ], [ %up, %next ]
   %i = phi i32 [ %n, %entry ], [ %half, %next ]
   %odd = trunc i32 %i to i1
-  br i1 %odd, label %then, label %next
+  br i1 %odd, label %then, label %next, !prof !1
 then:
   call void @other()
   br label %next
@@ -118,6 +118,76 @@ out:
   ret void
 }
 !0 = !{!"branch_weights", i32 1, i32 100}
+!1 = !{!"branch_weights", i32 2, i32 1}
+
+; Members of an object that stays, before and behind what is called now and then: one entry, of one window, is kept for
+; both, and let go of by the call.
+; CHECK-LABEL: define i64 @both(
+; CHECK: loop:
+; CHECK: [[ENTRY:%spill.held.*]] = phi i64 [ 0, %entry ]
+; CHECK-NOT: phi i64 [ 0, %entry ]{{.*}}held
+; CHECK: %spill.elsewhere{{.*}} = icmp eq i64 [[ENTRY]], 0
+; CHECK: icmp ugt i32 {{.*}}, -41943040
+; CHECK: [[SLOT:%.*]] = getelementptr inbounds i64, ptr %spill.slots, i64 2
+; CHECK: store atomic i64 {{.*}}, ptr [[SLOT]] release
+; CHECK: latch:
+; CHECK: [[LEFT:%spill.held.*]] = phi i64 [ 0, %then ], [ {{%spill.held.*}}, %{{.*}} ]
+; CHECK: %spill.elsewhere{{.*}} = icmp eq i64 [[LEFT]], 0
+; CHECK: icmp ugt i32 {{.*}}, -41943040
+; CHECK: [[SAME:%.*]] = getelementptr inbounds i64, ptr %spill.slots, i64 2
+; CHECK: store atomic i64 {{.*}}, ptr [[SAME]] release
+; CHECK: ret
+define i64 @both(ptr %object, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %latch ]
+  %first.at = getelementptr inbounds i8, ptr %object, i64 16
+  %first = load i64, ptr %first.at, align 8
+  %odd = trunc i64 %first to i1
+  br i1 %odd, label %then, label %latch, !prof !0
+then:
+  call void @other()
+  br label %latch
+latch:
+  %second.at = getelementptr inbounds i8, ptr %object, i64 32
+  %second = load i64, ptr %second.at, align 8
+  %next = add nuw i64 %i, %second
+  %done = icmp ugt i64 %next, %n
+  br i1 %done, label %out, label %loop
+out:
+  ret i64 %i
+}
+
+; Where an array begins, loaded before the loop and again in it where something was stored.
+; CHECK-LABEL: define i64 @again(
+; CHECK: loop:
+; CHECK: phi i64 [ -9223372036854775808, %{{[0-9]+}} ]
+; CHECK: %spill.elsewhere{{.*}} = icmp ugt i64
+; CHECK: ret
+define i64 @again(ptr %object, i64 %n) {
+entry:
+  %first = load ptr, ptr %object, align 8
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %latch ]
+  %base = phi ptr [ %first, %entry ], [ %now, %latch ]
+  %at = getelementptr inbounds i64, ptr %base, i64 %i
+  %v = load i64, ptr %at, align 8
+  %odd = trunc i64 %v to i1
+  br i1 %odd, label %then, label %latch
+then:
+  store i64 0, ptr %at, align 8
+  %reload = load ptr, ptr %object, align 8
+  br label %latch
+latch:
+  %now = phi ptr [ %base, %loop ], [ %reload, %then ]
+  %next = add nuw i64 %i, 1
+  %done = icmp eq i64 %v, %n
+  br i1 %done, label %out, label %loop
+out:
+  ret i64 %i
+}
 
 ; Where an array begins is a member of an object that stays: both are held, the array by its page.
 ; CHECK-LABEL: define i64 @member(
