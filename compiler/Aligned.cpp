@@ -159,15 +159,27 @@ bool Copier::traceTo(Roots &Found, Value *Pointer, uint64_t Size,
   return true;
 }
 
+// The pointer by which I accesses memory, and its type's value; null if it does
+// not, or by several.
+static std::pair<Value *, Type *> accessOf(Instruction &I) {
+  if (Value *Pointer = getLoadStorePointerOperand(&I))
+    return {Pointer, getLoadStoreType(&I)};
+  if (auto *RMW = dyn_cast<AtomicRMWInst>(&I))
+    return {RMW->getPointerOperand(), RMW->getValOperand()->getType()};
+  if (auto *CX = dyn_cast<AtomicCmpXchgInst>(&I))
+    return {CX->getPointerOperand(), CX->getCompareOperand()->getType()};
+  return {nullptr, nullptr};
+}
+
 // The accesses of L that Asked makes aligned.
 void Copier::collect(Loop *L, Roots &Asked,
                      SmallVectorImpl<Instruction *> &Accesses) const {
   for (BasicBlock *BB : L->blocks())
     for (Instruction &I : *BB) {
-      Value *Pointer = getLoadStorePointerOperand(&I);
-      if (!Pointer || isPlain(Pointer) || I.isAtomic())
+      auto [Pointer, Accessed] = accessOf(I);
+      if (!Pointer || isPlain(Pointer))
         continue;
-      TypeSize Size = DL.getTypeStoreSize(getLoadStoreType(&I));
+      TypeSize Size = DL.getTypeStoreSize(Accessed);
       if (Size.isScalable() || Size.getFixedValue() < 2 ||
           Size.getFixedValue() > MaxSize ||
           !isPowerOf2_64(Size.getFixedValue()))
@@ -189,8 +201,7 @@ SmallPtrSet<Instruction *, 16> Copier::spared(Loop *L) {
     collect(L, Asked, Accesses);
   SmallPtrSet<Instruction *, 16> Result;
   for (Instruction *I : Accesses)
-    if (!asksRarely(getLoadStorePointerOperand(I),
-                    LI.getLoopFor(I->getParent())))
+    if (!asksRarely(accessOf(*I).first, LI.getLoopFor(I->getParent())))
       Result.insert(I);
   return Result;
 }
@@ -211,7 +222,11 @@ void Copier::consider(Loop *L) {
       consider(Sub);
 }
 
+// Of atomics the type says it already: code generation calls a library for those
+// that are less aligned.
 static void claim(Instruction *I, Align Alignment) {
+  if (I->isAtomic())
+    return;
   if (auto *Load = dyn_cast<LoadInst>(I))
     Load->setAlignment(Alignment);
   else
@@ -222,7 +237,7 @@ void Copier::mark(ArrayRef<Instruction *> Accesses) {
   MDNode *Mark = MDNode::get(F.getContext(), {});
   for (Instruction *I : Accesses) {
     I->setMetadata(AlignedKind, Mark);
-    claim(I, Align(DL.getTypeStoreSize(getLoadStoreType(I)).getFixedValue()));
+    claim(I, Align(DL.getTypeStoreSize(accessOf(*I).second).getFixedValue()));
   }
 }
 

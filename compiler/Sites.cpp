@@ -254,12 +254,14 @@ void SiteRewriter::holdOr(BranchInst *Cold, const Site &S) {
   EndB.CreateStore(Entry, Shared.HeldEntry);
 }
 
-// The entry for a native access of its own that may cross an edge.
+// The entry for a native access that may cross an edge: of its own, or the first
+// of a window.
 Value *SiteRewriter::mapOrTranslate(const Site &S, const Access &A,
                                     unsigned Slot, SlotSet Live) {
   BuilderBefore B(S.Inst);
   Value *Address = T.address(B, S.pointer(A));
-  Value *Crosses = T.crossesPage(B, Address, A.Size);
+  Value *Crosses =
+      A.Shared ? coldCondition(S, A, B) : T.crossesPage(B, Address, A.Size);
   Instruction *ColdEnd, *HotEnd;
   SplitBlockAndInsertIfThenElse(Crosses, S.Inst->getIterator(), &ColdEnd,
                                 &HotEnd, T.Runtime.ColdWeights);
@@ -267,20 +269,26 @@ Value *SiteRewriter::mapOrTranslate(const Site &S, const Access &A,
   Value *Mapped = T.Runtime.crossMap(ColdB, Address, A.Size, Live);
   Value *Translated = T.translate(HotEnd, Address, Slot, Live);
   IRBuilder<> JoinB(S.Inst->getParent(), S.Inst->getParent()->begin());
-  PHINode *Either = JoinB.CreatePHI(T.Runtime.I64, 2);
-  Either->addIncoming(Mapped, ColdEnd->getParent());
-  Either->addIncoming(Translated, HotEnd->getParent());
-  return Either;
+  auto Join = [&](Value *IfCrosses) {
+    PHINode *Either = JoinB.CreatePHI(T.Runtime.I64, 2);
+    Either->addIncoming(IfCrosses, ColdEnd->getParent());
+    Either->addIncoming(Translated, HotEnd->getParent());
+    return Either;
+  };
+  if (A.Shared)
+    A.Shared->Entry = Join(JoinB.getInt64(0));
+  return Join(Mapped);
 }
 
 Value *SiteRewriter::enterNative(const Site &S, const Access &A, unsigned Slot,
                                  SlotSet Live) {
-  if (!A.Shared && A.MayCross)
-    return mapOrTranslate(S, A, Slot, Live);
+  bool Leads = S.leads(A);
+  if (A.MayCross && (Leads ? !A.Checked : !A.Shared))
+    return mapOrTranslate(S, A, Leads ? A.Shared->Slot : Slot, Live);
   BuilderBefore B(S.Inst);
   if (!A.Shared)
     return T.translate(S.Inst, T.address(B, S.pointer(A)), Slot, Live);
-  if (S.leads(A)) {
+  if (Leads) {
     // It lies in one page itself; the window may not.
     Value *Entry =
         T.translate(S.Inst, T.address(B, S.pointer(A)), A.Shared->Slot, Live);

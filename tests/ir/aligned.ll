@@ -121,3 +121,39 @@ loop:
 out:
   ret void
 }
+
+; Atomics say that they are aligned, which need not be true: they are asked too, and keep what they say in the copy.
+; CHECK-LABEL: define void @lower(
+; CHECK: br i1 {{.*}}, label %spill.aligned, label %spill.aligned.any
+; CHECK: loop.any:
+; CHECK: cross_map
+; CHECK: load atomic i32, ptr {{.*}} monotonic, align 4
+; CHECK: loop:
+; CHECK-NOT: cross_map
+; CHECK: load atomic i32, ptr {{.*}} monotonic, align 4, !spill.aligned
+; CHECK-NOT: store atomic
+; CHECK: cmpxchg weak ptr {{.*}} monotonic monotonic, align 4, !spill.aligned
+; CHECK: ret
+define void @lower(ptr %words, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ %n, %entry ], [ %i.next, %latch ]
+  %r = mul i64 %i, 6364136223846793005
+  %x = lshr i64 %r, 24
+  %k = and i64 %x, %n
+  %word = getelementptr inbounds i32, ptr %words, i64 %k
+  %old = load atomic i32, ptr %word monotonic, align 4
+  %low = trunc i64 %i to i32
+  %less = icmp ult i32 %low, %old
+  br i1 %less, label %change, label %latch
+change:
+  %pair = cmpxchg weak ptr %word, i32 %old, i32 %low monotonic monotonic, align 4
+  br label %latch
+latch:
+  %i.next = add i64 %i, -1
+  %done = icmp eq i64 %i.next, 0
+  br i1 %done, label %out, label %loop
+out:
+  ret void
+}

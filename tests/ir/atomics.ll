@@ -30,3 +30,63 @@ define i1 @exchange(ptr %p, i64 %a, i64 %b) {
   %done = extractvalue { i64, i1 } %pair, 1
   ret i1 %done
 }
+
+; What is exchanged where it was loaded follows the load's translation, unless that found an edge.
+; CHECK-LABEL: define i1 @changed(
+; CHECK: [[MAPPED:%.*]] = call preserve_allcc i64 @__spillway_cross_map_stub(i64 {{.*}}, i64 8, i64 4)
+; CHECK: store atomic i64 {{.*}} release, align 8
+; CHECK: [[ENTRY:%.*]] = phi i64 [ 0, {{.*}} ], [ %spill.d, {{.*}} ]
+; CHECK: phi i64 [ [[MAPPED]], {{.*}} ], [ %spill.d, {{.*}} ]
+; CHECK: load atomic i64
+; CHECK-NOT: store atomic
+; CHECK: %spill.crossed = icmp eq i64 [[ENTRY]], 0
+; CHECK: call preserve_allcc i64 @__spillway_cross_map_stub(i64 {{.*}}, i64 8, i64 4)
+; CHECK: cmpxchg weak ptr
+; CHECK: ret
+define i1 @changed(ptr %p, i64 %b) {
+  %a = load atomic i64, ptr %p monotonic, align 8
+  %same = icmp eq i64 %a, %b
+  br i1 %same, label %out, label %change
+change:
+  %pair = cmpxchg weak ptr %p, i64 %a, i64 %b acq_rel monotonic, align 8
+  %done = extractvalue { i64, i1 } %pair, 1
+  ret i1 %done
+out:
+  ret i1 false
+}
+
+; A loop that waits for others translates each time, though nothing is called and the address is known: so they may
+; have made the page another one.
+; CHECK-LABEL: define void @wait(
+; CHECK: loop:
+; CHECK: store atomic i64 {{.*}} release, align 8
+; CHECK: load atomic i64, ptr %spill.pointer{{.*}} acquire
+; CHECK: ret
+define void @wait(ptr %p) {
+entry:
+  %before = load atomic i64, ptr %p acquire, align 8
+  br label %loop
+loop:
+  %now = load atomic i64, ptr %p acquire, align 8
+  %same = icmp eq i64 %now, %before
+  br i1 %same, label %loop, label %out
+out:
+  ret void
+}
+
+; CHECK-LABEL: define void @watch(
+; CHECK: loop:
+; CHECK-NOT: spill.elsewhere
+; CHECK: store atomic i64 {{.*}} release, align 8
+; CHECK: load volatile i64
+; CHECK: ret
+define void @watch(ptr %p) {
+entry:
+  br label %loop
+loop:
+  %now = load volatile i64, ptr %p, align 8
+  %same = icmp eq i64 %now, 0
+  br i1 %same, label %loop, label %out
+out:
+  ret void
+}
