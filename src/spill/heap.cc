@@ -28,6 +28,7 @@ namespace {
 constexpr size_t kForeignSpillBytes = 64 * 1024;
 constexpr size_t kDiscardAtOnceBytes = size_t{1} << 20;
 constexpr size_t kZeroByDiscardBytes = 64 * 1024;
+constexpr int64_t kUncountedBytesMost = 64 * 1024;
 constexpr unsigned kArenaCount = 4;
 
 constinit unsigned arenas[kArenaCount] = {};
@@ -74,17 +75,42 @@ void choose_arena(Thread& thread) {
   thread.has_heap_arena.store(true, std::memory_order_relaxed);
 }
 
+void count_bytes(Thread& thread) {
+  base::statistics.spill_allocated_bytes.add(
+      static_cast<uint64_t>(thread.uncounted_allocated_bytes.exchange(0, std::memory_order_relaxed)));
+  base::statistics.spill_live_bytes.add(
+      static_cast<uint64_t>(thread.uncounted_live_bytes.exchange(0, std::memory_order_relaxed)));
+}
+
+// In the thread's own counters first: what all threads add to would be most of the cost of a small block.
+void note_bytes(Thread& thread, int64_t allocated, int64_t live) {
+  allocated += thread.uncounted_allocated_bytes.load(std::memory_order_relaxed);
+  live += thread.uncounted_live_bytes.load(std::memory_order_relaxed);
+  thread.uncounted_allocated_bytes.store(allocated, std::memory_order_relaxed);
+  thread.uncounted_live_bytes.store(live, std::memory_order_relaxed);
+  if (allocated > kUncountedBytesMost || live > kUncountedBytesMost || live < -kUncountedBytesMost)
+      [[unlikely]]
+    count_bytes(thread);
+}
+
 void* allocate_spilled(size_t bytes, size_t alignment) {
   Thread& thread = this_thread();
-  if (!thread.has_heap_arena.load(std::memory_order_relaxed)) choose_arena(thread);
-  void* block = spillje_mallocx(bytes > 0 ? bytes : 1, alignment > 16 ? MALLOCX_ALIGN(alignment) : 0);
+  if (!thread.has_heap_arena.load(std::memory_order_relaxed)) [[unlikely]]
+    choose_arena(thread);
+  void* block;
+  size_t usable;
+  if (alignment > 16) {
+    block = spillje_mallocx(bytes > 0 ? bytes : 1, MALLOCX_ALIGN(alignment));
+    usable = block != nullptr ? spillje_sallocx(block, 0) : 0;
+  } else {
+    block = spillje_malloc(bytes);
+    usable = spillje_nallocx(bytes > 0 ? bytes : 1, 0);
+  }
   if (block == nullptr) {
     errno = ENOMEM;
     return nullptr;
   }
-  const size_t usable = spillje_sallocx(block, 0);
-  base::statistics.spill_allocated_bytes.add(usable);
-  base::statistics.spill_live_bytes.add(usable);
+  note_bytes(thread, static_cast<int64_t>(usable), static_cast<int64_t>(usable));
   return block;
 }
 
@@ -123,6 +149,10 @@ void* allocate_plain(size_t bytes, size_t alignment, bool zeroed, Caller caller)
 }
 
 }  // namespace
+
+void heap_count_bytes() {
+  for (Thread* thread = first_thread(); thread != nullptr; thread = thread->next) count_bytes(*thread);
+}
 
 bool heap_serves_others() { return serves_others.load(std::memory_order_relaxed); }
 
@@ -186,10 +216,11 @@ void heap_free(void* block, Caller caller) {
   }
   const int saved_errno = errno;
   const size_t usable = spillje_sallocx(block, 0);
-  base::statistics.spill_live_bytes.subtract(usable);
+  note_bytes(this_thread(), 0, -static_cast<int64_t>(usable));
   end_kept(reinterpret_cast<uint64_t>(block), usable);
   if (usable >= kDiscardAtOnceBytes) discard_memory(reinterpret_cast<uint64_t>(block), usable);
-  spillje_dallocx(block, 0);
+  // With the size that is known by now, it does not look for the block again.
+  spillje_sdallocx(block, usable, 0);
   errno = saved_errno;
 }
 
@@ -225,7 +256,7 @@ void* heap_resize(void* block, size_t bytes, Caller caller) {
       return moved;
     }
   } else if (size_t usable = spillje_xallocx(block, bytes, 0, 0); usable >= bytes) {
-    base::statistics.spill_live_bytes.add(usable - old_usable);
+    note_bytes(this_thread(), 0, static_cast<int64_t>(usable - old_usable));
     // In place, and not much larger than asked for.
     if (usable / 2 <= bytes || usable <= base::kOsPageBytes) return block;
   }

@@ -39,6 +39,10 @@ void* heap_resize(void* block, size_t bytes, Caller caller);
 void* heap_resize_resident(void* block, size_t bytes);
 size_t heap_usable_bytes(void* block);
 
+// What threads have allocated and freed since they last told the statistics, up to 64 KiB each, is counted too. For the end of the
+// program: what a thread does meanwhile may be counted twice, or not at all.
+void heap_count_bytes();
+
 // Bytes of memory that the heap takes to know its blocks, as far as they were touched. One thread. Cost: 10 us for each MiB of it.
 uint64_t heap_metadata_bytes();
 

@@ -16,10 +16,13 @@ struct extent_hooks_s {
   bool (*merge)(extent_hooks_t*, void*, size_t, void*, size_t, bool, unsigned);
 };
 
+// The shorter ways of mallocx and dallocx without flags; nallocx says what malloc's block has.
+void* spillje_malloc(size_t bytes);
+void spillje_sdallocx(void* block, size_t bytes, int flags);
+size_t spillje_nallocx(size_t bytes, int flags);
 void* spillje_mallocx(size_t bytes, int flags);
 size_t spillje_xallocx(void* block, size_t bytes, size_t extra, int flags);
 size_t spillje_sallocx(const void* block, int flags);
-void spillje_dallocx(void* block, int flags);
 int spillje_mallctl(const char* name, void* old, size_t* old_length, void* value, size_t value_length);
 // Read once, by jemalloc's constructor.
 extern const char* spillje_malloc_conf;

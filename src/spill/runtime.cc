@@ -217,6 +217,7 @@ extern "C" void spillway_end() {
   if (runtime.is_fork_child.load(std::memory_order_relaxed)) return;
   count_native_time();
   count_satc();
+  heap_count_bytes();
   write_report();
 }
 
