@@ -19,7 +19,7 @@ RUN_SECONDS = 900
 class Plan:
     def __init__(self, context):
         quick = context.quick
-        self.budget_bytes = (32 if quick else 256) * MIB
+        self.budget_bytes = (64 if quick else 256) * MIB
         self.hits = [100, 50] if quick else [100, 99, 90, 50, 10]
         self.threads = [2] if quick else [1, 2]
         self.data_bytes = self.within(min(self.hits)) + MIB
