@@ -1,5 +1,6 @@
 // Strings on spilled memory: lengths, copies, comparisons, single-character searches.
 // Searches for strings and tokens are in string_search.cc, numbers in number.cc.
+#include <emmintrin.h>
 #include <errno.h>
 
 #include "spill/intercept/intercept.h"
@@ -38,16 +39,42 @@ int compare_strings(const char* a, const char* b, size_t n, Compare compare) {
   return result;
 }
 
+// Bytes before the first c or 0 among the `room` bytes at `raw`, which end with an OS page; `room` if there is none. By whole
+// vectors, which lie in that page too.
+size_t span_to(const char* raw, char c, size_t room) {
+  const __m128i wanted = _mm_set1_epi8(c), zero = _mm_setzero_si128();
+  const size_t skipped = reinterpret_cast<uint64_t>(raw) % sizeof(__m128i);
+  const char* at = raw - skipped;
+  unsigned ignored = (1u << skipped) - 1;
+  for (const char* end = raw + room; at < end; at += sizeof(__m128i), ignored = 0) {
+    const __m128i bytes = _mm_load_si128(reinterpret_cast<const __m128i*>(at));
+    const __m128i stops = _mm_or_si128(_mm_cmpeq_epi8(bytes, wanted), _mm_cmpeq_epi8(bytes, zero));
+    const unsigned found = static_cast<unsigned>(_mm_movemask_epi8(stops)) & ~ignored;
+    if (found != 0) return static_cast<size_t>(at - raw) + static_cast<size_t>(__builtin_ctz(found));
+  }
+  return room;
+}
+
 // The first c in a string, or its end.
-char* find_or_end(const char* text, int c) {
+struct Stop {
+  char* at;
+  char byte;  // c or 0
+};
+Stop find_or_end(const char* text, int c) {
+  Stop stop;
   size_t length = 0;
-  for_each_piece(text, ~size_t{0}, kHoldA, [&](const char* piece, size_t n) {
-    const size_t end = strnlen(piece, n);
-    auto* found = static_cast<const char*>(memchr(piece, c, end));
-    length += found != nullptr ? static_cast<size_t>(found - piece) : end;
-    return found == nullptr && end == n;
-  });
-  return const_cast<char*>(text) + length;
+  const auto look = [&](const char* piece, size_t n) {
+    const size_t before = span_to(piece, static_cast<char>(c), n);
+    length += before;
+    if (before == n) return true;
+    stop = {const_cast<char*>(text) + length, piece[before]};
+    return false;
+  };
+  const size_t room = bytes_to_page_end(text);
+  if (const QuickRange quick(text, room); quick.ready && !look(quick.raw, room)) return stop;
+  length = 0;
+  for_each_piece(text, ~size_t{0}, kHoldA, look);
+  return stop;
 }
 
 char* find_last(const char* text, int c) {
@@ -165,14 +192,14 @@ SPILL_EXPORT int __spill_strncasecmp(const char* a, const char* b, size_t n) {
 SPILL_EXPORT char* __spill_strchrnul(const char* text, int c) {
   if (plain(text)) [[likely]]
     return const_cast<char*>(strchrnul(text, c));
-  return spill::find_or_end(text, c);
+  return spill::find_or_end(text, c).at;
 }
 
 SPILL_EXPORT char* __spill_strchr(const char* text, int c) {
   if (plain(text)) [[likely]]
     return const_cast<char*>(strchr(text, c));
-  char* found = spill::find_or_end(text, c);
-  return spill::load(found) == static_cast<char>(c) ? found : nullptr;
+  const spill::Stop stop = spill::find_or_end(text, c);
+  return stop.byte == static_cast<char>(c) ? stop.at : nullptr;
 }
 
 SPILL_EXPORT char* __spill_index(const char* text, int c) { return __spill_strchr(text, c); }
