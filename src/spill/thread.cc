@@ -19,16 +19,11 @@ constinit std::atomic<uint32_t> loop_task_count{0};
 
 namespace {
 
-// Records are aligned to their size, so that any slot's address leads to its thread.
-constexpr uint64_t kRecordBytes = 64 << 10;
-static_assert(sizeof(Thread) <= kRecordBytes);
 constexpr uint64_t kRecordsPerBlock = 8;
 
 constinit std::atomic<Thread*> first{nullptr};
 constinit sys::Mutex records_mutex;
 constinit std::atomic<uint32_t> alive_count{0};
-
-bool is_registered(const Slot* slots) { return reinterpret_cast<uint64_t>(slots) != kUnregisteredSlots; }
 
 bool is_dead(const Thread& thread) {
   return sys::has_ended(static_cast<int>(thread.thread_id.load(std::memory_order_relaxed)));
@@ -83,6 +78,8 @@ Thread* add_block() {
   return first.load(std::memory_order_relaxed);
 }
 
+}  // namespace
+
 Thread& register_thread() {
   // Signals stay blocked: a handler that came now would register the thread a second time.
   uint64_t all = ~uint64_t{0}, old = 0;
@@ -104,19 +101,6 @@ Thread& register_thread() {
   __spillway_slots = thread->levels[0].slots;
   sys::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old, nullptr, sizeof old);
   return *thread;
-}
-
-}  // namespace
-
-Thread* this_thread_if_registered() {
-  Slot* slots = __spillway_slots;
-  if (!is_registered(slots)) return nullptr;
-  return reinterpret_cast<Thread*>(base::round_down(reinterpret_cast<uint64_t>(slots), kRecordBytes));
-}
-
-Thread& this_thread() {
-  Thread* thread = this_thread_if_registered();
-  return thread != nullptr ? *thread : register_thread();
 }
 
 Thread* first_thread() { return first.load(std::memory_order_acquire); }

@@ -73,10 +73,25 @@ struct Thread {
   Level levels[kMaxLevels];
 };
 
-// The calling thread's record, registering it if need be. Async-signal-safe.
-Thread& this_thread();
-// The same, or null when the thread has no record yet.
-Thread* this_thread_if_registered();
+// Records are aligned to their size, so that any slot's address leads to its thread.
+inline constexpr uint64_t kRecordBytes = 64 << 10;
+static_assert(sizeof(Thread) <= kRecordBytes);
+
+// Gives the calling thread a record. REQUIRES: it has none.
+Thread& register_thread();
+// The calling thread's record, or null when it has none yet. Async-signal-safe. Cost: inline. What the compiler knows of the pointer
+// ends at each call and at the fence behind each store to a slot, by which a thread may be registered.
+inline Thread* this_thread_if_registered() {
+  const auto slots = reinterpret_cast<uint64_t>(__spillway_slots);
+  if (slots == kUnregisteredSlots) [[unlikely]]
+    return nullptr;
+  return reinterpret_cast<Thread*>(base::round_down(slots, kRecordBytes));
+}
+// The same, registering it if need be.
+inline Thread& this_thread() {
+  Thread* thread = this_thread_if_registered();
+  return thread != nullptr ? *thread : register_thread();
+}
 
 // Tasks of all loops that run (loop.h); 0 in a child of fork, also while it has an iteration of one.
 extern std::atomic<uint32_t> loop_task_count;

@@ -156,11 +156,12 @@ struct Record {
 thread_local Record current;
 }  // namespace
 
-Thread& this_thread() {
-  if (current.thread == nullptr) current.thread = static_cast<Thread*>(calloc(1, sizeof(Thread)));
+Thread& register_thread() {
+  current.thread = static_cast<Thread*>(aligned_alloc(kRecordBytes, kRecordBytes));
+  memset(static_cast<void*>(current.thread), 0, kRecordBytes);
+  __spillway_slots = current.thread->levels[0].slots;
   return *current.thread;
 }
-Thread* this_thread_if_registered() { return current.thread; }
 void InRuntime::deliver_deferred(Thread&) {}
 long copy_process_by_number(long, const long*) { return -1; }
 long call_by_number(long number, const long* a) {
@@ -208,11 +209,7 @@ void start() {
   enter_thread();
 }
 
-void enter_thread() {
-  spill::Thread& thread = spill::this_thread();
-  thread.thread_id = static_cast<uint32_t>(gettid());
-  __spillway_slots = thread.levels[0].slots;
-}
+void enter_thread() { spill::this_thread().thread_id = static_cast<uint32_t>(gettid()); }
 
 char* allocate(size_t bytes, size_t offset) {
   std::lock_guard guard(lock);
