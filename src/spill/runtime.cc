@@ -145,12 +145,14 @@ cache::Lane& lane_of(Thread& thread) {
   return *thread.lane;
 }
 
-extern "C" uint64_t* spillway_rearm_counter;  // translate_quick.c
+extern "C" uint64_t* spillway_rearm_counter;     // translate_quick.c
+extern "C" uint64_t* spillway_crossing_counter;  // cross_quick.c
 
 // DT_INIT or .preinit_array. It is passed main's arguments.
 extern "C" void spillway_start(int argument_count, char** arguments, char** environment);
 extern "C" void spillway_start(int, char**, char** environment) {
   spillway_rearm_counter = reinterpret_cast<uint64_t*>(&base::statistics.spill_rearms.value);
+  spillway_crossing_counter = reinterpret_cast<uint64_t*>(&base::statistics.spill_crossings.value);
   sys::keep_error_output();
   if (getauxval(AT_SECURE) != 0) forget_settings(environment);
   runtime.environment = environment;

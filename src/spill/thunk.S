@@ -101,8 +101,9 @@ __spillway_satc_translate:
   .cfi_endproc
   .size __spillway_satc_translate, . - __spillway_satc_translate
 
-  // \caller, if given: a register for where compiled code goes on.
-  .macro crossing name, target, caller
+  // \caller, if given: a register for where compiled code goes on. \quick, if given: what is asked first, with the integer
+  // registers saved only, and says whether that was all.
+  .macro crossing name, target, caller, quick
   .globl \name
   .type \name, @function
   .p2align 4
@@ -112,15 +113,25 @@ __spillway_satc_translate:
   .ifnb \caller
   movq 8(%rbp), \caller
   .endif
+  .ifnb \quick
+  call \quick
+  testb %al, %al
+  jnz 1f
+  movq -8(%rbp), %rcx
+  movq -16(%rbp), %rdx
+  movq -24(%rbp), %rsi
+  movq -32(%rbp), %rdi
+  .endif
   call_saving_vectors \target
+1:
   pop_integers
   ret
   .cfi_endproc
   .size \name, . - \name
   .endm
 
-  crossing __spillway_cross_load, spillway_cross_load_blocking
-  crossing __spillway_cross_store, spillway_cross_store_blocking
+  crossing __spillway_cross_load, spillway_cross_load_blocking, , spillway_cross_load_quick
+  crossing __spillway_cross_store, spillway_cross_store_blocking, , spillway_cross_store_quick
   crossing __spillway_cross_map, spillway_cross_map_blocking, %rcx
 
   // thread_local Slot* __spillway_slots = kUnregisteredSlots, in every new thread before any code runs.

@@ -96,6 +96,8 @@ int64_t spillway_translate(uint64_t address, uint64_t live) {
   return value > 0 ? value : translate_blocking(address, live, false);
 }
 
+static_assert(kHoldCross == kSlotCount + 4);  // cross_quick.c
+
 void spillway_cross_load_blocking(uint64_t address, uint64_t size, char* buffer, uint64_t live) {
   base::statistics.spill_crossings.add();
   for (uint64_t done = 0; done < size;) {
