@@ -20,6 +20,17 @@ def in_turn(sides, number):
     return list(sides) if number % 2 == 0 else list(sides)[::-1]
 
 
+def turns_within(warm_up, pairs, seconds):
+    """(number, whether it counts) of each turn of all sides, until so many are done or the time is over: a third of it for those that do not count. One of each kind at least."""
+    began, number = time.monotonic(), 0
+    for counts, most, until in ((False, warm_up, seconds / 3), (True, pairs, seconds)):
+        for turn in range(most):
+            if turn > 0 and time.monotonic() - began > until:
+                break
+            yield number, counts
+            number += 1
+
+
 class Failure(Exception):
     """Ends a benchmark: the message is one line, the status the exit status."""
 

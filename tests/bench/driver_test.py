@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import unittest
+import unittest.mock
 import xml.etree.ElementTree
 
 from bench_case import ONE_LINE, Case, bench
@@ -51,6 +52,21 @@ class Figures(Case):
         self.assertEqual(lockstep.median([3, 1, 2]), 2)
         self.assertAlmostEqual(lockstep.spread([1.0, 2.0, 4.0]), 1.5)
         self.assertAlmostEqual(lockstep.geometric_mean([1.0, 4.0, 16.0]), 4.0)
+
+    def test_turns_end_with_the_time_or_the_number(self):
+        def turns(warm_up, pairs, seconds):
+            now = [0.0]
+            with unittest.mock.patch("time.monotonic", lambda: now[0]):
+                counted = []
+                for number, counts in lockstep.turns_within(warm_up, pairs, seconds):
+                    self.assertEqual(number, len(counted))
+                    counted.append(counts)
+                    now[0] += 1.0
+                return counted
+        self.assertEqual(turns(2, 3, 100), [False] * 2 + [True] * 3)
+        self.assertEqual(turns(5, 5, 6.5), [False] * 3 + [True] * 4)
+        self.assertEqual(turns(5, 5, 0.1), [False, True])
+        self.assertEqual(turns(0, 2, 0.1), [True])
 
     def test_plot_is_svg_with_a_bar_for_each_value(self):
         root = xml.etree.ElementTree.fromstring(plot.bars(**BARS))
