@@ -1,6 +1,6 @@
 // held MEGABYTES: writes that much, says "ready", and for each line of input checks all of it and says "fine". "pin" and "unpin" do that
 // to all of it before.
-#include <spillway/spill.h>
+#include "../../../include/spillway/spill.h"
 #include "../programs/e2e.h"
 
 int main(int argc, char** argv) {
