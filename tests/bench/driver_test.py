@@ -30,7 +30,7 @@ class Words(Case):
 
     def test_wrong_input_is_one_line_and_status_2(self):
         (self.folder / "file").touch()
-        for arguments in ([], ["nothing"], ["kernels", "--fast"], ["kernels", "--only", "nothing"], ["instructions", "--only", "nothing"], ["graph", "--only", "nothing"], ["indirect", "--only", "nothing"], ["micro", "--only", "nothing"], ["programs", "--only", "nothing"], ["selfdriving", "--only", "nothing"], ["sort", "--only", "nothing"], ["kernels", "--pairs", "many"], ["kernels", "--pairs", "-1"],
+        for arguments in ([], ["nothing"], ["kernels", "--fast"], ["instructions", "--only", "nothing"], ["indirect", "--only", "nothing"], ["micro", "--only", "nothing"], ["programs", "--only", "nothing"], ["kernels", "--pairs", "many"], ["kernels", "--pairs", "-1"],
                           ["batch", "--only", "nothing"], ["batch-stored", "--only", "nothing"], ["tasks", "--only", "nothing"], ["hitrate", "--only", "nothing"], ["hitrate", "--traces", self.folder / "none"],
                           ["kv-index", "--only", "nothing"], ["kv-restart", "--only", "nothing"], ["kv", "--only", "nothing"],
                           ["pagecache", "--only", "nothing"], ["persist", "--only", "nothing"], ["persist-programs", "--only", "nothing"], ["kernels", "--storage", self.folder / "none"], ["kernels", "--out", self.folder / "file" / "x"]):

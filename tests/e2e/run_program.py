@@ -58,6 +58,8 @@ LEVELS = {
     "static-pie": ["-O2", "-static-pie"],
     "static-lto": ["-O2", "-static", "-flto"],
 }
+# By whether it is C++: half the time of a test would be the optimization of what runs once.
+NATIVE = {False: ["-O2"], True: ["-O0"]}
 # In chaos mode, of programs that translate by software caches, by seed: small ones, of which pages leave.
 SATC_LEVELS, SATC_POLICIES = ["both", "private", "direct", "none"], ["clock", "lru", "random"]
 SECONDS_MAX = HANG_SECONDS * int(os.environ.get("SPILLWAY_TEST_SLOWER", "1"))
@@ -134,7 +136,7 @@ class Runner:
 
     def compile(self, compiler, level, flags=()):
         target = self.work / level
-        command = [str(compiler), *LEVELS.get(level, ["-O2"]), "-w", *self.program.flags, *flags, str(self.program.path),
+        command = [str(compiler), *LEVELS.get(level, NATIVE[self.program.cxx]), "-w", *self.program.flags, *flags, str(self.program.path),
                    "-o", str(target)]
         done = subprocess.run(command, env=CLEAN, capture_output=True, text=True)
         if done.returncode != 0:
