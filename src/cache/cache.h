@@ -51,7 +51,7 @@ class Cache {
 
   // For begin_load, as LoadQueues'.
   base::Expected<LoadQueue*> open_loads(bool undisturbed = false) {
-    return shared_.loads.open(*shared_.device, undisturbed);
+    return shared_.loads.open(*shared_.device, shared_.page_bytes, undisturbed);
   }
   void close_loads(LoadQueue& queue) { shared_.loads.close(queue); }
   // Ends loads that were begun, whoever did, if their reads are done; returns how many. Who waits for others in a loop of its

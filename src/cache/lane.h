@@ -27,7 +27,7 @@ class Lane {
 
   // A page that an evict or discard batch locked.
   struct Victim {
-    FrameId frame = base::kNoFrame;
+    FrameId frame = base::kNoFrame;  // of a load none: the page is read and thrown away
     PageId page{};
     uint32_t version = 0;  // of the frame after the batch's last edge
     bool held = false;
@@ -46,6 +46,8 @@ class Lane {
     bool must_move = false;                        // it may not be written where it is
     uint32_t first_io = 0;
     uint32_t last_io = 0;  // inclusive
+
+    bool has_frame() const { return frame != base::kNoFrame; }
   };
 
   // Maps a lane and opens its queue. Errors: as Device::open_queue; ENOMEM.

@@ -248,7 +248,7 @@ class Partition {
   base::Expected<void> fill_from_origin(Lane& lane);
   Lane::Victim load_into(FrameId claimed, bool fresh, Origins::Kind origin);
   void take_fingerprints(const Lane::Victim& loaded, bool known);
-  void prepare_read(std::span<const Lane::Victim> claimed, iovec* segments, storage::Io& io);
+  void prepare_read(std::span<const Lane::Victim> claimed, char* waste, iovec* segments, storage::Io& io);
   bool finish_read(std::span<const Lane::Victim> claimed, const storage::Io& io);
   void finish_load(std::span<const Lane::Victim> claimed, uint32_t good_count);
   void end_load_without_page(FrameId id);
@@ -256,7 +256,8 @@ class Partition {
     return shared_->origins != nullptr ? shared_->origins->kind_of(page) : Origins::Kind::kZeros;
   }
   void add_read_ahead(PageId page, PlaceId place, Lane& lane, Stream& stream);
-  uint32_t claim_following(PageId page, PlaceId place, Lane::Victim* claimed, uint32_t most, uint32_t reserve);
+  uint32_t claim_following(PageId page, PlaceId place, Lane::Victim* claimed, uint32_t most,
+                           uint32_t reserve);
   base::Expected<void> make_room(Lane& lane, uint64_t& attempts);
   bool evict_for_load(Lane& lane);
   uint32_t release_free(uint32_t count);

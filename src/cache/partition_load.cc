@@ -8,6 +8,9 @@ namespace {
 constexpr uint64_t kFrameWaitNs = 1'000'000;
 constexpr uint32_t kFrameWaitLimit = 10'000;
 
+// So many pages that are in memory are read for the sake of what lies behind them.
+constexpr uint32_t kMostInMemory = 2;
+
 // A prefetch leaves a batch over so many frames free.
 constexpr uint32_t kBatchPerReserve = 8;
 
@@ -81,7 +84,7 @@ base::Expected<Partition::Begun> Partition::begin_load(PageId page, Lane& lane, 
     load->partition = this;
     load->ended = ended;
     load->context = context;
-    prepare_read({load->victims, load->victim_count}, load->segments, load->io);
+    prepare_read({load->victims, load->victim_count}, queue.waste(), load->segments, load->io);
     queue.submit(*load);
     return Begun::kUnderWay;
   }
@@ -125,7 +128,7 @@ Partition::Prefetched Partition::prefetch(PageId page, uint32_t& count, LoadQueu
   load->partition = this;
   load->ended = nullptr;
   load->begun_ns = now_ns;
-  prepare_read({load->victims, count}, load->segments, load->io);
+  prepare_read({load->victims, count}, queue.waste(), load->segments, load->io);
   queue.submit(*load);
   return Prefetched::kBegun;
 }
@@ -277,17 +280,22 @@ void Partition::add_read_ahead(PageId page, PlaceId place, Lane& lane, Stream& s
 }
 
 // Claims frames for what follows claimed[0], which is `page`, where it lies, and can be loaded with it: `most` in all, as long as
-// more than `reserve` frames are free. Returns how many are claimed.
+// more than `reserve` frames are free. Pages among them that are in memory have no frame to be read to: what lies there is read and thrown away,
+// a few times in a row, since two operations take longer than one that reads more. Returns how many there are.
 uint32_t Partition::claim_following(PageId page, PlaceId place, Lane::Victim* claimed, uint32_t most,
                                     uint32_t reserve) {
   const bool on_storage = place != base::kNoPlace;
-  uint32_t count = 1;
-  for (; count < most; ++count) {
-    const PageId next = page + count;
+  uint32_t count = 1, in_memory = 0;
+  for (uint32_t i = 1; i < most; ++i) {
+    const PageId next = page + i;
     if (index(next) / kGroupPages != index(page) / kGroupPages) break;  // surely the same partition
     const PageMap::Where where = map_.find(next);
-    if (where.frame != base::kNoFrame) break;
-    if (on_storage ? where.place == base::kNoPlace || index(where.place) != index(place) + count
+    if (where.frame != base::kNoFrame) {
+      if (!on_storage || ++in_memory > kMostInMemory) break;
+      claimed[i] = {.page = next};
+      continue;
+    }
+    if (on_storage ? where.place == base::kNoPlace || index(where.place) != index(place) + i
                    : where.place != base::kNoPlace)
       break;
     if (frames_.free_count() <= reserve) break;
@@ -296,7 +304,9 @@ uint32_t Partition::claim_following(PageId page, PlaceId place, Lane::Victim* cl
     if (taken == base::kNoFrame) break;
     note_coming(next, nullptr);
     frames_[taken].ahead = Ahead::kNew;
-    claimed[count] = load_into(taken, fresh, claimed[0].origin);
+    claimed[i] = load_into(taken, fresh, claimed[0].origin);
+    count = i + 1;
+    in_memory = 0;
   }
   return count;
 }
@@ -315,7 +325,7 @@ base::Expected<void> Partition::fill(Lane& lane) {
   }
   const std::span<const Lane::Victim> claimed = {lane.victims, lane.victim_count};
   storage::Io& io = lane.ios[0];
-  prepare_read(claimed, lane.segments, io);
+  prepare_read(claimed, lane.page_copy, lane.segments, io);
   lane.queue().run(io);
   if (claimed.size() > 1 && (io.error != 0 || io.transferred_bytes < shared_->page_bytes)) {
     // What was only read ahead may be what failed.
@@ -334,22 +344,25 @@ base::Expected<void> Partition::fill(Lane& lane) {
                        " at offset ", io.offset_bytes, ": ", base::error_name(io.error));
 }
 
-// Step 4 of Load for pages that follow each other on storage.
-void Partition::prepare_read(std::span<const Lane::Victim> claimed, iovec* segments, storage::Io& io) {
+// Step 4 of Load for pages that follow each other on storage. Those that need no frame go to `waste`.
+void Partition::prepare_read(std::span<const Lane::Victim> claimed, char* waste, iovec* segments,
+                             storage::Io& io) {
   io = {};
   io.operation = storage::Operation::kRead;
   io.offset_bytes = uint64_t{index(frames_[claimed[0].frame].place)} * shared_->page_bytes;
   io.segments = segments;
   io.segment_count = static_cast<uint32_t>(claimed.size());
   io.length_bytes = claimed.size() * shared_->page_bytes;
-  for (size_t i = 0; i < claimed.size(); ++i) segments[i] = {claimed[i].memory, shared_->page_bytes};
+  for (size_t i = 0; i < claimed.size(); ++i)
+    segments[i] = {claimed[i].has_frame() ? claimed[i].memory : waste, shared_->page_bytes};
 }
 
 // Steps 5 and 6. False: the first page could not be read.
 bool Partition::finish_read(std::span<const Lane::Victim> claimed, const storage::Io& io) {
   const auto good_count =
       io.error != 0 ? 0 : static_cast<uint32_t>(io.transferred_bytes / shared_->page_bytes);
-  for (uint32_t i = 0; i < good_count; ++i) take_fingerprints(claimed[i], true);
+  for (uint32_t i = 0; i < good_count; ++i)
+    if (claimed[i].has_frame()) take_fingerprints(claimed[i], true);
   finish_load(claimed, good_count);
   return good_count > 0;
 }
@@ -367,6 +380,7 @@ void Partition::take_fingerprints(const Lane::Victim& loaded, bool known) {
 void Partition::finish_load(std::span<const Lane::Victim> claimed, uint32_t good_count) {
   sys::LockGuard guard(mutex_);
   for (uint32_t i = 0; i < claimed.size(); ++i) {
+    if (!claimed[i].has_frame()) continue;
     const FrameId id = claimed[i].frame;
     Frame& frame = frames_[id];
     CHECK(frame.is(State::kLoading, claimed[i].version));

@@ -1,6 +1,7 @@
 // Pages that are loaded ahead of use (Cache::prefetch), and how long they stay unused.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <thread>
 #include <vector>
@@ -67,6 +68,27 @@ TEST_F(PrefetchTest, ARunComesByOneReadWhereItLiesSideBySide) {
   EXPECT_EQ(world->device->reads, reads + 3);
   for (uint64_t page = 0; page < 40; ++page) EXPECT_EQ(value(page), letter(page));
   EXPECT_EQ(world->device->reads, reads + 3);
+}
+
+// One that is there is newer than what is on storage.
+TEST_F(PrefetchTest, ARunGoesOnBehindAFewPagesThatAreThere) {
+  open_with({.frame_count = 128, .range_pages = 256});
+  for (const auto& [there, run_count] : std::vector<std::pair<std::vector<uint64_t>, uint64_t>>{
+           {{3, 7}, 1}, {{3, 4, 7, 8}, 1}, {{3, 4, 5}, 2}, {{15}, 1}}) {
+    fill(0, 16);
+    for (const uint64_t page : there) write(page, 'Z');
+    const uint64_t reads = world->device->reads, taken = world->cache->resident_count();
+    EXPECT_EQ(world->cache->prefetch_run(PageId{0}, 16, *queue), 16u);
+    poll();
+    EXPECT_EQ(world->device->reads, reads + run_count);
+    world->cache->verify();
+    for (uint64_t page = 0; page < 16; ++page) {
+      const bool was_there = std::find(there.begin(), there.end(), page) != there.end();
+      EXPECT_EQ(value(page), was_there ? 'Z' : letter(page)) << page;
+    }
+    EXPECT_EQ(world->device->reads, reads + run_count);
+    EXPECT_EQ(world->cache->resident_count(), taken + 16 - there.size());
+  }
 }
 
 TEST_F(PrefetchTest, WhatIsThereOrUnderWayOrNowhereIsNotAskedForAgain) {

@@ -49,7 +49,7 @@ MUTATIONS = [
               "      frames_.fingerprints(lane.victims[i].frame)[piece] = base::take_fingerprint(\n"
               "          frames_.bytes(lane.victims[i].frame) + piece * base::kOsPageBytes);\n"
               "  lane.queue().run(io);\n  if (claimed.size() > 1"),
-             (LOAD, "  for (uint32_t i = 0; i < good_count; ++i) take_fingerprints(claimed[i], true);\n", "")),
+             (LOAD, "    if (claimed[i].has_frame()) take_fingerprints(claimed[i], true);\n", "    {}\n")),
     mutation("fingerprint known although the write failed", "ProtocolTest.AFailedWriteKeeps*",
              (EVICT, "      frame.write_failed();", TAKE_ALL_FINGERPRINTS + "      frame.write_failed();")),
     mutation("old fingerprint kept over a rescue during a write", "ProtocolTest.ARescueDuringTheWriteLeaves*",
@@ -118,8 +118,8 @@ MUTATIONS = [
     mutation("page mapped elsewhere stays watched", "WatchTest.AStoreByAMapping*",
              (PARTITION, "  CHECK_GT(frames_[frame].pins(), 0u);\n  frames_[frame].watched = false;", "  CHECK_GT(frames_[frame].pins(), 0u);")),
     mutation("load stores where it leaves a trace", "WatchTest.WhatIsOnlyRead*",
-             (LOAD, "segments[i] = {claimed[i].memory, shared_->page_bytes};",
-              "segments[i] = {frames_.bytes(claimed[i].frame), shared_->page_bytes};")),
+             (LOAD, "claimed[i].has_frame() ? claimed[i].memory : waste",
+              "claimed[i].has_frame() ? frames_.bytes(claimed[i].frame) : waste")),
     mutation("cleaning does not ask what was stored to", "WatchTest.Cleaning*",
              (CLEAN, "    if (victim.held || victim.untouched) continue;", "    if (victim.held || victim.watched) continue;")),
     mutation("frames of pages that change are watched", "WatchTest.FramesOfPages*",
@@ -421,7 +421,7 @@ MUTATIONS = [
     mutation("forgotten page taken from under a holder", "OriginsTest.AHeldPage*",
              (FORGET, "      if (victim.held) {", "      if (victim.held && victim.watched) {")),
     mutation("page that is read ahead taken for another's", "OriginsTest.PagesThatFollow*",
-             (LOAD, "if (where.frame != base::kNoFrame) break;", "")),
+             (LOAD, "if (where.frame != base::kNoFrame) {\n      if", "if (false) {\n      if")),
 
     # Read from outside
     mutation("page not looked for again after it was read from outside", "PageReaderTest.*",
@@ -555,4 +555,7 @@ MUTATIONS = [
     mutation("trial of a policy that is far slower goes on", "PolicyChoiceTest.Returns*", (CHOICE + ".cc", " || speed_.value() < (1 - kFarSlower) * speed_before_", "")),
     mutation("policy that was slower is tried again at once", "PolicyChoiceTest.Returns*", (CHOICE + ".cc", "  banned_[tried] = ban_[tried];\n", "")),
     mutation("small partitions have samples", "ChosenPolicy.SmallPartitions*", (POLICIES, "choice == nullptr || frame_count < choice->parameters().least_frames", "choice == nullptr")),
+    mutation("pages that are in memory are read over", "PrefetchTest.ARunGoesOn*", (LOAD, "claimed[i].has_frame() ? claimed[i].memory : waste", "claimed[i].has_frame() ? claimed[i].memory : claimed[0].memory")),
+    mutation("a run ends where a page is in memory", "PrefetchTest.ARunGoesOn*", (LOAD, "++in_memory > kMostInMemory", "true")),
+    mutation("pages in memory at a run's end are read", "PrefetchTest.ARunGoesOn*", (LOAD, "      claimed[i] = {.page = next};\n", "      claimed[i] = {.page = next};\n      count = i + 1;\n")),
 ]
