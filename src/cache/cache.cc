@@ -54,7 +54,6 @@ base::Expected<Cache*> Cache::create(const CacheParameters& parameters, storage:
   shared.chaos_seed = parameters.chaos_seed;
   shared.large_pages = parameters.large_pages;
   shared.policy = parameters.policy;
-  if (parameters.chooses_policy) shared.policy_choice.begin(parameters.policy_choice, frame_count);
   shared.device = &device;
   shared.table = &cache->table_;
   shared.holders = &holders;
@@ -93,6 +92,8 @@ base::Expected<Cache*> Cache::create(const CacheParameters& parameters, storage:
   CHECK(is_power_of_two(partitions) && partitions <= kMaxPartitions);
   cache->partition_count_ = partitions;
   shared.partition_count = partitions;
+  if (parameters.chooses_policy)
+    shared.policy_choice.begin(parameters.policy_choice, frame_count, partitions);
   const uint64_t frame_limit =
       std::clamp(parameters.most_memory_bytes / cache->frame_bytes_, frame_count, kMostFrames);
   for (uint32_t i = 0; i < partitions; ++i) {

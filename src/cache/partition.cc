@@ -32,8 +32,12 @@ base::Expected<void> Partition::open(Shared& shared, uint32_t frame_count, uint3
   if (auto opened = ghosts_.open(ghost_count > kFewestGhosts ? ghost_count : kFewestGhosts, shared.budget);
       !opened)
     return opened;
+  const Policies::Holder holder = {
+      [](void* partition, FrameId frame) { return static_cast<Partition*>(partition)->frames_[frame].page; },
+      this};
   PolicyChoice* const choice = shared.policy_choice.is_on() ? &shared.policy_choice : nullptr;
-  if (auto opened = policies_.open(shared.policy, choice, frame_count, frames_.frame_limit(), shared.budget);
+  if (auto opened =
+          policies_.open(shared.policy, choice, holder, frame_count, frames_.frame_limit(), shared.budget);
       !opened)
     return opened;
   set_sizes(frame_count);

@@ -313,6 +313,7 @@ class Partition {
   void prepare_write(Lane& lane, Lane::Victim& victim, uint32_t victims_left);
   void add_write(Lane& lane, uint64_t offset, char* bytes, uint64_t length);
   uint32_t settle_written(Lane& lane);
+  void note_writes(const Lane& lane);
   void free_frame(FrameId frame, Removal removal, bool is_protected = false);
   void reopen(FrameId frame);
   void note_used(Frame& frame);

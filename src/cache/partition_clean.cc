@@ -140,6 +140,7 @@ void Partition::prepare_clean_writes(Lane& lane, char* copies) {
 // Step 5.
 Partition::Cleaned Partition::settle_cleaned(Lane& lane, const char* copies) {
   sys::LockGuard guard(mutex_);
+  note_writes(lane);
   Cleaned result;
   for (uint32_t v = 0; v < lane.victim_count; ++v) {
     Lane::Victim& victim = lane.victims[v];

@@ -358,9 +358,14 @@ void Partition::note_failed_write(int error) {
             "; pages stay in memory and are tried again");
 }
 
+void Partition::note_writes(const Lane& lane) {
+  for (uint32_t i = 0; i < lane.io_count; ++i) policies_.note_io(lane.ios[i].length_bytes);
+}
+
 // Step 7. Returns how many frames became free.
 uint32_t Partition::settle_written(Lane& lane) {
   sys::LockGuard guard(mutex_);
+  note_writes(lane);
   uint32_t freed = 0;
   for (uint32_t v = 0; v < lane.victim_count; ++v) {
     Lane::Victim& victim = lane.victims[v];

@@ -379,6 +379,7 @@ void Partition::take_fingerprints(const Lane::Victim& loaded, bool known) {
 // Of the pages, in their order, good_count are in their frames.
 void Partition::finish_load(std::span<const Lane::Victim> claimed, uint32_t good_count) {
   sys::LockGuard guard(mutex_);
+  bool was_read = false;
   for (uint32_t i = 0; i < claimed.size(); ++i) {
     if (!claimed[i].has_frame()) continue;
     const FrameId id = claimed[i].frame;
@@ -393,14 +394,17 @@ void Partition::finish_load(std::span<const Lane::Victim> claimed, uint32_t good
     // What was loaded ahead starts cooling: the first touch shows.
     const bool ahead = frame.ahead != Ahead::kNo;
     policies_.loaded(id, frame.page, !ahead);
-    if (frame.place != base::kNoPlace || claimed[i].origin != Origins::Kind::kZeros)
+    if (frame.place != base::kNoPlace || claimed[i].origin != Origins::Kind::kZeros) {
       policies_.note_read(frame.page);
+      was_read = true;
+    }
     shared_->table->publish(frame.page, frames_.bytes(id), ahead ? Table::Heat::kCooling : Table::Heat::kHot);
     (i > 0   ? base::statistics.cache_read_aheads
      : ahead ? base::statistics.cache_prefetches
              : base::statistics.cache_misses)
         .add();
   }
+  if (was_read) policies_.note_io(good_count * shared_->page_bytes);
   changed_.notify_all();
 }
 

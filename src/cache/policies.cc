@@ -1,5 +1,7 @@
 #include "cache/policies.h"
 
+#include <algorithm>
+
 #include "base/mix.h"
 
 namespace cache {
@@ -8,14 +10,12 @@ namespace {
 // How often a policy names each of its pages until it is taken for granted that none of them can leave now: once to cool them, once to take
 // them, once for what others warmed.
 constexpr uint32_t kRounds = 3;
-// Of so many pages that are to be cool one is a sample's.
-constexpr uint32_t kCooledForSample = 16;
-
 }  // namespace
 
-base::Expected<void> Policies::open(PolicyKind kind, PolicyChoice* choice, uint32_t frame_count,
-                                    uint32_t frame_limit, Budget& budget) {
+base::Expected<void> Policies::open(PolicyKind kind, PolicyChoice* choice, const Holder& holder,
+                                    uint32_t frame_count, uint32_t frame_limit, Budget& budget) {
   choice_ = choice;
+  holder_ = holder;
   budget_ = &budget;
   frame_count_ = frame_count;
   frame_limit_ = frame_limit;
@@ -24,9 +24,10 @@ base::Expected<void> Policies::open(PolicyKind kind, PolicyChoice* choice, uint3
   if (!follower) return std::unexpected(follower.error());
   follower_ = *follower;
   if (choice == nullptr || frame_count < choice->parameters().least_frames) return {};
+  share_ = choice->share();
   for (; sample_count_ < kMostSamples; ++sample_count_) {
     auto sample = Policy::create(PolicyChoice::kCandidates[sample_count_], frame_count, frame_limit, budget,
-                                 choice->parameters().one_in);
+                                 PolicyChoice::kParts / PolicyChoice::kLargeShare);
     if (!sample) return std::unexpected(sample.error());
     samples_[sample_count_] = *sample;
   }
@@ -44,9 +45,11 @@ void Policies::grow(uint32_t frame_count) {
 
 uint32_t Policies::sample_of(PageId page) const {
   if (sample_count_ == 0) return 0;
-  // Not what PageHistory takes of a page's hash.
-  const uint64_t drawn = base::mix(~index(page)) % choice_->parameters().one_in;
-  return drawn < sample_count_ ? static_cast<uint32_t>(drawn) : sample_count_;
+  // Of pages side by side each sample has exactly its share, here and there; which, is as good as drawn.
+  constexpr uint64_t kSpread = 157;  // odd
+  const auto drawn = static_cast<uint32_t>(
+      (index(page) * kSpread + base::mix(~(index(page) / PolicyChoice::kParts))) % PolicyChoice::kParts);
+  return std::min(drawn / share_, sample_count_);
 }
 
 Policy& Policies::of_page(PageId page) { return member(sample_of(page)); }
@@ -78,7 +81,7 @@ Policy::Named Policies::name_victim() {
   };
   for (uint32_t i = 0; i < sample_count_; ++i) {
     Policy& sample = *samples_[i];
-    if (uint64_t{sample.held_count()} * choice_->parameters().one_in > held && may_give(sample))
+    if (uint64_t{sample.held_count()} * PolicyChoice::kParts > uint64_t{held} * share_ && may_give(sample))
       return sample.name_victim();
   }
   if (may_give(*follower_)) return follower_->name_victim();
@@ -91,9 +94,9 @@ Policy::Named Policies::name_victim() {
 
 FrameId Policies::name_to_cool() {
   if (sample_count_ == 0) return follower_->name_to_cool();
-  ++cool_turn_;
-  const uint32_t first =
-      cool_turn_ % kCooledForSample == 0 ? cool_turn_ / kCooledForSample % sample_count_ : sample_count_;
+  // Each sample's turn comes as often as its pages leave.
+  const uint32_t turn = ++cool_turn_ % (PolicyChoice::kParts / share_);
+  const uint32_t first = turn < sample_count_ ? turn : sample_count_;
   for (uint32_t i = 0; i < member_count(); ++i) {
     const FrameId frame = member((first + i) % member_count()).name_to_cool();
     if (frame != base::kNoFrame) return frame;
@@ -103,12 +106,31 @@ FrameId Policies::name_to_cool() {
 
 void Policies::count_read(PageId page) {
   const uint32_t sample = sample_of(page);
-  if (sample < sample_count_) ++sampled_reads_[sample];
-  if (++reads_ < kReadsPerReport) return;
-  choice_->report(sampled_reads_, reads_);
-  for (uint32_t& reads : sampled_reads_) reads = 0;
-  reads_ = 0;
+  if (sample < sample_count_) ++report_.sampled[sample];
+  if (++report_.reads < kReadsPerReport) return;
+  choice_->report(report_);
+  report_ = {};
+  if (const uint32_t share = choice_->share(); share != share_) share_anew(share);
   if (const PolicyKind chosen = choice_->chosen(); chosen != followed_) follow(chosen);
+}
+
+// Pages that have come to another policy's share are as if they had come just now.
+void Policies::share_anew(uint32_t share) {
+  const uint32_t before = share_;
+  for (uint32_t i = 0; i < sample_count_; ++i) samples_[i]->set_share(PolicyChoice::kParts / share);
+  for (uint32_t i = 0; i < frame_count_; ++i) {
+    const FrameId frame{i};
+    if (!holds(frame)) continue;
+    const PageId page = holder_.page_of(holder_.context, frame);
+    share_ = before;
+    Policy& from = of_page(page);
+    share_ = share;
+    Policy& to = of_page(page);
+    if (&from == &to) continue;
+    from.left(frame, page, Removal::kForgotten);
+    to.loaded(frame, page, true);
+  }
+  share_ = share;
 }
 
 // The pages are as if they had come just now, in the order of their frames. Where there is no memory all stays as it was, until the next report.

@@ -20,9 +20,14 @@ namespace cache {
 
 class Policies {
  public:
+  // Who knows which page a frame holds.
+  struct Holder {
+    PageId (*page_of)(void* context, FrameId frame);
+    void* context;
+  };
   // As Policy::create. `choice` outlives this, and says which policies there are; null: `kind`, always. Errors: ENOMEM.
-  base::Expected<void> open(base::PolicyKind kind, PolicyChoice* choice, uint32_t frame_count,
-                            uint32_t frame_limit, Budget& budget);
+  base::Expected<void> open(base::PolicyKind kind, PolicyChoice* choice, const Holder& holder,
+                            uint32_t frame_count, uint32_t frame_limit, Budget& budget);
   void close();
 
   // As Policy's.
@@ -43,6 +48,11 @@ class Policies {
   void note_read(PageId page) {
     if (sample_count_ > 0) count_read(page);
   }
+  // An operation has read or written so much.
+  void note_io(uint64_t bytes) {
+    ++report_.io.operations;
+    report_.io.os_pages += static_cast<uint32_t>(bytes / base::kOsPageBytes);
+  }
   PolicyKind follows() const { return followed_; }
 
  private:
@@ -57,20 +67,21 @@ class Policies {
   uint32_t member_count() const { return sample_count_ + 1; }
   void count_read(PageId page);
   void follow(PolicyKind kind);
+  void share_anew(uint32_t share);
 
   Policy* follower_ = nullptr;
   Policy* samples_[kMostSamples] = {};
   uint32_t sample_count_ = 0;  // 0 or kMostSamples
   PolicyKind followed_ = PolicyKind::kClock;
   PolicyChoice* choice_ = nullptr;
+  Holder holder_ = {};
+  uint32_t share_ = 0;  // of PolicyChoice::kParts that each sample has
   Budget* budget_ = nullptr;
   uint32_t frame_count_ = 0;
   uint32_t frame_limit_ = 0;
-  uint32_t cool_turn_ = 0;  // of who names pages to cool
-  uint32_t vain_turn_ = 0;  // of who is asked when all name in vain
-  // Since the last report.
-  uint32_t sampled_reads_[kMostSamples] = {};
-  uint32_t reads_ = 0;  // in all
+  uint32_t cool_turn_ = 0;       // of who names pages to cool
+  uint32_t vain_turn_ = 0;       // of who is asked when all name in vain
+  PolicyChoice::Report report_;  // the next one
 };
 
 }  // namespace cache

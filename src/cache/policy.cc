@@ -1,8 +1,10 @@
 #include "cache/policy.h"
 
+#include <algorithm>
 #include <new>
 
 #include "base/check.h"
+#include "base/plain_memory.h"
 #include "cache/policy_2q.h"
 #include "cache/policy_clock.h"
 #include "cache/policy_lru.h"
@@ -13,17 +15,18 @@
 
 namespace cache {
 
+uint32_t Policy::remembered_by(bool remembers, uint32_t of_all, uint32_t one_in) {
+  constexpr uint32_t kFewest = 8;
+  return remembers ? std::max(of_all / one_in, kFewest) : 0;
+}
+
 // One piece of memory: the object, the history, a bit for each frame, what the class keeps for each.
 template <class Class>
 base::Expected<Policy*> Policy::create_one(uint32_t frame_count, uint32_t frame_limit, Budget& budget,
                                            uint32_t one_in) {
-  constexpr uint32_t kFewestRemembered = 8;
   const uint64_t object_bytes = base::round_up(sizeof(Class), base::kLineBytes);
-  uint32_t remembered = 0;
-  if constexpr (Class::kRemembered16 > 0) {
-    const uint64_t share = uint64_t{frame_count} * Class::kRemembered16 / 16 / one_in;
-    remembered = share > kFewestRemembered ? static_cast<uint32_t>(share) : kFewestRemembered;
-  }
+  const auto remembered_of_all = static_cast<uint32_t>(uint64_t{frame_count} * Class::kRemembered16 / 16);
+  const uint32_t remembered = remembered_by(Class::kRemembered16 > 0, remembered_of_all, one_in);
   const uint64_t history_bytes = remembered > 0 ? PageHistory::memory_bytes(remembered) : 0;
   const uint64_t bits_bytes = base::round_up(frame_limit, 64) / 8;
   const uint64_t memory_bytes =
@@ -38,6 +41,10 @@ base::Expected<Policy*> Policy::create_one(uint32_t frame_count, uint32_t frame_
   policy->frame_bytes_ = Class::kFrameBytes;
   policy->budget_ = &budget;
   char* at = *memory + object_bytes;
+  policy->remembers_ = Class::kRemembered16 > 0;
+  policy->remembered_of_all_ = remembered_of_all;
+  policy->history_memory_ = at;
+  policy->history_bytes_ = history_bytes;
   if (remembered > 0) policy->history_.open(at, remembered);
   at += history_bytes;
   policy->held_ = reinterpret_cast<uint64_t*>(at);
@@ -61,6 +68,12 @@ base::Expected<Policy*> Policy::create(base::PolicyKind kind, uint32_t frame_cou
 void Policy::destroy() {
   budget_->subtract(charged_bytes());
   sys::unmap(this, memory_bytes_);
+}
+
+void Policy::set_share(uint32_t one_in) {
+  if (!remembers_) return;
+  spillway_plain_memset(history_memory_, 0, history_bytes_);
+  history_.open(history_memory_, remembered_by(true, remembered_of_all_, one_in));
 }
 
 void Policy::grow(uint32_t frame_count) {

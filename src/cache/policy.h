@@ -59,6 +59,8 @@ class Policy {
   static base::Expected<Policy*> create(base::PolicyKind kind, uint32_t frame_count, uint32_t frame_limit,
                                         Budget& budget, uint32_t one_in = 1);
   void destroy();
+  // It will hold that share of the frames from now on. What it remembered is forgotten. REQUIRES: at least the one_in of create.
+  void set_share(uint32_t one_in);
   // There are more frames. As many pages are remembered as before. REQUIRES: at most frame_limit.
   void grow(uint32_t frame_count);
 
@@ -115,6 +117,7 @@ class Policy {
   virtual Named next_victim() = 0;
   virtual FrameId next_to_clean(uint32_t reach) = 0;
 
+  static uint32_t remembered_by(bool remembers, uint32_t of_all, uint32_t one_in);
   template <class Class>
   static base::Expected<Policy*> create_one(uint32_t frame_count, uint32_t frame_limit, Budget& budget,
                                             uint32_t one_in);
@@ -131,6 +134,10 @@ class Policy {
   uint64_t memory_bytes_ = 0;  // mapped; those for frames that there are not yet take none
   uint64_t fixed_bytes_ = 0;   // of it, what does not depend on the frames
   uint32_t frame_bytes_ = 0;
+  char* history_memory_ = nullptr;
+  uint64_t history_bytes_ = 0;
+  uint32_t remembered_of_all_ = 0;  // pages, by a policy of all frames
+  bool remembers_ = false;
   Budget* budget_ = nullptr;
   PageHistory history_;
 };

@@ -1,27 +1,33 @@
-// PolicyChoice: which policy is to choose the pages that leave, from how often pages had to be read under each, and how fast the program was.
+// PolicyChoice: which policy is to choose the pages that leave, from how often pages had to be read under each, and how much I/O the program needed.
 //
-// Partitions keep samples (policies.h): of the pages, by a hash of their number, one in `one_in` for each candidate, in the same share of the frames,
+// Partitions keep samples (policies.h): of the pages, by a hash of their number, share() of kParts for each candidate, in the same share of the frames,
 // from which pages leave as the candidate says (set duelling: Qureshi et al., Adaptive insertion policies for high performance caching,
 // ISCA 2007, on pages of a cache that is fully associative). All other pages leave as the chosen policy says.
 //
-//               another sample clearly needed fewer reads              kSettle periods             kTrial periods
-//        watch ───────────────────────────────────────────► settle ──────────────────────► trial ──────────────────► watch, with it if the
-//                          it is chosen                                                                               program was no slower
+// Samples are large as long as it is not clear what is best, since small ones tell little and late; they are small when nothing has spoken against what is chosen
+// for kSure periods, since most of them leave by policies that are worse. What small ones say only makes them large again.
 //
-// Clearly: fewer by kWorthwhile, since to change has a price, and by kDeviations times what chance makes of as many reads. Fewer reads may take longer
-// all the same: pages that leave one here and one there come back one by one. So it is a trial: the samples are what they are, whatever the other pages
-// do, and how many reads they need in a second says how fast the program goes. A candidate that made it slower is left alone
-// for kBan periods, twice as many each time.
+//               another sample clearly needed fewer reads              kSettle periods            clearly more I/O or less, kTrial periods
+//        watch ───────────────────────────────────────────► settle ──────────────────────► trial ───────────────────────────────────────► watch
+//                          it is chosen                       │                                │      with it, or as before
+//                                                             └── far more I/O: as before      └── the program does something else: with it, but
+//                                                                                                  nothing is known
+// Another sample: than all pages of the chosen policy needed, for as many pages. Clearly: fewer by kWorthwhile, since to change has a price, and by kDeviations times what chance makes of as many reads. Fewer reads may be more
+// I/O all the same: pages that leave one here and one there come back one by one, and not in runs. So a candidate is on trial first. The samples are what
+// they are, whatever the other pages do: how much I/O there is for each of their reads tells what the program pays. I/O is counted (Io), not timed:
+// others use the machine and the device too. A candidate with which there was more of it is left alone for kBan periods, twice as many each time.
+//
+// A program does one thing now and another later. Then the samples' shares of the reads are other ones, clearly (kOtherShares); or, while nothing is tried, a
+// page takes much more I/O than before, or much less (kOtherIo). What was known of reads, I/O and who is to be left alone is forgotten then. In the second case the first candidate is tried again,
+// since samples do not tell who reads in runs.
 //
 // Thread contract: any thread. Cost: report is called once for some thousand reads, and takes a lock of its own.
 #pragma once
 #include <atomic>
 #include <cstdint>
 #include <iterator>
-#include <span>
 
 #include "base/options.h"
-#include "sys/kernel.h"
 #include "sys/lock.h"
 
 namespace cache {
@@ -31,67 +37,111 @@ using base::PolicyKind;
 class PolicyChoice {
  public:
   // The first is chosen until something is known. The others of base::kPolicyKinds are near one of these.
-  static constexpr PolicyKind kCandidates[] = {PolicyKind::kClock, PolicyKind::kS3fifo, PolicyKind::kRandom};
+  static constexpr PolicyKind kCandidates[] = {PolicyKind::kClock, PolicyKind::kTwoQueues,
+                                               PolicyKind::kS3fifo, PolicyKind::kRandom};
   static constexpr uint32_t kCandidateCount = std::size(kCandidates);
 
+  static constexpr uint32_t kSure = 16;
   static constexpr uint32_t kSettle = 3;
-  static constexpr uint32_t kTrial = 4;
-  static constexpr uint32_t kBan = 32;
-  static constexpr uint32_t kMostBan = 1024;
+  static constexpr uint32_t kTrial = 8;
+  static constexpr uint32_t kBan = 64;
+  static constexpr uint32_t kMostBan = 4096;
+
+  static constexpr uint32_t kParts = 256;
+  static constexpr uint32_t kLargeShare = 16;
 
   struct Parameters {
-    uint32_t one_in = 64;           // pages, one is in the sample of a candidate
-    uint32_t least_frames = 1024;   // of a partition; one that has fewer has no samples
-    uint32_t least_reads = 16'384;  // of a period
-    uint64_t (*now_ns)() = sys::monotonic_ns;
+    uint32_t least_sample =
+        32;  // frames of a sample, in a partition of the size that most have, when samples are small
+    uint32_t least_frames = 1024;  // of a partition; one that has fewer has no samples
+    uint32_t least_reads = 4096;   // of a period
   };
 
-  // `frame_count`: of the cache. A period is so many reads at least.
-  void begin(const Parameters& parameters, uint64_t frame_count);
+  // What was read and written. An operation takes as long as it takes to move kPagesOfOperation OS pages more by it.
+  struct Io {
+    static constexpr uint32_t kPagesOfOperation = 8;
+    uint32_t operations = 0;
+    uint32_t os_pages = 0;
+  };
+  // Of a partition, since its last one.
+  struct Report {
+    uint32_t sampled[kCandidateCount] = {};  // pages of the candidates' samples that were read
+    uint32_t reads = 0;                      // pages, in all
+    Io io;
+  };
+
+  // A period is so many reads at least.
+  void begin(const Parameters& parameters, uint64_t frame_count, uint32_t partition_count);
   bool is_on() const { return is_on_; }
   const Parameters& parameters() const { return parameters_; }
 
   PolicyKind chosen() const { return kCandidates[chosen_.load(std::memory_order_relaxed)]; }
-  // So many pages of the candidates' samples were read since the partition reported last, and so many in all.
-  void report(std::span<const uint32_t, kCandidateCount> sampled, uint32_t all);
+  uint32_t share() const { return share_.load(std::memory_order_relaxed); }
+  void report(const Report& report);
 
  private:
-  static constexpr double kOlder = 0.875;  // what reads count when another period has gone by
-  static constexpr double kWorthwhile = 0.0625;
+  static constexpr double kOlder = 31.0 / 32;  // what was counted counts when another period has gone by
+  static constexpr double kWorthwhile = 0.05;
   static constexpr double kDeviations = 3;
-  static constexpr double kSlower = 0.05;     // what chance makes of a program's speed
-  static constexpr double kFarSlower = 0.25;  // ends a trial at once
+  static constexpr double kFarMore = 1.5;  // I/O that ends a trial while frames settle
+  static constexpr double kOtherShares =
+      30;  // by chi-square, of two degrees: chance makes it once in three million times
+  static constexpr double kOtherIo = 1.5;     // I/O of a page that is read, over before
+  static constexpr uint32_t kFewPeriods = 2;  // nothing is tried before so many are known
+  static constexpr uint32_t kShortWhile = 4;  // periods that are compared with those before
 
   enum class Phase : uint8_t { kWatch, kSettle, kTrial };
 
-  void end_period();
-  void choose(uint32_t candidate, const char* why);
-  uint32_t clearly_better() const;
-  void begin_trial(uint32_t candidate);
-  void end_trial();
-  // How fast it went: reads of samples in a nanosecond.
-  struct Speed {
+  // Of some periods.
+  struct Counted {
+    double sampled[kCandidateCount] = {};
     double reads = 0;
-    double ns = 0;
+    double io = 0;  // in OS pages
     uint32_t periods = 0;
-    double value() const { return ns > 0 ? reads / ns : 0; }
+
+    double all_sampled() const;
+    double io_of_sampled() const { return io / all_sampled(); }
+    double io_of_read() const { return io / reads; }
+    void add(const Counted& more);
+    void age();
+    bool has_other_shares_than(const Counted& other) const;
   };
+
+  void end_period(const Counted& period);
+  void watch(const Counted& period);
+  void begin_trial(uint32_t candidate, const char* why);
+  void judge(const Counted& period);
+  void end_trial(bool is_worse);
+  void begin_anew(const Counted& samples, const Counted& own);
+  void choose(uint32_t candidate, const char* why);
+  void enlarge();
+  void reduce();
+  uint32_t clearly_better() const;
 
   Parameters parameters_;
   bool is_on_ = false;
   uint64_t period_reads_ = 0;
+  uint32_t small_share_ = kLargeShare;
   std::atomic<uint32_t> chosen_{0};
+  std::atomic<uint32_t> share_{kLargeShare};
   // Under the lock.
   sys::Mutex mutex_;
-  uint64_t period_so_far_ = 0;
-  uint64_t period_sampled_ = 0;
-  uint64_t period_began_ns_ = 0;
-  double sampled_[kCandidateCount] = {};  // of this period and those before
+  Counted period_;   // so far
+  Counted samples_;  // what is known of them, whatever was chosen: no I/O
+  Counted own_;      // with what is chosen, but while frames settled
+  Counted earlier_;  // in a watch, before what is lately_
+  Counted lately_;   // in a watch, up to kShortWhile periods
   Phase phase_ = Phase::kWatch;
+  bool tries_first_ = false;  // a candidate, as soon as enough is known
+  uint32_t sure_periods_ = 0;
+  uint32_t rest_ = 0;           // periods until small samples are listened to again
+  uint32_t next_rest_ = kSure;  // how long the next rest is
+  // Of the trial.
   uint32_t phase_periods_ = 0;
-  uint32_t before_ = 0;                    // what was chosen before the trial
-  double speed_before_ = 0;                // and how fast it went
-  Speed speed_;                            // of this watch, or trial
+  uint32_t before_ = 0;  // what was chosen
+  Counted own_before_;   // with that
+  Counted samples_before_;
+  Counted samples_since_;
   uint32_t banned_[kCandidateCount] = {};  // periods from now
   uint32_t ban_[kCandidateCount];          // how long the next one is
 };

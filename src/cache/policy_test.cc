@@ -197,6 +197,26 @@ TEST(PolicyMemory, WhatIsForgottenComesBackAsNew) {
   }
 }
 
+TEST(PolicyMemory, OfASmallerShareLessIsRemembered) {
+  for (const uint32_t one_in : {16u, 64u}) {
+    Budget budget;
+    auto created = Policy::create(PolicyKind::kTwoQueues, 1024, 1024, budget, 16);
+    ASSERT_TRUE(created.has_value());
+    Policy& policy = **created;
+    policy.set_share(one_in);
+    const FrameId first{0}, second{1};
+    for (uint64_t page = 0; page < 32; ++page) {
+      policy.loaded(first, PageId{page}, true);
+      policy.left(first, PageId{page}, Removal::kEvicted);
+    }
+    // 32 pages of a sixteenth, 8 of a sixty-fourth. As a new page it is the oldest of those that leave in their order.
+    policy.loaded(first, PageId{12}, true);
+    policy.loaded(second, PageId{100}, true);
+    EXPECT_EQ(policy.name_victim().frame, one_in == 16 ? second : first);
+    policy.destroy();
+  }
+}
+
 // Simulations that know every hit, of the sources in policy.h. Each returns the misses.
 
 uint64_t simulate_clock(const Trace& trace, size_t frame_count) {

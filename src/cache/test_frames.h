@@ -19,7 +19,8 @@ namespace cache {
 using Asked = std::optional<PolicyKind>;
 inline std::string name_of(Asked asked) { return asked ? base::name_of(*asked) : "auto"; }
 // Samples that small caches have, too.
-inline constexpr PolicyChoice::Parameters kSmall = {.one_in = 8, .least_frames = 8, .least_reads = 4096};
+inline constexpr PolicyChoice::Parameters kSmall = {
+    .least_sample = 1, .least_frames = 8, .least_reads = 4096};
 
 // Frames are taken from below, but for one thing: a frame that
 // was just left is not the next to be taken.
@@ -27,9 +28,13 @@ class Frames {
  public:
   Frames(Asked asked, uint32_t count, const PolicyChoice::Parameters& parameters = kSmall)
       : pages_(count, kNone), warm_(count), pinned_(count) {
-    if (!asked) choice.begin(parameters, count);
-    auto opened =
-        policy->open(asked.value_or(PolicyKind::kClock), asked ? nullptr : &choice, count, count, budget);
+    if (!asked) choice.begin(parameters, count, 1);
+    const Policies::Holder holder = {[](void* frames, FrameId frame) {
+                                       return PageId{static_cast<Frames*>(frames)->pages_[index(frame)]};
+                                     },
+                                     this};
+    auto opened = policy->open(asked.value_or(PolicyKind::kClock), asked ? nullptr : &choice, holder, count,
+                               count, budget);
     CHECK(opened.has_value());
   }
   ~Frames() {
@@ -38,6 +43,7 @@ class Frames {
   }
 
   bool has(uint64_t page) const { return frames_.contains(page); }
+  bool was_there(uint64_t page) const { return known_.contains(page); }
   uint32_t frame_of(uint64_t page) const { return frames_.at(page); }
   void pin(uint64_t page, bool pinned) { pinned_[frames_.at(page)] = pinned; }
 
@@ -50,14 +56,17 @@ class Frames {
     load(page, true);
     return false;
   }
-  void load(uint64_t page, bool wanted) {
+  // `is_alone`: by an operation of its own.
+  void load(uint64_t page, bool wanted, bool is_alone = true) {
     while (frames_.size() == pages_.size()) evict();
     while (pages_[next_free_] != kNone) next_free_ = (next_free_ + 1) % static_cast<uint32_t>(pages_.size());
     pages_[next_free_] = page;
     warm_[next_free_] = wanted;
     frames_[page] = next_free_;
     policy->loaded(FrameId{next_free_}, PageId{page}, wanted);
-    if (!known_.insert(page).second) policy->note_read(PageId{page});
+    if (known_.insert(page).second) return;
+    policy->note_read(PageId{page});
+    if (is_alone) policy->note_io(base::kOsPageBytes);
   }
   // One page leaves. REQUIRES: one is not pinned.
   void evict() {

@@ -109,7 +109,7 @@ class Quick(Case):
         result = self.results("selfdriving", "--only", "loop", "--only", "tree")
         self.assertEqual([row["case"] for row in result["rows"]], ["loop", "tree"])
         for row in result["rows"]:
-            self.assertIn(row["chosen"], ("clock", "s3fifo", "random"))
+            self.assertIn(row["chosen"], ("clock", "2q", "s3fifo", "random"))
             self.assertEqual(row["ratio"], row[row["best"]])
         self.assertLessEqual({"geomean_ratio", "worst_ratio", "worst_reads_ratio", "loop_ratio", "tree_ratio"}, set(result["summary"]))
 
