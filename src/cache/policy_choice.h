@@ -54,7 +54,7 @@ class PolicyChoice {
     uint32_t least_sample =
         32;  // frames of a sample, in a partition of the size that most have, when samples are small
     uint32_t least_frames = 1024;  // of a partition; one that has fewer has no samples
-    uint32_t least_reads = 4096;   // of a period
+    uint32_t least_reads = 1024;   // of a period
   };
 
   // What was read and written. An operation takes as long as it takes to move kPagesOfOperation OS pages more by it.
