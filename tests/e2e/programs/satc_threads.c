@@ -2,7 +2,7 @@
 // share lines and sets; a timer's handler changes others between any two instructions; blocks are mapped and unmapped, protected and
 // opened; and short threads come and go, whose pins must go with them. No change may be lost.
 // flags: -pthread
-// memory: 3M
+// memory: 2560K
 // storage: memory:64M
 // levels: satc
 // chaos: 4
