@@ -11,7 +11,7 @@ import subprocess
 import time
 import unittest
 
-from bench_case import HANG_SECONDS, LIBEXEC, SPILLWAY, Case, bench
+from bench_case import HANG_SECONDS, LIBEXEC, ONE_LINE, SPILLWAY, Case, bench
 
 import kernels
 import kv
@@ -54,6 +54,13 @@ class Quick(Case):
             self.assertLessEqual({"case", "ours", "peer", "ratio", "spread", "unit"}, set(row))
             self.assertGreater(row["ratio"], 0)
         return result
+
+    def test_a_case_that_is_none_is_one_line_and_status_2(self):
+        """Of those that compile their programs before they know; the others are in driver_test.py."""
+        for name in ("kernels", "graph", "selfdriving", "sort"):
+            ended = bench(name, "--only", "nothing", cwd=self.folder)
+            self.assertEqual((ended.returncode, ended.stdout), (2, ""), (name, ended))
+            self.assertRegex(ended.stderr, ONE_LINE, name)
 
     def test_kernels(self):
         result = self.results("kernels")
