@@ -12,6 +12,9 @@ namespace {
 // A partition below this many frames is not worth its imbalance.
 constexpr uint64_t kFramesPerPartition = 8 * 1024;
 
+// Mapped for a cache; its page of waste lies behind.
+constexpr uint64_t kCacheBytes = base::round_up(sizeof(Cache), base::kOsPageBytes);
+
 constexpr uint64_t kLeastGarbageBytes = uint64_t{8} << 20;
 constexpr uint64_t kMostDiscardBytes = uint64_t{64} << 20;
 
@@ -45,11 +48,12 @@ base::Expected<Cache*> Cache::create(const CacheParameters& parameters, storage:
   if (frame_count > kMostFrames)
     return base::failure(EINVAL, "more than 2^30 frames; use larger pages with --page");
 
-  auto memory = sys::map_anonymous(sizeof(Cache), "the cache");
+  auto memory = sys::map_anonymous(kCacheBytes + page_bytes, "the cache");
   if (!memory) return std::unexpected(memory.error());
   Cache* cache = new (*memory) Cache;
   Shared& shared = cache->shared_;
   shared.page_bytes = page_bytes;
+  shared.waste = *memory + kCacheBytes;
   shared.read_ahead_pages = parameters.read_ahead_pages;
   shared.chaos_seed = parameters.chaos_seed;
   shared.large_pages = parameters.large_pages;
@@ -117,7 +121,7 @@ void Cache::destroy() {
   table_.close();
   shared_.places.close();
   shared_.directory.close();
-  sys::unmap(this, sizeof(Cache));
+  sys::unmap(this, kCacheBytes + shared_.page_bytes);
 }
 
 base::Expected<void> Cache::open_servers(uint32_t count, bool always) {

@@ -47,11 +47,15 @@ class Cache {
                                        Holders& holders);
   void destroy();
 
+  // A page that nobody looks at: reads of several pages bring to it what lies between them on storage and is not wanted. Such a
+  // place may be written, or discarded, meanwhile.
+  const char* waste() const { return shared_.waste; }
+
   base::Expected<Lane*> open_lane() { return Lane::create(*shared_.device, shared_.page_bytes); }
 
   // For begin_load, as LoadQueues'.
   base::Expected<LoadQueue*> open_loads(bool undisturbed = false) {
-    return shared_.loads.open(*shared_.device, shared_.page_bytes, undisturbed);
+    return shared_.loads.open(*shared_.device, undisturbed);
   }
   void close_loads(LoadQueue& queue) { shared_.loads.close(queue); }
   // Ends loads that were begun, whoever did, if their reads are done; returns how many. Who waits for others in a loop of its

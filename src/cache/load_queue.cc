@@ -99,25 +99,22 @@ base::Quiet LoadQueue::quiet() {
   return quiet;
 }
 
-base::Expected<LoadQueue*> LoadQueues::open(storage::Device& device, uint64_t page_bytes, bool undisturbed) {
+base::Expected<LoadQueue*> LoadQueues::open(storage::Device& device, bool undisturbed) {
   sys::LockGuard guard(mutex_);
   for (LoadQueue* queue = first_.load(std::memory_order_relaxed); queue != nullptr; queue = queue->next_) {
     if (queue->is_taken_ || queue->undisturbed_ != undisturbed) continue;
     queue->is_taken_ = true;
     return queue;
   }
-  const uint64_t bytes = kQueueBytes + page_bytes;
-  auto memory = sys::map_anonymous(bytes, "a queue of loads");
+  auto memory = sys::map_anonymous(kQueueBytes, "a queue of loads");
   if (!memory) return std::unexpected(memory.error());
   auto opened = device.open_queue(LoadQueue::kDepth, {.sleeps = !undisturbed, .undisturbed = undisturbed});
   if (!opened) {
-    sys::unmap(*memory, bytes);
+    sys::unmap(*memory, kQueueBytes);
     return std::unexpected(opened.error());
   }
   auto* const queue = new (*memory) LoadQueue;
   queue->all_ = this;
-  queue->waste_ = *memory + kQueueBytes;
-  queue->bytes_ = bytes;
   queue->queue_ = *opened;
   queue->is_taken_ = true;
   queue->undisturbed_ = undisturbed;
@@ -142,7 +139,7 @@ void LoadQueues::destroy() {
   for (LoadQueue* queue = first_.load(std::memory_order_relaxed); queue != nullptr;) {
     LoadQueue* const next = queue->next_;
     queue->queue_->device().close_queue(queue->queue_);
-    sys::unmap(queue, queue->bytes_);
+    sys::unmap(queue, kQueueBytes);
     queue = next;
   }
   first_.store(nullptr, std::memory_order_relaxed);
@@ -166,7 +163,7 @@ void LoadQueues::forget() {
     // Queues are not inherited. One with something in flight can only be forgotten.
     if (queue->queue_->in_flight_count() == 0) {
       queue->queue_->device().close_queue(queue->queue_);
-      sys::unmap(queue, queue->bytes_);
+      sys::unmap(queue, kQueueBytes);
     }
     queue = next;
   }

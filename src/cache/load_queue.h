@@ -58,8 +58,6 @@ class LoadQueue {
   void submit(BegunLoad& load);
   // Submits what is gathered. For who does not poll soon.
   void flush();
-  // A page, aligned, that nobody reads: where reads go of what is in memory.
-  char* waste() { return waste_; }
 
   // How many loads are under way, about.
   uint32_t under_way_count() const { return under_way_count_.load(std::memory_order_relaxed); }
@@ -75,8 +73,6 @@ class LoadQueue {
   BegunLoad* loads() { return reinterpret_cast<BegunLoad*>(this + 1); }
 
   LoadQueues* all_ = nullptr;
-  char* waste_ = nullptr;
-  uint64_t bytes_ = 0;         // mapped
   LoadQueue* next_ = nullptr;  // of all that there ever were
   storage::Queue* queue_ = nullptr;
   sys::Mutex mutex_;
@@ -94,7 +90,7 @@ class LoadQueues {
  public:
   // A queue for one thread to begin loads with. It was another's before, as a rule. Undisturbed: as storage::QueueUse has it.
   // Errors: as Device::open_queue; ENOMEM.
-  base::Expected<LoadQueue*> open(storage::Device& device, uint64_t page_bytes, bool undisturbed = false);
+  base::Expected<LoadQueue*> open(storage::Device& device, bool undisturbed = false);
   // Afterwards nobody calls `ended` of its loads. REQUIRES: none is under way.
   void close(LoadQueue& queue);
   // The same of a queue whose loads tell nobody: some may be under way, and end when somebody polls.

@@ -79,6 +79,7 @@ struct Shared {
   Budget budget;
   LoadQueues loads;
   sys::WriteWatch watch;          // closed: pages are compared
+  char* waste = nullptr;          // as Cache::waste
   char* clean_copies = nullptr;   // kCleanCopyBytes or a page if that is more, of the background thread
   sys::EventCount low_on_frames;  // wakes whoever evicts in the background
   // Of the monotonic clock: failed writes are not told of before.
@@ -248,7 +249,7 @@ class Partition {
   base::Expected<void> fill_from_origin(Lane& lane);
   Lane::Victim load_into(FrameId claimed, bool fresh, Origins::Kind origin);
   void take_fingerprints(const Lane::Victim& loaded, bool known);
-  void prepare_read(std::span<const Lane::Victim> claimed, char* waste, iovec* segments, storage::Io& io);
+  void prepare_read(std::span<const Lane::Victim> claimed, iovec* segments, storage::Io& io);
   bool finish_read(std::span<const Lane::Victim> claimed, const storage::Io& io);
   void finish_load(std::span<const Lane::Victim> claimed, uint32_t good_count);
   void end_load_without_page(FrameId id);

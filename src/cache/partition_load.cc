@@ -84,7 +84,7 @@ base::Expected<Partition::Begun> Partition::begin_load(PageId page, Lane& lane, 
     load->partition = this;
     load->ended = ended;
     load->context = context;
-    prepare_read({load->victims, load->victim_count}, queue.waste(), load->segments, load->io);
+    prepare_read({load->victims, load->victim_count}, load->segments, load->io);
     queue.submit(*load);
     return Begun::kUnderWay;
   }
@@ -128,7 +128,7 @@ Partition::Prefetched Partition::prefetch(PageId page, uint32_t& count, LoadQueu
   load->partition = this;
   load->ended = nullptr;
   load->begun_ns = now_ns;
-  prepare_read({load->victims, count}, queue.waste(), load->segments, load->io);
+  prepare_read({load->victims, count}, load->segments, load->io);
   queue.submit(*load);
   return Prefetched::kBegun;
 }
@@ -325,7 +325,7 @@ base::Expected<void> Partition::fill(Lane& lane) {
   }
   const std::span<const Lane::Victim> claimed = {lane.victims, lane.victim_count};
   storage::Io& io = lane.ios[0];
-  prepare_read(claimed, lane.page_copy, lane.segments, io);
+  prepare_read(claimed, lane.segments, io);
   lane.queue().run(io);
   if (claimed.size() > 1 && (io.error != 0 || io.transferred_bytes < shared_->page_bytes)) {
     // What was only read ahead may be what failed.
@@ -345,8 +345,7 @@ base::Expected<void> Partition::fill(Lane& lane) {
 }
 
 // Step 4 of Load for pages that follow each other on storage. Those that need no frame go to `waste`.
-void Partition::prepare_read(std::span<const Lane::Victim> claimed, char* waste, iovec* segments,
-                             storage::Io& io) {
+void Partition::prepare_read(std::span<const Lane::Victim> claimed, iovec* segments, storage::Io& io) {
   io = {};
   io.operation = storage::Operation::kRead;
   io.offset_bytes = uint64_t{index(frames_[claimed[0].frame].place)} * shared_->page_bytes;
@@ -354,7 +353,7 @@ void Partition::prepare_read(std::span<const Lane::Victim> claimed, char* waste,
   io.segment_count = static_cast<uint32_t>(claimed.size());
   io.length_bytes = claimed.size() * shared_->page_bytes;
   for (size_t i = 0; i < claimed.size(); ++i)
-    segments[i] = {claimed[i].has_frame() ? claimed[i].memory : waste, shared_->page_bytes};
+    segments[i] = {claimed[i].has_frame() ? claimed[i].memory : shared_->waste, shared_->page_bytes};
 }
 
 // Steps 5 and 6. False: the first page could not be read.

@@ -91,6 +91,24 @@ TEST_F(PrefetchTest, ARunGoesOnBehindAFewPagesThatAreThere) {
   }
 }
 
+TEST_F(PrefetchTest, ARunGoesOnBehindAPageThatIsBeingWritten) {
+  fill(0, 8);
+  write(3, 'Z');
+  const uint64_t reads = world->device->reads;
+  bool asked = false;
+  world->device->before_transfer = [&](const Io& io) {
+    if (io.operation != Operation::kWrite || asked) return;
+    asked = true;
+    EXPECT_EQ(world->cache->prefetch_run(PageId{0}, 8, *queue), 8u);
+    poll();
+  };
+  evict();
+  world->device->before_transfer = nullptr;
+  EXPECT_TRUE(asked);
+  EXPECT_EQ(world->device->reads, reads + 1);
+  for (uint64_t page = 0; page < 8; ++page) EXPECT_EQ(value(page), page == 3 ? 'Z' : letter(page)) << page;
+}
+
 TEST_F(PrefetchTest, WhatIsThereOrUnderWayOrNowhereIsNotAskedForAgain) {
   fill(0, 2);
   EXPECT_EQ(value(0), letter(0));

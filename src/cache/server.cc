@@ -15,7 +15,7 @@ base::Expected<void> Server::open(Shared& shared) {
   auto lane = Lane::create(*shared.device, shared.page_bytes);
   if (!lane) return std::unexpected(lane.error());
   lane_ = *lane;
-  auto loads = shared.loads.open(*shared.device, shared.page_bytes);
+  auto loads = shared.loads.open(*shared.device);
   if (!loads) return std::unexpected(loads.error());
   loads_ = *loads;
   return {};

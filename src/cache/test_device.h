@@ -4,7 +4,7 @@
 //  2 what was never written reads as junk, so does what a failed or short read did not transfer; a
 //    failed write may have written a part
 //  3 two requests in flight that touch the same bytes, one of them writing, end the test: the cache
-//    promised at most one Io for a place
+//    promised at most one Io for a place, but for what it reads to throw it away
 //  4 hooks see each request while it is in flight, on the thread that polls: tests put there what
 //    other threads may do meanwhile
 #pragma once
@@ -63,6 +63,8 @@ class TestDevice final : public storage::Device {
   std::atomic<int> error{EIO};
   // Reads that touch the OS page at this offset fail.
   std::atomic<uint64_t> bad_offset_bytes{~uint64_t{0}};
+  // Where reads go of what is thrown away.
+  const void* waste = nullptr;
   // Up to so long between start and end of a request.
   std::atomic<uint32_t> delay_us_max{0};
 
@@ -85,10 +87,8 @@ class TestDevice final : public storage::Device {
   void start(Io& io) {
     std::lock_guard guard(mutex_);
     for (const Io* other : in_flight_) {
-      const bool apart = other->offset_bytes + other->length_bytes <= io.offset_bytes ||
-                         io.offset_bytes + io.length_bytes <= other->offset_bytes;
       const bool two_ios_for_one_place =
-          !apart && (other->operation != Operation::kRead || io.operation != Operation::kRead);
+          (other->operation != Operation::kRead || io.operation != Operation::kRead) && touch(*other, io);
       CHECK(!two_ios_for_one_place);
     }
     in_flight_.push_back(&io);
@@ -159,6 +159,19 @@ class TestDevice final : public storage::Device {
   static bool happens(Random& random, const std::atomic<uint32_t>& per_million) {
     const uint32_t chance = per_million;
     return chance > 0 && random.below(1'000'000) < chance;
+  }
+
+  // Do they have bytes of the medium in common that are not read to be thrown away?
+  bool touch(const Io& a, const Io& b) const {
+    if (b.operation == Operation::kRead) return touch(b, a);
+    uint64_t begin = a.offset_bytes;
+    if (a.operation != Operation::kRead) return overlap(begin, a.length_bytes, b);
+    for (uint32_t i = 0; i < a.segment_count; begin += a.segments[i++].iov_len)
+      if (a.segments[i].iov_base != waste && overlap(begin, a.segments[i].iov_len, b)) return true;
+    return false;
+  }
+  static bool overlap(uint64_t begin, uint64_t bytes, const Io& io) {
+    return begin < io.offset_bytes + io.length_bytes && io.offset_bytes < begin + bytes;
   }
 
   int finish_discard(Io& io) {

@@ -169,6 +169,7 @@ class TestWorld {
     if (!created) ADD_FAILURE() << created.error().message;
     CHECK(created.has_value());
     cache = *created;
+    device->waste = cache->waste();
   }
   ~TestWorld() {
     cache->destroy();
