@@ -228,6 +228,47 @@ Function *Abi::accessStub(uint64_t Size, bool IsStore) {
       translateStub());
 }
 
+Function *Abi::copyStub(uint64_t Size) {
+  // The stack may have any alignment.
+  return makeStub(Twine("__spillway_copy") + Twine(Size),
+                  FunctionType::get(Type::getVoidTy(M.getContext()), false),
+                  "pushq %rdi\n"
+                  ".cfi_adjust_cfa_offset 8\n"
+                  "pushq %rsi\n"
+                  ".cfi_adjust_cfa_offset 8\n"
+                  "pushq %rdx\n"
+                  ".cfi_adjust_cfa_offset 8\n"
+                  "pushq %rcx\n"
+                  ".cfi_adjust_cfa_offset 8\n"
+                  "pushq %rbp\n"
+                  ".cfi_adjust_cfa_offset 8\n"
+                  ".cfi_rel_offset rbp, 0\n"
+                  "movq %rsp, %rbp\n"
+                  ".cfi_def_cfa_register rbp\n"
+                  "andq $$-16, %rsp\n"
+                  "movq %r11, %rdi\n"
+                  "movq %r10, %rsi\n"
+                  "movl $$" +
+                      Twine(Size) +
+                      ", %edx\n"
+                      "movq %rax, %rcx\n"
+                      "callq *" +
+                      abi::CrossCopy +
+                      "@GOTPCREL(%rip)\n"
+                      "movq %rbp, %rsp\n"
+                      "popq %rbp\n"
+                      ".cfi_def_cfa rsp, 40\n"
+                      "popq %rcx\n"
+                      ".cfi_adjust_cfa_offset -8\n"
+                      "popq %rdx\n"
+                      ".cfi_adjust_cfa_offset -8\n"
+                      "popq %rsi\n"
+                      ".cfi_adjust_cfa_offset -8\n"
+                      "popq %rdi\n"
+                      ".cfi_adjust_cfa_offset -8\n"
+                      "retq");
+}
+
 // The stub that is called with these slots anyway: for the commonest a call is
 // shorter by a third.
 Function *Abi::withLive(Function *Stub, SlotSet Live) {
@@ -314,6 +355,11 @@ void Abi::crossStore(IRBuilderBase &B, Value *Address, uint64_t Size,
                      Value *Buffer, SlotSet Live) {
   callCrossing(B, abi::CrossStore,
                {Address, B.getInt64(Size), Buffer, B.getInt64(Live)});
+}
+
+void Abi::crossCopy(IRBuilderBase &B, Value *To, Value *From, uint64_t Size,
+                    SlotSet Live) {
+  callQuietly(B, copyStub(Size), To, Live, From);
 }
 
 Value *Abi::crossMap(IRBuilderBase &B, Value *Address, uint64_t Size,

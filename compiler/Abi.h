@@ -12,6 +12,8 @@
 //   alone k      the whole translation of an address in slot k, out of line
 //   load n,      a whole access of n bytes, in slot 0, wherever they lie, called
 //   store n      like translate: value back in rax, or given in r10
+//   copy n       a copy of n bytes, called like translate: from the address in
+//                r10
 //   ... live m   one of these, for which slots m are live
 //   cross ...    one jump through the GOT. Calling the symbol itself would go
 //                through a PLT stub, which when bound lazily clobbers r10,
@@ -77,6 +79,9 @@ public:
                  llvm::Value *Buffer, SlotSet Live);
   void crossStore(llvm::IRBuilderBase &B, llvm::Value *Address, uint64_t Size,
                   llvm::Value *Buffer, SlotSet Live);
+  /// A copy of Size bytes, of which both sides are any addresses.
+  void crossCopy(llvm::IRBuilderBase &B, llvm::Value *To, llvm::Value *From,
+                 uint64_t Size, SlotSet Live);
   llvm::Value *crossMap(llvm::IRBuilderBase &B, llvm::Value *Address,
                         uint64_t Size, SlotSet Live);
 
@@ -109,6 +114,7 @@ private:
   llvm::Function *translateStub(llvm::StringRef Symbol = abi::Translate);
   llvm::Function *aloneStub(unsigned Slot);
   llvm::Function *accessStub(uint64_t Size, bool IsStore);
+  llvm::Function *copyStub(uint64_t Size);
   llvm::Function *withLive(llvm::Function *Stub, SlotSet Live);
   llvm::Value *callQuietly(llvm::IRBuilderBase &B, llvm::Function *Stub,
                            llvm::Value *Address, SlotSet Live,

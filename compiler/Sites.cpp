@@ -90,21 +90,11 @@ void SiteRewriter::bounceStore(const Site &S, IRBuilderBase &B) {
   T.Runtime.crossStore(B, T.address(B, S.pointer(A)), A.Size, Buffer, S.Live);
 }
 
-// A side that is not an access is plain memory and serves as the buffer.
-void SiteRewriter::bounceCopy(const Site &S, IRBuilderBase &B) {
+void SiteRewriter::copyOutOfLine(const Site &S, IRBuilderBase &B) {
   auto *Copy = cast<MemTransferInst>(S.Inst);
-  uint64_t Size = S.Accesses.front().Size;
-  bool HasDest = S.Accesses.front().Operand == 0;
-  bool HasSource = S.Accesses.back().Operand == 1;
-  Value *Buffer = !HasDest     ? Copy->getRawDest()
-                  : !HasSource ? Copy->getRawSource()
-                               : T.buffer(Size);
-  if (HasSource)
-    T.Runtime.crossLoad(B, T.address(B, Copy->getRawSource()), Size, Buffer,
-                        S.Live);
-  if (HasDest)
-    T.Runtime.crossStore(B, T.address(B, Copy->getRawDest()), Size, Buffer,
-                         S.Live);
+  Value *To = T.address(B, Copy->getRawDest());
+  Value *From = T.address(B, Copy->getRawSource());
+  T.Runtime.crossCopy(B, To, From, S.Accesses.front().Size, S.Live);
 }
 
 void SiteRewriter::bounceSet(const Site &S, IRBuilderBase &B) {
@@ -146,7 +136,7 @@ void SiteRewriter::bounceIf(Value *Crosses, const Site &S) {
     bounceStore(S, B);
     break;
   case SiteKind::Copy:
-    bounceCopy(S, B);
+    copyOutOfLine(S, B);
     break;
   case SiteKind::Set:
     bounceSet(S, B);

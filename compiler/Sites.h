@@ -54,7 +54,7 @@ private:
   llvm::Value *accessOutOfLine(const Site &S, llvm::IRBuilderBase &B);
   llvm::Value *bounceLoad(const Site &S, llvm::IRBuilderBase &B);
   void bounceStore(const Site &S, llvm::IRBuilderBase &B);
-  void bounceCopy(const Site &S, llvm::IRBuilderBase &B);
+  void copyOutOfLine(const Site &S, llvm::IRBuilderBase &B);
   void bounceSet(const Site &S, llvm::IRBuilderBase &B);
   void rewriteAnchor(const Site &S);
   void rewriteNative(const Site &S);

@@ -68,6 +68,10 @@ SLOW_PATH void flat_store(char* to, uint64_t size, const char* from, uint64_t) {
   std::copy_n(from, size, to);
 }
 
+SLOW_PATH void flat_copy(char* to, const char* from, uint64_t size,
+                         uint64_t live) asm("__spillway_cross_copy");
+SLOW_PATH void flat_copy(char* to, const char* from, uint64_t size, uint64_t) { std::copy_n(from, size, to); }
+
 // Nothing is ever missed, so that no loop looks ahead: what it would call is there to be linked.
 extern int64_t flat_look_ahead asm("__spillway_look_ahead");
 int64_t flat_look_ahead = 0;

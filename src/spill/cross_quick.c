@@ -1,13 +1,14 @@
 // The quick step of an access that crosses a page's edge, where all of its pages are there: what it needs no I/O, lock or vector
 // register for. Compiled as translate_quick.c is: the vector registers would have to be saved, which takes most of the time.
-// Cost: about 30 instructions a page, and one for each 2 bytes, besides the thunk's pushes and pops.
+// Cost: about 30 instructions a page, and one for each 2 bytes, besides the thunk's pushes and pops. Pages that lie side by side in
+// memory are copied as one: no branch depends then on where the edge is.
 #include <stdint.h>
 
 #define SPILLWAY_NUMBER(name, value, doc) static const uint64_t k##name = value;
 #include "spillway/abi.inc"
 
-// kHoldCross of access.h (translate.cc asserts it).
-enum { kHoldCross = kSlotCount + 4 };
+// Two slots for each side, HoldSlot's first four (translate.cc asserts it): interceptors hold nothing while compiled code runs.
+enum { kHoldTo = kSlotCount, kHoldFrom = kSlotCount + 2, kHoldCount = 4 };
 
 extern __thread uint64_t* __spillway_slots __attribute__((tls_model("initial-exec"), visibility("default")));
 int64_t spillway_translate_quick(uint64_t address);
@@ -15,60 +16,94 @@ int64_t spillway_translate_quick(uint64_t address);
 // base::statistics.spill_crossings, set by spillway_start().
 uint64_t* spillway_crossing_counter;
 
-// All `size` bytes at `address` to or from `buffer`, plain memory. 0 when the blocking step is needed, for all of them: what was
-// stored by then is stored again.
+// All `size` bytes at `address` to or from `buffer`, plain memory; all of them at `from` to `to`, which do not overlap unless they
+// are the same. 0 when the blocking step is needed, for all of them: what was stored by then is stored again.
 _Bool spillway_cross_load_quick(uint64_t address, uint64_t size, char* buffer);
 _Bool spillway_cross_store_quick(uint64_t address, uint64_t size, const char* buffer);
+_Bool spillway_cross_copy_quick(uint64_t to, uint64_t from, uint64_t size);
 
+#define MOVE(type, at)                                 \
+  do {                                                 \
+    type word;                                         \
+    __builtin_memcpy(&word, from + (at), sizeof word); \
+    __builtin_memcpy(to + (at), &word, sizeof word);   \
+  } while (0)
+
+// What is less than a word, or left of one, is moved by two words that overlap: how often a loop runs is not to depend on it.
 static void copy(char* to, const char* from, uint64_t size) {
-  for (; size >= sizeof(uint64_t); size -= sizeof(uint64_t)) {
-    uint64_t word;
-    __builtin_memcpy(&word, from, sizeof word);
-    __builtin_memcpy(to, &word, sizeof word);
-    from += sizeof word;
-    to += sizeof word;
-    // Otherwise it would be taken for a call of memcpy.
-    __asm__ volatile("" : "+r"(to));
-  }
-  for (; size > 0; --size) {
-    *to++ = *from++;
-    __asm__ volatile("" : "+r"(to));
+  if (size >= sizeof(uint64_t)) {
+    const uint64_t last = size - sizeof(uint64_t);
+    for (uint64_t at = 0; at < last; at += sizeof(uint64_t)) {
+      MOVE(uint64_t, at);
+      // Otherwise it would be taken for a call of memcpy.
+      __asm__ volatile("" : "+r"(to));
+    }
+    MOVE(uint64_t, last);
+  } else if (size >= sizeof(uint32_t)) {
+    MOVE(uint32_t, 0);
+    MOVE(uint32_t, size - sizeof(uint32_t));
+  } else if (size >= sizeof(uint16_t)) {
+    MOVE(uint16_t, 0);
+    MOVE(uint16_t, size - sizeof(uint16_t));
+  } else {
+    *to = *from;
   }
 }
 
-static _Bool cross(uint64_t address, uint64_t size, char* buffer, _Bool stores) {
+// hold() of access.h, without its blocking step: the entry, or 0.
+static int64_t hold(uint64_t address, unsigned slot) {
+  __atomic_store_n(&__spillway_slots[slot], address, __ATOMIC_RELEASE);
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  const int64_t entry = __atomic_load_n((int64_t*)kTableBase + (address >> kTableShift), __ATOMIC_ACQUIRE);
+  return entry > 0 ? entry : spillway_translate_quick(address);
+}
+
+// Of the `size` bytes at `address` how many lie side by side from *raw on, protected in `slot` and the next one; 0: the first does not
+// lie anywhere yet.
+static uint64_t hold_run(uint64_t address, uint64_t size, unsigned slot, char** raw) {
   const uint64_t page = 1ull << kTableShift;
-  _Bool done = 1;
-  while (size > 0) {
-    uint64_t length = page - (address & (page - 1));
-    if (length > size) length = size;
-    // hold() of access.h.
-    __atomic_store_n(&__spillway_slots[kHoldCross], address, __ATOMIC_RELEASE);
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    int64_t entry = __atomic_load_n((int64_t*)kTableBase + (address >> kTableShift), __ATOMIC_ACQUIRE);
-    if (entry <= 0) entry = spillway_translate_quick(address);
-    if (entry <= 0) {
-      done = 0;
-      break;
-    }
-    char* const raw = (char*)(address + (uint64_t)entry - 1);
-    if (stores)
-      copy(raw, buffer, length);
-    else
-      copy(buffer, raw, length);
-    address += length;
-    buffer += length;
-    size -= length;
-  }
-  __atomic_store_n(&__spillway_slots[kHoldCross], 0, __ATOMIC_RELEASE);
+  const uint64_t length = page - (address & (page - 1));
+  const int64_t entry = hold(address, slot);
+  if (entry <= 0) return 0;
+  *raw = (char*)(address + (uint64_t)entry - 1);
+  if (size <= length || (size <= length + page && hold(address + length, slot + 1) == entry)) return size;
+  return length;
+}
+
+static _Bool finish(_Bool done) {
+  for (unsigned i = 0; i < kHoldCount; ++i)
+    __atomic_store_n(&__spillway_slots[kHoldTo + i], 0, __ATOMIC_RELEASE);
   if (done) __atomic_fetch_add(spillway_crossing_counter, 1, __ATOMIC_RELAXED);
   return done;
 }
 
 _Bool spillway_cross_load_quick(uint64_t address, uint64_t size, char* buffer) {
-  return cross(address, size, buffer, 0);
+  for (uint64_t length; size > 0; address += length, buffer += length, size -= length) {
+    char* raw;
+    length = hold_run(address, size, kHoldFrom, &raw);
+    if (length == 0) return finish(0);
+    copy(buffer, raw, length);
+  }
+  return finish(1);
 }
 
 _Bool spillway_cross_store_quick(uint64_t address, uint64_t size, const char* buffer) {
-  return cross(address, size, (char*)buffer, 1);
+  for (uint64_t length; size > 0; address += length, buffer += length, size -= length) {
+    char* raw;
+    length = hold_run(address, size, kHoldTo, &raw);
+    if (length == 0) return finish(0);
+    copy(raw, buffer, length);
+  }
+  return finish(1);
+}
+
+_Bool spillway_cross_copy_quick(uint64_t to, uint64_t from, uint64_t size) {
+  for (uint64_t length; size > 0; to += length, from += length, size -= length) {
+    char *raw_to, *raw_from;
+    length = hold_run(to, size, kHoldTo, &raw_to);
+    if (length != 0) length = hold_run(from, length, kHoldFrom, &raw_from);
+    if (length == 0) return finish(0);
+    copy(raw_to, raw_from, length);
+  }
+  return finish(1);
 }

@@ -1,6 +1,8 @@
 // The quick step of accesses that cross a page's edge: what it copies, what it protects, and what it leaves to the blocking one.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <numeric>
 #include <vector>
@@ -11,6 +13,7 @@
 extern "C" {
 bool spillway_cross_load_quick(uint64_t address, uint64_t size, char* buffer);
 bool spillway_cross_store_quick(uint64_t address, uint64_t size, const char* buffer);
+bool spillway_cross_copy_quick(uint64_t to, uint64_t from, uint64_t size);
 extern uint64_t* spillway_crossing_counter;
 extern uint64_t* spillway_rearm_counter;
 __thread spill::Slot* __spillway_slots;
@@ -34,9 +37,17 @@ class CrossQuickTest : public testing::Test {
   CrossQuickTest() {
     __spillway_slots = slots;
     std::iota(frames.begin(), frames.end(), 0);
-    // Neighbours are frames apart, the second one lower.
-    point(kAddress, 1);
-    point(kAddress + base::kOsPageBytes, 0);
+    lay({1, 0});
+    // Three more pages, of which two lie side by side.
+    for (size_t page : {2, 3, 4}) point(kAddress + page * base::kOsPageBytes, page == 4 ? 2 : page + 1);
+  }
+  // Where the first two pages lie: neighbours are frames apart, the second one lower; or side by side.
+  void lay(std::array<size_t, 2> frames_of) {
+    order = frames_of;
+    for (size_t page : {0, 1}) point(kAddress + page * base::kOsPageBytes, order[page]);
+  }
+  bool holds_nothing() const {
+    return std::all_of(std::begin(slots), std::end(slots), [](const Slot& slot) { return slot.load() == 0; });
   }
   // REQUIRES: frames lie above the range.
   void point(uint64_t page, size_t frame) {
@@ -45,16 +56,20 @@ class CrossQuickTest : public testing::Test {
   }
   // Where the byte at an offset from kAddress is.
   char& at(uint64_t offset) {
-    return frames[(offset < base::kOsPageBytes ? base::kOsPageBytes : 0) + offset % base::kOsPageBytes];
+    const size_t page = offset / base::kOsPageBytes;
+    const size_t frame = page < 2 ? order[page] : page == 4 ? 2 : page + 1;
+    return frames[frame * base::kOsPageBytes + offset % base::kOsPageBytes];
   }
 
   Slot slots[64] = {};
-  std::vector<char> frames = std::vector<char>(2 * base::kOsPageBytes);
+  std::array<size_t, 2> order;
+  std::vector<char> frames = std::vector<char>(5 * base::kOsPageBytes);
 };
 
 TEST_F(CrossQuickTest, CopiesWhatLiesOnBothSides) {
-  for (const uint64_t size : {2, 8, 15, 16, 100, 256})
+  for (const uint64_t size : {2, 3, 5, 8, 15, 16, 100, 256})
     for (uint64_t before = 1; before < size; ++before) {
+      lay(before % 2 == 0 ? std::array<size_t, 2>{1, 0} : std::array<size_t, 2>{0, 1});
       const uint64_t offset = base::kOsPageBytes - before;
       std::vector<char> buffer(size + 1, 77);
       ASSERT_TRUE(spillway_cross_load_quick(kAddress + offset, size, buffer.data()));
@@ -74,7 +89,36 @@ TEST_F(CrossQuickTest, CountsAndLetsGo) {
   const uint64_t before = *spillway_crossing_counter;
   ASSERT_TRUE(spillway_cross_load_quick(kAddress + base::kOsPageBytes - 3, sizeof buffer, buffer));
   EXPECT_EQ(*spillway_crossing_counter, before + 1);
-  EXPECT_EQ(slots[kHoldCross].load(), 0u);
+  EXPECT_TRUE(holds_nothing());
+  ASSERT_TRUE(spillway_cross_copy_quick(kAddress + base::kOsPageBytes - 3, kAddress, sizeof buffer));
+  EXPECT_EQ(*spillway_crossing_counter, before + 2);
+  EXPECT_TRUE(holds_nothing());
+}
+
+// Either side, both or none may cross, at different places; one may be plain memory.
+TEST_F(CrossQuickTest, CopiesBetweenPages) {
+  char plain[256];
+  for (const uint64_t size : {1, 7, 40, 100, 256})
+    for (uint64_t to_before = 0; to_before <= size; to_before += size / 8 + 1)
+      for (uint64_t from_before = 0; from_before <= size; from_before += size / 8 + 1)
+        for (const uint64_t from_page : {2, 3, 4}) {
+          const uint64_t to = base::kOsPageBytes - to_before;
+          const uint64_t from = from_page * base::kOsPageBytes - (from_page == 2 ? 0 : from_before);
+          for (uint64_t i = 0; i < size; ++i)
+            at(from + i) = static_cast<char>(i * 31 + to_before + from_before);
+          const char below = at(to - 1), above = at(to + size);
+          ASSERT_TRUE(spillway_cross_copy_quick(kAddress + to, kAddress + from, size));
+          for (uint64_t i = 0; i < size; ++i) ASSERT_EQ(at(to + i), at(from + i));
+          ASSERT_TRUE(spillway_cross_copy_quick(reinterpret_cast<uint64_t>(plain), kAddress + to, size));
+          for (uint64_t i = 0; i < size; ++i) ASSERT_EQ(plain[i], at(to + i));
+          EXPECT_EQ(at(to - 1), below);
+          EXPECT_EQ(at(to + size), above);
+        }
+  // What is copied to itself stays.
+  const std::vector<char> all = frames;
+  ASSERT_TRUE(
+      spillway_cross_copy_quick(kAddress + base::kOsPageBytes - 60, kAddress + base::kOsPageBytes - 60, 100));
+  EXPECT_EQ(frames, all);
 }
 
 TEST_F(CrossQuickTest, LeavesWhatIsNotThereToTheBlockingStep) {
@@ -84,7 +128,11 @@ TEST_F(CrossQuickTest, LeavesWhatIsNotThereToTheBlockingStep) {
     const int64_t entry = entry_of(page).exchange(kEntryLocked);
     EXPECT_FALSE(spillway_cross_load_quick(kAddress + base::kOsPageBytes - 3, sizeof buffer, buffer));
     EXPECT_FALSE(spillway_cross_store_quick(kAddress + base::kOsPageBytes - 3, sizeof buffer, buffer));
-    EXPECT_EQ(slots[kHoldCross].load(), 0u);
+    EXPECT_FALSE(
+        spillway_cross_copy_quick(kAddress + base::kOsPageBytes - 3, kAddress + 2 * base::kOsPageBytes, 16));
+    EXPECT_FALSE(
+        spillway_cross_copy_quick(kAddress + 2 * base::kOsPageBytes, kAddress + base::kOsPageBytes - 3, 16));
+    EXPECT_TRUE(holds_nothing());
     entry_of(page).store(entry);
   }
   EXPECT_EQ(*spillway_crossing_counter, before);

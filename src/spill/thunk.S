@@ -132,6 +132,7 @@ __spillway_satc_translate:
 
   crossing __spillway_cross_load, spillway_cross_load_blocking, , spillway_cross_load_quick
   crossing __spillway_cross_store, spillway_cross_store_blocking, , spillway_cross_store_quick
+  crossing __spillway_cross_copy, spillway_cross_copy_blocking, , spillway_cross_copy_quick
   crossing __spillway_cross_map, spillway_cross_map_blocking, %rcx
 
   // thread_local Slot* __spillway_slots = kUnregisteredSlots, in every new thread before any code runs.

@@ -82,6 +82,28 @@ char* hold_keeping(uint64_t address, HoldSlot slot, uint64_t live) {
   return reinterpret_cast<char*>(address + static_cast<uint64_t>(entry) - 1);
 }
 
+void cross_load(uint64_t address, uint64_t size, char* buffer, uint64_t live) {
+  for (uint64_t done = 0; done < size;) {
+    uint64_t length = bytes_to_page_end(reinterpret_cast<char*>(address + done));
+    if (length > size - done) length = size - done;
+    const char* raw = hold_keeping(address + done, kHoldCross, live);
+    spillway_plain_memcpy(buffer + done, raw, length);
+    done += length;
+  }
+  release(kHoldCross);
+}
+
+void cross_store(uint64_t address, uint64_t size, const char* buffer, uint64_t live) {
+  for (uint64_t done = 0; done < size;) {
+    uint64_t length = bytes_to_page_end(reinterpret_cast<char*>(address + done));
+    if (length > size - done) length = size - done;
+    char* raw = hold_keeping(address + done, kHoldCross, live);
+    spillway_plain_memcpy(raw, buffer + done, length);
+    done += length;
+  }
+  release(kHoldCross);
+}
+
 }  // namespace
 
 extern "C" {
@@ -96,30 +118,26 @@ int64_t spillway_translate(uint64_t address, uint64_t live) {
   return value > 0 ? value : translate_blocking(address, live, false);
 }
 
-static_assert(kHoldCross == kSlotCount + 4);  // cross_quick.c
+static_assert(kHoldA == kSlotCount && kHoldD == kSlotCount + 3);  // cross_quick.c
 
 void spillway_cross_load_blocking(uint64_t address, uint64_t size, char* buffer, uint64_t live) {
   base::statistics.spill_crossings.add();
-  for (uint64_t done = 0; done < size;) {
-    uint64_t length = bytes_to_page_end(reinterpret_cast<char*>(address + done));
-    if (length > size - done) length = size - done;
-    const char* raw = hold_keeping(address + done, kHoldCross, live);
-    spillway_plain_memcpy(buffer + done, raw, length);
-    done += length;
-  }
-  release(kHoldCross);
+  cross_load(address, size, buffer, live);
 }
 
 void spillway_cross_store_blocking(uint64_t address, uint64_t size, const char* buffer, uint64_t live) {
   base::statistics.spill_crossings.add();
-  for (uint64_t done = 0; done < size;) {
-    uint64_t length = bytes_to_page_end(reinterpret_cast<char*>(address + done));
-    if (length > size - done) length = size - done;
-    char* raw = hold_keeping(address + done, kHoldCross, live);
-    spillway_plain_memcpy(raw, buffer + done, length);
-    done += length;
+  cross_store(address, size, buffer, live);
+}
+
+void spillway_cross_copy_blocking(uint64_t to, uint64_t from, uint64_t size, uint64_t live) {
+  base::statistics.spill_crossings.add();
+  char buffer[256];
+  for (uint64_t done = 0; done < size; done += sizeof buffer) {
+    const uint64_t length = std::min(sizeof buffer, size - done);
+    cross_load(from + done, length, buffer, live);
+    cross_store(to + done, length, buffer, live);
   }
-  release(kHoldCross);
 }
 
 int64_t spillway_cross_map_blocking(uint64_t address, uint64_t size, uint64_t live, uint64_t caller) {

@@ -49,8 +49,7 @@ define i64 @atomic(ptr %p, ptr %q) {
 
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 ; CHECK-LABEL: define void @copy(
-; CHECK: @__spillway_cross_load_stub(i64 {{.*}}, i64 40, ptr %spill.buffer, i64 4)
-; CHECK: @__spillway_cross_store_stub(i64 {{.*}}, i64 40, ptr %spill.buffer, i64 4)
+; CHECK: (i64 {{.*}}, ptr @__spillway_copy40_live4_stub, i64 {{.*}})
 ; CHECK: ret
 define void @copy(ptr %p, ptr %q, ptr %r) {
   store i8 1, ptr %p

@@ -181,6 +181,15 @@ __attribute__((used)) int64_t test_cross_store(uint64_t address, uint64_t size, 
   return 0;
 }
 
+__attribute__((used)) int64_t test_cross_copy(uint64_t to, uint64_t from, uint64_t size, uint64_t live) {
+  release_all_but(live);
+  char buffer[256];
+  if (size > sizeof buffer) die("large copy", to);
+  copy_pieces(buffer, from, size, 0);
+  copy_pieces(buffer, to, size, 1);
+  return 0;
+}
+
 static void map_natively(uint64_t address) {
   uint64_t page = address & -PAGE;
   if (mmap((void*)page, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memory,
@@ -276,6 +285,7 @@ THUNK("__spillway_translate", "test_translate");
 THUNK("__spillway_satc_translate", "test_satc_translate");
 THUNK("__spillway_cross_load", "test_cross_load");
 THUNK("__spillway_cross_store", "test_cross_store");
+THUNK("__spillway_cross_copy", "test_cross_copy");
 THUNK("__spillway_cross_map", "test_cross_map");
 
 // ---- loops that look ahead: all the time, and further than there is anything ----

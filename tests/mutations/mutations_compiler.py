@@ -259,8 +259,10 @@ MUTATIONS = [
              (ACCESSES, "Store->isAtomic() ? SiteKind::Native : SiteKind::Store", "SiteKind::Store")),
     mutation("alignment of an atomic's type believed", "^ir_atomics$",
              (ACCESSES, "bool AnyAddress = Kind == SiteKind::Native && I.isAtomic() && Size <= 8;", "bool AnyAddress = false;")),
-    mutation("crossing copy stores what it did not load", KERNELS,
-             (SITES, "  if (HasSource)\n    T.Runtime.crossLoad", "  if (HasSource && !HasDest)\n    T.Runtime.crossLoad")),
+    mutation("crossing copy leaves out its last byte", KERNELS,
+             (ABI, "callQuietly(B, copyStub(Size), To, Live, From)", "callQuietly(B, copyStub(Size - 1), To, Live, From)")),
+    mutation("crossing copy lets go of what is live", "^ir_crossing_live$",
+             (ABI, "callQuietly(B, copyStub(Size), To, Live, From)", "callQuietly(B, copyStub(Size), To, 0, From)")),
 
     # Loops
     mutation("chunk of a loop one iteration too long", KERNELS,

@@ -1,4 +1,4 @@
-// Loads and stores of every size at every offset around the edge of a page.
+// Loads, stores and copies of every size at every offset around the edge of a page.
 // levels: O0 O2 O3 avx2
 // expect: cache.evictions>=200 spill.crossings>=100
 #include <sys/mman.h>
@@ -30,6 +30,19 @@ typedef long double __attribute__((aligned(1))) f80;
     compare(window, at);                                                         \
   } while (0)
 
+// From one page's edge to another's, and through the stack.
+#define COPY(bytes, to, from)                                                                        \
+  do {                                                                                               \
+    __builtin_memcpy(window + (to), window + (from), bytes);                                         \
+    __builtin_memcpy(model + (to), model + (from), bytes);                                           \
+    compare(window, to);                                                                             \
+    unsigned char own[bytes];                                                                        \
+    __builtin_memcpy(own, window + (to), bytes);                                                     \
+    for (size_t b = 0; b < (bytes); ++b) own[b] ^= 0x5a, model[(from) + b] = model[(to) + b] ^ 0x5a; \
+    __builtin_memcpy(window + (from), own, bytes);                                                   \
+    compare(window, from);                                                                           \
+  } while (0)
+
 int main(void) {
   unsigned char* all = mmap(NULL, PAGES * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   CHECK(all != MAP_FAILED);
@@ -46,6 +59,9 @@ int main(void) {
     PLAIN(f80, offset);
     PLAIN(v4, offset);
     PLAIN(u64, offset + 4096);
+    COPY(40, offset + 4096 - 20, offset);
+    COPY(100, offset + 4096 - 50, offset);
+    COPY(100, offset, offset + 4096);
     // A window elsewhere pushes this one out now and then.
     for (size_t page = 0; page < PAGES; page += 3)
       *(volatile unsigned char*)(all + page * 4096 + 4000 + round % 64) += 0;
