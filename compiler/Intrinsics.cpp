@@ -10,6 +10,7 @@
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
 
 using namespace llvm;
 
@@ -154,7 +155,8 @@ static void replaceByOrder(CallBase &Call, Value *A, Value *B) {
 
 // Code generation does this for memcmp, but not for the runtime's: the words
 // that all begins and ends with, which may overlap. Which is less is the
-// question of the first byte that differs: of big-endian numbers.
+// question of the first byte that differs: of big-endian numbers. What all ends
+// with is loaded where that is not known yet: mostly it is.
 bool Lowering::lowerCompare(CallBase &Call) {
   Function *Callee = Call.getCalledFunction();
   if (!Callee || !Callee->isDeclaration() || Call.arg_size() != 3 ||
@@ -182,25 +184,40 @@ bool Lowering::lowerCompare(CallBase &Call) {
         return Known;
     return B.CreateAlignedLoad(Word, Pointer, Pointer->getPointerAlignment(DL));
   };
-  Value *First[] = {Load(0, 0), Load(1, 0)}, *Last[] = {First[0], First[1]};
-  if (Bytes < Size)
-    for (unsigned Side : {0, 1})
-      Last[Side] = Load(Side, Size - Bytes);
+  Value *Sides[] = {Load(0, 0), Load(1, 0)};
+  auto LoadLast = [&](unsigned Side) { return Load(Side, Size - Bytes); };
   if (OnlyEqual) {
-    Value *Differ = B.CreateXor(First[0], First[1]);
+    Value *Last[] = {Sides[0], Sides[1]};
+    if (Bytes < Size)
+      for (unsigned Side : {0, 1})
+        Last[Side] = LoadLast(Side);
+    Value *Differ = B.CreateXor(Sides[0], Sides[1]);
     if (Bytes < Size)
       Differ = B.CreateOr(Differ, B.CreateXor(Last[0], Last[1]));
     Call.replaceAllUsesWith(B.CreateZExt(
         B.CreateICmpNE(Differ, Constant::getNullValue(Word)), Call.getType()));
   } else {
-    Value *Same = B.CreateICmpEQ(First[0], First[1]);
-    for (unsigned Side : {0, 1}) {
-      if (Bytes < Size)
-        First[Side] = B.CreateSelect(Same, Last[Side], First[Side]);
-      if (Bytes > 1)
-        First[Side] = B.CreateUnaryIntrinsic(Intrinsic::bswap, First[Side]);
+    if (Bytes < Size) {
+      BasicBlock *Head = Call.getParent();
+      Instruction *End = SplitBlockAndInsertIfThen(
+          B.CreateICmpEQ(Sides[0], Sides[1]), Call.getIterator(),
+          /*Unreachable=*/false);
+      End->setDebugLoc(B.getCurrentDebugLocation());
+      B.SetInsertPoint(End);
+      Value *Last[] = {LoadLast(0), LoadLast(1)};
+      B.SetInsertPoint(Call.getParent(), Call.getParent()->begin());
+      for (unsigned Side : {0, 1}) {
+        PHINode *Deciding = B.CreatePHI(Word, 2);
+        Deciding->addIncoming(Sides[Side], Head);
+        Deciding->addIncoming(Last[Side], End->getParent());
+        Sides[Side] = Deciding;
+      }
+      B.SetInsertPoint(&Call);
     }
-    replaceByOrder(Call, First[0], First[1]);
+    if (Bytes > 1)
+      for (Value *&Side : Sides)
+        Side = B.CreateUnaryIntrinsic(Intrinsic::bswap, Side);
+    replaceByOrder(Call, Sides[0], Sides[1]);
   }
   Call.eraseFromParent();
   return true;

@@ -102,14 +102,17 @@ define i32 @order(ptr %p, ptr %q) {
   %r = call i32 @memcmp(ptr %p, ptr %q, i64 8)
   ret i32 %r
 }
-; What is no power of two: the words that it begins and ends with. Both share a translation.
+; What is no power of two: the words that it begins with, and where they are equal those that it ends with. Both share a translation.
 ; CHECK-LABEL: define i1 @less(
 ; CHECK-COUNT-2: store atomic
 ; CHECK-NOT: store atomic
 ; CHECK: [[SAME:%.*]] = icmp eq i64 [[FIRST:%.*]], [[OTHER:%.*]]
-; CHECK: [[X:%.*]] = select i1 [[SAME]], i64 {{%.*}}, i64 [[FIRST]]
+; CHECK: br i1 [[SAME]], label %{{.*}}, label %[[DECIDED:.*]]
+; CHECK-NOT: store atomic
+; CHECK: {{^}}[[DECIDED]]:
+; CHECK: [[X:%.*]] = phi i64 [ [[FIRST]], %{{.*}} ], [ {{%.*}}, %{{.*}} ]
+; CHECK: [[Y:%.*]] = phi i64 [ [[OTHER]], %{{.*}} ], [ {{%.*}}, %{{.*}} ]
 ; CHECK: [[A:%.*]] = call i64 @llvm.bswap.i64(i64 [[X]])
-; CHECK: [[Y:%.*]] = select i1 [[SAME]], i64 {{%.*}}, i64 [[OTHER]]
 ; CHECK: [[B:%.*]] = call i64 @llvm.bswap.i64(i64 [[Y]])
 ; CHECK: icmp ult i64 [[A]], [[B]]
 ; CHECK-NOT: zext
