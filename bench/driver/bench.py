@@ -22,7 +22,7 @@ sys.path.insert(1, str(HERE.parent.parent / "scripts"))
 import report  # noqa: E402
 from lockstep import Failure  # noqa: E402
 
-BENCHMARKS = ["batch", "batch-stored", "breakdown", "delegation", "device", "fibers", "graph", "hitrate", "indirect", "instructions", "kernels", "kv", "kv-index", "kv-restart", "micro", "pagecache", "persist", "persist-programs", "programs", "random",
+BENCHMARKS = ["batch", "batch-stored", "breakdown", "delegation", "device", "fibers", "graph", "hitrate", "indirect", "instructions", "kernels", "kv", "kv-index", "kv-restart", "micro", "pagecache", "persist", "persist-programs", "programs", "random", "rocksdb",
               "selfdriving", "server", "sort", "speedtest1", "switch", "tasks", "ycsb"]
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The programs of `sort`, `indirect`, `micro`, `selfdriving` and `switch`, native and spilled, and how figures come of turns.  limited_test.py SPILLWAY [unittest arguments]
+"""The programs of `sort`, `indirect`, `micro`, `rocksdb`, `selfdriving` and `switch`, native and spilled, and how figures come of turns.  limited_test.py SPILLWAY [unittest arguments]
 
 Times are never looked at.
 """
@@ -10,9 +10,11 @@ import unittest
 from bench_case import BENCH, CLEAN, HANG_SECONDS, SPILLWAY, Case, built_in, run_in
 
 import indirect
+import kv
 import limited
 import micro
 import random_access
+import rocksdb
 import selfdriving
 import sort
 import switch
@@ -117,6 +119,22 @@ class Programs(Case):
             self.assertTrue(all(value > 0 for value in json.loads(ended.stdout).values()), ended.stdout)
         self.check_evicted()
         self.check_usage(native, [], [5, 5, 5], [3 * MIB, MIB, 1], [MIB, MIB, 0])
+
+    def test_mixgraph_finds_the_same_in_tables_of_both_kinds(self):
+        """With Debian's librocksdb: compiling RocksDB takes too long here."""
+        if not kv.ROCKSDB_HEADER.exists():
+            self.skipTest("RocksDB is not there")
+        sources = [rocksdb.SOURCES / "mixgraph.cc", rocksdb.SOURCES / "random_maps.cc"]
+        program = built_in(self.folder, "clang++-19", *rocksdb.LOAD_FLAGS, "-DNDEBUG", *sources, "-Wl,--wrap=mmap", "-lrocksdb", "-o", "mixgraph")
+        found = []
+        for table in ("plain", "block"):
+            self.assertEqual(run_in(self.folder, program, "make", table, f"data-{table}", 20_000).returncode, 0)
+            ready, *runs = self.answers([program, "run", table, self.folder / f"data-{table}", 20_000, MIB, 2], "open", "run 4000", "run 4000")
+            self.assertGreater(int(ready.split()[1]), 20_000 * 64)
+            found.append([run.split()[2] for run in runs])
+        self.assertEqual(*found)
+        self.assertNotEqual(*found[0])
+        self.check_usage(program, [], ["make", "plain", "x"], ["make", "other", "x", 20_000], ["make", "plain", "x", 5], ["run", "plain", "data-plain", 20_000, 0, 0])
 
 
 class Figures(Case):

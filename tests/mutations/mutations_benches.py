@@ -6,11 +6,17 @@ SORT = "bench/sort/sort.cc"
 INDIRECT = "bench/indirect/indirect.cc"
 LIMITED = "bench/driver/limited.py"
 PROGRAMS = "bench/driver/programs.py"
+ROCKSDB = "bench/driver/rocksdb.py"
+MIX = "bench/rocksdb/mix.h"
 VARIANTS = "bench/driver/variants.py"
 
 
 def of(name, test, *patches):
     return {"name": name, "test": ("ctest", f"^bench_{test}$"), "patches": list(patches)}
+
+
+def of_mix(name, gtest_filter, *patches):
+    return {"name": name, "test": ("rocksdb_mix_test", gtest_filter), "patches": list(patches)}
 
 
 MUTATIONS = [
@@ -24,4 +30,9 @@ MUTATIONS = [
     of("a row is over the worse peer", "limited", (LIMITED, "    best = min(peers, key=lambda peer: median(times[peer]))\n", "    best = max(peers, key=lambda peer: median(times[peer]))\n")),
     of("programs of both sides come of one compiler", "programs", (PROGRAMS, "zip((\"clang\", \"clang++\"), self.sides[side][:2])", "zip((\"clang\", \"clang++\"), self.sides[\"native\"][:2])")),
     of("the side of two bodies is compiled with one", "kernels", (VARIANTS, "\"two_bodies\": [BODIES.format(2)]", "\"two_bodies\": [BODIES.format(1)]")),
+    of("a library of an older compiler is used", "rocksdb", (ROCKSDB, "        if library.exists() and stamp.exists() and stamp.read_text() == self.made_of(side):\n", "        if library.exists():\n")),
+    of("tables that are plain maps count as spilled", "rocksdb", (ROCKSDB, "    if counted[\"spill\"][\"file_maps\"] == 0 or ", "    if ")),
+    of("sources that are needed are left out", "rocksdb", (ROCKSDB, "        return \"\".join(line for line in lines if not LEFT_OUT.match(line.strip())) + last\n", "        return \"\".join(line for line in lines if not LEFT_OUT.match(line.strip()))\n")),
+    of_mix("all keys of a range are as hot", "*SomeRangesAreHot*", (MIX, "std::pow(random.unit(), 1 / 0.3467)", "random.unit()")),
+    of_mix("the end of a value is not looked at", "*WhetherItIsWhole*", (MIX, "return Value(number, version).text() == value;", "return Value(number, version).text().substr(0, 8) == value.substr(0, 8);")),
 ]
