@@ -83,11 +83,59 @@ static std::optional<uint64_t> smallMaximum(const Term &T) {
                                                    : std::nullopt;
 }
 
+// Pointers that loops carry side by side, such as an element's and its
+// neighbour's: an earlier phi of the block that Phi is always the same little
+// more than, which is added to Offset; null: there is none.
+static Value *besideAnother(PHINode *Phi, const DataLayout &DL,
+                            uint64_t &Offset) {
+  // To where it pays to translate both at once.
+  constexpr int64_t MaxDistance = 64;
+  unsigned Tries = 0;
+  for (PHINode &Other : Phi->getParent()->phis()) {
+    if (&Other == Phi || ++Tries > MaxSteps)
+      return nullptr;
+    if (Other.getType() != Phi->getType())
+      continue;
+    std::optional<int64_t> Distance;
+    bool IsBeside = true;
+    for (unsigned I = 0; IsBeside && I < Phi->getNumIncomingValues(); ++I) {
+      APInt Own(64, 0), Others(64, 0);
+      Value *From = Phi->getIncomingValue(I)->stripAndAccumulateConstantOffsets(
+          DL, Own, /*AllowNonInbounds=*/true);
+      Value *OthersFrom =
+          Other.getIncomingValueForBlock(Phi->getIncomingBlock(I))
+              ->stripAndAccumulateConstantOffsets(DL, Others,
+                                                  /*AllowNonInbounds=*/true);
+      int64_t Here = (Own - Others).getSExtValue();
+      // Both advance by the same: the distance stays as it was.
+      if (From == Phi && OthersFrom == &Other) {
+        IsBeside = Here == 0;
+        continue;
+      }
+      IsBeside = From == OthersFrom && std::abs(Here) <= MaxDistance &&
+                 Distance.value_or(Here) == Here;
+      Distance = Here;
+    }
+    if (IsBeside && Distance) {
+      Offset += *Distance;
+      return &Other;
+    }
+  }
+  return nullptr;
+}
+
 Address decompose(Value *Pointer, const DataLayout &DL) {
   constexpr uint64_t MaxExtent = 256;
   uint64_t Offset = 0, Extent = 0;
   SmallVector<Term, 4> Terms;
   for (unsigned Step = 0; Step < MaxSteps; ++Step) {
+    if (auto *Phi = dyn_cast<PHINode>(Pointer)) {
+      Value *Other = besideAnother(Phi, DL, Offset);
+      if (!Other)
+        break;
+      Pointer = Other;
+      continue;
+    }
     auto *GEP = dyn_cast<GEPOperator>(Pointer);
     if (!GEP)
       break;

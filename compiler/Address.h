@@ -3,7 +3,8 @@
 // Two pointers with the same terms differ by the difference of their offsets,
 // wherever the values they are made of are both available. An index that takes
 // few values, such as the side of a tree's node, is no term: it makes the
-// address one of a small range.
+// address one of a small range. Pointers that a loop carries side by side are one
+// term.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_ADDRESS_H

@@ -44,6 +44,7 @@ public:
   void run();
 
 private:
+  SmallVector<Site *, 0> hottestFirst();
   bool hasCall(const Loop *L) const;
   bool callsRarely(const Loop *L, const BasicBlock *Where);
   void hold(Translation &T, Course C, const Loop *L);
@@ -153,6 +154,24 @@ bool staysInPages(Value *Pointer, const Loop *L) {
          Course::Wild;
 }
 
+// The sites in loops that may hold a page. What there are registers and slots
+// for goes to those that run most.
+SmallVector<Site *, 0> Holder::hottestFirst() {
+  SmallVector<std::pair<uint64_t, Site *>, 0> Found;
+  const auto &Frequencies = FAM.getResult<BlockFrequencyAnalysis>(F);
+  for (Site &S : Sites)
+    if (S.Accesses.size() == 1 && S.leads(S.Accesses.front()) &&
+        (S.Kind == SiteKind::Load || S.Kind == SiteKind::Store) &&
+        Loops.getLoopFor(S.Inst->getParent()))
+      Found.push_back(
+          {Frequencies.getBlockFreq(S.Inst->getParent()).getFrequency(), &S});
+  stable_sort(Found, [](auto &A, auto &B) { return A.first > B.first; });
+  SmallVector<Site *, 0> Result;
+  for (auto [Frequency, S] : Found)
+    Result.push_back(S);
+  return Result;
+}
+
 bool Holder::hasCall(const Loop *L) const {
   return any_of(L->blocks(),
                 [&](const BasicBlock *BB) { return Calls.contains(BB); });
@@ -242,12 +261,10 @@ void Holder::run() {
       Split.insert(Loops.getLoopFor(S.Inst->getParent()));
   DenseMap<const Loop *, unsigned> Count;
   unsigned All = 0;
-  for (Site &S : Sites) {
-    if (S.Accesses.size() != 1 || !S.leads(S.Accesses.front()) ||
-        (S.Kind != SiteKind::Load && S.Kind != SiteKind::Store))
-      continue;
+  for (Site *Hottest : hottestFirst()) {
+    Site &S = *Hottest;
     const Loop *L = Loops.getLoopFor(S.Inst->getParent());
-    if (!L || Split.contains(L) || awaitsOthers(*S.Inst) ||
+    if (Split.contains(L) || awaitsOthers(*S.Inst) ||
         any_of(S.Accesses.front().Shared->Followers,
                [](const Instruction *I) { return awaitsOthers(*I); }) ||
         !callsRarely(L, S.Inst->getParent()))

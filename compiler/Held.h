@@ -39,8 +39,8 @@ class Loop;
 
 namespace spillway {
 
-/// Chooses leaders that hold their pages. Sites: ordered as for
-/// shareTranslations. FAM knows F as it is now.
+/// Chooses leaders that hold their pages, those that run most first. Sites:
+/// ordered as for shareTranslations. FAM knows F as it is now.
 void holdPages(llvm::Function &F, llvm::FunctionAnalysisManager &FAM,
                llvm::MutableArrayRef<Site> Sites,
                std::deque<Translation> &Translations);

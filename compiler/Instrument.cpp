@@ -28,6 +28,7 @@
 #include "llvm/IR/Verifier.h"
 #include "llvm/Support/Regex.h"
 #include "llvm/Support/raw_ostream.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
 
 using namespace llvm;
 
@@ -174,6 +175,11 @@ static Chunks splitLoops(Function &F, FunctionAnalysisManager &FAM,
       splitLoop(Plan, Result, InPage);
     Changed();
   }
+  // What was prepared for being copied hands its values on through phis, so
+  // that the same address would have another name behind a loop.
+  for (BasicBlock &BB : F)
+    if (BB.getSinglePredecessor())
+      FoldSingleEntryPHINodes(&BB);
   return Result;
 }
 

@@ -374,3 +374,32 @@ next:
 out:
   ret void
 }
+
+; Pages are held for what runs most, though other accesses of the loop come first.
+; CHECK-LABEL: define i64 @hottest(
+; CHECK: loop:
+; CHECK: phi i64 [ -9223372036854775808, %entry ], [ %spill.page
+; CHECK: ret
+define i64 @hottest(ptr %p, ptr %a, ptr %b, ptr %c, ptr %d) {
+entry:
+  br label %loop
+loop:
+  %q = phi ptr [ %p, %entry ], [ %next, %hot ]
+  %w = phi i64 [ 0, %entry ], [ %v, %hot ]
+  %odd = trunc i64 %w to i1
+  br i1 %odd, label %rare, label %hot, !prof !2
+rare:
+  store i64 %w, ptr %a, align 8
+  store i64 %w, ptr %b, align 8
+  store i64 %w, ptr %c, align 8
+  store i64 %w, ptr %d, align 8
+  br label %hot
+hot:
+  %v = load i64, ptr %q, align 8
+  %next = getelementptr inbounds i64, ptr %q, i64 1
+  %done = icmp eq i64 %v, 0
+  br i1 %done, label %out, label %loop
+out:
+  ret i64 %v
+}
+!2 = !{!"branch_weights", i32 1, i32 10}

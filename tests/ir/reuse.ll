@@ -293,3 +293,150 @@ last:
   store i32 -2, ptr %p, align 8
   ret void
 }
+
+; Pointers that a loop carries side by side: one is always eight bytes above the other, since both come from where the other's next
+; one lies.
+; CHECK-LABEL: define void @beside(
+; CHECK: %spill.elsewhere = icmp ugt i64 {{.*}}, 4072
+; CHECK-NOT: %spill.elsewhere{{[0-9]}}
+; CHECK: ret
+define void @beside(ptr %p, i64 %v) {
+entry:
+  %below = getelementptr inbounds i8, ptr %p, i64 -8
+  br label %loop
+loop:
+  %w = phi i64 [ 0, %entry ], [ %x, %loop ]
+  %q = phi ptr [ %below, %entry ], [ %next, %loop ]
+  %r = phi ptr [ %p, %entry ], [ %q, %loop ]
+  store i64 %w, ptr %r, align 8
+  %next = getelementptr inbounds i8, ptr %q, i64 -8
+  %x = load i64, ptr %next, align 8
+  %less = icmp ult i64 %v, %x
+  br i1 %less, label %loop, label %out
+out:
+  ret void
+}
+
+; Both go on by the same, whatever is between them: but that has to be known where the loop is entered.
+; CHECK-LABEL: define void @both(
+; CHECK: %spill.elsewhere = icmp ugt i64 {{.*}}, 4072
+; CHECK-NOT: %spill.elsewhere{{[0-9]}}
+; CHECK: ret
+define void @both(ptr %p, i64 %v) {
+entry:
+  %above = getelementptr inbounds i8, ptr %p, i64 16
+  br label %loop
+loop:
+  %q = phi ptr [ %p, %entry ], [ %q.next, %loop ]
+  %r = phi ptr [ %above, %entry ], [ %r.next, %loop ]
+  store i64 %v, ptr %q, align 8
+  %x = load i64, ptr %r, align 8
+  %q.next = getelementptr inbounds i8, ptr %q, i64 8
+  %r.next = getelementptr inbounds i8, ptr %r, i64 8
+  %less = icmp ult i64 %v, %x
+  br i1 %less, label %loop, label %out
+out:
+  ret void
+}
+; CHECK-LABEL: define void @two_arrays(
+; CHECK-COUNT-2: %spill.elsewhere{{[0-9]*}} = icmp
+; CHECK: ret
+define void @two_arrays(ptr %p, ptr %above, i64 %v) {
+entry:
+  br label %loop
+loop:
+  %q = phi ptr [ %p, %entry ], [ %q.next, %loop ]
+  %r = phi ptr [ %above, %entry ], [ %r.next, %loop ]
+  store i64 %v, ptr %q, align 8
+  %x = load i64, ptr %r, align 8
+  %q.next = getelementptr inbounds i8, ptr %q, i64 8
+  %r.next = getelementptr inbounds i8, ptr %r, i64 8
+  %less = icmp ult i64 %v, %x
+  br i1 %less, label %loop, label %out
+out:
+  ret void
+}
+
+; In the first iteration they are further apart than later.
+; CHECK-LABEL: define void @nearer(
+; CHECK-COUNT-2: %spill.elsewhere{{[0-9]*}} = icmp
+; CHECK: ret
+define void @nearer(ptr %p, i64 %v) {
+entry:
+  %below = getelementptr inbounds i8, ptr %p, i64 -16
+  br label %loop
+loop:
+  %w = phi i64 [ 0, %entry ], [ %x, %loop ]
+  %q = phi ptr [ %below, %entry ], [ %next, %loop ]
+  %r = phi ptr [ %p, %entry ], [ %q, %loop ]
+  store i64 %w, ptr %r, align 8
+  %next = getelementptr inbounds i8, ptr %q, i64 -8
+  %x = load i64, ptr %next, align 8
+  %less = icmp ult i64 %v, %x
+  br i1 %less, label %loop, label %out
+out:
+  ret void
+}
+
+; They part: in the second iteration they are 24 bytes apart.
+; CHECK-LABEL: define void @apart(
+; CHECK-COUNT-2: %spill.elsewhere{{[0-9]*}} = icmp
+; CHECK: ret
+define void @apart(ptr %p, i64 %v) {
+entry:
+  %above = getelementptr inbounds i8, ptr %p, i64 16
+  br label %loop
+loop:
+  %q = phi ptr [ %p, %entry ], [ %q.next, %loop ]
+  %r = phi ptr [ %above, %entry ], [ %r.next, %loop ]
+  store i64 %v, ptr %q, align 8
+  %x = load i64, ptr %r, align 8
+  %q.next = getelementptr inbounds i8, ptr %q, i64 8
+  %r.next = getelementptr inbounds i8, ptr %r, i64 16
+  %less = icmp ult i64 %v, %x
+  br i1 %less, label %loop, label %out
+out:
+  ret void
+}
+
+; Large elements side by side cross pages' edges more often together than they would by themselves.
+; CHECK-LABEL: define void @large(
+; CHECK-COUNT-2: %spill.elsewhere{{[0-9]*}} = icmp
+; CHECK: ret
+define void @large(ptr %p, i64 %v) {
+entry:
+  %below = getelementptr inbounds i8, ptr %p, i64 -100
+  br label %loop
+loop:
+  %w = phi i64 [ 0, %entry ], [ %x, %loop ]
+  %q = phi ptr [ %below, %entry ], [ %next, %loop ]
+  %r = phi ptr [ %p, %entry ], [ %q, %loop ]
+  store i64 %w, ptr %r, align 8
+  %next = getelementptr inbounds i8, ptr %q, i64 -100
+  %x = load i64, ptr %next, align 8
+  %less = icmp ult i64 %v, %x
+  br i1 %less, label %loop, label %out
+out:
+  ret void
+}
+
+; What a loop has found is at the same address behind it, whatever its name is there.
+; CHECK-LABEL: define void @behind(
+; CHECK: spill.elsewhere
+; CHECK: out:
+; CHECK-NOT: store atomic
+; CHECK: ret
+define void @behind(ptr %p) {
+entry:
+  br label %loop
+loop:
+  %q = phi ptr [ %p, %entry ], [ %next, %loop ]
+  %v = load i64, ptr %q, align 8
+  %next = getelementptr inbounds i64, ptr %q, i64 1
+  %done = icmp eq i64 %v, 0
+  br i1 %done, label %out, label %loop
+out:
+  %found = phi ptr [ %q, %loop ]
+  store i64 1, ptr %found, align 8
+  ret void
+}

@@ -6,6 +6,7 @@ ALIGNED = "compiler/Aligned.cpp"
 FLOW = "compiler/Flow.cpp"
 GLOBALS = "compiler/Globals.cpp"
 HELD = "compiler/Held.cpp"
+ADDRESS = "compiler/Address.cpp"
 INSTRUMENT = "compiler/Instrument.cpp"
 INTRINSICS = "compiler/Intrinsics.cpp"
 KILLS = "compiler/Kills.cpp"
@@ -169,6 +170,11 @@ MUTATIONS = [
              (PLAIN, "          Return && !isPlain(Return->getReturnValue())) {", "          Return && !Return->getReturnValue()) {")),
 
     # Pages that loops hold
+    mutation("pages are held for what comes first", "^ir_held$", (HELD, "return A.first > B.first;", "return false;")),
+    mutation("pointers of a loop are apart by what they are at its entry", "^ir_reuse$",
+             (ADDRESS, "Distance.value_or(Here) == Here;", "(Distance || true);")),
+    mutation("pointers that both go on are side by side though they part", "^ir_reuse$", (ADDRESS, "IsBeside = Here == 0;", "IsBeside = true;")),
+    mutation("address has another name behind a loop", "^ir_reuse$", (INSTRUMENT, "      FoldSingleEntryPHINodes(&BB);", "      (void)BB;")),
     mutation("page held over a call", "^ir_held$",
              (HELD, "        HoldNothing(Call);", "        (void)Call;")),
     mutation("page held in a loop that calls often", "^ir_held$",

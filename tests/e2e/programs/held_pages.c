@@ -50,6 +50,20 @@ NOINLINE static any64* split_at(any64* low, any64* high, uint64_t middle) {
   }
 }
 
+// Neighbours that go down side by side, until one is not larger.
+NOINLINE static uint64_t insert(any64* at) {
+  uint64_t value = *at, moves = 0;
+  any64* next = at - 1;
+  while (value < *next) {
+    *at = *next;
+    at = next;
+    --next;
+    moves += 1 + (elsewhere(moves) & 1);
+  }
+  *at = value;
+  return moves;
+}
+
 // A counter that does not move, of whose changes none may go to a page that was given up meanwhile.
 NOINLINE static void count_bits(any64* total, const unsigned char* p, uint64_t calls) {
   for (uint64_t i = 0; *p != 0; ++p, ++i) {
@@ -95,6 +109,8 @@ static uint64_t play(struct pieces at, uint64_t seed) {
     CHECK(p < parts ? *p <= middle : *p >= middle);
     sum = sum * 31 + *p;
   }
+  for (size_t i = 2; i < 300; ++i) sum = sum * 31 + insert(numbers + i);
+  for (size_t i = 1; i < 300; ++i) CHECK(numbers[i - 1] <= numbers[i]);
   count_bits((any64*)at.total, at.copy, 1 + seed % 1000);
   sum += words(at.copy, (any64*)at.lengths);
   for (size_t i = 0; i < 600; ++i) sum = sum * 31 + ((any64*)at.lengths)[i];
