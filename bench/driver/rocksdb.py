@@ -1,12 +1,11 @@
 """RocksDB of Debian's source, compiled by spillcc: plain tables over mapped files, beside its own block cache."""
 import hashlib
+import json
 import os
 import pathlib
 import re
 import shutil
 import subprocess
-
-import json
 
 from devices import Cleanup
 from limited import MIB, SLACK_BYTES, Contest, check_same, limit_of, plain_bytes
@@ -111,7 +110,7 @@ class Rocksdb:
 
     def __init__(self, context):
         self.context, self.rows, self.notes = context, [], []
-        self.keys, self.operations = (400_000, 40_000) if context.quick else (4_000_000, 400_000)
+        self.keys, self.operations = (400_000, 40_000) if context.quick else (4_000_000, 200_000)
         self.pairs = context.pairs or (2 if context.quick else 5)
         self.threads = min(2, os.cpu_count())
         self.limits = True
