@@ -29,11 +29,12 @@ constexpr size_t kForeignSpillBytes = 64 * 1024;
 constexpr size_t kDiscardAtOnceBytes = size_t{1} << 20;
 constexpr size_t kZeroByDiscardBytes = 64 * 1024;
 constexpr int64_t kUncountedBytesMost = 64 * 1024;
+constexpr int64_t kUncountedPlainBytesMost = 4 * 1024;
 constexpr unsigned kArenaCount = 4;
 
 constinit unsigned arenas[kArenaCount] = {};
 constinit std::atomic<uint32_t> next_arena{0};
-constinit std::atomic<uint64_t> plain_bytes{0};
+constinit std::atomic<int64_t> plain_bytes{0};  // less what threads have not counted yet
 constinit std::atomic<bool> serves_others{false};
 
 // Of a block of the C library's. Other heaps in the process may have a function of this name, but not of this version.
@@ -93,6 +94,29 @@ void note_bytes(Thread& thread, int64_t allocated, int64_t live) {
     count_bytes(thread);
 }
 
+// Of plain blocks, for the same reason; but what the thread itself has is known to it exactly. Never less than none.
+void note_plain_bytes(int64_t bytes) {
+  if (Thread* thread = this_thread_if_registered(); thread != nullptr) {
+    bytes += thread->uncounted_plain_bytes.load(std::memory_order_relaxed);
+    const bool is_much = bytes > kUncountedPlainBytesMost || bytes < -kUncountedPlainBytesMost;
+    thread->uncounted_plain_bytes.store(is_much ? 0 : bytes, std::memory_order_relaxed);
+    if (!is_much) [[likely]]
+      return;
+  }
+  int64_t old = plain_bytes.load(std::memory_order_relaxed);
+  while (
+      !plain_bytes.compare_exchange_weak(old, std::max(old + bytes, int64_t{0}), std::memory_order_relaxed)) {
+  }
+}
+
+bool has_room_in_plain(size_t bytes) {
+  const Thread* thread = this_thread_if_registered();
+  const int64_t uncounted =
+      thread != nullptr ? thread->uncounted_plain_bytes.load(std::memory_order_relaxed) : 0;
+  const int64_t taken = plain_bytes.load(std::memory_order_relaxed) + uncounted;
+  return static_cast<int64_t>(bytes) <= static_cast<int64_t>(runtime.plain_limit_bytes) - taken;
+}
+
 void* allocate_spilled(size_t bytes, size_t alignment) {
   Thread& thread = this_thread();
   if (!thread.has_heap_arena.load(std::memory_order_relaxed)) [[unlikely]]
@@ -131,8 +155,7 @@ bool goes_plain(size_t bytes, Caller caller) {
   if (caller == Caller::kLibc) return true;
   if (caller == Caller::kForeign) return bytes < kForeignSpillBytes;
   if (runtime.options.spill_all != 0) return bytes < runtime.options.min_alloc;
-  return bytes < runtime.options.min_alloc ||
-         plain_bytes.load(std::memory_order_relaxed) + bytes <= runtime.plain_limit_bytes;
+  return bytes < runtime.options.min_alloc || has_room_in_plain(bytes);
 }
 
 void* allocate_plain(size_t bytes, size_t alignment, bool zeroed, Caller caller) {
@@ -144,7 +167,7 @@ void* allocate_plain(size_t bytes, size_t alignment, bool zeroed, Caller caller)
     block = zeroed ? sys::c_calloc(1, bytes) : sys::c_malloc(bytes);
   }
   if (block != nullptr && caller == Caller::kInstrumented)
-    plain_bytes.fetch_add(plain_usable_bytes(block), std::memory_order_relaxed);
+    note_plain_bytes(static_cast<int64_t>(plain_usable_bytes(block)));
   return block;
 }
 
@@ -204,13 +227,7 @@ void heap_free(void* block, Caller caller) {
   if (block == nullptr) return;
   if (!in_range(block)) {
     // A foreign free of an instrumented block leaves the count too high: memory spills a little earlier.
-    if (caller == Caller::kInstrumented) {
-      const uint64_t bytes = plain_usable_bytes(block);
-      uint64_t old = plain_bytes.load(std::memory_order_relaxed);
-      while (
-          !plain_bytes.compare_exchange_weak(old, old > bytes ? old - bytes : 0, std::memory_order_relaxed)) {
-      }
-    }
+    if (caller == Caller::kInstrumented) note_plain_bytes(-static_cast<int64_t>(plain_usable_bytes(block)));
     sys::c_free(block);
     return;
   }
@@ -252,7 +269,7 @@ void* heap_resize(void* block, size_t bytes, Caller caller) {
     if (bytes <= old_usable || goes_plain(bytes - old_usable, caller)) {
       void* moved = sys::c_realloc(block, bytes);
       if (moved != nullptr && caller == Caller::kInstrumented)
-        plain_bytes.fetch_add(plain_usable_bytes(moved) - old_usable, std::memory_order_relaxed);
+        note_plain_bytes(static_cast<int64_t>(plain_usable_bytes(moved)) - static_cast<int64_t>(old_usable));
       return moved;
     }
   } else if (size_t usable = spillje_xallocx(block, bytes, 0, 0); usable >= bytes) {

@@ -425,6 +425,12 @@ MUTATIONS = [
     product("globals above the frames", "^globals$",
             (GLOBALS, "  if (!lies_below_frames(end)) {", "  if (!lies_below_frames(end) && begin > end) {")),
 
+    product("plain blocks that are freed count for ever", "^e2e_small_heap$",
+            (HEAP, "note_plain_bytes(-static_cast<int64_t>(plain_usable_bytes(block)));", "{\n    }")),
+    product("what a thread has in plain blocks is never counted", "^e2e_small_heap$",
+            (HEAP, "    bytes += thread->uncounted_plain_bytes.load(std::memory_order_relaxed);\n", "")),
+    product("count of plain blocks not kept", "^e2e_small_heap$",
+            (HEAP, "std::max(old + bytes, int64_t{0})", "std::max(old, int64_t{0})")),
     product("resident blocks are spilled", "^e2e_resident$",
             (HEAP, "  return allocate_plain(bytes, alignment, zeroed, Caller::kInstrumented);\n",
              "  return allocate_spilled(bytes, alignment);\n")),
