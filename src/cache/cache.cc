@@ -541,6 +541,15 @@ uint32_t Cache::resident_count() {
   return count;
 }
 
+uint32_t Cache::used_count() const {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < partition_count_; ++i) {
+    const FramePool& frames = partitions_[i].frames();
+    count += frames.frame_count() - std::min(frames.free_count(), frames.frame_count());
+  }
+  return count;
+}
+
 uint64_t Cache::frames_bytes() {
   uint64_t count = 0;
   for (uint32_t i = 0; i < partition_count_; ++i) count += partitions_[i].frames().touched_count();

@@ -178,6 +178,8 @@ class Cache {
   // How many frames the budget allows.
   uint32_t frame_count() const;
   uint32_t resident_count();
+  // How many frames are not free, about. Cost: inline.
+  uint32_t used_count() const;
   // Bytes of frames that hold memory of the OS.
   uint64_t frames_bytes();
   // The memory file and offset of pinned memory, to map it elsewhere.

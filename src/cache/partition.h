@@ -231,6 +231,7 @@ class Partition {
             reinterpret_cast<uint64_t>(frames_.bytes(FrameId{0})), frames_.frame_limit()};
   }
   FramePool& frames() { return frames_; }
+  const FramePool& frames() const { return frames_; }
   // How many frames it may have, of the pool's.
   uint32_t frame_count() const { return allowed_count_.load(std::memory_order_relaxed); }
   // Pages in state RESIDENT now. Cost: a look at every frame, under the lock.

@@ -158,6 +158,13 @@ bool goes_plain(size_t bytes, Caller caller) {
   return bytes < runtime.options.min_alloc || has_room_in_plain(bytes);
 }
 
+// What is freed is likely to be allocated again, and takes no misses then if its pages stay: as long as there is more than enough
+// memory for all of them. Where pages have left memory already, those of freed blocks would be written too.
+bool keeps_freed_pages() {
+  return base::statistics.cache_evictions.get() == 0 &&
+         runtime.cache->used_count() <= runtime.cache->frame_count() / 2;
+}
+
 void* allocate_plain(size_t bytes, size_t alignment, bool zeroed, Caller caller) {
   void* block;
   if (alignment > 16) {
@@ -235,7 +242,8 @@ void heap_free(void* block, Caller caller) {
   const size_t usable = spillje_sallocx(block, 0);
   note_bytes(this_thread(), 0, -static_cast<int64_t>(usable));
   end_kept(reinterpret_cast<uint64_t>(block), usable);
-  if (usable >= kDiscardAtOnceBytes) discard_memory(reinterpret_cast<uint64_t>(block), usable);
+  if (usable >= kDiscardAtOnceBytes && !keeps_freed_pages())
+    discard_memory(reinterpret_cast<uint64_t>(block), usable);
   // With the size that is known by now, it does not look for the block again.
   spillje_sdallocx(block, usable, 0);
   errno = saved_errno;
