@@ -41,6 +41,7 @@ void Partition::lock_victims(uint32_t wanted, Lane& lane) {
   lane.segment_count = 0;
   shared_->regions.end(RegionsEnd::kEviction);
   sys::LockGuard guard(mutex_);
+  policies_.begin_batch();
   // The policy has its share in chaos mode, too.
   if (shared_->chaos_seed != 0 && (next_random() & 3) != 0) lock_random_victims(wanted, lane);
   if (lane.victim_count > 0) return;
@@ -74,8 +75,9 @@ void Partition::lock_random_victims(uint32_t wanted, Lane& lane) {
 
 // What the policy wants to know of before it names pages.
 void Partition::cool_pages(uint32_t wanted) {
-  for (uint32_t i = 0; i < kCooledForEach * wanted; ++i) {
-    const FrameId id = policies_.name_to_cool();
+  uint32_t turns = kCooledForEach * wanted;
+  for (;;) {
+    const FrameId id = policies_.name_to_cool(turns);
     if (id == base::kNoFrame) return;
     // While a page is cleaned, warm entries are what tells that it was touched since it was copied.
     Frame& frame = frames_[id];
@@ -115,6 +117,7 @@ bool Partition::try_lock_victim(FrameId id, Lane& lane, bool even_hot) {
             .watched = frame.watched,
             .guarded = frame.guarded};
   ++frame.looked_at;
+  policies_.taken(id);
   if (is_in_region(frame.page)) unmap_region(address_of(frame.page));
   return true;
 }

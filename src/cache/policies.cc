@@ -45,20 +45,23 @@ void Policies::grow(uint32_t frame_count) {
 
 uint32_t Policies::sample_of(PageId page) const {
   if (sample_count_ == 0) return 0;
-  // Of pages side by side each sample has exactly its share, here and there; which, is as good as drawn.
+  // Of groups side by side each sample has exactly its share, here and there; which, is as good as drawn.
   constexpr uint64_t kSpread = 157;  // odd
-  const auto drawn = static_cast<uint32_t>(
-      (index(page) * kSpread + base::mix(~(index(page) / PolicyChoice::kParts))) % PolicyChoice::kParts);
+  const uint64_t group = index(page) / kPagesOfGroup;
+  const auto drawn = static_cast<uint32_t>((group * kSpread + base::mix(~(group / PolicyChoice::kParts))) %
+                                           PolicyChoice::kParts);
   return std::min(drawn / share_, sample_count_);
 }
 
 Policy& Policies::of_page(PageId page) { return member(sample_of(page)); }
 
-Policy& Policies::of_frame(FrameId frame) {
-  for (uint32_t i = 0; i < sample_count_; ++i)
-    if (samples_[i]->holds(frame)) return *samples_[i];
-  return *follower_;
+uint32_t Policies::number_of_frame(FrameId frame) const {
+  uint32_t i = 0;
+  while (i < sample_count_ && !samples_[i]->holds(frame)) ++i;
+  return i;
 }
+
+Policy& Policies::of_frame(FrameId frame) { return member(number_of_frame(frame)); }
 
 bool Policies::holds(FrameId frame) const {
   bool held = follower_->holds(frame);
@@ -72,16 +75,25 @@ uint32_t Policies::held_count() const {
   return count;
 }
 
+void Policies::begin_batch() { std::fill_n(taken_, member_count(), 0); }
+
+void Policies::taken(FrameId frame) {
+  if (sample_count_ > 0) ++taken_[number_of_frame(frame)];
+}
+
 Policy::Named Policies::name_victim() {
   if (sample_count_ == 0) return follower_->name_victim();
   const uint32_t held = held_count();
   if (held == 0) return {};
+  uint32_t staying = held;
+  for (uint32_t i = 0; i < member_count(); ++i) staying -= std::min(taken_[i], staying);
   const auto may_give = [](const Policy& policy) {
     return policy.named_in_vain() < kRounds * policy.held_count();
   };
   for (uint32_t i = 0; i < sample_count_; ++i) {
     Policy& sample = *samples_[i];
-    if (uint64_t{sample.held_count()} * PolicyChoice::kParts > uint64_t{held} * share_ && may_give(sample))
+    const uint32_t stays = sample.held_count() - std::min(taken_[i], sample.held_count());
+    if (uint64_t{stays} * PolicyChoice::kParts > uint64_t{staying} * share_ && may_give(sample))
       return sample.name_victim();
   }
   if (may_give(*follower_)) return follower_->name_victim();
@@ -92,16 +104,14 @@ Policy::Named Policies::name_victim() {
   }
 }
 
-FrameId Policies::name_to_cool() {
-  if (sample_count_ == 0) return follower_->name_to_cool();
-  // Each sample's turn comes as often as its pages leave.
-  const uint32_t turn = ++cool_turn_ % (PolicyChoice::kParts / share_);
-  const uint32_t first = turn < sample_count_ ? turn : sample_count_;
-  for (uint32_t i = 0; i < member_count(); ++i) {
-    const FrameId frame = member((first + i) % member_count()).name_to_cool();
-    if (frame != base::kNoFrame) return frame;
+FrameId Policies::name_to_cool(uint32_t& turns) {
+  FrameId frame = base::kNoFrame;
+  for (; turns > 0 && frame == base::kNoFrame; --turns) {
+    const uint32_t turn = sample_count_ > 0 ? ++cool_turn_ % (PolicyChoice::kParts / share_) : 0;
+    frame = member(std::min(turn, sample_count_)).name_to_cool();
+    if (frame == base::kNoFrame && sample_count_ == 0) break;
   }
-  return base::kNoFrame;
+  return frame;
 }
 
 void Policies::count_read(PageId page) {

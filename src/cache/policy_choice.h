@@ -36,9 +36,9 @@ using base::PolicyKind;
 
 class PolicyChoice {
  public:
-  // The first is chosen until something is known. The others of base::kPolicyKinds are near one of these.
+  // The first is chosen until something is known. The other one of base::kPolicyKinds is near it.
   static constexpr PolicyKind kCandidates[] = {PolicyKind::kClock, PolicyKind::kTwoQueues,
-                                               PolicyKind::kS3fifo, PolicyKind::kRandom};
+                                               PolicyKind::kS3fifo, PolicyKind::kRandom, PolicyKind::kNrlfu};
   static constexpr uint32_t kCandidateCount = std::size(kCandidates);
 
   static constexpr uint32_t kSure = 16;
@@ -48,7 +48,7 @@ class PolicyChoice {
   static constexpr uint32_t kMostBan = 4096;
 
   static constexpr uint32_t kParts = 256;
-  static constexpr uint32_t kLargeShare = 16;
+  static constexpr uint32_t kLargeShare = 12;
 
   struct Parameters {
     uint32_t least_sample =
@@ -85,7 +85,7 @@ class PolicyChoice {
   static constexpr double kDeviations = 3;
   static constexpr double kFarMore = 1.5;  // I/O that ends a trial while frames settle
   static constexpr double kOtherShares =
-      30;  // by chi-square, of two degrees: chance makes it once in three million times
+      30;  // by chi-square, of four degrees: chance makes it once in two hundred thousand times
   static constexpr double kOtherIo = 1.5;     // I/O of a page that is read, over before
   static constexpr uint32_t kFewPeriods = 2;  // nothing is tried before so many are known
   static constexpr uint32_t kShortWhile = 4;  // periods that are compared with those before

@@ -17,10 +17,10 @@ class PolicyChoiceTest : public testing::Test {
     choice.begin({.least_sample = kSmallShare, .least_frames = 1, .least_reads = 1}, 256, 1);
   }
 
-  // A period: how many reads of samples, as many of all that is chosen; and by how many operations of a page each. Returns what is chosen afterwards.
+  // A period: how many reads of samples (nrlfu's as many as clock's), as many of all that is chosen; and by how many operations of a page each. Returns what is chosen afterwards.
   PolicyKind report(uint32_t clock, uint32_t two_queues, uint32_t s3fifo, uint32_t random,
                     uint32_t operations = 4096) {
-    PolicyChoice::Report report = {.sampled = {clock, two_queues, s3fifo, random},
+    PolicyChoice::Report report = {.sampled = {clock, two_queues, s3fifo, random, clock},
                                    .io = {operations, operations}};
     const uint32_t others = PolicyChoice::kParts / choice.share() - PolicyChoice::kCandidateCount;
     for (uint32_t i = 0; i < PolicyChoice::kCandidateCount; ++i)
@@ -45,7 +45,7 @@ TEST_F(PolicyChoiceTest, ChangesWhenAPeriodIsOver) {
   EXPECT_TRUE(choice.is_on());
   choice.begin({.least_sample = 1, .least_frames = 1, .least_reads = 30'000}, 256, 1);
   EXPECT_EQ(report(2000, 1500, 1000, 1500), PolicyKind::kClock) << "how much I/O there is is not known yet";
-  choice.report({.sampled = {2000, 1500, 1000, 1500}, .reads = 29'999, .io = {4096, 4096}});
+  choice.report({.sampled = {2000, 1500, 1000, 1500, 2000}, .reads = 29'999, .io = {4096, 4096}});
   EXPECT_EQ(choice.chosen(), PolicyKind::kClock);
   choice.report({.sampled = {}, .reads = 1, .io = {}});
   EXPECT_EQ(choice.chosen(), PolicyKind::kS3fifo);
@@ -56,7 +56,7 @@ TEST_F(PolicyChoiceTest, ChangesWhenAPeriodIsOver) {
 TEST_F(PolicyChoiceTest, WhatIsChosenIsJudgedByAllOfItsPages) {
   periods_until(PolicyKind::kS3fifo, 10, [&] { return report(200, 200, 100, 150); });
   const auto worse = [&] {
-    choice.report({.sampled = {200, 200, 100, 150}, .reads = 650 + 12 * 190, .io = {4096, 4096}});
+    choice.report({.sampled = {200, 200, 100, 150, 200}, .reads = 850 + 16 * 190, .io = {4096, 4096}});
     return choice.chosen();
   };
   EXPECT_LT(periods_until(PolicyKind::kRandom, 20, worse), 20u);
@@ -143,12 +143,13 @@ TEST_F(PolicyChoiceTest, SamplesAreSmallWhereNothingIsInDoubt) {
 TEST_F(PolicyChoiceTest, ShareOfSmallSamplesFollowsFrames) {
   for (const auto& [frames, partitions, share] : {std::tuple{uint64_t{1} << 20, 16u, 1u},
                                                   {uint64_t{4096}, 1u, 4u},
-                                                  {uint64_t{4096}, 4u, 16u},
-                                                  {uint64_t{64}, 1u, 16u}}) {
+                                                  {uint64_t{4096}, 4u, PolicyChoice::kLargeShare},
+                                                  {uint64_t{64}, 1u, PolicyChoice::kLargeShare}}) {
     PolicyChoice other;
     other.begin({.least_sample = 64, .least_frames = 1, .least_reads = 1}, frames, partitions);
     for (uint32_t i = 0; i < 2 * PolicyChoice::kSure; ++i)
-      other.report({.sampled = {1 << 16, 1 << 16, 1 << 16, 1 << 16}, .reads = 1 << 20, .io = {1000, 1000}});
+      other.report(
+          {.sampled = {1 << 16, 1 << 16, 1 << 16, 1 << 16, 1 << 16}, .reads = 1 << 20, .io = {1000, 1000}});
     EXPECT_EQ(other.share(), share) << frames;
   }
 }

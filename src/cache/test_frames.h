@@ -68,18 +68,31 @@ class Frames {
     policy->note_read(PageId{page});
     if (is_alone) policy->note_io(base::kOsPageBytes);
   }
-  // One page leaves. REQUIRES: one is not pinned.
+  // Pages leave together, as many as `batch` says. REQUIRES: so many are not pinned.
   void evict() {
+    policy->begin_batch();
+    std::vector<uint32_t> victims;
+    for (uint32_t i = 0; i < batch; ++i) {
+      const uint32_t frame = take_victim();
+      victims.push_back(frame);
+      pinned_[frame] = true;  // not twice
+      policy->taken(FrameId{frame});
+    }
+    for (const uint32_t frame : victims) leave(frame, Removal::kEvicted);
+  }
+  uint32_t take_victim() {
     cool(4);
     for (uint32_t tries = 0; tries < 100 * pages_.size() + 100; ++tries) {
       const uint32_t frame = name();
-      if (frame != kNoVictim) return leave(frame, Removal::kEvicted);
+      if (frame != kNoVictim) return frame;
     }
-    FAIL() << "no page can leave";
+    ADD_FAILURE() << "no page can leave";
+    abort();
   }
   void cool(uint32_t most) {
-    for (uint32_t i = 0; i < most; ++i) {
-      const FrameId frame = policy->name_to_cool();
+    uint32_t turns = most;
+    for (;;) {
+      const FrameId frame = policy->name_to_cool(turns);
       if (frame == base::kNoFrame) return;
       CHECK_NE(pages_[index(frame)], kNone);
       const bool was_warm = warm_[index(frame)];
@@ -115,6 +128,7 @@ class Frames {
   Policies policies;
   Policies* const policy = &policies;
   uint32_t last_named = 0;
+  uint32_t batch = 1;
 
  private:
   static constexpr uint64_t kNone = ~uint64_t{0};
