@@ -104,7 +104,7 @@ class Built:
         return resident_row(f"compile/{self.name}", turns)
 
     def size_row(self):
-        return resident_row(f"size/{self.name}", {side: [_code_bytes(program)] for side, program in self.programs.items()}, "bytes")
+        return resident_row(f"size/{self.name}", {side: [code_bytes(program)] for side, program in self.programs.items()}, "bytes")
 
 
 def _cpu_seconds(command, folder, output=None):
@@ -122,7 +122,7 @@ def _cpu_seconds(command, folder, output=None):
     return usage.ru_utime + usage.ru_stime
 
 
-def _code_bytes(program):
+def code_bytes(program):
     listed = subprocess.run(["readelf", "-SW", program], capture_output=True, text=True, check=True).stdout
     found = re.findall(r"\]\s+\S+\s+PROGBITS\s+[0-9a-f]+\s+[0-9a-f]+\s+([0-9a-f]+)\s+\S+\s+\w*X", listed)
     return sum(int(size, 16) for size in found)

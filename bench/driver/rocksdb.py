@@ -8,9 +8,10 @@ import shutil
 import subprocess
 
 from devices import Cleanup
-from limited import MIB, SLACK_BYTES, Contest, check_same, limit_of, plain_bytes
+from limited import MIB, SLACK_BYTES, Contest, check_same, limit_of, plain_bytes, resident_row
 from lockstep import Failure, in_turn, median, spread
 from memory_group import MemoryGroup, Unavailable
+from programs import code_bytes
 from variants import BODIES
 
 DOC = """\
@@ -18,6 +19,7 @@ RocksDB from Debian's source package under a load like mixgraph (83 % gets, 14 %
 tables. Operations a second of all threads, more is better. `ours`: plain tables over mapped files, compiled by spillcc with one body of each function, the instrumented one. The peer: natively, tables of blocks, past
 the page cache into RocksDB's own block cache of as much memory. `mmap_ratio`: over plain tables natively, in a control group with as much memory, maps read page by page; `native_ratio`: the
 same without a limit. `cpu_us`: CPU time of an operation, over the peer's (`cpu_ratio`) and over plain tables natively (`native_cpu_ratio`). `misses`: pages that ours loaded or zero-filled for an operation.
+`size`: bytes of executable code, RocksDB's and the load's.
 """
 SOURCES = pathlib.Path(__file__).resolve().parent.parent / "rocksdb"
 # What of RocksDB nobody here uses; a third of the time that compiling it takes.
@@ -207,18 +209,21 @@ def _summary(rows):
 
 def run(context):
     wanted = [percent for percent in PERCENTS if not context.cases or f"disk/{percent}" in context.cases]
-    if not wanted:
-        raise Failure("rocksdb has no such case; cases are disk/100, disk/50 and disk/25", 2)
+    sized = not context.cases or "size" in context.cases
+    if not wanted and not sized:
+        raise Failure("rocksdb has no such case; cases are disk/100, disk/50, disk/25 and size", 2)
     rocksdb, library = Rocksdb(context), Library(context)
     programs = {side: library.load(side) for side in library.sides}
-    rocksdb.make(programs["native"])
+    if wanted:
+        rocksdb.make(programs["native"])
     for percent in wanted:
         rocksdb.contest(percent, programs)
-    rows = rocksdb.rows
+    rows = rocksdb.rows + ([resident_row("size", {side: [code_bytes(program)] for side, program in programs.items()}, "bytes")] if sized else [])
     result = {
         "parameters": {"keys": rocksdb.keys, "operations": rocksdb.operations, "threads": rocksdb.threads, "pairs": rocksdb.pairs, "flags": FLAGS, "storage": str(context.storage), "quick": context.quick},
         "rows": rows, "summary": _summary(rows), "notes": rocksdb.notes,
+        "parts": {"disk": "operations a second over the block cache's, more is better", "size": "bytes of code over native"},
     }
-    bars = {"title": "RocksDB", "subtitle": "plain tables by spillcc: operations a second over the peer's, more is better", "cases": [row["case"] for row in rows],
-            "series": {"block cache": [row["ratio"] for row in rows], "plain maps": [row.get("mmap_ratio") for row in rows], "all in memory": [row.get("native_ratio") for row in rows]}}
+    bars = {"title": "RocksDB", "subtitle": "plain tables by spillcc: operations a second over the peer's, more is better; size: over native, less is better", "cases": [row["case"] for row in rows],
+            "series": {"block cache, size": [row["ratio"] for row in rows], "plain maps": [row.get("mmap_ratio") for row in rows], "all in memory": [row.get("native_ratio") for row in rows]}}
     return result, bars
