@@ -20,7 +20,7 @@ static void* fill(void* none) {
     blocks[count][0] = (char)count;
     ++count;
   }
-  CHECK(!runs_spilled() || count < kBlocksMost);
+  CHECK(count < kBlocksMost || getenv("SPILLWAY_MEMORY") == NULL);
   return (void*)(count - (size_t)is_spilled(blocks[count - 1]));
 }
 
