@@ -127,6 +127,7 @@ bool Partition::spares(Frame& frame) {
 
 void Partition::reopen(FrameId id) {
   note_used(frames_[id]);
+  policies_.stays(id);
   frames_[id].verified = false;
   shared_->table->reopen(frames_[id].page, frames_.bytes(id));
 }

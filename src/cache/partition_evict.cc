@@ -41,7 +41,6 @@ void Partition::lock_victims(uint32_t wanted, Lane& lane) {
   lane.segment_count = 0;
   shared_->regions.end(RegionsEnd::kEviction);
   sys::LockGuard guard(mutex_);
-  policies_.begin_batch();
   // The policy has its share in chaos mode, too.
   if (shared_->chaos_seed != 0 && (next_random() & 3) != 0) lock_random_victims(wanted, lane);
   if (lane.victim_count > 0) return;

@@ -55,13 +55,11 @@ uint32_t Policies::sample_of(PageId page) const {
 
 Policy& Policies::of_page(PageId page) { return member(sample_of(page)); }
 
-uint32_t Policies::number_of_frame(FrameId frame) const {
-  uint32_t i = 0;
-  while (i < sample_count_ && !samples_[i]->holds(frame)) ++i;
-  return i;
+Policy& Policies::of_frame(FrameId frame) {
+  for (uint32_t i = 0; i < sample_count_; ++i)
+    if (samples_[i]->holds(frame)) return *samples_[i];
+  return *follower_;
 }
-
-Policy& Policies::of_frame(FrameId frame) { return member(number_of_frame(frame)); }
 
 bool Policies::holds(FrameId frame) const {
   bool held = follower_->holds(frame);
@@ -75,25 +73,17 @@ uint32_t Policies::held_count() const {
   return count;
 }
 
-void Policies::begin_batch() { std::fill_n(taken_, member_count(), 0); }
-
-void Policies::taken(FrameId frame) {
-  if (sample_count_ > 0) ++taken_[number_of_frame(frame)];
-}
-
 Policy::Named Policies::name_victim() {
   if (sample_count_ == 0) return follower_->name_victim();
-  const uint32_t held = held_count();
-  if (held == 0) return {};
-  uint32_t staying = held;
-  for (uint32_t i = 0; i < member_count(); ++i) staying -= std::min(taken_[i], staying);
+  if (held_count() == 0) return {};
+  uint64_t staying = 0;
+  for (uint32_t i = 0; i < member_count(); ++i) staying += member(i).staying_count();
   const auto may_give = [](const Policy& policy) {
     return policy.named_in_vain() < kRounds * policy.held_count();
   };
   for (uint32_t i = 0; i < sample_count_; ++i) {
     Policy& sample = *samples_[i];
-    const uint32_t stays = sample.held_count() - std::min(taken_[i], sample.held_count());
-    if (uint64_t{stays} * PolicyChoice::kParts > uint64_t{staying} * share_ && may_give(sample))
+    if (uint64_t{sample.staying_count()} * PolicyChoice::kParts > staying * share_ && may_give(sample))
       return sample.name_victim();
   }
   if (may_give(*follower_)) return follower_->name_victim();

@@ -37,11 +37,11 @@ class Policies {
   void forget(PageId page) { of_page(page).forget(page); }
   void touched(FrameId frame) { of_frame(frame).touched(frame); }
   void cooled(FrameId frame, bool was_touched) { of_frame(frame).cooled(frame, was_touched); }
-  // Victims leave in batches, and are held until they have left: `taken` says that the one just named will. Each sample gives what it has beyond its share, and
-  // no more.
-  void begin_batch();
+  // Victims are held until they have left: `taken` says that the one just named will, `stays` that it does not after all. Each sample gives what
+  // it has beyond its share, and no more, however many batches are on their way.
   Policy::Named name_victim();
-  void taken(FrameId frame);
+  void taken(FrameId frame) { of_frame(frame).taken(frame); }
+  void stays(FrameId frame) { of_frame(frame).stays(frame); }
   // Of so many `turns`, which it counts down: each sample has its share of them, whether the others have a page to cool or not, since to one
   // that counts touches it matters how often it is asked. kNoFrame: none is left, or nobody has a page to cool.
   FrameId name_to_cool(uint32_t& turns);
@@ -73,7 +73,6 @@ class Policies {
   Policy& of_frame(FrameId frame);
   Policy& member(uint32_t i) { return i < sample_count_ ? *samples_[i] : *follower_; }
   uint32_t member_count() const { return sample_count_ + 1; }
-  uint32_t number_of_frame(FrameId frame) const;
   void count_read(PageId page);
   void follow(PolicyKind kind);
   void share_anew(uint32_t share);
@@ -88,10 +87,9 @@ class Policies {
   Budget* budget_ = nullptr;
   uint32_t frame_count_ = 0;
   uint32_t frame_limit_ = 0;
-  uint32_t taken_[kMostSamples + 1] = {};  // of each one's pages, by this batch
-  uint32_t cool_turn_ = 0;                 // of who names pages to cool
-  uint32_t vain_turn_ = 0;                 // of who is asked when all name in vain
-  PolicyChoice::Report report_;            // the next one
+  uint32_t cool_turn_ = 0;       // of who names pages to cool
+  uint32_t vain_turn_ = 0;       // of who is asked when all name in vain
+  PolicyChoice::Report report_;  // the next one
 };
 
 }  // namespace cache

@@ -126,6 +126,26 @@ TEST(ChosenPolicy, SamplesAreCooledAsOftenAsTheirPagesLeave) {
   EXPECT_LE(cooled, kRounds * PolicyChoice::kCandidateCount);
 }
 
+// A page that is taken twice counts once, and one that stays after all as before.
+TEST(PolicyCounts, PagesOnTheirWayOutDoNotStay) {
+  Budget budget;
+  auto created = Policy::create(PolicyKind::kClock, 100, 100, budget);
+  ASSERT_TRUE(created.has_value());
+  Policy& policy = **created;
+  for (uint32_t i = 0; i < 100; ++i) policy.loaded(FrameId{i}, PageId{i}, true);
+  for (const uint32_t i : {3u, 70u, 70u, 99u}) policy.taken(FrameId{i});
+  EXPECT_EQ(policy.staying_count(), 97u);
+  policy.stays(FrameId{70});
+  policy.stays(FrameId{71});
+  EXPECT_EQ(policy.staying_count(), 98u);
+  policy.left(FrameId{3}, PageId{3}, Removal::kEvicted);
+  EXPECT_EQ(policy.held_count(), 99u);
+  EXPECT_EQ(policy.staying_count(), 98u);
+  policy.loaded(FrameId{3}, PageId{3}, true);
+  EXPECT_EQ(policy.staying_count(), 99u);
+  policy.destroy();
+}
+
 TEST(ChosenPolicy, SmallPartitionsHaveNoSamples) {
   Frames small(std::nullopt, kQuick.least_frames - 1, kQuick),
       large(std::nullopt, kQuick.least_frames, kQuick);

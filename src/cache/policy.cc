@@ -20,7 +20,7 @@ uint32_t Policy::remembered_by(bool remembers, uint32_t of_all, uint32_t one_in)
   return remembers ? std::max(of_all / one_in, kFewest) : 0;
 }
 
-// One piece of memory: the object, the history, a bit for each frame, what the class keeps for each.
+// One piece of memory: the object, the history, two bits for each frame, what the class keeps for each.
 template <class Class>
 base::Expected<Policy*> Policy::create_one(uint32_t frame_count, uint32_t frame_limit, Budget& budget,
                                            uint32_t one_in) {
@@ -29,9 +29,9 @@ base::Expected<Policy*> Policy::create_one(uint32_t frame_count, uint32_t frame_
   const uint32_t remembered = remembered_by(Class::kRemembered16 > 0, remembered_of_all, one_in);
   const uint64_t history_bytes = remembered > 0 ? PageHistory::memory_bytes(remembered) : 0;
   const uint64_t bits_bytes = base::round_up(frame_limit, 64) / 8;
-  const uint64_t memory_bytes =
-      base::round_up(object_bytes + history_bytes + bits_bytes + uint64_t{frame_limit} * Class::kFrameBytes,
-                     base::kOsPageBytes);
+  const uint64_t memory_bytes = base::round_up(
+      object_bytes + history_bytes + 2 * bits_bytes + uint64_t{frame_limit} * Class::kFrameBytes,
+      base::kOsPageBytes);
   auto memory = sys::map_anonymous(memory_bytes, "the replacement policy");
   if (!memory) return std::unexpected(memory.error());
   Policy* policy = new (*memory) Class;
@@ -48,7 +48,8 @@ base::Expected<Policy*> Policy::create_one(uint32_t frame_count, uint32_t frame_
   if (remembered > 0) policy->history_.open(at, remembered);
   at += history_bytes;
   policy->held_ = reinterpret_cast<uint64_t*>(at);
-  policy->take_frame_memory(at + bits_bytes);
+  policy->taken_ = reinterpret_cast<uint64_t*>(at + bits_bytes);
+  policy->take_frame_memory(at + 2 * bits_bytes);
   budget.add(policy->charged_bytes());
   return policy;
 }
@@ -96,10 +97,26 @@ void Policy::loaded(FrameId frame, PageId page, bool wanted) {
 void Policy::left(FrameId frame, PageId page, Removal removal) {
   CHECK(holds(frame));
   const auto remembered = on_leave(frame, removal);
+  stays(frame);
   held_[index(frame) / 64] &= ~(uint64_t{1} << (index(frame) % 64));
   --held_count_;
   named_in_vain_ = 0;
   if (remembered && removal == Removal::kEvicted) history_.add(page, *remembered);
+}
+
+void Policy::taken(FrameId frame) {
+  CHECK(holds(frame));
+  uint64_t& word = taken_[index(frame) / 64];
+  const uint64_t bit = uint64_t{1} << (index(frame) % 64);
+  taken_count_ += (word & bit) == 0;
+  word |= bit;
+}
+
+void Policy::stays(FrameId frame) {
+  uint64_t& word = taken_[index(frame) / 64];
+  const uint64_t bit = uint64_t{1} << (index(frame) % 64);
+  taken_count_ -= (word & bit) != 0;
+  word &= ~bit;
 }
 
 Policy::Named Policy::name_victim() {

@@ -82,6 +82,12 @@ class Policy {
   // A frame that will be named in some steps, so that what is to be looked at then can be fetched; kNoFrame: unknown.
   virtual FrameId ahead() const { return base::kNoFrame; }
 
+  // The page of a frame that was named is on its way out, until it has left, or stays after all.
+  void taken(FrameId frame);
+  void stays(FrameId frame);
+  // Pages that nobody has taken.
+  uint32_t staying_count() const { return held_count_ - taken_count_; }
+
   bool holds(FrameId frame) const { return (held_[index(frame) / 64] >> (index(frame) % 64) & 1) != 0; }
   uint32_t held_count() const { return held_count_; }
   // How often a victim was named since a page left.
@@ -122,13 +128,15 @@ class Policy {
   static base::Expected<Policy*> create_one(uint32_t frame_count, uint32_t frame_limit, Budget& budget,
                                             uint32_t one_in);
   uint64_t charged_bytes() const {
-    return base::round_up(fixed_bytes_ + uint64_t{frame_count_} * frame_bytes_ + frame_count_ / 8,
+    return base::round_up(fixed_bytes_ + uint64_t{frame_count_} * frame_bytes_ + frame_count_ / 4,
                           base::kOsPageBytes);
   }
 
-  uint64_t* held_ = nullptr;  // a bit for each frame
+  uint64_t* held_ = nullptr;   // a bit for each frame
+  uint64_t* taken_ = nullptr;  // the same
   uint32_t frame_count_ = 0;
   uint32_t held_count_ = 0;
+  uint32_t taken_count_ = 0;
   uint32_t end_ = 0;
   uint32_t named_in_vain_ = 0;
   uint64_t memory_bytes_ = 0;  // mapped; those for frames that there are not yet take none

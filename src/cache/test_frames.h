@@ -70,7 +70,6 @@ class Frames {
   }
   // Pages leave together, as many as `batch` says. REQUIRES: so many are not pinned.
   void evict() {
-    policy->begin_batch();
     std::vector<uint32_t> victims;
     for (uint32_t i = 0; i < batch; ++i) {
       const uint32_t frame = take_victim();

@@ -544,12 +544,13 @@ MUTATIONS = [
               "              base::Fingerprint::unknown();")),
 
     # A policy that is chosen while the program runs
-    mutation("samples keep more than their share of the frames", "ChosenPolicy.*", (POLICIES, "> uint64_t{staying} * share_ &&", "> 1000 * uint64_t{staying} * share_ &&")),
-    mutation("a batch takes all of its pages from one sample", "ChosenPolicy.IsTheOne*", (POLICIES, "++taken_[number_of_frame(frame)];", "static_cast<void>(frame);")),
+    mutation("samples keep more than their share of the frames", "ChosenPolicy.*", (POLICIES, "> staying * share_ &&", "> 1000 * staying * share_ &&")),
+    mutation("a batch takes all of its pages from one sample", "ChosenPolicy.IsTheOne*", ("src/cache/policy.h", "return held_count_ - taken_count_;", "return held_count_;")),
+    mutation("a page that was taken and stays counts as gone", "PolicyCounts.*", ("src/cache/policy.cc", "  taken_count_ -= (word & bit) != 0;\n", "")),
     mutation("samples are single pages that break runs", "ChosenPolicy.SamplesDoNotBreakRuns", ("src/cache/policies.h", "kPagesOfGroup = 8;", "kPagesOfGroup = 1;")),
     mutation("samples are cooled instead of those that have no page to cool", "ChosenPolicy.SamplesAreCooled*", (POLICIES, "++cool_turn_ % (PolicyChoice::kParts / share_)", "++cool_turn_ % sample_count_")),
     mutation("another policy begins without the pages that are there", "ChosenPolicy.*", (POLICIES, "if (follower_->holds(frame))", "if (false && follower_->holds(frame))")),
-    mutation("pages of a sample are touched by another policy", "*PolicyTest.*:ChosenPolicy.*", (POLICIES, "while (i < sample_count_ && !samples_[i]->holds(frame)) ++i;", "i = sample_count_;")),
+    mutation("pages of a sample are touched by another policy", "*PolicyTest.*:ChosenPolicy.*", (POLICIES, "    if (samples_[i]->holds(frame)) return *samples_[i];\n", "")),
     mutation("the policy that was chosen is not followed", "ChosenPolicy.*", (POLICIES, "chosen != followed_) follow(chosen);", "chosen != followed_ && false) follow(chosen);")),
     mutation("chance chooses the policy", "PolicyChoiceTest.*", (CHOICE + ".h", "kDeviations = 3;", "kDeviations = 0;")),
     mutation("policy that reads less and needs more I/O stays", "PolicyChoiceTest.Returns*", (CHOICE + ".cc", "end_trial(more > 1);", "end_trial(false);")),
