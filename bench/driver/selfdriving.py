@@ -31,9 +31,9 @@ class Plan:
         self.quick = context.quick
         # Caches of 4 MiB have no samples to choose by.
         self.budget_mib = 8 if self.quick else 64
-        self.pairs = context.pairs or (3 if self.quick else 5)
-        # Turns before the first that counts: policies learn.
-        self.warm_up = 2 if self.quick else 3
+        self.pairs = context.pairs or 5
+        # Turns before the first that counts, if there is time for them: policies learn.
+        self.warm_up = 12 if self.quick else 3
         # A case, but for what it loads and what its last turn takes longer.
         self.case_seconds = 24 if self.quick else 600
         self.scale = 17 if self.quick else 20
