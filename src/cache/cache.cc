@@ -314,10 +314,14 @@ Partition::Left Cache::forget(PageId first, uint64_t count, Lane& lane) {
   return all;
 }
 
+uint64_t Cache::other_bytes() {
+  const uint64_t used_bytes = shared_.budget.used_bytes(), in_frames = frames_bytes();
+  return used_bytes > in_frames ? used_bytes - in_frames : 0;
+}
+
 uint64_t Cache::least_memory_bytes(uint64_t held_count, uint64_t pinned_count) {
   const uint64_t frames = partition_count_ * (2 * held_count + kMinFrames) + 2 * pinned_count;
-  const uint64_t used_bytes = shared_.budget.used_bytes(), in_frames = frames_bytes();
-  return (used_bytes > in_frames ? used_bytes - in_frames : 0) + frames * shared_.page_bytes;
+  return other_bytes() + frames * shared_.page_bytes;
 }
 
 base::Expected<void> Cache::set_memory(uint64_t bytes, uint64_t held_count, uint64_t pinned_count) {
@@ -533,6 +537,14 @@ uint32_t Cache::frame_count() const {
   uint32_t count = 0;
   for (uint32_t i = 0; i < partition_count_; ++i) count += partitions_[i].frame_count();
   return count;
+}
+
+uint32_t Cache::frames_within_budget() {
+  const uint64_t limit = shared_.budget.limit_bytes(), other = other_bytes();
+  uint32_t least = 0;
+  for (uint32_t i = 0; i < partition_count_; ++i) least += partitions_[i].least();
+  return static_cast<uint32_t>(
+      std::clamp<uint64_t>(limit > other ? (limit - other) / shared_.page_bytes : 0, least, frame_count()));
 }
 
 uint32_t Cache::resident_count() {

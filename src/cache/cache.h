@@ -177,6 +177,8 @@ class Cache {
   size_t page_bytes() const { return shared_.page_bytes; }
   // How many frames the budget allows.
   uint32_t frame_count() const;
+  // How many there may be now, beside what else is charged; not fewer than partitions keep in any case. Cost: a few loads for each partition.
+  uint32_t frames_within_budget();
   uint32_t resident_count();
   // How many frames are not free, about. Cost: inline.
   uint32_t used_count() const;
@@ -254,6 +256,9 @@ class Cache {
   }
   char* ask(Delegation& delegation, PageId page, Lane& lane, bool pin);
   Client* client_for(Delegation& delegation, PageId page, Lane& lane);
+
+  // What is charged besides frames.
+  uint64_t other_bytes();
 
   Partition& of(PageId page) { return shared_.of(page); }
 

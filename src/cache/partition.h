@@ -99,6 +99,12 @@ class Partition {
   // It should do with so many frames from now on, or may have as many. Fewer: the budget says when their memory goes.
   // False: since a fork there is no memory file for more, now. REQUIRES: frame_count <= frames().frame_limit().
   bool resize(uint32_t frame_count);
+  // Frames that it keeps however much else takes of the budget: half, and what a loop over many arrays holds at once.
+  uint32_t least() const {
+    constexpr uint32_t kHeldAtOnce = 16;
+    const uint32_t all = frame_count();
+    return std::max((all + 1) / 2, std::min(all, kHeldAtOnce));
+  }
   // While the budget is exceeded, gives back memory of free frames, a few; returns whether there was some.
   bool give_memory_back();
 
@@ -264,12 +270,6 @@ class Partition {
   bool evict_for_load(Lane& lane);
   uint32_t release_free(uint32_t count);
   void set_sizes(uint32_t frame_count);
-  // Frames that it keeps however much else takes of the budget: half, and what a loop over many arrays holds at once.
-  uint32_t least() const {
-    constexpr uint32_t kHeldAtOnce = 16;
-    const uint32_t all = frame_count();
-    return std::max((all + 1) / 2, std::min(all, kHeldAtOnce));
-  }
   bool may_shrink() const { return frames_.touched_count() > least(); }
   bool over_budget_by(uint64_t bytes) const { return may_shrink() && shared_->budget.exceeded_by(bytes); }
   // Are there fewer frames to be had without evicting? Those that hold no memory yet count if the budget allows it.

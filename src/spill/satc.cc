@@ -71,7 +71,7 @@ uint64_t power_of_two_within(uint64_t value) { return value == 0 ? 1 : std::bit_
 
 // Of each partition.
 uint64_t most_pinned() {
-  const uint64_t frames = runtime.cache->frame_count() / runtime.cache->partition_count();
+  const uint64_t frames = runtime.cache->frames_within_budget() / runtime.cache->partition_count();
   const uint64_t left = std::max(frames / kLeftOf, std::min(kFewLeft, frames / 2)) + standing_pin_count() +
                         kept_page_count() + most_mapped_pages();
   return frames > left ? frames - left : 0;
@@ -183,8 +183,11 @@ int64_t keep(Thread& thread, Satc& satc, uint64_t address) {
   if (set.begins[way] != 0) clear_way(satc, set, way);
   const base::PageId page = runtime.cache->page_of(begin);
   std::atomic<uint64_t>& beside = pinned_beside(page);
-  if (beside.fetch_add(1, std::memory_order_relaxed) >= most_pinned()) {
+  const uint64_t most = most_pinned(), before = beside.fetch_add(1, std::memory_order_relaxed);
+  if (before >= most) {
     beside.fetch_sub(1, std::memory_order_relaxed);
+    // There were more frames when they were pinned.
+    if (before > most) give_up_all(satc);
     return 0;
   }
   auto bytes = runtime.cache->pin(page, lane_of(thread));

@@ -84,7 +84,7 @@ class Satc(unittest.TestCase):
             self.assertGreater(stats["cache"]["evictions"], 10000)
 
     def test_what_threads_had_goes_with_them(self):
-        ended, stats = run("satc", [300, 64, "threads"], "--satc-private", "64", memory="2M")
+        ended, stats = run("satc", [300, 64, "threads"], "--satc-private", "64", memory="3M")
         self.assertEqual(ended.stdout, f"{50 * 300}\n", ended.stderr)
         self.assertLess(stats["satc"]["bypasses"], 64)
         self.assertGreater(stats["satc"]["shared_accesses"], 50 * 64)
