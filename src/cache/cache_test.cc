@@ -207,6 +207,21 @@ TEST_F(CacheTest, AFewFramesRemainWhateverElseTakesTheBudget) {
   for (uint64_t page = 20; page < 40; ++page) EXPECT_EQ(value(page), 'x') << page;
 }
 
+TEST_F(CacheTest, FramesWithinTheBudgetAreFewerWithAllElseThatIsCharged) {
+  open({.range_pages = 1024, .memory_bytes = 4 << 20});
+  Cache& cache = *world->cache;
+  const uint32_t all = cache.frame_count(), before = cache.frames_within_budget();
+  EXPECT_LE(before, all);
+  EXPECT_GE(before, all - 16);
+  for (uint64_t page = 0; page < 100; ++page) write(page, 'x');
+  cache.charge(1 << 20);
+  EXPECT_NEAR(cache.frames_within_budget(), before - (1 << 20) / kOs, 16);
+  cache.charge(8 << 20);
+  EXPECT_EQ(cache.frames_within_budget(), (all + 1) / 2);
+  cache.uncharge(9 << 20);
+  EXPECT_GE(cache.frames_within_budget(), all - 16);
+}
+
 // Work in the background ends when the reason for it ends.
 TEST_F(CacheTest, BackgroundWorkStopsOnceTheBudgetIsKept) {
   open({.range_pages = 64 << 10, .storage_pages = 1024, .memory_bytes = 1 << 20});

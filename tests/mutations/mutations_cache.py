@@ -408,6 +408,8 @@ MUTATIONS = [
              (LOAD, "bool Partition::may_take_fresh(bool desperate) {\n", "bool Partition::may_take_fresh(bool desperate) {\n  if (frame_count() > 0) return true;\n")),
     mutation("large pages are taken below what a loop holds", "CacheTest.AFewFrames*",
              (HEADER, "return std::max((all + 1) / 2, std::min(all, kHeldAtOnce));", "return all > kHeldAtOnce ? all : (all + 1) / 2;")),
+    mutation("frames within the budget are all that there may be", "CacheTest.FramesWithin*",
+             (CACHE, "limit > other ? (limit - other) / shared_.page_bytes : 0", "limit / shared_.page_bytes")),
     mutation("no memory is taken from the largest partition", "CacheTest.OnePartition*",
              (LOAD, "    if (largest != nullptr && largest != this", "    if (largest == nullptr && largest != nullptr")),
 
