@@ -148,10 +148,10 @@ Function *Abi::aloneStub(unsigned Slot) {
                   translateStub());
 }
 
-// Label 2: the bytes lie in two OS pages. The stack may have any alignment.
-static std::string crossing(uint64_t Size, bool IsStore,
-                            const std::string &LoadFromBuffer) {
-  return "2: pushq %rsi\n"
+// A stub's code that calls the runtime, behind its push of rdi: on a stack that
+// may have any alignment.
+static std::string aligned(const std::string &Code) {
+  return "pushq %rsi\n"
          ".cfi_adjust_cfa_offset 8\n"
          "pushq %rdx\n"
          ".cfi_adjust_cfa_offset 8\n"
@@ -164,16 +164,7 @@ static std::string crossing(uint64_t Size, bool IsStore,
          ".cfi_def_cfa_register rbp\n"
          "subq $$16, %rsp\n"
          "andq $$-16, %rsp\n" +
-         std::string(IsStore ? "movq %r10, (%rsp)\n" : "") +
-         "movq %r11, %rdi\n"
-         "movl $$" +
-         std::to_string(Size) +
-         ", %esi\n"
-         "movq %rsp, %rdx\n"
-         "movq %rax, %rcx\n"
-         "callq *" +
-         (IsStore ? abi::CrossStore : abi::CrossLoad).str() +
-         "@GOTPCREL(%rip)\n" + LoadFromBuffer +
+         Code +
          "movq %rbp, %rsp\n"
          "popq %rbp\n"
          ".cfi_def_cfa rsp, 40\n"
@@ -186,6 +177,21 @@ static std::string crossing(uint64_t Size, bool IsStore,
          "popq %rdi\n"
          ".cfi_adjust_cfa_offset -8\n"
          "retq";
+}
+
+// Label 2: the bytes lie in two OS pages, and go by a buffer on the stack.
+static std::string crossing(uint64_t Size, bool IsStore,
+                            const std::string &LoadFromBuffer) {
+  return "2: " + aligned((IsStore ? "movq %r10, (%rsp)\n" : "") +
+                         std::string("movq %r11, %rdi\n"
+                                     "movl $$") +
+                         std::to_string(Size) +
+                         ", %esi\n"
+                         "movq %rsp, %rdx\n"
+                         "movq %rax, %rcx\n"
+                         "callq *" +
+                         (IsStore ? abi::CrossStore : abi::CrossLoad).str() +
+                         "@GOTPCREL(%rip)\n" + LoadFromBuffer);
 }
 
 Function *Abi::accessStub(uint64_t Size, bool IsStore) {
@@ -229,44 +235,18 @@ Function *Abi::accessStub(uint64_t Size, bool IsStore) {
 }
 
 Function *Abi::copyStub(uint64_t Size) {
-  // The stack may have any alignment.
   return makeStub(Twine("__spillway_copy") + Twine(Size),
                   FunctionType::get(Type::getVoidTy(M.getContext()), false),
                   "pushq %rdi\n"
-                  ".cfi_adjust_cfa_offset 8\n"
-                  "pushq %rsi\n"
-                  ".cfi_adjust_cfa_offset 8\n"
-                  "pushq %rdx\n"
-                  ".cfi_adjust_cfa_offset 8\n"
-                  "pushq %rcx\n"
-                  ".cfi_adjust_cfa_offset 8\n"
-                  "pushq %rbp\n"
-                  ".cfi_adjust_cfa_offset 8\n"
-                  ".cfi_rel_offset rbp, 0\n"
-                  "movq %rsp, %rbp\n"
-                  ".cfi_def_cfa_register rbp\n"
-                  "andq $$-16, %rsp\n"
-                  "movq %r11, %rdi\n"
-                  "movq %r10, %rsi\n"
-                  "movl $$" +
-                      Twine(Size) +
-                      ", %edx\n"
-                      "movq %rax, %rcx\n"
-                      "callq *" +
-                      abi::CrossCopy +
-                      "@GOTPCREL(%rip)\n"
-                      "movq %rbp, %rsp\n"
-                      "popq %rbp\n"
-                      ".cfi_def_cfa rsp, 40\n"
-                      "popq %rcx\n"
-                      ".cfi_adjust_cfa_offset -8\n"
-                      "popq %rdx\n"
-                      ".cfi_adjust_cfa_offset -8\n"
-                      "popq %rsi\n"
-                      ".cfi_adjust_cfa_offset -8\n"
-                      "popq %rdi\n"
-                      ".cfi_adjust_cfa_offset -8\n"
-                      "retq");
+                  ".cfi_adjust_cfa_offset 8\n" +
+                      aligned("movq %r11, %rdi\n"
+                              "movq %r10, %rsi\n"
+                              "movl $$" +
+                              std::to_string(Size) +
+                              ", %edx\n"
+                              "movq %rax, %rcx\n"
+                              "callq *" +
+                              abi::CrossCopy.str() + "@GOTPCREL(%rip)\n"));
 }
 
 // The stub that is called with these slots anyway: for the commonest a call is

@@ -126,7 +126,7 @@ MUTATIONS = [
              (ABI, "  return callQuietly(B, accessStub(Size, /*IsStore=*/false), Address, Live | 1);",
               "  return callQuietly(B, accessStub(Size, /*IsStore=*/false), Address, 1);")),
     mutation("what is stored across an edge is lost", "^e2e_crossing$",
-             (ABI, 'std::string(IsStore ? "movq %r10, (%rsp)\\n" : "")', 'std::string()')),
+             (ABI, 'aligned((IsStore ? "movq %r10, (%rsp)\\n" : "") +', 'aligned(')),
     mutation("translation moved between slots", CORNERS,
              (TRANSLATE, "  Entry->setAtomic(AtomicOrdering::Acquire);\n",
               "  Entry->setAtomic(AtomicOrdering::Acquire);\n"
