@@ -48,7 +48,6 @@ class Plan:
             "graph": Graph(context.folder / "graph-file", "pr"),
         }
 
-
     def settings(self, case):
         if not self.quick:
             return SETTINGS

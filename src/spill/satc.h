@@ -7,9 +7,9 @@
 // Invariants
 //  1 a translation is used for one access, before its thread's next one. Only that next one may take the page's pin away, so
 //    whoever evicts need not know of the access
-//  2 three quarters of the frames that the budget leaves a partition at most are pinned here, half where they are few, less what else is; then a page is bypassed:
-//    translated by the table and a slot of its own, and kept in neither cache. So are pages in handlers of signals, which interrupt
-//    accesses; those of mapped files, which others take away; and protected ones
+//  2 three quarters of the frames that the budget leaves a partition at most are pinned here, half where they are few, less what else
+//    is; then a page is bypassed: translated by the table and a slot of its own, and kept in neither cache. So are pages in handlers
+//    of signals, which interrupt accesses; those of mapped files, which others take away; and protected ones
 //  3 invalidation, when memory is unmapped or protected:  1 its caller counts up the epoch  2 membarrier  3 it empties lines of
 //    that memory, of all threads  4 each thread that sees another epoch in a slow path gives up all that it has. A thread that
 //    fills a line looks at the epoch afterwards, so that it sees 1 or its line is seen by 3
