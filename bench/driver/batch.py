@@ -148,16 +148,14 @@ def run(context):
 
     def asked_for(names, also_quick=False):
         """Those that --only asks for; without it all, but of --quick only what is quick."""
-        if context.cases:
-            return [name for name in names if any(name.startswith(start) for start in context.cases)]
-        return list(names) if also_quick or not context.quick else []
+        return [name for name in names if context.cases.wants(name)] if context.cases or also_quick or not context.quick else []
 
     by_name = {_name(case): case for case in plan.cases}
     wanted = [by_name[name] for name in asked_for(by_name, also_quick=True)]
     misses = [case for case in MISSES_CASES if asked_for([_misses_name(case)])]
     figure_names, colouring_names = asked_for(figures.cases()), asked_for(colouring.cases())
     if not (wanted or misses or figure_names or colouring_names):
-        raise Failure(f"batch has no case that begins with {context.cases[0]!r}; there are {_name(plan.cases[0])}, {_name(plan.cases[-1])} and others", 2)
+        raise Failure(f"batch has no such case; there are {_name(plan.cases[0])}, {_name(plan.cases[-1])} and others", 2)
     engines = Engines(context, measured, plan)
     for number, case in enumerate(wanted):
         context.progress(f"batch {_name(case)}: {number + 1} of {len(wanted)}")

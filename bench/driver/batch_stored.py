@@ -49,10 +49,8 @@ def run(context):
     load = context.spillway.parent.parent / "libexec/spillway/batch-stored-load"
     if not load.exists():
         raise Failure(f"{load} is not there; build or install Spillway completely", 2)
-    cases = [(side, threads) for side in plan.sides for threads in PEER_THREADS]
-    wanted = [case for case in cases if not context.cases or any("{}/{}".format(*case).startswith(start) for start in context.cases)]
-    if not wanted:
-        raise Failure(f"batch-stored has no case that begins with {context.cases[0]!r}; there are " + ", ".join("{}/{}".format(*case) for case in cases), 2)
+    cases = {f"{side}/{threads}": (side, threads) for side in plan.sides for threads in PEER_THREADS}
+    wanted = [cases[name] for name in context.cases.chosen(cases)]
     names = list(dict.fromkeys([side for side, _ in wanted] + [f"in_place/{threads}" for _, threads in wanted]))
     answers = {name: [] for name in names}
     with Cleanup() as cleanup:

@@ -20,6 +20,7 @@ sys.path.insert(0, str(HERE))
 sys.path.insert(1, str(HERE.parent.parent / "scripts"))
 
 import report  # noqa: E402
+from cases import Cases  # noqa: E402
 from lockstep import Failure  # noqa: E402
 
 BENCHMARKS = ["batch", "batch-stored", "breakdown", "delegation", "device", "fibers", "graph", "hitrate", "indirect", "instructions", "kernels", "kv", "kv-index", "kv-restart", "micro", "pagecache", "persist", "persist-programs", "programs", "random", "rocksdb",
@@ -30,7 +31,7 @@ class Context:
     """What a benchmark may use."""
 
     def __init__(self, arguments, programs):
-        self.quick, self.pairs, self.cases = arguments.quick, arguments.pairs, arguments.only
+        self.quick, self.pairs, self.cases = arguments.quick, arguments.pairs, Cases(arguments.only)
         self.storage = pathlib.Path(arguments.storage).resolve()
         self.keep = pathlib.Path(arguments.keep).resolve() if arguments.keep else None
         self.traces = pathlib.Path(arguments.traces).resolve() if arguments.traces else None
@@ -112,7 +113,7 @@ def help_text():
   --quick         less data and fewer turns: under a minute
   --storage DIR   folder on the disk that is measured; default /var/tmp
   --pairs N       measure N pairs instead of the benchmark's own number
-  --only CASE     measure this case only; may be given again
+  --only CASE     measure only cases whose names begin so; may be given again
   --keep DIR      keep fetched sources and what was built from them there, for the next time
   --traces DIR    hitrate: replay the traces in this folder as well
 """)

@@ -74,9 +74,6 @@ class Breakdown:
         parts = [(4, 4), (4, 16), (4, 1), (16, 4), (64, 4)]
         return [Setting(f"{a}-{b}", ["--satc-private", max(pages // a, 8), "--satc-direct", max(pages // a // b, 1)]) for a, b in (parts[:1] + parts[3:] if self.quick else parts)]
 
-    def wanted(self, case):
-        return not self.context.cases or any((case + "/").startswith(wanted.rstrip("/") + "/") or wanted.startswith(case + "/") for wanted in self.context.cases)
-
     def command(self, name, side, setting, more=()):
         binary, workload = self.programs[name]
         options = [*setting.both, *(setting.satc if side == "satc" else []), *more]
@@ -107,7 +104,7 @@ class Breakdown:
 
     def figure(self, figure, name, settings):
         case = f"{figure}/{name}"
-        if not self.wanted(case):
+        if not self.context.cases.wants(case, or_below=True):
             return
         self.context.progress(f"breakdown {case}")
         sides = {("satc", setting.name): self.command(name, "satc", setting) for setting in settings}
@@ -128,7 +125,7 @@ class Breakdown:
     def misses(self, name):
         """Each level's misses, and cycles, of a run in which all is counted."""
         case = f"misses/{name}"
-        if not self.wanted(case):
+        if not self.context.cases.wants(case, or_below=True):
             return
         self.context.progress(f"breakdown {case}")
         stats = self.context.folder / "stats.json"

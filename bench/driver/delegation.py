@@ -67,13 +67,9 @@ def _row(case, ours, peer, unit):
     return {"case": case, "ours": median(ours), "peer": median(peer), "ratio": median(ratios), "spread": spread(ratios), "unit": unit}
 
 
-def _is_wanted(context, case):
-    return not context.cases or any(case.startswith(wanted) for wanted in context.cases)
-
-
 def _misses(context, plan):
     for device, text in (("model", MODEL.format(2 * plan.pages * PAGE_BYTES // MIB)), ("disk", context.folder)):
-        if not any(_is_wanted(context, f"misses/{device}/{servers}/{threads}") for servers in plan.servers for threads in plan.threads):
+        if not any(context.cases.wants(f"misses/{device}/{servers}/{threads}") for servers in plan.servers for threads in plan.threads):
             continue
         with Programs() as programs:
             variants = {servers: [servers, 0] for servers in [0, *plan.servers]}
@@ -82,19 +78,19 @@ def _misses(context, plan):
                 context.progress(f"delegation: misses of {threads} threads, {device}")
                 rates = contest.rates(threads)
                 for servers in plan.servers:
-                    if _is_wanted(context, f"misses/{device}/{servers}/{threads}"):
+                    if context.cases.wants(f"misses/{device}/{servers}/{threads}"):
                         yield _row(f"misses/{device}/{servers}/{threads}", rates[servers], rates[0], "accesses/s")
             contest.finish()
 
 
 def _hits(context, plan):
-    if not any(_is_wanted(context, f"hits/{threads}") for threads in plan.threads):
+    if not any(context.cases.wants(f"hits/{threads}") for threads in plan.threads):
         return
     with Programs() as programs:
         contest = Contest(context, plan, programs, f"memory:{2 * plan.pages * PAGE_BYTES // MIB}M", 2 * plan.pages,
                           {"hybrid": [1, 0], "always": [1, 1]})
         for threads in plan.threads:
-            if _is_wanted(context, f"hits/{threads}"):
+            if context.cases.wants(f"hits/{threads}"):
                 context.progress(f"delegation: hits of {threads} threads")
                 rates = contest.rates(threads)
                 yield _row(f"hits/{threads}", rates["hybrid"], rates["always"], "accesses/s")
@@ -140,7 +136,7 @@ class Counter:
 
     def rows(self):
         for what in ("hit", "miss"):
-            if not _is_wanted(self.context, f"instructions/{what}"):
+            if not self.context.cases.wants(f"instructions/{what}"):
                 continue
             alone = self.instructions(what, 0, 0)
             yield _row(f"instructions/{what}", [self.instructions(what, 1, 1)], [alone], "instructions")
@@ -167,10 +163,10 @@ def run(context):
     else:
         for row in Counter(context, plan).rows():
             add(row)
-    if _is_wanted(context, "entries"):
+    if context.cases.wants("entries"):
         summary.update(_entries(context, plan))
     if not rows and not summary:
-        raise Failure(f"delegation has no case {context.cases[0]!r}", 2)
+        raise Failure("delegation has no such case; cases are misses/DEVICE/SERVERS/THREADS, hits/THREADS, instructions/hit, instructions/miss and entries", 2)
     result = {
         "parameters": {"pages": plan.pages, "page_bytes": PAGE_BYTES, "pairs": plan.pairs, "window_seconds": plan.window_seconds,
                        "model": MODEL, "storage": str(context.storage), "quick": context.quick},

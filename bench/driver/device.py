@@ -45,9 +45,9 @@ class Plan:
         self.window_seconds = 0.3 if quick else 1.0
 
     def cases(self, device):
-        """(engine, mix, block, depth); plain calls are one at a time."""
-        return [(engine, mix, block, depth) for engine in self.engines[device] for mix in self.mixes
-                for block in self.blocks[device] for depth in self.depths if engine != "file" or depth == 1]
+        """{name: (engine, mix, block, depth)}; plain calls are one at a time."""
+        return {f"{device}/{engine}/{mix}/{block}/{depth}": (engine, mix, block, depth) for engine in self.engines[device] for mix in self.mixes
+                for block in self.blocks[device] for depth in self.depths if engine != "file" or depth == 1}
 
 
 class Turn:
@@ -179,12 +179,11 @@ def _load_program(context):
 def run(context):
     load = _load_program(context)
     plan = Plan(context)
+    context.cases.chosen(plan.cases("disk") | plan.cases("zram"))
     notes, rows = [], []
     with Cleanup() as cleanup:
         for device, place in _places(context, plan, cleanup, notes):
-            cases = [(f"{device}/{'/'.join(map(str, case))}", case) for case in plan.cases(device)]
-            if context.cases:
-                cases = [(name, case) for name, case in cases if any(name.startswith(start) for start in context.cases)]
+            cases = [(name, case) for name, case in plan.cases(device).items() if context.cases.wants(name)]
             if not cases:
                 continue
             context.progress(f"device {device}: filling it with random data")

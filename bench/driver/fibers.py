@@ -58,9 +58,7 @@ def run(context):
     context.build("fibers, by spillc++", [context.spillcxx, *FLAGS, f"-I{context.include()}", SOURCE, "-o", binary])
     rows, summary = [], {}
     for device, storage in (("model", MODEL.format((plan.data_bytes >> 20) + 256)), ("disk", context.storage)):
-        cases = [(f"{device}/{accesses}", accesses) for accesses in plan.accesses]
-        if context.cases:
-            cases = [case for case in cases if any(case[0].startswith(wanted) for wanted in context.cases)]
+        cases = [(f"{device}/{accesses}", accesses) for accesses in plan.accesses if context.cases.wants(f"{device}/{accesses}")]
         if not cases:
             continue
         with Programs() as programs:

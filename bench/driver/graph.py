@@ -81,9 +81,6 @@ class Graph:
         self.graphs = Graphs(context, self.native)
         self.rows = []
 
-    def wanted(self, case):
-        return not self.context.cases or any((case + "/").startswith(wanted.rstrip("/") + "/") for wanted in self.context.cases)
-
     def stats(self, side):
         return self.context.folder / f"stats-{side}.json"
 
@@ -92,7 +89,7 @@ class Graph:
     def resident(self):
         for kind, name, threads in self.plan.resident_cases(self.kernels):
             case = f"resident/{kind}/{name}/{threads}"
-            if not self.wanted(case):
+            if not self.context.cases.wants(case):
                 continue
             self.context.progress(f"graph {case}")
             path = self.graphs.path(kind, self.kernels[name], self.plan.resident_scale)
@@ -133,7 +130,7 @@ class Graph:
 
     def limited(self, name, notes):
         cases = [(f"{name}/" + "/".join(map(str, case)), case) for case in self.plan.limited_cases(self.kernels)]
-        cases = [case for case in cases if self.wanted(case[0])]
+        cases = [case for case in cases if self.context.cases.wants(case[0])]
         if not cases:
             return
         paths = {case: self.graphs.path(case[0], self.kernels[case[1]], self.plan.scale) for _, case in cases}

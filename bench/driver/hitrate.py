@@ -152,9 +152,7 @@ def run(context):
     cases = {case.name: case for case in generated(context)}
     if context.traces:
         cases |= {case.name: case for case in from_folder(context.traces)}
-    wanted = [case for case in cases.values() if not context.cases or any(case.name.startswith(word) for word in context.cases)]
-    if not wanted:
-        raise Failure(f"hitrate has no case {context.cases[0]!r}; there are {', '.join(cases)}", 2)
+    wanted = [cases[name] for name in context.cases.chosen(cases)]
     notes, rows = [], []
     for case in wanted:
         for row in rows_of(context, case, notes):

@@ -111,9 +111,7 @@ def _summary(rows):
 
 def run(context):
     plan, ours, notes, rows = Plan(context), variants(context), [], []
-    wanted = context.cases or ["resident", "disk", "zram"]
-    if not set(wanted) <= {"resident", "disk", "zram"}:
-        raise Failure("indirect has no such case; cases are resident, disk and zram", 2)
+    wanted = context.cases.chosen(["resident", "disk", "zram"])
     context.build("indirect natively", [context.native_cxx, *FLAGS, SOURCE, "-o", context.folder / "native"])
     for side, flags in ours.items():
         context.build(f"indirect by spillc++, {side}", [context.spillcxx, *FLAGS, *flags, SOURCE, "-o", context.folder / side])

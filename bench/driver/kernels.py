@@ -141,9 +141,8 @@ def run(context):
         folder.mkdir()
         build = Build(context, name, folder)
         kernels = context.output([folder / "native", "list"]).split()
-        if context.cases:
-            kernels = [kernel for kernel in kernels if kernel in context.cases]
-        elif context.quick and build.threads > 1:
+        kernels = context.cases.chosen(kernels)
+        if context.quick and not context.cases and build.threads > 1:
             kernels = [kernel for kernel in kernels if kernel in QUICK_OF_THREADS]
         for number, kernel in enumerate(kernels):
             context.progress(f"kernels {name} {number + 1}/{len(kernels)}: {kernel}")
@@ -151,8 +150,6 @@ def run(context):
             row = rows[-1]
             more = [f"{title} {row[key]:.2f}" for title, key in (("two bodies", "two_bodies_ratio"), ("satc", "satc_ratio"), ("TriCache's way", "tricache_ratio")) if key in row]
             context.say(", ".join([f"{row['case']:32} ratio {row['ratio']:.2f} +-{row['spread'] / 2:.0%}", *more]))
-    if not rows:
-        raise Failure("no kernel has such a name", 2)
     result = {
         "parameters": {"flags": [" ".join(SETS[name][0]) for name in sets], "threads": [SETS[name][1] for name in sets], "pairs": pairs,
                        "rounds_per_pair": ROUNDS, "memory_mib_per_thread": MEMORY_MIB, "quick": context.quick, "time": "CPU time of a thread",

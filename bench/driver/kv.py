@@ -263,9 +263,6 @@ class Run:
             raise Failure(f"{self.load} is not there; build or install Spillway completely", 2)
         self.rows, self.notes, self.series = [], [], {}
 
-    def wanted(self, name):
-        return not self.context.cases or any(name.startswith(start) for start in self.context.cases)
-
     def add(self, *rows):
         for row in rows:
             self.rows.append(row)
@@ -274,10 +271,10 @@ class Run:
 
     def on(self, device, cleanup):
         cases = [(f"{device}/{'/'.join(map(str, case))}", case) for case in self.plan.cases(device)]
-        cases = [(name, case) for name, case in cases if self.wanted(name)]
+        cases = [(name, case) for name, case in cases if self.context.cases.wants(name)]
         peers = [f"rocksdb/{operation}/{depth}" for operation, depth in self.plan.rocksdb_cases()]
         others = ["sync", *peers, *(f"overwrite/{name}" for name in THETAS), *(f"tail/{name}" for name in THETAS)]
-        others = [name for name in others if device == "disk" and self.wanted(name)]
+        others = [name for name in others if device == "disk" and self.context.cases.wants(name)]
         if not cases and not others:
             return
         self.context.progress(f"kv {device}: filling it with random data")
@@ -314,7 +311,7 @@ class Run:
 
     def on_model(self):
         for name in THETAS:
-            if self.wanted(f"model/tail/{name}"):
+            if self.context.cases.wants(f"model/tail/{name}"):
                 self.context.progress(f"kv model/tail/{name}")
                 self.add(measure_model_tail(self.load, self.plan, name))
 

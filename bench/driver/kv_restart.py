@@ -192,15 +192,12 @@ class Loads:
 
 
 def run(context):
-    for case in context.cases:
-        if case not in CASES:
-            raise Failure(f"kv-restart has no case {case!r}; there are {', '.join(CASES)}", 2)
+    wanted = context.cases.chosen(CASES)
     load = context.spillway.parent.parent / "libexec/spillway/kv-restart-load"
     if not load.exists():
         raise Failure(f"{load} is not there; build or install Spillway completely", 2)
     keys = QUICK_KEYS if context.quick else KEYS
     pairs = context.pairs or (QUICK_PAIRS if context.quick else PAIRS)
-    wanted = context.cases or CASES
     capacity = keys * CAPACITY_PER_KEY // MIB * MIB + CAPACITY_MORE
     needed = capacity + SPARE_BYTES + (keys * 2 * VALUE_BYTES if "load" in wanted else 0)
     if shutil.disk_usage(context.storage).free < needed:

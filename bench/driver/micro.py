@@ -101,10 +101,8 @@ def _summary(rows):
 def run(context):
     plan, ours, notes, rows = Plan(context), variants(context), [], []
     devices = usable_devices(notes)
-    chosen = {name: [case for case in plan.cases(name) if not context.cases or any((case[0] + "/").startswith(wanted.rstrip("/") + "/") for wanted in context.cases)]
-              for name in ("disk", "zram")}
-    if not any(chosen.values()):
-        raise Failure("micro has no such case; cases are DEVICE/SIZE/HIT/THREADS", 2)
+    context.cases.chosen(case[0] for name in ("disk", "zram") for case in plan.cases(name))
+    chosen = {name: [case for case in plan.cases(name) if context.cases.wants(case[0])] for name in ("disk", "zram")}
     flags = [*FLAGS, f"-I{context.include()}"]
     context.build("random natively", [context.native_cxx, *flags, SOURCE, "-o", context.folder / "native"])
     for side, own in ours.items():

@@ -152,9 +152,6 @@ class Run:
             raise Failure(f"{self.load} is not there; build or install Spillway completely", 2)
         self.rows, self.notes = [], []
 
-    def wanted(self, name):
-        return not self.context.cases or any(name.startswith(start) for start in self.context.cases)
-
     def add(self, row):
         self.rows.append(row)
         self.context.say(f"{row['case']:28} {row['ours']:>12,.0f} {row['unit']}, {row['ratio']:.2f} times the peer's "
@@ -172,8 +169,8 @@ class Run:
 
     def hot(self):
         plan = self.plan
-        peers = [peer for peer in HOT_PEERS if any(self.wanted(f"hot/{peer}/{threads}") for threads in plan.hot_threads)]
-        if not peers and not self.wanted("hot/scaling"):
+        peers = [peer for peer in HOT_PEERS if any(self.context.cases.wants(f"hot/{peer}/{threads}") for threads in plan.hot_threads)]
+        if not peers and not self.context.cases.wants("hot/scaling"):
             return
         with Cleanup() as cleanup:
             place = self.place_of("disk", cleanup, "hot", plan.hot_bytes)
@@ -193,10 +190,10 @@ class Run:
             contest.finish()
         for peer in peers:
             for threads, own in answers.items():
-                if self.wanted(f"hot/{peer}/{threads}"):
+                if self.context.cases.wants(f"hot/{peer}/{threads}"):
                     ns, peer_ns = (median([threads * 1e9 / rate_of(answer) for answer in own[name]]) for name in ("ours", peer))
                     self.add(make_row(f"hot/{peer}/{threads}", own["ours"], own[peer], ns=ns, peer_ns=peer_ns))
-        if self.wanted("hot/scaling"):
+        if self.context.cases.wants("hot/scaling"):
             more = {f"{peer}_scaling": scaling(answers[1][peer], answers[2][peer]) for peer in peers}
             row = make_row("hot/scaling", answers[2]["ours"], answers[1]["ours"], **more)
             self.add({**row, "cpu_scaling": 2 * row["peer_cpu_us"] / row["cpu_us"]})
@@ -207,7 +204,7 @@ class Run:
     def nodes(self, kind):
         """Beside a cache of one node, which has as many requests under way."""
         plan = self.plan
-        cases = [case for case in plan.nodes_cases(kind) if self.wanted(case[0])]
+        cases = [case for case in plan.nodes_cases(kind) if self.context.cases.wants(case[0])]
         if not cases:
             return
         with Cleanup() as cleanup:
@@ -241,7 +238,7 @@ class Run:
         return of_one(counts, COUNTED)
 
     def hot_instructions(self):
-        sides = [side for side in ("locked", "array") if self.wanted(f"hot/instructions/{side}")]
+        sides = [side for side in ("locked", "array") if self.context.cases.wants(f"hot/instructions/{side}")]
         if sides and not shutil.which("valgrind"):
             self.notes.append("instructions were not counted: install valgrind")
         elif sides:
@@ -255,7 +252,7 @@ class Run:
 
     def cold(self, device, places, by):
         plan = self.plan
-        cases = [case for case in plan.cold_cases(device, by) if self.wanted(case[0])]
+        cases = [case for case in plan.cold_cases(device, by) if self.context.cases.wants(case[0])]
         if not cases:
             return
         with Cleanup() as cleanup:
@@ -327,8 +324,8 @@ class Run:
 
     def on(self, device):
         plan = self.plan
-        cold = any(self.wanted(case[0]) for by in plan.cold_depths for case in plan.cold_cases(device, by))
-        zipf, search, profiles = ([case for case in cases if self.wanted(case[0])]
+        cold = any(self.context.cases.wants(case[0]) for by in plan.cold_depths for case in plan.cold_cases(device, by))
+        zipf, search, profiles = ([case for case in cases if self.context.cases.wants(case[0])]
                                   for cases in (plan.zipf_cases(device), plan.search_cases(device), plan.profile_cases(device)))
         if not cold and not zipf and not search and not profiles:
             return

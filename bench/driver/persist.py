@@ -29,11 +29,11 @@ def run(context):
     model = persist_model.Model(context, _program(context, "model"))
 
     def asked_for(names):
-        return [name for name in names if not context.cases or any(name.startswith(start) for start in context.cases)]
+        return [name for name in names if context.cases.wants(name)]
 
     line_cases, model_cases, governor_cases = asked_for(lines.cases), asked_for(model.cases), asked_for(model.governor_cases)
     if not (line_cases or model_cases or governor_cases):
-        raise Failure(f"persist has no case that begins with {context.cases[0]!r}; there are {next(iter(lines.cases))}, {next(iter(model.cases))} and others", 2)
+        raise Failure(f"persist has no such case; there are {next(iter(lines.cases))}, {next(iter(model.cases))} and others", 2)
     line_rows = []
     for number, case in enumerate(line_cases):
         context.progress(f"persist: {case}, {number + 1} of {len(line_cases)}")

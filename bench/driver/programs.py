@@ -149,8 +149,7 @@ class Programs:
 
     def wanted(self, *cases):
         """Whether any of these cases, or what is below it, was asked for."""
-        return not self.context.cases or any((case + "/").startswith(wanted.rstrip("/") + "/") or (wanted + "/").startswith(case + "/")
-                                             for case in cases for wanted in self.context.cases)
+        return any(self.context.cases.wants(case, or_below=True) for case in cases)
 
     def stats(self, side):
         return self.context.folder / f"stats-{side}.json"

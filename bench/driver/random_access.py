@@ -37,6 +37,11 @@ class Plan:
         self.warm_seconds = 0.2 if quick else 0.5
         self.settle_seconds = {"disk": 1 if quick else 6, "zram": 0.5 if quick else 2}
 
+    def cases(self):
+        """{name: (device, mode, threads)}"""
+        return {f"{device}/{mode}/{threads}": (device, mode, threads) for device in ("disk", "zram") for mode in ("read", "rmw")
+                for threads in self.threads + ([TASKS] if mode == "read" else [])}
+
 
 class Contest:
     """The programs on one kind of device, all alive, each in a memory group of its own."""
@@ -189,6 +194,8 @@ def _summary(rows):
 
 def run(context):
     plan = Plan(context)
+    cases = plan.cases()
+    chosen = [cases[name] for name in context.cases.chosen(cases)]
     notes, rows = [], []
     devices = _devices(context, notes)
     native, ours = context.folder / "random-native", context.folder / "random-ours"
@@ -197,16 +204,14 @@ def run(context):
     context.build("random, by spillc++", [context.spillcxx, *flags, SOURCE, "-o", ours])
     limit_bytes = plan.budget_bytes + _plain_bytes(native) + SLACK_BYTES
     for device in devices:
-        if context.cases and not any(case.startswith(device) for case in context.cases):
+        if not any(case[0] == device for case in chosen):
             continue
         with Cleanup() as cleanup:
             contest = Contest(context, plan, device, cleanup, (native, ours), limit_bytes, notes)
             for mode in ("read", "rmw"):
                 context.progress(f"random {device} {mode}: warming up")
                 contest.settle(mode)
-                for threads in plan.threads + ([TASKS] if mode == "read" else []):
-                    if context.cases and not any(f"{device}/{mode}/{threads}".startswith(case) for case in context.cases):
-                        continue
+                for threads in (case[2] for case in chosen if case[:2] == (device, mode)):
                     context.progress(f"random {device} {mode}: {threads} {'tasks' if threads == TASKS else 'threads'}")
                     rows.append(contest.measure(mode, threads))
                     row = rows[-1]

@@ -208,10 +208,9 @@ def _summary(rows):
 
 
 def run(context):
-    wanted = [percent for percent in PERCENTS if not context.cases or f"disk/{percent}" in context.cases]
-    sized = not context.cases or "size" in context.cases
-    if not wanted and not sized:
-        raise Failure("rocksdb has no such case; cases are disk/100, disk/50, disk/25 and size", 2)
+    cases = {f"disk/{percent}": percent for percent in PERCENTS}
+    chosen = context.cases.chosen([*cases, "size"])
+    wanted, sized = [cases[name] for name in chosen if name in cases], "size" in chosen
     rocksdb, library = Rocksdb(context), Library(context)
     programs = {side: library.load(side) for side in library.sides}
     if wanted:

@@ -55,8 +55,8 @@ class Plan:
 
 
 class Bench:
-    def __init__(self, context):
-        self.context, self.plan, self.rows = context, Plan(context), []
+    def __init__(self, context, plan):
+        self.context, self.plan, self.rows = context, plan, []
         for kind in (Pattern, Sort, Graph):
             context.build(f"{kind.__name__} by spillc++", [context.spillcxx, *kind.flags, *kind.sources, "-o", self.program(kind)])
 
@@ -112,14 +112,12 @@ class Bench:
 
 
 def run(context):
-    bench = Bench(context)
-    wanted = context.cases or list(bench.plan.programs)
-    if not set(wanted) <= set(bench.plan.programs):
-        raise Failure(f"selfdriving has no such case; cases are {', '.join(bench.plan.programs)}", 2)
-    for case, workload in bench.plan.programs.items():
-        if case in wanted:
-            bench.measure(case, workload)
-    rows, plan = bench.rows, bench.plan
+    plan = Plan(context)
+    wanted = context.cases.chosen(plan.programs)
+    bench = Bench(context, plan)
+    for case in wanted:
+        bench.measure(case, plan.programs[case])
+    rows = bench.rows
     result = {
         "parameters": {"budget_bytes": plan.budget_mib * MIB, "settings": {side: " ".join(words) for side, words in SETTINGS.items()},
                        "pairs": plan.pairs, "warm_up": plan.warm_up, "case_seconds": plan.case_seconds, "storage": str(context.storage), "quick": context.quick},

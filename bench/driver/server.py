@@ -209,8 +209,8 @@ def _allow_descriptors(count):
 def run(context):
     plan = Plan(context)
     rows = []
-    wanted = [name for name in [*(f"{point}/{peer}" for point in POINTS for peer in PEERS), "idle", "overload", *(f"hitrate/{trace}" for trace in server_hitrate.TRACES)]
-              if any(name.startswith(start) for start in context.cases) or (not context.cases and name not in LONG)]
+    cases = [*(f"{point}/{peer}" for point in POINTS for peer in PEERS), "idle", "overload", *(f"hitrate/{trace}" for trace in server_hitrate.TRACES)]
+    wanted = [name for name in context.cases.chosen(cases) if context.cases or name not in LONG]
     series = {}
     _allow_descriptors(plan.idle_connections + 200)
     with Cleanup() as cleanup, Programs() as programs:

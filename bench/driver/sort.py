@@ -1,7 +1,7 @@
 """Sorts of records, resident and with memory for a part of them, beside native code and swap."""
 from devices import Cleanup
 from limited import MIB, OPENMP, Contest, Device, check_same, check_stats, limit_of, limited_row, plain_bytes, resident_row, resident_summary, usable_devices
-from lockstep import Failure, Programs, in_turn
+from lockstep import Programs, in_turn
 from variants import variants
 from workloads import Sort as Workload
 
@@ -23,18 +23,18 @@ class Plan:
         self.limited = [("shuffle", 4, 2)] if quick else [(way, part, threads) for way, threads in (("std", 1), ("gnu", 2), ("shuffle", 2)) for part in (2, 4, 8)]
         self.pairs = context.pairs or (2 if quick else 5)
 
+    def cases(self):
+        return [f"resident/{way}/{threads}" for way, threads in self.resident] + [f"{device}/{way}/{part}/{threads}" for device in ("disk", "zram") for way, part, threads in self.limited]
+
 
 class Sort:
-    def __init__(self, context):
-        self.context, self.plan, self.rows = context, Plan(context), []
+    def __init__(self, context, plan):
+        self.context, self.plan, self.rows = context, plan, []
         self.native = context.folder / "native"
         context.build("sort natively", [context.native_cxx, *Workload.flags, *Workload.sources, "-o", self.native])
         self.ours = variants(context)
         for side, flags in self.ours.items():
             context.build(f"sort by spillc++, {side}", [context.spillcxx, *Workload.flags, *flags, *Workload.sources, "-o", context.folder / side])
-
-    def wanted(self, case):
-        return not self.context.cases or any((case + "/").startswith(wanted.rstrip("/") + "/") for wanted in self.context.cases)
 
     def stats(self, side):
         return self.context.folder / f"stats-{side}.json"
@@ -57,7 +57,7 @@ class Sort:
     def resident(self):
         for way, threads in self.plan.resident:
             case = f"resident/{way}/{threads}"
-            if not self.wanted(case):
+            if not self.context.cases.wants(case):
                 continue
             self.context.progress(f"sort {case}")
             workload = Workload(way, self.plan.resident_records)
@@ -79,7 +79,7 @@ class Sort:
 
     def limited(self, name, notes):
         cases = [(f"{name}/{way}/{part}/{threads}", way, part, threads) for way, part, threads in self.plan.limited]
-        cases = [case for case in cases if self.wanted(case[0])]
+        cases = [case for case in cases if self.context.cases.wants(case[0])]
         if not cases:
             return
         plain = plain_bytes([self.native, "std", self.plan.records, 2])
@@ -124,14 +124,13 @@ def _summary(rows):
 
 
 def run(context):
-    notes = []
-    sort = Sort(context)
+    plan, notes = Plan(context), []
+    context.cases.chosen(plan.cases())
+    sort = Sort(context, plan)
     sort.resident()
     for device in usable_devices(notes):
         sort.limited(device, notes)
-    rows, plan = sort.rows, sort.plan
-    if not rows:
-        raise Failure("sort has no such case; cases are resident/WAY/THREADS and DEVICE/WAY/PART/THREADS", 2)
+    rows = sort.rows
     result = {
         "parameters": {"flags": " ".join(Workload.flags), "resident_records": plan.resident_records, "records": plan.records, "record_bytes": Workload.RECORD_BYTES,
                        "sides": {side: " ".join(flags) for side, flags in sort.ours.items()}, "pairs": plan.pairs, "storage": str(context.storage), "quick": context.quick},

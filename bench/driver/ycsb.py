@@ -131,9 +131,7 @@ def _row(case, workload, ours, theirs):
 def run(context):
     plan = Plan(context)
     names = [f"{workload}/{case}" for workload in WORKLOADS for case in CASES]
-    wanted = [name for name in names if not context.cases or any(name.startswith(start) for start in context.cases)]
-    if not wanted:
-        raise Failure(f"there is no case of this name; there are {', '.join(names)}", 2)
+    wanted = context.cases.chosen(names)
     rows = []
     with Programs() as programs:
         contest = Contest(context, plan, programs)

@@ -13,6 +13,7 @@ import xml.etree.ElementTree
 
 from bench_case import ONE_LINE, Case, bench
 
+import cases
 import devices
 import lockstep
 import plot
@@ -31,7 +32,7 @@ class Words(Case):
     def test_wrong_input_is_one_line_and_status_2(self):
         (self.folder / "file").touch()
         for arguments in ([], ["nothing"], ["kernels", "--fast"], ["instructions", "--only", "nothing"], ["indirect", "--only", "nothing"], ["micro", "--only", "nothing"], ["programs", "--only", "nothing"], ["rocksdb", "--only", "nothing"], ["kernels", "--pairs", "many"], ["kernels", "--pairs", "-1"],
-                          ["batch", "--only", "nothing"], ["batch-stored", "--only", "nothing"], ["tasks", "--only", "nothing"], ["hitrate", "--only", "nothing"], ["hitrate", "--traces", self.folder / "none"],
+                          ["batch", "--only", "nothing"], ["batch-stored", "--only", "nothing"], ["tasks", "--only", "nothing"], ["random", "--only", "nothing"], ["selfdriving", "--only", "nothing"], ["sort", "--only", "nothing"], ["hitrate", "--only", "nothing"], ["hitrate", "--traces", self.folder / "none"],
                           ["kv-index", "--only", "nothing"], ["kv-restart", "--only", "nothing"], ["kv", "--only", "nothing"],
                           ["pagecache", "--only", "nothing"], ["persist", "--only", "nothing"], ["persist-programs", "--only", "nothing"], ["kernels", "--storage", self.folder / "none"], ["kernels", "--out", self.folder / "file" / "x"]):
             ended = bench(*arguments, cwd=self.folder)
@@ -67,6 +68,16 @@ class Figures(Case):
         self.assertEqual(turns(5, 5, 6.5), [False] * 3 + [True] * 4)
         self.assertEqual(turns(5, 5, 0.1), [False, True])
         self.assertEqual(turns(0, 2, 0.1), [True])
+
+    def test_cases_are_chosen_by_how_they_begin(self):
+        names = ["disk/read/1", "disk/read/16", "zram/read/1", "figure4.3"]
+        for words, chosen in ([[], names], [["disk"], names[:2]], [["disk/read/1"], names[:1]], [["figure", "zram/read/"], names[2:]], [["disk/read/16", "disk/read/1"], names[:2]]):
+            self.assertEqual(cases.Cases(words).chosen(iter(names)), chosen, words)
+        with self.assertRaisesRegex(lockstep.Failure, "begins with 'disk/rmw'; there are disk/read/1, "):
+            cases.Cases(["zram", "disk/rmw"]).chosen(names)
+        self.assertFalse(cases.Cases(["redis/set"]).wants("redis"))
+        self.assertTrue(cases.Cases(["redis/set"]).wants("redis", or_below=True))
+        self.assertFalse(cases.Cases(["redis2/set"]).wants("redis", or_below=True))
 
     def test_plot_is_svg_with_a_bar_for_each_value(self):
         root = xml.etree.ElementTree.fromstring(plot.bars(**BARS))

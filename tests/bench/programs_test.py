@@ -10,6 +10,7 @@ import unittest
 
 from bench_case import SPILLWAY, Case, run_in
 
+from cases import Cases
 import programs
 import redis_load
 
@@ -27,7 +28,7 @@ class Context:
     """Of a benchmark, as far as it is asked for."""
 
     def __init__(self, folder):
-        self.folder, self.keep, self.storage, self.quick, self.cases, self.pairs = folder, None, folder, True, [], 1
+        self.folder, self.keep, self.storage, self.quick, self.cases, self.pairs = folder, None, folder, True, Cases(), 1
         self.spillway, self.spillcc, self.spillcxx = SPILLWAY, SPILLWAY.with_name("spillcc"), SPILLWAY.with_name("spillc++")
         self.native_cc, self.native_cxx = (shutil.which(name) for name in ("clang-19", "clang++-19"))
 
@@ -88,9 +89,9 @@ class Programs(Case):
 
     def test_cases_are_chosen_by_their_beginning(self):
         for only, wanted in (([], True), (["redis"], True), (["redis/set"], True), (["zstd"], False), (["compile/redis"], False)):
-            self.context.cases = only
+            self.context.cases = Cases(only)
             self.assertEqual(self.measured.wanted("redis"), wanted, only)
-        self.context.cases = ["compile"]
+        self.context.cases = Cases(["compile"])
         self.assertTrue(self.measured.wanted("compile/zstd"))
 
     def test_summary(self):

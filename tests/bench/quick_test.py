@@ -57,7 +57,7 @@ class Quick(Case):
 
     def test_a_case_that_is_none_is_one_line_and_status_2(self):
         """Of those that compile their programs before they know; the others are in driver_test.py."""
-        for name in ("kernels", "graph", "selfdriving", "sort"):
+        for name in ("kernels", "graph"):
             ended = bench(name, "--only", "nothing", cwd=self.folder)
             self.assertEqual((ended.returncode, ended.stdout), (2, ""), (name, ended))
             self.assertRegex(ended.stderr, ONE_LINE, name)

@@ -10,6 +10,7 @@ import unittest
 from bench_case import SPILLWAY, Case
 
 import rocksdb
+from cases import Cases
 from lockstep import Failure
 
 LISTED = """\
@@ -33,7 +34,7 @@ class Context:
     """Of a benchmark, as far as it is asked for."""
 
     def __init__(self, folder):
-        self.folder, self.keep, self.storage, self.quick, self.cases, self.pairs = folder, folder / "keep", folder, True, [], 0
+        self.folder, self.keep, self.storage, self.quick, self.cases, self.pairs = folder, folder / "keep", folder, True, Cases(), 0
         self.spillcc, self.spillcxx = SPILLWAY.with_name("spillcc"), SPILLWAY.with_name("spillc++")
         self.native_cc, self.native_cxx = (shutil.which(name) for name in ("clang-19", "clang++-19"))
         self.commands = []
