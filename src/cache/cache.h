@@ -55,7 +55,12 @@ class Cache {
 
   // For begin_load, as LoadQueues'.
   base::Expected<LoadQueue*> open_loads(bool undisturbed = false) {
-    return shared_.loads.open(*shared_.device, undisturbed);
+    storage::Device* const origins = shared_.origins != nullptr ? shared_.origins->device() : nullptr;
+    return shared_.loads.open(*shared_.device, origins, undisturbed);
+  }
+  // Was the queue opened when its origins had the device that they have now? If not, another call of open_loads brings one.
+  bool knows_origins(const LoadQueue& queue) const {
+    return shared_.origins == nullptr || queue.origins_device() == shared_.origins->device();
   }
   void close_loads(LoadQueue& queue) { shared_.loads.close(queue); }
   // Ends loads that were begun, whoever did, if their reads are done; returns how many. Who waits for others in a loop of its
@@ -92,12 +97,12 @@ class Cache {
   }
   // Queues for prefetch. Nobody is told of what is under way when one is left.
   void leave_loads(LoadQueue& queue) { shared_.loads.leave(queue); }
-  // Begins to load those of the pages that are on storage and not in memory, ahead of use, and returns how many of the pages
+  // Begins to load those of the pages that are on storage, or come from elsewhere, and are not in memory, ahead of use, and returns how many of the pages
   // need nothing more, from the first on: fewer than all when the queue is full or frames are few. Waits for nothing but locks,
   // evicts nothing, reports no errors: what is not loaded is loaded by whoever uses it. Cost: 100 ns a page; a system call for
   // each LoadQueue::kBatch reads. REQUIRES: the queue is the caller's alone, but for polling, and all its loads are begun here.
   size_t prefetch(std::span<const PageId> pages, LoadQueue& queue);
-  // The same for pages first .. first + count - 1: those that lie side by side on storage come by one read, up to kGroupPages.
+  // The same for pages first .. first + count - 1: those that lie side by side there come by one read, up to kGroupPages.
   uint64_t prefetch_run(PageId first, uint64_t count, LoadQueue& queue);
   // As Partition's. Returns how many writes failed. Errors: ENOMEM.
   base::Expected<uint32_t> write_back(PageId first, uint64_t count, Lane& lane);

@@ -13,11 +13,14 @@ static_assert(sizeof(LoadQueue) % alignof(BegunLoad) == 0);
 constexpr uint64_t kQueueBytes =
     base::round_up(sizeof(LoadQueue) + LoadQueue::kDepth * sizeof(BegunLoad), base::kOsPageBytes);
 
+// How long who waits for reads of origins sleeps at most.
+constexpr uint64_t kOriginsPollNs = 50'000;
+
 }  // namespace
 
 BegunLoad* LoadQueue::take() {
   sys::LockGuard guard(mutex_);
-  if (queue_->in_flight_count() + gathered_.count() == queue_->depth()) return nullptr;
+  if (storage_.is_full() || origins_.is_full()) return nullptr;
   BegunLoad* load = free_;
   if (load != nullptr) {
     free_ = load->next;
@@ -44,23 +47,35 @@ void LoadQueue::submit(BegunLoad& load) {
   load.io.owner = &load;
   load.io.done = end;
   sys::LockGuard guard(mutex_);
-  gathered_.append(load.io);
-  if (gathered_.count() >= kBatch) submit_gathered();
+  Channel& channel = load.from_origin ? origins_ : storage_;
+  channel.gathered.append(load.io);
+  if (channel.gathered.count() >= kBatch) channel.submit_gathered();
 }
 
 void LoadQueue::flush() {
   sys::LockGuard guard(mutex_);
-  submit_gathered();
+  storage_.submit_gathered();
+  origins_.submit_gathered();
 }
 
-// REQUIRES: mutex_.
-void LoadQueue::submit_gathered() {
-  while (!gathered_.empty()) {
+// REQUIRES: mutex_ of its queue, as of what follows.
+void LoadQueue::Channel::submit_gathered() {
+  while (!gathered.empty()) {
     storage::Io* batch[kBatch];
     size_t count = 0;
-    while (count < kBatch && !gathered_.empty()) batch[count++] = &gathered_.take_first();
-    CHECK_EQ(queue_->submit({batch, count}), count);  // there was room when each was taken
+    while (count < kBatch && !gathered.empty()) batch[count++] = &gathered.take_first();
+    CHECK_EQ(queue->submit({batch, count}), count);  // there was room when each was taken
   }
+}
+
+size_t LoadQueue::Channel::poll() {
+  if (queue == nullptr) return 0;
+  submit_gathered();
+  return queue->poll();
+}
+
+void LoadQueue::Channel::close() {
+  if (queue != nullptr) queue->device().close_queue(queue);
 }
 
 // Of whoever polls; under mutex_.
@@ -86,21 +101,36 @@ void LoadQueue::note_latency(uint64_t ns) {
 
 size_t LoadQueue::poll() {
   if (!mutex_.try_lock()) return 0;
-  submit_gathered();
-  const size_t count = queue_->poll();
+  const size_t count = storage_.poll() + origins_.poll();
   mutex_.unlock();
   return count;
 }
 
 base::Quiet LoadQueue::quiet() {
   sys::LockGuard guard(mutex_);
-  base::Quiet quiet = queue_->quiet();
-  if (!gathered_.empty()) quiet.until_ns = 0;
+  base::Quiet quiet = storage_.queue->quiet();
+  if (!storage_.gathered.empty() || !origins_.gathered.empty()) quiet.until_ns = 0;
+  // There is one descriptor to sleep on, which is storage's.
+  if (origins_.queue != nullptr && origins_.queue->in_flight_count() > 0)
+    quiet.no_longer_than(sys::monotonic_ns() + kOriginsPollNs);
   return quiet;
 }
 
-base::Expected<LoadQueue*> LoadQueues::open(storage::Device& device, bool undisturbed) {
+base::Expected<LoadQueue*> LoadQueues::open(storage::Device& device, storage::Device* origins,
+                                            bool undisturbed) {
   sys::LockGuard guard(mutex_);
+  auto queue = find_or_open(device, undisturbed);
+  if (!queue || origins == nullptr || (*queue)->origins_device_ == origins) return queue;
+  auto opened = origins->open_queue(LoadQueue::kDepth, {.sleeps = false, .undisturbed = true});
+  sys::LockGuard nobody_polls((*queue)->mutex_);
+  CHECK((*queue)->origins_device_ == nullptr);
+  (*queue)->origins_device_ = origins;
+  (*queue)->origins_.queue = opened ? *opened : nullptr;
+  return queue;
+}
+
+// REQUIRES: mutex_.
+base::Expected<LoadQueue*> LoadQueues::find_or_open(storage::Device& device, bool undisturbed) {
   for (LoadQueue* queue = first_.load(std::memory_order_relaxed); queue != nullptr; queue = queue->next_) {
     if (queue->is_taken_ || queue->undisturbed_ != undisturbed) continue;
     queue->is_taken_ = true;
@@ -115,7 +145,7 @@ base::Expected<LoadQueue*> LoadQueues::open(storage::Device& device, bool undist
   }
   auto* const queue = new (*memory) LoadQueue;
   queue->all_ = this;
-  queue->queue_ = *opened;
+  queue->storage_.queue = *opened;
   queue->is_taken_ = true;
   queue->undisturbed_ = undisturbed;
   queue->next_ = first_.load(std::memory_order_relaxed);
@@ -126,7 +156,9 @@ base::Expected<LoadQueue*> LoadQueues::open(storage::Device& device, bool undist
 void LoadQueues::close(LoadQueue& queue) {
   sys::LockGuard guard(mutex_);
   sys::LockGuard nobody_polls(queue.mutex_);
-  CHECK_EQ(queue.queue_->in_flight_count() + queue.gathered_.count(), 0u);
+  for (const LoadQueue::Channel* channel : {&queue.storage_, &queue.origins_})
+    if (channel->queue != nullptr)
+      CHECK_EQ(channel->queue->in_flight_count() + channel->gathered.count(), 0u);
   queue.is_taken_ = false;
 }
 
@@ -138,7 +170,8 @@ void LoadQueues::leave(LoadQueue& queue) {
 void LoadQueues::destroy() {
   for (LoadQueue* queue = first_.load(std::memory_order_relaxed); queue != nullptr;) {
     LoadQueue* const next = queue->next_;
-    queue->queue_->device().close_queue(queue->queue_);
+    queue->storage_.close();
+    queue->origins_.close();
     sys::unmap(queue, kQueueBytes);
     queue = next;
   }
@@ -161,10 +194,14 @@ void LoadQueues::forget() {
   while (queue != nullptr) {
     LoadQueue* const next = queue->next_;
     // Queues are not inherited. One with something in flight can only be forgotten.
-    if (queue->queue_->in_flight_count() == 0) {
-      queue->queue_->device().close_queue(queue->queue_);
-      sys::unmap(queue, kQueueBytes);
+    bool all_closed = true;
+    for (LoadQueue::Channel* channel : {&queue->storage_, &queue->origins_}) {
+      if (channel->queue == nullptr || channel->queue->in_flight_count() == 0)
+        channel->close();
+      else
+        all_closed = false;
     }
+    if (all_closed) sys::unmap(queue, kQueueBytes);
     queue = next;
   }
 }

@@ -7,8 +7,11 @@
 // Who began a load may be waiting for something that only happens when that load, or another one, has ended: a lock that a
 // thread holds which misses the same page. So whoever waits for a page polls the queues of all (LoadQueues::poll).
 //
+// What comes from elsewhere (origins.h) is read by a second storage queue, of a device that the origins name, if they had one when the queue was
+// opened.
+//
 // Invariants
-//  1 the storage queue is used under mutex_ alone. Who holds that takes locks of partitions, and calls `ended`; nobody takes it
+//  1 the storage queues are used under mutex_ alone. Who holds that takes locks of partitions, and calls `ended`; nobody takes it
 //    with a partition's lock
 //  2 a load is counted from before its frame is claimed until after those who wait for it were told: who found a frame LOADING
 //    and then no load counted has been told, or waits for a load that its own thread ends
@@ -28,6 +31,7 @@ struct BegunLoad {
   static constexpr uint32_t kMostPages = 16;
 
   storage::Io io;  // its `owner` is this
+  bool from_origin = false;
   iovec segments[kMostPages];
   Lane::Victim victims[kMostPages];  // some may have no frame: Partition::claim_following
   uint32_t victim_count = 0;
@@ -59,6 +63,10 @@ class LoadQueue {
   // Submits what is gathered. For who does not poll soon.
   void flush();
 
+  // The origins' device that it was opened with, or null; and can it read from there? There may have been no room for another queue.
+  const storage::Device* origins_device() const { return origins_device_; }
+  bool reads_origins() const { return origins_.queue != nullptr; }
+
   // How many loads are under way, about.
   uint32_t under_way_count() const { return under_way_count_.load(std::memory_order_relaxed); }
   // How long loads took lately whose time was taken, from begin to end; 0 before the first. Any thread.
@@ -66,21 +74,33 @@ class LoadQueue {
 
  private:
   friend class LoadQueues;
+  struct Channel {
+    storage::Queue* queue = nullptr;
+    storage::IoList gathered;  // to be submitted
+
+    bool is_full() const {
+      return queue != nullptr && queue->in_flight_count() + gathered.count() == queue->depth();
+    }
+    void submit_gathered();
+    size_t poll();
+    void close();
+  };
+
   static void end(storage::Io& io);
-  void submit_gathered();
   void note_latency(uint64_t ns);
 
   BegunLoad* loads() { return reinterpret_cast<BegunLoad*>(this + 1); }
 
   LoadQueues* all_ = nullptr;
   LoadQueue* next_ = nullptr;  // of all that there ever were
-  storage::Queue* queue_ = nullptr;
   sys::Mutex mutex_;
+  Channel storage_;
+  Channel origins_;
+  const storage::Device* origins_device_ = nullptr;
   bool is_taken_ = false;
   bool undisturbed_ = false;
   std::atomic<uint32_t> under_way_count_{0};  // taken and neither given back nor ended
   std::atomic<uint64_t> latency_ns_{0};
-  storage::IoList gathered_;  // to be submitted
   BegunLoad* free_ = nullptr;
   uint32_t used_count_ = 0;  // loads() beyond them were never taken: their memory was not touched
 };
@@ -89,8 +109,9 @@ class LoadQueue {
 class LoadQueues {
  public:
   // A queue for one thread to begin loads with. It was another's before, as a rule. Undisturbed: as storage::QueueUse has it.
-  // Errors: as Device::open_queue; ENOMEM.
-  base::Expected<LoadQueue*> open(storage::Device& device, bool undisturbed = false);
+  // `origins`: their device, or null. Errors: as Device::open_queue; ENOMEM; none of the origins' device, from which it does not read then.
+  base::Expected<LoadQueue*> open(storage::Device& device, storage::Device* origins,
+                                  bool undisturbed = false);
   // Afterwards nobody calls `ended` of its loads. REQUIRES: none is under way.
   void close(LoadQueue& queue);
   // The same of a queue whose loads tell nobody: some may be under way, and end when somebody polls.
@@ -107,6 +128,8 @@ class LoadQueues {
 
  private:
   friend class LoadQueue;
+  base::Expected<LoadQueue*> find_or_open(storage::Device& device, bool undisturbed);
+
   sys::Mutex mutex_;
   std::atomic<LoadQueue*> first_{nullptr};  // grows only
   std::atomic<uint32_t> begun_count_{0};

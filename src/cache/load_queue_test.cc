@@ -246,7 +246,7 @@ TEST_F(LoadQueueTest, AForkLeavesLoadsToTheParent) {
 TEST(LoadQueue, AreWaitedForWithoutPolling) {
   storage::Device* device = storage::open_device("/var/tmp", {.overwrite = false, .spill = true}).value();
   LoadQueues queues;
-  LoadQueue* queue = queues.open(*device).value();
+  LoadQueue* queue = queues.open(*device, nullptr).value();
   EXPECT_GE(queue->quiet().descriptor, 0);
   EXPECT_EQ(queue->quiet().until_ns, base::Quiet::kForever);
   BegunLoad* load = queue->take();

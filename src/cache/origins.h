@@ -3,8 +3,11 @@
 #pragma once
 #include <sys/uio.h>
 
+#include <optional>
+
 #include "base/error.h"
 #include "base/ids.h"
+#include "storage/device.h"
 
 namespace cache {
 
@@ -18,10 +21,16 @@ class Origins {
   };
   // Called for each miss of a page without a place, under its partition's lock: takes no lock, a few loads.
   virtual Kind kind_of(base::PageId page) = 0;
-  // How many pages from `first` on, itself included, one read() may fill; at most `most`. REQUIRES: kConstant or kChanging.
+  // How many pages from `first` on, itself included, one read() may fill, and may fill before anybody asks for them; at most `most`. 0: only
+  // `first`, and only for who asks for it. REQUIRES: kConstant or kChanging.
   virtual uint32_t count_together(base::PageId first, uint32_t most) = 0;
   // Fills a segment for each page, and returns how many bytes there were; what follows them is left as it is. Any error.
   virtual base::Expected<uint64_t> read(base::PageId first, const iovec* segments, uint32_t count) = 0;
+
+  // For reads that nobody waits for: the device that has the same bytes, and where on it `count` pages from `first` on lie. Null, or nothing: there
+  // is no way but read(). What such a read does not bring, read() does, or says why not.
+  virtual storage::Device* device() { return nullptr; }
+  virtual std::optional<uint64_t> offset_of(base::PageId, uint32_t /*count*/) { return std::nullopt; }
 
  protected:
   ~Origins() = default;

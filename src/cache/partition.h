@@ -123,10 +123,10 @@ class Partition {
   enum class Begun { kDone, kUnderWay, kWait, kNoRoom };
   base::Expected<Begun> begin_load(PageId page, Lane& lane, Stream& stream, LoadQueue& queue,
                                    void (*ended)(void* context), void* context);
-  // Begins to load the page ahead of use, if it is on storage and not in memory. Nobody is told when it is there; the queue is
+  // Begins to load the page ahead of use, if it is on storage, or comes from elsewhere, and is not in memory. Nobody is told when it is there; the queue is
   // to be flushed. Waits for nothing but the lock, and evicts nothing.
   //   kThere    it is in memory, or under way
-  //   kNothing  there is nothing on storage to load
+  //   kNothing  there is nothing to load, or not by this queue
   //   kNoRoom   the queue is full, or frames are few
   enum class Prefetched { kBegun, kThere, kNothing, kNoRoom };
   // `count`: up to so many pages, from that one on, if they can be loaded with it; how many that are afterwards, 1 at least.
@@ -257,6 +257,7 @@ class Partition {
   Lane::Victim load_into(FrameId claimed, bool fresh, Origins::Kind origin);
   void take_fingerprints(const Lane::Victim& loaded, bool known);
   void prepare_read(std::span<const Lane::Victim> claimed, iovec* segments, storage::Io& io);
+  uint32_t count_from_origin(PageId page, Origins::Kind origin, uint32_t most, const LoadQueue& queue);
   bool finish_read(std::span<const Lane::Victim> claimed, const storage::Io& io);
   void finish_load(std::span<const Lane::Victim> claimed, uint32_t good_count);
   void end_load_without_page(FrameId id);

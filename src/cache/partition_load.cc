@@ -72,8 +72,11 @@ base::Expected<Partition::Begun> Partition::begin_load(PageId page, Lane& lane, 
       }
     }
     if (wants_frames()) shared_->low_on_frames.notify_all();
-    // What needs no read of storage is there at once, or comes from files.
-    if (frames_[lane.victims[0].frame].place == base::kNoPlace || lane.victim_count > BegunLoad::kMostPages) {
+    // What needs no read is there at once.
+    const auto origin = lane.victims[0].origin;
+    const bool on_storage = frames_[lane.victims[0].frame].place != base::kNoPlace;
+    if (lane.victim_count > BegunLoad::kMostPages ||
+        (!on_storage && count_from_origin(page, origin, lane.victim_count, queue) < lane.victim_count)) {
       auto filled = fill(lane);
       queue.give_back(*load);
       if (!filled) return std::unexpected(filled.error());
@@ -81,6 +84,7 @@ base::Expected<Partition::Begun> Partition::begin_load(PageId page, Lane& lane, 
     }
     std::copy_n(lane.victims, lane.victim_count, load->victims);
     load->victim_count = lane.victim_count;
+    load->from_origin = !on_storage;
     load->partition = this;
     load->ended = ended;
     load->context = context;
@@ -91,7 +95,7 @@ base::Expected<Partition::Begun> Partition::begin_load(PageId page, Lane& lane, 
 }
 
 Partition::Prefetched Partition::prefetch(PageId page, uint32_t& count, LoadQueue& queue, uint64_t now_ns) {
-  const uint32_t most = std::min(count, BegunLoad::kMostPages);
+  uint32_t most = std::min(count, BegunLoad::kMostPages);
   count = 1;
   BegunLoad* const load = queue.take();
   if (load == nullptr) return Prefetched::kNoRoom;
@@ -100,9 +104,13 @@ Partition::Prefetched Partition::prefetch(PageId page, uint32_t& count, LoadQueu
   {
     sys::LockGuard guard(mutex_);
     const PageMap::Where where = map_.find(page);
+    const bool is_nowhere = where.frame == base::kNoFrame && where.place == base::kNoPlace;
+    const auto origin = is_nowhere ? origin_of(page) : Origins::Kind::kZeros;
+    if (is_nowhere) most = count_from_origin(page, origin, most, queue);
+    load->from_origin = is_nowhere;
     if (where.frame != base::kNoFrame) {
       result = Prefetched::kThere;
-    } else if (where.place == base::kNoPlace) {
+    } else if (most == 0) {
       result = Prefetched::kNothing;
     } else {
       // Some are left to whoever cannot go on without.
@@ -114,7 +122,7 @@ Partition::Prefetched Partition::prefetch(PageId page, uint32_t& count, LoadQueu
       } else {
         note_coming(page, nullptr);
         frames_[taken].ahead = Ahead::kNew;
-        load->victims[0] = load_into(taken, fresh, Origins::Kind::kZeros);
+        load->victims[0] = load_into(taken, fresh, origin);
         count = claim_following(page, where.place, load->victims, most, reserve);
       }
     }
@@ -131,6 +139,15 @@ Partition::Prefetched Partition::prefetch(PageId page, uint32_t& count, LoadQueu
   prepare_read({load->victims, count}, load->segments, load->io);
   queue.submit(*load);
   return Prefetched::kBegun;
+}
+
+// How many pages from this one on, which is nowhere, the queue can read together from where they come from: at most `most`, 0 if it cannot.
+uint32_t Partition::count_from_origin(PageId page, Origins::Kind origin, uint32_t most,
+                                      const LoadQueue& queue) {
+  if ((origin != Origins::Kind::kConstant && origin != Origins::Kind::kChanging) || !queue.reads_origins() ||
+      !shared_->origins->offset_of(page, most))
+    return 0;
+  return shared_->origins->count_together(page, most);
 }
 
 void Partition::end_load(const BegunLoad& load) { finish_read({load.victims, load.victim_count}, load.io); }
@@ -271,11 +288,9 @@ void Partition::add_read_ahead(PageId page, PlaceId place, Lane& lane, Stream& s
   stream.last_miss = page;
   if (stream.miss_streak < 2) return;
   const bool on_storage = place != base::kNoPlace;
-  const uint32_t most = on_storage
-                            ? shared_->read_ahead_pages
-                            : shared_->origins->count_together(page, 1 + shared_->read_ahead_pages) - 1;
-  lane.victim_count =
-      claim_following(page, place, lane.victims, std::min(1 + most, Lane::kMaxBatch), batch_size_);
+  uint32_t most = std::min(1 + shared_->read_ahead_pages, Lane::kMaxBatch);
+  if (!on_storage) most = shared_->origins->count_together(page, most);
+  lane.victim_count = claim_following(page, place, lane.victims, most, batch_size_);
   stream.last_miss = page + (lane.victim_count - 1);
 }
 
@@ -344,24 +359,29 @@ base::Expected<void> Partition::fill(Lane& lane) {
                        " at offset ", io.offset_bytes, ": ", base::error_name(io.error));
 }
 
-// Step 4 of Load for pages that follow each other on storage. Those that need no frame go to `waste`.
+// Step 4 of Load for pages that follow each other on storage, or where they come from. Those that need no frame go to `waste`.
 void Partition::prepare_read(std::span<const Lane::Victim> claimed, iovec* segments, storage::Io& io) {
+  const auto count = static_cast<uint32_t>(claimed.size());
   io = {};
   io.operation = storage::Operation::kRead;
-  io.offset_bytes = uint64_t{index(frames_[claimed[0].frame].place)} * shared_->page_bytes;
+  io.offset_bytes = claimed[0].origin == Origins::Kind::kZeros
+                        ? uint64_t{index(frames_[claimed[0].frame].place)} * shared_->page_bytes
+                        : *shared_->origins->offset_of(claimed[0].page, count);
   io.segments = segments;
-  io.segment_count = static_cast<uint32_t>(claimed.size());
+  io.segment_count = count;
   io.length_bytes = claimed.size() * shared_->page_bytes;
   for (size_t i = 0; i < claimed.size(); ++i)
     segments[i] = {claimed[i].has_frame() ? claimed[i].memory : shared_->waste, shared_->page_bytes};
 }
 
-// Steps 5 and 6. False: the first page could not be read.
+// Steps 5 and 6. False: the first page could not be read. One that a file ends in is left to fill_from_origin.
 bool Partition::finish_read(std::span<const Lane::Victim> claimed, const storage::Io& io) {
+  const auto origin = claimed[0].origin;
   const auto good_count =
       io.error != 0 ? 0 : static_cast<uint32_t>(io.transferred_bytes / shared_->page_bytes);
   for (uint32_t i = 0; i < good_count; ++i)
-    if (claimed[i].has_frame()) take_fingerprints(claimed[i], true);
+    if (claimed[i].has_frame()) take_fingerprints(claimed[i], origin != Origins::Kind::kChanging);
+  if (origin != Origins::Kind::kZeros) base::statistics.cache_origin_reads.add(good_count);
   finish_load(claimed, good_count);
   return good_count > 0;
 }

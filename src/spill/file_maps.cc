@@ -6,12 +6,15 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+
 #include "spill/access.h"
 #include "spill/address_space.h"
 #include "spill/mapped_pages.h"
 #include "spill/native.h"
 #include "spill/protection.h"
 #include "spill/runtime.h"
+#include "storage/open_files.h"
 #include "sys/files.h"
 #include "sys/kernel.h"
 #include "sys/lock.h"
@@ -46,6 +49,8 @@ constinit sys::Mutex maps_mutex;
 constinit FileMap maps[kMostFileMaps] = {};
 std::atomic<uint8_t>* map_of_chunk = nullptr;  // number in `maps` + 1, by chunk of the range
 constinit std::atomic<uint32_t> map_count{0};
+constinit std::atomic<storage::Device*> open_files{
+    nullptr};  // from the first map on; null also if there is no memory
 constexpr int kComing = -1;
 constinit std::atomic<int> watcher{0};  // the background thread's number
 constinit int empty_file = -1;          // every access to a mapping of it raises SIGBUS
@@ -70,11 +75,21 @@ class FileOrigins final : public cache::Origins {
     return Kind::kGone;
   }
 
+  // What was unmapped shall not come back, nor what lies behind a map's end.
   uint32_t count_together(base::PageId first, uint32_t most) override {
     const uint64_t begin = runtime.cache->address_of(first);
-    const uint64_t pages =
-        base::round_up(map_of(begin)->end - begin, runtime.cache->page_bytes()) / runtime.cache->page_bytes();
-    return pages < most ? static_cast<uint32_t>(pages) : most;
+    if (!is_allocated(begin)) return 0;
+    const uint64_t end = std::min(map_of(begin)->end, begin + most * runtime.cache->page_bytes());
+    return static_cast<uint32_t>((same_allocation_end(begin, end) - begin) / runtime.cache->page_bytes());
+  }
+
+  storage::Device* device() override { return open_files.load(std::memory_order_acquire); }
+
+  std::optional<uint64_t> offset_of(base::PageId first, uint32_t count) override {
+    const uint64_t begin = runtime.cache->address_of(first);
+    const FileMap& map = *map_of(begin);
+    return storage::offset_in_open_file(map.descriptor, map.offset_of(begin),
+                                        count * runtime.cache->page_bytes());
   }
 
   // All errors are ENXIO (is_file_map_error).
@@ -285,6 +300,9 @@ uint64_t map_file(uint64_t bytes, int protection, int flags, int descriptor, int
   map->offset = static_cast<uint64_t>(offset);
   map->mapped = length;
   if (!reading) end_lease(*map);
+  if (open_files.load(std::memory_order_relaxed) == nullptr)
+    if (auto device = storage::make_open_files_device(); device)
+      open_files.store(*device, std::memory_order_release);  // pairs with FileOrigins::device
   map->kind.store(reading ? FileMapKind::kReading : FileMapKind::kPrivate, std::memory_order_release);
   for (uint64_t at = begin; at < map->end; at += kChunkBytes)
     map_of_chunk[(at - kRangeBegin) / kChunkBytes].store(static_cast<uint8_t>(map - maps + 1),
@@ -356,6 +374,8 @@ bool reload_file(uint64_t address, uint64_t bytes) {
   sys::unmap(*memory, kPieceBytes);
   return !sys::failed(got);
 }
+
+bool has_file_maps() { return map_count.load(std::memory_order_relaxed) > 0; }
 
 void note_plain(uint64_t address) {
   int64_t unknown = kEntryUnknown;

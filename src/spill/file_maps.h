@@ -47,6 +47,8 @@ enum class FileMapKind : uint8_t { kNone, kReading, kPrivate, kPlain, kGone };
 // Cost: two loads. Async-signal-safe. REQUIRES: in_range(address).
 FileMapKind file_map_kind(uint64_t address);
 inline bool is_file_map(uint64_t address) { return file_map_kind(address) != FileMapKind::kNone; }
+// Is there anything, now?
+bool has_file_maps();
 // Does `error`, of loading the page of `address`, mean that the access itself shall say what is wrong (invariant 3), or
 // that it finds the kernel's mapping?
 inline bool is_file_map_error(uint64_t address, const base::Error& error) {

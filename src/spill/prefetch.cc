@@ -6,6 +6,7 @@
 #include "base/statistics.h"
 #include "spill/access.h"
 #include "spill/address_space.h"
+#include "spill/file_maps.h"
 #include "spill/fork.h"
 #include "spill/patterns.h"
 #include "spill/runtime.h"
@@ -69,7 +70,11 @@ cache::LoadQueue* open_queue() {
 
 // On a device that does what it is asked for before it returns there is nothing to gain: a page costs as much ahead of use as when it is
 // missed, and to look for it costs besides. Pages that lie side by side come with a miss (Partition::load). Chaos mode looks on any device.
-bool is_worth_while() { return !runtime.device->ends_at_once() || runtime.options.chaos != 0; }
+bool is_worth_while_on_storage() { return !runtime.device->ends_at_once() || runtime.options.chaos != 0; }
+
+// The same of the memory there; files that are mapped lie on disks.
+bool is_worth_while(uint64_t address) { return is_worth_while_on_storage() || is_file_map(address); }
+bool is_worth_while_anywhere() { return is_worth_while_on_storage() || has_file_maps(); }
 
 }  // namespace
 
@@ -156,6 +161,12 @@ bool Prefetcher::may_have_queue() {
 }
 
 bool Prefetcher::is_ready() {
+  // Since it was opened files were mapped.
+  if (queue_ != nullptr && has_file_maps() && !runtime.cache->knows_origins(*queue_) && may_have_queue())
+      [[unlikely]] {
+    leave_queue();
+    queue_ = nullptr;
+  }
   if (queue_ == nullptr && may_have_queue()) [[unlikely]] {
     queue_ = spare_queue.exchange(nullptr, std::memory_order_acquire);  // pairs with offer_queue
     if (queue_ == nullptr) wants_queue.store(true, std::memory_order_relaxed);
@@ -364,7 +375,7 @@ void Prefetcher::submit() {
 
 // Of the thread, which is in the runtime.
 void Prefetcher::note_miss(uint64_t address) {
-  if (!is_worth_while()) return;
+  if (!is_worth_while(address)) return;
   cache::Cache& cache = *runtime.cache;
   const auto window = streams_.missed(index(cache.page_of(address)), pattern_at(address),
                                       static_cast<uint32_t>(runtime.options.read_ahead));
@@ -472,7 +483,7 @@ void choose_whether_to_look_ahead() {
   calm_rounds = missed == missed_before ? calm_rounds + 1 : 0;
   missed_before = missed;
   const bool looks =
-      calm_rounds < kCalmRounds && missed != 0 && runtime.options.prefetch != 0 && is_worth_while();
+      calm_rounds < kCalmRounds && missed != 0 && runtime.options.prefetch != 0 && is_worth_while_anywhere();
   if ((__spillway_look_ahead.load(std::memory_order_relaxed) != 0) != looks)
     __spillway_look_ahead.store(looks, std::memory_order_relaxed);
 }

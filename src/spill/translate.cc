@@ -7,6 +7,7 @@
 #include "spill/file_maps.h"
 #include "spill/loop.h"
 #include "spill/mapped_pages.h"
+#include "spill/patterns.h"
 #include "spill/prefetch.h"
 #include "spill/protection.h"
 #include "spill/runtime.h"
@@ -55,6 +56,8 @@ int64_t load_page(uint64_t address, uint64_t live, bool suspends) {
     if (const int64_t value = entry.load(std::memory_order_acquire); value > 0) return value;
   }
   if (inside.thread().task == nullptr) note_miss(inside.thread(), address);
+  // The program knows better than what it misses.
+  if (pattern_at(address) == Pattern::kRandom) lane_of(inside.thread()).stream = {};
   for (;;) {
     auto loaded = runtime.cache->load(runtime.cache->page_of(address), lane_of(inside.thread()));
     if (!loaded && is_file_map_error(address, loaded.error())) return kEntryIdentity;

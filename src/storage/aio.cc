@@ -74,7 +74,8 @@ class AioQueue final : public Queue {
   void prepare(Io& io) {
     iocb* entry = ring_.next_submission();
     CHECK(entry != nullptr);  // pending + in the kernel <= in flight <= depth
-    entry->aio_fildes = static_cast<uint32_t>(file_.medium().descriptor);
+    const auto [descriptor, offset_bytes] = file_.where(io);
+    entry->aio_fildes = static_cast<uint32_t>(descriptor);
     entry->aio_data = reinterpret_cast<uint64_t>(&io);
     if (ended_.descriptor() >= 0) {
       entry->aio_flags = IOCB_FLAG_RESFD;
@@ -85,7 +86,7 @@ class AioQueue final : public Queue {
       return;
     }
     const bool reads = io.operation == Operation::kRead;
-    entry->aio_offset = static_cast<int64_t>(io.offset_bytes);
+    entry->aio_offset = static_cast<int64_t>(offset_bytes);
     if (io.segment_count == 1) {
       entry->aio_lio_opcode = reads ? IOCB_CMD_PREAD : IOCB_CMD_PWRITE;
       entry->aio_buf = reinterpret_cast<uint64_t>(io.segments[0].iov_base);

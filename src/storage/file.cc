@@ -208,15 +208,16 @@ void FileDevice::set_result(Io& io, int64_t result) const {
 
 void FileDevice::transfer(Io& io) const {
   const bool reads = io.operation == Operation::kRead;
+  const auto [descriptor, offset_bytes] = where(io);
   long result;
   do {
     // One segment: the kernel need not copy a list.
     if (io.segment_count == 1)
-      result = sys::syscall(reads ? SYS_pread64 : SYS_pwrite64, medium_.descriptor, io.segments[0].iov_base,
-                            io.segments[0].iov_len, io.offset_bytes);
+      result = sys::syscall(reads ? SYS_pread64 : SYS_pwrite64, descriptor, io.segments[0].iov_base,
+                            io.segments[0].iov_len, offset_bytes);
     else
-      result = sys::syscall(reads ? SYS_preadv : SYS_pwritev, medium_.descriptor, io.segments,
-                            io.segment_count, io.offset_bytes, 0);
+      result = sys::syscall(reads ? SYS_preadv : SYS_pwritev, descriptor, io.segments, io.segment_count,
+                            offset_bytes, 0);
   } while (result == -EINTR);
   set_result(io, result);
 }

@@ -58,6 +58,12 @@ class FileDevice : public Device {
 
   // Runs the Io to its end: sets error and transferred_bytes. Thread-safe. May block.
   void perform(Io& io) const;
+  // Where the kernel finds the first byte of a transfer.
+  struct Where {
+    int descriptor;
+    uint64_t offset_bytes;
+  };
+  virtual Where where(const Io& io) const { return {medium_.descriptor, io.offset_bytes}; }
   // Sets error and transferred_bytes by what the kernel says: bytes (0 for discard and flush) or, where it takes commands, the
   // status of one, or -errno. Of statuses the first that is an error is logged.
   void set_result(Io& io, int64_t result) const;

@@ -49,7 +49,7 @@ MUTATIONS = [
               "      frames_.fingerprints(lane.victims[i].frame)[piece] = base::take_fingerprint(\n"
               "          frames_.bytes(lane.victims[i].frame) + piece * base::kOsPageBytes);\n"
               "  lane.queue().run(io);\n  if (claimed.size() > 1"),
-             (LOAD, "    if (claimed[i].has_frame()) take_fingerprints(claimed[i], true);\n", "    {}\n")),
+             (LOAD, "    if (claimed[i].has_frame()) take_fingerprints(claimed[i], origin != Origins::Kind::kChanging);\n", "    {}\n")),
     mutation("fingerprint known although the write failed", "ProtocolTest.AFailedWriteKeeps*",
              (EVICT, "      frame.write_failed();", TAKE_ALL_FINGERPRINTS + "      frame.write_failed();")),
     mutation("old fingerprint kept over a rescue during a write", "ProtocolTest.ARescueDuringTheWriteLeaves*",
@@ -544,6 +544,14 @@ MUTATIONS = [
     mutation("pages written on request are written again", "PrefetchTest.PagesThatAreWrittenBack*",
              (CLEAN, "              base::take_fingerprint(copy + piece * base::kOsPageBytes);",
               "              base::Fingerprint::unknown();")),
+
+    # What comes from elsewhere, ahead of use
+    mutation("page loaded ahead of use is zeros instead of what it comes from", "OriginsAheadTest.*", (LOAD, "const auto origin = is_nowhere ? origin_of(page) : Origins::Kind::kZeros;\n    if (is_nowhere) most =", "const auto origin = is_nowhere ? origin_of(page) : Origins::Kind::kZeros;\n    if (is_nowhere && false) most =")),
+    mutation("page of an origin that may change taken for unchanged once it was loaded ahead", "OriginsAheadTest.WhatMayChange*", (LOAD, "take_fingerprints(claimed[i], origin != Origins::Kind::kChanging)", "take_fingerprints(claimed[i], true)")),
+    mutation("pages come ahead of use that are not to come by themselves", "OriginsAheadTest.NothingComes*", (LOAD, "  return shared_->origins->count_together(page, most);\n", "  return most;\n")),
+    mutation("pages are loaded ahead by a queue that has no way to their origin", "OriginsAheadTest.AQueueKnows*", (LOAD, "!queue.reads_origins() ||", "false ||")),
+    mutation("reads of origins go to storage", "OriginsAheadTest.*", ("src/cache/load_queue.cc", "load.from_origin ? origins_ : storage_", "storage_")),
+    mutation("a queue does not learn of its origins' device", "OriginsAheadTest.AQueueKnows*", ("src/cache/load_queue.cc", "(*queue)->origins_.queue = opened ? *opened : nullptr;", "(*queue)->origins_.queue = nullptr;")),
 
     # A policy that is chosen while the program runs
     mutation("samples keep more than their share of the frames", "ChosenPolicy.*", (POLICIES, "> staying * share_ &&", "> 1000 * staying * share_ &&")),

@@ -190,7 +190,7 @@ MUTATIONS = [
     mutation("child's writes by Linux AIO may be under way when it is gone", "Uring.WritesOfAChild*",
              (AIO, "(io.operation != Operation::kRead && is_in_child_)", "false")),
     mutation("Linux AIO reads and writes at the front", "*Conformance.Batches*",
-             (AIO, "    entry->aio_offset = static_cast<int64_t>(io.offset_bytes);\n", "")),
+             (AIO, "    entry->aio_offset = static_cast<int64_t>(offset_bytes);\n", "")),
 
     # Stripes
     mutation("unit of a stripe on the wrong member", "Stripe*",
