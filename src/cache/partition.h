@@ -299,6 +299,7 @@ class Partition {
   Cleaned settle_cleaned(Lane& lane, const char* copies);
 
   void lock_victims(uint32_t wanted, Lane& lane);
+  void lock_neighbours(Policy::Named victim, uint32_t wanted, Lane& lane);
   void lock_random_victims(uint32_t wanted, Lane& lane);
   void cool_pages(uint32_t wanted);
   bool try_lock_victim(FrameId frame, Lane& lane, bool even_hot);

@@ -52,11 +52,24 @@ void Partition::lock_victims(uint32_t wanted, Lane& lane) {
     // Under the lock nobody should wait for memory.
     if (const FrameId ahead = policies_.ahead(); ahead != base::kNoFrame)
       shared_->table->prefetch(frames_[ahead].page);
-    try_lock_victim(named.frame, lane, named.even_touched);
+    if (try_lock_victim(named.frame, lane, named.even_touched)) lock_neighbours(named, wanted, lane);
   }
   // Those whose frames lie together are asked about, and protected, in one call.
   std::sort(lane.victims, lane.victims + lane.victim_count,
             [](const Lane::Victim& a, const Lane::Victim& b) { return a.frame < b.frame; });
+}
+
+// Of the pages around the victim's, those that may go with it.
+void Partition::lock_neighbours(Policy::Named victim, uint32_t wanted, Lane& lane) {
+  const PageId first{base::round_down(index(frames_[victim.frame].page), kGroupPages)};
+  for (uint64_t i = 0; i < kGroupPages && lane.victim_count < wanted; ++i) {
+    const FrameId id = map_.find(first + i).frame;
+    if (id == base::kNoFrame || !policies_.goes_with(victim.frame, id)) continue;
+    // The policy has not asked for it: it stays as it is, if it cannot go.
+    if (!victim.even_touched && (frames_[id].ahead == Ahead::kNew || shared_->table->is_hot(first + i)))
+      continue;
+    try_lock_victim(id, lane, victim.even_touched);
+  }
 }
 
 // Chaos: any pages, hot ones too; some are cooled instead, so that cleaning and rearming have their share.

@@ -73,18 +73,27 @@ uint32_t Policies::held_count() const {
   return count;
 }
 
+bool Policies::has_beyond_its_share(const Policy& sample) {
+  uint64_t staying = 0;
+  for (uint32_t i = 0; i < member_count(); ++i) staying += member(i).staying_count();
+  return uint64_t{sample.staying_count()} * PolicyChoice::kParts > staying * share_;
+}
+
+bool Policies::goes_with(FrameId victim, FrameId other) {
+  const Policy& policy = of_frame(victim);
+  if (!policy.holds(other) || !policy.goes_with(victim, other)) return false;
+  return &policy == follower_ || has_beyond_its_share(policy);
+}
+
 Policy::Named Policies::name_victim() {
   if (sample_count_ == 0) return follower_->name_victim();
   if (held_count() == 0) return {};
-  uint64_t staying = 0;
-  for (uint32_t i = 0; i < member_count(); ++i) staying += member(i).staying_count();
   const auto may_give = [](const Policy& policy) {
     return policy.named_in_vain() < kRounds * policy.held_count();
   };
   for (uint32_t i = 0; i < sample_count_; ++i) {
     Policy& sample = *samples_[i];
-    if (uint64_t{sample.staying_count()} * PolicyChoice::kParts > staying * share_ && may_give(sample))
-      return sample.name_victim();
+    if (has_beyond_its_share(sample) && may_give(sample)) return sample.name_victim();
   }
   if (may_give(*follower_)) return follower_->name_victim();
   // Any that has a page, in turn.

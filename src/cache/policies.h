@@ -37,9 +37,10 @@ class Policies {
   void forget(PageId page) { of_page(page).forget(page); }
   void touched(FrameId frame) { of_frame(frame).touched(frame); }
   void cooled(FrameId frame, bool was_touched) { of_frame(frame).cooled(frame, was_touched); }
-  // Victims are held until they have left: `taken` says that the one just named will, `stays` that it does not after all. Each sample gives what
-  // it has beyond its share, and no more, however many batches are on their way.
+  // Victims are held until they have left: `taken` says that one will, `stays` that it does not after all. Each sample gives what it has beyond
+  // its share, and no more, however many batches are on their way.
   Policy::Named name_victim();
+  bool goes_with(FrameId victim, FrameId other);
   void taken(FrameId frame) { of_frame(frame).taken(frame); }
   void stays(FrameId frame) { of_frame(frame).stays(frame); }
   // Of so many `turns`, which it counts down: each sample has its share of them, whether the others have a page to cool or not, since to one
@@ -73,6 +74,7 @@ class Policies {
   Policy& of_frame(FrameId frame);
   Policy& member(uint32_t i) { return i < sample_count_ ? *samples_[i] : *follower_; }
   uint32_t member_count() const { return sample_count_ + 1; }
+  bool has_beyond_its_share(const Policy& sample);
   void count_read(PageId page);
   void follow(PolicyKind kind);
   void share_anew(uint32_t share);

@@ -63,6 +63,28 @@ TEST(ChosenPolicy, SamplesDoNotBreakRuns) {
   EXPECT_LE(2 * chosen, 3 * asked);
 }
 
+// Neighbours of a victim leave of a sample only what it has beyond its share, and are of the same sample.
+TEST(ChosenPolicy, NeighboursLeaveSamplesTheirShare) {
+  constexpr uint32_t kPages = 2048;  // each sample has exactly its share of so many
+  constexpr PolicyChoice::Parameters kSlow = {.least_frames = 1024, .least_reads = 1 << 20};
+  Frames frames(std::nullopt, kPages + 64, kSlow);
+  for (uint64_t page = 0; page < kPages; ++page) frames.load(page, true);
+  const auto going = [&] {
+    uint32_t count = 0;
+    for (uint64_t page = 0; page < kPages; ++page) {
+      if (!frames.has(page) || !frames.has(page ^ 1)) continue;
+      count += frames.policy->goes_with(FrameId{frames.frame_of(page)}, FrameId{frames.frame_of(page ^ 1)});
+    }
+    return count;
+  };
+  EXPECT_EQ(going(), 0u);
+  // The same number again: neighbours of those that have too much now.
+  for (uint64_t page = kPages; page < kPages + 64; ++page) frames.load(page, true);
+  const uint32_t may_go = going();
+  EXPECT_GT(may_go, 0u);
+  EXPECT_LE(may_go, 2 * kPages * PolicyChoice::kLargeShare / PolicyChoice::kParts);
+}
+
 // One thing after the other, whenever a trial of what is good at the one happens to be under way.
 TEST(ChosenPolicy, FollowsTheProgram) {
   for (const uint32_t length : {60'000u, 100'000u, 105'000u, 110'000u, 115'000u, 120'000u}) {

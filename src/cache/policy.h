@@ -11,7 +11,7 @@
 //            half, the oldest                                                                   have it
 //   2q       pages that come leave in their order, but those that come back    12 + 4..11       2Q, VLDB 1994 (full version)
 //            soon: these as by lru
-//   random   any                                                               1 bit            for comparison
+//   random   any, and those beside it                                          1 bit            for comparison
 //   s3fifo   pages that come leave in their order, but those that were         12 + 8..22       S3-FIFO, SOSP 2023
 //            touched meanwhile or come back soon; these by second chance
 //   nrlfu    the one that was found touched least often, also before it left   12 + 8..22       NR-LFU, papers/set-associative-
@@ -26,6 +26,8 @@
 //   next_to_cool()               a page that should be cool by now, or kNoFrame; each call names another, or goes on
 //   next_victim()                the page that should go. It need not: it may be pinned, held by a thread, or written to storage. So
 //                                naming it puts it where a touch would: it is not named again at once
+//   goes_with(victim, other)     whether a page beside the victim's may go with it, since it is as bad, or nearly: both are written, freed and
+//                                read back by fewer operations then
 //   next_to_clean(reach)         one after the other, those of the `reach` pages that next_victim will name which were not named
 //                                here before; kNoFrame at their end, and then again from the first. A guess: it may name others
 //
@@ -82,7 +84,9 @@ class Policy {
   // A frame that will be named in some steps, so that what is to be looked at then can be fetched; kNoFrame: unknown.
   virtual FrameId ahead() const { return base::kNoFrame; }
 
-  // The page of a frame that was named is on its way out, until it has left, or stays after all.
+  virtual bool goes_with(FrameId, FrameId) const { return false; }
+
+  // The page of a frame is on its way out, until it has left, or stays after all.
   void taken(FrameId frame);
   void stays(FrameId frame);
   // Pages that nobody has taken.

@@ -28,6 +28,7 @@ class ListPolicy : public Policy {
   static constexpr uint32_t kNone = ~uint32_t{0};
 
   Node& node(FrameId frame) { return nodes_[index(frame)]; }
+  const Node& node(FrameId frame) const { return nodes_[index(frame)]; }
   uint32_t count(uint8_t list) const { return lists_[list].count; }
   FrameId oldest(uint8_t list) const {
     return count(list) == 0 ? base::kNoFrame : FrameId{lists_[list].oldest};

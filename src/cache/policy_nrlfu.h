@@ -5,8 +5,9 @@
 //   sweep_    pages are looked at in the order of their frames, a few for each that leaves: one that was touched since the last time counts
 //             one more
 //
-// A page that was only read ahead has count 0. When one that has 15 is found touched, all counts are halved first, those of remembered
-// pages too: what was popular once goes in the end. Remembered are as many as there are frames, if their count was not 0.
+// A page that was only read ahead has count 0. All counts are halved, those of remembered pages too, when three times as many pages have come as
+// there are, and when one that has 15 is found touched: what was popular once goes in the end. Remembered are as many as there are frames, if
+// their count was not 0. What lies beside a victim goes with it if its count is not higher by more than one.
 #pragma once
 #include "cache/policy_lists.h"
 
@@ -18,16 +19,19 @@ class NrlfuPolicy final : public ListPolicy<PageHistory::kMostNumber + 1> {
  private:
   static constexpr uint32_t kRemembered16 = 16;
   static constexpr uint8_t kMost = PageHistory::kMostNumber;
+  static constexpr uint32_t kComeForEach = 3;  // pages, for each that is there, until counts are halved
 
   void add_to(FrameId frame) {
     if (node(frame).list == kMost) halve();
     move(frame, node(frame).list + 1);
   }
   void halve() {
+    came_ = 0;
     for (uint8_t hits = 1; hits <= kMost; ++hits) move_all(hits, hits / 2);
     history().halve();
   }
   void on_load(FrameId frame, Arrival arrival) override {
+    if (++came_ > kComeForEach * held_count()) halve();
     node(frame).seen = 0;
     const uint8_t before = arrival.remembered.value_or(0);
     append(frame, arrival.wanted && before < kMost ? before + 1 : before);
@@ -65,9 +69,13 @@ class NrlfuPolicy final : public ListPolicy<PageHistory::kMostNumber + 1> {
     const uint8_t hits = list_to_take();
     return {.frame = take_oldest(hits, hits)};
   }
+  bool goes_with(FrameId victim, FrameId other) const override {
+    return node(other).list <= node(victim).list + 1;
+  }
   FrameId next_to_clean(uint32_t reach) override { return clean_along(list_to_take(), reach); }
 
   uint32_t sweep_ = 0;
+  uint32_t came_ = 0;  // since counts were halved
 };
 
 }  // namespace cache

@@ -1,4 +1,4 @@
-// RandomPolicy: any page goes, touched or not. It costs nothing and promises nothing: what others are better by is what they know.
+// RandomPolicy: any page goes, touched or not, and what lies beside it. It costs nothing and promises nothing: what others are better by is what they know.
 //
 // After as many tries as there are pages in vain they are named in the order of their frames.
 #pragma once
@@ -19,6 +19,7 @@ class RandomPolicy final : public Policy {
     last_ = index(frame);
     return {.frame = frame, .even_touched = true};
   }
+  bool goes_with(FrameId, FrameId) const override { return true; }
   // Nobody knows who is next.
   FrameId next_to_clean(uint32_t) override { return held_count() > 0 ? random_frame() : base::kNoFrame; }
 

@@ -63,7 +63,8 @@ TEST_P(PolicyTest, PagesThatWereReadAheadGoBeforeOthers) {
   const auto kind = GetParam();
   if (kind != PolicyKind::kLru && kind != PolicyKind::kS3fifo && kind != PolicyKind::kNrlfu) return;
   Frames frames(kind, 64);
-  for (uint64_t page = 0; page < 200; ++page) frames.access(page);
+  // Not so many that what nobody has used since counts as little.
+  for (uint64_t page = 0; page < 150; ++page) frames.access(page);
   for (uint64_t page = 1000; page < 1008; ++page) frames.load(page, false);
   // More than half of the frames, not all.
   for (uint64_t page = 2000; page < 2044; ++page) frames.access(page);
@@ -182,6 +183,43 @@ TEST(PolicyScan, APageTouchedInTheSmallQueueStays) {
   for (uint64_t page = 0; page < 5; ++page) frames.access(page);
   for (uint64_t page = 1000; page < 1600; ++page) frames.access(page);
   for (uint64_t page = 0; page < 100; ++page) EXPECT_EQ(frames.has(page), page < 5) << page;
+}
+
+// NRLFU: what was touched again and again, then no more, goes when others have come for a while.
+TEST(PolicyScan, WhatWasPopularOnceGoes) {
+  constexpr uint32_t kFrames = 64, kPopular = 16;
+  Frames frames(PolicyKind::kNrlfu, kFrames);
+  uint64_t once = 1000;
+  for (uint32_t round = 0; round < 8; ++round) {
+    for (uint64_t page = 0; page < kPopular; ++page) frames.access(page);
+    for (uint32_t i = 0; i < kFrames / 4; ++i) frames.access(once++);
+  }
+  uint32_t popular = 0;
+  for (uint64_t page = 0; page < kPopular; ++page) popular += frames.has(page);
+  EXPECT_EQ(popular, kPopular);
+  for (uint32_t i = 0; i < 12 * kFrames; ++i) frames.access(once++);
+  for (uint64_t page = 0; page < kPopular; ++page) EXPECT_FALSE(frames.has(page)) << page;
+}
+
+// Which may go with a victim: with NRLFU those whose count is higher by one at most.
+TEST(PolicyNeighbours, AreAsBadAsTheVictimOrNearly) {
+  for (const PolicyKind kind : base::kPolicyKinds) {
+    Budget budget;
+    auto created = Policy::create(kind, 8, 8, budget);
+    ASSERT_TRUE(created.has_value());
+    Policy& policy = **created;
+    const FrameId ahead{0}, once{1}, twice{2};
+    policy.loaded(ahead, PageId{0}, false);
+    policy.loaded(once, PageId{1}, true);
+    policy.loaded(twice, PageId{2}, true);
+    policy.touched(twice);
+    const bool counts = kind == PolicyKind::kNrlfu, takes_any = kind == PolicyKind::kRandom;
+    EXPECT_EQ(policy.goes_with(ahead, once), counts || takes_any);
+    EXPECT_EQ(policy.goes_with(once, ahead), counts || takes_any);
+    EXPECT_EQ(policy.goes_with(once, twice), counts || takes_any);
+    EXPECT_EQ(policy.goes_with(ahead, twice), takes_any);
+    policy.destroy();
+  }
 }
 
 TEST(PolicyMemory, WhatIsForgottenComesBackAsNew) {
@@ -368,12 +406,12 @@ uint64_t simulate_random(const Trace& trace, size_t frame_count) {
   return misses;
 }
 
-// Counts without end.
+// Counts without end but for halving.
 uint64_t simulate_nrlfu(const Trace& trace, size_t frame_count) {
   std::map<uint64_t, std::pair<uint32_t, uint64_t>> resident;  // count, and when it came to it
   std::map<uint64_t, uint32_t> before;
   Queue ghosts;
-  uint64_t misses = 0, now = 0;
+  uint64_t misses = 0, now = 0, came = 0;
   for (const uint64_t page : trace) {
     ++now;
     if (const auto found = resident.find(page); found != resident.end()) {
@@ -381,6 +419,11 @@ uint64_t simulate_nrlfu(const Trace& trace, size_t frame_count) {
       continue;
     }
     ++misses;
+    if (++came > 3 * frame_count) {
+      came = 0;
+      for (auto& [other, used] : resident) used.first /= 2;
+      for (auto& [other, count] : before) count /= 2;
+    }
     if (resident.size() == frame_count) {
       auto victim = resident.begin();
       for (auto at = resident.begin(); at != resident.end(); ++at)
@@ -455,6 +498,60 @@ TEST_P(PolicyWorldTest, PagesComeAndGo) {
     evict();
     EXPECT_EQ(world->cache->resident_count(), 0u);
   }
+}
+
+// Pages that came one here, one there, leave by groups side by side, where the policy lets them; what is written then comes back by few reads.
+TEST_P(PolicyWorldTest, NeighboursLeaveTogether) {
+  constexpr uint64_t kPages = 512, kGroup = 16;
+  open_with_policy({.frame_count = kPages, .range_pages = 4 * kPages});
+  for (uint64_t i = 0; i < kPages; ++i) write(i * 37 % kPages, static_cast<char>(i * 37 % kPages % 100 + 1));
+  a->release_all();
+  // As many as there are, so that all are cool, and half of them more.
+  for (uint32_t i = 0; world->cache->resident_count() > kPages / 2; ++i) {
+    ASSERT_LT(i, 1000u);
+    world->cache->evict(*a->lane);
+  }
+  uint64_t broken = 0;  // groups of which some pages left, and some not
+  for (uint64_t first = 0; first < kPages; first += kGroup) {
+    uint64_t resident = 0;
+    for (uint64_t page = first; page < first + kGroup; ++page) resident += world->resident(page);
+    broken += resident > 0 && resident < kGroup;
+  }
+  if (GetParam() == PolicyKind::kNrlfu || GetParam() == PolicyKind::kRandom) EXPECT_LE(broken, 2u);
+  for (uint64_t page = 0; page < kPages; ++page) ASSERT_EQ(value(page), page % 100 + 1);
+}
+
+// A page beside a victim that was used meanwhile stays, and nobody looks at it by the way: it is not cooled.
+TEST_F(WorldTest, NeighboursThatWereUsedStayAsTheyAre) {
+  constexpr uint64_t kPages = 4096, kGroup = 16;
+  open({.frame_count = kPages, .range_pages = kPages, .policy = PolicyKind::kNrlfu});
+  uint64_t last[kPages / kGroup];  // page of each group that came last, so that it is not a victim itself
+  for (uint64_t i = 0; i < kPages; ++i) {
+    const uint64_t page = i * 37 % kPages;
+    write(page, 'x');
+    last[page / kGroup] = page;
+  }
+  a->release_all();
+  const auto evict_batch = [&] { ASSERT_GT(world->cache->evict(*a->lane), 0u); };
+  // Until each page was looked at once.
+  for (uint32_t i = 0; i < 16; ++i) evict_batch();
+  uint64_t stayed = 0, cooled = 0;
+  // Of these groups none has its turn to be looked at again.
+  for (uint32_t i = 0; i < 2; ++i) {
+    std::vector<bool> before(kPages);
+    for (const uint64_t page : last)
+      if (world->resident(page)) ASSERT_NE(a->translate(world->address(page)), nullptr);
+    a->release_all();
+    for (uint64_t page = 0; page < kPages; ++page) before[page] = world->resident(page);
+    evict_batch();
+    for (uint64_t page = 0; page < kPages; ++page) {
+      const uint64_t used = last[page / kGroup];
+      if (!before[page] || world->resident(page) || !before[used]) continue;
+      ++(world->entries[used].load() > 1 ? stayed : cooled);
+    }
+  }
+  EXPECT_GT(stayed, 60u);
+  EXPECT_EQ(cooled, 0u);
 }
 
 // Through table, cooling and eviction: pages that are used again and again while others come once.

@@ -517,6 +517,16 @@ MUTATIONS = [
              ("src/cache/policy_lru.h", "arrival.wanted ? kWarm : kCool", "kWarm")),
     mutation("counts of touched pages do not grow", "PolicyScan.*:PolicySimulation.*",
              ("src/cache/policy_nrlfu.h", "    if (touched && node(frame).seen != 0) add_to(frame);\n", "")),
+    mutation("what was popular once stays", "PolicyScan.WhatWasPopular*",
+             ("src/cache/policy_nrlfu.h", "    if (++came_ > kComeForEach * held_count()) halve();\n", "")),
+    mutation("neighbours of a victim stay", "*PolicyWorldTest.NeighboursLeave*",
+             (EVICT, "if (try_lock_victim(named.frame, lane, named.even_touched)) lock_neighbours(named, wanted, lane);", "try_lock_victim(named.frame, lane, named.even_touched);")),
+    mutation("neighbours go however often they were used", "PolicyNeighbours.*",
+             ("src/cache/policy_nrlfu.h", "return node(other).list <= node(victim).list + 1;", "return node(other).list <= node(victim).list + kMost;")),
+    mutation("neighbours of a victim are cooled by the way", "WorldTest.NeighboursThatWereUsed*",
+             (EVICT, "if (!victim.even_touched && (frames_[id].ahead == Ahead::kNew || shared_->table->is_hot(first + i)))", "if (!victim.even_touched && frames_[id].ahead == Ahead::kNew)")),
+    mutation("neighbours take more of a sample than it has beyond its share", "ChosenPolicy.Neighbours*",
+             (POLICIES, "return &policy == follower_ || has_beyond_its_share(policy);", "return true;")),
     # The budget changes
     mutation("frames that were added are not charged", "BudgetTest.*",
              (POOL, "  budget_->add(charged_bytes() - (first > 0 ? before : 0));", "  if (first == 0) budget_->add(charged_bytes());")),
@@ -554,7 +564,7 @@ MUTATIONS = [
     mutation("a queue does not learn of its origins' device", "OriginsAheadTest.AQueueKnows*", ("src/cache/load_queue.cc", "(*queue)->origins_.queue = opened ? *opened : nullptr;", "(*queue)->origins_.queue = nullptr;")),
 
     # A policy that is chosen while the program runs
-    mutation("samples keep more than their share of the frames", "ChosenPolicy.*", (POLICIES, "> staying * share_ &&", "> 1000 * staying * share_ &&")),
+    mutation("samples keep more than their share of the frames", "ChosenPolicy.*", (POLICIES, "> staying * share_;", "> 1000 * staying * share_;")),
     mutation("a batch takes all of its pages from one sample", "ChosenPolicy.IsTheOne*", ("src/cache/policy.h", "return held_count_ - taken_count_;", "return held_count_;")),
     mutation("a page that was taken and stays counts as gone", "PolicyCounts.*", ("src/cache/policy.cc", "  taken_count_ -= (word & bit) != 0;\n", "")),
     mutation("samples are single pages that break runs", "ChosenPolicy.SamplesDoNotBreakRuns", ("src/cache/policies.h", "kPagesOfGroup = 8;", "kPagesOfGroup = 1;")),
