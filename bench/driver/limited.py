@@ -165,10 +165,11 @@ class Contest:
         self.programs.environment.update(OPENMP)
         self.running, self.notes = {}, []
 
-    def start(self, side, command, swap=False, limited=True):
+    def start(self, side, command, swap=False, limited=True, more_bytes=0):
+        """more_bytes: what the limit of this one is higher by."""
         group = None
         if limited:
-            group = self.cleanup.acquire(lambda: MemoryGroup.create(self.limit_bytes, f"bench-{side}"), MemoryGroup.remove)
+            group = self.cleanup.acquire(lambda: MemoryGroup.create(self.limit_bytes + more_bytes, f"bench-{side}"), MemoryGroup.remove)
             if not swap:
                 group.forbid_swap()
         program = self.programs.start(command, group)
