@@ -67,9 +67,9 @@ void PolicyChoice::end_period(const Counted& period) {
     judge(period);
 
   base::Statistics::Counter* const told[] = {
-      &base::statistics.chosen_policy_clock_reads, &base::statistics.chosen_policy_2q_reads,
+      &base::statistics.chosen_policy_nrlfu_reads, &base::statistics.chosen_policy_2q_reads,
       &base::statistics.chosen_policy_s3fifo_reads, &base::statistics.chosen_policy_random_reads,
-      &base::statistics.chosen_policy_nrlfu_reads};
+      &base::statistics.chosen_policy_clock_reads};
   static_assert(std::size(told) == kCandidateCount);
   for (uint32_t i = 0; i < kCandidateCount; ++i)
     told[i]->set(static_cast<uint64_t>(samples_.sampled[i] * kParts / share()));

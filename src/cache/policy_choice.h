@@ -37,8 +37,8 @@ using base::PolicyKind;
 class PolicyChoice {
  public:
   // The first is chosen until something is known. The other one of base::kPolicyKinds is near it.
-  static constexpr PolicyKind kCandidates[] = {PolicyKind::kClock, PolicyKind::kTwoQueues,
-                                               PolicyKind::kS3fifo, PolicyKind::kRandom, PolicyKind::kNrlfu};
+  static constexpr PolicyKind kCandidates[] = {PolicyKind::kNrlfu, PolicyKind::kTwoQueues,
+                                               PolicyKind::kS3fifo, PolicyKind::kRandom, PolicyKind::kClock};
   static constexpr uint32_t kCandidateCount = std::size(kCandidates);
 
   static constexpr uint32_t kSure = 16;

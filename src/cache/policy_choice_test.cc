@@ -17,10 +17,10 @@ class PolicyChoiceTest : public testing::Test {
     choice.begin({.least_sample = kSmallShare, .least_frames = 1, .least_reads = 1}, 256, 1);
   }
 
-  // A period: how many reads of samples (nrlfu's as many as clock's), as many of all that is chosen; and by how many operations of a page each. Returns what is chosen afterwards.
-  PolicyKind report(uint32_t clock, uint32_t two_queues, uint32_t s3fifo, uint32_t random,
+  // A period: how many reads of samples (clock's as many as nrlfu's), as many of all that is chosen; and by how many operations of a page each. Returns what is chosen afterwards.
+  PolicyKind report(uint32_t nrlfu, uint32_t two_queues, uint32_t s3fifo, uint32_t random,
                     uint32_t operations = 4096) {
-    PolicyChoice::Report report = {.sampled = {clock, two_queues, s3fifo, random, clock},
+    PolicyChoice::Report report = {.sampled = {nrlfu, two_queues, s3fifo, random, nrlfu},
                                    .io = {operations, operations}};
     const uint32_t others = PolicyChoice::kParts / choice.share() - PolicyChoice::kCandidateCount;
     for (uint32_t i = 0; i < PolicyChoice::kCandidateCount; ++i)
@@ -44,9 +44,9 @@ TEST_F(PolicyChoiceTest, ChangesWhenAPeriodIsOver) {
   EXPECT_FALSE(off.is_on());
   EXPECT_TRUE(choice.is_on());
   choice.begin({.least_sample = 1, .least_frames = 1, .least_reads = 30'000}, 256, 1);
-  EXPECT_EQ(report(2000, 1500, 1000, 1500), PolicyKind::kClock) << "how much I/O there is is not known yet";
+  EXPECT_EQ(report(2000, 1500, 1000, 1500), PolicyKind::kNrlfu) << "how much I/O there is is not known yet";
   choice.report({.sampled = {2000, 1500, 1000, 1500, 2000}, .reads = 29'999, .io = {4096, 4096}});
-  EXPECT_EQ(choice.chosen(), PolicyKind::kClock);
+  EXPECT_EQ(choice.chosen(), PolicyKind::kNrlfu);
   choice.report({.sampled = {}, .reads = 1, .io = {}});
   EXPECT_EQ(choice.chosen(), PolicyKind::kS3fifo);
   EXPECT_EQ(why(), "measured");
@@ -64,8 +64,8 @@ TEST_F(PolicyChoiceTest, WhatIsChosenIsJudgedByAllOfItsPages) {
 
 // Of few reads it may be chance; of many a difference of a few parts of a hundred is not worth it.
 TEST_F(PolicyChoiceTest, ChangesWhenItIsClear) {
-  EXPECT_EQ(report(20, 20, 10, 15), PolicyKind::kClock);
-  for (int i = 0; i < 10; ++i) EXPECT_EQ(report(10'000, 10'000, 9'600, 10'000), PolicyKind::kClock);
+  EXPECT_EQ(report(20, 20, 10, 15), PolicyKind::kNrlfu);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(report(10'000, 10'000, 9'600, 10'000), PolicyKind::kNrlfu);
   EXPECT_LT(periods_until(PolicyKind::kS3fifo, 20, [&] { return report(10'000, 10'000, 8'000, 10'000); }),
             20u);
 }
@@ -77,12 +77,12 @@ TEST_F(PolicyChoiceTest, ReturnsFromWhatNeedsMoreIo) {
   periods_until(PolicyKind::kRandom, 10, usual);
   // What comes just after a change tells little.
   for (uint32_t i = 0; i < PolicyChoice::kSettle; ++i) EXPECT_EQ(tried(), PolicyKind::kRandom);
-  EXPECT_LE(periods_until(PolicyKind::kClock, PolicyChoice::kTrial, tried), PolicyChoice::kTrial);
+  EXPECT_LE(periods_until(PolicyKind::kNrlfu, PolicyChoice::kTrial, tried), PolicyChoice::kTrial);
   EXPECT_EQ(why(), "returned");
   // For a while, and then for twice as long.
   for (uint32_t ban : {PolicyChoice::kBan, 2 * PolicyChoice::kBan}) {
     uint32_t before = 0;
-    while (usual() == PolicyKind::kClock) ASSERT_LT(++before, 4 * ban);
+    while (usual() == PolicyKind::kNrlfu) ASSERT_LT(++before, 4 * ban);
     EXPECT_GE(before + 1, ban);
     EXPECT_LE(before, ban + 40);
     while (tried() == PolicyKind::kRandom) {
@@ -92,7 +92,7 @@ TEST_F(PolicyChoiceTest, ReturnsFromWhatNeedsMoreIo) {
 
 TEST_F(PolicyChoiceTest, WhatNeedsFarMoreIoIsNotTriedToTheEnd) {
   periods_until(PolicyKind::kRandom, 10, [&] { return report(200, 200, 200, 100, 512); });
-  EXPECT_EQ(report(200, 200, 200, 100, 3000), PolicyKind::kClock);
+  EXPECT_EQ(report(200, 200, 200, 100, 3000), PolicyKind::kNrlfu);
 }
 
 TEST_F(PolicyChoiceTest, StaysWithWhatNeedsLessIo) {
@@ -106,7 +106,7 @@ TEST_F(PolicyChoiceTest, NothingIsKnownOfAProgramThatChangesDuringATrial) {
   periods_until(PolicyKind::kRandom, 10, first);
   first();
   const auto second = [&] { return report(300, 300, 100, 300, 4000); };
-  EXPECT_LE(periods_until(PolicyKind::kClock, PolicyChoice::kSettle + PolicyChoice::kTrial, second),
+  EXPECT_LE(periods_until(PolicyKind::kNrlfu, PolicyChoice::kSettle + PolicyChoice::kTrial, second),
             PolicyChoice::kSettle + PolicyChoice::kTrial);
   EXPECT_LE(periods_until(PolicyKind::kS3fifo, 4, second), 4u) << "what is known is of the second";
   for (int i = 0; i < 20; ++i) second();
@@ -132,7 +132,7 @@ TEST_F(PolicyChoiceTest, SamplesAreSmallWhereNothingIsInDoubt) {
       report(20, 20, 10, 20);
     }
     EXPECT_GE(periods, rest);
-    EXPECT_EQ(choice.chosen(), PolicyKind::kClock);
+    EXPECT_EQ(choice.chosen(), PolicyKind::kNrlfu);
     for (; !small(); ++periods) {
       ASSERT_LT(periods, 4 * rest + 2 * PolicyChoice::kSure);
       report(160, 160, 160, 160);
@@ -160,7 +160,7 @@ TEST_F(PolicyChoiceTest, TheFirstIsTriedAgainWhenIoIsOtherThanBefore) {
   for (int i = 0; i < 60; ++i) ASSERT_EQ(report(200, 200, 200, 100, 3000), PolicyKind::kRandom);
   uint32_t periods = 0;
   while (report(200, 200, 200, 100, 1000) == PolicyKind::kRandom) ASSERT_LT(++periods, 40u);
-  EXPECT_EQ(choice.chosen(), PolicyKind::kClock);
+  EXPECT_EQ(choice.chosen(), PolicyKind::kNrlfu);
   EXPECT_EQ(why(), "again");
 }
 
