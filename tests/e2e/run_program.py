@@ -25,7 +25,7 @@ and with the option's defaults. Standard output, standard error and exit status 
 A run that lasts SECONDS_MAX hangs; on a quiet machine the longest of a program, which its line of success names,
 should take a twentieth of that.
 MODE: tiny, default, chaos or servers (of any program), to run only those. SPILLWAY_TEST_LEVELS overrides the levels, SPILLWAY_TEST_LEVELS_LEFT_OUT leaves some out
-of programs that have others;
+of programs that have others; SPILLWAY_TEST_STORAGE is the device of programs that name none, but not of the runs with the option's defaults;
 SPILLWAY_TEST_FLAGS are for spillcc (a build with a sanitizer links its runtime with them).
 """
 import json
@@ -163,7 +163,8 @@ class Runner:
     def check(self, mode, binary, native, arguments, status, variables):
         """One spilled run against what the native program did."""
         stats_pattern = self.work / "stats-%p.json"
-        variables = {"SPILLWAY_STORAGE": self.program.storage or str(self.work),
+        elsewhere = os.environ.get("SPILLWAY_TEST_STORAGE") if mode != "default" else None
+        variables = {"SPILLWAY_STORAGE": self.program.storage or elsewhere or str(self.work),
                      "SPILLWAY_STATS": str(stats_pattern), **variables}
         self.runs += 1
         try:
