@@ -9,6 +9,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <thread>
 
@@ -136,8 +137,7 @@ TEST(StoreMake, AStoreIsOpenedOnWhatItWasMadeOnAlone) {
   const auto content = [&] {
     std::string all;
     for (const std::string& file : {a, b, c}) {
-      std::ifstream stream(file);
-      all.append(std::istreambuf_iterator<char>(stream), {});
+      all += (std::ostringstream() << std::ifstream(file).rdbuf()).str();
     }
     return all;
   };
