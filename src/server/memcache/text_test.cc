@@ -247,7 +247,8 @@ TEST(Text, EverySplitMeansTheSame) {
   stream += "\r\n" + all_commands();
   const Lines whole = transcript(stream, kSmallItems);
   EXPECT_EQ(whole.size(), 43u);  // the long get is three of them
-  for (size_t split = 0; split <= stream.size(); ++split) {
+  // Of the long get, whose keys are all alike, at some places of each key.
+  for (size_t split = 0; split <= stream.size(); split += split < 5000 ? 7 : 1) {
     auto reader = text_reader(kSmallItems);
     reader.receive(std::string_view(stream).substr(0, split));
     reader.receive(std::string_view(stream).substr(split));
