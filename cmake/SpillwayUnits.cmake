@@ -104,6 +104,12 @@ function(spillway_require_all_tests)
   endforeach()
 endfunction()
 
+# Runs inputs from a file where libFuzzer would make them.
+if(BUILD_TESTING AND NOT SPILLWAY_FUZZ)
+  add_library(spillway_fuzz_replay OBJECT ${CMAKE_SOURCE_DIR}/tests/fuzz/replay.cc)
+  target_link_libraries(spillway_fuzz_replay PRIVATE spillway_common)
+endif()
+
 function(spillway_fuzz name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
   if(NOT SPILLWAY_FUZZ AND NOT BUILD_TESTING)
@@ -119,7 +125,7 @@ function(spillway_fuzz name)
   target_link_libraries(${name} PRIVATE spillway_common)
   target_compile_options(${name} PRIVATE -fno-rtti)  # as tests
   if(NOT SPILLWAY_FUZZ)
-    target_sources(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests/fuzz/replay.cc)
+    target_sources(${name} PRIVATE $<TARGET_OBJECTS:spillway_fuzz_replay>)
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
     add_test(NAME ${name} COMMAND ${name} ${CMAKE_SOURCE_DIR}/tests/fuzz/${name}.hex)
     set_tests_properties(${name} PROPERTIES TIMEOUT 300)
