@@ -4,6 +4,8 @@
 #       an object library of code that lives inside users' processes: no exceptions, RTTI, static
 #       constructors or thread-safe statics; calls to memcpy and its kin that the compiler makes up
 #       go to base::plain_* (src/base/plain_memory.h), never to the C library's intercepted names.
+#   spillway_reuse_headers(TARGET OWNER)
+#       an object library whose files of C++ have the flags of OWNER takes its precompiled headers.
 #   spillway_test(NAME SOURCES ... DEPENDS ... [LABELS ...])
 #       a GoogleTest program registered with ctest, one ctest entry per program. Without RTTI: its devices and the like derive from classes
 #       of the runtime, which have none.
@@ -33,28 +35,58 @@ elseif(SPILLWAY_SANITIZE STREQUAL "thread")
   target_link_options(spillway_common INTERFACE -fsanitize=thread)
 endif()
 
+set(runtime_options -fvisibility=hidden -ftls-model=initial-exec -fno-builtin
+  $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -fno-rtti -fno-threadsafe-statics -Werror=global-constructors -fvisibility-inlines-hidden>)
 add_library(spillway_runtime_flags INTERFACE)
 target_link_libraries(spillway_runtime_flags INTERFACE spillway_common)
-target_compile_options(spillway_runtime_flags INTERFACE
-  -fvisibility=hidden -ftls-model=initial-exec -fno-builtin
-  $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -fno-rtti -fno-threadsafe-statics -Werror=global-constructors -fvisibility-inlines-hidden>)
+target_compile_options(spillway_runtime_flags INTERFACE ${runtime_options})
 target_compile_options(spillway_runtime_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:SHELL:-include ${CMAKE_SOURCE_DIR}/src/base/plain_memory.h>)
 if(SPILLWAY_SANITIZE)
   target_compile_definitions(spillway_runtime_flags INTERFACE SPILLWAY_KEEP_LIBC_MEMORY)  # they watch memcpy
 endif()
 
+# Headers of libraries take most of the time of nearly every file: parsed once for all files of the same flags. Not with
+# sanitizers: there a file that includes too little does not compile. Nor with a compiler cache, to which what is
+# parsed in one folder is not what is parsed in another.
+if(SPILLWAY_SANITIZE OR CMAKE_CXX_COMPILER_LAUNCHER)
+  set(precompile OFF)
+else()
+  set(precompile ON)
+endif()
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/headers.cc CONTENT "// Owns precompiled headers.\n")
+if(precompile)
+  set(headers <algorithm> <array> <atomic> <bit> <cstring> <expected> <memory> <new> <optional> <span> <string_view> <utility>)
+  add_library(spillway_runtime_headers OBJECT ${CMAKE_BINARY_DIR}/headers.cc)
+  target_link_libraries(spillway_runtime_headers PRIVATE spillway_common)
+  target_compile_options(spillway_runtime_headers PRIVATE ${runtime_options})
+  target_precompile_headers(spillway_runtime_headers PRIVATE ${headers})
+  add_library(spillway_program_headers OBJECT ${CMAKE_BINARY_DIR}/headers.cc)
+  target_link_libraries(spillway_program_headers PRIVATE spillway_common)
+  target_precompile_headers(spillway_program_headers PRIVATE ${headers} <functional> <map> <string> <vector>)
+endif()
+
+function(spillway_reuse_headers target owner)
+  if(NOT precompile)
+    return()
+  endif()
+  target_precompile_headers(${target} REUSE_FROM ${owner})
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources EXCLUDE REGEX "\\.cc$")
+  set_source_files_properties(${sources} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+endfunction()
+
 function(spillway_runtime_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES" ${ARGN})
   add_library(${name} OBJECT ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE spillway_runtime_flags)
+  spillway_reuse_headers(${name} spillway_runtime_headers)
 endfunction()
 
-# GoogleTest's headers take most of the time of every test: parsed once, and shared by all of the same optimization.
+# GoogleTest's headers, for tests of the same optimization.
 if(BUILD_TESTING)
-  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/test_headers.cc CONTENT "// Owns the precompiled headers of all tests.\n")
   foreach(owner spillway_test_headers spillway_test_headers_unoptimized)
-    add_library(${owner} OBJECT ${CMAKE_BINARY_DIR}/test_headers.cc)
+    add_library(${owner} OBJECT ${CMAKE_BINARY_DIR}/headers.cc)
     target_link_libraries(${owner} PRIVATE spillway_common GTest::gtest GTest::gtest_main)
     target_compile_options(${owner} PRIVATE -fno-rtti -fPIE)
     target_precompile_headers(${owner} PRIVATE <gtest/gtest.h>)

@@ -9,7 +9,7 @@ extern "C" void __cxa_pure_virtual() {
 namespace std {
 
 // string_view::substr past the end.
-[[noreturn]] void __throw_out_of_range_fmt(const char* format, ...);
+__attribute__((noreturn)) void __throw_out_of_range_fmt(const char* format, ...);
 void __throw_out_of_range_fmt(const char* format, ...) { base::check_failed("runtime", 0, format); }
 
 }  // namespace std
