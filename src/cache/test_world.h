@@ -21,9 +21,13 @@
 
 namespace cache {
 
-// The range is never mapped: only its table entries and the frames are memory. It lies below anything
-// that mmap hands out, so frame - page is positive.
+// Only its table entries and the frames are memory, but where tests of regions map it. It lies below anything
+// that mmap hands out, so frame - page is positive, and where no sanitizer has its shadow.
+#if __has_feature(address_sanitizer)
+inline constexpr uint64_t kRangeBegin = uint64_t{1} << 45;
+#else
 inline constexpr uint64_t kRangeBegin = uint64_t{1} << 40;
+#endif
 
 inline uint64_t environment(const char* name, uint64_t otherwise) {
   const char* text = getenv(name);
