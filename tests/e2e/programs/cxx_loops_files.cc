@@ -2,7 +2,8 @@
 // expect: spill.file_maps>=3 spill.task_misses>=2000 cache.origin_reads>=2000
 // flags: -std=c++17 -pthread
 // memory: 4M
-// chaos: 2
+// levels: O2
+// chaos: 1
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>

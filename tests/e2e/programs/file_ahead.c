@@ -2,6 +2,8 @@
 // under way when their map, the file or the process changes.
 // expect: spill.file_maps>=60 cache.prefetches>=1000 cache.origin_reads>=2000
 // flags: -pthread
+// levels: O2
+// chaos: 1
 // memory: 4M
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -12,7 +14,7 @@
 #include "e2e.h"
 
 #define P 4096
-#define PAGES 2048
+#define PAGES 1536
 #define WORDS (P / 8)
 #define RW (PROT_READ | PROT_WRITE)
 
