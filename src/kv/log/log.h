@@ -317,6 +317,7 @@ class Log {
     int error = 0;
   };
   void write_headers(Channel& channel, std::span<NextHeader> headers, SegmentState state, unsigned which);
+  bool has_only_others();
   size_t choose_to_prepare(std::span<NextHeader> to);
   void find_room(Channel& channel, uint32_t segment);
   void write_prepared(Channel& channel, std::span<NextHeader> headers);

@@ -189,7 +189,8 @@ int Log::keep(Channel& channel, bool& did) {
   return error != 0 ? error : seal_error;
 }
 
-// If the medium takes none of the headers, others are tried once: it is those places, or all of it.
+// If the medium takes none of the headers, others are tried once: it is those places, or all of it. Where there are no others now, it is those
+// places as long as writers have segments to go on with, or will: if it is all of it, they find out.
 int Log::prepare(Channel& channel, bool& did) {
   NextHeader headers[2 * kPreparedAtOnce];
   size_t count = 0;
@@ -204,12 +205,18 @@ int Log::prepare(Channel& channel, bool& did) {
   }
   if (count == 0) return 0;
   did = true;
-  const bool any = has_written();
-  prepared({headers, count}, any);
-  if (any) changed_room();
+  const bool goes_on = has_written() || has_only_others();
+  prepared({headers, count}, goes_on);
+  if (goes_on) changed_room();
   for (const NextHeader& header : std::span(headers, count))
-    if (header.error != 0 && !(any && is_of_segment(header.error))) return header.error;
+    if (header.error != 0 && !(goes_on && is_of_segment(header.error))) return header.error;
   return 0;
+}
+
+// None is free but those that are being prepared, and there are others.
+bool Log::has_only_others() {
+  sys::LockGuard scope(lock_);
+  return free_count_ == 0 && ready_count_ + emptied_count_ > 0;
 }
 
 size_t Log::choose_to_prepare(std::span<NextHeader> to) {
