@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "kv/testing/store_image.h"
+#include "kv/testing/test_effort.h"
 #include "kv/testing/test_identity.h"
 #include "kv/testing/test_store.h"
 #include "storage/test_cut_device.h"
@@ -164,7 +165,8 @@ TEST_F(CheckpointTest, ADamagedOneIsNotUsed) {
   }
   ASSERT_NE(segment, 0u);
   std::mt19937_64 random(5);
-  for (int i = 0; i < 40; ++i) {
+  const uint64_t count = 60 / kEffortParts;
+  for (uint64_t i = 0; i < count; ++i) {
     std::vector<std::byte> medium = good;
     // Of its tables and its end, which take this much here.
     medium[segment + 512 + random() % 14'000] ^= static_cast<std::byte>(1 << random() % 8);
@@ -175,7 +177,7 @@ TEST_F(CheckpointTest, ADamagedOneIsNotUsed) {
     expect_all(expected, 1000);
     close();
   }
-  EXPECT_GT(damaged, 20u) << "but for bytes of zeros that fill up pieces";
+  EXPECT_GT(2 * damaged, count) << "but for bytes of zeros that fill up pieces";
 }
 
 // Pieces that lie in segments which the checkpoint knows lose their head in one that is replayed.
@@ -221,8 +223,8 @@ TEST_F(CheckpointTest, PiecesOfItEndThoughTheirHeadIsGivenBack) {
     return found;
   };
   for (int i = 0; has_head(); ++i) {
-    ASSERT_LT(i, 100);
-    for (int k = 0; k < 200; ++k)
+    ASSERT_LT(i, 25);
+    for (int k = 0; k < 800; ++k)
       ASSERT_TRUE(session.put("other" + std::to_string(k), bytes_of(std::string(3000, 'o'))));
   }
   cut(100);

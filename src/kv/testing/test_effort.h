@@ -5,13 +5,8 @@
 
 namespace kv {
 
-// One part of so many. All of it takes minutes: with SPILLWAY_TEST_LONG. Under the thread sanitizer a try takes some ten times
-// as long, and it looks at orders, which a few show.
-#if __has_feature(thread_sanitizer)
-inline constexpr uint64_t kEffortParts = 5;
-#else
-inline const uint64_t kEffortParts = getenv("SPILLWAY_TEST_LONG") != nullptr ? 1 : 3;
-#endif
+// One part of so many. All of it takes minutes: with SPILLWAY_TEST_LONG.
+inline const uint64_t kEffortParts = getenv("SPILLWAY_TEST_LONG") != nullptr ? 1 : 5;
 
 // What the environment asks for by this name.
 inline uint64_t setting(const char* name, uint64_t otherwise) {
