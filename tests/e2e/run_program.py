@@ -13,7 +13,7 @@ block says what is expected, one "// key: value" a line:
   memory     budget                                       1M
   pages      page sizes of the runs in chaos mode         4K 16K 64K
   chaos      how many seeds                               3, and at most SPILLWAY_TEST_SEEDS_MOST; SPILLWAY_TEST_SEEDS overrides
-  storage    device                                       a directory
+  storage    device; a folder, where what the process has in memory is measured   a directory
   servers    "yes": also runs with one server, two, and one that is always asked, each plain and in chaos mode
   expect     bounds of the statistics of a run with a small budget, "cache.evictions>=100 spill.faults<=1"; at
              most so many spill.faults holds in chaos mode too

@@ -1,5 +1,6 @@
 // Large reservations cost nothing until they are touched; memory that lies on storage keeps its content when it is
 // moved, cut and grown; and what is mapped without access first.
+// storage: /var/tmp
 // expect: cache.evictions>=500
 #define _GNU_SOURCE
 #include <sys/mman.h>

@@ -3,6 +3,7 @@
 // case: keep
 // case: advise
 // case: map
+// storage: /var/tmp
 // expect: cache.evictions>=2000 spill.faults<=0 spill.protections>=100
 // pages: 64K 4K 16K
 #define _GNU_SOURCE

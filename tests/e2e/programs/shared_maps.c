@@ -1,5 +1,6 @@
 // Shared mappings of files that are written: other processes and read() see what is stored, private memory that takes their
 // place is left alone, and what they keep resident is bounded.
+// storage: /var/tmp
 // expect: spill.shared_maps>=100 spill.shared_maps_out_bytes>=50000000
 // flags: -pthread
 // memory: 8M

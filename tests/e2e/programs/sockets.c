@@ -4,6 +4,7 @@
 // memory: 1M
 // pages: 4K
 // chaos: 1
+// storage: /var/tmp
 // expect: cache.evictions>=1000
 #define _GNU_SOURCE
 #include <arpa/inet.h>
