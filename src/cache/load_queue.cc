@@ -47,7 +47,7 @@ void LoadQueue::submit(BegunLoad& load) {
   load.io.owner = &load;
   load.io.done = end;
   sys::LockGuard guard(mutex_);
-  Channel& channel = load.from_origin ? origins_ : storage_;
+  Channel& channel = load.is_from_origin() ? origins_ : storage_;
   channel.gathered.append(load.io);
   if (channel.gathered.count() >= kBatch) channel.submit_gathered();
 }

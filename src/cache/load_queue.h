@@ -31,7 +31,6 @@ struct BegunLoad {
   static constexpr uint32_t kMostPages = 16;
 
   storage::Io io;  // its `owner` is this
-  bool from_origin = false;
   iovec segments[kMostPages];
   Lane::Victim victims[kMostPages];  // some may have no frame: Partition::claim_following
   uint32_t victim_count = 0;
@@ -41,6 +40,8 @@ struct BegunLoad {
   void* context = nullptr;
   uint64_t begun_ns = 0;      // of the monotonic clock; 0: its time is not taken
   BegunLoad* next = nullptr;  // of those that are free
+
+  bool is_from_origin() const { return victims[0].origin != Origins::Kind::kZeros; }
 };
 
 class LoadQueue {

@@ -84,7 +84,6 @@ base::Expected<Partition::Begun> Partition::begin_load(PageId page, Lane& lane, 
     }
     std::copy_n(lane.victims, lane.victim_count, load->victims);
     load->victim_count = lane.victim_count;
-    load->from_origin = !on_storage;
     load->partition = this;
     load->ended = ended;
     load->context = context;
@@ -107,7 +106,6 @@ Partition::Prefetched Partition::prefetch(PageId page, uint32_t& count, LoadQueu
     const bool is_nowhere = where.frame == base::kNoFrame && where.place == base::kNoPlace;
     const auto origin = is_nowhere ? origin_of(page) : Origins::Kind::kZeros;
     if (is_nowhere) most = count_from_origin(page, origin, most, queue);
-    load->from_origin = is_nowhere;
     if (where.frame != base::kNoFrame) {
       result = Prefetched::kThere;
     } else if (most == 0) {

@@ -560,7 +560,7 @@ MUTATIONS = [
     mutation("page of an origin that may change taken for unchanged once it was loaded ahead", "OriginsAheadTest.WhatMayChange*", (LOAD, "take_fingerprints(claimed[i], origin != Origins::Kind::kChanging)", "take_fingerprints(claimed[i], true)")),
     mutation("pages come ahead of use that are not to come by themselves", "OriginsAheadTest.NothingComes*", (LOAD, "  return shared_->origins->count_together(page, most);\n", "  return most;\n")),
     mutation("pages are loaded ahead by a queue that has no way to their origin", "OriginsAheadTest.AQueueKnows*", (LOAD, "!queue.reads_origins() ||", "false ||")),
-    mutation("reads of origins go to storage", "OriginsAheadTest.*", ("src/cache/load_queue.cc", "load.from_origin ? origins_ : storage_", "storage_")),
+    mutation("reads of origins go to storage", "OriginsAheadTest.*", ("src/cache/load_queue.cc", "load.is_from_origin() ? origins_ : storage_", "storage_")),
     mutation("a queue does not learn of its origins' device", "OriginsAheadTest.AQueueKnows*", ("src/cache/load_queue.cc", "(*queue)->origins_.queue = opened ? *opened : nullptr;", "(*queue)->origins_.queue = nullptr;")),
 
     # A policy that is chosen while the program runs
