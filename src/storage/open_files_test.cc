@@ -28,7 +28,7 @@ class OpenFilesTest : public testing::Test {
 
   // A file of that length, filled by the seed, open to be read directly.
   int make(unsigned seed, size_t length) {
-    std::string path = "/var/tmp/spillway-open-files-XXXXXX";
+    std::string path = testing::TempDir() + "spillway-open-files-XXXXXX";
     const int written = mkstemp(path.data());
     std::vector<unsigned char> bytes(length);
     for (size_t i = 0; i < length; ++i) bytes[i] = TestIo::pattern(i, seed);
