@@ -101,8 +101,9 @@ def _summary(rows):
 def run(context):
     plan, ours, notes, rows = Plan(context), variants(context), [], []
     devices = usable_devices(notes)
-    context.cases.chosen(case[0] for name in ("disk", "zram") for case in plan.cases(name))
-    chosen = {name: [case for case in plan.cases(name) if context.cases.wants(case[0])] for name in ("disk", "zram")}
+    cases = {name: plan.cases(name) for name in ("disk", "zram")}
+    wanted = context.cases.chosen(case[0] for own in cases.values() for case in own)
+    chosen = {name: [case for case in own if case[0] in wanted] for name, own in cases.items()}
     flags = [*FLAGS, f"-I{context.include()}"]
     context.build("random natively", [context.native_cxx, *flags, SOURCE, "-o", context.folder / "native"])
     for side, own in ours.items():
