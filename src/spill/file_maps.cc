@@ -27,6 +27,7 @@ namespace {
 constexpr uint32_t kMostFileMaps = 128;
 constexpr uint64_t kChunkCount = (kRangeEnd - kRangeBegin) / kChunkBytes;
 constexpr uint64_t kRetryNs = 50'000;
+constexpr uint32_t kMostRetries = 10'000;
 // How often, in rounds of the background thread, held pages of unmapped files are looked at again.
 constexpr uint32_t kRoundsPerLook = 64;
 
@@ -62,13 +63,20 @@ FileMap* map_of(uint64_t address) {
   return number == 0 ? nullptr : &maps[number - 1];
 }
 
+// Is all of the page unmapped? `begin`: its first address.
+bool is_unmapped(uint64_t begin) {
+  const uint64_t end = begin + runtime.cache->page_bytes();
+  return !is_allocated(begin) && same_allocation_end(begin, end) == end;
+}
+
 class FileOrigins final : public cache::Origins {
  public:
   Kind kind_of(base::PageId page) override {
-    switch (file_map_kind(runtime.cache->address_of(page))) {
+    const uint64_t address = runtime.cache->address_of(page);
+    switch (file_map_kind(address)) {
       case FileMapKind::kNone: return Kind::kZeros;
-      case FileMapKind::kReading: return Kind::kConstant;
-      case FileMapKind::kPrivate: return Kind::kChanging;
+      case FileMapKind::kReading: return is_unmapped(address) ? Kind::kGone : Kind::kConstant;
+      case FileMapKind::kPrivate: return is_unmapped(address) ? Kind::kGone : Kind::kChanging;
       case FileMapKind::kPlain:
       case FileMapKind::kGone: break;
     }
@@ -118,13 +126,15 @@ class FileOrigins final : public cache::Origins {
 };
 constinit FileOrigins origins;
 
+void wait_a_little() {
+  std::atomic<uint32_t> never{0};
+  sys::futex_wait(never, 0, kRetryNs);
+}
+
 // The number of the thread that watches leases, 0 if there is none.
 int wait_for_watcher() {
   int told;
-  while ((told = watcher.load(std::memory_order_acquire)) == kComing) {
-    std::atomic<uint32_t> never{0};
-    sys::futex_wait(never, 0, kRetryNs);
-  }
+  while ((told = watcher.load(std::memory_order_acquire)) == kComing) wait_a_little();
   return told;
 }
 
@@ -164,10 +174,28 @@ void end_lease(FileMap& map) {
   map.has_lease = false;
 }
 
-cache::Partition::Left forget_pages(const FileMap& map, cache::Lane& lane) {
+// REQUIRES: all of the pages that lie in the range are gone; it begins with one.
+cache::Partition::Left forget_pages(uint64_t begin, uint64_t end, cache::Lane& lane) {
   cache::Cache& cache = *runtime.cache;
-  const uint64_t count = base::round_up(map.end - map.begin, cache.page_bytes()) / cache.page_bytes();
-  return cache.forget(cache.page_of(map.begin), count, lane);
+  return cache.forget(cache.page_of(begin), (end - begin) / cache.page_bytes(), lane);
+}
+cache::Partition::Left forget_pages(const FileMap& map, cache::Lane& lane) {
+  return forget_pages(map.begin, map.begin + base::round_up(map.end - map.begin, runtime.cache->page_bytes()),
+                      lane);
+}
+
+// The pages that are unmapped in [begin, end) and around it, where a page began or ended in what was unmapped before. One that
+// somebody has pinned stays until all of the map is unmapped, and so does one that somebody holds, which nobody else reaches.
+void forget_part(uint64_t begin, uint64_t end, cache::Lane& lane) {
+  const uint64_t page_bytes = runtime.cache->page_bytes();
+  uint64_t first = base::round_down(begin, page_bytes), last = base::round_up(end, page_bytes);
+  if (!is_unmapped(first)) first += page_bytes;
+  if (first < last && !is_unmapped(last - page_bytes)) last -= page_bytes;
+  if (first >= last) return;
+  clear_slots();
+  for (uint32_t i = 0;
+       forget_pages(first, last, lane).busy > 0 && i < kMostRetries && !keeps_any(first, last - first); ++i)
+    wait_a_little();
 }
 
 // Maps the file where the map is, but for what was unmapped. REQUIRES: maps_mutex.
@@ -203,8 +231,7 @@ void make_plain(FileMap& map, cache::Lane& lane) {
     const auto left = forget_pages(map, lane);
     map.has_pages = left.held > 0;
     if (left.busy == 0) break;
-    std::atomic<uint32_t> never{0};
-    sys::futex_wait(never, 0, kRetryNs);
+    wait_a_little();
   }
   end_lease(map);
   base::statistics.spill_file_maps_ended.add();
@@ -341,7 +368,10 @@ void unmap_file(uint64_t address, uint64_t bytes) {
   // A plain map's, and pages that raise SIGBUS.
   sys::make_inaccessible(reinterpret_cast<void*>(address), bytes);
   map.mapped -= bytes;
-  if (map.mapped > 0) return;
+  if (map.mapped > 0) {
+    forget_part(address, address + bytes, lane);
+    return;
+  }
   map.kind.store(FileMapKind::kGone, std::memory_order_release);
   end_map(map, lane);
 }

@@ -119,6 +119,7 @@ static void holes_and_ends(void) {
     const size_t pages = 320, hole = 128, hole_pages = 64;
     make(3, pages, 100);
     uint64_t* all = map(kind ? RW : PROT_READ, MAP_PRIVATE, (pages + 64) * P);
+    expect_pages(all, hole, hole + hole_pages, 3);
     CHECK(munmap(all + hole * WORDS, hole_pages * P) == 0);
     expect_pages(all, 0, hole, 3);
     CHECK(madvise(all + (hole - 1) * WORDS, P, MADV_WILLNEED) == 0);
