@@ -18,6 +18,7 @@
 #include "kv/testing/medium_device.h"
 #include "kv/testing/test_identity.h"
 #include "storage/memory.h"
+#include "storage/test_cut_device.h"
 #include "task/test_tasks.h"
 
 namespace kv {
@@ -126,6 +127,19 @@ TEST_F(LogTest, TombstonesLeaveTheCollectorOneSegment) {
   EXPECT_EQ(log->counts().free_segments, 1u);
   EXPECT_EQ(allocate(1024, extent, RecordKind::kTombstone), Room::kWait);
   EXPECT_EQ(fill(true), 1u);
+}
+
+// There is no other whose header would show that it is this place, not all of the medium.
+TEST_F(LogTest, TheOneFreeSegmentIsPutOffWhenItsHeaderCannotBeWritten) {
+  auto* const medium = new storage::CutDevice(std::vector<std::byte>(identity.geometry.capacity_bytes), 0);
+  medium->fail_writes(identity.geometry.header_offsets(kSegments - 1)[0], identity.geometry.grain_bytes);
+  channel.close();
+  device->close();
+  device = medium;
+  ASSERT_TRUE(channel.open_for_threads(*device));
+  EXPECT_EQ(fill(false) + fill(true), kSegments - 1);
+  EXPECT_EQ(log->counts().put_off_segments, 1u);
+  EXPECT_EQ(state_of(kSegments - 1), State::kEmptied);
 }
 
 TEST_F(LogTest, ATombstoneGoesWhereAnyStreamHasRoom) {
