@@ -85,13 +85,16 @@ endfunction()
 
 # Tests know their lines, not their variables: a fifth of the time to compile them.
 set(test_options -fno-rtti -gline-tables-only)
-# GoogleTest's headers, for tests of the same optimization.
+set(test_link_options -fuse-ld=lld)  # a quarter of the time to link them
+# GoogleTest's headers and those that many tests include, for tests of the same optimization.
 if(BUILD_TESTING)
   foreach(owner spillway_test_headers spillway_test_headers_unoptimized)
     add_library(${owner} OBJECT ${CMAKE_BINARY_DIR}/headers.cc)
     target_link_libraries(${owner} PRIVATE spillway_common GTest::gtest GTest::gtest_main)
     target_compile_options(${owner} PRIVATE ${test_options} -fPIE)
-    target_precompile_headers(${owner} PRIVATE <gtest/gtest.h>)
+    target_precompile_headers(${owner} PRIVATE <gtest/gtest.h>
+      <algorithm> <array> <atomic> <bit> <chrono> <cstring> <deque> <expected> <filesystem> <fstream> <functional> <map> <memory> <mutex> <new> <optional>
+      <random> <set> <span> <string> <string_view> <thread> <unordered_map> <utility> <vector>)
   endforeach()
   target_compile_options(spillway_test_headers_unoptimized PRIVATE -O0)
 endif()
@@ -115,6 +118,7 @@ function(spillway_test name)
   else()
     target_precompile_headers(${name} REUSE_FROM spillway_test_headers)
   endif()
+  target_link_options(${name} PRIVATE ${test_link_options})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME ${name} COMMAND ${name})
   if(NOT ARG_TIMEOUT)
@@ -160,6 +164,7 @@ function(spillway_fuzz name)
   target_compile_options(${name} PRIVATE -fno-rtti)  # as tests
   if(NOT SPILLWAY_FUZZ)
     target_sources(${name} PRIVATE $<TARGET_OBJECTS:spillway_fuzz_replay>)
+    target_link_options(${name} PRIVATE ${test_link_options})
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
     add_test(NAME ${name} COMMAND ${name} ${CMAKE_SOURCE_DIR}/tests/fuzz/${name}.hex)
     set_tests_properties(${name} PROPERTIES TIMEOUT 300)
