@@ -41,6 +41,8 @@ namespace abi {
   constexpr llvm::StringLiteral Name = Symbol;
 #include "spillway/abi.inc"
 constexpr uint64_t PageSize = 1ull << TableShift;
+/// The table entry of what is not spilled, or mapped where it is.
+constexpr int64_t Identity = 1;
 /// What moves an offset in an OS page to the upper end of 32 bits: one
 /// multiplication, where a mask or a shift would need a copy of the address.
 constexpr uint64_t EdgeUnit = 1ull << (32 - TableShift);

@@ -6,7 +6,7 @@
 // from the last time, and translates only when it is elsewhere:
 //
 //     if (the window is not in the page that is held)
-//         if (it crosses an edge)  sharing nothing, as ever
+//         if (it crosses an edge)  sharing nothing, as ever, but for (5)
 //         else                     translate; this page is held from now on
 //     access by the entry that is held
 //
@@ -21,6 +21,10 @@
 //      nothing is held. Leaders of one object share the entry and the slot, and
 //      translate the same window.
 //   4  What waits for others is not served by what is held (Kills.h).
+//   5  What does not change and crosses an edge does so for the whole loop, and
+//      objects on the stack for as long as the process lives. If neither page is
+//      spilled the loop holds the entry that says so, of which nothing needs to
+//      be protected.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_HELD_H

@@ -195,6 +195,31 @@ Value *SiteRewriter::windowBegin(const Site &S, const Access &A,
                                          B.getInt64(uint64_t(Shared->Low)));
 }
 
+// A block for a window that crosses an edge and does not move. An object on the
+// stack, or any other that is not spilled, may lie so for as long as it exists:
+// if the table says of either page that it is where it is, the loop goes on
+// with that. Whatever the table says later, an access to the address itself is
+// right: at worst it faults, as foreign code's do.
+BasicBlock *SiteRewriter::holdPlain(const Translation &Shared, Value *Begin,
+                                    uint64_t Size, BasicBlock *Alone,
+                                    BasicBlock *Hot) {
+  Function *F = Hot->getParent();
+  BasicBlock *Edge =
+      BasicBlock::Create(F->getContext(), "spill.edge", F, Alone);
+  BasicBlock *Plain =
+      BasicBlock::Create(F->getContext(), "spill.plain", F, Alone);
+  BuilderBefore B(Hot->getTerminator());
+  B.SetInsertPoint(Edge);
+  Value *Both =
+      B.CreateAnd(T.isIdentity(B, Begin),
+                  T.isIdentity(B, B.CreateAdd(Begin, B.getInt64(Size - 1))));
+  B.CreateCondBr(Both, Plain, Alone);
+  B.SetInsertPoint(Plain);
+  B.CreateStore(B.getInt64(uint64_t(abi::Identity)), Shared.HeldEntry);
+  B.CreateBr(Hot);
+  return Edge;
+}
+
 // Before the only access of S, which leads: translates unless the page is held.
 // Cold decides whether S shares nothing (true) or goes on, and is decided by
 // whether the window crosses; null if it never does.
@@ -226,7 +251,10 @@ void SiteRewriter::holdOr(BranchInst *Cold, const Site &S) {
     Cold->eraseFromParent();
     B.SetInsertPoint(Move);
     B.SetCurrentDebugLocation(Location);
-    B.CreateCondBr(T.crossesPage(B, Begin, Size), Alone, Translate,
+    // A pointer that changes will be off the edge again.
+    BasicBlock *Edge =
+        Shared.HeldPage ? Alone : holdPlain(Shared, Begin, Size, Alone, Hot);
+    B.CreateCondBr(T.crossesPage(B, Begin, Size), Edge, Translate,
                    T.Runtime.ColdWeights);
     B.SetInsertPoint(Translate);
     B.SetCurrentDebugLocation(Location);

@@ -42,6 +42,9 @@ private:
   void rewriteAlone(const Site &S);
   void rewriteHolder(const Site &S);
   void holdOr(llvm::BranchInst *Cold, const Site &S);
+  llvm::BasicBlock *holdPlain(const Translation &Shared, llvm::Value *Begin,
+                              uint64_t Size, llvm::BasicBlock *Alone,
+                              llvm::BasicBlock *Hot);
   void publish(const Site &S, const Access &A, llvm::Value *Entry);
   llvm::Value *coldCondition(const Site &S, const Access &A,
                              llvm::IRBuilderBase &B);

@@ -97,6 +97,20 @@ Value *Translator::mayCross(IRBuilderBase &B, Value *Address, uint64_t Size,
                         B.getInt64(0), "spill.odd");
 }
 
+Value *Translator::loadEntry(IRBuilderBase &B, Value *Address) {
+  Value *Offset = B.CreateShl(B.CreateLShr(Address, abi::TableShift), 3);
+  Value *EntryPointer = B.CreateIntToPtr(
+      B.CreateAdd(Offset, B.getInt64(abi::TableBase)), Runtime.Ptr);
+  LoadInst *Entry =
+      B.CreateAlignedLoad(Runtime.I64, EntryPointer, Align(8), "spill.entry");
+  Entry->setAtomic(AtomicOrdering::Acquire);
+  return Entry;
+}
+
+Value *Translator::isIdentity(IRBuilderBase &B, Value *Address) {
+  return B.CreateICmpEQ(loadEntry(B, Address), B.getInt64(abi::Identity));
+}
+
 Translator::Lookup Translator::lookUp(Instruction *Before, Value *Address,
                                       unsigned Slot) {
   Value *Base = slots();
@@ -111,12 +125,7 @@ Translator::Lookup Translator::lookUp(Instruction *Before, Value *Address,
   B.CreateFence(AtomicOrdering::SequentiallyConsistent,
                 SyncScope::SingleThread);
   // 3  d = table[a >> 12]
-  Value *Offset = B.CreateShl(B.CreateLShr(Address, abi::TableShift), 3);
-  Value *EntryPointer = B.CreateIntToPtr(
-      B.CreateAdd(Offset, B.getInt64(abi::TableBase)), Runtime.Ptr);
-  LoadInst *Entry =
-      B.CreateAlignedLoad(Runtime.I64, EntryPointer, Align(8), "spill.entry");
-  Entry->setAtomic(AtomicOrdering::Acquire);
+  Value *Entry = loadEntry(B, Address);
   // 4  if d <= 0
   return {Entry, B.CreateICmpSLE(Entry, B.getInt64(0), "spill.slow")};
 }

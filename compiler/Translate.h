@@ -28,6 +28,10 @@ public:
   llvm::Value *mayCross(llvm::IRBuilderBase &B, llvm::Value *Address,
                         uint64_t Size, llvm::Align Claimed);
 
+  /// Whether the table says that Address is where it is: not spilled, or mapped
+  /// there at the moment.
+  llvm::Value *isIdentity(llvm::IRBuilderBase &B, llvm::Value *Address);
+
   struct Lookup {
     llvm::Value *Entry; // of Address in the table
     llvm::Value *Slow;  // whether it is of no use
@@ -62,6 +66,7 @@ public:
 
 private:
   llvm::Value *slots();
+  llvm::Value *loadEntry(llvm::IRBuilderBase &B, llvm::Value *Address);
 
   llvm::Function &F;
   llvm::LoadInst *Slots = nullptr;

@@ -14,7 +14,7 @@ declare void @other()
 ; CHECK: br i1 %spill.elsewhere, label %spill.move, label %[[HOT:.*]], !prof
 ; CHECK: spill.move:
 ; CHECK: %spill.crosses{{.*}} = icmp ugt i32 {{.*}}, -8388608
-; CHECK: br i1 %spill.crosses{{.*}}, label %{{.*}}, label %spill.arrive, !prof
+; CHECK: br i1 %spill.crosses{{.*}}, label %{{[0-9]+}}, label %spill.arrive, !prof
 ; CHECK: spill.arrive:
 ; CHECK: [[SLOT:%.*]] = getelementptr inbounds i64, ptr %spill.slots, i64 2
 ; CHECK: store atomic i64 [[BEGIN]], ptr [[SLOT]] release
@@ -38,12 +38,32 @@ out:
   ret i64 %v
 }
 
-; A pointer that does not change needs no page: its entry is asked for.
+; A pointer that does not change needs no page: its entry is asked for. It may lie across an edge for as long as the
+; loop runs: then both pages' entries are looked at, and where neither is spilled that is held.
 ; CHECK-LABEL: define void @constant(
 ; CHECK: loop:
 ; CHECK-NOT: -9223372036854775808
 ; CHECK: [[ENTRY:%.*]] = phi i64 [ 0, %entry ], [ {{%.*}}, %{{.*}} ]
+; CHECK: [[BEGIN:%.*]] = ptrtoint ptr %p to i64
 ; CHECK: %spill.elsewhere = icmp eq i64 [[ENTRY]], 0
+; CHECK: spill.move:
+; CHECK: br i1 %spill.crosses{{.*}}, label %spill.edge, label %spill.arrive, !prof
+; CHECK: spill.edge:
+; CHECK: lshr i64 [[BEGIN]], 12
+; CHECK: [[FIRST:%.*]] = load atomic i64, ptr {{.*}} acquire
+; CHECK: [[FIRST_PLAIN:%.*]] = icmp eq i64 [[FIRST]], 1
+; CHECK: [[END:%.*]] = add i64 [[BEGIN]], 3
+; CHECK: lshr i64 [[END]], 12
+; CHECK: [[LAST:%.*]] = load atomic i64, ptr {{.*}} acquire
+; CHECK: [[LAST_PLAIN:%.*]] = icmp eq i64 [[LAST]], 1
+; CHECK: [[BOTH:%.*]] = and i1 [[FIRST_PLAIN]], [[LAST_PLAIN]]
+; CHECK: br i1 [[BOTH]], label %spill.plain, label %[[ALONE:.*]]
+; CHECK: spill.plain:
+; CHECK-NEXT: br label %[[HOT:.*]]
+; CHECK: [[ALONE]]:
+; CHECK: call {{.*}}@__spillway_store4_live5_stub
+; CHECK: [[HOT]]:
+; CHECK: phi i64 [ 1, %spill.plain ]
 ; CHECK: ret
 define void @constant(ptr %p, i32 %n) {
 entry:
