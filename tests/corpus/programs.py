@@ -100,12 +100,16 @@ class Corpus:
             text = f'#!/bin/sh\nexec {shlex.quote(str(real))} "$@" {flags}\n'
             script = folder / name
             if not script.exists() or script.read_text() != text:
-                script.write_text(text)
-                script.chmod(0o755)
+                made = folder / f"{name}-{os.getpid()}"  # others run beside this one
+                made.write_text(text)
+                made.chmod(0o755)
+                made.replace(script)
         # cmake looks for them there; those of another version do not read what -flto writes.
         for tool in ("llvm-ar", "llvm-ranlib"):
-            if not (folder / tool).is_symlink():
+            try:
                 (folder / tool).symlink_to(f"/usr/bin/{tool}-19")
+            except FileExistsError:
+                pass
         return folder
 
     def compiler_digest(self, variant):
