@@ -11,8 +11,8 @@
 PREFIX ?= /usr/local
 BUILD ?= build
 JOBS ?= $(shell nproc)
-# Tests wait for the disk a sixth of the time.
-TEST_JOBS ?= $(shell expr $$(nproc) + 1)
+# Tests wait for the disk and for each other's processes: storage_test, for one, two thirds of its time.
+TEST_JOBS ?= $(shell expr $$(nproc) + 2)
 # Where programs of the end-to-end tests spill, that the quick tests wait less for a disk: it answers late at times, as a disk does.
 QUICK_STORAGE = fault:read_delay_us=1/100x100,write_delay_us=1/100x200,any_delay_polls=1/10x3:[memory:4G]
 FUZZ_SECONDS ?= 30

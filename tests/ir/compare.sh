@@ -18,10 +18,10 @@ case "$*" in
 *x86-64-v4*) grep -q avx512vl /proc/cpuinfo || { echo "this processor has no avx512vl"; exit 77; } ;;
 esac
 case $source in
-*.cpp) native=$clang/clang++ spill=$bin/spillc++ ;;
-*) native=$clang/clang spill=$bin/spillcc ;;
+*.cpp) native=$clang/clang++ spill=$bin/spillc++ level=-O0 ;; # which prints the same: half the time would be its optimization
+*) native=$clang/clang spill=$bin/spillcc level= ;;
 esac
-"$native" -w -mcx16 "$@" "$source" -o "$output.native" -latomic
+"$native" -w -mcx16 "$@" $level "$source" -o "$output.native" -latomic
 "$spill" $bodies $way -w -mllvm -spill-verify -mcx16 "$@" "$source" -o "$output.spill" -latomic
 "$output.native" >"$output.expected"
 run() { # RESIDENT NATIVE
