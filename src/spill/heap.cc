@@ -26,6 +26,7 @@ namespace spill {
 namespace {
 
 constexpr size_t kForeignSpillBytes = 64 * 1024;
+constexpr size_t kWholePagesBytes = 16 * 1024;  // blocks that jemalloc gives pages of their own
 constexpr size_t kDiscardAtOnceBytes = size_t{1} << 20;
 constexpr size_t kZeroByDiscardBytes = 64 * 1024;
 constexpr int64_t kUncountedBytesMost = 64 * 1024;
@@ -123,6 +124,9 @@ void* allocate_spilled(size_t bytes, size_t alignment) {
     choose_arena(thread);
   void* block;
   size_t usable;
+  // jemalloc would draw where in its first page the block begins, another place in each process, and what is hot in it would cross an
+  // edge in some of them.
+  if (bytes >= kWholePagesBytes && alignment < base::kOsPageBytes) alignment = base::kOsPageBytes;
   if (alignment > 16) {
     block = spillje_mallocx(bytes > 0 ? bytes : 1, MALLOCX_ALIGN(alignment));
     usable = block != nullptr ? spillje_sallocx(block, 0) : 0;

@@ -216,6 +216,8 @@ MUTATIONS = [
     product("realloc frees the old block before it is copied", "^e2e_realloc_content$",
             (HEAP, "  copy(moved, block, bytes < old_usable ? bytes : old_usable);\n  heap_free(block, caller);",
              "  heap_free(block, caller);\n  copy(moved, block, bytes < old_usable ? bytes : old_usable);")),
+    product("large blocks begin anywhere in a page", "^e2e_heap_corners$",
+            (HEAP, "bytes >= kWholePagesBytes && alignment <", "bytes == 0 && alignment <")),
     product("large blocks are given up however much room there is", "^e2e_large_blocks$", (HEAP, " && !keeps_freed_pages()", "")),
     product("large blocks are kept whatever else is in memory", "^e2e_large_blocks$",
             (HEAP, "runtime.cache->used_count() <= runtime.cache->frame_count() / 2", "runtime.cache->frame_count() > 0")),

@@ -38,6 +38,13 @@ int main(void) {
     free(p);
   }
   puts("chains");
+  // Where an object of a large block crosses an edge must not differ from one process to the next.
+  for (int i = 0; i < 16; ++i) {
+    char* block = malloc(20000 + 5000 * i);
+    CHECK_SPILLED(block);
+    CHECK(!runs_spilled() || (uint64_t)block % 4096 == 0);
+    free(block);
+  }
   for (int s = 3; s <= 30; ++s) {
     void* p = 0;
     int e = posix_memalign(&p, (size_t)1 << s, 1000);
