@@ -26,6 +26,8 @@ static constexpr StringLiteral AlignedKind = "spill.aligned";
 
 // Of a loop that is copied.
 static constexpr unsigned MaxInstructions = 300;
+// What calls asks for more than its data's alignment in each iteration.
+static constexpr unsigned MaxBesideCalls = 50;
 static constexpr unsigned MaxRoots = 6;
 // Of an access. Vectors ask for more than the heap promises: a loop over them
 // would mostly run in its copy.
@@ -77,14 +79,16 @@ bool Copier::isCopyable(Loop *L) const {
   if (!L->isLoopSimplifyForm() || !L->isSafeToClone())
     return false;
   unsigned Count = 0;
+  bool Calls = false;
   for (BasicBlock *BB : L->blocks()) {
     if (BB->hasAddressTaken() || BB->isEHPad())
       return false;
     for (Instruction &I : *BB) {
       auto *Call = dyn_cast<CallBase>(&I);
+      Calls |= endsTranslations(I);
       if (isa<AllocaInst>(I) || I.getType()->isTokenTy() ||
           (Call && Call->hasFnAttr(Attribute::ReturnsTwice)) ||
-          ++Count > MaxInstructions)
+          ++Count > (Calls ? MaxBesideCalls : MaxInstructions))
         return false;
     }
   }

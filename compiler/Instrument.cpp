@@ -168,7 +168,7 @@ static Chunks splitLoops(Function &F, FunctionAnalysisManager &FAM,
     return Result;
   auto Changed = [&] { FAM.invalidate(F, PreservedAnalyses::none()); };
   Changed();
-  if (options::CopyAligned && copyForAlignment(F, FAM))
+  if (options::CopyAligned && !F.hasOptSize() && copyForAlignment(F, FAM))
     Changed();
   if (options::Loops) {
     for (const LoopPlan &Plan : planLoops(F, FAM, InPage))

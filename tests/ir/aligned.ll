@@ -157,3 +157,176 @@ latch:
 out:
   ret void
 }
+
+; What calls is copied only while it is small; nothing is for programs that are to be small.
+; CHECK-LABEL: define i64 @calls(
+; CHECK: br i1 {{.*}}, label %spill.aligned, label %spill.aligned.any
+; CHECK: ret
+define i64 @calls(ptr %p, i64 %mask, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ %n, %entry ], [ %i.next, %loop ]
+  %s = phi i64 [ 0, %entry ], [ %s.next, %loop ]
+  %r = mul i64 %i, 6364136223846793005
+  %x0 = lshr i64 %r, 24
+  %k = and i64 %x0, %mask
+  %e = getelementptr inbounds i64, ptr %p, i64 %k
+  %v = load i64, ptr %e, align 8
+  %s.next = add i64 %s, %v
+  call void @outside()
+  %i.next = add i64 %i, -1
+  %done = icmp eq i64 %i.next, 0
+  br i1 %done, label %out, label %loop
+out:
+  ret i64 %s.next
+}
+
+; CHECK-LABEL: define i64 @calls_and_is_large(
+; CHECK-NOT: spill.aligned
+; CHECK: ret
+define i64 @calls_and_is_large(ptr %p, i64 %mask, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ %n, %entry ], [ %i.next, %loop ]
+  %s = phi i64 [ 0, %entry ], [ %s.next, %loop ]
+  %r = mul i64 %i, 6364136223846793005
+  %x0 = lshr i64 %r, 24
+  %x1 = xor i64 %x0, %r
+  %x2 = mul i64 %x1, %r
+  %x3 = xor i64 %x2, %r
+  %x4 = mul i64 %x3, %r
+  %x5 = xor i64 %x4, %r
+  %x6 = mul i64 %x5, %r
+  %x7 = xor i64 %x6, %r
+  %x8 = mul i64 %x7, %r
+  %x9 = xor i64 %x8, %r
+  %x10 = mul i64 %x9, %r
+  %x11 = xor i64 %x10, %r
+  %x12 = mul i64 %x11, %r
+  %x13 = xor i64 %x12, %r
+  %x14 = mul i64 %x13, %r
+  %x15 = xor i64 %x14, %r
+  %x16 = mul i64 %x15, %r
+  %x17 = xor i64 %x16, %r
+  %x18 = mul i64 %x17, %r
+  %x19 = xor i64 %x18, %r
+  %x20 = mul i64 %x19, %r
+  %x21 = xor i64 %x20, %r
+  %x22 = mul i64 %x21, %r
+  %x23 = xor i64 %x22, %r
+  %x24 = mul i64 %x23, %r
+  %x25 = xor i64 %x24, %r
+  %x26 = mul i64 %x25, %r
+  %x27 = xor i64 %x26, %r
+  %x28 = mul i64 %x27, %r
+  %x29 = xor i64 %x28, %r
+  %x30 = mul i64 %x29, %r
+  %x31 = xor i64 %x30, %r
+  %x32 = mul i64 %x31, %r
+  %x33 = xor i64 %x32, %r
+  %x34 = mul i64 %x33, %r
+  %x35 = xor i64 %x34, %r
+  %x36 = mul i64 %x35, %r
+  %x37 = xor i64 %x36, %r
+  %x38 = mul i64 %x37, %r
+  %x39 = xor i64 %x38, %r
+  %x40 = mul i64 %x39, %r
+  %k = and i64 %x40, %mask
+  %e = getelementptr inbounds i64, ptr %p, i64 %k
+  %v = load i64, ptr %e, align 8
+  %s.next = add i64 %s, %v
+  call void @outside()
+  %i.next = add i64 %i, -1
+  %done = icmp eq i64 %i.next, 0
+  br i1 %done, label %out, label %loop
+out:
+  ret i64 %s.next
+}
+
+; CHECK-LABEL: define i64 @is_large(
+; CHECK: label %spill.aligned.any
+; CHECK: ret
+define i64 @is_large(ptr %p, i64 %mask, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ %n, %entry ], [ %i.next, %loop ]
+  %s = phi i64 [ 0, %entry ], [ %s.next, %loop ]
+  %r = mul i64 %i, 6364136223846793005
+  %x0 = lshr i64 %r, 24
+  %x1 = xor i64 %x0, %r
+  %x2 = mul i64 %x1, %r
+  %x3 = xor i64 %x2, %r
+  %x4 = mul i64 %x3, %r
+  %x5 = xor i64 %x4, %r
+  %x6 = mul i64 %x5, %r
+  %x7 = xor i64 %x6, %r
+  %x8 = mul i64 %x7, %r
+  %x9 = xor i64 %x8, %r
+  %x10 = mul i64 %x9, %r
+  %x11 = xor i64 %x10, %r
+  %x12 = mul i64 %x11, %r
+  %x13 = xor i64 %x12, %r
+  %x14 = mul i64 %x13, %r
+  %x15 = xor i64 %x14, %r
+  %x16 = mul i64 %x15, %r
+  %x17 = xor i64 %x16, %r
+  %x18 = mul i64 %x17, %r
+  %x19 = xor i64 %x18, %r
+  %x20 = mul i64 %x19, %r
+  %x21 = xor i64 %x20, %r
+  %x22 = mul i64 %x21, %r
+  %x23 = xor i64 %x22, %r
+  %x24 = mul i64 %x23, %r
+  %x25 = xor i64 %x24, %r
+  %x26 = mul i64 %x25, %r
+  %x27 = xor i64 %x26, %r
+  %x28 = mul i64 %x27, %r
+  %x29 = xor i64 %x28, %r
+  %x30 = mul i64 %x29, %r
+  %x31 = xor i64 %x30, %r
+  %x32 = mul i64 %x31, %r
+  %x33 = xor i64 %x32, %r
+  %x34 = mul i64 %x33, %r
+  %x35 = xor i64 %x34, %r
+  %x36 = mul i64 %x35, %r
+  %x37 = xor i64 %x36, %r
+  %x38 = mul i64 %x37, %r
+  %x39 = xor i64 %x38, %r
+  %x40 = mul i64 %x39, %r
+  %k = and i64 %x40, %mask
+  %e = getelementptr inbounds i64, ptr %p, i64 %k
+  %v = load i64, ptr %e, align 8
+  %s.next = add i64 %s, %v
+  %i.next = add i64 %i, -1
+  %done = icmp eq i64 %i.next, 0
+  br i1 %done, label %out, label %loop
+out:
+  ret i64 %s.next
+}
+
+; CHECK-LABEL: define i64 @to_be_small(
+; CHECK-NOT: spill.aligned
+; CHECK: ret
+define i64 @to_be_small(ptr %p, i64 %mask, i64 %n) optsize {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ %n, %entry ], [ %i.next, %loop ]
+  %s = phi i64 [ 0, %entry ], [ %s.next, %loop ]
+  %r = mul i64 %i, 6364136223846793005
+  %x0 = lshr i64 %r, 24
+  %k = and i64 %x0, %mask
+  %e = getelementptr inbounds i64, ptr %p, i64 %k
+  %v = load i64, ptr %e, align 8
+  %s.next = add i64 %s, %v
+  %i.next = add i64 %i, -1
+  %done = icmp eq i64 %i.next, 0
+  br i1 %done, label %out, label %loop
+out:
+  ret i64 %s.next
+}
+
+declare void @outside()

@@ -55,6 +55,12 @@ MUTATIONS = [
              (ALIGNED, "  if (!Outer.empty() && !InnerSpareMore)", "  if (!Outer.empty())")),
     mutation("scale that does not divide taken for aligned", "^ir_aligned$",
              (ALIGNED, "            Log2_64(Size))\n          return false;", "            Log2_64(Size))\n          continue;")),
+    mutation("large loop that calls copied for aligned data", "^ir_aligned$",
+             (ALIGNED, "++Count > (Calls ? MaxBesideCalls : MaxInstructions)", "++Count > MaxInstructions")),
+    mutation("large loop that calls nothing not copied for aligned data", "^ir_aligned$",
+             (ALIGNED, "++Count > (Calls ? MaxBesideCalls : MaxInstructions)", "++Count > MaxBesideCalls")),
+    mutation("loops copied where code is to be small", "^ir_aligned$",
+             (INSTRUMENT, "options::CopyAligned && !F.hasOptSize() && copyForAlignment", "options::CopyAligned && copyForAlignment")),
     # Globals
     mutation("spilled global shares its last page", "^ir_globals$",
              (GLOBALS, "  uint64_t Whole = alignTo(Size, abi::PageSize);", "  uint64_t Whole = Size;")),
