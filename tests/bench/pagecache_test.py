@@ -69,15 +69,13 @@ class PageCache(Case):
             for by, depth in (("tasks", 1), ("tasks", 16), ("threads", 2)):
                 for side in ("cache", "direct"):
                     with self.subTest(f"{kind} {by} {depth} {side}"):
-                        resident = self.MEMORY / self.BYTES if side == "cache" else 0
-                        expected = {"reads": reads * (1 - resident), "writes": 0 if kind == "read" else 0.3 * (1 - resident)}
-                        # A machine that is busy takes longer until the first changed pages are evicted.
-                        for warm_up in (0.02, 0.2, 1, 4):
-                            [answer] = self.answers(side, f"run {kind} {by} {depth} {warm_up} 0.1", memory=self.MEMORY)
-                            if all(abs(answer[what] - expected[what]) < 0.2 for what in expected):
+                        for seconds in (0.1, 1, 10):
+                            [answer] = self.answers(side, f"run {kind} {by} {depth} {seconds / 5} {seconds}", memory=self.MEMORY)
+                            if answer["requests"] >= 1000:  # fewer, on a busy machine, say nothing of what goes on all the time
                                 break
-                        else:
-                            self.fail(f"{answer}, not {expected}")
+                        resident = self.MEMORY / self.BYTES if side == "cache" else 0
+                        self.assertAlmostEqual(answer["reads"], reads * (1 - resident), delta=0.2)
+                        self.assertAlmostEqual(answer["writes"], 0 if kind == "read" else 0.3 * (1 - resident), delta=0.2)
         data = self.place.read_bytes()
         self.assertEqual([int.from_bytes(data[at:at + 8], "little") for at in range(0, self.BYTES, 128)], list(range(self.BYTES // 128)))
 
