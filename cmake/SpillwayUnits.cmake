@@ -101,13 +101,14 @@ endif()
 
 # Object libraries do not carry their objects through each other, so a test names every layer it links.
 # UNOPTIMIZED: the test's own code is compiled by -O0, in less than half the time, since it waits for what it tests;
-# not for tests of races between a few instructions, nor models that compute.
+# not for tests of races between a few instructions, nor models that compute: of these OPTIMIZED names the sources.
 function(spillway_test name)
-  cmake_parse_arguments(ARG "UNOPTIMIZED" "TIMEOUT" "SOURCES;DEPENDS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "UNOPTIMIZED" "TIMEOUT" "SOURCES;OPTIMIZED;DEPENDS;LABELS" ${ARGN})
   if(NOT BUILD_TESTING)
     return()
   endif()
   add_executable(${name} ${ARG_SOURCES})
+  set_source_files_properties(${ARG_OPTIMIZED} PROPERTIES COMPILE_OPTIONS -O2 SKIP_PRECOMPILE_HEADERS ON)
   list(TRANSFORM ARG_SOURCES PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/ OUTPUT_VARIABLE sources)
   set_property(GLOBAL APPEND PROPERTY SPILLWAY_TEST_SOURCES ${sources})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} spillway_common GTest::gtest GTest::gtest_main)
