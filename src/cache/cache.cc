@@ -5,6 +5,7 @@
 
 #include "sys/kernel.h"
 #include "sys/memory.h"
+#include "sys/pause.h"
 
 namespace cache {
 namespace {
@@ -427,8 +428,7 @@ bool Cache::before_fork(const PinsOverFork& pins) {
     for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].thaw();
     // A load of before that fork, which its own thread does not end: that may be this one.
     shared_.loads.poll();
-    std::atomic<uint32_t> never{0};
-    sys::futex_wait(never, 0, kPinWaitNs);
+    sys::pause_ns(kPinWaitNs);
   }
   const bool watched = shared_.places.before_fork();
   base::statistics.cache_snapshots.add();

@@ -19,6 +19,7 @@
 #include "sys/kernel.h"
 #include "sys/lock.h"
 #include "sys/memory.h"
+#include "sys/pause.h"
 
 namespace spill {
 namespace {
@@ -126,15 +127,10 @@ class FileOrigins final : public cache::Origins {
 };
 constinit FileOrigins origins;
 
-void wait_a_little() {
-  std::atomic<uint32_t> never{0};
-  sys::futex_wait(never, 0, kRetryNs);
-}
-
 // The number of the thread that watches leases, 0 if there is none.
 int wait_for_watcher() {
   int told;
-  while ((told = watcher.load(std::memory_order_acquire)) == kComing) wait_a_little();
+  while ((told = watcher.load(std::memory_order_acquire)) == kComing) sys::pause_ns(kRetryNs);
   return told;
 }
 
@@ -195,7 +191,7 @@ void forget_part(uint64_t begin, uint64_t end, cache::Lane& lane) {
   clear_slots();
   for (uint32_t i = 0;
        forget_pages(first, last, lane).busy > 0 && i < kMostRetries && !keeps_any(first, last - first); ++i)
-    wait_a_little();
+    sys::pause_ns(kRetryNs);
 }
 
 // Maps the file where the map is, but for what was unmapped. REQUIRES: maps_mutex.
@@ -231,7 +227,7 @@ void make_plain(FileMap& map, cache::Lane& lane) {
     const auto left = forget_pages(map, lane);
     map.has_pages = left.held > 0;
     if (left.busy == 0) break;
-    wait_a_little();
+    sys::pause_ns(kRetryNs);
   }
   end_lease(map);
   base::statistics.spill_file_maps_ended.add();

@@ -27,8 +27,8 @@
 #include "sys/barrier.h"
 #include "sys/files.h"
 #include "sys/kernel.h"
-#include "sys/lock.h"
 #include "sys/memory.h"
+#include "sys/pause.h"
 
 namespace spill {
 namespace {
@@ -112,10 +112,8 @@ void after_fork_in_parent() {
   runtime.cache->after_fork_in_parent();
   if (child_is_ready != nullptr) {
     while (!is_hopeless && child_is_ready->load(std::memory_order_acquire) == 0 &&
-           !runtime.cache->last_child_is_over()) {
-      std::atomic<uint32_t> never{0};
-      sys::futex_wait(never, 0, kPollNs);
-    }
+           !runtime.cache->last_child_is_over())
+      sys::pause_ns(kPollNs);
     sys::unmap(child_is_ready, base::kOsPageBytes);
   }
   restore_signals(false);

@@ -28,6 +28,7 @@
 #include "sys/files.h"
 #include "sys/kernel.h"
 #include "sys/memory.h"
+#include "sys/pause.h"
 #include "sys/threads.h"
 
 namespace spill {
@@ -65,7 +66,6 @@ void run_background(void* opened_lane) {
   // as far as with small ones.
   constexpr uint64_t kChaosPauseNs = 20'000;
   const uint64_t chaos_page_pause_ns = (runtime.cache->page_bytes() - base::kOsPageBytes) / 2;
-  std::atomic<uint32_t> never{0};
   constexpr uint32_t kQuietRounds = 2;
   uint32_t quiet_rounds = 0;
   constexpr uint32_t kRoundsPerHeapCount = 64;
@@ -90,7 +90,7 @@ void run_background(void* opened_lane) {
     const uint32_t freed = runtime.cache->background_step(lane);
     if (runtime.options.chaos != 0) {
       runtime.cache->idle_step(lane);
-      sys::futex_wait(never, 0, kChaosPauseNs + freed * chaos_page_pause_ns);
+      sys::pause_ns(kChaosPauseNs + freed * chaos_page_pause_ns);
       continue;
     }
     if (freed > 0) {

@@ -1,6 +1,7 @@
 #include "kv/collection/readers.h"
 
 #include "base/check.h"
+#include "sys/pause.h"
 
 namespace kv {
 namespace {
@@ -34,7 +35,6 @@ void Readers::wait() {
 }
 
 void Readers::wait_for(uint32_t phase) {
-  std::atomic<uint32_t> never{0};
   for (;;) {
     bool has_any = false;
     {
@@ -44,7 +44,7 @@ void Readers::wait_for(uint32_t phase) {
         has_any = has_any || place->counts[phase].load(std::memory_order_seq_cst) != 0;
     }
     if (!has_any) return;
-    sys::futex_wait(never, 0, kNapNs);
+    sys::pause_ns(kNapNs);
   }
 }
 

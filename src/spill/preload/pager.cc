@@ -8,6 +8,7 @@
 #include "spill/runtime.h"
 #include "sys/kernel.h"
 #include "sys/memory.h"
+#include "sys/pause.h"
 
 namespace spill::preload {
 namespace {
@@ -23,11 +24,6 @@ PageNumber number_of(uint64_t address) {
   return static_cast<PageNumber>((address - kRangeBegin) / kOsPageBytes);
 }
 uint64_t address_of(PageNumber page) { return kRangeBegin + uint64_t{page} * kOsPageBytes; }
-
-void sleep_a_millisecond() {
-  std::atomic<uint32_t> never{0};
-  sys::futex_wait(never, 0, 1'000'000);
-}
 
 }  // namespace
 
@@ -222,7 +218,7 @@ void Pager::load(PageNumber page) {
 long Pager::copy_in(uint64_t to, const void* from, uint64_t bytes) {
   long copied = faults_->copy(to, from, bytes);
   for (uint64_t tries = 0; copied == -ENOMEM && tries < kTriesForMemory; ++tries) {
-    sleep_a_millisecond();
+    sys::pause_ns(1'000'000);
     copied = faults_->copy(to, from, bytes);
   }
   if (copied == -ENOMEM)

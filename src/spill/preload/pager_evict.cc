@@ -8,6 +8,7 @@
 #include "spill/runtime.h"
 #include "sys/kernel.h"
 #include "sys/memory.h"
+#include "sys/pause.h"
 
 namespace spill::preload {
 namespace {
@@ -57,8 +58,7 @@ uint32_t Pager::make_room(uint32_t wanted) {
       end_process(base::Error::of(error, "no page can leave memory: cannot write to ", store_.name(), ": ",
                                   error == ENOSPC ? "storage is full" : base::error_name(error)),
                   kFatalStatus);
-    std::atomic<uint32_t> never{0};
-    sys::futex_wait(never, 0, 1'000'000);
+    sys::pause_ns(1'000'000);
   }
   return wanted;
 }
