@@ -79,32 +79,39 @@ class Built:
             (built / "complete").touch()
         return built / self.recipe.program
 
-    def compile_row(self, pairs):
-        """The largest sources, each compiled by all sides in turns, in the folder where they were built natively."""
+    def largest(self):
+        """(folder, tool, words) of the commands that compiled the largest sources natively, of their own build."""
         commands = []
         for line in (self.folder / f"{self.name}-native" / "commands").read_text().splitlines():
             folder, tool, *words = shlex.split(line)
             sources = [pathlib.Path(folder, word) for word in words if word.endswith((".c", ".cc", ".cpp"))]
-            if "-c" in words and len(sources) == 1 and sources[0].exists() and "-o" in words:
+            if "-c" in words and len(sources) == 1 and sources[0].exists():
                 commands.append((sources[0].stat().st_size, folder, tool, words))
-        commands = sorted(commands, reverse=True)[:SOURCES_COMPILED]
         if not commands:
             raise Failure(f"{self.name}: nothing was compiled")
+        return [command for _, *command in sorted(commands, reverse=True)[:SOURCES_COMPILED]]
+
+    def compile_row(self, pairs):
+        """The largest sources, each compiled by all sides in turns, in the folder where they were built natively."""
         turns = {side: [] for side in self.sides}
         for number in range(pairs):
             took = {side: 0.0 for side in self.sides}
-            for _, folder, tool, words in commands:
-                words = list(words)
-                words[words.index("-o") + 1] = str(self.context.folder / "compiled.o")
+            for folder, tool, words in self.largest():
                 for side in in_turn(self.sides, number):
                     compiler = self.sides[side][0 if tool == "clang" else 1]
-                    took[side] += _cpu_seconds([compiler, *words, *self.sides[side][2]], folder)
+                    took[side] += _cpu_seconds([compiler, *_without_output(words), "-o", self.context.folder / "compiled.o", *self.sides[side][2]], folder)
             for side, seconds in took.items():
                 turns[side].append(seconds)
         return resident_row(f"compile/{self.name}", turns)
 
     def size_row(self):
         return resident_row(f"size/{self.name}", {side: [code_bytes(program)] for side, program in self.programs.items()}, "bytes")
+
+
+def _without_output(words):
+    """Of a compiler's command; without `-o` its output would be in the folder."""
+    at = words.index("-o") if "-o" in words else len(words)
+    return words[:at] + words[at + 2:]
 
 
 def _cpu_seconds(command, folder, output=None):

@@ -17,8 +17,10 @@ import redis_load
 MAKEFILE = """\
 program: first.o second.o
 \t$(CC) -O2 first.o second.o -o program
-%.o: %.c
-\t$(CC) -O2 -c $< -o $@
+first.o: first.c
+\t$(CC) -O2 -c first.c -o first.o
+second.o: second.c
+\t$(CC) -O2 -c second.c
 """
 SOURCES = {"Makefile": MAKEFILE, "first.c": "int work(int *n);\nint main(int count, char **words) { return work(&count) == 7 && words ? 1 : 0; }\n",
            "second.c": "int work(int *n) { for (int i = 0; i < 100; ++i) n[0] += i; return *n; }\n"}
@@ -70,7 +72,11 @@ class Programs(Case):
             self.assertEqual(b"__spillway_translate" in program.read_bytes(), side != "native", side)
         commands = (self.folder / "programs/small-native/commands").read_text()
         self.assertEqual(len(re.findall(r" -c ", commands)), 2)
+        # With and without -o; what was built stays as it is.
+        self.assertEqual(len(built.largest()), 2)
+        objects = [(path, path.stat().st_mtime_ns) for path in (self.folder / "programs/small-native").glob("*.o")]
         compiled, weighed = built.compile_row(2), built.size_row()
+        self.assertEqual([(path, path.stat().st_mtime_ns) for path, _ in objects], objects)
         self.assertEqual((compiled["case"], compiled["bodies"], weighed["case"]), ("compile/small", 1, "size/small"))
         self.assertGreater(compiled["ratio"], 0)
         self.assertGreater(weighed["ratio"], 1)
