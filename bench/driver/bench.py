@@ -19,6 +19,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.path.insert(1, str(HERE.parent.parent / "scripts"))
 
+import everything  # noqa: E402
 import report  # noqa: E402
 from cases import Cases  # noqa: E402
 from lockstep import Failure  # noqa: E402
@@ -97,6 +98,7 @@ def parse(words):
     parser.add_argument("--only", action="append", default=[])
     parser.add_argument("--keep")
     parser.add_argument("--traces")
+    parser.add_argument("--resume", action="store_true")
     parser.add_argument("--help", "-h", action="store_true")
     parser.error = lambda message: (_ for _ in ()).throw(Failure(f"{message}; see spillway bench --help", 2))
     try:
@@ -116,6 +118,9 @@ def help_text():
   --only CASE     measure only cases whose names begin so; may be given again
   --keep DIR      keep fetched sources and what was built from them there, for the next time
   --traces DIR    hitrate: replay the traces in this folder as well
+  --resume        all: measure only what the last run with the same options has not, into the same folder
+
+all: each of them, and one report, report.html, of them and of the papers' figures; what cannot be measured here is named in it.
 """)
 
 
@@ -123,14 +128,14 @@ def module_name(name):
     return {"random": "random_access"}.get(name, name.replace("-", "_"))
 
 
-def run_one(context, name, out):
+def run_one(context, name, out, made_by=None):
     began = time.monotonic()
     module = importlib.import_module(module_name(name))
     facts = report.machine()
     with tempfile.TemporaryDirectory(prefix="spillway-bench-", dir=context.storage) as folder:
         context.folder = pathlib.Path(folder)
         measured, bars = module.run(context)
-    result = {"name": name, "machine": facts, **measured}
+    result = {"name": name, "machine": facts, **({"made_by": made_by} if made_by else {}), **measured}
     result["parameters"]["seconds"] = round(time.monotonic() - began)
     report.write(out, result, module.DOC, bars)
     context.say("")
@@ -146,12 +151,15 @@ def main():
     if arguments.help:
         print(help_text(), end="")
         return
-    names = BENCHMARKS if arguments.name == "all" else [arguments.name]
-    if arguments.name is None or not set(names) <= set(BENCHMARKS):
+    if arguments.name not in ("all", *BENCHMARKS):
         given = "no benchmark given" if arguments.name is None else f"no benchmark is called {arguments.name!r}"
         raise Failure(f"{given}; spillway bench --help lists them", 2)
     if arguments.pairs < 0:
         raise Failure("--pairs needs a positive number", 2)
+    if arguments.name == "all" and arguments.only:
+        raise Failure("--only chooses among the cases of one benchmark; say which", 2)
+    if arguments.resume and arguments.name != "all":
+        raise Failure("--resume is for all", 2)
     context = Context(arguments, pathlib.Path(sys.argv[1]))
     context.check()
     out = pathlib.Path(arguments.out)
@@ -161,8 +169,9 @@ def main():
         (out / ".spillway-bench").unlink()
     except OSError as error:
         raise Failure(f"cannot write to {out}: {error.strerror}; give another folder with --out", 2) from None
-    for name in names:
-        run_one(context, name, out)
+    if arguments.name == "all":
+        sys.exit(everything.Everything(context, BENCHMARKS, out, lambda name, made_by: run_one(context, name, out, made_by), arguments.resume).run())
+    run_one(context, arguments.name, out)
 
 
 def stop(number, _):

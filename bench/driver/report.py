@@ -82,9 +82,14 @@ def write(folder, result, doc, bars):
     pictures = [plot.bars(**bars)] if "cases" in bars else []
     pictures += [] if lines is None else [plot.lines(**lines)]
     picture = functools.reduce(plot.above, pictures + more)
-    texts = {".json": json.dumps(result, indent=2) + "\n", ".md": markdown(result, doc), ".svg": picture}
+    # The last one says that the others are there.
+    write_files(folder, result["name"], {".md": markdown(result, doc), ".svg": picture, ".json": json.dumps(result, indent=2) + "\n"})
+
+
+def write_files(folder, name, texts):
+    """{suffix: text}: each file complete, or as it was."""
     for suffix, text in texts.items():
-        path = folder / (result["name"] + suffix)
+        path = folder / (name + suffix)
         part = path.with_name(path.name + ".part")
         part.write_text(text)
         part.replace(path)

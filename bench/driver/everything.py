@@ -1,0 +1,97 @@
+"""All benchmarks, one after the other, and one report of them: report.html, report.md and report.json.
+
+What cannot be measured on this machine is in the report with its reason, and does not stop the others. The report is written anew after each benchmark, so that whatever
+ends the run leaves one of what there is.
+"""
+import datetime
+import hashlib
+import json
+import time
+import traceback
+
+import overview
+import papers
+from lockstep import Failure
+
+# Seconds that each takes, in full and with --quick: what the time left is reckoned from until one was measured here. Two cores, a disk of some 15,000 reads a second.
+SECONDS = {
+    "batch": (1200, 60), "batch-stored": (400, 60), "breakdown": (7000, 170), "delegation": (500, 60), "device": (400, 40), "fibers": (300, 60), "graph": (9000, 180), "hitrate": (900, 60),
+    "indirect": (300, 40), "instructions": (300, 120), "kernels": (900, 130), "kv": (900, 60), "kv-index": (300, 40), "kv-restart": (600, 60), "micro": (1500, 40), "pagecache": (900, 60),
+    "persist": (400, 60), "persist-programs": (300, 60), "programs": (3000, 200), "random": (1500, 60), "rocksdb": (3600, 2100), "selfdriving": (5400, 220), "server": (1200, 120),
+    "sort": (1500, 40), "speedtest1": (300, 150), "switch": (60, 15), "tasks": (300, 40), "ycsb": (1200, 120),
+}
+
+
+def build_of(context):
+    """Tells results of this build from those of another one."""
+    digest = hashlib.sha256()
+    root = context.spillway.parent.parent
+    for path in [context.spillway, *sorted((root / "lib").glob("**/libspillway*.so")), *sorted((root / "lib").glob("**/spillway-compiler*.so"))]:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _long(seconds):
+    if seconds < 90:
+        return f"{max(seconds, 1):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+class Everything:
+    """names: of the benchmarks, in order. measure(name): measures one, and leaves NAME.json, NAME.md and NAME.svg in `out`; raises Failure if it cannot be done."""
+
+    def __init__(self, context, names, out, measure, resume):
+        self.context, self.names, self.out, self.measure, self.resume = context, names, out, measure, resume
+        # All that a result depends on and that is given.
+        self.made_by = {"build": build_of(context), "quick": context.quick, "pairs": context.pairs, "storage": str(context.storage)}
+        self.failed = {}
+
+    def is_kept(self, name):
+        """Whether there is a result of the same build and options, from a run that was cut short."""
+        try:
+            return json.loads((self.out / f"{name}.json").read_text()).get("made_by") == self.made_by
+        except (OSError, ValueError):
+            return False
+
+    def expected(self, name):
+        return SECONDS[name][1 if self.context.quick else 0]
+
+    def run(self):
+        """Returns the exit status: 1 if something was not measured."""
+        left = [name for name in self.names if not (self.resume and self.is_kept(name))]
+        if len(left) < len(self.names):
+            self.context.say(f"{len(self.names) - len(left)} of {len(self.names)} benchmarks are kept of the last run")
+        began, expected = time.monotonic(), 0.0
+        for number, name in enumerate(left):
+            # As much faster or slower than expected as those before it were.
+            scale = (time.monotonic() - began) / expected if expected else 1.0
+            to_come = sum(self.expected(other) for other in left[number:])
+            self.context.say(f"[{number + 1} of {len(left)}] {name}, some {_long(scale * self.expected(name))}; all of them {_long(scale * to_come)}")
+            self.one(name)
+            expected += self.expected(name)
+            self.write()
+        self.write()
+        print(f"all: written to {self.out / 'report'}.html, .md, .json", flush=True)
+        return 1 if self.failed else 0
+
+    def one(self, name):
+        for suffix in (".json", ".md", ".svg"):
+            (self.out / (name + suffix)).unlink(missing_ok=True)  # of another build or other options
+        try:
+            self.measure(name, self.made_by)
+        except Failure as failure:
+            if failure.status > 128:  # a signal: nobody wants the others
+                raise Failure(f"{failure}; with --resume it goes on", failure.status) from None
+            self.failed[name] = str(failure)
+        except Exception as error:  # a defect of one benchmark must not cost the night of the others
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            self.failed[name] = f"{type(error).__name__} in {where.filename.rsplit('/', 1)[-1]}, line {where.lineno}: {error}"
+        if name in self.failed:
+            self.context.say(f"{name}: not measured: {self.failed[name]}")
+
+    def write(self):
+        results = {}
+        for name in self.names:
+            if self.is_kept(name):
+                results[name] = json.loads((self.out / f"{name}.json").read_text())
+        overview.write(self.out, {"made_by": self.made_by, "written": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}, self.names, results, self.failed, papers.load())

@@ -1,0 +1,116 @@
+"""The report of all benchmarks: first the papers' figures, then each benchmark with its table and its plot. One page that needs nothing else, and the same as Markdown and JSON."""
+import collections
+import html
+import json
+import re
+
+import papers
+import report
+
+STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 72em; padding: 0 1em; color: #222 }
+h1, h2, h3 { line-height: 1.2 } h2 { margin-top: 2.2em; border-bottom: 1px solid #ccc }
+table { border-collapse: collapse; margin: .7em 0; font-size: 13px } th, td { border: 1px solid #ddd; padding: 2px 8px; text-align: left; vertical-align: top }
+td.number { text-align: right; font-variant-numeric: tabular-nums } th { background: #f3f3f3 }
+code { background: #f3f3f3; padding: 0 3px } svg { max-width: 100%; height: auto } summary { cursor: pointer; color: #1f6f8b } nav { columns: 4 }
+.measured { color: #2d7a2d } .simulated { color: #9a6a00 } .missing, .not { color: #b0413e } .found { color: #555 }
+"""
+TABLE_ROWS = 40  # of a figure, in the page: the others are in the benchmark's own table
+
+
+def _columns(rows):
+    return list(dict.fromkeys(key for row in rows for key in row))
+
+
+def _words(text):
+    """As in Markdown: `code`."""
+    return re.sub(r"`([^`]*)`", r"<code>\1</code>", html.escape(text))
+
+
+def _html_table(rows, columns=None, most=None):
+    columns = columns or _columns(rows)
+    lines = ["<table><tr>" + "".join(f"<th>{html.escape(str(column))}</th>" for column in columns) + "</tr>"]
+    for row in rows[:most]:
+        cells = [(row.get(column, ""), report.figure(row.get(column, ""))) for column in columns]
+        lines.append("<tr>" + "".join(f'<td{" class=number" if isinstance(value, (int, float)) else ""}>{html.escape(text)}</td>' for value, text in cells) + "</tr>")
+    more = f"<p>and {len(rows) - most} more rows</p>" if most and len(rows) > most else ""
+    return "\n".join(lines) + "</table>" + more
+
+
+def _markdown_table(rows):
+    columns = _columns(rows)
+    return ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns), *("| " + " | ".join(report.figure(row.get(column, "")) for column in columns) + " |" for row in rows)]
+
+
+def _covered(all_papers, results, failed):
+    """[(paper, [(figure, state, tables, reason)])], and how many figures of each state there are."""
+    covered = [(paper, [(figure, *papers.state(figure, results, failed)) for figure in paper["figure"]]) for paper in all_papers]
+    return covered, collections.Counter(state for _, figures in covered for _, state, _, _ in figures)
+
+
+def _counted(counts):
+    return ", ".join(f"{counts[state]} {state}" for state in ("measured", "simulated", "not measured", "missing") if counts[state])
+
+
+def _page(run, names, results, failed, covered, counts, pictures):
+    machine = next((result["machine"] for result in results.values()), {})
+    out = ["<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'><title>Spillway: all benchmarks</title>", f"<style>{STYLE}</style>",
+           "<h1>Spillway: all benchmarks</h1>",
+           f"<p>{len(results)} of {len(names)} benchmarks measured{', with --quick: small data, few turns' if run['made_by']['quick'] else ''}; written {html.escape(run['written'])}. "
+           f"Of the papers' figures and tables: {_counted(counts)}.</p>",
+           _html_table([{"machine": key.replace("_", " "), "is": value if isinstance(value, (int, float)) else str(value)} for key, value in machine.items() if not key.startswith("load")]),
+           "<nav>" + "<br>".join(f'<a href="#{name}">{name}</a>' for name in names) + "</nav>"]
+    if failed:
+        out += ["<h2>Not measured</h2>", _html_table([{"benchmark": name, "because": reason} for name, reason in failed.items()])]
+    for paper, figures in covered:
+        out.append(f"<h2>{html.escape(paper['title'])} <small>({html.escape(paper['where'])})</small></h2>")
+        for figure, state, tables, reason in figures:
+            out += [f"<h3>{html.escape(figure['name'])} <small class='{state}'>{state}</small></h3>", f"<p>{_words(figure['shows'])}</p>", f"<p class=found>The paper: {_words(figure['found'])}</p>",
+                    f"<p>Here: {_words(figure['note'])}</p>"]
+            out += [f"<p class=missing>{html.escape(reason)}</p>"] if reason else []
+            for benchmark, rows in tables:
+                out.append(f'<details><summary>{len(rows)} rows of {benchmark}</summary>{_html_table(rows, most=TABLE_ROWS)}<a href="#{benchmark}">all of {benchmark}</a></details>')
+    for name in names:
+        out.append(f'<h2 id="{name}">{name}</h2>')
+        if name not in results:
+            out.append(f"<p class=missing>not measured: {html.escape(failed.get(name, 'not run yet'))}</p>")
+            continue
+        result = results[name]
+        out += [f"<p>{_words(' '.join(pictures[name][1].split()))}</p>", pictures[name][0], _html_table([{"figure": key, "value": value} for key, value in result["summary"].items()]),
+                f"<details><summary>{len(result['rows'])} rows</summary>{_html_table(result['rows'])}</details>"]
+        out += [f"<p>Note: {html.escape(str(note))}.</p>" for note in result.get("notes", [])]
+        out.append(f"<p class=found>Load before {result['machine'].get('load_before')}, after {result['machine'].get('load_after')}; {result['parameters'].get('seconds', '?')} s.</p>")
+    return "\n".join(out) + "\n</html>\n"
+
+
+def _markdown(run, names, results, failed, covered, counts):
+    lines = ["# Spillway: all benchmarks", "", f"{len(results)} of {len(names)} benchmarks measured{', with `--quick`' if run['made_by']['quick'] else ''}; written {run['written']}. "
+             f"Of the papers' figures and tables: {_counted(counts)}.", ""]
+    if failed:
+        lines += ["## Not measured", "", *_markdown_table([{"benchmark": name, "because": reason} for name, reason in failed.items()]), ""]
+    for paper, figures in covered:
+        lines += [f"## {paper['title']} ({paper['where']})", ""]
+        for figure, state, tables, reason in figures:
+            lines += [f"### {figure['name']}: {state}", "", figure["shows"], "", f"The paper: {figure['found']}", "", f"Here: {figure['note']}", "", *([reason, ""] if reason else [])]
+            for benchmark, rows in tables:
+                lines += [f"Of [{benchmark}]({benchmark}.md):", "", *_markdown_table(rows), ""]
+    lines += ["## Benchmarks", ""]
+    for name in names:
+        if name in results:
+            lines += [f"### [{name}]({name}.md)", "", *_markdown_table([{"figure": key, "value": value} for key, value in results[name]["summary"].items()]), ""]
+    return "\n".join(lines)
+
+
+def write(folder, run, names, results, failed, all_papers):
+    """run: {made_by, written}. names: of all benchmarks. results, failed: what was measured of them, and why others were not. The plots and explanations are read from `folder`."""
+    covered, counts = _covered(all_papers, results, failed)
+    pictures = {}
+    for name in results:
+        text = (folder / f"{name}.md").read_text()
+        explained = text.split("\n", 2)[2].split("\n| ", 1)[0].split("\n## ", 1)[0]
+        pictures[name] = ((folder / f"{name}.svg").read_text(), explained)
+    facts = {**run, "failed": failed, "figures": {state: count for state, count in sorted(counts.items())}, "summary": {name: result["summary"] for name, result in results.items()},
+             "papers": [{"title": paper["title"], "figures": [{"name": figure["name"], "state": state, "from": [{"benchmark": benchmark, "rows": rows} for benchmark, rows in tables], **({"missing": reason} if reason else {})}
+                                                             for figure, state, tables, reason in figures]} for paper, figures in covered]}
+    report.write_files(folder, "report", {".html": _page(run, names, results, failed, covered, counts, pictures), ".md": _markdown(run, names, results, failed, covered, counts),
+                                          ".json": json.dumps(facts, indent=2) + "\n"})

@@ -1,0 +1,56 @@
+"""The figures and tables of the papers that Spillway builds on, and which benchmark makes them again: papers/*.toml.
+
+A file is a paper: `title`, `where` it was published, its `order` in the report, and of each figure ([[figure]])
+
+    name    "Figure 9"
+    shows   what it plots, and of what machine and data
+    found   what the paper reports
+    how     "measured", "simulated", or "not measured"
+    note    how what is measured here differs from it; by which model it is simulated, and at which points that was compared with what was measured; or what is missing here
+    from    [{benchmark, cases, columns, summary}]: the rows that show it: patterns of their names, as of a shell, and which columns of them; and patterns of figures of the
+            benchmark's summary, if it needs any. Not where it is not measured
+"""
+import fnmatch
+import pathlib
+import tomllib
+
+FOLDER = pathlib.Path(__file__).resolve().parent / "papers"
+HOW = ("measured", "simulated", "not measured")
+
+
+def load(folder=FOLDER):
+    """All papers, in the order of the report."""
+    return sorted((tomllib.loads(path.read_text()) for path in folder.glob("*.toml")), key=lambda paper: paper["order"])
+
+
+def _fits(name, patterns):
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def tables_of(source, result):
+    """Of one of `from`: the rows that a run left, each with its case, the columns that are named and their unit; and what is named of the summary. Tables without rows are none."""
+    columns = dict.fromkeys(["case", *source["columns"], "unit"])
+    rows = [{key: row[key] for key in columns if key in row} for row in result["rows"] if _fits(row["case"], source["cases"])]
+    figures = [{"figure": key, "value": value} for key, value in result["summary"].items() if _fits(key, source.get("summary", []))]
+    return [(source["benchmark"], table) for table in (rows, figures) if table]
+
+
+def _why(name, results, failed):
+    """Why a benchmark left nothing of a figure."""
+    if name in failed:
+        return f"{name}: {failed[name]}"
+    return f"{name} did not measure these cases in this run" if name in results else f"{name} was not run"
+
+
+def state(figure, results, failed):
+    """What there is of a figure in these results: (its state in a word or two, its tables, why something is missing)."""
+    if figure["how"] == "not measured":
+        return "not measured", [], ""
+    tables, reasons = [], []
+    for source in figure["from"]:
+        name = source["benchmark"]
+        found = tables_of(source, results[name]) if name in results else []
+        tables += found
+        if not found:
+            reasons.append(_why(name, results, failed))
+    return (figure["how"] if tables else "missing"), tables, "; ".join(reasons)

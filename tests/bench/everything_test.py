@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""spillway bench all: its order, what it keeps and what it tells, with measurements that take no time; and the papers' figures.  everything_test.py SPILLWAY [unittest arguments]"""
+import contextlib
+import html.parser
+import io
+import json
+import pathlib
+import types
+import unittest
+
+from bench_case import ONE_LINE, SPILLWAY, Case, bench
+
+import bench as driver
+import everything
+import papers
+import report
+from lockstep import Failure
+
+FIGURES = [{"title": "A Paper <on> Tables", "where": "CONF 2020", "order": 1, "figure": [
+    {"name": "Figure 1", "shows": "speed by `size`", "found": "3 times as fast", "how": "measured", "note": "smaller", "from": [{"benchmark": "sort", "cases": ["disk/*"], "columns": ["ratio", "extra"], "summary": ["be*"]}]},
+    {"name": "Figure 2", "shows": "more nodes", "found": "7", "how": "simulated", "note": "a model", "from": [{"benchmark": "switch", "cases": ["*"], "columns": ["ratio"]}]},
+    {"name": "Figure 3", "shows": "eight drives", "found": "8", "how": "not measured", "note": "one drive here"},
+    {"name": "Figure 4", "shows": "others", "found": "9", "how": "measured", "note": "none", "from": [{"benchmark": "sort", "cases": ["zram/*"], "columns": ["ratio"]}]}]}]
+
+
+class Balanced(html.parser.HTMLParser):
+    """Whether each element that must be closed is, in order; and what its text is."""
+    OPEN = {"meta", "br", "html"}
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.text = [], []
+
+    def handle_starttag(self, tag, attributes):
+        if tag not in self.OPEN:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        pass
+
+    def handle_endtag(self, tag):
+        assert tag == "html" or self.open.pop() == tag, tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def result(rows):
+    return {"name": "", "machine": report.machine(), "parameters": {}, "rows": rows, "summary": {"best": 2.0}}
+
+
+class Runs(Case):
+    def setUp(self):
+        super().setUp()
+        self.measured, self.said, self.broken = [], [], {}
+        self.context = types.SimpleNamespace(quick=True, pairs=0, storage=pathlib.Path("/var/tmp"), spillway=SPILLWAY, say=self.said.append)
+        self.addCleanup(setattr, papers, "load", papers.load)
+        papers.load = lambda: FIGURES
+
+    def measure(self, name, made_by):
+        self.measured.append(name)
+        if name in self.broken:
+            raise self.broken[name]
+        made = {**result([{"case": "disk/1", "ours": 1.0, "peer": 2.0, "ratio": 0.5, "spread": 0.0, "unit": "s", "extra": 3.0}]), "name": name, "made_by": made_by}
+        report.write(self.folder, made, "What `it` is <for>.", {"title": name, "subtitle": "", "cases": ["disk/1"], "series": {"x": [0.5]}})
+
+    def run_all(self, names=("sort", "switch", "tasks"), resume=False):
+        self.measured.clear()
+        with contextlib.redirect_stdout(io.StringIO()):
+            return everything.Everything(self.context, list(names), self.folder, self.measure, resume).run()
+
+    def report(self):
+        return json.loads((self.folder / "report.json").read_text())
+
+    def test_all_are_measured_and_reported(self):
+        self.assertEqual(self.run_all(), 0)
+        self.assertEqual(self.measured, ["sort", "switch", "tasks"])
+        facts = self.report()
+        self.assertEqual(set(facts["summary"]), {"sort", "switch", "tasks"})
+        self.assertEqual([figure["state"] for figure in facts["papers"][0]["figures"]], ["measured", "simulated", "not measured", "missing"])
+        self.assertEqual(facts["papers"][0]["figures"][0]["from"], [{"benchmark": "sort", "rows": [{"case": "disk/1", "ratio": 0.5, "extra": 3.0, "unit": "s"}]},
+                                                                    {"benchmark": "sort", "rows": [{"figure": "best", "value": 2.0}]}])
+        self.assertIn("did not measure these cases", facts["papers"][0]["figures"][3]["missing"])
+        page = (self.folder / "report.html").read_text()
+        parser = Balanced()
+        parser.feed(page)
+        self.assertEqual(parser.open, [])
+        text = " ".join(parser.text)
+        for words in ("A Paper <on> Tables", "3 times as fast", "one drive here", "for>.", "disk/1"):
+            self.assertIn(words, text)
+        self.assertEqual(page.count("<svg "), 3)
+        self.assertIn("### Figure 1: measured", (self.folder / "report.md").read_text())
+
+    def test_what_cannot_be_measured_is_named_and_stops_nothing(self):
+        self.broken = {"sort": Failure("swap needs root", 2), "switch": KeyError("a defect")}
+        self.assertEqual(self.run_all(), 1)
+        self.assertEqual(self.measured, ["sort", "switch", "tasks"])
+        self.assertEqual(self.report()["failed"]["sort"], "swap needs root")
+        self.assertRegex(self.report()["failed"]["switch"], r"^KeyError in everything_test.py, line \d+: 'a defect'$")
+        self.assertIn("sort: swap needs root", self.report()["papers"][0]["figures"][0]["missing"])
+        self.assertIn("not measured: swap needs root", (self.folder / "report.html").read_text())
+
+    def test_a_run_that_was_stopped_goes_on(self):
+        self.broken = {"switch": Failure("stopped by signal 2", 130)}
+        with self.assertRaisesRegex(Failure, "--resume") as stopped:
+            self.run_all()
+        self.assertEqual(stopped.exception.status, 130)
+        self.assertEqual(set(self.report()["summary"]), {"sort"})
+        self.broken = {}
+        self.assertEqual(self.run_all(resume=True), 0)
+        self.assertEqual(self.measured, ["switch", "tasks"])
+        self.assertEqual(set(self.report()["summary"]), {"sort", "switch", "tasks"})
+
+    def test_only_what_the_same_options_measured_is_kept(self):
+        self.run_all()
+        self.run_all()
+        self.assertEqual(self.measured, ["sort", "switch", "tasks"], "without --resume nothing is")
+        self.context.quick = False
+        self.run_all(resume=True)
+        self.assertEqual(self.measured, ["sort", "switch", "tasks"])
+        (self.folder / "tasks.json").write_text("{")
+        self.run_all(resume=True)
+        self.assertEqual(self.measured, ["tasks"])
+
+    def test_a_result_of_before_does_not_stand_for_one_that_failed(self):
+        self.run_all()
+        self.broken = {"sort": Failure("no more")}
+        self.assertEqual(self.run_all(), 1)
+        self.assertNotIn("sort", self.report()["summary"])
+
+    def test_it_says_what_comes_and_how_long_it_takes(self):
+        self.run_all()
+        self.assertEqual(self.said[0], "[1 of 3] sort, some 40 s; all of them 2 min")
+        self.assertRegex(self.said[2], r"^\[3 of 3\] tasks, some 1 s; all of them 1 s$")
+
+
+class Words(Case):
+    def test_words_that_do_not_go_together(self):
+        for words in (["all", "--only", "disk"], ["sort", "--resume"]):
+            ended = bench(*words, cwd=self.folder)
+            self.assertEqual((ended.returncode, ended.stdout), (2, ""), words)
+            self.assertRegex(ended.stderr, ONE_LINE)
+
+    def test_each_benchmark_has_a_time(self):
+        self.assertEqual(sorted(everything.SECONDS), sorted(driver.BENCHMARKS))
+
+
+class Papers(unittest.TestCase):
+    def test_each_figure_says_where_it_comes_from(self):
+        loaded = papers.load()
+        self.assertEqual([paper["order"] for paper in loaded], list(range(1, len(loaded) + 1)))
+        for paper in loaded:
+            names = [figure["name"] for figure in paper["figure"]]
+            self.assertEqual(len(names), len(set(names)), paper["title"])
+            for figure in paper["figure"]:
+                where = (paper["title"], figure["name"])
+                self.assertLessEqual({"name", "shows", "found", "how", "note"}, set(figure), where)
+                self.assertIn(figure["how"], papers.HOW, where)
+                self.assertEqual("from" in figure, figure["how"] != "not measured", where)
+                for source in figure.get("from", []):
+                    self.assertIn(source["benchmark"], driver.BENCHMARKS, where)
+                    self.assertTrue(source["cases"] and source["columns"], where)
+
+
+if __name__ == "__main__":
+    unittest.main()
