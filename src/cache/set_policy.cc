@@ -1,5 +1,9 @@
 #include "cache/set_policy.h"
 
+#include <iterator>
+
+#include "base/text.h"
+
 namespace cache {
 namespace {
 
@@ -11,10 +15,13 @@ constexpr const char* kNames[] = {"lru",  "lfu",    "nrlfu",
 const char* name_of(SetPolicy policy) { return kNames[static_cast<uint8_t>(policy)]; }
 
 base::Expected<SetPolicy> parse_set_policy(std::string_view name) {
-  for (const SetPolicy policy : kSetPolicies)
-    if (name == name_of(policy)) return policy;
-  return base::failure(EINVAL, "no policy is called '", name.substr(0, 40),
-                       "'; there are lru, lfu, nrlfu, alfu, gclock and s3fifo");
+  base::Text<96> names;
+  constexpr size_t kCount = std::size(kSetPolicies);
+  for (size_t i = 0; i < kCount; ++i) {
+    if (name == name_of(kSetPolicies[i])) return kSetPolicies[i];
+    names << (i == 0 ? "" : i + 1 == kCount ? " and " : ", ") << name_of(kSetPolicies[i]);
+  }
+  return base::failure(EINVAL, "no policy is called '", name.substr(0, 40), "'; there are ", names.view());
 }
 
 }  // namespace cache

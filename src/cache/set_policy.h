@@ -27,8 +27,8 @@
 // Thread contract: the set's lock, but for on_hit, which may run beside everything and itself: it stores single numbers (Racy).
 // Cost: on_hit a few instructions, without a branch that a hit mispredicts; the others some ten nanoseconds, as a miss can afford.
 //
-// To add one: 1) a header set_policy_<name>.h with the class; 2) its line here, in kNames and in visit_set_policy; 3) a model of it in
-// set_policy_test.cc.
+// To add one: 1) a header set_policy_<name>.h with the class; 2) its line here, and its name in SetPolicy, kSetPolicies, kNames and
+// visit_set_policy; 3) a model of it in set_policy_test.cc.
 #pragma once
 #include <string_view>
 
