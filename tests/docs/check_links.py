@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+"""Fails when a page leads nowhere: a relative link, a #heading of a page, or a file named in `code`.  check_links.py SOURCE"""
+import pathlib
+import re
+import sys
+
+from pages import fail, line_of, pages, prose, without_code
+
+LINK = re.compile(r"\[[^\[\]]*\]\((?P<target>[^()\s]+)\)")
+HEADING = re.compile(r"^#{1,6} (?P<text>.+?)\s*$", re.M)
+# `src/cache/policy.h`, alone, of folders that are in every clone; not src/kv/*, nor x_test.cc and NAME, which stand for others.
+FILE = re.compile(r"`(?P<path>(?:src|docs|tests|tools|bench|compiler|include|examples|bindings|scripts|cmake)/[\w./+-]+)`")
+
+
+def anchors(text):
+    """The names that headings get on a web page: as GitHub makes them."""
+    found, counts = set(), {}
+    for heading in HEADING.finditer(prose(text)):
+        words = re.sub(r"\[([^\[\]]*)\]\([^()]*\)", r"\1", heading["text"])
+        name = re.sub(r"[^\w\- ]", "", words.lower()).replace(" ", "-")
+        counts[name] = counts.get(name, -1) + 1
+        found.add(name if counts[name] == 0 else f"{name}-{counts[name]}")
+    return found
+
+
+def problems(source, page):
+    text, links = prose(page.read_text()), without_code(page.read_text())
+    where = page.relative_to(source)
+    for link in LINK.finditer(links):
+        target = link["target"]
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        there = (page.parent / path).resolve() if path else page
+        line = line_of(links, link.start())
+        if not there.exists():
+            yield f"{where}:{line}: {target}: there is no such file"
+        elif anchor and (there.suffix != ".md" or anchor not in anchors(there.read_text())):
+            yield f"{where}:{line}: {target}: there is no such heading"
+    for file in FILE.finditer(text):
+        if not re.search(r"/x_|/[A-Z]+$", file["path"]) and not (source / file["path"]).exists():
+            yield f"{where}:{line_of(text, file.start())}: {file['path']}: there is no such file"
+
+
+if __name__ == "__main__":
+    source = pathlib.Path(sys.argv[1]).resolve()
+    fail([problem for page in pages(source) for problem in problems(source, page)], "links that lead nowhere")

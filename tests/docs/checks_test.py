@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""What check_links.py and check_commands.py find on pages that are wrong.  checks_test.py [unittest arguments]"""
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import check_commands  # noqa: E402
+import check_links  # noqa: E402
+from support import temporary_folder  # noqa: E402
+
+PAGE = """# Title
+
+## Two words, `code` & [a link](other.md)
+
+## Again
+
+### Again
+
+```sh
+# no heading
+spillway run --memory 1M -- ./program --anything  # spillway fly
+```
+
+See [it](#two-words-code--a-link), [again](#again-1), [other](other.md), [there](other.md#there), [web](https://example.org/#x), `[no](link)`.
+Code is in `src/there.cc`, `src/*.cc`, and `src/x_test.cc`.
+"""
+
+
+class Links(unittest.TestCase):
+    def problems(self, text):
+        folder = temporary_folder(self)
+        (folder / "src").mkdir()
+        (folder / "src" / "there.cc").touch()
+        (folder / "other.md").write_text("# There\n")
+        (folder / "page.md").write_text(text)
+        return list(check_links.problems(folder, folder / "page.md"))
+
+    def test_a_page_that_is_right(self):
+        self.assertEqual(self.problems(PAGE), [])
+
+    def test_what_is_wrong(self):
+        for right, wrong, said in (("(other.md)", "(another.md)", "another.md: there is no such file"), ("#there", "#their", "#their: there is no such heading"),
+                                   ("#again-1", "#again-2", "#again-2"), ("(#two-words-code--a-link)", "(#no-heading)", "#no-heading"), ("`src/there.cc`", "`src/their.cc`", "src/their.cc")):
+            with self.subTest(wrong):
+                found = self.problems(PAGE.replace(f"[other]{right}" if right == "(other.md)" else right, f"[other]{wrong}" if right == "(other.md)" else wrong))
+                self.assertEqual(len(found), 1, found)
+                self.assertRegex(found[0], r"\Apage.md:1[45]: ")
+                self.assertIn(said, found[0])
+
+
+class Helps(check_commands.Help):
+    """Of a program that is not there."""
+    TEXTS = {("run",): "usage: spillway run\n  --memory SIZE\n", ("kv", "make"): "usage: make\n  --capacity SIZE\n", ("serve",): "usage\n  -p, --port PORT\n",
+             ("bench",): "usage: spillway bench\n\n  kv         measures\n  --quick    less\n"}
+
+    def text(self, *words):
+        return self.TEXTS.get(words, "")
+
+
+class Commands(unittest.TestCase):
+    def problems(self, code):
+        helps = Helps(None)
+        return [problem for _, words in check_commands.commands(code) if (problem := check_commands.problem_of(helps, words))]
+
+    def test_what_is_right(self):
+        for line in ("spillway run --memory 1M -- ./program --wrong", "spillway --help", "A=1 build/bin/spillway kv make store --capacity=1M | grep --wrong x", "spillway serve --port 0 &",
+                     "spillway bench kv --quick # spillway fly", "echo 'spillway'"):
+            self.assertEqual(self.problems(f"```sh\n{line}\n```\n"), [], line)
+        self.assertEqual(self.problems("`spillway SUBCOMMAND --wrong`, `spillway kv NAME`, `spillway run [--memory SIZE] -- PROGRAM`\n```\nspillway fly\n```\n"), [])
+
+    def test_what_is_wrong(self):
+        for line, said in (("spillway fly", "no spillway fly"), ("true; spillway run --memroy 1M -- true", "run has no option --memroy"), ("spillway kv mak x", "no spillway kv mak"),
+                           ("spillway run -- spillway kv make --size 1", "kv make has no option --size"), ("x=$(spillway kv make --size 1)", "--size"), ("spillway bench nothing", "no benchmark nothing"),
+                           ("spillway serve \\\n  --wrong", "--wrong")):
+            for block in (f"```sh\n{line}\n```\n", f"```\n$ {line}\n```\n"):
+                if "$" in block and not line.startswith("spillway"):
+                    continue
+                found = self.problems(block)
+                self.assertEqual(len(found), 1, (block, found))
+                self.assertIn(said, found[0])
+        self.assertEqual(len(self.problems("Use `spillway run --memroy SIZE`.")), 1)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
