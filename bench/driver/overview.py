@@ -5,6 +5,7 @@ import json
 import re
 
 import papers
+import plot
 import report
 
 STYLE = """
@@ -48,8 +49,18 @@ def _covered(all_papers, results, failed):
     return covered, collections.Counter(state for _, figures in covered for _, state, _, _ in figures)
 
 
+STATES = ("measured", "simulated", "not measured", "missing")
+
+
+def _plot(name, rows):
+    """Of a figure's rows, if they have ratios; of as many as the page shows."""
+    shown = rows[:TABLE_ROWS]
+    series = {column: [row.get(column) for row in shown] for column in _columns(shown) if column.endswith("ratio")}
+    return plot.bars(name, "ratios of the rows below", [row["case"] for row in shown], series) if series else ""
+
+
 def _counted(counts):
-    return ", ".join(f"{counts[state]} {state}" for state in ("measured", "simulated", "not measured", "missing") if counts[state])
+    return ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
 
 
 def _page(run, names, results, failed, covered, counts, pictures):
@@ -62,13 +73,16 @@ def _page(run, names, results, failed, covered, counts, pictures):
            "<nav>" + "<br>".join(f'<a href="#{name}">{name}</a>' for name in names) + "</nav>"]
     if failed:
         out += ["<h2>Not measured</h2>", _html_table([{"benchmark": name, "because": reason} for name, reason in failed.items()])]
+    out += ["<h2>Figures and tables of the papers</h2>",
+            _html_table([{"paper": paper["title"], **{state: sum(found == state for _, found, _, _ in figures) for state in STATES}} for paper, figures in covered])]
     for paper, figures in covered:
         out.append(f"<h2>{html.escape(paper['title'])} <small>({html.escape(paper['where'])})</small></h2>")
         for figure, state, tables, reason in figures:
-            out += [f"<h3>{html.escape(figure['name'])} <small class='{state}'>{state}</small></h3>", f"<p>{_words(figure['shows'])}</p>", f"<p class=found>The paper: {_words(figure['found'])}</p>",
+            out += [f"<h3>{html.escape(figure['name'])} <small class='{state}'>{state}</small></h3>", f"<p>It shows {_words(figure['shows'])}.</p>", f"<p class=found>The paper: {_words(figure['found'])}.</p>",
                     f"<p>Here: {_words(figure['note'])}</p>"]
             out += [f"<p class=missing>{html.escape(reason)}</p>"] if reason else []
             for benchmark, rows in tables:
+                out.append(_plot(figure["name"], rows))
                 out.append(f'<details><summary>{len(rows)} rows of {benchmark}</summary>{_html_table(rows, most=TABLE_ROWS)}<a href="#{benchmark}">all of {benchmark}</a></details>')
     for name in names:
         out.append(f'<h2 id="{name}">{name}</h2>')
@@ -91,7 +105,7 @@ def _markdown(run, names, results, failed, covered, counts):
     for paper, figures in covered:
         lines += [f"## {paper['title']} ({paper['where']})", ""]
         for figure, state, tables, reason in figures:
-            lines += [f"### {figure['name']}: {state}", "", figure["shows"], "", f"The paper: {figure['found']}", "", f"Here: {figure['note']}", "", *([reason, ""] if reason else [])]
+            lines += [f"### {figure['name']}: {state}", "", f"It shows {figure['shows']}.", "", f"The paper: {figure['found']}.", "", f"Here: {figure['note']}", "", *([reason, ""] if reason else [])]
             for benchmark, rows in tables:
                 lines += [f"Of [{benchmark}]({benchmark}.md):", "", *_markdown_table(rows), ""]
     lines += ["## Benchmarks", ""]

@@ -88,7 +88,8 @@ class Runs(Case):
         text = " ".join(parser.text)
         for words in ("A Paper <on> Tables", "3 times as fast", "one drive here", "for>.", "disk/1"):
             self.assertIn(words, text)
-        self.assertEqual(page.count("<svg "), 3)
+        # Of each benchmark, and of each figure that was measured.
+        self.assertEqual(page.count("<svg "), 3 + 2)
         self.assertIn("### Figure 1: measured", (self.folder / "report.md").read_text())
 
     def test_what_cannot_be_measured_is_named_and_stops_nothing(self):
