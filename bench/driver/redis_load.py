@@ -150,7 +150,7 @@ def limited(programs, binaries, name, cleanup, count):
     try:
         for side in [*programs.ours, "swap"]:
             server = servers[side] = Server(context.folder, side)
-            command = [binaries["native"], *server.words()] if side == "swap" else device.run(context, budget_bytes, programs.stats(side), [binaries[side], *server.words()])
+            command = [binaries["native"], *server.words()] if side == "swap" else device.run(context, side, budget_bytes, programs.stats(side), [binaries[side], *server.words()])
             server.started(contest.start(side, command, swap=side == "swap"))
             context.progress(f"{name}/redis: filling {side}")
             server.fill(_records(count))
