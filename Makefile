@@ -3,7 +3,8 @@
 #   make demo       the main job on real input: SQLite with more data than memory
 #   make check      all tests that fit in 25 minutes on two cores; make check-full adds the slow tiers, an hour and a half
 #   make breakages  breaks the code on purpose in hundreds of ways and checks that a test notices; for hours
-#   make install    PREFIX=/usr/local, DESTDIR for packaging
+#   make product    only what is installed, without tests
+#   make install    PREFIX=/usr/local, DESTDIR for packaging; make uninstall takes it back
 #   make asan tsan  the runtime's test suites under the address+undefined and thread sanitizers
 #   make docs       writes the reference pages of docs/ that are made from data files
 #   make tidy       clang-tidy; make format: clang-format
@@ -17,7 +18,7 @@ TEST_JOBS ?= $(shell expr $$(nproc) + 2)
 QUICK_STORAGE = fault:read_delay_us=1/100x100,write_delay_us=1/100x200,any_delay_polls=1/10x3:[memory:4G]
 FUZZ_SECONDS ?= 30
 
-.PHONY: all setup configure demo check check-full breakages install asan tsan fuzz docs tidy format clean
+.PHONY: all setup configure product demo check check-full breakages install uninstall asan tsan fuzz docs tidy format clean
 all: configure
 	@cmake --build $(BUILD) -j $(JOBS)
 
@@ -27,8 +28,10 @@ setup:
 configure: setup
 	@cmake --preset default -B $(BUILD) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(if $(wildcard $(BUILD)/build.ninja),--log-level=WARNING)
 
-demo: configure
+product: configure
 	@cmake --build $(BUILD) -j $(JOBS) --target product
+
+demo: product
 	@scripts/demo.sh $(BUILD)
 
 check: all
@@ -40,8 +43,11 @@ check-full: all
 breakages: configure
 	@tests/mutations/check_mutations.py --work $(BUILD)/breakages
 
-install: all
+install: product
 	@DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
+
+uninstall:
+	@packaging/uninstall.sh $(PREFIX) $(DESTDIR)
 
 asan tsan: setup
 	@cmake --preset $@ -B build-$@

@@ -17,8 +17,9 @@ def run(*command, cwd=None, **settings):
 
 
 def install(build, prefix, component="kv"):
-    """Installs one library, the store if none is said, and nothing else, to the prefix; the library's folder."""
-    run("cmake", "--install", build, "--component", component, "--prefix", prefix)
+    """Installs one library, the store if none is said, what programs are built with, and nothing else, to the prefix; the library's folder."""
+    for part in (component, f"{component}_dev"):
+        run("cmake", "--install", build, "--component", part, "--prefix", prefix)
     found = list(prefix.rglob(f"libspillway_{component}.so"))
     if len(found) != 1:
         raise Failure(f"{prefix} has {len(found)} libraries called libspillway_{component}.so")

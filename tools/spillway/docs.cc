@@ -100,7 +100,11 @@ std::string statistics_page() {
 
 int docs(Arguments arguments) {
   std::string_view page = arguments.size() == 1 ? arguments[0] : "";
-  if (page == "options")
+  if (page == "--help" || page == "-h")
+    std::puts(
+        "usage: spillway docs options|statistics\n\nPrints a reference page in Markdown: the options of "
+        "spillway run, or what --stats tells.");
+  else if (page == "options")
     std::fputs(options_page().c_str(), stdout);
   else if (page == "statistics")
     std::fputs(statistics_page().c_str(), stdout);

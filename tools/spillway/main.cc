@@ -31,10 +31,14 @@ constexpr Subcommand kSubcommands[] = {
 };
 
 void print_help() {
-  std::puts("usage: spillway SUBCOMMAND ...\n");
+  std::puts(
+      "usage: spillway SUBCOMMAND ...\n\nRuns programs, and keeps stores, with more data than memory.\n");
   for (const auto& subcommand : kSubcommands)
     std::printf("  spillway %-7s %-38s %s\n", subcommand.name, subcommand.arguments, subcommand.doc);
-  std::puts("  spillway --version\n  spillway --help\n\n'spillway run --help' lists all options.");
+  std::puts(
+      "  spillway --version\n  spillway --help\n\n'spillway SUBCOMMAND --help' says more; 'spillway run "
+      "--help' "
+      "lists all options.");
 }
 
 int dispatch(tools::Arguments arguments) {

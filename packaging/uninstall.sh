@@ -1,0 +1,13 @@
+#!/bin/sh
+# Removes what `make install` has installed, by the list that it has left.  uninstall.sh PREFIX [DESTDIR]
+set -eu
+prefix=$1 root=${2-}
+list=$root$prefix/share/spillway/installed
+if [ ! -r "$list" ]; then
+  echo "uninstall: $list is not there: 'make install' has installed nothing to $prefix; name the PREFIX that it had" >&2
+  exit 2
+fi
+files=$(cat "$list")
+echo "$files" | while IFS= read -r file; do rm -f "$root$file"; done
+# Folders of nobody else, deepest first.
+find "$root$prefix" -depth -type d -empty -ipath '*spillway*' -delete

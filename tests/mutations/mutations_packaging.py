@@ -1,0 +1,21 @@
+"""Breakages of what is installed: manual pages, completion, the unit, the way back."""
+
+COMPLETION = "packaging/pages/completion.py"
+COMMANDS = "packaging/pages/commands.py"
+MANUAL = "packaging/pages/manual.py"
+
+
+def of(name, *patches):
+    return {"name": name, "test": ("ctest", "^packaging_install$"), "patches": list(patches)}
+
+
+MUTATIONS = [
+    of("a manual page does not say what an option takes", (MANUAL, "    argument = f\" \\\\fI{escaped(option.argument)}\\\\fR\" if option.argument else \"\"\n", "    argument = \"\"\n")),
+    of("lines further in are not of the option before", (COMMANDS, "            entry.doc.append(found[1])\n", "            pass\n")),
+    of("options that only the usage names are left out", (COMMANDS, "        return self.options + [Entry([name], argument) for name, argument in found.items() if name not in known]\n", "        return self.options\n")),
+    of("a line that troff takes for a request", (MANUAL, "if line[:1] in (\".\", \"'\") else line", "if False else line")),
+    of("what an option takes is completed as a word of the command", (COMPLETION, "      value=${{_spillway_values[\"$command $this\"]-}}\n", "      value=\n")),
+    of("options of a program are completed as spillway's", (COMPLETION, "    elif [[ ${{_spillway_operands[$command]-}} == PROGRAM ]]; then\n      break\n", "    elif false; then\n      break\n")),
+    of("the unit starts the program of another place", ("tools/spillway/spillway-serve@.service.in", "ExecStart=@CMAKE_INSTALL_PREFIX@/", "ExecStart=/usr/local/")),
+    of("a file stays when all is taken back", ("packaging/uninstall.sh", "echo \"$files\" | while", "echo \"$files\" | tail -n +2 | while")),
+]

@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""What `make install` installs: for /usr, into a folder where it is used as it lies, and taken back.  install_test.py SOURCE BUILD WORK"""
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from shells import completed  # noqa: E402
+from support import CLEAN, fresh, take_paths  # noqa: E402
+
+SOURCE, BUILD, WORK = take_paths(3)
+ROOT = WORK / "root"
+USR = ROOT / "usr"
+OPTIONS = ["--" + name.replace("_", "-") for name in re.findall(r"^OPTION\(\s*(\w+),", (SOURCE / "src/base/options.inc").read_text(), re.M)]
+
+
+def run(*command, **variables):
+    ended = subprocess.run([str(word) for word in command], env={**CLEAN, **variables}, capture_output=True, text=True, timeout=200)
+    if ended.returncode != 0:
+        raise AssertionError(f"{command}\n{ended.stdout}{ended.stderr}")
+    return ended.stdout
+
+
+def setUpModule():
+    fresh(WORK)
+    run("cmake", "--install", BUILD, "--prefix", "/usr", "--strip", DESTDIR=str(ROOT))
+
+
+def files():
+    return [path for path in ROOT.rglob("*") if path.is_file() and not path.is_symlink()]
+
+
+def subcommands():
+    return [line.split()[1] for line in run(USR / "bin/spillway", "--help").splitlines() if re.match(r"  spillway [a-z]", line)]
+
+
+class Files(unittest.TestCase):
+    def test_none_names_a_folder_of_the_build(self):
+        for path in files():
+            text = path.read_bytes()
+            for folder in (SOURCE, BUILD):
+                self.assertNotIn(bytes(folder) + b"/", text, path)
+        self.assertGreater(len(files()), 50)
+
+    def test_the_unit_starts_the_program_that_is_there(self):
+        unit = (USR / "lib/systemd/system/spillway-serve@.service").read_text()
+        self.assertIn("\nExecStart=/usr/bin/spillway serve ", unit)
+        self.assertTrue((USR / "bin/spillway").exists())
+
+    def test_one_version(self):
+        version = re.search(r"project\(spillway VERSION ([\d.]+)", (SOURCE / "CMakeLists.txt").read_text())[1]
+        self.assertEqual(run(USR / "bin/spillway", "--version"), f"spillway {version}\n")
+        self.assertIn(f'\nversion = "{version}"\n', (SOURCE / "bindings/python/pyproject.toml").read_text())
+        self.assertIn(f"<version>{version}</version>", (SOURCE / "bindings/java/pom.xml").read_text())
+
+
+class Programs(unittest.TestCase):
+    def test_a_program_is_compiled_and_outgrows_its_memory(self):
+        for name, compiler in (("native", "clang-19"), ("spilled", USR / "bin/spillcc")):
+            run(compiler, "-O2", pathlib.Path(__file__).with_name("outgrows.c"), "-o", WORK / name)
+        spilled = run(USR / "bin/spillway", "run", "--memory", "4M", "--storage", WORK, "--stats", WORK / "stats.json", "--", WORK / "spilled", 16)
+        self.assertEqual(spilled, run(WORK / "native", 16))
+        self.assertGreater(json.loads((WORK / "stats.json").read_text())["cache"]["evictions"], 1000)
+
+
+class Manual(unittest.TestCase):
+    def text(self, name):
+        return (USR / f"share/man/man1/{name}.1").read_text().replace("\\-", "-")
+
+    def test_every_command_has_a_page(self):
+        names = {"spillway", "spillcc", "spillc++", *(f"spillway-{name}" for name in subcommands())}
+        self.assertEqual({path.stem for path in (USR / "share/man/man1").iterdir()}, names)
+        self.assertGreater(len(names), 12)
+
+    def test_pages_say_what_help_says(self):
+        text = self.text("spillway-run")
+        self.assertGreater(len(OPTIONS), 20)
+        for option in OPTIONS:
+            self.assertIn(f"\\fB{option}\\fR", text)
+        self.assertIn("\\fB--memory\\fR \\fISIZE\\fR\nmemory for frames", text)
+        self.assertIn("\n.br\ndefault 4096, variable SPILLWAY_PAGE\n", text)
+        self.assertIn(".SH NAME\nspillway-run - run a program within a memory budget\n", text)
+        kv = self.text("spillway-kv")
+        for words in (".SS spillway kv compact\n", "\\fB--durability\\fR \\fInone|batch|sync\\fR\n", "\\fB--if-version\\fR \\fIVERSION\\fR\n"):
+            self.assertIn(words, kv)
+        self.assertIn("\\fB-t\\fR, \\fB--threads\\fR", self.text("spillway-serve"))
+        self.assertIn("\\fBkernels\\fR\n", self.text("spillway-bench"))
+        self.assertIn("\\fB-fspill-globals[=SIZE]\\fR\n", self.text("spillc++"))
+
+    @unittest.skipIf(shutil.which("groff") is None, "needs apt-get install groff-base")
+    def test_troff_has_nothing_to_say(self):
+        for page in (USR / "share/man/man1").iterdir():
+            ended = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-z", page], capture_output=True, text=True, timeout=60)
+            self.assertEqual((ended.returncode, ended.stderr), (0, ""), page)
+
+
+class Completion(unittest.TestCase):
+    def offers(self, *words):
+        return completed("bash", str(USR / "share"), words)
+
+    def test_subcommands(self):
+        self.assertEqual(set(self.offers("spillway", "")), set(subcommands()))
+        self.assertEqual(self.offers("spillway", "to"), ["top"])
+        self.assertEqual(set(self.offers("spillway", "kv", "c")), {"check", "compact"})
+        self.assertEqual(self.offers("spillway", "persist", "r"), ["run"])
+
+    def test_options(self):
+        self.assertEqual(set(self.offers("spillway", "run", "-")), {*OPTIONS, "--help"})
+        self.assertEqual(set(self.offers("spillway", "kv", "put", "--if-")), {"--if-absent", "--if-present", "--if-version"})
+        self.assertEqual(self.offers("spillway", "top", "--o"), ["--once"])
+        self.assertIn("-t", self.offers("spillway", "serve", "-"))
+
+    def test_values(self):
+        self.assertEqual(self.offers("spillway", "kv", "load", "--durability", ""), ["none", "batch", "sync"])
+        self.assertEqual(self.offers("spillway", "kv", "load", "--durability", "=", "s"), ["sync"])
+        self.assertEqual(self.offers("spillway", "run", "--memory", ""), [])
+        self.assertIn(str(WORK / "root"), self.offers("spillway", "run", "--storage", f"{WORK}/r"))
+        self.assertIn(str(WORK / "root"), self.offers("spillway", "kv", "get", f"{WORK}/r"))
+
+    def test_benchmarks(self):
+        names = re.search(r"^BENCHMARKS = \[(.*?)\]", (SOURCE / "bench/driver/bench.py").read_text(), re.M | re.S)[1]
+        self.assertLessEqual(set(re.findall(r'"([\w-]+)"', names)), set(self.offers("spillway", "bench", "")))
+
+    def test_the_words_of_a_program_are_its_own(self):
+        for before in (["--"], ["--memory", "4G", "--"], ["--clean=0"], ["--clean", "=", "0", "--"], ["--verbose"]):
+            self.assertIn("printf", self.offers("spillway", "run", *before, "prin"), before)
+        self.assertEqual(self.offers("spillway", "run", "--", "tar", "--"), [])
+        self.assertIn(str(WORK / "root"), self.offers("spillway", "run", "tar", f"{WORK}/r"))
+
+    def test_the_compilers_and_clangs_options(self):
+        for compiler in ("spillcc", "spillc++"):
+            path = str(USR / "bin" / compiler)
+            file = USR / "share/bash-completion/completions" / compiler
+            self.assertIn(f" {compiler}\n", file.read_text())
+            script = (f"source {file}; for word in -fspill- -fsyntax-o; do COMP_WORDS=({path} $word) COMP_CWORD=1; "
+                      f"_{compiler.replace('+', 'x')} {path}; echo ${{COMPREPLY[@]}}; done")
+            own, clangs = run("bash", "--norc", "-c", script).splitlines()
+            self.assertLessEqual({"-fspill-globals", "-fspill-globals=", "-fspill-bodies=2", "-fspill-persist=record"}, set(own.split()))
+            self.assertEqual(clangs, "-fsyntax-only")
+
+
+# Last, as the order of names has it.
+class Uninstalled(unittest.TestCase):
+    def test_nothing_is_left(self):
+        other = USR / "share/spillway/of-others"
+        other.write_text("kept")
+        uninstall = SOURCE / "packaging/uninstall.sh"
+        run(uninstall, "/usr", ROOT)
+        self.assertEqual(files(), [other])
+        self.assertEqual([path for path in ROOT.rglob("*") if path.is_symlink()], [])
+        other.unlink()
+        ended = subprocess.run([uninstall, "/usr", ROOT], capture_output=True, text=True)
+        self.assertEqual(ended.returncode, 2)
+        self.assertRegex(ended.stderr, r"\Auninstall: [^\n]*installed nothing[^\n]*\n\Z")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
