@@ -22,12 +22,13 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1]), str(pathlib.Path(__file__).resolve().parents[1] / "bindings")]
+from installed import install  # noqa: E402
 from support import CLEAN, HANG_SECONDS, Failure, Skipped, fresh, status_of  # noqa: E402
 
 BLOCK = re.compile(r"^(?:<!-- (?P<mark>[^\n]*) -->\n)?```(?P<language>\w+)\n(?P<text>.*?)^```$", re.M | re.S)
 FILE_NAME = re.compile(r"\A(?://|#) (?P<name>[\w-]+\.\w+)(?::| *\n)")
-SOURCE_FOLDERS = ["bench", "bindings", "cmake", "compiler", "examples", "include", "scripts", "src", "tests", "tools"]
+SOURCE_FOLDERS = ["bench", "bindings", "cmake", "compiler", "examples", "include", "packaging", "scripts", "src", "tests", "tools"]
 SOURCE_FILES = ["CMakeLists.txt", "CMakePresets.json"]
 LATE_SECONDS = 60
 
@@ -135,8 +136,7 @@ def environment_of(page, source, build, work):
         copy_source(source, home / "spillway")
     if "pkg-config" in page:
         for component in ("kv", "pagecache"):
-            subprocess.run(["cmake", "--install", build, "--component", component, "--prefix", prefix], check=True, stdout=subprocess.DEVNULL)
-        library = next(prefix.rglob("libspillway_kv.so")).parent
+            library = install(build, prefix, component)
         environment |= {"PKG_CONFIG_PATH": str(library / "pkgconfig"), "LD_LIBRARY_PATH": str(library)}
     return environment
 
