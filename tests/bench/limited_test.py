@@ -4,8 +4,12 @@
 Times are never looked at.
 """
 import json
+import os
+import shutil
 import subprocess
+import types
 import unittest
+import unittest.mock
 
 from bench_case import BENCH, CLEAN, HANG_SECONDS, SPILLWAY, Case, built_in, run_in
 
@@ -14,10 +18,12 @@ import kv
 import limited
 import micro
 import random_access
+import redis_load
 import rocksdb
 import selfdriving
 import sort
 import switch
+from devices import Cleanup
 
 MIB = 1 << 20
 
@@ -135,6 +141,21 @@ class Programs(Case):
         self.assertEqual(*found)
         self.assertNotEqual(*found[0])
         self.check_usage(program, [], ["make", "plain", "x"], ["make", "other", "x", 20_000], ["make", "plain", "x", 5], ["run", "plain", "data-plain", 20_000, 0, 0])
+
+
+class Redis(Case):
+    def test_servers_with_memory_for_a_quarter_are_filled_and_asked_beside_swap(self):
+        server = shutil.which("redis-server")
+        if not server or not shutil.which("redis-benchmark") or os.geteuid() != 0:
+            self.skipTest("needs redis, and root for swap")
+        context = types.SimpleNamespace(folder=self.folder, storage=self.folder, spillway=SPILLWAY, progress=lambda text: None, say=lambda text: None)
+        measured = types.SimpleNamespace(context=context, ours={"ours": [], "two_bodies": []}, pairs=1, notes=[], stats=lambda side: self.folder / f"stats-{side}.json")
+        # Debian's server was not compiled by spillcc, and has a heap of its own.
+        with Cleanup() as cleanup, unittest.mock.patch("redis_load.check_stats"):
+            rows = redis_load.limited(measured, dict.fromkeys(("native", "ours", "two_bodies"), server), "disk", cleanup, 20_000)
+        self.assertEqual([row["case"] for row in rows], ["disk/redis/get", "disk/redis/set"])
+        self.assertTrue(all(row["ratio"] > 0 and row["best_peer"] == "swap" for row in rows), rows)
+        self.assertTrue((self.folder / "stats-ours.json").exists())
 
 
 class Figures(Case):
