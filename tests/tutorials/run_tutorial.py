@@ -10,8 +10,8 @@ What a page has, in its order:
     <!-- not run: why -->  in the line before it: the block is to be read only
     <!-- slow -->          the block is for --slow alone
 
-The folder is fresh, the programs of the build are found by PATH, `~/spillway` is a copy of the source, and libraries are installed
-where pkg-config and the loader look. A page that serves something has a network of its own, so that its ports are free.
+The folder is fresh, the programs of the build are found by PATH, `~/spillway` is a copy of the source (without --slow only of the folders that
+commands name), and libraries are installed where pkg-config and the loader look. A page that serves something has a network of its own, so that its ports are free.
 """
 import os
 import pathlib
@@ -119,22 +119,23 @@ def follow(page, shell, folder, slow=False):
     return count
 
 
-def copy_source(source, to):
+def copy_source(source, to, folders):
     to.mkdir(parents=True)
     for name in SOURCE_FILES:
         shutil.copy(source / name, to)
-    for name in SOURCE_FOLDERS:
+    for name in folders:
         shutil.copytree(source / name, to / name, ignore=shutil.ignore_patterns("__pycache__"))
 
 
-def environment_of(page, source, build, work):
+def environment_of(page, slow, source, build, work):
     """A reader's: programs, libraries and sources where the page looks for them."""
     home, prefix = work / "home", work / "prefix"
     home.mkdir()
     environment = {**CLEAN, "HOME": str(home), "PATH": f"{build / 'bin'}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8"}
-    if "~/spillway" in page:
-        copy_source(source, home / "spillway")
-    if "pkg-config" in page:
+    commands = "".join(block.text for block in blocks_of(page, slow))
+    if "~/spillway" in commands:
+        copy_source(source, home / "spillway", SOURCE_FOLDERS if slow else set(re.findall(r"~/spillway/(\w+)/", commands)))
+    if "pkg-config" in commands:
         for component in ("kv", "pagecache"):
             library = install(build, prefix, component)
         environment |= {"PKG_CONFIG_PATH": str(library / "pkgconfig"), "LD_LIBRARY_PATH": str(library)}
@@ -155,7 +156,7 @@ def test(source, build, work, path, slow):
     folder = fresh(work) / "folder"
     folder.mkdir()
     before = network_of_its_own() if "spillway serve" in page else []
-    shell = Shell(folder, work, environment_of(page, source, build, work), before)
+    shell = Shell(folder, work, environment_of(page, slow, source, build, work), before)
     # A shell that hangs ends, which is a failure.
     signal.signal(signal.SIGALRM, lambda *_: os.killpg(shell.process.pid, signal.SIGKILL))
     signal.alarm(HANG_SECONDS * (10 if slow else 1))
