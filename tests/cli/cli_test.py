@@ -265,6 +265,12 @@ class Info(Case):
         described_full = described(f"file:{full}")
         self.assertEqual(set(described_full), {"medium_1", "problems"})
         self.assertIn("--storage-overwrite", described_full["problems"][0])
+        store = self.folder / "store"
+        self.assertEqual(spillway("kv", "make", store, "--capacity", "16M").returncode, 0)
+        described_store = described(store)
+        self.assertEqual(set(described_store), {"medium_1", "problems"})
+        self.assertEqual(len(described_store["problems"]), 1)
+        self.assertIn(f"{store}: this is a key-value store", described_store["problems"][0])  # and not how to lose it
         self.assertEqual(described_full["medium_1"]["is"].split()[1], "(file,")
         self.assertEqual(full.read_text(), "mine")
 

@@ -26,6 +26,7 @@
 
 #include "base/ids.h"
 #include "command.h"
+#include "kv/media/format.h"
 #include "storage/open.h"
 #include "storage/spdk_load.h"
 #include "sys/files.h"
@@ -48,9 +49,6 @@ class Problems {
   template <class... Parts>
   void add(const Parts&... parts) {
     lines_.push_back(concat(parts...));
-  }
-  bool has(std::string_view line) const {
-    return std::find(lines_.begin(), lines_.end(), Json(line)) != lines_.end();
   }
   Json lines() const { return lines_; }
 
@@ -394,11 +392,24 @@ Json probe_storage(Problems& problems) {
   return storage;
 }
 
+// Does a key-value store begin there?
+bool holds_store(std::string_view path) {
+  std::byte block[kv::kSuperblockBytes] = {};
+  std::ifstream file(std::string(path), std::ios::binary);
+  file.read(reinterpret_cast<char*>(block), sizeof block);
+  return kv::read_superblock(block).has_value();
+}
+
 // Opens one path as storage; if content forbids it, to look only.
 base::Expected<storage::Medium> open_to_look(std::string_view path, Problems& problems) {
   auto medium = storage::open_medium(path, {.overwrite = false, .spill = true});
   if (medium || medium.error().number != EEXIST) return medium;
-  problems.add(medium.error().message);
+  // Nobody is to be told how to lose a store.
+  if (holds_store(path))
+    problems.add(path,
+                 ": this is a key-value store, where nothing can be spilled; spillway kv stats tells of it");
+  else
+    problems.add(medium.error().message);
   return storage::open_medium(path, {});
 }
 
@@ -438,7 +449,7 @@ Json probe_device(std::string_view text) {
     auto device = storage::open_device(text, {.overwrite = false, .spill = true});
     if (!device && device.error().number != EEXIST) throw WrongInput(device.error().message);
     // That of a path has been named.
-    if (!device && !problems.has(device.error().message)) problems.add(device.error().message);
+    if (!device && problems.lines().empty()) problems.add(device.error().message);
     if (device) {
       answers["device"] = {{"is", (*device)->name()},
                            {"block_bytes", (*device)->block_bytes()},
