@@ -7,7 +7,7 @@ packages=(
   make cmake ninja-build git ca-certificates pkg-config
   clang-19 llvm-19-dev lld-19 llvm-19-tools libclang-rt-19-dev libomp-19-dev libomp5-19 clang-format-19 clang-tidy-19
   libjemalloc-dev libxxhash-dev libgtest-dev nlohmann-json3-dev libssl-dev openssl
-  dpkg-dev groff-base gdb python3 python3-numpy xz-utils meson csmith libcsmith-dev ccache tcl8.6-dev zlib1g-dev libevent-dev
+  dpkg-dev file debootstrap groff-base gdb python3 python3-numpy xz-utils meson csmith libcsmith-dev ccache tcl8.6-dev zlib1g-dev libevent-dev
   fio libcuckoo-dev librocksdb-dev gcc python3-dev python3-pip python3-setuptools python3-wheel default-jdk-headless
   memcached libmemcached-tools libsasl2-modules redis-tools python3-pymemcache python3-redis maven golang-go
   redis-server nutcracker python3-pylibmc iproute2 curl netcat-openbsd

@@ -167,7 +167,8 @@ def zsh(command):
 FISH = """# Made of what spillway and its subcommands say to --help.
 function __spillway_in  # the subcommand is this one
     set -l typed (commandline -opc)
-    test (count $typed) -gt (count $argv); and test "$typed[2..(math 1 + (count $argv))]" = "$argv"
+    set -l last (math 1 + (count $argv))
+    test (count $typed) -ge $last; and test "$typed[2..$last]" = "$argv"
 end
 function __spillway_after  # nothing else has been typed but these words
     set -l typed (commandline -opc)
@@ -175,8 +176,8 @@ function __spillway_after  # nothing else has been typed but these words
 end
 function __spillway_program  # what is offered of the program that stands behind --
     set -l typed (commandline -opc)
-    set -l at (contains -i -- -- $typed)
-    complete -C (string join ' ' -- (string escape -- $typed[(math $at + 1)..]) (commandline -ct))
+    set -l first (math 1 + (contains -i -- -- $typed))
+    complete -C (string join ' ' -- (string escape -- $typed[$first..]) (commandline -ct))
 end
 complete -c spillway -f
 """

@@ -11,7 +11,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 # In place of the functions that show something, and of a completion system that is at work.
 ZSH = """_describe() {{ local name=$@[-1]; print -rl -- ${{${{(P)name}}%%:*}} }}
 _files() {{ print -r FILES }}
-_normal() {{ print -r -- "at $((CURRENT - 1)) of $words" }}
+_normal() {{ print -r -- "at $CURRENT of $words" }}
 _gcc() {{ print -r GCC }}
 _message() {{ }}
 compadd() {{ shift; print -rl -- "$@" }}
