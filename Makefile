@@ -5,7 +5,7 @@
 #   make breakages  breaks the code on purpose in hundreds of ways and checks that a test notices; for hours
 #   make product    only what is installed, without tests
 #   make install    PREFIX=/usr/local, DESTDIR for packaging; make uninstall takes it back
-#   make deb        packages for Debian, into build/packages (docs/install.md)
+#   make deb        packages for Debian; make wheel: for Python; make jar: for Maven; all into build/packages (docs/install.md)
 #   make asan tsan  the runtime's test suites under the address+undefined and thread sanitizers
 #   make docs       writes the reference pages of docs/ that are made from data files
 #   make tidy       clang-tidy; make format: clang-format
@@ -19,7 +19,7 @@ TEST_JOBS ?= $(shell expr $$(nproc) + 2)
 QUICK_STORAGE = fault:read_delay_us=1/100x100,write_delay_us=1/100x200,any_delay_polls=1/10x3:[memory:4G]
 FUZZ_SECONDS ?= 30
 
-.PHONY: all setup configure product demo check check-full breakages install uninstall deb asan tsan fuzz docs tidy format clean
+.PHONY: all setup configure product demo check check-full breakages install uninstall deb wheel jar asan tsan fuzz docs tidy format clean
 all: configure
 	@cmake --build $(BUILD) -j $(JOBS)
 
@@ -52,6 +52,12 @@ uninstall:
 
 deb: product
 	@packaging/deb/make_deb.sh $(BUILD)
+
+wheel: product
+	@packaging/make_wheel.sh $(BUILD)
+
+jar: product
+	@packaging/make_jar.sh $(BUILD)
 
 asan tsan: setup
 	@cmake --preset $@ -B build-$@

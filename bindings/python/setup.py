@@ -1,30 +1,36 @@
-"""The extension module, against the Spillway in SPILLWAY_PREFIX, or else the one that pkg-config finds."""
+"""The extension module, and the library beside it: of the Spillway in SPILLWAY_PREFIX, or else the one that pkg-config finds."""
 import os
-import shlex
+import shutil
 import subprocess
 import sys
 
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 
-def flags():
-    """(include folders, library folders) of the C library."""
+def folder_of(what):
+    """Where the C library's headers ("includedir") or files ("libdir") are."""
     prefix = os.environ.get("SPILLWAY_PREFIX")
     environment = dict(os.environ)
     if prefix:
         folders = [os.path.join(prefix, "lib", "pkgconfig"), os.path.join(prefix, "lib", "x86_64-linux-gnu", "pkgconfig")]
         environment["PKG_CONFIG_PATH"] = ":".join(folders)
-    found = subprocess.run(["pkg-config", "--cflags", "--libs", "spillway-kv"], env=environment, capture_output=True, text=True)
-    if found.returncode != 0:
+    found = subprocess.run(["pkg-config", f"--variable={what}", "spillway-kv"], env=environment, capture_output=True, text=True)
+    if found.returncode != 0 or not found.stdout.strip():
         sys.exit("spillway-kv is not found: install Spillway (make install), and set SPILLWAY_PREFIX to where it is.\n" + found.stderr)
-    words = shlex.split(found.stdout)
-    # pkg-config leaves out what compilers know.
-    return ([word[2:] for word in words if word.startswith("-I")] or ["/usr/include"],
-            [word[2:] for word in words if word.startswith("-L")] or ["/usr/lib"])
+    return os.path.realpath(found.stdout.strip())
 
 
-include_folders, library_folders = flags()
-library_folders = [os.path.realpath(folder) for folder in library_folders]
-setup(ext_modules=[Extension("spillway._kv", ["src/spillway/_kv.c", "src/spillway/items.c", "src/spillway/many.c", "src/spillway/sessions.c"], depends=["src/spillway/store.h"], include_dirs=include_folders, libraries=["spillway_kv"],
-                             library_dirs=library_folders, runtime_library_dirs=library_folders,
+class BuildWithLibrary(build_ext):
+    """So the package needs nothing else where it is installed, and goes on when Spillway there is another one."""
+
+    def run(self):
+        super().run()
+        shutil.copy(os.path.join(library_folder, "libspillway_kv.so.0"), os.path.dirname(self.get_ext_fullpath("spillway._kv")))
+
+
+library_folder = folder_of("libdir")
+setup(cmdclass={"build_ext": BuildWithLibrary},
+      ext_modules=[Extension("spillway._kv", ["src/spillway/_kv.c", "src/spillway/items.c", "src/spillway/many.c", "src/spillway/sessions.c"], depends=["src/spillway/store.h"], include_dirs=[folder_of("includedir")], libraries=["spillway_kv"],
+                             library_dirs=[library_folder], runtime_library_dirs=["$ORIGIN"],
                              extra_compile_args=["-std=c11", "-Wall", "-Wextra", "-Wno-missing-field-initializers"])])

@@ -21,6 +21,15 @@ def test(source, build, work):
     if printed != "all calls of KvStore do what they should\n":
         raise Failure(f"the test prints {printed!r}")
     check_example(work, *start, "KvExample")
+    # As in a jar that brings its libraries along, which are gone from the temporary folder once they are loaded.
+    native, temporary = classes / "io" / "spillway" / "native", work / "temporary"
+    for folder in (native, temporary):
+        folder.mkdir()
+    for name in ("libspillway_kv.so.0", "libspillway_kv_jni.so"):
+        shutil.copy(library_folder / name, native)
+    check_example(work, "java", "-Xmx256m", f"-Djava.io.tmpdir={temporary}", "-cp", classes, "KvExample")
+    if any(temporary.glob("spillway*")):
+        raise Failure(f"left behind: {list(temporary.iterdir())}")
 
 
 if __name__ == "__main__":

@@ -1,16 +1,45 @@
 package io.spillway;
 
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
 
 /**
- * The C API (spillway/kv.h), by libspillway_kv_jni: -Djava.library.path, or a file's path in -Dspillway.jni. Handles are addresses; of
- * keys and values there is an array, or, where that is null, a direct buffer with a range.
+ * The C API (spillway/kv.h), by libspillway_kv_jni: a file's path in -Dspillway.jni, or what the jar brings along, or by
+ * -Djava.library.path. Handles are addresses; of keys and values there is an array, or, where that is null, a direct buffer with a range.
  */
 final class KvNative {
+  private static final String JNI = "libspillway_kv_jni.so";
+
   static {
     String path = System.getProperty("spillway.jni");
     if (path != null) System.load(path);
+    else if (KvNative.class.getResource("native/" + JNI) != null) loadOfJar();
     else System.loadLibrary("spillway_kv_jni");
+  }
+
+  /** From files that are gone when this returns: what is loaded stays. */
+  private static void loadOfJar() {
+    try {
+      Path folder = Files.createTempDirectory("spillway");
+      Path[] files = {folder.resolve("libspillway_kv.so.0"), folder.resolve(JNI)}; // the second one looks for the first beside itself
+      try {
+        for (Path file : files) {
+          try (InputStream library = KvNative.class.getResourceAsStream("native/" + file.getFileName())) {
+            Files.copy(library, file);
+          }
+        }
+        System.load(files[1].toString());
+      } finally {
+        for (Path file : files) Files.deleteIfExists(file);
+        Files.delete(folder);
+      }
+    } catch (IOException error) {
+      throw new UncheckedIOException(error);
+    }
   }
 
   private KvNative() {}
