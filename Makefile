@@ -46,6 +46,8 @@ breakages: configure
 
 install: product
 	@DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
+# Else the loader does not know of libraries that are new in /usr/local/lib.
+	@test -n "$(DESTDIR)" || test $$(id -u) -ne 0 || /sbin/ldconfig
 
 uninstall:
 	@packaging/uninstall.sh $(PREFIX) $(DESTDIR)
