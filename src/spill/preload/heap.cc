@@ -1,4 +1,5 @@
-// The malloc family in preload mode: large blocks are memory of the spilled range, the rest is the C library's.
+// The malloc family in preload mode: large blocks are memory of the spilled range, the rest is that of whose heap the program
+// has: the C library's, or one that it is linked with and may call by other names, too.
 //
 // A large block begins at an OS page; a table says how many it has.
 #include <errno.h>
@@ -98,23 +99,21 @@ void copy_bytes(void* to, const void* from, size_t n) { __builtin_memcpy(to, fro
 
 // Between plain memory and large blocks.
 void* move_block(void* block, size_t old_bytes, size_t bytes) {
-  void* moved = spills(bytes) ? allocate_large(bytes, 0) : sys::c_malloc(bytes);
+  void* moved = spills(bytes) ? allocate_large(bytes, 0) : NEXT(malloc)(bytes);
   if (moved == nullptr) return nullptr;
   copy_bytes(moved, block, std::min(old_bytes, bytes));
   if (in_range(block))
     free_large(block);
   else
-    sys::c_free(block);
+    NEXT(free)(block);
   return moved;
 }
 
+// Of a block that is large, or becomes large.
 void* resize(void* block, size_t bytes) {
   if (bytes > PTRDIFF_MAX) return no_memory();
-  if (!in_range(block)) {
-    if (block == nullptr) return spills(bytes) ? allocate_large(bytes, 0) : sys::c_malloc(bytes);
-    return spills(bytes) ? move_block(block, NEXT(malloc_usable_size)(block), bytes)
-                         : sys::c_realloc(block, bytes);
-  }
+  if (block == nullptr) return allocate_large(bytes, 0);
+  if (!in_range(block)) return move_block(block, NEXT(malloc_usable_size)(block), bytes);
   if (bytes == 0) {
     free_large(block);
     return nullptr;
@@ -134,13 +133,15 @@ void* resize(void* block, size_t bytes) {
 bool power_of_two(size_t value) { return value != 0 && (value & (value - 1)) == 0; }
 
 void* aligned(size_t alignment, size_t bytes) {
-  if (!spills(bytes)) return sys::c_memalign(alignment, bytes);
   if (alignment > (SIZE_MAX >> 1) + 1) {
     errno = EINVAL;
     return nullptr;
   }
   return allocate_large(bytes, std::bit_ceil(std::max(alignment, size_t{1})));
 }
+
+// Is an allocation of `bytes` left to the function behind? Asked once for each: it counts what is large.
+bool is_left(size_t bytes) { return is_passive() || !spills(bytes); }
 
 }  // namespace
 }  // namespace spill::preload
@@ -149,49 +150,45 @@ using namespace spill;           // NOLINT: what follows is the C library's name
 using namespace spill::preload;  // NOLINT
 
 SPILL_EXPORT void* malloc(size_t bytes) {
-  if (is_passive()) PASS(malloc, bytes);
-  return spills(bytes) ? allocate_large(bytes, 0) : sys::c_malloc(bytes);
+  if (is_left(bytes)) PASS(malloc, bytes);
+  return allocate_large(bytes, 0);
 }
 
 SPILL_EXPORT void* calloc(size_t count, size_t bytes) {
-  if (is_passive()) PASS(calloc, count, bytes);
   size_t total;
-  if (__builtin_mul_overflow(count, bytes, &total)) return no_memory();
-  return spills(total) ? allocate_large(total, 0) : sys::c_calloc(count, bytes);
+  if (__builtin_mul_overflow(count, bytes, &total) || is_left(total)) PASS(calloc, count, bytes);
+  return allocate_large(total, 0);
 }
 
 SPILL_EXPORT void* realloc(void* block, size_t bytes) {
-  if (is_passive()) PASS(realloc, block, bytes);
+  if (is_passive() || (!in_range(block) && !spills(bytes))) PASS(realloc, block, bytes);
   return resize(block, bytes);
 }
 
 SPILL_EXPORT void* reallocarray(void* block, size_t count, size_t bytes) noexcept {
-  if (is_passive()) PASS(reallocarray, block, count, bytes);
   size_t total;
   if (__builtin_mul_overflow(count, bytes, &total)) return no_memory();
+  if (is_passive() || (!in_range(block) && !spills(total))) PASS(reallocarray, block, count, bytes);
   return resize(block, total);
 }
 
 SPILL_EXPORT void free(void* block) {
-  if (is_passive()) PASS(free, block);
-  if (in_range(block))
-    free_large(block);
-  else
-    sys::c_free(block);
+  if (is_passive() || !in_range(block)) PASS(free, block);
+  free_large(block);
 }
 
 SPILL_EXPORT void* memalign(size_t alignment, size_t bytes) noexcept {
-  if (is_passive()) PASS(memalign, alignment, bytes);
+  if (is_left(bytes)) PASS(memalign, alignment, bytes);
   return aligned(alignment, bytes);
 }
 
 SPILL_EXPORT void* aligned_alloc(size_t alignment, size_t bytes) {
-  if (is_passive()) PASS(aligned_alloc, alignment, bytes);
+  if (is_left(bytes)) PASS(aligned_alloc, alignment, bytes);
   return aligned(alignment, bytes);
 }
 
 SPILL_EXPORT int posix_memalign(void** result, size_t alignment, size_t bytes) {
-  if (is_passive()) PASS(posix_memalign, result, alignment, bytes);
+  if (is_left(bytes)) PASS(posix_memalign, result, alignment, bytes);
   if (!power_of_two(alignment) || alignment % sizeof(void*) != 0) return EINVAL;
   const int saved_errno = errno;
   void* block = aligned(alignment, bytes);
@@ -202,13 +199,14 @@ SPILL_EXPORT int posix_memalign(void** result, size_t alignment, size_t bytes) {
 }
 
 SPILL_EXPORT void* valloc(size_t bytes) noexcept {
-  if (is_passive()) PASS(valloc, bytes);
+  if (is_left(bytes)) PASS(valloc, bytes);
   return aligned(kOsPageBytes, bytes);
 }
 
 SPILL_EXPORT void* pvalloc(size_t bytes) noexcept {
-  if (is_passive()) PASS(pvalloc, bytes);
-  return aligned(kOsPageBytes, bytes > PTRDIFF_MAX ? bytes : whole_pages(bytes));
+  const size_t whole = bytes > PTRDIFF_MAX ? bytes : whole_pages(bytes);
+  if (is_left(whole)) PASS(pvalloc, bytes);
+  return aligned(kOsPageBytes, whole);
 }
 
 SPILL_EXPORT size_t malloc_usable_size(void* block) noexcept {

@@ -109,6 +109,11 @@ class Programs(Preload):
         lines = ended.stderr.splitlines()
         self.assertTrue(lines and all("child of fork" in line or "read-only" in line for line in lines), lines)
 
+    def test_a_program_with_a_heap_of_its_own(self):
+        library = clang("own_heap.c", "libown_heap.so", "-shared", "-fPIC", "-fno-builtin")
+        user = clang("own_heap_user.c", "own_heap_user", "-fno-builtin", library)
+        self.same_in_little_memory(user, memory="8M", evictions=1000)
+
     def test_a_daemon_lets_go_of_its_output(self):
         source = self.folder / "daemon.c"
         source.write_text("#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\nint main(void) {\n"
