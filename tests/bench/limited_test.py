@@ -150,12 +150,11 @@ class Redis(Case):
             self.skipTest("needs redis, and root for swap")
         context = types.SimpleNamespace(folder=self.folder, storage=self.folder, spillway=SPILLWAY, progress=lambda text: None, say=lambda text: None)
         measured = types.SimpleNamespace(context=context, ours={"ours": [], "two_bodies": []}, pairs=1, notes=[], stats=lambda side: self.folder / f"stats-{side}.json")
-        # Debian's server was not compiled by spillcc, and has a heap of its own.
-        with Cleanup() as cleanup, unittest.mock.patch("redis_load.check_stats"):
-            rows = redis_load.limited(measured, dict.fromkeys(("native", "ours", "two_bodies"), server), "disk", cleanup, 20_000)
+        # Debian's server was not compiled by spillcc: only its large blocks spill.
+        with Cleanup() as cleanup, unittest.mock.patch.multiple("redis_load", VALUE_BYTES=70_000, CLIENTS=2, PIPELINED=1):
+            rows = redis_load.limited(measured, dict.fromkeys(("native", "ours", "two_bodies"), server), "disk", cleanup, 600)
         self.assertEqual([row["case"] for row in rows], ["disk/redis/get", "disk/redis/set"])
         self.assertTrue(all(row["ratio"] > 0 and row["best_peer"] == "swap" for row in rows), rows)
-        self.assertTrue((self.folder / "stats-ours.json").exists())
 
 
 class Figures(Case):

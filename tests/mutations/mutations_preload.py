@@ -11,7 +11,15 @@ def mutation(name, *patches):
     return {"name": name, "test": ("ctest", "^e2e_preload_quick$"), "patches": list(patches)}
 
 
+def of_whole(name, *patches):
+    return {"name": name, "test": ("ctest", "^e2e_preload$"), "patches": list(patches)}
+
+
 MUTATIONS = [
+    of_whole("small blocks are the C library's, whoever's heap the program has",
+             ("src/spill/preload/heap.cc", "  if (is_left(bytes)) PASS(malloc, bytes);\n", "  if (is_passive()) PASS(malloc, bytes);\n  if (!spills(bytes)) return sys::c_malloc(bytes);\n")),
+    of_whole("what was a large block is freed, not its own heap's",
+             ("src/spill/preload/heap.cc", "    NEXT(free)(block);", "    sys::c_free(block);")),
     mutation("changed page dropped",
              (EVICT, "if (now.same_content_as(frame.known)) {", "if (now.same_content_as(frame.known) || i % 8 == 7) {")),
     mutation("second chance lost",
