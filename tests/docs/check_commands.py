@@ -2,7 +2,8 @@
 """Fails when a page names a subcommand, a benchmark or an option that there is not.  check_commands.py SOURCE SPILLWAY
 
 Looked at are commands in blocks of sh, lines of others that begin with `$ `, and `code` that begins with `spillway `: what there is, is what
---help says, and words in capitals stand for others. And options of spillcc, wherever they are: what there is, is in its sources.
+--help says, and words in capitals stand for others. And options of spillcc and goals of make, wherever they are: what there is, is in the sources
+and the Makefile.
 """
 import functools
 import pathlib
@@ -16,6 +17,7 @@ COMMAND = re.compile(r"(?:^(?:\$ )?|[;|&(`]|\b(?:do|exec|then|sudo)\b|--)[^\S\n]
 INLINE = re.compile(r"`spillway (?P<words>[^`]+)`")
 PLACEHOLDER = re.compile(r"[^a-z]*[A-Z|]")
 COMPILER_OPTION = re.compile(r"(?<![\w-])-(?:f(?:no-)?spill|spill)(?:-[a-z]+)*(?=[\s=`\[|,]|$)", re.M)
+MAKE_GOALS = re.compile(r"(?:(?P<line>^)[^\S\n]*|&& |`)(?:sudo )?make(?: [A-Z_]+=\S+)*(?P<goals>(?: [a-z][a-z-]*)+)(?=[\s`;]|$)", re.M)
 # Their words: the second of these is a subcommand of its own.
 GROUPS = ("kv", "persist")
 
@@ -81,6 +83,14 @@ def compiler_options(source):
     return set(re.findall(r'"-?((?:fno-|f)?spill[a-z-]*?)=?"', "".join(path.read_text() for path in files)))
 
 
+def unknown_goals(text, makefile):
+    """(where, goal) of each."""
+    known = set(re.search(r"^\.PHONY:(.*)$", makefile, re.M)[1].split())
+    code = [block.span() for block in FENCE.finditer(text) if block["language"] == "sh"]
+    return [(found.start(), goal) for found in MAKE_GOALS.finditer(text) for goal in found["goals"].split() if goal not in known
+            and (found["line"] is None or any(begin < found.start() < end for begin, end in code))]
+
+
 if __name__ == "__main__":
     source, helps = pathlib.Path(sys.argv[1]).resolve(), Help(sys.argv[2])
     wrong, count, known = [], 0, compiler_options(source)
@@ -94,5 +104,7 @@ if __name__ == "__main__":
         for option in COMPILER_OPTION.finditer(text):
             if option[0].removeprefix("-") not in known:
                 wrong.append(f"{page.relative_to(source)}:{line_of(text, option.start())}: spillcc has no option {option[0]}")
+        for at, goal in unknown_goals(text, (source / "Makefile").read_text()):
+            wrong.append(f"{page.relative_to(source)}:{line_of(text, at)}: make has no goal {goal}")
     assert count > 50, "pages have hardly any commands"
     fail(wrong, "commands that there are not")

@@ -81,6 +81,10 @@ class Commands(unittest.TestCase):
                 self.assertIn(said, found[0])
         self.assertEqual(len(self.problems("Use `spillway run --memroy SIZE`.")), 1)
 
+    def test_goals_of_make(self):
+        text = "`make all` makes it, `make PREFIX=/opt all && sudo make instal`\n```sh\nmake CC=spillcc\nmake docs all     # all of it\nspillway run -- make test\n```\n"
+        self.assertEqual(check_commands.unknown_goals(text, ".PHONY: all docs\n"), [(text.index("&& sudo"), "instal")])
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)
