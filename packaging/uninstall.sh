@@ -1,5 +1,5 @@
 #!/bin/sh
-# Removes what `make install` has installed, by the list that it has left.  uninstall.sh PREFIX [DESTDIR]
+# Removes what `make install` has installed, by the list that it has left, and folders that are empty then.  uninstall.sh PREFIX [DESTDIR]
 set -eu
 prefix=$1 root=${2-}
 list=$root$prefix/share/spillway/installed
@@ -9,5 +9,7 @@ if [ ! -r "$list" ]; then
 fi
 files=$(cat "$list")
 echo "$files" | while IFS= read -r file; do rm -f "$root$file"; done
-# Folders of nobody else, deepest first.
-find "$root$prefix" -depth -type d -empty -ipath '*spillway*' -delete
+cd "$root$prefix"
+echo "$files" | sed 's|/[^/]*$||' | sort -ru | while IFS= read -r folder; do
+  rmdir -p ".${folder#"$prefix"}" 2> /dev/null || true  # up to one that has something
+done

@@ -150,8 +150,7 @@ class Uninstalled(unittest.TestCase):
         other.write_text("kept")
         uninstall = SOURCE / "packaging/uninstall.sh"
         run(uninstall, "/usr", ROOT)
-        self.assertEqual(files(), [other])
-        self.assertEqual([path for path in ROOT.rglob("*") if path.is_symlink()], [])
+        self.assertEqual(set(USR.rglob("*")), {other, other.parent, other.parent.parent})
         other.unlink()
         ended = subprocess.run([uninstall, "/usr", ROOT], capture_output=True, text=True)
         self.assertEqual(ended.returncode, 2)
