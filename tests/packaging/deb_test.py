@@ -199,7 +199,8 @@ def check_beside(machine):
     unit = (machine.root / "usr/lib/systemd/system/spillway-serve@.service").read_text()
     check("ExecStart=/usr/bin/spillway serve" in unit, unit)
     check(not list((machine.root / "etc/systemd").rglob("*spillway*")), "the unit is enabled")
-    check("kernels" in machine.call("spillway", "bench", "--help"), "no benchmarks")
+    machine.call("spillway", "bench", "kernels", "--quick", "--only", "sort", "--out", "/root/bench")
+    check((machine.root / "root/bench/kernels.svg").exists(), "no plot")
     check((machine.root / "usr/share/doc/spillway/docs/spill.md").exists(), "no documents")
 
 
