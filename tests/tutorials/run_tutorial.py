@@ -9,6 +9,7 @@ What a page has, in its order:
     ```c                   and any other language: a file, if the first line is a comment with its name (`// count.c: what it does`)
     <!-- not run: why -->  in the line before it: the block is to be read only
     <!-- slow -->          the block is for --slow alone
+    <!-- numbers vary -->  of what commands say: each number stands for any other, and so do blanks between columns
 
 The folder is fresh, the programs of the build are found by PATH, `~/spillway` is a copy of the source (without --slow only of the folders that
 commands name), and libraries are installed where pkg-config and the loader look. A page that serves something has a network of its own, so that its ports are free.
@@ -43,17 +44,26 @@ def blocks_of(page, slow):
     """Those that are to be done."""
     blocks = [Block(page, found) for found in BLOCK.finditer(page)]
     for block in blocks:
-        if block.mark and block.mark != "slow" and not re.fullmatch(r"not run: .+", block.mark):
+        if not re.fullmatch(r"|slow|numbers vary|not run: .+", block.mark):
             raise Failure(f"line {block.line}: '{block.mark}' is no mark of a block")
-    return [block for block in blocks if not block.mark or block.mark == "slow" and slow]
+    return [block for block in blocks if not block.mark.startswith("not run") and (block.mark != "slow" or slow)]
 
 
-def says(expected, said):
+def pattern_of(line, numbers_vary):
+    pattern = re.escape(line.strip() if numbers_vary else line).replace(r"\.\.\.", r"[^\n]*")
+    if numbers_vary:
+        pattern = re.sub(r"\d+(?:\\\.\d+)*", r"\\d[\\d.]*", pattern)
+        pattern = re.sub(r"(?:\\ )+", r"[^\\S\\n]+", pattern)
+        pattern = r"[^\S\n]*" + pattern
+    return pattern + r"[^\S\n]*\n"
+
+
+def says(expected, said, numbers_vary=False):
     """Is it what the page expects?"""
     pattern = ""
     for line in expected.splitlines():
         line = line.rstrip()
-        pattern += r"(?:[^\n]*\n)*?" if line == "..." else re.escape(line).replace(r"\.\.\.", r"[^\n]*") + r"[^\S\n]*\n"
+        pattern += r"(?:[^\n]*\n)*?" if line == "..." else pattern_of(line, numbers_vary)
     if said and not said.endswith("\n"):
         said += "\n"
     return re.fullmatch(pattern, said) is not None
@@ -96,7 +106,7 @@ class Shell:
 def check(block, output):
     """Waits for what the background still has to say."""
     give_up = time.monotonic() + LATE_SECONDS
-    while not says(block.text, said := output.read_text(errors="replace")):
+    while not says(block.text, said := output.read_text(errors="replace"), block.mark == "numbers vary"):
         if time.monotonic() > give_up:
             raise Failure(f"line {block.line}: this should be said:\n{block.text}\nand this is:\n{said}")
         time.sleep(0.05)

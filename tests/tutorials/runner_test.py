@@ -34,6 +34,16 @@ class Says(unittest.TestCase):
         self.assertFalse(says("...\n", "a\n") and not says("...\n", ""))
 
 
+    def test_numbers_that_vary(self):
+        page = "  pid  program   in use\n   12  orders    8.0 MiB\n"
+        for right in (page, "      pid  program        in use\n 12345  orders   10.25 MiB\n", "pid program in use\n1 orders 8 MiB\n"):
+            self.assertTrue(says(page, right, True), right)
+        for wrong in (page.replace("MiB", "GiB"), page.replace("12", "x"), page.replace("12  ", "12"), page + "\n", page.replace("8.0", "")):
+            self.assertFalse(says(page, wrong, True), wrong)
+        self.assertFalse(says("took 12 ms\n", "took 13 ms\n"))
+        self.assertTrue(says("took 12 ms at ...\n...\n", "took 13 ms at home\nand 1\n", True))
+
+
 class Follow(unittest.TestCase):
     def setUp(self):
         self.folder = temporary_folder(self)
