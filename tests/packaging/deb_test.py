@@ -19,6 +19,7 @@ from shells import completed  # noqa: E402
 from support import CLEAN, Failure, Skipped, fresh, status_of, take_paths  # noqa: E402
 
 PACKAGES = ["spillway", "spillway-bench", "spillway-compiler", "spillway-dev", "spillway-doc"]
+HOME = "home"  # the folder in that Debian where commands are given
 BESIDE = ["man-db", "bash-completion", "zsh", "fish", "pkg-config"]  # what is tried needs these
 CXX = """#include <iostream>
 #include <map>
@@ -54,9 +55,9 @@ class Machine:
     """A Debian in a folder."""
 
     def __init__(self, root):
-        self.root = root
+        self.root, self.home = root, root / HOME
         # Mounts are gone when the command is.
-        self.into = ["unshare", "--mount", f"--root={root}", "--mount-proc", "--wd=/"]
+        self.into = ["unshare", "--mount", f"--root={root}", "--mount-proc", f"--wd=/{HOME}"]
 
     def call(self, *command, **keywords):
         return call([*self.into, *command], **keywords)
@@ -121,19 +122,19 @@ def make_machine(root):
 
 
 def check_program(machine, here):
-    shutil.copy(here / "outgrows.c", machine.root / "root")
-    machine.call("spillcc", "-O2", "/root/outgrows.c", "-o", "/root/outgrows")
-    machine.call("clang-19", "-O2", "/root/outgrows.c", "-o", "/root/native")
-    spilled = machine.call("spillway", "run", "--memory", "32M", "--storage", "/var/tmp", "--stats", "/root/stats.json", "--verbose", "--", "/root/outgrows", "256")
-    check(machine.call("/root/native", "256").strip() in spilled.splitlines(), "the spilled program says something else")
-    counted = json.loads((machine.root / "root/stats.json").read_text())
+    shutil.copy(here / "outgrows.c", machine.home)
+    machine.call("spillcc", "-O2", "outgrows.c", "-o", "outgrows")
+    machine.call("clang-19", "-O2", "outgrows.c", "-o", "native")
+    spilled = machine.call("spillway", "run", "--memory", "32M", "--storage", "/var/tmp", "--stats", "stats.json", "--verbose", "--", "./outgrows", "256")
+    check(machine.call("./native", "256").strip() in spilled.splitlines(), "the spilled program says something else")
+    counted = json.loads((machine.home / "stats.json").read_text())
     print(f"peak of memory {counted['memory']['peak_bytes'] >> 20} MiB, evictions {counted['cache']['evictions']}")
     check(counted["cache"]["evictions"] > 40_000, "256 MiB in 32 without evictions")
-    machine.call("spillcc", "-O2", "-static", "/root/outgrows.c", "-o", "/root/static")
-    check(machine.call("/root/static", "1") == machine.call("/root/native", "1"), "the static program says something else")
-    (machine.root / "root/words.cc").write_text(CXX)
-    machine.call("spillc++", "-O2", "/root/words.cc", "-o", "/root/words_of")
-    check(machine.call("spillway", "run", "--memory", "8M", "--", "/root/words_of") == "word99999\n", "the C++ program says something else")
+    machine.call("spillcc", "-O2", "-static", "outgrows.c", "-o", "static")
+    check(machine.call("./static", "1") == machine.call("./native", "1"), "the static program says something else")
+    (machine.home / "words.cc").write_text(CXX)
+    machine.call("spillc++", "-O2", "words.cc", "-o", "words_of")
+    check(machine.call("spillway", "run", "--memory", "8M", "--", "./words_of") == "word99999\n", "the C++ program says something else")
 
 
 def exchange(port, request):
@@ -173,8 +174,8 @@ def check_server(machine):
 
 def check_library(machine):
     flags = machine.call("pkg-config", "--cflags", "--libs", "spillway-kv").split()
-    machine.call("clang-19", "/usr/share/doc/spillway/examples/kv_example.c", "-o", "/root/kv_example", *flags)
-    check(machine.call("/root/kv_example", "/root/words", "spill", "way").split() == ["spill", "1", "way", "1"], "the example counts otherwise")
+    machine.call("clang-19", "/usr/share/doc/spillway/examples/kv_example.c", "-o", "kv_example", *flags)
+    check(machine.call("./kv_example", "words", "spill", "way").split() == ["spill", "1", "way", "1"], "the example counts otherwise")
 
 
 def check_beside(machine):
@@ -199,8 +200,8 @@ def check_beside(machine):
     unit = (machine.root / "usr/lib/systemd/system/spillway-serve@.service").read_text()
     check("ExecStart=/usr/bin/spillway serve" in unit, unit)
     check(not list((machine.root / "etc/systemd").rglob("*spillway*")), "the unit is enabled")
-    machine.call("spillway", "bench", "kernels", "--quick", "--only", "sort", "--out", "/root/bench")
-    check((machine.root / "root/bench/kernels.svg").exists(), "no plot")
+    machine.call("spillway", "bench", "kernels", "--quick", "--only", "sort", "--out", "bench")
+    check((machine.home / "bench/kernels.svg").exists(), "no plot")
     check((machine.root / "usr/share/doc/spillway/docs/spill.md").exists(), "no documents")
 
 
@@ -223,7 +224,7 @@ def test(source, build, work):
         check_server(machine)
         check_library(machine)
         check_beside(machine)
-        for path in ("root/words", "var/tmp/items"):
+        for path in (f"{HOME}/words", "var/tmp/items"):
             (machine.root / path).unlink()
         machine.call("apt-get", "purge", "-y", *PACKAGES)
         left = machine.ours()
