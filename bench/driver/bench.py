@@ -108,7 +108,7 @@ def parse(words):
 
 
 def help_text():
-    docs = "".join(f"  {name:10} {importlib.import_module(module_name(name)).__doc__.strip()}\n" for name in BENCHMARKS)
+    docs = "".join(f"  {name:10} {module_of(name).__doc__.strip()}\n" for name in BENCHMARKS)
     return ("usage: spillway bench NAME|all [OPTION]...\n\n"
             "Measures Spillway beside its peers, in turns, and writes NAME.json, NAME.md and NAME.svg.\n\n" + docs + """
   --out DIR       folder to write to, made if it is not there; default bench-results
@@ -124,13 +124,13 @@ all: each of them, and one report, report.html, of them and of the papers' figur
 """)
 
 
-def module_name(name):
-    return {"random": "random_access"}.get(name, name.replace("-", "_"))
+def module_of(name):
+    return importlib.import_module({"random": "random_access"}.get(name, name.replace("-", "_")))
 
 
 def run_one(context, name, out, made_by=None):
     began = time.monotonic()
-    module = importlib.import_module(module_name(name))
+    module = module_of(name)
     facts = report.machine()
     with tempfile.TemporaryDirectory(prefix="spillway-bench-", dir=context.storage) as folder:
         context.folder = pathlib.Path(folder)
@@ -170,7 +170,8 @@ def main():
     except OSError as error:
         raise Failure(f"cannot write to {out}: {error.strerror}; give another folder with --out", 2) from None
     if arguments.name == "all":
-        sys.exit(everything.Everything(context, BENCHMARKS, out, lambda name, made_by: run_one(context, name, out, made_by), arguments.resume).run())
+        measure, explain = lambda name, made_by: run_one(context, name, out, made_by), lambda name: module_of(name).DOC
+        sys.exit(everything.Everything(context, BENCHMARKS, out, measure, explain, arguments.resume).run())
     run_one(context, arguments.name, out)
 
 

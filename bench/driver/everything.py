@@ -1,6 +1,6 @@
 """All benchmarks, one after the other, and one report of them: report.html, report.md and report.json.
 
-What cannot be measured on this machine is in the report with its reason, and does not stop the others. The report is written anew after each benchmark, so that whatever
+What cannot be measured on this machine is in the report with its reason, and does not stop the others. The report is written anew before each benchmark, so that whatever
 ends the run leaves one of what there is.
 """
 import datetime
@@ -38,38 +38,40 @@ def _long(seconds):
 
 
 class Everything:
-    """names: of the benchmarks, in order. measure(name): measures one, and leaves NAME.json, NAME.md and NAME.svg in `out`; raises Failure if it cannot be done."""
+    """names: of the benchmarks, in order. measure(name, made_by): measures one, and leaves NAME.json, with made_by, NAME.md and NAME.svg in `out`; raises Failure if it cannot be
+    done. explain(name): what it is, as Markdown."""
 
-    def __init__(self, context, names, out, measure, resume):
-        self.context, self.names, self.out, self.measure, self.resume = context, names, out, measure, resume
+    def __init__(self, context, names, out, measure, explain, resume):
+        self.context, self.names, self.out, self.measure, self.explain, self.resume = context, names, out, measure, explain, resume
         # All that a result depends on and that is given.
         self.made_by = {"build": build_of(context), "quick": context.quick, "pairs": context.pairs, "storage": str(context.storage)}
         self.failed = {}
 
-    def is_kept(self, name):
-        """Whether there is a result of the same build and options, from a run that was cut short."""
+    def result(self, name):
+        """What is there of the same build and options, of this run or one that was cut short, or None."""
         try:
-            return json.loads((self.out / f"{name}.json").read_text()).get("made_by") == self.made_by
+            found = json.loads((self.out / f"{name}.json").read_text())
         except (OSError, ValueError):
-            return False
+            return None
+        return found if found.get("made_by") == self.made_by else None
 
     def expected(self, name):
         return SECONDS[name][1 if self.context.quick else 0]
 
     def run(self):
         """Returns the exit status: 1 if something was not measured."""
-        left = [name for name in self.names if not (self.resume and self.is_kept(name))]
+        left = [name for name in self.names if not (self.resume and self.result(name))]
         if len(left) < len(self.names):
             self.context.say(f"{len(self.names) - len(left)} of {len(self.names)} benchmarks are kept of the last run")
         began, expected = time.monotonic(), 0.0
         for number, name in enumerate(left):
+            self.write()
             # As much faster or slower than expected as those before it were.
             scale = (time.monotonic() - began) / expected if expected else 1.0
             to_come = sum(self.expected(other) for other in left[number:])
             self.context.say(f"[{number + 1} of {len(left)}] {name}, some {_long(scale * self.expected(name))}; all of them {_long(scale * to_come)}")
             self.one(name)
             expected += self.expected(name)
-            self.write()
         self.write()
         print(f"all: written to {self.out / 'report'}.html, .md, .json", flush=True)
         return 1 if self.failed else 0
@@ -90,8 +92,5 @@ class Everything:
             self.context.say(f"{name}: not measured: {self.failed[name]}")
 
     def write(self):
-        results = {}
-        for name in self.names:
-            if self.is_kept(name):
-                results[name] = json.loads((self.out / f"{name}.json").read_text())
-        overview.write(self.out, {"made_by": self.made_by, "written": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}, self.names, results, self.failed, papers.load())
+        results = {name: result for name in self.names if (result := self.result(name))}
+        overview.write(self.out, {"made_by": self.made_by, "written": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}, self.names, results, self.failed, papers.load(), self.explain)

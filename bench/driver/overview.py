@@ -28,8 +28,8 @@ def _words(text):
     return re.sub(r"`([^`]*)`", r"<code>\1</code>", html.escape(text))
 
 
-def _html_table(rows, columns=None, most=None):
-    columns = columns or _columns(rows)
+def _html_table(rows, most=None):
+    columns = _columns(rows)
     lines = ["<table><tr>" + "".join(f"<th>{html.escape(str(column))}</th>" for column in columns) + "</tr>"]
     for row in rows[:most]:
         cells = [(row.get(column, ""), report.figure(row.get(column, ""))) for column in columns]
@@ -39,8 +39,7 @@ def _html_table(rows, columns=None, most=None):
 
 
 def _markdown_table(rows):
-    columns = _columns(rows)
-    return ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns), *("| " + " | ".join(report.figure(row.get(column, "")) for column in columns) + " |" for row in rows)]
+    return report.table(rows, _columns(rows))
 
 
 def _covered(all_papers, results, failed):
@@ -63,7 +62,7 @@ def _counted(counts):
     return ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
 
 
-def _page(run, names, results, failed, covered, counts, pictures):
+def _page(run, names, results, failed, covered, counts, pictures, explain):
     machine = next((result["machine"] for result in results.values()), {})
     out = ["<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'><title>Spillway: all benchmarks</title>", f"<style>{STYLE}</style>",
            "<h1>Spillway: all benchmarks</h1>",
@@ -90,7 +89,7 @@ def _page(run, names, results, failed, covered, counts, pictures):
             out.append(f"<p class=missing>not measured: {html.escape(failed.get(name, 'not run yet'))}</p>")
             continue
         result = results[name]
-        out += [f"<p>{_words(' '.join(pictures[name][1].split()))}</p>", pictures[name][0], _html_table([{"figure": key, "value": value} for key, value in result["summary"].items()]),
+        out += [f"<p>{_words(' '.join(explain(name).split()))}</p>", pictures[name], _html_table([{"figure": key, "value": value} for key, value in result["summary"].items()]),
                 f"<details><summary>{len(result['rows'])} rows</summary>{_html_table(result['rows'])}</details>"]
         out += [f"<p>Note: {html.escape(str(note))}.</p>" for note in result.get("notes", [])]
         out.append(f"<p class=found>Load before {result['machine'].get('load_before')}, after {result['machine'].get('load_after')}; {result['parameters'].get('seconds', '?')} s.</p>")
@@ -115,16 +114,12 @@ def _markdown(run, names, results, failed, covered, counts):
     return "\n".join(lines)
 
 
-def write(folder, run, names, results, failed, all_papers):
-    """run: {made_by, written}. names: of all benchmarks. results, failed: what was measured of them, and why others were not. The plots and explanations are read from `folder`."""
+def write(folder, run, names, results, failed, all_papers, explain):
+    """run: {made_by, written}. names: of all benchmarks. results, failed: what was measured of them, and why others were not. The plots are read from `folder`; explain(name): what one is."""
     covered, counts = _covered(all_papers, results, failed)
-    pictures = {}
-    for name in results:
-        text = (folder / f"{name}.md").read_text()
-        explained = text.split("\n", 2)[2].split("\n| ", 1)[0].split("\n## ", 1)[0]
-        pictures[name] = ((folder / f"{name}.svg").read_text(), explained)
+    pictures = {name: (folder / f"{name}.svg").read_text() for name in results}
     facts = {**run, "failed": failed, "figures": {state: count for state, count in sorted(counts.items())}, "summary": {name: result["summary"] for name, result in results.items()},
              "papers": [{"title": paper["title"], "figures": [{"name": figure["name"], "state": state, "from": [{"benchmark": benchmark, "rows": rows} for benchmark, rows in tables], **({"missing": reason} if reason else {})}
                                                              for figure, state, tables, reason in figures]} for paper, figures in covered]}
-    report.write_files(folder, "report", {".html": _page(run, names, results, failed, covered, counts, pictures), ".md": _markdown(run, names, results, failed, covered, counts),
+    report.write_files(folder, "report", {".html": _page(run, names, results, failed, covered, counts, pictures, explain), ".md": _markdown(run, names, results, failed, covered, counts),
                                           ".json": json.dumps(facts, indent=2) + "\n"})

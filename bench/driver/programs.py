@@ -93,10 +93,10 @@ class Built:
 
     def compile_row(self, pairs):
         """The largest sources, each compiled by all sides in turns, in the folder where they were built natively."""
-        turns = {side: [] for side in self.sides}
+        commands, turns = self.largest(), {side: [] for side in self.sides}
         for number in range(pairs):
             took = {side: 0.0 for side in self.sides}
-            for folder, tool, words in self.largest():
+            for folder, tool, words in commands:
                 for side in in_turn(self.sides, number):
                     compiler = self.sides[side][0 if tool == "clang" else 1]
                     took[side] += _cpu_seconds([compiler, *_without_output(words), "-o", self.context.folder / "compiled.o", *self.sides[side][2]], folder)

@@ -50,9 +50,11 @@ def figure(value):
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def _table(rows):
-    keys = ROW_KEYS + [key for key in (rows[0] if rows else {}) if key not in ROW_KEYS]
-    keys = [key for key in keys if any(key in row for row in rows)]
+def table(rows, keys=None):
+    """Lines of Markdown. keys: of the columns, else those that all benchmarks have first."""
+    if keys is None:
+        keys = ROW_KEYS + [key for key in (rows[0] if rows else {}) if key not in ROW_KEYS]
+        keys = [key for key in keys if any(key in row for row in rows)]
     lines = ["| " + " | ".join(keys) + " |", "|" + "|".join("---" if key in ("case", "unit") else "--:" for key in keys) + "|"]
     return lines + ["| " + " | ".join(figure(row.get(key, "")) for key in keys) + " |" for row in rows]
 
@@ -62,9 +64,9 @@ def markdown(result, doc):
     parts = {name: [row for row in result["rows"] if (row["case"] + "/").startswith(name + "/")] for name in result.get("parts", {})}
     others = [row for row in result["rows"] if not any(row in rows for rows in parts.values())]
     lines = [f"# {result['name']}", "", doc.strip(), ""]
-    lines += _table(others) if others or not parts else []
+    lines += table(others) if others or not parts else []
     for name, rows in parts.items():
-        lines += ["", f"## {name}: {result['parts'][name]}", "", *_table(rows)] if rows else []
+        lines += ["", f"## {name}: {result['parts'][name]}", "", *table(rows)] if rows else []
     lines += ["", "| figure | value |", "|---|--:|"]
     lines += [f"| {key} | {figure(value)} |" for key, value in result["summary"].items()]
     lines += [""] + [f"Note: {note}." for note in result.get("notes", [])]

@@ -23,6 +23,9 @@ FIGURES = [{"title": "A Paper <on> Tables", "where": "CONF 2020", "order": 1, "f
     {"name": "Figure 4", "shows": "others", "found": "9", "how": "measured", "note": "none", "from": [{"benchmark": "sort", "cases": ["zram/*"], "columns": ["ratio"]}]}]}]
 
 
+EXPLAINED = "What `it` is <for>."
+
+
 class Balanced(html.parser.HTMLParser):
     """Whether each element that must be closed is, in order; and what its text is."""
     OPEN = {"meta", "br", "html"}
@@ -62,12 +65,12 @@ class Runs(Case):
         if name in self.broken:
             raise self.broken[name]
         made = {**result([{"case": "disk/1", "ours": 1.0, "peer": 2.0, "ratio": 0.5, "spread": 0.0, "unit": "s", "extra": 3.0}]), "name": name, "made_by": made_by}
-        report.write(self.folder, made, "What `it` is <for>.", {"title": name, "subtitle": "", "cases": ["disk/1"], "series": {"x": [0.5]}})
+        report.write(self.folder, made, EXPLAINED, {"title": name, "subtitle": "", "cases": ["disk/1"], "series": {"x": [0.5]}})
 
     def run_all(self, names=("sort", "switch", "tasks"), resume=False):
         self.measured.clear()
         with contextlib.redirect_stdout(io.StringIO()):
-            return everything.Everything(self.context, list(names), self.folder, self.measure, resume).run()
+            return everything.Everything(self.context, list(names), self.folder, self.measure, lambda name: EXPLAINED, resume).run()
 
     def report(self):
         return json.loads((self.folder / "report.json").read_text())
