@@ -9,7 +9,7 @@
           contest.ask("ours", "run\n")
 
 The limit of a group holds a program's data and all else that it takes: limit_of() is the budget for data, what the program takes before it has
-data, and SLACK_BYTES for page tables, small blocks, which are outside the budget, and what the runtime has besides it, the same for all sides.
+data, and SLACK_BYTES for page tables and what the runtime has besides the budget, the same for all sides.
 """
 import json
 import os
@@ -22,7 +22,7 @@ from memory_group import MemoryGroup, Unavailable
 from variants import more_ratios
 
 MIB = 1 << 20
-SLACK_BYTES = 8 * MIB
+SLACK_BYTES = 4 * MIB
 PAGE_BYTES = 4096
 ANSWER_SECONDS = 1200
 FIO_SECONDS = 0.5

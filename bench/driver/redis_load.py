@@ -145,7 +145,7 @@ def limited(programs, binaries, name, cleanup, count):
         server.end()
     budget_bytes = data_bytes // 4
     # Buffers of connections come on top of what an empty server takes.
-    contest = Contest(context, cleanup, device, budget_bytes + plain + SLACK_BYTES)
+    contest = Contest(context, cleanup, device, budget_bytes + plain + 2 * SLACK_BYTES)
     servers = {}
     try:
         for side in [*programs.ours, "swap"]:

@@ -153,7 +153,7 @@ class Rocksdb:
             contest = Contest(self.context, cleanup, None, limit_of(budget_bytes, plain_bytes(native)))
             run = [self.context.spillway, "run", "--memory", f"{budget_bytes >> 10}K", "--storage", self.context.storage, "--stats", stats]
             # What the runtime has for itself does not help it to keep tables; it would help the kernel.
-            contest.start("ours", [*run, "--", *words("ours")], limited=self.limits, more_bytes=SLACK_BYTES)
+            contest.start("ours", [*run, "--", *words("ours")], limited=self.limits, more_bytes=2 * SLACK_BYTES)
             contest.start("block", words("block", budget_bytes), limited=False)
             if self.limits:
                 contest.start("mmap", words("mmap"))
