@@ -19,6 +19,8 @@ all the memory that it wants. `fio_ratio`: pages that ours reads a second, over 
 the instrumented one; `two_bodies_…` are of programs with two.
 """
 RUN_SECONDS = 600
+# Lists of vertices that are short, as shortest paths have thousands: below 64 KiB they are plain memory, outside the budget.
+SHORT_LISTS_BYTES = 4 * MIB
 FIO_DEPTHS = (16, 32, 64)
 # Graphs that triangles are counted in are smaller: it takes quadratic time where degrees are high.
 SMALLER = {"tc": 3}
@@ -158,7 +160,7 @@ class Graph:
             program.read(RUN_SECONDS)
             data_bytes = workload.begin(program.asking(RUN_SECONDS))
         budget_bytes = data_bytes * percent // 100
-        contest = Contest(self.context, cleanup, device, limit_of(budget_bytes, plain))
+        contest = Contest(self.context, cleanup, device, limit_of(budget_bytes, plain + SHORT_LISTS_BYTES))
         for side in self.ours:
             contest.start(side, device.run(self.context, side, budget_bytes, self.stats(side), [self.context.folder / side, *words]))
         if device.has_swap:
