@@ -3,7 +3,7 @@ import os
 import shutil
 
 from devices import Cleanup
-from limited import (MIB, OPENMP, PAGE_BYTES, Contest, Device, Fio, check_same, check_stats, fio_columns, limit_of, limited_row, plain_bytes, resident_row, resident_summary,
+from limited import (MIB, OPENMP, PAGE_BYTES, Contest, Device, Fio, check_same, check_stats, fio_columns, forget, limit_of, limited_row, plain_bytes, resident_row, resident_summary,
                      usable_devices)
 from lockstep import Failure, Programs, geometric_mean, in_turn, median
 from variants import variants
@@ -219,10 +219,8 @@ def _copy(source, target):
     with open(source, "rb") as file:
         while data := file.read(part):
             os.write(descriptor, data)
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-    os.fsync(descriptor)
-    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
     os.close(descriptor)
+    forget(source)
 
 
 def _summary(rows):

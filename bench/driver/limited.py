@@ -139,6 +139,17 @@ class Device:
         return [context.spillway, "run", "--memory", f"{budget_bytes >> 10}K", *storage, "--stats", stats, "--", *command]
 
 
+def forget(path):
+    """Leaves nothing of this file or device in the kernel's page cache, so that who maps it reads it within its own limit: what is left of a group that was removed, or of who wrote it, is
+    charged to others."""
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(descriptor)
+
+
 class FioPlan:
     def __init__(self, data_bytes):
         self.data_bytes, self.window_seconds = data_bytes, FIO_SECONDS
@@ -164,6 +175,8 @@ class Contest:
         self.programs = cleanup.enter_context(Programs())
         self.programs.environment.update(OPENMP)
         self.running, self.notes = {}, []
+        if device is not None:
+            forget(device.mapped)
 
     def start(self, side, command, swap=False, limited=True, more_bytes=0):
         """more_bytes: what the limit of this one is higher by."""

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 
 from devices import Cleanup
-from limited import MIB, SLACK_BYTES, Contest, check_same, limit_of, plain_bytes, resident_row
+from limited import MIB, SLACK_BYTES, Contest, check_same, forget, limit_of, plain_bytes, resident_row
 from lockstep import Failure, in_turn, median, spread
 from memory_group import MemoryGroup, Unavailable
 from programs import code_bytes
@@ -135,10 +135,7 @@ class Rocksdb:
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(self.made[self.TABLES[side]], folder)
         for path in folder.iterdir():
-            descriptor = os.open(path, os.O_RDONLY)
-            os.fsync(descriptor)
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-            os.close(descriptor)
+            forget(path)
         return folder
 
     def contest(self, percent, programs):

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 import types
 import unittest
 import unittest.mock
@@ -165,6 +166,22 @@ class Figures(Case):
         self.assertEqual((row["two_bodies_ratio"], row["spread"], row["ours"], row["peer"]), (1, 0, 2, 4))
         row = limited.limited_row("c", {"ours": [1.0], "native": [1.0]}, ["ours"])
         self.assertEqual((row["best_peer"], row["ratio"]), ("native", 1))
+
+    def test_nothing_stays_in_the_page_cache_of_a_file_that_is_to_be_read_within_a_limit(self):
+        with tempfile.NamedTemporaryFile(dir="/var/tmp") as file:
+            file.write(bytes(1 << 20))
+            file.flush()
+            read = lambda: os.preadv(file.fileno(), [bytearray(4096)], 0, os.RWF_NOWAIT)
+            self.assertEqual(read(), 4096)
+            limited.forget(file.name)
+            with self.assertRaises(BlockingIOError):
+                read()
+
+    def test_a_contest_begins_with_nothing_mapped_in_the_page_cache(self):
+        forgotten = []
+        with unittest.mock.patch.object(limited, "forget", forgotten.append), Cleanup() as cleanup:
+            limited.Contest(None, cleanup, types.SimpleNamespace(mapped="mapped"), limited.MIB)
+        self.assertEqual(forgotten, ["mapped"])
 
     def test_a_resident_row_is_over_native_code(self):
         row = limited.resident_row("c", {"ours": [3.0, 3.0], "native": [2.0, 2.0], "two_bodies": [2.0, 2.0]})
