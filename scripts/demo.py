@@ -8,7 +8,7 @@
 
 SQLite is Debian's source package, unmodified; its own configure and make build both programs, once with CC=clang
 and once with CC=spillcc. Exit status 0 only if the outputs are equal byte for byte, the data is at least four times the budget
-and pages were spilled. Nothing is left behind but the build in BUILD_FOLDER/demo.
+and pages were spilled. Nothing is left behind but the build in BUILD_FOLDER/demo. `spillway bench demo` measures the same by this class.
 """
 import argparse
 import dataclasses
@@ -101,16 +101,17 @@ class Outcome:
 
 
 class Demo:
-    def __init__(self, arguments):
-        self.build = pathlib.Path(arguments.build).resolve()
-        self.budget_bytes = arguments.budget * MIB
-        self.page = arguments.page
-        self.rows = arguments.rows
-        self.folder = self.build / "demo"
+    """build: the folder with bin/spillcc and bin/spillway. folder: where SQLite is built; beside `bin` if it is not given. storage: where is spilled to, else where the runtime does."""
+
+    def __init__(self, build, budget_bytes, page, rows, folder=None, storage=None):
+        self.build, self.budget_bytes, self.page, self.rows = build, budget_bytes, page, rows
+        self.folder = folder or self.build / "demo"
+        self.storage = ["--storage", storage] if storage else []
         self.progress = Progress()
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
 
     def main(self):
+        """{native, spilled, limited: their Outcome, of `limited` None where there is no limit; data_bytes, stats}; raises Failure if it did not show what it is to show."""
         self.spillcc = self._built("spillcc")
         self.spillway = self._built("spillway")
         self.native_cc = shutil.which("clang-19") or self._missing("clang-19; run scripts/install-deps.sh")
@@ -255,7 +256,7 @@ class Demo:
         if reference.status != 0:
             raise Failure(f"native SQLite did not finish: {reference.words()}")
         spilled = self._limited(f"spillway, {within}",
-                                [self.spillway, "run", "--memory", f"{self.budget_bytes >> 20}M", "--page", self.page,
+                                [self.spillway, "run", "--memory", f"{self.budget_bytes >> 20}M", "--page", self.page, *self.storage,
                                  "--stats", stats_file, "--", ours, *workload], limit_bytes)
         limited = None
         if not self.no_limit:
@@ -264,7 +265,8 @@ class Demo:
         same = reference.output.read_bytes() == spilled.output.read_bytes()
         stats = json.loads(stats_file.read_text()) if stats_file.exists() and stats_file.stat().st_size else {}
         self._print_table(reference, spilled, limited, stats, within, same)
-        return self._verdict(reference, spilled, stats, plain_bytes, same)
+        data_bytes = self._verdict(reference, spilled, stats, plain_bytes, same)
+        return {"native": reference, "spilled": spilled, "limited": limited, "data_bytes": data_bytes, "stats": stats}
 
     def _print_table(self, reference, spilled, limited, stats, within, same):
         def row(name, outcome, result, counters=None):
@@ -297,6 +299,7 @@ class Demo:
             raise Failure(f"the data is less than {DATA_TO_BUDGET} times the budget; give more --rows")
         if not stats or stats["storage"]["write_bytes"] == 0 or stats["cache"]["misses"] == 0:
             raise Failure("nothing was spilled, so nothing was shown")
+        return data_bytes
 
 
 def main():
@@ -313,7 +316,7 @@ def main():
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, stop)
     try:
-        Demo(arguments).main()
+        Demo(pathlib.Path(arguments.build).resolve(), arguments.budget * MIB, arguments.page, arguments.rows).main()
     except Failure as failure:
         print(f"\ndemo: {failure}" if sys.stderr.isatty() else f"demo: {failure}", file=sys.stderr)
         return failure.status

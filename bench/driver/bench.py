@@ -24,7 +24,7 @@ import report  # noqa: E402
 from cases import Cases  # noqa: E402
 from lockstep import Failure  # noqa: E402
 
-BENCHMARKS = ["batch", "batch-stored", "breakdown", "delegation", "device", "fibers", "graph", "hitrate", "indirect", "instructions", "kernels", "kv", "kv-index", "kv-restart", "micro", "pagecache", "persist", "persist-programs", "programs", "random", "rocksdb",
+BENCHMARKS = ["batch", "batch-stored", "breakdown", "delegation", "demo", "device", "fibers", "graph", "hitrate", "indirect", "instructions", "kernels", "kv", "kv-index", "kv-restart", "micro", "pagecache", "persist", "persist-programs", "programs", "random", "rocksdb",
               "selfdriving", "server", "sort", "speedtest1", "switch", "tasks", "ycsb"]
 
 
@@ -125,7 +125,8 @@ all: each of them, and one report, report.html, of them and of the papers' figur
 
 
 def module_of(name):
-    return importlib.import_module({"random": "random_access"}.get(name, name.replace("-", "_")))
+    # A module is called `random` in Python's library, and `demo` in scripts.
+    return importlib.import_module({"random": "random_access", "demo": "demo_sqlite"}.get(name, name.replace("-", "_")))
 
 
 def run_one(context, name, out, made_by=None):

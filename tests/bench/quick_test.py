@@ -127,6 +127,13 @@ class Quick(Case):
         if result["rows"]:
             self.assertLessEqual({"8B_resident_native_ratio", "4K_50_zram_2"}, set(result["summary"]))
 
+    def test_demo(self):
+        result = self.results("demo")
+        [row] = result["rows"]
+        self.assertGreater(row["misses"], row["budget_bytes"] // 4096)
+        self.assertGreater(result["summary"]["data_over_budget"], 4)
+        self.assertLessEqual({"spilled_seconds", "native_seconds"}, set(result["summary"]))
+
     def test_switch(self):
         result = self.results("switch")
         self.assertEqual([row["case"] for row in result["rows"]][:3], ["before/ours", "after/ours", "pause/ours"])
