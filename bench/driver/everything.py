@@ -9,6 +9,7 @@ import json
 import time
 import traceback
 
+import claims
 import overview
 import papers
 from lockstep import Failure
@@ -93,4 +94,4 @@ class Everything:
 
     def write(self):
         results = {name: result for name in self.names if (result := self.result(name))}
-        overview.write(self.out, {"made_by": self.made_by, "written": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}, self.names, results, self.failed, papers.load(), self.explain)
+        overview.write(self.out, {"made_by": self.made_by, "written": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}, self.names, results, self.failed, claims.load(), papers.load(), self.explain)

@@ -242,7 +242,7 @@ def summarise(rows):
                 summary[f"{words[2]}_{figure}_{words[1]}"] = row[figure]
     for (operation, device, backend, record), own in groups.items():
         name = f"{operation}_ratio_{device}_{backend}" + ("" if record == "4K" else f"_{record}")
-        summary[name] = geometric_mean([row["ratio"] for row in own])
+        summary[name], summary[name + "_worst"] = geometric_mean([row["ratio"] for row in own]), min(row["ratio"] for row in own)
     for operation in ("get", "put"):
         own = [row for key, group in groups.items() if key[0] == operation for row in group]
         if own:

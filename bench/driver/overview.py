@@ -1,9 +1,11 @@
-"""The report of all benchmarks: first the papers' figures, then each benchmark with its table and its plot. One page that needs nothing else, and the same as Markdown and JSON."""
+"""The report of all benchmarks: first README's figures beside those of this run, then the papers', then each benchmark with its table and its plot. One page that needs nothing else, and the same as
+Markdown and JSON."""
 import collections
 import html
 import json
 import re
 
+import claims
 import papers
 import plot
 import report
@@ -62,12 +64,23 @@ def _counted(counts):
     return ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
 
 
-def _page(run, names, results, failed, covered, counts, pictures, explain):
+def _claimed(parts):
+    """A row for each part of each claim, which is named once."""
+    return [{"claim": "" if before and before["claim"] == part["claim"] else part["claim"], "README": part["says"], "this run": claims.words_of(part), "benchmark": part["benchmark"]}
+            for before, part in zip([None, *parts], parts)]
+
+
+CLAIMS_HEAD = "README's figures, and this run's"
+
+
+def _page(run, names, results, failed, claimed, covered, counts, pictures, explain):
     machine = next((result["machine"] for result in results.values()), {})
     out = ["<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'><title>Spillway: all benchmarks</title>", f"<style>{STYLE}</style>",
            "<h1>Spillway: all benchmarks</h1>",
            f"<p>{len(results)} of {len(names)} benchmarks measured{', with --quick: small data, few turns' if run['made_by']['quick'] else ''}; written {html.escape(run['written'])}. "
            f"Of the papers' figures and tables: {_counted(counts)}.</p>",
+           f"<h2>{CLAIMS_HEAD}</h2>", "<p>README names the machine that its figures are of. Ratios of another one may be others; where there are several values, they are the least and the greatest.</p>",
+           _html_table(_claimed(claimed)),
            _html_table([{"machine": key.replace("_", " "), "is": value if isinstance(value, (int, float)) else str(value)} for key, value in machine.items() if not key.startswith("load")]),
            "<nav>" + "<br>".join(f'<a href="#{name}">{name}</a>' for name in names) + "</nav>"]
     if failed:
@@ -96,9 +109,9 @@ def _page(run, names, results, failed, covered, counts, pictures, explain):
     return "\n".join(out) + "\n</html>\n"
 
 
-def _markdown(run, names, results, failed, covered, counts):
+def _markdown(run, names, results, failed, claimed, covered, counts):
     lines = ["# Spillway: all benchmarks", "", f"{len(results)} of {len(names)} benchmarks measured{', with `--quick`' if run['made_by']['quick'] else ''}; written {run['written']}. "
-             f"Of the papers' figures and tables: {_counted(counts)}.", ""]
+             f"Of the papers' figures and tables: {_counted(counts)}.", "", f"## {CLAIMS_HEAD}", "", *_markdown_table(_claimed(claimed)), ""]
     if failed:
         lines += ["## Not measured", "", *_markdown_table([{"benchmark": name, "because": reason} for name, reason in failed.items()]), ""]
     for paper, figures in covered:
@@ -114,12 +127,13 @@ def _markdown(run, names, results, failed, covered, counts):
     return "\n".join(lines)
 
 
-def write(folder, run, names, results, failed, all_papers, explain):
+def write(folder, run, names, results, failed, all_claims, all_papers, explain):
     """run: {made_by, written}. names: of all benchmarks. results, failed: what was measured of them, and why others were not. The plots are read from `folder`; explain(name): what one is."""
+    claimed = claims.beside(all_claims, results, failed)
     covered, counts = _covered(all_papers, results, failed)
     pictures = {name: (folder / f"{name}.svg").read_text() for name in results}
-    facts = {**run, "failed": failed, "figures": {state: count for state, count in sorted(counts.items())}, "summary": {name: result["summary"] for name, result in results.items()},
+    facts = {**run, "failed": failed, "claims": claimed, "figures": {state: count for state, count in sorted(counts.items())}, "summary": {name: result["summary"] for name, result in results.items()},
              "papers": [{"title": paper["title"], "figures": [{"name": figure["name"], "state": state, "from": [{"benchmark": benchmark, "rows": rows} for benchmark, rows in tables], **({"missing": reason} if reason else {})}
                                                              for figure, state, tables, reason in figures]} for paper, figures in covered]}
-    report.write_files(folder, "report", {".html": _page(run, names, results, failed, covered, counts, pictures, explain), ".md": _markdown(run, names, results, failed, covered, counts),
+    report.write_files(folder, "report", {".html": _page(run, names, results, failed, claimed, covered, counts, pictures, explain), ".md": _markdown(run, names, results, failed, claimed, covered, counts),
                                           ".json": json.dumps(facts, indent=2) + "\n"})

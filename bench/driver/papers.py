@@ -23,19 +23,20 @@ def load(folder=FOLDER):
     return sorted((tomllib.loads(path.read_text()) for path in folder.glob("*.toml")), key=lambda paper: paper["order"])
 
 
-def _fits(name, patterns):
+def fits(name, patterns):
+    """Whether a name of a case or a figure is meant by one of these patterns."""
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def tables_of(source, result):
     """Of one of `from`: the rows that a run left, each with its case, the columns that are named and their unit; and what is named of the summary. Tables without rows are none."""
     columns = dict.fromkeys(["case", *source["columns"], "unit"])
-    rows = [{key: row[key] for key in columns if key in row} for row in result["rows"] if _fits(row["case"], source["cases"])]
-    figures = [{"figure": key, "value": value} for key, value in result["summary"].items() if _fits(key, source.get("summary", []))]
+    rows = [{key: row[key] for key in columns if key in row} for row in result["rows"] if fits(row["case"], source["cases"])]
+    figures = [{"figure": key, "value": value} for key, value in result["summary"].items() if fits(key, source.get("summary", []))]
     return [(source["benchmark"], table) for table in (rows, figures) if table]
 
 
-def _why(name, results, failed):
+def why_not(name, results, failed):
     """Why a benchmark left nothing of a figure."""
     if name in failed:
         return f"{name}: {failed[name]}"
@@ -52,5 +53,5 @@ def state(figure, results, failed):
         found = tables_of(source, results[name]) if name in results else []
         tables += found
         if not found:
-            reasons.append(_why(name, results, failed))
+            reasons.append(why_not(name, results, failed))
     return (figure["how"] if tables else "missing"), tables, "; ".join(reasons)

@@ -11,6 +11,7 @@ import unittest
 from bench_case import ONE_LINE, SPILLWAY, Case, bench
 
 import bench as driver
+import claims
 import everything
 import papers
 import report
@@ -21,6 +22,11 @@ FIGURES = [{"title": "A Paper <on> Tables", "where": "CONF 2020", "order": 1, "f
     {"name": "Figure 2", "shows": "more nodes", "found": "7", "how": "simulated", "note": "a model", "from": [{"benchmark": "switch", "cases": ["*"], "columns": ["ratio"]}]},
     {"name": "Figure 3", "shows": "eight drives", "found": "8", "how": "not measured", "note": "one drive here"},
     {"name": "Figure 4", "shows": "others", "found": "9", "how": "measured", "note": "none", "from": [{"benchmark": "sort", "cases": ["zram/*"], "columns": ["ratio"]}]}]}]
+
+
+CLAIMS = [{"what": "sorts", "figure": "2.0 ×, 3 s, 4 to 5 and 6", "command": "", "parts": [
+    {"says": "2.0 ×", "benchmark": "sort", "summary": ["be*"]}, {"says": "3 s", "benchmark": "switch", "cases": ["disk/*"], "columns": ["extra", "ours"], "scale": 10},
+    {"says": "4 to 5", "benchmark": "sort", "summary": ["worst"]}, {"says": "6", "benchmark": "graph", "summary": ["best"]}]}]
 
 
 EXPLAINED = "What `it` is <for>."
@@ -59,6 +65,8 @@ class Runs(Case):
         self.context = types.SimpleNamespace(quick=True, pairs=0, storage=pathlib.Path("/var/tmp"), spillway=SPILLWAY, say=self.said.append)
         self.addCleanup(setattr, papers, "load", papers.load)
         papers.load = lambda: FIGURES
+        self.addCleanup(setattr, claims, "load", claims.load)
+        claims.load = lambda: CLAIMS
 
     def measure(self, name, made_by):
         self.measured.append(name)
@@ -94,6 +102,16 @@ class Runs(Case):
         # Of each benchmark, and of each figure that was measured.
         self.assertEqual(page.count("<svg "), 3 + 2)
         self.assertIn("### Figure 1: measured", (self.folder / "report.md").read_text())
+
+    def test_the_front_pages_claims_come_first(self):
+        self.run_all()
+        parts = self.report()["claims"]
+        self.assertEqual([part["says"] for part in parts], ["2.0 ×", "3 s", "4 to 5", "6"])
+        self.assertEqual([part.get("measured") for part in parts], [[2.0], [30.0, 10.0], None, None])
+        self.assertEqual([claims.words_of(part) for part in parts], ["2", "10 to 30", "– (sort did not measure these cases in this run)", "– (graph was not run)"])
+        self.assertIn("| sorts | 2.0 × | 2 | sort |\n|  | 3 s | 10 to 30 | switch |\n", (self.folder / "report.md").read_text())
+        page = (self.folder / "report.html").read_text()
+        self.assertLess(page.index("10 to 30"), page.index("Figures and tables of the papers"))
 
     def test_what_cannot_be_measured_is_named_and_stops_nothing(self):
         self.broken = {"sort": Failure("swap needs root", 2), "switch": KeyError("a defect")}
@@ -147,6 +165,15 @@ class Words(Case):
 
     def test_each_benchmark_has_a_time(self):
         self.assertEqual(sorted(everything.SECONDS), sorted(driver.BENCHMARKS))
+
+
+class Claims(unittest.TestCase):
+    def test_each_is_of_a_benchmark_that_there_is(self):
+        for claim in claims.load():
+            for part in claim["parts"]:
+                self.assertIn(part["benchmark"], driver.BENCHMARKS, claim["what"])
+                self.assertTrue(part.get("summary") or part.get("cases"), part)
+                self.assertEqual("cases" in part, "columns" in part, part)
 
 
 class Papers(unittest.TestCase):

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""What check_links.py and check_commands.py find on pages that are wrong.  checks_test.py [unittest arguments]"""
+"""What check_links.py, check_commands.py and check_claims.py find on pages that are wrong.  checks_test.py [unittest arguments]"""
 import pathlib
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import check_claims  # noqa: E402
 import check_commands  # noqa: E402
 import check_links  # noqa: E402
 from support import temporary_folder  # noqa: E402
@@ -84,6 +85,44 @@ class Commands(unittest.TestCase):
     def test_goals_of_make(self):
         text = "`make all` makes it, `make PREFIX=/opt all && sudo make instal`\n```sh\nmake CC=spillcc\nmake docs all     # all of it\nspillway run -- make test\n```\n"
         self.assertEqual(check_commands.unknown_goals(text, ".PHONY: all docs\n"), [(text.index("&& sudo"), "instal")])
+
+
+class Claims(unittest.TestCase):
+    README = "# T\n\n| | figure | command |\n|---|---|---|\n| a sort | 1.20 × native, 3.0–4.5 × with 16 threads; 4.2 KB | `spillway bench sort --quick`, `tasks` |\n\nAt 1.2 times.\n"
+    PAGE = "See [README](../README.md#figures): sorts take 1.2\ntimes as long; 3.02, 3.5 and 4.46; 4,232 bytes.\n"
+    CLAIM = {"what": "a sort", "figure": "1.20 × native, 3.0–4.5 × with 16 threads; 4.2 KB", "command": "`spillway bench sort --quick`, `tasks`", "besides": ["with 16 threads"], "parts": [
+        {"says": "1.20 × native", "benchmark": "sort", "pages": {"docs/page.md": ["sorts take 1.2 times"], "README.md": ["At 1.2 times"]}},
+        {"says": "3.0–4.5 ×", "benchmark": "sort", "pages": {"docs/page.md": ["3.02, 3.5 and 4.46"]}},
+        {"says": "4.2 KB", "benchmark": "tasks", "scale": 1e-3, "pages": {"docs/page.md": ["4,232 bytes"]}}]}
+
+    def problems(self, readme=README, page=PAGE, claim=None):
+        return list(check_claims.problems({"README.md": readme, "docs/page.md": page}, [claim or self.CLAIM]))
+
+    def test_what_is_right(self):
+        self.assertEqual(self.problems(), [])
+
+    def test_a_table_that_says_something_else(self):
+        for right, wrong in (("1.20", "1.21"), ("a sort", "a sorter"), ("--quick", "--pairs 1"), ("| a sort", "| another | 1 | `x` |\n| a sort"), ("| figure |", "| number |")):
+            self.assertTrue(any("README.md" in problem for problem in self.problems(readme=self.README.replace(right, wrong))), wrong)
+
+    def test_pages_that_say_something_else(self):
+        for right, wrong in (("1.2\ntimes", "1.3 times"), ("4,232", "4,332"), ("3.02", "3.08"), ("sorts take", "a sort takes")):
+            self.assertEqual(len(self.problems(page=self.PAGE.replace(right, wrong))), 1, wrong)
+        for number, (part, words) in enumerate((("1.20", "1.3 times"), ("3.0–4.5", "3.02, 3.5 and 4.6"), ("4.2", "4,300 bytes"))):
+            parts = [dict(each) for each in self.CLAIM["parts"]]
+            parts[number] |= {"pages": {"docs/page.md": [words]}}
+            [problem] = self.problems(page=self.PAGE + words, claim=self.CLAIM | {"parts": parts})
+            self.assertIn(part, problem)
+
+    def test_a_page_of_which_nothing_is_known(self):
+        parts = [{key: value for key, value in part.items() if key != "pages"} for part in self.CLAIM["parts"]]
+        [problem] = self.problems(claim=self.CLAIM | {"parts": parts})
+        self.assertIn("docs/page.md leads to README's figures", problem)
+
+    def test_numbers_without_a_source_and_parts_without_a_command(self):
+        for part in ({"besides": []}, {"parts": self.CLAIM["parts"][:2]}, {"command": "`make sort`, `tasks`"}, {"command": "`spillway bench sort`"}):
+            claim = self.CLAIM | part
+            self.assertTrue(self.problems(readme=self.README.replace(check_claims.row_of(self.CLAIM), check_claims.row_of(claim)), claim=claim), part)
 
 
 if __name__ == "__main__":

@@ -21,12 +21,15 @@ def of_mix(name, gtest_filter, *patches):
 
 EVERYTHING = "bench/driver/everything.py"
 PAPERS = "bench/driver/papers.py"
+CLAIMS = "bench/driver/claims.py"
 
 MUTATIONS = [
     of("all: one that fails ends the others", "everything", (EVERYTHING, "            self.failed[name] = str(failure)\n", "            raise\n")),
     of("all: results of other options are kept", "everything", (EVERYTHING, '"quick": context.quick, "pairs"', '"pairs"')),
     of("all: a result of before stands for one that failed", "everything", (EVERYTHING, "            (self.out / (name + suffix)).unlink(missing_ok=True)", "            (self.out / (name + suffix + 'x')).unlink(missing_ok=True)")),
     of("a figure is measured though no case of it is there", "everything", (PAPERS, '(figure["how"] if tables else "missing")', 'figure["how"]')),
+    of("a claim is measured in another unit", "everything", (CLAIMS, 'part.get("scale", 1) * value', "value")),
+    of("a claim of several values is beside one of them", "everything", (CLAIMS, 'max(part["measured"])', 'min(part["measured"])')),
     of("compiling is measured of sources with -o alone", "programs", (PROGRAMS, 'if "-c" in words and len(sources) == 1', 'if "-c" in words and "-o" in words and len(sources) == 1')),
     of("vertices that a thread has found are lost at the end of a step", "graph", (GRAPH, "  ~Found() { flush(); }\n", "  ~Found() {}\n")),
     of("a step upwards ends the search too soon", "graph", (GRAPH, "      next[v / 64] |= uint64_t{1} << v % 64;\n", "")),

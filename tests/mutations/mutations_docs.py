@@ -3,6 +3,7 @@
 RUN = "tests/tutorials/run_tutorial.py"
 LINKS = "tests/docs/check_links.py"
 COMMANDS = "tests/docs/check_commands.py"
+CLAIMS = "tests/docs/check_claims.py"
 
 
 def of(name, test, *patches):
@@ -17,6 +18,8 @@ MUTATIONS = [
     of("blocks that are not to be run are run", "tutorials_runner", (RUN, 'if not block.mark.startswith("not run") and (', 'if (')),
     of("links to headings are not looked at", "docs_checks", (LINKS, '        elif anchor and (', '        elif anchor == "" and (')),
     of("the second heading of a name has the first one's", "docs_checks", (LINKS, "found.add(name if counts[name] == 0 else", "found.add(name if True else")),
+    of("figures on pages are README's whatever they say", "docs_checks", (CLAIMS, "                if missing:\n", "                if False and missing:\n")),
+    of("numbers of README need no source", "docs_checks", (CLAIMS, "    if numbers(rest):\n", "    if False and numbers(rest):\n")),
     of("options of a program that is run count as Spillway's", "docs_checks", (COMMANDS, '        if word == "--":\n            break\n', "")),
     of("commands within commands are not looked at", "docs_checks", (COMMANDS, r"(?=(?P<words>[^\n]*))", r"(?P<words>[^\n]*)")),
 ]
