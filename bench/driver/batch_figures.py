@@ -164,7 +164,7 @@ def _curved(title, name, rows):
             if name == "figure4.7":
                 add(f"{first} bytes, equation 3.4", int(last.removesuffix("k")), row["model"])
     x_name = "bytes of a bucket" if name == "figure4.4" else "thousand buckets"
-    return plot.curves(title, "" if name == "figure4.4" else "over the baseline's", x_name, series)
+    return plot.curves(title, "", x_name, series, y_name="cycles of an update" if name == "figure4.4" else "times the baseline's")
 
 
 def _scattered(title, points):
@@ -175,7 +175,7 @@ def _scattered(title, points):
         base, slope, _ = regress(engines[engine])
         series[label] = engines[engine]
         series[f"{label}: {base:.0f} + {slope:.0f} a miss"] = [(x, base + slope * x) for x in (f(x for x, _ in engines[engine]) for f in (min, max))]
-    return plot.curves(title, f"{case}; a dot for each table", "misses of an update, simulated", series, dots=("cache-buckets", "baseline"))
+    return plot.curves(title, f"{case}; a dot for each table", "misses of an update, simulated", series, dots=("cache-buckets", "baseline"), y_name="cycles of an update")
 
 
 def summarise(rows):

@@ -53,7 +53,17 @@ def _covered(all_papers, results, failed):
 STATES = ("measured", "simulated", "not measured", "missing")
 
 
-def _plot(name, rows):
+def _curves(figure, results):
+    """A picture of each of the figure's plots that has lines in these results."""
+    pictures = []
+    for drawn in figure.get("plots", []):
+        series = papers.curves_of(drawn, results[drawn["benchmark"]]) if drawn["benchmark"] in results else {}
+        if series:
+            pictures.append(plot.curves(figure["name"], drawn.get("title", ""), drawn["x"], series, y_name=drawn["y"], logarithmic=drawn.get("logarithmic", "")))
+    return pictures
+
+
+def _bars(name, rows):
     """Of a figure's rows, if they have ratios; of as many as the page shows."""
     shown = rows[:TABLE_ROWS]
     series = {column: [row.get(column) for row in shown] for column in _columns(shown) if column.endswith("ratio")}
@@ -93,8 +103,10 @@ def _page(run, names, results, failed, claimed, covered, counts, pictures, expla
             out += [f"<h3>{html.escape(figure['name'])} <small class='{state}'>{state}</small></h3>", f"<p>It shows {_words(figure['shows'])}.</p>", f"<p class=found>The paper: {_words(figure['found'])}.</p>",
                     f"<p>Here: {_words(figure['note'])}</p>"]
             out += [f"<p class=missing>{html.escape(reason)}</p>"] if reason else []
+            curves = _curves(figure, results)
+            out += curves
             for benchmark, rows in tables:
-                out.append(_plot(figure["name"], rows))
+                out += [] if curves else [_bars(figure["name"], rows)]
                 out.append(f'<details><summary>{len(rows)} rows of {benchmark}</summary>{_html_table(rows, most=TABLE_ROWS)}<a href="#{benchmark}">all of {benchmark}</a></details>')
     for name in names:
         out.append(f'<h2 id="{name}">{name}</h2>')

@@ -9,9 +9,12 @@ A file is a paper: `title`, `where` it was published, its `order` in the report,
     note    how what is measured here differs from it; by which model it is simulated, and at which points that was compared with what was measured; or what is missing here
     from    [{benchmark, cases, columns, summary}]: the rows that show it: patterns of their names, as of a shell, and which columns of them; and patterns of figures of the
             benchmark's summary, if it needs any. Not where it is not measured
+    plots   [{benchmark, cases, part, x, y, lines, title, logarithmic}]: curves, if it has any. Of these cases part `part` of the name, between slashes, is a number, what `x` says, and its
+            column of `lines`, {column: label}, a value, what `y` says; other parts tell lines apart. logarithmic: axes, "x", "y" or "xy". Without it the report draws bars of ratios
 """
 import fnmatch
 import pathlib
+import re
 import tomllib
 
 FOLDER = pathlib.Path(__file__).resolve().parent / "papers"
@@ -34,6 +37,20 @@ def tables_of(source, result):
     rows = [{key: row[key] for key in columns if key in row} for row in result["rows"] if fits(row["case"], source["cases"])]
     figures = [{"figure": key, "value": value} for key, value in result["summary"].items() if fits(key, source.get("summary", []))]
     return [(source["benchmark"], table) for table in (rows, figures) if table]
+
+
+def curves_of(drawn, result):
+    """Of one of `plots`: {name of a line: [(x, y)]} of the rows that a run left, of lines with two points at least."""
+    rows = [(row["case"].split("/"), row) for row in result["rows"] if fits(row["case"], drawn["cases"])]
+    names = [parts[:drawn["part"]] + parts[drawn["part"] + 1:] for parts, _ in rows]
+    varying = [at for at in range(min(map(len, names), default=0)) if len({name[at] for name in names}) > 1]
+    curves = {}
+    for (parts, row), name in zip(rows, names):
+        for column, label in drawn["lines"].items():
+            if isinstance(row.get(column), (int, float)):
+                words = [name[at] for at in varying] + ([label] if len(drawn["lines"]) > 1 or not varying else [])
+                curves.setdefault(", ".join(words), []).append((float(re.match(r"[\d.]+", parts[drawn["part"]])[0]), row[column]))
+    return {name: points for name, points in curves.items() if len(points) > 1}
 
 
 def why_not(name, results, failed):

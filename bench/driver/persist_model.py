@@ -125,8 +125,9 @@ class Model:
             pictures.append(plot.bars("persist: throughput on the modelled device", "over the program's own, modelled, more is better",
                                       [case.removeprefix("model/") for case in shown], {"runtime": [by_name[case]["ratio"] for case in shown]}))
         if self.curves:
-            pictures.append(plot.curves("persist: flushers on the modelled device", "million operations a second of the device, modelled", "flushers",
-                                        {f"{structure}, {threads} threads": list(curve.items()) for (structure, threads), curve in self.curves.items()}))
+            pictures.append(plot.curves("persist: flushers on the modelled device", "", "flushers",
+                                        {f"{structure}, {threads} threads": list(curve.items()) for (structure, threads), curve in self.curves.items()},
+                                        y_name="million operations a second of the device, modelled"))
         return pictures
 
 

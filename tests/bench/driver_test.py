@@ -115,6 +115,31 @@ class Figures(Case):
         self.assertAlmostEqual((third[1] - second[1]) / (third[1] - first[1]), 3, delta=0.02)
         self.assertEqual(len(list(root.iter("{http://www.w3.org/2000/svg}circle"))), 5)
 
+    def test_axes_of_curves(self):
+        def texts(drawn):
+            return [element.text for element in xml.etree.ElementTree.fromstring(drawn).iter("{http://www.w3.org/2000/svg}text")]
+
+        points = {"a": [(1, 1000.0), (4, 2000.0), (64, 150_000.0)]}
+        self.assertLessEqual({"x", "y, in k", "0", "50k", "100k", "150k", "20", "40", "60"}, set(texts(plot.curves("t", "s", "x", points, y_name="y, in k"))))
+        drawn = plot.curves("t", "s", "x", points, logarithmic="xy")
+        # Few numbers are all named, and lie as far from each other as they are multiples.
+        self.assertLessEqual({"1", "4", "64", "1k", "2k", "150k"}, set(texts(drawn)))
+        [line] = xml.etree.ElementTree.fromstring(drawn).iter("{http://www.w3.org/2000/svg}polyline")
+        first, second, third = (tuple(map(float, point.split(","))) for point in line.get("points").split())
+        self.assertAlmostEqual((third[0] - first[0]) / (second[0] - first[0]), 3, delta=0.02)
+        # A logarithm of nothing is none.
+        self.assertIn("0", texts(plot.curves("t", "s", "x", {"a": [(1, 0.0), (2, 5.0)]}, logarithmic="y")))
+
+    def test_a_legend_takes_as_many_lines_as_it_needs(self):
+        names = [f"the name of line {number}, which is long" for number in range(12)]
+        root = xml.etree.ElementTree.fromstring(plot.curves("t", "s", "x", {name: [(1, 1.0), (2, 2.0)] for name in names}))
+        placed = {element.text: (float(element.get("x")), float(element.get("y"))) for element in root.iter("{http://www.w3.org/2000/svg}text") if element.text in names}
+        self.assertEqual((len(placed), len(set(placed.values()))), (12, 12))
+        self.assertLess(max(x for x, _ in placed.values()), plot.WIDTH - 100)
+        lowest = max(y for _, y in placed.values())
+        self.assertLess(lowest, min(float(y) for line in root.iter("{http://www.w3.org/2000/svg}polyline") for y in (point.split(",")[1] for point in line.get("points").split())))
+        self.assertEqual(len(list(root.iter("{http://www.w3.org/2000/svg}polyline"))), 12)
+
     def test_a_report_has_a_table_for_each_part_and_further_pictures(self):
         rows = [{"case": case, "ours": 1.0, "peer": 1.0, "ratio": 1.0, "spread": 0.0, "unit": "ms", **more}
                 for case, more in (("a/1", {}), ("part/1", {"extra": 7.0}), ("part/2", {"extra": 8.0}), ("party", {}), ("one", {"own": 9.0}))]

@@ -19,7 +19,8 @@ from lockstep import Failure
 
 FIGURES = [{"title": "A Paper <on> Tables", "where": "CONF 2020", "order": 1, "figure": [
     {"name": "Figure 1", "shows": "speed by `size`", "found": "3 times as fast", "how": "measured", "note": "smaller", "from": [{"benchmark": "sort", "cases": ["disk/*"], "columns": ["ratio", "extra"], "summary": ["be*"]}]},
-    {"name": "Figure 2", "shows": "more nodes", "found": "7", "how": "simulated", "note": "a model", "from": [{"benchmark": "switch", "cases": ["*"], "columns": ["ratio"]}]},
+    {"name": "Figure 2", "shows": "more nodes", "found": "7", "how": "simulated", "note": "a model", "from": [{"benchmark": "switch", "cases": ["*"], "columns": ["ratio"]}],
+     "plots": [{"benchmark": "switch", "cases": ["disk/*"], "part": 1, "x": "tasks", "y": "seconds each", "lines": {"ours": "ours", "peer": "theirs"}}]},
     {"name": "Figure 3", "shows": "eight drives", "found": "8", "how": "not measured", "note": "one drive here"},
     {"name": "Figure 4", "shows": "others", "found": "9", "how": "measured", "note": "none", "from": [{"benchmark": "sort", "cases": ["zram/*"], "columns": ["ratio"]}]}]}]
 
@@ -72,7 +73,8 @@ class Runs(Case):
         self.measured.append(name)
         if name in self.broken:
             raise self.broken[name]
-        made = {**result([{"case": "disk/1", "ours": 1.0, "peer": 2.0, "ratio": 0.5, "spread": 0.0, "unit": "s", "extra": 3.0}]), "name": name, "made_by": made_by}
+        rows = [{"case": f"disk/{number}", "ours": 1.0, "peer": 2.0, "ratio": 0.5, "spread": 0.0, "unit": "s", "extra": 3.0} for number in ((1, 4) if name == "switch" else (1,))]
+        made = {**result(rows), "name": name, "made_by": made_by}
         report.write(self.folder, made, EXPLAINED, {"title": name, "subtitle": "", "cases": ["disk/1"], "series": {"x": [0.5]}})
 
     def run_all(self, names=("sort", "switch", "tasks"), resume=False):
@@ -97,9 +99,9 @@ class Runs(Case):
         parser.feed(page)
         self.assertEqual(parser.open, [])
         text = " ".join(parser.text)
-        for words in ("A Paper <on> Tables", "3 times as fast", "one drive here", "for>.", "disk/1"):
+        for words in ("A Paper <on> Tables", "3 times as fast", "one drive here", "for>.", "disk/1", "seconds each", "theirs"):
             self.assertIn(words, text)
-        # Of each benchmark, and of each figure that was measured.
+        # Of each benchmark, and of each figure that was measured: bars of one, and curves of the other, which has several points.
         self.assertEqual(page.count("<svg "), 3 + 2)
         self.assertIn("### Figure 1: measured", (self.folder / "report.md").read_text())
 
@@ -107,7 +109,7 @@ class Runs(Case):
         self.run_all()
         parts = self.report()["claims"]
         self.assertEqual([part["says"] for part in parts], ["2.0 ×", "3 s", "4 to 5", "6"])
-        self.assertEqual([part.get("measured") for part in parts], [[2.0], [30.0, 10.0], None, None])
+        self.assertEqual([part.get("measured") for part in parts], [[2.0], [30.0, 10.0, 30.0, 10.0], None, None])
         self.assertEqual([claims.words_of(part) for part in parts], ["2", "10 to 30", "– (sort did not measure these cases in this run)", "– (graph was not run)"])
         self.assertIn("| sorts | 2.0 × | 2 | sort |\n|  | 3 s | 10 to 30 | switch |\n", (self.folder / "report.md").read_text())
         page = (self.folder / "report.html").read_text()
@@ -167,6 +169,18 @@ class Words(Case):
         self.assertEqual(sorted(everything.SECONDS), sorted(driver.BENCHMARKS))
 
 
+class Curves(unittest.TestCase):
+    def test_lines_are_what_parts_of_names_and_columns_tell_apart(self):
+        rows = [{"case": f"disk/{backend}/{size}/{depth}", "ours": depth * 10.0, "peer": depth * 9.0, "other": ""} for backend in ("uring", "aio") for size in ("4K",) for depth in (1, 16)]
+        rows += [{"case": "disk/threads/4K/1", "ours": 5.0}, {"case": "zram/uring/4K/1", "ours": 6.0}]
+        drawn = {"cases": ["disk/*"], "part": 3, "lines": {"ours": "store", "peer": "fio", "other": "none"}}
+        self.assertEqual(papers.curves_of(drawn, {"rows": rows}), {"uring, store": [(1, 10.0), (16, 160.0)], "uring, fio": [(1, 9.0), (16, 144.0)],
+                                                                   "aio, store": [(1, 10.0), (16, 160.0)], "aio, fio": [(1, 9.0), (16, 144.0)]})
+        self.assertEqual(papers.curves_of(drawn | {"cases": ["disk/aio/*"], "lines": {"ours": "store"}}, {"rows": rows}), {"store": [(1, 10.0), (16, 160.0)]})
+        self.assertEqual(set(papers.curves_of(drawn | {"lines": {"ours": "store"}}, {"rows": rows})), {"uring", "aio"})
+        self.assertEqual(papers.curves_of(drawn | {"cases": ["zram/*"]}, {"rows": rows}), {})
+
+
 class Claims(unittest.TestCase):
     def test_each_is_of_a_benchmark_that_there_is(self):
         for claim in claims.load():
@@ -191,6 +205,10 @@ class Papers(unittest.TestCase):
                 for source in figure.get("from", []):
                     self.assertIn(source["benchmark"], driver.BENCHMARKS, where)
                     self.assertTrue(source["cases"] and source["columns"], where)
+                for drawn in figure.get("plots", []):
+                    self.assertLessEqual({"benchmark", "cases", "part", "x", "y", "lines"}, set(drawn), where)
+                    self.assertIn(drawn["benchmark"], [source["benchmark"] for source in figure["from"]], where)
+                    self.assertTrue(all(len(pattern.split("/")) > drawn["part"] for pattern in drawn["cases"]), where)
 
 
 if __name__ == "__main__":
