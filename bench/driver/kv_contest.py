@@ -65,7 +65,7 @@ class Contest:
         return self.ours(operation, backend, record, depth, make=1, keys=keys, most=room, **settings)
 
     def fio(self, operation, backend, record, depth, batched):
-        """I/Os a second, and CPU time for each."""
+        """As fio_rate()."""
         engine = BACKENDS[backend][2]
         words = [*FIO, *ENGINES[engine], *MIXES[operation], *RECORDS[record][2], f"--filename={self.peer_place}"]
         words += [f"--numjobs={depth}", "--group_reporting=1"] if engine == "file" else [f"--iodepth={depth}"]
@@ -77,7 +77,7 @@ class Contest:
         """Writes a second of so many writers, each of which waits for the device."""
         words = [*FIO, *ENGINES["file"], "--rw=randwrite", "--bs=4096", "--fdatasync=1", f"--numjobs={writers}", "--group_reporting=1",
                  f"--filename={self.peer_place}"]
-        return self.fio_rate(words, "sync")[0]
+        return self.fio_rate(words, "sync")["rate"]
 
     def fio_tail(self, depth):
         """The 99.9th percentile of writes, in microseconds."""
@@ -85,8 +85,9 @@ class Contest:
         return self.fio_turn(words, "tail")[0]["clat_ns"]["percentile"]["99.900000"] / 1e3
 
     def fio_rate(self, words, what):
+        """I/Os a second, CPU time for each, and how long one takes in the median."""
         done, process_us = self.fio_turn(words, what)
-        return done["iops"], max(process_us - self.idle_us, 0) / done["total_ios"]
+        return {"rate": done["iops"], "cpu_us": max(process_us - self.idle_us, 0) / done["total_ios"], "p50_us": done["clat_ns"]["percentile"]["50.000000"] / 1e3}
 
     def fio_turn(self, words, what):
         """What fio says of its I/Os, and CPU time of its process."""
@@ -111,9 +112,12 @@ class Contest:
                     answers.append(self.turn(operation, case[0], *case[2:]))
                 else:
                     peers[side].append(self.fio(operation, case[0], *case[2:], side == "batch"))
-        best = max(peers, key=lambda side: median([rate for rate, _ in peers[side]]))
-        row = make_row(name, answers, [rate for rate, _ in peers[best]])
-        return {**row, "best_peer": best, "peer_cpu_us": min(median([cpu for _, cpu in turns]) for turns in peers.values())}
+        def middle(side, what):
+            return median([turn[what] for turn in peers[side]])
+
+        best = max(peers, key=lambda side: middle(side, "rate"))
+        row = make_row(name, answers, [turn["rate"] for turn in peers[best]])
+        return {**row, "best_peer": best, "peer_cpu_us": min(middle(side, "cpu_us") for side in peers), "peer_p50_us": middle(best, "p50_us")}
 
 
 def make_row(name, answers, peer_rates):

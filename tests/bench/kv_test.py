@@ -5,11 +5,13 @@ Times are never looked at.
 """
 import json
 import math
+import types
 import unittest
 
 from bench_case import BENCH, LIBEXEC, Case, built_in, run_in
 
 import kv
+import kv_contest
 
 
 class Kv(Case):
@@ -80,6 +82,18 @@ class Kv(Case):
             # Puts of one key that wait for each other share a write.
             self.assertGreater(answer["amplification"], 1 if theta == 0 else 0.9)
             self.assertGreater(answer["write_bytes"], 0)
+
+    def test_fio_beside_it(self):
+        """Of two ways to run fio the faster one counts, with its own latencies, and the CPU time of the one that needs less."""
+        turns = {False: {"rate": 100.0, "cpu_us": 3.0, "p50_us": 9.0}, True: {"rate": 200.0, "cpu_us": 4.0, "p50_us": 70.0}}
+        contest = kv_contest.Contest(None, types.SimpleNamespace(pairs=2), None, None)
+        contest.turn = lambda *case: {"per_second": 150.0, "gets": 1, "get_ns": {"p50": 5000, "p99": 1, "p999": 1, "max": 1},
+                                      **{figure: 1.0 for figure in ("user_us", "system_us", "reads", "writes", "allocations")}}
+        contest.fio = lambda operation, backend, record, depth, batched: turns[batched]
+        row = contest.measure("disk/uring/get/4K/16", ("uring", "get", "4K", 16))
+        self.assertEqual([row[key] for key in ("best_peer", "ratio", "p50_us", "peer_p50_us", "peer_cpu_us")], ["batch", 0.75, 5.0, 70.0, 3.0])
+        alone = contest.measure("disk/threads/get/4K/16", ("threads", "get", "4K", 16))
+        self.assertEqual((alone["best_peer"], alone["peer_p50_us"]), ("one", 9.0))
 
     def test_what_collection_must_write(self):
         for used in (0.3, 0.6, 0.9):
