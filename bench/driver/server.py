@@ -17,7 +17,7 @@ from server_process import CLIENT_CPU, READY_SECONDS, ServerProcess, cpus, free_
 
 DOC = """\
 Microseconds of CPU that the server's process takes for a request, ours beside each peer's: less is better. One CPU is the server's, another one
-the client's; one request in ten stores a value of 1 KiB, the others get one, of any key alike. `1`, `16`: connections with a request each;
+the client's; one request in ten stores a value of 1 KiB, the others get one, of any key alike. `1`, `4`, `16`, `64`: connections with a request each;
 `16x16`: with 16 requests that are sent together. Beside `memcached` all data fit both servers' memory, though ours are on the disk too. Beside
 `extstore`, memcached's own tier on the disk, both are in a group whose memory, the kernel's page cache included, is about half of the data.
 `rate_ratio`: requests a second over the peer's; more is better. Latencies in microseconds. `read`: parts of gets that our server read from the
@@ -28,7 +28,7 @@ with as much memory; `lru_of_bytes`, `lru_of_items`: a list from which always th
 with as many items as ours had: more is better.
 """
 MIB = 1 << 20
-POINTS = {"1": (1, 1), "16": (16, 1), "16x16": (16, 16)}
+POINTS = {"1": (1, 1), "4": (4, 1), "16": (16, 1), "64": (64, 1), "16x16": (16, 16)}
 # Each beside one of ours, with as much memory.
 PEERS = {"memcached": "ours in memory", "extstore": "ours on disk"}
 VALUE_BYTES = 1024

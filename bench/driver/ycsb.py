@@ -14,7 +14,7 @@ writes, D reads what was inserted last and inserts 5 of 100; keys by Zipf's law 
 One CPU is the server's, another one YCSB's, whose 64 threads (of the 256 that a server with 20 cores was measured with) have a connection
 each: more is better, but what YCSB itself can do on its CPU bounds it; `cpu_us` is what the server takes for an operation: less is better. `ours`
 speaks the peer's protocol: memcached's or Redis'. `disk`: as many records in a server with a fourth of that memory, beside memcached with all in memory:
-that is no contest, it says what the disk costs. Our server has on the disk what it has acknowledged, the peers have nothing there. Latencies in microseconds.
+that is no contest, it says what the disk costs. `clients/CASE/THREADS`: A with other numbers of client threads. Our server has on the disk what it has acknowledged, the peers have nothing there. Latencies in microseconds.
 """
 WORKLOADS = {  # in the order in which they run: D inserts
     "A": {"readproportion": 0.5, "updateproportion": 0.5, "requestdistribution": "zipfian"},
@@ -26,6 +26,7 @@ WORKLOADS = {  # in the order in which they run: D inserts
 # What runs against what, and how it is spoken to.
 CASES = {"memcached": ("ours", "memcached", "MemcacheDb"), "redis": ("ours", "redis", "RespDb"), "disk": ("ours on disk", "memcached", "MemcacheDb")}
 RECORD_BYTES = 1100  # with its fields' names
+CLIENTS_WORKLOAD, CLIENTS_CASES = "A", ("memcached", "disk")  # that are gone through by client threads
 
 
 class Plan:
@@ -33,11 +34,17 @@ class Plan:
         quick = context.quick
         self.records = 20_000 if quick else 1_000_000
         self.threads = 16 if quick else 64
+        self.clients = (1, 4) if quick else (1, 4, 16, 128, 256)
         self.pairs = context.pairs or (1 if quick else 2)
         self.seconds = 1 if quick else 8
         data_mib = self.records * RECORD_BYTES >> 20
         self.memory_mib = 2 * data_mib + 256
         self.disk_memory_mib = max(32, data_mib // 4)
+
+    def turns(self):
+        """{name of a case: (what runs against what, workload, client threads)}, in the order in which they run: those that insert are the last."""
+        clients = {f"clients/{case}/{threads}": (case, CLIENTS_WORKLOAD, threads) for case in CLIENTS_CASES for threads in self.clients}
+        return clients | {f"{workload}/{case}": (case, workload, self.threads) for workload in WORKLOADS for case in CASES}
 
 
 class Server(ServerProcess):
@@ -58,8 +65,8 @@ class Server(ServerProcess):
         return [context.spillway, "serve", "--storage", context.folder / name.replace(" ", "-"), "--capacity", f"{2 * plan.memory_mib}M",
                 "--memory", f"{memory_mib}M", "--memcache", memcache, "--resp", resp, "--threads", 1]
 
-    def run(self, database, what, words):
-        """What YCSB has measured, by operation and figure."""
+    def run(self, database, what, threads, words):
+        """What YCSB has measured with so many client threads, by operation and figure."""
         context, plan = self.contest.context, self.contest.plan
         told = context.folder / "measured.json"
         told.unlink(missing_ok=True)  # of the run before
@@ -67,7 +74,7 @@ class Server(ServerProcess):
                  "writeallfields": "true", "measurementtype": "hdrhistogram", "hdrhistogram.percentiles": "50,95,99,99.9",
                  "exporter": "site.ycsb.measurements.exporter.JSONArrayMeasurementsExporter", "exportfile": told, **words}
         command = ["taskset", "-c", cpus()[CLIENT_CPU], "java", "-Xmx1g", "-XX:+UseSerialGC", "-cp", self.contest.classes, "site.ycsb.Client", what,
-                   "-threads", plan.threads, "-db", f"spillway.{database}", *(word for name, value in words.items() for word in ("-p", f"{name}={value}"))]
+                   "-threads", threads, "-db", f"spillway.{database}", *(word for name, value in words.items() for word in ("-p", f"{name}={value}"))]
         before = self.cpu_us()
         said = context.output(command)
         # YCSB ends well whatever its threads throw, and goes on without those that find no connection.
@@ -82,13 +89,13 @@ class Server(ServerProcess):
         return measured, (self.cpu_us() - before) / max(1, operations)
 
     def fill(self):
-        measured, _ = self.run("RespDb" if self.name == "redis" else "MemcacheDb", "-load", {})
+        measured, _ = self.run("RespDb" if self.name == "redis" else "MemcacheDb", "-load", self.contest.plan.threads, {})
         loaded = measured.get(("INSERT", "Return=OK"), 0)
         if loaded != self.records:
             raise Failure(f"{self.name}: {loaded} of {self.records} records were loaded")
 
-    def turn(self, database, workload):
-        measured, cpu_us = self.run(database, "-t", {"operationcount": 1 << 30, "maxexecutiontime": self.contest.plan.seconds, **WORKLOADS[workload]})
+    def turn(self, database, workload, threads):
+        measured, cpu_us = self.run(database, "-t", threads, {"operationcount": 1 << 30, "maxexecutiontime": self.contest.plan.seconds, **WORKLOADS[workload]})
         if not cpu_us:
             raise Failure(f"{self.name} took no CPU time that can be measured; measure on a machine that does nothing else")
         # What comes next inserts behind these.
@@ -114,13 +121,13 @@ class Contest:
         self.classes = f"{output}/classes:{output}/dependency/*"
 
 
-def _row(case, workload, ours, theirs):
+def _row(name, ours, theirs):
     ratios = [one["rate"] / other["rate"] for one, other in zip(ours, theirs)]
 
     def middle(turns, what):
         return median([turn[what] for turn in turns])
 
-    row = {"case": f"{workload}/{case}", "ours": middle(ours, "rate"), "peer": middle(theirs, "rate"), "ratio": median(ratios), "spread": spread(ratios),
+    row = {"case": name, "ours": middle(ours, "rate"), "peer": middle(theirs, "rate"), "ratio": median(ratios), "spread": spread(ratios),
            "unit": "operations a second", "cpu_ratio": median([one["cpu_us"] / other["cpu_us"] for one, other in zip(ours, theirs)])}
     for what in ours[0]:
         if what != "rate":
@@ -130,37 +137,35 @@ def _row(case, workload, ours, theirs):
 
 def run(context):
     plan = Plan(context)
-    names = [f"{workload}/{case}" for workload in WORKLOADS for case in CASES]
-    wanted = context.cases.chosen(names)
+    cases = plan.turns()
+    wanted = {name: cases[name] for name in context.cases.chosen(cases)}
     rows = []
     with Programs() as programs:
         contest = Contest(context, plan, programs)
         servers = {}
         for case in CASES:
             for name in CASES[case][:2]:
-                if name not in servers and any(each.endswith(case) for each in wanted):
+                if name not in servers and any(each == case for each, _, _ in wanted.values()):
                     context.progress(f"ycsb: filling {name}")
                     servers[name] = Server(contest, name)
                     servers[name].fill()
-        for workload in WORKLOADS:
-            for case, (ours, peer, database) in CASES.items():
-                if f"{workload}/{case}" not in wanted:
-                    continue
-                turns = {ours: [], peer: []}
-                for number in range(plan.pairs):
-                    for side in in_turn((ours, peer), number):
-                        context.progress(f"ycsb {workload}: {side}")
-                        turns[side].append(servers[side].turn(database, workload))
-                row = _row(case, workload, turns[ours], turns[peer])
-                rows.append(row)
-                context.say(f"{row['case']:12} {row['ours']:>9,.0f}/s, {row['ratio']:.2f} times the peer's +-{row['spread'] / 2:.0%}; CPU {row['cpu_us']:.1f} us, "
-                            f"{row['cpu_ratio']:.2f} times; read p99 {row['read_p99_us']:,.0f} us, {row['peer_read_p99_us']:,.0f} us")
+        for name, (case, workload, threads) in wanted.items():
+            ours, peer, database = CASES[case]
+            turns = {ours: [], peer: []}
+            for number in range(plan.pairs):
+                for side in in_turn((ours, peer), number):
+                    context.progress(f"ycsb {name}: {side}")
+                    turns[side].append(servers[side].turn(database, workload, threads))
+            row = _row(name, turns[ours], turns[peer])
+            rows.append(row)
+            context.say(f"{name:20} {row['ours']:>9,.0f}/s, {row['ratio']:.2f} times the peer's +-{row['spread'] / 2:.0%}; CPU {row['cpu_us']:.1f} us, "
+                        f"{row['cpu_ratio']:.2f} times; read p99 {row['read_p99_us']:,.0f} us, {row['peer_read_p99_us']:,.0f} us")
     summary = {}
     for row in rows:
         name = row["case"].replace("/", "_").lower()
         summary.update({f"{name}_rate_ratio": row["ratio"], f"{name}_cpu_ratio": row["cpu_ratio"]})
     versions = {"memcached": context.output(["memcached", "--version"]).strip(), "redis": context.output(["redis-server", "--version"]).split()[2]}
-    result = {"parameters": {"records": plan.records, "threads": plan.threads, "pairs": plan.pairs, "seconds_each": plan.seconds, "memory_mib": plan.memory_mib,
+    result = {"parameters": {"records": plan.records, "threads": plan.threads, "clients": list(plan.clients), "pairs": plan.pairs, "seconds_each": plan.seconds, "memory_mib": plan.memory_mib,
                              "disk_memory_mib": plan.disk_memory_mib, **versions, "storage": str(context.storage), "quick": context.quick},
               "rows": rows, "summary": summary}
     bars = {"title": "YCSB's core workloads", "subtitle": "ours over the peer's: operations a second (more is better), CPU for one (less)",
