@@ -13,7 +13,8 @@ summary `_speed` is the peer's time over ours, a geometric mean, `_speed_least` 
 `model` and `governor`: on a modelled device, nothing of it a measurement of one: million operations in a second of the device's time, more is better. The peer of `model/STRUCTURE/THREADS/WAY` is
 the program itself, which flushes where it stands; of `coalesced` it is `store`, whose keys and values lie apart, in the same way. The paper's gains beside them are those of its programs on a real device.
 `governor/FIRST-THEN/THREADS`: what the Governor's number of flushers reaches from sample {persist_model.SAMPLES_MOST} on (as many as 3 s have of 250 ms), at first and after the threads have gone on with another structure;
-the peer is the best of all numbers, each by itself. `by_curve`: what that number has reached by itself.
+the peer is the best of all numbers, each by itself. `by_curve`: what that number has reached by itself. `flushers/STRUCTURE/THREADS/NUMBER`: each of them.
+`threads/STRUCTURE/THREADS`: the program by itself, which flushes where it stands; the peer is one thread of it.
 """
 
 
@@ -31,16 +32,17 @@ def run(context):
     def asked_for(names):
         return [name for name in names if context.cases.wants(name)]
 
-    line_cases, model_cases, governor_cases = asked_for(lines.cases), asked_for(model.cases), asked_for(model.governor_cases)
-    if not (line_cases or model_cases or governor_cases):
+    line_cases = asked_for(lines.cases)
+    # What measures each kind of case on the model, and which of them are wanted.
+    on_model = [(lambda case: [model.measure(case)], asked_for(model.cases)), (model.governor, asked_for(model.governor_cases)),
+                (model.by_threads, asked_for(model.thread_cases)), (model.by_flushers, asked_for(model.flusher_cases))]
+    if not (line_cases or any(cases for _, cases in on_model)):
         raise Failure(f"persist has no such case; there are {next(iter(lines.cases))}, {next(iter(model.cases))} and others", 2)
     line_rows = []
     for number, case in enumerate(line_cases):
         context.progress(f"persist: {case}, {number + 1} of {len(line_cases)}")
         line_rows += lines.measure(case, _program(context, "lines"))
-    model_rows = [model.measure(case) for case in model_cases]
-    for case in governor_cases:
-        model_rows += model.governor(case)
+    model_rows = [row for measure, cases in on_model for case in cases for row in measure(case)]
     bars = persist_lines.bars(line_rows) if line_rows else {}
     bars["more"] = model.pictures(model_rows)
     return {"parameters": {"turns": lines.turns, "window_seconds": lines.seconds, "model_pairs": model.pairs, "dilation": persist_model.DILATION,
@@ -49,4 +51,5 @@ def run(context):
             "curves": {f"{structure}/{threads}": curve for (structure, threads), curve in model.curves.items()},
             "notes": [f"this CPU has no {name}" for name in lines.missing],
             "parts": {"lines": "a flush of a line", "hot": "lines that are flushed again and again", "model": "throughput on the modelled device",
-                      "governor": "the number of flushers on the modelled device"}}, bars
+                      "governor": "the number of flushers on the modelled device", "threads": "throughput on the modelled device by threads that flush where they stand",
+                      "flushers": "throughput on the modelled device by the number of flushers"}}, bars

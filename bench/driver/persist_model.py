@@ -9,6 +9,7 @@ STRUCTURES, THREADS = ("hash", "tree", "log", "swap", "store"), (4, 24)
 COALESCED = "coalesced"
 PAPER_GAIN = {4: 9.3, 24: 20.2}  # per cent, of all three techniques' average but the coalescing
 PAPER_COALESCED_GAIN = (18, 33)
+UNIT = "M/s, modelled"
 PEER, WAYS = "inline", ("decoupled", "proactive", "auto")
 RUN_SECONDS = 120
 # A second of the wall is so much less of the device's; trials of auto are as many fences whatever the time, so that it has a faster one.
@@ -18,6 +19,8 @@ SAMPLE_SECONDS, LOOKED_AT_SAMPLE_SECONDS = 0.1, 0.2
 SAMPLES_MOST, SAMPLES_AFTER = 12, 24
 COUNTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 20, 24, 32)
 MOST = 32
+# Of threads that flush where they stand. (papers/ribbon.txt, figure 1)
+THREAD_COUNTS = (1, 2, 4, 8, 12, 16, 24, 32)
 # What the threads do, and what they do afterwards.
 SHIFTS = (("log", "hash", 24), ("tree", "log", 24), ("log", "tree", 4))
 
@@ -39,6 +42,10 @@ class Model:
                 self.cases[f"model/{COALESCED}/{threads}/{way}"] = (COALESCED, threads, way)
         self.governor_cases = {f"governor/{first}-{then}/{threads}": (first, then, threads) for first, then, threads in (SHIFTS[:1] if quick else SHIFTS)}
         self.counts = COUNTS[2::4] if quick else COUNTS
+        self.thread_counts = THREAD_COUNTS[::3] if quick else THREAD_COUNTS
+        self.thread_cases = {f"threads/{structure}": structure for structure in (structures[:1] if quick else structures)}
+        shifts = [(structure, threads) for first, then, threads in self.governor_cases.values() for structure in (first, then)]
+        self.flusher_cases = {f"flushers/{structure}/{threads}": (structure, threads) for structure, threads in shifts}
         self.window_of_count = 0.3 if quick else 0.8
         self.after = 8 if quick else SAMPLES_AFTER
         self.governor_runs = 1 if quick else 3
@@ -72,13 +79,33 @@ class Model:
                 rate, told[side] = self.rate(sides[side][0], threads, sides[side][1], dilation, settle=self.settle[way])
                 rates[side].append(rate)
         each = [ours / peer for ours, peer in zip(rates["ours"], rates["peer"])]
-        row = {"case": case, "ours": median(rates["ours"]), "peer": median(rates["peer"]), "ratio": median(each), "spread": spread(each), "unit": "M/s, modelled",
+        row = {"case": case, "ours": median(rates["ours"]), "peer": median(rates["peer"]), "ratio": median(each), "spread": spread(each), "unit": UNIT,
                "gain_percent": 100 * (median(each) - 1), "flushers": told["ours"]["flushers"],
                "dirtiness": told["ours"]["dirtiness"], "peer_dirtiness": told["peer"]["dirtiness"]}
         if way == "auto":
             row["ways"] = " ".join(f"{name}:{count}" for name, count in sorted(told["ours"]["ways"].items()))
         self.context.say(f"{case:28} {row['ours']:7.3f} M/s, modelled; the program's own {row['peer']:7.3f}: {row['gain_percent']:+.1f} %")
         return row
+
+    def by_threads(self, case):
+        """A row for each number of threads, which all flush where they stand; the peer is one of them."""
+        structure, rates = self.thread_cases[case], {}
+        for number in range(min(self.pairs, 3)):
+            for count in self.thread_counts:
+                self.context.progress(f"persist: {case}/{count}, run {number + 1}")
+                rates.setdefault(count, []).append(self.rate(structure, count, PEER, DILATION)[0])
+        rows = []
+        for count, own in rates.items():
+            each = [rate / alone for rate, alone in zip(own, rates[1])]
+            rows.append({"case": f"{case}/{count}", "ours": median(own), "peer": median(rates[1]), "ratio": median(each), "spread": spread(each), "unit": UNIT})
+        self.context.say(f"{case:28} " + ", ".join(f"{row['case'].rpartition('/')[2]}: {row['ratio']:.2f}" for row in rows) + " times one thread's, modelled")
+        return rows
+
+    def by_flushers(self, case):
+        """A row for each number of flushers by itself; the peer is the best of them."""
+        curve = self.curve(*self.flusher_cases[case])
+        best = max(curve.values())
+        return [{"case": f"{case}/{count}", "ours": rate, "peer": best, "ratio": rate / best, "spread": 0.0, "unit": UNIT} for count, rate in curve.items()]
 
     def curve(self, structure, threads):
         """{flushers: million operations}, each number of them by itself."""
@@ -110,7 +137,7 @@ class Model:
         for part, curve in curves.items():
             best = max(curve.values())
             each = [rate / best for rate in reached[part]]
-            rows.append({"case": f"{case}/{part}", "ours": median(reached[part]), "peer": best, "ratio": median(each), "spread": spread(each), "unit": "M/s, modelled",
+            rows.append({"case": f"{case}/{part}", "ours": median(reached[part]), "peer": best, "ratio": median(each), "spread": spread(each), "unit": UNIT,
                          "flushers": median(settled[part]), "best_flushers": max(curve, key=curve.get), "flushers_of_runs": " ".join(map(str, settled[part])),
                          "by_curve": median([_at(curve, count) / best for count in settled[part]])})
             self.context.say(f"{rows[-1]['case']:28} {rows[-1]['flushers']:g} flushers, the best are {rows[-1]['best_flushers']}; the rate is {rows[-1]['ratio']:.3f} of theirs, "
@@ -124,6 +151,13 @@ class Model:
         if shown:
             pictures.append(plot.bars("persist: throughput on the modelled device", "over the program's own, modelled, more is better",
                                       [case.removeprefix("model/") for case in shown], {"runtime": [by_name[case]["ratio"] for case in shown]}))
+        by_threads = {}
+        for row in rows:
+            kind, *words = row["case"].split("/")
+            if kind == "threads":
+                by_threads.setdefault(words[0], []).append((int(words[1]), row["ours"]))
+        if by_threads:
+            pictures.append(plot.curves("persist: threads that flush where they stand, on the modelled device", "", "threads", by_threads, y_name="million operations a second of the device, modelled"))
         if self.curves:
             pictures.append(plot.curves("persist: flushers on the modelled device", "", "flushers",
                                         {f"{structure}, {threads} threads": list(curve.items()) for (structure, threads), curve in self.curves.items()},

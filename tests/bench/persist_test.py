@@ -5,6 +5,7 @@ Times are never looked at.
 """
 import json
 import subprocess
+import types
 import unittest
 
 from bench_case import HANG_SECONDS, LIBEXEC, Case, run_in
@@ -99,6 +100,18 @@ class Figures(Case):
         self.assertEqual(summary["modelled_coalesced_inline_gain_percent_24"], 25)
         self.assertEqual(summary["modelled_auto_gain_percent_4"], -1)
         self.assertEqual((summary["paper_gain_percent_4"], summary["paper_gain_percent_24"]), (9.3, 20.2))
+
+    def test_curves_have_a_row_for_each_point(self):
+        context = types.SimpleNamespace(quick=True, pairs=0, progress=lambda text: None, say=lambda text: None)
+        model = persist_model.Model(context, None)
+        # A device on which 8 at a time are the most that does good.
+        model.rate = lambda structure, threads, way, dilation, more=None, *windows: (10.0 * (min(more["most"], 8) if more else min(threads, 8)), {})
+        rows = model.by_threads("threads/log")
+        self.assertEqual([(row["case"], row["ours"], row["ratio"]) for row in rows], [("threads/log/1", 10, 1), ("threads/log/8", 80, 8), ("threads/log/24", 80, 8)])
+        rows = model.by_flushers("flushers/log/24")
+        self.assertEqual([(row["case"], row["ours"], row["peer"]) for row in rows], [("flushers/log/24/3", 30, 80), ("flushers/log/24/8", 80, 80), ("flushers/log/24/16", 80, 80)])
+        for case in (*model.thread_cases, *model.flusher_cases):
+            self.assertRegex(case, r"^(threads/log|flushers/(log|hash)/24)$")
 
     def test_a_curve_is_read_between_its_points(self):
         curve = {1: 10.0, 4: 40.0, 8: 20.0}
