@@ -12,12 +12,13 @@ DOC = """\
 Milliseconds of maps and of a key-value program over libpmemobj, through the persistence runtime with `--policy auto` (ours) and without it (peer), their pools in
 /dev/shm and taken for persistent memory: less is better. `inline_ratio` and so on are the same for the other policies. `asked`, `executed` and `fences`, of an
 operation: lines that were asked to be flushed, lines that were (`--policy epoch`), fences. `dirtiness`: the share of bytes that had changed, of the lines that were asked for,
-and `clean` the share of lines of which none had. Neither counts lines that were written `past_caches`.
+and `clean` the share of lines of which none had. Neither counts lines that were written `past_caches`. `unflushed_ratio`: the peer's time without any flush (libpmem's PMEM_NO_FLUSH), over that with
+them, and `flushing_costs_percent`, by how much the throughput is less with them.
 """
 MAPS = ["ctree", "btree", "rbtree", "hashmap_tx", "hashmap_atomic"]
 CASES = [*MAPS, "kv/separate", "kv/together"]
 POLICIES = ["auto", "inline", "epoch", "decoupled"]
-PLAIN = "plain"
+PLAIN, UNFLUSHED = "plain", "unflushed"  # without the runtime; the second flushes nothing
 OPERATIONS, QUICK_OPERATIONS = 100_000, 10_000
 KEYS_SHARE, RECORDS_SHARE = 1 / 10, 1 / 4  # of the operations
 PAIRS, QUICK_PAIRS = 7, 2
@@ -46,13 +47,14 @@ class Contest:
         return [self.libexec / "persist-maps", pool, case, operations, int(self.operations * KEYS_SHARE), 1]
 
     def run(self, case, policy, *flags, is_empty=False):
-        """Seconds, and the runtime's statistics if it is there; is_empty: of a program that only makes its pool."""
+        """Seconds, and the runtime's statistics if it is there; policy: or PLAIN or UNFLUSHED; is_empty: of a program that only makes its pool."""
+        is_alone = policy in (PLAIN, UNFLUSHED)
         pool, stats = self.folder / "pool", self.folder / "stats"
         command = self.words(case, pool, 0 if is_empty else self.operations)
-        if policy != PLAIN:
+        if not is_alone:
             command = [self.context.spillway, "persist", "run", "--policy", policy, "--stats", stats, *flags, "--", *command]
         try:
-            ended = subprocess.run([str(word) for word in command], env=self.environment, capture_output=True, text=True, timeout=RUN_SECONDS)
+            ended = subprocess.run([str(word) for word in command], env={**self.environment, **({"PMEM_NO_FLUSH": "1"} if policy == UNFLUSHED else {})}, capture_output=True, text=True, timeout=RUN_SECONDS)
         except subprocess.TimeoutExpired:
             raise Failure(f"persist-programs: {case}, {policy} did not end") from None
         finally:
@@ -64,7 +66,7 @@ class Contest:
         if not is_empty and self.contents.setdefault(case.split("/")[0], content) != content:
             raise Failure(f"persist-programs: {case}, {policy} ends with another content")
         told = None
-        if policy != PLAIN:
+        if not is_alone:
             told = json.loads(stats.read_text())
             stats.unlink()
         return answer["seconds"], told
@@ -75,7 +77,7 @@ class Contest:
         return {name: whole[name] - empty[name] for name in whole if isinstance(whole[name], int)}
 
     def measure(self, case, pairs):
-        sides = [PLAIN, *POLICIES]
+        sides = [PLAIN, UNFLUSHED, *POLICIES]
         seconds, told = {side: [] for side in sides}, {}
         for number in range(-1, pairs):  # the first is for the processor and the page cache
             self.context.progress(f"persist-programs: {case}, turn {number + 1} of {pairs}")
@@ -89,11 +91,13 @@ class Contest:
                 raise Failure(f"persist-programs: the runtime has not seen {case}")
         dirtiness, epoch = self.counts(case, "inline", "dirtiness", "--dirtiness"), self.counts(case, "epoch", "persist")
         ratios = {policy: [own / plain for own, plain in zip(seconds[policy], seconds[PLAIN])] for policy in POLICIES}
+        unflushed = [without / plain for without, plain in zip(seconds[UNFLUSHED], seconds[PLAIN])]
         operations = self.operations
         row = {"case": case, "ours": 1e3 * median(seconds["auto"]), "peer": 1e3 * median(seconds[PLAIN]), "ratio": median(ratios["auto"]),
                "spread": spread(ratios["auto"]), "unit": "ms",
                **{f"{policy}_ratio": median(ratios[policy]) for policy in POLICIES[1:]},
                "plain_spread": spread(seconds[PLAIN]),
+               "unflushed_ratio": median(unflushed), "flushing_costs_percent": 100 * (1 - median(unflushed)),
                "asked": epoch["asked_lines"] / operations, "executed": epoch["executed_lines"] / operations,
                "past_caches": epoch["copied_lines"] / operations, "fences": epoch["fences"] / operations,
                "dirtiness": dirtiness["dirty_bytes"] / dirtiness["lines"] / LINE_BYTES, "clean": dirtiness["clean_lines"] / dirtiness["lines"]}
@@ -124,20 +128,22 @@ def run(context):
             rows.append(row)
             others = ", ".join(f"{policy} {row[policy + '_ratio']:.2f}" for policy in POLICIES[1:])
             context.say(f"{case:16} {row['peer']:7.0f} ms, auto {row['ratio']:.2f} times +-{row['spread'] / 2:.0%}, {others}; {row['asked']:.1f} lines asked, "
-                        f"{row['executed']:.1f} executed, {row['fences']:.1f} fences, dirtiness {row['dirtiness']:.2f}")
+                        f"{row['executed']:.1f} executed, {row['fences']:.1f} fences, dirtiness {row['dirtiness']:.2f}; without flushes {row['unflushed_ratio']:.2f}")
         measured = {row["case"]: row for row in rows}
         beside = contest.compare("kv/together", "kv/separate", pairs) if {"kv/separate", "kv/together"} <= measured.keys() else []
     for policy in POLICIES:
         key = "ratio" if policy == "auto" else f"{policy}_ratio"
         summary[f"worst_{policy}_ratio"] = max(row[key] for row in rows)
         summary[f"best_{policy}_ratio"] = min(row[key] for row in rows)
+    costs = [row["flushing_costs_percent"] for row in rows]
+    summary.update({"flushing_costs_percent": sum(costs) / len(costs), "flushing_costs_percent_most": max(costs)})
     if beside:
         separate, together = measured["kv/separate"], measured["kv/together"]
         summary.update({"dirtiness_separate": separate["dirtiness"], "dirtiness_together": together["dirtiness"],
                         "lines_together_over_separate": together["asked"] / separate["asked"], "time_together_over_separate": median(beside),
                         "time_together_spread": spread(beside)})
     result = {
-        "parameters": {"operations": operations, "keys": int(operations * KEYS_SHARE), "records": int(operations * RECORDS_SHARE), "pairs": pairs, "order": " ".join([PLAIN, *POLICIES]),
+        "parameters": {"operations": operations, "keys": int(operations * KEYS_SHARE), "records": int(operations * RECORDS_SHARE), "pairs": pairs, "order": " ".join([PLAIN, UNFLUSHED, *POLICIES]),
                        "memory": "DRAM, PMEM_IS_PMEM_FORCE=1", "quick": context.quick},
         "rows": rows, "summary": summary,
         "notes": ["this is DRAM, where write-backs of lines cost little; ratios are what the runtime itself costs, not what it saves on persistent memory"],

@@ -36,8 +36,20 @@ class PersistPrograms(Case):
             self.assertLess(row["asked"], 50, case)
             self.assertLessEqual(row["executed"], row["asked"], case)
             self.assertTrue(0 < row["dirtiness"] < 1 and 0 <= row["clean"] < 1, row)
+            self.assertAlmostEqual(row["flushing_costs_percent"], 100 * (1 - row["unflushed_ratio"]))
         self.assertLess(rows["kv/together"]["asked"], rows["kv/separate"]["asked"])
         self.assertLess(rows["kv/separate"]["dirtiness"], rows["kv/together"]["dirtiness"])
+
+    def test_flushes_are_left_out_where_they_are_to_be(self):
+        """By what the program is told; that libpmem does so is its own matter."""
+        contest = persist_programs.Contest(Context(), self.folder, 10)
+        said = []
+        contest.words = lambda case, pool, operations: ["sh", "-c", 'echo "{\\"seconds\\": 1, \\"flushes\\": \\"${PMEM_NO_FLUSH:-all}\\"}"']
+        for side in (persist_programs.PLAIN, persist_programs.UNFLUSHED):
+            contest.contents.clear()
+            contest.run("ctree", side)
+            said.append(contest.contents["ctree"]["flushes"])
+        self.assertEqual(said, ["all", "1"])
 
     def test_another_content_ends_it(self):
         contest = persist_programs.Contest(Context(), self.folder, 100)
