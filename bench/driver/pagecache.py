@@ -10,7 +10,7 @@ from memory_group import MemoryGroup, Unavailable
 DOC = """\
 Blocks of 128 bytes of a file's 4-KiB pages, at random, through the page cache (ours) and through the peer: requests a second, more is
 better. `hot`: all of the data is in memory; beside an array, a mapped file, pread, and a map with a list under one lock, `ns` of a request
-of one thread. `cold`: next to none is; beside direct I/O, which reads and writes whole pages. `zipf`: a quarter of the data fits, beside
+of one thread. `cold`: next to none is; beside direct I/O, which reads and writes whole pages, and of reads by threads `pread` of the kernel's page cache with as much memory (`pread_ratio`: over direct I/O, too). `zipf`: a quarter of the data fits, beside
 pread under the same memory limit. `reads` and `writes` are the device's, in pages of a request; `peer_` the peer's. `hot/scaling` is ours by
 two threads over ours by one. `hot/instructions` are those of a request in user mode, less is better. `nodes`: one thread's queue of requests
 to a cache in parts, as on a machine with so many memory nodes, over one part; `messages` are those of a request that went to a server, there
@@ -53,6 +53,8 @@ class Plan:
         self.search_depths = {"tasks": 64, "queue": 64}
         self.hot_threads = [1, 2]
         self.cold_depths = {"tasks": [1, 64] if quick else [1, 16, 64], "threads": [1] if quick else [1, 2]}
+        # More threads than there are CPUs still wait for the device at the same time. (papers/set-associative-page-cache.txt, figure 3)
+        self.more_readers = [4] if quick else [4, 12]
         self.zipf_threads = [1, 8] if quick else [1, 2, 8]
         self.profile_kinds = ["update"] if quick else ["read", "update"]
         self.nodes = [2, 4, 8]
@@ -65,7 +67,8 @@ class Plan:
 
     def cold_cases(self, device, by):
         """(name, kind, depth)"""
-        return [(f"cold/{device}/{kind}/{by}/{depth}", kind, depth) for kind in KINDS for depth in self.cold_depths[by]]
+        return [(f"cold/{device}/{kind}/{by}/{depth}", kind, depth) for kind in KINDS
+                for depth in self.cold_depths[by] + (self.more_readers if (kind, by) == ("read", "threads") else [])]
 
     def nodes_cases(self, kind):
         """(name, nodes)"""
@@ -112,8 +115,8 @@ class Contest:
     def turn(self, name, kind, by, depth, window_seconds):
         return self.ask(name, f"run {kind} {by} {depth} {self.plan.warm_seconds} {window_seconds}")
 
-    def settle(self, kind, by, depth, seconds):
-        for name in self.running:
+    def settle(self, names, kind, by, depth, seconds):
+        for name in names:
             self.ask(name, f"run {kind} {by} {depth} 0 {seconds}")
 
     def finish(self):
@@ -135,6 +138,15 @@ def make_row(case, ours, peer, **more):
         row[figure] = median([answer[figure] for answer in ours])
         row["peer_" + figure] = median([answer[figure] for answer in peer])
     return row
+
+
+def beside_kernel(answers):
+    """Columns for reads by the kernel's page cache, of answers of it and of direct I/O, pair by pair; none where it was not asked."""
+    if "pread" not in answers:
+        return {}
+    rates = [rate_of(answer) for answer in answers["pread"]]
+    ratios = [rate / rate_of(direct) for rate, direct in zip(rates, answers["direct"])]
+    return {"pread": median(rates), "pread_ratio": median(ratios), "pread_spread": spread(ratios), "pread_reads": median([answer["reads"] for answer in answers["pread"]])}
 
 
 def scaling(ones, twos):
@@ -260,43 +272,55 @@ class Run:
             scheme = {"tasks": "uring", "threads": "file"}[by]
             for (name, side), place in zip((("ours", "cache"), ("direct", "direct")), places):
                 contest.start(name, side, f"{scheme}:{place}", plan.data_bytes, memory=plan.cold_memory_bytes)
+            if by == "threads" and any(kind == "read" for _, kind, _ in cases):
+                try:
+                    contest.start("pread", "pread_random", places[2], plan.data_bytes, self.group_of(cleanup, "pread", self.limit_bytes(plan.cold_memory_bytes)))
+                except Unavailable as reason:
+                    self.notes.append(f"nothing of the kernel's page cache in cold/{device}/read: no memory limit can be set here ({reason})")
             settled = None
             for name, kind, depth in cases:
                 self.context.progress(f"pagecache {name}")
+                sides = [side for side in contest.running if kind == "read" or side != "pread"]
                 if kind != settled:
-                    contest.settle(kind, by, plan.cold_depths[by][-1], plan.settle_seconds["cold"])
+                    contest.settle(sides, kind, by, plan.cold_depths[by][-1], plan.settle_seconds["cold"])
                     settled = kind
-                answers = contest.turns(["ours", "direct"], kind, by, depth, plan.window_seconds["cold"])
-                self.add(make_row(name, answers["ours"], answers["direct"]))
+                answers = contest.turns(sides, kind, by, depth, plan.window_seconds["cold"])
+                self.add(make_row(name, answers["ours"], answers["direct"], **beside_kernel(answers)))
             contest.finish()
 
-    def limit_bytes(self):
+    def limit_bytes(self, cache_bytes):
         """What a program takes before it has data, and the cache."""
         with Programs() as programs:
             program = programs.start([self.load, "cache", f"memory:{COUNTED_BYTES}", COUNTED_BYTES, f"theta={self.plan.theta}"])
             program.read(ANSWER_SECONDS)
-            return self.plan.zipf_memory_bytes + program.peak_bytes() + SLACK_BYTES
+            return cache_bytes + program.peak_bytes() + SLACK_BYTES
+
+    @staticmethod
+    def group_of(cleanup, side, limit_bytes):
+        """A control group without swap. Raises Unavailable."""
+        group = cleanup.acquire(lambda: MemoryGroup.create(limit_bytes, f"bench-{side}"), MemoryGroup.remove)
+        group.forbid_swap()
+        return group
 
     def limited(self, device, places, cases, own=(), **settings):
         """Cases beside pread, by Zipf's law, under the same memory limit. `own`: settings of ours only."""
         plan = self.plan
-        limit_bytes = self.limit_bytes()
+        limit_bytes = self.limit_bytes(plan.zipf_memory_bytes)
         with Cleanup() as cleanup:
             contest = Contest(self.load, plan, cleanup)
             for side, place in zip(("cache", "pread", "pread_random"), places):
                 try:
-                    group = cleanup.acquire(lambda: MemoryGroup.create(limit_bytes, f"bench-{side}"), MemoryGroup.remove)
+                    group = self.group_of(cleanup, side, limit_bytes)
                 except Unavailable as reason:
                     self.notes.append(f"nothing of {cases[0][0]} and the like: no memory limit can be set here ({reason})")
                     return
-                group.forbid_swap()
                 more = {**settings, "memory": plan.zipf_memory_bytes, **dict(own)} if side == "cache" else settings
                 contest.start(side, side, f"file:{place}" if side == "cache" else place, plan.data_bytes, group, theta=plan.theta, **more)
             settled = None
             for name, kind, threads in cases:
                 self.context.progress(f"pagecache {name}")
                 if kind != settled:
-                    contest.settle(kind, "threads", plan.zipf_threads[-1], plan.settle_seconds["zipf"])
+                    contest.settle(contest.running, kind, "threads", plan.zipf_threads[-1], plan.settle_seconds["zipf"])
                     settled = kind
                 answers = contest.turns(list(contest.running), kind, "threads", threads, plan.window_seconds["zipf"])
                 best = max(("pread", "pread_random"), key=lambda side: median(map(rate_of, answers[side])))
@@ -313,7 +337,7 @@ class Run:
                           nodes=1)
             for name, *many in cases:
                 self.context.progress(f"pagecache {name}")
-                contest.settle("read", *many, plan.settle_seconds["cold"])
+                contest.settle(contest.running, "read", *many, plan.settle_seconds["cold"])
                 sides = [tuple(many), ("threads", 1)]
                 answers = {side: [] for side in sides}
                 for number in range(plan.pairs):
@@ -334,7 +358,7 @@ class Run:
             return
         if cold or zipf:
             with Cleanup() as cleanup:
-                places = [self.place_of(device, cleanup, f"data{i}", plan.data_bytes) for i in range(3 if zipf else 2)]
+                places = [self.place_of(device, cleanup, f"data{i}", plan.data_bytes) for i in range(3)]
                 for by in plan.cold_depths:
                     self.cold(device, places, by)
                 if zipf:

@@ -4,6 +4,7 @@
 Times are never looked at.
 """
 import json
+import types
 import unittest
 
 from bench_case import HANG_SECONDS, LIBEXEC, Case, run_in
@@ -132,6 +133,17 @@ class PageCache(Case):
                     self.answers(side, "run read threads 1 0 10", value=800)
             with self.assertRaisesRegex(lockstep.Failure, rf"pagecache-load: {words}\Z"):
                 self.answers("cache", "run read queue 8 0 10", value=800, nodes=1)
+
+    def test_the_kernels_page_cache_is_beside_reads_by_threads(self):
+        def answers(*seconds):
+            return [{"requests": 12, "seconds": each, "reads": 0.9} for each in seconds]
+
+        self.assertEqual(pagecache.beside_kernel({"ours": answers(1), "direct": answers(1)}), {})
+        columns = pagecache.beside_kernel({"direct": answers(1, 2, 3), "pread": answers(2, 2, 12)})
+        self.assertEqual((columns["pread"], columns["pread_ratio"], columns["pread_spread"], columns["pread_reads"]), (6, 0.5, 1.5, 0.9))
+        plan = pagecache.Plan(types.SimpleNamespace(quick=False, pairs=0))
+        threads = {kind: [depth for _, of, depth in plan.cold_cases("disk", "threads") if of == kind] for kind in pagecache.KINDS}
+        self.assertEqual((threads["read"], threads["update"]), ([1, 2, 4, 12], [1, 2]))
 
     def test_zipfs_law(self):
         """An eighth of the pages, those that are asked for most, is asked for more often than not."""

@@ -261,6 +261,8 @@ class Quick(Case):
         for row in result["rows"]:
             if row["case"].startswith("hot/array"):
                 self.assertLess(row["reads"], 1e-4)
+            if row["case"].startswith("cold/zram/read/threads"):
+                self.assertEqual("pread_ratio" in row, not any("kernel's page cache" in note for note in result["notes"]))
 
     def test_persist_programs(self):
         if not persist_programs_are_there():

@@ -31,6 +31,8 @@ MUTATIONS = [
     of("lines of several programs are one", "everything", (PAPERS, "if len({name[at] for name in names}) > 1]", "if False]")),
     of("a curve of one point hides the bars", "everything", (PAPERS, "if len(points) > 1}", "if points}")),
     of("a logarithmic axis begins at nothing", "driver", ("bench/driver/plot.py", "is_logarithmic and min(numbers) > 0", "is_logarithmic")),
+    of("the kernel's page cache is beside ours instead of direct I/O", "pagecache", ("bench/driver/pagecache.py", 'zip(rates, answers["direct"])', 'zip(rates, answers["pread"])')),
+    of("a workload that inserts runs before those that do not", "ycsb", ("bench/driver/ycsb.py", "for workload in WORKLOADS for case in CASES}", "for workload in reversed(WORKLOADS) for case in CASES}")),
     of("a claim is measured in another unit", "everything", (CLAIMS, 'part.get("scale", 1) * value', "value")),
     of("a claim of several values is beside one of them", "everything", (CLAIMS, 'max(part["measured"])', 'min(part["measured"])')),
     of("compiling is measured of sources with -o alone", "programs", (PROGRAMS, 'if "-c" in words and len(sources) == 1', 'if "-c" in words and "-o" in words and len(sources) == 1')),
