@@ -7,12 +7,13 @@ import statistics
 import subprocess
 import zlib
 
+import plot
 from lockstep import Failure
 
 DOC = """\
 Percent of the accesses of a trace that hit, with room for so many pages. Ours is the policy alfu in sets of 16 ways, the peer what
 no policy can do better than (opt: Belady's). NAME/WAYS is a policy of sets, the others are fully associative. The figures depend on
-the trace, the size and the policy only, not on the machine.
+the trace, the size and the policy only, not on the machine. `sizes`: zipfleaf by some policies at several sizes.
 """
 OURS, PEER = "alfu/16", "opt"
 # What a policy loses by sets of 16 ways, where there are a hundred sets: with a few it is luck which pages share one.
@@ -21,6 +22,9 @@ LOSS_PAGES_MIN = 1600
 PLOTTED = ["lru", "2q", "s3fifo", "s3fifo/16", "nrlfu/16", "alfu/16"]
 # Pages; of zipf as many as a 40th and an 11th of the pages that the trace has.
 GENERATED = {"zipfleaf": [38589], "zipf": [9928, 36138], "zipfscan": [46723], "zipfshift": [24358], "loop": [202]}
+# How they hit by the cache's size, of one of them. (papers/set-associative-page-cache.txt, figure 6)
+BY_SIZE, SIZES_TRACE, SIZES = "sizes", "zipfleaf", [9647, 19294, 38589, 77178]
+SIZES_POLICIES = ["lru/8", "lfu/8", "nrlfu/8", OURS, "lru", "clock", "2q", PEER]
 QUICK_DIVISOR = 20
 MOST_ACCESSES, QUICK_MOST_ACCESSES = 5_000_000, 200_000
 # Of the different pages of a trace from a file. These ones are small, or a loop.
@@ -34,10 +38,10 @@ TEXT_BYTES = 4096
 
 
 class Case:
-    """A trace and sizes of the cache: one that the program generates by this name, or that a file holds."""
+    """A trace and sizes of the cache: one that the program generates by this name, or that a file holds. policies: those that are looked at, else all."""
 
-    def __init__(self, name, generated, sizes, path=None):
-        self.name, self.generated, self.sizes, self.path = name, generated, sizes, path
+    def __init__(self, name, generated, sizes, path=None, policies=()):
+        self.name, self.generated, self.sizes, self.path, self.policies = name, generated, sizes, path, policies
 
 
 def generated(context):
@@ -46,6 +50,8 @@ def generated(context):
             yield Case(name, f"{name}/{QUICK_DIVISOR}", [str(size // QUICK_DIVISOR) for size in sizes])
         else:
             yield Case(name, name, [str(size) for size in sizes])
+    divisor = QUICK_DIVISOR if context.quick else 1
+    yield Case(BY_SIZE, f"{SIZES_TRACE}/{divisor}", [str(size // divisor) for size in SIZES], policies=SIZES_POLICIES)
 
 
 def from_folder(folder):
@@ -101,7 +107,7 @@ def replay(context, case, trace):
         raise Failure(f"{program} is not there; build or install Spillway completely", 2)
     context.progress(f"hitrate: {case.name}")
     most = QUICK_MOST_ACCESSES if context.quick else MOST_ACCESSES
-    done = subprocess.run([str(program), trace, str(most), ",".join(case.sizes), "all"], stdin=subprocess.DEVNULL,
+    done = subprocess.run([str(program), trace, str(most), ",".join(case.sizes), ",".join(case.policies) or "all"], stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode != 0:
         words = (done.stderr.strip().splitlines() or [f"hitrate: ended with status {done.returncode}"])[-1].removeprefix("hitrate: ")
@@ -148,6 +154,13 @@ def summarise(rows):
     return summary
 
 
+def by_size(rows):
+    """A picture of the rows of that case."""
+    series = {policy: [(row["size"], row[policy]) for row in rows] for policy in SIZES_POLICIES}
+    return plot.curves("hitrate: by the size of the cache", f"{SIZES_TRACE}; NAME/WAYS is of sets, {PEER} the best possible", "pages in the cache", series, y_name="percent of the accesses that hit",
+                       logarithmic="x")
+
+
 def run(context):
     cases = {case.name: case for case in generated(context)}
     if context.traces:
@@ -160,8 +173,10 @@ def run(context):
             context.say(f"{row['case']:24} {OURS} {row['ours']:5.1f}  lru {row['rates']['lru']:5.1f}  {PEER} {row['peer']:5.1f}")
     if not rows:
         raise Failure(f"hitrate: {notes[0]}", 2)
-    summary = summarise(rows)
-    shares = {policy: [row["rates"][policy] / row["peer"] if row["peer"] else None for row in rows] for policy in PLOTTED}
+    of_sizes = [row for row in rows if row["case"].startswith(BY_SIZE + "/")]
+    compared = [row for row in rows if row not in of_sizes]
+    summary = summarise(compared) if compared else {}
+    shares = {policy: [row["rates"][policy] / row["peer"] if row["peer"] else None for row in compared] for policy in PLOTTED}
     for row in rows:
         row.update({policy: round(rate, 2) for policy, rate in row.pop("rates").items()})
     result = {
@@ -170,5 +185,7 @@ def run(context):
         "rows": rows, "summary": summary, "notes": notes,
     }
     bars = {"title": "hitrate: accesses that hit", "subtitle": "of those that hit with the best possible policy, more is better",
-            "cases": [row["case"] for row in rows], "series": shares}
+            "cases": [row["case"] for row in compared], "series": shares}
+    if of_sizes:
+        bars["more"] = [by_size(of_sizes)]
     return result, bars

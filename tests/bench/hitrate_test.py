@@ -79,6 +79,18 @@ class HitRate(Case):
         self.assertEqual(len(result["notes"]), 1)
         self.assertIn("what.trace", result["notes"][0])
 
+    def test_more_of_a_cache_hits_more(self):
+        ended = self.bench("--only", "sizes", "--only", "loop")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        result = json.loads((self.folder / "hitrate.json").read_text())
+        loop, *sizes = result["rows"]
+        self.assertEqual((loop["case"], [row["case"] for row in sizes]), ("loop/202", [f"sizes/{pages}" for pages in (482, 964, 1929, 3858)]))
+        for policy in ("lru/8", "nrlfu/8", "ours", "peer"):
+            rates = [row[policy] for row in sizes]
+            self.assertEqual(rates, sorted(rates), policy)
+        # What is asked of them alone is in no mean.
+        self.assertEqual(result["summary"]["mean_opt"], round(loop["opt"], 2))
+
     def test_a_wrong_file_is_one_line_and_status_2(self):
         for name, content in (("bad.lis", b"1 1 0\n"), ("bad.trace.gz", b"no gzip"), ("bad.xz", b""), ("bad.u64.gz", gzip.compress(b"1"))):
             path = self.traces / name
