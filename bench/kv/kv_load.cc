@@ -1,11 +1,14 @@
 // The key-value store under load (load.h, run.h). PLACE is a device string.
 //
-// By tasks: one worker, whose tasks share a session. By threads: a session each. The store's own keeper thread comes on top, and is in the
+// By tasks: those of a worker share a session. By threads: a session each. The store's own keeper thread comes on top, and is in the
 // figures of the process.
 //
 // A record is 40 bytes, the key, the value and what is left of its last grain; `record_bytes` of the answer is that of the longest key.
 // The defaults make it 4,096 bytes: one grain, one I/O. More in the answer: grain_bytes, segment_bytes, segments, slots (as many records as
 // fit into all segments).
+#include <functional>
+#include <vector>
+
 #include "base/statistics.h"
 #include "kv/store.h"
 #include "run.h"
@@ -108,42 +111,73 @@ class Store {
   }
 
  private:
+  // On the worker of who spawns it if none is given.
   template <class F>
-  static task::TaskParameters calls(const F& f) {
+  static task::TaskParameters calls(const F& f, task::Worker* worker = nullptr) {
     return {.name = "bench",
             .entry = [](void* function) { (*static_cast<const F*>(function))(); },
-            .argument = const_cast<F*>(&f)};
+            .argument = const_cast<F*>(&f),
+            .worker = worker};
   }
+  static task::Task& spawned(const task::TaskParameters& parameters) {
+    auto task = task::spawn(parameters);
+    if (!task) fail(1, text_of(task.error()));
+    return **task;
+  }
+
+  // What begins and ends is told to all workers by the first one's task, which is not one of those that do the operations.
+  struct Phases {
+    task::InterSemaphore are_there{0}, may_begin{0}, have_ended{0}, may_close{0};
+  };
 
   template <class Enter, class Moments>
   void run_by_tasks(uint64_t depth, const Enter& enter, Moments& moments) {
     task::Scheduler scheduler;
-    if (auto opened = scheduler.open({}); !opened) fail(1, text_of(opened.error()));
+    const auto workers = static_cast<uint32_t>(plan_.workers);
+    if (auto opened = scheduler.open({.worker_count = workers}); !opened) fail(1, text_of(opened.error()));
+    Phases phases;
     const auto all = [&] {
-      Client client;
-      client.open(*store_, depth);
-      task::IntraSemaphore gate(0);
-      uint64_t next = 0;
-      const auto one = [&] {
-        const uint64_t index = next++;
-        static_cast<void>(gate.acquire());
-        enter(index, client);
-      };
+      std::vector<std::function<void()>> homes;
       std::vector<task::Task*> tasks;
-      for (uint64_t i = 0; i < depth; ++i) {
-        auto task = task::spawn(calls(one));
-        if (!task) fail(1, text_of(task.error()));
-        tasks.push_back(*task);
-      }
-      while (next < depth) task::yield();
+      for (uint32_t i = 0; i < workers; ++i)
+        homes.emplace_back([&, i] { run_on_worker(i, depth, enter, phases); });
+      for (uint32_t i = 0; i < workers; ++i) tasks.push_back(&spawned(calls(homes[i], &scheduler.worker(i))));
+      for (uint32_t i = 0; i < workers; ++i) static_cast<void>(phases.are_there.acquire());
       moments.begin();
-      gate.release(static_cast<uint32_t>(depth));
-      for (task::Task* task : tasks) static_cast<void>(task::join(*task));
+      phases.may_begin.release(workers);
+      for (uint32_t i = 0; i < workers; ++i) static_cast<void>(phases.have_ended.acquire());
       moments.end();
-      client.close();
+      phases.may_close.release(workers);
+      for (task::Task* task : tasks) static_cast<void>(task::join(*task));
     };
     if (auto ran = scheduler.run(calls(all)); !ran) fail(1, text_of(ran.error()));
     scheduler.close();
+  }
+
+  // Tasks i, i + WORKERS, i + 2 WORKERS, ... are those of worker i.
+  template <class Enter>
+  void run_on_worker(uint64_t worker, uint64_t depth, const Enter& enter, Phases& phases) {
+    const uint64_t count = (depth - worker - 1) / plan_.workers + 1;
+    Client client;
+    client.open(*store_, count);
+    task::IntraSemaphore gate(0);
+    uint64_t next = worker;
+    const auto one = [&] {
+      const uint64_t index = next;
+      next += plan_.workers;
+      static_cast<void>(gate.acquire());
+      enter(index, client);
+    };
+    std::vector<task::Task*> tasks;
+    for (uint64_t i = 0; i < count; ++i) tasks.push_back(&spawned(calls(one)));
+    while (next < depth) task::yield();
+    phases.are_there.release();
+    static_cast<void>(phases.may_begin.acquire());
+    gate.release(static_cast<uint32_t>(count));
+    for (task::Task* task : tasks) static_cast<void>(task::join(*task));
+    phases.have_ended.release();
+    static_cast<void>(phases.may_close.acquire());
+    client.close();
   }
 
   uint64_t record_grains() const {

@@ -19,7 +19,8 @@
 // | keys       | in the store before the operations begin                         | 0          |
 // | value      | bytes of a value                                                 | 4024       |
 // | depth      | operations at a time                                             | 1          |
-// | by         | `tasks`, of one worker, or `threads`, which block                | threads    |
+// | by         | `tasks`, of workers, or `threads`, which block                   | threads    |
+// | workers    | of tasks, which are dealt to them                                | 1          |
 // | durability | `none`, `batch`, `sync`: of puts and updates, not of `make`      | none       |
 // | seconds    | how long; 0: until `most`                                        | 1          |
 // | most       | operations; 0: any number                                        | 0          |
@@ -55,6 +56,7 @@ struct Plan {
   uint64_t value_bytes = 4024;
   uint64_t depth = 1;
   std::string by = "threads";
+  uint64_t workers = 1;
   std::string durability = "none";
   double seconds = 1;
   uint64_t most = 0;
@@ -67,7 +69,7 @@ struct Plan {
 
 inline constexpr uint64_t kKeyBytesLeast = 8, kKeyBytesMost = 32;
 inline constexpr uint64_t kValueBytesLeast = 24, kValueBytesMost = 1 << 20;
-inline constexpr uint64_t kDepthMost = 4096, kCountMost = uint64_t{1} << 40;
+inline constexpr uint64_t kDepthMost = 4096, kWorkersMost = 64, kCountMost = uint64_t{1} << 40;
 inline constexpr uint64_t kMixedGetPercent = 70;
 
 class Key {
@@ -127,6 +129,8 @@ inline void set(Plan& plan, const std::string& name, const char* text) {
     plan.depth = count_of(name, text, kDepthMost);
   else if (name == "by")
     plan.by = word_of(name, text, {"tasks", "threads"});
+  else if (name == "workers")
+    plan.workers = count_of(name, text, kWorkersMost);
   else if (name == "durability")
     plan.durability = word_of(name, text, {"none", "batch", "sync"});
   else if (name == "seconds")
@@ -155,6 +159,8 @@ inline Plan parse(int count, char** words) {
     set(plan, std::string(words[i], static_cast<size_t>(sign - words[i])), sign + 1);
   }
   if (plan.depth == 0) fail(2, "a depth of 0 does nothing");
+  if (plan.workers == 0 || plan.workers > plan.depth || (plan.workers > 1 && plan.by != "tasks"))
+    fail(2, "workers= is 1 or more, each with a task at least (by=tasks)");
   if (plan.value_bytes < kValueBytesLeast)
     fail(2, "values have at least " + std::to_string(kValueBytesLeast) + " bytes, which tell what they are");
   const bool needs_keys = plan.is("get") || plan.is("update") || plan.is("mixed") || plan.is("fill");

@@ -12,7 +12,7 @@
 //   operation, record_bytes, keys: in the store when it began
 //   operations, gets, found, puts, seconds, per_second
 //   get_ns, put_ns: {mean, p50, p99, p999, max}; each from the end of the task's operation before it: the clock is read once for each
-//   of an operation: user_us, system_us (all threads of the process), worker_us (of the one worker, both; 0 by threads), reads,
+//   of an operation: user_us, system_us (all threads of the process), worker_us (of the first worker, both; 0 by threads), reads,
 //     read_bytes, writes, write_bytes (of the device), allocations (calls of malloc and its kin)
 //   overwrite: full_keys, amplification (bytes written by the device over bytes of keys and values; late_amplification: of the second
 //     half), series_seconds, series: operations a second in each so long part
@@ -153,8 +153,9 @@ class Bench {
 
   void run(Phase& phase) {
     std::vector<std::unique_ptr<Tally>> tallies;
-    const bool by_tasks = plan_.by == "tasks";
-    for (uint64_t i = 0; i < (by_tasks ? 1 : plan_.depth); ++i) tallies.push_back(std::make_unique<Tally>());
+    // Those of a worker are dealt to it as the store deals them (kv_load.cc).
+    const uint64_t tally_count = plan_.by == "tasks" ? plan_.workers : plan_.depth;
+    for (uint64_t i = 0; i < tally_count; ++i) tallies.push_back(std::make_unique<Tally>());
     struct Moments {
       Bench& bench;
       Phase& phase;
@@ -167,7 +168,7 @@ class Bench {
     } moments{*this, phase};
     store_.run(
         plan_.depth,
-        [&](uint64_t i, auto& client) { work(phase, *runners_[i], *tallies[by_tasks ? 0 : i], client); },
+        [&](uint64_t i, auto& client) { work(phase, *runners_[i], *tallies[i % tally_count], client); },
         moments);
     tally_ = std::make_unique<Tally>();
     for (const auto& tally : tallies) {

@@ -58,6 +58,14 @@ class Kv(Case):
 
     def test_a_store_is_there_for_the_next_run(self):
         self.answer("file:data", "fill", keys=self.KEYS, capacity=16 << 20, depth=3)
+    def test_workers_share_a_store(self):
+        for place in ("memory:64M", "latency:us=20,channels=8:[memory:64M]"):
+            for operation in ("get", "put", "update", "mixed"):
+                with self.subTest(f"{place} {operation}"):
+                    answer = self.answer(place, operation, make=1, keys=self.KEYS, capacity=64 << 20, depth=7, by="tasks", workers=3, seconds=0, most=3000)
+                    self.check_counts(answer, operation)
+                    self.assertEqual(answer["keys"], self.KEYS)
+
         self.check_counts(self.answer("file:data", "get", keys=self.KEYS, seconds=0, most=3000), "get")
         half = self.answer("file:data", "get", keys=2 * self.KEYS, seconds=0, most=3000)
         self.assertAlmostEqual(half["found"] / half["gets"], 0.5, delta=0.06)
@@ -116,7 +124,8 @@ class Kv(Case):
         wrong = [[], right[:1], ["memory:64M", "get"], ["nothing:x", *right[1:]], ["memory:64M", "nothing", "keys=5"],
                  ["memory:64M", "overwrite"], ["memory:64M", "overwrite", "keys=5", "capacity=5"], ["memory:64M", "fill"]]
         wrong += [[*right, word] for word in ("nothing", "no=1", "depth=0", "depth=-1", "value=23", "seconds=nan", "seconds=0", "by=fork",
-                                              "durability=some", "theta=1", "keys=5x", "make=2", "most=")]
+                                              "durability=some", "theta=1", "keys=5x", "make=2", "most=", "workers=0", "workers=2")]
+        wrong += [[*right, "by=tasks", "depth=2", "workers=3"]]
         for words in wrong:
             with self.subTest(words):
                 ended = run_in(self.folder, self.PROGRAM, *words)
