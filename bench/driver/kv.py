@@ -1,8 +1,10 @@
 """The key-value store beside fio and RocksDB: gets and puts a second, their CPU time, and what overwriting costs."""
 import math
+import os
 import pathlib
 import shutil
 
+import kv_drives
 from device import FIO
 from devices import Cleanup, file_of, fill_random, why_no_zram, zram
 from kv_contest import BACKENDS, RECORDS, Contest, make_row, run_program
@@ -13,7 +15,8 @@ Operations a second on the key-value store (ours), and as many I/Os of the size 
 same depth (peer): more is better. `_us` beside them are CPU time of an operation, and latencies. `sync` is puts that wait for the device,
 beside 64 times what one writer of fio with fdatasync does, and beside 64 such writers; `overwrite` bytes written by the device for each
 byte of keys and values, beside what collection from the oldest segment on would write; `tail` the 99.9th percentile of overwriting puts
-in microseconds, beside fio's, or on the modelled device beside their median: of these less is better.
+in microseconds, beside fio's, or on the modelled device beside their median: of these less is better. `drives/WORKERS/DRIVES/DEPTH` is gets of tasks of so many workers on modelled drives, beside a
+simulation of them, `cores/CORES/DEPTH` that simulation for more cores and 24 drives, beside one core.
 """
 MIB = 1 << 20
 SOURCES = pathlib.Path(__file__).resolve().parent.parent / "kv"
@@ -26,6 +29,7 @@ THETAS = {"uniform": 0, "zipfian": 0.99}
 # A device of 160,000 requests of 4 KiB a second, and 3.2 GB a second in large ones.
 MODEL = "latency:us=80,channels=16,mbps=200:[memory:{}]"
 MODEL_DEPTH = 32
+MODELLED = ("drives/", "cores/")  # by kv_drives
 # uDepot's own test program, beside which nothing of this is measured.
 UDEPOT_NOTE = ("uDepot by its own test program (udepot-test, 4-KiB records on tmpfs, one worker, a loaded machine) took 2.5 to 3.4 us of CPU time "
                "for a GET with AIO and 4.6 to 4.8 for a PUT, 4.8 to 16 and 6.7 to 17 with io_uring: not measured here")
@@ -222,9 +226,10 @@ def places(context, plan, device, cleanup):
 
 def summarise(rows):
     """What targets are set for. CPU time is that at the greatest depth on the file in memory."""
-    summary = {}
+    modelled = [row for row in rows if row["case"].startswith(MODELLED)]
+    summary = kv_drives.summarise(modelled)
     groups = {}
-    for row in rows:
+    for row in (row for row in rows if row not in modelled):
         words = row["case"].split("/")
         if words[0] in ("tail", "model"):
             summary[row["case"].replace("/", "_") + "_ratio"] = row["ratio"]
@@ -322,8 +327,9 @@ def run(context):
         with Cleanup() as cleanup:
             doing.on(device, cleanup)
     doing.on_model()
+    doing.rows += kv_drives.Drives(context, doing.load, doing.plan.pairs, doing.plan.window_seconds, len(os.sched_getaffinity(0))).rows()
     if not doing.rows and not doing.notes:
-        raise Failure("kv has no such case; they begin with disk/, zram/, ram/, sync, rocksdb/, overwrite/, tail/ and model/", 2)
+        raise Failure("kv has no such case; they begin with disk/, zram/, ram/, sync, rocksdb/, overwrite/, tail/, model/, drives/ and cores/", 2)
     if any(row["case"].startswith("ram/") for row in doing.rows):
         doing.notes.append(UDEPOT_NOTE)
     plan, rows = doing.plan, doing.rows
@@ -334,7 +340,7 @@ def run(context):
                        "storage": str(context.storage), "quick": context.quick},
         "rows": rows, "summary": summarise(rows), "notes": doing.notes, "series": doing.series,
     }
-    rated = [row for row in rows if not row["case"].startswith(("overwrite", "tail", "model"))]
+    rated = [row for row in rows if not row["case"].startswith(("overwrite", "tail", "model", *MODELLED))]
     bars = {"title": "key-value store: operations a second", "subtitle": "over fio's I/Os, or RocksDB's operations; more is better",
             "cases": [row["case"] for row in rated], "series": {"over the peer": [row["ratio"] for row in rated]}}
     if doing.series:

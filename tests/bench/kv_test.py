@@ -10,8 +10,10 @@ import unittest
 
 from bench_case import BENCH, LIBEXEC, Case, built_in, run_in
 
+import cases
 import kv
 import kv_contest
+import kv_drives
 
 
 class Kv(Case):
@@ -56,8 +58,6 @@ class Kv(Case):
                         if answer["reads"] == 1:
                             self.assertEqual(answer["read_bytes"], 4096)
 
-    def test_a_store_is_there_for_the_next_run(self):
-        self.answer("file:data", "fill", keys=self.KEYS, capacity=16 << 20, depth=3)
     def test_workers_share_a_store(self):
         for place in ("memory:64M", "latency:us=20,channels=8:[memory:64M]"):
             for operation in ("get", "put", "update", "mixed"):
@@ -66,6 +66,8 @@ class Kv(Case):
                     self.check_counts(answer, operation)
                     self.assertEqual(answer["keys"], self.KEYS)
 
+    def test_a_store_is_there_for_the_next_run(self):
+        self.answer("file:data", "fill", keys=self.KEYS, capacity=16 << 20, depth=3)
         self.check_counts(self.answer("file:data", "get", keys=self.KEYS, seconds=0, most=3000), "get")
         half = self.answer("file:data", "get", keys=2 * self.KEYS, seconds=0, most=3000)
         self.assertAlmostEqual(half["found"] / half["gets"], 0.5, delta=0.06)
@@ -102,6 +104,23 @@ class Kv(Case):
         self.assertEqual([row[key] for key in ("best_peer", "ratio", "p50_us", "peer_p50_us", "peer_cpu_us")], ["batch", 0.75, 5.0, 70.0, 3.0])
         alone = contest.measure("disk/threads/get/4K/16", ("threads", "get", "4K", 16))
         self.assertEqual((alone["best_peer"], alone["peer_p50_us"]), ("one", 9.0))
+
+    def test_gets_are_simulated_by_what_bounds_them(self):
+        one_us = 1e6
+        for (cores, drives, depth), rate in (((1, 1, 1), one_us / (kv_drives.DRIVE_US + 2)), ((1, 24, 1024), one_us / 2), ((4, 24, 1024), 4 * one_us / 2),
+                                             ((20, 1, 256), kv_drives.DRIVE_CHANNELS * one_us / kv_drives.DRIVE_US), ((8, 24, 8), 8 * one_us / (kv_drives.DRIVE_US + 2))):
+            self.assertAlmostEqual(kv_drives.simulate(cores, drives, depth, 2.0, 5000) / rate, 1, delta=0.02, msg=(cores, drives, depth))
+
+    def test_modelled_drives_are_beside_their_simulation(self):
+        context = types.SimpleNamespace(quick=True, cases=cases.Cases(["drives/1", "cores/20"]), progress=lambda text: None, say=lambda text: None)
+        drives = kv_drives.Drives(context, self.PROGRAM, 1, 0.05, 2)
+        rows = {row["case"]: row for row in drives.rows()}
+        self.assertEqual(set(rows), {"drives/1/1/4", "drives/1/1/256", "drives/1/4/4", "drives/1/4/256", *(f"cores/20/{depth}" for depth in (1, 16, 64, 256, 1024))})
+        # No more than a drive does, whatever else is at work.
+        self.assertLess(rows["drives/1/1/256"]["ours"], 1.2 * kv_drives.DRIVE_CHANNELS * 1e6 / kv_drives.DRIVE_US)
+        self.assertEqual({row["unit"] for name, row in rows.items() if name.startswith("cores")}, {kv_drives.SIMULATED_UNIT})
+        summary = kv_drives.summarise(rows.values())
+        self.assertEqual(set(summary), {"drives_1_workers_over_simulated_least", "drives_1_workers_over_simulated_most", "cores_20_simulated_per_second"})
 
     def test_what_collection_must_write(self):
         for used in (0.3, 0.6, 0.9):
