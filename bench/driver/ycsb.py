@@ -26,7 +26,7 @@ WORKLOADS = {  # in the order in which they run: D inserts
 # What runs against what, and how it is spoken to.
 CASES = {"memcached": ("ours", "memcached", "MemcacheDb"), "redis": ("ours", "redis", "RespDb"), "disk": ("ours on disk", "memcached", "MemcacheDb")}
 RECORD_BYTES = 1100  # with its fields' names
-CLIENTS_WORKLOAD, CLIENTS_CASES = "A", ("memcached", "disk")  # that are gone through by client threads
+CLIENTS_WORKLOAD = "A"  # that is gone through by client threads
 
 
 class Plan:
@@ -34,7 +34,7 @@ class Plan:
         quick = context.quick
         self.records = 20_000 if quick else 1_000_000
         self.threads = 16 if quick else 64
-        self.clients = (1, 4) if quick else (1, 4, 16, 128, 256)
+        self.clients, self.clients_cases = ((1, 4), ("disk",)) if quick else ((1, 4, 16, 128, 256), ("memcached", "disk"))
         self.pairs = context.pairs or (1 if quick else 2)
         self.seconds = 1 if quick else 8
         data_mib = self.records * RECORD_BYTES >> 20
@@ -43,7 +43,7 @@ class Plan:
 
     def turns(self):
         """{name of a case: (what runs against what, workload, client threads)}, in the order in which they run: those that insert are the last."""
-        clients = {f"clients/{case}/{threads}": (case, CLIENTS_WORKLOAD, threads) for case in CLIENTS_CASES for threads in self.clients}
+        clients = {f"clients/{case}/{threads}": (case, CLIENTS_WORKLOAD, threads) for case in self.clients_cases for threads in self.clients}
         return clients | {f"{workload}/{case}": (case, workload, self.threads) for workload in WORKLOADS for case in CASES}
 
 
