@@ -24,7 +24,7 @@ PLOTTED = ["lru", "2q", "s3fifo", "s3fifo/16", "nrlfu/16", "alfu/16"]
 GENERATED = {"zipfleaf": [38589], "zipf": [9928, 36138], "zipfscan": [46723], "zipfshift": [24358], "loop": [202]}
 # How they hit by the cache's size, of one of them. (papers/set-associative-page-cache.txt, figure 6)
 BY_SIZE, SIZES_TRACE, SIZES = "sizes", "zipfleaf", [9647, 19294, 38589, 77178]
-SIZES_POLICIES = ["lru/8", "lfu/8", "nrlfu/8", OURS, "lru", "clock", "2q", PEER]
+SIZES_POLICIES = ["lru/8", "lfu/8", "nrlfu/8", OURS, "linux", "lru", "clock", "2q", PEER]
 QUICK_DIVISOR = 20
 MOST_ACCESSES, QUICK_MOST_ACCESSES = 5_000_000, 200_000
 # Of the different pages of a trace from a file. These ones are small, or a loop.

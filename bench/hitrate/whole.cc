@@ -134,6 +134,31 @@ uint64_t sieve(const Trace& trace, uint64_t size) {
   return hits;
 }
 
+uint64_t linux_lists(const Trace& trace, uint64_t size) {
+  enum : uint32_t { kInactive, kActive };
+  Queues pages(trace.page_count, 2);
+  // Kept when a page goes back from active: its next use is the second one.
+  std::vector<bool> used(trace.page_count);
+  uint64_t hits = 0;
+  for (const uint32_t page : trace.accesses) {
+    const uint32_t queue = pages.queue_of(page);
+    hits += queue != kNone;
+    if (queue == kInactive && used[page]) {
+      pages.push_front(kActive, page);
+      used[page] = false;
+      continue;
+    }
+    used[page] = true;
+    if (queue != kNone) continue;
+    if (pages.size(kInactive) + pages.size(kActive) == size) {
+      while (pages.size(kActive) > pages.size(kInactive)) pages.push_front(kInactive, pages.back(kActive));
+      pages.pop_back(kInactive);
+    }
+    pages.push_front(kInactive, page);
+  }
+  return hits;
+}
+
 uint64_t opt(const Trace& trace, uint64_t size) {
   const auto count = static_cast<uint32_t>(trace.accesses.size());
   // When the page of each access is used again.
@@ -164,8 +189,9 @@ uint64_t opt(const Trace& trace, uint64_t size) {
   return hits;
 }
 
-constexpr WholePolicy kPolicies[] = {{"opt", opt},       {"lru", lru},       {"clock", clock},
-                                     {"2q", two_queues}, {"s3fifo", s3fifo}, {"sieve", sieve}};
+constexpr WholePolicy kPolicies[] = {{"opt", opt},          {"lru", lru},       {"clock", clock},
+                                     {"2q", two_queues},    {"s3fifo", s3fifo}, {"sieve", sieve},
+                                     {"linux", linux_lists}};
 
 }  // namespace
 

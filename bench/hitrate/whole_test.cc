@@ -139,6 +139,32 @@ uint64_t naive_s3fifo(const Trace& trace, uint64_t size) {
   return hits;
 }
 
+uint64_t naive_linux(const Trace& trace, uint64_t size) {
+  std::list<uint32_t> inactive, active;
+  std::vector<unsigned> uses(trace.page_count);
+  uint64_t hits = 0;
+  for (const uint32_t page : trace.accesses) {
+    if (has(active, page)) {
+      ++hits;
+      uses[page] = 1;
+    } else if (has(inactive, page)) {
+      ++hits;
+      if (++uses[page] < 2) continue;
+      inactive.remove(page);
+      active.push_front(page);
+      uses[page] = 0;
+    } else {
+      if (inactive.size() + active.size() == size) {
+        while (active.size() > inactive.size()) inactive.push_front(take_oldest(active));
+        inactive.pop_back();
+      }
+      inactive.push_front(page);
+      uses[page] = 1;
+    }
+  }
+  return hits;
+}
+
 uint64_t naive_opt(const Trace& trace, uint64_t size) {
   std::vector<uint32_t> pages;
   uint64_t hits = 0;
@@ -165,6 +191,7 @@ TEST(WholeTest, PoliciesAreTheirModels) {
       EXPECT_EQ(hits_of("sieve", trace, size), naive_fifo(trace, size, true));
       EXPECT_EQ(hits_of("2q", trace, size), naive_two_queues(trace, size));
       EXPECT_EQ(hits_of("s3fifo", trace, size), naive_s3fifo(trace, size));
+      EXPECT_EQ(hits_of("linux", trace, size), naive_linux(trace, size));
       EXPECT_EQ(hits_of("opt", trace, size), naive_opt(trace, size));
     }
 }

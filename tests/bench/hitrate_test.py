@@ -14,7 +14,7 @@ from bench_case import LIBEXEC, ONE_LINE, Case, bench, run_in
 
 class HitRate(Case):
     PROGRAM = LIBEXEC / "hitrate"
-    POLICIES = 24
+    POLICIES = 25
 
     def setUp(self):
         super().setUp()

@@ -48,5 +48,6 @@ MUTATIONS = [
     # Fully associative policies
     of_simulator("best policy goes by the last use", "WholeTest.*", (WHOLE, "    ends.emplace(next[i], page);\n", "    ends.emplace(i, page);\n")),
     of_simulator("hit in A1in counts as one of Am", "WholeTest.*", (WHOLE, "    if (queue == kIn) continue;\n", "")),
+    of_simulator("page of Linux's inactive list is forgotten when it goes back", "WholeTest.*", (WHOLE, "    used[page] = true;\n    if (queue != kNone) continue;\n    if (pages.size(kInactive)", "    used[page] = queue != kActive;\n    if (queue != kNone) continue;\n    if (pages.size(kInactive)")),
     of_simulator("hand begins at the oldest page each time", "WholeTest.*", (WHOLE, "      if (hand == kNone) hand = pages.back(0);\n      while", "      hand = pages.back(0);\n      while")),
 ]
