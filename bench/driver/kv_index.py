@@ -7,7 +7,7 @@ from lockstep import Failure, Programs, in_turn, median, spread
 DOC = """\
 Millions of operations for a second of CPU time on the key-value store's index (ours) and on libcuckoo's map (peer), both with
 their locks: more is better. `lookup` takes 64 keys at a time on ours, `lookup_one`
-one. `insert` begins with an empty table, `insert_sized` with one of the final size. `latency` is of single inserts, with
+one, and `lookup_grown` as many as `lookup`, in a table that has grown. `insert` begins with an empty table, `insert_sized` with one of the final size. `latency` is of single inserts, with
 growth and, as its peer, without; `memory` the bytes for a key beside those of an entry alone.
 """
 SOURCES = pathlib.Path(__file__).resolve().parent.parent / "kv_index"
@@ -15,7 +15,7 @@ PEER_HEADER = pathlib.Path("/usr/include/libcuckoo/cuckoohash_map.hh")
 FLAGS = ["-O2", "-std=c++20", "-pthread"]
 PAIRS, QUICK_PAIRS = 3, 1
 RUN_SECONDS = 1800
-CASES = ["insert", "insert_sized", "lookup", "lookup_one"]
+CASES = ["insert", "insert_sized", "lookup", "lookup_one", "lookup_grown"]
 ALL = [*CASES, "latency", "memory"]  # the last two are of ours alone
 KEYS, QUICK_KEYS = (10_000_000, 50_000_000), (1_000_000,)
 MEMORY_KEYS, QUICK_MEMORY_KEYS = 80_000_000, 2_000_000

@@ -9,6 +9,7 @@
 // | lookup       | one of KEYS keys, all of which are there, is looked up; in random order, each about once. Several   |
 // |              | at a time, where the table can do that                                                              |
 // | lookup_one   | the same, one at a time                                                                             |
+// | lookup_grown | as lookup, in a table that has grown as insert's                                                    |
 //
 // 1 keys are random numbers: a table may use them as hashes
 // 2 the threads do equal parts of the operations at the same time, each on keys of its own. cpu_ns is the CPU time of all
@@ -55,12 +56,13 @@ int run(int count, char** words) {
   const uint64_t keys = number_of(words[2]);
   const auto threads = static_cast<unsigned>(number_of(words[3]));
   const auto is = [&](const char* other) { return std::strcmp(name, other) == 0; };
-  const bool looks_up = is("lookup") || is("lookup_one");
+  const bool grows = is("insert") || is("lookup_grown");
+  const bool looks_up = is("lookup") || is("lookup_one") || is("lookup_grown");
   if (keys == 0 || threads == 0 || threads > 1024 || (!looks_up && !is("insert") && !is("insert_sized")))
     return wrong_words(words[0]);
 
   const Memory before;
-  Table table(keys, !is("insert"));
+  Table table(keys, !grows);
   std::vector<uint64_t> done(threads);
   Stopwatch watch;
   const auto by_all = [&](const auto& part) {
@@ -80,7 +82,7 @@ int run(int count, char** words) {
       after.resident_bytes + after.page_table_bytes - before.resident_bytes - before.page_table_bytes;
   if (looks_up)
     by_all([&](unsigned number, uint64_t begin, uint64_t end) {
-      return table.look_up(number, keys, end - begin, is("lookup"));
+      return table.look_up(number, keys, end - begin, !is("lookup_one"));
     });
   uint64_t operations = 0;
   for (const uint64_t part : done) operations += part;
