@@ -31,13 +31,14 @@ def measured(part, result):
 
 
 def beside(claims, results, failed):
-    """Of each part of each claim {claim, says, benchmark, and either measured, the numbers, or missing, why there are none}."""
+    """Of each part of each claim {claim, says, source, and either measured, the numbers, or missing, why there are none}."""
     parts = []
     for claim in claims:
         for part in claim["parts"]:
             name = part["benchmark"]
             values = measured(part, results[name]) if name in results else []
-            parts.append({"claim": claim["what"], "says": part["says"], "benchmark": name, **({"measured": values} if values else {"missing": papers.why_not(name, results, failed)})})
+            source = f"{name}: {', '.join([*part.get('summary', []), *part.get('cases', [])])}"
+            parts.append({"claim": claim["what"], "says": part["says"], "source": source, **({"measured": values} if values else {"missing": papers.why_not(name, results, failed)})})
     return parts
 
 

@@ -76,7 +76,7 @@ def _counted(counts):
 
 def _claimed(parts):
     """A row for each part of each claim, which is named once."""
-    return [{"claim": "" if before and before["claim"] == part["claim"] else part["claim"], "README": part["says"], "this run": claims.words_of(part), "benchmark": part["benchmark"]}
+    return [{"claim": "" if before and before["claim"] == part["claim"] else part["claim"], "README": part["says"], "this run": claims.words_of(part), "figures of": part["source"]}
             for before, part in zip([None, *parts], parts)]
 
 

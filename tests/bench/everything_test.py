@@ -111,7 +111,7 @@ class Runs(Case):
         self.assertEqual([part["says"] for part in parts], ["2.0 ×", "3 s", "4 to 5", "6"])
         self.assertEqual([part.get("measured") for part in parts], [[2.0], [30.0, 10.0, 30.0, 10.0], None, None])
         self.assertEqual([claims.words_of(part) for part in parts], ["2", "10 to 30", "– (sort did not measure these cases in this run)", "– (graph was not run)"])
-        self.assertIn("| sorts | 2.0 × | 2 | sort |\n|  | 3 s | 10 to 30 | switch |\n", (self.folder / "report.md").read_text())
+        self.assertIn("| sorts | 2.0 × | 2 | sort: be* |\n|  | 3 s | 10 to 30 | switch: disk/* |\n", (self.folder / "report.md").read_text())
         page = (self.folder / "report.html").read_text()
         self.assertLess(page.index("10 to 30"), page.index("Figures and tables of the papers"))
 
