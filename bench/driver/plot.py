@@ -32,8 +32,13 @@ def _short(value):
     return f"{value:.3g}"
 
 
+def _svg(width, height, attributes=""):
+    """Its opening tag; with a view box, so that a page may show it smaller."""
+    return f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}" {attributes}>'
+
+
 def _opened(title, subtitle, height):
-    return [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" font-family="sans-serif" font-size="11">',
+    return [_svg(WIDTH, height, 'font-family="sans-serif" font-size="11"'),
             f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
             f'<text x="12" y="22" font-size="15" font-weight="bold">{html.escape(title)}</text>',
             f'<text x="12" y="40" fill="#555">{html.escape(subtitle)}</text>']
@@ -139,5 +144,4 @@ def above(first, second):
     sizes = [[float(word.split('"')[1]) for word in (svg[svg.index(" width="):], svg[svg.index(" height="):])] for svg in (first, second)]
     (width, height), (other_width, other_height) = sizes
     placed = second.replace("<svg ", f'<svg y="{height:g}" ', 1)
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{max(width, other_width):g}" height="{height + other_height:g}">\n'
-            f"{first}{placed}</svg>\n")
+    return f"{_svg(max(width, other_width), height + other_height)}\n{first}{placed}</svg>\n"

@@ -96,6 +96,8 @@ class Figures(Case):
         root = xml.etree.ElementTree.fromstring(plot.above(plot.bars(**BARS), drawn))
         below = root.findall("{http://www.w3.org/2000/svg}svg")
         self.assertEqual(below[1].get("y"), below[0].get("height"))
+        for svg in (root, *below):
+            self.assertEqual(svg.get("viewBox"), f"0 0 {svg.get('width')} {svg.get('height')}")
         first, second = ([tuple(map(float, point.split(","))) for point in line.get("points").split()]
                          for line in root.iter("{http://www.w3.org/2000/svg}polyline"))
         self.assertEqual([len(first), len(second)], [3, 2])
