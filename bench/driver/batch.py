@@ -1,5 +1,6 @@
 """The batched update table: updates of random records by each engine, beside the thesis's way."""
 import os
+import shutil
 
 import batch_colouring
 import batch_figures
@@ -153,7 +154,9 @@ def run(context):
     by_name = {_name(case): case for case in plan.cases}
     wanted = [by_name[name] for name in asked_for(by_name, also_quick=True)]
     misses = [case for case in MISSES_CASES if asked_for([_misses_name(case)])]
-    figure_names, colouring_names = asked_for(figures.cases()), asked_for(colouring.cases())
+    # Small tables are quick also where misses are counted, if they can be.
+    can_count = shutil.which("valgrind") is not None
+    figure_names, colouring_names = asked_for(figures.cases(), also_quick=can_count), asked_for(colouring.cases(), also_quick=can_count)
     if not (wanted or misses or figure_names or colouring_names):
         raise Failure(f"batch has no such case; there are {_name(plan.cases[0])}, {_name(plan.cases[-1])} and others", 2)
     engines = Engines(context, measured, plan)
