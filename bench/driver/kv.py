@@ -43,6 +43,7 @@ class Plan:
         self.keys = 8 * 1024 if quick else 64 * 1024
         self.depths = [1, 32] if quick else [1, 4, 16, 64, 128]
         self.pairs = context.pairs or (2 if quick else 3)
+        self.drives_turns = context.pairs or (1 if quick else 3)
         self.window_seconds = 0.3 if quick else 1.0
         self.overwrite_bytes = (96 if quick else 1024) * MIB
         self.overwrite_rounds = 1.5 if quick else 10
@@ -327,7 +328,7 @@ def run(context):
         with Cleanup() as cleanup:
             doing.on(device, cleanup)
     doing.on_model()
-    doing.rows += kv_drives.Drives(context, doing.load, doing.plan.pairs, doing.plan.window_seconds, len(os.sched_getaffinity(0))).rows()
+    doing.rows += kv_drives.Drives(context, doing.load, doing.plan.drives_turns, doing.plan.window_seconds, len(os.sched_getaffinity(0))).rows()
     if not doing.rows and not doing.notes:
         raise Failure("kv has no such case; they begin with disk/, zram/, ram/, sync, rocksdb/, overwrite/, tail/, model/, drives/ and cores/", 2)
     if any(row["case"].startswith("ram/") for row in doing.rows):

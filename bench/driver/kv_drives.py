@@ -53,20 +53,17 @@ def simulate(cores, drives, at_a_time, core_us, operations=OPERATIONS):
 
 
 class Drives:
-    """load: the store's load program. window_seconds, pairs: of each case. wants(name): which cases."""
+    """load: the store's load program. turns: of each case that is measured, each of window_seconds."""
 
-    def __init__(self, context, load, pairs, window_seconds, cpu_count):
-        self.context, self.load, self.pairs, self.window_seconds = context, load, pairs, window_seconds
+    def __init__(self, context, load, turns, window_seconds, cpu_count):
+        self.context, self.load, self.turns, self.window_seconds = context, load, turns, window_seconds
         self.plan = Plan(context.quick, cpu_count)
 
-    def cases(self):
-        return [*self.plan.measured, *self.plan.simulated]
-
     def measure(self, workers, drives, depth):
-        """Answers of the load program, one for each pair."""
+        """Answers of the load program, one for each turn."""
         words = [self.load, device(drives), "get", "make=1", f"keys={KEYS}", f"capacity={CAPACITY_BYTES}", "grain=4096", f"value={RECORDS['4K'][1]}", f"depth={depth}", "by=tasks",
                  f"workers={workers}", f"seconds={self.window_seconds}"]
-        return [run_program(words, f"on {drives} modelled drives")[0] for _ in range(self.pairs)]
+        return [run_program(words, f"on {drives} modelled drives")[0] for _ in range(self.turns)]
 
     def rows(self):
         """Of the cases that are wanted, and of all that was measured for them."""
@@ -76,7 +73,7 @@ class Drives:
         if not simulated and not measured:
             return []
         answers = {}
-        for name in dict.fromkeys([plan.busiest, *measured]):
+        for name in (name for name in plan.measured if name in measured or name == plan.busiest):
             self.context.progress(f"kv {name}")
             answers[name] = self.measure(*plan.measured[name])
         core_us = 1e6 / max(answer["per_second"] for answer in answers[plan.busiest])
