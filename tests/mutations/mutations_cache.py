@@ -41,6 +41,8 @@ TWO_QUEUES = "src/cache/policy_2q.h"
 S3FIFO = "src/cache/policy_s3fifo.h"
 
 MUTATIONS = [
+    mutation("pages that were read ahead count as misses", "ProtocolTest.ReadAhead*",
+             (LOAD, "    (i > 0   ? base::statistics.cache_read_aheads\n     : ahead ? base", "    (i == 0 && ahead ? base")),
     # Fingerprints
     mutation("fingerprint taken before the load completed", "ProtocolTest.ReadingNeverWrites*:ProtocolTest.TheFingerprintIsOf*",
              (LOAD, "  lane.queue().run(io);\n  if (claimed.size() > 1",
