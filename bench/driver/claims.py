@@ -46,5 +46,5 @@ def words_of(part):
     """What was measured of a part that beside() yields, in README's way."""
     if "missing" in part:
         return f"– ({part['missing']})"
-    least, most = min(part["measured"]), max(part["measured"])
-    return report.figure(float(least)) if report.figure(float(least)) == report.figure(float(most)) else f"{report.figure(float(least))} to {report.figure(float(most))}"
+    least, most = (report.figure(float(value)) for value in (min(part["measured"]), max(part["measured"])))
+    return least if least == most else f"{least} to {most}"
