@@ -33,6 +33,7 @@ SETTINGS = {"CMAKE_BUILD_TYPE": "Release", "PORTABLE": "ON", "FORCE_SSE42": "ON"
                                         "WITH_CORE_TOOLS", "WITH_TOOLS", "WITH_TRACE_TOOLS")}}
 LOAD_FLAGS = ["-O2", "-std=c++20", "-fno-rtti"]
 PERCENTS = (100, 50, 25)
+THREADS, THREADS_PERCENT = (1, 2, 4), 25  # that are gone through, with memory for so many percent. (papers/tricache.txt, figure 14)
 MEMTABLES_BYTES = 8 * MIB
 RUN_SECONDS = 1200
 
@@ -122,6 +123,11 @@ class Rocksdb:
             self.limits = False
             self.notes.append(f"nothing over plain maps, and no limit besides the budget: no memory limit can be set here ({reason})")
 
+    def cases(self):
+        """{name: (memory for so many percent of the tables, threads)}"""
+        by_threads = {} if self.context.quick else {f"threads/{count}": (THREADS_PERCENT, count) for count in THREADS}
+        return {f"disk/{percent}": (percent, self.threads) for percent in PERCENTS} | by_threads
+
     def make(self, program):
         """Both databases, filled."""
         self.made = {table: self.context.folder / f"made-{table}" for table in ("plain", "block")}
@@ -138,13 +144,13 @@ class Rocksdb:
             forget(path)
         return folder
 
-    def contest(self, percent, programs):
-        case, stats = f"disk/{percent}", self.context.folder / "stats.json"
+    def contest(self, case, percent, threads, programs):
+        stats = self.context.folder / "stats.json"
         data_bytes = sum(path.stat().st_size for path in self.made["plain"].glob("*.sst"))
         budget_bytes = data_bytes * percent // 100 + MEMTABLES_BYTES
         with Cleanup() as cleanup:
             def words(side, cache_bytes=0):
-                return [programs["ours" if side == "ours" else "native"], "run", self.TABLES[side], self.copy(side), self.keys, cache_bytes, self.threads]
+                return [programs["ours" if side == "ours" else "native"], "run", self.TABLES[side], self.copy(side), self.keys, cache_bytes, threads]
 
             native = words("native")
             contest = Contest(self.context, cleanup, None, limit_of(budget_bytes, plain_bytes(native)))
@@ -206,20 +212,20 @@ def _summary(rows):
 
 
 def run(context):
-    cases = {f"disk/{percent}": percent for percent in PERCENTS}
-    chosen = context.cases.chosen([*cases, "size"])
-    wanted, sized = [cases[name] for name in chosen if name in cases], "size" in chosen
     rocksdb, library = Rocksdb(context), Library(context)
+    cases = rocksdb.cases()
+    chosen = context.cases.chosen([*cases, "size"])
+    wanted, sized = [name for name in chosen if name in cases], "size" in chosen
     programs = {side: library.load(side) for side in library.sides}
     if wanted:
         rocksdb.make(programs["native"])
-    for percent in wanted:
-        rocksdb.contest(percent, programs)
+    for name in wanted:
+        rocksdb.contest(name, *cases[name], programs)
     rows = rocksdb.rows + ([resident_row("size", {side: [code_bytes(program)] for side, program in programs.items()}, "bytes")] if sized else [])
     result = {
         "parameters": {"keys": rocksdb.keys, "operations": rocksdb.operations, "threads": rocksdb.threads, "pairs": rocksdb.pairs, "flags": FLAGS, "storage": str(context.storage), "quick": context.quick},
         "rows": rows, "summary": _summary(rows), "notes": rocksdb.notes,
-        "parts": {"disk": "operations a second over the block cache's, more is better", "size": "bytes of code over native"},
+        "parts": {"disk": "operations a second over the block cache's, more is better", "threads": "the same by threads", "size": "bytes of code over native"},
     }
     bars = {"title": "RocksDB", "subtitle": "plain tables by spillcc: operations a second over the peer's, more is better; size: over native, less is better", "cases": [row["case"] for row in rows],
             "series": {"block cache, size": [row["ratio"] for row in rows], "plain maps": [row.get("mmap_ratio") for row in rows], "all in memory": [row.get("native_ratio") for row in rows]}}
