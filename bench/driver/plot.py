@@ -18,9 +18,10 @@ def _ticks(low, high):
 
 
 def _round_ticks(most):
-    """Round values of an axis from 0 on, some five."""
-    power = 10.0 ** math.floor(math.log10(most / 5))
-    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power * 5 >= most)
+    """Round values of an axis from 0 on, at most seven."""
+    steps = 6
+    power = 10.0 ** math.floor(math.log10(most / steps))
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power * steps >= most)
     return [step * i for i in range(math.floor(most / step + 1e-9) + 1)]
 
 
