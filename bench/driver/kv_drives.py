@@ -1,13 +1,14 @@
 """`kv` on more drives and cores than there are: the store on modelled drives, and a simulation of more. (papers/udepot.txt, figure 8)
 
 The simulation knows of three things: each get needs a core for some time, then one of the drives, any alike, for as long as a read takes there, of which a drive works on so many at a time; and so many
-gets are always under way. It takes one number from what was measured, the time of a core, where one worker is busy all the time; all other points that were measured say how far it is right. That cores
-do not get in each other's way is beyond what two of them can say.
+gets are always under way. It takes one number from what was measured, the CPU time that the worker takes for a get where it is busy all the time; the rates that were measured say how far it is right. That
+cores do not get in each other's way is beyond what two of them can say.
 """
 import heapq
 import random
 
 from kv_contest import RECORDS, make_row, run_program
+from lockstep import median
 
 MIB = 1 << 20
 # A drive: microseconds of a read, and how many it works on at a time. 24 of them do 7.2 million a second; the paper's 24 6.87 million, by SPDK's own benchmark.
@@ -76,7 +77,7 @@ class Drives:
         for name in (name for name in plan.measured if name in measured or name == plan.busiest):
             self.context.progress(f"kv {name}")
             answers[name] = self.measure(*plan.measured[name])
-        core_us = 1e6 / max(answer["per_second"] for answer in answers[plan.busiest])
+        core_us = median([answer["worker_us"] for answer in answers[plan.busiest]])
         rows = []
         for name, own in answers.items():
             rate = simulate(*plan.measured[name], core_us, plan.operations)
