@@ -75,6 +75,12 @@ const Backend kBackends[] = {
      false, true, true},
     {"traced_memory", "trace:file=TRACE:[memory:64M]", false},
     {"traced_ring", "fault:seed=9,any_delay_polls=1/3x2:[trace:file=TRACE:[uring:/var/tmp]]", true},
+    {"encrypted_memory", "encrypt:[memory:64M]", false},
+    {"encrypted_ring", "encrypt:[uring:/var/tmp]", true},
+    {"encrypted_split_memory",
+     "encrypt:[fault:seed=10,read_split=1/2,write_split=2/3,any_delay_polls=1/3x2:[memory:64M]]", false, true,
+     true},
+    {"encrypted_stripe", "encrypt:[stripe:[/var/tmp,/var/tmp]?unit=4K]", true, true, true},
     {"delayed_uring", "fault:seed=3,any_delay_polls=1/2x3,read_delay_us=1/9x300:[uring:/var/tmp]", true},
 };
 

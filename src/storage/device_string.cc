@@ -126,8 +126,8 @@ size_t closing_bracket(std::string_view text) {
 // How long the first device of a list is: up to a comma outside of brackets that is neither among its settings nor
 // before one more of them.
 size_t first_device_bytes(std::string_view list) {
-  const bool settings_come_first =
-      list.starts_with("fault:") || list.starts_with("latency:") || list.starts_with("trace:");
+  const bool settings_come_first = list.starts_with("fault:") || list.starts_with("latency:") ||
+                                   list.starts_with("trace:") || list.starts_with("encrypt:");
   bool bracket_seen = false, question_seen = false;
   size_t nesting = 0;
   for (size_t i = 0; i < list.size(); ++i) {
@@ -183,6 +183,7 @@ class TreeParser {
     if (scheme == "fault") return parse_fault(rest, nesting, set(node, Scheme::kFault, 0));
     if (scheme == "latency") return parse_latency(rest, nesting, set(node, Scheme::kLatency, 0));
     if (scheme == "trace") return parse_trace_file(rest, nesting, set(node, Scheme::kTrace, 0));
+    if (scheme == "encrypt") return parse_encrypt(rest, nesting, set(node, Scheme::kEncrypt, 0));
     if (scheme == "stripe") return parse_stripe(rest, nesting, set(node, Scheme::kStripe, 0));
     if (scheme == "spdk") {
       set(node, Scheme::kSpdk, kDefaultSpdkDepth);
@@ -190,7 +191,7 @@ class TreeParser {
     }
     return failure(EINVAL, "storage: '", Shown(scheme),
                    ":' is not known; there are uring:, aio:, file:, pmem:, memory:, ",
-                   "spdk:, fault:, stripe:, latency: and trace:; a path with a colon is written ./",
+                   "spdk:, encrypt:, fault:, stripe:, latency: and trace:; a path with a colon is written ./",
                    Shown(text));
   }
 
@@ -231,6 +232,20 @@ class TreeParser {
       return failure(EINVAL, "storage: trace: '", Shown(parts->settings), "' does not name a file; write ",
                      kExample);
     if (auto path = parse_path(setting.after, node); !path) return path;
+    return add_child(node, parts->inner, nesting);
+  }
+
+  base::Expected<void> parse_encrypt(std::string_view rest, size_t nesting, DeviceNode& node) {
+    constexpr const char* kExample = "encrypt:key=FILE:[DEVICE], or encrypt:[DEVICE]";
+    auto parts = split_decorated("encrypt", rest, kExample);
+    if (!parts) return std::unexpected(parts.error());
+    if (!rest.starts_with('[')) {
+      const Split setting = split_at(parts->settings, "=");
+      if (setting.before != "key" || !setting.found)
+        return failure(EINVAL, "storage: encrypt: '", Shown(parts->settings), "' does not name a key; write ",
+                       kExample);
+      if (auto path = parse_path(setting.after, node); !path) return path;
+    }
     return add_child(node, parts->inner, nesting);
   }
 

@@ -11,6 +11,7 @@
 //            | "latency:" setting { "," setting } ":" "[" device "]"
 //                us=N (needed)  channels=N  mbps=N  dist=fixed|uniform|exp  seed=N  sleep=0|1        see latency_model.h
 //            | "trace:file=" path ":[" device "]"                the path has no "["
+//            | "encrypt:" [ "key=" path ":" ] "[" device "]"    the path has no "["; without it a key that ends with the device
 //            | "spdk:" setting { "," setting }
 //                pci=DDDD:BB:DD.F, or tcp=HOST:PORT or rdma=HOST:PORT with nqn=NAME; ns=N  qd=N  timeout=SECONDS  bounce=0|1
 //   fault   := "seed=" N | operation "_" effect "=" when [ "x" N ]
@@ -36,12 +37,13 @@
 
 namespace storage {
 
-enum class Scheme { kMemory, kFile, kUring, kAio, kPmem, kFault, kStripe, kLatency, kTrace, kSpdk };
+enum class Scheme { kMemory, kFile, kUring, kAio, kPmem, kFault, kStripe, kLatency, kTrace, kEncrypt, kSpdk };
 
 // One device of the string. Which fields count depends on the scheme.
 struct DeviceNode {
   Scheme scheme = Scheme::kUring;
-  std::string_view path;                          // file, uring, aio, pmem, trace; points into the text
+  std::string_view
+      path;  // file, uring, aio, pmem, trace; encrypt: the key's, empty if it has none; points into the text
   uint64_t capacity_bytes = 0;                    // memory
   size_t depth = 0;                               // file, uring, aio, spdk
   uint32_t helper_count = kDefaultHelperCount;    // file, uring, aio
@@ -51,8 +53,15 @@ struct DeviceNode {
   uint64_t unit_bytes = kDefaultStripeUnitBytes;  // stripe
   LatencyParameters latency;                      // latency
   SpdkParameters spdk;                            // spdk; points into the text
-  size_t child_count = 0;  // what it decorates: fault, latency and trace 1, stripe several, others none
+  size_t child_count =
+      0;  // what it decorates: fault, latency, trace and encrypt 1, stripe several, others none
   uint8_t children[kMaxStripeMembers] = {};  // indexes in DeviceTree::nodes, each larger than its own
+
+  // Is `path` that of what holds the bytes?
+  bool names_medium() const {
+    using enum Scheme;
+    return scheme == kFile || scheme == kUring || scheme == kAio || scheme == kPmem;
+  }
 };
 
 // nodes[0] is the outermost device. About 30 KiB.

@@ -166,6 +166,20 @@ TEST(DeviceString, Traces) {
   EXPECT_EQ(tree.nodes[tree.nodes[0].children[1]].path, "d");
 }
 
+TEST(DeviceString, Encrypted) {
+  DeviceTree tree = parse("encrypt:[stripe:[encrypt:key=/k:a,b:[/m],encrypt:[memory:1M]]]");
+  EXPECT_EQ(tree.nodes[0].scheme, Scheme::kEncrypt);
+  EXPECT_EQ(tree.nodes[0].path, "");
+  const DeviceNode& stripe = tree.nodes[tree.nodes[0].children[0]];
+  const DeviceNode& first = tree.nodes[stripe.children[0]];
+  EXPECT_EQ(first.scheme, Scheme::kEncrypt);
+  EXPECT_EQ(first.path, "/k:a,b");
+  EXPECT_FALSE(first.names_medium());
+  EXPECT_EQ(tree.nodes[first.children[0]].path, "/m");
+  EXPECT_TRUE(tree.nodes[first.children[0]].names_medium());
+  EXPECT_EQ(tree.nodes[stripe.children[1]].path, "");
+}
+
 TEST(DeviceString, Spdk) {
   DeviceTree tree = parse("spdk:pci=0000:aF:1f.7");
   EXPECT_EQ(tree.nodes[0].scheme, Scheme::kSpdk);
@@ -309,6 +323,15 @@ TEST(DeviceString, RefusesBadInputWithOneLine) {
       "fault:seed=7[memory:1M]",
       "fault:[foo:bar]",
       "fault:[fault:[fault:[fault:[fault:[fault:[fault:[fault:[memory:1M]]]]]]]]",
+      "encrypt:",
+      "encrypt:/x",
+      "encrypt::[memory:1M]",
+      "encrypt:key:[memory:1M]",
+      "encrypt:key=:[memory:1M]",
+      "encrypt:key=/k[memory:1M]",
+      "encrypt:file=/k:[memory:1M]",
+      "encrypt:[]",
+      "encrypt:key=" + long_path + ":[memory:1M]",
       "trace:",
       "trace:[memory:1M]",
       "trace::[memory:1M]",

@@ -1,10 +1,13 @@
 #include "storage/open.h"
 
 #include "base/check.h"
+#include "storage/encrypt.h"
 #include "storage/fault.h"
+#include "storage/key_file.h"
 #include "storage/latency.h"
 #include "storage/memory.h"
 #include "storage/trace.h"
+#include "sys/files.h"
 
 namespace storage {
 namespace {
@@ -30,8 +33,31 @@ base::Expected<Device*> open_innermost(const DeviceNode& node, const OpenParamet
 }
 
 base::Expected<Device*> open_node(const DeviceTree& tree, const DeviceNode& node,
+                                  const OpenParameters& parameters);
+
+// The key before the device: nothing is opened in vain.
+base::Expected<Device*> open_encrypted(const DeviceTree& tree, const DeviceNode& node,
+                                       const OpenParameters& parameters) {
+  if (auto able = XtsCipher::check_cpu(); !able) return std::unexpected(able.error());
+  XtsKey key;
+  if (!node.path.empty()) {
+    if (auto read = read_key_file(node.path, key); !read) return std::unexpected(read.error());
+  } else if (parameters.store) {
+    return base::failure(
+        EINVAL, "storage: encrypt: what is to be there after this process needs a key that is, too: ",
+        "encrypt:key=FILE:[DEVICE]");
+  } else {
+    sys::random_bytes(key.bytes);
+  }
+  auto inner = open_node(tree, tree.nodes[node.children[0]], parameters);
+  if (!inner) return inner;
+  return make_encrypt_device(*inner, key);
+}
+
+base::Expected<Device*> open_node(const DeviceTree& tree, const DeviceNode& node,
                                   const OpenParameters& parameters) {
   if (node.child_count == 0) return open_innermost(node, parameters);
+  if (node.scheme == Scheme::kEncrypt) return open_encrypted(tree, node, parameters);
   Device* children[kMaxStripeMembers];
   for (size_t i = 0; i < node.child_count; ++i) {
     auto child = open_node(tree, tree.nodes[node.children[i]], parameters);

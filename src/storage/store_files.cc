@@ -10,11 +10,6 @@ namespace {
 
 constexpr int kTries = 8;  // of a file that comes and goes
 
-bool names_path(const DeviceNode& node) {
-  using enum Scheme;
-  return node.scheme == kFile || node.scheme == kUring || node.scheme == kAio || node.scheme == kPmem;
-}
-
 bool is_link(const Path& path) {
   struct statx facts;
   const long result =
@@ -41,7 +36,7 @@ base::Expected<void> StoreFiles::open(std::string_view text) {
   if (!tree) return std::unexpected(tree.error());
   tree_ = *tree;
   for (size_t i = 0; i < tree_.node_count; ++i)
-    if (names_path(tree_.nodes[i]))
+    if (tree_.nodes[i].names_medium())
       if (auto opened = open_node(i); !opened) return opened;
   return {};
 }
@@ -82,7 +77,7 @@ bool StoreFiles::needs_capacity() const {
 
 base::Expected<std::string_view> StoreFiles::path_with_content() const {
   for (const DeviceNode& node : std::span(tree_.nodes).first(tree_.node_count)) {
-    if (!names_path(node)) continue;
+    if (!node.names_medium()) continue;
     const auto content = path_has_content(node.path);
     if (!content) return std::unexpected(content.error());
     if (*content) return node.path;

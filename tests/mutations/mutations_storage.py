@@ -3,10 +3,13 @@
 AIO = "src/storage/aio.cc"
 DECORATOR = "src/storage/decorator.h"
 DEVICE = "src/storage/device.cc"
+ENCRYPT = "src/storage/encrypt.cc"
 FAULT = "src/storage/fault.cc"
 FILE = "src/storage/file.cc"
+KEY_FILE = "src/storage/key_file.cc"
 HELPERS = "src/storage/file_helpers.cc"
 MEDIUM = "src/storage/open_medium.cc"
+OPEN = "src/storage/open.cc"
 SETTINGS = "src/storage/device_settings.cc"
 NVME = "src/storage/nvme.cc"
 NVME_STATUS = "src/storage/nvme_status.cc"
@@ -22,6 +25,7 @@ MEMORY = "src/storage/memory.cc"
 OPENED = "src/storage/opened.cc"
 PMEM = "src/storage/pmem.cc"
 URING = "src/storage/uring.cc"
+XTS = "src/storage/xts_cipher.cc"
 
 
 def mutation(name, gtest_filter, *patches):
@@ -310,4 +314,39 @@ MUTATIONS = [
              ("src/storage/stripe.cc", "member.end_bytes() < least_bytes) least_bytes = member.end_bytes();", "member.capacity_bytes() < least_bytes) least_bytes = member.capacity_bytes();")),
     mutation("the end of a file is left out", "OpenTest.*",
              (MEDIUM, "    if (parameters.whole && ends_in_page && !parameters.read_only)", "    if (false && ends_in_page)")),
+
+    # Encryption
+    mutation("sectors are encrypted alike at all places", "XtsCipher.*",
+             (XTS, "{sector, 0};\n  spillway_aes_xts_encrypt", "{0, 0};\n  spillway_aes_xts_encrypt"),
+             (XTS, "{sector, 0};\n  spillway_aes_xts_decrypt", "{0, 0};\n  spillway_aes_xts_decrypt")),
+    mutation("sectors are encrypted under the number of their block", "Encrypt.SectorsKnow*",
+             (ENCRYPT, "(inner.offset_bytes + at + in_cell) / kSectorBytes", "(inner.offset_bytes + at) / kSectorBytes")),
+    mutation("all devices without a key file have one key", "EncryptFile.WithoutAKey*",
+             (OPEN, "    sys::random_bytes(key.bytes);\n", "")),
+    mutation("key stays in memory", "XtsCipher.LeavesNoKey*",
+             (XTS, "XtsKey::~XtsKey() { wipe(bytes, sizeof bytes); }", "XtsKey::~XtsKey() {}")),
+    mutation("expanded key stays in memory", "XtsCipher.LeavesNoKey*",
+             (XTS, "XtsCipher::~XtsCipher() { wipe(this, sizeof *this); }", "XtsCipher::~XtsCipher() {}")),
+    mutation("key is in core files", "Encrypt.TheKeyIsIn*",
+             (ENCRYPT, "    sys::keep_from_core_files(this, sizeof *this);\n", "")),
+    mutation("what is written is encrypted where it lies", "Encrypt.WritesLeave*",
+             (ENCRYPT, "cipher_.encrypt(from.here(), cell.bytes + in_cell,", "cipher_.encrypt(from.here(), from.here(),")),
+    mutation("only the first piece of a large write is written", "EncryptFile.WritesOf*",
+             (ENCRYPT, "return may_go_on && slot.written_bytes", "return false && slot.written_bytes")),
+    mutation("a large write goes on behind an error", "Encrypt.ErrorsAndEnds*",
+             (ENCRYPT, "const bool may_go_on = inner.whole();", "const bool may_go_on = true;")),
+    mutation("what was never written is decrypted", "Encrypt.WhatWasNever*",
+             (ENCRYPT, "if (!is_zeros(sector)) cipher_", "cipher_")),
+    mutation("who looks into an encrypted device from outside is shown it", "Encrypt.IsWhat*",
+             (ENCRYPT, "    whereabouts_ = {};\n", "")),
+    mutation("a part of an encrypted block is read", "EncryptFile.APart*",
+             (ENCRYPT, "base::round_down(inner->end_bytes(), block_bytes_)", "inner->capacity_bytes()")),
+    mutation("a store is made under a key that ends with the process", "EncryptFile.WhatIsToStay*",
+             (OPEN, "} else if (parameters.store) {", "} else if (false) {")),
+    mutation("key file that others may read is taken", "KeyFile.*",
+             (KEY_FILE, "(facts.stx_mode & kOthersModes) != 0", "(facts.stx_mode & 0) != 0")),
+    mutation("longer file is taken for a key", "KeyFile.*",
+             (KEY_FILE, "facts.stx_size != XtsKey::kBytes", "facts.stx_size < XtsKey::kBytes")),
+    mutation("path of a key is taken for that of a medium", "DeviceString.Encrypted",
+             ("src/storage/device_string.h", "    return scheme == kFile ||", "    return scheme == kEncrypt || scheme == kFile ||")),
 ]

@@ -443,7 +443,7 @@ Json probe_device(std::string_view text) {
     if (node.scheme == storage::Scheme::kTrace)
       throw WrongInput("info would overwrite the trace; give the device inside trace:...:[DEVICE]");
     changes_by_opening = changes_by_opening || node.scheme == storage::Scheme::kPmem;
-    if (!node.path.empty()) media[concat("medium_", media.size() + 1)] = describe_medium(node.path, problems);
+    if (node.names_medium()) media[concat("medium_", media.size() + 1)] = describe_medium(node.path, problems);
   }
   if (!changes_by_opening) {
     auto device = storage::open_device(text, {.overwrite = false, .spill = true});

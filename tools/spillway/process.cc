@@ -218,6 +218,10 @@ bool Process::read_storage(uint64_t offset_bytes, void* to, size_t bytes) {
     misses_storage_ = true;
     return false;
   }
+  if (published_.storage_descriptor < 0) {
+    storage_problem_ = "only the process itself can read there";
+    return false;
+  }
   const ssize_t got = pread(storage_descriptor(), to, bytes, static_cast<off_t>(offset_bytes));
   if (got == static_cast<ssize_t>(bytes)) return true;
   if (got < 0 && storage_ >= 0) storage_problem_ = std::strerror(errno);

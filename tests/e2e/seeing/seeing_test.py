@@ -222,6 +222,18 @@ class Dump(unittest.TestCase):
             with self.subTest(settings):
                 self.assert_all(Live(self, **settings))
 
+    def test_storage_that_only_the_process_can_read(self):
+        live = Live(self, storage=f"encrypt:[{WORK}]")
+        said = set()
+        for at in range(0, live.bytes, 64 * PAGE):
+            ended = spillway("dump", live.pid, hex(live.address + at), PAGE, "--raw")
+            if ended.returncode == 0:
+                self.assertTrue(ended.stdout == live.words.tobytes()[at : at + PAGE])
+            else:
+                said.add(ended.stderr.decode().split(": ", 1)[1].split(" from ")[1])
+        self.assertEqual(len(said), 1, said)
+        self.assertRegex(said.pop(), r"\Aencrypt:\[.*\]: only the process itself can read there\n\Z")
+
     def test_hexadecimal(self):
         live = Live(self)
         # Lines begin where it is asked to, and go on across a page's edge; the last is short.
