@@ -11,6 +11,18 @@
 #include "sys/memory.h"
 
 namespace spill {
+namespace {
+
+base::Expected<storage::Device*> open_spill_device(std::string_view where) {
+  const storage::OpenParameters parameters = {.overwrite = runtime.options.storage_overwrite != 0,
+                                              .spill = true};
+  if (runtime.options.encrypt == 0) return storage::open_device(where, parameters);
+  base::Text<storage::kMaxPathBytes + 16> text;
+  text << "encrypt:[" << where << ']';
+  return storage::open_device(text.view(), parameters);
+}
+
+}  // namespace
 
 base::Expected<void> read_settings() {
   base::Options& options = runtime.options;
@@ -37,9 +49,6 @@ void set_plain_limit() {
 }
 
 void open_storage() {
-  storage::OpenParameters parameters;
-  parameters.spill = true;
-  parameters.overwrite = runtime.options.storage_overwrite != 0;
   constexpr std::string_view kEverybodys = "/var/tmp";
   std::string_view where = runtime.options.storage.view();
   const bool is_asked_for = !where.empty();
@@ -48,12 +57,11 @@ void open_storage() {
     for (char** entry = runtime.environment; *entry != nullptr; ++entry)
       if (std::string_view(*entry).starts_with("TMPDIR=/")) where = std::string_view(*entry).substr(7);
   }
-  auto device = storage::open_device(where, parameters);
+  auto device = open_spill_device(where);
   const auto is_unusable = [](int error) {
     return error == ENOENT || error == ENOTDIR || error == EACCES || error == EROFS;
   };
-  if (!device && !is_asked_for && is_unusable(device.error().number))
-    device = storage::open_device(kEverybodys, parameters);
+  if (!device && !is_asked_for && is_unusable(device.error().number)) device = open_spill_device(kEverybodys);
   if (!device) end_process(device.error());
   runtime.device = *device;
 }

@@ -601,4 +601,6 @@ MUTATIONS = [
              ("src/spill/sequences.h", "if (count < 2) return;", "if (count < 2) count = 8;")),
     mutation("stream ends at a page that is in memory", "streams_test", "Streams.PagesThatAreThere*",
              ("src/spill/streams.cc", "to_next / stream.stride >= -static_cast<int64_t>(stream.window);", "to_next / stream.stride >= 0;")),
+    product("--encrypt encrypts nothing", "^e2e_encrypt$",
+            ("src/spill/settings.cc", "  if (runtime.options.encrypt == 0) return", "  return")),
 ]
