@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A process that changes a store in a file is killed, again and again: what it was promised is there, whatever the durability.
 
-  kv_crash_test.py BUILD               10 kills; SPILLWAY_KILLS=200 for as many, SPILLWAY_SEED=n for others
+  kv_crash_test.py BUILD [encrypted]   10 kills; SPILLWAY_KILLS=200 for as many, SPILLWAY_SEED=n for others
 
 The writer (kv_writer.cc) reports each change before it begins and after it was acknowledged. What is started after a kill first reads
 all keys: each has the value that was acknowledged last, or the one of the change that had begun: never an older one, a torn one or one
@@ -65,9 +65,13 @@ class Model:
         self.counts["checkpoints"] += self.life[1]
 
 
-def life(writer, path, model, number, generator, is_last):
+def device_of(path, scheme, key):
+    return f"{scheme}:{path}" if key is None else f"encrypt:key={key}:[{scheme}:{path}]"
+
+
+def life(writer, path, key, model, number, generator, is_last):
     """Starts the writer, lets it go on for a while, and kills it."""
-    arguments = [str(writer), f"{SCHEMES[number % 3]}:{path}", DURABILITIES[number // 3 % 3], str(generator.getrandbits(32))]
+    arguments = [str(writer), device_of(path, SCHEMES[number % 3], key), DURABILITIES[number // 3 % 3], str(generator.getrandbits(32))]
     with tempfile.TemporaryFile(dir=path.parent) as given, tempfile.TemporaryFile(dir=path.parent) as said:
         read_end, write_end = os.pipe()
         process = subprocess.Popen(arguments, stdin=read_end, stdout=subprocess.PIPE, stderr=said, env=CLEAN)
@@ -120,20 +124,27 @@ def read_some(descriptor):
         return None
 
 
-def test(build):
+def make_key(path):
+    path.touch(mode=0o600)
+    path.write_bytes(os.urandom(64))
+    return path
+
+
+def test(build, is_encrypted):
     kills = int(os.environ.get("SPILLWAY_KILLS", "10"))
     seed = int(os.environ.get("SPILLWAY_SEED", "0")) or random.SystemRandom().getrandbits(32)
     generator = random.Random(seed)
     model = Model()
     with tempfile.TemporaryDirectory(prefix="kv_crash", dir=os.environ.get("TMPDIR", "/var/tmp")) as folder:
         path = pathlib.Path(folder) / "store"
+        key = make_key(pathlib.Path(folder) / "key") if is_encrypted else None
         writer = pathlib.Path(build) / "tests" / "kv_writer"
-        made = subprocess.run([str(writer), "make", str(path)], env=CLEAN, stderr=subprocess.PIPE, check=False, text=True)
+        made = subprocess.run([str(writer), "make", str(path), device_of(path, "file", key)], env=CLEAN, stderr=subprocess.PIPE, check=False, text=True)
         if made.returncode != 0:
             raise Failure(made.stderr)
         try:
             for number in range(kills + 1):
-                life(writer, path, model, number, generator, number == kills)
+                life(writer, path, key, model, number, generator, number == kills)
         except Failure as failure:
             raise Failure(f"{failure}\nSPILLWAY_SEED={seed}") from None
     counts = model.counts
@@ -145,4 +156,4 @@ def test(build):
 
 
 if __name__ == "__main__":
-    sys.exit(status_of("kv_crash_test", test, sys.argv[1]))
+    sys.exit(status_of("kv_crash_test", test, sys.argv[1], sys.argv[2:] == ["encrypted"]))

@@ -1,6 +1,6 @@
 // A process that is killed: puts, replaces and removes keys of a store, from several threads, and says what it has been promised.
 //
-//   kv_writer make FILE                      an empty store of 48 segments
+//   kv_writer make FILE DEVICE               makes the file, and an empty store of 48 segments on the device in it
 //   kv_writer DEVICE none|batch|sync SEED
 //
 // Standard input, first of all: a line for each key that was ever written: the key, and the numbers of the values that it may have now, 0
@@ -235,11 +235,12 @@ class Writer {
 
 namespace {
 
-int make(const char* path) {
+// `text` is the device string of a device in the file.
+int make(const char* path, const char* text) {
   const int file = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
   if (file < 0 || ftruncate(file, 49 << 20) != 0) fail("%s: %s", path, strerror(errno));
   close(file);
-  auto device = storage::open_device(path, {.store = true});
+  auto device = storage::open_device(text, {.store = true});
   if (!device) fail("%s", device.error().message);
   if (auto made = kv::Store::make(**device, {.segment_bytes = 1 << 20}); !made)
     fail("%s", made.error().message);
@@ -250,7 +251,7 @@ int make(const char* path) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc == 3 && std::string_view(argv[1]) == "make") return make(argv[2]);
+  if (argc == 4 && std::string_view(argv[1]) == "make") return make(argv[2], argv[3]);
   if (argc != 4) fail("usage: kv_writer DEVICE none|batch|sync SEED");
   const std::string durability = argv[2];
   auto device = storage::open_device(argv[1], {.store = true});

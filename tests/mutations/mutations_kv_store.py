@@ -240,4 +240,6 @@ MUTATIONS = [
     mutation("what many puts replace is not released", (SESSION, "  if (current.is_head) store_->remove_pieces({.head = hash, .of = current.pieces});\n  return Changed{Changed", "  return Changed{Changed"), gtest_filter="MultiPutTest.WhatIsReplaced*"),
     mutation("a segment of a file has no room", (LOG_KEEPER, "  for (const NextHeader& header : headers) find_room(channel, header.segment);\n", ""), gtest_filter="StoreMake.ASegment*"),
     mutation("a segment that gets room loses its headers", (LOG_KEEPER, "kHeaderRoomBytes = 4096;", "kHeaderRoomBytes = 0;"), gtest_filter="LogTest.WhatIsFilled*"),
+    mutation("store under another key is damaged", (FORMAT, "  if (memcmp(block.magic, kMagic, sizeof kMagic) != 0)\n", "  if (false)\n"), gtest_filter="Encrypted.*"),
+    mutation("kv knows of no key", ("tools/spillway/kv.cc", "  if (line.has(kKeyFile.name)) line.device", "  if (false) line.device"), test="ctest", gtest_filter="^cli_kv_key$"),
 ]

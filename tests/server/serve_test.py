@@ -119,6 +119,19 @@ class Life(Case):
             self.assertTrue(connection.has_ended())
         self.assertEqual(server.wait(), 0)
 
+    def test_a_store_under_a_key(self):
+        key = pathlib.Path(self.path("key"))
+        key.write_bytes(os.urandom(64))
+        key.chmod(0o600)
+        server = self.serve("--memcache", "0", "--key-file", key)
+        self.connect(server.address).ask(key_of(b"planted " * 100), b"STORED\r\n")
+        self.assertEqual(server.end(), 0)
+        self.assertNotIn(b"planted", pathlib.Path(self.store).read_bytes())
+        for options in ((), ("--capacity", "64M")):
+            self.refused("--storage", self.store, "--memcache", "0", *options, says="holds no store, or one under another key")
+        server = self.serve("--memcache", "0", "--key-file", key)
+        self.connect(server.address).ask(b"get key\r\n", b"VALUE key 5 800\r\n%s\r\nEND\r\n" % (b"planted " * 100))
+
     def test_a_cache_takes_more_than_it_has_room_for(self):
         server = self.serve("--memcache", "0", "--resp", "0", "--cache")
         client, value = self.connect(server.address), b"v" * 100_000

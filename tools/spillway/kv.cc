@@ -57,6 +57,10 @@ constexpr Option kLoadOptions[] = {
      "of each put meanwhile, default batch; at the end all is on the device for good"},
     {"--stats", "", "at the end, how long puts took, what was read and written, and all that stats prints"}};
 
+// Of each subcommand, beside its own.
+constexpr Option kKeyFile = {"--key-file", "FILE",
+                             "the store is encrypted, or to be, with the key in the file: 64 random bytes"};
+
 // kv.h says how to add one.
 constexpr Subcommand kSubcommands[] = {
     {"make", "DEVICE", "make an empty store",
@@ -123,10 +127,16 @@ constexpr Subcommand kSubcommands[] = {
      {}},
 };
 
+std::vector<Option> options_of(const Subcommand& subcommand) {
+  std::vector<Option> options(subcommand.options.begin(), subcommand.options.end());
+  options.push_back(kKeyFile);
+  return options;
+}
+
 // `program`: the words that it was called by, before its name.
 std::string usage(const Subcommand& subcommand, std::string_view program) {
   std::string text = concat(program, ' ', subcommand.name);
-  for (const Option& option : subcommand.options)
+  for (const Option& option : options_of(subcommand))
     text += concat(" [", option.name, *option.argument != 0 ? " " : "", option.argument, ']');
   return concat(text, ' ', subcommand.words);
 }
@@ -136,8 +146,8 @@ void print_help(const Subcommand& subcommand, std::string_view program) {
       "usage: %s\n\n%s: %s.\n%sDEVICE is a path or a device string (docs/storage.md). SIZE takes K, M, G, "
       "T.\n",
       usage(subcommand, program).c_str(), subcommand.name.data(), subcommand.doc, subcommand.more);
-  if (!subcommand.options.empty()) std::puts("");
-  for (const Option& option : subcommand.options)
+  std::puts("");
+  for (const Option& option : options_of(subcommand))
     std::printf("  %-29s %s\n", concat(option.name, ' ', option.argument).c_str(), option.doc);
 }
 
@@ -153,6 +163,7 @@ void print_help() {
 }
 
 const Option* find_option(const Subcommand& subcommand, std::string_view name) {
+  if (name == kKeyFile.name) return &kKeyFile;
   const auto found = std::ranges::find(subcommand.options, name, &Option::name);
   return found == subcommand.options.end() ? nullptr : &*found;
 }
@@ -199,6 +210,8 @@ int run(const Subcommand& subcommand, Arguments arguments, std::string_view prog
   }
   if (line.words.size() < subcommand.words_least || line.words.size() > subcommand.words_most)
     throw WrongInput(concat("usage: ", usage(subcommand, program)));
+  line.device = line.words[0];
+  if (line.has(kKeyFile.name)) line.device = under_key(line.device, line.options.at(kKeyFile.name));
   return subcommand.function(line);
 }
 

@@ -18,6 +18,7 @@ namespace tools {
 // What was typed after `spillway kv NAME`, taken apart. Texts are those of main's arguments, or of static tables.
 struct KvLine {
   std::string_view name;  // of the subcommand
+  std::string device;     // the first of the words, under the key of --key-file
   std::vector<std::string_view> words;
   std::map<std::string_view, std::string_view>
       options;  // by name, with dashes; "" for those without argument
@@ -53,6 +54,9 @@ T value_of(base::Expected<T> expected) {
   if (!expected) throw_error(expected.error());
   if constexpr (!std::is_void_v<T>) return std::move(*expected);
 }
+
+// The device string of what lies on the device under the key in the file. Throws WrongInput.
+std::string under_key(std::string_view device, std::string_view key_file);
 
 // The store's device, this process's alone; for reading only, where nothing may be written. Throws as throw_error.
 class KvDevice {

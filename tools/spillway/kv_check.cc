@@ -24,7 +24,7 @@ void end_without_memory() {
 
 int kv_check(const KvLine& line) {
   std::set_new_handler(end_without_memory);
-  KvDevice device(line.words[0], {.store = true, .read_only = true});
+  KvDevice device(line.device, {.store = true, .read_only = true});
   kv::CheckReport report;
   {
     Progress progress("check", Progress::Unit::kBytes);

@@ -37,7 +37,7 @@ base::Expected<void> compact(kv::Store& store, uint64_t before_bytes) {
 }  // namespace
 
 int kv_compact(const KvLine& line) {
-  KvStore store(line.words[0]);
+  KvStore store(line.device);
   const uint64_t before_bytes = free_bytes(*store);
   auto done = compact(*store, before_bytes);
   const uint64_t after_bytes = free_bytes(*store);

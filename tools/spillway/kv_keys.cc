@@ -155,7 +155,7 @@ int say_outcome(const KvLine& line, const kv::Changed& changed) {
 int kv_get(const KvLine& line) {
   const std::string_view key = line.words[1];
   check_key(line, key);
-  KvStore store(line.words[0], {.read_only = true});
+  KvStore store(line.device, {.read_only = true});
   bool is_there = false;
   {
     KvSession session(*store);
@@ -177,7 +177,7 @@ int kv_put(const KvLine& line) {
   if (line.has("--file") == (line.words.size() == 3))
     line.refuse("give the value once: VALUE, - for standard input, or --file FILE");
   const kv::PutOptions options = put_options(line);
-  KvStore store(line.words[0]);
+  KvStore store(line.device);
   kv::Changed changed;
   {
     KvSession session(*store);
@@ -190,7 +190,7 @@ int kv_put(const KvLine& line) {
 int kv_delete(const KvLine& line) {
   const std::span keys = std::span(line.words).subspan(1);
   for (const std::string_view key : keys) check_key(line, key);
-  KvStore store(line.words[0]);
+  KvStore store(line.device);
   bool all_were_there = true;
   {
     KvSession session(*store);

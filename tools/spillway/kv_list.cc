@@ -209,7 +209,7 @@ int kv_list(const KvLine& line) {
     std::fwrite(out.data(), 1, out.size(), stdout);
   };
   const auto print_end = [&](char end) { std::putchar(is_raw ? '\0' : end); };
-  KvStore store(line.words[0], {.read_only = true});
+  KvStore store(line.device, {.read_only = true});
   const bool has_lost = !store->recovery().has_read_all();
   Unread unread;
   {
@@ -235,7 +235,7 @@ int kv_list(const KvLine& line) {
 }
 
 int kv_dump(const KvLine& line) {
-  KvStore store(line.words[0], {.read_only = true});
+  KvStore store(line.device, {.read_only = true});
   const bool has_lost = !store->recovery().has_read_all();
   Unread unread;
   uint64_t count = 0;

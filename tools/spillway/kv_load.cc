@@ -380,7 +380,7 @@ int kv_load(const KvLine& line) {
   const kv::Durability durability = durability_of(line);
   const Input input(line, line.words[1]);
   Interruptions interruptions;
-  KvStore store(line.words[0], {.durability = durability});
+  KvStore store(line.device, {.durability = durability});
   Ending ending = load(*store, input, interruptions);
   interruptions.end();
   const std::string stats = line.has("--stats") ? stats_text(*store) : "";

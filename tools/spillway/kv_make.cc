@@ -30,10 +30,10 @@ kv::MakeOptions make_options(const KvLine& line) {
 
 int kv_make(const KvLine& line) {
   const kv::Geometry geometry =
-      value_of(kv::make_store_at(line.words[0], {.store = make_options(line),
-                                                 .overwrite = line.has("--overwrite"),
-                                                 .overwrite_advice = "pass --overwrite",
-                                                 .capacity_advice = "--capacity SIZE"}));
+      value_of(kv::make_store_at(line.device, {.store = make_options(line),
+                                               .overwrite = line.has("--overwrite"),
+                                               .overwrite_advice = "pass --overwrite",
+                                               .capacity_advice = "--capacity SIZE"}));
   std::printf("made a %s of %lu segments of %s; values of more than %s are kept in pieces\n",
               line.has("--cache") ? "cache" : "store", geometry.segment_count,
               readable_bytes(geometry.segment_bytes).c_str(),

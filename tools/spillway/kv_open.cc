@@ -37,6 +37,14 @@ void throw_error(const base::Error& error) {
   throw WrongInput(line);
 }
 
+std::string under_key(std::string_view device, std::string_view key_file) {
+  if (key_file.empty()) throw WrongInput("--key-file: it names no file");
+  if (key_file.contains('['))
+    throw WrongInput(concat("--key-file: ", printable(key_file),
+                            ": device strings take no path with [; give it another name"));
+  return concat("encrypt:key=", key_file, ":[", device, ']');
+}
+
 KvDevice::KvDevice(std::string_view text, const storage::OpenParameters& parameters)
     : device_(value_of(storage::open_device(text, parameters))) {}
 

@@ -133,7 +133,7 @@ std::string text_of(const Json& stats) {
 std::string stats_text(kv::Store& store) { return text_of(stats_of(store)); }
 
 int kv_stats(const KvLine& line) {
-  KvStore store(line.words[0], {.read_only = true});
+  KvStore store(line.device, {.read_only = true});
   const Json stats = stats_of(*store);
   store.close();
   if (line.has("--json")) {

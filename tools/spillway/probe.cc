@@ -28,6 +28,7 @@
 #include "command.h"
 #include "kv/media/format.h"
 #include "storage/open.h"
+#include "storage/piece_io.h"
 #include "storage/spdk_load.h"
 #include "sys/files.h"
 #include "sys/io_ring.h"
@@ -392,20 +393,29 @@ Json probe_storage(Problems& problems) {
   return storage;
 }
 
-// Does a key-value store begin there?
-bool holds_store(std::string_view path) {
-  std::byte block[kv::kSuperblockBytes] = {};
-  std::ifstream file(std::string(path), std::ios::binary);
-  file.read(reinterpret_cast<char*>(block), sizeof block);
-  return kv::read_superblock(block).has_value();
+// Does a key-value store begin on the device, which may have it under a key?
+bool holds_store(std::string_view text) {
+  auto device = storage::open_device(text, {.store = true, .read_only = true});
+  if (!device) return false;
+  bool holds = false;
+  if (auto queue = (*device)->open_queue(1)) {
+    alignas(base::kOsPageBytes) std::byte block[base::kOsPageBytes];
+    storage::PieceIo io(storage::Operation::kRead, 0, block, sizeof block);
+    (*queue)->run(io);
+    holds = io.whole() && kv::read_superblock(std::span(block).first(kv::kSuperblockBytes)).has_value();
+    (*device)->close_queue(*queue);
+  }
+  (*device)->close();
+  return holds;
 }
 
-// Opens one path as storage; if content forbids it, to look only.
-base::Expected<storage::Medium> open_to_look(std::string_view path, Problems& problems) {
+// Opens one path of a device as storage; if content forbids it, to look only.
+base::Expected<storage::Medium> open_to_look(std::string_view path, std::string_view device,
+                                             Problems& problems) {
   auto medium = storage::open_medium(path, {.overwrite = false, .spill = true});
   if (medium || medium.error().number != EEXIST) return medium;
   // Nobody is to be told how to lose a store.
-  if (holds_store(path))
+  if (holds_store(device))
     problems.add(path,
                  ": this is a key-value store, where nothing can be spilled; spillway kv stats tells of it");
   else
@@ -413,8 +423,8 @@ base::Expected<storage::Medium> open_to_look(std::string_view path, Problems& pr
   return storage::open_medium(path, {});
 }
 
-Json describe_medium(std::string_view path, Problems& problems) {
-  auto medium = open_to_look(path, problems);
+Json describe_medium(std::string_view path, std::string_view device, Problems& problems) {
+  auto medium = open_to_look(path, device, problems);
   if (!medium) throw WrongInput(medium.error().message);
   storage::close_medium(*medium);
   Json answers = {{"path", path},
@@ -436,15 +446,18 @@ Json probe_device(std::string_view text) {
   Json answers;
   auto tree = storage::parse_device_string(text);
   if (!tree) throw WrongInput(tree.error().message);
+  const std::span nodes = std::span(tree->nodes).first(tree->node_count);
+  const auto has = [&](storage::Scheme scheme) {
+    return std::ranges::find(nodes, scheme, &storage::DeviceNode::scheme) != nodes.end();
+  };
+  if (has(storage::Scheme::kTrace))
+    throw WrongInput("info would overwrite the trace; give the device inside trace:...:[DEVICE]");
+  const bool changes_by_opening = has(storage::Scheme::kPmem);
   Json media = Json::object();
-  bool changes_by_opening = false;
-  for (size_t i = 0; i < tree->node_count; ++i) {
-    const storage::DeviceNode& node = tree->nodes[i];
-    if (node.scheme == storage::Scheme::kTrace)
-      throw WrongInput("info would overwrite the trace; give the device inside trace:...:[DEVICE]");
-    changes_by_opening = changes_by_opening || node.scheme == storage::Scheme::kPmem;
-    if (node.names_medium()) media[concat("medium_", media.size() + 1)] = describe_medium(node.path, problems);
-  }
+  for (const storage::DeviceNode& node : nodes)
+    if (node.names_medium())
+      media[concat("medium_", media.size() + 1)] =
+          describe_medium(node.path, changes_by_opening ? node.path : text, problems);
   if (!changes_by_opening) {
     auto device = storage::open_device(text, {.overwrite = false, .spill = true});
     if (!device && device.error().number != EEXIST) throw WrongInput(device.error().message);

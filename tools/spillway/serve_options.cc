@@ -7,6 +7,7 @@
 #include <optional>
 #include <sstream>
 
+#include "kv.h"
 #include "sys/memory.h"
 #include "sys/threads.h"
 
@@ -21,6 +22,7 @@ struct Line {
   std::optional<uint16_t> port;         // -p
   std::vector<std::string> interfaces;  // -l
   bool has_tls_ports = false;           // -Z
+  std::optional<std::string> key_file;  // --key-file
 };
 
 void note_without_effect(Line& line, std::string_view what) {
@@ -106,6 +108,8 @@ constexpr uint64_t kItemBytesLeast = 1 << 10;
 constexpr Option kOptions[] = {
     {"--storage", "", "DEVICE", "the store: a path or a device string (docs/storage.md)",
      [](Line& line, auto, auto value) { line.options.storage = value; }},
+    {"--key-file", "", "FILE", "the store is encrypted, or to be, with the key in the file: 64 random bytes",
+     [](Line& line, auto, auto value) { line.key_file = value; }},
     {"--capacity", "", "SIZE", "makes a store of this size there if there is none, and nothing else",
      [](Line& line, auto name, auto value) {
        line.options.capacity_bytes = size_of(name, value, 8 << 20, uint64_t{1} << 50);
@@ -292,7 +296,7 @@ void add_interfaces(Line& line) {
 }  // namespace
 
 bool parse_serve(Arguments arguments, ServeOptions& options) {
-  Line line = {.options = options, .port = {}, .interfaces = {}};
+  Line line = {.options = options, .port = {}, .interfaces = {}, .key_file = {}};
   server::Settings& settings = options.server.settings;
   settings.version = concat(kSpokenVersion, "-spillway-", SPILLWAY_VERSION);
   settings.worker_count = std::min(4u, sys::cpu_count());
@@ -311,6 +315,7 @@ bool parse_serve(Arguments arguments, ServeOptions& options) {
     refuse(
         "--cache is said of a store that is made, with --capacity SIZE; one that is there knows what it is");
   if (options.storage.empty()) refuse("--storage DEVICE says where the store is; it is missing");
+  if (line.key_file) options.storage = under_key(options.storage, *line.key_file);
   if (const char* password = getenv("SPILLWAY_PASSWORD"); password != nullptr && settings.accounts.is_empty())
     settings.accounts = server::Accounts::of_password(password);
   if (options.server.tls.certificate.empty() &&

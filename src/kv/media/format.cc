@@ -102,8 +102,12 @@ void write_superblock(const Identity& identity, uint64_t made_ns, std::span<std:
 
 base::Expected<Identity> read_superblock(Bytes from) {
   Superblock block;
-  if (!take(from, block) || memcmp(block.magic, kMagic, sizeof kMagic) != 0)
+  constexpr char kNothing[sizeof kMagic] = {};
+  if (!take(from, block) || memcmp(block.magic, kNothing, sizeof kNothing) == 0)
     return base::failure(EINVAL, "holds no store");
+  if (memcmp(block.magic, kMagic, sizeof kMagic) != 0)
+    return base::failure(
+        EINVAL, "holds no store, or one under another key (--key-file FILE, encrypt:key=FILE:[DEVICE])");
   if (block.byte_order == __builtin_bswap32(kByteOrder))
     return base::failure(EINVAL,
                          "holds a store of a machine with the other byte order, which this one cannot read");
