@@ -24,7 +24,7 @@ import report  # noqa: E402
 from cases import Cases  # noqa: E402
 from lockstep import Failure  # noqa: E402
 
-BENCHMARKS = ["batch", "batch-stored", "breakdown", "delegation", "demo", "device", "fibers", "graph", "hitrate", "indirect", "instructions", "kernels", "kv", "kv-index", "kv-restart", "micro", "pagecache", "persist", "persist-programs", "programs", "random", "rocksdb",
+BENCHMARKS = ["batch", "batch-stored", "breakdown", "delegation", "demo", "device", "encrypt", "fibers", "graph", "hitrate", "indirect", "instructions", "kernels", "kv", "kv-index", "kv-restart", "micro", "pagecache", "persist", "persist-programs", "programs", "random", "rocksdb",
               "selfdriving", "server", "sort", "speedtest1", "switch", "tasks", "ycsb"]
 
 

@@ -26,14 +26,14 @@ class Words(Case):
     def test_help_names_every_benchmark(self):
         ended = bench("--help")
         self.assertEqual(ended.returncode, 0, ended.stderr)
-        for name in ("batch", "batch-stored", "breakdown", "delegation", "demo", "device", "fibers", "graph", "hitrate", "indirect", "instructions", "kernels", "kv", "kv-index", "kv-restart", "micro", "pagecache", "persist", "persist-programs", "programs", "random", "rocksdb", "selfdriving", "sort", "speedtest1", "switch", "tasks", "--out", "--quick"):
+        for name in ("batch", "batch-stored", "breakdown", "delegation", "demo", "device", "encrypt", "fibers", "graph", "hitrate", "indirect", "instructions", "kernels", "kv", "kv-index", "kv-restart", "micro", "pagecache", "persist", "persist-programs", "programs", "random", "rocksdb", "selfdriving", "sort", "speedtest1", "switch", "tasks", "--out", "--quick"):
             self.assertIn(name, ended.stdout)
 
     def test_wrong_input_is_one_line_and_status_2(self):
         (self.folder / "file").touch()
         for arguments in ([], ["nothing"], ["kernels", "--fast"], ["instructions", "--only", "nothing"], ["indirect", "--only", "nothing"], ["demo", "--only", "nothing"], ["micro", "--only", "nothing"], ["programs", "--only", "nothing"], ["rocksdb", "--only", "nothing"], ["kernels", "--pairs", "many"], ["kernels", "--pairs", "-1"],
                           ["batch", "--only", "nothing"], ["batch-stored", "--only", "nothing"], ["tasks", "--only", "nothing"], ["random", "--only", "nothing"], ["selfdriving", "--only", "nothing"], ["sort", "--only", "nothing"], ["hitrate", "--only", "nothing"], ["hitrate", "--traces", self.folder / "none"],
-                          ["kv-index", "--only", "nothing"], ["kv-restart", "--only", "nothing"], ["kv", "--only", "nothing"],
+                          ["encrypt", "--only", "nothing"], ["kv-index", "--only", "nothing"], ["kv-restart", "--only", "nothing"], ["kv", "--only", "nothing"],
                           ["pagecache", "--only", "nothing"], ["persist", "--only", "nothing"], ["persist-programs", "--only", "nothing"], ["kernels", "--storage", self.folder / "none"], ["kernels", "--out", self.folder / "file" / "x"]):
             ended = bench(*arguments, cwd=self.folder)
             self.assertEqual((ended.returncode, ended.stdout), (2, ""), (arguments, ended))

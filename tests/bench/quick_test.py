@@ -245,6 +245,13 @@ class Quick(Case):
             self.assertGreaterEqual(row["peer_spread"], 0)
         self.assertLessEqual({"mean_ratio_disk", "worst_ratio_disk", "rows_below_spread_disk", "mean_cpu_ratio_disk"}, set(result["summary"]))
 
+    def test_encrypt(self):
+        result = self.results("encrypt", "--only", "disk")
+        self.assertEqual([row["case"] for row in result["rows"]],
+                         [f"disk/{case}/4K/32" for case in ("page/read", "page/write", "record/get", "record/put")])
+        self.assertEqual(set(result["summary"]), {f"{case}_{what}_disk" for case in ("page_read", "page_write", "record_get", "record_put")
+                                                  for what in ("us", "ratio")})
+
     def test_pagecache(self):
         result = self.results("pagecache", "--only", "hot", "--only", "cold/disk/mixed", "--only", "cold/zram/read/threads", "--only", "nodes",
                               "--only", "zipf/disk/8", "--only", "btree/disk/search", "--only", "btree/disk/update/8")
