@@ -1,5 +1,4 @@
-"""What kv_test.py, kv_key_test.py, kv_large_test.py and kv_many_test.py share: `spillway kv` on a store in a file of a temporary folder. The first argument of the script
-is the program.
+"""What the kv_*_test.py share: `spillway kv` on a store in a file of a temporary folder. The first argument of the script is the program.
 
 Every wrong input ends with exit status 2, nothing on standard output, and one line on standard error; what the medium does, or a key
 that is not there, with 1 and one line. Nothing is lost by either.

@@ -40,6 +40,8 @@ MUTATIONS = [
 
     # What is on the medium
     mutation("damaged superblock read", (FORMAT, "  if (block.check != base::checksum(&block, offsetof(Superblock, check)))", "  if (false)"), gtest_filter="FormatTest.*"),
+    {"name": "store of a newer format opened", "test": ("ctest", "^cli_kv_formats$"), "patches": [(FORMAT, "block.version > kFormatVersion || ", "")]},
+    {"name": "pieces are looked for elsewhere, in the same format", "test": ("ctest", "^cli_kv_formats$"), "patches": [(FORMAT, "KeyHash{~hash.low, ~hash.high}", "KeyHash{~hash.low, hash.high}")]},
     mutation("store larger than its device opened", (FORMAT, "  if (device_bytes < end)", "  if (false)"), gtest_filter="FormatTest.*"),
     mutation("header of another store read", (FORMAT, "         is_whole(identity.secret, header) && header.state >=", "         header.state >="), gtest_filter="FormatTest.*"),
     mutation("footer of an earlier life of the segment read", (FORMAT, "      footer.generation != generation || !is_whole", "      !is_whole"), gtest_filter="SummaryTest.*"),
