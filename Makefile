@@ -44,13 +44,16 @@ check-full: all
 breakages: configure
 	@tests/mutations/check_mutations.py --work $(BUILD)/breakages
 
+# Else the loader does not know of libraries that are new in /usr/local/lib, or are there no more.
+TELL_LOADER = test -n "$(DESTDIR)" || test $$(id -u) -ne 0 || /sbin/ldconfig
+
 install: product
 	@DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
-# Else the loader does not know of libraries that are new in /usr/local/lib.
-	@test -n "$(DESTDIR)" || test $$(id -u) -ne 0 || /sbin/ldconfig
+	@$(TELL_LOADER)
 
 uninstall:
 	@packaging/uninstall.sh $(PREFIX) $(DESTDIR)
+	@$(TELL_LOADER)
 
 deb: product
 	@packaging/deb/make_deb.sh $(BUILD)

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Removes what `make install` has installed, by the list that it has left, and folders that are empty then.  uninstall.sh PREFIX [DESTDIR]
+# Removes what `make install` has installed, by the list that it has left, and folders that are empty then; of /usr/local not those that it
+# has on every system.  uninstall.sh PREFIX [DESTDIR]
 set -eu
 prefix=$1 root=${2-}
 list=$root$prefix/share/spillway/installed
@@ -10,6 +11,14 @@ fi
 files=$(cat "$list")
 echo "$files" | while IFS= read -r file; do rm -f "$root$file"; done
 cd "$root$prefix"
-echo "$files" | sed 's|/[^/]*$||' | sort -ru | while IFS= read -r folder; do
-  rmdir -p ".${folder#"$prefix"}" 2> /dev/null || true  # up to one that has something
-done
+
+# Of this folder and of those that it is in, up to one that stays.
+remove_empty() {
+  folder=$1
+  while [ "$folder" != . ]; do
+    case $prefix/$folder in /usr/local/bin | /usr/local/include | /usr/local/lib | /usr/local/share | /usr/local/share/man) return ;; esac
+    rmdir "$folder" 2> /dev/null || return 0
+    folder=$(dirname "$folder")
+  done
+}
+echo "$files" | sed 's|/[^/]*$||' | sort -ru | while IFS= read -r folder; do remove_empty "${folder#"$prefix/"}"; done

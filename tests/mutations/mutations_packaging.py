@@ -18,4 +18,5 @@ MUTATIONS = [
     of("options of a program are completed as spillway's", (COMPLETION, "    elif [[ ${{_spillway_operands[$command]-}} == PROGRAM ]]; then\n      break\n", "    elif false; then\n      break\n")),
     of("the unit starts the program of another place", ("tools/spillway/spillway-serve@.service.in", "ExecStart=@CMAKE_INSTALL_PREFIX@/", "ExecStart=/usr/local/")),
     of("a file stays when all is taken back", ("packaging/uninstall.sh", "echo \"$files\" | while", "echo \"$files\" | tail -n +2 | while")),
+    of("what every /usr/local has goes with the last file", ("packaging/uninstall.sh", " | /usr/local/share/man) return ;;", ") return ;;")),
 ]

@@ -156,6 +156,15 @@ class Uninstalled(unittest.TestCase):
         self.assertEqual(ended.returncode, 2)
         self.assertRegex(ended.stderr, r"\Auninstall: [^\n]*installed nothing[^\n]*\n\Z")
 
+    def test_what_every_usr_local_has_stays(self):
+        files = [f"/usr/local/{name}" for name in ("bin/spillway", "libexec/spillway/load", "share/man/man1/spillway.1", "share/spillway/installed")]
+        root = fresh(WORK / "local")
+        for file in files:
+            (root / file[1:]).parent.mkdir(parents=True)
+            (root / file[1:]).write_text("".join(f"{name}\n" for name in files))
+        run(SOURCE / "packaging/uninstall.sh", "/usr/local", root)
+        self.assertEqual({str(path.relative_to(root / "usr/local")) for path in (root / "usr/local").rglob("*")}, {"bin", "share", "share/man"})
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)
