@@ -1,4 +1,4 @@
-# Spillway's front door: each target sets up what it needs, configures and builds.
+# Spillway's front door: each target installs what it needs, and no more, configures and builds.
 #   make            build everything into build/ (programs in build/bin)
 #   make demo       the main job on real input: SQLite with more data than memory
 #   make check      all tests that fit in 25 minutes on two cores; make check-full adds the slow tiers, an hour and a half
@@ -19,17 +19,28 @@ TEST_JOBS ?= $(shell expr $$(nproc) + 2)
 QUICK_STORAGE = fault:read_delay_us=1/100x100,write_delay_us=1/100x200,any_delay_polls=1/10x3:[memory:4G]
 FUZZ_SECONDS ?= 30
 
-.PHONY: all setup configure product demo check check-full breakages install uninstall deb wheel jar asan tsan fuzz docs tidy format clean
+CONFIGURE = cmake --preset default -B $(BUILD) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(if $(wildcard $(BUILD)/build.ninja),--log-level=WARNING)
+
+.PHONY: all setup setup-product setup-python setup-java configure configure-product product demo check check-full breakages install uninstall deb wheel jar asan tsan fuzz docs tidy format clean
+# What runs side by side is what a recipe starts: two targets would meet in apt, or in the build folder.
+.NOTPARALLEL:
 all: configure
 	@cmake --build $(BUILD) -j $(JOBS)
 
 setup:
 	@scripts/install-deps.sh
 
-configure: setup
-	@cmake --preset default -B $(BUILD) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(if $(wildcard $(BUILD)/build.ninja),--log-level=WARNING)
+setup-product setup-python setup-java:
+	@scripts/install-deps.sh $(@:setup-%=%)
 
-product: configure
+configure: setup
+	@$(CONFIGURE) -DBUILD_TESTING=ON
+
+# Without tests, which need other packages. A folder that has them keeps them, and what ninja knows of how they were built.
+configure-product: setup-product
+	@$(CONFIGURE) $(if $(wildcard $(BUILD)/build.ninja),,-DBUILD_TESTING=OFF)
+
+product: configure-product
 	@cmake --build $(BUILD) -j $(JOBS) --target product
 
 demo: product
@@ -58,10 +69,10 @@ uninstall:
 deb: product
 	@packaging/deb/make_deb.sh $(BUILD)
 
-wheel: product
+wheel: setup-python product
 	@packaging/make_wheel.sh $(BUILD)
 
-jar: product
+jar: setup-java product
 	@packaging/make_jar.sh $(BUILD)
 
 asan tsan: setup

@@ -1,18 +1,41 @@
 #!/usr/bin/env bash
-# Installs, by package name, everything that building, testing and demonstrating Spillway on
-# Debian 12 needs. Does nothing (and needs no privileges) when all packages are there.
+# Installs, by package name, what Spillway needs on Debian 12.  install-deps.sh [--list] [GROUP]...
+#
+#   product   to build it and its packages for Debian, and to demonstrate it
+#   python    to build its wheel
+#   java      to build its jar
+#   tests     what only its tests, its benchmarks, and who changes it need
+#
+# Without a group: all. Does nothing (and needs no privileges) when all packages are there. --list: only says which these are.
 set -euo pipefail
 
-packages=(
-  make cmake ninja-build git ca-certificates pkg-config
-  clang-19 llvm-19-dev lld-19 llvm-19-tools libclang-rt-19-dev libomp-19-dev libomp5-19 clang-format-19 clang-tidy-19
-  libjemalloc-dev libxxhash-dev libgtest-dev nlohmann-json3-dev libssl-dev openssl
-  dpkg-dev file debootstrap groff-base gdb python3 python3-numpy xz-utils meson csmith libcsmith-dev ccache tcl8.6-dev zlib1g-dev libevent-dev
-  fio libcuckoo-dev librocksdb-dev gcc python3-dev python3-pip python3-setuptools python3-wheel default-jdk-headless
-  memcached libmemcached-tools libsasl2-modules redis-tools python3-pymemcache python3-redis maven golang-go
-  redis-server nutcracker python3-pylibmc iproute2 curl netcat-openbsd
-  libpmem-dev libpmem2-dev libpmemobj-dev pmdk-tools
+declare -A groups=(
+  [product]="
+    make cmake ninja-build ca-certificates pkg-config
+    clang-19 lld-19 llvm-19-dev
+    libjemalloc-dev libxxhash-dev nlohmann-json3-dev libssl-dev libpmemobj-dev
+    python3 dpkg-dev file tcl8.6"
+  [python]="gcc python3-dev python3-pip python3-setuptools python3-wheel"
+  [java]="default-jdk-headless maven"
+  [tests]="
+    git libgtest-dev llvm-19-tools libclang-rt-19-dev libomp-19-dev libomp5-19 clang-format-19 clang-tidy-19 ccache
+    openssl debootstrap groff-base gdb python3-numpy xz-utils meson csmith libcsmith-dev tcl8.6-dev zlib1g-dev libevent-dev
+    fio libcuckoo-dev librocksdb-dev golang-go
+    memcached libmemcached-tools libsasl2-modules redis-server redis-tools nutcracker
+    python3-pymemcache python3-pylibmc python3-redis iproute2 curl netcat-openbsd
+    libpmem-dev libpmem2-dev pmdk-tools"
 )
+
+list=
+if [ "${1-}" = --list ]; then list=1; shift; fi
+[ $# -gt 0 ] || set -- product python java tests
+packages=()
+for group in "$@"; do
+  [ -n "${groups[$group]-}" ] || { echo "install-deps: there is no group '$group'; there are product, python, java and tests" >&2; exit 2; }
+  read -r -d '' -a names <<<"${groups[$group]}" || true
+  packages+=("${names[@]}")
+done
+if [ -n "$list" ]; then printf '%s\n' "${packages[@]}"; exit; fi
 
 missing=()
 for package in "${packages[@]}"; do

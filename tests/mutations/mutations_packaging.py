@@ -1,12 +1,12 @@
-"""Breakages of what is installed: manual pages, completion, the unit, the way back."""
+"""Breakages of what is installed: manual pages, completion, the unit, the way back; and of what is installed before."""
 
 COMPLETION = "packaging/pages/completion.py"
 COMMANDS = "packaging/pages/commands.py"
 MANUAL = "packaging/pages/manual.py"
 
 
-def of(name, *patches):
-    return {"name": name, "test": ("ctest", "^packaging_install$"), "patches": list(patches)}
+def of(name, *patches, test="packaging_install"):
+    return {"name": name, "test": ("ctest", f"^{test}$"), "patches": list(patches)}
 
 
 MUTATIONS = [
@@ -19,4 +19,8 @@ MUTATIONS = [
     of("the unit starts the program of another place", ("tools/spillway/spillway-serve@.service.in", "ExecStart=@CMAKE_INSTALL_PREFIX@/", "ExecStart=/usr/local/")),
     of("a file stays when all is taken back", ("packaging/uninstall.sh", "echo \"$files\" | while", "echo \"$files\" | tail -n +2 | while")),
     of("what every /usr/local has goes with the last file", ("packaging/uninstall.sh", " | /usr/local/share/man) return ;;", ") return ;;")),
+    of("the demonstration has all that tests need installed", ("Makefile", "configure-product: setup-product\n", "configure-product: setup\n"), test="packaging_dependencies"),
+    of("a folder of the product is configured with tests", ("Makefile", "-DBUILD_TESTING=OFF", "-DBUILD_TESTING=ON"), test="packaging_dependencies"),
+    of("a group of packages that there is not is none", ("scripts/install-deps.sh", "java and tests\" >&2; exit 2; }", "java and tests\" >&2; continue; }"), test="packaging_dependencies"),
+    of("the container has a list of packages of its own", ("packaging/Dockerfile", "RUN make -C /source deb", "RUN apt-get install -y ninja-build && make -C /source deb"), test="packaging_dependencies"),
 ]

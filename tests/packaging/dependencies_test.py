@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""Which packages of Debian what needs: scripts/install-deps.sh is the only list, and nothing installs more of it than it needs.
+dependencies_test.py SOURCE [unittest arguments]
+"""
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from support import CLEAN, take_paths  # noqa: E402
+
+SOURCE, = take_paths(1)
+SCRIPT = SOURCE / "scripts/install-deps.sh"
+GROUPS = ["product", "python", "java", "tests"]
+
+
+def run(*command):
+    return subprocess.run([str(word) for word in command], env=CLEAN, capture_output=True, text=True, timeout=60)
+
+
+def packages(*groups):
+    return run(SCRIPT, "--list", *groups).stdout.split()
+
+
+class Groups(unittest.TestCase):
+    def test_each_package_is_in_one(self):
+        everything = packages()
+        self.assertEqual(len(everything), len(set(everything)))
+        self.assertEqual(everything, [name for group in GROUPS for name in packages(group)])
+        self.assertGreater(len(everything), 40)
+
+    def test_the_product_is_built_without_what_tests_need(self):
+        self.assertLess(len(packages("product")), len(packages()) // 3)
+        self.assertFalse({"libgtest-dev", "default-jdk-headless", "golang-go", "python3-dev"} & set(packages("product")))
+
+    def test_a_group_that_there_is_not(self):
+        for command in (["produce"], ["--list", "product", "produce"]):
+            ended = run(SCRIPT, *command)
+            self.assertEqual((ended.returncode, ended.stdout), (2, ""))
+            self.assertRegex(ended.stderr, r"\Ainstall-deps: [^\n]*'produce'[^\n]*product[^\n]*\n\Z")
+
+
+class Makefile(unittest.TestCase):
+    def of(self, goal):
+        """What it has installed, and how the build is configured where there is none yet."""
+        told = run("make", "-n", "-C", SOURCE, "BUILD=not-there", goal).stdout
+        return re.findall(r"^scripts/install-deps\.sh ?(.*)$", told, re.M), re.findall(r"-DBUILD_TESTING=(\w+)", told)
+
+    def test_goals(self):
+        for goals, groups, tests in ((("demo", "product", "install", "deb"), ["product"], ["OFF"]), (("wheel",), ["python", "product"], ["OFF"]), (("jar",), ["java", "product"], ["OFF"]),
+                                     (("all", "check", "check-full", "docs", "tidy", "breakages"), [""], ["ON"])):
+            for goal in goals:
+                with self.subTest(goal):
+                    self.assertEqual(self.of(goal), (groups, tests))
+
+
+class Container(unittest.TestCase):
+    def setUp(self):
+        text = (SOURCE / "packaging/Dockerfile").read_text()
+        self.lines = re.sub(r"\\\n", " ", text).splitlines()
+
+    def test_it_has_no_list_of_its_own(self):
+        installed = [word for line in self.lines for words in re.findall(r"apt-get install ([^&|;]*)", line) for word in words.split() if not word.startswith("-")]
+        self.assertGreater(len(installed), 3)
+        for word in installed:
+            self.assertRegex(word, r"\A/packages/spillway(-[a-z]+)?_\*\.deb\Z")
+        self.assertIn("RUN /source/scripts/install-deps.sh product", self.lines)
+
+    def test_it_has_the_packages_that_are_made(self):
+        made = set(re.findall(r"^set\(CPACK_DEBIAN_(\w+)_PACKAGE_SECTION", (SOURCE / "packaging/deb/CMakeLists.txt").read_text(), re.M))
+        named = {name.replace("-", "_").upper() for line in self.lines for name in re.findall(r"/packages/(?:spillway-)?([a-z]+)_\*\.deb", line)}
+        self.assertLessEqual(named, made)
+
+    def test_what_it_copies_is_there(self):
+        for line in self.lines:
+            if copied := re.match(r"COPY (?!--from)(\S+) ", line):
+                self.assertTrue((SOURCE / copied[1]).exists(), line)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
