@@ -1,6 +1,6 @@
 # Spillway's front door: each target installs what it needs, and no more, configures and builds.
 #   make            build everything into build/ (programs in build/bin)
-#   make demo       the main job on real input: SQLite with more data than memory
+#   make demo       the main job on real input: SQLite with more data than memory; a first look at it when half of what it needs is built
 #   make check      all tests that fit in 25 minutes on two cores; make check-full adds the slow tiers, an hour and a half
 #   make breakages  breaks the code on purpose in hundreds of ways and checks that a test notices; for hours
 #   make product    only what is installed, without tests
@@ -43,7 +43,11 @@ configure-product: setup-product
 product: configure-product
 	@cmake --build $(BUILD) -j $(JOBS) --target product
 
-demo: product
+# First what compiles programs and runs in them, half of the work, and a look at it; then `spillway` itself, and the whole.
+demo: configure-product
+	@cmake --build $(BUILD) -j $(JOBS) --target spilling
+	@scripts/demo.sh $(BUILD) --first-look
+	@cmake --build $(BUILD) -j $(JOBS) --target spillway
 	@scripts/demo.sh $(BUILD)
 
 check: all

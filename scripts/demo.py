@@ -9,6 +9,9 @@
 SQLite is Debian's source package, unmodified; its own configure and make build both programs, once with CC=clang
 and once with CC=spillcc. Exit status 0 only if the outputs are equal byte for byte, the data is at least four times the budget
 and pages were spilled. Nothing is left behind but the build in BUILD_FOLDER/demo. `spillway bench demo` measures the same by this class.
+
+With --first-look the same is done with an eighth of the data and of the budget, in a few seconds, and the budget is set by the variables that
+`spillway run` sets: that program, with its stores and servers, is half of what there is to build, and is not needed yet.
 """
 import argparse
 import dataclasses
@@ -28,6 +31,7 @@ MIB = 1 << 20
 SCRIPTS = pathlib.Path(__file__).resolve().parent
 SLACK_BYTES = 16 * MIB
 DATA_TO_BUDGET = 4
+FIRST_LOOK_SHARE = 8
 # From its many source files, so that all cores compile; the shell without line editing, which would need a library.
 CONFIGURE = "CFLAGS=-O2 --disable-amalgamation --disable-shared --disable-tcl --disable-readline"
 
@@ -101,19 +105,20 @@ class Outcome:
 
 
 class Demo:
-    """build: the folder with bin/spillcc and bin/spillway. folder: where SQLite is built; beside `bin` if it is not given. storage: where is spilled to, else where the runtime does."""
+    """build: the folder with bin/spillcc and bin/spillway. folder: where SQLite is built; beside `bin` if it is not given. storage: where is spilled to, else
+    where the runtime does. first_look: without bin/spillway."""
 
-    def __init__(self, build, budget_bytes, page, rows, folder=None, storage=None):
+    def __init__(self, build, budget_bytes, page, rows, folder=None, storage=None, first_look=False):
         self.build, self.budget_bytes, self.page, self.rows = build, budget_bytes, page, rows
         self.folder = folder or self.build / "demo"
-        self.storage = ["--storage", storage] if storage else []
+        self.storage, self.first_look = storage, first_look
         self.progress = Progress()
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
 
     def main(self):
         """{native, spilled, limited: their Outcome, of `limited` None where there is no limit; data_bytes, stats}; raises Failure if it did not show what it is to show."""
         self.spillcc = self._built("spillcc")
-        self.spillway = self._built("spillway")
+        self.spillway = None if self.first_look else self._built("spillway")
         self.native_cc = shutil.which("clang-19") or self._missing("clang-19; run scripts/install-deps.sh")
         self.folder.mkdir(exist_ok=True)
         native, ours = self._build_programs(self._source())
@@ -238,6 +243,15 @@ class Demo:
         finally:
             group.remove()
 
+    def _within_budget(self, stats_file):
+        """The words before the program."""
+        options = {"memory": f"{self.budget_bytes >> 20}M", "page": self.page, "stats": stats_file}
+        if self.storage:
+            options["storage"] = self.storage
+        if self.first_look:
+            return ["env", *(f"SPILLWAY_{name.upper()}={value}" for name, value in options.items())]
+        return [self.spillway, "run", *(word for name, value in options.items() for word in (f"--{name}", value)), "--"]
+
     def _compare(self, native, ours):
         plain_bytes = self._empty_program_bytes(native)
         limit_bytes = self.budget_bytes + plain_bytes + SLACK_BYTES
@@ -248,6 +262,8 @@ class Demo:
             self.no_limit = str(reason)
             print(f"note: no memory limit can be set here ({reason}); it needs root, or a delegated control group",
                   file=sys.stderr)
+        if self.first_look:
+            print(f"a first look: 1/{FIRST_LOOK_SHARE} of the data, in 1/{FIRST_LOOK_SHARE} of the memory", file=sys.stderr)
         within = "no limit available" if self.no_limit else f"limit {limit_bytes >> 20} MiB"
         workload = ["-batch", ":memory:"]
         stats_file = self.scratch / "stats.json"
@@ -255,9 +271,7 @@ class Demo:
         reference = self._run("native, no memory limit", [native, *workload])
         if reference.status != 0:
             raise Failure(f"native SQLite did not finish: {reference.words()}")
-        spilled = self._limited(f"spillway, {within}",
-                                [self.spillway, "run", "--memory", f"{self.budget_bytes >> 20}M", "--page", self.page, *self.storage,
-                                 "--stats", stats_file, "--", ours, *workload], limit_bytes)
+        spilled = self._limited(f"spillway, {within}", [*self._within_budget(stats_file), ours, *workload], limit_bytes)
         limited = None
         if not self.no_limit:
             limited = self._limited(f"native, {within}", [native, *workload], limit_bytes, limit_seconds=2 * spilled.seconds)
@@ -308,6 +322,7 @@ def main():
     parser.add_argument("--budget", type=int, default=128, metavar="MIB", help="memory budget in MiB, default 128")
     parser.add_argument("--page", default="32K", metavar="SIZE", help="page size as for spillway run, default 32K")
     parser.add_argument("--rows", type=int, default=5_000_000, metavar="N", help="rows of the table, default 5000000")
+    parser.add_argument("--first-look", action="store_true", help=f"with {FIRST_LOOK_SHARE} times less data and memory, and without spillway run")
     arguments = parser.parse_args()
 
     def stop(number, frame):
@@ -316,7 +331,9 @@ def main():
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, stop)
     try:
-        Demo(pathlib.Path(arguments.build).resolve(), arguments.budget * MIB, arguments.page, arguments.rows).main()
+        share = FIRST_LOOK_SHARE if arguments.first_look else 1
+        Demo(pathlib.Path(arguments.build).resolve(), arguments.budget // share * MIB, arguments.page, arguments.rows // share,
+             first_look=arguments.first_look).main()
     except Failure as failure:
         print(f"\ndemo: {failure}" if sys.stderr.isatty() else f"demo: {failure}", file=sys.stderr)
         return failure.status
