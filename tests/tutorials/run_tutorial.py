@@ -11,7 +11,7 @@ What a page has, in its order:
     <!-- slow -->          the block is for --slow alone
     <!-- numbers vary -->  of what commands say: each number stands for any other, and so do blanks between columns
 
-The folder is fresh, the programs of the build are found by PATH, `~/spillway` is a copy of the source (without --slow only of the folders that
+Commands are printed, and what they say. The folder is fresh, the programs of the build are found by PATH, `~/spillway` is a copy of the source (without --slow only of the folders that
 commands name), and libraries are installed where pkg-config and the loader look. A page that serves something has a network of its own, so that its ports are free.
 """
 import os
@@ -21,6 +21,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1]), str(pathlib.Path(__file__).resolve().parents[1] / "bindings")]
@@ -70,10 +71,11 @@ def says(expected, said, numbers_vary=False):
 
 
 class Shell:
-    """One shell, in which blocks of commands are carried out one after the other."""
+    """One shell, in which blocks of commands are carried out one after the other. `root` is the folder that is its root, when `before`, the words
+    before a command, make it so."""
 
-    def __init__(self, folder, work, environment, before=()):
-        self.work, self.count = work, 0
+    def __init__(self, folder, work, environment, before=(), root=pathlib.Path("/")):
+        self.work, self.root, self.count = work, root, 0
         self.statuses, theirs = os.pipe()
         # A session of its own: what is still there at the end is ended with it.
         self.process = subprocess.Popen([*before, "bash", "--noprofile", "--norc", "-e"], stdin=subprocess.PIPE, cwd=folder,
@@ -95,8 +97,9 @@ class Shell:
         self.count += 1
         script, output = self.work / f"{self.count}.sh", self.work / f"{self.count}.out"
         script.write_text(commands)
+        its_script, its_output = ("/" / path.relative_to(self.root) for path in (script, output))
         # The shell forgets what runs in the background, so that it does not tell of its end.
-        self.process.stdin.write(f". {script} >{output} 2>&1 </dev/null {self.their_statuses}>&-; echo done >&{self.their_statuses}; disown -a\n")
+        self.process.stdin.write(f". {its_script} >{its_output} 2>&1 </dev/null {self.their_statuses}>&-; echo done >&{self.their_statuses}; disown -a\n")
         self.process.stdin.flush()
         if os.read(self.statuses, 5) == b"":
             raise Failure(f"a command fails:\n{commands}\nand says:\n{output.read_text(errors='replace')}")
@@ -112,21 +115,44 @@ def check(block, output):
         time.sleep(0.05)
 
 
+def show(output):
+    if output is not None:
+        print(output.read_text(errors="replace"), end="", flush=True)
+
+
 def follow(page, shell, folder, slow=False):
     """Does what the page says. Returns how many blocks of commands there were."""
     output, count = None, 0
     for block in blocks_of(page, slow):
         if block.language == "sh":
+            show(output)
+            print(textwrap.indent(block.text, "$ "), end="", flush=True)
             output = shell.do(block.text)
             count += 1
         elif block.language == "text":
             if output is None:
                 raise Failure(f"line {block.line}: no commands say this, or two blocks are what the same ones say")
             check(block, output)
+            show(output)
             output = None
         elif name := FILE_NAME.match(block.text):
             (folder / name["name"]).write_text(block.text)
+    show(output)
     return count
+
+
+def follow_to_its_end(path, shell, folder, slow):
+    """The page, in a shell that is closed then. One that hangs is, too, which is a failure."""
+    signal.signal(signal.SIGALRM, lambda *_: os.killpg(shell.process.pid, signal.SIGKILL))
+    signal.alarm(HANG_SECONDS * (10 if slow else 1))
+    try:
+        count = follow(path.read_text(), shell, folder, slow)
+    finally:
+        signal.alarm(0)
+        shell.close()
+    if count == 0:
+        raise Failure("there are no commands on this page")
+    print(f"{path.name}: {count} blocks of commands", flush=True)
 
 
 def copy_source(source, to, folders):
@@ -167,17 +193,7 @@ def test(source, build, work, path, slow):
     folder.mkdir()
     before = network_of_its_own() if "spillway serve" in page else []
     shell = Shell(folder, work, environment_of(page, slow, source, build, work), before)
-    # A shell that hangs ends, which is a failure.
-    signal.signal(signal.SIGALRM, lambda *_: os.killpg(shell.process.pid, signal.SIGKILL))
-    signal.alarm(HANG_SECONDS * (10 if slow else 1))
-    try:
-        count = follow(page, shell, folder, slow)
-    finally:
-        signal.alarm(0)
-        shell.close()
-    if count == 0:
-        raise Failure("there are no commands on this page")
-    print(f"{path.name}: {count} blocks of commands")
+    follow_to_its_end(path, shell, folder, slow)
     shutil.rmtree(work)
 
 
