@@ -37,6 +37,8 @@ MUTATIONS = [
     mutation("a damaged page is read", (SESSION, "    if (!read_page(shape, page, wanted.made, count)) {", "    if (read_page(shape, page, wanted.made, count), false) {"), gtest_filter="StoredTest.ADamaged*"),
     mutation("what could not be written is gone", (MAKE, "    region.staged = region.making;\n", ""), gtest_filter="StoredTest.WhatCannot*"),
 
+    mutation("a table of another format is opened", (OPEN, "  if (it.version != Superblock::kVersion)\n", "  if (false)\n"), gtest_filter="StoredTest.ATableOfAnother*"),
+
     # Slots and checkpoints
     mutation("a slot is written over that the last checkpoint has", (MAKE, "  if (slot != 0) given_up_.push_back(slot);", "  give_back(slot);"), gtest_filter=CUT),
     mutation("a superblock is written before what it tells of is there", (MAKE, "    if (done) done = access.sync();\n", ""), gtest_filter=CUT),

@@ -283,6 +283,31 @@ TEST(StoredTest, WhatIsNotThisTableIsRefused) {
   EXPECT_EQ(tables.open(), "table: failing has content, and is no table; name another file");
 }
 
+TEST(StoredTest, ATableOfAnotherFormatIsRefusedAndLeftAsItIs) {
+  Tables tables(small_options(), false);
+  ASSERT_EQ(tables.open(), "");
+  Batch batch = {.code = {.action = Action::kUpsert}, .keys = {number_key(1, 8)}, .given = {1}};
+  ASSERT_EQ(run(*tables.session, batch), "");
+  ASSERT_EQ(tables.close(), "");
+  auto access = *tables.store_.open_access();
+  std::vector<std::byte> pages(2 * kPageBytes), after(2 * kPageBytes);
+  const BucketStore::Piece before_piece = {.offset = 0, .to = pages},
+                           after_piece = {.offset = 0, .to = after};
+  ASSERT_TRUE(access->read({&before_piece, 1}));
+  for (uint64_t i = 0; i < 2; ++i) {
+    Superblock block;
+    memcpy(&block, pages.data() + i * kPageBytes, sizeof block);
+    if (!block.is_sealed()) continue;
+    block.version = 2;
+    block.seal();
+    memcpy(pages.data() + i * kPageBytes, &block, sizeof block);
+  }
+  ASSERT_TRUE(access->write(0, pages));
+  EXPECT_EQ(tables.open(), "table: failing has format 2; this is for 1");
+  ASSERT_TRUE(access->read({&after_piece, 1}));
+  EXPECT_EQ(after, pages);
+}
+
 TEST(StoredTest, ATableThatWasNotClosedNeedsItsLog) {
   Tables tables(small_options());
   ASSERT_EQ(tables.open(), "");
