@@ -230,6 +230,12 @@ class Life(Case):
         server = self.serve("--memcache", "0", "-A")
         self.connect(server.address).say(b"shutdown\r\n")
         self.assertEqual(server.wait(), 0)
+        server = self.serve("--resp", "0")
+        self.connect(server.resp).ask(b"SHUTDOWN NOSAVE\r\n", b"-NOPERM clients may not end this server (--enable-shutdown)\r\n")
+        self.assertEqual(server.end(), 0)
+        server = self.serve("--resp", "0", "--enable-shutdown")
+        self.connect(server.resp).say(b"SHUTDOWN NOSAVE\r\n")
+        self.assertEqual(server.wait(), 0)
 
     def test_a_daemon(self):
         place, pid_file = self.path("socket"), self.path("pid")

@@ -174,7 +174,7 @@ constexpr Option kOptions[] = {
      [](Line& line, auto, auto) { line.options.is_daemon = true; }},
     {"--pid-file", "-P", "FILE", "writes its process id there, and removes the file at the end",
      [](Line& line, auto, auto value) { line.options.pid_file = value; }},
-    {"--enable-shutdown", "-A", "", "takes memcached's command shutdown from clients",
+    {"--enable-shutdown", "-A", "", "takes the command shutdown from clients, memcached's and Redis'",
      [](Line& line, auto, auto) { line.options.server.settings.takes_shutdown = true; }},
     {"--disable-flush", "-F", "", "refuses memcached's flush_all, and Redis' FLUSHALL and FLUSHDB",
      [](Line& line, auto, auto) { line.options.server.settings.takes_flush = false; }},

@@ -30,9 +30,9 @@ struct Settings {
   uint16_t memcache_port = 0, resp_port = 0;  // 0: none
   Accounts accounts = {};                     // of clients; none: nobody says who he is
   std::string interface = {};                 // that it listens on, as memcached's -l
-  bool takes_shutdown = false;                // from clients of memcached's protocol
-  bool takes_watch = true;                    // likewise
-  bool takes_flush = true;                    // from any
+  bool takes_shutdown = false;                // from any client
+  bool takes_watch = true;                    // from clients of memcached's protocol
+  bool takes_flush = true;                    // from any client
   kv::Clock* movable_clock = nullptr;  // the store's: clients may move it (debugtime), for tests; null: not
   StreamOptions stream = {};
 };

@@ -134,6 +134,7 @@ void RespClient::background_save(Arguments arguments) {
 void RespClient::shut_down(Arguments arguments) {
   const auto request = accepted(resp::parse_shutdown(arguments));
   if (!request) return;
+  if (!hub_.settings().takes_shutdown) return answer_.refuse(Problem::kShutdownNotTaken);
   if (request->is_taken_back) return answer_.refuse(Problem::kNoShutdown);
   has_ended_ = true;
   hub_.end(request->is_at_once ? Hub::End::kAtOnce : Hub::End::kDrained);

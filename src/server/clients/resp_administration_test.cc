@@ -87,7 +87,15 @@ TEST_F(RespAdministrationTest, TheTimeIsTold) {
   EXPECT_EQ(ask("TIME"), "*2\r\n" + bulk(seconds) + bulk(micros));
 }
 
+TEST_F(RespAdministrationTest, TheServerIsNotEndedUnlessClientsMay) {
+  const std::string refusal = "-NOPERM clients may not end this server (--enable-shutdown)\r\n";
+  EXPECT_EQ(ask("SHUTDOWN\r\nSHUTDOWN NOW NOSAVE\r\nSHUTDOWN ABORT\r\nSHUTDOWN AT ONCE\r\nPING"),
+            refusal + refusal + refusal + "-ERR syntax error\r\n+PONG\r\n");
+  EXPECT_EQ(hub->end_wanted(), Hub::End::kNo);
+}
+
 TEST_F(RespAdministrationTest, TheServerIsEnded) {
+  settings.takes_shutdown = true;
   EXPECT_EQ(ask("SHUTDOWN ABORT\r\nSHUTDOWN SAVE NOSAVE"),
             "-ERR No shutdown in progress.\r\n-ERR syntax error\r\n");
   EXPECT_EQ(hub->end_wanted(), Hub::End::kNo);
