@@ -461,6 +461,8 @@ TEST_F(ProtocolTest, ReadAheadTakesWhatFollowsAndLosesNothingWhenItFails) {
     for (uint64_t page = 0; page < 64; ++page) write(page, static_cast<char>(page + 1));
     evict();
     ASSERT_EQ(world->cache->resident_count(), 0u);
+    const base::Statistics& counted = base::statistics;
+    const uint64_t misses = counted.cache_misses.get(), read_aheads = counted.cache_read_aheads.get();
     world->device->short_reads_per_million = trouble == 1 ? 300'000 : 0;
     for (uint64_t page = 0; page < 64; ++page) {
       // Trouble 2: the page after the one that is wanted cannot be read.
@@ -471,7 +473,12 @@ TEST_F(ProtocolTest, ReadAheadTakesWhatFollowsAndLosesNothingWhenItFails) {
           << page << " trouble " << trouble << ": " << a->error.message;
       world->cache->verify();
     }
-    if (trouble == 0) EXPECT_LT(world->device->reads, 40u);
+    if (trouble == 0) {
+      EXPECT_LT(world->device->reads, 40u);
+      // Each page came once, by one of both ways.
+      EXPECT_LT(counted.cache_misses.get() - misses, 40u);
+      EXPECT_EQ(counted.cache_misses.get() - misses + counted.cache_read_aheads.get() - read_aheads, 64u);
+    }
   }
 }
 

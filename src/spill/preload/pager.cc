@@ -250,7 +250,7 @@ uint32_t Pager::place_pages(PageNumber first, uint32_t count) {
     append(hot_, frame, State::kHot);
     if (spots[i] == kNoSpot) statistics.cache_zero_fills.add();
   }
-  statistics.cache_misses.add(done);
+  statistics.cache_misses.add();
   statistics.cache_read_aheads.add(done - 1);
   return done;
 }

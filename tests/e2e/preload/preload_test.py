@@ -101,6 +101,8 @@ class Programs(Preload):
             read.append(self.counters()["storage"]["read_bytes"])
         self.assertGreater(read[1] - read[0], 4 * (24 << 20))
         self.assertLess(written[1] - written[0], 3 << 20)
+        cache = self.counters()["cache"]
+        self.assertLess(cache["misses"], cache["read_aheads"])  # which are no misses
 
     def test_corners(self):
         native = subprocess.run([WORK / "corners", "native"], check=True, capture_output=True, text=True, cwd=WORK).stdout
