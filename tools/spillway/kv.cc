@@ -57,7 +57,7 @@ constexpr Option kLoadOptions[] = {
      "of each put meanwhile, default batch; at the end all is on the device for good"},
     {"--stats", "", "at the end, how long puts took, what was read and written, and all that stats prints"}};
 
-// Of each subcommand, beside its own.
+// Of each subcommand, beside its own, which alone are in the line of its usage.
 constexpr Option kKeyFile = {"--key-file", "FILE",
                              "the store is encrypted, or to be, with the key in the file: 64 random bytes"};
 
@@ -127,16 +127,10 @@ constexpr Subcommand kSubcommands[] = {
      {}},
 };
 
-std::vector<Option> options_of(const Subcommand& subcommand) {
-  std::vector<Option> options(subcommand.options.begin(), subcommand.options.end());
-  options.push_back(kKeyFile);
-  return options;
-}
-
 // `program`: the words that it was called by, before its name.
 std::string usage(const Subcommand& subcommand, std::string_view program) {
   std::string text = concat(program, ' ', subcommand.name);
-  for (const Option& option : options_of(subcommand))
+  for (const Option& option : subcommand.options)
     text += concat(" [", option.name, *option.argument != 0 ? " " : "", option.argument, ']');
   return concat(text, ' ', subcommand.words);
 }
@@ -147,7 +141,9 @@ void print_help(const Subcommand& subcommand, std::string_view program) {
       "T.\n",
       usage(subcommand, program).c_str(), subcommand.name.data(), subcommand.doc, subcommand.more);
   std::puts("");
-  for (const Option& option : options_of(subcommand))
+  std::vector<Option> options(subcommand.options.begin(), subcommand.options.end());
+  options.push_back(kKeyFile);
+  for (const Option& option : options)
     std::printf("  %-29s %s\n", concat(option.name, ' ', option.argument).c_str(), option.doc);
 }
 
