@@ -97,7 +97,7 @@ tidy: configure
 	@run-clang-tidy-19 -quiet -p $(BUILD) "$(CURDIR)/(src|tools|compiler)/.*"
 
 docs: all
-	@for page in options statistics; do $(BUILD)/bin/spillway docs $$page > docs/$$page.md; done
+	@for page in options statistics probes; do $(BUILD)/bin/spillway docs $$page > docs/$$page.md; done
 
 format:
 	@git ls-files '*.h' '*.cc' '*.cpp' '*.c' | xargs clang-format-19 -i

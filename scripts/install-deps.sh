@@ -13,7 +13,7 @@ declare -A groups=(
   [product]="
     make cmake ninja-build ca-certificates pkg-config
     clang-19 lld-19 llvm-19-dev
-    libjemalloc-dev libxxhash-dev nlohmann-json3-dev libssl-dev libpmemobj-dev
+    libjemalloc-dev libxxhash-dev systemtap-sdt-dev nlohmann-json3-dev libssl-dev libpmemobj-dev
     python3 dpkg-dev file tcl8.6"
   [python]="gcc python3-dev python3-pip python3-setuptools python3-wheel"
   [java]="default-jdk-headless maven"

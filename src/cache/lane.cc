@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "base/probe.h"
 #include "cache/delegation.h"
 #include "sys/memory.h"
 
@@ -31,9 +32,15 @@ void Lane::destroy() {
 }
 
 void Lane::run_ios() {
-  if (io_count == 1) return queue_->run(ios[0]);
-  for (uint32_t i = 0; i < io_count; ++i) batch_[i] = &ios[i];
-  queue_->run({batch_, io_count});
+  if (io_count == 0) return;
+  base::probes::write_back_begin(io_count);
+  if (io_count == 1) {
+    queue_->run(ios[0]);
+  } else {
+    for (uint32_t i = 0; i < io_count; ++i) batch_[i] = &ios[i];
+    queue_->run({batch_, io_count});
+  }
+  base::probes::write_back_done(io_count);
 }
 
 }  // namespace cache

@@ -4,6 +4,7 @@
 #include "cache/partition.h"
 
 #include "base/log.h"
+#include "base/probe.h"
 #include "sys/kernel.h"
 
 namespace cache {
@@ -230,6 +231,7 @@ uint32_t Partition::settle_unwritten(Lane& lane) {
       reopen(victim.frame);
       base::statistics.cache_rescues.add();
       base::statistics.cache_hazard_rescues.add();
+      base::probes::rescue(index(victim.page), 1);
     } else if (ours && victim.changed_count == 0) {
       if (frame.place == base::kNoPlace) {
         map_.erase(victim.page);
@@ -244,6 +246,7 @@ uint32_t Partition::settle_unwritten(Lane& lane) {
       base::statistics.cache_unchanged.add();
       ghosts_.left(victim.page);
       base::statistics.cache_evictions.add();
+      base::probes::eviction(index(victim.page), 0);
     } else if (ours) {
       continue;
     }
@@ -362,6 +365,7 @@ void Partition::note_failed_write(int error) {
   ++failed_writes_;
   write_error_ = error;
   base::statistics.cache_write_failures.add();
+  base::probes::write_failed(static_cast<uint64_t>(error));
   // Now and then, however long storage stays broken.
   constexpr uint64_t kNsPerMessage = 60'000'000'000;
   const uint64_t now = sys::monotonic_ns();
@@ -404,6 +408,7 @@ uint32_t Partition::settle_written(Lane& lane) {
       ++freed;
       ghosts_.left(victim.page);
       base::statistics.cache_evictions.add();
+      base::probes::eviction(index(victim.page), victim.changed_count);
     }
   }
   changed_.notify_all();

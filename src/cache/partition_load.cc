@@ -1,4 +1,5 @@
 // Partition: Load, in the steps that partition.h numbers, and where its frames come from.
+#include "base/probe.h"
 #include "cache/partition.h"
 
 namespace cache {
@@ -43,6 +44,7 @@ base::Expected<char*> Partition::load(PageId page, Lane& lane, Stream& stream, b
       }
       case Attempt::kGone: return base::failure(ESTALE, "page ", index(page), " is gone");
       case Attempt::kLoad:
+        base::probes::miss(index(page), lane.victim_count);
         if (auto filled = fill(lane); !filled) return std::unexpected(filled.error());
         // The page is resident and open; another turn pins it or finds it evicted again.
         if (!pin) return frames_.bytes(lane.victims[0].frame);
@@ -72,6 +74,7 @@ base::Expected<Partition::Begun> Partition::begin_load(PageId page, Lane& lane, 
       }
     }
     if (wants_frames()) shared_->low_on_frames.notify_all();
+    base::probes::miss(index(page), lane.victim_count);
     // What needs no read is there at once.
     const auto origin = lane.victims[0].origin;
     const bool on_storage = frames_[lane.victims[0].frame].place != base::kNoPlace;
@@ -135,6 +138,7 @@ Partition::Prefetched Partition::prefetch(PageId page, uint32_t& count, LoadQueu
   load->ended = nullptr;
   load->begun_ns = now_ns;
   prepare_read({load->victims, count}, load->segments, load->io);
+  base::probes::prefetch(index(page), count);
   queue.submit(*load);
   return Prefetched::kBegun;
 }
@@ -161,6 +165,7 @@ Partition::Attempt Partition::take_resident(FrameId id, bool pin, char*& bytes) 
     case State::kWriting:
       base::statistics.cache_rescues.add();
       frame.rescue();
+      base::probes::rescue(index(frame.page), 0);
       break;
     case State::kResident: break;
     case State::kAbsent:
@@ -334,6 +339,7 @@ base::Expected<void> Partition::fill(Lane& lane) {
       frames_.fingerprints(lane.victims[0].frame)[i] = base::zero_fingerprint();
     base::statistics.cache_zero_fills.add();
     finish_load({lane.victims, 1}, 1);
+    base::probes::load_done(index(lane.victims[0].page), 1, 0);
     return {};
   }
   const std::span<const Lane::Victim> claimed = {lane.victims, lane.victim_count};
@@ -381,6 +387,7 @@ bool Partition::finish_read(std::span<const Lane::Victim> claimed, const storage
     if (claimed[i].has_frame()) take_fingerprints(claimed[i], origin != Origins::Kind::kChanging);
   if (origin != Origins::Kind::kZeros) base::statistics.cache_origin_reads.add(good_count);
   finish_load(claimed, good_count);
+  base::probes::load_done(index(claimed[0].page), good_count, good_count * shared_->page_bytes);
   return good_count > 0;
 }
 

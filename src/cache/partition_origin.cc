@@ -1,4 +1,5 @@
 // Partition: step 4 of Load for pages that come from elsewhere (origins.h).
+#include "base/probe.h"
 #include "cache/partition.h"
 
 namespace cache {
@@ -19,6 +20,7 @@ base::Expected<void> Partition::fill_from_origin(Lane& lane) {
   const PageId page = lane.victims[0].page;
   base::statistics.cache_origin_reads.add(good_count);
   finish_load({lane.victims, lane.victim_count}, good_count);
+  base::probes::load_done(index(page), good_count, got);
   if (!bytes) return std::unexpected(bytes.error());
   if (good_count == 0)
     return base::failure(ENXIO, "page ", index(page), " is past the end of what it comes from");

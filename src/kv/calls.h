@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/probe.h"
 #include "base/single_writer.h"
 #include "kv/media/channel.h"
 #include "kv/media/clock.h"
@@ -56,19 +57,6 @@ struct UseCounts {
   double writes_per_change() const;
 };
 
-// How long a scope takes.
-class Timing {
- public:
-  explicit Timing(SharedTimes& times) : times_(times), began_ns_(now_ns()) {}
-  ~Timing() { times_.add(now_ns() - began_ns_); }
-  Timing(const Timing&) = delete;
-  Timing& operator=(const Timing&) = delete;
-
- private:
-  SharedTimes& times_;
-  uint64_t began_ns_;
-};
-
 // What one session counts, but for its channel's I/O.
 class SessionCounts {
  public:
@@ -92,6 +80,27 @@ class SessionCounts {
   std::atomic<uint64_t> asked_keys_{0}, from_memory_{0}, got_bytes_{0}, put_many_keys_{0}, put_bytes_{0};
 };
 static_assert(sizeof(SessionCounts) <= 20 << 10, "each session has one");
+
+// How long a call takes: a scope.
+class Timing {
+ public:
+  Timing(SessionCounts& counts, CallKind call) : counts_(counts), call_(call), began_ns_(now_ns()) {}
+  ~Timing() {
+    const uint64_t took_ns = now_ns() - began_ns_;
+    counts_.times(call_).add(took_ns);
+    base::probes::kv_call_done(static_cast<uint64_t>(call_), moved_bytes_, took_ns);
+  }
+  Timing(const Timing&) = delete;
+  Timing& operator=(const Timing&) = delete;
+  // Of keys and values that it has found, or put; for who listens.
+  void moved(uint64_t bytes) { moved_bytes_ += bytes; }
+
+ private:
+  SessionCounts& counts_;
+  CallKind call_;
+  uint64_t began_ns_;
+  uint64_t moved_bytes_ = 0;
+};
 
 class Calls {
  public:

@@ -36,7 +36,7 @@ void MultiGet::get(Session& session, std::span<const std::string_view> keys,
 void MultiGet::get_group(Session& session, Group& group, std::span<const std::string_view> keys,
                          std::span<base::Expected<Found>> results) {
   SessionCounts& counts = *session.calls_.counts;
-  const Timing timing(counts.times(CallKind::kGetMany));
+  Timing timing(counts, CallKind::kGetMany);
   for (size_t i = 0; i < keys.size(); ++i)
     group.hashes[i] = hash_key(session.store_->identity_.secret, keys[i]).low;
   const Readers::Reading reading(session.store_->readers_, session.place_);
@@ -54,7 +54,7 @@ void MultiGet::get_group(Session& session, Group& group, std::span<const std::st
       end(session, group.locations[i], keys[i], *group.of_key[i], results[i]);
     else if (keys[i].empty() || keys[i].size() > kKeyBytesMax)
       results[i] = session.do_get(keys[i]);  // says what is wrong
-    session.count_found(keys[i], results[i]);
+    timing.moved(session.count_found(keys[i], results[i]));
   }
   counts.asked(keys.size());
 }

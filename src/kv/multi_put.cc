@@ -48,7 +48,7 @@ void MultiPut::put(Session& session, std::span<const Put> puts, std::span<base::
   for (size_t at = 0; at < puts.size();) {
     size_t count = 0;
     if (!memory.bytes().empty()) {
-      const Timing timing(session.calls_.counts->times(CallKind::kPutMany));
+      Timing timing(*session.calls_.counts, CallKind::kPutMany);
       Group* const group = new (memory.bytes().data()) Group;
       const size_t taken = take(session, *group, puts.subspan(at));
       const storage::Buffer records(session.pool_, group->bytes);
@@ -58,7 +58,7 @@ void MultiPut::put(Session& session, std::span<const Put> puts, std::span<base::
       const std::span ones(group->ones, count);
       if (count > 0) {
         write(session, *group, ones, records.bytes());
-        finish(session, ones, results.subspan(at, count));
+        timing.moved(finish(session, ones, results.subspan(at, count)));
       }
       std::destroy_at(group);
     }
@@ -157,7 +157,9 @@ void MultiPut::look(Session& session, Group& group, std::span<One> ones) {
   }
 }
 
-void MultiPut::finish(Session& session, std::span<One> ones, std::span<base::Expected<Changed>> results) {
+// Returns how many bytes of keys and values were put.
+uint64_t MultiPut::finish(Session& session, std::span<One> ones, std::span<base::Expected<Changed>> results) {
+  uint64_t put_bytes = 0;
   const bool has_written = std::ranges::any_of(ones, [](const One& one) { return one.write->whole(); });
   const int flush_error = has_written ? session.keep_promise() : 0;
   for (size_t i = 0; i < ones.size(); ++i) {
@@ -175,8 +177,12 @@ void MultiPut::finish(Session& session, std::span<One> ones, std::span<base::Exp
     // Others may change the key, and a checkpoint begin.
     one.written.change.reset();
     one.hold.reset();
-    if (results[i]) session.calls_.counts->put_many(one.next.key.size() + one.next.value.size());
+    if (!results[i]) continue;
+    const uint64_t bytes = one.next.key.size() + one.next.value.size();
+    session.calls_.counts->put_many(bytes);
+    put_bytes += bytes;
   }
+  return put_bytes;
 }
 
 }  // namespace kv

@@ -38,7 +38,7 @@ class MultiPut {
   static size_t allocate(Session& session, std::span<One> ones);
   static void write(Session& session, Group& group, std::span<One> ones, std::span<std::byte> memory);
   static void look(Session& session, Group& group, std::span<One> ones);
-  static void finish(Session& session, std::span<One> ones, std::span<base::Expected<Changed>> results);
+  static uint64_t finish(Session& session, std::span<One> ones, std::span<base::Expected<Changed>> results);
 };
 
 }  // namespace kv

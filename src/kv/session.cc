@@ -137,10 +137,10 @@ base::Expected<Session::Match> Session::read_for_change(const Location& location
 }
 
 base::Expected<Found> Session::get(std::string_view key) {
-  const Timing timing(calls_.counts->times(CallKind::kGet));
+  Timing timing(*calls_.counts, CallKind::kGet);
   auto found = do_get(key);
   calls_.counts->asked(1);
-  count_found(key, found);
+  timing.moved(count_found(key, found));
   return found;
 }
 
@@ -246,9 +246,13 @@ void Session::note(const Location& location, const Record& record, Current& curr
 }
 
 base::Expected<Changed> Session::put(std::string_view key, Bytes value, const PutOptions& options) {
-  const Timing timing(calls_.counts->times(CallKind::kPut));
+  Timing timing(*calls_.counts, CallKind::kPut);
   auto done = do_put(key, value, options);
-  if (done && done->outcome == Changed::Outcome::kDone) calls_.counts->put(key.size() + value.size());
+  if (done && done->outcome == Changed::Outcome::kDone) {
+    const uint64_t bytes = key.size() + value.size();
+    calls_.counts->put(bytes);
+    timing.moved(bytes);
+  }
   return done;
 }
 
@@ -264,7 +268,7 @@ base::Expected<Changed> Session::do_put(std::string_view key, Bytes value, const
 }
 
 base::Expected<Changed> Session::remove(std::string_view key, When when, uint64_t version) {
-  const Timing timing(calls_.counts->times(CallKind::kRemove));
+  const Timing timing(*calls_.counts, CallKind::kRemove);
   return change({.kind = RecordKind::kTombstone,
                  .key = key,
                  .value = {},

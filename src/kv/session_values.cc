@@ -28,8 +28,11 @@ void Found::reset() {
 }
 
 // Of a large one the pieces count as they are read.
-void Session::count_found(std::string_view key, const base::Expected<Found>& found) {
-  if (found && found->found()) calls_.counts->got(key.size() + found->value().size());
+uint64_t Session::count_found(std::string_view key, const base::Expected<Found>& found) {
+  if (!found || !found->found()) return 0;
+  const uint64_t bytes = key.size() + found->value().size();
+  calls_.counts->got(bytes);
+  return bytes;
 }
 
 base::Expected<size_t> Session::read_value(Found& found, uint64_t offset, std::span<std::byte> to) {

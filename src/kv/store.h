@@ -309,7 +309,7 @@ class Session {
   // What get and put do, but counting.
   base::Expected<Found> do_get(std::string_view key);
   base::Expected<Changed> do_put(std::string_view key, Bytes value, const PutOptions& options);
-  void count_found(std::string_view key, const base::Expected<Found>& found);
+  uint64_t count_found(std::string_view key, const base::Expected<Found>& found);
   base::Expected<Changed> change(const New& next, bool* has_room = nullptr);
   base::Expected<Match> read(const Location& location, std::string_view key, About about, bool whole,
                              IoFor purpose, storage::Buffer& memory, Record& record);

@@ -68,9 +68,12 @@ base::Expected<void> ValueWriter::append(Bytes part) {
 base::Expected<Changed> ValueWriter::commit(const PutOptions& options) {
   SessionCounts& counts = *session_->calls_.counts;
   const uint64_t bytes = key_.size() + pieces_.of.value_bytes + filled_bytes_;
-  const Timing timing(counts.times(CallKind::kPut));
+  Timing timing(counts, CallKind::kPut);
   auto done = do_commit(options);
-  if (done && done->outcome == Changed::Outcome::kDone) counts.put(bytes);
+  if (done && done->outcome == Changed::Outcome::kDone) {
+    counts.put(bytes);
+    timing.moved(bytes);
+  }
   return done;
 }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "base/log.h"
+#include "base/probe.h"
 #include "spill/abi.h"
 #include "spill/mapped_pages.h"
 #include "spill/pressure_plan.h"
@@ -34,9 +35,11 @@ uint64_t held_frames() {
 
 // REQUIRES: budget_mutex.
 base::Expected<void> change(uint64_t bytes) {
+  const uint64_t before_bytes = runtime.cache->budget().limit_bytes();
   if (auto set = runtime.cache->set_memory(bytes, held_frames(), standing_pin_count()); !set) return set;
   adjust_mapped_pages();
   base::statistics.memory_budget_bytes.set(bytes);
+  base::probes::budget(before_bytes, bytes);
   return {};
 }
 

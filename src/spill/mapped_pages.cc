@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/options.h"
+#include "base/probe.h"
 #include "spill/access.h"
 #include "spill/address_space.h"
 #include "spill/file_maps.h"
@@ -140,6 +141,7 @@ void map_at_own_address(uint64_t address, uint64_t site) {
     if (is_kept(page)) return;
   }
   if (map_native(address)) return;
+  base::probes::fault(address, site);
   auto pinned = cache.pin_shared(page, lane_of(inside.thread()));
   if (!pinned && is_file_map_error(address, pinned.error())) {
     show_bus_error(address);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/probe.h"
 #include "base/statistics.h"
 #include "spill/access.h"
 #include "spill/address_space.h"
@@ -45,8 +46,10 @@ class NativeAddresses final : public cache::Mappable {
 
   void ended(cache::RegionsEnd why) override {
     byte().store(0, std::memory_order_release);
-    base::statistics.spill_native_ms.set(milliseconds());
+    const uint64_t ran_ms = milliseconds();
+    base::statistics.spill_native_ms.set(ran_ms);
     base::statistics.spill_native_end.set(static_cast<uint64_t>(why));
+    base::probes::native_end(static_cast<uint64_t>(why), ran_ms);
   }
 };
 constinit NativeAddresses addresses;

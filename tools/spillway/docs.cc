@@ -2,6 +2,7 @@
 // them to docs/; tests/docs compares.
 #include <cstdio>
 
+#include "base/probe.h"
 #include "base/statistics.h"
 #include "command.h"
 
@@ -96,21 +97,61 @@ std::string statistics_page() {
   return page;
 }
 
+std::string probes_page() {
+  std::string page =
+      "# Probes\n\n"
+      "Made by `make docs` from src/base/probes.inc.\n\n"
+      "Places in programs, stores and servers where bpftrace and gdb may listen while they run (USDT, "
+      "provider `spillway`): "
+      "[debugging.md](debugging.md#probes) says how.\n"
+      "Where nobody listens a probe is one instruction that does nothing. Who listens stops the thread for a "
+      "microsecond "
+      "or two each time (gdb for far longer), and at\n"
+      "`eviction`, `rescue`, `write_failed` and `native_end` others that want the same part of the cache "
+      "wait for it.\n\n"
+      "Arguments are 64 bits without a sign, in this order. The address of a page is its "
+      "number times the page's size (`--page`; 4096 in preload mode).\n";
+  std::string_view folder;
+  for (const base::ProbeInfo& probe : base::kProbeInfo) {
+    if (folder != probe.folder) {
+      folder = probe.folder;
+      page += concat("\n## ", folder, "\n\n| probe | fires when | arguments |\n|---|---|---|\n");
+    }
+    page += concat("| `", probe.name, "` | ", cell(probe.doc), " | ");
+    for (const base::ProbeInfo::Argument& argument : probe.arguments)
+      if (argument.name != nullptr)
+        page +=
+            concat(&argument == probe.arguments ? "" : "<br>", "`", argument.name, "`: ", cell(argument.doc));
+    page += " |\n";
+  }
+  return page;
+}
+
+struct Page {
+  std::string_view name;
+  std::string (*text)();
+};
+constexpr Page kPages[] = {
+    {"options", options_page}, {"statistics", statistics_page}, {"probes", probes_page}};
+
 }  // namespace
 
 int docs(Arguments arguments) {
-  std::string_view page = arguments.size() == 1 ? arguments[0] : "";
-  if (page == "--help" || page == "-h")
+  const std::string_view name = arguments.size() == 1 ? arguments[0] : "";
+  if (name == "--help" || name == "-h") {
     std::puts(
-        "usage: spillway docs options|statistics\n\nPrints a reference page in Markdown: the options of "
-        "spillway run, or what --stats tells.");
-  else if (page == "options")
-    std::fputs(options_page().c_str(), stdout);
-  else if (page == "statistics")
-    std::fputs(statistics_page().c_str(), stdout);
-  else
-    throw WrongInput("docs prints one page; write spillway docs options, or spillway docs statistics");
-  return 0;
+        "usage: spillway docs options|statistics|probes\n\nPrints a reference page in Markdown: the options "
+        "of "
+        "spillway run, what --stats tells, or where to listen to what runs.");
+    return 0;
+  }
+  for (const Page& page : kPages) {
+    if (page.name != name) continue;
+    std::fputs(page.text().c_str(), stdout);
+    return 0;
+  }
+  throw WrongInput(
+      "docs prints one page; write spillway docs options, spillway docs statistics, or spillway docs probes");
 }
 
 }  // namespace tools

@@ -27,7 +27,7 @@ constexpr Subcommand kSubcommands[] = {
     {"top", "[PID|HOST:PORT...] [--once] [--json]", "live counters of programs and servers", tools::top},
     {"info", "[--json] [DEVICE]", "what this machine or a device offers, what stands in the way",
      tools::info},
-    {"docs", "options|statistics", "print a reference page in Markdown", tools::docs},
+    {"docs", "options|statistics|probes", "print a reference page in Markdown", tools::docs},
 };
 
 void print_help() {

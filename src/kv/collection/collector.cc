@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/ids.h"
 #include "base/log.h"
+#include "base/probe.h"
 #include "kv/media/clock.h"
 #include "sys/kernel.h"
 #include "sys/memory.h"
@@ -140,6 +141,7 @@ bool Collector::take_checkpoint() {
   const Checkpointer::Taken taken = checkpointer_.take(channel_);
   channel_.counts_as(IoFor::kCollection);
   checkpoint_sequence_ = sequence;
+  base::probes::kv_checkpoint(checkpointer_.bytes(), static_cast<uint64_t>(taken));
   if (taken == Checkpointer::Taken::kDone) {
     counts_.checkpoints.fetch_add(1, std::memory_order_relaxed);
     counts_.checkpoint_bytes.fetch_add(checkpointer_.bytes(), std::memory_order_relaxed);
@@ -233,6 +235,7 @@ int Collector::empty(uint32_t victim) {
   const uint64_t all = log_->usable_grains(0), live = segment.live_grains.load(std::memory_order_acquire);
   uint64_t to_gain = all > live ? all - live : 0;
   bool is_damaged = false;
+  const uint64_t moved_before = counts_.moved_bytes.load(std::memory_order_relaxed);
   tombstones_.clear();
   if (live > 0) {
     SegmentFooter footer;
@@ -289,6 +292,7 @@ int Collector::empty(uint32_t victim) {
   if (segment.used_grains - 1 > live) gained_grains_ += segment.used_grains - 1 - live;
   ++to_settle_;
   log_->emptied(victim);
+  base::probes::kv_collected(victim, counts_.moved_bytes.load(std::memory_order_relaxed) - moved_before);
   if (identity_->is_cache)
     used_->clear(identity_->geometry.address(victim, 0), identity_->geometry.segment_grains());
   log_->gained(to_gain);

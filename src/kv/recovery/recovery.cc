@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/ids.h"
 #include "base/log.h"
+#include "base/probe.h"
 #include "kv/index/entry.h"
 #include "kv/recovery/recovery_checkpoint.h"
 #include "kv/recovery/recovery_inside.h"
@@ -37,7 +38,9 @@ base::Expected<RecoveredStore> Recovery::run(Index*& index) {
   if (auto opened = open_workers(); !opened) return std::unexpected(opened.error());
   if (auto done = find_all(); !done) return std::unexpected(done.error());
   if (auto checked = check_readable(); !checked) return std::unexpected(checked.error());
+  base::probes::kv_recovery_step(1);
   if (auto loaded = load_checkpoint(index); !loaded) return std::unexpected(loaded.error());
+  base::probes::kv_recovery_step(2);
   index_ = index;
   if (auto done = for_all_segments(&Recovery::list); !done) return std::unexpected(done.error());
   if (recovered_.report.checkpoint != 0 && has_read_all() && !has_free_segment())
@@ -45,13 +48,17 @@ base::Expected<RecoveredStore> Recovery::run(Index*& index) {
   if (recovered_.report.checkpoint == 0 && has_read_all())
     if (auto done = drop_copies(); !done) return std::unexpected(done.error());
   for (uint32_t i = 0; i < segments_.size(); ++i) tell_log(i);
+  base::probes::kv_recovery_step(3);
   if (auto done = apply_all(); !done) return std::unexpected(done.error());
+  base::probes::kv_recovery_step(4);
   if (auto done = for_all_segments(&Recovery::end_tombstones); !done) return std::unexpected(done.error());
+  base::probes::kv_recovery_step(5);
   tell_log_what_lives();
   // What a process that was killed has written may still be in the device's own cache.
   if (const int error = workers_[0].reader.channel.flush(); error != 0)
     return base::failure(error, "store: cannot flush: ", base::error_name(error));
   if (auto done = for_all_segments(&Recovery::seal); !done) return std::unexpected(done.error());
+  base::probes::kv_recovery_step(6);
   if (has_read_all())
     if (auto done = end_pieces(); !done) return std::unexpected(done.error());
   tell_log_of_unknown();

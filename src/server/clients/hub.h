@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 
+#include "base/probe.h"
 #include "base/single_writer.h"
 #include "server/clients/accounts.h"
 #include "server/clients/prefix_counts.h"
@@ -62,6 +63,7 @@ struct Connection {
   void note_request(const char* asked) {
     base::increase(requests, uint64_t{1});
     command.store(asked, std::memory_order_relaxed);
+    base::probes::request(number, reinterpret_cast<uintptr_t>(asked));
   }
   // Under the hub's lock (Hub::change): what the client has said of itself.
   std::string name, library, library_version;

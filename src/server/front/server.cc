@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/probe.h"
 #include "server/clients/memcache_client.h"
 #include "server/clients/metrics.h"
 #include "server/clients/resp_client.h"
@@ -337,9 +338,12 @@ void Server::serve(Worker& worker, const Listening& listening, int descriptor) {
     connection.own = own_end_of(descriptor);
     connection.begun_ms = worker.items.clock().now_ms();
     if (hub_->enter(connection)) {
+      base::probes::connection_accepted(connection.number, static_cast<uint64_t>(speech));
       hub_->watchers.tell_connection(connection.peer, "", connection.number);
-      const bool is_done = answer(worker, connection);
-      hub_->watchers.tell_connection(connection.peer, is_done ? "normal" : "error", connection.number);
+      const int error = answer(worker, connection);
+      hub_->watchers.tell_connection(connection.peer, error == 0 ? "normal" : "error", connection.number);
+      base::probes::connection_closed(connection.number, connection.requests.load(std::memory_order_relaxed),
+                                      static_cast<uint64_t>(error));
       hub_->leave(connection);
     } else if (stream.write(too_many(speech))) {
       static_cast<void>(stream.send());
@@ -350,8 +354,8 @@ void Server::serve(Worker& worker, const Listening& listening, int descriptor) {
   worker.connections.fetch_sub(1, std::memory_order_release);
 }
 
-// False: it has ended in the middle.
-bool Server::answer(Worker& worker, Connection& connection) {
+// Why it has ended in the middle: an errno value; 0: it has not.
+int Server::answer(Worker& worker, Connection& connection) {
   base::Expected<void> served;
   switch (connection.speech) {
     case Speech::kMemcache: served = MemcacheClient(*hub_, connection, worker.items).serve(); break;
@@ -361,7 +365,7 @@ bool Server::answer(Worker& worker, Connection& connection) {
   if (!served && hub_->verbosity.load(std::memory_order_relaxed) > 0)
     base::log("server: connection ", connection.number, " from ", connection.peer,
               " ended: ", served.error().message);
-  return served.has_value();
+  return served ? 0 : served.error().number;
 }
 
 }  // namespace server

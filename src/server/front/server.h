@@ -93,7 +93,7 @@ class Server {
   void renew_tls();
   void give(const Listening& listening, int descriptor);
   void serve(Worker& worker, const Listening& listening, int descriptor);
-  bool answer(Worker& worker, Connection& connection);
+  int answer(Worker& worker, Connection& connection);
 
   ServerOptions options_;
   Tls tls_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/probe.h"
 #include "spill/address_space.h"
 #include "spill/runtime.h"
 #include "sys/kernel.h"
@@ -176,6 +177,7 @@ void Pager::bring_back(PageNumber page) {
     append(hot_, frame + i, State::kHot);
   }
   base::statistics.cache_rescues.add(done);
+  base::probes::rescue(address_of(page) / kOsPageBytes, 0);
 }
 
 // How many neighbours of `from`, itself included, could be loaded with it.
@@ -211,7 +213,11 @@ void Pager::load(PageNumber page) {
   bool upwards = true;
   uint32_t count = std::min(std::max(window_for(page, upwards), 1u), make_room(most_loaded_));
   PageNumber first = upwards ? page : page - (count - 1);
-  if (place_pages(first, count) == 0 && count > 1) place_pages(page, 1);
+  base::probes::miss(address_of(page) / kOsPageBytes, count);
+  uint64_t read_bytes = 0;
+  uint32_t done = place_pages(first, count, read_bytes);
+  if (done == 0 && count > 1) done = place_pages(page, 1, read_bytes);
+  base::probes::load_done(address_of(page) / kOsPageBytes, done, read_bytes);
 }
 
 // UFFDIO_COPY. A memory group may be at its limit for a moment: what is being evicted leaves.
@@ -227,8 +233,8 @@ long Pager::copy_in(uint64_t to, const void* from, uint64_t bytes) {
   return copied;
 }
 
-// Loads absent neighbours and puts them at their addresses; returns how many.
-uint32_t Pager::place_pages(PageNumber first, uint32_t count) {
+// Loads absent neighbours and puts them at their addresses; returns how many, and adds what was read for them.
+uint32_t Pager::place_pages(PageNumber first, uint32_t count, uint64_t& read_bytes) {
   Spot spots[kMostLoaded];
   for (uint32_t i = 0; i < count; ++i) spots[i] = pages_[first + i].spot;
   store_.load({spots, count}, staging_);
@@ -248,7 +254,10 @@ uint32_t Pager::place_pages(PageNumber first, uint32_t count) {
     const FrameNumber frame = take_frame(first + i);
     frames_[frame].known = known[i];
     append(hot_, frame, State::kHot);
-    if (spots[i] == kNoSpot) statistics.cache_zero_fills.add();
+    if (spots[i] == kNoSpot)
+      statistics.cache_zero_fills.add();
+    else
+      read_bytes += kOsPageBytes;
   }
   statistics.cache_misses.add();
   statistics.cache_read_aheads.add(done - 1);

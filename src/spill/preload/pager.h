@@ -98,7 +98,7 @@ class Pager {
   void load(PageNumber page);
   void bring_back(PageNumber page);
   void dropped_by_program(PageNumber page);
-  uint32_t place_pages(PageNumber first, uint32_t count);
+  uint32_t place_pages(PageNumber first, uint32_t count, uint64_t& read_bytes);
   uint32_t absent_run(PageNumber from, uint32_t most, bool upwards) const;
   uint32_t window_for(PageNumber page, bool& upwards);
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/probe.h"
 #include "spill/preload/pager.h"
 #include "spill/runtime.h"
 #include "sys/kernel.h"
@@ -135,6 +136,7 @@ uint32_t Pager::leave(int& error) {
       changed[changed_count++] = number;
     }
   }
+  const uint32_t unchanged_count = gone_count;
   if (changed_count > 0) error = store_.save({leaving, changed_count});
   for (uint32_t i = 0; i < changed_count; ++i) {
     if (!leaving[i].saved) {
@@ -145,7 +147,10 @@ uint32_t Pager::leave(int& error) {
     gone[gone_count++] = changed[i];
   }
   release_side({gone, gone_count});
-  for (uint32_t i = 0; i < gone_count; ++i) free_frame(gone[i]);
+  for (uint32_t i = 0; i < gone_count; ++i) {
+    base::probes::eviction(address_of(frames_[gone[i]].page) / kOsPageBytes, i < unchanged_count ? 0 : 1);
+    free_frame(gone[i]);
+  }
   statistics.cache_evictions.add(gone_count);
   return gone_count;
 }

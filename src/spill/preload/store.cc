@@ -1,7 +1,7 @@
 #include "spill/preload/store.h"
 
-
 #include "base/log.h"
+#include "base/probe.h"
 #include "spill/runtime.h"
 #include "sys/kernel.h"
 
@@ -50,6 +50,7 @@ class Batch {
     else if (io_count_ > 1)
       queue.run(std::span<storage::Io* const>(list_, io_count_));
   }
+  uint32_t io_count() const { return io_count_; }
   const storage::Io& io_of(uint32_t i) const { return ios_[io_of_[i]]; }
 
  private:
@@ -117,7 +118,9 @@ int Store::write(std::span<Leaving> pages, const Spot* to) {
   Batch batch(storage::Operation::kWrite);
   for (uint32_t i = 0; i < pages.size(); ++i)
     if (to[i] != kNoSpot) batch.add(i, pages[i].content, to[i]);
+  base::probes::write_back_begin(batch.io_count());
   batch.run(*queue_);
+  base::probes::write_back_done(batch.io_count());
   int error = 0;
   for (uint32_t i = 0; i < pages.size(); ++i) {
     if (to[i] == kNoSpot) continue;
@@ -131,6 +134,7 @@ int Store::write(std::span<Leaving> pages, const Spot* to) {
     } else {
       error = error_of(batch.io_of(i));
       base::statistics.cache_write_failures.add();
+      base::probes::write_failed(static_cast<uint64_t>(error));
     }
   }
   return error;
