@@ -27,6 +27,10 @@ def front(name, *patches, gtest_filter="*"):
     return net(name, *patches, gtest_filter=gtest_filter, test="server_front_test")
 
 
+def of_serve(name, *patches):
+    return {"name": name, "test": ("ctest", "^server_serve$"), "patches": list(patches)}
+
+
 MUTATIONS = [
     net("replies wait while a connection does", (STREAM, "  if (auto sent = send(); !sent) return std::unexpected(sent.error());\n  const bool is_between", "  const bool is_between"), gtest_filter="StreamTest.AllReplies*"),
     net("an idle connection keeps its buffers", (STREAM, "    in_.reset();\n    text_.reset();\n  }\n  waits", "  }\n  waits"), gtest_filter="StreamTest.HasNoMemory*"),
@@ -72,4 +76,7 @@ MUTATIONS = [
     net("a part of a value begins at its first byte", (STREAM, "items.read(item, offset, part_.bytes().first(most))", "items.read(item, 0, part_.bytes().first(most))"), gtest_filter="StreamValuesTest.Parts*"),
     net("what follows a value's first part is that once more", (STREAM, "    part_bytes_ = *read;\n  }\n  part_.reset();", "    part_bytes_ = *read;\n    if (auto again = items.read(item, 0, part_.bytes().first(*read)); !again) return std::unexpected(again.error());\n  }\n  part_.reset();"), gtest_filter="StreamValuesTest.*"),
     resp("a scan ends where a cache has dropped a value", ("src/server/items/walk.cc", "      if (!read && read.error().number == ESTALE) continue;\n", ""), gtest_filter="RespCacheScansTest.*"),
+    of_serve("a browser runs whatever the dashboard loads", ("src/server/clients/make_dashboard.py", "\"default-src 'none'\"", "\"default-src *\"")),
+    of_serve("the dashboard is for any method", ("src/server/clients/metrics.cc", "  const bool is_known = is_head || head.starts_with(\"GET \");", "  const bool is_known = true;")),
+    of_serve("the dashboard draws what is not told", ("src/server/clients/dashboard.html", "keys: 'store_keys'", "keys: 'store_items'")),
 ]

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """`spillway serve` from its start to its end: words, addresses, signals, restarts.  serve_test.py SPILLWAY [unittest arguments]"""
+import base64
 import fcntl
+import hashlib
 import http.client
 import json
 import os
@@ -22,6 +24,7 @@ from served import Case, Connection, free_port  # noqa: E402
 
 SPILLWAY, = take_paths(1)
 Case.spillway = SPILLWAY
+DASHBOARD = pathlib.Path(__file__).resolve().parents[2] / "src/server/clients/dashboard.html"
 
 
 def key_of(value):
@@ -287,6 +290,47 @@ class Metrics(Case):
         garbage.say(b"x" * 20_000)
         self.assertTrue(garbage.has_ended())
         self.assertEqual(server.end(), 0)
+
+    def ask(self, address, path, method="GET"):
+        asks = http.client.HTTPConnection(*address, timeout=HANG_SECONDS)
+        self.addCleanup(asks.close)
+        asks.request(method, path)
+        answer = asks.getresponse()
+        return answer, answer.read().decode()
+
+    def test_dashboard(self):
+        server = self.serve("--memcache", "0", "--metrics", "0")
+        answer, page = self.ask(server.metrics, "/")
+        self.assertEqual((answer.status, answer.headers["Content-Type"]), (200, "text/html; charset=utf-8"))
+        self.assertEqual(page, DASHBOARD.read_text())
+        # Browsers run what is in it, and ask nobody else.
+        policy = dict(rule.split(" ", 1) for rule in answer.headers["Content-Security-Policy"].split("; "))
+        self.assertEqual((policy["default-src"], policy["connect-src"], policy["frame-ancestors"]), ("'none'", "'self'", "'none'"))
+        for tag in ("script", "style"):
+            [text] = re.findall(f"<{tag}>(.*?)</{tag}>", page, re.S)
+            self.assertEqual(policy[f"{tag}-src"], f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'")
+        self.assertEqual(set(re.findall(r"https?://[^/'\"]+", page)), {"http://www.w3.org"})  # the name of SVG
+        self.assertNotRegex(page, r"\son\w+=|\sstyle=")  # which the policy would not let through
+        self.assertEqual(answer.headers["X-Content-Type-Options"], "nosniff")
+        head, nothing = self.ask(server.metrics, "/?x=1", "HEAD")
+        self.assertEqual((head.status, nothing, int(head.headers["Content-Length"])), (200, "", len(page.encode())))
+        for path in ("/dashboard.html", "/metrics/", "//", "/../metrics"):
+            self.assertEqual(self.ask(server.metrics, path)[0].status, 404, path)
+        for method in ("POST", "DELETE", "OPTIONS"):
+            refused = self.ask(server.metrics, "/", method)[0]
+            self.assertEqual((refused.status, refused.headers["Allow"]), (405, "GET, HEAD"))
+
+    def test_the_dashboard_draws_what_is_told(self):
+        server = self.serve("--memcache", "0", "--metrics", "0")
+        told = re.findall(r"^spillway_(\S+) ", self.ask(server.metrics, "/metrics")[1], re.M)
+        page = DASHBOARD.read_text()
+        drawn = dict(re.findall(r"(\w+): '([^']+)'", re.search(r"const METRIC = \{(.*?)^\};", page, re.M | re.S)[1]))
+        self.assertGreater(len(drawn), 30)
+        for name, metric in drawn.items():
+            pattern = ".*".join(map(re.escape, metric.split("*")))
+            self.assertTrue(any(re.fullmatch(pattern, one) for one in told), metric)
+            self.assertIn(f"METRIC.{name}", page)
+        self.assertEqual(set(re.findall(r"METRIC\.(\w+)", page)), set(drawn))
 
     def top(self, *words):
         return subprocess.run([SPILLWAY, "top", "--once", *words], capture_output=True, text=True, env=CLEAN, timeout=HANG_SECONDS)

@@ -6,6 +6,8 @@
 #include <initializer_list>
 #include <utility>
 
+#include <dashboard_page.inc>  // of the build: made of dashboard.html
+
 #include "server/resp/words.h"
 #include "sys/memory.h"
 
@@ -146,6 +148,31 @@ void tell_use(const kv::UseCounts& use, Page& page) {
   }
 }
 
+// Of a page: what it is, and its text.
+struct Resource {
+  std::string_view status = "200 OK";
+  std::string_view type = "text/plain; charset=utf-8";
+  std::string_view further_heads = "";
+  std::string text;
+};
+
+Resource not_found() { return {.status = "404 Not Found", .text = "There is nothing but / and /metrics.\n"}; }
+
+Resource not_allowed() {
+  return {.status = "405 Method Not Allowed",
+          .further_heads = "Allow: GET, HEAD\r\n",
+          .text = "Pages are for GET and HEAD.\n"};
+}
+
+Resource resource_at(std::string_view path, Hub& hub) {
+  if (path == "/metrics")
+    return {.type = "text/plain; version=0.0.4; charset=utf-8", .text = metrics_text(hub)};
+  if (path != "/") return not_found();
+  return {.type = "text/html; charset=utf-8",
+          .further_heads = kDashboardHeads,
+          .text = std::string(kDashboard)};
+}
+
 // Does a request's head say it, whatever the case of its letters? `what` is in small ones.
 bool says(std::string_view head, std::string_view what) {
   const auto is_same = [](char a, char b) { return resp::to_lower(a) == b; };
@@ -184,16 +211,17 @@ base::Expected<void> MetricsClient::serve() {
 
 base::Expected<void> MetricsClient::answer(std::string_view head, bool& goes_on) {
   const bool is_head = head.starts_with("HEAD ");
-  const std::string_view target = head.substr(std::min(head.size(), size_t{is_head ? 5u : 4u}));
-  const bool is_known = (is_head || head.starts_with("GET ")) &&
-                        (target.starts_with("/metrics ") || target.starts_with("/metrics?"));
+  const bool is_known = is_head || head.starts_with("GET ");
+  const std::string_view target = head.substr(std::min(head.size(), head.find(' ') + 1));
+  const std::string_view path = target.substr(0, target.find_first_of(" ?\r"));
+  const Resource resource = is_known ? resource_at(path, hub_) : not_allowed();
   goes_on = is_known && says(head, "http/1.1") && !says(head, "connection: close");
-  const std::string body = is_known ? metrics_text(hub_) : "There is nothing but /metrics.\n";
-  std::string text = is_known ? "HTTP/1.1 200 OK\r\n" : "HTTP/1.1 404 Not Found\r\n";
-  text += "Content-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: " +
-          std::to_string(body.size());
+  std::string text = "HTTP/1.1 ";
+  text.append(resource.status).append("\r\nContent-Type: ").append(resource.type);
+  text.append("\r\nX-Content-Type-Options: nosniff\r\n").append(resource.further_heads);
+  text += "Content-Length: " + std::to_string(resource.text.size());
   text += goes_on ? "\r\n\r\n" : "\r\nConnection: close\r\n\r\n";
-  if (!is_head) text += body;
+  if (!is_head) text += resource.text;
   return stream_.write(text);
 }
 
