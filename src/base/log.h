@@ -1,18 +1,59 @@
-// One-line messages to the user on the process's original standard error, prefixed "spillway: ".
+// One-line messages to the user on the process's original standard error, prefixed "spillway: "; or as who has set_log_writer() writes them.
 // Async-signal-safe; a line is one write, so lines of several threads do not mix.
+//
+//   base::log("cannot write to ", name);
+//   base::log({.name = "store_failed", .level = base::LogLevel::kError, .fields = {{"error", 5}}}, "cannot write to ", name);
+//
+// The second is for who reads by program: what has happened has a name that stays, and values of its own besides the text, which says all of it.
 #pragma once
-#include "base/platform.h"
+#include <concepts>
+#include <initializer_list>
+
 #include "base/text.h"
 
 namespace base {
 
+enum class LogLevel : uint8_t { kInfo, kWarning, kError };
+
+struct LogField {
+  LogField(const char* field, std::integral auto value) : name(field), number(static_cast<uint64_t>(value)) {}
+  LogField(const char* field, std::string_view value) : name(field), text(value), is_text(true) {}
+  LogField(const char* field, const char* value) : LogField(field, std::string_view(value)) {}
+
+  const char* name;  // what it is, its unit last: "close_ms"
+  uint64_t number = 0;
+  std::string_view text = {};
+  bool is_text = false;
+};
+
+struct LogEvent {
+  const char* name = "message";
+  LogLevel level = LogLevel::kWarning;
+  std::initializer_list<LogField> fields = {};
+};
+
+// Of one call of log(), whose end it does not outlive.
+struct LogLine {
+  const LogEvent& event;
+  std::string_view text;  // without the prefix and the end of the line
+};
+using LogWriter = void (*)(const LogLine& line);
+// Who writes lines from now on, by any thread that logs; also those of handlers of signals.
+void set_log_writer(LogWriter writer);
+void write_log(const LogLine& line);
+
+inline constexpr size_t kLogTextBytes = 500;  // longer texts are cut off
+
+template <class... Parts>
+void log(const LogEvent& event, const Parts&... parts) {
+  Text<kLogTextBytes> text;
+  (text << ... << parts);
+  write_log({event, text.view()});
+}
+
 template <class... Parts>
 void log(const Parts&... parts) {
-  Text<512> text;
-  text << "spillway: ";
-  (text << ... << parts);
-  text << '\n';
-  platform_write_error(text.c_str(), text.size());
+  log(LogEvent(), parts...);
 }
 
 }  // namespace base

@@ -146,6 +146,11 @@ base::Expected<void> Store::start() {
   snapshots_.open(log_, large_values_, identity_.geometry);
   if (!recovery_.has_read_all())
     base::log(
+        {.name = "store_not_read_whole",
+         .level = base::LogLevel::kError,
+         .fields = {{"unreadable_segments", recovery_.unreadable_segments},
+                    {"unreadable_grains", recovery_.unreadable_grains},
+                    {"lost_segments", recovery_.lost_segments}}},
         "store: ", device_.name(), " cannot read ", recovery_.unreadable_segments, " segments and ",
         recovery_.unreadable_grains, " grains of others, and ", recovery_.lost_segments,
         " segments are damaged at both ends: of keys that were there older values may be found, or none; "
@@ -264,7 +269,10 @@ void Store::collect() {
       compaction_failure_.store(compaction << 32 | static_cast<uint32_t>(failure.error),
                                 std::memory_order_relaxed);
     if (failure.error != 0 && !has_told && !log_.has_failed() && !collector_.wants_all())
-      base::log(cannot_collect(failure.error).message);
+      base::log({.name = "store_not_collected",
+                 .level = base::LogLevel::kError,
+                 .fields = {{"error", failure.error}}},
+                cannot_collect(failure.error).message);
     has_told = failure.error != 0;
     if (failure.error != 0) log_.tell_waiting();
     if ((did && failure.error == 0) || stopping_.load(std::memory_order_acquire)) {
@@ -321,7 +329,8 @@ void Store::fail(int error, bool is_told) {
 void Store::log_put_off() {
   const uint64_t count = log_.put_off_count();
   if (count > told_put_off_)
-    base::log("store: ", device_.name(), " does not take the headers or the summaries of ", count,
+    base::log({.name = "segments_put_off", .fields = {{"segments", count}}}, "store: ", device_.name(),
+              " does not take the headers or the summaries of ", count,
               " segments: what they hold can be read, and they are tried again");
   told_put_off_ = count;
 }
@@ -336,7 +345,10 @@ void Store::log_failure(uint64_t& at_ns) {
     at_ns = 0;
   if (at_ns == 0 || now_ns < at_ns) return;
   at_ns = 0;
-  if (!is_told_.exchange(true, std::memory_order_relaxed)) base::log(failure().message);
+  if (is_told_.exchange(true, std::memory_order_relaxed)) return;
+  const base::Error error = failure();
+  base::log({.name = "store_failed", .level = base::LogLevel::kError, .fields = {{"error", error.number}}},
+            error.message);
 }
 
 base::Expected<void> Store::close() {

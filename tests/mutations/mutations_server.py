@@ -79,4 +79,8 @@ MUTATIONS = [
     of_serve("a browser runs whatever the dashboard loads", ("src/server/clients/make_dashboard.py", "\"default-src 'none'\"", "\"default-src *\"")),
     of_serve("the dashboard is for any method", ("src/server/clients/metrics.cc", "  const bool is_known = is_head || head.starts_with(\"GET \");", "  const bool is_known = true;")),
     of_serve("the dashboard draws what is not told", ("src/server/clients/dashboard.html", "keys: 'store_keys'", "keys: 'store_items'")),
+    of_serve("a failure is told as text where all is JSON", ("tools/spillway/serve.cc", "  } catch (const WrongInput& error) {\n    return tell_failure(error.what(), kWrongInput);\n", "  } catch (const WrongInput& error) {\n    throw;\n")),
+    of_serve("nobody is told of connections that are refused", ("src/server/front/server.cc", "      if (hub_->verbosity.load(std::memory_order_relaxed) > 0)\n        base::log({.name = \"connection_refused\"", "      if (false)\n        base::log({.name = \"connection_refused\"")),
+    front("half a character is in the log", ("src/server/front/json_log.cc", "    if (bytes == 0)\n", "    if (false)\n"), gtest_filter="JsonLog.TextsOf*"),
+    front("a long field ends the line in the middle", ("src/server/front/json_log.cc", " > kJsonLogBytes)", " > 100 * kJsonLogBytes)"), gtest_filter="JsonLog.WhatIsLong*"),
 ]

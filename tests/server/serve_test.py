@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """`spillway serve` from its start to its end: words, addresses, signals, restarts.  serve_test.py SPILLWAY [unittest arguments]"""
 import base64
+import datetime
+import errno
 import fcntl
 import hashlib
 import http.client
@@ -11,6 +13,7 @@ import pwd
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -353,6 +356,110 @@ class Metrics(Case):
         self.assertEqual(self.top("{}:{}".format(*server.address)).returncode, 1)  # where no metrics are
         for words in ("host:",), (address, "1"):
             self.assertEqual(self.top(*words).returncode, 2)
+
+
+class Logs(Case):
+    LEVELS = ("info", "warning", "error")
+
+    def checked(self, line):
+        """The object that a line is."""
+        event = json.loads(line)
+        self.assertEqual((list(event)[:3], list(event)[-1]), (["time", "level", "event"], "message"), line)
+        moment = datetime.datetime.strptime(event["time"], "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=datetime.timezone.utc)
+        self.assertLess(abs(time.time() - moment.timestamp()), HANG_SECONDS)
+        self.assertIn(event["level"], self.LEVELS)
+        self.assertRegex(event["event"], r"^[a-z_]+$")
+        return event
+
+    def begin(self, *words, capacity="64M", storage=None):
+        """A server, and what it said until it served."""
+        command = [SPILLWAY, "serve", "--storage", storage or self.store, "--capacity", capacity, "--log-format", "json", *words]
+        process = subprocess.Popen([str(word) for word in command], stderr=subprocess.PIPE, text=True, env=CLEAN)
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        events = []
+        while not events or events[-1]["event"] != "started":
+            line = process.stderr.readline()
+            self.assertTrue(line, events)
+            events.append(self.checked(line))
+        return process, events
+
+    def place_of(self, started):
+        host, port = re.search(r" at ([\d.]+):(\d+)$", started["addresses"]).groups()
+        return host, int(port)
+
+    def end(self, process, number=signal.SIGTERM):
+        process.send_signal(number)
+        events = [self.checked(line) for line in process.stderr]
+        return process.wait(HANG_SECONDS), events
+
+    def test_each_line_is_an_object(self):
+        process, events = self.begin("--memcache", "127.0.0.1:0", "-k", "-v", "-c", "1", "--memory", "64M", capacity="1G")
+        self.assertEqual([event["event"] for event in events], ["words_without_effect", "store_made", "started"])
+        started = events[-1]
+        place = self.place_of(started)
+        self.assertEqual((started["level"], started["addresses"], started["store"], started["items"], started["memory_bytes"]),
+                         ("info", "memcache at {}:{}".format(*place), self.store, 0, 64 << 20))
+        self.assertLessEqual(started["store_opened_ms"], started["ready_ms"])
+        kept = self.connect(place)
+        kept.ask(b"mn\r\n", b"MN\r\n")
+        self.connect(place).hear(100)
+        refused = self.checked(process.stderr.readline())
+        self.assertEqual((refused["event"], refused["most"], refused["speech"]), ("connection_refused", 1, "memcache"))
+        kept.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        kept.close()
+        closed = self.checked(process.stderr.readline())
+        self.assertEqual((closed["event"], closed["connection"], closed["level"], closed["error"], closed["requests"]),
+                         ("connection_closed", 1, "warning", errno.ECONNRESET, 1))
+        status, events = self.end(process)
+        self.assertEqual(status, 0)
+        self.assertEqual([event["event"] for event in events], ["stopping", "stopped"])
+        stopping, stopped = events
+        self.assertEqual((stopping["reason"], stopping["at_once"]), ("SIGTERM", 0))
+        self.assertIsInstance(stopped["store_closed_ms"], int)
+
+    def test_connections_that_end_well_are_told_with_two(self):
+        process, events = self.begin("--memcache", "127.0.0.1:0", "-vv")
+        with Connection(self.place_of(events[-1])) as client:
+            client.ask(b"mn\r\nmn\r\n", b"MN\r\nMN\r\n")
+            client.say(b"quit\r\n")
+            self.assertTrue(client.has_ended())
+        closed, *rest = self.end(process)[1]
+        self.assertEqual((closed["event"], closed["level"], closed["error"], closed["peer"].split(":")[0]), ("connection_closed", "info", 0, "127.0.0.1"))
+        self.assertEqual([event["event"] for event in rest], ["stopping", "stopped"])
+
+    def test_what_fails(self):
+        ended = subprocess.run([SPILLWAY, "serve", "--storage", self.store, "--memcache", "0", "--log-format=json"], capture_output=True, text=True,
+                               env=CLEAN, timeout=HANG_SECONDS)
+        self.assertEqual(ended.returncode, 2)
+        failed, = [self.checked(line) for line in ended.stderr.splitlines()]
+        self.assertEqual((failed["event"], failed["level"], failed["status"]), ("failed", "error", 2))
+        self.assertIn("no such file", failed["message"])
+        self.refused("--storage", self.store, "--log-format", "xml", says=["'xml'", "text nor json"])
+
+    def test_a_device_that_fails(self):
+        self.serve("--memcache", "0").end()
+        place = self.path("socket")
+        process, _ = self.begin("--memcache", place, storage=f"fault:flush_eio=@4+:[{self.store}]")
+        client = self.connect(place)
+        deadline = time.monotonic() + HANG_SECONDS
+        while time.monotonic() < deadline:
+            client.say(key_of(b"value"))
+            if client.line().startswith(b"SERVER_ERROR"):
+                break
+        else:
+            self.fail("the device does not fail")
+        status, events = self.end(process)
+        self.assertEqual(status, 1)
+        self.assertEqual(events[-1]["event"], "failed")
+        self.assertIn("may lack the last writes", events[-1]["message"])
+        self.assertEqual(events[-1]["level"], "error")
+
+    def test_text_is_what_there_is_else(self):
+        server = self.serve("--memcache", "0")
+        self.assertEqual(server.end(), 0)
+        self.assertRegex(server.said, r"\nspillway: server: stopping: SIGTERM\nspillway: serve: stopped; the store was closed in \d+ ms\n\Z")
 
 
 class ServiceManager(Case):

@@ -21,6 +21,7 @@
 #include "kv.h"
 #include "kv/make_at.h"
 #include "serve_options.h"
+#include "server/front/json_log.h"
 #include "server/front/service_manager.h"
 #include "sys/kernel.h"
 
@@ -111,7 +112,9 @@ void allow_descriptors(uint32_t connections) {
   limit.rlim_cur = limit.rlim_max;
   setrlimit(RLIMIT_NOFILE, &limit);
   if (limit.rlim_cur < wanted)
-    base::log("serve: ", limit.rlim_cur, " descriptors are allowed, which is too few for ", connections,
+    base::log({.name = "descriptors_few",
+               .fields = {{"descriptors", limit.rlim_cur}, {"connections", connections}}},
+              "serve: ", limit.rlim_cur, " descriptors are allowed, which is too few for ", connections,
               " connections; others will wait (ulimit -n)");
 }
 
@@ -130,7 +133,10 @@ void make_store(const ServeOptions& options) {
                         .overwrite_advice = "spillway kv make --overwrite",
                         .capacity_advice = "--capacity SIZE"});
   if (made)
-    base::log("serve: made a ", options.is_cache ? "cache" : "store", " of ",
+    base::log({.name = "store_made",
+               .level = base::LogLevel::kInfo,
+               .fields = {{"store", options.storage}, {"bytes", made->segment_count * made->segment_bytes}}},
+              "serve: made a ", options.is_cache ? "cache" : "store", " of ",
               readable_bytes(made->segment_count * made->segment_bytes), " at ", options.storage);
   else if (made.error().number != EEXIST)
     throw_error(made.error());
@@ -145,7 +151,8 @@ void compare(const kv::Identity& identity, const ServeOptions& options) {
         "cache elsewhere"));
   const uint64_t bytes = identity.geometry.segment_count * identity.geometry.segment_bytes;
   if (options.capacity_bytes / 2 > bytes || options.capacity_bytes < bytes - bytes / 8)
-    base::log("serve: ", options.storage, " is there, with ", readable_bytes(bytes),
+    base::log({.name = "store_of_other_size", .fields = {{"store", options.storage}, {"bytes", bytes}}},
+              "serve: ", options.storage, " is there, with ", readable_bytes(bytes),
               "; --capacity says what is made where nothing is");
 }
 
@@ -193,15 +200,26 @@ void take_given_sockets(server::ServerOptions& options) {
   }
 }
 
-}  // namespace
+uint64_t milliseconds_since(uint64_t begun_ns) { return (sys::monotonic_ns() - begun_ns) / 1'000'000; }
 
-int serve(Arguments arguments) {
-  ServeOptions options;
-  take_given_sockets(options.server);
-  if (!parse_serve(arguments, options)) {
-    std::printf("%s", serve_help().c_str());
-    return 0;
-  }
+void tell_started(const server::Server& serves, const ServeOptions& options, KvStore& store,
+                  uint64_t opened_ms, uint64_t ready_ms) {
+  const std::string places = listening_text(serves);
+  const uint64_t items = store->counts().index.entries;
+  base::log({.name = "started",
+             .level = base::LogLevel::kInfo,
+             .fields = {{"addresses", places},
+                        {"store", options.storage},
+                        {"memory_bytes", options.server.settings.memory_bytes},
+                        {"items", items},
+                        {"ready_ms", ready_ms},
+                        {"store_opened_ms", opened_ms},
+                        {"replayed_records", store->recovery().replayed_records}}},
+            "serve: ", places, "; ", items, " items, ready after ", ready_ms, " ms");
+}
+
+// Until it has ended; the exit status.
+int run_server(ServeOptions& options) {
   const passwd* const user = options.user.empty() ? nullptr : find_user(options.user);
   Daemon daemon;
   if (options.is_daemon) daemon.begin();
@@ -215,9 +233,13 @@ int serve(Arguments arguments) {
   }
   server::Server serves;
   options.server.takes_signals = true;
-  if (!options.without_effect.empty()) base::log("serve: has no effect here: ", options.without_effect);
+  if (!options.without_effect.empty())
+    base::log({.name = "words_without_effect", .fields = {{"words", options.without_effect}}},
+              "serve: has no effect here: ", options.without_effect);
   value_of(serves.listen(options.server));
+  const uint64_t opening_ns = sys::monotonic_ns();
   const std::unique_ptr<KvStore> kept = open_store(options);
+  const uint64_t opened_ms = milliseconds_since(opening_ns);
   KvStore& store = *kept;
   value_of(serves.open(*store));
   serves.hub().verbosity = options.verbosity;
@@ -225,19 +247,50 @@ int serve(Arguments arguments) {
   {
     const PidFile pid_file(options.pid_file);
     become_user(user);
-    base::log("serve: ", listening_text(serves), "; ", store->counts().index.entries, " items, ready after ",
-              (sys::monotonic_ns() - begun_ns) / 1'000'000, " ms");
+    tell_started(serves, options, store, opened_ms, milliseconds_since(begun_ns));
     daemon.serves();
     server::tell_manager("READY=1");
     if (auto ran = serves.run(); !ran) {
-      base::log("serve: ", ran.error().message);
+      base::log({.name = "server_failed",
+                 .level = base::LogLevel::kError,
+                 .fields = {{"error", ran.error().number}}},
+                "serve: ", ran.error().message);
       status = 1;
     }
   }
   server::tell_manager("STOPPING=1");
   serves.close();
+  const uint64_t closing_ns = sys::monotonic_ns();
   store.close();
+  const uint64_t closed_ms = milliseconds_since(closing_ns);
+  base::log({.name = "stopped", .level = base::LogLevel::kInfo, .fields = {{"store_closed_ms", closed_ms}}},
+            "serve: stopped; the store was closed in ", closed_ms, " ms");
   return status;
+}
+
+int tell_failure(const char* why, int status) {
+  base::log({.name = "failed", .level = base::LogLevel::kError, .fields = {{"status", status}}}, why);
+  return status;
+}
+
+}  // namespace
+
+int serve(Arguments arguments) {
+  ServeOptions options;
+  take_given_sockets(options.server);
+  if (!parse_serve(arguments, options)) {
+    std::printf("%s", serve_help().c_str());
+    return 0;
+  }
+  if (!options.logs_json) return run_server(options);
+  base::set_log_writer(server::write_json_log);
+  try {
+    return run_server(options);
+  } catch (const WrongInput& error) {
+    return tell_failure(error.what(), kWrongInput);
+  } catch (const std::exception& error) {
+    return tell_failure(error.what(), 1);
+  }
 }
 
 }  // namespace tools

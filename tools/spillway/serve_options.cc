@@ -183,8 +183,15 @@ constexpr Option kOptions[] = {
      [](Line& line, auto, auto) { line.options.server.settings.takes_watch = false; }},
     {"--debug-time", "", "", "for tests: takes memcached's command debugtime, which moves the clock",
      [](Line& line, auto, auto) { line.options.has_movable_clock = true; }},
-    {"--verbose", "-v", "", "says why connections end",
+    {"--verbose", "-v", "", "says why connections end; twice: also of those that end well",
      [](Line& line, auto, auto) { ++line.options.verbosity; }},
+    {"--log-format", "", "text|json",
+     "what it says is lines of text (default), or of JSON, one object in each",
+     [](Line& line, auto name, auto value) {
+       if (value != "text" && value != "json")
+         refuse(concat(name, ": '", printable(value), "' is neither text nor json"));
+       line.options.logs_json = value == "json";
+     }},
     // memcached's, for scripts that start it.
     {"--port", "-p", "PORT", "memcached's: the port of --memcache, with -l; 0: none",
      [](Line& line, auto name, auto value) {

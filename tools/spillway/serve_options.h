@@ -18,6 +18,7 @@ struct ServeOptions {
   std::string pid_file;
   std::string user;  // to become once it listens; empty: nobody else
   int verbosity = 0;
+  bool logs_json = false;
   bool has_movable_clock = false;
   std::string without_effect;  // what was said of memcached's that means nothing here: "-k, -o modern"
 };

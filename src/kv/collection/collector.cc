@@ -150,7 +150,8 @@ bool Collector::take_checkpoint() {
     checkpoint_sequence_ -= std::min(sequence, checkpoint_interval() / 2);
   }
   if (taken == Checkpointer::Taken::kFailed)
-    base::log("store: ", device_->name(),
+    base::log({.name = "checkpoint_failed", .fields = {{"error", checkpointer_.error()}}},
+              "store: ", device_->name(),
               " has no new checkpoint: ", base::error_name(checkpointer_.error()));
   if (taken != Checkpointer::Taken::kNotNow) ++to_settle_;
   return taken != Checkpointer::Taken::kNotNow;
@@ -281,7 +282,8 @@ int Collector::empty(uint32_t victim) {
   for (const Move& move : tombstones_) log_->release_tombstone(move.old_address, move.from.grains);
   if (is_damaged) {
     segment.is_damaged = true;
-    base::log("store: ", device_->name(), " has damaged records in segment ", victim,
+    base::log({.name = "segment_damaged", .level = base::LogLevel::kError, .fields = {{"segment", victim}}},
+              "store: ", device_->name(), " has damaged records in segment ", victim,
               ", which is left as it is; spillway check says which");
     return 0;
   }

@@ -61,7 +61,8 @@ int Superblocks::mend(storage::Device& device, Channel& channel, bool may_write)
   const int write_error = may_write ? channel.write(offset, (is_first ? second : first).block) : 0;
   const int flush_error = may_write && write_error == 0 ? channel.flush() : 0;
   const int error = write_error != 0 ? write_error : flush_error;
-  base::log("store: ", device.name(), ": the superblock at byte ", offset, " was damaged, ",
+  base::log({.name = "superblock_damaged", .fields = {{"offset_bytes", offset}, {"error", error}}},
+            "store: ", device.name(), ": the superblock at byte ", offset, " was damaged, ",
             !may_write   ? "and is written anew when the store is opened for writing"
             : error == 0 ? "and was written anew from the other one"
                          : "and could not be written anew: ",

@@ -287,7 +287,8 @@ base::Expected<void> Recovery::seal(Worker& worker, uint32_t index) {
   if (error == ENOMEM)
     return base::failure(error, "store: cannot write the summary of segment ", index, ": ",
                          base::error_name(error));
-  base::log("store: ", device_.name(), " cannot take the summary of segment ", index, ": ",
+  base::log({.name = "summary_put_off", .fields = {{"segment", index}, {"error", error}}},
+            "store: ", device_.name(), " cannot take the summary of segment ", index, ": ",
             base::error_name(error), "; what is there can be read");
   ++worker.reader.report.unsealed_segments;
   return log_.recovered_unsealed(index, entries);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/platform.h"
 #include "persist/own/dirtiness.h"
 #include "persist/own/recording.h"
 #include "sys/kernel.h"

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/log.h"
+
 namespace server {
 
 const char* name_of(Speech speech) {
@@ -115,11 +117,16 @@ ItemCounts Hub::item_counts() {
   return counts;
 }
 
-void Hub::end(End how) {
+void Hub::end(End how, std::string_view why) {
   End known = end_.load(std::memory_order_relaxed);
   while (known < how && !end_.compare_exchange_weak(known, how, std::memory_order_acq_rel)) {
   }
-  if (known < how && on_end) on_end();
+  if (known >= how) return;
+  base::log({.name = "stopping",
+             .level = base::LogLevel::kInfo,
+             .fields = {{"reason", why}, {"at_once", how == End::kAtOnce}}},
+            "server: stopping", how == End::kAtOnce ? " at once: " : ": ", why);
+  if (on_end) on_end();
 }
 
 }  // namespace server

@@ -118,9 +118,9 @@ class Hub {
 
   // --- the server ---
 
-  // A client asks it to end. Who runs it finds out by end_wanted(). A number that is greater counts: more haste.
+  // It is to end, and why is logged. Who runs it finds out by end_wanted(). A number that is greater counts: more haste.
   enum class End : uint8_t { kNo, kDrained, kAtOnce };
-  void end(End how);
+  void end(End how, std::string_view why);
   End end_wanted() const { return end_.load(std::memory_order_acquire); }
   // Called by end(), if set; of the server's start.
   std::function<void()> on_end;

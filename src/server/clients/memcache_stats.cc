@@ -253,7 +253,7 @@ base::Expected<void> MemcacheClient::administer(const Command& command) {
       if (!hub_.settings().takes_shutdown) return write_line("ERROR: shutdown not enabled");
       if (!first.empty() && first != "graceful") return write_line("CLIENT_ERROR invalid shutdown mode");
       ends_ = true;
-      hub_.end(first.empty() ? Hub::End::kAtOnce : Hub::End::kDrained);
+      hub_.end(first.empty() ? Hub::End::kAtOnce : Hub::End::kDrained, "a client's shutdown");
       return {};
     case Verb::kWatch: return begin_watch(command.arguments);
     case Verb::kDebugTime: return move_time(first);

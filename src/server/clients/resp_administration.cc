@@ -137,7 +137,7 @@ void RespClient::shut_down(Arguments arguments) {
   if (!hub_.settings().takes_shutdown) return answer_.refuse(Problem::kShutdownNotTaken);
   if (request->is_taken_back) return answer_.refuse(Problem::kNoShutdown);
   has_ended_ = true;
-  hub_.end(request->is_at_once ? Hub::End::kAtOnce : Hub::End::kDrained);
+  hub_.end(request->is_at_once ? Hub::End::kAtOnce : Hub::End::kDrained, "a client's SHUTDOWN");
 }
 
 // To the millisecond, as expiry goes by it.

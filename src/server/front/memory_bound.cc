@@ -51,7 +51,8 @@ void MemoryBound::step() {
   store_->set_memory(others < bytes_ ? bytes_ - others : 0);
   const bool is_exceeded = resident > bytes_ && others > bytes_;
   if (is_exceeded && !is_exceeded_)
-    base::log("server: items and connections need ", base::Bytes{resident}, ", more than the ",
+    base::log({.name = "memory_exceeded", .fields = {{"resident_bytes", resident}, {"memory_bytes", bytes_}}},
+              "server: items and connections need ", base::Bytes{resident}, ", more than the ",
               base::Bytes{bytes_}, " of --memory; nothing is kept in memory of values");
   is_exceeded_ = is_exceeded;
 }

@@ -176,14 +176,14 @@ base::Expected<void> Server::run() {
 // The task of the whole server's life.
 void Server::lead() {
   outcome_ = begin_workers();
-  if (!outcome_) hub_->end(Hub::End::kAtOnce);
+  if (!outcome_) hub_->end(Hub::End::kAtOnce, outcome_.error().message);
   std::vector<task::Task*> accepting, others;
   const auto start = [&](std::vector<task::Task*>& helpers, const char* name, auto function) {
     auto task = spawn(name, nullptr, function);
     if (task)
       helpers.push_back(*task);
     else if (outcome_)
-      outcome_ = std::unexpected(task.error()), hub_->end(Hub::End::kAtOnce);
+      outcome_ = std::unexpected(task.error()), hub_->end(Hub::End::kAtOnce, task.error().message);
   };
   if (outcome_) {
     for (Listening& listening : listening_)
@@ -260,8 +260,7 @@ void Server::drain(Worker& worker) {
 void Server::accept_from(Listening& listening) {
   task::Socket listens;
   if (auto taken = listens.take(std::exchange(listening.descriptor, -1)); !taken) {
-    base::log("server: ", taken.error().message);
-    return hub_->end(Hub::End::kDrained);
+    return hub_->end(Hub::End::kDrained, taken.error().message);
   }
   for (;;) {
     auto accepted = listens.accept();
@@ -272,7 +271,8 @@ void Server::accept_from(Listening& listening) {
     } else if (is_passing(accepted.error().number)) {
       if (const uint64_t now = sys::monotonic_ns(); now - told_ns_ > kSecondNs) {
         told_ns_ = now;
-        base::log("server: ", listening.address.text(), ": ", accepted.error().message,
+        base::log({.name = "connections_wait", .fields = {{"address", listening.address.text()}}},
+                  "server: ", listening.address.text(), ": ", accepted.error().message,
                   "; others wait until connections end (ulimit -n, --connections)");
       }
       if (task::sleep_until(sys::monotonic_ns() + kPauseNs) == task::Woken::kCancelled) break;
@@ -291,22 +291,27 @@ void Server::take_signals() {
   sigaddset(&signals, SIGHUP);
   const int descriptor = signalfd(-1, &signals, SFD_CLOEXEC);
   task::Socket comes;
-  if (descriptor < 0 || !comes.take(descriptor)) return base::log("server: cannot take signals");
+  if (descriptor < 0 || !comes.take(descriptor))
+    return base::log({.name = "signals_not_taken", .level = base::LogLevel::kError},
+                     "server: cannot take signals");
   signalfd_siginfo signal;
   while (comes.receive(&signal, sizeof signal)) {
     if (signal.ssi_signo == SIGHUP)
       renew_tls();
     else
-      hub_->end(hub_->end_wanted() == Hub::End::kNo ? Hub::End::kDrained : Hub::End::kAtOnce);
+      hub_->end(hub_->end_wanted() == Hub::End::kNo ? Hub::End::kDrained : Hub::End::kAtOnce,
+                signal.ssi_signo == SIGTERM ? "SIGTERM" : "SIGINT");
   }
 }
 
 void Server::renew_tls() {
   if (options_.tls.certificate.empty()) return;
   if (auto renewed = tls_.renew(); !renewed)
-    base::log("server: ", renewed.error().message, "; goes on with what there was");
+    base::log({.name = "certificate_not_read", .level = base::LogLevel::kError},
+              "server: ", renewed.error().message, "; goes on with what there was");
   else
-    base::log("server: TLS: has read the certificate again");
+    base::log({.name = "certificate_read", .level = base::LogLevel::kInfo},
+              "server: TLS: has read the certificate again");
 }
 
 void Server::give(const Listening& listening, int descriptor) {
@@ -345,13 +350,35 @@ void Server::serve(Worker& worker, const Listening& listening, int descriptor) {
       base::probes::connection_closed(connection.number, connection.requests.load(std::memory_order_relaxed),
                                       static_cast<uint64_t>(error));
       hub_->leave(connection);
-    } else if (stream.write(too_many(speech))) {
-      static_cast<void>(stream.send());
+    } else {
+      if (hub_->verbosity.load(std::memory_order_relaxed) > 0)
+        base::log({.name = "connection_refused",
+                   .fields = {{"peer", connection.peer},
+                              {"speech", name_of(speech)},
+                              {"most", hub_->settings().connections_most}}},
+                  "server: a connection from ", connection.peer, " was refused: there are ",
+                  hub_->settings().connections_most);
+      if (stream.write(too_many(speech))) static_cast<void>(stream.send());
     }
     stream.close();
   }
   // Pairs with the acquire in drain(): nothing of it is left.
   worker.connections.fetch_sub(1, std::memory_order_release);
+}
+
+// With --verbose, if that was in the middle; given twice, each.
+void Server::tell_end(const Connection& connection, const base::Expected<void>& served) {
+  if (hub_->verbosity.load(std::memory_order_relaxed) < (served ? 2 : 1)) return;
+  const char* const why = served ? "its client, or the server, ended it" : served.error().message;
+  base::log({.name = "connection_closed",
+             .level = served ? base::LogLevel::kInfo : base::LogLevel::kWarning,
+             .fields = {{"connection", connection.number},
+                        {"peer", connection.peer},
+                        {"speech", name_of(connection.speech)},
+                        {"requests", connection.requests.load(std::memory_order_relaxed)},
+                        {"error", served ? 0 : served.error().number},
+                        {"reason", why}}},
+            "server: connection ", connection.number, " from ", connection.peer, " ended: ", why);
 }
 
 // Why it has ended in the middle: an errno value; 0: it has not.
@@ -362,9 +389,7 @@ int Server::answer(Worker& worker, Connection& connection) {
     case Speech::kResp: served = RespClient(*hub_, connection, worker.items).serve(); break;
     case Speech::kMetrics: served = MetricsClient(*hub_, connection).serve(); break;
   }
-  if (!served && hub_->verbosity.load(std::memory_order_relaxed) > 0)
-    base::log("server: connection ", connection.number, " from ", connection.peer,
-              " ended: ", served.error().message);
+  tell_end(connection, served);
   return served ? 0 : served.error().number;
 }
 

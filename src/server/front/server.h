@@ -76,7 +76,7 @@ class Server {
 
   // Errors: EAGAIN, EMFILE, ENOMEM: it could not begin.
   base::Expected<void> run();
-  void end(Hub::End how) { hub_->end(how); }
+  void end(Hub::End how) { hub_->end(how, "it was told to"); }
 
  private:
   struct Worker;
@@ -94,6 +94,7 @@ class Server {
   void give(const Listening& listening, int descriptor);
   void serve(Worker& worker, const Listening& listening, int descriptor);
   int answer(Worker& worker, Connection& connection);
+  void tell_end(const Connection& connection, const base::Expected<void>& served);
 
   ServerOptions options_;
   Tls tls_;

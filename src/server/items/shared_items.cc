@@ -122,7 +122,10 @@ void SharedItems::flush_if_past(kv::Session& session) {
   auto flushed = flush_under_locks(session);
   if (flushed) return;
   // Nobody is to find what should be gone. The record says that the flush is to come: the next start makes it.
-  base::log("server: a flush that is due is not kept: ", flushed.error().message);
+  base::log({.name = "flush_not_kept",
+             .level = base::LogLevel::kError,
+             .fields = {{"error", flushed.error().number}}},
+            "server: a flush that is due is not kept: ", flushed.error().message);
   store_->forget_below(next_sequence());
   flush_at_ms_.store(0, std::memory_order_relaxed);
 }

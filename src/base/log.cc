@@ -1,0 +1,26 @@
+#include "base/log.h"
+
+#include <atomic>
+
+#include "base/platform.h"
+
+namespace base {
+namespace {
+
+void write_text(const LogLine& line) {
+  constexpr std::string_view kPrefix = "spillway: ";
+  Text<kPrefix.size() + kLogTextBytes + 1> text;
+  text << kPrefix << line.text << '\n';
+  platform_write_error(text.c_str(), text.size());
+}
+
+// Relaxed: a function of the program's.
+constinit std::atomic<LogWriter> log_writer = write_text;
+
+}  // namespace
+
+void set_log_writer(LogWriter writer) { log_writer.store(writer, std::memory_order_relaxed); }
+
+void write_log(const LogLine& line) { log_writer.load(std::memory_order_relaxed)(line); }
+
+}  // namespace base

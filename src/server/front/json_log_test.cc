@@ -1,0 +1,72 @@
+#include "server/front/json_log.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace server {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string composed(const base::LogEvent& event, std::string_view text, uint64_t now_ms = 0) {
+  base::Text<kJsonLogBytes> line;
+  compose_json_log({event, text}, now_ms, line);
+  return std::string(line.view());
+}
+
+Json parsed(const base::LogEvent& event, std::string_view text) {
+  const std::string line = composed(event, text);
+  EXPECT_EQ(line.find('\n'), line.size() - 1);
+  return Json::parse(line);
+}
+
+TEST(JsonLog, HasTimeLevelEventFieldsAndMessage) {
+  EXPECT_EQ(composed({.name = "started",
+                      .level = base::LogLevel::kInfo,
+                      .fields = {{"addresses", "a, b"}, {"items", uint64_t{1} << 63}, {"is_cache", true}}},
+                     "serve: a, b", 1'795'940'666'007),
+            "{\"time\":\"2026-11-29T08:24:26.007Z\",\"level\":\"info\",\"event\":\"started\",\"addresses\":"
+            "\"a, b\","
+            "\"items\":9223372036854775808,\"is_cache\":1,\"message\":\"serve: a, b\"}\n");
+}
+
+TEST(JsonLog, TimesOfAllKinds) {
+  const auto time = [](uint64_t ms) { return composed({}, "", ms).substr(9, 24); };
+  EXPECT_EQ(time(0), "1970-01-01T00:00:00.000Z");
+  EXPECT_EQ(time(951'782'399'999), "2000-02-28T23:59:59.999Z");
+  EXPECT_EQ(time(951'782'400'000), "2000-02-29T00:00:00.000Z");
+  EXPECT_EQ(time(4'102'444'800'050), "2100-01-01T00:00:00.050Z");
+}
+
+TEST(JsonLog, TextsOfAnyBytes) {
+  const std::string text = "\"quoted\" \\ \t\n\x01 \xc3\xa9 \xf0\x9f\x98\x80";
+  const Json line = parsed({.name = "x", .fields = {{"field", text}}}, text);
+  EXPECT_EQ(line["message"].get<std::string>(), text);
+  EXPECT_EQ(line["field"].get<std::string>(), text);
+  // Half a character, one that has a shorter form, half of a pair, above the last one, a byte in the middle.
+  for (const char* wrong :
+       {"\xc3", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xa9", "\xff", "\xe2\x82"}) {
+    const std::string message = parsed({}, std::string("a") + wrong + "b")["message"];
+    EXPECT_TRUE(message.starts_with("a\xef\xbf\xbd") && message.ends_with("b")) << message;
+  }
+}
+
+TEST(JsonLog, WhatIsLongIsALineAllTheSame) {
+  const std::string message(base::kLogTextBytes - 1, '\x01'), field(3000, '\x02');
+  const Json line = parsed({.name = "long", .fields = {{"one", field}, {"two", "2"}}}, message);
+  EXPECT_EQ(line["message"].get<std::string>(), message);
+  EXPECT_FALSE(line.contains("one"));
+  EXPECT_EQ(line["two"], "2");
+}
+
+// Of all that logs.
+TEST(JsonLog, EventsWithoutAName) {
+  const Json line = parsed({}, "text");
+  EXPECT_EQ(line["event"], "message");
+  EXPECT_EQ(line["level"], "warning");
+}
+
+}  // namespace
+}  // namespace server
