@@ -83,4 +83,7 @@ MUTATIONS = [
     of_serve("nobody is told of connections that are refused", ("src/server/front/server.cc", "      if (hub_->verbosity.load(std::memory_order_relaxed) > 0)\n        base::log({.name = \"connection_refused\"", "      if (false)\n        base::log({.name = \"connection_refused\"")),
     front("half a character is in the log", ("src/server/front/json_log.cc", "    if (bytes == 0)\n", "    if (false)\n"), gtest_filter="JsonLog.TextsOf*"),
     front("a long field ends the line in the middle", ("src/server/front/json_log.cc", " > kJsonLogBytes)", " > 100 * kJsonLogBytes)"), gtest_filter="JsonLog.WhatIsLong*"),
+    of_serve("the user keeps the groups of who started it", ("tools/spillway/privileges.cc", "initgroups(user.pw_name, user.pw_gid) != 0 || ", "")),
+    of_serve("capabilities could come back", ("tools/spillway/privileges.cc", "    prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);\n", "    static_cast<void>(capability);\n")),
+    of_serve("threads that are there keep what the server gives up", ("tools/spillway/serve.cc", "  if (user != nullptr) forbid_new_rights();\n", ""), ("tools/spillway/serve.cc", "    if (user != nullptr) become_user(*user);\n", "    if (user != nullptr) forbid_new_rights(), become_user(*user);\n")),
 ]

@@ -51,6 +51,15 @@ class Files(unittest.TestCase):
         self.assertIn("\nExecStart=/usr/bin/spillway serve ", unit)
         self.assertTrue((USR / "bin/spillway").exists())
 
+    def test_the_unit_gives_no_rights(self):
+        said = dict(re.findall(r"^(\w+)=(.*)$", (USR / "lib/systemd/system/spillway-serve@.service").read_text(), re.M))
+        self.assertEqual((said["User"], said["DynamicUser"], said["StateDirectory"], said["CapabilityBoundingSet"]), ("spillway", "yes", "spillway/%i", ""))
+        self.assertEqual((said["ProtectSystem"], said["SystemCallFilter"], said["UMask"]), ("strict", "@system-service", "0077"))
+        for name in ("NoNewPrivileges", "ProtectHome", "PrivateTmp", "RestrictNamespaces", "RestrictSUIDSGID", "MemoryDenyWriteExecute", "ProtectKernelModules"):
+            self.assertEqual(said[name], "yes", name)
+        # Its words are for a user without rights.
+        self.assertNotIn("--user", said["ExecStart"])
+
     def test_one_version(self):
         version = re.search(r"project\(spillway VERSION ([\d.]+)", (SOURCE / "CMakeLists.txt").read_text())[1]
         self.assertEqual(run(USR / "bin/spillway", "--version"), f"spillway {version}\n")

@@ -262,10 +262,19 @@ class Life(Case):
 
     @unittest.skipIf(os.geteuid() != 0, "needs root")
     def test_becomes_another_user(self):
-        server = self.serve("--memcache", "0", "-u", "nobody")
-        status = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
-        self.assertEqual(int(re.search(r"^Uid:\s+(\d+)", status, re.M)[1]), pwd.getpwnam("nobody").pw_uid)
+        nobody = pwd.getpwnam("nobody")
+        server = self.serve("--memcache", "0", "-u", "nobody", preexec_fn=lambda: os.setgroups([0, 4, 6]))
         self.connect(server.address).ask(key_of(b"value"), b"STORED\r\n")
+        threads = list(pathlib.Path(f"/proc/{server.process.pid}/task").iterdir())
+        self.assertGreater(len(threads), 2)
+        for thread in threads:
+            status = dict(re.findall(r"^(\w+):\t(.*)$", (thread / "status").read_text(), re.M))
+            self.assertEqual(status["Uid"].split(), 4 * [str(nobody.pw_uid)], thread)
+            self.assertEqual(status["Gid"].split(), 4 * [str(nobody.pw_gid)], thread)
+            self.assertEqual(set(map(int, status["Groups"].split())), set(os.getgrouplist("nobody", nobody.pw_gid)), thread)
+            self.assertEqual(status["NoNewPrivs"], "1", thread)
+            for kind in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+                self.assertEqual(int(status[kind], 16), 0, f"{thread}: {kind}")
         self.assertEqual(server.end(), 0)
 
 

@@ -5,8 +5,6 @@
 //  3 the first SIGTERM or SIGINT lets requests end that have begun, the second one does not; what was acknowledged is in the store; SIGHUP has
 //    the files of TLS read again
 #include <fcntl.h>
-#include <grp.h>
-#include <pwd.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -20,6 +18,7 @@
 #include "base/log.h"
 #include "kv.h"
 #include "kv/make_at.h"
+#include "privileges.h"
 #include "serve_options.h"
 #include "server/front/json_log.h"
 #include "server/front/service_manager.h"
@@ -85,18 +84,6 @@ class PidFile {
  private:
   const std::string& path_;
 };
-
-const passwd* find_user(const std::string& name) {
-  const passwd* const user = getpwnam(name.c_str());
-  if (user == nullptr) throw WrongInput(concat("serve: --user: there is no user '", printable(name), "'"));
-  return user;
-}
-
-void become_user(const passwd* user) {
-  if (user == nullptr || user->pw_uid == geteuid()) return;
-  if (initgroups(user->pw_name, user->pw_gid) != 0 || setgid(user->pw_gid) != 0 || setuid(user->pw_uid) != 0)
-    throw WrongInput(concat("serve: --user: cannot become '", user->pw_name, "': ", std::strerror(errno)));
-}
 
 // Each connection has a descriptor.
 void allow_descriptors(uint32_t connections) {
@@ -223,6 +210,7 @@ int run_server(ServeOptions& options) {
   const passwd* const user = options.user.empty() ? nullptr : find_user(options.user);
   Daemon daemon;
   if (options.is_daemon) daemon.begin();
+  if (user != nullptr) forbid_new_rights();
   block_signals();
   allow_descriptors(options.server.settings.connections_most);
   const uint64_t begun_ns = sys::monotonic_ns();
@@ -246,7 +234,7 @@ int run_server(ServeOptions& options) {
   int status = 0;
   {
     const PidFile pid_file(options.pid_file);
-    become_user(user);
+    if (user != nullptr) become_user(*user);
     tell_started(serves, options, store, opened_ms, milliseconds_since(begun_ns));
     daemon.serves();
     server::tell_manager("READY=1");
