@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 """The .deb packages in a Debian with nothing else in it: installed, used, removed.  deb_test.py SOURCE BUILD WORK
 
-Prints each command and what it says. Needs root, debootstrap, and the mirror of Debian's packages that apt knows here.
+Prints each command and what it says.
 """
 import json
-import os
 import pathlib
 import re
 import shutil
@@ -15,11 +14,11 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from machine import HOME, Machine, call, check, make_machine, need_machine  # noqa: E402
 from shells import completed  # noqa: E402
-from support import CLEAN, Failure, Skipped, fresh, status_of, take_paths  # noqa: E402
+from support import CLEAN, fresh, status_of, take_paths  # noqa: E402
 
 PACKAGES = ["spillway", "spillway-bench", "spillway-compiler", "spillway-dev", "spillway-doc"]
-HOME = "home"  # the folder in that Debian where commands are given
 BESIDE = ["man-db", "bash-completion", "zsh", "fish", "pkg-config"]  # what is tried needs these
 CXX = """#include <iostream>
 #include <map>
@@ -32,64 +31,9 @@ int main() {
 """
 
 
-def check(condition, what):
-    if not condition:
-        raise Failure(what)
-
-
-def call(command, lines=15, **keywords):
-    """What a command prints, which is shown, the last lines of it. Failure if it fails."""
-    words = [str(word) for word in command]
-    print("$", " ".join(words), flush=True)
-    begin = time.monotonic()
-    ended = subprocess.run(words, env={**CLEAN, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                           errors="replace", timeout=1200, **keywords)
-    printed = ended.stdout.splitlines()
-    shown = printed[max(len(printed) - lines, 0):]
-    print("\n".join(["..."] * (len(printed) > lines) + shown + [f"({time.monotonic() - begin:.1f} s)"]), flush=True)
-    check(ended.returncode == 0, f"{words} ends with {ended.returncode}\n{ended.stdout[-4000:]}")
-    return ended.stdout
-
-
-class Machine:
-    """A Debian in a folder."""
-
-    def __init__(self, root):
-        self.root, self.home = root, root / HOME
-        # Mounts are gone when the command is.
-        self.into = ["unshare", "--mount", f"--root={root}", "--mount-proc", f"--wd=/{HOME}"]
-
-    def call(self, *command, **keywords):
-        return call([*self.into, *command], **keywords)
-
-    def packages(self):
-        return set(self.call("dpkg-query", "-W", "-f", "${Package}\\n", lines=0).split())
-
-    def ours(self):
-        """Paths that are called after us, but for what apt, dpkg and man keep of their own work."""
-        found = self.call("find", "/", "-xdev", "(", "-path", "/proc", "-o", "-path", "/debs", "-o", "-path", "/var/log", "-o", "-path", "/var/cache", ")", "-prune", "-o",
-                          "(", "-iname", "*spillway*", "-o", "-name", "spillc[c+]*", ")", "-print", lines=3)
-        return found.split()
-
-
-def mirrors():
-    """[(address, release)] of Debian's own packages, as apt has them here; the release itself first."""
-    ended = subprocess.run(["apt-get", "indextargets", "--format", "$(SITE) $(CODENAME)", "Created-By: Packages", "Origin: Debian"],
-                           capture_output=True, text=True)
-    found = {tuple(line.split()) for line in ended.stdout.splitlines() if len(line.split()) == 2}
-    return sorted(found, key=lambda mirror: ("-" in mirror[1], mirror))
-
-
-def need():
-    if os.geteuid() != 0:
-        raise Skipped("needs root, for a Debian in a folder")
-    for program, package in (("debootstrap", "debootstrap"), ("dpkg-shlibdeps", "dpkg-dev"), ("file", "file"), ("unshare", "util-linux")):
-        if shutil.which(program) is None:
-            raise Skipped(f"needs apt-get install {package}")
-    if subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode != 0:
-        raise Skipped("needs mounts of its own: unshare --mount is not permitted here")
-    if not mirrors():
-        raise Skipped("needs a mirror of Debian's packages that apt knows: apt-get update")
+def ours(machine):
+    """Paths that are called after us."""
+    return [path for path in machine.paths() if re.search(r"spillway|/spillc[c+]", path, re.I)]
 
 
 def check_packages(source, build, work):
@@ -106,19 +50,18 @@ def check_packages(source, build, work):
                 check(not any(bytes(folder) + b"/" in text for folder in (source, build)), f"{path} names a folder of the build")
 
 
-def make_machine(root):
-    (address, release), *_ = found = mirrors()
-    try:
-        call(["debootstrap", "--variant=minbase", release, root, address])
-    except Failure as failure:
-        if "Failed getting release" in str(failure):
-            raise Skipped(f"the mirror of Debian's packages does not answer: {address}") from None
-        raise
-    (root / "etc/apt/sources.list").write_text("".join(f"deb {address} {release} main\n" for address, release in found))
-    shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
-    machine = Machine(root)
-    machine.call("apt-get", "update")
-    return machine
+def check_container(source, build, machine):
+    """The image that packaging/Dockerfile makes last, made by hand, and what it starts."""
+    stage = (source / "packaging/Dockerfile").read_text().replace("\\\n", "").split("\nFROM ")[-1]
+    said = dict(re.findall(r"^(USER|ENTRYPOINT|CMD) (.*)$", stage, re.M))
+    shutil.copytree(build / "packages", machine.root / "packages")
+    for line in re.findall(r"^RUN (.*)$", stage, re.M):
+        machine.type(line, folder="")
+    check(not (machine.root / "packages").exists(), "the image has the packages in it")
+    check(machine.packages() & set(PACKAGES) == {"spillway"}, "the image has other packages than spillway")
+    program = ["setpriv", f"--reuid={said['USER']}", f"--regid={said['USER']}", "--clear-groups", *json.loads(said["ENTRYPOINT"])]
+    check("spillway serve" in machine.call(*program, *json.loads(said["CMD"])), "what the image starts says something else")
+    machine.call(*program, "kv", "make", "/var/lib/spillway/store", "--capacity", "64M")
 
 
 def check_program(machine, here):
@@ -206,7 +149,7 @@ def check_beside(machine):
 
 
 def test(source, build, work):
-    need()
+    need_machine()
     call([source / "packaging/deb/make_deb.sh", build])
     debs = sorted((build / "packages").glob("*.deb"))
     check({deb.name.split("_")[0] for deb in debs} == set(PACKAGES), f"other packages: {debs}")
@@ -214,8 +157,10 @@ def test(source, build, work):
     check_packages(source, build, work)
     try:
         machine = make_machine(work / "root")
+        call(["cp", "-a", machine.root, work / "image"])
+        check_container(source, build, Machine(work / "image"))
         machine.call("apt-get", "install", "-y", "--no-install-recommends", *BESIDE)
-        check(not machine.ours(), "it is not clean")
+        check(not ours(machine), "it is not clean")
         (machine.root / "debs").mkdir()
         for deb in debs:
             shutil.copy(deb, machine.root / "debs")
@@ -227,7 +172,7 @@ def test(source, build, work):
         for path in (f"{HOME}/words", "var/tmp/items"):
             (machine.root / path).unlink()
         machine.call("apt-get", "purge", "-y", *PACKAGES)
-        left = machine.ours()
+        left = ours(machine)
         check(not left, f"left: {left}")
         check(not machine.packages() & set(PACKAGES), "packages of ours stay")
     finally:

@@ -1,0 +1,96 @@
+"""A Debian in a folder, with nothing else in it, in which tests give commands. Each is printed with what it says.
+
+Needs root, debootstrap, and the mirror of Debian's packages that apt knows here.
+"""
+import os
+import shutil
+import subprocess
+import time
+
+from support import CLEAN, Failure, Skipped  # whoever imports this has the tests' folder in the path
+
+HOME = "home"  # the folder in that Debian where commands are given
+# For sh: ROOT FOLDER COMMAND. Mounts are gone when the command is.
+INSIDE = f"""export HOME=/{HOME} PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+mount -t proc proc "$0/proc" && mount --rbind /sys "$0/sys" && exec chroot "$0" env -C "/$@\""""
+
+
+def check(condition, what):
+    if not condition:
+        raise Failure(what)
+
+
+def call(command, shown=None, lines=15, **keywords):
+    """What a command prints, which is shown, the last lines of it, below the command, or what it is shown as. Failure if it fails."""
+    words = [str(word) for word in command]
+    shown = shown or " ".join(words)
+    print("$", shown, flush=True)
+    begin = time.monotonic()
+    ended = subprocess.run(words, env={**CLEAN, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                           errors="replace", timeout=1200, **keywords)
+    printed = ended.stdout.splitlines()
+    last = printed[max(len(printed) - lines, 0):]
+    print("\n".join(["..."] * (len(printed) > lines) + last + [f"({time.monotonic() - begin:.1f} s)"]), flush=True)
+    check(ended.returncode == 0, f"{shown} ends with {ended.returncode}\n{ended.stdout[-4000:]}")
+    return ended.stdout
+
+
+class Machine:
+    def __init__(self, root):
+        self.root, self.home = root, root / HOME
+        self.into = self.words_into(HOME)
+
+    def words_into(self, folder):
+        """The words before a command that is given there, relative to the root."""
+        return ["unshare", "--mount", "sh", "-c", INSIDE, str(self.root), folder]
+
+    def call(self, *command, **keywords):
+        return call([*self.into, *command], " ".join(map(str, command)), **keywords)
+
+    def type(self, line, folder=HOME, **keywords):
+        """As into a shell."""
+        return call([*self.words_into(folder), "bash", "-c", line], line, **keywords)
+
+    def packages(self):
+        return set(self.call("dpkg-query", "-W", "-f", "${Package}\\n", lines=0).split())
+
+    def paths(self):
+        """All there is, but for whoever's home it is, what is of the moment, and what apt, dpkg and others keep of their own work."""
+        pruned = [f"/{HOME}", "/debs", "/dev", "/proc", "/run", "/sys", "/var/cache", "/var/lib/apt", "/var/lib/dpkg", "/var/log"]
+        words = [word for path in pruned for word in ("-path", path, "-o")][:-1]
+        return set(self.call("find", "/", "-xdev", "(", *words, ")", "-prune", "-o", "-print", lines=0).splitlines())
+
+
+def mirrors():
+    """[(address, release)] of Debian's own packages, as apt has them here; the release itself first."""
+    ended = subprocess.run(["apt-get", "indextargets", "--format", "$(SITE) $(CODENAME)", "Created-By: Packages", "Origin: Debian"],
+                           capture_output=True, text=True)
+    found = {tuple(line.split()) for line in ended.stdout.splitlines() if len(line.split()) == 2}
+    return sorted(found, key=lambda mirror: ("-" in mirror[1], mirror))
+
+
+def need_machine():
+    if os.geteuid() != 0:
+        raise Skipped("needs root, for a Debian in a folder")
+    for program, package in (("debootstrap", "debootstrap"), ("dpkg-shlibdeps", "dpkg-dev"), ("file", "file"), ("unshare", "util-linux")):
+        if shutil.which(program) is None:
+            raise Skipped(f"needs apt-get install {package}")
+    if subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode != 0:
+        raise Skipped("needs mounts of its own: unshare --mount is not permitted here")
+    if not mirrors():
+        raise Skipped("needs a mirror of Debian's packages that apt knows: apt-get update")
+
+
+def make_machine(root):
+    (address, release), *_ = found = mirrors()
+    try:
+        call(["debootstrap", "--variant=minbase", release, root, address])
+    except Failure as failure:
+        if "Failed getting release" in str(failure):
+            raise Skipped(f"the mirror of Debian's packages does not answer: {address}") from None
+        raise
+    (root / "etc/apt/sources.list").write_text("".join(f"deb {address} {release} main\n" for address, release in found))
+    shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
+    machine = Machine(root)
+    machine.call("apt-get", "update")
+    return machine
