@@ -194,7 +194,7 @@ struct Cost {
   double ns_per_cycle = 0;
 };
 
-// Of updates that stage so many before they begin to be made, of each thread.
+// Of updates that stage so many before they begin to be made, of each thread; of one at least, however little the machine lets the threads run.
 Cost measure(const Load& load, const Settings& settings, uint64_t staged) {
   load.await(std::max<uint64_t>(staged, kGroup));
   struct Now {
@@ -204,7 +204,7 @@ Cost measure(const Load& load, const Settings& settings, uint64_t staged) {
   };
   const Now begin(load);
   std::this_thread::sleep_for(std::chrono::duration<double>(settings.seconds));
-  while (load.sum() - begin.updates < kCycles * staged * settings["threads"])
+  while (load.sum() - begin.updates < std::max<uint64_t>(kCycles * staged * settings["threads"], 1))
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   const Now end(load);
   const auto updates = static_cast<double>(end.updates - begin.updates),
