@@ -165,7 +165,10 @@ SmallVector<Site *, 0> Holder::hottestFirst() {
         Loops.getLoopFor(S.Inst->getParent()))
       Found.push_back(
           {Frequencies.getBlockFreq(S.Inst->getParent()).getFrequency(), &S});
-  stable_sort(Found, [](auto &A, auto &B) { return A.first > B.first; });
+  // Of those that run as often, by their order in the function.
+  llvm::sort(Found, [](auto &A, auto &B) {
+    return A.first != B.first ? A.first > B.first : A.second < B.second;
+  });
   SmallVector<Site *, 0> Result;
   for (auto [Frequency, S] : Found)
     Result.push_back(S);

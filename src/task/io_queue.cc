@@ -100,7 +100,8 @@ bool IoQueue::join(storage::Io*& first, storage::Io& next) {
                   .offset_bytes = first->offset_bytes,
                   .segments = joined->pieces,
                   .done = end_joined,
-                  .owner = joined};
+                  .owner = joined,
+                  .resumption = {}};
     add(*first);
     first = &joined->io;
   }
