@@ -1,7 +1,8 @@
 // One long loop, in the middle of which memory gets short: what it does before and afterwards, and how long it stands still.
 //   switch DATA_BYTES MORE_BYTES SECONDS
 // A thread reads words of DATA_BYTES at random, in one call of one function. After SECONDS another one takes MORE_BYTES and fills them; it goes on for
-// as long. Prints {"before": reads a second of CPU time, "after": the same once all is filled, "pause_seconds": the longest time without progress, "fill_seconds": …}.
+// as long. Prints {"before": reads a second of CPU time, "after": the same once all is filled, "pause_seconds": the longest time without progress, 0 if each look
+// finds some, "fill_seconds": …}.
 // The sum of all that was read must be right.
 #include <pthread.h>
 #include <unistd.h>

@@ -123,7 +123,10 @@ class Programs(Case):
         for command in ([native, 4 * MIB, 16 * MIB, 0.1], self.spilled(ours, 4 * MIB, 16 * MIB, 0.1, memory="8M", options=["--spill-all"])):
             ended = run_in(self.folder, *command)
             self.assertEqual((ended.returncode, ended.stderr), (0, ""))
-            self.assertTrue(all(value > 0 for value in json.loads(ended.stdout).values()), ended.stdout)
+            found = json.loads(ended.stdout)
+            # Of a thread that makes progress between any two looks there is no pause.
+            self.assertGreaterEqual(found.pop("pause_seconds"), 0, ended.stdout)
+            self.assertTrue(set(found) == {"before", "after", "fill_seconds"} and all(value > 0 for value in found.values()), ended.stdout)
         self.check_evicted()
         self.check_usage(native, [], [5, 5, 5], [3 * MIB, MIB, 1], [MIB, MIB, 0])
 
