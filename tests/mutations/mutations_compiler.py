@@ -176,7 +176,7 @@ MUTATIONS = [
              (PLAIN, "          Return && !isPlain(Return->getReturnValue())) {", "          Return && !Return->getReturnValue()) {")),
 
     # Pages that loops hold
-    mutation("pages are held for what comes first", "^ir_held$", (HELD, "return A.first > B.first;", "return false;")),
+    mutation("pages are held for what comes first", "^ir_held$", (HELD, "return A.first != B.first ? A.first > B.first : A.second < B.second;", "return A.second < B.second;")),
     mutation("pointers of a loop are apart by what they are at its entry", "^ir_reuse$",
              (ADDRESS, "Distance.value_or(Here) == Here;", "(Distance || true);")),
     mutation("pointers that both go on are side by side though they part", "^ir_reuse$", (ADDRESS, "IsBeside = Here == 0;", "IsBeside = true;")),
