@@ -116,3 +116,14 @@ def fill_random(place, size_bytes):
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def forget(path):
+    """Leaves nothing of this file or device in the kernel's page cache, so that who maps or reads it does so within its own limit: what is left of a group that was removed, or of who wrote it, is
+    charged to others."""
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(descriptor)

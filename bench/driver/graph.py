@@ -2,8 +2,8 @@
 import os
 import shutil
 
-from devices import Cleanup
-from limited import (MIB, OPENMP, PAGE_BYTES, Contest, Device, Fio, check_same, check_stats, fio_columns, forget, limit_of, limited_row, plain_bytes, resident_row, resident_summary,
+from devices import Cleanup, forget
+from limited import (MIB, OPENMP, PAGE_BYTES, Contest, Device, Fio, check_same, check_stats, fio_columns, limit_of, limited_row, plain_bytes, resident_row, resident_summary,
                      usable_devices)
 from lockstep import Failure, Programs, geometric_mean, in_turn, median
 from variants import variants

@@ -16,7 +16,7 @@ import os
 import pathlib
 
 from device import Contest as FioContest
-from devices import file_of, swap_on, why_no_zram, zram
+from devices import file_of, forget, swap_on, why_no_zram, zram
 from lockstep import Failure, Programs, geometric_mean, median, spread
 from memory_group import MemoryGroup, Unavailable
 from variants import more_ratios
@@ -137,17 +137,6 @@ class Device:
                 self.spill[side] = zram(self.cleanup, self.room_bytes)
             storage = ["--storage", self.spill[side], "--storage-overwrite"]
         return [context.spillway, "run", "--memory", f"{budget_bytes >> 10}K", *storage, "--stats", stats, "--", *command]
-
-
-def forget(path):
-    """Leaves nothing of this file or device in the kernel's page cache, so that who maps it reads it within its own limit: what is left of a group that was removed, or of who wrote it, is
-    charged to others."""
-    descriptor = os.open(path, os.O_RDWR)
-    try:
-        os.fsync(descriptor)
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-    finally:
-        os.close(descriptor)
 
 
 class FioPlan:

@@ -3,7 +3,7 @@ import json
 import shutil
 
 from counting import counted, counting, of_one
-from devices import Cleanup, file_of, why_no_zram, zram
+from devices import Cleanup, file_of, forget, why_no_zram, zram
 from lockstep import Failure, Programs, geometric_mean, in_turn, median, spread
 from memory_group import MemoryGroup, Unavailable
 
@@ -274,7 +274,7 @@ class Run:
                 contest.start(name, side, f"{scheme}:{place}", plan.data_bytes, memory=plan.cold_memory_bytes)
             if by == "threads" and any(kind == "read" for _, kind, _ in cases):
                 try:
-                    contest.start("pread", "pread_random", places[2], plan.data_bytes, self.group_of(cleanup, "pread", self.limit_bytes(plan.cold_memory_bytes)))
+                    contest.start("pread", "pread_random", places[2], plan.data_bytes, self.group_of(cleanup, "pread", places[2], self.limit_bytes(plan.cold_memory_bytes)))
                 except Unavailable as reason:
                     self.notes.append(f"nothing of the kernel's page cache in cold/{device}/read: no memory limit can be set here ({reason})")
             settled = None
@@ -296,8 +296,9 @@ class Run:
             return cache_bytes + program.peak_bytes() + SLACK_BYTES
 
     @staticmethod
-    def group_of(cleanup, side, limit_bytes):
-        """A control group without swap. Raises Unavailable."""
+    def group_of(cleanup, side, place, limit_bytes):
+        """A control group without swap, of who reads this place, of which no other group has left anything in memory. Raises Unavailable."""
+        forget(place)
         group = cleanup.acquire(lambda: MemoryGroup.create(limit_bytes, f"bench-{side}"), MemoryGroup.remove)
         group.forbid_swap()
         return group
@@ -310,7 +311,7 @@ class Run:
             contest = Contest(self.load, plan, cleanup)
             for side, place in zip(("cache", "pread", "pread_random"), places):
                 try:
-                    group = self.group_of(cleanup, side, limit_bytes)
+                    group = self.group_of(cleanup, side, place, limit_bytes)
                 except Unavailable as reason:
                     self.notes.append(f"nothing of {cases[0][0]} and the like: no memory limit can be set here ({reason})")
                     return

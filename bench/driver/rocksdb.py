@@ -7,8 +7,8 @@ import re
 import shutil
 import subprocess
 
-from devices import Cleanup
-from limited import MIB, SLACK_BYTES, Contest, check_same, forget, limit_of, plain_bytes, resident_row
+from devices import Cleanup, forget
+from limited import MIB, SLACK_BYTES, Contest, check_same, limit_of, plain_bytes, resident_row
 from lockstep import Failure, in_turn, median, spread
 from memory_group import MemoryGroup, Unavailable
 from programs import code_bytes

@@ -24,7 +24,7 @@ import rocksdb
 import selfdriving
 import sort
 import switch
-from devices import Cleanup
+from devices import Cleanup, forget
 
 MIB = 1 << 20
 
@@ -176,7 +176,7 @@ class Figures(Case):
             file.flush()
             read = lambda: os.preadv(file.fileno(), [bytearray(4096)], 0, os.RWF_NOWAIT)
             self.assertEqual(read(), 4096)
-            limited.forget(file.name)
+            forget(file.name)
             with self.assertRaises(BlockingIOError):
                 read()
 

@@ -6,9 +6,11 @@ Times are never looked at.
 import json
 import types
 import unittest
+import unittest.mock
 
 from bench_case import HANG_SECONDS, LIBEXEC, Case, run_in
 
+import devices
 import lockstep
 import pagecache
 
@@ -144,6 +146,12 @@ class PageCache(Case):
         plan = pagecache.Plan(types.SimpleNamespace(quick=False, pairs=0))
         threads = {kind: [depth for _, of, depth in plan.cold_cases("disk", "threads") if of == kind] for kind in pagecache.KINDS}
         self.assertEqual((threads["read"], threads["update"]), ([1, 2, 4, 12], [1, 2]))
+
+    def test_a_group_begins_with_nothing_of_its_place_in_memory(self):
+        forgotten = []
+        with unittest.mock.patch.multiple(pagecache, forget=forgotten.append, MemoryGroup=unittest.mock.Mock()), devices.Cleanup() as cleanup:
+            pagecache.Run.group_of(cleanup, "pread", self.place, 1 << 20)
+        self.assertEqual(forgotten, [self.place])
 
     def test_zipfs_law(self):
         """An eighth of the pages, those that are asked for most, is asked for more often than not."""

@@ -4,6 +4,7 @@ GRAPH = "bench/graph/kernels.cc"
 GENERATE = "bench/graph/generate.cc"
 SORT = "bench/sort/sort.cc"
 INDIRECT = "bench/indirect/indirect.cc"
+DEVICES = "bench/driver/devices.py"
 LIMITED = "bench/driver/limited.py"
 PROGRAMS = "bench/driver/programs.py"
 ROCKSDB = "bench/driver/rocksdb.py"
@@ -46,7 +47,8 @@ MUTATIONS = [
     of("parts of a shuffle are not sorted", "limited", (SORT, "  for (size_t part = 0; part < kParts; ++part)\n    std::sort(", "  for (size_t part = 1; part < kParts; ++part)\n    std::sort(")),
     of("a wrong sum is not noticed", "limited", (INDIRECT, "if (sum_of(a, b + at, kBatch) != sums[at / kBatch]) {", "if (sum_of(a, b + at, kBatch) == 0) {")),
     of("what was evicted counts as resident", "limited", (LIMITED, "    if resident != (counted[\"cache\"][\"evictions\"] == 0):\n", "    if not resident and counted[\"cache\"][\"evictions\"] == 0:\n")),
-    of("what is mapped stays in the page cache", "limited", (LIMITED, "        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)\n", "")),
+    of("what is mapped stays in the page cache", "limited", (DEVICES, "        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)\n", "")),
+    of("a reader begins with what the last group has left", "pagecache", ("bench/driver/pagecache.py", "        forget(place)\n", "")),
     of("a contest begins with what the last one has left", "limited", (LIMITED, "            forget(device.mapped)\n", "            pass\n")),
     of("a row is over the worse peer", "limited", (LIMITED, "    best = min(peers, key=lambda peer: median(times[peer]))\n", "    best = max(peers, key=lambda peer: median(times[peer]))\n")),
     of("programs of both sides come of one compiler", "programs", (PROGRAMS, "zip((\"clang\", \"clang++\"), self.sides[side][:2])", "zip((\"clang\", \"clang++\"), self.sides[\"native\"][:2])")),
