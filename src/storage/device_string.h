@@ -42,8 +42,8 @@ enum class Scheme { kMemory, kFile, kUring, kAio, kPmem, kFault, kStripe, kLaten
 // One device of the string. Which fields count depends on the scheme.
 struct DeviceNode {
   Scheme scheme = Scheme::kUring;
-  std::string_view
-      path;  // file, uring, aio, pmem, trace; encrypt: the key's, empty if it has none; points into the text
+  // Of file, uring, aio, pmem, trace; of encrypt the key's, empty if it has none. Points into the text.
+  std::string_view path;
   uint64_t capacity_bytes = 0;                    // memory
   size_t depth = 0;                               // file, uring, aio, spdk
   uint32_t helper_count = kDefaultHelperCount;    // file, uring, aio
@@ -53,8 +53,8 @@ struct DeviceNode {
   uint64_t unit_bytes = kDefaultStripeUnitBytes;  // stripe
   LatencyParameters latency;                      // latency
   SpdkParameters spdk;                            // spdk; points into the text
-  size_t child_count =
-      0;  // what it decorates: fault, latency, trace and encrypt 1, stripe several, others none
+  // What it decorates: fault, latency, trace and encrypt 1, stripe several, others none.
+  size_t child_count = 0;
   uint8_t children[kMaxStripeMembers] = {};  // indexes in DeviceTree::nodes, each larger than its own
 
   // Is `path` that of what holds the bytes?
