@@ -17,13 +17,18 @@ import tempfile
 import xml.etree.ElementTree as ElementTree
 
 GTEST_CASE = re.compile(r"^(?:.*: Skipped\n(?P<reason>(?:(?!\[).*\n)*?)\n*)?\[  SKIPPED \] (?P<case>\S+) \(", re.M)
-UNITTEST_CASE = re.compile(r"^(?P<case>\w+) \([\w.]+\)(?:\n.*)?? \.\.\. skipped '(?P<reason>.*)'$", re.M)
+# A reason is shown as Python writes a string: in double quotes where it has single ones.
+UNITTEST_CASE = re.compile(r"^(?P<case>\w+) \([\w.]+\)(?:\n.*)?? \.\.\. skipped (?P<quote>['\"])(?P<reason>.*)(?P=quote)$", re.M)
+UNITTEST_COUNT = re.compile(r"^(?:OK|FAILED) \((?:.*, )?skipped=(?P<count>\d+)", re.M)
 
 
 def skipped_cases(output):
     """(case, reason) of each case that a test's output says was skipped."""
-    return [(found["case"], " ".join((found["reason"] or "no reason given").split()))
-            for pattern in (GTEST_CASE, UNITTEST_CASE) for found in pattern.finditer(output)]
+    named = {pattern: [(found["case"], " ".join((found["reason"] or "no reason given").split())) for found in pattern.finditer(output)]
+             for pattern in (GTEST_CASE, UNITTEST_CASE)}
+    counted = sum(int(found["count"]) for found in UNITTEST_COUNT.finditer(output))
+    unnamed = [("a case", "unittest counts it and does not name it")] * (counted - len(named[UNITTEST_CASE]))
+    return [*named[GTEST_CASE], *named[UNITTEST_CASE], *unnamed]
 
 
 def summary(report):

@@ -57,4 +57,4 @@ class BatchStored(Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(verbosity=2)

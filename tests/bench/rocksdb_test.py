@@ -114,4 +114,4 @@ class Figures(Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(verbosity=2)

@@ -155,4 +155,4 @@ if __name__ == "__main__":
     if "clwb" not in pathlib.Path("/proc/cpuinfo").read_text():
         print("this processor has no clwb")
         sys.exit(SKIPPED)
-    unittest.main()
+    unittest.main(verbosity=2)

@@ -73,4 +73,4 @@ class Pmemobj(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(verbosity=2)

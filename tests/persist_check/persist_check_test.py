@@ -183,4 +183,4 @@ class Reports(Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(verbosity=2)

@@ -514,7 +514,7 @@ def main():
     if "--figures" in sys.argv:
         figures()
     else:
-        unittest.main()
+        unittest.main(verbosity=2)
 
 
 if __name__ == "__main__":

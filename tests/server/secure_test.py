@@ -259,4 +259,4 @@ class Tls(Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(verbosity=2)

@@ -616,4 +616,4 @@ class Connections(Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(verbosity=2)

@@ -254,4 +254,4 @@ class Soak(Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(verbosity=2)

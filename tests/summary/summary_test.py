@@ -24,8 +24,21 @@ ring_test.cc:5: Skipped
 [  SKIPPED ] 2 tests, listed below:
 [  SKIPPED ] Watch.Moves
 """
-UNITTEST = """test_mounts (__main__.Device.test_mounts) ... skipped 'mounts need root'
-test_reads (__main__.Device.test_reads) ... ok
+UNITTEST = """test_reads (__main__.Device.test_reads) ... ok
+test_mounts (__main__.Device.test_mounts) ... skipped 'mounts need root'
+test_cores (__main__.Device.test_cores)
+What a core holds. ... skipped "core files go to '|cat'"
+
+----------------------------------------------------------------------
+Ran 3 tests in 0.010s
+
+OK (skipped=2)
+"""
+QUIET_UNITTEST = """s.s
+----------------------------------------------------------------------
+Ran 3 tests in 0.010s
+
+OK (skipped=2)
 """
 
 
@@ -66,7 +79,11 @@ class Summary(unittest.TestCase):
 
     def test_cases_of_unittest(self):
         self.assertEqual(self.last_line(refusals=(UNITTEST, 0)),
-                         "1 passed, 0 failed, 1 skipped: test_mounts in refusals (mounts need root)")
+                         "1 passed, 0 failed, 2 skipped: test_mounts in refusals (mounts need root); test_cores in refusals (core files go to '|cat')")
+
+    def test_cases_that_unittest_does_not_name(self):
+        of_one = "a case in quiet (unittest counts it and does not name it)"
+        self.assertEqual(self.last_line(quiet=(QUIET_UNITTEST, 0)), f"1 passed, 0 failed, 2 skipped: {of_one}; {of_one}")
 
     def test_no_tests(self):
         self.assertNotEqual(self.run_project({}).returncode, 0)
