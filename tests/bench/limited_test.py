@@ -104,7 +104,6 @@ class Programs(Case):
             ended = subprocess.run([native, "heap", str(16 * MIB)], input=f"fill\n{question}\n", capture_output=True, text=True, timeout=HANG_SECONDS)
             self.assertEqual(ended.returncode, 2, question)
 
-
     def test_ways_to_use_memory_find_the_same_wherever_it_is(self):
         native, ours = self.built(selfdriving.Pattern.flags, *selfdriving.Pattern.sources)
         for way in ("loop", "zipf", "scan", "tree"):

@@ -4,8 +4,6 @@
   run_package.py SOURCE BUILD WORK batch|kv|pagecache|persist
 """
 import collections
-import os
-import pathlib
 import random
 import re
 import sys

@@ -221,7 +221,6 @@ class Dump(Case):
         self.assertEqual(ended.status, 1, ended)
         self.assertFalse((self.folder / "dump").exists())
 
-
     def test_an_interrupted_dump_leaves_no_file(self):
         self.make()
         self.load(*[(b"key%d" % i, bytes(10_000)) for i in range(200)])

@@ -31,7 +31,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from support import CLEAN, environment  # noqa: E402
+from support import CLEAN, SKIPPED, environment  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 LEVELS = {"O0": ["-O0"], "O2": ["-O2"], "O3": ["-O3", "-march=x86-64-v3"], "lto": ["-O2", "-flto"]}
@@ -185,7 +185,7 @@ def main():
     if "csmith" in kinds and shutil.which("csmith") is None:
         print("csmith is not installed; scripts/install-deps.sh installs it")
         if kinds == ["csmith"]:
-            return 77
+            return SKIPPED
         kinds.remove("csmith")
     given.work.mkdir(parents=True, exist_ok=True)
     progress = given.work / "progress.json"

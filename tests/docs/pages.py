@@ -1,5 +1,4 @@
 """The pages of the documentation, as checks read them."""
-import pathlib
 import re
 
 FENCE = re.compile(r"^```(?P<language>[\w-]*)[^\n]*\n(?P<text>.*?)^```[^\S\n]*$", re.M | re.S)

@@ -2,7 +2,6 @@
 
 CAPI = "src/capi/batch"
 LOG = "src/batch/stored/change_log.cc"
-LOG_H = "src/batch/stored/change_log.h"
 MAKE = "src/batch/stored/stored_make.cc"
 MERGE = "src/batch/stored/merge.cc"
 OPEN = "src/batch/stored/stored_open.cc"

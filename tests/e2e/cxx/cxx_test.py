@@ -56,4 +56,5 @@ class Foreign(unittest.TestCase):
                 self.assertNotIn("std::__ostream_insert<char", exported)
 
 
-unittest.main(verbosity=2)
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -4,8 +4,8 @@
 Where it faults (--stats, --verbose), what its memory holds (spillway dump), what it does (spillway top), the same in gdb.
 """
 import array
-import json
 import fcntl
+import json
 import os
 import pathlib
 import pty
@@ -24,10 +24,10 @@ from support import CLEAN, HANG_SECONDS, NOBODY, ONE_LINE, copied_for_everybody,
 
 BIN, WORK = take_paths(2)
 SOURCES = pathlib.Path(__file__).resolve().parent
-# A name that JSON has to escape.
 RANGE_BEGIN, RANGE_END, PUBLISHED = 1 << 44, 1 << 45, 0x6fffe000
 ADDRESSES = 1 << 47
 PAGE = 4096
+# A name that JSON has to escape.
 LIBRARY = WORK / 'a "quoted" é' / "libforeign.so"
 
 
