@@ -1,4 +1,4 @@
-// Every call of the C API and every status, from C.
+// Every call of the key-value store's C API and every status, from C.
 #define _GNU_SOURCE
 #include <unistd.h>
 
@@ -14,6 +14,6 @@ int main(void) {
   test_iterate();
   test_queue();
   CHECK(rmdir(folder) == 0);
-  puts("all calls of the C API do what they should");
+  puts("all calls of the key-value store's C API do what they should");
   return 0;
 }

@@ -1,4 +1,4 @@
-// What the parts of the C API's test share: stores for a moment.
+// What the parts of the key-value store's C test share: stores for a moment.
 #ifndef KV_TEST_H
 #define KV_TEST_H
 #include "spillway/kv.h"

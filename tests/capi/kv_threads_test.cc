@@ -1,4 +1,4 @@
-// The C API from many threads, and from C++.
+// The key-value store's C API from many threads, and from C++.
 #include <gtest/gtest.h>
 
 #include <atomic>
