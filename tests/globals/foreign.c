@@ -1,3 +1,4 @@
+// Compiled by clang: a global of its own, and accesses to one of main.cc, which is spilled.
 extern int of_main[80000];
 int of_foreign[80000] = {5};
 int* into_main = &of_main[79999];

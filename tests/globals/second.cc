@@ -1,3 +1,4 @@
+// The second object that has the globals of one_name.h, and the definition that main.cc leaves to others (`replaced` is weak there).
 #include "one_name.h"
 int replaced[80000] = {200, 201};
 long second_sum() {

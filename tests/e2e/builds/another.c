@@ -1,3 +1,4 @@
+// The second file of the program of main.c: a table of its own.
 #ifndef TABLE_H
 #include "table.h"
 #endif

@@ -1,4 +1,4 @@
-// C and C++.
+// A program of two files (another.c), in C and C++ alike.
 #ifndef TABLE_H
 #include "table.h"
 #endif
