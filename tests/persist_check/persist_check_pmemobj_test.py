@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """A program over libpmemobj, correct and with mistakes, through `spillway persist check -- spillway persist run`. Arguments: the build, a folder to work in.
 
 The pool's own recovery runs on each image. Stores of the program are told where spillcc compiled it; libpmemobj's are found.

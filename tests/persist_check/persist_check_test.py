@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Programs with persistent memory, correct and with one mistake each, through `spillway persist check`. Arguments: the build, a folder to work in.
 
 They are compiled by spillcc -fspill-persist=record, which tells of each store, and by -fspill-persist, where stores have to be found. Correct programs have no

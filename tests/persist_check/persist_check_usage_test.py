@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """`spillway persist check` as people first use it, by mistake too: one line says what is wrong and what to do. Arguments: the build, a folder to work in."""
 import json
 import pathlib
