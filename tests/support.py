@@ -21,7 +21,14 @@ CLEAN = {name: value for name, value in os.environ.items()
 HANG_SECONDS = 240  # what a program that ends in seconds may take on a slow machine before it counts as hung
 NOBODY = 65534
 SKIPPED = 77  # an exit status; ctest counts it by itself
-ONE_LINE = r"\Aspillway: [^\n]{10,300}\n\Z"  # what `spillway` says of wrong input, all of it
+
+
+def one_line(by):
+    """What a program says of wrong input, all of it: a line that begins so."""
+    return rf"\A{by}[^\n]{{10,300}}\n\Z"
+
+
+ONE_LINE = one_line("spillway: ")
 
 
 class Skipped(Exception):
@@ -105,6 +112,14 @@ def shown_on_a_terminal(run):
     finally:
         os.close(ours)
     return shown
+
+
+def assert_refused(test, ended, *says, by="spillway: "):
+    """A program has ended with status 2, nothing on standard output, and one line on standard error, which begins so and says all these."""
+    test.assertEqual((ended.returncode, ended.stdout), (2, ""), ended)
+    test.assertRegex(ended.stderr, one_line(by), ended)
+    for words in says:
+        test.assertIn(words, ended.stderr, ended)
 
 
 def become_nobody():

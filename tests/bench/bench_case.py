@@ -8,7 +8,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from support import CLEAN, HANG_SECONDS, ONE_LINE, built_in, run_in, take_paths, temporary_folder  # noqa: E402, F401
+from support import CLEAN, HANG_SECONDS, assert_refused, built_in, run_in, take_paths, temporary_folder  # noqa: E402, F401
 
 [SPILLWAY] = take_paths(1)
 BENCH = SPILLWAY.parent.parent / "share/spillway/bench"

@@ -11,7 +11,7 @@ import unittest
 import unittest.mock
 import xml.etree.ElementTree
 
-from bench_case import ONE_LINE, Case, bench
+from bench_case import Case, assert_refused, bench
 
 import cases
 import devices
@@ -35,17 +35,12 @@ class Words(Case):
                           ["batch", "--only", "nothing"], ["batch-stored", "--only", "nothing"], ["tasks", "--only", "nothing"], ["random", "--only", "nothing"], ["selfdriving", "--only", "nothing"], ["sort", "--only", "nothing"], ["hitrate", "--only", "nothing"], ["hitrate", "--traces", self.folder / "none"],
                           ["encrypt", "--only", "nothing"], ["kv-index", "--only", "nothing"], ["kv-restart", "--only", "nothing"], ["kv", "--only", "nothing"],
                           ["pagecache", "--only", "nothing"], ["persist", "--only", "nothing"], ["persist-programs", "--only", "nothing"], ["kernels", "--storage", self.folder / "none"], ["kernels", "--out", self.folder / "file" / "x"]):
-            ended = bench(*arguments, cwd=self.folder)
-            self.assertEqual((ended.returncode, ended.stdout), (2, ""), (arguments, ended))
-            self.assertRegex(ended.stderr, ONE_LINE, arguments)
+            assert_refused(self, bench(*arguments, cwd=self.folder))
 
     def test_a_missing_fio_is_one_line_and_status_2(self):
         for program in ("python3", "clang-19", "clang++-19"):
             (self.folder / program).symlink_to(shutil.which(program))
-        ended = bench("device", cwd=self.folder, env={"PATH": str(self.folder)})
-        self.assertEqual((ended.returncode, ended.stdout), (2, ""), ended)
-        self.assertRegex(ended.stderr, ONE_LINE)
-        self.assertIn("fio", ended.stderr)
+        assert_refused(self, bench("device", cwd=self.folder, env={"PATH": str(self.folder)}), "fio")
 
 
 class Figures(Case):

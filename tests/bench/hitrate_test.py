@@ -9,7 +9,7 @@ import lzma
 import struct
 import unittest
 
-from bench_case import LIBEXEC, ONE_LINE, Case, bench, run_in
+from bench_case import LIBEXEC, Case, assert_refused, bench, run_in
 
 
 class HitRate(Case):
@@ -48,10 +48,7 @@ class HitRate(Case):
                             (["loop", "0", "64", "lru/12"], "8, 16 or 32"), (["tar:bad", "0", "64", "lru"], "oracle"),
                             (["lirs:bad", "0", "64", "lru"], "bad, line 3: 'three'"), (["u64:bad", "0", "64", "lru"], "bad, offset 8"),
                             (["lirs:none", "0", "64", "lru"], "none: No such file")):
-            ended = run_in(self.folder, self.PROGRAM, *words)
-            self.assertEqual((ended.returncode, ended.stdout), (2, ""), words)
-            self.assertRegex(ended.stderr, r"\Ahitrate: [^\n]{10,300}\n\Z", words)
-            self.assertIn(said, ended.stderr)
+            assert_refused(self, run_in(self.folder, self.PROGRAM, *words), said, by="hitrate: ")
 
     def test_files_of_each_format_are_found(self):
         """All hold the same pages in the same order."""
@@ -95,10 +92,7 @@ class HitRate(Case):
         for name, content in (("bad.lis", b"1 1 0\n"), ("bad.trace.gz", b"no gzip"), ("bad.xz", b""), ("bad.u64.gz", gzip.compress(b"1"))):
             path = self.traces / name
             path.write_bytes(content)
-            ended = self.bench("--only", "bad")
-            self.assertEqual((ended.returncode, ended.stdout), (2, ""), (name, ended))
-            self.assertRegex(ended.stderr, ONE_LINE)
-            self.assertIn(str(path), ended.stderr)
+            assert_refused(self, self.bench("--only", "bad"), str(path))
             path.unlink()
 
 

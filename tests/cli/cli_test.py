@@ -15,7 +15,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from support import CLEAN, HANG_SECONDS, ONE_LINE, take_paths, temporary_folder  # noqa: E402
+from support import CLEAN, HANG_SECONDS, assert_refused, take_paths, temporary_folder  # noqa: E402
 
 SPILLWAY, SRC_BASE = take_paths(2)
 OPTIONS = re.findall(r"^OPTION\((\w+), (\w+), ([^,]*),", (SRC_BASE / "options.inc").read_text(), flags=re.M)
@@ -32,12 +32,7 @@ class Case(unittest.TestCase):
         self.folder = temporary_folder(self)
 
     def refused(self, *arguments, says=(), **keywords):
-        ended = spillway(*arguments, **keywords)
-        self.assertEqual(ended.returncode, 2, ended)
-        self.assertEqual(ended.stdout, "")
-        self.assertRegex(ended.stderr, ONE_LINE)
-        for part in says:
-            self.assertIn(part, ended.stderr)
+        assert_refused(self, spillway(*arguments, **keywords), *says)
 
     def variables_of(self, *flags, environment=None):
         """The SPILLWAY_ variables that a program started with `flags` sees."""

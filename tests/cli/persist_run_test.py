@@ -12,7 +12,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from support import CLEAN, HANG_SECONDS, ONE_LINE, take_paths, temporary_folder  # noqa: E402
+from support import CLEAN, HANG_SECONDS, assert_refused, take_paths, temporary_folder  # noqa: E402
 
 SPILLWAY, SRC_PERSIST = take_paths(2)
 OPTIONS = re.findall(r'^PERSIST_OPTION\((\w+), "([^"]*)", "([^"]*)",', (SRC_PERSIST / "own/options.inc").read_text(), flags=re.M)
@@ -29,11 +29,7 @@ class Case(unittest.TestCase):
         self.folder = temporary_folder(self)
 
     def refused(self, *arguments, says=(), **keywords):
-        ended = persist(*arguments, **keywords)
-        self.assertEqual((ended.returncode, ended.stdout), (2, ""), ended)
-        self.assertRegex(ended.stderr, ONE_LINE)
-        for part in says:
-            self.assertIn(part, ended.stderr)
+        assert_refused(self, persist(*arguments, **keywords), *says)
 
     def seen(self, *flags, environment=None, **keywords):
         """The variables that a program sees."""

@@ -10,7 +10,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from support import CLEAN, HANG_SECONDS, ONE_LINE, built_in, shown_on_a_terminal, temporary_folder  # noqa: E402
+from support import CLEAN, HANG_SECONDS, assert_refused, built_in, shown_on_a_terminal, temporary_folder  # noqa: E402
 from checked import COMPILERS, SPILLWAY, WORK, compile_all, recovery, spillway  # noqa: E402
 
 TABLE = WORK / "table.told"
@@ -49,10 +49,7 @@ class Usage(unittest.TestCase):
         self.program = ["--", TABLE, "run", self.folder / "memory", 0]
 
     def assert_wrong(self, says, *arguments):
-        ended = spillway(*arguments)
-        self.assertEqual((ended.returncode, ended.stdout), (2, ""), ended)
-        self.assertRegex(ended.stderr, ONE_LINE)
-        self.assertIn(says, ended.stderr)
+        assert_refused(self, spillway(*arguments), says)
 
     def test_wrong_words(self):
         for says, *arguments in [
