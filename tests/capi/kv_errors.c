@@ -10,28 +10,21 @@
 
 #include "kv_test.h"
 
+#include "folder.h"
+
 enum { kCapacity = 32 << 20 };
 static const spillway_kv_make_options kMake = {.struct_bytes = sizeof kMake, .capacity_bytes = kCapacity};
 
-// Before this process has threads.
+static void open_as_reader(const char *path) {
+  spillway_kv *store;
+  CHECK_ERROR(spillway_kv_open(path, NULL, &store), SPILLWAY_KV_DENIED, NULL, path);
+  CHECK(store == NULL);
+}
+
 static void denied(const char *path) {
   const int descriptor = open(path, O_CREAT | O_EXCL | O_WRONLY, 0600);
   CHECK(descriptor >= 0 && close(descriptor) == 0);
-  const pid_t child = fork();
-  CHECK(child >= 0);
-  if (child == 0) {
-    if (getuid() == 0)
-      CHECK(chmod(path, 0644) == 0 && setgid(65534) == 0 && setuid(65534) == 0);
-    else
-      CHECK(chmod(path, 0400) == 0);
-    spillway_kv *store;
-    CHECK_ERROR(spillway_kv_open(path, NULL, &store), SPILLWAY_KV_DENIED, NULL, path);
-    CHECK(store == NULL);
-    _exit(0);
-  }
-  int status = 1;
-  CHECK(waitpid(child, &status, 0) == child && status == 0);
-  CHECK(unlink(path) == 0);
+  call_as_reader(path, open_as_reader);
 }
 
 static void mistakes(void) {

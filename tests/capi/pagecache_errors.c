@@ -3,40 +3,32 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "pagecache_test.h"
+
+#include "folder.h"
 
 static void make_file(const char *path, off_t bytes) {
   const int descriptor = open(path, O_CREAT | O_TRUNC | O_WRONLY, 0600);
   CHECK(descriptor >= 0 && ftruncate(descriptor, bytes) == 0 && close(descriptor) == 0);
 }
 
-// Before this process has threads.
+static void add_as_reader(const char *path) {
+  const spillway_pagecache_options options = with_memory(1 << 20);
+  spillway_pagecache *cache;
+  spillway_pagecache_file *file;
+  CHECK_OK(spillway_pagecache_open(&options, &cache), NULL);
+  CHECK_ERROR(spillway_pagecache_add(cache, path, NULL, &file), SPILLWAY_PAGECACHE_DENIED, NULL, path);
+  CHECK(file == NULL);
+  const spillway_pagecache_file_options read_only = {.struct_bytes = sizeof read_only, .read_only = 1};
+  CHECK_OK(spillway_pagecache_add(cache, path, &read_only, &file), NULL);
+  CHECK_OK(spillway_pagecache_close(cache), NULL);
+}
+
 static void denied(const char *path) {
   make_file(path, kPage);
-  const pid_t child = fork();
-  CHECK(child >= 0);
-  if (child == 0) {
-    if (getuid() == 0)
-      CHECK(chmod(path, 0644) == 0 && setgid(65534) == 0 && setuid(65534) == 0);
-    else
-      CHECK(chmod(path, 0400) == 0);
-    const spillway_pagecache_options options = with_memory(1 << 20);
-    spillway_pagecache *cache;
-    spillway_pagecache_file *file;
-    CHECK_OK(spillway_pagecache_open(&options, &cache), NULL);
-    CHECK_ERROR(spillway_pagecache_add(cache, path, NULL, &file), SPILLWAY_PAGECACHE_DENIED, NULL, path);
-    CHECK(file == NULL);
-    const spillway_pagecache_file_options read_only = {.struct_bytes = sizeof read_only, .read_only = 1};
-    CHECK_OK(spillway_pagecache_add(cache, path, &read_only, &file), NULL);
-    CHECK_OK(spillway_pagecache_close(cache), NULL);
-    _exit(0);
-  }
-  int status = 1;
-  CHECK(waitpid(child, &status, 0) == child && status == 0);
-  CHECK(unlink(path) == 0);
+  call_as_reader(path, add_as_reader);
 }
 
 // One wrong option at a time.
