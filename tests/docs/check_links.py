@@ -10,6 +10,8 @@ LINK = re.compile(r"\[[^\[\]]*\]\((?P<target>[^()\s]+)\)")
 HEADING = re.compile(r"^#{1,6} (?P<text>.+?)\s*$", re.M)
 # `src/cache/policy.h`, alone, of folders that are in every clone; not src/kv/*, nor x_test.cc and NAME, which stand for others.
 FILE = re.compile(r"`(?P<path>(?:src|docs|tests|tools|bench|compiler|include|examples|bindings|scripts|cmake)/[\w./+-]+)`")
+# `cache/policy.h`: as it is included, or as it lies in a folder of src/.
+INCLUDED = re.compile(r"`(?P<path>[a-z][\w-]*(?:/[\w-]+)*/[\w.-]+\.(?:h|hpp|cc|c|cpp|S|inc))`")
 
 
 def anchors(text):
@@ -21,6 +23,10 @@ def anchors(text):
         counts[name] = counts.get(name, -1) + 1
         found.add(name if counts[name] == 0 else f"{name}-{counts[name]}")
     return found
+
+
+def is_there(source, path):
+    return any((source / folder / path).exists() for folder in (".", "src", "include")) or any((source / "src").glob(f"*/{path}"))
 
 
 def problems(source, page):
@@ -37,8 +43,8 @@ def problems(source, page):
             yield f"{where}:{line}: {target}: there is no such file"
         elif anchor and (there.suffix != ".md" or anchor not in anchors(there.read_text())):
             yield f"{where}:{line}: {target}: there is no such heading"
-    for file in FILE.finditer(text):
-        if not re.search(r"/x_|/[A-Z]+$", file["path"]) and not (source / file["path"]).exists():
+    for file in [*FILE.finditer(text), *(found for found in INCLUDED.finditer(text) if not FILE.fullmatch(found[0]))]:
+        if not re.search(r"/x_|/[A-Z]+$", file["path"]) and not is_there(source, file["path"]):
             yield f"{where}:{line_of(text, file.start())}: {file['path']}: there is no such file"
 
 

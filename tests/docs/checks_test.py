@@ -24,15 +24,16 @@ spillway run --memory 1M -- ./program --anything  # spillway fly
 ```
 
 See [it](#two-words-code--a-link), [again](#again-1), [other](other.md), [there](other.md#there), [web](https://example.org/#x), `[no](link)`.
-Code is in `src/there.cc`, `src/*.cc`, and `src/x_test.cc`.
+Code is in `src/there.cc`, `cache/here.h`, `inner/here.h`, `src/*.cc`, and `src/x_test.cc`.
 """
 
 
 class Links(unittest.TestCase):
     def problems(self, text):
         folder = temporary_folder(self)
-        (folder / "src").mkdir()
-        (folder / "src" / "there.cc").touch()
+        (folder / "src" / "cache" / "inner").mkdir(parents=True)
+        for name in ("there.cc", "cache/here.h", "cache/inner/here.h"):
+            (folder / "src" / name).touch()
         (folder / "other.md").write_text("# There\n")
         (folder / "page.md").write_text(text)
         return list(check_links.problems(folder, folder / "page.md"))
@@ -42,7 +43,8 @@ class Links(unittest.TestCase):
 
     def test_what_is_wrong(self):
         for right, wrong, said in (("(other.md)", "(another.md)", "another.md: there is no such file"), ("#there", "#their", "#their: there is no such heading"),
-                                   ("#again-1", "#again-2", "#again-2"), ("(#two-words-code--a-link)", "(#no-heading)", "#no-heading"), ("`src/there.cc`", "`src/their.cc`", "src/their.cc")):
+                                   ("#again-1", "#again-2", "#again-2"), ("(#two-words-code--a-link)", "(#no-heading)", "#no-heading"), ("`src/there.cc`", "`src/their.cc`", "src/their.cc"),
+                                   ("`cache/here.h`", "`cache/hear.h`", "cache/hear.h"), ("`inner/here.h`", "`inner/hear.h`", "inner/hear.h")):
             with self.subTest(wrong):
                 found = self.problems(PAGE.replace(f"[other]{right}" if right == "(other.md)" else right, f"[other]{wrong}" if right == "(other.md)" else wrong))
                 self.assertEqual(len(found), 1, found)

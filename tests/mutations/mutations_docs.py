@@ -18,6 +18,7 @@ MUTATIONS = [
     of("blocks that are not to be run are run", "tutorials_runner", (RUN, 'if not block.mark.startswith("not run") and (', 'if (')),
     of("links to headings are not looked at", "docs_checks", (LINKS, '        elif anchor and (', '        elif anchor == "" and (')),
     of("the second heading of a name has the first one's", "docs_checks", (LINKS, "found.add(name if counts[name] == 0 else", "found.add(name if True else")),
+    of("files that pages name as they are included are not looked at", "docs_checks", (LINKS, "if not FILE.fullmatch(found[0]))]:", "if False)]:")),
     of("figures on pages are README's whatever they say", "docs_checks", (CLAIMS, "                if missing:\n", "                if False and missing:\n")),
     of("numbers of README need no source", "docs_checks", (CLAIMS, "    if numbers(rest):\n", "    if False and numbers(rest):\n")),
     of("options of a program that is run count as Spillway's", "docs_checks", (COMMANDS, '        if word == "--":\n            break\n', "")),
