@@ -98,7 +98,7 @@ TEST_P(CrashLifeTest, ACutAtEveryWrite) {
   const CrashModel before = model_;
   bool ended_well = false;
   uint64_t ends_at = 0, discarded_sectors = 0;
-  for (uint64_t step = setting("SPILLWAY_CUTS", 0) != 0 ? 1 : 3 * kEffortParts; !ended_well;) {
+  for (uint64_t step = setting("SPILLWAY_TEST_CUTS", 0) != 0 ? 1 : 3 * kEffortParts; !ended_well;) {
     ends_at += step;
     ASSERT_LT(ends_at, 3000u);
     model_ = before;
@@ -194,7 +194,7 @@ TEST(CrashIndex, GrowsAndShrinks) {
   uint64_t tables_most = 0, checkpoints_used = 0;
   // Of each key the number that it has; 0: none.
   std::vector<std::vector<uint32_t>> possible(kMany, {0});
-  for (uint64_t life = 0; life < setting("SPILLWAY_LIVES", 8); ++life) {
+  for (uint64_t life = 0; life < setting("SPILLWAY_TEST_LIVES", 8); ++life) {
     SCOPED_TRACE("life " + std::to_string(life));
     device->start_again(0);
     auto opened = Store::open(

@@ -1,6 +1,6 @@
 // A store on a device that loses power, again and again: it always opens, nothing that was acknowledged is lost, nothing torn is read.
 //
-// Longer: SPILLWAY_CUTS=20000. A seed that fails: SPILLWAY_SEED=n SPILLWAY_CUTS=1.
+// Longer: SPILLWAY_TEST_CUTS=20000. A seed that fails: SPILLWAY_TEST_SEED=n SPILLWAY_TEST_CUTS=1.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -128,14 +128,15 @@ class CrashTest : public testing::TestWithParam<Durability> {
 };
 
 void CrashTest::live_again_and_again() {
-  const uint64_t first = setting("SPILLWAY_SEED", 1), cuts = setting("SPILLWAY_CUTS", 150 / kEffortParts);
+  const uint64_t first = setting("SPILLWAY_TEST_SEED", 1),
+                 cuts = setting("SPILLWAY_TEST_CUTS", 150 / kEffortParts);
   storage::CutDevice* device = nullptr;
   CrashModel model;
   uint64_t segments_scanned = 0, turns = 0, victims = 0, dropped = 0, checkpoints_used = 0,
            tombstones_ended = 0;
   uint64_t failed_flushes = 0;
   for (uint64_t seed = first; seed < first + cuts; ++seed) {
-    SCOPED_TRACE("SPILLWAY_SEED=" + std::to_string(seed));
+    SCOPED_TRACE("SPILLWAY_TEST_SEED=" + std::to_string(seed));
     std::mt19937_64 random(seed);
     // Also while it is being opened.
     const uint64_t ends_at = 1 + random() % (seed % 3 == 0 ? 8 : 600);

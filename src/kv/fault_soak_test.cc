@@ -159,9 +159,9 @@ class FaultSoakTest : public testing::Test, protected StoreInUse {
 };
 
 TEST_F(FaultSoakTest, NothingIsLostAndThereIsRoomAgain) {
-  const uint64_t seed = setting("SPILLWAY_SEED", 1);
-  for (uint64_t soak = 0; soak < setting("SPILLWAY_SOAKS", 12 / kEffortParts); ++soak) {
-    SCOPED_TRACE("SPILLWAY_SOAKS=1 SPILLWAY_SEED=" + std::to_string(seed + soak));
+  const uint64_t seed = setting("SPILLWAY_TEST_SEED", 1);
+  for (uint64_t soak = 0; soak < setting("SPILLWAY_TEST_SOAKS", 12 / kEffortParts); ++soak) {
+    SCOPED_TRACE("SPILLWAY_TEST_SOAKS=1 SPILLWAY_TEST_SEED=" + std::to_string(seed + soak));
     random.seed(seed + soak);
     possible.clear();
     ASSERT_NO_FATAL_FAILURE(make());

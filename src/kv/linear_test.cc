@@ -1,7 +1,7 @@
 // The store is linearizable, while its index grows and shrinks, and across crashes. What clients are told is recorded, and checked
 // by history.h.
 //
-// Longer: SPILLWAY_ROUNDS=1000. A seed that fails: SPILLWAY_SEED=n SPILLWAY_ROUNDS=1; threads may have to be given several chances.
+// Longer: SPILLWAY_TEST_ROUNDS=1000. A seed that fails: SPILLWAY_TEST_SEED=n SPILLWAY_TEST_ROUNDS=1; threads may have to be given several chances.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -130,12 +130,13 @@ class LinearTest : public testing::Test {
   // Calls round(seed) for so many seeds, unless the environment says otherwise, or one fails.
   template <class F>
   void rounds(uint64_t count, const F& round) {
-    const uint64_t first = setting("SPILLWAY_SEED", 1), end = first + setting("SPILLWAY_ROUNDS", count);
+    const uint64_t first = setting("SPILLWAY_TEST_SEED", 1),
+                   end = first + setting("SPILLWAY_TEST_ROUNDS", count);
     const testing::TestInfo& test = *testing::UnitTest::GetInstance()->current_test_info();
     for (uint64_t seed = first; seed < end && !HasFailure(); ++seed) {
-      SCOPED_TRACE("SPILLWAY_SEED=" + std::to_string(seed) +
-                   " SPILLWAY_ROUNDS=1 build/tests/kv_linear_test --gtest_filter=" + test.test_suite_name() +
-                   "." + test.name());
+      SCOPED_TRACE("SPILLWAY_TEST_SEED=" + std::to_string(seed) +
+                   " SPILLWAY_TEST_ROUNDS=1 build/tests/kv_linear_test --gtest_filter=" +
+                   test.test_suite_name() + "." + test.name());
       round(seed);
     }
     if (end - first >= count && !HasFailure()) {

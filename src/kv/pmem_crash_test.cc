@@ -78,7 +78,7 @@ TEST_P(PmemCrashTest, LosesNothingThatWasAcknowledged) {
   }
   std::mt19937_64 random(9);
   uint64_t cuts = 0;
-  const uint64_t lives = setting("SPILLWAY_CUTS", 60 / kEffortParts);
+  const uint64_t lives = setting("SPILLWAY_TEST_CUTS", 60 / kEffortParts);
   for (uint64_t life = 1; life <= lives; ++life) {
     SCOPED_TRACE("life " + std::to_string(life));
     storage::PmemCut memory(std::move(medium), 1 + random() % (random() % 2 == 0 ? 300 : 60'000));

@@ -26,8 +26,8 @@ class Program {
   Program(Scheduler& scheduler, uint64_t seed) : scheduler_(scheduler) {
     worker_count_ = scheduler.worker_count();
     task_count_ = 2 + static_cast<uint32_t>(seed % 14);
-    step_count_ =
-        (4 + static_cast<uint32_t>(seed / 14 % 30)) * static_cast<uint32_t>(number_of("SPILLWAY_LENGTH", 1));
+    step_count_ = (4 + static_cast<uint32_t>(seed / 14 % 30)) *
+                  static_cast<uint32_t>(number_of("SPILLWAY_TEST_LENGTH", 1));
     for (uint32_t i = 0; i < task_count_; ++i) actors_.push_back(std::make_unique<Actor>(*this, i));
   }
 
@@ -256,14 +256,14 @@ uint64_t simulate(uint64_t seed) {
   return simulation.decision_count();
 }
 
-// SPILLWAY_SEEDS=n: so many programs; SPILLWAY_SEED=s: from that one on; SPILLWAY_LENGTH=k: k times as long.
+// SPILLWAY_TEST_PROGRAMS=n: so many programs; SPILLWAY_TEST_SEED=s: from that one on; SPILLWAY_TEST_LENGTH=k: k times as long.
 TEST(SimulationTest, RandomProgramsEndAndShareRightly) {
-  const uint64_t first = number_of("SPILLWAY_SEED", 1), count = number_of("SPILLWAY_SEEDS", 500);
+  const uint64_t first = number_of("SPILLWAY_TEST_SEED", 1), count = number_of("SPILLWAY_TEST_PROGRAMS", 500);
   uint64_t decisions = 0;
   for (uint64_t seed = first; seed < first + count; ++seed) {
     decisions += simulate(seed);
-    ASSERT_FALSE(HasFailure()) << "replay: SPILLWAY_SEED=" << seed
-                               << " SPILLWAY_SEEDS=1 task_simulation_test";
+    ASSERT_FALSE(HasFailure()) << "replay: SPILLWAY_TEST_SEED=" << seed
+                               << " SPILLWAY_TEST_PROGRAMS=1 task_simulation_test";
   }
   printf("%llu decisions over %llu seeds\n", static_cast<unsigned long long>(decisions),
          static_cast<unsigned long long>(count));

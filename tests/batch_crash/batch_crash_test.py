@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A process that changes a table in a file with a log is killed, again and again.
 
-  batch_crash_test.py BUILD        10 kills; SPILLWAY_KILLS=200 for as many, SPILLWAY_SEED=n for others
+  batch_crash_test.py BUILD        10 kills; SPILLWAY_TEST_KILLS=200 for as many, SPILLWAY_TEST_SEED=n for others
 
 What is started after a kill (table_changer.cc) looks at all of the table first: it is what the first so many steps have made, and no fewer than were
 synced. Some processes are killed while they make again what the log has.
@@ -48,8 +48,8 @@ def life(changer, folder, synced, kill_seconds, is_early):
 
 
 def test(build):
-    kills = int(os.environ.get("SPILLWAY_KILLS", "10"))
-    seed = int(os.environ.get("SPILLWAY_SEED", "0")) or random.SystemRandom().getrandbits(32)
+    kills = int(os.environ.get("SPILLWAY_TEST_KILLS", "10"))
+    seed = int(os.environ.get("SPILLWAY_TEST_SEED", "0")) or random.SystemRandom().getrandbits(32)
     generator = random.Random(seed)
     changer = pathlib.Path(build) / "tests" / "table_changer"
     synced, starts, later = 0, 0, 0

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A process that changes a store in a file is killed, again and again: what it was promised is there, whatever the durability.
 
-  kv_crash_test.py BUILD [encrypted]   10 kills; SPILLWAY_KILLS=200 for as many, SPILLWAY_SEED=n for others
+  kv_crash_test.py BUILD [encrypted]   10 kills; SPILLWAY_TEST_KILLS=200 for as many, SPILLWAY_TEST_SEED=n for others
 
 The writer (kv_writer.cc) reports each change before it begins and after it was acknowledged. What is started after a kill first reads
 all keys: each has the value that was acknowledged last, or the one of the change that had begun: never an older one, a torn one or one
@@ -131,8 +131,8 @@ def make_key(path):
 
 
 def test(build, is_encrypted):
-    kills = int(os.environ.get("SPILLWAY_KILLS", "10"))
-    seed = int(os.environ.get("SPILLWAY_SEED", "0")) or random.SystemRandom().getrandbits(32)
+    kills = int(os.environ.get("SPILLWAY_TEST_KILLS", "10"))
+    seed = int(os.environ.get("SPILLWAY_TEST_SEED", "0")) or random.SystemRandom().getrandbits(32)
     generator = random.Random(seed)
     model = Model()
     with tempfile.TemporaryDirectory(prefix="kv_crash", dir=os.environ.get("TMPDIR", "/var/tmp")) as folder:

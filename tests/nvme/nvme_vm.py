@@ -33,11 +33,11 @@ DEVICES = {
 
 
 def kernel():
-    """The one that SPILLWAY_VM_KERNEL names, or one that is installed and has NVMe built in, as Debian's for clouds."""
-    named = os.environ.get("SPILLWAY_VM_KERNEL")
+    """The one that SPILLWAY_TEST_KERNEL names, or one that is installed and has NVMe built in, as Debian's for clouds."""
+    named = os.environ.get("SPILLWAY_TEST_KERNEL")
     found = [named] if named else sorted(glob.glob("/boot/vmlinuz-*cloud*"))
     if not found or not os.access(found[-1], os.R_OK):
-        raise Skipped("no kernel for a virtual machine: set SPILLWAY_VM_KERNEL (docs/storage.md, NVMe passthrough)")
+        raise Skipped("no kernel for a virtual machine: set SPILLWAY_TEST_KERNEL (docs/storage.md, NVMe passthrough)")
     return found[-1]
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A process that changes a file through a page cache is killed, again and again, and bytes of the file are damaged while nobody looks.
 
-  pagecache_crash_test.py BUILD        20 kills; SPILLWAY_KILLS=200 for as many, SPILLWAY_SEED=n for others
+  pagecache_crash_test.py BUILD        20 kills; SPILLWAY_TEST_KILLS=200 for as many, SPILLWAY_TEST_SEED=n for others
 
 What is started after a kill (page_changer.cc) first looks at each page of the file: it holds what was synced, and then the first few of the changes
 that came later, whole. A page of which a byte was changed behind its back is refused, and no other is. The device fails now and then; some
@@ -76,8 +76,8 @@ def life(changer, path, number, generator, is_last):
 
 
 def test(build):
-    kills = int(os.environ.get("SPILLWAY_KILLS", "20"))
-    seed = int(os.environ.get("SPILLWAY_SEED", "0")) or random.SystemRandom().getrandbits(32)
+    kills = int(os.environ.get("SPILLWAY_TEST_KILLS", "20"))
+    seed = int(os.environ.get("SPILLWAY_TEST_SEED", "0")) or random.SystemRandom().getrandbits(32)
     generator = random.Random(seed)
     changer = pathlib.Path(build) / "tests" / "page_changer"
     damaged_count = 0

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Programs over libpmem under `spillway persist run`: what they print and leave is what it is without it.
 
-  persist_pmem_test.py BUILD [unittest arguments]     SPILLWAY_KILLS=20 for as many kills of each map, SPILLWAY_SEED=n for others
+  persist_pmem_test.py BUILD [unittest arguments]     SPILLWAY_TEST_KILLS=20 for as many kills of each map, SPILLWAY_TEST_SEED=n for others
 
 The programs are those of bench/persist_programs, pmem_calls.c, and fio. Pools lie in /dev/shm and are taken for persistent memory, but for those
 that the kernel is to write.
@@ -27,7 +27,7 @@ KINDS = ["ctree", "btree", "rbtree", "hashmap_tx", "hashmap_atomic"]
 POLICIES = ["auto", "inline", "epoch", "decoupled", "proactive"]
 MEMORY = {"PMEM_IS_PMEM_FORCE": "1", "PMEM2_FORCE_GRANULARITY": "CACHE_LINE"}
 OPERATIONS, KEYS, SEED = 3000, 400, 5
-KILLS = int(os.environ.get("SPILLWAY_KILLS", "2"))
+KILLS = int(os.environ.get("SPILLWAY_TEST_KILLS", "2"))
 
 
 def run(*command, variables=MEMORY, folder=None):
@@ -180,7 +180,7 @@ class Programs(Case):
         return len(said), pool
 
     def test_killed(self):
-        seed = int(os.environ.get("SPILLWAY_SEED", "0")) or random.SystemRandom().getrandbits(32)
+        seed = int(os.environ.get("SPILLWAY_TEST_SEED", "0")) or random.SystemRandom().getrandbits(32)
         generator = random.Random(seed)
         for number in range(KILLS * len(KINDS)):
             kind, policy = KINDS[number % len(KINDS)], ["epoch", "decoupled", "auto"][number % 3]
@@ -190,7 +190,7 @@ class Programs(Case):
             pool.unlink()
             # The operation that had begun is there or not; all before are.
             possible = [content(self.answer(MAPS, self.pool(), kind, count, KEYS, SEED)) for count in (done, done + 1)]
-            self.assertIn(found, possible, f"{kind}, {policy}, {done} operations, SPILLWAY_SEED={seed}")
+            self.assertIn(found, possible, f"{kind}, {policy}, {done} operations, SPILLWAY_TEST_SEED={seed}")
 
 
 @unittest.skipUnless(shutil.which("fio"), "fio is not there")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Three servers, each in a network of its own, behind nutcracker and behind a client's own ketama: a node is killed under load and comes back.
 
-  cluster_test.py SPILLWAY              SPILLWAY_SECONDS=60 for so much load in each set-up, 3 without
+  cluster_test.py SPILLWAY              SPILLWAY_TEST_SECONDS=60 for so much load in each set-up, 3 without
   cluster_test.py SPILLWAY --figures    what nutcracker costs: requests a second and latency, through it and without it
 
 Keys have values that say their version. While clients change and read some, a node is killed; some time later it is started again on its
@@ -35,7 +35,7 @@ from support import HANG_SECONDS, take_paths  # noqa: E402
 from served import Connection, Server, free_port  # noqa: E402
 
 SPILLWAY, = take_paths(1)
-SECONDS = float(os.environ.get("SPILLWAY_SECONDS", "3"))
+SECONDS = float(os.environ.get("SPILLWAY_TEST_SECONDS", "3"))
 NODES, VICTIM = 3, 1
 LOADED = [f"key{number}" for number in range(2_000)]   # changed and read all the time
 STILL = [f"still{number}" for number in range(10_000)]  # stored once
@@ -43,7 +43,7 @@ PORT = 11211
 RETRY_SECONDS = 0.5
 CLIENTS = 4
 AT_A_TIME = 50  # requests that are sent together
-APART = "SPILLWAY_CLUSTER_APART"  # set: this process has networks of its own
+APART = "SPILLWAY_TEST_APART"  # set: this process has networks of its own
 
 
 def ip(*words):

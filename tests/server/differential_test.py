@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The same random text commands to our server and to memcached, and the same answers, byte for byte.
 
-  differential_test.py SPILLWAY         4,000 rounds; SPILLWAY_ROUNDS=n for as many, SPILLWAY_SEED=n for others
+  differential_test.py SPILLWAY         4,000 rounds; SPILLWAY_TEST_ROUNDS=n for as many, SPILLWAY_TEST_SEED=n for others
 
 Commands are classic and meta ones of a few keys, as they should be, or with something wrong in them; some at a time. Cas uniques are each server's
 own: a command that gives one gets what that server told last, and in answers they are left out, as are seconds, which may pass in
@@ -172,8 +172,8 @@ def await_port(port):
 def main():
     memcached = shutil.which("memcached") or shutil.which("memcached", path="/usr/sbin:/usr/bin")
     assert memcached, "memcached is not there; scripts/install-deps.sh installs it"
-    rounds = int(os.environ.get("SPILLWAY_ROUNDS", "4000"))
-    seed = int(os.environ.get("SPILLWAY_SEED", "1"))
+    rounds = int(os.environ.get("SPILLWAY_TEST_ROUNDS", "4000"))
+    seed = int(os.environ.get("SPILLWAY_TEST_SEED", "1"))
     port = free_port()
     user = ["-u", "root"] if os.geteuid() == 0 else []
     with tempfile.TemporaryDirectory(prefix="spillway-", dir=os.environ.get("TMPDIR", "/var/tmp")) as folder, \

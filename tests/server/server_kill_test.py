@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A server that clients of memcached and Redis load is killed, again and again: what they were told is there afterwards, with the time it has left.
 
-  server_kill_test.py SPILLWAY          8 kills; SPILLWAY_KILLS=100 for as many, SPILLWAY_SEED=n for others
+  server_kill_test.py SPILLWAY          8 kills; SPILLWAY_TEST_KILLS=100 for as many, SPILLWAY_TEST_SEED=n for others
 
 Each client has keys of its own and sends some requests at a time. A key may be what was acknowledged last, or what a request that was
 under way would have made of it: never anything older, or torn. A killed process loses nothing, whatever the durability, so that it changes
@@ -159,8 +159,8 @@ def check(client, address):
 
 def main():
     spillway = sys.argv[1]
-    kills = int(os.environ.get("SPILLWAY_KILLS", "8"))
-    seed = int(os.environ.get("SPILLWAY_SEED", "1"))
+    kills = int(os.environ.get("SPILLWAY_TEST_KILLS", "8"))
+    seed = int(os.environ.get("SPILLWAY_TEST_SEED", "1"))
     chance = random.Random(seed)
     clients = [Memcache("m0", seed), Memcache("m1", seed + 1), Resp("r0", seed + 2), Resp("r1", seed + 3)]
     slowest = 0.0

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A server under a load of all protocols at once, and of clients that nobody would want, for as long as SPILLWAY_SECONDS says (20 without it).
+"""A server under a load of all protocols at once, and of clients that nobody would want, for as long as SPILLWAY_TEST_SECONDS says (20 without it).
 
   soak_test.py SPILLWAY
 
@@ -26,8 +26,8 @@ from support import take_paths  # noqa: E402
 from served import Case, Connection  # noqa: E402
 
 Case.spillway, = take_paths(1)
-SECONDS = int(os.environ.get("SPILLWAY_SECONDS", "20"))
-SEED = int(os.environ.get("SPILLWAY_SEED", "1"))
+SECONDS = int(os.environ.get("SPILLWAY_TEST_SECONDS", "20"))
+SEED = int(os.environ.get("SPILLWAY_TEST_SEED", "1"))
 KEYS = 4_000
 
 

@@ -263,7 +263,7 @@ storage::CutDevice* after_the_cut(storage::CutDevice* device, uint64_t seed, std
 }
 
 // Whatever a power cut leaves: what the records say, and what recovery makes of them, is the same; and one opening later all is well.
-// Longer: SPILLWAY_CUTS=2000.
+// Longer: SPILLWAY_TEST_CUTS=2000.
 TEST(CheckCutTest, WhatRecoveryMakesIsWhatTheRecordsSay) {
   uint64_t unclean = 0, unsealed = 0;
   std::vector<std::byte> medium(17 << 20);
@@ -276,7 +276,7 @@ TEST(CheckCutTest, WhatRecoveryMakesIsWhatTheRecordsSay) {
   const auto check_now = [](storage::Device& device, std::string& findings) {
     return check_of(device, findings);
   };
-  const uint64_t cuts = setting("SPILLWAY_CUTS", 40 / kEffortParts);
+  const uint64_t cuts = setting("SPILLWAY_TEST_CUTS", 40 / kEffortParts);
   for (uint64_t seed = 1; seed <= cuts; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937_64 random(seed);
@@ -316,11 +316,11 @@ TEST(CheckCutTest, WhatRecoveryMakesIsWhatTheRecordsSay) {
   EXPECT_GT(unsealed, cuts);
 }
 
-// While checkpoints are written, count and are given back. Longer: SPILLWAY_CUTS=2000.
+// While checkpoints are written, count and are given back. Longer: SPILLWAY_TEST_CUTS=2000.
 TEST(CheckCutTest, WhatACutLeavesOfCheckpointsIsNotDamaged) {
   std::vector<std::byte> medium(17 << 20);
   uint64_t found = 0;
-  const uint64_t cuts = setting("SPILLWAY_CUTS", 40 / kEffortParts);
+  const uint64_t cuts = setting("SPILLWAY_TEST_CUTS", 40 / kEffortParts);
   for (uint64_t seed = 1; seed <= cuts; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937_64 random(seed);

@@ -55,8 +55,8 @@ class RecoveryApplyTest : public testing::Test, protected WrittenMedium {
 };
 
 TEST_F(RecoveryApplyTest, OfAKeyTheNewestRecordCountsWhereverItIs) {
-  const uint64_t seed = setting("SPILLWAY_SEED", 1);
-  SCOPED_TRACE("SPILLWAY_SEED=" + std::to_string(seed));
+  const uint64_t seed = setting("SPILLWAY_TEST_SEED", 1);
+  SCOPED_TRACE("SPILLWAY_TEST_SEED=" + std::to_string(seed));
   std::mt19937_64 random(seed);
   std::vector<Written> records;
   for (uint64_t sequence = 1; sequence <= kSegments * kRecords; ++sequence)

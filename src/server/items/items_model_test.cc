@@ -1,7 +1,7 @@
 // Random calls on few keys, compared with a model: values, flags, expiry, cas, marks; while the clock moves, all is flushed, and the store is
 // closed and opened again.
 //
-// A seed that fails: SPILLWAY_SEED=n SPILLWAY_ROUNDS=1. Longer: SPILLWAY_ROUNDS=100.
+// A seed that fails: SPILLWAY_TEST_SEED=n SPILLWAY_TEST_ROUNDS=1. Longer: SPILLWAY_TEST_ROUNDS=100.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -343,9 +343,10 @@ class ItemsModelTest : public ItemsTest {
 };
 
 TEST_F(ItemsModelTest, CallsDoWhatTheModelDoes) {
-  const uint64_t rounds = kv::setting("SPILLWAY_ROUNDS", 4), first = kv::setting("SPILLWAY_SEED", 1);
+  const uint64_t rounds = kv::setting("SPILLWAY_TEST_ROUNDS", 4),
+                 first = kv::setting("SPILLWAY_TEST_SEED", 1);
   for (uint64_t seed = first; seed < first + rounds && !HasFailure(); ++seed) {
-    SCOPED_TRACE("SPILLWAY_SEED=" + std::to_string(seed));
+    SCOPED_TRACE("SPILLWAY_TEST_SEED=" + std::to_string(seed));
     run(seed);
   }
   store->verify();
