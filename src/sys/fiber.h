@@ -34,8 +34,6 @@ class Fiber {
   // `to` runs.
   [[noreturn]] void end_and_switch_to(Fiber& to);
 
-  // Bytes between the place where the fiber was switched out and the address `low`, the end of its stack.
-  ptrdiff_t room_above(const char* low) const { return static_cast<const char*>(stack_pointer_) - low; }
   // Where it goes on. REQUIRES: it is switched out, and started or was running before.
   const void* return_address() const;
 

@@ -117,7 +117,4 @@ void yield();
 // kTimedOut is what it ends with, or kCancelled.
 Woken sleep_until(uint64_t deadline_ns);
 
-// Before any task runs; for good.
-void add_switch_hook(SwitchHook& hook);
-
 }  // namespace task

@@ -40,7 +40,6 @@ struct Message {
 
 struct Task {
   static constexpr size_t kNameBytes = 24;
-  static constexpr size_t kLocalCount = 4;
 
   sys::Fiber fiber;
   Task* next = nullptr;  // in the queue of runnable ones
@@ -58,16 +57,7 @@ struct Task {
   char name[kNameBytes] = {};                // ends with 0
   void (*entry)(void* argument) = nullptr;
   void* argument = nullptr;
-  void* local[kLocalCount] = {};  // of switch hooks, by index
-  Future ended;                   // fulfilled when it returns
-};
-
-// What a switch of tasks must save and bring back, on the task's worker: what belongs to the thread and should be the task's.
-// Registered before the first task, never removed.
-struct SwitchHook {
-  void (*leave)(Task& task) = nullptr;   // it is about to be switched out; on its stack
-  void (*arrive)(Task& task) = nullptr;  // it has been switched in; on its stack
-  SwitchHook* next = nullptr;
+  Future ended;  // fulfilled when it returns
 };
 
 }  // namespace task

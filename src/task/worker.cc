@@ -42,8 +42,6 @@ class LibraryState {
   Exceptions exceptions_;
 };
 
-constinit SwitchHook* hooks = nullptr;
-
 #ifdef SPILLWAY_SIMULATED
 constinit Worker* current_worker = nullptr;
 #else
@@ -51,11 +49,6 @@ constinit thread_local Worker* current_worker = nullptr;
 #endif
 
 }  // namespace
-
-void add_switch_hook(SwitchHook& hook) {
-  hook.next = hooks;
-  hooks = &hook;
-}
 
 Worker* Worker::current() { return current_worker; }
 void Worker::set_current(Worker* worker) { current_worker = worker; }
@@ -254,8 +247,6 @@ size_t Worker::run_tasks() {
 void Worker::switch_away(bool ends) {
   Task& from = *running_;
   scheduler_->check_stack(from);
-  if (!ends)
-    for (SwitchHook* hook = hooks; hook != nullptr; hook = hook->next) hook->leave(from);
   Task* const to = left_in_turn_ > 0 ? take_runnable() : nullptr;
   running_ = to;
   if (to != nullptr) --left_in_turn_;
@@ -281,13 +272,10 @@ void Worker::begin() {
 
 // The first thing on the stack that was switched to.
 void Worker::switched_in() {
-  if (ended_ != nullptr) {
-    Task& ended = *ended_;
-    ended_ = nullptr;
-    scheduler_->ended(ended);
-  }
-  if (running_ == nullptr) return;
-  for (SwitchHook* hook = hooks; hook != nullptr; hook = hook->next) hook->arrive(*running_);
+  if (ended_ == nullptr) return;
+  Task& ended = *ended_;
+  ended_ = nullptr;
+  scheduler_->ended(ended);
 }
 
 Woken Worker::block(Waiting& waiting, const Limit& limit) {
