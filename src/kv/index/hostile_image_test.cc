@@ -17,8 +17,8 @@ class HostileImageTest : public IndexImageTest {
   int error_of() {
     Restored made(*Index::open(kAddressBits));
     for (const auto& image : images)
-      if (const auto done = made->restore(*image); !done) return done.error().number;
-    const auto done = made->finish_restore([](uint64_t, uint32_t) { return true; });
+      if (const auto done = restore_image(*made, *image); !done) return done.error().number;
+    const auto done = finish_restore(*made, [](uint64_t, uint32_t) { return true; });
     if (!done) return done.error().number;
     made->verify();
     return 0;

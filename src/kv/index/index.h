@@ -146,27 +146,15 @@ class Index {
   // 20 us. REQUIRES: number < table_count(), begin_images().
   bool image(uint32_t number, TableImage& to) const;
 
-  // Restores what a set of images holds: restore() for each, in any order, then finish_restore(). Images may come from anywhere: errors
-  // are EBADMSG, one that no table can have, or images that do not fit together, and ENOMEM. The index is to be closed then.
-  // REQUIRES: it is as it was opened, and nobody else uses it.
-  base::Expected<void> restore(const TableImage& image) {
-    if (auto known = restore_shape(image.shape); !known) return known;
-    return restore_slots(image);
-  }
-  // Calls stays(address, size) -> bool for each entry. One that was replaced while images were taken may be there twice, with both
-  // addresses: the caller knows what was written since.
-  template <class Stays>
-  base::Expected<void> finish_restore(const Stays& stays) {
-    if (auto joined = join_images(); !joined) return joined;
-    for (uint32_t number = 0; number < table_count(); ++number) sift(number, stays);
-    end_restore();
-    return {};
-  }
-  // The same in parts, for several threads: restore_shape() of each image, by one thread at a time; restore_slots() of those whose shape is
-  // known, once each, by any. Then, by one thread, join_images(); sift() for each number < table_count(), by any; by one, end_restore().
+  // Restores what a set of images holds, in parts that several threads share: restore_shape() of each image, in any order, by one thread at a
+  // time; restore_slots() of those whose shape is known, once each, by any. Then, by one thread, join_images(); sift() for each
+  // number < table_count(), by any; by one, end_restore(). Images may come from anywhere: errors are EBADMSG, one that no table can have, or
+  // images that do not fit together, and ENOMEM. The index is to be closed then. REQUIRES: it is as it was opened, and nobody else uses it.
   base::Expected<void> restore_shape(const TableShape& shape);
   base::Expected<void> restore_slots(const TableImage& image);
   base::Expected<void> join_images();
+  // Calls stays(address, size) -> bool for each entry. One that was replaced while images were taken may be there twice, with both
+  // addresses: the caller knows what was written since.
   template <class Stays>
   void sift(uint32_t number, const Stays& stays) {
     sift(

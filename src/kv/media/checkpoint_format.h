@@ -12,7 +12,7 @@
 //    says how many there are before it, and all of these are there and whole
 //
 // Readers are pure functions of bytes that come from outside, and fuzzed (checkpoint_fuzz.cc). What they let pass, tables that no index
-// can have among it, Index::restore() refuses.
+// can have among it, is refused when an index is restored from it (index.h).
 #pragma once
 #include <cstddef>
 #include <cstdint>

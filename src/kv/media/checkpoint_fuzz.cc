@@ -13,6 +13,7 @@
 #include "kv/index/index.h"
 #include "kv/media/checkpoint_format.h"
 #include "kv/testing/test_identity.h"
+#include "kv/testing/test_restore.h"
 
 namespace {
 
@@ -108,9 +109,9 @@ void restore_images(const Identity& identity, Bytes bytes) {
       memcpy(&image->slots[slot % kSlots], &bytes[at + 2], sizeof(uint64_t));
     }
     bytes = bytes.subspan(10 + 10 * count);
-    is_whole = index->restore(*image).has_value();
+    is_whole = restore_image(*index, *image).has_value();
   }
-  if (is_whole && index->finish_restore([](uint64_t address, uint32_t) { return address % 8 != 0; }))
+  if (is_whole && finish_restore(*index, [](uint64_t address, uint32_t) { return address % 8 != 0; }))
     index->verify();
   index->close();
 }

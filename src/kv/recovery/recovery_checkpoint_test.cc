@@ -11,6 +11,7 @@
 
 #include "kv/testing/test_effort.h"
 #include "kv/testing/test_identity.h"
+#include "kv/testing/test_restore.h"
 #include "storage/test_cut_device.h"
 
 namespace kv {
@@ -80,7 +81,7 @@ class CheckpointReadTest : public testing::Test {
       });
     for (std::thread& thread : threads) thread.join();
     if (error == 0) {
-      const auto joined = index->finish_restore([](uint64_t, uint32_t) { return true; });
+      const auto joined = finish_restore(*index, [](uint64_t, uint32_t) { return true; });
       error = joined ? 0 : joined.error().number;
     }
     if (error == 0) expect_all(*index, reader.state());

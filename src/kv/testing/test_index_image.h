@@ -9,6 +9,7 @@
 
 #include "base/mix.h"
 #include "kv/index/index.h"
+#include "kv/testing/test_restore.h"
 
 namespace kv {
 
@@ -67,8 +68,8 @@ class IndexImageTest : public testing::Test {
   static Restored restore(const Images& images, const Stays& stays, unsigned address_bits = kAddressBits) {
     Restored made(*Index::open(address_bits));
     for (const auto& image : images)
-      if (!made->restore(*image)) return nullptr;
-    if (!made->finish_restore(stays)) return nullptr;
+      if (!restore_image(*made, *image)) return nullptr;
+    if (!finish_restore(*made, stays)) return nullptr;
     made->verify();
     return made;
   }
