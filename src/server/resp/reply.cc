@@ -1,7 +1,5 @@
 #include "server/resp/reply.h"
 
-#include <charconv>
-#include <cmath>
 #include <cstring>
 
 #include "base/check.h"
@@ -81,32 +79,5 @@ void ReplyWriter::map(uint64_t count) {
 }
 
 void ReplyWriter::set(uint64_t count) { header(protocol_ == Protocol::kResp3 ? '~' : '*', count); }
-
-void ReplyWriter::number(double value) {
-  char buffer[32];
-  std::string_view text = "nan";
-  if (!std::isnan(value)) {
-    const auto end = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::general, 17);
-    CHECK(end.ec == std::errc());
-    text = std::string_view(buffer, static_cast<size_t>(end.ptr - buffer));
-  }
-  if (protocol_ == Protocol::kResp3)
-    put({",", text, kLineEnd});
-  else
-    bulk(text);
-}
-
-void ReplyWriter::boolean(bool value) {
-  if (protocol_ == Protocol::kResp3)
-    put({value ? "#t\r\n" : "#f\r\n"});
-  else
-    integer(value);
-}
-
-void ReplyWriter::verbatim(std::string_view format, std::string_view text) {
-  CHECK_EQ(format.size(), 3u);
-  if (protocol_ == Protocol::kResp2) return bulk(text);
-  put({"=", Digits(format.size() + 1 + text.size()).view(), kLineEnd, format, ":", text, kLineEnd});
-}
 
 }  // namespace server::resp

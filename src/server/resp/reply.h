@@ -11,9 +11,6 @@
 //   null_array  *-1\r\n                   _\r\n
 //   map         *4\r\n                    %2\r\n
 //   set         *2\r\n                    ~2\r\n
-//   number      $3\r\n1.5\r\n             ,1.5\r\n
-//   boolean     :1\r\n                    #t\r\n
-//   verbatim    $3\r\nabc\r\n             =7\r\ntxt:abc\r\n
 //
 // Invariants
 //  1 a piece is in the buffer as a whole or not at all; after the first that did not fit, nothing is written
@@ -38,7 +35,6 @@ class ReplyWriter {
   // The buffer is the caller's and outlives the writer.
   ReplyWriter(std::span<char> buffer, Protocol protocol) : buffer_(buffer), protocol_(protocol) {}
 
-  void set_protocol(Protocol protocol) { protocol_ = protocol; }
   Protocol protocol() const { return protocol_; }
 
   // What has been written, and whether something did not fit.
@@ -62,11 +58,6 @@ class ReplyWriter {
   void array(uint64_t count);
   void map(uint64_t count);
   void set(uint64_t count);
-  // With 17 digits; "inf", "-inf" and "nan".
-  void number(double value);
-  void boolean(bool value);
-  // Text for people. REQUIRES: the format is three bytes, such as "txt".
-  void verbatim(std::string_view format, std::string_view text);
 
  private:
   // Appends the pieces, all or none.

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cmath>
 #include <limits>
 #include <string>
 
@@ -69,24 +68,6 @@ TEST(Reply, Aggregates) {
   expect_written("*3\r\n", "~3\r\n", [](ReplyWriter& reply) { reply.set(3); });
 }
 
-TEST(Reply, Numbers) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  expect_written("$3\r\n1.5\r\n", ",1.5\r\n", [](ReplyWriter& reply) { reply.number(1.5); });
-  expect_written("$19\r\n0.10000000000000001\r\n", ",0.10000000000000001\r\n",
-                 [](ReplyWriter& reply) { reply.number(0.1); });
-  expect_written("$6\r\n-1e+30\r\n", ",-1e+30\r\n", [](ReplyWriter& reply) { reply.number(-1e30); });
-  expect_written("$3\r\ninf\r\n", ",inf\r\n", [](ReplyWriter& reply) { reply.number(kInfinity); });
-  expect_written("$4\r\n-inf\r\n", ",-inf\r\n", [](ReplyWriter& reply) { reply.number(-kInfinity); });
-  expect_written("$3\r\nnan\r\n", ",nan\r\n", [](ReplyWriter& reply) { reply.number(-std::nan("")); });
-}
-
-TEST(Reply, BooleansAndTexts) {
-  expect_written(":1\r\n", "#t\r\n", [](ReplyWriter& reply) { reply.boolean(true); });
-  expect_written(":0\r\n", "#f\r\n", [](ReplyWriter& reply) { reply.boolean(false); });
-  expect_written("$3\r\nabc\r\n", "=7\r\ntxt:abc\r\n",
-                 [](ReplyWriter& reply) { reply.verbatim("txt", "abc"); });
-}
-
 TEST(Reply, NothingFollowsWhatDidNotFit) {
   std::array<char, 12> buffer;
   ReplyWriter reply(buffer, Protocol::kResp2);
@@ -104,20 +85,10 @@ TEST(Reply, NothingFollowsWhatDidNotFit) {
   EXPECT_EQ(reply.view(), "");
 }
 
-TEST(Reply, TheProtocolMayChange) {
-  std::array<char, 64> buffer;
-  ReplyWriter reply(buffer, Protocol::kResp2);
-  reply.null();
-  reply.set_protocol(Protocol::kResp3);
-  reply.null();
-  EXPECT_EQ(reply.view(), "$-1\r\n_\r\n");
-}
-
 TEST(ReplyDeathTest, WrongUse) {
   std::array<char, 64> buffer;
   ReplyWriter reply(buffer, Protocol::kResp3);
   EXPECT_DEATH(reply.rewind(1), "size <= size_");
-  EXPECT_DEATH(reply.verbatim("text", "a"), "format.size");
 }
 
 }  // namespace
