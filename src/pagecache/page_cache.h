@@ -74,7 +74,7 @@ class PageCache {
   // Any thread. They change while the cache is resized (Session::resize).
   uint64_t frame_count() const;
   uint64_t set_count() const;
-  // REQUIRES: there is such a node.
+  // For tests. REQUIRES: there is such a node.
   uint64_t frame_count_of(uint32_t node) const { return partition(node).frame_count(); }
   uint64_t dirty_count() const {
     return static_cast<uint64_t>(std::max<int64_t>(0, dirty_count_.load(std::memory_order_relaxed)));

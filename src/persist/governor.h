@@ -44,6 +44,7 @@ class Governor {
 
   // Flushers that are to run until the next sample.
   uint32_t count() const { return count_; }
+  // It watches or probes. For tests.
   bool is_watching() const { return phase_ == Phase::kWatch || phase_ == Phase::kProbe; }
 
   // A period has ended in which count() flushers ran: how many lines (or bytes) became durable in a unit of time. A period in which they

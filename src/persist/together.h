@@ -24,6 +24,7 @@ class Together {
   static constexpr double kGainLeast = 0.04;
 
   bool is_on() const { return is_on_; }
+  // A result holds. For tests.
   bool is_holding() const { return hold_left_ > 0; }
 
   // A period has ended in which is_on() was what it is: so many lines were flushed in a unit of time. One in which nobody flushed says nothing. Returns whether is_on() is another now.

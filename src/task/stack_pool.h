@@ -49,7 +49,7 @@ class StackPool {
   uint32_t slot_at(uint64_t address) const;
   // How many slots there have ever been; each one's stack may be read.
   uint32_t slot_count() const { return slot_count_.load(std::memory_order_acquire); }
-  // Has the slot a guard? Else only the look at the stack pointer finds an overflow.
+  // Has the slot a guard? Else only the look at the stack pointer finds an overflow. For tests.
   bool is_guarded(uint32_t slot) const { return slot < unguarded_from_; }
 
  private:

@@ -118,6 +118,7 @@ class BasicSemaphore {
     }
     return ListedWaiter<Lock>(lock_, waiters_, "a semaphore").wait(limit);
   }
+  // Without waiting. For tests.
   bool try_acquire() {
     sys::LockGuard scope(lock_);
     if (permits_ == 0 || !waiters_.empty()) return false;

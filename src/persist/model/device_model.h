@@ -60,7 +60,7 @@ struct DeviceStatistics {
   double busy_ns = 0;           // of the drain
   double taken_until_ns = 0;    // when the queue had taken all lines
 
-  // Lines in a media write; 0 if there was none.
+  // For tests: lines in a media write, 0 if there was none; lines that the queue has taken in a second.
   double combining() const {
     return media_writes == 0 ? 0 : static_cast<double>(lines) / static_cast<double>(media_writes);
   }
