@@ -6,6 +6,8 @@
 #       go to base::plain_* (src/base/plain_memory.h), never to the C library's intercepted names.
 #   spillway_reuse_headers(TARGET OWNER)
 #       an object library whose files of C++ have the flags of OWNER takes its precompiled headers.
+#   spillway_install(TARGET ...)
+#       install(TARGETS TARGET ...), and `make product` builds the target.
 #   spillway_test(NAME SOURCES ... DEPENDS ... [LABELS ...])
 #       a GoogleTest program registered with ctest, one ctest entry per program. Without RTTI: its devices and the like derive from classes
 #       of the runtime, which have none.
@@ -81,6 +83,11 @@ function(spillway_runtime_library name)
   add_library(${name} OBJECT ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE spillway_runtime_flags)
   spillway_reuse_headers(${name} spillway_runtime_headers)
+endfunction()
+
+function(spillway_install target)
+  install(TARGETS ${target} ${ARGN})
+  set_property(GLOBAL APPEND PROPERTY SPILLWAY_INSTALLED ${target})
 endfunction()
 
 # Tests know their lines, not their variables: a fifth of the time to compile them.

@@ -16,6 +16,7 @@ MUTATIONS = [
     of("a line that troff takes for a request", (MANUAL, "if line[:1] in (\".\", \"'\") else line", "if False else line")),
     of("what an option takes is completed as a word of the command", (COMPLETION, "      value=${{_spillway_values[\"$command $this\"]-}}\n", "      value=\n")),
     of("options of a program are completed as spillway's", (COMPLETION, "    elif [[ ${{_spillway_operands[$command]-}} == PROGRAM ]]; then\n      break\n", "    elif false; then\n      break\n")),
+    of("what is installed is left out of the product", ("src/spill/preload/CMakeLists.txt", "spillway_install(spillway_preload ", "install(TARGETS spillway_preload ")),
     of("the unit starts the program of another place", ("tools/spillway/spillway-serve@.service.in", "ExecStart=@CMAKE_INSTALL_PREFIX@/", "ExecStart=/usr/local/")),
     of("a file stays when all is taken back", ("packaging/uninstall.sh", "echo \"$files\" | while", "echo \"$files\" | tail -n +2 | while")),
     of("what every /usr/local has goes with the last file", ("packaging/uninstall.sh", " | /usr/local/share/man) return ;;", ") return ;;")),

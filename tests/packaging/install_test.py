@@ -46,6 +46,11 @@ class Files(unittest.TestCase):
                 self.assertNotIn(bytes(folder) + b"/", text, path)
         self.assertGreater(len(files()), 50)
 
+    def test_make_product_builds_each(self):
+        for folder in ("bench", "bindings", "compiler", "packaging", "src", "tools"):
+            for path in (SOURCE / folder).rglob("CMakeLists.txt"):
+                self.assertNotIn("install(TARGETS", path.read_text(), f"{path}: spillway_install() does it, and makes it part of the product")
+
     def test_the_unit_starts_the_program_that_is_there(self):
         unit = (USR / "lib/systemd/system/spillway-serve@.service").read_text()
         self.assertIn("\nExecStart=/usr/bin/spillway serve ", unit)
