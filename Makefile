@@ -100,7 +100,7 @@ docs: all
 	@for page in options statistics probes; do $(BUILD)/bin/spillway docs $$page > docs/$$page.md; done
 
 format:
-	@git ls-files '*.h' '*.cc' '*.cpp' '*.c' | xargs clang-format-19 -i
+	@git ls-files '*.h' '*.hpp' '*.cc' '*.cpp' '*.c' | xargs clang-format-19 -i
 
 clean:
 	@rm -rf $(BUILD) build-asan build-tsan build-fuzz

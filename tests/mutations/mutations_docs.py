@@ -1,9 +1,10 @@
-"""Breakages of what checks the documentation: a page that is wrong passes."""
+"""Breakages of what checks the documentation, and how sources look: what is wrong passes."""
 
 RUN = "tests/tutorials/run_tutorial.py"
 LINKS = "tests/docs/check_links.py"
 COMMANDS = "tests/docs/check_commands.py"
 CLAIMS = "tests/docs/check_claims.py"
+FORMATTING = "tests/formatting/check_formatting.py"
 
 
 def of(name, test, *patches):
@@ -23,4 +24,6 @@ MUTATIONS = [
     of("numbers of README need no source", "docs_checks", (CLAIMS, "    if numbers(rest):\n", "    if False and numbers(rest):\n")),
     of("options of a program that is run count as Spillway's", "docs_checks", (COMMANDS, '        if word == "--":\n            break\n', "")),
     of("commands within commands are not looked at", "docs_checks", (COMMANDS, r"(?=(?P<words>[^\n]*))", r"(?P<words>[^\n]*)")),
+    of("headers of C++ may look as they like", "formatting_self_test", (FORMATTING, '".h", ".hpp", ', '".h", ')),
+    of("sources of another build are looked at", "formatting_self_test", (FORMATTING, "            folders.clear()\n            continue\n", "            pass\n")),
 ]
