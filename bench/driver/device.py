@@ -1,6 +1,5 @@
 """The storage queues beside fio: I/Os a second, latency and CPU time at several depths."""
 import json
-import os
 import resource
 import shutil
 import subprocess

@@ -4,7 +4,7 @@ import shutil
 
 from devices import Cleanup
 from limited import MIB, PAGE_BYTES, Contest, Device, Fio, check_stats, fio_columns, limit_of, limited_row, plain_bytes, resident_row, usable_devices
-from lockstep import Failure, Programs, in_turn
+from lockstep import Programs, in_turn
 from variants import variants
 
 DOC = """\
