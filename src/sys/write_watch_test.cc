@@ -114,7 +114,7 @@ TEST_F(WriteWatchTest, APageThatIsNotInMemoryIsNotUntouched) {
 
 TEST(WriteWatch, MemoryThatWasNotAddedCannotBeProtected) {
   WriteWatch watch;
-  if (!watch.open()) GTEST_SKIP();
+  if (auto opened = watch.open(); !opened) GTEST_SKIP() << opened.error().message;
   auto memory = map_anonymous(kOs, "a page");
   ASSERT_TRUE(memory);
   (*memory)[0] = 1;
