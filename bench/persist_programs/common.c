@@ -1,3 +1,4 @@
+/* What the programs over libpmemobj share (maps.h): transactions, or the end of the program. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+// What sessions do (store.h): gets, and changes from a key to its place in the index.
 #include <algorithm>
 
 #include "base/check.h"

@@ -1,3 +1,4 @@
+// ValueWriter (store.h): a value in pieces, one after the other.
 #include <algorithm>
 
 #include "base/check.h"

@@ -1,3 +1,4 @@
+// The two calls of base/platform.h, as this system has them.
 #include "base/platform.h"
 
 #include <signal.h>

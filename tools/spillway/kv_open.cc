@@ -1,3 +1,4 @@
+// Stores that subcommands of `spillway kv` work on (kv.h): opened, or refused with what to do.
 #include <cerrno>
 #include <stdexcept>
 
