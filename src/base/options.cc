@@ -57,9 +57,6 @@ Expected<void> set_value(OptionText& field, const OptionInfo& info, std::string_
   return {};
 }
 
-// SPILLWAY_COMPILER_...: spillcc's, which may be set while a build runs what it built; SPILLWAY_PERSIST_...: the persistence runtime's, which may be in the same process.
-constexpr std::string_view kOthersPrefixes[] = {"COMPILER_", "PERSIST_"};
-
 constexpr std::string_view kAutomatic = "auto";
 
 std::optional<PolicyKind> find_policy(std::string_view name) {
@@ -78,6 +75,35 @@ bool spells(std::string_view upper, std::string_view name) {
   return true;
 }
 
+// To add one: a line here, and `make docs`. tests/docs/check_variables.py says which are missing.
+constexpr std::string_view kOfTests = "Spillway's own tests";
+constexpr OthersVariable kOthersVariables[] = {
+    {"COMPILER_", "spillcc, while a build runs what it has built"},
+    {"PERSIST_", "the [persistence runtime](persist.md#options), which may be in the same process"},
+    {"PASSWORD", "[`spillway serve`](server.md#options)"},
+    {"SERVE", "its [unit of systemd](install.md#a-server)"},
+    {"PREFIX", "the build of the [Python package](kv-api.md#python)"},
+    {"TEST_", kOfTests},
+    {"CLUSTER_APART", kOfTests},
+    {"CUTS", kOfTests},
+    {"KILLS", kOfTests},
+    {"LENGTH", kOfTests},
+    {"LIVES", kOfTests},
+    {"ROUNDS", kOfTests},
+    {"SECONDS", kOfTests},
+    {"SEED", kOfTests},
+    {"SEEDS", kOfTests},
+    {"SOAKS", kOfTests},
+    {"VM_KERNEL", kOfTests},
+};
+
+// Is the environment name (without the prefix) another's?
+bool is_others(std::string_view upper) {
+  return std::ranges::any_of(kOthersVariables, [&](const OthersVariable& others) {
+    return others.name.ends_with('_') ? upper.starts_with(others.name) : upper == others.name;
+  });
+}
+
 }  // namespace
 
 size_t option_count() { return sizeof kInfo / sizeof kInfo[0]; }
@@ -86,6 +112,8 @@ const OptionInfo& option_info(size_t i) {
   CHECK_LT(i, option_count());
   return kInfo[i];
 }
+
+std::span<const OthersVariable> others_variables() { return kOthersVariables; }
 
 Expected<uint64_t> parse_size(std::string_view text) {
   std::string_view digits = text;
@@ -205,12 +233,10 @@ Expected<void> read_options_from_environment(Options& options, const char* const
     std::string_view entry = *environment;
     if (!entry.starts_with(kVariablePrefix)) continue;
     entry.remove_prefix(kVariablePrefix.size());
-    if (std::ranges::any_of(kOthersPrefixes,
-                            [&](std::string_view prefix) { return entry.starts_with(prefix); }))
-      continue;
     size_t equals = entry.find('=');
     if (equals == std::string_view::npos) continue;
     std::string_view upper = entry.substr(0, equals);
+    if (is_others(upper)) continue;
     std::string_view value = entry.substr(equals + 1);
     size_t i = 0;
     while (i < option_count() && !spells(upper, kInfo[i].name)) ++i;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "base/error.h"
@@ -84,9 +85,15 @@ uint64_t server_count(const Options& options, uint64_t cpu_count);
 // How the variables of options begin.
 inline constexpr std::string_view kVariablePrefix = "SPILLWAY_";
 
+// Variables that begin so and are no options: of other parts of Spillway, and maybe set where a spilled program runs.
+struct OthersVariable {
+  std::string_view name;   // without the prefix; one that ends in "_": all that begin so
+  std::string_view whose;  // as the page of options says it; those of one owner follow each other
+};
+std::span<const OthersVariable> others_variables();
+
 // Reads every SPILLWAY_<NAME> of an environment block ("NAME=value" strings, null-terminated).
-// An unknown SPILLWAY_ variable is an error (EINVAL), so that a misspelt one is noticed; SPILLWAY_COMPILER_
-// ones are spillcc's, SPILLWAY_PERSIST_ ones the persistence runtime's: they are passed over.
+// An unknown SPILLWAY_ variable is an error (EINVAL), so that a misspelt one is noticed; those of others are passed over.
 Expected<void> read_options_from_environment(Options& options, const char* const* environment);
 
 }  // namespace base

@@ -190,5 +190,32 @@ TEST(Environment, RefusesUnknownAndBadValues) {
   EXPECT_EQ(message("SPILLWAY_NOT_A_SETTING"), "");
 }
 
+// A server's password, or a seed of the tests, keeps no program from starting.
+TEST(Environment, PassesOverWhatIsOthers) {
+  const auto reads = [](const std::string& entry) {
+    const char* environment[] = {entry.c_str(), "SPILLWAY_MEMORY=64M", nullptr};
+    Options options;
+    return read_options_from_environment(options, environment).has_value() && options.memory == 64 << 20;
+  };
+  for (const char* others : {"SPILLWAY_PASSWORD=secret", "SPILLWAY_SERVE=--storage x", "SPILLWAY_PREFIX=/opt",
+                             "SPILLWAY_TEST_SEED=3", "SPILLWAY_SEED=3", "SPILLWAY_COMPILER_OPTIONS=-report",
+                             "SPILLWAY_PERSIST_STATS=x"})
+    EXPECT_TRUE(reads(others)) << others;
+  for (const char* unknown : {"SPILLWAY_PASSWORDS=secret", "SPILLWAY_PASSWORD_FILE=x", "SPILLWAY_SEE=3",
+                              "SPILLWAY_TEST=1", "SPILLWAY_COMPILER=x"})
+    EXPECT_FALSE(reads(unknown)) << unknown;
+}
+
+TEST(Environment, NoOptionIsOthers) {
+  for (const OthersVariable& others : others_variables()) {
+    std::string name;
+    for (const char c : others.name) name += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    for (size_t i = 0; i < option_count(); ++i) {
+      const std::string_view option = option_info(i).name;
+      EXPECT_FALSE(name.ends_with('_') ? option.starts_with(name) : option == name) << option;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace base

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What check_links.py, check_commands.py and check_claims.py find on pages that are wrong.  checks_test.py [unittest arguments]"""
+"""What check_links.py, check_commands.py, check_claims.py and check_variables.py find where something is wrong.  checks_test.py [unittest arguments]"""
 import pathlib
 import sys
 import unittest
@@ -8,6 +8,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import check_claims  # noqa: E402
 import check_commands  # noqa: E402
 import check_links  # noqa: E402
+import check_variables  # noqa: E402
 from support import temporary_folder  # noqa: E402
 
 PAGE = """# Title
@@ -125,6 +126,23 @@ class Claims(unittest.TestCase):
         for part in ({"besides": []}, {"parts": self.CLAIM["parts"][:2]}, {"command": "`make sort`, `tasks`"}, {"command": "`spillway bench sort`"}):
             claim = self.CLAIM | part
             self.assertTrue(self.problems(readme=self.README.replace(check_claims.row_of(self.CLAIM), check_claims.row_of(claim)), claim=claim), part)
+
+
+class Variables(unittest.TestCase):
+    OPTIONS = "| `--memory SIZE` | `SPILLWAY_MEMORY` | `0` | memory |\n\n| `SPILLWAY_MINE_...`, `SPILLWAY_KEY` | others |\n"
+
+    def unknown(self, text, pattern):
+        return [name for _, name in check_variables.unknown(text, pattern, *check_variables.known(self.OPTIONS))]
+
+    def test_what_code_asks_for(self):
+        for call in ('getenv("SPILLWAY_{}")', 'setting("SPILLWAY_{}", 1)', 'os.environ.get("SPILLWAY_{}")', 'os.environ["SPILLWAY_{}"]', '"SPILLWAY_{}" in os.environ'):
+            for known in "MEMORY", "MINE_OWN", "KEY":
+                self.assertEqual(self.unknown(call.format(known), check_variables.ASKED), [], call)
+            for unknown in "MEMORIES", "MINE", "KEY_FILE":
+                self.assertEqual(self.unknown(call.format(unknown), check_variables.ASKED), [f"SPILLWAY_{unknown}"], call)
+
+    def test_what_pages_set(self):
+        self.assertEqual(self.unknown("SPILLWAY_KEY=1 SPILLWAY_MEMORY=4G x; `SPILLWAY_MEMROY=4G x`, cmake -DSPILLWAY_FUZZ=ON", check_variables.SET), ["SPILLWAY_MEMROY"])
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ DESCRIPTOR = "src/spill/intercept/descriptor.cc"
 FAULT = "src/spill/fault.cc"
 MAPPED = "src/spill/mapped_pages.cc"
 NATIVE = "src/spill/native.cc"
+OPTIONS = "src/base/options.cc"
 FILE_MAPS = "src/spill/file_maps.cc"
 FORK = "src/spill/fork.cc"
 GLOBALS = "src/spill/globals.cc"
@@ -180,6 +181,12 @@ MUTATIONS = [
              "  static_cast<void>(buffer);\n")),
     product("SA_RESETHAND forgotten", "^e2e_segv_handler$",
             (SIGNALS, "    set_program_action(number, &reset, nullptr);\n", "")),
+
+    # Settings
+    mutation("a server's password keeps programs from starting", "base_test", "Environment.*",
+             (OPTIONS, "    if (is_others(upper)) continue;\n", "    if (false && is_others(upper)) continue;\n")),
+    mutation("what begins as another's variable is let pass", "base_test", "Environment.*",
+             (OPTIONS, "upper == others.name;", "upper.starts_with(others.name);")),
 
     # Faults
     mutation("site that takes another's place begins at one", "base_test", "SiteTable.*",

@@ -19,6 +19,22 @@ std::string cell(std::string_view text) {
   return result;
 }
 
+// A row for each owner.
+std::string others_table() {
+  std::string table = "| variables | of |\n|---|---|\n";
+  for (auto left = base::others_variables(); !left.empty();) {
+    const std::string_view whose = left.front().whose;
+    std::string names;
+    for (; !left.empty() && left.front().whose == whose; left = left.subspan(1)) {
+      const std::string_view name = left.front().name;
+      names += concat(names.empty() ? "`" : ", `", base::kVariablePrefix, name,
+                      name.ends_with('_') ? "...`" : "`");
+    }
+    table += concat("| ", names, " | ", whose, " |\n");
+  }
+  return table;
+}
+
 std::string options_page() {
   std::string page =
       "# Options\n\n"
@@ -27,10 +43,10 @@ std::string options_page() {
       "and\n"
       "a program that is started without `spillway run` reads the variables itself. A variable that begins "
       "with\n"
-      "`SPILLWAY_` and is not in this table is refused, so that a misspelt one is noticed; "
-      "`SPILLWAY_COMPILER_...`\n"
-      "is spillcc's. A flag without an argument is `1` in its variable. SIZE takes K, M, G and T (powers of "
-      "1024).\n\n"
+      "`SPILLWAY_` and is not in this table is refused, so that a misspelt one is noticed; those of "
+      "[other parts of\n"
+      "Spillway](#variables-of-others) are passed over. A flag without an argument is `1` in its variable.\n"
+      "SIZE takes K, M, G and T (powers of 1024).\n\n"
       "| flag | variable | default | meaning |\n|---|---|---|---|\n";
   for (size_t i = 0; i < base::option_count(); ++i) {
     const base::OptionInfo& option = base::option_info(i);
@@ -38,6 +54,7 @@ std::string options_page() {
     page += concat("| `", flag_with_argument(option), "` | `", variable_name(option), "` | ",
                    value.empty() ? "" : "`" + value + "`", " | ", cell(option.doc), " |\n");
   }
+  page += "\n## Variables of others\n\n" + others_table();
   return page;
 }
 
