@@ -146,6 +146,7 @@ TEST(ChoiceTest, APhaseEnds) {
   while (choice.leave_out());
 }
 
+// Each is the fastest of some runs of a few ms or less, and bounds are as far off as a wrong unit, or steps that nobody counted, would be.
 TEST(MachineTest, ItsNumbersAreThoseOfSomeMachine) {
   const Machine& machine = this_machine();
   EXPECT_GT(machine.latency_ns, 5);

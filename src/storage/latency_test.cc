@@ -1,7 +1,6 @@
 #include "storage/latency.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,6 +11,7 @@
 #include "storage/open.h"
 #include "storage/test_io.h"
 #include "sys/kernel.h"
+#include "sys/test_switches.h"
 
 namespace storage {
 namespace {
@@ -107,14 +107,18 @@ TEST_F(LatencyTest, NothingCompletesBeforeItIsDue) {
 
 TEST_F(LatencyTest, PollNeverWaits) {
   open("latency:us=300000:[memory:1M]");
-  TestIo read(Operation::kRead, 0, {kBlock});
-  Io* batch[] = {&read.io};
-  const uint64_t start_ns = sys::monotonic_ns();
-  ASSERT_EQ(queue->submit(batch), 1u);
-  for (int i = 0; i < 100; ++i) EXPECT_EQ(queue->poll(), 0u);
-  EXPECT_LT(sys::monotonic_ns() - start_ns, 250'000'000u);
-  EXPECT_EQ(queue->wait(), 1u);
-  EXPECT_GE(sys::monotonic_ns() - start_ns, 300'000'000u);
+  // Others may have the CPU until the request is due: not each time.
+  uint32_t polls = 0;
+  for (int tries = 0; tries < 10 && polls < 100; ++tries) {
+    TestIo read(Operation::kRead, 0, {kBlock});
+    Io* batch[] = {&read.io};
+    const uint64_t start_ns = sys::monotonic_ns();
+    ASSERT_EQ(queue->submit(batch), 1u);
+    for (polls = 0; polls < 100 && queue->poll() == 0;) ++polls;
+    if (polls == 100) EXPECT_EQ(queue->wait(), 1u);
+    EXPECT_GE(sys::monotonic_ns() - start_ns, 300'000'000u);
+  }
+  EXPECT_EQ(polls, 100u) << "while nothing was due";
 }
 
 TEST_F(LatencyTest, IsQuietUntilTheEarliestIsDue) {
@@ -134,22 +138,16 @@ TEST_F(LatencyTest, IsQuietUntilTheEarliestIsDue) {
   EXPECT_EQ(queue->quiet().until_ns, base::Quiet::kForever);
 }
 
-uint64_t voluntary_switches() {
-  rusage usage = {};
-  getrusage(RUSAGE_THREAD, &usage);
-  return static_cast<uint64_t>(usage.ru_nvcsw);
-}
-
 // The last 80 us it spins otherwise, which gives the CPU up only when it is taken away.
 TEST_F(LatencyTest, WhoIsToldToSleepDoes) {
   open("latency:us=70,sleep=1:[memory:1M]");
-  const uint64_t before = voluntary_switches(), start_ns = sys::monotonic_ns();
+  const uint64_t before = sys::voluntary_switches(), start_ns = sys::monotonic_ns();
   for (int i = 0; i < 20; ++i) {
     TestIo read(Operation::kRead, 0, {kBlock});
     queue->run(read.io);
     EXPECT_TRUE(read.io.whole());
   }
-  EXPECT_GT(voluntary_switches(), before);
+  EXPECT_GT(sys::voluntary_switches(), before);
   EXPECT_GE(sys::monotonic_ns() - start_ns, 20 * 70'000u);
 }
 

@@ -3,7 +3,6 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "sys/test_switches.h"
 #include "task/scheduler.h"
 #include "task/socket.h"
 #include "task/test_tasks.h"
@@ -32,12 +32,6 @@ bool refuse_epoll_pwait2(uint32_t error_number) {
   const sock_fprog program = {.len = sizeof steps / sizeof *steps, .filter = steps};
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
          prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-}
-
-uint64_t voluntary_switches() {
-  rusage usage = {};
-  getrusage(RUSAGE_THREAD, &usage);
-  return static_cast<uint64_t>(usage.ru_nvcsw);
 }
 
 // Never by spinning, which gives the CPU up only when it is taken away.
@@ -60,9 +54,9 @@ uint64_t voluntary_switches() {
     CHECK(socket.receive(&byte, 1).value_or(0) == 1 && byte == 'x');
     peer.join();
   };
-  const uint64_t before = voluntary_switches();
+  const uint64_t before = sys::voluntary_switches();
   CHECK(scheduler.run(calls("sleeper", sleeper)).has_value());
-  const uint64_t switches = voluntary_switches() - before;
+  const uint64_t switches = sys::voluntary_switches() - before;
   scheduler.close();
   _exit(switches > 0 ? 0 : 1);
 }

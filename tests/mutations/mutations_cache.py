@@ -408,6 +408,8 @@ MUTATIONS = [
              ("src/cache/frame_pool.cc", "  budget_->subtract(page_bytes_);\n", "")),
     mutation("frames are taken beyond the budget", "CacheTest.SparsePages*",
              (LOAD, "bool Partition::may_take_fresh(bool desperate) {\n", "bool Partition::may_take_fresh(bool desperate) {\n  if (frame_count() > 0) return true;\n")),
+    mutation("each held victim costs a sleep", "CacheTest.AFewHeld*",
+             (LOAD, "    if (tried_some && attempts % batches != 0) return {};\n", "    static_cast<void>(tried_some);\n")),
     mutation("large pages are taken below what a loop holds", "CacheTest.AFewFrames*",
              (HEADER, "return std::max((all + 1) / 2, std::min(all, kHeldAtOnce));", "return all > kHeldAtOnce ? all : (all + 1) / 2;")),
     mutation("frames within the budget are all that there may be", "CacheTest.FramesWithin*",

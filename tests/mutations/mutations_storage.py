@@ -266,6 +266,8 @@ MUTATIONS = [
              (TRACE_REPLAY, "      if (free != nullptr && !touched) return *free;", "      if (free != nullptr) return *free;")),
     mutation("replay is always as fast as it can be", "TraceTest.ReplaysInTime",
              (TRACE_REPLAY, "      if (timed_) wait_for_time(record);\n", "")),
+    mutation("replay always waits for the time of a request", "TraceTest.ReplaysAsFast*",
+             (TRACE_REPLAY, "      if (timed_) wait_for_time(record);\n", "      if (timed_ || true) wait_for_time(record);\n")),
 
     # Faults made on purpose
     mutation("forced error lost", "FaultTest.*",

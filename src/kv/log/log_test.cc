@@ -504,20 +504,18 @@ TEST_F(LogPaceTest, WritersHaveTheirTurnsFirstComeFirstServed) {
 TEST_F(LogPaceTest, WhoWaitsIsToldThatTheLogHasFailed) {
   run([&] {
     begin_pace();
-    const uint64_t begin_ns = now_ns();
     start_writers({kLong, 1, 1});
     EXPECT_EQ(admitted, Which{0});
     log->fail();
-    join_writers();
+    let_run();
     EXPECT_EQ(refused, (Which{1, 2}));
-    EXPECT_LT(seconds_since(begin_ns), 0.5);
+    join_writers();
   });
 }
 
 TEST_F(LogPaceTest, PaceEndsWhenNothingIsToBeCollected) {
   run([&] {
     begin_pace();
-    const uint64_t begin_ns = now_ns();
     start_writers({kLong, kLong, 1});
     EXPECT_EQ(admitted, Which{0});
     log->tell_waiting();
@@ -526,14 +524,12 @@ TEST_F(LogPaceTest, PaceEndsWhenNothingIsToBeCollected) {
     start_writers({kLong, kLong});
     EXPECT_EQ(admitted.size(), 5u);
     join_writers();
-    EXPECT_LT(seconds_since(begin_ns), 0.5);
   });
 }
 
 TEST_F(LogPaceTest, PaceEndsWhenEnoughIsFree) {
   run([&] {
     begin_pace();
-    const uint64_t begin_ns = now_ns();
     start_writers({kLong, 1, 1});
     EXPECT_TRUE(log->need().collects);
     task::yield();
@@ -548,7 +544,6 @@ TEST_F(LogPaceTest, PaceEndsWhenEnoughIsFree) {
     let_run();
     EXPECT_EQ(admitted, (Which{0, 1, 2}));
     join_writers();
-    EXPECT_LT(seconds_since(begin_ns), 0.5);
   });
 }
 
