@@ -115,9 +115,9 @@ TEST(CheckOptions, HoldsTheLimits) {
   for (const char* good : {"4K", "16K", "2M"}) EXPECT_EQ(message("page", good), "") << good;
   for (const char* bad : {"0", "2K", "12K", "4M", "5000"})
     EXPECT_NE(message("page", bad).find("power of two"), std::string::npos) << bad;
-  EXPECT_NE(
-      message("policy", "belady").find("'belady' is not known; give auto, clock, lru, 2q, random, s3fifo or nrlfu"),
-      std::string::npos);
+  EXPECT_NE(message("policy", "belady")
+                .find("'belady' is not known; give auto, clock, lru, 2q, random, s3fifo or nrlfu"),
+            std::string::npos);
   EXPECT_NE(message("policy", "").find("not known"), std::string::npos);
   EXPECT_EQ(message("policy", "auto"), "");
 }
