@@ -149,7 +149,7 @@ constexpr Option kOptions[] = {
      [](Line& line, auto name, auto value) {
        line.options.server.settings.worker_count = static_cast<uint32_t>(number_of(name, value, 1, 64));
      }},
-    {"--connections", "-c", "NUMBER", "at most so many at a time; default 1024",
+    {"--connections", "-c", "NUMBER", "at most so many clients at a time; default 1024",
      [](Line& line, auto name, auto value) {
        line.options.server.settings.connections_most =
            static_cast<uint32_t>(number_of(name, value, 1, 1'000'000));

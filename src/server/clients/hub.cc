@@ -27,18 +27,20 @@ void Hub::add(const Connection& connection, ConnectionCounts& to) {
 // Since the start. REQUIRES: lock_.
 ConnectionCounts Hub::sum() const {
   ConnectionCounts all = ended_;
-  for (const Connection* at = first_; at != nullptr; at = at->next) add(*at, all);
+  for (const Connection* at = first_; at != nullptr; at = at->next)
+    if (at->speech != Speech::kMetrics) add(*at, all);
   return all;
 }
 
 bool Hub::enter(Connection& connection) {
   sys::LockGuard scope(lock_);
-  if (ended_.now >= settings_.connections_most) {
-    ++ended_.refused;
+  ConnectionCounts& counts = ended_of(connection.speech);
+  if (counts.now >= connections_most(connection.speech)) {
+    ++counts.refused;
     return false;
   }
-  ++ended_.now;
-  ++ended_.total;
+  ++counts.now;
+  ++counts.total;
   connection.number = next_number_++;
   connection.previous = last_;
   (last_ == nullptr ? first_ : last_->next) = &connection;
@@ -50,9 +52,10 @@ void Hub::leave(Connection& connection) {
   sys::LockGuard scope(lock_);
   (connection.previous == nullptr ? first_ : connection.previous->next) = connection.next;
   (connection.next == nullptr ? last_ : connection.next->previous) = connection.previous;
-  --ended_.now;
-  ended_.idle += connection.stream->was_idle();
-  add(connection, ended_);
+  ConnectionCounts& counts = ended_of(connection.speech);
+  --counts.now;
+  counts.idle += connection.stream->was_idle();
+  add(connection, counts);
 }
 
 void Hub::change(Connection& connection, const std::function<void(Connection&)>& change) {

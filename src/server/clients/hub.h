@@ -70,6 +70,7 @@ struct Connection {
   std::string user{Accounts::kDefaultUser};  // who it is, of Redis' clients
 };
 
+// Of clients: who asks for metrics is none.
 struct ConnectionCounts {
   uint64_t now = 0;
   uint64_t total = 0;
@@ -88,6 +89,12 @@ class Hub {
 
   // --- connections ---
 
+  // How many there may be that speak so, at a time. Those for metrics have places of their own: who looks after the server is answered when clients
+  // have taken all of theirs, and takes none of them.
+  static constexpr uint32_t kMetricsConnectionsMost = 16;
+  uint32_t connections_most(Speech speech) const {
+    return speech == Speech::kMetrics ? kMetricsConnectionsMost : settings_.connections_most;
+  }
   // Gives it a number. False: there are too many; it is not entered.
   bool enter(Connection& connection);
   // What it has counted goes to the counts. REQUIRES: its stream is still there.
@@ -133,6 +140,7 @@ class Hub {
  private:
   static void add(const Connection& connection, ConnectionCounts& to);
   ConnectionCounts sum() const;
+  ConnectionCounts& ended_of(Speech speech) { return speech == Speech::kMetrics ? metrics_ended_ : ended_; }
 
   const Settings& settings_;
   SharedItems& items_;
@@ -143,8 +151,9 @@ class Hub {
   Connection* first_ = nullptr;
   Connection* last_ = nullptr;
   uint64_t next_number_ = 1;
-  ConnectionCounts ended_;   // of those that have left
-  ConnectionCounts before_;  // at the last reset
+  ConnectionCounts ended_;          // of those that have left; `now` and `total` of all
+  ConnectionCounts metrics_ended_;  // likewise of those for metrics, of which nobody is told
+  ConnectionCounts before_;         // at the last reset
   ItemCounts items_before_;
 };
 

@@ -62,9 +62,9 @@ void tell_server(Hub& hub, Page& page) {
   page.add({{"version", hub.settings().version}}, uint64_t{1});
   page.begin("start_time_seconds", "gauge", "When the server was started, since 1970.");
   page.add({}, static_cast<double>(hub.started_ms()) / 1000);
-  page.gauge("connections", "Connections that are there.", connections.now);
+  page.gauge("connections", "Connections of clients that are there.", connections.now);
   page.gauge("connections_most", "Connections that there may be.", hub.settings().connections_most);
-  page.counter("connections_total", "Connections that have been accepted.", connections.total);
+  page.counter("connections_total", "Connections of clients that have been accepted.", connections.total);
   page.counter("connections_refused_total", "Connections that were refused: there were too many.",
                connections.refused);
   page.counter("connections_idle_total", "Connections that were closed since nothing came (--idle).",
@@ -168,9 +168,8 @@ Resource resource_at(std::string_view path, Hub& hub) {
   if (path == "/metrics")
     return {.type = "text/plain; version=0.0.4; charset=utf-8", .text = metrics_text(hub)};
   if (path != "/") return not_found();
-  return {.type = "text/html; charset=utf-8",
-          .further_heads = kDashboardHeads,
-          .text = std::string(kDashboard)};
+  return {
+      .type = "text/html; charset=utf-8", .further_heads = kDashboardHeads, .text = std::string(kDashboard)};
 }
 
 // Does a request's head say it, whatever the case of its letters? `what` is in small ones.

@@ -355,9 +355,9 @@ void Server::serve(Worker& worker, const Listening& listening, int descriptor) {
         base::log({.name = "connection_refused",
                    .fields = {{"peer", connection.peer},
                               {"speech", name_of(speech)},
-                              {"most", hub_->settings().connections_most}}},
+                              {"most", hub_->connections_most(speech)}}},
                   "server: a connection from ", connection.peer, " was refused: there are ",
-                  hub_->settings().connections_most);
+                  hub_->connections_most(speech));
       if (stream.write(too_many(speech))) static_cast<void>(stream.send());
     }
     stream.close();

@@ -11,6 +11,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "server/items/test_items.h"
 #include "server/net/test_peer.h"
@@ -32,12 +33,15 @@ class ServerTest : public testing::Test {
     ASSERT_TRUE(store->close());
     device->close();
   }
-  void begin() {
+  void begin(uint32_t connections_most = 1024) {
     server = std::make_unique<Server>();
     auto listens =
-        server->listen({.settings = {.version = "1", .worker_count = 2}, .memcache = {"127.0.0.1:0"}});
+        server->listen({.settings = {.version = "1", .worker_count = 2, .connections_most = connections_most},
+                        .memcache = {"127.0.0.1:0"},
+                        .metrics = {"127.0.0.1:0"}});
     ASSERT_TRUE(listens) << listens.error().message;
     address = server->listening().front().address;
+    metrics = server->listening().back().address;
     ASSERT_TRUE(server->open(*store));
     runs = std::thread([this] { EXPECT_TRUE(server->run()); });
   }
@@ -47,18 +51,19 @@ class ServerTest : public testing::Test {
     server->close();
   }
   // -1: nobody listens.
-  int connect() const {
+  static int connect_to(const Address& place) {
     const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (::connect(descriptor, reinterpret_cast<const sockaddr*>(&address.bytes), address.size) == 0)
+    if (::connect(descriptor, reinterpret_cast<const sockaddr*>(&place.bytes), place.size) == 0)
       return descriptor;
     ::close(descriptor);
     return -1;
   }
+  int connect() const { return connect_to(address); }
 
   storage::Device* device = *storage::make_memory_device(64 << 20);
   kv::Store* store = nullptr;
   std::unique_ptr<Server> server;
-  Address address;
+  Address address, metrics;
   std::thread runs;
 };
 
@@ -139,6 +144,42 @@ TEST_F(ServerTest, ConnectionsMayBeKilled) {
   EXPECT_EQ(hear(other, 4), "MN\r\n");
   ::close(client);
   ::close(other);
+}
+
+TEST_F(ServerTest, WhoAsksForMetricsTakesNoClientsPlace) {
+  end(Hub::End::kDrained);
+  begin(1);
+  const int client = connect();
+  ASSERT_TRUE(say(client, "mn\r\n"));
+  ASSERT_EQ(hear(client, 4), "MN\r\n");
+  const int refused = connect();
+  EXPECT_EQ(hear(refused), "ERROR Too many open connections\r\n");
+  ::close(refused);
+  // All places are taken, and there are others. These connections stay.
+  const std::string found = "HTTP/1.1 200 OK\r\n";
+  const auto ask = [&](int asks) {
+    return say(asks, "GET /metrics HTTP/1.1\r\n\r\n") ? hear(asks, found.size()) : std::string();
+  };
+  std::vector<int> asking;
+  for (uint32_t i = 0; i < Hub::kMetricsConnectionsMost; ++i) {
+    asking.push_back(connect_to(metrics));
+    ASSERT_EQ(ask(asking.back()), found);
+  }
+  const int one_more = connect_to(metrics);
+  EXPECT_TRUE(hear(one_more).starts_with("HTTP/1.1 503 "));
+  ::close(one_more);
+  const ConnectionCounts counts = server->hub().counts();
+  EXPECT_EQ(counts.now, 1u);
+  EXPECT_EQ(counts.total, 1u);
+  EXPECT_EQ(counts.refused, 1u);
+  EXPECT_EQ(counts.requests, 1u);
+  // A place that is given back is the next one's, as soon as the server has noticed.
+  for (std::string answer; answer != found; answer = ask(asking.back())) {
+    ::close(asking.back());
+    asking.back() = connect_to(metrics);
+  }
+  for (const int descriptor : asking) ::close(descriptor);
+  ::close(client);
 }
 
 TEST(Server, ListensNowhereIfItCannotListenEverywhere) {
