@@ -28,8 +28,8 @@
 #include "../words.h"
 #include "base/statistics.h"
 #include "batch/stored/stored_table.h"
-#include "pagecache/bucket_store.h"
 #include "pagecache/page_cache.h"
+#include "pagecache/page_store.h"
 #include "storage/open.h"
 
 namespace {

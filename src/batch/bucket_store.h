@@ -1,4 +1,4 @@
-// BucketStore: where a table that is larger than memory is kept. The page cache has one (pagecache/bucket_store.h), tests another.
+// BucketStore: where a table that is larger than memory is kept. The page cache has one (pagecache/page_store.h), tests another.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "batch/stored/stored_table.h"
-#include "pagecache/bucket_store.h"
+#include "pagecache/page_store.h"
 #include "spillway/batch.h"
 #include "storage/store_files.h"
 

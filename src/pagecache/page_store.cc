@@ -1,4 +1,4 @@
-#include "pagecache/bucket_store.h"
+#include "pagecache/page_store.h"
 
 #include <new>
 

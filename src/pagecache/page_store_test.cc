@@ -1,5 +1,5 @@
 // Tables that are kept in a file of a page cache.
-#include "pagecache/bucket_store.h"
+#include "pagecache/page_store.h"
 
 #include "batch/stored/test_power_cut.h"
 #include "pagecache/test_cache.h"
