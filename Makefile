@@ -46,9 +46,9 @@ product: configure-product
 # First what compiles programs and runs in them, half of the work, and a look at it; then `spillway` itself, and the whole.
 demo: configure-product
 	@cmake --build $(BUILD) -j $(JOBS) --target spilling
-	@scripts/demo.sh $(BUILD) --first-look
+	@python3 -B scripts/demo.py $(BUILD) --first-look
 	@cmake --build $(BUILD) -j $(JOBS) --target spillway
-	@scripts/demo.sh $(BUILD)
+	@python3 -B scripts/demo.py $(BUILD)
 
 check: all
 	@SPILLWAY_TEST_SEEDS_MOST=1 SPILLWAY_TEST_LEVELS_LEFT_OUT="O0 O3" SPILLWAY_TEST_STORAGE="$(QUICK_STORAGE)" scripts/run_tests.py $(BUILD) -LE slow -j $(TEST_JOBS)
