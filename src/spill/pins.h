@@ -1,5 +1,5 @@
 // Pins: how the runtime keeps a page in its frame across a system call. Declared here for access.cc; the
-// runtime has them in pins.cc, tests of the interceptors others (tests/spill_fake).
+// runtime has them in pins.cc, tests of the interceptors others (spill/testing).
 #pragma once
 #include <cstddef>
 #include <cstdint>

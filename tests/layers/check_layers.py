@@ -9,8 +9,7 @@ Rules
  2 include/spillway holds the public API, layer 6, whose code is src/capi; its two data files, which runtime and compiler
    share, may be included from anywhere
  3 compiler/ includes nothing of ours but those two data files and its own files
- 4 includes are written from src/, include/ or the top folder, never "../x.h"; a *_test.cc also includes the
-   support headers that stand in a folder of tests/
+ 4 includes are written from src/, include/ or the top folder, never "../x.h"
  5 no header of src/sys is called like one of the C library's sys/ headers, which it would hide
  6 within a layer of ORDERS a file includes only files of its own folder and of those before it there; tests and fuzzers
    also others
@@ -79,8 +78,7 @@ def check_source_folder(root, folder, layer, own):
                 continue
             found = layer_of(name, root)
             if found is None:
-                support = path.stem.endswith("_test") and any(root.glob(f"tests/*/{name}"))
-                if quote == '"' and not support and not (path.parent / name).exists() and not (root / name).exists():
+                if quote == '"' and not (path.parent / name).exists() and not (root / name).exists():
                     yield f"{where}: \"{name}\" is not a file under src/ or include/"
                 continue
             if found[0] != own and found[1] >= layer and (own, found[0]) != IMPLEMENTS:
@@ -144,7 +142,7 @@ def self_test():
         "src/cache/c.h": '#include "base/a.h"\n#include "sys/b.h"\n#include "cache/other.h"\n',
         "src/cache/other.h": "",
         "src/batch/e.h": "",
-        "src/cache/c_test.cc": '#include "cache/c.h"\n#include "support.h"\n',
+        "src/cache/c_test.cc": '#include "cache/c.h"\n',
         "tests/cache/support.h": "",
         "src/spill/d.h": '#include "cache/c.h"\n#include "spillway/abi.inc"\n#include <sys/mman.h>\n',
         "src/kv/index/h.h": '#include "base/a.h"\n#include "kv/index/i.h"\n',
@@ -169,7 +167,7 @@ def self_test():
         ("src/spill/d.h", '#include "spillway/api.h"\n', "higher layer"),
         ("src/sys/b.h", '#include "../base/a.h"\n', "climbs"),
         ("src/sys/b.h", '#include "nowhere/a.h"\n', "not a file"),
-        ("src/cache/other.h", '#include "support.h"\n', "not a file"),
+        ("src/cache/c_test.cc", '#include "support.h"\n', "not a file"),
         ("src/sys/mman.h", "", "hides"),
         ("src/newcomer/a.h", "", "no layer"),
         ("src/kv/index/i.h", '#include "kv/log/j.h"\n', "higher folder"),

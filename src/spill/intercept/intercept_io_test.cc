@@ -26,7 +26,7 @@
 #include <thread>
 #include <vector>
 
-#include "mirrored.h"
+#include "spill/testing/mirrored.h"
 
 extern "C" {
 ssize_t __spill_read(int, void*, size_t);

@@ -2,7 +2,7 @@
 // lengths and overlaps, spilled and plain operands mixed.
 #include <string.h>
 
-#include "mirrored.h"
+#include "spill/testing/mirrored.h"
 
 extern "C" {
 void* __spill_memcpy(void*, const void*, size_t);

@@ -11,7 +11,7 @@
 
 #include <vector>
 
-#include "mirrored.h"
+#include "spill/testing/mirrored.h"
 #include "sys/files.h"
 
 extern "C" {

@@ -17,9 +17,9 @@
 #include <thread>
 #include <vector>
 
-#include "mirrored.h"
 #include "spill/intercept/mutex.h"
 #include "spill/intercept/parking.h"
+#include "spill/testing/mirrored.h"
 #include "sys/barrier.h"
 
 extern "C" {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "mirrored.h"
+#include "spill/testing/mirrored.h"
 
 extern "C" {
 int __spill_snprintf(char*, size_t, const char*, ...) __attribute__((format(printf, 3, 4)));

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "mirrored.h"
+#include "spill/testing/mirrored.h"
 
 extern "C" {
 size_t __spill_strlen(const char*);

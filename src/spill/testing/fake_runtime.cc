@@ -1,4 +1,4 @@
-#include "fake_runtime.h"
+#include "spill/testing/fake_runtime.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

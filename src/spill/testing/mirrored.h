@@ -7,8 +7,8 @@
 #include <random>
 #include <string>
 
-#include "fake_runtime.h"
 #include "spill/access.h"
+#include "spill/testing/fake_runtime.h"
 
 namespace fake {
 
