@@ -18,6 +18,10 @@
 #       the build, part of the target `fuzzers`. Otherwise a test that runs the inputs of tests/fuzz/NAME.hex.
 #
 # Object libraries do not carry their objects through each other: whoever takes one names what it needs of the layers below as well.
+set(storage_and_below spillway_storage spillway_persist spillway_sys spillway_base)
+set(task_and_below spillway_task spillway_task_overflow ${storage_and_below})
+set(pagecache_and_below spillway_pagecache spillway_set_policy ${task_and_below})
+set(kv_and_below spillway_kv ${task_and_below})
 
 function(spillway_runtime_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES" ${ARGN})
