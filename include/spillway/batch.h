@@ -78,7 +78,8 @@ typedef struct spillway_batch_options {
   // Nothing is staged for longer than so many changes of a session, or than so long, about; 0: for as long as there is room.
   uint64_t stale_changes_max;
   uint32_t stale_ms_max;
-  uint32_t threads;  // of "decoupled": 1 to 64, 0: 1; of a table in a file, those that make changes in it: 1 to 64, 0: 8
+  // Of "decoupled": 1 to 64, 0: 1; of a table in a file, those that make changes in it: 1 to 64, 0: 8.
+  uint32_t threads;
   // Where the table is kept: a path or a device string ("uring:/dev/nvme0n1", "stripe:[a,b]"; docs/storage.md). It is made if it is not there, or has only zeros;
   // else it has a table with the same keys and values. Null: the table is in memory, and the rest is 0 or null. With a file engine, bucket_bytes, no_growth,
   // cache_bytes and stale_... are 0 or null, and staging_bytes, for the changes that wait, of all sessions, 0: 64 MiB.

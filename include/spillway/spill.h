@@ -84,18 +84,25 @@ static inline void spill_prefetch(const void* p, size_t bytes) {
 // ranges that are spilled in part only; EIO and others when a page cannot be read. Then nothing is pinned. Plain memory is never
 // anywhere else: 0. The memory may be freed while it is pinned: its frames stay taken. A child of fork has its parent's pins. Cost:
 // a lock for each page; I/O for those that are not in memory.
-static inline int spill_pin(const void* p, size_t bytes) { return __spillway_pin ? __spillway_pin(p, bytes) : 0; }
+static inline int spill_pin(const void* p, size_t bytes) {
+  return __spillway_pin ? __spillway_pin(p, bytes) : 0;
+}
 // Returns 0, or -1 and errno EINVAL: that range was not pinned.
-static inline int spill_unpin(const void* p, size_t bytes) { return __spillway_unpin ? __spillway_unpin(p, bytes) : 0; }
+static inline int spill_unpin(const void* p, size_t bytes) {
+  return __spillway_unpin ? __spillway_unpin(p, bytes) : 0;
+}
 // Writes the pages of [p, p + bytes) that were changed to storage, where they stay in memory; pages that are pinned, or that
 // another thread is just using, are left. It makes nothing durable. Returns 0, or -1 and errno: EIO when a write failed, EINVAL as
 // spill_pin. Cost: I/O; a hash of each page that is in memory.
-static inline int spill_flush(const void* p, size_t bytes) { return __spillway_flush ? __spillway_flush(p, bytes) : 0; }
+static inline int spill_flush(const void* p, size_t bytes) {
+  return __spillway_flush ? __spillway_flush(p, bytes) : 0;
+}
 // Uninitialised; `alignment` is a power of two, or 0 for malloc's. Owned by the caller until spill_free, which free() is as good as.
 static inline void* spill_alloc(size_t bytes, size_t alignment) {
   if (__spillway_alloc) return __spillway_alloc(bytes, alignment);
   // The C library's wants a multiple.
-  return alignment > sizeof(void*) ? aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment) : malloc(bytes);
+  return alignment > sizeof(void*) ? aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment)
+                                   : malloc(bytes);
 }
 // Null is allowed.
 static inline void spill_free(void* p) {

@@ -54,8 +54,7 @@ class File {
   uint64_t page_data_bytes() const { return has_checksums_ ? data_bytes(page_shift_) : page_bytes(); }
   // Of the file, in this page. REQUIRES, as of what follows: it has such a page.
   uint64_t data_bytes_of(uint64_t page) const {
-    return has_checksums_ ? data_bytes(page_shift_)
-                          : std::min(page_bytes(), bytes_ - device_offset_of(page));
+    return has_checksums_ ? data_bytes(page_shift_) : std::min(page_bytes(), bytes_ - device_offset_of(page));
   }
   // All of the page, on the device: as many bytes as are to be transferred, and of these, how many there are.
   uint64_t device_offset_of(uint64_t page) const { return page << page_shift_; }

@@ -29,8 +29,8 @@ void append_quoted(base::TextRef& text, std::string_view value) {
 }
 
 base::MissCurve::Point point_of(const base::MissCurve& curve, size_t step) {
-  return curve.point(step, base::statistics.memory_budget_bytes.get(), base::statistics.memory_frames_bytes.get(),
-                     base::statistics.cache_misses.get());
+  return curve.point(step, base::statistics.memory_budget_bytes.get(),
+                     base::statistics.memory_frames_bytes.get(), base::statistics.cache_misses.get());
 }
 
 void write_sites(const base::StatisticInfo& info, const base::SiteTable& table, sys::StatisticsFile& file) {

@@ -246,8 +246,8 @@ static void start_native_bodies(void) {
   const char* wanted = getenv("SPILL_TEST_NATIVE");
   if (!wanted || !strcmp(wanted, "0")) return;
   *NATIVE = 1;
-  if (resident_max && mmap((void*)RANGE_BEGIN, MAX_PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-                           memory, 0) == MAP_FAILED)
+  if (resident_max && mmap((void*)RANGE_BEGIN, MAX_PAGES * PAGE, PROT_READ | PROT_WRITE,
+                           MAP_SHARED | MAP_FIXED, memory, 0) == MAP_FAILED)
     die("cannot map natively", RANGE_BEGIN);
   if (!strcmp(wanted, "always")) return;
   native_reads_max = strtoul(wanted, NULL, 10);
@@ -443,7 +443,8 @@ static void report(void) {
   const char* path = getenv("SPILL_TEST_REPORT");
   FILE* file = path ? fopen(path, "w") : NULL;
   if (!file) return;
-  fprintf(file, "faults %lu translations %lu looks %lu reads %lu\n", faults, translations, looks, native_reads);
+  fprintf(file, "faults %lu translations %lu looks %lu reads %lu\n", faults, translations, looks,
+          native_reads);
   fclose(file);
 }
 

@@ -77,7 +77,7 @@ MUTATIONS = [
     mutation("all bytes the same are zeros", (FILE, "bytes[0] == std::byte{0} && memcmp", "memcmp"), gtest_filter="FileTest.*"),
     mutation("the bytes of a file with checksums overlap", (FILE_H, "    return {offset / data_bytes(page_shift_), offset % data_bytes(page_shift_)};", "    return {offset / data_bytes(page_shift_), offset % (data_bytes(page_shift_) - 8)};"), gtest_filter="*FileTest.*"),
     mutation("a file with checksums ends where its device does", (FILE_H, "options.checksums ? (device.end_bytes() >> page_shift) * data_bytes(page_shift)\n", "options.checksums ? device.capacity_bytes()\n"), gtest_filter="*FileTest.*"),
-    mutation("a page that is written as a whole is read, with checksums", (FILE_H, "    return has_checksums_ ? data_bytes(page_shift_)\n                          : std::min(page_bytes(), bytes_ - device_offset_of(page));", "    return device_bytes_of(page);"), gtest_filter="CheckedFileTest.*"),
+    mutation("a page that is written as a whole is read, with checksums", (FILE_H, "    return has_checksums_ ? data_bytes(page_shift_) : std::min(page_bytes(), bytes_ - device_offset_of(page));", "    return device_bytes_of(page);"), gtest_filter="CheckedFileTest.*"),
     mutation("a page that is damaged stays", (SESSION, "  end_failed_load(place);\n  if (!is_damaged)", "  if (!is_damaged) end_failed_load(place);\n  if (!is_damaged)"), gtest_filter="CheckedFileTest.*"),
 
     # What leaves

@@ -49,7 +49,8 @@ SPILL_EXPORT int __spill_madvise(void* address, size_t bytes, int advice) {
     }
     if (meaning == Advice::kPattern) set_pattern(begin, length, pattern_of_advice(advice));
     // Of what is protected nothing is needed.
-    if (meaning == Advice::kWillNeed && protection_at(begin) == Protection::kOpen) prefetch_range(begin, length);
+    if (meaning == Advice::kWillNeed && protection_at(begin) == Protection::kOpen)
+      prefetch_range(begin, length);
     return meaning == Advice::kRefused ? fail(EINVAL) : 0;
   });
 }

@@ -30,11 +30,12 @@ int main(int argument_count, char** arguments) {
       page = i % pages * 0x9e37 % pages;  // not a sequence, which would be read ahead; 0x9e37 is odd
     else if (strcmp(kind, "uniform") == 0)
       page = (size_t)(u * (double)pages);
-    else if (strcmp(kind, "scan") == 0)  // an eighth of the pages gets a quarter of the touches, the rest go round
+    else if (strcmp(kind, "scan") == 0)
+      // An eighth of the pages gets a quarter of the touches, the rest go round.
       page = next_random() % 4 == 0 ? (size_t)(u * (double)(pages / 8)) : i * 0x9e37 % pages;
     else
-      page = (size_t)(u * u * u * (double)pages) * 0x9e37 %
-             pages;  // skewed: a third of the pages gets 70 % of the touches
+      // Skewed: a third of the pages gets 70 % of the touches.
+      page = (size_t)(u * u * u * (double)pages) * 0x9e37 % pages;
     sum += (unsigned char)memory[page * 4096 + 64]++;
   }
   printf("%lu\n", sum);

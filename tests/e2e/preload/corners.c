@@ -116,7 +116,8 @@ static void refusals(void) {
     require(madvise(memory, kPage, unknown[i]) == -1 && errno == EINVAL, "unknown advice");
   require(madvise(memory, 0, 12345) == -1 && errno == EINVAL, "unknown advice on nothing");
   require(mlock2(memory, kPage, 0x80) == -1 && errno == EINVAL, "unknown flags");
-  require(mremap(memory, kBytes, kBytes, MREMAP_MAYMOVE | 0x80) == MAP_FAILED && errno == EINVAL, "unknown flags");
+  require(mremap(memory, kBytes, kBytes, MREMAP_MAYMOVE | 0x80) == MAP_FAILED && errno == EINVAL,
+          "unknown flags");
   check(memory, 0, kBytes, "after what was refused");
   require(madvise(memory + kPage, kPage, MADV_DONTNEED_LOCKED) == 0 && memory[kPage] == 0 &&
               memory[2 * kPage] == content(2 * kPage),
@@ -128,10 +129,13 @@ static void refusals(void) {
   require(madvise(memory + 4 * kPage, 16 * kPage, MADV_WILLNEED) == -1 && errno == ENOMEM, "a hole");
   static const size_t pages[] = {1, 4, 8};
   for (size_t i = 0; i < 3; ++i)
-    require(mremap(memory + 8 * kPage, 4 * kPage, pages[i] * kPage, MREMAP_MAYMOVE) == MAP_FAILED && errno == EFAULT,
+    require(mremap(memory + 8 * kPage, 4 * kPage, pages[i] * kPage, MREMAP_MAYMOVE) == MAP_FAILED &&
+                errno == EFAULT,
             "mremap of a hole");
-  require(mremap(memory, kBytes, 2 * kBytes, MREMAP_MAYMOVE) == MAP_FAILED && errno == EFAULT, "mremap over a hole");
-  require(mremap(memory + 4 * kPage, 16 * kPage, kPage, 0) == memory + 4 * kPage, "mremap that shrinks over a hole");
+  require(mremap(memory, kBytes, 2 * kBytes, MREMAP_MAYMOVE) == MAP_FAILED && errno == EFAULT,
+          "mremap over a hole");
+  require(mremap(memory + 4 * kPage, 16 * kPage, kPage, 0) == memory + 4 * kPage,
+          "mremap that shrinks over a hole");
   check(memory, 20 * kPage, kBytes, "after what was unmapped");
   munmap(memory, kBytes);
   puts("refusals");

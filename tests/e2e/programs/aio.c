@@ -229,7 +229,8 @@ static void in_order(void) {
     struct aiocb* second = request(file, memset(spilled_zeros(5000), 's', 5000), 5000, 0);
     struct aiocb* third = request(file, plain, 100, 0);
     struct aiocb* flushed = request(file, NULL, 0, 0);
-    CHECK(aio_write(first) == 0 && aio_write(second) == 0 && aio_write(third) == 0 && aio_fsync(O_DSYNC, flushed) == 0);
+    CHECK(aio_write(first) == 0 && aio_write(second) == 0 && aio_write(third) == 0 &&
+          aio_fsync(O_DSYNC, flushed) == 0);
     wait_for(flushed, 0, 0);
     wait_for(first, 0, sizeof plain);
     wait_for(second, 0, 5000);
@@ -259,7 +260,8 @@ static void telling_list(void) {
   list[1] = request(ends[0], spilled_zeros(100), 4, 0);
   list[0]->aio_lio_opcode = LIO_WRITE;
   list[1]->aio_lio_opcode = LIO_READ;
-  struct sigevent event = {.sigev_notify = SIGEV_THREAD, .sigev_notify_function = on_list, .sigev_value.sival_ptr = list};
+  struct sigevent event = {
+      .sigev_notify = SIGEV_THREAD, .sigev_notify_function = on_list, .sigev_value.sival_ptr = list};
   CHECK(lio_listio(LIO_NOWAIT, list, 2, &event) == 0);
   usleep(20000);
   CHECK(lists == 0 && aio_error(list[1]) == EINPROGRESS);

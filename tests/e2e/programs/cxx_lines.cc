@@ -75,7 +75,8 @@ static void read_all(std::basic_istream<C>& in, bool words, C delimiter, int wid
     } catch (const std::exception&) {
       std::cout << " thrown";
     }
-    std::cout << ' ' << in.rdstate() << ':' << read.size() << ':' << sum_of(read) % 100000 << ':' << in.width() << ':' << in.gcount();
+    std::cout << ' ' << in.rdstate() << ':' << read.size() << ':' << sum_of(read) % 100000 << ':'
+              << in.width() << ':' << in.gcount();
     if (!in.good()) break;
   }
   in.clear();
@@ -94,9 +95,11 @@ static std::basic_string<C> widened(const char* text) {
 template <class C>
 static void reading() {
   std::vector<std::basic_string<C>> texts;
-  for (const char* text : {"", "\n", "one", "one two  three\n", "\n\na;b;;c\n ;d", "  \t lead and trail  \n\n", ";;;", "x"})
+  for (const char* text :
+       {"", "\n", "one", "one two  three\n", "\n\na;b;;c\n ;d", "  \t lead and trail  \n\n", ";;;", "x"})
     texts.push_back(widened<C>(text));
-  texts.push_back(std::basic_string<C>(3000, C('l')) + widened<C>(" ;\n") + std::basic_string<C>(700, C('k')));
+  texts.push_back(std::basic_string<C>(3000, C('l')) + widened<C>(" ;\n") +
+                  std::basic_string<C>(700, C('k')));
   texts.push_back(widened<C>("with") + std::basic_string<C>(3, C(0)) + widened<C>("zeros \x7f\n;"));
   for (const auto& text : texts) {
     for (size_t step : {size_t{0}, size_t{1}, size_t{2}, size_t{7}, size_t{4000}}) {
@@ -117,7 +120,8 @@ static void reading() {
   }
   std::basic_istream<C> without(nullptr);
   std::basic_string<C> kept(5, C('k'));
-  std::cout << bool(std::getline(without, kept)) << bool(without >> kept) << without.rdstate() << kept.size() << '\n';
+  std::cout << bool(std::getline(without, kept)) << bool(without >> kept) << without.rdstate() << kept.size()
+            << '\n';
 }
 
 // Commas and letters e are white space.

@@ -26,14 +26,17 @@
 using namespace std::chrono_literals;
 
 static const char* name(std::future_status status) {
-  return status == std::future_status::timeout ? "timeout" : status == std::future_status::ready ? "ready" : "deferred";
+  return status == std::future_status::timeout ? "timeout"
+         : status == std::future_status::ready ? "ready"
+                                               : "deferred";
 }
 
 // The processor's time of the thread, in milliseconds.
 static long thread_time_ms() {
   rusage usage;
   CHECK(getrusage(RUSAGE_THREAD, &usage) == 0);
-  return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000 + (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000;
+  return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000 +
+         (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000;
 }
 
 // Does something else for so long, in other memory.
@@ -177,7 +180,9 @@ static void wait_as_in_2020() {
   meeting->semaphore.release(3);
   {
     std::unique_lock lock(meeting->shared);
-    std::thread([&] { CHECK(!meeting->shared.try_lock_for(20ms) && !meeting->shared.try_lock_shared_for(20ms)); }).join();
+    std::thread([&] {
+      CHECK(!meeting->shared.try_lock_for(20ms) && !meeting->shared.try_lock_shared_for(20ms));
+    }).join();
     meeting->flag.test_and_set();
     meeting->flag.notify_all();
     be_busy(20ms);

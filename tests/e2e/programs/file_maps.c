@@ -347,7 +347,9 @@ static void refused(void) {
 static atomic_int holds;
 static void* hold_page(void* page) {
   holds = *(volatile char*)page != 0 ? 1 : 2;
-  while (holds != 0) {}  // no call, which would let go of it
+  // No call, which would let go of it.
+  while (holds != 0) {
+  }
   return NULL;
 }
 

@@ -14,7 +14,8 @@ int main(void) {
   const int lines = kBytes / kLine;
   for (int i = 0; i < lines; ++i) {
     char line[kLine + 1];
-    const int n = snprintf(line, sizeof line, "%04d-%02d-%02d %d %d.25 word%d", 1900 + i % 200, 1 + i % 12, 1 + i % 28, i, i * 3, i);
+    const int n = snprintf(line, sizeof line, "%04d-%02d-%02d %d %d.25 word%d", 1900 + i % 200, 1 + i % 12,
+                           1 + i % 28, i, i * 3, i);
     memset(line + n, ' ', (size_t)(kLine - n));
     line[kLine - 1] = '\n';
     memcpy(text + (size_t)i * kLine, line, kLine);

@@ -54,7 +54,8 @@ static void show(struct gaicb** list) {
     const int error = gai_error(list[i]);
     char text[64] = "none";
     if (error == 0)
-      getnameinfo(list[i]->ar_result->ai_addr, list[i]->ar_result->ai_addrlen, text, sizeof text, NULL, 0, NI_NUMERICHOST);
+      getnameinfo(list[i]->ar_result->ai_addr, list[i]->ar_result->ai_addrlen, text, sizeof text, NULL, 0,
+                  NI_NUMERICHOST);
     printf("%d %s %d\n", error, text, list[i]->ar_result != NULL);
     if (list[i]->ar_result != NULL) freeaddrinfo(list[i]->ar_result);
     // The C library's worker keeps a request it has answered on its list for a moment.

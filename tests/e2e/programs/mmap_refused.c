@@ -85,7 +85,8 @@ static void unmapped(void) {
   char* map = mmap(NULL, BYTES, RW, ANONYMOUS, -1, 0);
   CHECK_SPILLED(map);
   map[0] = 's';
-  CHECK(mmap(map + 65536, 65536, RW, ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == MAP_FAILED && errno == EEXIST);
+  CHECK(mmap(map + 65536, 65536, RW, ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == MAP_FAILED &&
+        errno == EEXIST);
   CHECK(munmap(map + 65536, 65536) == 0);
   CHECK(mremap(map + 65536, 65536, 2 * 65536, MREMAP_MAYMOVE) == MAP_FAILED && errno == EFAULT);
   CHECK(mremap(map, 2 * 65536, 8 * 65536, MREMAP_MAYMOVE) == MAP_FAILED && errno == EFAULT);
@@ -96,7 +97,8 @@ static void unmapped(void) {
     CHECK(msync(map + (1 - hole) * 65536, 3 * 65536, MS_SYNC) == -1 && errno == ENOMEM);
     CHECK(munlock(map + (1 - hole) * 65536, 3 * 65536) == -1 && errno == ENOMEM);
   }
-  CHECK(mmap(map + 65536, 2 * 65536, RW, ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == MAP_FAILED && errno == EEXIST);
+  CHECK(mmap(map + 65536, 2 * 65536, RW, ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == MAP_FAILED &&
+        errno == EEXIST);
   char* again = mmap(map + 65536, 65536, RW, ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
   CHECK(again == map + 65536 && again[5] == 0);
   again[5] = 5;

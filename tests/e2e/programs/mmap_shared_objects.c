@@ -46,16 +46,21 @@ int main(void) {
   char* reserved = mmap(NULL, 1 << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   CHECK(reserved != MAP_FAILED);
   CHECK_SPILLED(reserved);
-  struct Shared* shared = mmap(reserved + 65536, 65536, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  struct Shared* shared =
+      mmap(reserved + 65536, 65536, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
   CHECK((char*)shared == reserved + 65536);
   pthread_mutexattr_t of_mutex;
   pthread_condattr_t of_condition;
   pthread_rwlockattr_t of_rwlock;
   pthread_barrierattr_t of_barrier;
-  CHECK(pthread_mutexattr_init(&of_mutex) == 0 && pthread_mutexattr_setpshared(&of_mutex, PTHREAD_PROCESS_SHARED) == 0);
-  CHECK(pthread_condattr_init(&of_condition) == 0 && pthread_condattr_setpshared(&of_condition, PTHREAD_PROCESS_SHARED) == 0);
-  CHECK(pthread_rwlockattr_init(&of_rwlock) == 0 && pthread_rwlockattr_setpshared(&of_rwlock, PTHREAD_PROCESS_SHARED) == 0);
-  CHECK(pthread_barrierattr_init(&of_barrier) == 0 && pthread_barrierattr_setpshared(&of_barrier, PTHREAD_PROCESS_SHARED) == 0);
+  CHECK(pthread_mutexattr_init(&of_mutex) == 0 &&
+        pthread_mutexattr_setpshared(&of_mutex, PTHREAD_PROCESS_SHARED) == 0);
+  CHECK(pthread_condattr_init(&of_condition) == 0 &&
+        pthread_condattr_setpshared(&of_condition, PTHREAD_PROCESS_SHARED) == 0);
+  CHECK(pthread_rwlockattr_init(&of_rwlock) == 0 &&
+        pthread_rwlockattr_setpshared(&of_rwlock, PTHREAD_PROCESS_SHARED) == 0);
+  CHECK(pthread_barrierattr_init(&of_barrier) == 0 &&
+        pthread_barrierattr_setpshared(&of_barrier, PTHREAD_PROCESS_SHARED) == 0);
   CHECK(sem_init(&shared->semaphore, 1, 0) == 0);
   CHECK(pthread_mutex_init(&shared->mutex, &of_mutex) == 0);
   CHECK(pthread_cond_init(&shared->condition, &of_condition) == 0);

@@ -42,7 +42,8 @@ static void* run(void* argument) {
     store_words(at, piece + kPiece, self);
   }
   for (size_t at = self; at < kWords; at += kThreads) CHECK(shared[at] == (at ^ self));
-  for (size_t at = self; at < kWords; at += kThreads * 1024 * 3) CHECK(load_native(&shared[at]) == (at ^ self));
+  for (size_t at = self; at < kWords; at += kThreads * 1024 * 3)
+    CHECK(load_native(&shared[at]) == (at ^ self));
   return NULL;
 }
 

@@ -22,8 +22,10 @@ __attribute__((optnone)) void* memset(void* to, int byte, size_t n) {
 }
 
 #define SIZES(X) X(16) X(24) X(33) X(64) X(65) X(127) X(128) X(129) X(200) X(256) X(300)
-#define MOVE(n) \
-  __attribute__((noinline)) static void move_##n(char* to, const char* from) { __builtin_memmove(to, from, n); }
+#define MOVE(n)                                                                \
+  __attribute__((noinline)) static void move_##n(char* to, const char* from) { \
+    __builtin_memmove(to, from, n);                                            \
+  }
 SIZES(MOVE)
 #define NAME(n) {move_##n, n},
 static const struct {

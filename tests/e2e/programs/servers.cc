@@ -109,7 +109,9 @@ static int child(int depth) {
 }
 
 int main() {
-  if (getenv("SPILLWAY_SERVERS") != nullptr && threads_called("spillway server") != atoi(getenv("SPILLWAY_SERVERS"))) return 97;
+  if (getenv("SPILLWAY_SERVERS") != nullptr &&
+      threads_called("spillway server") != atoi(getenv("SPILLWAY_SERVERS")))
+    return 97;
   shared_words.resize(kWords);
   for (size_t i = 0; i < kWords; ++i) shared_words[i] = word_of(i);
   uint64_t expected = 0;
@@ -133,7 +135,8 @@ int main() {
   });
   uint64_t sum = 0;
   // At least one signal, however busy the machine is.
-  for (int round = 0; handled == 0 || (round < 40 && (handled < 20 || round < 2)); ++round) sum = sum_from(0, 8);
+  for (int round = 0; handled == 0 || (round < 40 && (handled < 20 || round < 2)); ++round)
+    sum = sum_from(0, 8);
   stop = true;
   sender.join();
   uint64_t seen = 0;

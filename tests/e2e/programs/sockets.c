@@ -148,7 +148,7 @@ static void wait_for_all(char* memory) {
     memset(memory, 0, kBytes);
     CHECK(pthread_create(&thread, NULL, send_slowly, &pair[0]) == 0);
     forget_peak();
-  const long before = peak_bytes();
+    const long before = peak_bytes();
     struct iovec* vector = (struct iovec*)malloc(2 * sizeof *vector);
     vector[0].iov_base = memory;
     vector[0].iov_len = 1234567;
@@ -158,7 +158,8 @@ static void wait_for_all(char* memory) {
     memset(&header, 0, sizeof header);
     header.msg_iov = vector;
     header.msg_iovlen = 2;
-    printf("%zd\n", message ? recvmsg(pair[1], &header, MSG_WAITALL) : recv(pair[1], memory, kBytes, MSG_WAITALL));
+    printf("%zd\n",
+           message ? recvmsg(pair[1], &header, MSG_WAITALL) : recv(pair[1], memory, kBytes, MSG_WAITALL));
     const long grown = peak_bytes() - before;
     if (grown > kGrowthMost) printf("recv took %ld bytes\n", grown);
     pthread_join(thread, NULL);

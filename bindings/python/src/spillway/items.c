@@ -8,8 +8,7 @@
 #include "store.h"
 
 typedef struct {
-  PyObject_HEAD
-  KvStore *store;
+  PyObject_HEAD KvStore *store;
   spillway_kv_session *session;
   spillway_kv_iteration *iteration;  // null: it has ended
   int is_busy;
@@ -51,7 +50,8 @@ static PyObject *value_of(Items *self, const spillway_kv_value *value) {
   int status;
   size_t read_bytes;
   Py_BEGIN_ALLOW_THREADS;
-  status = spillway_kv_iterate_read(self->iteration, 0, PyBytes_AS_STRING(bytes), value->data_bytes, &read_bytes);
+  status =
+      spillway_kv_iterate_read(self->iteration, 0, PyBytes_AS_STRING(bytes), value->data_bytes, &read_bytes);
   Py_END_ALLOW_THREADS;
   if (status == SPILLWAY_KV_OK) return bytes;
   Py_DECREF(bytes);
@@ -61,7 +61,8 @@ static PyObject *value_of(Items *self, const spillway_kv_value *value) {
 static PyObject *items_next(Items *self) {
   if (self->iteration == NULL) return NULL;
   if (self->is_busy || self->store->process != getpid()) {
-    PyErr_SetString(PyExc_ValueError, self->is_busy ? "another thread is in the iterator" : "the store is another process's");
+    PyErr_SetString(PyExc_ValueError,
+                    self->is_busy ? "another thread is in the iterator" : "the store is another process's");
     return NULL;
   }
   self->is_busy = 1;
@@ -97,8 +98,8 @@ static PyType_Slot kSlots[] = {{Py_tp_doc, "All keys and values as they were at 
                                {Py_tp_iter, PyObject_SelfIter},
                                {Py_tp_iternext, items_next},
                                {0, NULL}};
-static PyType_Spec kSpec = {"spillway._kv.Items", sizeof(Items), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                            kSlots};
+static PyType_Spec kSpec = {"spillway._kv.Items", sizeof(Items), 0,
+                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, kSlots};
 
 int kv_add_items(void) {
   items_type = (PyTypeObject *)PyType_FromSpec(&kSpec);
