@@ -59,10 +59,12 @@ TEST_P(PolicyTest, PinnedPagesDoNotHoldOthersUp) {
   }
 }
 
-TEST_P(PolicyTest, PagesThatWereReadAheadGoBeforeOthers) {
-  const auto kind = GetParam();
-  if (kind != PolicyKind::kLru && kind != PolicyKind::kS3fifo && kind != PolicyKind::kNrlfu) return;
-  Frames frames(kind, 64);
+class ReadAheadPolicyTest : public PolicyTest {};
+INSTANTIATE_TEST_SUITE_P(All, ReadAheadPolicyTest,
+                         testing::Values(PolicyKind::kLru, PolicyKind::kS3fifo, PolicyKind::kNrlfu), title);
+
+TEST_P(ReadAheadPolicyTest, PagesThatWereReadAheadGoBeforeOthers) {
+  Frames frames(GetParam(), 64);
   // Not so many that what nobody has used since counts as little.
   for (uint64_t page = 0; page < 150; ++page) frames.access(page);
   for (uint64_t page = 1000; page < 1008; ++page) frames.load(page, false);
@@ -129,10 +131,17 @@ TEST_P(PolicyTest, RandomHistories) {
   }
 }
 
+// Nobody knows what random names next; and only one of several policies side by side is asked.
+std::vector<Asked> all_that_know_what_is_next() {
+  std::vector<Asked> all = all_that_may_be_asked();
+  std::erase_if(all, [](const Asked& asked) { return !asked || *asked == PolicyKind::kRandom; });
+  return all;
+}
+class CleaningPolicyTest : public PolicyTest {};
+INSTANTIATE_TEST_SUITE_P(All, CleaningPolicyTest, testing::ValuesIn(all_that_know_what_is_next()), title);
+
 // The cleaner comes before the evictor: what it is told of leaves soon.
-TEST_P(PolicyTest, WhatIsToBeCleanedLeavesSoon) {
-  // Nobody knows what random names next; and only one of several policies side by side is asked.
-  if (GetParam() == PolicyKind::kRandom || !GetParam()) return;
+TEST_P(CleaningPolicyTest, WhatIsToBeCleanedLeavesSoon) {
   Frames frames(GetParam(), 80);
   for (uint64_t page = 0; page < 400; ++page) frames.access(page);
   frames.cool(400);
