@@ -142,7 +142,7 @@ static Value *vectorOf(AllocaInst *Lanes, IRBuilderBase &B) {
 // Emits a loop over the active lanes before Before, of which there are some
 // unless they are packed. Returns what was loaded. Also for lanes of one page:
 // a gather is a little faster in caches and much slower from memory
-// (docs/ARCHITECTURE.md).
+// (docs/decisions.md, "Vectors and comparisons").
 static Value *emitLanes(const VectorAccess &A, Instruction *Before) {
   const DataLayout &DL = Before->getDataLayout();
   Type *Lane = A.Type->getElementType();

@@ -101,7 +101,7 @@ class AlfuSet : public NrlfuSet<Ways> {
   }
 
  private:
-  // Of 4 to 24 the best on half of the traces: docs/ARCHITECTURE.md.
+  // Of 4 to 24 the best on half of the traces: docs/decisions.md, "The page cache".
   static constexpr uint32_t kAgeMisses = 8;
   uint16_t misses_ = 0;
 };
