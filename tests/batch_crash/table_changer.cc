@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
-#include <string>
 
+#include "../fail.h"
 #include "spillway/batch.hpp"
 
 namespace {
@@ -56,18 +56,13 @@ struct Step {
   uint64_t keys[kStepKeys], given[kStepKeys], removed;
 };
 
-[[noreturn]] void fail(const std::string& line) {
-  std::fprintf(stderr, "table_changer: %s\n", line.c_str());
-  std::exit(1);
-}
-
 // How many changes of the step after those there are, all of which are.
 uint64_t check(Table::Session& session, uint64_t steps) {
   std::map<uint64_t, uint64_t> expected, found;
   for (uint64_t number = 1; number <= steps; ++number)
     for (uint64_t change = 0; change < Step::kChanges; ++change) Step(number).make(change, expected);
   session.for_each([&](uint64_t key, uint64_t value) {
-    if (!found.emplace(key, value).second) fail("the key " + std::to_string(key) + " is there twice");
+    if (!found.emplace(key, value).second) fail("the key %lu is there twice", key);
     return true;
   });
   const Step next(steps + 1);
@@ -75,7 +70,7 @@ uint64_t check(Table::Session& session, uint64_t steps) {
     if (found == expected) return change;
     next.make(change, expected);
   }
-  if (found != expected) fail("what is there is not what " + std::to_string(steps) + " steps have made");
+  if (found != expected) fail("what is there is not what %lu steps have made", steps);
   return Step::kChanges - 1;
 }
 
@@ -101,8 +96,7 @@ int main(int count, char** words) {
     {
       auto session = table.session();
       uint64_t steps = session.read(kProgress).value_or(0);
-      if (steps < synced)
-        fail(std::to_string(synced) + " steps were synced, and " + std::to_string(steps) + " are there");
+      if (steps < synced) fail("%lu steps were synced, and %lu are there", synced, steps);
       const uint64_t begun = check(session, steps);
       std::printf("%lu found\n", steps);
       std::fflush(stdout);
@@ -117,7 +111,7 @@ int main(int count, char** words) {
     }
     table.close();
   } catch (const std::exception& error) {
-    fail(error.what());
+    fail("%s", error.what());
   }
   return 0;
 }

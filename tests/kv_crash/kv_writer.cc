@@ -13,8 +13,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstdarg>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
@@ -26,6 +24,7 @@
 #include <thread>
 #include <vector>
 
+#include "../fail.h"
 #include "kv/media/clock.h"
 #include "kv/multi_get.h"
 #include "kv/store.h"
@@ -51,15 +50,6 @@ static_assert(sizeof(Report) == 16);
 void report(const Report& report) {
   // Of one call each: whole, whoever is killed when.
   if (write(STDOUT_FILENO, &report, sizeof report) != sizeof report) _exit(4);
-}
-
-[[noreturn]] void fail(const char* format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  vfprintf(stderr, format, arguments);
-  va_end(arguments);
-  fputc('\n', stderr);
-  _exit(3);
 }
 
 std::string key_of(uint32_t key) { return "key" + std::to_string(key); }

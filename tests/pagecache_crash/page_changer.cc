@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -18,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "../fail.h"
 #include "pagecache/request_queue.h"
 #include "record.h"
 #include "storage/open.h"
@@ -27,15 +27,6 @@ namespace {
 constexpr uint32_t kThreads = 8;
 constexpr uint64_t kRangeMost = 100'000, kLockBytes = 8 * Record::kDataBytes;
 constexpr uint64_t kIdle = ~uint64_t{0};
-
-[[noreturn, gnu::format(printf, 1, 2)]] void fail(const char* format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  vfprintf(stderr, format, arguments);
-  va_end(arguments);
-  fputc('\n', stderr);
-  _exit(3);
-}
 
 // Those that the device was told to make.
 bool is_expected(const base::Error& error) { return error.number == EIO; }

@@ -1,0 +1,16 @@
+// For programs that a script starts, and may kill: how one ends that has found something wrong.
+#pragma once
+#include <unistd.h>
+
+#include <cstdarg>
+#include <cstdio>
+
+// A line on standard error, and status 3.
+[[noreturn, gnu::format(printf, 1, 2)]] inline void fail(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vfprintf(stderr, format, arguments);
+  va_end(arguments);
+  fputc('\n', stderr);
+  _exit(3);
+}
