@@ -1,20 +1,19 @@
 #!/usr/bin/env python3
 """A process that changes a table in a file with a log is killed, again and again.
 
-  batch_crash_test.py BUILD        10 kills; SPILLWAY_TEST_KILLS=200 for as many, SPILLWAY_TEST_SEED=n for others
+  batch_crash_test.py BUILD        10 kills; tests/kills.py has variables for more, and others
 
 What is started after a kill (table_changer.cc) looks at all of the table first: it is what the first so many steps have made, and no fewer than were
 synced. Some processes are killed while they make again what the log has.
 """
-import os
 import pathlib
-import random
 import subprocess
 import sys
 import tempfile
 import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from kills import Kills  # noqa: E402
 from support import CLEAN, HANG_SECONDS, Failure, status_of  # noqa: E402
 
 
@@ -48,25 +47,19 @@ def life(changer, folder, synced, kill_seconds, is_early):
 
 
 def test(build):
-    kills = int(os.environ.get("SPILLWAY_TEST_KILLS", "10"))
-    seed = int(os.environ.get("SPILLWAY_TEST_SEED", "0")) or random.SystemRandom().getrandbits(32)
-    generator = random.Random(seed)
+    kills = Kills(10)
     changer = pathlib.Path(build) / "tests" / "table_changer"
     synced, starts, later = 0, 0, 0
-    with tempfile.TemporaryDirectory(prefix="batch_crash", dir=os.environ.get("TMPDIR", "/var/tmp")) as folder:
-        try:
-            for _ in range(kills):
-                is_early = generator.random() < 0.25
-                before = synced
-                found, synced = life(changer, pathlib.Path(folder), synced, generator.uniform(0.02, 0.1 if is_early else 0.2), is_early)
-                starts += found is not None
-                later += found is not None and found > before
-            found, synced = life(changer, pathlib.Path(folder), synced, None, False)
-        except Failure as failure:
-            raise Failure(f"{failure}\nSPILLWAY_SEED={seed}") from None
-    print(f"{kills} kills, seed {seed}: {synced} steps synced, {starts} starts that found all, {later} of them steps that were not synced")
-    if kills >= 10 and (synced < 200 * kills or starts < kills // 3 or later < kills // 5):
-        raise Failure("too little was done for the test to find anything")
+    with kills.folder("batch_crash") as folder:
+        for _ in range(kills.count):
+            is_early = kills.random.random() < 0.25
+            before = synced
+            found, synced = life(changer, folder, synced, kills.random.uniform(0.02, 0.1 if is_early else 0.2), is_early)
+            starts += found is not None
+            later += found is not None and found > before
+        found, synced = life(changer, folder, synced, None, False)
+    print(f"{kills}: {synced} steps synced, {starts} starts that found all, {later} of them steps that were not synced")
+    kills.expect(synced=(synced, 200 * kills.count), starts=(starts, kills.count // 3), later=(later, kills.count // 5))
 
 
 if __name__ == "__main__":

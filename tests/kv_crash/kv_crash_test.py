@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A process that changes a store in a file is killed, again and again: what it was promised is there, whatever the durability.
 
-  kv_crash_test.py BUILD [encrypted]   10 kills; SPILLWAY_TEST_KILLS=200 for as many, SPILLWAY_TEST_SEED=n for others
+  kv_crash_test.py BUILD [encrypted]   10 kills; tests/kills.py has variables for more, and others
 
 The writer (kv_writer.cc) reports each change before it begins and after it was acknowledged. What is started after a kill first reads
 all keys: each has the value that was acknowledged last, or the one of the change that had begun: never an older one, a torn one or one
@@ -10,7 +10,6 @@ file. Some are killed while they start.
 """
 import os
 import pathlib
-import random
 import struct
 import subprocess
 import sys
@@ -18,6 +17,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from kills import Kills  # noqa: E402
 from support import CLEAN, HANG_SECONDS, Failure, status_of  # noqa: E402
 
 REPORT = struct.Struct("=cBHIII")
@@ -131,28 +131,21 @@ def make_key(path):
 
 
 def test(build, is_encrypted):
-    kills = int(os.environ.get("SPILLWAY_TEST_KILLS", "10"))
-    seed = int(os.environ.get("SPILLWAY_TEST_SEED", "0")) or random.SystemRandom().getrandbits(32)
-    generator = random.Random(seed)
+    kills = Kills(10)
     model = Model()
-    with tempfile.TemporaryDirectory(prefix="kv_crash", dir=os.environ.get("TMPDIR", "/var/tmp")) as folder:
-        path = pathlib.Path(folder) / "store"
-        key = make_key(pathlib.Path(folder) / "key") if is_encrypted else None
+    with kills.folder("kv_crash") as folder:
+        path = folder / "store"
+        key = make_key(folder / "key") if is_encrypted else None
         writer = pathlib.Path(build) / "tests" / "kv_writer"
         made = subprocess.run([str(writer), "make", str(path), device_of(path, "file", key)], env=CLEAN, stderr=subprocess.PIPE, check=False, text=True)
         if made.returncode != 0:
             raise Failure(made.stderr)
-        try:
-            for number in range(kills + 1):
-                life(writer, path, key, model, number, generator, number == kills)
-        except Failure as failure:
-            raise Failure(f"{failure}\nSPILLWAY_SEED={seed}") from None
+        for number in range(kills.count + 1):
+            life(writer, path, key, model, number, kills.random, number == kills.count)
     counts = model.counts
-    print(f"{kills} kills, seed {seed}: {counts['acknowledged']} changes acknowledged of {len(model.possible)} keys, counted to "
-          f"{model.counter}; {counts['victims']} segments collected, {counts['checkpoints']} checkpoints, "
-          f"{counts['ready']} starts read all keys")
-    if kills >= 10 and min(counts["victims"], counts["checkpoints"], model.counter) < kills:
-        raise Failure("too little was done for the test to find anything")
+    print(f"{kills}: {counts['acknowledged']} changes acknowledged of {len(model.possible)} keys, counted to {model.counter}; "
+          f"{counts['victims']} segments collected, {counts['checkpoints']} checkpoints, {counts['ready']} starts read all keys")
+    kills.expect(victims=(counts["victims"], kills.count), checkpoints=(counts["checkpoints"], kills.count), counter=(model.counter, kills.count))
 
 
 if __name__ == "__main__":

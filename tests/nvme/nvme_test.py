@@ -3,12 +3,11 @@
 
     nvme_test.py BUILD conformance [NAME...]   conformance_test.cc on devices: CONFORMANCE below
     nvme_test.py BUILD behaviour [TEST...]     what is refused, errors of the medium, devices that go
-    nvme_test.py BUILD crash                   the machine is killed at any time, and what was flushed is there
+    nvme_test.py BUILD crash                   the machine is killed at any time, and what was flushed is there (tests/kills.py has variables)
 
 Exit status 77 if QEMU or a kernel for it is not there. TMPDIR says where the devices' files lie: 560 MiB, sparse.
 """
 import pathlib
-import random
 import re
 import sys
 import tempfile
@@ -16,6 +15,7 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from kills import Kills  # noqa: E402
 from nvme_vm import DEVICES, Machine  # noqa: E402
 from support import Failure, status_of  # noqa: E402
 
@@ -268,16 +268,15 @@ def pattern(size, seed):
 
 
 def crash():
-    seed = random.randrange(1 << 30)
-    print(f"seed {seed}")
-    chance = random.Random(seed)
+    kills = Kills(CRASHES)
+    print(kills)
     expected = pattern(8 << 20, 1)
-    for turn in range(CRASHES):
+    for turn in range(kills.count):
         serial = ("small", "large")[turn % 2]
         machine.blank(serial)
         driver = Driver(machine.device(serial))
         driver.line.say("journal")
-        until = time.monotonic() + chance.uniform(0.5, 8)
+        until = time.monotonic() + kills.random.uniform(0.5, 8)
         flushed = 0
         while time.monotonic() < until:
             flushed = int(driver.hear().split()[1])

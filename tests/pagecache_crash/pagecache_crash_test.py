@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A process that changes a file through a page cache is killed, again and again, and bytes of the file are damaged while nobody looks.
 
-  pagecache_crash_test.py BUILD        20 kills; SPILLWAY_TEST_KILLS=200 for as many, SPILLWAY_TEST_SEED=n for others
+  pagecache_crash_test.py BUILD        20 kills; tests/kills.py has variables for more, and others
 
 What is started after a kill (page_changer.cc) first looks at each page of the file: it holds what was synced, and then the first few of the changes
 that came later, whole. A page of which a byte was changed behind its back is refused, and no other is. The device fails now and then; some
@@ -10,7 +10,6 @@ processes are killed while they start. The way to the file, the cache's policy a
 import fcntl
 import os
 import pathlib
-import random
 import select
 import subprocess
 import sys
@@ -18,6 +17,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from kills import Kills  # noqa: E402
 from support import CLEAN, HANG_SECONDS, Failure, status_of  # noqa: E402
 
 PAGES = 400
@@ -76,26 +76,22 @@ def life(changer, path, number, generator, is_last):
 
 
 def test(build):
-    kills = int(os.environ.get("SPILLWAY_TEST_KILLS", "20"))
-    seed = int(os.environ.get("SPILLWAY_TEST_SEED", "0")) or random.SystemRandom().getrandbits(32)
-    generator = random.Random(seed)
+    kills = Kills(20)
     changer = pathlib.Path(build) / "tests" / "page_changer"
     damaged_count = 0
-    with tempfile.TemporaryDirectory(prefix="pagecache_crash", dir=os.environ.get("TMPDIR", "/var/tmp")) as folder:
-        path = pathlib.Path(folder) / "file"
+    with kills.folder("pagecache_crash") as folder:
+        path = folder / "file"
         with open(path, "wb") as file:
             file.truncate(PAGES * PAGE_BYTES)
-        try:
-            for number in range(kills + 1):
-                damaged, counts = life(changer, path, number, generator, number == kills)
-                damaged_count += damaged
-        except Failure as failure:
-            raise Failure(f"{failure}\nSPILLWAY_SEED={seed}") from None
-    print(f"{kills} kills, seed {seed}")
+        for number in range(kills.count + 1):
+            damaged, counts = life(changer, path, number, kills.random, number == kills.count)
+            damaged_count += damaged
+    print(kills)
     if counts["damaged"] != damaged_count:
         raise Failure(f"{counts['damaged']} pages were refused, {damaged_count} are damaged")
-    if kills >= 10 and min(counts["syncs"], counts["resizes"], counts["errors"], damaged_count, counts["changes"] // 100) < kills // 4:
-        raise Failure("too little was done for the test to find anything")
+    least = kills.count // 4
+    kills.expect(syncs=(counts["syncs"], least), resizes=(counts["resizes"], least), errors=(counts["errors"], least), damaged=(damaged_count, least),
+                 changes=(counts["changes"], 100 * least))
 
 
 if __name__ == "__main__":

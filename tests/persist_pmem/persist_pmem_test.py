@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Programs over libpmem under `spillway persist run`: what they print and leave is what it is without it.
 
-  persist_pmem_test.py BUILD [unittest arguments]     SPILLWAY_TEST_KILLS=20 for as many kills of each map, SPILLWAY_TEST_SEED=n for others
+  persist_pmem_test.py BUILD [unittest arguments]     2 kills of each map; tests/kills.py has variables for more, and others
 
 The programs are those of bench/persist_programs, pmem_calls.c, and fio. Pools lie in /dev/shm and are taken for persistent memory, but for those
 that the kernel is to write.
@@ -9,7 +9,6 @@ that the kernel is to write.
 import json
 import os
 import pathlib
-import random
 import shutil
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from kills import Kills  # noqa: E402
 from support import CLEAN, HANG_SECONDS, take_paths, temporary_folder  # noqa: E402
 
 [BUILD] = take_paths(1)
@@ -27,7 +27,7 @@ KINDS = ["ctree", "btree", "rbtree", "hashmap_tx", "hashmap_atomic"]
 POLICIES = ["auto", "inline", "epoch", "decoupled", "proactive"]
 MEMORY = {"PMEM_IS_PMEM_FORCE": "1", "PMEM2_FORCE_GRANULARITY": "CACHE_LINE"}
 OPERATIONS, KEYS, SEED = 3000, 400, 5
-KILLS = int(os.environ.get("SPILLWAY_TEST_KILLS", "2"))
+KILLS = 2  # of each map
 
 
 def run(*command, variables=MEMORY, folder=None):
@@ -180,17 +180,16 @@ class Programs(Case):
         return len(said), pool
 
     def test_killed(self):
-        seed = int(os.environ.get("SPILLWAY_TEST_SEED", "0")) or random.SystemRandom().getrandbits(32)
-        generator = random.Random(seed)
-        for number in range(KILLS * len(KINDS)):
+        kills = Kills(KILLS)
+        for number in range(kills.count * len(KINDS)):
             kind, policy = KINDS[number % len(KINDS)], ["epoch", "decoupled", "auto"][number % 3]
-            done, pool = self.kill(kind, policy, generator.uniform(0.01, 0.3))
+            done, pool = self.kill(kind, policy, kills.random.uniform(0.01, 0.3))
             found = content(self.answer(MAPS, pool, kind, 0, KEYS, SEED))
             self.check_pool(pool)
             pool.unlink()
             # The operation that had begun is there or not; all before are.
             possible = [content(self.answer(MAPS, self.pool(), kind, count, KEYS, SEED)) for count in (done, done + 1)]
-            self.assertIn(found, possible, f"{kind}, {policy}, {done} operations, SPILLWAY_TEST_SEED={seed}")
+            self.assertIn(found, possible, f"{kind}, {policy}, {done} operations, SPILLWAY_TEST_SEED={kills.seed}")
 
 
 @unittest.skipUnless(shutil.which("fio"), "fio is not there")
