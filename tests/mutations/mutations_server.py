@@ -3,6 +3,7 @@ STREAM = "src/server/net/stream.cc"
 ADDRESS = "src/server/front/address.cc"
 SERVER = "src/server/front/server.cc"
 HUB = "src/server/clients/hub.cc"
+LOG_FILE = "src/server/front/log_file.cc"
 CLIENT = "src/server/clients/memcache_client.cc"
 GETS = "src/server/clients/memcache_gets.cc"
 CHANGES = "src/server/clients/memcache_changes.cc"
@@ -86,6 +87,10 @@ MUTATIONS = [
     of_serve("nobody is told of connections that are refused", ("src/server/front/server.cc", "      if (hub_->verbosity.load(std::memory_order_relaxed) > 0)\n        base::log({.name = \"connection_refused\"", "      if (false)\n        base::log({.name = \"connection_refused\"")),
     front("half a character is in the log", ("src/server/front/json_log.cc", "    if (bytes == 0)\n", "    if (false)\n"), gtest_filter="JsonLog.TextsOf*"),
     front("a long field ends the line in the middle", ("src/server/front/json_log.cc", " > kJsonLogBytes)", " > 100 * kJsonLogBytes)"), gtest_filter="JsonLog.WhatIsLong*"),
+    front("the log goes on in the file that was moved away", (LOG_FILE, "dup2(file, STDERR_FILENO) >= 0", "true"), gtest_filter="LogFileTest.*"),
+    front("what was in the log is lost when it is opened", (LOG_FILE, "O_APPEND", "O_TRUNC"), gtest_filter="LogFileTest.*"),
+    of_serve("a daemon's log goes nowhere", ("tools/spillway/serve.cc", "    daemon.serves(!options.server.log_file.empty());\n", "    daemon.serves(false);\n")),
+    of_serve("SIGHUP opens no log again", (SERVER, "  if (!options_.log_file.empty()) reopen_log();\n", "  if (false) reopen_log();\n")),
     of_serve("the user keeps the groups of who started it", ("tools/spillway/privileges.cc", "initgroups(user.pw_name, user.pw_gid) != 0 || ", "")),
     of_serve("capabilities could come back", ("tools/spillway/privileges.cc", "    prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);\n", "    static_cast<void>(capability);\n")),
     of_serve("threads that are there keep what the server gives up", ("tools/spillway/serve.cc", "  if (user != nullptr) forbid_new_rights();\n", ""), ("tools/spillway/serve.cc", "    if (user != nullptr) become_user(*user);\n", "    if (user != nullptr) forbid_new_rights(), become_user(*user);\n")),

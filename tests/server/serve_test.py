@@ -257,6 +257,26 @@ class Life(Case):
             time.sleep(0.01)
         self.assertFalse(os.path.exists(pid_file))
 
+    def test_a_daemon_has_a_log(self):
+        place, pid_file, log, moved = self.path("socket"), self.path("pid"), pathlib.Path(self.path("log")), pathlib.Path(self.path("log.1"))
+        log.write_text("before\n")
+        ended = subprocess.run([SPILLWAY, "serve", "--storage", self.store, "--capacity", "64M", "-d", "-P", pid_file, "-s", place, "--log", log],
+                               capture_output=True, text=True, env=CLEAN, timeout=HANG_SECONDS)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertNotIn("ready after", ended.stderr)
+        pid = int(pathlib.Path(pid_file).read_text())
+        log.rename(moved)
+        os.kill(pid, signal.SIGHUP)
+        os.kill(pid, signal.SIGTERM)
+        begun = time.monotonic()
+        while not (log.exists() and "stopped" in log.read_text()) and time.monotonic() - begun < HANG_SECONDS:
+            time.sleep(0.01)
+        self.assertRegex(moved.read_text(), r"\Abefore\nspillway: serve: memcache at .*, ready after \d+ ms\n\Z")
+        self.assertRegex(log.read_text(), r"\Aspillway: server: log: has opened the file again\nspillway: server: stopping: SIGTERM\nspillway: serve: stopped; .*\n\Z")
+
+    def test_a_log_that_cannot_be_written(self):
+        self.refused("--storage", self.store, "--capacity", "64M", "--memcache", "0", "--log", self.path("none/log"), says=["--log", "No such file"])
+
     def test_a_daemon_that_cannot_begin_says_so(self):
         self.refused("--storage", self.store, "-d", "--memcache", "0", says="no such file")
 

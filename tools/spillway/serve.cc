@@ -3,7 +3,7 @@
 //  1 everything that can be found wrong is found before it serves, and said in one line; the daemon's parent waits for that
 //  2 the sockets, the store, the user, the file with the process id; then clients are answered
 //  3 the first SIGTERM or SIGINT lets requests end that have begun, the second one does not; what was acknowledged is in the store; SIGHUP has
-//    the files of TLS read again
+//    the log opened and the files of TLS read again
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -21,6 +21,7 @@
 #include "privileges.h"
 #include "serve_options.h"
 #include "server/front/json_log.h"
+#include "server/front/log_file.h"
 #include "server/front/service_manager.h"
 #include "sys/kernel.h"
 
@@ -44,10 +45,12 @@ class Daemon {
     ready_ = ends[1];
     setsid();
   }
-  void serves() {
+  // Standard error, if it is a log, stays.
+  void serves(bool has_log) {
     if (ready_ < 0) return;
     if (const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC); nothing >= 0) {
-      for (const int standard : {0, 1, 2}) dup2(nothing, standard);
+      for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+        if (standard != STDERR_FILENO || !has_log) dup2(nothing, standard);
       close(nothing);
     }
     const char done = 1;
@@ -84,6 +87,14 @@ class PidFile {
  private:
   const std::string& path_;
 };
+
+// As the user who opens it again at SIGHUP.
+void begin_log(const std::string& path) {
+  if (path.empty()) return;
+  if (auto opened = server::log_to(path); !opened)
+    throw WrongInput(concat("serve: --log: ", printable(opened.error().message),
+                            "; give a file that the server's user may write to"));
+}
 
 // Each connection has a descriptor.
 void allow_descriptors(uint32_t connections) {
@@ -235,8 +246,9 @@ int run_server(ServeOptions& options) {
   {
     const PidFile pid_file(options.pid_file);
     if (user != nullptr) become_user(*user);
+    begin_log(options.server.log_file);
     tell_started(serves, options, store, opened_ms, milliseconds_since(begun_ns));
-    daemon.serves();
+    daemon.serves(!options.server.log_file.empty());
     server::tell_manager("READY=1");
     if (auto ran = serves.run(); !ran) {
       base::log({.name = "server_failed",

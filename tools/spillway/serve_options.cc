@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "kv.h"
+#include "program.h"
 #include "sys/memory.h"
 #include "sys/threads.h"
 
@@ -185,6 +186,12 @@ constexpr Option kOptions[] = {
      [](Line& line, auto, auto) { line.options.has_movable_clock = true; }},
     {"--verbose", "-v", "", "says why connections end; twice: also of those that end well",
      [](Line& line, auto, auto) { ++line.options.verbosity; }},
+    {"--log", "", "FILE",
+     "what it says once it serves goes there, not to standard error; opened again at SIGHUP",
+     [](Line& line, auto name, auto value) {
+       check_file_to_write(concat("serve: ", name), value);
+       line.options.server.log_file = value;
+     }},
     {"--log-format", "", "text|json",
      "what it says is lines of text (default), or of JSON, one object in each",
      [](Line& line, auto name, auto value) {

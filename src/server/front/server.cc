@@ -13,6 +13,7 @@
 #include "server/clients/memcache_client.h"
 #include "server/clients/metrics.h"
 #include "server/clients/resp_client.h"
+#include "server/front/log_file.h"
 #include "sys/kernel.h"
 
 namespace server {
@@ -297,15 +298,29 @@ void Server::take_signals() {
   signalfd_siginfo signal;
   while (comes.receive(&signal, sizeof signal)) {
     if (signal.ssi_signo == SIGHUP)
-      renew_tls();
+      reload();
     else
       hub_->end(hub_->end_wanted() == Hub::End::kNo ? Hub::End::kDrained : Hub::End::kAtOnce,
                 signal.ssi_signo == SIGTERM ? "SIGTERM" : "SIGINT");
   }
 }
 
+// The log first: what is said of the rest is in the new one.
+void Server::reload() {
+  if (!options_.log_file.empty()) reopen_log();
+  if (!options_.tls.certificate.empty()) renew_tls();
+}
+
+void Server::reopen_log() {
+  if (auto opened = log_to(options_.log_file); !opened)
+    base::log({.name = "log_not_opened", .level = base::LogLevel::kError},
+              "server: log: ", opened.error().message, "; goes on with what there was");
+  else
+    base::log({.name = "log_opened", .level = base::LogLevel::kInfo},
+              "server: log: has opened the file again");
+}
+
 void Server::renew_tls() {
-  if (options_.tls.certificate.empty()) return;
   if (auto renewed = tls_.renew(); !renewed)
     base::log({.name = "certificate_not_read", .level = base::LogLevel::kError},
               "server: ", renewed.error().message, "; goes on with what there was");

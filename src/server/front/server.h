@@ -43,8 +43,10 @@ struct ServerOptions {
   std::vector<Given> given = {};
   unsigned unix_mode = 0700;  // of sockets in the file system
   uint64_t drain_ns = 10'000'000'000;
-  // SIGTERM and SIGINT, which the caller has blocked in all threads, end it: the second one at once. At SIGHUP the files of TLS are read again.
+  // SIGTERM, SIGINT and SIGHUP, which the caller has blocked in all threads. The first two end it, the second time at once; SIGHUP has the log
+  // opened and the files of TLS read again.
   bool takes_signals = false;
+  std::string log_file = {};  // where the caller has the log go to (log_file.h); "": to no file
 };
 
 // Where it listens.
@@ -90,6 +92,8 @@ class Server {
   void drain(Worker& worker);
   void accept_from(Listening& listening);
   void take_signals();
+  void reload();
+  void reopen_log();
   void renew_tls();
   void give(const Listening& listening, int descriptor);
   void serve(Worker& worker, const Listening& listening, int descriptor);
