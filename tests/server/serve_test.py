@@ -277,6 +277,12 @@ class Life(Case):
     def test_a_log_that_cannot_be_written(self):
         self.refused("--storage", self.store, "--capacity", "64M", "--memcache", "0", "--log", self.path("none/log"), says=["--log", "No such file"])
 
+    def test_sighup_with_nothing_to_open_or_read_again(self):
+        server = self.serve("--memcache", "0")
+        server.send_signal(signal.SIGHUP)
+        self.assertEqual(server.end(), 0)
+        self.assertRegex(server.said, r"\nspillway: server: SIGHUP: there is nothing [^\n]*\nspillway: server: stopping: SIGTERM\n")
+
     def test_a_daemon_that_cannot_begin_says_so(self):
         self.refused("--storage", self.store, "-d", "--memcache", "0", says="no such file")
 

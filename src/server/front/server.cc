@@ -307,8 +307,12 @@ void Server::take_signals() {
 
 // The log first: what is said of the rest is in the new one.
 void Server::reload() {
-  if (!options_.log_file.empty()) reopen_log();
-  if (!options_.tls.certificate.empty()) renew_tls();
+  const bool has_log = !options_.log_file.empty(), has_certificate = !options_.tls.certificate.empty();
+  if (has_log) reopen_log();
+  if (has_certificate) renew_tls();
+  if (!has_log && !has_certificate)
+    base::log({.name = "nothing_reloaded", .level = base::LogLevel::kInfo},
+              "server: SIGHUP: there is nothing to open or read again (--log, --tls-cert)");
 }
 
 void Server::reopen_log() {

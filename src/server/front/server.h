@@ -44,7 +44,7 @@ struct ServerOptions {
   unsigned unix_mode = 0700;  // of sockets in the file system
   uint64_t drain_ns = 10'000'000'000;
   // SIGTERM, SIGINT and SIGHUP, which the caller has blocked in all threads. The first two end it, the second time at once; SIGHUP has the log
-  // opened and the files of TLS read again.
+  // opened and the files of TLS read again; a line says what there was of these.
   bool takes_signals = false;
   std::string log_file = {};  // where the caller has the log go to (log_file.h); "": to no file
 };
