@@ -37,7 +37,8 @@ namespace {
 
 constexpr uint32_t kBatches = 4;  // one of which is being filled
 constexpr size_t kReadBytes = 1 << 20;
-constexpr size_t kStackBytes = 256 << 10;
+// Address space: what a task does not use of its stack takes no memory. With a sanitizer frames are several times as large.
+constexpr size_t kStackBytes = 512 << 10;
 
 // Puts of a session, many at a time. Of the tasks of one worker.
 class Puts {
