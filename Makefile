@@ -6,7 +6,7 @@
 #   make product    only what is installed, without tests
 #   make install    PREFIX=/usr/local, DESTDIR for packaging; make uninstall takes it back
 #   make deb        packages for Debian; make wheel: for Python; make jar: for Maven; all into build/packages (docs/install.md)
-#   make asan tsan  the runtime's test suites under the address+undefined and thread sanitizers
+#   make asan tsan  the test suites of src and tools, the server and the command line under the address+undefined and thread sanitizers
 #   make docs       writes the reference pages of docs/ that are made from data files
 #   make tidy       clang-tidy; make format: clang-format
 #   make fuzz       each fuzzer for FUZZ_SECONDS=30, from the inputs of tests/fuzz on; what it learnt stays in build-fuzz/corpus

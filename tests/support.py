@@ -62,6 +62,12 @@ def shell_line(variables, command):
     return " ".join([*(f"{name}={shlex.quote(value)}" for name, value in variables.items()), shlex.join(command)])
 
 
+def sanitizer_of(program):
+    """What it was built with: "address", "thread" or None. With one a process has terabytes of addresses, and takes several times the memory and time."""
+    content = pathlib.Path(program).read_bytes()
+    return next((name for name, symbol in (("address", b"__asan_init"), ("thread", b"__tsan_init")) if symbol in content), None)
+
+
 def take_paths(count):
     """The first arguments of the script; what is left is unittest's."""
     return [pathlib.Path(sys.argv.pop(1)).resolve() for _ in range(count)]

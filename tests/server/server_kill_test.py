@@ -16,7 +16,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from kills import Kills  # noqa: E402
-from support import Failure, status_of  # noqa: E402
+from support import Failure, sanitizer_of, status_of  # noqa: E402
 from served import Connection, Server  # noqa: E402
 
 KEYS = 60  # of a client
@@ -198,6 +198,8 @@ def test(spillway):
     acknowledged = sum(client.acknowledged for client in clients)
     print(f"{kills}: {acknowledged} changes acknowledged, slowest start {max(starts)[0]:.2f} s")
     kills.expect(acknowledged=(acknowledged, 100 * kills.count + 1))
+    if sanitizer_of(spillway):
+        return  # how long a start takes is measured without
     # On a busy machine each lasts longer, but does no more; and not all of them have to wait.
     if min(starts)[0] >= READY_SECONDS_MOST:
         raise Failure("each start took too long")
