@@ -8,19 +8,19 @@
 Exit status 77 if QEMU or a kernel for it is not there. TMPDIR says where the devices' files lie: 560 MiB, sparse.
 """
 import pathlib
-import re
 import sys
 import tempfile
 import time
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+TESTS = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(TESTS), str(TESTS / "device")]
+from driven import GOOD, DeviceTests, failed_conformance, run_cases  # noqa: E402
 from kills import Kills  # noqa: E402
 from nvme_vm import DEVICES, Machine  # noqa: E402
 from support import Failure, status_of  # noqa: E402
 
-EIO, ENXIO, EBUSY, EEXIST, ENODEV, ENOTSUP = 5, 6, 16, 17, 19, 95
-GOOD = "0:32"  # all of device_driver's 32
+EIO, ENXIO, EBUSY, ENODEV, ENOTSUP = 5, 6, 16, 19, 95
 CONFORMANCE = {  # name: (serial, device)
     "plain": ("small", "{character}"),
     "large_blocks": ("large", "{character}"),
@@ -53,22 +53,9 @@ def conformance(*names):
     failed = []
     for name in names or CONFORMANCE:
         serial, device = CONFORMANCE[name]
-        variable = f"SPILLWAY_TEST_DEVICE={name}={device.format(character=machine.device(serial), block=machine.block(serial))}"
-        _, listed = line.run(variable, "/bin/storage_test", f"--gtest_filter=*/Conformance*.*/{name}", "--gtest_list_tests")
-        tests = re.findall(r"^  (\S+)/", listed, flags=re.M)
-        passed = 0
-        for test in tests:
-            machine.blank(serial)
-            status, said = line.run(variable, "/bin/storage_test", f"--gtest_filter=*/Conformance*.{test}/{name}",
-                                    "--gtest_color=no")
-            if status == 0 and "[  PASSED  ] 1 test." in said:
-                passed += 1
-            else:
-                failed.append(f"{name}: {test}")
-                print(said)
-        print(f"{passed} of {len(tests)} on {variable}", flush=True)
-        if not tests:
-            failed.append(f"{name}: no tests")
+        device = device.format(character=machine.device(serial), block=machine.block(serial))
+        failed += failed_conformance(name, device, lambda *flags: line.run(f"SPILLWAY_TEST_DEVICE={name}={device}", "/bin/storage_test", *flags),
+                                     lambda: machine.blank(serial))
     if failed:
         raise Failure(f"failed: {'; '.join(failed)}")
 
@@ -102,10 +89,18 @@ class Driver:
         return self.status
 
 
-class Behaviour(unittest.TestCase):
+class Behaviour(DeviceTests, unittest.TestCase):
     def setUp(self):
         for serial in DEVICES:
             machine.blank(serial)
+
+    def device(self):
+        return machine.device("small")
+
+    discarding_device = device
+
+    def devices_of_many_commands(self):
+        return [form.format(machine.device(serial)) for serial in ("small", "large") for form in ("{}", "file:{}?threads=0", "uring:{}?sqpoll=1,qd=1")]
 
     def begun(self, device, *more, line=0):
         """A driver, whatever it says first."""
@@ -123,13 +118,6 @@ class Behaviour(unittest.TestCase):
         self.assertRegex(driver.first, rf"^error {number} storage /dev/.*: .*{words}")
         self.assertEqual(driver.end(), 1)
 
-    def errors(self, summary):
-        """What "5:3 6:29" says, without what went well."""
-        counts = {int(number): int(count) for number, count in (part.split(":") for part in summary.split())}
-        self.assertEqual(sum(counts.values()), 32, summary)
-        counts.pop(0, None)
-        return set(counts)
-
     def test_reads_what_it_wrote(self):
         for serial in ("small", "large"):
             for form, way, words in (("{}", "uring", None), ("file:{}", "file", None),
@@ -141,29 +129,12 @@ class Behaviour(unittest.TestCase):
                     self.assertIn(words, driver.first)
                     driver.first = driver.hear()
                 self.assertRegex(driver.first, f"^open {way}:{machine.device(serial)} ")
-                self.assertEqual(driver.ask("write 1"), GOOD, device)
-                self.assertEqual(driver.ask("read 1"), GOOD, device)
-                self.assertEqual(driver.ask("read 7"), "-1:32")
-                self.assertEqual(driver.end(), 0)
+                self.check_reads_what_it_wrote(driver)
 
     def test_bytes_lie_where_they_belong(self):
         driver = self.driver(machine.device("large"))
         self.assertEqual(driver.ask("write 2"), GOOD)
         self.assertEqual(pattern(32 * 4096, 2), machine.files["large"].read_bytes()[:32 * 4096])
-
-    def test_transfers_of_many_commands(self):
-        whole = 64 * 160 * 1024
-        for serial in ("small", "large"):
-            for form in ("{}", "file:{}?threads=0", "uring:{}?sqpoll=1,qd=1"):
-                driver = self.begun(form.format(machine.device(serial)), "overwrite")
-                self.assertEqual(driver.ask("large 4"), f"0:{whole}:{whole}", f"{serial} {form}")
-                self.assertEqual(driver.end(), 0)
-
-    def test_discards(self):
-        driver = self.driver(machine.device("small"))
-        self.assertEqual(driver.ask("write 3"), GOOD)
-        self.assertEqual(driver.ask("discard"), GOOD)
-        self.assertEqual(driver.ask("read 3"), "-1:32", "QEMU gives zeros")
 
     def test_registered_memory(self):
         for form in ("{}", "uring:{}?sqpoll=1"):
@@ -179,13 +150,6 @@ class Behaviour(unittest.TestCase):
         self.assertEqual(driver.ask("write 1"), GOOD)
         self.assertEqual(driver.ask("fork").strip(), "error 0")
         self.assertEqual(driver.ask("read 1"), GOOD)
-
-    def test_content_is_not_lost(self):
-        driver = self.begun(machine.device("small"))
-        self.assertEqual(driver.ask("write 1"), GOOD)
-        self.assertEqual(driver.end(), 0)
-        self.refused(machine.device("small"), EEXIST, "content; pass --storage-overwrite")
-        self.assertEqual(self.driver(machine.device("small"), "overwrite").ask("read 1"), GOOD)
 
     def test_two_processes_do_not_share_one(self):
         small, block = machine.device("small"), machine.block("small")
@@ -297,12 +261,7 @@ def main():
     build = pathlib.Path(sys.argv[1]).resolve()
     kind, more = sys.argv[2], sys.argv[3:]
 
-    def behaviour():
-        names = [f"Behaviour.{name}" for name in more] or ["Behaviour"]
-        if not unittest.main(argv=["nvme_test.py", *names], verbosity=2, exit=False).result.wasSuccessful():
-            raise Failure("see above")
-
-    tests = {"conformance": lambda: conformance(*more), "behaviour": behaviour, "crash": crash}
+    tests = {"conformance": lambda: conformance(*more), "behaviour": lambda: run_cases("Behaviour", more), "crash": crash}
     programs = [build / "bin" / "spillway"] if kind == "behaviour" else []
     return status_of("nvme_test.py", started, programs, tests[kind])
 

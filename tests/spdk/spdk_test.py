@@ -9,7 +9,6 @@ NVMF_TGT is SPDK's target; exit status 77 if there is none, or the backend was n
 """
 import os
 import pathlib
-import re
 import signal
 import socket
 import subprocess
@@ -19,13 +18,13 @@ import threading
 import time
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "device")]
+from driven import GOOD, DeviceTests, failed_conformance, run_cases  # noqa: E402
 from spdk_target import NQN, Target, program_of  # noqa: E402
 from support import CLEAN, Failure, Skipped, status_of  # noqa: E402
 
-HERE = pathlib.Path(__file__).resolve().parent
-ENXIO, EIO, ENOTSUP, EEXIST, EMFILE, ETIMEDOUT = 6, 5, 95, 17, 24, 110
-GOOD = "0:32"  # all of device_driver's 32
+ENXIO, EIO, ENOTSUP, EMFILE, ETIMEDOUT = 6, 5, 95, 24, 110
 ANSWER_SECONDS_MAX = 200  # a driver that lasts longer hangs
 build, target = None, None
 
@@ -58,22 +57,14 @@ def conformance(name):
         "faulty": f"fault:seed=5,read_split=1/2,write_split=2/3,any_delay_polls=1/3x2:[{target.device(1)}]",
         "striped": f"stripe:[{target.device(1)},{target.device(2)}]?unit=8K",
     }
-    variables = {**CLEAN, "SPILLWAY_TEST_DEVICE": f"{name}={devices[name]}"}
-    program = str(build / "tests" / "storage_test")
-    listed = subprocess.run([program, f"--gtest_filter=*/Conformance*.*/{name}", "--gtest_list_tests"], env=variables,
-                            capture_output=True, text=True, check=True).stdout
-    tests = re.findall(r"^  (\S+)/", listed, flags=re.M)
-    failed = []
-    for test in tests:
-        target.blank()
-        ended = subprocess.run([program, f"--gtest_filter=*/Conformance*.{test}/{name}"], env=variables, capture_output=True,
-                               text=True, timeout=300)
-        if ended.returncode != 0 or "[  PASSED  ] 1 test." not in ended.stdout:
-            failed.append(test)
-            print(ended.stdout, ended.stderr)
-    print(f"{len(tests) - len(failed)} of {len(tests)} on {devices[name]}")
-    if failed or not tests:
-        raise Failure(f"failed: {' '.join(failed)}" if tests else "no tests")
+
+    def run(*flags):
+        ended = subprocess.run([build / "tests" / "storage_test", *flags], env={**CLEAN, "SPILLWAY_TEST_DEVICE": f"{name}={devices[name]}"},
+                               capture_output=True, text=True, timeout=300)
+        return ended.returncode, ended.stdout + ended.stderr
+
+    if failed := failed_conformance(name, devices[name], run, target.blank):
+        raise Failure(f"failed: {'; '.join(failed)}")
 
 
 class Driver:
@@ -111,15 +102,29 @@ class Driver:
         self.end()
 
 
-class Behaviour(unittest.TestCase):
+class Behaviour(DeviceTests, unittest.TestCase):
     def setUp(self):
         if target.process is None:
             target.start()
         target.blank()
 
-    def driver(self, device, *more):
+    def device(self):
+        return target.device(1)
+
+    def discarding_device(self):
+        return target.device(3)
+
+    def devices_of_many_commands(self):
+        return [target.device(1), target.device(1, bounce=1), target.device(2, qd=1)]
+
+    def begun(self, device, *more):
+        """A driver, whatever it says first."""
         driver = Driver(device, *more)
         self.addCleanup(driver.kill)
+        return driver
+
+    def driver(self, device, *more):
+        driver = self.begun(device, *more)
         self.assertTrue(driver.first.startswith("open spdk:tcp=127.0.0.1:"), driver.first)
         return driver
 
@@ -127,13 +132,6 @@ class Behaviour(unittest.TestCase):
         driver = Driver(device)
         self.assertRegex(driver.first, rf"^error {number} storage: spdk:tcp=.*: .*{words}")
         self.assertEqual(driver.end(), 1)
-
-    def errors(self, summary):
-        """What "5:3 6:29" says, without what went well."""
-        counts = {int(number): int(count) for number, count in (part.split(":") for part in summary.split())}
-        self.assertEqual(sum(counts.values()), 32, summary)
-        counts.pop(0, None)
-        return set(counts)
 
     def stays_lost(self, driver, number):
         """Although the target works."""
@@ -145,18 +143,9 @@ class Behaviour(unittest.TestCase):
         self.assertEqual(self.driver(target.device(1), "overwrite").ask("write 1"), GOOD)
 
     def test_reads_what_it_wrote(self):
-        driver = self.driver(target.device(1))
-        for seed in (1, 2):
-            self.assertEqual(driver.ask(f"write {seed}"), GOOD)
-            self.assertEqual(driver.ask(f"read {seed}"), GOOD)
-        self.assertEqual(driver.ask("read 7"), "-1:32")
-        self.assertEqual(driver.end(), 0)
+        self.check_reads_what_it_wrote(self.driver(target.device(1)))
 
-    def test_transfers_of_many_commands(self):
-        whole = 64 * 160 * 1024
-        for device in (target.device(1), target.device(1, bounce=1), target.device(2, qd=1)):
-            driver = self.driver(device, "overwrite")
-            self.assertEqual(driver.ask("large 4"), f"0:{whole}:{whole}")
+    def test_a_command_fails_its_transfer(self):
         driver = self.driver(target.device(4), "overwrite")
         target.fail_next("write", 1)
         self.assertEqual(driver.ask("large 4"), f"{EIO}:0:0")
@@ -164,12 +153,6 @@ class Behaviour(unittest.TestCase):
     def test_the_process_stays_its_own(self):
         driver = self.driver(target.device(1))
         self.assertEqual(driver.ask("marks"), "bus error kept, 0 low descriptors")
-
-    def test_discards(self):
-        driver = self.driver(target.device(3), "overwrite")
-        self.assertEqual(driver.ask("write 3"), GOOD)
-        self.assertEqual(driver.ask("discard"), GOOD)
-        self.assertEqual(driver.ask("read 3"), "-1:32", "the target gives zeros")
 
     def test_killed_in_flight(self):
         driver = self.driver(target.device(1))
@@ -302,13 +285,6 @@ class Behaviour(unittest.TestCase):
         target.fail_next("write", 32)
         self.assertEqual(driver.ask("write 6"), f"{EIO}:32")
 
-    def test_content_is_not_lost(self):
-        driver = self.driver(target.device(1))
-        self.assertEqual(driver.ask("write 1"), GOOD)
-        self.assertEqual(driver.end(), 0)
-        self.refused(target.device(1), EEXIST, "content; pass --storage-overwrite")
-        self.assertEqual(self.driver(target.device(1), "overwrite").ask("read 1"), GOOD)
-
     def test_children_have_no_queues(self):
         driver = self.driver(target.device(1))
         self.assertEqual(driver.ask("write 1"), GOOD)
@@ -430,9 +406,7 @@ def main():
     def test():
         if kind == "conformance":
             return conformance(*more)
-        names = [f"{kind.capitalize()}.{name}" for name in more] or [kind.capitalize()]
-        if not unittest.main(argv=["spdk_test.py", *names], verbosity=2, exit=False).result.wasSuccessful():
-            raise Failure("see above")
+        run_cases(kind.capitalize(), more)
 
     return status_of("spdk_test.py", started, program, test)
 
