@@ -23,100 +23,127 @@ constexpr uint64_t kMostDiscardBytes = uint64_t{64} << 20;
 constexpr uint64_t kPinWaitNs = 100'000;
 constexpr uint32_t kPinWaits = 10'000;
 
+constexpr uint64_t kMostFrames = uint64_t{1} << 30;
+
 bool is_power_of_two(uint64_t value) { return value != 0 && (value & (value - 1)) == 0; }
 
-}  // namespace
+// A page, and what is known of its frame.
+uint64_t frame_bytes_for(size_t page_bytes) {
+  return page_bytes + sizeof(Frame) + page_bytes / base::kOsPageBytes * sizeof(base::Fingerprint) + 1;
+}
 
-base::Expected<Cache*> Cache::create(const CacheParameters& parameters, storage::Device& device,
-                                     Holders& holders) {
+// Errors: as of Cache::create, EINVAL.
+base::Expected<uint64_t> frame_count_for(const CacheParameters& parameters) {
   const size_t page_bytes = parameters.page_bytes;
   constexpr size_t kLargestPage = Lane::kMaxPieces * base::kOsPageBytes;
   if (!is_power_of_two(page_bytes) || page_bytes < base::kOsPageBytes || page_bytes > kLargestPage) {
     return base::failure(EINVAL, "page size ", base::Bytes{page_bytes}, " is not a power of two from ",
                          base::Bytes{base::kOsPageBytes}, " to ", base::Bytes{kLargestPage});
   }
-  const uint64_t metadata_per_frame =
-      sizeof(Frame) + page_bytes / base::kOsPageBytes * sizeof(base::Fingerprint) + 1;
   const uint64_t frame_count = parameters.frame_count != 0
                                    ? parameters.frame_count
-                                   : parameters.memory_bytes / (page_bytes + metadata_per_frame);
-  if (frame_count < kMinFrames) {
+                                   : parameters.memory_bytes / frame_bytes_for(page_bytes);
+  if (frame_count < Cache::kMinFrames) {
     return base::failure(EINVAL, "a budget of ", base::Bytes{parameters.memory_bytes}, " holds only ",
                          frame_count, " pages of ", base::Bytes{page_bytes}, "; give at least ",
-                         base::Bytes{kMinFrames * (page_bytes + base::kOsPageBytes)}, " with --memory");
+                         base::Bytes{Cache::kMinFrames * (page_bytes + base::kOsPageBytes)},
+                         " with --memory");
   }
-  constexpr uint64_t kMostFrames = uint64_t{1} << 30;
   if (frame_count > kMostFrames)
     return base::failure(EINVAL, "more than 2^30 frames; use larger pages with --page");
+  return frame_count;
+}
 
-  auto memory = sys::map_anonymous(kCacheBytes + page_bytes, "the cache");
+uint32_t partitions_for(uint64_t frame_count) {
+  uint32_t partitions = 1;
+  while (partitions < kMaxPartitions && frame_count / (partitions * 2) >= kFramesPerPartition)
+    partitions *= 2;
+  return partitions;
+}
+
+}  // namespace
+
+base::Expected<Cache*> Cache::create(const CacheParameters& parameters, storage::Device& device,
+                                     Holders& holders) {
+  auto frame_count = frame_count_for(parameters);
+  if (!frame_count) return std::unexpected(frame_count.error());
+  auto memory = sys::map_anonymous(kCacheBytes + parameters.page_bytes, "the cache");
   if (!memory) return std::unexpected(memory.error());
-  Cache* cache = new (*memory) Cache;
-  Shared& shared = cache->shared_;
-  shared.page_bytes = page_bytes;
-  shared.waste = *memory + kCacheBytes;
-  shared.read_ahead_pages = parameters.read_ahead_pages;
-  shared.chaos_seed = parameters.chaos_seed;
-  shared.large_pages = parameters.large_pages;
-  shared.policy = parameters.policy;
-  shared.device = &device;
-  shared.table = &cache->table_;
-  shared.holders = &holders;
-  shared.origins = parameters.origins;
-  shared.closed = parameters.closed;
-  shared.budget.set_limit(parameters.memory_bytes);
-  cache->process_ = sys::syscall(SYS_getpid);
-  cache->range_begin_ = parameters.range_begin;
-  cache->range_bytes_ = parameters.range_bytes;
-  cache->frame_bytes_ = page_bytes + metadata_per_frame;
-  const uint64_t page_count = parameters.range_bytes / page_bytes;
-  uint64_t region_pages = Table::kRegionOsPages * base::kOsPageBytes / page_bytes;
-  if (region_pages < kGroupPages) region_pages = kGroupPages;
-  shared.region_shift = static_cast<unsigned>(__builtin_ctzll(region_pages));
-  shared.partitions = cache->partitions_;
-  if (auto opened = shared.regions.open(parameters.range_begin + parameters.range_bytes); !opened)
+  Cache* const cache = new (*memory) Cache;
+  cache->set(parameters, *memory + kCacheBytes, device, holders);
+  auto opened = cache->open_tables(parameters);
+  if (opened) opened = cache->open_partitions(parameters, *frame_count);
+  if (!opened) {
+    cache->destroy();
     return std::unexpected(opened.error());
-  // Where it is refused, pages are compared.
-  if (parameters.watch) static_cast<void>(shared.watch.open().has_value());
-
-  if (auto opened = shared.directory.open(page_count); !opened) return std::unexpected(opened.error());
-  if (auto opened = shared.places.open(device.capacity_bytes() / page_bytes, device.is_copied_by_fork());
-      !opened)
-    return std::unexpected(opened.error());
-  if (auto opened = cache->table_.open(parameters.table_entries, parameters.range_begin,
-                                       parameters.range_bytes, page_bytes, shared.budget, parameters.closed);
-      !opened)
-    return std::unexpected(opened.error());
-
-  uint32_t partitions = parameters.partition_count;
-  if (partitions == 0) {
-    partitions = 1;
-    while (partitions < kMaxPartitions && frame_count / (partitions * 2) >= kFramesPerPartition)
-      partitions *= 2;
-  }
-  CHECK(is_power_of_two(partitions) && partitions <= kMaxPartitions);
-  cache->partition_count_ = partitions;
-  shared.partition_count = partitions;
-  if (parameters.chooses_policy)
-    shared.policy_choice.begin(parameters.policy_choice, frame_count, partitions);
-  const uint64_t frame_limit =
-      std::clamp(parameters.most_memory_bytes / cache->frame_bytes_, frame_count, kMostFrames);
-  for (uint32_t i = 0; i < partitions; ++i) {
-    auto opened = cache->partitions_[i].open(shared, static_cast<uint32_t>(frame_count / partitions),
-                                             static_cast<uint32_t>(frame_limit / partitions));
-    if (!opened) return std::unexpected(opened.error());
   }
   return cache;
 }
 
+void Cache::set(const CacheParameters& parameters, char* waste, storage::Device& device, Holders& holders) {
+  const size_t page_bytes = parameters.page_bytes;
+  shared_.page_bytes = page_bytes;
+  shared_.waste = waste;
+  shared_.read_ahead_pages = parameters.read_ahead_pages;
+  shared_.chaos_seed = parameters.chaos_seed;
+  shared_.large_pages = parameters.large_pages;
+  shared_.policy = parameters.policy;
+  shared_.device = &device;
+  shared_.table = &table_;
+  shared_.holders = &holders;
+  shared_.origins = parameters.origins;
+  shared_.closed = parameters.closed;
+  shared_.budget.set_limit(parameters.memory_bytes);
+  process_ = sys::syscall(SYS_getpid);
+  range_begin_ = parameters.range_begin;
+  range_bytes_ = parameters.range_bytes;
+  frame_bytes_ = frame_bytes_for(page_bytes);
+  const uint64_t region_pages =
+      std::max(Table::kRegionOsPages * base::kOsPageBytes / page_bytes, kGroupPages);
+  shared_.region_shift = static_cast<unsigned>(__builtin_ctzll(region_pages));
+  shared_.partitions = partitions_;
+}
+
+base::Expected<void> Cache::open_tables(const CacheParameters& parameters) {
+  const size_t page_bytes = parameters.page_bytes;
+  if (auto opened = shared_.regions.open(parameters.range_begin + parameters.range_bytes); !opened)
+    return opened;
+  // Where it is refused, pages are compared.
+  if (parameters.watch) static_cast<void>(shared_.watch.open().has_value());
+  if (auto opened = shared_.directory.open(parameters.range_bytes / page_bytes); !opened) return opened;
+  const storage::Device& device = *shared_.device;
+  if (auto opened = shared_.places.open(device.capacity_bytes() / page_bytes, device.is_copied_by_fork());
+      !opened)
+    return opened;
+  return table_.open(parameters.table_entries, parameters.range_begin, parameters.range_bytes, page_bytes,
+                     shared_.budget, parameters.closed);
+}
+
+base::Expected<void> Cache::open_partitions(const CacheParameters& parameters, uint64_t frame_count) {
+  const uint32_t partitions =
+      parameters.partition_count != 0 ? parameters.partition_count : partitions_for(frame_count);
+  CHECK(is_power_of_two(partitions) && partitions <= kMaxPartitions);
+  partition_count_ = partitions;
+  shared_.partition_count = partitions;
+  if (parameters.chooses_policy)
+    shared_.policy_choice.begin(parameters.policy_choice, frame_count, partitions);
+  const uint64_t frame_limit =
+      std::clamp(parameters.most_memory_bytes / frame_bytes_, frame_count, kMostFrames);
+  for (uint32_t i = 0; i < partitions; ++i) {
+    auto opened = partitions_[i].open(shared_, static_cast<uint32_t>(frame_count / partitions),
+                                      static_cast<uint32_t>(frame_limit / partitions));
+    if (!opened) return opened;
+  }
+  return {};
+}
+
+// Also of a cache that was opened in part: to close what was not opened does nothing.
 void Cache::destroy() {
   if (Delegation* delegation = delegation_.load(std::memory_order_relaxed); delegation != nullptr)
     delegation->destroy();
   shared_.loads.destroy();
   for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].close();
-  if (shared_.clean_copies != nullptr)
-    sys::unmap(shared_.clean_copies,
-               shared_.page_bytes > kCleanCopyBytes ? shared_.page_bytes : kCleanCopyBytes);
+  sys::unmap(shared_.clean_copies, std::max(shared_.page_bytes, kCleanCopyBytes));
   shared_.watch.close();
   shared_.regions.close();
   table_.close();

@@ -41,8 +41,8 @@ class Cache {
   static constexpr uint32_t kMaxPartitions = cache::kMaxPartitions;
   static constexpr uint32_t kMinFrames = 8;
 
-  // Errors: EINVAL (page size, budget too small: the message says what is needed), ENOMEM. `device` and
-  // `holders` must outlive the cache.
+  // Errors: EINVAL (page size, budget too small: the message says what is needed), ENOMEM; then nothing stays mapped or open.
+  // `device` and `holders` must outlive the cache.
   static base::Expected<Cache*> create(const CacheParameters& parameters, storage::Device& device,
                                        Holders& holders);
   void destroy();
@@ -259,6 +259,11 @@ class Cache {
     if (delegation == nullptr || !delegation->is_running()) return nullptr;
     return ask(*delegation, page, lane, pin);
   }
+  // Of create. Where one fails, destroy undoes what was done.
+  void set(const CacheParameters& parameters, char* waste, storage::Device& device, Holders& holders);
+  base::Expected<void> open_tables(const CacheParameters& parameters);
+  base::Expected<void> open_partitions(const CacheParameters& parameters, uint64_t frame_count);
+
   char* ask(Delegation& delegation, PageId page, Lane& lane, bool pin);
   Client* client_for(Delegation& delegation, PageId page, Lane& lane);
 

@@ -48,6 +48,22 @@ TEST_F(CacheTest, RefusesParametersThatCannotWork) {
   EXPECT_EQ(message({.page_bytes = 4 << 10, .memory_bytes = Cache::kMinFrames * (8 << 10)}), "");
 }
 
+#if !__has_feature(thread_sanitizer)  // it leaves no room for the regions of so large a range
+// Each time what came before the page directory, which has no room, took four terabytes of addresses.
+TEST_F(CacheTest, WhatCannotBeOpenedLeavesNothingMapped) {
+  CacheParameters p = {.range_begin = kRangeBegin,
+                       .range_bytes = uint64_t{1} << 61,
+                       .table_entries = world->entries,
+                       .memory_bytes = 1 << 20};
+  for (int i = 0; i < 64; ++i) {
+    auto created = Cache::create(p, *world->device, world->holders);
+    ASSERT_FALSE(created);
+    ASSERT_NE(std::string(created.error().message).find("the page directory"), std::string::npos)
+        << i << ": " << created.error().message;
+  }
+}
+#endif
+
 TEST_F(CacheTest, FullStorageIsReportedLosesNothingAndEndsWhenRoomIsMade) {
   open({.frame_count = 8, .range_pages = 64, .storage_pages = 16});
   uint64_t written = 0;

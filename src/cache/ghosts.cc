@@ -35,9 +35,7 @@ base::Expected<void> Ghosts::open(uint32_t capacity, Budget& budget) {
   return {};
 }
 
-void Ghosts::close() {
-  if (memory_ != nullptr) sys::unmap(memory_, memory_bytes_);
-}
+void Ghosts::close() { sys::unmap(memory_, memory_bytes_); }
 
 // The cell that holds the page's slot, or kNone.
 uint32_t Ghosts::cell_of(PageId page) const {

@@ -35,6 +35,7 @@ base::Expected<void> Policies::open(PolicyKind kind, PolicyChoice* choice, const
 }
 
 void Policies::close() {
+  if (follower_ == nullptr) return;
   for (uint32_t i = 0; i < member_count(); ++i) member(i).destroy();
 }
 

@@ -123,6 +123,7 @@ base::Expected<char*> map_shared_anonymous(uint64_t bytes, const char* purpose) 
 }
 
 void unmap(void* address, uint64_t bytes) {
+  if (address == nullptr) return;
   note_unmap();
   syscall(SYS_munmap, address, bytes);
 }

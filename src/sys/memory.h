@@ -18,6 +18,7 @@ base::Expected<void> reserve_at(uint64_t address, uint64_t bytes, Access access,
 base::Expected<char*> map_anonymous(uint64_t bytes, const char* purpose);
 // Zeroed memory anywhere that a child of fork shares. Errors: ENOMEM.
 base::Expected<char*> map_shared_anonymous(uint64_t bytes, const char* purpose);
+// Null: does nothing.
 void unmap(void* address, uint64_t bytes);
 
 // A memory file of `bytes` bytes (not allocated until touched), as an own descriptor.

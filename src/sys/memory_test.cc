@@ -34,6 +34,12 @@ uint64_t free_address(uint64_t bytes) {
   return reinterpret_cast<uint64_t>(place);
 }
 
+// The system would take all of the process.
+TEST(Unmap, OfNullIsNothing) {
+  unmap(nullptr, (uint64_t{1} << 47) - kOsPageBytes);
+  EXPECT_FALSE(readable(nullptr));
+}
+
 TEST(ReserveAt, ReservesExactlyThereAndOnlyOnce) {
   constexpr uint64_t kBytes = uint64_t{1} << 36;
   uint64_t address = free_address(kBytes);

@@ -531,6 +531,8 @@ MUTATIONS = [
              (EVICT, "if (!victim.even_touched && (frames_[id].ahead == Ahead::kNew || shared_->table->is_hot(first + i)))", "if (!victim.even_touched && frames_[id].ahead == Ahead::kNew)")),
     mutation("neighbours take more of a sample than it has beyond its share", "ChosenPolicy.Neighbours*",
              (POLICIES, "return &policy == follower_ || has_beyond_its_share(policy);", "return true;")),
+    mutation("a cache that cannot be opened stays mapped", "CacheTest.WhatCannotBeOpened*",
+             (CACHE, "    cache->destroy();\n    return std::unexpected(opened.error());", "    return std::unexpected(opened.error());")),
     # The budget changes
     mutation("frames that were added are not charged", "BudgetTest.*",
              (POOL, "  budget_->add(charged_bytes() - (first > 0 ? before : 0));", "  if (first == 0) budget_->add(charged_bytes());")),

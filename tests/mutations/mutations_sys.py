@@ -15,6 +15,7 @@ def mutation(name, gtest_filter, *patches):
 
 MUTATIONS = [
     mutation("a call goes on while its session is acted for", "*GateTest*", (GATE, "    while (is_inside_.load(std::memory_order_acquire) != 0) futex_wait(is_inside_, 1, kLookNs);\n", "")),
+    mutation("nothing is unmapped from where the process begins", "Unmap.*", (MEMORY, "  if (address == nullptr) return;\n", "")),
     mutation("calls do not look at the gate", "*GateTest*", (GATE, "      if (is_shut_.load(std::memory_order_acquire) == 0) [[likely]]\n", "")),
     mutation("child's lifeline is its parent's too", "Lifeline.*",
              ("src/sys/lifeline.cc", "  if (mapping_ != nullptr) syscall(SYS_munmap, mapping_, base::kOsPageBytes);\n", "")),
