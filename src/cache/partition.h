@@ -340,7 +340,10 @@ class Partition {
 
   void drop_locked(FrameId id);
   void zero_in_place(FrameId id);
+  std::optional<uint32_t> lock_batch_for_discard(PageId& page, PageId end, After after, Lane& lane);
   bool lock_for_discard(PageId page, Lane& lane);
+  PageId finish_discard(PageId page, Lane& lane);
+  bool zero_rescued(const Lane::Victim& victim);
   bool lock_for_forget(PageId page, Lane& lane);
   void check_unchanged(Lane::Victim& victim, Lane& lane);
   uint64_t next_random();

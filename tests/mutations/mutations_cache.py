@@ -87,7 +87,7 @@ MUTATIONS = [
     mutation("page of a mapped region is cleaned", "RegionsTest.WhatIsStored*",
              (CLEAN, "!frame.guarded && !is_in_region(frame.page)", "!frame.guarded")),
     mutation("freed page stays reachable at its own address", "RegionsTest.Freed*:RegionsTest.AllPages*",
-             (DISCARD, "            cut_locked(at, cut_to);\n", "")),
+             (DISCARD, "        cut_locked(at, cut_to);\n", "")),
     mutation("what is discarded in a mapped region is there still", "RegionsTest.Discarded*",
              (REGION, "!sys::release_file_piece(frames_.descriptor(), frames_.file_offset(frame), count * shared_->page_bytes)", "false")),
     mutation("region mapped over pages that are known", "RegionsTest.ARegionWithPages*:RegionsTest.UnmappedOnRequest",
@@ -95,7 +95,7 @@ MUTATIONS = [
     mutation("used frames of a region are not zeros", "RegionsTest.AllPages*",
              (POOL, "    if (!sys::release_file_piece(descriptor_, file_offset(first + i), (end - i) * page_bytes_)) return false;\n", "")),
     mutation("what is freed in regions is charged still", "RegionsTest.AllPages*",
-             (DISCARD, "      if (shared_->regions.is_on()) release_dropped(lane);\n", "")),
+             (DISCARD, "  if (shared_->regions.is_on()) release_dropped(lane);\n", "")),
     mutation("region takes more than the budget", "RegionsTest.EndsWhenTheBudget*",
              (REGION, "!shared_->budget.exceeded_by(least_bytes)", "true")),
 
@@ -249,7 +249,7 @@ MUTATIONS = [
 
     # Discard
     mutation("discard under a hazard does not zero", "DiscardTest.AHeldPage*",
-             (DISCARD, "          zero_in_place(victim.frame);\n", "")),
+             (DISCARD, "  zero_in_place(victim.frame);\n", "")),
     mutation("discard of a pinned page does not zero", "DiscardTest.APinnedPage*",
              (DISCARD, "    zero_in_place(where.frame);\n    return true;", "    return true;")),
     mutation("discard overtakes a write", "DiscardTest.WaitsForAWrite*",
@@ -257,7 +257,7 @@ MUTATIONS = [
               "  if (frame.state() == State::kWriting) frame.rescue(), reopen(where.frame);\n"
               "  if (frame.state() != State::kResident) return false;\n  if (frame.pins() > 0 || frame.io()) {")),
     mutation("discard does not look where the page went meanwhile", "DiscardTest.APageThatMovedOn*",
-             (DISCARD, "            page = PageId{index(victim.page) < index(page) ? index(victim.page) : index(page)};\n", "")),
+             (DISCARD, "      page = PageId{std::min(index(victim.page), index(page))};\n", "")),
     mutation("discard ends one page early", "DiscardTest.ExactlyTheRange*",
              (DISCARD, "  const PageId end = first + count;", "  const PageId end = first + (count - 1);")),
     mutation("discard ends one page late", "DiscardTest.ExactlyTheRange*",
