@@ -38,6 +38,10 @@ private:
   Value *compute(Value *V);
   Value *computeLoad(LoadInst *Load);
   Value *computeOther(Instruction *I);
+  void declare(const Twine &Name);
+  GlobalVariable *describe(const Twine &Name);
+  Value *begin(GlobalVariable *Traits, Value *Pause);
+  void noteTargets();
   void note(Value *Pointer);
   FunctionCallee runtime(StringRef Symbol, Type *Result,
                          ArrayRef<Type *> Types) {
@@ -173,8 +177,7 @@ void LookBuilder::note(Value *Pointer) {
   }
 }
 
-Function *LookBuilder::build(const Twine &Name) {
-  LLVMContext &Context = Runtime.M.getContext();
+void LookBuilder::declare(const Twine &Name) {
   Function &F = *Plan.L->getHeader()->getParent();
   Type *I64 = B.getInt64Ty();
   SmallVector<Type *, 8> Types;
@@ -199,14 +202,50 @@ Function *LookBuilder::build(const Twine &Name) {
     Helper->addFnAttr(Kind);
   Helper->setUWTableKind(F.getUWTableKind());
   Helper->setCallingConv(CallingConv::PreserveAll);
+}
 
-  auto *Traits = new GlobalVariable(
-      Runtime.M, ArrayType::get(I64, 2), /*isConstant=*/true,
+// What the runtime has to know of the loop, whatever it looks at.
+GlobalVariable *LookBuilder::describe(const Twine &Name) {
+  return new GlobalVariable(
+      Runtime.M, ArrayType::get(B.getInt64Ty(), 2), /*isConstant=*/true,
       GlobalValue::PrivateLinkage,
       ConstantDataArray::get(
-          Context, ArrayRef<uint64_t>{uint64_t(Plan.Step), Plan.Traits}),
+          B.getContext(), ArrayRef<uint64_t>{uint64_t(Plan.Step), Plan.Traits}),
       Name + ".loop");
+}
 
+// Asks for the runtime's state; null: it wants to know of nothing, and Pause is
+// what it has put there.
+Value *LookBuilder::begin(GlobalVariable *Traits, Value *Pause) {
+  Type *I64 = B.getInt64Ty();
+  Iteration = B.getInt64(0);
+  Value *Position = B.CreateFreeze(compute(Plan.Position));
+  Position = Position->getType()->isPointerTy()
+                 ? B.CreatePtrToInt(Position, I64)
+                 : B.CreateSExtOrTrunc(Position, I64);
+  Known.clear();
+  return B.CreateCall(
+      runtime(abi::LookAheadBegin, Runtime.Ptr,
+              {Runtime.Ptr, I64, I64, Runtime.Ptr}),
+      {Traits, Position, Helper->getArg(Arguments.size()), Pause});
+}
+
+// Of the iteration: each target for itself, if it can be computed.
+void LookBuilder::noteTargets() {
+  for (Value *Target : Plan.Targets) {
+    Next = BasicBlock::Create(B.getContext(), "look", Helper);
+    note(compute(Target));
+    B.CreateBr(Next);
+    B.SetInsertPoint(Next);
+    Known.clear(); // another's may not have been computed
+  }
+}
+
+Function *LookBuilder::build(const Twine &Name) {
+  declare(Name);
+  GlobalVariable *Traits = describe(Name);
+  LLVMContext &Context = B.getContext();
+  Type *I64 = B.getInt64Ty();
   auto *Entry = BasicBlock::Create(Context, "", Helper);
   auto *Loop = BasicBlock::Create(Context, "next", Helper);
   auto *Body = BasicBlock::Create(Context, "look", Helper);
@@ -214,16 +253,7 @@ Function *LookBuilder::build(const Twine &Name) {
   auto *Done = BasicBlock::Create(Context, "done", Helper);
   B.SetInsertPoint(Entry);
   Value *Pause = B.CreateAlloca(I64, nullptr, "pause");
-  Iteration = B.getInt64(0);
-  Value *Position = B.CreateFreeze(compute(Plan.Position));
-  Position = Position->getType()->isPointerTy()
-                 ? B.CreatePtrToInt(Position, I64)
-                 : B.CreateSExtOrTrunc(Position, I64);
-  Known.clear();
-  State =
-      B.CreateCall(runtime(abi::LookAheadBegin, Runtime.Ptr,
-                           {Runtime.Ptr, I64, I64, Runtime.Ptr}),
-                   {Traits, Position, Helper->getArg(Arguments.size()), Pause});
+  State = begin(Traits, Pause);
   B.CreateCondBr(B.CreateIsNull(State), Nothing, Loop);
   B.SetInsertPoint(Nothing);
   LoadInst *AfterNothing = B.CreateAlignedLoad(I64, Pause, Align(8));
@@ -236,46 +266,79 @@ Function *LookBuilder::build(const Twine &Name) {
   Iteration = NextOrPause;
   B.CreateCondBr(B.CreateICmpSLT(Iteration, B.getInt64(0)), Done, Body);
   B.SetInsertPoint(Body);
-  for (Value *Target : Plan.Targets) {
-    Next = BasicBlock::Create(Context, "look", Helper);
-    note(compute(Target));
-    B.CreateBr(Next);
-    B.SetInsertPoint(Next);
-    Known.clear(); // another's may not have been computed
-  }
+  noteTargets();
   B.CreateBr(Loop);
   B.SetInsertPoint(Done);
   B.CreateRet(B.CreateNeg(NextOrPause));
   return Helper;
 }
 
-// The loop comes back to the block "ahead" every so many iterations.
-static void interrupt(const LookPlan &Plan, Function *Helper,
-                      ArrayRef<Value *> Arguments, Abi &Runtime) {
-  BasicBlock *Preheader = Plan.L->getLoopPreheader();
-  BasicBlock *Header = Plan.L->getHeader();
-  BasicBlock *Latch = Plan.L->getLoopLatch();
-  BasicBlock *Exit = Plan.TripCount ? Plan.L->getExitBlock() : nullptr;
-  Function &F = *Header->getParent();
-  LLVMContext &Context = F.getContext();
-  auto Block = [&](const Twine &Name, BasicBlock *Before) {
-    return BasicBlock::Create(Context, Name, &F, Before);
-  };
-  BasicBlock *Ahead = Block("spill.ahead", Header);
-  BasicBlock *Enter = Block("spill.ahead.enter", Header);
-  BasicBlock *Look = Block("spill.ahead.look", nullptr);
-  BasicBlock *Back = Block("spill.ahead.back", Latch->getNextNode());
+namespace {
 
-  IRBuilder<> B(Ahead);
+/// Lets a loop come back to its block "ahead" (Prefetch.h) after each strip of
+/// so many iterations.
+class Interrupter {
+public:
+  Interrupter(const LookPlan &Plan, Abi &Runtime);
+
+  /// Arguments are the LookBuilder's, whose function Helper is.
+  void interrupt(Function *Helper, ArrayRef<Value *> Arguments);
+
+private:
+  BasicBlock *block(const Twine &Name, BasicBlock *Before) {
+    return BasicBlock::Create(Header->getContext(), Name, Header->getParent(),
+                              Before);
+  }
+  void ask();
+  Value *look(Function *Helper, ArrayRef<Value *> Arguments);
+  void enter(Value *PauseAfterLook);
+  void comeBack();
+  void comeBackUntilCounted();
+
+  const LookPlan &Plan;
+  Abi &Runtime;
+  BasicBlock *Preheader, *Header, *Latch;
+  BasicBlock *Exit; // null: the loop's count is not known
+  BasicBlock *Ahead, *Enter, *Look;
+  BasicBlock *Back; // behind a strip
+  IRBuilder<> B;
+  DenseMap<Value *, Value *> Present; // of the header's phis, in "ahead"
+  PHINode *Left = nullptr;            // iterations, in "ahead", if counted
+  Value *Strip = nullptr;             // iterations until "back"
+  PHINode *Done = nullptr;            // of these
+};
+
+} // namespace
+
+Interrupter::Interrupter(const LookPlan &Plan, Abi &Runtime)
+    : Plan(Plan), Runtime(Runtime), Preheader(Plan.L->getLoopPreheader()),
+      Header(Plan.L->getHeader()), Latch(Plan.L->getLoopLatch()),
+      Exit(Plan.TripCount ? Plan.L->getExitBlock() : nullptr),
+      Ahead(block("spill.ahead", Header)),
+      Enter(block("spill.ahead.enter", Header)),
+      Look(block("spill.ahead.look", nullptr)),
+      Back(block("spill.ahead.back", Latch->getNextNode())),
+      B(Runtime.M.getContext()) {}
+
+void Interrupter::interrupt(Function *Helper, ArrayRef<Value *> Arguments) {
+  ask();
+  enter(look(Helper, Arguments));
+  if (Left)
+    comeBackUntilCounted();
+  else
+    comeBack();
+}
+
+// Ahead: what the loop carries, and whether anybody misses.
+void Interrupter::ask() {
+  B.SetInsertPoint(Ahead);
   B.SetCurrentDebugLocation(Plan.L->getStartLoc());
-  DenseMap<Value *, Value *> Present;
   for (PHINode &Phi : Header->phis()) {
     PHINode *Outer = B.CreatePHI(Phi.getType(), 2, Phi.getName() + ".ahead");
     Outer->addIncoming(Phi.getIncomingValueForBlock(Preheader), Preheader);
     Outer->addIncoming(Phi.getIncomingValueForBlock(Latch), Back);
     Present[&Phi] = Outer;
   }
-  PHINode *Left = nullptr;
   if (Plan.TripCount) {
     Left = B.CreatePHI(Runtime.I64, 2, "spill.ahead.left");
     Left->addIncoming(Plan.TripCount, Preheader);
@@ -287,8 +350,11 @@ static void interrupt(const LookPlan &Plan, Function *Helper,
   leaveOut(Wanted);
   Value *Nobody = B.CreateICmpEQ(Wanted, B.getInt64(0));
   B.CreateCondBr(Nobody, Enter, Look,
-                 MDBuilder(Context).createBranchWeights(1 << 20, 1));
+                 MDBuilder(B.getContext()).createBranchWeights(1 << 20, 1));
+}
 
+// Returns after how many iterations the helper wants to be called again.
+Value *Interrupter::look(Function *Helper, ArrayRef<Value *> Arguments) {
   B.SetInsertPoint(Look);
   SmallVector<Value *, 8> Passed;
   for (Value *V : Arguments)
@@ -298,14 +364,18 @@ static void interrupt(const LookPlan &Plan, Function *Helper,
   CallInst *Call = B.CreateCall(Helper, Passed);
   Call->setCallingConv(Helper->getCallingConv());
   Call->setDoesNotThrow();
-  Call->addFnAttr(Attribute::get(Context, KeepsTranslations));
+  Call->addFnAttr(Attribute::get(B.getContext(), KeepsTranslations));
   B.CreateBr(Enter);
+  return Call;
+}
 
+// The loop begins there, with a strip, instead of in its preheader.
+void Interrupter::enter(Value *PauseAfterLook) {
   B.SetInsertPoint(Enter);
   PHINode *Pause = B.CreatePHI(Runtime.I64, 2, "spill.ahead.pause");
   Pause->addIncoming(B.getInt64(IterationsPerQuestion), Ahead);
-  Pause->addIncoming(Call, Look);
-  Value *Strip = Pause;
+  Pause->addIncoming(PauseAfterLook, Look);
+  Strip = Pause;
   if (Left)
     Strip = B.CreateBinaryIntrinsic(Intrinsic::umin, Left, Strip);
   B.CreateBr(Header);
@@ -317,21 +387,23 @@ static void interrupt(const LookPlan &Plan, Function *Helper,
     Phi.setIncomingValue(Index, Present[&Phi]);
   }
   B.SetInsertPoint(Header, Header->begin());
-  PHINode *Done = B.CreatePHI(Runtime.I64, 2, "spill.ahead.done");
+  Done = B.CreatePHI(Runtime.I64, 2, "spill.ahead.done");
   Done->addIncoming(B.getInt64(0), Enter);
+}
 
-  if (!Left) {
-    // What ends the loop stays as it is.
-    Latch->getTerminator()->replaceSuccessorWith(Header, Back);
-    B.SetInsertPoint(Back);
-    Value *Next = B.CreateAdd(Done, B.getInt64(1));
-    B.CreateCondBr(B.CreateICmpEQ(Next, Strip), Ahead, Header);
-    Header->replacePhiUsesWith(Latch, Back);
-    Done->addIncoming(Next, Back);
-    return;
-  }
-  // Its count ends the loop: there is one exit still, so that it can be split
-  // at page edges.
+// What ends the loop stays as it is.
+void Interrupter::comeBack() {
+  Latch->getTerminator()->replaceSuccessorWith(Header, Back);
+  B.SetInsertPoint(Back);
+  Value *Next = B.CreateAdd(Done, B.getInt64(1));
+  B.CreateCondBr(B.CreateICmpEQ(Next, Strip), Ahead, Header);
+  Header->replacePhiUsesWith(Latch, Back);
+  Done->addIncoming(Next, Back);
+}
+
+// Its count ends the loop: there is one exit still, so that it can be split at
+// page edges.
+void Interrupter::comeBackUntilCounted() {
   Instruction *Old = Latch->getTerminator();
   Value *Condition = cast<BranchInst>(Old)->getCondition();
   B.SetInsertPoint(Old);
@@ -359,7 +431,7 @@ unsigned lookAhead(Function &F, FunctionAnalysisManager &FAM, Abi &Runtime) {
     Helpers.push_back({Helper, SmallVector<Value *, 8>(Builder.arguments())});
   }
   for (auto [Plan, Helper] : zip(Plans, Helpers))
-    interrupt(Plan, Helper.first, Helper.second, Runtime);
+    Interrupter(Plan, Runtime).interrupt(Helper.first, Helper.second);
   FAM.invalidate(F, PreservedAnalyses::none());
   return Plans.size();
 }
