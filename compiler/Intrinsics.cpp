@@ -153,10 +153,92 @@ static void replaceByOrder(CallBase &Call, Value *A, Value *B) {
   Call.replaceAllUsesWith(Builder.CreateSub(More, Less));
 }
 
-// Code generation does this for memcmp, but not for the runtime's: the words
-// that all begins and ends with, which may overlap. Which is less is the
-// question of the first byte that differs: of big-endian numbers. What all ends
-// with is loaded where that is not known yet: mostly it is.
+namespace {
+
+/// A comparison by the words that all begins and ends with, which may overlap:
+/// code generation does this for memcmp, but not for the runtime's.
+class WordCompare {
+public:
+  /// Of Size bytes, by words of Bytes.
+  WordCompare(CallBase &Call, uint64_t Size, uint64_t Bytes,
+              const DataLayout &DL)
+      : Call(Call), Size(Size), Bytes(Bytes), DL(DL), B(&Call),
+        Word(B.getIntNTy(Bytes * 8)) {}
+
+  /// Replaces the call where only its being zero counts.
+  void replaceIfOnlyEqual();
+  /// The same where the order counts.
+  void replaceByWhichIsLess();
+
+private:
+  Value *load(unsigned Side, uint64_t Offset);
+  Value *loadLast(unsigned Side) { return load(Side, Size - Bytes); }
+  void lookAtLast(MutableArrayRef<Value *> Sides);
+
+  CallBase &Call;
+  uint64_t Size, Bytes;
+  const DataLayout &DL;
+  BuilderBefore B;
+  Type *Word;
+};
+
+} // namespace
+
+Value *WordCompare::load(unsigned Side, uint64_t Offset) {
+  Value *Pointer = Call.getArgOperand(Side);
+  if (Offset != 0)
+    Pointer = B.CreateConstInBoundsGEP1_64(B.getInt8Ty(), Pointer, Offset);
+  if (auto *C = dyn_cast<Constant>(Pointer))
+    if (Constant *Known = ConstantFoldLoadFromConstPtr(C, Word, DL))
+      return Known;
+  return B.CreateAlignedLoad(Word, Pointer, Pointer->getPointerAlignment(DL));
+}
+
+void WordCompare::replaceIfOnlyEqual() {
+  Value *Sides[] = {load(0, 0), load(1, 0)};
+  Value *Last[] = {Sides[0], Sides[1]};
+  if (Bytes < Size)
+    for (unsigned Side : {0, 1})
+      Last[Side] = loadLast(Side);
+  Value *Differ = B.CreateXor(Sides[0], Sides[1]);
+  if (Bytes < Size)
+    Differ = B.CreateOr(Differ, B.CreateXor(Last[0], Last[1]));
+  Call.replaceAllUsesWith(B.CreateZExt(
+      B.CreateICmpNE(Differ, Constant::getNullValue(Word)), Call.getType()));
+}
+
+// Which is less is the question of the first byte that differs: of big-endian
+// numbers.
+void WordCompare::replaceByWhichIsLess() {
+  Value *Sides[] = {load(0, 0), load(1, 0)};
+  if (Bytes < Size)
+    lookAtLast(Sides);
+  if (Bytes > 1)
+    for (Value *&Side : Sides)
+      Side = B.CreateUnaryIntrinsic(Intrinsic::bswap, Side);
+  replaceByOrder(Call, Sides[0], Sides[1]);
+}
+
+// What all ends with is loaded where it is not known yet which is less: mostly
+// it is.
+void WordCompare::lookAtLast(MutableArrayRef<Value *> Sides) {
+  BasicBlock *Head = Call.getParent();
+  Instruction *End = SplitBlockAndInsertIfThen(
+      B.CreateICmpEQ(Sides[0], Sides[1]), Call.getIterator(),
+      /*Unreachable=*/false);
+  End->setDebugLoc(B.getCurrentDebugLocation());
+  B.SetInsertPoint(End);
+  Value *Last[] = {loadLast(0), loadLast(1)};
+  B.SetInsertPoint(Call.getParent(), Call.getParent()->begin());
+  for (unsigned Side : {0, 1}) {
+    PHINode *Deciding = B.CreatePHI(Word, 2);
+    Deciding->addIncoming(Sides[Side], Head);
+    Deciding->addIncoming(Last[Side], End->getParent());
+    Sides[Side] = Deciding;
+  }
+  B.SetInsertPoint(&Call);
+}
+
 bool Lowering::lowerCompare(CallBase &Call) {
   Function *Callee = Call.getCalledFunction();
   if (!Callee || !Callee->isDeclaration() || Call.arg_size() != 3 ||
@@ -172,53 +254,11 @@ bool Lowering::lowerCompare(CallBase &Call) {
   uint64_t Largest = OnlyEqual ? 16 : 8, Size = Length->getZExtValue();
   if (Size < 1 || Size > 2 * Largest)
     return false;
-  uint64_t Bytes = std::min(llvm::bit_floor(Size), Largest);
-  BuilderBefore B(&Call);
-  Type *Word = B.getIntNTy(Bytes * 8);
-  auto Load = [&](unsigned Side, uint64_t Offset) -> Value * {
-    Value *Pointer = Call.getArgOperand(Side);
-    if (Offset != 0)
-      Pointer = B.CreateConstInBoundsGEP1_64(B.getInt8Ty(), Pointer, Offset);
-    if (auto *C = dyn_cast<Constant>(Pointer))
-      if (Constant *Known = ConstantFoldLoadFromConstPtr(C, Word, DL))
-        return Known;
-    return B.CreateAlignedLoad(Word, Pointer, Pointer->getPointerAlignment(DL));
-  };
-  Value *Sides[] = {Load(0, 0), Load(1, 0)};
-  auto LoadLast = [&](unsigned Side) { return Load(Side, Size - Bytes); };
-  if (OnlyEqual) {
-    Value *Last[] = {Sides[0], Sides[1]};
-    if (Bytes < Size)
-      for (unsigned Side : {0, 1})
-        Last[Side] = LoadLast(Side);
-    Value *Differ = B.CreateXor(Sides[0], Sides[1]);
-    if (Bytes < Size)
-      Differ = B.CreateOr(Differ, B.CreateXor(Last[0], Last[1]));
-    Call.replaceAllUsesWith(B.CreateZExt(
-        B.CreateICmpNE(Differ, Constant::getNullValue(Word)), Call.getType()));
-  } else {
-    if (Bytes < Size) {
-      BasicBlock *Head = Call.getParent();
-      Instruction *End = SplitBlockAndInsertIfThen(
-          B.CreateICmpEQ(Sides[0], Sides[1]), Call.getIterator(),
-          /*Unreachable=*/false);
-      End->setDebugLoc(B.getCurrentDebugLocation());
-      B.SetInsertPoint(End);
-      Value *Last[] = {LoadLast(0), LoadLast(1)};
-      B.SetInsertPoint(Call.getParent(), Call.getParent()->begin());
-      for (unsigned Side : {0, 1}) {
-        PHINode *Deciding = B.CreatePHI(Word, 2);
-        Deciding->addIncoming(Sides[Side], Head);
-        Deciding->addIncoming(Last[Side], End->getParent());
-        Sides[Side] = Deciding;
-      }
-      B.SetInsertPoint(&Call);
-    }
-    if (Bytes > 1)
-      for (Value *&Side : Sides)
-        Side = B.CreateUnaryIntrinsic(Intrinsic::bswap, Side);
-    replaceByOrder(Call, Sides[0], Sides[1]);
-  }
+  WordCompare Words(Call, Size, std::min(llvm::bit_floor(Size), Largest), DL);
+  if (OnlyEqual)
+    Words.replaceIfOnlyEqual();
+  else
+    Words.replaceByWhichIsLess();
   Call.eraseFromParent();
   return true;
 }
