@@ -229,76 +229,47 @@ Collector::Failure Collector::settle() {
   return {.error = error, .is_of_flush = error != 0 && log_->flush_error() != 0};
 }
 
-// 0 when it is EMPTIED, or found to be damaged; else an errno value: it is as it was, but for what has been moved.
-int Collector::empty(uint32_t victim) {
-  Segment& segment = log_->segment(victim);
+// 0 when it is EMPTIED, kept, or found to be damaged; else an errno value: it is as it was, but for what has been moved.
+int Collector::empty(uint32_t number) {
   // Pairs with the release in Log::release().
-  const uint64_t all = log_->usable_grains(0), live = segment.live_grains.load(std::memory_order_acquire);
-  uint64_t to_gain = all > live ? all - live : 0;
-  bool is_damaged = false;
+  const uint64_t live = log_->segment(number).live_grains.load(std::memory_order_acquire);
+  Victim victim = {.number = number, .live_grains = live, .to_gain = gain_with(live)};
   const uint64_t moved_before = counts_.moved_bytes.load(std::memory_order_relaxed);
   tombstones_.clear();
-  if (live > 0) {
-    SegmentFooter footer;
-    std::span<const SummaryEntry> entries;
-    const int error = read_summary(victim, footer, entries);
-    const uint64_t place = identity_->geometry.address(victim, 0);
-    if (error != 0 && error != EBADMSG && !is_given_up(segment, place, error)) return error;
-    if (error == 0) note_read(segment, place, place);
-    is_damaged = error != 0;
-    list_live(victim, entries);
-    const uint64_t left = segment.live_grains.load(std::memory_order_relaxed);
-    to_gain = all > left ? all - left : 0;
-    const uint64_t damaged_before = counts_.damaged_records.load(std::memory_order_relaxed);
-    const auto move_piece = [&](const Piece& piece, Piece& next) {
-      const uint64_t part = to_gain * (piece.end - piece.first) / (live_.size() - piece.first);
-      const int moved = move(victim, footer, piece, next);
-      if (moved != 0) return moved;
-      log_->gained(part);
-      to_gain -= part;
-      return 0;
-    };
-    if (!live_.empty() && must_read_first()) {
-      Whole whole;
-      const int read = read_all(victim, whole);
-      if (read == EBADMSG) segment.left_grains = live;
-      if (read != 0) return read == EBADMSG ? 0 : read;
-      Piece nothing;
-      for (const Piece& piece : whole.pieces)
-        if (const int moved = move_piece(piece, nothing); moved != 0) return moved;
-    } else {
-      Piece *piece = &pieces_[0], *next = &pieces_[1];
-      plan(0, *piece);
-      static_cast<void>(transfer({}, *piece));
-      for (; piece->first < live_.size(); std::swap(piece, next)) {
-        plan(piece->end, *next);
-        if (const int moved = move_piece(*piece, *next); moved != 0) return moved;
-      }
-    }
-    is_damaged = is_damaged || counts_.damaged_records.load(std::memory_order_relaxed) != damaged_before;
-  }
-  if (is_kept(victim)) return 0;
+  if (live > 0)
+    if (const int error = move_live(victim); error != 0) return error;
+  if (victim.is_left || is_kept(number)) return 0;
   // Not before: a victim that is left for an error is begun anew.
   for (const Move& move : tombstones_) log_->release_tombstone(move.old_address, move.from.grains);
-  if (is_damaged) {
-    segment.is_damaged = true;
-    base::log({.name = "segment_damaged", .level = base::LogLevel::kError, .fields = {{"segment", victim}}},
-              "store: ", device_->name(), " has damaged records in segment ", victim,
-              ", which is left as it is; spillway check says which");
-    return 0;
-  }
+  if (victim.is_damaged)
+    leave_damaged(number);
+  else
+    finish(victim, counts_.moved_bytes.load(std::memory_order_relaxed) - moved_before);
+  return 0;
+}
+
+void Collector::leave_damaged(uint32_t victim) {
+  log_->segment(victim).is_damaged = true;
+  base::log({.name = "segment_damaged", .level = base::LogLevel::kError, .fields = {{"segment", victim}}},
+            "store: ", device_->name(), " has damaged records in segment ", victim,
+            ", which is left as it is; spillway check says which");
+}
+
+// EMPTIED from now on.
+void Collector::finish(const Victim& victim, uint64_t moved_bytes) {
+  const Segment& segment = log_->segment(victim.number);
   has_failed_reads_ = false;
   if (segment.failed_reads != 0) unread_pause_ = {};
   counts_.victims.fetch_add(1, std::memory_order_relaxed);
   ++victims_looked_at_;
-  if (segment.used_grains - 1 > live) gained_grains_ += segment.used_grains - 1 - live;
+  const uint64_t used = segment.used_grains - 1;
+  if (used > victim.live_grains) gained_grains_ += used - victim.live_grains;
   ++to_settle_;
-  log_->emptied(victim);
-  base::probes::kv_collected(victim, counts_.moved_bytes.load(std::memory_order_relaxed) - moved_before);
+  log_->emptied(victim.number);
+  base::probes::kv_collected(victim.number, moved_bytes);
   if (identity_->is_cache)
-    used_->clear(identity_->geometry.address(victim, 0), identity_->geometry.segment_grains());
-  log_->gained(to_gain);
-  return 0;
+    used_->clear(identity_->geometry.address(victim.number, 0), identity_->geometry.segment_grains());
+  log_->gained(victim.to_gain);
 }
 
 // Has the medium failed to read something of the segment again and again? Other errors are no sign of that.

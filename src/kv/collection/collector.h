@@ -119,6 +119,15 @@ class Collector {
 
     uint64_t bytes() const { return runs.empty() ? 0 : runs.back().at + runs.back().bytes; }
   };
+  // A segment that is being emptied.
+  struct Victim {
+    uint32_t number = 0;
+    uint64_t live_grains = 0;  // when that began
+    uint64_t to_gain = 0;      // grains that the log has not been told of
+    SegmentFooter footer = {};
+    bool is_left = false;     // as it was, since not all that is live in it could be read
+    bool is_damaged = false;  // what is not has been moved
+  };
   // Before what could not be read is tried again: each is twice as long as the one before.
   struct Pause {
     uint64_t length_ns = 0, end_ns = 0;
@@ -146,7 +155,19 @@ class Collector {
   static constexpr uint64_t kPieceBytes = kDepth / 2 * kIoBytes;
   static constexpr uint8_t kReadTries = 3;
 
-  int empty(uint32_t victim);
+  // Of a victim in which so much is live.
+  uint64_t gain_with(uint64_t live_grains) const {
+    const uint64_t all = log_->usable_grains(0);
+    return all > live_grains ? all - live_grains : 0;
+  }
+
+  int empty(uint32_t number);
+  void leave_damaged(uint32_t victim);
+  void finish(const Victim& victim, uint64_t moved_bytes);
+  int move_live(Victim& victim);
+  int move_whole(Victim& victim);
+  int move_in_pieces(Victim& victim);
+  int move_piece(Victim& victim, const Piece& piece, Piece& next);
   uint32_t drop_oldest();
   void keep_used(uint32_t victim);
   void list_used(uint32_t victim, std::span<const SummaryEntry> entries);

@@ -38,6 +38,59 @@ int Collector::read_summary(uint32_t victim, SegmentFooter& footer, std::span<co
   return entries.size() == footer.entry_count ? 0 : EBADMSG;
 }
 
+// What is live, and not damaged. 0, or an errno value: some of it was not moved.
+int Collector::move_live(Victim& victim) {
+  Segment& segment = log_->segment(victim.number);
+  std::span<const SummaryEntry> entries;
+  const int error = read_summary(victim.number, victim.footer, entries);
+  const uint64_t place = identity_->geometry.address(victim.number, 0);
+  if (error != 0 && error != EBADMSG && !is_given_up(segment, place, error)) return error;
+  if (error == 0) note_read(segment, place, place);
+  list_live(victim.number, entries);
+  victim.to_gain = gain_with(segment.live_grains.load(std::memory_order_relaxed));
+  const uint64_t damaged_before = counts_.damaged_records.load(std::memory_order_relaxed);
+  const int moved = !live_.empty() && must_read_first() ? move_whole(victim) : move_in_pieces(victim);
+  victim.is_damaged = error != 0 || counts_.damaged_records.load(std::memory_order_relaxed) != damaged_before;
+  return moved;
+}
+
+// None of it before all has been read.
+int Collector::move_whole(Victim& victim) {
+  Whole whole;
+  const int read = read_all(victim.number, whole);
+  if (read == EBADMSG) {
+    log_->segment(victim.number).left_grains = victim.live_grains;
+    victim.is_left = true;
+    return 0;
+  }
+  if (read != 0) return read;
+  Piece nothing;
+  for (const Piece& piece : whole.pieces)
+    if (const int error = move_piece(victim, piece, nothing); error != 0) return error;
+  return 0;
+}
+
+// While one is written the next is read.
+int Collector::move_in_pieces(Victim& victim) {
+  Piece *piece = &pieces_[0], *next = &pieces_[1];
+  plan(0, *piece);
+  static_cast<void>(transfer({}, *piece));
+  for (; piece->first < live_.size(); std::swap(piece, next)) {
+    plan(piece->end, *next);
+    if (const int error = move_piece(victim, *piece, *next); error != 0) return error;
+  }
+  return 0;
+}
+
+// The log is told of the piece's share of what the victim gains.
+int Collector::move_piece(Victim& victim, const Piece& piece, Piece& next) {
+  const uint64_t part = victim.to_gain * (piece.end - piece.first) / (live_.size() - piece.first);
+  if (const int error = move(victim.number, victim.footer, piece, next); error != 0) return error;
+  log_->gained(part);
+  victim.to_gain -= part;
+  return 0;
+}
+
 // Of a cache: what is below the floor leaves it. No older copy comes back after a crash, since its header says so when the segment is given
 // back. A head has ended with its pieces (lifetimes.h), each of which leaves with its own segment.
 bool Collector::drop(uint32_t victim, const SummaryEntry& entry) {
