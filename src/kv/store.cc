@@ -27,26 +27,17 @@ uint64_t segment_bytes_for(uint64_t capacity_bytes) {
   return std::clamp<uint64_t>(share, kSegmentBytesMin, 64 << 20);
 }
 
-// For who is told of the error.
-const char* remedy_of(int error) {
-  return error == ENOSPC ? "; make room where its file is, and open it again" : "";
-}
-
-}  // namespace
-
-base::Expected<Geometry> Store::make(storage::Device& device, const MakeOptions& options) {
+// Of a new store. Errors: as of Store::make, EINVAL and ENOSPC.
+base::Expected<Geometry> geometry_for(const storage::Device& device, const MakeOptions& options) {
   const uint64_t capacity = options.capacity_bytes != 0 ? options.capacity_bytes : device.capacity_bytes();
   if (capacity > device.capacity_bytes())
     return base::failure(EINVAL, "store: ", device.name(), " has ", device.capacity_bytes(), " bytes, not ",
                          capacity);
-  Identity identity;
-  Geometry& geometry = identity.geometry;
+  Geometry geometry;
   geometry.capacity_bytes = capacity;
   geometry.grain_bytes = std::max(options.grain_bytes, device.block_bytes());
   geometry.segment_bytes = options.segment_bytes != 0 ? options.segment_bytes : segment_bytes_for(capacity);
   geometry.spare_percent = options.spare_percent;
-  identity.layout = device.layout();
-  identity.is_cache = options.is_cache;
   if (!may_be_grain_bytes(options.grain_bytes))
     return base::failure(EINVAL, "store: grains of ", options.grain_bytes,
                          " bytes; give 512, 1024, 2048 or 4096");
@@ -61,14 +52,20 @@ base::Expected<Geometry> Store::make(storage::Device& device, const MakeOptions&
     return base::failure(ENOSPC, "store: ", device.name(), " is too small: ", capacity,
                          " bytes; a store needs ",
                          kSegmentsOffset + Log::kSegmentsMin * geometry.segment_bytes);
-  sys::random_bytes({reinterpret_cast<unsigned char*>(&identity.store_id), sizeof identity.store_id});
-  sys::random_bytes(identity.secret.bytes);
+  return geometry;
+}
+
+uint64_t first_generation() {
   uint64_t generation = 0;
   sys::random_bytes({reinterpret_cast<unsigned char*>(&generation), sizeof generation});
   generation >>= 64 - kFirstGenerationBits;
+  return generation;
+}
 
-  Channel channel;
-  if (auto opened = channel.open_for_threads(device); !opened) return std::unexpected(opened.error());
+// Free segments, and then what says whose they are. 0, or an errno value.
+int write_new(Channel& channel, const Identity& identity) {
+  const Geometry& geometry = identity.geometry;
+  const uint64_t generation = first_generation();
   alignas(4096) std::byte block[kSuperblockBytes] = {};
   int error = 0;
   const auto write_superblocks = [&] {
@@ -90,6 +87,37 @@ base::Expected<Geometry> Store::make(storage::Device& device, const MakeOptions&
                    static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec),
                    block);
   write_superblocks();
+  return error;
+}
+
+void log_not_read_whole(const storage::Device& device, const RecoveryReport& report) {
+  base::log({.name = "store_not_read_whole",
+             .level = base::LogLevel::kError,
+             .fields = {{"unreadable_segments", report.unreadable_segments},
+                        {"unreadable_grains", report.unreadable_grains},
+                        {"lost_segments", report.lost_segments}}},
+            "store: ", device.name(), " cannot read ", report.unreadable_segments, " segments and ",
+            report.unreadable_grains, " grains of others, and ", report.lost_segments,
+            " segments are damaged at both ends: of keys that were there older values may be found, or none; "
+            "if it stays so, dump what is there and load it into a new store");
+}
+
+// For who is told of the error.
+const char* remedy_of(int error) {
+  return error == ENOSPC ? "; make room where its file is, and open it again" : "";
+}
+
+}  // namespace
+
+base::Expected<Geometry> Store::make(storage::Device& device, const MakeOptions& options) {
+  auto geometry = geometry_for(device, options);
+  if (!geometry) return geometry;
+  Identity identity = {.geometry = *geometry, .layout = device.layout(), .is_cache = options.is_cache};
+  sys::random_bytes({reinterpret_cast<unsigned char*>(&identity.store_id), sizeof identity.store_id});
+  sys::random_bytes(identity.secret.bytes);
+  Channel channel;
+  if (auto opened = channel.open_for_threads(device); !opened) return std::unexpected(opened.error());
+  const int error = write_new(channel, identity);
   channel.close();
   if (error != 0)
     return base::failure(error, "store: cannot write ", device.name(), ": ", base::error_name(error));
@@ -144,17 +172,7 @@ base::Expected<void> Store::start() {
     fail(error, true);
   if (auto opened = tier_.open(options_.memory_bytes); !opened) return opened;
   snapshots_.open(log_, large_values_, identity_.geometry);
-  if (!recovery_.has_read_all())
-    base::log(
-        {.name = "store_not_read_whole",
-         .level = base::LogLevel::kError,
-         .fields = {{"unreadable_segments", recovery_.unreadable_segments},
-                    {"unreadable_grains", recovery_.unreadable_grains},
-                    {"lost_segments", recovery_.lost_segments}}},
-        "store: ", device_.name(), " cannot read ", recovery_.unreadable_segments, " segments and ",
-        recovery_.unreadable_grains, " grains of others, and ", recovery_.lost_segments,
-        " segments are damaged at both ends: of keys that were there older values may be found, or none; "
-        "if it stays so, dump what is there and load it into a new store");
+  if (!recovery_.has_read_all()) log_not_read_whole(device_, recovery_);
   if (options_.read_only) {
     fail(EROFS, true);
     return {};
