@@ -434,10 +434,39 @@ int Session::write_and_look(const KeyHash& hash, std::string_view key, uint64_t 
   return write.error != 0 ? write.error : EIO;
 }
 
+// Which of the candidates is the key's; `current` says then what that is. Null: none.
+base::Expected<const Location*> Session::find_own(const Index::Candidates& all, size_t count,
+                                                  std::string_view key, storage::Buffer& memory,
+                                                  Current& current) {
+  const Location* damaged = nullptr;
+  for (size_t i = 0; i < count; ++i) {
+    // Of what is where it was, nothing needs to be read again: an address has one record as long as its segment has the generation.
+    if (current.location.found && all[i].address == current.location.address &&
+        current.generation == generation_at(all[i].address))
+      return &all[i];
+    Record record;
+    auto match = read_for_change(all[i], key, Need::kKey, memory, record);
+    if (!match && !is_of_medium(match.error().number)) return std::unexpected(match.error());
+    if (!match || *match == Match::kDamaged) damaged = &all[i];
+    if (!match || *match != Match::kYes) continue;
+    current.is_head = is_head(record, current.pieces);
+    current.version = record.header.sequence();
+    return &all[i];
+  }
+  if (damaged != nullptr) {
+    // It has the key's tag, and is no other key's but once in millions.
+    store_->large_values_.lose();
+    current.is_head = false;
+    current.version = 0;
+  }
+  return damaged;
+}
+
 // `current` is what was replaced, afterwards, if anything.
 base::Expected<void> Session::install(const KeyHash& hash, const New& next, Current& current,
                                       const Written& written) {
   const uint64_t address = written.extent.address;
+  const bool is_remove = next.kind == RecordKind::kTombstone;
   Index& index = *store_->index_;
   const auto hand_over = [&](const Location& old) {
     store_->snapshots_.changed(hash, old, current.version, current.is_head ? &current.pieces : nullptr,
@@ -447,35 +476,10 @@ base::Expected<void> Session::install(const KeyHash& hash, const New& next, Curr
   for (;;) {
     const Readers::Reading reading(store_->readers_, place_);
     Index::Candidates all;
-    uint64_t others[Index::kCandidatesMax];
     const size_t count = index.find_all(hash.low, all);
-    const Location *own = nullptr, *damaged = nullptr;
-    for (size_t i = 0; i < count && own == nullptr; ++i) {
-      others[i] = all[i].address;
-      // Of what is where it was, nothing needs to be read again: an address has one record as long as its segment has the generation.
-      if (current.location.found && all[i].address == current.location.address &&
-          current.generation == generation_at(all[i].address)) {
-        own = &all[i];
-        break;
-      }
-      Record record;
-      auto match = read_for_change(all[i], next.key, Need::kKey, memory, record);
-      if (!match && !is_of_medium(match.error().number)) return std::unexpected(match.error());
-      if (!match || *match == Match::kDamaged) damaged = &all[i];
-      if (!match || *match != Match::kYes) continue;
-      own = &all[i];
-      current.is_head = is_head(record, current.pieces);
-      current.version = record.header.sequence();
-    }
-    if (own == nullptr && damaged != nullptr) {
-      // It has the key's tag, and is no other key's but once in millions.
-      own = damaged;
-      store_->large_values_.lose();
-      current.is_head = false;
-      current.version = 0;
-    }
-    const bool is_remove = next.kind == RecordKind::kTombstone;
-    if (own != nullptr) {
+    auto found = find_own(all, count, next.key, memory, current);
+    if (!found) return std::unexpected(found.error());
+    if (const Location* const own = *found; own != nullptr) {
       const bool done = is_remove ? index.remove(hash.low, own->address, hand_over)
                                   : index.replace(hash.low, own->address, address, written.size, hand_over);
       if (!done) continue;  // it has been moved
@@ -485,6 +489,8 @@ base::Expected<void> Session::install(const KeyHash& hash, const New& next, Curr
     }
     current.is_head = false;
     if (is_remove) return {};
+    uint64_t others[Index::kCandidatesMax];
+    for (size_t i = 0; i < count; ++i) others[i] = all[i].address;
     switch (index.insert(hash.low, address, written.size, {others, count}, hand_over)) {
       case Index::Inserted::kDone: return {};
       case Index::Inserted::kOther: continue;

@@ -353,6 +353,8 @@ class Session {
                                    const Written& written, KeyLocks::Hold& hold);
   int write_and_look(const KeyHash& hash, std::string_view key, uint64_t offset_bytes, Bytes record,
                      Current& current);
+  base::Expected<const Location*> find_own(const Index::Candidates& all, size_t count, std::string_view key,
+                                           storage::Buffer& memory, Current& current);
   base::Expected<void> install(const KeyHash& hash, const New& next, Current& current,
                                const Written& written);
   base::Error io_error(int number, const char* what) const;

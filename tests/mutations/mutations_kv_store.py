@@ -75,7 +75,7 @@ MUTATIONS = [
     mutation("summary that could not be read is taken for none", (RECOVERY_READER, "      if (error != 0 && which == 1) found[i].is_summary_unread = true;\n", ""), gtest_filter="SealedCopyTest.ASummary*"),
     mutation("segment of which nothing could be read is given back", (RECOVERY, " || segment.unreadable_grains > 0))\n    return Segment::State::kSealed;", "))\n    return Segment::State::kSealed;"), gtest_filter="*UnreadableTest.AllOfASegment*"),
     mutation("pieces that could not be read are forgotten", (COLLECTOR, "  if (is_left) large_values_->leave(pieces);\n", ""), gtest_filter="*UnreadableTest.PiecesThatCan*"),
-    mutation("pieces whose head could not be read are forgotten", (SESSION, "      store_->large_values_.lose();\n", ""), gtest_filter="*UnreadableTest.PiecesWhose*"),
+    mutation("pieces whose head could not be read are forgotten", (SESSION, "    store_->large_values_.lose();\n", ""), gtest_filter="*UnreadableTest.PiecesWhose*"),
     mutation("segment that could not be read is never tried again", (COLLECTOR, "(log_->hurry_put_offs() || retry_unread())", "log_->hurry_put_offs()"), gtest_filter="*UnreadableTest.AllOfTheDevice*"),
     mutation("only the first piece of a victim is read", (COLLECTOR_MOVE, "  for (const Run& run : reads.runs) add(", "  for (const Run& run : reads.runs)\n    if (writes.empty()) add("), gtest_filter="Collector*:Store*"),
     mutation("tombstone ends while it hides something", (COLLECTOR_MOVE, "    ends = move.expiry < oldest;", "    ends = move.expiry < oldest || true;"), gtest_filter="CollectorTest.*:*CrashTest*"),
