@@ -34,7 +34,7 @@ MUTATIONS = [
     mutation("what comes while a region is made is left with its first half", (MAKE, "    Region& region = regions_[find(positions_.of(key))];\n    region.staged_from", "    Region& region = regions_[index];\n    region.staged_from"), gtest_filter=MODEL + ":StoredTest.Threads*"),
     mutation("records are cut a bit too far up", (MAKE, "prefix | uint64_t{1} << (63 - depth)", "prefix | uint64_t{1} << (62 - depth)"), gtest_filter=MODEL),
     mutation("a damaged page is read", (SESSION, "    if (!read_page(shape, page, wanted.made, count)) {", "    if (read_page(shape, page, wanted.made, count), false) {"), gtest_filter="StoredTest.ADamaged*"),
-    mutation("what could not be written is gone", (MAKE, "    region.staged = region.making;\n", ""), gtest_filter="StoredTest.WhatCannot*"),
+    mutation("what could not be written is gone", (MAKE, "  region.staged = region.making;\n", ""), gtest_filter="StoredTest.WhatCannot*"),
 
     mutation("a table of another format is opened", (OPEN, "  if (it.version != Superblock::kVersion)\n", "  if (false)\n"), gtest_filter="StoredTest.ATableOfAnother*"),
 

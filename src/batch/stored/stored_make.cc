@@ -97,43 +97,26 @@ base::Expected<void> StoredTable::make_others(uint32_t index, Maker& maker) {
   return {};
 }
 
+// 1 the region's list becomes the maker's
+// 2 the changes in it are made, without the lock
+// 3 what becomes of the region gets slots
+// 4 it is written there, without the lock
+// 5 it counts
+// Where a step fails all is as before 1. EAGAIN: others have to be made first, so that there are chunks.
 base::Expected<void> StoredTable::make(uint32_t index, Maker& maker) {
   Region& region = regions_[index];
   region.is_making = true;
   region.making = region.staged;
   region.making_from = region.staged_from;
   region.staged = {};
-  const MapEntry entry = region.entry;
   const uint64_t made = is_replaying_ ? replayed_ : sequence_;
   maker.parts.clear();
-  base::Expected<Merge::Result> result;
-  {
-    const Unlocked scope(*this);
-    if (gather(region.making, {}, maker))
-      result = make_records(region.prefix, entry, maker);
-    else
-      result = base::failure(ENOMEM, "table: no memory to make changes");
-  }
+  const auto result = make_parts(region, maker);
   base::Expected<void> done;
-  if (!result) done = std::unexpected(result.error());
-  // Those that the changes are in are free then.
-  const uint32_t own_chunks = staged_.chunks_of(region.making);
-  const auto parts = static_cast<uint32_t>(maker.parts.size());
-  const uint32_t reserved = parts > 1 && parts > own_chunks ? parts - own_chunks : 0;
-  if (done && reserved > 0 && staged_.free_count() < reserved_chunks_ + reserved)
-    done = base::failure(EAGAIN, "table: no room for changes of what becomes of a region");
-  const bool is_reserved = done.has_value();
-  if (is_reserved) {
-    reserved_chunks_ += reserved;
-    done = take_slots(maker);
-  }
-  const bool is_writing = done.has_value();
-  if (is_writing) {
-    ++writing_count_;
-    const Unlocked scope(*this);
-    for (size_t i = 0; done && i < maker.parts.size(); ++i) done = write_part(maker.parts[i], made, maker);
-  }
-  if (is_reserved) reserved_chunks_ -= reserved;
+  if (result)
+    done = write_parts(region, made, maker);
+  else
+    done = std::unexpected(result.error());
   if (done) {
     counts_.records += result->inserted - result->removed;
     counts_.missed += result->missed;
@@ -143,17 +126,51 @@ base::Expected<void> StoredTable::make(uint32_t index, Maker& maker) {
     counts_.changes_made += region.making.count;
     install(index, maker, made);
   } else {
-    for (const Part& part : maker.parts) give_back(part.slot);
-    staged_.append(region.making, region.staged);
-    region.staged = region.making;
-    region.staged_from = region.making_from;
-    region.making = {};
+    put_back(region, maker);
   }
-  writing_count_ -= is_writing;
   region.is_making = false;
   if (region.staged.count >= kLongList) long_list_ = index;
   event_.notify_all();
   return done;
+}
+
+// Step 2.
+base::Expected<Merge::Result> StoredTable::make_parts(const Region& region, Maker& maker) {
+  const MapEntry entry = region.entry;
+  const Unlocked scope(*this);
+  if (!gather(region.making, {}, maker)) return base::failure(ENOMEM, "table: no memory to make changes");
+  return make_records(region.prefix, entry, maker);
+}
+
+// Steps 3 and 4.
+base::Expected<void> StoredTable::write_parts(const Region& region, uint64_t made, Maker& maker) {
+  // Those that the changes are in are free then.
+  const uint32_t own_chunks = staged_.chunks_of(region.making);
+  const auto parts = static_cast<uint32_t>(maker.parts.size());
+  const uint32_t reserved = parts > 1 && parts > own_chunks ? parts - own_chunks : 0;
+  if (reserved > 0 && staged_.free_count() < reserved_chunks_ + reserved)
+    return base::failure(EAGAIN, "table: no room for changes of what becomes of a region");
+  reserved_chunks_ += reserved;
+  auto done = take_slots(maker);
+  if (done) {
+    ++writing_count_;
+    {
+      const Unlocked scope(*this);
+      for (size_t i = 0; done && i < maker.parts.size(); ++i) done = write_part(maker.parts[i], made, maker);
+    }
+    --writing_count_;
+  }
+  reserved_chunks_ -= reserved;
+  return done;
+}
+
+// Undoes steps 1 and 3.
+void StoredTable::put_back(Region& region, const Maker& maker) {
+  for (const Part& part : maker.parts) give_back(part.slot);
+  staged_.append(region.making, region.staged);
+  region.staged = region.making;
+  region.staged_from = region.making_from;
+  region.making = {};
 }
 
 // False: there is no memory.

@@ -192,6 +192,9 @@ class StoredTable {
   bool has_room() const { return staged_.free_count() > kChunksLeft + reserved_chunks_; }
   uint32_t choose();
   base::Expected<void> make(uint32_t index, Maker& maker);
+  base::Expected<Merge::Result> make_parts(const Region& region, Maker& maker);
+  base::Expected<void> write_parts(const Region& region, uint64_t made, Maker& maker);
+  void put_back(Region& region, const Maker& maker);
   base::Expected<void> make_all(Maker& maker);
   base::Expected<void> make_others(uint32_t index, Maker& maker);
   base::Expected<void> tell_dropped();
