@@ -38,6 +38,9 @@ MUTATIONS = [
 
     mutation("a table of another format is opened", (OPEN, "  if (it.version != Superblock::kVersion)\n", "  if (false)\n"), gtest_filter="StoredTest.ATableOfAnother*"),
 
+    mutation("a map may lack the last regions", ("src/batch/stored/format.cc", "  if (rest_.empty()) return prefix_ == kAll ? Next::kEnd : Next::kDamaged;", "  if (rest_.empty()) return Next::kEnd;"), gtest_filter="MapReader.*"),
+    mutation("what a map says of two regions may overlap", ("src/batch/stored/format.cc", " || prefix_ % span != 0 ||", " ||"), gtest_filter="MapReader.*"),
+
     # Slots and checkpoints
     mutation("a slot is written over that the last checkpoint has", (MAKE, "  if (slot != 0) given_up_.push_back(slot);", "  give_back(slot);"), gtest_filter=CUT),
     mutation("a superblock is written before what it tells of is there", (MAKE, "    if (done) done = access.sync();\n", ""), gtest_filter=CUT),

@@ -1,5 +1,6 @@
 #include "batch/stored/format.h"
 
+#include <algorithm>
 #include <cstddef>
 
 #include "base/checksum.h"
@@ -48,6 +49,29 @@ bool read_map_slot(std::span<const std::byte> slot, uint64_t number, MapHeader& 
   memcpy(&header, slot.data(), sizeof header);
   return header.number == number && header.bytes <= slot.size() - sizeof header &&
          header.checksum == base::checksum(slot.data() + kSummed, sizeof header - kSummed + header.bytes);
+}
+
+MapReader::Next MapReader::next(MapRegion& region) {
+  if (rest_.empty()) return prefix_ == kAll ? Next::kEnd : Next::kDamaged;
+  MapEntry& entry = region.entry;
+  if (rest_.size() < sizeof entry || prefix_ >= kAll) return Next::kDamaged;
+  memcpy(&entry, rest_.data(), sizeof entry);
+  rest_ = rest_.subspan(sizeof entry);
+  const size_t fence_bytes = size_t{entry.page_count} * sizeof(uint32_t);
+  if (entry.depth > kDepthMax || entry.page_count > limits_.slot_pages || entry.made > limits_.sequence ||
+      rest_.size() < fence_bytes)
+    return Next::kDamaged;
+  const Wide span = kAll >> entry.depth;
+  const uint64_t pages = (entry.count + limits_.page_records - 1) / limits_.page_records;
+  if (entry.count > uint64_t{limits_.slot_pages} * limits_.page_records || prefix_ % span != 0 ||
+      pages != entry.page_count || (entry.slot == 0) != (entry.count == 0))
+    return Next::kDamaged;
+  region.prefix = static_cast<uint64_t>(prefix_);
+  memcpy(region.fences, rest_.data(), fence_bytes);
+  if (!std::ranges::is_sorted(std::span(region.fences).first(entry.page_count))) return Next::kDamaged;
+  rest_ = rest_.subspan(fence_bytes);
+  prefix_ += span;
+  return Next::kRegion;
 }
 
 }  // namespace batch

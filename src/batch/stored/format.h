@@ -101,4 +101,35 @@ struct MapEntry {
 };
 static_assert(sizeof(MapEntry) == 32);
 
+// What a map has of a region.
+struct MapRegion {
+  MapEntry entry;
+  uint64_t prefix = 0;                  // its first position
+  uint32_t fences[kSlotPagesMax] = {};  // entry.page_count of them
+};
+
+// Takes a map apart, region after region. It is right when the regions have all positions, each once, and what is said of one fits
+// together; which slots there are is for others to know.
+class MapReader {
+ public:
+  struct Limits {
+    uint64_t sequence = 0;    // of the last change
+    uint32_t slot_pages = 0;  // kSlotPagesMax at most
+    uint32_t page_records = 0;
+  };
+  // The map outlives the reader.
+  MapReader(std::span<const std::byte> map, const Limits& limits) : rest_(map), limits_(limits) {}
+
+  enum class Next { kRegion, kEnd, kDamaged };
+  Next next(MapRegion& region);
+
+ private:
+  using Wide = unsigned __int128;
+  static constexpr Wide kAll = Wide{1} << 64;
+
+  std::span<const std::byte> rest_;
+  Limits limits_;
+  Wide prefix_ = 0;  // of the next one
+};
+
 }  // namespace batch

@@ -178,62 +178,59 @@ base::Expected<void> StoredTable::make_new() {
 }
 
 base::Expected<void> StoredTable::read_map(BucketStore::Access& access) {
-  const auto damaged = [&] {
-    return base::failure(EBADMSG, "table: the map of ", store_->name(), " is damaged; restore the file");
-  };
+  auto map = load_map(access);
+  if (!map) return std::unexpected(map.error());
+  MapReader reader(
+      *map, {.sequence = superblock_.sequence, .slot_pages = slot_pages_, .page_records = page_records_});
+  for (MapRegion next;;) {
+    switch (reader.next(next)) {
+      case MapReader::Next::kRegion: break;
+      case MapReader::Next::kEnd: return {};
+      case MapReader::Next::kDamaged: return std::unexpected(damaged_map());
+    }
+    const MapEntry& entry = next.entry;
+    if (entry.slot >= slot_count_ || (entry.slot != 0 && !take_known(entry.slot)))
+      return std::unexpected(damaged_map());
+    Region& region = regions_.emplace_back();
+    region.entry = entry;
+    region.prefix = next.prefix;
+    memcpy(region.fences, next.fences, entry.page_count * sizeof(uint32_t));
+    counts_.records += entry.count;
+  }
+}
+
+// What the map's slots have.
+base::Expected<std::vector<std::byte>> StoredTable::load_map(BucketStore::Access& access) {
   std::vector<std::byte> map;
   Bytes slot;
   if (!slot.reserve(slot_bytes())) return base::failure(ENOMEM, "table: no memory");
-  const auto take = [&](uint64_t number) {
-    uint64_t& word = used_[number / 64];
-    const uint64_t bit = uint64_t{1} << number % 64;
-    if ((word & bit) != 0) return false;
-    word |= bit;
-    ++used_count_;
-    return true;
-  };
   for (uint64_t at = superblock_.map_slot; at != 0;) {
-    if (at >= slot_count_ || !take(at)) return damaged();
+    if (at >= slot_count_ || !take_known(at)) return std::unexpected(damaged_map());
     const BucketStore::Piece piece = {.offset = slot_offset(at), .to = slot.first(slot_bytes())};
-    if (auto read = access.read({&piece, 1}); !read) return read;
+    if (auto read = access.read({&piece, 1}); !read) return std::unexpected(read.error());
     MapHeader header;
-    if (!read_map_slot(piece.to, superblock_.number, header)) return damaged();
+    if (!read_map_slot(piece.to, superblock_.number, header)) return std::unexpected(damaged_map());
     const std::byte* const begin = piece.to.data() + sizeof header;
     map.insert(map.end(), begin, begin + header.bytes);
     map_slots_.push_back(at);
     at = header.next_slot;
   }
-  if (map.size() != superblock_.map_bytes) return damaged();
+  if (map.size() != superblock_.map_bytes) return std::unexpected(damaged_map());
+  return map;
+}
 
-  using Wide = unsigned __int128;
-  constexpr Wide kAll = Wide{1} << 64;
-  Wide prefix = 0;
-  for (size_t at = 0; at < map.size();) {
-    MapEntry entry;
-    if (map.size() - at < sizeof entry || prefix >= kAll) return damaged();
-    memcpy(&entry, map.data() + at, sizeof entry);
-    at += sizeof entry;
-    const size_t fence_bytes = size_t{entry.page_count} * sizeof(uint32_t);
-    if (entry.depth > kDepthMax || entry.page_count > slot_pages_ || entry.made > superblock_.sequence ||
-        map.size() - at < fence_bytes)
-      return damaged();
-    const Wide span = kAll >> entry.depth;
-    const uint64_t pages = (entry.count + page_records_ - 1) / page_records_;
-    if (entry.count > records_of_slot() || prefix % span != 0 || pages != entry.page_count ||
-        (entry.slot == 0) != (entry.count == 0))
-      return damaged();
-    if (entry.slot >= slot_count_ || (entry.slot != 0 && !take(entry.slot))) return damaged();
-    Region& region = regions_.emplace_back();
-    region.entry = entry;
-    region.prefix = static_cast<uint64_t>(prefix);
-    memcpy(region.fences, map.data() + at, fence_bytes);
-    if (!std::ranges::is_sorted(std::span(region.fences).first(entry.page_count))) return damaged();
-    at += fence_bytes;
-    prefix += span;
-    counts_.records += entry.count;
-  }
-  if (prefix != kAll) return damaged();
-  return {};
+// A slot that something on the medium has. False: so has something else.
+bool StoredTable::take_known(uint64_t slot) {
+  uint64_t& word = used_[slot / 64];
+  const uint64_t bit = uint64_t{1} << slot % 64;
+  if ((word & bit) != 0) return false;
+  word |= bit;
+  ++used_count_;
+  return true;
+}
+
+base::Error StoredTable::damaged_map() const {
+  return base::Error::of(EBADMSG, "table: the map of ", store_->name(), " is damaged; restore the file");
 }
 
 base::Expected<void> StoredTable::open_log() {

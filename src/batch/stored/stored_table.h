@@ -153,6 +153,9 @@ class StoredTable {
   base::Expected<bool> read_superblocks(BucketStore::Access& access);
   base::Expected<void> make_new();
   base::Expected<void> read_map(BucketStore::Access& access);
+  base::Expected<std::vector<std::byte>> load_map(BucketStore::Access& access);
+  bool take_known(uint64_t slot);
+  base::Error damaged_map() const;
   base::Expected<void> open_log();
   base::Expected<void> start();
   base::Expected<void> start_alone();
