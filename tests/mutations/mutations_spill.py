@@ -414,7 +414,7 @@ MUTATIONS = [
     mutation("copies for direct I/O lie where the last one ended", "intercept_io_test", "Io.DirectVectors",
              (ACCESS, "bytes % kDirectBytesMin == 0 ? base::kOsPageBytes : kScratchAlignment", "kScratchAlignment")),
     mutation("poll stores all that it was given", "intercept_io_test", "Io.Poll*",
-             ("src/spill/intercept/system.cc", "spill::store(&descriptors[i].revents, copies[i].revents);", "spill::store(&descriptors[i], copies[i]);")),
+             ("src/spill/intercept/poll.cc", "spill::store(&descriptors[i].revents, copies[i].revents);", "spill::store(&descriptors[i], copies[i]);")),
     mutation("writev skips the rest of a buffer", "intercept_io_test", "Io.Vectors*",
              (IO, "    done += length;\n    at = 0;\n", "    done += length;\n")),
     mutation("pins released before the system call", "intercept_io_test", "Io.Files*",

@@ -1,0 +1,190 @@
+// What is asked of descriptors by number: fcntl and ioctl, whose arguments are as large as the request says, and
+// what terminals have instead.
+#include <fcntl.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
+#include <linux/fsmap.h>
+#include <linux/if_tun.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <net/if_arp.h>
+#include <net/route.h>
+#include <pty.h>
+#include <stdarg.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "spill/intercept/call.h"
+
+// Locks, owners and hints of files are the commands with a structure in memory.
+static int control_file(int descriptor, int command, va_list list) {
+  void* argument = va_arg(list, void*);
+  switch (command) {
+    case F_GETLK:
+    case F_SETLK:
+    case F_SETLKW:
+    case F_OFD_GETLK:
+    case F_OFD_SETLK:
+    case F_OFD_SETLKW: {
+      PlainObject<struct flock> lock(static_cast<struct flock*>(argument));
+      spill::clear_slots();
+      return fcntl(descriptor, command, static_cast<struct flock*>(lock));
+    }
+    case F_GETOWN_EX:
+    case F_SETOWN_EX:
+      return fcntl(descriptor, command,
+                   static_cast<f_owner_ex*>(PlainObject<f_owner_ex>(static_cast<f_owner_ex*>(argument))));
+    case F_GET_RW_HINT:
+    case F_SET_RW_HINT:
+    case F_GET_FILE_RW_HINT:
+    case F_SET_FILE_RW_HINT:
+      return fcntl(descriptor, command,
+                   static_cast<uint64_t*>(PlainObject<uint64_t>(static_cast<uint64_t*>(argument))));
+    default: return fcntl(descriptor, command, argument);
+  }
+}
+SPILL_EXPORT int __spill_fcntl(int descriptor, int command, ...) {
+  va_list list;
+  va_start(list, command);
+  const int result = control_file(descriptor, command, list);
+  va_end(list);
+  return result;
+}
+SPILL_EXPORT int __spill_fcntl64(int descriptor, int command, ...) {
+  va_list list;
+  va_start(list, command);
+  const int result = control_file(descriptor, command, list);
+  va_end(list);
+  return result;
+}
+
+// What of an ioctl's argument follows the structure: as many elements as one of its fields says.
+template <class Structure, class Element, class Count>
+static size_t with_elements(const void* argument, Count Structure::* count) {
+  return sizeof(Structure) +
+         size_t{spill::load(&(static_cast<const Structure*>(argument)->*count))} * sizeof(Element);
+}
+
+// Bytes at the argument of an ioctl: newer requests say it, with exceptions; of the older ones these are common.
+static size_t ioctl_argument_bytes(unsigned long request, const void* argument) {
+  switch (request) {
+    case FS_IOC_FIEMAP: return with_elements<fiemap, fiemap_extent>(argument, &fiemap::fm_extent_count);
+    case FIDEDUPERANGE:
+      return with_elements<file_dedupe_range, file_dedupe_range_info>(argument,
+                                                                      &file_dedupe_range::dest_count);
+    case FS_IOC_GETFSMAP: return with_elements<fsmap_head, fsmap>(argument, &fsmap_head::fmh_count);
+    case TUNSETIFF:
+    case TUNGETIFF:
+    case TUNSETQUEUE: return sizeof(ifreq);
+  }
+  if (_IOC_DIR(request) != _IOC_NONE) return _IOC_SIZE(request);
+  switch (request) {
+    case FIGETBSZ:
+    case FIOGETOWN:
+    case FIOSETOWN:
+    case SIOCGPGRP:
+    case SIOCSPGRP:
+    case SIOCATMARK:
+    case TIOCPKT:
+    case TIOCGETD:
+    case TIOCSETD:
+    case TIOCGSOFTCAR:
+    case TIOCSSOFTCAR:
+    case TIOCMGET:
+    case TIOCMSET:
+    case TIOCMBIS:
+    case TIOCMBIC:
+    case BLKROGET:
+    case BLKROSET:
+    case BLKSSZGET:
+    case BLKPBSZGET:
+    case BLKIOMIN:
+    case BLKIOOPT:
+    case FIONREAD:
+    case FIONBIO:
+    case FIOASYNC:
+    case TIOCOUTQ:
+    case TIOCGPGRP:
+    case TIOCSPGRP:
+    case TIOCGSID: return sizeof(int);
+    case TIOCGWINSZ:
+    case TIOCSWINSZ: return sizeof(winsize);
+    case TCGETS:
+    case TCSETS:
+    case TCSETSW:
+    case TCSETSF:
+    case TIOCGLCKTRMIOS:
+    case TIOCSLCKTRMIOS: return 36;  // the kernel's termios, without speeds
+    case TCGETA:
+    case TCSETA:
+    case TCSETAW:
+    case TCSETAF: return sizeof(termio);
+    case BLKGETSIZE: return sizeof(long);
+    case SIOCGARP:
+    case SIOCSARP:
+    case SIOCDARP: return sizeof(arpreq);
+    default: return request >= SIOCADDRT && request <= SIOCDEVPRIVATE + 15 ? sizeof(ifreq) : 0;
+  }
+}
+
+// The names of interfaces, into a buffer of the caller's.
+static int list_interfaces(int socket, ifconf* original) {
+  ifconf list = spill::load(original);
+  char* names = list.ifc_buf;
+  PlainBytes memory(names, static_cast<size_t>(std::max(list.ifc_len, 0)), PlainBytes::kInOut);
+  list.ifc_buf = memory.data();
+  const int result = ioctl(socket, SIOCGIFCONF, &list);
+  list.ifc_buf = names;
+  if (result == 0) spill::store(original, list);
+  return result;
+}
+// A route of IPv4 may name a device.
+static int change_route(int socket, unsigned long request, const void* argument) {
+  int domain = 0;
+  socklen_t bytes = sizeof domain;
+  if (getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &domain, &bytes) == 0 && domain == AF_INET6)
+    return ioctl(socket, request,
+                 static_cast<const in6_rtmsg*>(PlainIn<in6_rtmsg>(static_cast<const in6_rtmsg*>(argument))));
+  rtentry route = spill::load(static_cast<const rtentry*>(argument));
+  PlainString device(route.rt_dev);
+  route.rt_dev = const_cast<char*>(static_cast<const char*>(device));
+  return ioctl(socket, request, &route);
+}
+
+SPILL_EXPORT int __spill_ioctl(int descriptor, unsigned long request, ...) {
+  va_list list;
+  va_start(list, request);
+  void* argument = va_arg(list, void*);
+  va_end(list);
+  spill::clear_slots();
+  request = static_cast<uint32_t>(request);  // as the kernel does
+  // What they point to may be spilled when they are not.
+  if (request == SIOCGIFCONF && argument != nullptr)
+    return list_interfaces(descriptor, static_cast<ifconf*>(argument));
+  if ((request == SIOCADDRT || request == SIOCDELRT) && argument != nullptr)
+    return change_route(descriptor, request, argument);
+  const size_t bytes = plain(argument) ? 0 : ioctl_argument_bytes(request, argument);
+  // Of unknown size: as it is, which the kernel refuses when it is spilled.
+  if (bytes == 0) return ioctl(descriptor, request, argument);
+  return ioctl(descriptor, request, PlainBytes(argument, bytes, PlainBytes::kInOut).data());
+}
+
+// Terminals.
+SPILL_CALL(int, tcgetattr, (int descriptor, termios* to), (descriptor, PlainObject<termios>(to)))
+SPILL_CALL(int, tcsetattr, (int descriptor, int when, const termios* from),
+           (descriptor, when, PlainIn<termios>(from)))
+SPILL_CALL(int, ttyname_r, (int descriptor, char* to, size_t n),
+           (descriptor, PlainBytes(to, n, PlainBytes::kInOut).data(), n))
+
+SPILL_EXPORT int __spill___ttyname_r_chk(int descriptor, char* to, size_t n, size_t room) {
+  if (n > room) spill::buffer_overflow();
+  return __spill_ttyname_r(descriptor, to, n);
+}
+// What of the arguments the C library fills in itself stays as it is.
+SPILL_CALL(int, openpty,
+           (int* owner, int* terminal, char* name, const termios* settings, const winsize* size),
+           (owner, terminal, name, PlainIn<termios>(settings), PlainIn<winsize>(size)))
+SPILL_CALL(int, forkpty, (int* owner, char* name, const termios* settings, const winsize* size),
+           (owner, name, PlainIn<termios>(settings), PlainIn<winsize>(size)))

@@ -1,0 +1,105 @@
+// Waiting for descriptors, and pipes: arrays, sets and events are copied when they are spilled.
+#include <errno.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <unistd.h>
+
+#include "spill/intercept/call.h"
+#include "spill/intercept/plain_mask.h"
+
+using spill::PlainMask;
+
+// Only what came is stored: other threads may change what is waited for meanwhile.
+template <class Wait>
+static int wait_for_descriptors(pollfd* descriptors, nfds_t count, Wait wait) {
+  PlainBytes memory(descriptors, count * sizeof(pollfd), PlainBytes::kIn);
+  auto* copies = reinterpret_cast<pollfd*>(memory.data());
+  spill::clear_slots();
+  const int ready = wait(copies);
+  // Of calls that were interrupted the kernel tells as well.
+  if (plain(descriptors) || copies == nullptr || (ready < 0 && errno != EINTR)) return ready;
+  for (nfds_t i = 0; i < count; ++i) spill::store(&descriptors[i].revents, copies[i].revents);
+  return ready;
+}
+SPILL_EXPORT int __spill_poll(pollfd* descriptors, nfds_t count, int timeout) {
+  return wait_for_descriptors(descriptors, count, [=](pollfd* d) { return poll(d, count, timeout); });
+}
+SPILL_EXPORT int __spill_ppoll(pollfd* descriptors, nfds_t count, const timespec* timeout,
+                               const sigset_t* mask) {
+  PlainIn<timespec> plain_timeout(timeout);
+  PlainMask plain_mask(mask);
+  return wait_for_descriptors(descriptors, count,
+                              [&](pollfd* d) { return ppoll(d, count, plain_timeout, plain_mask); });
+}
+SPILL_EXPORT int __spill___ppoll_chk(pollfd* descriptors, nfds_t count, const timespec* timeout,
+                                     const sigset_t* mask, size_t room) {
+  if (room / sizeof(pollfd) < count) spill::buffer_overflow();
+  return __spill_ppoll(descriptors, count, timeout, mask);
+}
+SPILL_EXPORT int __spill___poll_chk(pollfd* descriptors, nfds_t count, int timeout, size_t room) {
+  if (room / sizeof(pollfd) < count) spill::buffer_overflow();
+  return __spill_poll(descriptors, count, timeout);
+}
+
+namespace {
+
+// Sets as large as the call says, which may be larger than an fd_set.
+struct PlainSet : PlainBytes {
+  PlainSet(fd_set* set, int count)
+      : PlainBytes(set, count > 0 ? (static_cast<size_t>(count) + 63) / 64 * 8 : 0, PlainBytes::kInOut) {}
+  operator fd_set*() { return reinterpret_cast<fd_set*>(data()); }
+};
+
+}  // namespace
+
+SPILL_WAIT(int, select, (int count, fd_set* reads, fd_set* writes, fd_set* errors, timeval* timeout),
+           (count, PlainSet(reads, count), PlainSet(writes, count), PlainSet(errors, count),
+            PlainObject<timeval>(timeout)))
+SPILL_WAIT(int, pselect,
+           (int count, fd_set* reads, fd_set* writes, fd_set* errors, const timespec* timeout,
+            const sigset_t* mask),
+           (count, PlainSet(reads, count), PlainSet(writes, count), PlainSet(errors, count),
+            PlainIn<timespec>(timeout), PlainMask(mask)))
+
+SPILL_EXPORT int __spill_epoll_ctl(int epoll, int operation, int descriptor, epoll_event* event) {
+  return epoll_ctl(epoll, operation, descriptor, PlainObject<epoll_event>(event));
+}
+
+template <class Wait>
+static int wait_for_events(epoll_event* events, int count, Wait wait) {
+  spill::clear_slots();
+  if (plain(events) || count <= 0) return wait(events);
+  PlainBytes memory(events, static_cast<size_t>(count) * sizeof(epoll_event), PlainBytes::kOut);
+  const int ready = wait(reinterpret_cast<epoll_event*>(memory.data()));
+  if (ready > 0) memory.store(static_cast<size_t>(ready) * sizeof(epoll_event));
+  return ready;
+}
+SPILL_EXPORT int __spill_epoll_wait(int epoll, epoll_event* events, int count, int timeout) {
+  return wait_for_events(events, count,
+                         [=](epoll_event* to) { return epoll_wait(epoll, to, count, timeout); });
+}
+SPILL_EXPORT int __spill_epoll_pwait(int epoll, epoll_event* events, int count, int timeout,
+                                     const sigset_t* mask) {
+  PlainMask plain_mask(mask);
+  return wait_for_events(events, count,
+                         [&](epoll_event* to) { return epoll_pwait(epoll, to, count, timeout, plain_mask); });
+}
+SPILL_EXPORT int __spill_epoll_pwait2(int epoll, epoll_event* events, int count, const timespec* timeout,
+                                      const sigset_t* mask) {
+  PlainMask plain_mask(mask);
+  PlainIn<timespec> plain_timeout(timeout);
+  return wait_for_events(events, count, [&](epoll_event* to) {
+    return epoll_pwait2(epoll, to, count, plain_timeout, plain_mask);
+  });
+}
+
+struct TwoDescriptors {
+  int pair[2];
+};
+SPILL_EXPORT int __spill_pipe(int* ends) {
+  return pipe(PlainObject<TwoDescriptors>(reinterpret_cast<TwoDescriptors*>(ends))->pair);
+}
+SPILL_EXPORT int __spill_pipe2(int* ends, int flags) {
+  return pipe2(PlainObject<TwoDescriptors>(reinterpret_cast<TwoDescriptors*>(ends))->pair, flags);
+}
