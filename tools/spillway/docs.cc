@@ -58,39 +58,32 @@ std::string options_page() {
   return page;
 }
 
+// What stands above the tables.
+constexpr std::string_view kStatisticsText = R"(# Statistics
+
+Made by `make docs` from src/base/statistics.inc.
+
+`--stats FILE` writes one JSON object, nested by folder: `{"spill": {"allocated_bytes": 4096, ...}, ...}`. Each
+number is exact; together they are not a snapshot of one moment. (While the program runs, `spillway top` sees what the heap has allocated
+within 64 KiB for each thread.) Names that end in `_bytes` are bytes, all
+others count.
+
+A list of sites says where in the code something was counted, most often first: `{"count": 7, "over": 0, "module":
+"/usr/lib/libm.so.6", "offset": "0x1a2b", "symbol": "cos"}`. Module and offset are what `addr2line -e MODULE OFFSET`
+takes; the symbol is an exported function, or empty. Of the count, `over` at most belong to other sites: not 0 only
+when there were more than 64 of them.
+
+A curve says how many misses there would have been with more memory, about:
+`[{"memory_bytes": 16777216, "misses": 340163}, {"memory_bytes": 17602560, "misses": 334879}, ...]`, from what there was
+to 64 times as much in frames. It is made from a sample of the pages that came back after they had left: it knows nothing
+of less memory, and is empty before a hundred misses. Where runs were made to compare (tests/e2e/curve), it was within 3 %
+of the first point's misses; a loop over all data needs all of it, and where that is is told as closely as the points lie.
+
+A word says what was chosen: `"clock"`.
+)";
+
 std::string statistics_page() {
-  std::string page =
-      "# Statistics\n\n"
-      "Made by `make docs` from src/base/statistics.inc.\n\n"
-      "`--stats FILE` writes one JSON object, nested by folder: `{\"spill\": {\"allocated_bytes\": 4096, "
-      "...}, ...}`. Each\n"
-      "number is exact; together they are not a snapshot of one moment. (While the program runs, `spillway "
-      "top` sees "
-      "what the heap has allocated\nwithin 64 KiB for each thread.) Names that end in `_bytes` are "
-      "bytes, all\n"
-      "others count.\n\n"
-      "A list of sites says where in the code something was counted, most often first: `{\"count\": 7, "
-      "\"over\": "
-      "0, \"module\":\n"
-      "\"/usr/lib/libm.so.6\", \"offset\": \"0x1a2b\", \"symbol\": \"cos\"}`. Module and offset are what "
-      "`addr2line -e MODULE OFFSET`\n"
-      "takes; the symbol is an exported function, or empty. Of the count, `over` at most belong to other "
-      "sites: "
-      "not 0 only\n"
-      "when there were more than 64 of them.\n\n"
-      "A curve says how many misses there would have been with more memory, about:\n"
-      "`[{\"memory_bytes\": 16777216, \"misses\": 340163}, {\"memory_bytes\": 17602560, \"misses\": 334879}, "
-      "...]`, "
-      "from what there was\n"
-      "to 64 times as much in frames. It is made from a sample of the pages that came back after they had "
-      "left: "
-      "it knows nothing\n"
-      "of less memory, and is empty before a hundred misses. Where runs were made to compare "
-      "(tests/e2e/curve), it was within 3 %\n"
-      "of the first point's misses; a loop over all data needs all of it, and where that is is told as "
-      "closely as the "
-      "points lie.\n\n"
-      "A word says what was chosen: `\"clock\"`.\n";
+  std::string page(kStatisticsText);
   std::string_view folder;
   const auto add_row = [&](const base::StatisticInfo& info) {
     page += concat("| `", info.folder, ".", info.name, "` | ", cell(info.doc), " |\n");
