@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """C++ programs beside C++ libraries that spillcc did not compile.  cxx_test.py BIN WORK [unittest arguments]
 
-Both sides work on the same containers, and each keeps its own strings where it should.
+Both sides work on the same containers, which do not fit in memory, and each keeps its own strings where it should.
 """
+import json
 import pathlib
 import subprocess
 import sys
@@ -38,10 +39,12 @@ class Foreign(unittest.TestCase):
     def check(self, name, *flags):
         folder = self.build(name, *flags)
         native = command(folder / "native")
-        small = environment(memory="1M", spill_all=1, storage=WORK)
+        stats = folder / "stats.json"
+        small = environment(memory="1M", spill_all=1, storage=WORK, stats=stats)
         for variables in [small] + ([{**small, "SPILLWAY_CHAOS": "1"}] if name == "cxx17" else []):
             ended = subprocess.run([folder / "spilled"], env=variables, capture_output=True, text=True, timeout=300)
             self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (0, native, ""), name)
+            self.assertGreater(json.loads(stats.read_text())["cache"]["evictions"], 1000, name)
         return folder / "spilled"
 
     def test_shared_containers(self):

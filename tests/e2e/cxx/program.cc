@@ -28,7 +28,9 @@ int main() {
   CHECK(!is_spilled(made.data()));
 
   auto* map = new std::map<int, std::string>;
+  CHECK_SPILLED(map);
   for (int i = 0; i < 1200; ++i) (*map)[i * 7 % 1201] = "made by the program, longer than a short string";
+  push_out(3 << 20);
   for (int round = 0; round < 3; ++round) {
     foreign_tree(*map, round * 400, round * 400 + 400);
     for (int i = 0; i < 1200; i += 5) map->erase(i);
@@ -42,12 +44,15 @@ int main() {
 
   std::list<int> list;
   for (int i = 0; i < 1000; ++i) list.push_back(i * 389 % 1000);
+  CHECK_SPILLED(&list.front());
+  push_out(3 << 20);
   foreign_list(list);
   list.reverse();
   CHECK(list.size() == 1002 && list.front() == 999 && list.back() == -2);
 
   std::unordered_map<std::string, int> numbers;
   for (int i = 0; i < 1000; ++i) numbers["a key that is no short string " + std::to_string(i)] = i;
+  push_out(3 << 20);
   for (int i = 0; i < 1001; ++i)
     CHECK(foreign_find(numbers, "a key that is no short string " + std::to_string(i)) == (i < 1000 ? i : -1));
 
