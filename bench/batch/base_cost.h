@@ -1,5 +1,5 @@
 // What an update costs that has nothing to do with the table's buckets: a lock for each of them without a look into it, and cache-buckets whose changes nobody
-// makes. (papers/cache-aware-batch-update.txt, section 4.7)
+// makes. (cache-aware batch update, section 4.7)
 #pragma once
 #include <atomic>
 #include <cerrno>

@@ -1,5 +1,5 @@
 // Updates of random records of a full table, by each engine in turn, on the same records.
-// (papers/cache-aware-batch-update.txt, sections 4.2 to 4.4)
+// (cache-aware batch update, sections 4.2 to 4.4)
 //
 //   PROGRAM key=8 record=16 bucket=512 buckets=400000 [threads=1] [seconds=0.3] [turns=5] [active=N] [cache=KIB] [cell=1024] [staging=KIB] [engine=NAME]... [seed=1] [updates=N] [base=1]
 //

@@ -1,6 +1,6 @@
 // Memory in OS pages of chosen colours. A colour is where in a cache the lines of a page have their places: pages of different colours never take each other's.
 // It is given by the page's address, physical, or, for who simulates a cache by the addresses that a program sees, virtual.
-// (papers/cache-aware-batch-update.txt, section 4.5)
+// (cache-aware batch update, section 4.5)
 #pragma once
 #include <fcntl.h>
 #include <sys/mman.h>

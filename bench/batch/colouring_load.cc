@@ -1,5 +1,5 @@
 // Cache-buckets and the buckets of their table in OS pages of different colours, beside the same in pages as they come: an experiment of one thread, without
-// locks. (papers/cache-aware-batch-update.txt, section 4.5)
+// locks. (cache-aware batch update, section 4.5)
 //
 //   PROGRAM record=16 bucket=512 buckets=200000 [cache=KIB] [cell=1024] [colours=512] [taken=256] [near=32] [seconds=0.3] [turns=5] [seed=1] [updates=N placement=NAME]
 //

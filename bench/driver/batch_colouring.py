@@ -1,4 +1,4 @@
-"""Cache-buckets and the table's buckets in OS pages of different colours, beside pages as they come. (papers/cache-aware-batch-update.txt, section 4.5)"""
+"""Cache-buckets and the table's buckets in OS pages of different colours, beside pages as they come. (cache-aware batch update, section 4.5)"""
 import pathlib
 
 import plot

@@ -1,4 +1,4 @@
-"""The figures and tables of the thesis's chapter 4, from cases that are measured here. (papers/cache-aware-batch-update.txt, sections 4.6 to 4.12)
+"""The figures and tables of the thesis's chapter 4, from cases that are measured here. (cache-aware batch update, sections 4.6 to 4.12)
 
 A figure is its title, its rows, each by a function of its case's numbers, and a picture of its rows.
 """

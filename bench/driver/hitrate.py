@@ -22,7 +22,7 @@ LOSS_PAGES_MIN = 1600
 PLOTTED = ["lru", "2q", "s3fifo", "s3fifo/16", "nrlfu/16", "alfu/16"]
 # Pages; of zipf as many as a 40th and an 11th of the pages that the trace has.
 GENERATED = {"zipfleaf": [38589], "zipf": [9928, 36138], "zipfscan": [46723], "zipfshift": [24358], "loop": [202]}
-# How they hit by the cache's size, of one of them. (papers/set-associative-page-cache.txt, figure 6)
+# How they hit by the cache's size, of one of them. (set-associative page cache, figure 6)
 BY_SIZE, SIZES_TRACE, SIZES = "sizes", "zipfleaf", [9647, 19294, 38589, 77178]
 SIZES_POLICIES = ["lru/8", "lfu/8", "nrlfu/8", OURS, "linux", "lru", "clock", "2q", PEER]
 QUICK_DIVISOR = 20

@@ -1,4 +1,4 @@
-"""`kv` on more drives and cores than there are: the store on modelled drives, and a simulation of more. (papers/udepot.txt, figure 8)
+"""`kv` on more drives and cores than there are: the store on modelled drives, and a simulation of more. (uDepot, figure 8)
 
 The simulation knows of three things: each get needs a core for some time, then one of the drives, any alike, for as long as a read takes there, of which a drive works on so many at a time; and so many
 gets are always under way. It takes one number from what was measured, the CPU time that the worker takes for a get where it is busy all the time; the rates that were measured say how far it is right. That

@@ -53,7 +53,7 @@ class Plan:
         self.search_depths = {"tasks": 64, "queue": 64}
         self.hot_threads = [1, 2]
         self.cold_depths = {"tasks": [1, 64] if quick else [1, 16, 64], "threads": [1] if quick else [1, 2]}
-        # More threads than there are CPUs still wait for the device at the same time. (papers/set-associative-page-cache.txt, figure 3)
+        # More threads than there are CPUs still wait for the device at the same time. (set-associative page cache, figure 3)
         self.more_readers = [4] if quick else [4, 12]
         self.zipf_threads = [1, 8] if quick else [1, 2, 8]
         self.profile_kinds = ["update"] if quick else ["read", "update"]

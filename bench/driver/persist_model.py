@@ -1,4 +1,4 @@
-"""`persist` on the modelled device: the paper's experiments. Everything here is the model's time, not a device's. (papers/ribbon.txt, section 3)"""
+"""`persist` on the modelled device: the paper's experiments. Everything here is the model's time, not a device's. (Ribbon, section 3)"""
 import collections
 import json
 
@@ -19,7 +19,7 @@ SAMPLE_SECONDS, LOOKED_AT_SAMPLE_SECONDS = 0.1, 0.2
 SAMPLES_MOST, SAMPLES_AFTER = 12, 24
 COUNTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 20, 24, 32)
 MOST = 32
-# Of threads that flush where they stand. (papers/ribbon.txt, figure 1)
+# Of threads that flush where they stand. (Ribbon, figure 1)
 THREAD_COUNTS = (1, 2, 4, 8, 12, 16, 24, 32)
 # What the threads do, and what they do afterwards.
 SHIFTS = (("log", "hash", 24), ("tree", "log", 24), ("log", "tree", 4))

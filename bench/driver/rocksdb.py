@@ -33,7 +33,7 @@ SETTINGS = {"CMAKE_BUILD_TYPE": "Release", "PORTABLE": "ON", "FORCE_SSE42": "ON"
                                         "WITH_CORE_TOOLS", "WITH_TOOLS", "WITH_TRACE_TOOLS")}}
 LOAD_FLAGS = ["-O2", "-std=c++20", "-fno-rtti"]
 PERCENTS = (100, 50, 25)
-THREADS, THREADS_PERCENT = (1, 2, 4), 25  # that are gone through, with memory for so many percent. (papers/tricache.txt, figure 14)
+THREADS, THREADS_PERCENT = (1, 2, 4), 25  # that are gone through, with memory for so many percent. (TriCache, figure 14)
 MEMTABLES_BYTES = 8 * MIB
 RUN_SECONDS = 1200
 

@@ -1,4 +1,4 @@
-// Visits of random pages by many threads or by as many tasks, at the pace of the driver (papers/tricache.txt, "Threads or Fibers").
+// Visits of random pages by many threads or by as many tasks, at the pace of the driver (TriCache, "Threads or Fibers").
 //   fibers BYTES                               data on the heap, filled
 // then on standard input, answered on standard output:
 //       run tasks|threads COUNT ACCESSES SECONDS    "VISITS SECONDS CPU_SECONDS WRONG"

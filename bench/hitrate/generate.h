@@ -1,5 +1,5 @@
 // Traces made from a seed, the same on every machine: YCSB's user-profile load over a B-tree, as the paper measured it
-// (papers/set-associative-page-cache.txt, evaluation), at a tenth of its size, and what a cache has trouble with.
+// (set-associative page cache, evaluation), at a tenth of its size, and what a cache has trouble with.
 //
 //   name        accesses
 //   zipfleaf    3.9 million: an item of 3 million, by YCSB's Zipf law with exponent 0.99; its page, one of 574,882, by a hash of it

@@ -1,5 +1,5 @@
 // Data structures that keep their content, of the kinds that the paper measures, small: each is one thread's, in memory of its own, and flushes and fences as programs of its kind do.
-// (papers/ribbon.txt, section 3)
+// (Ribbon, section 3)
 //
 //   hash    a hash table of two levels with buckets of a line, updates by writing a free slot and then the tokens: 2 lines, 2 fences (Level-Hashing)
 //   tree    a B+-tree with sorted leaves of 512 bytes: entries are shifted, each line flushed when the shift has left it; 1 fence, more when a node splits (Fast&Fair)

@@ -1,4 +1,4 @@
-// A key-value store on a flash device or file, embedded in a C or C++ program. (papers/udepot.txt, section 4; docs/kv-api.md)
+// A key-value store on a flash device or file, embedded in a C or C++ program. (After uDepot, FAST 2019; docs/kv-api.md)
 //
 //   spillway_kv_make("/dev/nvme0n1", NULL);                        once; see its options
 //   spillway_kv *store;              spillway_kv_open("/dev/nvme0n1", NULL, &store);

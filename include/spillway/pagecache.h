@@ -1,5 +1,5 @@
 // Pages of files and devices in memory, for C and C++ programs that do their own reads and keep more data than memory holds.
-// (papers/set-associative-page-cache.txt; docs/pagecache-api.md)
+// (After the set-associative page cache, HotStorage 2012; docs/pagecache-api.md)
 //
 //   spillway_pagecache_options options = {.struct_bytes = sizeof options, .memory_bytes = 1 << 30};
 //   spillway_pagecache *cache;              spillway_pagecache_open(&options, &cache);
@@ -198,7 +198,7 @@ int spillway_pagecache_resize(spillway_pagecache_session *session, uint64_t memo
 // ---- Queues: asynchronous requests
 //
 // Arrays of requests, and a callback for each when it has ended, on the thread that polls. What is in memory is done by submit itself;
-// what is not goes to the cache's threads, up to 64 requests in a message. (papers/set-associative-page-cache.txt, figure 2)
+// what is not goes to the cache's threads, up to 64 requests in a message. (set-associative page cache, figure 2)
 
 typedef struct spillway_pagecache_queue_options {
   size_t struct_bytes;

@@ -1,4 +1,4 @@
-// A persistence runtime for byte-addressable memory, for C and C++ programs that keep data in persistent memory, or in mapped files. (papers/ribbon.txt; docs/persist.md)
+// A persistence runtime for byte-addressable memory, for C and C++ programs that keep data in persistent memory, or in mapped files. (After Ribbon, PACT 2020; docs/persist.md)
 //
 //   void *address; size_t bytes = 1 << 20;
 //   spillway_persist_map("/mnt/pmem/data", bytes, "auto", &address);    // or spillway_persist_add() of a mapping of your own
@@ -101,7 +101,7 @@ int spillway_persist_set_policy(const char *policy);
 void spillway_persist_mark(const char *text);
 
 // Where parts that are flushed together lie in one block, so that they take as few lines as they can: an allocator that is told which allocations belong together makes one
-// of them, aligned to a line, and hands out the parts. (papers/ribbon.txt, 2.3: keys and values)
+// of them, aligned to a line, and hands out the parts. (Ribbon, 2.3: keys and values)
 //
 // `part_bytes`: of each of the `count` parts, 64 at most, in any order; `part_alignment`: a power of two up to 64, of all. Sets the offset of each part, from the block's begin, which is
 // at a line's. The block takes as few lines as the parts together do; and if that is possible without more of them, no part lies in more lines than it has to. Returns the bytes of the block, a

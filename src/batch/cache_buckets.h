@@ -1,5 +1,5 @@
 // CacheBuckets: staging in buckets that stay in the CPU's cache, each with a lock, made empty by the thread that fills it.
-// (papers/cache-aware-batch-update.txt, section 3.1)
+// (cache-aware batch update, section 3.1)
 //
 //   cache-bucket   a cell of changes (staged_cells.h)
 //   head           the lock, and how many there are

@@ -1,5 +1,5 @@
 // Decoupled: staging in cache-buckets that one thread fills while others make them empty, without a lock for each.
-// (papers/cache-aware-batch-update.txt, section 3.3)
+// (cache-aware batch update, section 3.3)
 //
 //   cache-bucket   | half 0 | half 1 |      cells of changes (staged_cells.h): one half is being filled, the other one is empty, or its flusher's
 //   flusher        a thread, to whom a region of neighbouring cache-buckets belongs, and a FIFO of their halves that it is to empty

@@ -1,5 +1,5 @@
 // Models of what an update costs: the thesis's, of the cache's misses, and one of time, for each engine.
-// (papers/cache-aware-batch-update.txt, sections 2.2.3, 3.1.1 and 3.2)
+// (cache-aware batch update, sections 2.2.3, 3.1.1 and 3.2)
 #pragma once
 #include "batch/engine.h"
 #include "batch/machine.h"

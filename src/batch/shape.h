@@ -12,7 +12,7 @@
 //   count   records of the bucket, which are its first ones
 //   reach   keys whose home this is lie in it, or in so many buckets behind it
 // A head that is locked is kLocked and nothing else: what it was is known to who has locked it, who alone changes the bucket. (The thesis has a
-// lock for each bucket as well, papers/cache-aware-batch-update.txt, section 2.2.1; its buckets are always full.)
+// lock for each bucket as well; its buckets are always full. Cache-aware batch update, section 2.2.1.)
 #pragma once
 #include <cstdint>
 

@@ -1,5 +1,5 @@
 // Table: records of fixed size that are updated at random places faster than one after the other could be.
-// (papers/cache-aware-batch-update.txt)
+// (cache-aware batch update)
 //
 //   Table table;                         table.open({.shape = {.key_bytes = 8, .value_bytes = 8}, .records = 10'000'000});
 //   Session session(table);              // one for each thread

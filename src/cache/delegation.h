@@ -1,4 +1,4 @@
-// Delegation: the servers of a cache and the clients that ask them. (papers/tricache.txt, section 3.2)
+// Delegation: the servers of a cache and the clients that ask them. (TriCache, section 3.2)
 //
 //   thread ── hit: compiled code reads the entry; the slow path finds the page in memory, under the partition's lock
 //      │ miss

@@ -1,5 +1,5 @@
 // Lines: the message lines between one client and one server, a pair of CPU cache lines of which each side writes one.
-// (papers/tricache.txt, section 3.2)
+// (TriCache, section 3.2)
 //
 //   request line   message | sleeps | 7 requests of 8 bytes     written by the client
 //   reply line     message | -      | 7 replies of 8 bytes      written by the server

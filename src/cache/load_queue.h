@@ -1,4 +1,4 @@
-// LoadQueue: loads that are begun by one thread and ended by any. (papers/tricache.txt, "Threads or Fibers")
+// LoadQueue: loads that are begun by one thread and ended by any. (TriCache, "Threads or Fibers")
 //
 // A load that is begun (Partition::begin_load) has done steps 1 to 3 of Load (partition.h) and submitted its read, as soon as some
 // are together or somebody polls. Its frames are LOADING as those of any load, but nobody waits: what its end needs is kept here

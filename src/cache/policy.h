@@ -14,8 +14,8 @@
 //   random   any, and those beside it                                          1 bit            for comparison
 //   s3fifo   pages that come leave in their order, but those that were         12 + 8..22       S3-FIFO, SOSP 2023
 //            touched meanwhile or come back soon; these by second chance
-//   nrlfu    the one that was found touched least often, also before it left   12 + 8..22       NR-LFU, papers/set-associative-
-//            and came back                                                                      page-cache.txt, on samples
+//   nrlfu    the one that was found touched least often, also before it left   12 + 8..22       NR-LFU, set-associative page
+//            and came back                                                                      cache, on samples
 //
 // A policy is a class that says what to do (private virtual functions); what is the same for all is here:
 //

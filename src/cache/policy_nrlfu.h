@@ -1,5 +1,5 @@
 // NrlfuPolicy: the page that was found touched least often goes, of several the one that came to that count first
-// (papers/set-associative-page-cache.txt, "set-associative caching", SA-NRLFU: a page that comes back goes on from the count that it had).
+// (set-associative page cache, "set-associative caching", SA-NRLFU: a page that comes back goes on from the count that it had).
 //
 //   lists     one for each count, 0 to 15
 //   sweep_    pages are looked at in the order of their frames, a few for each that leaves: one that was touched since the last time counts

@@ -1,4 +1,4 @@
-// Server: a thread that makes pages resident for others, those of some of a cache's regions. (papers/tricache.txt, section 3.2)
+// Server: a thread that makes pages resident for others, those of some of a cache's regions. (TriCache, section 3.2)
 //
 // Clients (delegation.h) ask by message lines. The server begins the loads of all requests that it finds, so that the reads of
 // many clients are under way together, ends those whose reads are done, and answers a message when all of its requests are.

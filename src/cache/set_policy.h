@@ -1,4 +1,4 @@
-// Set policies: which page of one set of a set-associative cache goes (papers/set-associative-page-cache.txt, "set-associative
+// Set policies: which page of one set of a set-associative cache goes (set-associative page cache, "set-associative
 // caching"). A set is 8, 16 or 32 ways; what a policy knows about it lies in a few CPU lines, which this object is, and is all that a
 // hit or a miss touches.
 //

@@ -1,5 +1,5 @@
 // LfuSet: the page of a set that was used least often goes, of several the one in the lowest way. NrlfuSet: a page that comes back
-// soon after it was evicted goes on from the count that it had (papers/set-associative-page-cache.txt, "set-associative caching": one byte
+// soon after it was evicted goes on from the count that it had (set-associative page cache, "set-associative caching": one byte
 // a page, halved by a shift when one overflows; SA-LFU and SA-NRLFU of the evaluation). AlfuSet: counts age, so that what was popular once
 // goes.
 //

@@ -1,4 +1,4 @@
-// LruSet: the page of a set that was used longest ago goes (papers/set-associative-page-cache.txt, evaluation: SA-LRU).
+// LruSet: the page of a set that was used longest ago goes (set-associative page cache, evaluation: SA-LRU).
 //
 //   stamps_   of each way, the set's clock at its last use
 //   clock_    goes on by one with each use; as long as it stands at its end, uses have one stamp

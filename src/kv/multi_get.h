@@ -1,5 +1,5 @@
 // Many keys at once: their reads are in flight together, so that a thread without tasks uses a device that takes many.
-// (papers/udepot.txt, section 3: a device is fast only when much is asked of it at a time)
+// (uDepot, section 3: a device is fast only when much is asked of it at a time)
 //
 //  1 the keys of a group, up to kGroup, are looked up in the index together: its cache misses overlap
 //  2 one read for each that has a candidate, all under way at once

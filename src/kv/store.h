@@ -1,4 +1,4 @@
-// Store: keys and values on a device. One I/O for a get, 8 bytes of memory for a key. (papers/udepot.txt, section 4)
+// Store: keys and values on a device. One I/O for a get, 8 bytes of memory for a key. (uDepot, section 4)
 //
 //   Store::make(device, {});                    once
 //   Store* store = *Store::open(device, {});    again and again

@@ -1,4 +1,4 @@
-// PageCache: pages of files and devices in memory, in small sets that know nothing of each other. (papers/set-associative-page-cache.txt)
+// PageCache: pages of files and devices in memory, in small sets that know nothing of each other. (set-associative page cache)
 //
 //   PageCache* cache = *PageCache::open({.memory_bytes = 1 << 30});
 //   File* file = *cache->add(device);

@@ -1,5 +1,4 @@
-// PageSet: the pages of a set, 16 at most, and what is looked at to find one. (papers/set-associative-page-cache.txt,
-// "set-associative caching")
+// PageSet: the pages of a set, 16 at most, and what is looked at to find one. (set-associative page cache, "set-associative caching")
 //
 //   bytes 0-31   a tag of 16 bits for each way, 0: it is free
 //   32-39        the set's lock, whether somebody waits, whether it is to be flushed (flush_queue.h)

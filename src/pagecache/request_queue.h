@@ -1,5 +1,5 @@
 // RequestQueue: asynchronous requests of one thread: arrays of them, a callback for each, so many under way at most.
-// (papers/set-associative-page-cache.txt, figure 2)
+// (set-associative page cache, figure 2)
 //
 //   Servers* servers = *Servers::open(*cache, {.threads = 1});
 //   RequestQueue queue;

@@ -1,5 +1,5 @@
 // Servers: threads that carry out requests of a page cache, many at a time, for threads that do something else meanwhile.
-// (papers/set-associative-page-cache.txt: messages)
+// (set-associative page cache: messages)
 //
 //   RequestQueue ──a message: requests──► a lane, whose tasks carry them out ──a message: what has ended──► RequestQueue
 //

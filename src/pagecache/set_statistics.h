@@ -1,5 +1,5 @@
 // SetStatistics: how what a cache holds, and what it missed, is spread over its sets: they are managed each alone, and one that has many
-// pages which are asked for often has no more room than any other. (papers/set-associative-page-cache.txt, "set-associative caching")
+// pages which are asked for often has no more room than any other. (set-associative page cache, "set-associative caching")
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -1,4 +1,4 @@
-// Loops of many tasks (spillway/task.h), and the misses of their tasks. (papers/tricache.txt, "Threads or Fibers")
+// Loops of many tasks (spillway/task.h), and the misses of their tasks. (TriCache, "Threads or Fibers")
 //
 //   worker     an ordinary thread of the program, the first of them the one that called; runs its tasks (task/worker.h)
 //   task       takes some indices at a time until none are left, and runs the program's code for them on a stack of its own

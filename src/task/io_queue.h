@@ -1,5 +1,4 @@
-// IoQueue: a storage queue of one worker, whose tasks wait for their Ios as if the calls blocked. (papers/udepot.txt,
-// section 3)
+// IoQueue: a storage queue of one worker, whose tasks wait for their Ios as if the calls blocked. (uDepot, section 3)
 //
 //   IoQueue queue;                          // one for each worker and device
 //   queue.open(device, 128);                // in a task of the worker

@@ -1,5 +1,5 @@
 // Lanes: threads, on each of which tasks carry out what it is given, many at a time, while whoever gave it does something else.
-// (papers/udepot.txt, section 3)
+// (uDepot, section 3)
 //
 //   give ──► a lane's list ──► one of its tasks: LaneUser::perform()
 //

@@ -1,4 +1,4 @@
-// Scheduler: some workers and the tasks that run on them. (papers/udepot.txt, section 3)
+// Scheduler: some workers and the tasks that run on them. (uDepot, section 3)
 //
 //   Scheduler scheduler;
 //   scheduler.open({.worker_count = 2});

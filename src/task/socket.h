@@ -1,5 +1,5 @@
 // Socket: a network connection of a worker's tasks, whose calls suspend the task instead of the thread. It is a member of the epoll instance that
-// its worker sleeps on. (papers/udepot.txt, section 3: Epoll)
+// its worker sleeps on. (uDepot, section 3: Epoll)
 //
 //   Socket client;
 //   client.take(descriptor);             // in a task of the worker; any descriptor that epoll knows: sockets, pipes

@@ -1,5 +1,5 @@
 // Mutex, Condition, Semaphore: for tasks. Each in two variants that are the same code: Intra, for tasks of one worker, has no
-// atomic operation; Inter is for tasks of any worker. (papers/udepot.txt, section 3: intra- and inter-core)
+// atomic operation; Inter is for tasks of any worker. (uDepot, section 3: intra- and inter-core)
 //
 // All are fair: first come, first served. A mutex and a permit are handed to who waits longest, not left to be fought for.
 //

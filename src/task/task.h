@@ -1,4 +1,4 @@
-// Task: a fiber with a name, and what a scheduler knows of it. (papers/udepot.txt, section 3)
+// Task: a fiber with a name, and what a scheduler knows of it. (uDepot, section 3)
 //
 //            spawn                 switched to
 //   UNUSED ---------> RUNNABLE ------------------> RUNNING --returns--> ENDED --join or detach--> UNUSED

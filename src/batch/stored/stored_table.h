@@ -1,6 +1,6 @@
 // StoredTable: a table of records that is larger than memory. Changes wait in memory until there are many of a region; regions are made one after the
 // other, in the order in which they lie on the medium, each read and written in one piece. So a change at a random place costs its share of a
-// sequential read and write instead of one of each for itself. (BOSC: papers/cache-aware-batch-update.txt, section 2.1)
+// sequential read and write instead of one of each for itself. (BOSC: cache-aware batch update, section 2.1)
 //
 //   StoredTable table;                            table.open(store, {.shape = ..., .records = ...});
 //   StoredSession session;                        session.open(table);         // one for each thread

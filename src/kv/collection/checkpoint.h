@@ -1,4 +1,4 @@
-// Checkpoints: the index on the medium, so that a start need not list all records. (papers/udepot.txt, section 4.4)
+// Checkpoints: the index on the medium, so that a start need not list all records. (uDepot, section 4.4)
 //
 // One is taken while everything goes on, by the collector's thread, between two victims:
 //  1 the log says which segments are not sealed, which of these have no records yet, and the last sequence, at one time

@@ -1,5 +1,5 @@
 // Collector: makes room. Takes sealed segments of which little is live, writes what is live again elsewhere, and gives them back.
-// (papers/udepot.txt, section 4.1; who is chosen: Log::choose_victim)
+// (uDepot, section 4.1; who is chosen: Log::choose_victim)
 //
 //  1 a victim's summary says what it holds; what the index still knows by its address there is live, and so are tombstones
 //  2 live records are read, many in one Io and several Ios at a time, and checked: what is damaged stays where it is, and its segment too

@@ -1,4 +1,4 @@
-// Entry: what the index keeps of a record, in 8 bytes. (papers/udepot.txt, section 4.2)
+// Entry: what the index keeps of a record, in 8 bytes. (uDepot, section 4.2)
 //
 //   63            .. | 15+A ..  | 15 .. 14+A | 14 .. 7 | 6 .. 0 |
 //   tag: 49-A bits             | address, A | size    | offset |       all zeros: a free slot

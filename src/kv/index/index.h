@@ -1,4 +1,4 @@
-// Index: where each key's record is, in 8 bytes of memory a key. (papers/udepot.txt, section 4.2)
+// Index: where each key's record is, in 8 bytes of memory a key. (uDepot, section 4.2)
 //
 // A directory of hopscotch tables (table.h). The index knows hashes, not keys: what it finds for a hash are candidates, which the
 // caller tells apart by reading the keys. With whole tags one lookup in a million or fewer finds a wrong one.

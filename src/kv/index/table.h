@@ -1,4 +1,4 @@
-// Table: hopscotch hashing over 32,768 slots of 8 bytes, locked by regions. (papers/udepot.txt, section 4.2; Herlihy, Shavit,
+// Table: hopscotch hashing over 32,768 slots of 8 bytes, locked by regions. (uDepot, section 4.2; Herlihy, Shavit,
 // Tzafrir: Hopscotch Hashing, DISC 2008, without the bitmaps: an entry says itself how far it is from home)
 //
 //   slots     [ region 0: 4,096 slots | region 1 | ... | region 7 ], a ring

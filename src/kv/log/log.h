@@ -1,4 +1,4 @@
-// Log: the segments of a store, what they hold, and where new records go. (papers/udepot.txt, section 4.1)
+// Log: the segments of a store, what they hold, and where new records go. (uDepot, section 4.1)
 //
 //          prepare               a stream takes it      no room             seal                    emptied
 //   FREE ----------> READY ---------------------> OPEN --------> FULL ----------------> SEALED ----------------> EMPTIED --> FREE

@@ -1,4 +1,4 @@
-// Recovery: from what is on the device to index and log, as they were. (papers/udepot.txt, section 4.4)
+// Recovery: from what is on the device to index and log, as they were. (uDepot, section 4.4)
 //
 //  1 every segment's header, and of those in use the footer
 //  2 the index as the newest whole checkpoint has it (checkpoint.h), if there is one, but for addresses in newer segments. To be replayed

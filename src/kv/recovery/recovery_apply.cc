@@ -5,7 +5,8 @@
 //  3 some segments at a time, their records are staged, part after part, by several threads at places that are known beforehand
 //  4 each part of what is staged is applied by one thread: it looks at a table or two, which stay in its CPU's cache, and others look at other
 //    ones. In which order does not matter: of two records of a key the newer one counts, whenever it comes
-// (papers/cache-aware-batch-update.txt)
+//
+// The order of work is the cache-aware batch update's.
 #include <algorithm>
 #include <bit>
 #include <utility>
