@@ -294,83 +294,110 @@ void print(const Plan& plan, const Counts& counts, const base::Histogram& times,
   std::puts("]}");
 }
 
-void run(const Plan& plan) {
-  const int events = epoll_create1(EPOLL_CLOEXEC);
-  std::vector<std::unique_ptr<Client>> clients;
-  for (uint64_t i = 0; i < plan.connections; ++i) {
-    clients.push_back(std::make_unique<Client>(plan, i));
-    epoll_event event = {};
-    event.events = EPOLLIN;
-    event.data.ptr = clients.back().get();
-    if (epoll_ctl(events, EPOLL_CTL_ADD, clients.back()->descriptor(), &event) != 0) fail_at("epoll");
+// All connections, from the first request to the last reply.
+class Run {
+ public:
+  explicit Run(const Plan& plan) : plan_(plan), clients_(connect_all()), requests_(plan) {}
+  ~Run() { close(events_); }
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  void run() {
+    watch_.start();
+    begun_ns_ = cases::clock_ns(CLOCK_MONOTONIC);
+    end_ns_ = begun_ns_ + static_cast<uint64_t>((plan_.fills ? 1e6 : plan_.seconds) * 1e9);
+    arrivals_ = Random(begun_ns_);
+    due_ns_ = static_cast<double>(begun_ns_);
+    // Else the kernel ends sleeps up to 50 us late.
+    if (plan_.rate > 0) prctl(PR_SET_TIMERSLACK, 1);
+    for (const auto& client : clients_) has_all(*client);
+    for (;;) {
+      const timespec timeout = go_on_as_due();
+      if (busy_ == 0 && (plan_.rate == 0 || cases::clock_ns(CLOCK_MONOTONIC) >= end_ns_)) break;
+      take_ready(timeout);
+      tell_intervals();
+    }
+    watch_.stop();
+    print(plan_, counts_, times_, watch_, series_);
   }
-  Requests requests(plan);
-  Counts counts;
-  base::Histogram times;
-  cases::Stopwatch watch;
-  std::vector<uint64_t> series;
-  watch.start();
-  const uint64_t begun = cases::clock_ns(CLOCK_MONOTONIC);
-  const uint64_t end = begun + static_cast<uint64_t>((plan.fills ? 1e6 : plan.seconds) * 1e9);
-  const auto part = static_cast<uint64_t>(plan.interval * 1e9);
-  size_t busy = 0;
-  std::vector<Client*> free;  // of those that have a rate
-  Random arrivals(begun);
-  double due = static_cast<double>(begun);
-  const auto go_on = [&](Client& client) {
-    if (cases::clock_ns(CLOCK_MONOTONIC) >= end) return;
-    auto next = requests.next(plan.pipeline);
+
+ private:
+  std::vector<std::unique_ptr<Client>> connect_all() const {
+    std::vector<std::unique_ptr<Client>> clients;
+    for (uint64_t i = 0; i < plan_.connections; ++i) {
+      clients.push_back(std::make_unique<Client>(plan_, i));
+      epoll_event event = {};
+      event.events = EPOLLIN;
+      event.data.ptr = clients.back().get();
+      if (epoll_ctl(events_, EPOLL_CTL_ADD, clients.back()->descriptor(), &event) != 0) fail_at("epoll");
+    }
+    return clients;
+  }
+  // A client with all its replies, or without requests so far, asks again: at once, or when its turn comes.
+  void has_all(Client& client) {
+    if (plan_.rate > 0)
+      free_.push_back(&client);
+    else
+      go_on(client);
+  }
+  void go_on(Client& client) {
+    if (cases::clock_ns(CLOCK_MONOTONIC) >= end_ns_) return;
+    auto next = requests_.next(plan_.pipeline);
     if (next.empty()) return;
-    ++busy;
+    ++busy_;
     client.ask(std::move(next));
-  };
-  // Those that are due, or the time until the next one is.
-  const auto go_on_as_due = [&]() -> timespec {
-    if (plan.rate == 0) return {.tv_sec = 1, .tv_nsec = 0};
+  }
+  // Those that are due ask. Returns the time until the next one is.
+  timespec go_on_as_due() {
+    if (plan_.rate == 0) return {.tv_sec = 1, .tv_nsec = 0};
     for (;;) {
       const auto now = static_cast<double>(cases::clock_ns(CLOCK_MONOTONIC));
-      if (free.empty() || now >= static_cast<double>(end)) return {.tv_sec = 1, .tv_nsec = 0};
-      if (now < due) return {.tv_sec = 0, .tv_nsec = static_cast<long>(std::min(due - now, 1e8))};
-      due += -std::log(1 - arrivals.unit()) / plan.rate * 1e9;
-      Client& client = *free.back();
-      free.pop_back();
+      if (free_.empty() || now >= static_cast<double>(end_ns_)) return {.tv_sec = 1, .tv_nsec = 0};
+      if (now < due_ns_) return {.tv_sec = 0, .tv_nsec = static_cast<long>(std::min(due_ns_ - now, 1e8))};
+      due_ns_ += -std::log(1 - arrivals_.unit()) / plan_.rate * 1e9;
+      Client& client = *free_.back();
+      free_.pop_back();
       go_on(client);
     }
-  };
-  // Else the kernel ends sleeps up to 50 us late.
-  if (plan.rate > 0) prctl(PR_SET_TIMERSLACK, 1);
-  for (const auto& client : clients) {
-    if (plan.rate > 0)
-      free.push_back(client.get());
-    else
-      go_on(*client);
   }
-  uint64_t told = 0;
-  while (true) {
-    const timespec timeout = go_on_as_due();
-    if (busy == 0 && (plan.rate == 0 || cases::clock_ns(CLOCK_MONOTONIC) >= end)) break;
+  // What comes within that time.
+  void take_ready(const timespec& timeout) {
     epoll_event ready[64];
-    const int count = epoll_pwait2(events, ready, 64, &timeout, nullptr);
+    const int count = epoll_pwait2(events_, ready, 64, &timeout, nullptr);
     for (int i = 0; i < count; ++i) {
       auto& client = *static_cast<Client*>(ready[i].data.ptr);
-      client.take(counts, times);
+      client.take(counts_, times_);
       if (client.is_waiting()) continue;
-      --busy;
-      if (plan.rate > 0)
-        free.push_back(&client);
-      else
-        go_on(client);
-    }
-    if (part == 0) continue;
-    for (const uint64_t now = cases::clock_ns(CLOCK_MONOTONIC); begun + (series.size() + 1) * part <= now;) {
-      series.push_back(counts.requests - told);
-      told = counts.requests;
+      --busy_;
+      has_all(client);
     }
   }
-  watch.stop();
-  print(plan, counts, times, watch, series);
-  close(events);
-}
+  // Those that have ended, in the series.
+  void tell_intervals() {
+    const auto interval_ns = static_cast<uint64_t>(plan_.interval * 1e9);
+    if (interval_ns == 0) return;
+    const uint64_t now = cases::clock_ns(CLOCK_MONOTONIC);
+    while (begun_ns_ + (series_.size() + 1) * interval_ns <= now) {
+      series_.push_back(counts_.requests - told_);
+      told_ = counts_.requests;
+    }
+  }
+
+  const Plan& plan_;
+  const int events_ = epoll_create1(EPOLL_CLOEXEC);
+  std::vector<std::unique_ptr<Client>> clients_;
+  Requests requests_;
+  uint64_t begun_ns_ = 0, end_ns_ = 0;
+  size_t busy_ = 0;
+  std::vector<Client*> free_;  // of those that have a rate
+  Random arrivals_{0};
+  double due_ns_ = 0;  // when the next one arrives
+  Counts counts_;
+  base::Histogram times_;
+  cases::Stopwatch watch_;
+  std::vector<uint64_t> series_;
+  uint64_t told_ = 0;  // requests, in the series
+};
 
 }  // namespace
 }  // namespace load
@@ -379,5 +406,5 @@ int main(int count, char** words) {
   load::program_name = "server-load";
   const load::Plan plan = load::parse(count, words);
   if (plan.cpu >= 0) cases::stay_on_cpu(plan.cpu);
-  load::run(plan);
+  load::Run(plan).run();
 }
