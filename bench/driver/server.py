@@ -38,7 +38,6 @@ GROUP_REST_MIB = 8
 OVERLOADED = "ours with ten times the data"
 CACHE, CACHE_PEER = "ours as a cache", "memcached as a cache"
 IDLE = "ours without data"
-LONG = ("overload", *(f"hitrate/{trace}" for trace in server_hitrate.TRACES))  # only for who asks for them
 
 
 class Plan:
@@ -107,8 +106,12 @@ class Server(ServerProcess):
 
 
 class Contest:
-    def __init__(self, context, plan, programs, groups):
-        self.context, self.plan, self.programs, self.groups = context, plan, programs, groups
+    """What all cases are measured with. `needed`: names of the servers that cases of Compared have."""
+
+    def __init__(self, context, plan, programs, cleanup, needed):
+        self.context, self.plan, self.programs, self.cleanup, self.needed = context, plan, programs, cleanup, needed
+        self.groups = {name: _group(cleanup, plan, name) for name in needed if name in (PEERS["extstore"], "extstore")}
+        self.series = {}
         self.load = context.spillway.parent.parent / "libexec/spillway/server-load"
 
     def command(self, name, port):
@@ -131,53 +134,6 @@ class Contest:
         if name == CACHE_PEER:
             return [*peer, "-m", self.plan.hitrate_mib]
         return [*peer, "-m", self.plan.extstore_mib, "-o", f"ext_path={self.context.folder / 'ext'}:{2 * data_mib}M,ext_item_size=512,slab_automove=2"]
-
-
-def _row(point, peer, ours, theirs):
-    def middle(turns, what):
-        return median([turn[what] for turn in turns])
-
-    ratios = [one["cpu_us"] / other["cpu_us"] for one, other in zip(ours, theirs)]
-    row = {"case": f"{point}/{peer}", "ours": middle(ours, "cpu_us"), "peer": middle(theirs, "cpu_us"), "ratio": median(ratios),
-           "spread": spread(ratios), "unit": "us",
-           "rate_ratio": median([one["rate"] / other["rate"] for one, other in zip(ours, theirs)])}
-    for what in ("rate", "p50_us", "p99_us", "p999_us", "hits", "read"):
-        row[what], row["peer_" + what] = middle(ours, what), middle(theirs, what)
-    return row
-
-
-def _idle_row(plan, ours):
-    before = ours.resident_bytes()
-    connections = [socket.create_connection(("127.0.0.1", ours.port)) for _ in range(plan.idle_connections)]
-    for connection in connections:
-        connection.sendall(b"mn\r\n")
-        if connection.recv(100) != b"MN\r\n":
-            raise Failure("a connection is not answered")
-    after = ours.resident_bytes()
-    for connection in connections:
-        connection.close()
-    each = (after - before) / plan.idle_connections
-    return {"case": "idle", "ours": each, "peer": "", "ratio": "", "spread": "", "unit": "bytes", "resident_bytes": after}
-
-
-def _hitrate_row(contest, trace):
-    plan = contest.plan
-    rates = {}
-    for name in (CACHE, CACHE_PEER):
-        contest.context.progress(f"server hitrate/{trace}: {name}")
-        server = Server(contest, name)
-        rates[name] = server_hitrate.hit_rate(server_hitrate.Client(server.port), trace, plan.hitrate_keys, plan.hitrate_requests)
-        if name == CACHE:
-            items = server.stat("curr_items")
-        server.program.process.terminate()
-        server.program.process.wait()
-    (contest.context.folder / "cache").unlink()
-    contest.context.progress(f"server hitrate/{trace}: lists")
-    row = {"case": f"hitrate/{trace}", "ours": rates[CACHE], "peer": rates[CACHE_PEER], "ratio": rates[CACHE] / rates[CACHE_PEER], "spread": "", "unit": "of gets",
-           "items": items}
-    for name, most in (("lru_of_bytes", plan.hitrate_mib * MIB // (VALUE_BYTES + server_hitrate.KEY_BYTES)), ("lru_of_items", items)):
-        row[name] = server_hitrate.hit_rate(server_hitrate.Lru(most), trace, plan.hitrate_keys, plan.hitrate_requests)
-    return row
 
 
 def _group(cleanup, plan, name):
@@ -206,77 +162,181 @@ def _allow_descriptors(count):
             raise Failure(f"this needs {count} descriptors; raise ulimit -n", 2) from None
 
 
-def run(context):
-    plan = Plan(context)
-    rows = []
-    cases = [*(f"{point}/{peer}" for point in POINTS for peer in PEERS), "idle", "overload", *(f"hitrate/{trace}" for trace in server_hitrate.TRACES)]
-    wanted = [name for name in context.cases.chosen(cases) if context.cases or name not in LONG]
-    series = {}
-    _allow_descriptors(plan.idle_connections + 200)
-    with Cleanup() as cleanup, Programs() as programs:
+# Kinds of cases. Each has: their names; measure(contest, wanted), which yields the row of each of these that are its own; what is said of a row; and
+# figures of a row for the summary.
+
+
+class Compared:
+    """What a request costs our server and a peer, which take turns, by how many connections ask."""
+    CASES = [f"{point}/{peer}" for point in POINTS for peer in PEERS]
+
+    @staticmethod
+    def servers(wanted):
         peers = [peer for peer in PEERS if any(case.endswith(peer) for case in wanted)]
-        needed = [name for peer in peers for name in (PEERS[peer], peer)]
-        groups = {name: _group(cleanup, plan, name) for name in needed if name in (PEERS["extstore"], "extstore")}
-        contest = Contest(context, plan, programs, groups)
-        _check(contest)
+        return [name for peer in peers for name in (PEERS[peer], peer)]
+
+    @staticmethod
+    def measure(contest, wanted):
         servers = {}
-        for name in needed:
-            context.progress(f"server: filling {name}")
+        for name in contest.needed:
+            contest.context.progress(f"server: filling {name}")
             servers[name] = Server(contest, name)
             servers[name].fill()
         for point in POINTS:
-            sides = [side for peer in PEERS if f"{point}/{peer}" in wanted for side in (PEERS[peer], peer)]
+            peers = [peer for peer in PEERS if f"{point}/{peer}" in wanted]
+            sides = [side for peer in peers for side in (PEERS[peer], peer)]
             turns = {side: [] for side in sides}
-            for number in range(plan.pairs):
+            for number in range(contest.plan.pairs):
                 for side in in_turn(sides, number):
-                    context.progress(f"server {point}: {side}")
-                    turns[side].append(servers[side].turn(point, plan.window_seconds))
-            for peer in (side for side in sides if side in PEERS):
-                row = _row(point, peer, turns[PEERS[peer]], turns[peer])
-                rows.append(row)
-                context.say(f"{row['case']:18} {row['ours']:6.2f} us a request, {row['ratio']:.2f} times the peer's +-{row['spread'] / 2:.0%}; "
-                            f"{row['rate']:>9,.0f}/s, {row['rate_ratio']:.2f} times; p99 {row['p99_us']:,.0f} us, {row['peer_p99_us']:,.0f} us; "
-                            f"read {row['read']:.2f}, {row['peer_read']:.2f}")
-        if "idle" in wanted:
-            rows.append(_idle_row(plan, Server(contest, IDLE)))
-            context.say(f"{'idle':18} {rows[-1]['ours']:,.0f} bytes a connection, {rows[-1]['resident_bytes'] / MIB:,.0f} MiB in all")
-        for name in wanted:
-            if name.startswith("hitrate/"):
-                rows.append(_hitrate_row(contest, name.removeprefix("hitrate/")))
-                row = rows[-1]
-                context.say(f"{name:18} {row['ours']:.1%} of gets, memcached {row['peer']:.1%}, LRU lists of as many items {row['lru_of_items']:.1%}, "
-                            f"of as many bytes {row['lru_of_bytes']:.1%}")
-        if "overload" in wanted:
-            server = Server(contest, OVERLOADED)
-            context.progress("server overload: filling")
-            server.ask("fill", pipeline=32, keys=plan.overload_keys)
-            row, series["requests a second"] = server_overload.measure(context, cleanup, server, plan)
-            rows.append(row)
-            context.say(f"{'overload':18} p99.9 {row['ours']:,.0f} us, {row['ratio']:.2f} times fio's +-{row['spread'] / 2:.0%}, at most {row['max_us']:,.0f} us, "
-                        f"fio {row['peer_max_us']:,.0f}; busy {row['busy_p999_us']:,.0f} us, at most {row['busy_max_us']:,.0f}; {row['rate']:,.0f}/s, {row['rate_least']:,.0f} in the worst window; memory {row['memory_share']:.1%}")
-    summary = {}
-    for row in rows:
+                    contest.context.progress(f"server {point}: {side}")
+                    turns[side].append(servers[side].turn(point, contest.plan.window_seconds))
+            for peer in peers:
+                yield Compared.row(f"{point}/{peer}", turns[PEERS[peer]], turns[peer])
+
+    @staticmethod
+    def row(case, ours, theirs):
+        def middle(turns, what):
+            return median([turn[what] for turn in turns])
+
+        ratios = [one["cpu_us"] / other["cpu_us"] for one, other in zip(ours, theirs)]
+        row = {"case": case, "ours": middle(ours, "cpu_us"), "peer": middle(theirs, "cpu_us"), "ratio": median(ratios),
+               "spread": spread(ratios), "unit": "us",
+               "rate_ratio": median([one["rate"] / other["rate"] for one, other in zip(ours, theirs)])}
+        for what in ("rate", "p50_us", "p99_us", "p999_us", "hits", "read"):
+            row[what], row["peer_" + what] = middle(ours, what), middle(theirs, what)
+        return row
+
+    @staticmethod
+    def line(row):
+        return (f"{row['ours']:6.2f} us a request, {row['ratio']:.2f} times the peer's +-{row['spread'] / 2:.0%}; "
+                f"{row['rate']:>9,.0f}/s, {row['rate_ratio']:.2f} times; p99 {row['p99_us']:,.0f} us, {row['peer_p99_us']:,.0f} us; "
+                f"read {row['read']:.2f}, {row['peer_read']:.2f}")
+
+    @staticmethod
+    def figures(row):
         name = row["case"].replace("/", "_")
-        if row["case"] == "idle":
-            summary.update({f"{name}_bytes": row["ours"], "idle_resident_bytes": row["resident_bytes"]})
-        elif row["case"].startswith("hitrate/"):
-            summary.update({f"{name}_ours": row["ours"], f"{name}_memcached": row["peer"], f"{name}_lru_of_items": row["lru_of_items"],
-                            f"{name}_lru_of_bytes": row["lru_of_bytes"]})
-        elif row["case"] == "overload":
-            summary.update({"overload_tail_ratio": row["ratio"], "overload_max_ratio": row["max_us"] / row["peer_max_us"],
-                            "overload_memory_share": row["memory_share"], "overload_per_second": row["rate"]})
-        else:
-            summary.update({f"{name}_cpu_ratio": row["ratio"], f"{name}_rate_ratio": row["rate_ratio"]})
+        return {f"{name}_cpu_ratio": row["ratio"], f"{name}_rate_ratio": row["rate_ratio"]}
+
+
+class Idle:
+    """Memory for each connection on which nothing happens."""
+    CASES = ["idle"]
+
+    @staticmethod
+    def measure(contest, _):
+        ours, count = Server(contest, IDLE), contest.plan.idle_connections
+        before = ours.resident_bytes()
+        connections = [socket.create_connection(("127.0.0.1", ours.port)) for _ in range(count)]
+        for connection in connections:
+            connection.sendall(b"mn\r\n")
+            if connection.recv(100) != b"MN\r\n":
+                raise Failure("a connection is not answered")
+        after = ours.resident_bytes()
+        for connection in connections:
+            connection.close()
+        yield {"case": "idle", "ours": (after - before) / count, "peer": "", "ratio": "", "spread": "", "unit": "bytes", "resident_bytes": after}
+
+    @staticmethod
+    def line(row):
+        return f"{row['ours']:,.0f} bytes a connection, {row['resident_bytes'] / MIB:,.0f} MiB in all"
+
+    @staticmethod
+    def figures(row):
+        return {"idle_bytes": row["ours"], "idle_resident_bytes": row["resident_bytes"]}
+
+
+class HitRate:
+    """What a cache of ours has of what is asked for, beside memcached with as much memory, and lists."""
+    CASES = [f"hitrate/{trace}" for trace in server_hitrate.TRACES]
+
+    @staticmethod
+    def measure(contest, wanted):
+        for case in wanted:
+            yield HitRate.row(contest, case)
+
+    @staticmethod
+    def row(contest, case):
+        plan, trace = contest.plan, case.removeprefix("hitrate/")
+        rates = {}
+        for name in (CACHE, CACHE_PEER):
+            contest.context.progress(f"server {case}: {name}")
+            server = Server(contest, name)
+            rates[name] = server_hitrate.hit_rate(server_hitrate.Client(server.port), trace, plan.hitrate_keys, plan.hitrate_requests)
+            if name == CACHE:
+                items = server.stat("curr_items")
+            server.program.process.terminate()
+            server.program.process.wait()
+        (contest.context.folder / "cache").unlink()
+        contest.context.progress(f"server {case}: lists")
+        row = {"case": case, "ours": rates[CACHE], "peer": rates[CACHE_PEER], "ratio": rates[CACHE] / rates[CACHE_PEER], "spread": "", "unit": "of gets",
+               "items": items}
+        for name, most in (("lru_of_bytes", plan.hitrate_mib * MIB // (VALUE_BYTES + server_hitrate.KEY_BYTES)), ("lru_of_items", items)):
+            row[name] = server_hitrate.hit_rate(server_hitrate.Lru(most), trace, plan.hitrate_keys, plan.hitrate_requests)
+        return row
+
+    @staticmethod
+    def line(row):
+        return (f"{row['ours']:.1%} of gets, memcached {row['peer']:.1%}, LRU lists of as many items {row['lru_of_items']:.1%}, "
+                f"of as many bytes {row['lru_of_bytes']:.1%}")
+
+    @staticmethod
+    def figures(row):
+        name = row["case"].replace("/", "_")
+        return {f"{name}_ours": row["ours"], f"{name}_memcached": row["peer"], f"{name}_lru_of_items": row["lru_of_items"],
+                f"{name}_lru_of_bytes": row["lru_of_bytes"]}
+
+
+class Overload:
+    """A server with ten times as much data as memory (server_overload.py)."""
+    CASES = ["overload"]
+
+    @staticmethod
+    def measure(contest, _):
+        server = Server(contest, OVERLOADED)
+        contest.context.progress("server overload: filling")
+        server.ask("fill", pipeline=32, keys=contest.plan.overload_keys)
+        row, contest.series["requests a second"] = server_overload.measure(contest.context, contest.cleanup, server, contest.plan)
+        yield row
+
+    @staticmethod
+    def line(row):
+        return (f"p99.9 {row['ours']:,.0f} us, {row['ratio']:.2f} times fio's +-{row['spread'] / 2:.0%}, at most {row['max_us']:,.0f} us, "
+                f"fio {row['peer_max_us']:,.0f}; busy {row['busy_p999_us']:,.0f} us, at most {row['busy_max_us']:,.0f}; {row['rate']:,.0f}/s, {row['rate_least']:,.0f} in the worst window; memory {row['memory_share']:.1%}")
+
+    @staticmethod
+    def figures(row):
+        return {"overload_tail_ratio": row["ratio"], "overload_max_ratio": row["max_us"] / row["peer_max_us"],
+                "overload_memory_share": row["memory_share"], "overload_per_second": row["rate"]}
+
+
+KINDS = (Compared, Idle, HitRate, Overload)  # in the order in which they are measured
+LONG = (*HitRate.CASES, *Overload.CASES)  # only for who asks for them
+
+
+def run(context):
+    plan = Plan(context)
+    wanted = [name for name in context.cases.chosen(case for kind in KINDS for case in kind.CASES) if context.cases or name not in LONG]
+    _allow_descriptors(plan.idle_connections + 200)
+    rows, summary = [], {}
+    with Cleanup() as cleanup, Programs() as programs:
+        contest = Contest(context, plan, programs, cleanup, Compared.servers(wanted))
+        _check(contest)
+        for kind in KINDS:
+            own = [case for case in wanted if case in kind.CASES]
+            for row in kind.measure(contest, own) if own else ():
+                rows.append(row)
+                summary.update(kind.figures(row))
+                context.say(f"{row['case']:18} {kind.line(row)}")
     result = {
         "parameters": {"keys": plan.keys, "value_bytes": VALUE_BYTES, "pairs": plan.pairs, "window_seconds": plan.window_seconds,
                        "extstore_mib": plan.extstore_mib, "group_mib": plan.group_mib, "idle_connections": plan.idle_connections,
                        "memcached": context.output(["memcached", "--version"]).strip(), "storage": str(context.storage), "quick": context.quick},
-        "rows": rows, "summary": summary, "series": series,
+        "rows": rows, "summary": summary, "series": contest.series,
     }
-    compared = [row for row in rows if row["case"] not in ("idle", *LONG)]
+    compared = [row for row in rows if row["case"] in Compared.CASES]
     bars = {"title": "the server beside memcached", "subtitle": "ours over the peer's: CPU for a request (less is better), requests a second (more)",
             "cases": [row["case"] for row in compared],
             "series": {"CPU": [row["ratio"] for row in compared], "requests a second": [row["rate_ratio"] for row in compared]}}
-    if series:
-        bars["lines"] = {"title": "requests a second with ten times as much data as memory", "seconds": {name: 1 for name in series}, "series": series}
+    if contest.series:
+        bars["lines"] = {"title": "requests a second with ten times as much data as memory", "seconds": {name: 1 for name in contest.series}, "series": contest.series}
     return result, bars
