@@ -98,11 +98,36 @@ def write_dump(place, keys):
         file.write(b".%d\n" % keys)
 
 
-class Contest:
-    """One store, and what is done to it."""
+class Starts:
+    """One store, and what is done to it. `figures` are for the summary."""
 
     def __init__(self, context, load, place, keys, pairs):
         self.context, self.load, self.place, self.keys, self.pairs = context, load, place, keys, pairs
+        self.rows, self.figures = [], {}
+
+    def run(self, wanted, capacity):
+        self.context.progress(f"kv-restart: putting in {self.keys:,} keys")
+        self.write_until_killed(int(self.keys * LOG_KILLED_AFTER), make=1, capacity=capacity, grain=GRAIN_BYTES, checkpoints=0)
+        if "log" in wanted:
+            self.add("log")
+        ended = self.end()
+        self.figures.update({"close_seconds": ended["close_seconds"], "checkpoint_bytes": ended["close_write_bytes"]})
+        if "clean" in wanted:
+            self.add("clean")
+        if "killed" in wanted:
+            self.context.progress(f"kv-restart: changing {int(self.keys * KILLED_AFTER):,} keys")
+            self.write_until_killed(int(self.keys * KILLED_AFTER))
+            self.add("killed")
+
+    def add(self, case):
+        row = self.measure(case)
+        self.rows.append(row)
+        self.context.say(f"{case:8} {row['ours']:8.3f} s, CPU {row['cpu_seconds']:.3f} s, {row['ratio']:.2f} times plain reads of "
+                         f"{row['read_bytes'] / 1e6:,.1f} MB +-{row['spread'] / 2:.0%}; {row['peak_bytes'] / 1e6:,.0f} MB of memory")
+        for figure in ("cpu_seconds", "read_bytes", "replayed_records", "peak_bytes", "ratio"):
+            self.figures[f"{case}_{figure}"] = row[figure]
+        self.figures[f"{case}_seconds"] = row["ours"]
+        self.figures["index_bytes"] = row["index_bytes"]
 
     def words(self, operation, **settings):
         settings = {"keys": self.keys, "value": VALUE_BYTES, **settings}
@@ -157,8 +182,20 @@ class Contest:
 class Loads:
     """The same dump, loaded into a new store again and again."""
 
-    def __init__(self, context, place, dump, keys, pairs):
-        self.context, self.place, self.dump, self.keys, self.pairs = context, place, dump, keys, pairs
+    def __init__(self, context, place, keys, pairs):
+        self.context, self.place, self.keys, self.pairs = context, place, keys, pairs
+        self.dump = context.folder / "dump"
+        self.rows, self.figures = [], {}
+
+    def run(self, capacity):
+        self.context.progress("kv-restart: writing a dump")
+        write_dump(self.dump, self.keys)
+        row = self.measure(capacity)
+        self.dump.unlink()
+        self.rows.append(row)
+        self.context.say(f"load     {row['ours']:8.3f} s, CPU {row['cpu_seconds']:.3f} s, {row['ratio']:.2f} times plain writes of "
+                         f"{row['written_bytes'] / 1e6:,.1f} MB +-{row['spread'] / 2:.0%}")
+        self.figures.update({f"load_{figure}": row[figure] for figure in ("cpu_seconds", "ratio")}, load_seconds=row["ours"])
 
     def spillway(self, *words):
         ended = subprocess.run([self.context.spillway, "kv", *words], capture_output=True, text=True, timeout=RUN_SECONDS)
@@ -202,51 +239,21 @@ def run(context):
     needed = capacity + SPARE_BYTES + (keys * 2 * VALUE_BYTES if "load" in wanted else 0)
     if shutil.disk_usage(context.storage).free < needed:
         raise Failure(f"{context.storage} has no {needed} bytes free; give another folder with --storage", 2)
-    rows, summary = [], {}
-
-    def add(contest, case):
-        if case not in wanted:
-            return
-        row = contest.measure(case)
-        rows.append(row)
-        context.say(f"{case:8} {row['ours']:8.3f} s, CPU {row['cpu_seconds']:.3f} s, {row['ratio']:.2f} times plain reads of "
-                    f"{row['read_bytes'] / 1e6:,.1f} MB +-{row['spread'] / 2:.0%}; {row['peak_bytes'] / 1e6:,.0f} MB of memory")
-        for figure in ("cpu_seconds", "read_bytes", "replayed_records", "peak_bytes", "ratio"):
-            summary[f"{case}_{figure}"] = row[figure]
-        summary[f"{case}_seconds"] = row["ours"]
-        summary["index_bytes"] = row["index_bytes"]
-
     with Cleanup() as cleanup:
         context.progress("kv-restart: filling the disk")
         place = file_of(cleanup, context.folder / "store", capacity)
         fill_random(place, capacity)
+        starts, loads = Starts(context, load, place, keys, pairs), Loads(context, place, keys, pairs)
         if set(wanted) & set(STARTS):
-            contest = Contest(context, load, place, keys, pairs)
-            context.progress(f"kv-restart: putting in {keys:,} keys")
-            contest.write_until_killed(int(keys * LOG_KILLED_AFTER), make=1, capacity=capacity, grain=GRAIN_BYTES, checkpoints=0)
-            add(contest, "log")
-            ended = contest.end()
-            summary.update({"close_seconds": ended["close_seconds"], "checkpoint_bytes": ended["close_write_bytes"]})
-            add(contest, "clean")
-            if "killed" in wanted:
-                context.progress(f"kv-restart: changing {int(keys * KILLED_AFTER):,} keys")
-                contest.write_until_killed(int(keys * KILLED_AFTER))
-                add(contest, "killed")
+            starts.run(wanted, capacity)
         if "load" in wanted:
-            context.progress("kv-restart: writing a dump")
-            dump = context.folder / "dump"
-            write_dump(dump, keys)
-            row = Loads(context, place, dump, keys, pairs).measure(capacity)
-            dump.unlink()
-            rows.append(row)
-            context.say(f"load     {row['ours']:8.3f} s, CPU {row['cpu_seconds']:.3f} s, {row['ratio']:.2f} times plain writes of "
-                        f"{row['written_bytes'] / 1e6:,.1f} MB +-{row['spread'] / 2:.0%}")
-            summary.update({f"load_{figure}": row[figure] for figure in ("cpu_seconds", "ratio")}, load_seconds=row["ours"])
+            loads.run(capacity)
+    rows = starts.rows + loads.rows
     result = {
         "parameters": {"keys": keys, "value_bytes": VALUE_BYTES, "grain_bytes": GRAIN_BYTES, "capacity_bytes": capacity, "pairs": pairs,
                        "plain": f"{PLAIN_THREADS} threads, {PLAIN_BYTES >> 20} MiB at a time", "storage": str(context.storage),
                        "quick": context.quick},
-        "rows": rows, "summary": summary,
+        "rows": rows, "summary": {**starts.figures, **loads.figures},
     }
     bars = {"title": "kv-restart: seconds to open a store, and to fill it", "subtitle": "times plain reads, or writes, of as many bytes, less is better",
             "cases": [row["case"] for row in rows], "series": {"over plain reads or writes": [row["ratio"] for row in rows]}}
