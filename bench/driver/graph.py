@@ -5,7 +5,7 @@ import shutil
 from devices import Cleanup, forget
 from limited import (MIB, OPENMP, PAGE_BYTES, Contest, Device, Fio, check_same, check_stats, fio_columns, limit_of, limited_row, plain_bytes, resident_row, resident_summary,
                      usable_devices)
-from lockstep import Failure, Programs, geometric_mean, in_turn, median
+from lockstep import Failure, Programs, geometric_mean, in_turn, median, turns_within
 from variants import variants
 from workloads import Graph as Workload
 from workloads import make_graph
@@ -15,15 +15,17 @@ Kernels in the style of the GAP benchmark suite, over graphs in compressed rows.
 (ours) over native code (peer); less is better. `DEVICE/GRAPH/KERNEL/PERCENT/THREADS`: how many times as fast as the best peer ours is, with memory for so
 many percent of the data; `ours` and `peer` are seconds. `mmap_ratio`: over rows mapped from the device, read with the advice (`advice`)
 that was faster, beside vertices in memory with swap; `swap_ratio`: over all of it in memory with swap, no swap read-ahead; `native_ratio`: over native code with
-all the memory that it wants. `fio_ratio`: pages that ours reads a second, over the reads a second of fio at its best depth of 16, 32 and 64. `bodies`: of each function ours has one,
+all the memory that it wants. A peer that was not done with a turn after a minute is left out: `…_ratio_at_least`. `fio_ratio`: pages that ours reads a second, over the reads a second of fio at its best depth of 16, 32 and 64. `bodies`: of each function ours has one,
 the instrumented one; `two_bodies_…` are of programs with two.
 """
 RUN_SECONDS = 600
+PEER_SECONDS = 60
 # Lists of vertices that are short, as shortest paths have thousands: below 64 KiB they are plain memory, outside the budget.
 SHORT_LISTS_BYTES = 4 * MIB
 FIO_DEPTHS = (16, 32, 64)
-# Graphs that triangles are counted in are smaller: it takes quadratic time where degrees are high.
+# By so many powers of two graphs of these are smaller: triangles take quadratic time where degrees are high, and out of core the others take mmap minutes a turn.
 SMALLER = {"tc": 3}
+SMALLER_LIMITED = {**SMALLER, "sssp": 2, "bc": 1}
 
 
 class Plan:
@@ -32,6 +34,8 @@ class Plan:
         self.resident_scale, self.scale = (14, 19) if quick else (20, 21)
         self.kinds = ["kron"] if quick else ["kron", "uniform"]
         self.pairs = context.pairs or (2 if quick else 5)
+        # A case, but for what it loads and what its last turn takes longer.
+        self.case_seconds = 30 if quick else 60
         self.threads = [1, 2]
         self.quick = quick
 
@@ -42,8 +46,8 @@ class Plan:
         """(kind, kernel, percent, threads)."""
         if self.quick:
             return [("kron", kernel, 25, 2) for kernel in kernels if kernel in ("pr", "bfs")]
-        return [(kind, kernel, percent, threads) for kind in self.kinds for percent in (50, 25, 12) for threads in self.threads for kernel in kernels
-                if threads == 2 or percent == 25]
+        percents = {"kron": (50, 25, 12), "uniform": (25,)}
+        return [(kind, kernel, percent, 2) for kind in self.kinds for percent in percents[kind] for kernel in kernels]
 
 
 class Graphs:
@@ -52,8 +56,8 @@ class Graphs:
     def __init__(self, context, program):
         self.context, self.program, self.made = context, program, {}
 
-    def path(self, kind, kernel, scale):
-        scale -= SMALLER.get(kernel.name, 0)
+    def path(self, kind, kernel, scale, smaller):
+        scale -= smaller.get(kernel.name, 0)
         order = "degree" if kernel.by_degree else "any"
         key = (kind, order, scale)
         if key not in self.made:
@@ -94,7 +98,7 @@ class Graph:
             if not self.context.cases.wants(case):
                 continue
             self.context.progress(f"graph {case}")
-            path = self.graphs.path(kind, self.kernels[name], self.plan.resident_scale)
+            path = self.graphs.path(kind, self.kernels[name], self.plan.resident_scale, SMALLER)
             row = self.measure_resident(case, Workload(path, name), threads)
             self.rows.append(row)
             self.context.say(f"{case:32} ratio {row['ratio']:.2f} +-{row['spread'] / 2:.0%}")
@@ -113,13 +117,13 @@ class Graph:
             for side, program in running.items():
                 program.read(RUN_SECONDS)
                 data_bytes = workload.begin(asks[side])
-                workload.turn(asks[side])
             turns = {side: [] for side in running}
-            for number in range(self.plan.pairs):
+            for number, counts in turns_within(1, self.plan.pairs, self.plan.case_seconds):
                 answers = {side: workload.turn(asks[side]) for side in in_turn(running, number)}
                 check_same(case, {side: answer.found for side, answer in answers.items()})
-                for side, answer in answers.items():
-                    turns[side].append(answer)
+                if counts:
+                    for side, answer in answers.items():
+                        turns[side].append(answer)
             for program in running.values():
                 program.finish()
         for side in self.ours:
@@ -135,7 +139,7 @@ class Graph:
         cases = [case for case in cases if self.context.cases.wants(case[0])]
         if not cases:
             return
-        paths = {case: self.graphs.path(case[0], self.kernels[case[1]], self.plan.scale) for _, case in cases}
+        paths = {case: self.graphs.path(case[0], self.kernels[case[1]], self.plan.scale, SMALLER_LIMITED) for _, case in cases}
         room_bytes = 2 * max(path.stat().st_size for path in paths.values()) + 256 * MIB
         plain = plain_bytes([self.native, "heap", next(iter(paths.values())), "pr", 2])
         with Cleanup() as cleanup:
@@ -160,7 +164,7 @@ class Graph:
             program.read(RUN_SECONDS)
             data_bytes = workload.begin(program.asking(RUN_SECONDS))
         budget_bytes = data_bytes * percent // 100
-        contest = Contest(self.context, cleanup, device, limit_of(budget_bytes, plain + SHORT_LISTS_BYTES))
+        contest = Contest(self.context, cleanup, device, limit_of(budget_bytes, plain + SHORT_LISTS_BYTES), PEER_SECONDS)
         for side in self.ours:
             contest.start(side, device.run(self.context, side, budget_bytes, self.stats(side), [self.context.folder / side, *words]))
         if device.has_swap:
@@ -174,7 +178,7 @@ class Graph:
         turns, rates = {side: [] for side in contest.running}, []
         fio = Fio(device.mapped, path.stat().st_size, FIO_DEPTHS) if shutil.which("fio") else None
         fio_rates = []
-        for number in range(self.plan.pairs + 1):  # the first is a warm-up
+        for number, counts in turns_within(1, self.plan.pairs, self.plan.case_seconds):
             answers = {}
             for side in in_turn(list(contest.running), number):
                 before = contest.read_bytes(side)
@@ -182,10 +186,10 @@ class Graph:
                 if answer is None:
                     continue
                 answers[side] = answer
-                if side == "ours" and number > 0:
+                if side == "ours" and counts:
                     rates.append((contest.read_bytes(side) - before) / PAGE_BYTES / answers[side].seconds)
             check_same(case, {side: answer.found for side, answer in answers.items()})
-            if number > 0:
+            if counts:
                 for side, answer in answers.items():
                     turns[side].append(answer.seconds)
                 if fio:
@@ -195,7 +199,9 @@ class Graph:
         for side in self.ours:
             check_stats(case, self.stats(side), data_bytes // 2, resident=False)
         turns = {side: turns[side] for side in contest.running}
-        return {**limited_row(case, turns, self.ours), "advice": advice, **fio_columns(rates, fio_rates)}
+        row = limited_row(case, turns, self.ours)
+        at_least = {f"{side}_ratio_at_least": PEER_SECONDS / row["ours"] for side in contest.late}
+        return {**row, **at_least, "advice": advice, **fio_columns(rates, fio_rates)}
 
     def choose_advice(self, contest, workload):
         """How the rows are read: by the advice that was faster in a run of each."""
@@ -246,7 +252,7 @@ def run(context):
         raise Failure("graph has no such case; cases are resident/GRAPH/KERNEL/THREADS and DEVICE/GRAPH/KERNEL/PERCENT/THREADS", 2)
     plan = graph.plan
     result = {
-        "parameters": {"flags": " ".join(Workload.flags), "resident_scale": plan.resident_scale, "scale": plan.scale, "smaller": SMALLER, "pairs": plan.pairs,
+        "parameters": {"flags": " ".join(Workload.flags), "resident_scale": plan.resident_scale, "scale": plan.scale, "smaller": SMALLER_LIMITED, "pairs": plan.pairs,
                        "sides": {side: " ".join(flags) for side, flags in graph.ours.items()}, "storage": str(context.storage), "quick": context.quick},
         "rows": rows, "summary": _summary(rows), "notes": notes,
         "parts": {"resident": "CPU time, ours over native code", "disk": "times as fast, on the disk", "zram": "times as fast, on zram"},

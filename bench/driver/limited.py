@@ -17,7 +17,7 @@ import pathlib
 
 from device import Contest as FioContest
 from devices import file_of, forget, swap_on, why_no_zram, zram
-from lockstep import Failure, Programs, geometric_mean, median, spread
+from lockstep import Failure, Late, Programs, geometric_mean, median, spread
 from memory_group import MemoryGroup, Unavailable
 from variants import more_ratios
 
@@ -157,13 +157,16 @@ class Fio:
 
 
 class Contest:
-    """Programs that are alive at the same time, each in a group with this limit."""
+    """Programs that are alive at the same time, each in a group with this limit. A peer is waited for so many seconds."""
 
-    def __init__(self, context, cleanup, device, limit_bytes):
-        self.context, self.cleanup, self.device, self.limit_bytes = context, cleanup, device, limit_bytes
+    PEERS = ("mmap", "swap")
+
+    def __init__(self, context, cleanup, device, limit_bytes, peer_seconds=ANSWER_SECONDS):
+        self.context, self.cleanup, self.device, self.limit_bytes, self.peer_seconds = context, cleanup, device, limit_bytes, peer_seconds
         self.programs = cleanup.enter_context(Programs())
         self.programs.environment.update(OPENMP)
         self.running, self.notes = {}, []
+        self.late = []  # peers that were waited for in vain
         if device is not None:
             forget(device.mapped)
 
@@ -180,17 +183,22 @@ class Contest:
         return program
 
     def ask(self, side, question):
-        """The answer; None, and a note, from where the kernel has killed a peer, as it may where its reclaim does not keep up."""
+        """The answer; None, and a note, from where a peer is late, or the kernel has killed it, as it may where its reclaim does not keep up."""
         if side not in self.running:
             return None
         try:
-            return self.running[side].ask(question, ANSWER_SECONDS)
-        except Failure as died:
-            if side not in ("mmap", "swap") or "signal 9" not in str(died):
+            return self.running[side].ask(question, self.peer_seconds if side in self.PEERS else ANSWER_SECONDS)
+        except Failure as failure:
+            is_late = isinstance(failure, Late)
+            if side not in self.PEERS or not (is_late or "signal 9" in str(failure)):
                 raise
+        if is_late:
+            self.late.append(side)
+            self.notes.append(f"the {side} program was not done after {self.peer_seconds} s")
+        else:
             self.notes.append(f"the kernel killed the {side} program for lack of memory")
-            del self.running[side]
-            return None
+        self.running.pop(side).kill()
+        return None
 
     def asking(self, side):
         """ask, of one side (workloads.py)."""

@@ -39,6 +39,10 @@ class Failure(Exception):
         self.status = status
 
 
+class Late(Failure):
+    """There was no answer within the time for it."""
+
+
 class Program:
     def __init__(self, command, environment, group=None):
         self.name = str(command[0])
@@ -54,7 +58,7 @@ class Program:
         while b"\n" not in self.rest:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self.process.stdout], [], [], left)[0]:
-                raise Failure(f"{self.name} gave no answer within {seconds:.0f} s")
+                raise Late(f"{self.name} gave no answer within {seconds:.0f} s")
             part = self.process.stdout.read(4096)
             if not part:
                 raise Failure(f"{self.name} ended early{self.last_words()}")

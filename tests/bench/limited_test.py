@@ -183,6 +183,23 @@ class Figures(Case):
             limited.Contest(None, cleanup, types.SimpleNamespace(mapped="mapped"), limited.MIB)
         self.assertEqual(forgotten, ["mapped"])
 
+    def test_a_peer_that_is_late_is_ended_and_left_out(self):
+        with Cleanup() as cleanup:
+            contest = limited.Contest(None, cleanup, None, limited.MIB, peer_seconds=0.1)
+            late = contest.start("mmap", ["sleep", "30"], limited=False)
+            contest.start("ours", ["sh", "-c", "read question && echo done"], limited=False)
+            self.assertIsNone(contest.ask("mmap", "question\n"))
+            self.assertIsNotNone(late.process.poll())
+            self.assertEqual((contest.ask("mmap", "question\n"), contest.ask("ours", "question\n")), (None, "done"))
+            self.assertEqual((contest.late, list(contest.running), contest.notes), (["mmap"], ["ours"], ["the mmap program was not done after 0.1 s"]))
+            contest.finish()
+
+    def test_nothing_else_that_is_late_is_left_out(self):
+        with Cleanup() as cleanup, unittest.mock.patch.object(limited, "ANSWER_SECONDS", 0.1), self.assertRaisesRegex(limited.Failure, "gave no answer"):
+            contest = limited.Contest(None, cleanup, None, limited.MIB)
+            contest.start("ours", ["sleep", "100"], limited=False)
+            contest.ask("ours", "slow\n")
+
     def test_a_resident_row_is_over_native_code(self):
         row = limited.resident_row("c", {"ours": [3.0, 3.0], "native": [2.0, 2.0], "two_bodies": [2.0, 2.0]})
         self.assertEqual((row["ratio"], row["two_bodies_ratio"], row["bodies"], row["unit"]), (1.5, 1, 1, "s"))
