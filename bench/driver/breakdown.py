@@ -26,7 +26,7 @@ class Breakdown:
         self.context, self.quick = context, context.quick
         self.pairs = context.pairs or (1 if self.quick else 3)
         # A figure of a program, but for what its programs load and what its last turn takes longer.
-        self.figure_seconds = 60 if self.quick else 300
+        self.figure_seconds = 60 if self.quick else 120
         self.part = 4
         self.programs, self.data_bytes, self.binaries, self.rows = {}, {}, {}, []
         scale, records = (16, 40_000) if self.quick else (19, 1_000_000)

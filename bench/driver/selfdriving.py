@@ -35,7 +35,7 @@ class Plan:
         # Turns before the first that counts, if there is time for them: policies learn.
         self.warm_up = 12 if self.quick else 3
         # A case, but for what it loads and what its last turn takes longer.
-        self.case_seconds = 24 if self.quick else 600
+        self.case_seconds = 24 if self.quick else 240
         self.scale = 17 if self.quick else 20
         budget = self.budget_mib
         self.programs = {
