@@ -16,10 +16,10 @@ from lockstep import Failure
 
 # Seconds that each takes, in full and with --quick: what the time left is reckoned from until one was measured here. Two cores, a disk of some 15,000 reads a second.
 SECONDS = {
-    "batch": (1800, 225), "batch-stored": (400, 45), "breakdown": (7000, 170), "delegation": (500, 60), "demo": (420, 150), "device": (400, 40), "encrypt": (400, 30), "fibers": (300, 60), "graph": (9000, 180), "hitrate": (900, 60),
-    "indirect": (300, 40), "instructions": (300, 120), "kernels": (900, 130), "kv": (900, 60), "kv-index": (500, 45), "kv-restart": (600, 60), "micro": (1500, 40), "pagecache": (900, 60),
-    "persist": (1850, 60), "persist-programs": (300, 60), "programs": (3000, 200), "random": (1500, 60), "rocksdb": (5000, 2100), "selfdriving": (5400, 220), "server": (1300, 120),
-    "sort": (1500, 40), "speedtest1": (300, 150), "switch": (60, 15), "tasks": (300, 40), "ycsb": (1600, 130),
+    "batch": (1800, 90), "batch-stored": (400, 20), "breakdown": (7000, 90), "delegation": (500, 20), "demo": (420, 65), "device": (400, 35), "encrypt": (400, 15), "fibers": (300, 20), "graph": (9000, 120), "hitrate": (900, 5),
+    "indirect": (300, 40), "instructions": (300, 20), "kernels": (900, 60), "kv": (900, 65), "kv-index": (500, 10), "kv-restart": (600, 6), "micro": (1500, 40), "pagecache": (900, 85),
+    "persist": (1850, 40), "persist-programs": (300, 20), "programs": (3000, 130), "random": (1500, 80), "rocksdb": (5000, 420), "selfdriving": (5400, 185), "server": (1300, 15),
+    "sort": (1500, 25), "speedtest1": (300, 175), "switch": (60, 12), "tasks": (300, 15), "ycsb": (1600, 55),
 }
 
 

@@ -41,7 +41,7 @@ class Plan:
         self.quick = quick
         self.data_bytes = (192 if quick else 1024) * MIB
         self.keys = 8 * 1024 if quick else 64 * 1024
-        self.depths = [1, 32] if quick else [1, 4, 16, 64, 128]
+        self.depths = [1, 64] if quick else [1, 4, 16, 64, 128]
         self.pairs = context.pairs or (2 if quick else 3)
         self.drives_turns = context.pairs or (1 if quick else 3)
         self.window_seconds = 0.3 if quick else 1.0
@@ -58,7 +58,7 @@ class Plan:
                     "ram": ["aio"] if self.quick else ["aio", "uring"]}[device]
         if device == "ram":
             operations = ["get", "put"]
-        depths = self.depths if device == "disk" or not self.quick else [32]
+        depths = self.depths if device == "disk" or not self.quick else self.depths[-1:]
         cases = [(backend, operation, "4K", depth) for backend in backends for operation in operations for depth in depths]
         if device == "disk" and not self.quick:
             cases += [("uring", operation, "4.5K", depth) for operation in ("get", "put") for depth in (16, 64)]
@@ -66,7 +66,7 @@ class Plan:
 
     def rocksdb_cases(self):
         """(operation, depth)"""
-        return [("get", 32)] if self.quick else [("get", 16), ("get", 64), ("put", 16), ("put", 64), ("mixed", 16), ("sync", SYNC_WRITERS)]
+        return [("get", 64), ("sync", SYNC_WRITERS)] if self.quick else [("get", 16), ("get", 64), ("put", 16), ("put", 64), ("mixed", 16), ("sync", SYNC_WRITERS)]
 
 
 def fifo_amplification(slots, keys, theta):

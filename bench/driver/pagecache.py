@@ -56,7 +56,7 @@ class Plan:
         # More threads than there are CPUs still wait for the device at the same time. (set-associative page cache, figure 3)
         self.more_readers = [4] if quick else [4, 12]
         self.zipf_threads = [1, 8] if quick else [1, 2, 8]
-        self.profile_kinds = ["update"] if quick else ["read", "update"]
+        self.profile_kinds = ["read", "update"]
         self.nodes = [2, 4, 8]
         self.pairs = context.pairs or (2 if quick else 5)
         self.warm_seconds = 0.05 if quick else 0.1

@@ -34,7 +34,7 @@ class Model:
         self.window = 0.4 if quick else 0.8
         self.settle = {"inline": 0.2, "decoupled": 1.2 if quick else 2.4, "proactive": 0.5, "auto": 14}  # a trial of all threads together, and each one's own
         self.cases, structures = {}, ("log", "store") if quick else STRUCTURES
-        for threads in THREADS[-1:] if quick else THREADS:
+        for threads in THREADS:
             for structure in structures:
                 for way in WAYS[:1] if quick else WAYS:
                     self.cases[f"model/{structure}/{threads}/{way}"] = (structure, threads, way)

@@ -125,7 +125,7 @@ class Rocksdb:
 
     def cases(self):
         """{name: (memory for so many percent of the tables, threads)}"""
-        by_threads = {} if self.context.quick else {f"threads/{count}": (THREADS_PERCENT, count) for count in THREADS}
+        by_threads = {f"threads/{count}": (THREADS_PERCENT, count) for count in THREADS}
         return {f"disk/{percent}": (percent, self.threads) for percent in PERCENTS} | by_threads
 
     def make(self, program):
