@@ -76,25 +76,13 @@ bool spells(std::string_view upper, std::string_view name) {
 }
 
 // To add one: a line here, and `make docs`. tests/docs/check_variables.py says which are missing.
-constexpr std::string_view kOfTests = "Spillway's own tests";
 constexpr OthersVariable kOthersVariables[] = {
     {"COMPILER_", "spillcc, while a build runs what it has built"},
     {"PERSIST_", "the [persistence runtime](persist.md#options), which may be in the same process"},
     {"PASSWORD", "[`spillway serve`](server.md#options)"},
     {"SERVE", "its [unit of systemd](install.md#a-server)"},
     {"PREFIX", "the build of the [Python package](kv-api.md#python)"},
-    {"TEST_", kOfTests},
-    {"CLUSTER_APART", kOfTests},
-    {"CUTS", kOfTests},
-    {"KILLS", kOfTests},
-    {"LENGTH", kOfTests},
-    {"LIVES", kOfTests},
-    {"ROUNDS", kOfTests},
-    {"SECONDS", kOfTests},
-    {"SEED", kOfTests},
-    {"SEEDS", kOfTests},
-    {"SOAKS", kOfTests},
-    {"VM_KERNEL", kOfTests},
+    {"TEST_", "Spillway's own tests"},
 };
 
 // Is the environment name (without the prefix) another's?

@@ -88,7 +88,7 @@ inline constexpr std::string_view kVariablePrefix = "SPILLWAY_";
 // Variables that begin so and are no options: of other parts of Spillway, and maybe set where a spilled program runs.
 struct OthersVariable {
   std::string_view name;   // without the prefix; one that ends in "_": all that begin so
-  std::string_view whose;  // as the page of options says it; those of one owner follow each other
+  std::string_view whose;  // as the page of options says it
 };
 std::span<const OthersVariable> others_variables();
 

@@ -197,11 +197,11 @@ TEST(Environment, PassesOverWhatIsOthers) {
     Options options;
     return read_options_from_environment(options, environment).has_value() && options.memory == 64 << 20;
   };
-  for (const char* others : {"SPILLWAY_PASSWORD=secret", "SPILLWAY_SERVE=--storage x", "SPILLWAY_PREFIX=/opt",
-                             "SPILLWAY_TEST_SEED=3", "SPILLWAY_SEED=3", "SPILLWAY_COMPILER_OPTIONS=-report",
-                             "SPILLWAY_PERSIST_STATS=x"})
+  for (const char* others :
+       {"SPILLWAY_PASSWORD=secret", "SPILLWAY_SERVE=--storage x", "SPILLWAY_PREFIX=/opt",
+        "SPILLWAY_TEST_SEED=3", "SPILLWAY_COMPILER_OPTIONS=-report", "SPILLWAY_PERSIST_STATS=x"})
     EXPECT_TRUE(reads(others)) << others;
-  for (const char* unknown : {"SPILLWAY_PASSWORDS=secret", "SPILLWAY_PASSWORD_FILE=x", "SPILLWAY_SEE=3",
+  for (const char* unknown : {"SPILLWAY_PASSWORDS=secret", "SPILLWAY_PASSWORD_FILE=x", "SPILLWAY_SEED=3",
                               "SPILLWAY_TEST=1", "SPILLWAY_COMPILER=x"})
     EXPECT_FALSE(reads(unknown)) << unknown;
 }

@@ -22,16 +22,9 @@ std::string cell(std::string_view text) {
 // A row for each owner.
 std::string others_table() {
   std::string table = "| variables | of |\n|---|---|\n";
-  for (auto left = base::others_variables(); !left.empty();) {
-    const std::string_view whose = left.front().whose;
-    std::string names;
-    for (; !left.empty() && left.front().whose == whose; left = left.subspan(1)) {
-      const std::string_view name = left.front().name;
-      names += concat(names.empty() ? "`" : ", `", base::kVariablePrefix, name,
-                      name.ends_with('_') ? "...`" : "`");
-    }
-    table += concat("| ", names, " | ", whose, " |\n");
-  }
+  for (const auto& [name, whose] : base::others_variables())
+    table +=
+        concat("| `", base::kVariablePrefix, name, name.ends_with('_') ? "...`" : "`", " | ", whose, " |\n");
   return table;
 }
 
