@@ -5,6 +5,9 @@ Needs root, debootstrap, and the mirror of Debian's packages that apt knows here
 import os
 import shutil
 import subprocess
+import sys
+import tempfile
+import threading
 import time
 
 from support import CLEAN, Failure, Skipped  # whoever imports this has the tests' folder in the path
@@ -20,19 +23,34 @@ def check(condition, what):
         raise Failure(what)
 
 
-def call(command, shown=None, lines=15, **keywords):
-    """What a command prints, which is shown, the last lines of it, below the command, or what it is shown as. Failure if it fails."""
+def call(command, shown=None, lines=15, answer="", marks=(), seconds=3000):
+    """What a command prints, which is shown, the last lines of it, below the command, or what it is shown as. Failure if it fails. `answer` is what it
+    is told, on its standard input; of `marks`, texts, it is shown when each was printed first."""
     words = [str(word) for word in command]
     shown = shown or " ".join(words)
     print("$", shown, flush=True)
-    begin = time.monotonic()
-    ended = subprocess.run(words, env={**CLEAN, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                           errors="replace", timeout=1200, **keywords)
-    printed = ended.stdout.splitlines()
+    begin, printed, times = time.monotonic(), [], {}
+    with tempfile.TemporaryFile("w+") as told:
+        told.write(answer)
+        told.seek(0)
+        process = subprocess.Popen(words, env={**CLEAN, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}, stdin=told, stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, text=True, errors="replace")
+    watchdog = threading.Timer(seconds, process.kill)
+    watchdog.start()
+    for line in process.stdout:
+        printed.append(line.rstrip("\n"))
+        for mark in marks:
+            if mark in line:
+                times.setdefault(mark, time.monotonic() - begin)
+    status = process.wait()
+    watchdog.cancel()
     last = printed[max(len(printed) - lines, 0):]
-    print("\n".join(["..."] * (len(printed) > lines) + last + [f"({time.monotonic() - begin:.1f} s)"]), flush=True)
-    check(ended.returncode == 0, f"{shown} ends with {ended.returncode}\n{ended.stdout[-4000:]}")
-    return ended.stdout
+    print("\n".join(["..."] * (len(printed) > lines) + last + [f"({time.monotonic() - begin:.1f} s)"]))
+    for mark, after in times.items():
+        print(f"  after {after:6.1f} s: {mark}")
+    sys.stdout.flush()
+    check(status == 0, f"{shown} ends with {status}\n" + "\n".join(printed[-100:]))
+    return "".join(f"{line}\n" for line in printed)
 
 
 class Machine:
