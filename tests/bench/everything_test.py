@@ -7,6 +7,7 @@ import json
 import pathlib
 import types
 import unittest
+import unittest.mock
 
 from bench_case import SPILLWAY, Case, assert_refused, bench
 
@@ -153,7 +154,8 @@ class Runs(Case):
         self.assertNotIn("sort", self.report()["summary"])
 
     def test_it_says_what_comes_and_how_long_it_takes(self):
-        self.run_all()
+        with unittest.mock.patch.dict(everything.SECONDS, {"sort": (400, 40), "switch": (60, 15), "tasks": (300, 40)}):
+            self.run_all()
         self.assertEqual(self.said[0], "[1 of 3] sort, some 40 s; all of them 2 min")
         self.assertRegex(self.said[2], r"^\[3 of 3\] tasks, some 1 s; all of them 1 s$")
 
