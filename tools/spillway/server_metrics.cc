@@ -58,7 +58,7 @@ std::pair<std::string, std::string> split_address(std::string_view address) {
     throw WrongInput(concat("top: '", printable(address), "' is no HOST:PORT"));
   std::string_view host = address.substr(0, colon);
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  return {host.empty() ? "localhost" : std::string(host), std::string(address.substr(colon + 1))};
+  return {std::string(host), std::string(address.substr(colon + 1))};
 }
 
 Metrics parse_metrics(std::string_view page) {
@@ -82,15 +82,17 @@ Metrics fetch_metrics(const std::string& address) {
   addrinfo wanted = {};
   wanted.ai_socktype = SOCK_STREAM;
   addrinfo* list = nullptr;
-  if (const int error = getaddrinfo(host.c_str(), port.c_str(), &wanted, &list); error != 0)
+  // This machine's addresses have no need of a name, which may be known nowhere.
+  const char* const name = host.empty() ? nullptr : host.c_str();
+  if (const int error = getaddrinfo(name, port.c_str(), &wanted, &list); error != 0)
     fail(address, gai_strerror(error));
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> found(list, freeaddrinfo);
   int number = -1;
   for (const addrinfo* at = list; at != nullptr && number < 0; at = at->ai_next) number = connect_to(*at);
   const Descriptor descriptor(number);
   if (number < 0) fail(address, std::strerror(errno));
-  const std::string request =
-      concat("GET /metrics HTTP/1.1\r\nHost: ", host, "\r\nConnection: close\r\n\r\n");
+  const std::string request = concat("GET /metrics HTTP/1.1\r\nHost: ", host.empty() ? "localhost" : host,
+                                     "\r\nConnection: close\r\n\r\n");
   if (send(number, request.data(), request.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(request.size()))
     fail(address, std::strerror(errno));
   const std::string answer = receive_all(number, address);

@@ -15,7 +15,7 @@ Metrics parse_metrics(std::string_view page);
 // Asks for it by HTTP. `address` is HOST:PORT, [IPV6]:PORT, or :PORT of this machine. Throws std::runtime_error with what does not answer, and why.
 Metrics fetch_metrics(const std::string& address);
 
-// Host and port. Throws WrongInput for what is no such address.
+// Host and port; no host is this machine. Throws WrongInput for what is no such address.
 std::pair<std::string, std::string> split_address(std::string_view address);
 
 }  // namespace tools

@@ -24,7 +24,7 @@ TEST(ServerMetrics, AreNamesAndValues) {
 
 TEST(ServerMetrics, AddressesAreHostsAndPorts) {
   using Pair = std::pair<std::string, std::string>;
-  EXPECT_EQ(split_address(":9150"), Pair("localhost", "9150"));
+  EXPECT_EQ(split_address(":9150"), Pair("", "9150"));
   EXPECT_EQ(split_address("cache.example:9150"), Pair("cache.example", "9150"));
   EXPECT_EQ(split_address("[::1]:9150"), Pair("::1", "9150"));
   for (const char* wrong : {"", "host", "host:"}) EXPECT_THROW(split_address(wrong), WrongInput);
