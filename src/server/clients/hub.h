@@ -24,7 +24,7 @@ namespace server {
 struct Settings {
   std::string version = {};  // as clients are told
   uint32_t worker_count = 1;
-  uint32_t connections_most = 1024;
+  uint32_t connections_most = 1024;    // of clients, at a time
   uint64_t memory_bytes = 0;           // that the process may use (front/memory_bound.h); 0: any
   uint64_t item_bytes_most = 1 << 20;  // memcached's: a value with its key and what memcached keeps beside it
   uint64_t value_bytes_most = 1 << 20;        // Redis's: a value

@@ -63,12 +63,13 @@ void tell_server(Hub& hub, Page& page) {
   page.begin("start_time_seconds", "gauge", "When the server was started, since 1970.");
   page.add({}, static_cast<double>(hub.started_ms()) / 1000);
   page.gauge("connections", "Connections of clients that are there.", connections.now);
-  page.gauge("connections_most", "Connections that there may be.", hub.settings().connections_most);
+  page.gauge("connections_most", "Connections of clients that there may be.",
+             hub.settings().connections_most);
   page.counter("connections_total", "Connections of clients that have been accepted.", connections.total);
-  page.counter("connections_refused_total", "Connections that were refused: there were too many.",
+  page.counter("connections_refused_total", "Connections of clients that were refused: there were too many.",
                connections.refused);
-  page.counter("connections_idle_total", "Connections that were closed since nothing came (--idle).",
-               connections.idle);
+  page.counter("connections_idle_total",
+               "Connections of clients that were closed since nothing came (--idle).", connections.idle);
   page.counter("requests_total", "Requests of clients.", connections.requests);
   page.counter("received_bytes_total", "Bytes that clients have sent.", connections.received_bytes);
   page.counter("sent_bytes_total", "Bytes that clients were sent.", connections.sent_bytes);
