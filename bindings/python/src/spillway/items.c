@@ -8,7 +8,8 @@
 #include "store.h"
 
 typedef struct {
-  PyObject_HEAD KvStore *store;
+  PyObject_HEAD
+  KvStore *store;
   spillway_kv_session *session;
   spillway_kv_iteration *iteration;  // null: it has ended
   int is_busy;

@@ -6,9 +6,10 @@
 #include <sys/types.h>
 
 typedef struct {
-  PyObject_HEAD spillway_kv *store;  // null: closed
-  pid_t process;                     // that opened it
-  spillway_kv_session **idle;        // sessions that no call has
+  PyObject_HEAD
+  spillway_kv *store;          // null: closed
+  pid_t process;               // that opened it
+  spillway_kv_session **idle;  // sessions that no call has
   size_t idle_count;
   size_t idle_room;   // for all there are
   size_t busy_count;  // those of calls under way
