@@ -32,7 +32,7 @@ class HugeMemory {
     return {};
   }
   void close() {
-    if (mapped_ != nullptr) sys::unmap(mapped_, bytes_ + sys::kHugePageBytes);
+    sys::unmap(mapped_, bytes_ + sys::kHugePageBytes);
     mapped_ = nullptr;
     bytes_ = 0;
   }

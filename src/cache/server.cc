@@ -25,7 +25,7 @@ base::Expected<void> Server::open(Shared& shared) {
 void Server::close() {
   if (loads_ != nullptr) shared_->loads.close(*loads_);
   if (lane_ != nullptr) lane_->destroy();
-  if (desks_ != nullptr) sys::unmap(desks_, kMaxClients * sizeof(Desk));
+  sys::unmap(desks_, kMaxClients * sizeof(Desk));
   bell_.close();
 }
 

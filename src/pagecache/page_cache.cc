@@ -36,9 +36,7 @@ PageCache::PageCache(const CacheOptions& options)
       page_shift_(static_cast<unsigned>(std::countr_zero(options.page_bytes))),
       partition_(options.policy, page_shift_) {}
 
-PageCache::~PageCache() {
-  if (frame_memory_ != nullptr) sys::unmap(frame_memory_, frame_memory_bytes_);
-}
+PageCache::~PageCache() { sys::unmap(frame_memory_, frame_memory_bytes_); }
 
 void PageCache::close() { delete this; }
 

@@ -22,9 +22,7 @@ base::Expected<std::byte*> map_large_pages(uint64_t bytes) {
   return reinterpret_cast<std::byte*>(*mapped);
 }
 
-Partition::~Partition() {
-  if (set_memory_ != nullptr) sys::unmap(set_memory_, set_memory_bytes_);
-}
+Partition::~Partition() { sys::unmap(set_memory_, set_memory_bytes_); }
 
 base::Expected<Partition::Size> Partition::size_for(uint64_t memory_bytes) const {
   return size_within(memory_bytes, memory_bytes_max_);

@@ -124,8 +124,7 @@ base::Expected<void> Runtime::leave(Thread* thread) {
 }
 
 void Runtime::discard(Thread* thread) {
-  for (Fifo* const queue : {thread->fifo(), thread->recent()})
-    if (queue != nullptr) sys::unmap(queue, sizeof(Fifo));
+  for (Fifo* const queue : {thread->fifo(), thread->recent()}) sys::unmap(queue, sizeof(Fifo));
   sys::unmap(thread, sizeof(Thread));
 }
 

@@ -108,7 +108,7 @@ base::Expected<void> TraceReader::open(std::string_view path) {
 }
 
 void TraceReader::close() {
-  if (bytes_ != nullptr) sys::unmap(bytes_, byte_count_);
+  sys::unmap(bytes_, byte_count_);
   *this = TraceReader();
 }
 

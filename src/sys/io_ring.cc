@@ -144,8 +144,8 @@ void IoRing::close() {
   if (process_ == syscall(SYS_getpid)) {
     // The kernel closes what is registered some time after the ring: too late for whoever opens that file again.
     if (files_are_fixed_) syscall(SYS_io_uring_register, descriptor_, IORING_UNREGISTER_FILES, nullptr, 0);
-    if (entries_ != nullptr) unmap(entries_, entries_bytes_);
-    if (rings_ != nullptr) unmap(rings_, rings_bytes_);
+    unmap(entries_, entries_bytes_);
+    unmap(rings_, rings_bytes_);
   }
   close_own_descriptor(descriptor_);
   ring_count.fetch_sub(1, std::memory_order_relaxed);

@@ -31,7 +31,7 @@ void StackPool::close() {
     sys::unmap(chunks_[i].memory, slot_bytes_ * kSlotsPerChunk);
     sys::unmap(chunks_[i].next, sizeof(uint32_t) * kSlotsPerChunk);
   }
-  if (chunks_ != nullptr) sys::unmap(chunks_, sizeof(Chunk) * kMostChunks);
+  sys::unmap(chunks_, sizeof(Chunk) * kMostChunks);
   chunks_ = nullptr;
 }
 

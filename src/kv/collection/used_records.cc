@@ -13,7 +13,7 @@ base::Expected<void> UsedRecords::open(uint64_t grains) {
 }
 
 void UsedRecords::close() {
-  if (words_ != nullptr) sys::unmap(words_, bytes_);
+  sys::unmap(words_, bytes_);
   words_ = nullptr;
 }
 

@@ -54,8 +54,8 @@ void Index::close() {
   for (uint32_t number = 0; number < table_count_.load(std::memory_order_relaxed); number += kChunkTables)
     free_chunk(chunks_[number / kChunkTables]);
   free_chunk(spare_.load(std::memory_order_relaxed));
-  if (chunks_ != nullptr) sys::unmap(chunks_, kChunksMax * sizeof(Chunk*));
-  if (directory_ != nullptr) sys::unmap(directory_, kDirectoryBytes);
+  sys::unmap(chunks_, kChunksMax * sizeof(Chunk*));
+  sys::unmap(directory_, kDirectoryBytes);
   this->~Index();
   sys::unmap(this, base::round_up(sizeof(Index), base::kOsPageBytes));
 }

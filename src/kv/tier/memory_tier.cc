@@ -62,8 +62,8 @@ base::Expected<void> MemoryTier::open(uint64_t bytes_most) {
 }
 
 void MemoryTier::close() {
-  if (memory_ != nullptr) sys::unmap(memory_, block_count_ * kBlockBytes);
-  if (tables_ != nullptr) sys::unmap(tables_, sizeof(uint32_t) * 2 * heads_ * shard_count_);
+  sys::unmap(memory_, block_count_ * kBlockBytes);
+  sys::unmap(tables_, sizeof(uint32_t) * 2 * heads_ * shard_count_);
   memory_ = nullptr;
   tables_ = nullptr;
   blocks_.reset();

@@ -97,7 +97,7 @@ void LogWriter::write(Record record, const void* prefix, uint64_t prefix_bytes, 
 
 void LogWriter::close() {
   if (descriptor_ < 0) return;
-  if (window_ != nullptr) sys::unmap(window_, kWindowBytes);
+  sys::unmap(window_, kWindowBytes);
   window_ = nullptr;
   // The file that is longer is read as well: behind the last record are zeros.
   static_cast<void>(sys::syscall(SYS_ftruncate, descriptor_, window_offset_ + used_bytes_));
