@@ -24,7 +24,7 @@ void preload_into_children(std::string_view name, std::string_view instead);
 // What of the file makes the loader ignore LD_PRELOAD: "setuid" and such; empty: nothing.
 std::string privilege_of(const std::string& path);
 
-// Something will be written there when the program ends (%p is its process id): that it cannot be is said now. Throws WrongInput, which begins with the option.
+// Something will be written there later (%p is the process id of who does it): that it cannot be is said now. Throws WrongInput, which begins with the option.
 void check_file_to_write(std::string_view option, std::string_view pattern);
 
 // How the program in a file gets its memory.
