@@ -165,21 +165,21 @@ class Contest:
         self.context, self.cleanup, self.device, self.limit_bytes, self.peer_seconds = context, cleanup, device, limit_bytes, peer_seconds
         self.programs = cleanup.enter_context(Programs())
         self.programs.environment.update(OPENMP)
-        self.running, self.notes = {}, []
-        self.late = []  # peers that were waited for in vain
+        self.running, self.groups, self.notes = {}, {}, []
+        self.late = set()  # peers that were waited for in vain
         if device is not None:
             forget(device.mapped)
 
     def start(self, side, command, swap=False, limited=True, more_bytes=0):
-        """more_bytes: what the limit of this one is higher by."""
-        group = None
-        if limited:
-            group = self.cleanup.acquire(lambda: MemoryGroup.create(self.limit_bytes + more_bytes, f"bench-{side}"), MemoryGroup.remove)
+        """Maybe once more, after it was late. more_bytes: what the limit of this one is higher by."""
+        if limited and side not in self.groups:
+            self.groups[side] = self.cleanup.acquire(lambda: MemoryGroup.create(self.limit_bytes + more_bytes, f"bench-{side}"), MemoryGroup.remove)
             if not swap:
-                group.forbid_swap()
-        program = self.programs.start(command, group)
+                self.groups[side].forbid_swap()
+        program = self.programs.start(command, self.groups.get(side))
         self.cleanup.callback(program.kill)
         self.running[side] = program
+        self.late.discard(side)
         return program
 
     def ask(self, side, question):
@@ -193,8 +193,7 @@ class Contest:
             if side not in self.PEERS or not (is_late or "signal 9" in str(failure)):
                 raise
         if is_late:
-            self.late.append(side)
-            self.notes.append(f"the {side} program was not done after {self.peer_seconds} s")
+            self.late.add(side)
         else:
             self.notes.append(f"the kernel killed the {side} program for lack of memory")
         self.running.pop(side).kill()
