@@ -23,9 +23,9 @@ PEER_SECONDS = 60
 # Lists of vertices that are short, as shortest paths have thousands: below 64 KiB they are plain memory, outside the budget.
 SHORT_LISTS_BYTES = 4 * MIB
 FIO_DEPTHS = (16, 32, 64)
-# By so many powers of two graphs of these are smaller: triangles take quadratic time where degrees are high, and out of core the others take mmap minutes a turn.
+# By so many powers of two graphs of these are smaller: triangles take quadratic time where degrees are high, and out of core a turn of each takes minutes else.
 SMALLER = {"tc": 3}
-SMALLER_LIMITED = {**SMALLER, "sssp": 2, "bc": 1}
+SMALLER_LIMITED = {"tc": 4, "sssp": 3, "bc": 1}
 
 
 class Plan:
