@@ -223,15 +223,22 @@ class TreeParser {
     return add_child(node, parts->inner, nesting);
   }
 
+  // "NAME=PATH", of a device that takes this and nothing else.
+  static base::Expected<void> parse_path_of(std::string_view kind, std::string_view name,
+                                            std::string_view settings, const char* example,
+                                            DeviceNode& node) {
+    const Split setting = split_at(settings, "=");
+    if (setting.before != name || !setting.found)
+      return failure(EINVAL, "storage: ", kind, ": '", Shown(settings), "' does not name a ", name,
+                     "; write ", example);
+    return parse_path(setting.after, node);
+  }
+
   base::Expected<void> parse_trace_file(std::string_view rest, size_t nesting, DeviceNode& node) {
     constexpr const char* kExample = "trace:file=PATH:[DEVICE]";
     auto parts = split_decorated("trace", rest, kExample);
     if (!parts) return std::unexpected(parts.error());
-    const Split setting = split_at(parts->settings, "=");
-    if (setting.before != "file" || !setting.found)
-      return failure(EINVAL, "storage: trace: '", Shown(parts->settings), "' does not name a file; write ",
-                     kExample);
-    if (auto path = parse_path(setting.after, node); !path) return path;
+    if (auto path = parse_path_of("trace", "file", parts->settings, kExample, node); !path) return path;
     return add_child(node, parts->inner, nesting);
   }
 
@@ -240,11 +247,7 @@ class TreeParser {
     auto parts = split_decorated("encrypt", rest, kExample);
     if (!parts) return std::unexpected(parts.error());
     if (!rest.starts_with('[')) {
-      const Split setting = split_at(parts->settings, "=");
-      if (setting.before != "key" || !setting.found)
-        return failure(EINVAL, "storage: encrypt: '", Shown(parts->settings), "' does not name a key; write ",
-                       kExample);
-      if (auto path = parse_path(setting.after, node); !path) return path;
+      if (auto path = parse_path_of("encrypt", "key", parts->settings, kExample, node); !path) return path;
     }
     return add_child(node, parts->inner, nesting);
   }
