@@ -6,7 +6,7 @@
 //   MOST       accesses, from the first on; 0: all
 //   SIZES      numbers of pages with commas between, or shares of the trace's different pages, as 9.1%
 //   POLICIES   lru and the like: fully associative (whole.h); lru/16 and the like: in sets of so many ways, 8, 16 or 32
-//              (cache/set_policy.h); with commas between; or all
+//              (cache/sets/set_policy.h); with commas between; or all
 //
 //   {"accesses": N, "pages": N, "results": [{"policy": "lru/16", "size": N, "hits": N}, ...]}
 //

@@ -1,6 +1,6 @@
-// A cache of sets (cache/set_policy.h): a hash of the page chooses the set, another part of it is its fingerprint.
+// A cache of sets (cache/sets/set_policy.h): a hash of the page chooses the set, another part of it is its fingerprint.
 #pragma once
-#include "cache/set_policy.h"
+#include "cache/sets/set_policy.h"
 #include "hitrate/trace.h"
 
 namespace hitrate {

@@ -9,10 +9,10 @@
 #pragma once
 #include <atomic>
 
-#include "cache/delegation.h"
-#include "cache/layout.h"
-#include "cache/load_queue.h"
-#include "cache/partition.h"
+#include "cache/pages/layout.h"
+#include "cache/partition/load_queue.h"
+#include "cache/partition/partition.h"
+#include "cache/servers/delegation.h"
 
 namespace cache {
 

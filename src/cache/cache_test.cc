@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "cache/test_world.h"
+#include "cache/testing/test_world.h"
 #include "sys/test_switches.h"
 
 namespace cache {

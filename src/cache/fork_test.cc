@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/statistics.h"
-#include "cache/test_world.h"
+#include "cache/testing/test_world.h"
 
 namespace cache {
 namespace {

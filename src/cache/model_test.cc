@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "cache/test_world.h"
+#include "cache/testing/test_world.h"
 
 namespace cache {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cache/test_world.h"
+#include "cache/testing/test_world.h"
 
 namespace cache {
 namespace {

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "cache/test_world.h"
+#include "cache/testing/test_world.h"
 
 namespace cache {
 namespace {

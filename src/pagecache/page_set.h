@@ -2,7 +2,7 @@
 //
 //   bytes 0-31   a tag of 16 bits for each way, 0: it is free
 //   32-39        the set's lock, whether somebody waits, whether it is to be flushed (flush_queue.h)
-//   40-          what the policy knows (cache/set_policy.h); of lfu, nrlfu, alfu and gclock the next 16 bytes are all that a hit changes
+//   40-          what the policy knows (cache/sets/set_policy.h); of lfu, nrlfu, alfu and gclock the next 16 bytes are all that a hit changes
 //   then         how often a page had to come; who waits; and, in CPU lines of their own, 16 ways
 //
 // A hit looks at two CPU lines: this one, and that of its way. Nobody else's hits in other sets touch them.
@@ -16,7 +16,7 @@
 #include <cstdint>
 
 #include "base/ids.h"
-#include "cache/set_policy.h"
+#include "cache/sets/set_policy.h"
 #include "pagecache/way.h"
 #include "sys/lock.h"
 #include "task/call_waiter.h"

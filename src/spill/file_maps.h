@@ -26,7 +26,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cache/lane.h"
+#include "cache/partition/lane.h"
 #include "spill/abi.h"
 
 namespace spill {

@@ -3,7 +3,7 @@
 //   worker     an ordinary thread of the program, the first of them the one that called; runs its tasks (task/worker.h)
 //   task       takes some indices at a time until none are left, and runs the program's code for them on a stack of its own
 //   a miss of a task, in code that spillcc compiled
-//     1 the load is begun (cache/load_queue.h)   2 the slots that are live go to the task's bank (banks.h)
+//     1 the load is begun (cache/partition/load_queue.h)   2 the slots that are live go to the task's bank (banks.h)
 //     3 its worker runs other tasks              4 whoever finds the read done ends the load, and wakes the task
 //     5 the slots are the task's again; it goes on as if it had waited
 //

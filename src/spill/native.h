@@ -1,6 +1,6 @@
 // Native bodies: code that spillcc compiled with two bodies runs the native one, which accesses memory as if nothing were
 // spilled, until something has to leave memory. Spilled memory is mapped at its own addresses until then, by regions of 2 MiB
-// (cache/regions.h); everything else, entries and slots, is as ever, so that instrumented code, interceptors and system calls
+// (cache/pages/regions.h); everything else, entries and slots, is as ever, so that instrumented code, interceptors and system calls
 // go on beside it. A byte at kNativeBodies (abi.inc) says which body is to run: 1 and then 0, for good.
 //
 // Code that is in a native body when the byte becomes 0 stays there until it asks again. What it needs then is still mapped,
@@ -10,7 +10,7 @@
 #pragma once
 #include <cstdint>
 
-#include "cache/regions.h"
+#include "cache/pages/regions.h"
 
 namespace spill {
 

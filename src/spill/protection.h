@@ -7,7 +7,7 @@
 //                 kernel honours it
 //   kernel's      a mapping of the kernel's lies there; the cache has nothing for these addresses
 //
-// All but open OS pages are closed to the table (cache/closed.h): compiled code and interceptors go to the address itself.
+// All but open OS pages are closed to the table (cache/pages/closed.h): compiled code and interceptors go to the address itself.
 // So whatever is not allowed faults there, with the program's address, and whatever has become allowed meanwhile (by the
 // program's handler) is found when the access is repeated.
 //
@@ -25,7 +25,7 @@
 #include <cstdint>
 
 #include "base/error.h"
-#include "cache/closed.h"
+#include "cache/pages/closed.h"
 #include "spill/abi.h"
 #include "sys/memory.h"
 

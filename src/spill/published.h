@@ -4,7 +4,7 @@
 //   kPublished (abi.inc)   one OS page at a fixed address: a Published, filled before main and the same ever after, but for what
 //                          another process asks about the budget (budget.h)
 //   what it points to      counters, maps, frames: read as they are while the process runs, and believed with care
-//                          (cache/page_reader.h)
+//                          (cache/pages/page_reader.h)
 //
 // Who reads must have been built from the same sources: a Published of another kLayoutVersion says no more than that.
 #pragma once
@@ -14,8 +14,8 @@
 
 #include "base/error.h"
 #include "base/statistics.h"
-#include "cache/frame.h"
-#include "cache/layout.h"
+#include "cache/pages/frame.h"
+#include "cache/pages/layout.h"
 #include "spill/address_space.h"
 #include "spill/budget.h"
 

@@ -2,7 +2,7 @@
 
 #include "base/log.h"
 #include "base/statistics.h"
-#include "cache/regions.h"
+#include "cache/pages/regions.h"
 #include "spill/code_place.h"
 #include "spill/runtime.h"
 #include "sys/statistics_file.h"

@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "base/statistics.h"
-#include "cache/layout.h"
+#include "cache/pages/layout.h"
 #include "spill/access.h"
 #include "spill/address_space.h"
 #include "spill/file_maps.h"

@@ -82,7 +82,7 @@ class SpdkQueue final : public Queue {
   // What an answer over a network takes is longer than this; whom it does not reach may as well sleep.
   static constexpr uint64_t kYieldingNs = 1'000'000;
   static constexpr uint64_t kNapNs = 50'000;
-  // More than what is too little to sleep for (cache/bell.cc).
+  // More than what is too little to sleep for (cache/servers/bell.cc).
   static constexpr uint64_t kQuietNs = 100'000;
 
   void do_start(Io& io) override { library_.start(channel_, io); }

@@ -8,9 +8,9 @@ from pages import fail, line_of, pages, prose, without_code
 
 LINK = re.compile(r"\[[^\[\]]*\]\((?P<target>[^()\s]+)\)")
 HEADING = re.compile(r"^#{1,6} (?P<text>.+?)\s*$", re.M)
-# `src/cache/policy.h`, alone, of folders that are in every clone; not src/kv/*, nor x_test.cc and NAME, which stand for others.
+# `src/cache/policies/policy.h`, alone, of folders that are in every clone; not src/kv/*, nor x_test.cc and NAME, which stand for others.
 FILE = re.compile(r"`(?P<path>(?:src|docs|tests|tools|bench|compiler|include|examples|bindings|scripts|cmake)/[\w./+-]+)`")
-# `cache/policy.h`: as it is included, or as it lies in a folder of src/.
+# `cache/policies/policy.h`: as it is included, or as it lies in a folder of src/.
 INCLUDED = re.compile(r"`(?P<path>[a-z][\w-]*(?:/[\w-]+)*/[\w.-]+\.(?:h|hpp|cc|c|cpp|S|inc))`")
 
 

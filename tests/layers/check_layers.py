@@ -11,8 +11,8 @@ Rules
  3 compiler/ includes nothing of ours but those two data files and its own files
  4 includes are written from src/, include/ or the top folder, never "../x.h"
  5 no header of src/sys is called like one of the C library's sys/ headers, which it would hide
- 6 within a layer of ORDERS a file includes only files of its own folder and of those before it there; tests and fuzzers
-   also others
+ 6 within a layer of ORDERS a file includes only files of its own folder, of those before it there, and of those that share
+   its place; tests and fuzzers also others
 To add a folder under src/: a line in LAYERS; under one that ORDERS has: its place there.
 """
 import pathlib
@@ -29,8 +29,10 @@ LAYERS = {
     "spill": 5, "pagecache": 5, "kv": 5,
     "server": 6, "capi": 6,
 }
-# Folders within a layer, lowest first; "" is the layer's own files. `testing` comes last: only tests and fuzzers include it.
+# Folders within a layer, lowest first, those that include each other in one place; "" is the layer's own files. `testing` comes last:
+# only tests and fuzzers include it.
 ORDERS = {
+    "cache": ["pages", "sets", "policies", ("partition", "servers", ""), "testing"],
     "persist": ["", "model", "check", "own"],
     "kv": ["index", "media", "log", "recovery", "tier", "collection", "", "testing"],
     "server": ["", "memcache", "resp", "items", "net", "clients", "front"],
@@ -92,16 +94,17 @@ def inner_folder(path):
 
 
 def check_order(root, layer, order):
+    places = {folder: i for i, place in enumerate(order) for folder in ([place] if isinstance(place, str) else place)}
     for path in sources(root / "src" / layer):
         own = inner_folder(path.relative_to(root / "src"))
-        if own not in order:
+        if own not in places:
             yield f"{path.relative_to(root)}: src/{layer}/{own} has no place among the folders of {layer}; give it one in ORDERS"
             continue
         if path.stem.endswith(("_test", "_fuzz")):
             continue
         for number, _, name in includes(path):
             other = inner_folder(pathlib.PurePosixPath(name))
-            if name.startswith(layer + "/") and other in order and order.index(other) > order.index(own):
+            if name.startswith(layer + "/") and other in places and places[other] > places[own]:
                 yield f"{path.relative_to(root)}:{number}: includes {name} of a higher folder of {layer}"
 
 
@@ -140,7 +143,9 @@ def self_test():
         "src/base/a.h": "#include <cstdint>\n",
         "src/sys/b.h": '#include "base/a.h"\n// #include "cache/c.h"\n/*\n#include "spill/d.h"\n*/\n',
         "src/cache/c.h": '#include "base/a.h"\n#include "sys/b.h"\n#include "cache/other.h"\n',
-        "src/cache/other.h": "",
+        "src/cache/other.h": '#include "cache/servers/p.h"\n',
+        "src/cache/pages/o.h": "",
+        "src/cache/servers/p.h": '#include "cache/c.h"\n#include "cache/pages/o.h"\n',
         "src/batch/e.h": "",
         "src/cache/c_test.cc": '#include "cache/c.h"\n',
         "tests/cache/support.h": "",
@@ -173,6 +178,7 @@ def self_test():
         ("src/kv/index/i.h", '#include "kv/log/j.h"\n', "higher folder"),
         ("src/kv/index/i.h", '#include "kv/other.h"\n', "higher folder"),
         ("src/kv/other.h", '#include "kv/testing/k.h"\n', "higher folder"),
+        ("src/cache/pages/o.h", '#include "cache/servers/p.h"\n', "higher folder"),
         ("src/kv/log/deep/l.h", "", "no place"),
         ("compiler/pass.h", '#include "base/a.h"\n', "shares only"),
         ("compiler/pass.h", '#include "spillway/api.h"\n', "shares only"),

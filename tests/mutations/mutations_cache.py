@@ -1,29 +1,29 @@
 """Breakages of src/cache: what a mistake in the protocols of partition.h would look like."""
 
-HEADER = "src/cache/partition.h"
-PARTITION = "src/cache/partition.cc"
-LOAD = "src/cache/partition_load.cc"
-POLICIES = "src/cache/policies.cc"
-CHOICE = "src/cache/policy_choice"
-EVICT = "src/cache/partition_evict.cc"
-CLEAN = "src/cache/partition_clean.cc"
-DISCARD = "src/cache/partition_discard.cc"
-ORIGIN = "src/cache/partition_origin.cc"
-FORGET = "src/cache/partition_forget.cc"
-MOVE = "src/cache/partition_move.cc"
-REGION = "src/cache/partition_region.cc"
-PLACES = "src/cache/places.cc"
-POOL = "src/cache/frame_pool.cc"
-BLOCKS = "src/cache/blocks.h"
-FORK = "src/cache/partition_fork.cc"
-TABLE = "src/cache/table.cc"
-READER = "src/cache/page_reader.cc"
-GHOSTS = "src/cache/ghosts.cc"
-LOADS = "src/cache/load_queue.cc"
+HEADER = "src/cache/partition/partition.h"
+PARTITION = "src/cache/partition/partition.cc"
+LOAD = "src/cache/partition/partition_load.cc"
+POLICIES = "src/cache/policies/policies.cc"
+CHOICE = "src/cache/policies/policy_choice"
+EVICT = "src/cache/partition/partition_evict.cc"
+CLEAN = "src/cache/partition/partition_clean.cc"
+DISCARD = "src/cache/partition/partition_discard.cc"
+ORIGIN = "src/cache/partition/partition_origin.cc"
+FORGET = "src/cache/partition/partition_forget.cc"
+MOVE = "src/cache/partition/partition_move.cc"
+REGION = "src/cache/partition/partition_region.cc"
+PLACES = "src/cache/pages/places.cc"
+POOL = "src/cache/pages/frame_pool.cc"
+BLOCKS = "src/cache/pages/blocks.h"
+FORK = "src/cache/partition/partition_fork.cc"
+TABLE = "src/cache/pages/table.cc"
+READER = "src/cache/pages/page_reader.cc"
+GHOSTS = "src/cache/policies/ghosts.cc"
+LOADS = "src/cache/partition/load_queue.cc"
 CACHE = "src/cache/cache.cc"
-LINES = "src/cache/lines.h"
-BELL = "src/cache/bell.h"
-SERVER = "src/cache/server.cc"
+LINES = "src/cache/servers/lines.h"
+BELL = "src/cache/servers/bell.h"
+SERVER = "src/cache/servers/server.cc"
 
 
 def mutation(name, test, *patches):
@@ -37,8 +37,8 @@ TAKE_ALL_FINGERPRINTS = """
             base::take_fingerprint(frames_.bytes(victim.frame) + piece * base::kOsPageBytes);
 """
 
-TWO_QUEUES = "src/cache/policy_2q.h"
-S3FIFO = "src/cache/policy_s3fifo.h"
+TWO_QUEUES = "src/cache/policies/policy_2q.h"
+S3FIFO = "src/cache/policies/policy_s3fifo.h"
 
 MUTATIONS = [
     mutation("pages that were read ahead count as misses", "ProtocolTest.ReadAhead*",
@@ -176,10 +176,10 @@ MUTATIONS = [
     mutation("eviction of a pinned page", "ProtocolTest.APinnedPage*",
              (EVICT, "State::kResident || frame.io() || frame.pins() > 0", "State::kResident || frame.io()")),
     mutation("rescue forgets the Io under way", "Frame.*",
-             ("src/cache/frame.h", "edge(State::kWriting, State::kResident, true, true)",
+             ("src/cache/pages/frame.h", "edge(State::kWriting, State::kResident, true, true)",
               "edge(State::kWriting, State::kResident, false, true)")),
     mutation("an edge does not raise the version", "Frame.*",
-             ("src/cache/frame.h", "uint64_t version = (old >> kVersionShift) + 1;", "uint64_t version = old >> kVersionShift;")),
+             ("src/cache/pages/frame.h", "uint64_t version = (old >> kVersionShift) + 1;", "uint64_t version = old >> kVersionShift;")),
     mutation("touch during eviction lost", "ProtocolTest.ATouchAfterTheScan*",
              (LOAD, "      frame.rescue();\n", "")),
     mutation("evictor does not look whether its victim is still its own", "ProtocolTest.AnEvictorLeaves*",
@@ -239,7 +239,7 @@ MUTATIONS = [
              (EVICT, "lane.io_count + victim.changed_count + victims_left > Lane::kMaxIos", "false"),
              (EVICT, "lane.segment_count + victim.changed_count + victims_left > Lane::kMaxSegments", "false")),
     mutation("evict goes on before its writes ended", "ProtocolTest.*:*EveryByte*",
-             ("src/cache/lane.cc", "  queue_->run({batch_, io_count});", "  queue_->submit({batch_, io_count});\n  queue_->wait();")),
+             ("src/cache/partition/lane.cc", "  queue_->run({batch_, io_count});", "  queue_->submit({batch_, io_count});\n  queue_->wait();")),
     mutation("place forgotten when the page leaves", "ProtocolTest.APageIsZeros*",
              (EVICT, "      map_.set_place(victim.page, frame.place);\n      shared_", "      map_.erase(victim.page);\n      shared_")),
     mutation("storage is given up after a few failed writes", "CacheTest.FullStorageIsNoError*",
@@ -339,7 +339,7 @@ MUTATIONS = [
     mutation("discarded storage is used while its Io is under way", "Places.Garbage*",
              (PLACES, "    taken_run(first, kRunPlaces);\n", "")),
     mutation("storage in use is discarded", "CleanTest.FreedStorage*:Places.Garbage*",
-             ("src/cache/places.cc", "whole = is_garbage(first + i);", "whole = first + i < 2000;")),
+             ("src/cache/pages/places.cc", "whole = is_garbage(first + i);", "whole = first + i < 2000;")),
 
     # Fork
     mutation("place overwritten under a snapshot", "PlacesFork.*:CacheFork.WhatIsOnStorage*",
@@ -394,18 +394,18 @@ MUTATIONS = [
 
     # Index, pool, places, budget
     mutation("group freed while a page of it is mapped", "PageMapTest.*",
-             ("src/cache/page_map.cc", "    if (word != 0) return;\n", "    (void)word;\n")),
+             ("src/cache/pages/page_map.cc", "    if (word != 0) return;\n", "    (void)word;\n")),
     mutation("place handed out twice", "Places.*",
-             ("src/cache/places.cc", "index(wish) < end_ && has(free_, index(wish))", "index(wish) < end_")),
+             ("src/cache/pages/places.cc", "index(wish) < end_ && has(free_, index(wish))", "index(wish) < end_")),
     mutation("frame handed out twice", "FramePoolTest.*",
-             ("src/cache/frame_pool.cc", "  free_bits_[frame / 64] &= ~(uint64_t{1} << (frame % 64));\n", "")),
+             ("src/cache/pages/frame_pool.cc", "  free_bits_[frame / 64] &= ~(uint64_t{1} << (frame % 64));\n", "")),
     mutation("table page given back although a page of it is resident", "TableTest.*",
              (TABLE, "  if (!region_residents_[oldest].compare_exchange_strong(expected, 0, std::memory_order_acq_rel)) return;\n",
               "  (void)expected;\n")),
     mutation("table page not given back", "TableTest.*",
              (TABLE, "  sys::release(&entries_[oldest * kRegionOsPages], base::kOsPageBytes);\n", "")),
     mutation("released memory is not counted", "FramePoolTest.*",
-             ("src/cache/frame_pool.cc", "  budget_->subtract(page_bytes_);\n", "")),
+             ("src/cache/pages/frame_pool.cc", "  budget_->subtract(page_bytes_);\n", "")),
     mutation("frames are taken beyond the budget", "CacheTest.SparsePages*",
              (LOAD, "bool Partition::may_take_fresh(bool desperate) {\n", "bool Partition::may_take_fresh(bool desperate) {\n  if (frame_count() > 0) return true;\n")),
     mutation("each held victim costs a sleep", "CacheTest.AFewHeld*",
@@ -491,17 +491,17 @@ MUTATIONS = [
     mutation("a child of fork asks its parent's servers", "ServerTest.AChild*",
              (CACHE, "delegation_.exchange(nullptr, std::memory_order_relaxed)", "delegation_.load(std::memory_order_relaxed)")),
     mutation("a server naps while it has reads to submit", "BellTest.NobodySleepsForWhatIsToBePolledNow",
-             ("src/cache/bell.cc", "until_ns == 0 && quiet.descriptor < 0", "until_ns == 0")),
+             ("src/cache/servers/bell.cc", "until_ns == 0 && quiet.descriptor < 0", "until_ns == 0")),
     mutation("a server answers for a read that failed", "ServerTest.ReadsThatFail*",
              (SERVER, "shared_->table->entry(asked->request.page, 0) != Table::kUnknown", "true")),
     mutation("a client asks for two at once", "ServerTest.WhoFindsItsClient*",
-             ("src/cache/delegation.cc", "  if (is_asking_.exchange(true, std::memory_order_acquire)) return false;\n", "")),
+             ("src/cache/servers/delegation.cc", "  if (is_asking_.exchange(true, std::memory_order_acquire)) return false;\n", "")),
     mutation("a client sends over a message of the dead", "ServerTest.AMessageOfADead*",
-             ("src/cache/delegation.cc", "  wait();\n  uint64_t words", "  uint64_t words")),
+             ("src/cache/servers/delegation.cc", "  wait();\n  uint64_t words", "  uint64_t words")),
     mutation("a client that was given back is not found", "ServerTest.ThreadsBeyond*",
-             ("src/cache/delegation.cc", "  delegation_->free_count_.fetch_add(1, std::memory_order_relaxed);\n", "")),
+             ("src/cache/servers/delegation.cc", "  delegation_->free_count_.fetch_add(1, std::memory_order_relaxed);\n", "")),
     mutation("one server serves all regions", "ServerTest.Several*",
-             ("src/cache/delegation.h", "running_count_.load(std::memory_order_acquire)];", "1];")),
+             ("src/cache/servers/delegation.h", "running_count_.load(std::memory_order_acquire)];", "1];")),
     # Policies
     mutation("a page is cooled while it is cleaned", "CleanTest.ATouch*:*BudgetThreads*",
              (EVICT, "    if (frame.state() != State::kResident || frame.io()) continue;\n", "")),
@@ -512,21 +512,21 @@ MUTATIONS = [
     mutation("pinned pages of one queue hold all others up", "*PolicyTest.NamesEvery*:*PolicyTest.PinnedPages*",
              (TWO_QUEUES, "    if (named_in_vain() >= 2 * held_count()) return (named_in_vain() / held_count() & 1) != 0;\n", "")),
     mutation("the cleaner goes on at a page that has left", "*PolicyTest.RandomHistories*",
-             ("src/cache/policy_lists.h", "    if (cleaned_ == index(frame)) cleaned_ = removed.newer;\n", "")),
+             ("src/cache/policies/policy_lists.h", "    if (cleaned_ == index(frame)) cleaned_ = removed.newer;\n", "")),
     mutation("what left long ago is remembered", "PageHistoryTest.*",
-             ("src/cache/page_history.cc", "age_of(entry) <= capacity_", "age_of(entry) <= kMostStamp")),
+             ("src/cache/policies/page_history.cc", "age_of(entry) <= capacity_", "age_of(entry) <= kMostStamp")),
     mutation("content that is gone is remembered", "PolicyMemory.*",
-             ("src/cache/policy.h", "void forget(PageId page) { history_.take(page); }", "void forget(PageId) {}")),
+             ("src/cache/policies/policy.h", "void forget(PageId page) { history_.take(page); }", "void forget(PageId) {}")),
     mutation("a page that was read ahead counts as used", "*PolicyTest.PagesThatWereReadAhead*",
-             ("src/cache/policy_lru.h", "arrival.wanted ? kWarm : kCool", "kWarm")),
+             ("src/cache/policies/policy_lru.h", "arrival.wanted ? kWarm : kCool", "kWarm")),
     mutation("counts of touched pages do not grow", "PolicyScan.*:PolicySimulation.*",
-             ("src/cache/policy_nrlfu.h", "    if (touched && node(frame).seen != 0) add_to(frame);\n", "")),
+             ("src/cache/policies/policy_nrlfu.h", "    if (touched && node(frame).seen != 0) add_to(frame);\n", "")),
     mutation("what was popular once stays", "PolicyScan.WhatWasPopular*",
-             ("src/cache/policy_nrlfu.h", "    if (++came_ > kComeForEach * held_count()) halve();\n", "")),
+             ("src/cache/policies/policy_nrlfu.h", "    if (++came_ > kComeForEach * held_count()) halve();\n", "")),
     mutation("neighbours of a victim stay", "*PolicyWorldTest.NeighboursLeave*",
              (EVICT, "if (try_lock_victim(named.frame, lane, named.even_touched)) lock_neighbours(named, wanted, lane);", "try_lock_victim(named.frame, lane, named.even_touched);")),
     mutation("neighbours go however often they were used", "PolicyNeighbours.*",
-             ("src/cache/policy_nrlfu.h", "return node(other).list <= node(victim).list + 1;", "return node(other).list <= node(victim).list + kMost;")),
+             ("src/cache/policies/policy_nrlfu.h", "return node(other).list <= node(victim).list + 1;", "return node(other).list <= node(victim).list + kMost;")),
     mutation("neighbours of a victim are cooled by the way", "WorldTest.NeighboursThatWereUsed*",
              (EVICT, "if (!victim.even_touched && (frames_[id].ahead == Ahead::kNew || shared_->table->is_hot(first + i)))", "if (!victim.even_touched && frames_[id].ahead == Ahead::kNew)")),
     mutation("neighbours take more of a sample than it has beyond its share", "ChosenPolicy.Neighbours*",
@@ -566,14 +566,14 @@ MUTATIONS = [
     mutation("page of an origin that may change taken for unchanged once it was loaded ahead", "OriginsAheadTest.WhatMayChange*", (LOAD, "take_fingerprints(claimed[i], origin != Origins::Kind::kChanging)", "take_fingerprints(claimed[i], true)")),
     mutation("pages come ahead of use that are not to come by themselves", "OriginsAheadTest.NothingComes*", (LOAD, "  return shared_->origins->count_together(page, most);\n", "  return most;\n")),
     mutation("pages are loaded ahead by a queue that has no way to their origin", "OriginsAheadTest.AQueueKnows*", (LOAD, "!queue.reads_origins() ||", "false ||")),
-    mutation("reads of origins go to storage", "OriginsAheadTest.*", ("src/cache/load_queue.cc", "load.is_from_origin() ? origins_ : storage_", "storage_")),
-    mutation("a queue does not learn of its origins' device", "OriginsAheadTest.AQueueKnows*", ("src/cache/load_queue.cc", "(*queue)->origins_.queue = opened ? *opened : nullptr;", "(*queue)->origins_.queue = nullptr;")),
+    mutation("reads of origins go to storage", "OriginsAheadTest.*", ("src/cache/partition/load_queue.cc", "load.is_from_origin() ? origins_ : storage_", "storage_")),
+    mutation("a queue does not learn of its origins' device", "OriginsAheadTest.AQueueKnows*", ("src/cache/partition/load_queue.cc", "(*queue)->origins_.queue = opened ? *opened : nullptr;", "(*queue)->origins_.queue = nullptr;")),
 
     # A policy that is chosen while the program runs
     mutation("samples keep more than their share of the frames", "ChosenPolicy.*", (POLICIES, "> staying * share_;", "> 1000 * staying * share_;")),
-    mutation("a batch takes all of its pages from one sample", "ChosenPolicy.IsTheOne*", ("src/cache/policy.h", "return held_count_ - taken_count_;", "return held_count_;")),
-    mutation("a page that was taken and stays counts as gone", "PolicyCounts.*", ("src/cache/policy.cc", "  taken_count_ -= (word & bit) != 0;\n", "")),
-    mutation("samples are single pages that break runs", "ChosenPolicy.SamplesDoNotBreakRuns", ("src/cache/policies.h", "kPagesOfGroup = 8;", "kPagesOfGroup = 1;")),
+    mutation("a batch takes all of its pages from one sample", "ChosenPolicy.IsTheOne*", ("src/cache/policies/policy.h", "return held_count_ - taken_count_;", "return held_count_;")),
+    mutation("a page that was taken and stays counts as gone", "PolicyCounts.*", ("src/cache/policies/policy.cc", "  taken_count_ -= (word & bit) != 0;\n", "")),
+    mutation("samples are single pages that break runs", "ChosenPolicy.SamplesDoNotBreakRuns", ("src/cache/policies/policies.h", "kPagesOfGroup = 8;", "kPagesOfGroup = 1;")),
     mutation("samples are cooled instead of those that have no page to cool", "ChosenPolicy.SamplesAreCooled*", (POLICIES, "++cool_turn_ % (PolicyChoice::kParts / share_)", "++cool_turn_ % sample_count_")),
     mutation("another policy begins without the pages that are there", "ChosenPolicy.*", (POLICIES, "if (follower_->holds(frame))", "if (false && follower_->holds(frame))")),
     mutation("pages of a sample are touched by another policy", "*PolicyTest.*:ChosenPolicy.*", (POLICIES, "    if (samples_[i]->holds(frame)) return *samples_[i];\n", "")),
@@ -589,7 +589,7 @@ MUTATIONS = [
     mutation("small samples begin trials", "PolicyChoiceTest.SamplesAreSmall*", (CHOICE + ".cc", "if (share() < kLargeShare) {", "if (false) {")),
     mutation("small samples that were wrong are asked again at once", "PolicyChoiceTest.SamplesAreSmall*", (CHOICE + ".cc", "  rest_ = next_rest_;\n", "")),
     mutation("pages that are another sample's now stay with the policy that had them", "ChosenPolicy.*", (POLICIES, "    if (&from == &to) continue;\n", "    continue;\n")),
-    mutation("a smaller sample remembers as many pages as a large one", "PolicyMemory.*", ("src/cache/policy.cc", "  if (!remembers_) return;\n", "  return;\n")),
+    mutation("a smaller sample remembers as many pages as a large one", "PolicyMemory.*", ("src/cache/policies/policy.cc", "  if (!remembers_) return;\n", "  return;\n")),
     mutation("small partitions have samples", "ChosenPolicy.SmallPartitions*", (POLICIES, "choice == nullptr || frame_count < choice->parameters().least_frames", "choice == nullptr")),
     mutation("pages that are in memory are read over", "PrefetchTest.ARunGoesOn*", (LOAD, "claimed[i].has_frame() ? claimed[i].memory : shared_->waste", "claimed[i].has_frame() ? claimed[i].memory : claimed[0].memory")),
     mutation("a run ends where a page is in memory", "PrefetchTest.ARunGoesOn*", (LOAD, "++in_memory > kMostInMemory", "true")),

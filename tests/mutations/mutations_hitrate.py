@@ -1,12 +1,12 @@
 """Breakages of the set policies of src/cache and of what replays traces over them, bench/hitrate: a page that should have stayed goes, a
 trace is not what its file says."""
 
-LRU = "src/cache/set_policy_lru.h"
-LFU = "src/cache/set_policy_lfu.h"
-WAYS = "src/cache/set_ways.h"
-GCLOCK = "src/cache/set_policy_gclock.h"
-S3FIFO = "src/cache/set_policy_s3fifo.h"
-HISTORY = "src/cache/set_history.h"
+LRU = "src/cache/sets/set_policy_lru.h"
+LFU = "src/cache/sets/set_policy_lfu.h"
+WAYS = "src/cache/sets/set_ways.h"
+GCLOCK = "src/cache/sets/set_policy_gclock.h"
+S3FIFO = "src/cache/sets/set_policy_s3fifo.h"
+HISTORY = "src/cache/sets/set_history.h"
 READ = "bench/hitrate/read_trace.cc"
 WHOLE = "bench/hitrate/whole.cc"
 

@@ -5,7 +5,7 @@ def of(name, *patches):
     return {"name": name, "test": ("ctest", "^probes$"), "patches": list(patches)}
 
 
-LOAD, EVICT, INC = "src/cache/partition_load.cc", "src/cache/partition_evict.cc", "src/base/probes.inc"
+LOAD, EVICT, INC = "src/cache/partition/partition_load.cc", "src/cache/partition/partition_evict.cc", "src/base/probes.inc"
 
 MUTATIONS = [
     of("a probe has gone from its place", ("src/spill/budget.cc", "  base::probes::budget(before_bytes, bytes);\n", "")),

@@ -265,7 +265,7 @@ MUTATIONS = [
     product("access to a plain file map repeated for ever", "^e2e_file_maps$",
             (FAULT, "need == Need::kExecute || !sys::populate(reinterpret_cast<void*>(address), need == Need::kWrite)", "false")),
     product("a child takes back what others held", "^e2e_file_maps$",
-            ("src/cache/partition_fork.cc", "        if (frame.gone) break;\n", ""),
+            ("src/cache/partition/partition_fork.cc", "        if (frame.gone) break;\n", ""),
             ("src/spill/file_maps.cc", "    if (kind == FileMapKind::kPlain && map.has_pages)\n      map.has_pages = !forget_pages(map, lane_of(inside.thread())).nothing();\n    if (kind != ", "    if (kind != ")),
     product("protected memory is not reloaded", "^e2e_file_maps$",
             (ADVISE, "kind == FileMapKind::kPrivate && !reload_file(begin, length)", "kind == FileMapKind::kPrivate && is_open(begin) && !reload_file(begin, length)")),

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/statistics.h"
-#include "cache/page_reader.h"
+#include "cache/pages/page_reader.h"
 #include "core_file.h"
 #include "spill/published.h"
 

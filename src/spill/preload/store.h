@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include "cache/places.h"
+#include "cache/pages/places.h"
 #include "storage/device.h"
 
 namespace spill::preload {

@@ -1,0 +1,46 @@
+#include "cache/partition/lane.h"
+
+#include <new>
+
+#include "base/probe.h"
+#include "cache/servers/delegation.h"
+#include "sys/memory.h"
+
+namespace cache {
+
+base::Expected<Lane*> Lane::create(storage::Device& device, size_t page_bytes) {
+  const uint64_t lane_bytes = base::round_up(sizeof(Lane), base::kOsPageBytes);
+  auto memory = sys::map_anonymous(lane_bytes + page_bytes, "a thread's working memory");
+  if (!memory) return std::unexpected(memory.error());
+  // Zeroed memory is a valid Lane but for the default members of Io, set where they are used.
+  Lane* lane = reinterpret_cast<Lane*>(*memory);
+  lane->bytes_ = lane_bytes + page_bytes;
+  lane->page_copy = *memory + lane_bytes;
+  auto queue = device.open_queue(kMaxIos);
+  if (!queue) {
+    sys::unmap(lane, lane->bytes_);
+    return std::unexpected(queue.error());
+  }
+  lane->queue_ = *queue;
+  return lane;
+}
+
+void Lane::destroy() {
+  if (client != nullptr) client->give_back();
+  queue_->device().close_queue(queue_);
+  sys::unmap(this, bytes_);
+}
+
+void Lane::run_ios() {
+  if (io_count == 0) return;
+  base::probes::write_back_begin(io_count);
+  if (io_count == 1) {
+    queue_->run(ios[0]);
+  } else {
+    for (uint32_t i = 0; i < io_count; ++i) batch_[i] = &ios[i];
+    queue_->run({batch_, io_count});
+  }
+  base::probes::write_back_done(io_count);
+}
+
+}  // namespace cache

@@ -1,0 +1,79 @@
+// Lane: what one thread brings along when it works in a cache: its queue to the storage device and the
+// working memory of one operation, which does not fit the stack of every thread that may miss.
+//
+// Thread contract: one thread at a time; not reentrant. Memory: about 60 KiB plus one page, from the OS, most of
+// which only changed pages touch.
+#pragma once
+#include "cache/origins.h"
+#include "cache/pages/frame.h"
+#include "storage/device.h"
+
+namespace cache {
+
+// Where a sequence of misses has come to, for reading ahead.
+struct Stream {
+  PageId last_miss{};
+  uint32_t miss_streak = 0;
+};
+
+class Client;
+
+class Lane {
+ public:
+  static constexpr uint32_t kMaxBatch = 128;
+  static constexpr uint32_t kMaxSegments = 4 * kMaxBatch;
+  static constexpr uint32_t kMaxIos = 2 * kMaxBatch;
+  static constexpr size_t kMaxPieces = 512;  // OS pages of the largest page, 2 MiB
+
+  // A page that an evict or discard batch locked.
+  struct Victim {
+    FrameId frame = base::kNoFrame;  // of a load none: the page is read and thrown away
+    PageId page{};
+    uint32_t version = 0;  // of the frame after the batch's last edge
+    bool held = false;
+    bool verified = false;         // untouched since it was cleaned: no need to look at its content
+    bool watched = false;          // when it was locked, or claimed
+    bool guarded = false;          // when it was locked
+    bool untouched = false;        // watched, and the kernel says that nobody stored to it
+    bool newly_protected = false;  // its frame's memory, in this eviction
+    bool whole_page = false;       // its place is its first: nothing on storage to keep
+    bool fresh = false;            // of a load: the frame's memory is zeros
+    char* memory =
+        nullptr;  // of a load: where the content goes. A fork may give the frame other memory meanwhile
+    Origins::Kind origin = Origins::Kind::kZeros;  // of a load, of a page without a place
+    uint32_t changed_count = 0;                    // OS pages to write
+    PlaceId new_place = base::kNoPlace;            // where it moves if its write succeeds
+    bool must_move = false;                        // it may not be written where it is
+    uint32_t first_io = 0;
+    uint32_t last_io = 0;  // inclusive
+
+    bool has_frame() const { return frame != base::kNoFrame; }
+  };
+
+  // Maps a lane and opens its queue. Errors: as Device::open_queue; ENOMEM.
+  static base::Expected<Lane*> create(storage::Device& device, size_t page_bytes);
+  void destroy();
+
+  storage::Queue& queue() { return *queue_; }
+  // Runs the first io_count of `ios` together until all are completed. Cost: I/O.
+  void run_ios();
+
+  Victim victims[kMaxBatch];
+  uint32_t victim_count;
+  uint64_t changed[kMaxBatch][kMaxPieces / 64];    // bit per OS page of each victim
+  uint64_t untouched[kMaxBatch][kMaxPieces / 64];  // the same; of watched victims
+  storage::Io ios[kMaxIos];
+  uint32_t io_count;
+  iovec segments[kMaxSegments];
+  uint32_t segment_count;
+  Stream stream;    // of the thread's misses
+  Client* client;   // its, of the cache's servers; null: none so far
+  char* page_copy;  // one page, aligned: the cleaner's copy, chaos's read-back
+
+ private:
+  storage::Io* batch_[kMaxIos];  // of run_ios: too large for the stacks it may run on
+  storage::Queue* queue_;
+  uint64_t bytes_;
+};
+
+}  // namespace cache

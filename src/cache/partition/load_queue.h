@@ -1,0 +1,139 @@
+// LoadQueue: loads that are begun by one thread and ended by any. (TriCache, "Threads or Fibers")
+//
+// A load that is begun (Partition::begin_load) has done steps 1 to 3 of Load (partition.h) and submitted its read, as soon as some
+// are together or somebody polls. Its frames are LOADING as those of any load, but nobody waits: what its end needs is kept here
+// instead of in a Lane. Whoever polls the queue when the read is done takes steps 5 and 6, and then calls `ended`.
+//
+// Who began a load may be waiting for something that only happens when that load, or another one, has ended: a lock that a
+// thread holds which misses the same page. So whoever waits for a page polls the queues of all (LoadQueues::poll).
+//
+// What comes from elsewhere (origins.h) is read by a second storage queue, of a device that the origins name, if they had one when the queue was
+// opened.
+//
+// Invariants
+//  1 the storage queues are used under mutex_ alone. Who holds that takes locks of partitions, and calls `ended`; nobody takes it
+//    with a partition's lock
+//  2 a load is counted from before its frame is claimed until after those who wait for it were told: who found a frame LOADING
+//    and then no load counted has been told, or waits for a load that its own thread ends
+#pragma once
+#include <span>
+
+#include "cache/partition/lane.h"
+#include "sys/lock.h"
+
+namespace cache {
+
+class LoadQueue;
+class LoadQueues;
+class Partition;
+
+struct BegunLoad {
+  static constexpr uint32_t kMostPages = 16;
+
+  storage::Io io;  // its `owner` is this
+  iovec segments[kMostPages];
+  Lane::Victim victims[kMostPages];  // some may have no frame: Partition::claim_following
+  uint32_t victim_count = 0;
+  Partition* partition = nullptr;
+  LoadQueue* queue = nullptr;
+  void (*ended)(void* context) = nullptr;  // null: nobody is told
+  void* context = nullptr;
+  uint64_t begun_ns = 0;      // of the monotonic clock; 0: its time is not taken
+  BegunLoad* next = nullptr;  // of those that are free
+
+  bool is_from_origin() const { return victims[0].origin != Origins::Kind::kZeros; }
+};
+
+class LoadQueue {
+ public:
+  // How many loads of one queue may be under way.
+  static constexpr uint32_t kDepth = 256;
+  // Reads that are submitted together: a system call for each would cost as much as a read, and to wait for more would keep the
+  // device waiting while tasks compute.
+  static constexpr size_t kBatch = 8;
+
+  // Submits what is to be, and ends the loads whose reads are done; returns how many. None if another thread is at it. Any thread.
+  size_t poll();
+  // As base::Poller's.
+  base::Quiet quiet();
+
+  // Of partitions. A load to fill in, counted, or null when kDepth are under way; submit, or give it back.
+  BegunLoad* take();
+  void give_back(BegunLoad& load);
+  void submit(BegunLoad& load);
+  // Submits what is gathered. For who does not poll soon.
+  void flush();
+
+  // The origins' device that it was opened with, or null; and can it read from there? There may have been no room for another queue.
+  const storage::Device* origins_device() const { return origins_device_; }
+  bool reads_origins() const { return origins_.queue != nullptr; }
+
+  // How many loads are under way, about.
+  uint32_t under_way_count() const { return under_way_count_.load(std::memory_order_relaxed); }
+  // How long loads took lately whose time was taken, from begin to end; 0 before the first. Any thread.
+  uint64_t latency_ns() const { return latency_ns_.load(std::memory_order_relaxed); }
+
+ private:
+  friend class LoadQueues;
+  struct Channel {
+    storage::Queue* queue = nullptr;
+    storage::IoList gathered;  // to be submitted
+
+    bool is_full() const {
+      return queue != nullptr && queue->in_flight_count() + gathered.count() == queue->depth();
+    }
+    void submit_gathered();
+    size_t poll();
+    void close();
+  };
+
+  static void end(storage::Io& io);
+  void note_latency(uint64_t ns);
+
+  BegunLoad* loads() { return reinterpret_cast<BegunLoad*>(this + 1); }
+
+  LoadQueues* all_ = nullptr;
+  LoadQueue* next_ = nullptr;  // of all that there ever were
+  sys::Mutex mutex_;
+  Channel storage_;
+  Channel origins_;
+  const storage::Device* origins_device_ = nullptr;
+  bool is_taken_ = false;
+  bool undisturbed_ = false;
+  std::atomic<uint32_t> under_way_count_{0};  // taken and neither given back nor ended
+  std::atomic<uint64_t> latency_ns_{0};
+  BegunLoad* free_ = nullptr;
+  uint32_t used_count_ = 0;  // loads() beyond them were never taken: their memory was not touched
+};
+
+// Those of one cache.
+class LoadQueues {
+ public:
+  // A queue for one thread to begin loads with. It was another's before, as a rule. Undisturbed: as storage::QueueUse has it.
+  // `origins`: their device, or null. Errors: as Device::open_queue; ENOMEM; none of the origins' device, from which it does not read then.
+  base::Expected<LoadQueue*> open(storage::Device& device, storage::Device* origins,
+                                  bool undisturbed = false);
+  // Afterwards nobody calls `ended` of its loads. REQUIRES: none is under way.
+  void close(LoadQueue& queue);
+  // The same of a queue whose loads tell nobody: some may be under way, and end when somebody polls.
+  void leave(LoadQueue& queue);
+  void destroy();
+
+  // Is any load under way that may need somebody to end it?
+  bool has_begun() const { return begun_count_.load(std::memory_order_seq_cst) != 0; }
+  // Ends what can be ended of all queues; returns how many loads. Cost: a load when none is under way.
+  size_t poll();
+
+  // In a child of fork: what was under way is its parent's.
+  void forget();
+
+ private:
+  friend class LoadQueue;
+  base::Expected<LoadQueue*> find_or_open(storage::Device& device, bool undisturbed);
+
+  sys::Mutex mutex_;
+  std::atomic<LoadQueue*> first_{nullptr};  // grows only
+  std::atomic<uint32_t> begun_count_{0};
+};
+
+}  // namespace cache

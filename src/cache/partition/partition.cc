@@ -1,0 +1,284 @@
+// Partition: its sizes, what is done to pages that are in memory, and the checks. The protocols of partition.h have files of their own.
+#include "cache/partition/partition.h"
+
+namespace cache {
+namespace {
+
+// Who waits while loads are under way that were begun looks after them so often.
+constexpr uint64_t kPollNs = 20'000;
+// Who guards a frame looks again after so long: not all that ends is told.
+constexpr uint64_t kLookWaitNs = 100'000;
+
+// Of so many frames one is kept free ahead of need, but at most a batch; none where there are few.
+constexpr uint32_t kFramesPerFree = 64;
+constexpr uint32_t kFewFrames = 1024;
+
+// Of so many frames one page that left is remembered; a few where there are few.
+constexpr uint32_t kFramesPerGhost = 8;
+constexpr uint32_t kFewestGhosts = 128;
+
+}  // namespace
+
+base::Expected<void> Partition::open(Shared& shared, uint32_t frame_count, uint32_t frame_limit) {
+  shared_ = &shared;
+  pieces_ = shared.page_bytes / base::kOsPageBytes;
+  CHECK_LE(pieces_, Lane::kMaxPieces);
+  if (auto opened = frames_.open(frame_count, shared.page_bytes, shared.budget, shared.watch,
+                                 shared.large_pages, frame_limit);
+      !opened)
+    return opened;
+  if (auto opened = map_.open(shared.directory, uint64_t{1} << 28, shared.budget); !opened) return opened;
+  const uint32_t ghost_count = frame_count / kFramesPerGhost;
+  if (auto opened = ghosts_.open(ghost_count > kFewestGhosts ? ghost_count : kFewestGhosts, shared.budget);
+      !opened)
+    return opened;
+  const Policies::Holder holder = {
+      [](void* partition, FrameId frame) { return static_cast<Partition*>(partition)->frames_[frame].page; },
+      this};
+  PolicyChoice* const choice = shared.policy_choice.is_on() ? &shared.policy_choice : nullptr;
+  if (auto opened =
+          policies_.open(shared.policy, choice, holder, frame_count, frames_.frame_limit(), shared.budget);
+      !opened)
+    return opened;
+  set_sizes(frame_count);
+  random_ = shared.chaos_seed;
+  return {};
+}
+
+void Partition::set_sizes(uint32_t frame_count) {
+  const uint32_t batch_size = std::clamp(frame_count / 8, 1u, Lane::kMaxBatch);
+  const uint32_t low = frame_count < kFewFrames ? 0 : std::min(frame_count / kFramesPerFree, batch_size);
+  allowed_count_.store(frame_count, std::memory_order_relaxed);
+  batch_size_.store(batch_size, std::memory_order_relaxed);
+  low_watermark_.store(low, std::memory_order_relaxed);
+  high_watermark_.store(2 * low, std::memory_order_relaxed);
+}
+
+bool Partition::resize(uint32_t frame_count) {
+  sys::LockGuard guard(mutex_);
+  if (frame_count > frames_.frame_count()) {
+    if (!frames_.grow(frame_count)) return false;
+    policies_.grow(frame_count);
+  }
+  set_sizes(frame_count);
+  return true;
+}
+
+bool Partition::give_memory_back() {
+  constexpr uint32_t kAtATime = 32;  // some 10 us each, under the lock
+  return over_budget_by(0) && release_free(kAtATime) > 0;
+}
+
+// Of free frames; returns how many had some.
+uint32_t Partition::release_free(uint32_t count) {
+  sys::LockGuard guard(mutex_);
+  uint32_t released = 0;
+  for (; released < count && may_shrink(); ++released) {
+    const FrameId frame = frames_.find_free_touched();
+    if (frame == base::kNoFrame) break;
+    frames_.release_memory(frame);
+  }
+  return released;
+}
+
+void Partition::close() {
+  policies_.close();
+  ghosts_.close();
+  map_.close();
+  frames_.close();
+}
+
+uint64_t Partition::next_random() {
+  random_ ^= random_ << 13;
+  random_ ^= random_ >> 7;
+  random_ ^= random_ << 17;
+  return random_;
+}
+
+// Waits until what made `key` (changed_.prepare) is no more, or something may have changed. A load that was begun is ended
+// by who waits for it, unless its own thread does first.
+void Partition::wait_for_change(uint32_t key, uint64_t timeout_ns) {
+  if (shared_->loads.has_begun()) {
+    if (shared_->loads.poll() > 0) {
+      changed_.cancel();
+      return;
+    }
+    if (timeout_ns == 0 || timeout_ns > kPollNs) timeout_ns = kPollNs;
+  }
+  changed_.wait(key, timeout_ns);
+}
+
+// Of a page that was loaded ahead: it was touched.
+void Partition::note_used(Frame& frame) {
+  if (frame.ahead == Ahead::kNo) return;
+  frame.ahead = Ahead::kNo;
+  base::statistics.cache_ahead_used.add();
+}
+
+// Whether the hand passes over a page that was loaded ahead and was not touched yet: once, so that it is not evicted before
+// whoever asked for it comes to use it, and never stays for good.
+bool Partition::spares(Frame& frame) {
+  if (frame.ahead == Ahead::kNo) return false;
+  if (shared_->table->is_hot(frame.page)) note_used(frame);
+  if (frame.ahead != Ahead::kNew) return false;
+  frame.ahead = Ahead::kSpared;
+  return true;
+}
+
+void Partition::reopen(FrameId id) {
+  note_used(frames_[id]);
+  policies_.stays(id);
+  frames_[id].verified = false;
+  shared_->table->reopen(frames_[id].page, frames_.bytes(id));
+}
+
+void Partition::unpin(PageId page) {
+  sys::LockGuard guard(mutex_);
+  const FrameId frame = map_.find(page).frame;
+  CHECK_NE(index(frame), index(base::kNoFrame));
+  frames_[frame].unpin();
+  if (frames_[frame].pins() == 0) changed_.notify_all();
+}
+
+void Partition::stop_watching(PageId page) {
+  sys::LockGuard guard(mutex_);
+  const FrameId frame = map_.find(page).frame;
+  CHECK_NE(index(frame), index(base::kNoFrame));
+  CHECK_GT(frames_[frame].pins(), 0u);
+  frames_[frame].watched = false;
+}
+
+Partition::Seen Partition::close_again(PageId first, uint64_t count) {
+  Seen seen;
+  const PageId end = first + count;
+  sys::LockGuard guard(mutex_);
+  for (PageId page = first; index(page) < index(end);) {
+    if (shared_->directory.leaf_of(page) == 0) {
+      page = PageId{base::round_down(index(page), kGroupPages) + kGroupPages};
+      continue;
+    }
+    const FrameId id = map_.find(page).frame;
+    page = page + 1;
+    if (id == base::kNoFrame) continue;
+    Frame& frame = frames_[id];
+    seen.resident = true;
+    seen.guarded |= frame.guarded;
+    frames_.end_guard(id);
+    // Entries of other states are locked, or not there yet: who opens them asks what is closed.
+    if (frame.state() != State::kResident) continue;
+    frame.verified = false;  // what is closed does not look hot
+    shared_->table->close_again(frame.page, frames_.bytes(id));
+  }
+  return seen;
+}
+
+// A page that is being evicted, too: whoever holds it makes it stay.
+void Partition::guard(PageId page, uint64_t i, sys::Access access) {
+  for (;;) {
+    uint32_t key;
+    {
+      sys::LockGuard guard(mutex_);
+      const FrameId id = map_.find(page).frame;
+      if (id == base::kNoFrame || frames_[id].state() == State::kLoading) return;
+      if (!shared_->closed->has_any(page) || !shared_->closed->has(page, i)) return;
+      if (frames_[id].looked_at == 0 && !frames_[id].io()) {
+        frames_.guard(id, i, access);
+        return;
+      }
+      key = changed_.prepare();
+    }
+    wait_for_change(key, kLookWaitNs);
+  }
+}
+
+std::optional<PageId> Partition::guarded_page(FrameId id) {
+  sys::LockGuard guard(mutex_);
+  if (!frames_[id].guarded) return std::nullopt;
+  return frames_[id].page;
+}
+
+void Partition::zero(PageId page, uint64_t offset, uint64_t bytes) {
+  sys::LockGuard guard(mutex_);
+  const FrameId id = map_.find(page).frame;
+  CHECK_GT(frames_[id].pins(), 0u);
+  frames_[id].watched = false;
+  spillway_plain_memset(frames_.unwatched_bytes(id) + offset, 0, bytes);
+}
+
+void Partition::copy_in(PageId page, uint64_t offset, const char* from, uint64_t bytes) {
+  sys::LockGuard guard(mutex_);
+  const FrameId id = map_.find(page).frame;
+  CHECK_GT(frames_[id].pins(), 0u);
+  frames_[id].watched = false;
+  spillway_plain_memcpy(frames_.unwatched_bytes(id) + offset, from, bytes);
+}
+
+void Partition::copy_out(PageId page, uint64_t offset, char* to, uint64_t bytes) {
+  sys::LockGuard guard(mutex_);
+  const FrameId id = map_.find(page).frame;
+  CHECK_GT(frames_[id].pins(), 0u);
+  spillway_plain_memcpy(to, frames_.unwatched_bytes(id) + offset, bytes);
+}
+
+// The frame's page is gone from it: poison in chaos mode, back to the pool. `is_protected`: nobody stored to its memory
+// since that was protected.
+void Partition::free_frame(FrameId id, Removal removal, bool is_protected) {
+  policies_.left(id, frames_[id].page, removal);
+  if (shared_->chaos_seed != 0) {
+    spillway_plain_memset(frames_.unwatched_bytes(id), kPoison, shared_->page_bytes);
+    frames_[id].poisoned = true;
+  }
+  if (frames_[id].ahead != Ahead::kNo) base::statistics.cache_ahead_unused.add();
+  frames_[id].watched = is_protected && !frames_[id].guarded;
+  frames_.end_guard(id);
+  frames_.give_back(id);
+  if (over_budget_by(0)) frames_.release_memory(id);
+  failed_writes_ = 0;
+}
+
+uint32_t Partition::resident_count() {
+  sys::LockGuard guard(mutex_);
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < frames_.frame_count(); ++i)
+    count += frames_[FrameId{i}].state() == State::kResident;
+  return count;
+}
+
+void Partition::verify() {
+  sys::LockGuard guard(mutex_);
+  uint32_t free_count = 0;
+  for (uint32_t i = 0; i < frames_.frame_count(); ++i) {
+    const FrameId id{i};
+    Frame& frame = frames_[id];
+    const State state = frame.state();
+    free_count += state == State::kFree;
+    CHECK_EQ(policies_.holds(id),
+             state == State::kResident || state == State::kEvicting || state == State::kWriting);
+    if (state == State::kFree || state == State::kAbsent) {
+      CHECK_EQ(frame.pins(), 0u);
+      CHECK(!frame.io());
+      continue;
+    }
+    CHECK(map_.find(frame.page).frame == id);
+    if (frame.pins() > 0) CHECK(state == State::kResident);
+    if (is_in_region(frame.page)) CHECK(!frame.verified);
+    CHECK_EQ(frame.io(), state == State::kWriting || (state == State::kResident && frame.io()));
+    const auto delta = reinterpret_cast<int64_t>(frames_.bytes(id));
+    for (uint64_t piece = 0; piece < pieces_; ++piece) {
+      const int64_t entry = shared_->table->entry(frame.page, piece);
+      switch (state) {
+        case State::kResident:
+          // Unknown is allowed: the table may forget. So is direct: an entry may be closed.
+          if (entry != Table::kUnknown && entry != Table::kDirect)
+            CHECK_EQ((entry < 0 ? -entry : entry) - 1 + shared_->table->address(frame.page), delta);
+          break;
+        case State::kEvicting:
+        case State::kWriting: CHECK(entry == Table::kLocked || entry == Table::kUnknown); break;
+        default: CHECK_EQ(entry, Table::kUnknown);
+      }
+    }
+  }
+  CHECK_EQ(free_count, frames_.free_count());
+}
+
+}  // namespace cache

@@ -1,0 +1,374 @@
+// Partition: one owner's share of a cache: its index, frames, replacement policy and places.
+//
+// Every edge of a frame's life (frame.h) is taken here, under mutex_. I/O, hashing and waiting happen
+// without it.
+//
+// Load     1 find the page: resident -> open its entries, done; loading -> wait; evicting or writing ->
+//            rescue, done   2 take a free frame (none: evict, from 1)   3 claim, map page -> frame, unlock
+//          4 read; a page without a place from its origin, or zero-fill it   5 fingerprint   6 lock, loaded, publish entries
+//          Of a load that is begun, 5 and 6 are done by whoever polls its queue (load_queue.h)
+// Evict    1 choose victims, lock their entries and states   2 barrier   3 rescue the held ones
+//          4 ask the kernel about watched ones; compare the fingerprints of others and of what was stored to
+//          5 unchanged -> FREE, their frames watched from now on if most are; changed -> fingerprints unknown, WRITING; places
+//            chosen (partition_move.cc)
+//          6 write what changed   7 written -> FREE unless rescued meanwhile; failed -> RESIDENT
+// Clean    1 io of cooling pages   2 barrier; pages that are held are left alone   3 copy what changed   4 write the
+//            copy   5 fingerprints of the copy; io ends. An eviction that finds the page as it was left
+//            (verified) neither hashes nor writes
+// Watch    A frame whose memory is protected (sys/write_watch.h) is watched: what the kernel says was not stored to
+//          since is as it was loaded, and needs no fingerprint, neither then nor when it leaves.
+//          1 a frame is protected under mutex_, by its evictor, who has found it unchanged and not rescued, and is
+//          watched and FREE before that lock is let go   2 loads store by another mapping, which leaves it protected
+//          3 the first store takes the protection away, nothing but 1 gives it back
+// Discard  1 lock entries and states   2 barrier   3 held or pinned -> zeroed in place, place forgotten
+//          4 else -> FREE, place given back
+// Forget   1 lock entries and states   2 barrier   3 held -> stays EVICTING and gone, so that nobody rescues it; asked for
+//          again later   4 else -> FREE, place given back
+//
+// Invariants
+//  1 a fingerprint is that of what a load of the OS page would return now, or unknown; step 4 of Load
+//    comes before it is known, step 6 of Evict leaves it unknown
+//  2 the frame holds the page's place while it is resident, the PageMap while it is not
+//  3 a place is given back only when no Io is under way for it: not while io is set
+//  4 a place that is frozen for a child of fork, or was inherited from a parent, is not written to: its page moves
+//  5 a page that moves on storage has both places while io is set; the frame holds the old one until the
+//    write to the new one has succeeded, and one of the two is given back then
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <span>
+
+#include "cache/holders.h"
+#include "cache/origins.h"
+#include "cache/pages/budget.h"
+#include "cache/pages/frame_pool.h"
+#include "cache/pages/layout.h"
+#include "cache/pages/page_map.h"
+#include "cache/pages/places.h"
+#include "cache/pages/regions.h"
+#include "cache/pages/table.h"
+#include "cache/partition/lane.h"
+#include "cache/partition/load_queue.h"
+#include "cache/policies/ghosts.h"
+#include "cache/policies/policies.h"
+
+namespace cache {
+
+class Partition;
+
+// What all partitions of a cache share.
+struct Shared {
+  size_t page_bytes = base::kOsPageBytes;
+  unsigned region_shift = 0;  // aligned runs of 1 << region_shift pages belong to one partition
+  uint32_t read_ahead_pages = 0;
+  uint64_t chaos_seed = 0;  // 0: off
+  bool large_pages = false;
+  base::PolicyKind policy = base::PolicyKind::kClock;
+  PolicyChoice policy_choice;  // where it is on, instead
+  Partition* partitions = nullptr;
+  uint32_t partition_count = 0;
+  storage::Device* device = nullptr;
+  Table* table = nullptr;
+  Holders* holders = nullptr;
+  Origins* origins = nullptr;  // null: all pages begin as zeros
+  Closed* closed = nullptr;    // null: nothing is
+  PageDirectory directory;
+  Places places;
+  Regions regions;
+  Budget budget;
+  LoadQueues loads;
+  sys::WriteWatch watch;          // closed: pages are compared
+  char* waste = nullptr;          // as Cache::waste
+  char* clean_copies = nullptr;   // kCleanCopyBytes or a page if that is more, of the background thread
+  sys::EventCount low_on_frames;  // wakes whoever evicts in the background
+  // Of the monotonic clock: failed writes are not told of before.
+  std::atomic<uint64_t> next_write_message_ns{0};
+
+  Partition& of(PageId page) const;
+};
+
+// Memory for the cleaner's copies.
+inline constexpr size_t kCleanCopyBytes = 256 * 1024;
+
+class Partition {
+ public:
+  // With address space for frame_limit frames.
+  base::Expected<void> open(Shared& shared, uint32_t frame_count, uint32_t frame_limit);
+  void close();
+  // It should do with so many frames from now on, or may have as many. Fewer: the budget says when their memory goes.
+  // False: since a fork there is no memory file for more, now. REQUIRES: frame_count <= frames().frame_limit().
+  bool resize(uint32_t frame_count);
+  // Frames that it keeps however much else takes of the budget: half, and what a loop over many arrays holds at once.
+  uint32_t least() const {
+    constexpr uint32_t kHeldAtOnce = 16;
+    const uint32_t all = frame_count();
+    return std::max((all + 1) / 2, std::min(all, kHeldAtOnce));
+  }
+  // While the budget is exceeded, gives back memory of free frames, a few; returns whether there was some.
+  bool give_memory_back();
+
+  // Makes the page resident with open entries. With `pin`, pins it too and returns its memory.
+  // Errors: EIO and others of a read (message names device and page); ENOSPC and others when nothing
+  // can be evicted because writes fail; ENOMEM when all frames are pinned or held.
+  base::Expected<char*> load(PageId page, Lane& lane, Stream& stream, bool pin);
+  // The same without `pin`, and without waiting for the read.
+  //   kDone      the page was resident with open entries a moment ago
+  //   kUnderWay  its load has begun; ended(context) is called when the page is resident, or when that failed, perhaps
+  //              before this returns, by the thread that ends it (load_queue.h)
+  //   kWait      another load of the page is under way
+  //   kNoRoom    the queue is full, or all frames are pinned or held: try again when something has ended
+  // May evict, and wait for writes. REQUIRES: the queue is the caller's alone, but for polling. Errors: those of load, but for
+  // reads: what a load that ended did not bring, the next load of the page says why.
+  enum class Begun { kDone, kUnderWay, kWait, kNoRoom };
+  base::Expected<Begun> begin_load(PageId page, Lane& lane, Stream& stream, LoadQueue& queue,
+                                   void (*ended)(void* context), void* context);
+  // Begins to load the page ahead of use, if it is on storage, or comes from elsewhere, and is not in memory. Nobody is told when it is there; the queue is
+  // to be flushed. Waits for nothing but the lock, and evicts nothing.
+  //   kThere    it is in memory, or under way
+  //   kNothing  there is nothing to load, or not by this queue
+  //   kNoRoom   the queue is full, or frames are few
+  enum class Prefetched { kBegun, kThere, kNothing, kNoRoom };
+  // `count`: up to so many pages, from that one on, if they can be loaded with it; how many that are afterwards, 1 at least.
+  Prefetched prefetch(PageId page, uint32_t& count, LoadQueue& queue, uint64_t now_ns);
+  // Is the page in memory? Then as load, and kThere; else nothing was done.
+  enum class Look { kThere, kNotThere, kBusy };  // busy: being loaded, or gone
+  Look look(PageId page, bool pin, char*& bytes);
+  // Of LoadQueue: the load's read has ended.
+  void end_load(const BegunLoad& load);
+  // REQUIRES: pinned.
+  void unpin(PageId page);
+
+  // As Cache's.
+  void stop_watching(PageId page);
+
+  // Forgets the content of pages first .. first + count - 1: they read as zeros. The storage is given
+  // back. May block, does no I/O of its own. Pages of a mapped region keep their frames if they stay in use.
+  enum class After { kInUse, kFree };
+  void discard(PageId first, uint64_t count, After after, Lane& lane);
+
+  // Of regions (regions.h). map_own: the page can be reached at its own address, if its region is mapped, or could be; false:
+  // it is none of these. May load the page. The rest as Cache's, of addresses in one region.
+  bool map_own(PageId page, Lane& lane);
+  void unmap_if_mapped(uint64_t address);
+  void cut(uint64_t begin, uint64_t end);
+  // Waits until nobody maps a region who began before.
+  void wait_for_mapping() { sys::LockGuard guard(mutex_); }
+
+  // What is closed of the pages (closed.h) is other than it was: their entries say so when this returns, and what was
+  // guarded is not any more. Who translated before may stand in a slot.
+  struct Seen {
+    bool resident = false;  // some are in memory
+    bool guarded = false;   // and were guarded
+  };
+  Seen close_again(PageId first, uint64_t count);
+  // Guards the page's i-th OS page (FramePool::guard) if it is closed and in memory. Waits while an evictor or a write
+  // looks at it.
+  void guard(PageId page, uint64_t i, sys::Access access);
+  // The page that the frame holds, if it is guarded.
+  std::optional<PageId> guarded_page(FrameId frame);
+  // Zeroes and copies a part of the page, whatever is guarded there. REQUIRES: pinned. `from` and `to` are plain
+  // memory.
+  void zero(PageId page, uint64_t offset, uint64_t bytes);
+  void copy_in(PageId page, uint64_t offset, const char* from, uint64_t bytes);
+  void copy_out(PageId page, uint64_t offset, char* to, uint64_t bytes);
+
+  // Takes pages out that their user has given up: nothing is written, their places are given back. Says what is left:
+  // pages that are pinned, under way or being evicted, and pages that somebody held when they were asked for, which
+  // nobody reaches any more. Call again until nothing is left. REQUIRES: Origins says kGone for the pages.
+  struct Left {
+    uint64_t busy = 0;
+    uint64_t held = 0;
+    bool nothing() const { return busy == 0 && held == 0; }
+  };
+  Left forget(PageId first, uint64_t count, Lane& lane);
+
+  // Evicts up to `wanted` pages; returns how many frames became free. May do I/O.
+  uint32_t evict(uint32_t wanted, Lane& lane);
+
+  // Cleans a batch of pages that will be evicted soon; returns how many it wrote. For whoever works in the
+  // background: may do I/O, and takes memory for copies once.
+  uint32_t clean(Lane& lane);
+  // Writes what was changed of pages first .. first + count - 1 that are in memory, where they stay; those that are pinned,
+  // that somebody holds, or that are being evicted are left as they are. `copies`: kCleanCopyBytes or a page if that is more, of
+  // the caller's. May do I/O.
+  struct Cleaned {
+    uint32_t written = 0;
+    uint32_t failed = 0;  // writes; storage that is full is no failure
+  };
+  Cleaned write_back(PageId first, uint64_t count, Lane& lane, char* copies);
+  // Is there pressure, and time?
+  bool wants_cleaning() const {
+    return shared_->clean_copies != nullptr &&
+           (shared_->chaos_seed != 0 ||
+            frames_.frame_count() - frames_.free_count() > frame_count() - frame_count() / 4);
+  }
+
+  // Are free frames so few that background eviction should start; that it should go on?
+  bool wants_frames() const { return lacks(low_watermark_) || over_budget_by(0); }
+  bool takes_frames() const { return lacks(high_watermark_) || over_budget_by(0); }
+  uint32_t batch_size() const { return batch_size_; }
+
+  // Between the two no page comes or goes, and no frame changes hands.
+  void freeze() { mutex_.lock(); }
+  void thaw() { mutex_.unlock(); }
+  // In a child of fork, before thaw: what its parent's other threads had under way ends as if it had not begun, and
+  // nothing is pinned.
+  void become_child();
+  // Pins a page that is resident. REQUIRES: frozen.
+  FrameId pin_resident(PageId page);
+
+  // As load with `pin`, and the page's frame can be mapped elsewhere. Errors: also EAGAIN when the system has no
+  // memory file for it, or the page is pinned by others for ten seconds.
+  base::Expected<char*> load_shared(PageId page, Lane& lane);
+  // Can the page's frame be mapped elsewhere? REQUIRES: pinned.
+  bool is_shared(PageId page);
+  // Some frames of what a fork lent get memory of their own: that which they had then, if no child lives (under the lock,
+  // since one may just have been made), or new memory. Returns whether there were any. Cost: as FramePool::share.
+  bool share_some();
+  // Waits until nobody shares frames.
+  void wait_for_share() { sys::LockGuard guard(mutex_); }
+
+  // Checks every invariant that can be checked under the lock; CHECK fails otherwise. For tests and chaos.
+  void verify();
+
+  Layout::Part layout() const {
+    return {reinterpret_cast<uint64_t>(map_.leaves()), reinterpret_cast<uint64_t>(frames_.frames()),
+            reinterpret_cast<uint64_t>(frames_.bytes(FrameId{0})), frames_.frame_limit()};
+  }
+  FramePool& frames() { return frames_; }
+  const FramePool& frames() const { return frames_; }
+  // How many frames it may have, of the pool's.
+  uint32_t frame_count() const { return allowed_count_.load(std::memory_order_relaxed); }
+  // Pages in state RESIDENT now. Cost: a look at every frame, under the lock.
+  uint32_t resident_count();
+
+ private:
+  // For freed frames in chaos mode: whoever still writes to one is found when it is claimed.
+  static constexpr unsigned char kPoison = 0xdb;
+
+  enum class Attempt { kDone, kWait, kNeedFrame, kLoad, kGone };
+
+  Attempt try_load(PageId page, Lane& lane, Stream& stream, bool pin, bool desperate, char*& bytes);
+  Attempt take_resident(FrameId id, bool pin, char*& bytes);
+  void wait_for_change(uint32_t key, uint64_t timeout_ns = 0);
+  base::Expected<void> fill(Lane& lane);
+  base::Expected<void> fill_from_origin(Lane& lane);
+  Lane::Victim load_into(FrameId claimed, bool fresh, Origins::Kind origin);
+  void take_fingerprints(const Lane::Victim& loaded, bool known);
+  void prepare_read(std::span<const Lane::Victim> claimed, iovec* segments, storage::Io& io);
+  uint32_t count_from_origin(PageId page, Origins::Kind origin, uint32_t most, const LoadQueue& queue);
+  bool finish_read(std::span<const Lane::Victim> claimed, const storage::Io& io);
+  void finish_load(std::span<const Lane::Victim> claimed, uint32_t good_count);
+  void end_load_without_page(FrameId id);
+  Origins::Kind origin_of(PageId page) const {
+    return shared_->origins != nullptr ? shared_->origins->kind_of(page) : Origins::Kind::kZeros;
+  }
+  void add_read_ahead(PageId page, PlaceId place, Lane& lane, Stream& stream);
+  uint32_t claim_following(PageId page, PlaceId place, Lane::Victim* claimed, uint32_t most,
+                           uint32_t reserve);
+  base::Expected<void> make_room(Lane& lane, uint64_t& attempts);
+  bool evict_for_load(Lane& lane);
+  uint32_t release_free(uint32_t count);
+  void set_sizes(uint32_t frame_count);
+  bool may_shrink() const { return frames_.touched_count() > least(); }
+  bool over_budget_by(uint64_t bytes) const { return may_shrink() && shared_->budget.exceeded_by(bytes); }
+  // Are there fewer frames to be had without evicting? Those that hold no memory yet count if the budget allows it.
+  bool lacks(uint32_t wanted) const {
+    const uint32_t touched = frames_.free_touched_count();
+    return touched < wanted &&
+           (frames_.free_count() < wanted ||
+            shared_->budget.exceeded_by(uint64_t{wanted - touched} * shared_->page_bytes));
+  }
+  Partition* largest_that_may_shrink();
+  bool may_take_fresh(bool desperate);
+  FrameId take_frame(PageId page, PlaceId place, bool desperate, bool& fresh);
+  PageMap::Where find_before(PageId page);
+  void note_coming(PageId page, base::MissCurve* curve);
+  FrameId neighbour_frame(PageId page);
+  PlaceId neighbour_place(PageId page);
+
+  uint32_t most_to_clean() const;
+  bool may_clean(const Frame& frame) const;
+  void take_for_cleaning(FrameId id, Lane& lane);
+  void choose_for_cleaning(Lane& lane);
+  uint64_t choose_for_writing(PageId first, uint64_t count, Lane& lane);
+  Cleaned clean_chosen(Lane& lane, char* copies);
+  void copy_changed(Lane& lane, char* copies);
+  void prepare_clean_writes(Lane& lane, char* copies);
+  Cleaned settle_cleaned(Lane& lane, const char* copies);
+
+  void lock_victims(uint32_t wanted, Lane& lane);
+  void lock_neighbours(Policy::Named victim, uint32_t wanted, Lane& lane);
+  void lock_random_victims(uint32_t wanted, Lane& lane);
+  void cool_pages(uint32_t wanted);
+  bool try_lock_victim(FrameId frame, Lane& lane, bool even_hot);
+  void mark_held(Lane& lane);
+  void end_guards(Lane& lane);
+  void find_untouched(Lane& lane);
+  void compare(Lane& lane);
+  void watch_unchanged(Lane& lane);
+  uint32_t settle_unwritten(Lane& lane);
+  uint32_t plan_writes(Lane& lane, uint8_t* order);
+  uint32_t take_scattered(Lane& lane, uint8_t* order, uint32_t count, uint8_t* scattered);
+  bool settle_place(const Lane::Victim& victim, const storage::Io* failed);
+  void write_whole_if_frozen(Lane& lane, uint32_t victim);
+  void take_place(Lane::Victim& victim);
+  void prepare_write(Lane& lane, Lane::Victim& victim, uint32_t victims_left);
+  void add_write(Lane& lane, uint64_t offset, char* bytes, uint64_t length);
+  uint32_t settle_written(Lane& lane);
+  void note_writes(const Lane& lane);
+  void free_frame(FrameId frame, Removal removal, bool is_protected = false);
+  void reopen(FrameId frame);
+  void note_used(Frame& frame);
+  bool spares(Frame& frame);
+  void forget_fingerprints(FrameId frame, const uint64_t* pieces);
+  void note_failed_write(int error);
+  uint64_t address_of(PageId page) const;
+  bool is_in_region(PageId page) const;
+  bool knows_any(PageId first, uint64_t count);
+  bool map_at_own_address(uint64_t begin, uint64_t end, uint64_t file_offset);
+  bool map_region(PageId page);
+  void load_part_of_region(uint64_t begin, uint64_t end, uint64_t region, FrameId first_frame);
+  bool load_zeros(PageId first, uint32_t count, FrameId first_frame);
+  bool map_page_of_region(PageId page, FrameId id);
+  void unmap_region(uint64_t address);
+  void cut_locked(uint64_t begin, uint64_t end);
+  uint64_t empty_in_region(PageId first, PageId end);
+  void note_zeros(FrameId id);
+  void release_dropped(Lane& lane);
+
+  void drop_locked(FrameId id);
+  void zero_in_place(FrameId id);
+  std::optional<uint32_t> lock_batch_for_discard(PageId& page, PageId end, After after, Lane& lane);
+  bool lock_for_discard(PageId page, Lane& lane);
+  PageId finish_discard(PageId page, Lane& lane);
+  bool zero_rescued(const Lane::Victim& victim);
+  bool lock_for_forget(PageId page, Lane& lane);
+  void check_unchanged(Lane::Victim& victim, Lane& lane);
+  uint64_t next_random();
+
+  Shared* shared_ = nullptr;
+  uint64_t pieces_ = 1;  // OS pages a page
+  // These four change with the budget, under the lock, and are asked without it.
+  std::atomic<uint32_t> allowed_count_{0};
+  std::atomic<uint32_t> batch_size_{1};
+  std::atomic<uint32_t> low_watermark_{0};
+  std::atomic<uint32_t> high_watermark_{0};
+
+  sys::Mutex mutex_;
+  sys::EventCount changed_;  // a load or write ended, a frame became free
+  FramePool frames_;
+  PageMap map_;
+  Ghosts ghosts_;
+  Policies policies_;
+  uint64_t random_ = 0;         // chaos
+  uint32_t failed_writes_ = 0;  // since a write succeeded or a frame became free
+  int write_error_ = 0;         // of the last failed write
+};
+
+inline Partition& Shared::of(PageId page) const {
+  return partitions[partition_of(page, region_shift, partition_count)];
+}
+
+}  // namespace cache

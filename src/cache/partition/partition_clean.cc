@@ -1,0 +1,171 @@
+// Partition: Clean, in the steps that partition.h numbers.
+//
+// The background thread cleans ahead of evictions, by the copies that Shared has; whoever wants pages written, by its own.
+// Mark io keeps them apart.
+//
+// Why a page that was verified needs no hash when it is evicted: its entries were cooling and no slot held it
+// after the barrier, so every later access goes through rearm, which leaves the entry hot. Eviction locks the
+// entries and looks at what they were: still cooling means untouched.
+#include "cache/partition/partition.h"
+
+namespace cache {
+namespace {
+
+// How far ahead of eviction to look, in batches.
+constexpr uint32_t kBatchesAhead = 8;
+
+}  // namespace
+
+uint32_t Partition::clean(Lane& lane) {
+  choose_for_cleaning(lane);
+  return clean_chosen(lane, shared_->clean_copies).written;
+}
+
+Partition::Cleaned Partition::write_back(PageId first, uint64_t count, Lane& lane, char* copies) {
+  Cleaned all;
+  while (count > 0) {
+    const uint64_t chosen_from = choose_for_writing(first, count, lane);
+    const Cleaned some = clean_chosen(lane, copies);
+    all.written += some.written;
+    all.failed += some.failed;
+    first = first + chosen_from;
+    count -= chosen_from;
+  }
+  return all;
+}
+
+Partition::Cleaned Partition::clean_chosen(Lane& lane, char* copies) {
+  if (lane.victim_count == 0) return {};
+  shared_->holders->barrier();
+  mark_held(lane);
+  find_untouched(lane);
+  copy_changed(lane, copies);
+  prepare_clean_writes(lane, copies);
+  lane.run_ios();
+  return settle_cleaned(lane, copies);
+}
+
+uint32_t Partition::most_to_clean() const {
+  uint64_t most = kCleanCopyBytes / shared_->page_bytes;
+  if (most == 0) most = 1;
+  if (most > batch_size_) most = batch_size_;
+  return static_cast<uint32_t>(most);
+}
+
+bool Partition::may_clean(const Frame& frame) const {
+  return frame.state() == State::kResident && !frame.io() && frame.pins() == 0 && !frame.verified &&
+         !frame.guarded && !is_in_region(frame.page);
+}
+
+void Partition::take_for_cleaning(FrameId id, Lane& lane) {
+  Frame& frame = frames_[id];
+  lane.victims[lane.victim_count++] = {
+      .frame = id, .page = frame.page, .version = frame.clean(), .watched = frame.watched};
+}
+
+// Step 1 of write_back, from the front; returns how many pages it looked at.
+uint64_t Partition::choose_for_writing(PageId first, uint64_t count, Lane& lane) {
+  lane.victim_count = 0;
+  lane.io_count = 0;
+  lane.segment_count = 0;
+  const uint32_t most = most_to_clean();
+  uint64_t looked_at = 0;
+  sys::LockGuard guard(mutex_);
+  for (; looked_at < count && lane.victim_count < most; ++looked_at) {
+    const FrameId id = map_.find(first + looked_at).frame;
+    if (id != base::kNoFrame && may_clean(frames_[id])) take_for_cleaning(id, lane);
+  }
+  return looked_at;
+}
+
+// Step 1.
+void Partition::choose_for_cleaning(Lane& lane) {
+  lane.victim_count = 0;
+  lane.io_count = 0;
+  lane.segment_count = 0;
+  const uint32_t most = most_to_clean();
+  sys::LockGuard guard(mutex_);
+  const uint32_t count = frames_.frame_count();
+  const uint32_t reach = std::min(kBatchesAhead * batch_size_, count);
+  for (uint32_t looked = 0; looked < reach && lane.victim_count < most; ++looked) {
+    const FrameId id = policies_.name_to_clean(reach);
+    if (id == base::kNoFrame) break;
+    if (may_clean(frames_[id]) && !shared_->table->is_hot(frames_[id].page)) take_for_cleaning(id, lane);
+  }
+}
+
+// Step 3, without the lock: io keeps the frame where it is, not its content.
+void Partition::copy_changed(Lane& lane, char* copies) {
+  for (uint32_t v = 0; v < lane.victim_count; ++v) {
+    Lane::Victim& victim = lane.victims[v];
+    if (victim.held || victim.untouched) continue;
+    const char* bytes = frames_.bytes(victim.frame);
+    const base::Fingerprint* known = frames_.fingerprints(victim.frame);
+    uint64_t piece = 0;
+    while (piece < pieces_ &&
+           ((victim.watched && (lane.untouched[v][piece / 64] >> (piece % 64) & 1) != 0) ||
+            known[piece].same_content_as(base::take_fingerprint(bytes + piece * base::kOsPageBytes))))
+      ++piece;
+    if (piece == pieces_) continue;
+    victim.changed_count = static_cast<uint32_t>(pieces_);
+    spillway_plain_memcpy(copies + v * shared_->page_bytes, bytes, shared_->page_bytes);
+  }
+}
+
+// For each changed page a place if it has none yet, the fingerprints unknown for the time of the write, and its
+// part of an Io: the whole page, since a copy of it is at hand.
+void Partition::prepare_clean_writes(Lane& lane, char* copies) {
+  sys::LockGuard guard(mutex_);
+  uint8_t order[Lane::kMaxBatch];
+  const uint32_t count = plan_writes(lane, order);
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t v = order[i];
+    Lane::Victim& victim = lane.victims[v];
+    Frame& frame = frames_[victim.frame];
+    take_place(victim);
+    if (frame.place == base::kNoPlace || (victim.must_move && victim.new_place == base::kNoPlace)) {
+      victim.changed_count = 0;
+      victim.held = true;  // storage is full: evict() says so if it comes to that
+      continue;
+    }
+    for (uint64_t piece = 0; piece < pieces_; ++piece)
+      frames_.fingerprints(victim.frame)[piece] = base::Fingerprint::unknown();
+    const PlaceId place = victim.new_place != base::kNoPlace ? victim.new_place : frame.place;
+    add_write(lane, uint64_t{index(place)} * shared_->page_bytes, copies + v * shared_->page_bytes,
+              shared_->page_bytes);
+    victim.first_io = victim.last_io = lane.io_count - 1;
+  }
+}
+
+// Step 5.
+Partition::Cleaned Partition::settle_cleaned(Lane& lane, const char* copies) {
+  sys::LockGuard guard(mutex_);
+  note_writes(lane);
+  Cleaned result;
+  for (uint32_t v = 0; v < lane.victim_count; ++v) {
+    Lane::Victim& victim = lane.victims[v];
+    Frame& frame = frames_[victim.frame];
+    CHECK(frame.is(State::kResident, victim.version));
+    if (victim.changed_count > 0) {
+      const storage::Io& io = lane.ios[victim.first_io];
+      if (settle_place(victim, io.whole() ? nullptr : &io)) {
+        const char* copy = copies + v * shared_->page_bytes;
+        for (uint64_t piece = 0; piece < pieces_; ++piece)
+          frames_.fingerprints(victim.frame)[piece] =
+              base::take_fingerprint(copy + piece * base::kOsPageBytes);
+        base::statistics.cache_writebacks.add(pieces_);
+        base::statistics.cache_cleans.add();
+        ++result.written;
+      } else {
+        victim.held = true;
+        ++result.failed;
+      }
+    }
+    frame.verified = !victim.held && !shared_->table->is_hot(frame.page);
+    frame.done();
+  }
+  changed_.notify_all();
+  return result;
+}
+
+}  // namespace cache

@@ -1,0 +1,155 @@
+// Partition: Discard, in the steps that partition.h numbers.
+#include "cache/partition/partition.h"
+
+namespace cache {
+
+void Partition::discard(PageId first, uint64_t count, After after, Lane& lane) {
+  const PageId end = first + count;
+  for (PageId page = first; index(page) < index(end);) {
+    const std::optional<uint32_t> key = lock_batch_for_discard(page, end, after, lane);
+    if (lane.victim_count > 0) {
+      shared_->holders->barrier();
+      mark_held(lane);
+      page = finish_discard(page, lane);
+    }
+    if (key) wait_for_change(*key);
+  }
+}
+
+// Step 1 for pages from `page` on: to `end`, or as many as a batch has; `page` is behind them then. If the next one has an Io
+// under way: the key to wait with (changed_.prepare).
+std::optional<uint32_t> Partition::lock_batch_for_discard(PageId& page, PageId end, After after, Lane& lane) {
+  lane.victim_count = 0;
+  sys::LockGuard guard(mutex_);
+  uint64_t cut_to = 0;
+  while (index(page) < index(end) && lane.victim_count < batch_size_) {
+    if (shared_->directory.leaf_of(page) == 0) {
+      page = PageId{base::round_down(index(page), kGroupPages) + kGroupPages};
+      continue;
+    }
+    if (is_in_region(page) && map_.find(page).frame != base::kNoFrame) {
+      const uint64_t emptied = after == After::kInUse ? empty_in_region(page, end) : 0;
+      page = page + emptied;
+      if (emptied > 0) continue;
+      // In this hold of the lock, so that it is not mapped again until the frame is known to be free.
+      const uint64_t at = address_of(page);
+      if (at >= cut_to) {
+        cut_to = after == After::kInUse
+                     ? address_of(page + 1)
+                     : std::min(base::round_down(at, kRegionBytes) + kRegionBytes, address_of(end));
+        cut_locked(at, cut_to);
+      }
+    }
+    if (!lock_for_discard(page, lane)) return changed_.prepare();
+    page = page + 1;
+  }
+  return std::nullopt;
+}
+
+// Steps 3 and 4. Returns where to go on: at `page`, or at the first before it that has to be looked at again.
+PageId Partition::finish_discard(PageId page, Lane& lane) {
+  sys::LockGuard guard(mutex_);
+  for (uint32_t v = 0; v < lane.victim_count; ++v) {
+    const Lane::Victim& victim = lane.victims[v];
+    if (frames_[victim.frame].is(State::kEvicting, victim.version) && !victim.held) {
+      drop_locked(victim.frame);
+    } else if (!zero_rescued(victim)) {
+      page = PageId{std::min(index(victim.page), index(page))};
+    }
+  }
+  // Regions take fresh frames, and others must not hold what they may have of the budget.
+  if (shared_->regions.is_on()) release_dropped(lane);
+  changed_.notify_all();
+  return page;
+}
+
+// Step 3 for what a thread has touched, and so rescued, or holds: the frame stays, the content goes. False: it has moved on since
+// (evicted, or taken for another page), and there is nothing in it to zero.
+bool Partition::zero_rescued(const Lane::Victim& victim) {
+  if (map_.find(victim.page).frame != victim.frame) return false;
+  Frame& frame = frames_[victim.frame];
+  if (frame.is(State::kEvicting, victim.version)) {
+    frame.rescue();
+    reopen(victim.frame);
+  }
+  if (frame.state() != State::kResident || frame.io()) return false;
+  zero_in_place(victim.frame);
+  return true;
+}
+
+// The memory of frames that the batch made free goes back to the system.
+void Partition::release_dropped(Lane& lane) {
+  const auto is_free = [&](uint32_t v) { return frames_[lane.victims[v].frame].state() == State::kFree; };
+  for (uint32_t v = 0; v < lane.victim_count;) {
+    if (!is_free(v)) {
+      ++v;
+      continue;
+    }
+    const FrameId first = lane.victims[v].frame;
+    uint32_t count = 0;
+    for (; v < lane.victim_count && lane.victims[v].frame == first + count && is_free(v); ++v) ++count;
+    frames_.release_run(first, count);
+  }
+}
+
+// Step 1 for one page, and all there is to do for one that is not resident or pinned. Returns false when
+// the page has an Io under way.
+bool Partition::lock_for_discard(PageId page, Lane& lane) {
+  const PageMap::Where where = map_.find(page);
+  if (where.frame == base::kNoFrame) {
+    ghosts_.forget(page);
+    policies_.forget(page);
+  }
+  if (where.place != base::kNoPlace) {
+    shared_->places.give_back(where.place);
+    map_.erase(page);
+    base::statistics.cache_discards.add();
+    return true;
+  }
+  if (where.frame == base::kNoFrame) return true;
+  Frame& frame = frames_[where.frame];
+  if (frame.state() == State::kEvicting) {
+    frame.rescue();
+    reopen(where.frame);
+  }
+  if (frame.state() != State::kResident || frame.io()) return false;
+  if (frame.pins() > 0) {
+    zero_in_place(where.frame);
+    return true;
+  }
+  shared_->table->lock(page);
+  lane.victims[lane.victim_count++] = {.frame = where.frame, .page = page, .version = frame.lock()};
+  return true;
+}
+
+// Step 4: page and content are no more.
+void Partition::drop_locked(FrameId id) {
+  Frame& frame = frames_[id];
+  if (frame.place != base::kNoPlace) shared_->places.give_back(frame.place);
+  map_.erase(frame.page);
+  shared_->table->clear(frame.page);
+  frame.gone = false;
+  frame.discarded();
+  free_frame(id, Removal::kForgotten);
+  base::statistics.cache_discards.add();
+}
+
+// The frame stays with its page, which reads as zeros and has no place any more.
+void Partition::zero_in_place(FrameId id) {
+  spillway_plain_memset(frames_.unwatched_bytes(id), 0, shared_->page_bytes);
+  note_zeros(id);
+}
+
+// Its content is zeros from now on, and nowhere else.
+void Partition::note_zeros(FrameId id) {
+  Frame& frame = frames_[id];
+  frame.watched = false;
+  if (frame.place != base::kNoPlace) shared_->places.give_back(frame.place);
+  frame.place = base::kNoPlace;
+  frame.verified = false;
+  for (uint64_t piece = 0; piece < pieces_; ++piece)
+    frames_.fingerprints(id)[piece] = base::zero_fingerprint();
+  base::statistics.cache_discards.add();
+}
+
+}  // namespace cache

@@ -1,0 +1,445 @@
+// Partition: Evict, in the steps that partition.h numbers.
+#include <algorithm>
+
+#include "cache/partition/partition.h"
+
+#include "base/log.h"
+#include "base/probe.h"
+#include "sys/kernel.h"
+
+namespace cache {
+namespace {
+
+// How often all pages may be named in one search: once to cool, once to take, once for what others warmed.
+constexpr uint32_t kRounds = 3;
+// How many pages are cooled for each that is to leave, if the policy wants them cool before it names them.
+constexpr uint32_t kCooledForEach = 4;
+
+// For each changed page of a batch so many must be unchanged before their frames are watched.
+constexpr uint32_t kUnchangedToWatch = 8;
+
+}  // namespace
+
+uint32_t Partition::evict(uint32_t wanted, Lane& lane) {
+  if (wanted > batch_size_) wanted = batch_size_;
+  lock_victims(wanted, lane);
+  if (lane.victim_count == 0) return 0;
+  shared_->holders->barrier();
+  mark_held(lane);
+  end_guards(lane);
+  find_untouched(lane);
+  compare(lane);
+  uint32_t freed = settle_unwritten(lane);
+  if (lane.io_count == 0) return freed;
+  lane.run_ios();
+  return freed + settle_written(lane);
+}
+
+// Step 1.
+void Partition::lock_victims(uint32_t wanted, Lane& lane) {
+  lane.victim_count = 0;
+  lane.io_count = 0;
+  lane.segment_count = 0;
+  shared_->regions.end(RegionsEnd::kEviction);
+  sys::LockGuard guard(mutex_);
+  // The policy has its share in chaos mode, too.
+  if (shared_->chaos_seed != 0 && (next_random() & 3) != 0) lock_random_victims(wanted, lane);
+  if (lane.victim_count > 0) return;
+  cool_pages(wanted);
+  const uint64_t most_steps = uint64_t{kRounds} * frames_.frame_count();
+  for (uint64_t steps = 0; steps < most_steps && lane.victim_count < wanted; ++steps) {
+    const Policy::Named named = policies_.name_victim();
+    if (named.frame == base::kNoFrame) break;
+    // Under the lock nobody should wait for memory.
+    if (const FrameId ahead = policies_.ahead(); ahead != base::kNoFrame)
+      shared_->table->prefetch(frames_[ahead].page);
+    if (try_lock_victim(named.frame, lane, named.even_touched)) lock_neighbours(named, wanted, lane);
+  }
+  // Those whose frames lie together are asked about, and protected, in one call.
+  std::sort(lane.victims, lane.victims + lane.victim_count,
+            [](const Lane::Victim& a, const Lane::Victim& b) { return a.frame < b.frame; });
+}
+
+// Of the pages around the victim's, those that may go with it.
+void Partition::lock_neighbours(Policy::Named victim, uint32_t wanted, Lane& lane) {
+  const PageId first{base::round_down(index(frames_[victim.frame].page), kGroupPages)};
+  for (uint64_t i = 0; i < kGroupPages && lane.victim_count < wanted; ++i) {
+    const FrameId id = map_.find(first + i).frame;
+    if (id == base::kNoFrame || !policies_.goes_with(victim.frame, id)) continue;
+    // The policy has not asked for it: it stays as it is, if it cannot go.
+    if (!victim.even_touched && (frames_[id].ahead == Ahead::kNew || shared_->table->is_hot(first + i)))
+      continue;
+    try_lock_victim(id, lane, victim.even_touched);
+  }
+}
+
+// Chaos: any pages, hot ones too; some are cooled instead, so that cleaning and rearming have their share.
+void Partition::lock_random_victims(uint32_t wanted, Lane& lane) {
+  for (uint32_t tries = 0; tries < 4 * wanted && lane.victim_count < wanted; ++tries) {
+    const FrameId id{static_cast<uint32_t>(next_random() % frames_.frame_count())};
+    Frame& frame = frames_[id];
+    const bool leave_cool = (next_random() & 4) != 0;
+    if (leave_cool && frame.state() == State::kResident && !frame.io() && shared_->table->cool(frame.page))
+      frame.verified = false;
+    else
+      try_lock_victim(id, lane, true);
+  }
+}
+
+// What the policy wants to know of before it names pages.
+void Partition::cool_pages(uint32_t wanted) {
+  uint32_t turns = kCooledForEach * wanted;
+  for (;;) {
+    const FrameId id = policies_.name_to_cool(turns);
+    if (id == base::kNoFrame) return;
+    // While a page is cleaned, warm entries are what tells that it was touched since it was copied.
+    Frame& frame = frames_[id];
+    if (frame.state() != State::kResident || frame.io()) continue;
+    const bool was_touched = shared_->table->cool(frame.page);
+    if (was_touched) frame.verified = false;
+    if (was_touched) note_used(frame);
+    policies_.cooled(id, was_touched);
+  }
+}
+
+// `even_hot`: it goes though it was touched.
+bool Partition::try_lock_victim(FrameId id, Lane& lane, bool even_hot) {
+  Frame& frame = frames_[id];
+  if (frame.state() != State::kResident || frame.io() || frame.pins() > 0) return false;
+  if (!even_hot && spares(frame)) return false;
+  if (!even_hot && shared_->table->cool(frame.page)) {
+    frame.verified = false;
+    policies_.touched(id);
+    return false;
+  }
+  const bool hot = shared_->table->lock(frame.page);
+  if (hot) frame.verified = false;
+  if (hot) note_used(frame);
+  if (hot && !even_hot) {
+    // Touched between the two looks.
+    reopen(id);
+    policies_.touched(id);
+    return false;
+  }
+  Lane::Victim& victim = lane.victims[lane.victim_count++];
+  map_.prefetch(frame.page);
+  victim = {.frame = id,
+            .page = frame.page,
+            .version = frame.lock(),
+            .verified = frame.verified,
+            .watched = frame.watched,
+            .guarded = frame.guarded};
+  ++frame.looked_at;
+  policies_.taken(id);
+  if (is_in_region(frame.page)) unmap_region(address_of(frame.page));
+  return true;
+}
+
+// Step 3, first half: which victims stand in a slot. Compared by page, whatever the page's size.
+void Partition::mark_held(Lane& lane) {
+  shared_->holders->visit(
+      [](void* context, PageId page) {
+        Lane& visited = *static_cast<Lane*>(context);
+        for (uint32_t i = 0; i < visited.victim_count; ++i)
+          if (visited.victims[i].page == page) visited.victims[i].held = true;
+      },
+      &lane);
+}
+
+// Before step 4: nobody is left to be held off by a guard, and nobody guards what is looked at.
+void Partition::end_guards(Lane& lane) {
+  for (uint32_t v = 0; v < lane.victim_count; ++v) {
+    if (!lane.victims[v].guarded || lane.victims[v].held) continue;
+    sys::LockGuard guard(mutex_);
+    frames_.end_guard(lane.victims[v].frame);
+  }
+}
+
+// Step 4, first half: asks the kernel about watched victims that lie together in one call.
+void Partition::find_untouched(Lane& lane) {
+  const auto asked = [&](uint32_t v) {
+    const Lane::Victim& victim = lane.victims[v];
+    return victim.watched && !victim.held;
+  };
+  for (uint32_t v = 0; v < lane.victim_count;) {
+    if (!asked(v)) {
+      ++v;
+      continue;
+    }
+    const FrameId first = lane.victims[v].frame;
+    const auto pages_to = [&](uint32_t i) {
+      return (uint64_t{index(lane.victims[i].frame)} + 1 - index(first)) * pieces_;
+    };
+    uint32_t end = v + 1;
+    while (end < lane.victim_count && lane.victims[end - 1].frame < lane.victims[end].frame &&
+           pages_to(end) <= sys::WriteWatch::kMostPages)
+      ++end;
+    uint64_t found[sys::WriteWatch::kMostPages / 64];
+    frames_.watch().find_untouched(frames_.bytes(first), pages_to(end - 1), found);
+    for (; v < end; ++v) {
+      Lane::Victim& victim = lane.victims[v];
+      if (!asked(v)) continue;
+      const uint64_t from = pages_to(v) - pieces_;
+      uint64_t count = 0;
+      for (uint64_t word = 0; word < (pieces_ + 63) / 64; ++word) lane.untouched[v][word] = 0;
+      for (uint64_t piece = 0; piece < pieces_; ++piece) {
+        const uint64_t bit = found[(from + piece) / 64] >> ((from + piece) % 64) & 1;
+        lane.untouched[v][piece / 64] |= bit << (piece % 64);
+        count += bit;
+      }
+      victim.untouched = count == pieces_;
+    }
+  }
+}
+
+// Step 4. A victim that is rescued meanwhile is written to while it is hashed, and so may its fingerprints
+// be: the result is not used. The thread sanitizer need not know (fingerprint.cc is not instrumented either).
+__attribute__((no_sanitize("thread"))) void Partition::compare(Lane& lane) {
+  for (uint32_t v = 0; v < lane.victim_count; ++v) {
+    Lane::Victim& victim = lane.victims[v];
+    if (victim.held || victim.verified || victim.untouched) continue;
+    const char* bytes = frames_.bytes(victim.frame);
+    const base::Fingerprint* known = frames_.fingerprints(victim.frame);
+    for (uint64_t word = 0; word < (pieces_ + 63) / 64; ++word) lane.changed[v][word] = 0;
+    for (uint64_t piece = 0; piece < pieces_; ++piece) {
+      if (victim.watched && (lane.untouched[v][piece / 64] >> (piece % 64) & 1) != 0) continue;
+      const base::Fingerprint before = {known[piece].low, known[piece].high};
+      if (!before.is_unknown() &&
+          before.same_content_as(base::take_fingerprint(bytes + piece * base::kOsPageBytes)))
+        continue;
+      lane.changed[v][piece / 64] |= uint64_t{1} << (piece % 64);
+      ++victim.changed_count;
+    }
+  }
+}
+
+// Steps 3 (second half) and 5. Returns how many frames became free.
+uint32_t Partition::settle_unwritten(Lane& lane) {
+  if (shared_->chaos_seed != 0) {
+    for (uint32_t v = 0; v < lane.victim_count; ++v) check_unchanged(lane.victims[v], lane);
+  }
+  sys::LockGuard guard(mutex_);
+  watch_unchanged(lane);
+  uint32_t freed = 0;
+  for (uint32_t v = 0; v < lane.victim_count; ++v) {
+    Lane::Victim& victim = lane.victims[v];
+    Frame& frame = frames_[victim.frame];
+    --frame.looked_at;
+    const bool ours = frame.is(State::kEvicting, victim.version);
+    if (ours && victim.held) {
+      frame.rescue();
+      reopen(victim.frame);
+      base::statistics.cache_rescues.add();
+      base::statistics.cache_hazard_rescues.add();
+      base::probes::rescue(index(victim.page), 1);
+    } else if (ours && victim.changed_count == 0) {
+      if (frame.place == base::kNoPlace) {
+        map_.erase(victim.page);
+      } else {
+        map_.set_place(victim.page, frame.place);
+      }
+      shared_->table->clear(victim.page);
+      frame.unchanged();
+      free_frame(victim.frame, Removal::kEvicted, victim.untouched || victim.newly_protected);
+      ++freed;
+      if (victim.untouched) base::statistics.cache_untouched.add();
+      base::statistics.cache_unchanged.add();
+      ghosts_.left(victim.page);
+      base::statistics.cache_evictions.add();
+      base::probes::eviction(index(victim.page), 0);
+    } else if (ours) {
+      continue;
+    }
+    victim.version = 0;  // settled: settle_written passes over it
+    victim.changed_count = 0;
+  }
+  uint8_t order[Lane::kMaxBatch];
+  const uint32_t count = plan_writes(lane, order);
+  for (uint32_t i = 0; i < count; ++i) prepare_write(lane, lane.victims[order[i]], count - i - 1);
+  if (freed > 0) changed_.notify_all();
+  return freed;
+}
+
+// Step 5, for victims that were compared and found unchanged: their frames are watched from now on, if most
+// pages of the batch left unchanged; else it would cost a fault for each that is stored to. Under the lock, so
+// that a frame that has become another page's meanwhile is not protected: it may be watched, and changed.
+void Partition::watch_unchanged(Lane& lane) {
+  if (!frames_.can_watch()) return;
+  uint32_t unchanged = 0, changed = 0;
+  for (uint32_t v = 0; v < lane.victim_count; ++v) {
+    const Lane::Victim& victim = lane.victims[v];
+    if (victim.held) continue;
+    // One that is verified was changed, as a rule: it was cleaned.
+    ++(victim.changed_count > 0 || (victim.verified && !victim.untouched) ? changed : unchanged);
+  }
+  if (changed * kUnchangedToWatch > unchanged) return;
+  const auto watchable = [&](uint32_t v) {
+    const Lane::Victim& victim = lane.victims[v];
+    return !victim.watched && !victim.held && !victim.verified && victim.changed_count == 0 &&
+           frames_[victim.frame].is(State::kEvicting, victim.version);
+  };
+  for (uint32_t v = 0; v < lane.victim_count;) {
+    if (!watchable(v)) {
+      ++v;
+      continue;
+    }
+    const FrameId first = lane.victims[v].frame;
+    uint32_t end = v + 1;
+    while (end < lane.victim_count && lane.victims[end].frame == first + (end - v) && watchable(end)) ++end;
+    const bool is_protected = frames_.can_watch() && frames_.protect(first, end - v);
+    for (; v < end; ++v) lane.victims[v].newly_protected = is_protected;
+  }
+}
+
+PlaceId Partition::neighbour_place(PageId page) {
+  const PageMap::Where before = find_before(page);
+  const PlaceId place = before.frame != base::kNoFrame ? frames_[before.frame].place : before.place;
+  return place == base::kNoPlace ? place : PlaceId{index(place) + 1};
+}
+
+// Step 5 for a changed victim: a place if it has none yet, the fingerprints of what is written unknown, and
+// the Ios. Runs that follow each other on storage share an Io.
+void Partition::prepare_write(Lane& lane, Lane::Victim& victim, uint32_t victims_left) {
+  Frame& frame = frames_[victim.frame];
+  take_place(victim);
+  if (frame.place == base::kNoPlace || (victim.must_move && victim.new_place == base::kNoPlace)) {
+    note_failed_write(ENOSPC);
+    frame.rescue();
+    reopen(victim.frame);
+    victim.changed_count = 0;
+    victim.version = 0;
+    return;
+  }
+  uint64_t* changed = lane.changed[&victim - lane.victims];
+  // Many scattered pieces: one write of the whole page rather than more Ios than the lane has left.
+  const bool crowded = lane.segment_count + victim.changed_count + victims_left > Lane::kMaxSegments ||
+                       lane.io_count + victim.changed_count + victims_left > Lane::kMaxIos;
+  if (victim.whole_page || (crowded && victim.changed_count > 1)) {
+    for (uint64_t piece = 0; piece < pieces_; ++piece) changed[piece / 64] |= uint64_t{1} << (piece % 64);
+    victim.changed_count = static_cast<uint32_t>(pieces_);
+  }
+  forget_fingerprints(victim.frame, changed);
+  victim.version = frame.changed();
+  victim.first_io = ~uint32_t{0};
+  const PlaceId place = victim.new_place != base::kNoPlace ? victim.new_place : frame.place;
+  const uint64_t place_offset = uint64_t{index(place)} * shared_->page_bytes;
+  for (uint64_t piece = 0; piece < pieces_;) {
+    if ((changed[piece / 64] >> (piece % 64) & 1) == 0) {
+      ++piece;
+      continue;
+    }
+    uint64_t end = piece + 1;
+    while (end < pieces_ && (changed[end / 64] >> (end % 64) & 1) != 0) ++end;
+    add_write(lane, place_offset + piece * base::kOsPageBytes,
+              frames_.bytes(victim.frame) + piece * base::kOsPageBytes, (end - piece) * base::kOsPageBytes);
+    victim.last_io = lane.io_count - 1;
+    if (victim.first_io == ~uint32_t{0}) victim.first_io = victim.last_io;
+    piece = end;
+  }
+}
+
+// To the last Io if it ends where this begins, else to one more.
+void Partition::add_write(Lane& lane, uint64_t offset, char* bytes, uint64_t length) {
+  storage::Io* io = lane.io_count > 0 ? &lane.ios[lane.io_count - 1] : nullptr;
+  if (io == nullptr || io->offset_bytes + io->length_bytes != offset ||
+      io->segment_count == storage::kMaxSegments) {
+    io = &lane.ios[lane.io_count++];
+    *io = {};
+    io->operation = storage::Operation::kWrite;
+    io->offset_bytes = offset;
+    io->segments = &lane.segments[lane.segment_count];
+  }
+  lane.segments[lane.segment_count++] = {bytes, length};
+  ++io->segment_count;
+  io->length_bytes += length;
+}
+
+void Partition::forget_fingerprints(FrameId frame, const uint64_t* pieces) {
+  for (uint64_t piece = 0; piece < pieces_; ++piece) {
+    if ((pieces[piece / 64] >> (piece % 64) & 1) != 0)
+      frames_.fingerprints(frame)[piece] = base::Fingerprint::unknown();
+  }
+}
+
+void Partition::note_failed_write(int error) {
+  ++failed_writes_;
+  write_error_ = error;
+  base::statistics.cache_write_failures.add();
+  base::probes::write_failed(static_cast<uint64_t>(error));
+  // Now and then, however long storage stays broken.
+  constexpr uint64_t kNsPerMessage = 60'000'000'000;
+  const uint64_t now = sys::monotonic_ns();
+  uint64_t next = shared_->next_write_message_ns.load(std::memory_order_relaxed);
+  if (now < next || !shared_->next_write_message_ns.compare_exchange_strong(next, now + kNsPerMessage,
+                                                                            std::memory_order_relaxed))
+    return;
+  base::log("cannot write to ", shared_->device->name(), ": ", base::error_name(error),
+            "; pages stay in memory and are tried again");
+}
+
+void Partition::note_writes(const Lane& lane) {
+  for (uint32_t i = 0; i < lane.io_count; ++i) policies_.note_io(lane.ios[i].length_bytes);
+}
+
+// Step 7. Returns how many frames became free.
+uint32_t Partition::settle_written(Lane& lane) {
+  sys::LockGuard guard(mutex_);
+  note_writes(lane);
+  uint32_t freed = 0;
+  for (uint32_t v = 0; v < lane.victim_count; ++v) {
+    Lane::Victim& victim = lane.victims[v];
+    if (victim.changed_count == 0) continue;
+    Frame& frame = frames_[victim.frame];
+    const storage::Io* failed = nullptr;
+    for (uint32_t i = victim.first_io; i <= victim.last_io; ++i)
+      if (!lane.ios[i].whole()) failed = &lane.ios[i];
+    const bool whole = settle_place(victim, failed);
+    if (whole) base::statistics.cache_writebacks.add(victim.changed_count);
+    if (!frame.is(State::kWriting, victim.version)) {
+      frame.done();  // rescued meanwhile; its fingerprints stay unknown
+    } else if (!whole) {
+      frame.write_failed();
+      reopen(victim.frame);
+    } else {
+      map_.set_place(victim.page, frame.place);
+      shared_->table->clear(victim.page);
+      frame.written();
+      free_frame(victim.frame, Removal::kEvicted);
+      ++freed;
+      ghosts_.left(victim.page);
+      base::statistics.cache_evictions.add();
+      base::probes::eviction(index(victim.page), victim.changed_count);
+    }
+  }
+  changed_.notify_all();
+  return freed;
+}
+
+// Chaos: what is about to be dropped as unchanged must be what a load would return. Reads under the lock,
+// so that nobody gives the place away or touches the page meanwhile.
+void Partition::check_unchanged(Lane::Victim& victim, Lane& lane) {
+  if (victim.held || victim.changed_count != 0) return;
+  sys::LockGuard guard(mutex_);
+  if (!frames_[victim.frame].is(State::kEvicting, victim.version)) return;
+  const PlaceId place = frames_[victim.frame].place;
+  if (place == base::kNoPlace) {
+    spillway_plain_memset(lane.page_copy, 0, shared_->page_bytes);
+    const auto origin = origin_of(victim.page);
+    const iovec segment = {lane.page_copy, shared_->page_bytes};
+    if (origin != Origins::Kind::kZeros &&
+        (origin != Origins::Kind::kConstant || !shared_->origins->read(victim.page, &segment, 1)))
+      return;
+  } else {
+    iovec segment = {lane.page_copy, shared_->page_bytes};
+    storage::Io io;
+    io.offset_bytes = uint64_t{index(place)} * shared_->page_bytes;
+    io.segments = &segment;
+    io.segment_count = 1;
+    io.length_bytes = shared_->page_bytes;
+    lane.queue().run(io);
+    if (!io.whole()) return;
+  }
+  CHECK(spillway_plain_memcmp(lane.page_copy, frames_.bytes(victim.frame), shared_->page_bytes) == 0);
+}
+
+}  // namespace cache

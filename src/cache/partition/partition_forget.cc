@@ -1,0 +1,65 @@
+// Partition: Forget, in the steps that partition.h numbers.
+//
+// A page that is held when it is forgotten keeps its frame, EVICTING and `gone`, with locked entries: whoever comes now
+// finds no way to it, whoever came before goes on undisturbed. The next call for the page looks again.
+#include "cache/partition/partition.h"
+
+namespace cache {
+
+Partition::Left Partition::forget(PageId first, uint64_t count, Lane& lane) {
+  Left left;
+  const PageId end = first + count;
+  for (PageId page = first; index(page) < index(end);) {
+    lane.victim_count = 0;
+    {
+      sys::LockGuard guard(mutex_);
+      while (index(page) < index(end) && lane.victim_count < batch_size_) {
+        if (shared_->directory.leaf_of(page) == 0) {
+          page = PageId{base::round_down(index(page), kGroupPages) + kGroupPages};
+          continue;
+        }
+        if (!lock_for_forget(page, lane)) ++left.busy;
+        page = page + 1;
+      }
+    }
+    if (lane.victim_count == 0) continue;
+    shared_->holders->barrier();
+    mark_held(lane);
+    sys::LockGuard guard(mutex_);
+    for (uint32_t v = 0; v < lane.victim_count; ++v) {
+      const Lane::Victim& victim = lane.victims[v];
+      CHECK(frames_[victim.frame].is(State::kEvicting, victim.version));
+      if (victim.held) {
+        ++left.held;
+        continue;
+      }
+      drop_locked(victim.frame);
+    }
+    changed_.notify_all();
+  }
+  return left;
+}
+
+// Step 1 for one page, and all there is to do for one that is not resident. Returns false when the page is pinned
+// or has an Io under way, or somebody evicts it.
+bool Partition::lock_for_forget(PageId page, Lane& lane) {
+  const PageMap::Where where = map_.find(page);
+  if (where.place != base::kNoPlace) {
+    shared_->places.give_back(where.place);
+    map_.erase(page);
+    return true;
+  }
+  if (where.frame == base::kNoFrame) return true;
+  Frame& frame = frames_[where.frame];
+  uint32_t version = frame.version();
+  if (!(frame.state() == State::kEvicting && frame.gone)) {
+    if (frame.state() != State::kResident || frame.io() || frame.pins() > 0) return false;
+    shared_->table->lock(page);
+    frame.gone = true;
+    version = frame.lock();
+  }
+  lane.victims[lane.victim_count++] = {.frame = where.frame, .page = page, .version = version};
+  return true;
+}
+
+}  // namespace cache

@@ -1,0 +1,498 @@
+// Partition: Load, in the steps that partition.h numbers, and where its frames come from.
+#include "base/probe.h"
+#include "cache/partition/partition.h"
+
+namespace cache {
+namespace {
+
+// Waiting for frames that others hold: 10 s in all before giving up.
+constexpr uint64_t kFrameWaitNs = 1'000'000;
+constexpr uint32_t kFrameWaitLimit = 10'000;
+
+// So many pages that are in memory are read for the sake of what lies behind them.
+constexpr uint32_t kMostInMemory = 2;
+
+// A prefetch leaves a batch over so many frames free.
+constexpr uint32_t kBatchPerReserve = 8;
+
+// Storage is given up when so many writes failed beyond one for each frame, and nothing else could leave.
+constexpr uint32_t kFailedWriteReserve = 16;
+
+}  // namespace
+
+base::Expected<char*> Partition::load(PageId page, Lane& lane, Stream& stream, bool pin) {
+  char* bytes = nullptr;
+  uint64_t attempts = 0;  // to make room, in vain
+  for (;;) {
+    mutex_.lock();
+    uint32_t key = 0;
+    const Attempt attempt = try_load(page, lane, stream, pin, attempts > 0, bytes);
+    if (attempt == Attempt::kWait) key = changed_.prepare();
+    mutex_.unlock();
+    // Not under the lock: who is woken may take the CPU, and then the lock.
+    if (attempt == Attempt::kLoad && wants_frames()) shared_->low_on_frames.notify_all();
+    switch (attempt) {
+      case Attempt::kDone: return bytes;
+      case Attempt::kWait:
+        base::statistics.cache_waits.add();
+        wait_for_change(key);
+        break;
+      case Attempt::kNeedFrame: {
+        if (evict_for_load(lane)) break;
+        if (auto room = make_room(lane, attempts); !room) return std::unexpected(room.error());
+        break;
+      }
+      case Attempt::kGone: return base::failure(ESTALE, "page ", index(page), " is gone");
+      case Attempt::kLoad:
+        base::probes::miss(index(page), lane.victim_count);
+        if (auto filled = fill(lane); !filled) return std::unexpected(filled.error());
+        // The page is resident and open; another turn pins it or finds it evicted again.
+        if (!pin) return frames_.bytes(lane.victims[0].frame);
+        break;
+    }
+  }
+}
+
+base::Expected<Partition::Begun> Partition::begin_load(PageId page, Lane& lane, Stream& stream,
+                                                       LoadQueue& queue, void (*ended)(void* context),
+                                                       void* context) {
+  BegunLoad* const load = queue.take();
+  if (load == nullptr) return Begun::kNoRoom;
+  for (;;) {
+    char* bytes = nullptr;
+    mutex_.lock();
+    const Attempt attempt = try_load(page, lane, stream, false, false, bytes);
+    mutex_.unlock();
+    if (attempt == Attempt::kNeedFrame && evict_for_load(lane)) continue;
+    if (attempt != Attempt::kLoad) {
+      queue.give_back(*load);
+      switch (attempt) {
+        case Attempt::kDone: return Begun::kDone;
+        case Attempt::kWait: return Begun::kWait;
+        case Attempt::kGone: return base::failure(ESTALE, "page ", index(page), " is gone");
+        default: return Begun::kNoRoom;
+      }
+    }
+    if (wants_frames()) shared_->low_on_frames.notify_all();
+    base::probes::miss(index(page), lane.victim_count);
+    // What needs no read is there at once.
+    const auto origin = lane.victims[0].origin;
+    const bool on_storage = frames_[lane.victims[0].frame].place != base::kNoPlace;
+    if (lane.victim_count > BegunLoad::kMostPages ||
+        (!on_storage && count_from_origin(page, origin, lane.victim_count, queue) < lane.victim_count)) {
+      auto filled = fill(lane);
+      queue.give_back(*load);
+      if (!filled) return std::unexpected(filled.error());
+      return Begun::kDone;
+    }
+    std::copy_n(lane.victims, lane.victim_count, load->victims);
+    load->victim_count = lane.victim_count;
+    load->partition = this;
+    load->ended = ended;
+    load->context = context;
+    prepare_read({load->victims, load->victim_count}, load->segments, load->io);
+    queue.submit(*load);
+    return Begun::kUnderWay;
+  }
+}
+
+Partition::Prefetched Partition::prefetch(PageId page, uint32_t& count, LoadQueue& queue, uint64_t now_ns) {
+  uint32_t most = std::min(count, BegunLoad::kMostPages);
+  count = 1;
+  BegunLoad* const load = queue.take();
+  if (load == nullptr) return Prefetched::kNoRoom;
+  Prefetched result = Prefetched::kBegun;
+  bool fresh = false;
+  {
+    sys::LockGuard guard(mutex_);
+    const PageMap::Where where = map_.find(page);
+    const bool is_nowhere = where.frame == base::kNoFrame && where.place == base::kNoPlace;
+    const auto origin = is_nowhere ? origin_of(page) : Origins::Kind::kZeros;
+    if (is_nowhere) most = count_from_origin(page, origin, most, queue);
+    if (where.frame != base::kNoFrame) {
+      result = Prefetched::kThere;
+    } else if (most == 0) {
+      result = Prefetched::kNothing;
+    } else {
+      // Some are left to whoever cannot go on without.
+      const uint32_t reserve = batch_size_ / kBatchPerReserve;
+      const FrameId taken =
+          frames_.free_count() > reserve ? take_frame(page, where.place, false, fresh) : base::kNoFrame;
+      if (taken == base::kNoFrame) {
+        result = Prefetched::kNoRoom;
+      } else {
+        note_coming(page, nullptr);
+        frames_[taken].ahead = Ahead::kNew;
+        load->victims[0] = load_into(taken, fresh, origin);
+        count = claim_following(page, where.place, load->victims, most, reserve);
+      }
+    }
+  }
+  if (wants_frames()) shared_->low_on_frames.notify_all();
+  if (result != Prefetched::kBegun) {
+    queue.give_back(*load);
+    return result;
+  }
+  load->victim_count = count;
+  load->partition = this;
+  load->ended = nullptr;
+  load->begun_ns = now_ns;
+  prepare_read({load->victims, count}, load->segments, load->io);
+  base::probes::prefetch(index(page), count);
+  queue.submit(*load);
+  return Prefetched::kBegun;
+}
+
+// How many pages from this one on, which is nowhere, the queue can read together from where they come from: at most `most`, 0 if it cannot.
+uint32_t Partition::count_from_origin(PageId page, Origins::Kind origin, uint32_t most,
+                                      const LoadQueue& queue) {
+  if ((origin != Origins::Kind::kConstant && origin != Origins::Kind::kChanging) || !queue.reads_origins() ||
+      !shared_->origins->offset_of(page, most))
+    return 0;
+  return shared_->origins->count_together(page, most);
+}
+
+void Partition::end_load(const BegunLoad& load) { finish_read({load.victims, load.victim_count}, load.io); }
+
+// Step 1 of Load, of a page that has a frame.
+Partition::Attempt Partition::take_resident(FrameId id, bool pin, char*& bytes) {
+  Frame& frame = frames_[id];
+  switch (frame.state()) {
+    case State::kLoading: return Attempt::kWait;
+    case State::kEvicting:
+      if (frame.gone) return Attempt::kGone;
+      [[fallthrough]];
+    case State::kWriting:
+      base::statistics.cache_rescues.add();
+      frame.rescue();
+      base::probes::rescue(index(frame.page), 0);
+      break;
+    case State::kResident: break;
+    case State::kAbsent:
+    case State::kFree: CHECK(frame.state() == State::kResident);
+  }
+  reopen(id);
+  if (pin) frame.pin();
+  bytes = frames_.bytes(id);
+  base::statistics.cache_hits.add();
+  return Attempt::kDone;
+}
+
+Partition::Look Partition::look(PageId page, bool pin, char*& bytes) {
+  sys::LockGuard guard(mutex_);
+  const FrameId frame = map_.find(page).frame;
+  if (frame == base::kNoFrame) return Look::kNotThere;
+  return take_resident(frame, pin, bytes) == Attempt::kDone ? Look::kThere : Look::kBusy;
+}
+
+// Steps 1 to 3 of Load. On kLoad the lane's victims are the claimed frames, the wanted one first.
+Partition::Attempt Partition::try_load(PageId page, Lane& lane, Stream& stream, bool pin, bool desperate,
+                                       char*& bytes) {
+  PageMap::Where where = map_.find(page);
+  if (where.frame == base::kNoFrame && where.place == base::kNoPlace && map_region(page))
+    where = map_.find(page);
+  if (where.frame != base::kNoFrame) return take_resident(where.frame, pin, bytes);
+  const auto origin = where.place != base::kNoPlace ? Origins::Kind::kZeros : origin_of(page);
+  if (origin == Origins::Kind::kGone) return Attempt::kGone;
+  bool fresh;
+  const FrameId taken = take_frame(page, where.place, desperate, fresh);
+  if (taken == base::kNoFrame) return Attempt::kNeedFrame;
+  note_coming(page, &base::statistics.cache_miss_curve);
+  lane.victim_count = 1;
+  lane.victims[0] = load_into(taken, fresh, origin);
+  if (where.place != base::kNoPlace || origin != Origins::Kind::kZeros)
+    add_read_ahead(page, where.place, lane, stream);
+  return Attempt::kLoad;
+}
+
+// Where the page before is; unknown at the edge of a region, since that page is another partition's.
+PageMap::Where Partition::find_before(PageId page) {
+  if ((index(page) & ((uint64_t{1} << shared_->region_shift) - 1)) == 0) return {};
+  return map_.find(PageId{index(page) - 1});
+}
+
+void Partition::note_coming(PageId page, base::MissCurve* curve) {
+  ghosts_.came(page, frames_.touched_count() - frames_.free_touched_count(), curve);
+}
+
+FrameId Partition::neighbour_frame(PageId page) {
+  const FrameId before = find_before(page).frame;
+  return before == base::kNoFrame ? before : before + 1;
+}
+
+// Tables and metadata may grow into the frames' share: then frames go back to the OS, of the partition that
+// has most, until each has its least left; with less than that nothing would run.
+Partition* Partition::largest_that_may_shrink() {
+  Partition* largest = nullptr;
+  for (uint32_t i = 0; i < shared_->partition_count; ++i) {
+    Partition& partition = shared_->partitions[i];
+    if (!partition.may_shrink()) continue;
+    if (largest == nullptr || partition.frames_.touched_count() > largest->frames_.touched_count())
+      largest = &partition;
+  }
+  return largest;
+}
+
+// `desperate`: nothing could be evicted.
+bool Partition::may_take_fresh(bool desperate) {
+  if (!shared_->budget.exceeded_by(shared_->page_bytes)) return true;
+  return frames_.touched_count() < least() && (desperate || largest_that_may_shrink() == nullptr);
+}
+
+// Claims a frame for a page that has none and maps the page to it. `fresh`: its memory is zeros. It is
+// counted from here on, before anything is written to it.
+FrameId Partition::take_frame(PageId page, PlaceId place, bool desperate, bool& fresh) {
+  if (shared_->budget.exceeded_by(0)) {
+    if (may_shrink()) {
+      FrameId spare = frames_.find_free_touched();
+      if (spare != base::kNoFrame) frames_.release_memory(spare);
+    } else if (!desperate && largest_that_may_shrink() != nullptr) {
+      return base::kNoFrame;  // evict_for_load takes from there
+    }
+  }
+  const FrameId taken = frames_.take(page, neighbour_frame(page), may_take_fresh(desperate));
+  if (taken == base::kNoFrame) return taken;
+  Frame& frame = frames_[taken];
+  fresh = frame.fresh;
+  frames_.touch(taken);
+  frame.claim();
+  if (frame.poisoned) {
+    constexpr uint64_t kWord = 0x0101010101010101 * uint64_t{kPoison};
+    const auto* words = reinterpret_cast<const uint64_t*>(frames_.bytes(taken));
+    uint64_t unlike_poison = 0;
+    for (size_t i = 0; i < shared_->page_bytes / sizeof *words; ++i) unlike_poison |= words[i] ^ kWord;
+    CHECK_EQ(unlike_poison, 0u);
+    frame.poisoned = false;
+  }
+  frame.page = page;
+  frame.verified = false;
+  frame.ahead = Ahead::kNo;
+  frame.place = place;
+  map_.set_frame(page, taken);
+  return taken;
+}
+
+// What a load of a claimed frame needs to know of it without the lock.
+Lane::Victim Partition::load_into(FrameId claimed, bool fresh, Origins::Kind origin) {
+  const Frame& frame = frames_[claimed];
+  return {.frame = claimed,
+          .page = frame.page,
+          .version = frame.version(),
+          .watched = frame.watched,
+          .fresh = fresh,
+          .memory = frames_.unwatched_bytes(claimed),
+          .origin = origin};
+}
+
+// A second miss in a row on the next page: claims frames for the pages that follow, on storage or where they come from.
+void Partition::add_read_ahead(PageId page, PlaceId place, Lane& lane, Stream& stream) {
+  const bool sequential = index(page) == index(stream.last_miss) + 1;
+  stream.miss_streak = sequential ? stream.miss_streak + 1 : 0;
+  stream.last_miss = page;
+  if (stream.miss_streak < 2) return;
+  const bool on_storage = place != base::kNoPlace;
+  uint32_t most = std::min(1 + shared_->read_ahead_pages, Lane::kMaxBatch);
+  if (!on_storage) most = shared_->origins->count_together(page, most);
+  lane.victim_count = claim_following(page, place, lane.victims, most, batch_size_);
+  stream.last_miss = page + (lane.victim_count - 1);
+}
+
+// Claims frames for what follows claimed[0], which is `page`, where it lies, and can be loaded with it: `most` in all, as long as
+// more than `reserve` frames are free. Pages among them that are in memory have no frame to be read to: what lies there is read and thrown away,
+// a few times in a row, since two operations take longer than one that reads more. Returns how many there are.
+uint32_t Partition::claim_following(PageId page, PlaceId place, Lane::Victim* claimed, uint32_t most,
+                                    uint32_t reserve) {
+  const bool on_storage = place != base::kNoPlace;
+  uint32_t count = 1, in_memory = 0;
+  for (uint32_t i = 1; i < most; ++i) {
+    const PageId next = page + i;
+    if (index(next) / kGroupPages != index(page) / kGroupPages) break;  // surely the same partition
+    const PageMap::Where where = map_.find(next);
+    if (where.frame != base::kNoFrame) {
+      if (!on_storage || ++in_memory > kMostInMemory) break;
+      claimed[i] = {.page = next};
+      continue;
+    }
+    if (on_storage ? where.place == base::kNoPlace || index(where.place) != index(place) + i
+                   : where.place != base::kNoPlace)
+      break;
+    if (frames_.free_count() <= reserve) break;
+    bool fresh;
+    const FrameId taken = take_frame(next, where.place, false, fresh);
+    if (taken == base::kNoFrame) break;
+    note_coming(next, nullptr);
+    frames_[taken].ahead = Ahead::kNew;
+    claimed[i] = load_into(taken, fresh, claimed[0].origin);
+    count = i + 1;
+    in_memory = 0;
+  }
+  return count;
+}
+
+// Steps 4 to 6 of Load for the frames that try_load claimed.
+base::Expected<void> Partition::fill(Lane& lane) {
+  Frame& first = frames_[lane.victims[0].frame];
+  if (lane.victims[0].origin != Origins::Kind::kZeros) return fill_from_origin(lane);
+  if (first.place == base::kNoPlace) {
+    if (!lane.victims[0].fresh) spillway_plain_memset(lane.victims[0].memory, 0, shared_->page_bytes);
+    for (uint64_t i = 0; i < pieces_; ++i)
+      frames_.fingerprints(lane.victims[0].frame)[i] = base::zero_fingerprint();
+    base::statistics.cache_zero_fills.add();
+    finish_load({lane.victims, 1}, 1);
+    base::probes::load_done(index(lane.victims[0].page), 1, 0);
+    return {};
+  }
+  const std::span<const Lane::Victim> claimed = {lane.victims, lane.victim_count};
+  storage::Io& io = lane.ios[0];
+  prepare_read(claimed, lane.segments, io);
+  lane.queue().run(io);
+  if (claimed.size() > 1 && (io.error != 0 || io.transferred_bytes < shared_->page_bytes)) {
+    // What was only read ahead may be what failed.
+    io.segment_count = 1;
+    io.length_bytes = shared_->page_bytes;
+    lane.queue().run(io);
+  }
+  if (finish_read(claimed, io)) return {};
+  const PageId page = claimed[0].page;
+  if (io.error == 0) {
+    return base::failure(EIO, "cannot read page ", index(page), " from ", shared_->device->name(), ": only ",
+                         io.transferred_bytes, " of ", shared_->page_bytes, " bytes at offset ",
+                         io.offset_bytes);
+  }
+  return base::failure(io.error, "cannot read page ", index(page), " from ", shared_->device->name(),
+                       " at offset ", io.offset_bytes, ": ", base::error_name(io.error));
+}
+
+// Step 4 of Load for pages that follow each other on storage, or where they come from. Those that need no frame go to `waste`.
+void Partition::prepare_read(std::span<const Lane::Victim> claimed, iovec* segments, storage::Io& io) {
+  const auto count = static_cast<uint32_t>(claimed.size());
+  io = {};
+  io.operation = storage::Operation::kRead;
+  io.offset_bytes = claimed[0].origin == Origins::Kind::kZeros
+                        ? uint64_t{index(frames_[claimed[0].frame].place)} * shared_->page_bytes
+                        : *shared_->origins->offset_of(claimed[0].page, count);
+  io.segments = segments;
+  io.segment_count = count;
+  io.length_bytes = claimed.size() * shared_->page_bytes;
+  for (size_t i = 0; i < claimed.size(); ++i)
+    segments[i] = {claimed[i].has_frame() ? claimed[i].memory : shared_->waste, shared_->page_bytes};
+}
+
+// Steps 5 and 6. False: the first page could not be read. One that a file ends in is left to fill_from_origin.
+bool Partition::finish_read(std::span<const Lane::Victim> claimed, const storage::Io& io) {
+  const auto origin = claimed[0].origin;
+  const auto good_count =
+      io.error != 0 ? 0 : static_cast<uint32_t>(io.transferred_bytes / shared_->page_bytes);
+  for (uint32_t i = 0; i < good_count; ++i)
+    if (claimed[i].has_frame()) take_fingerprints(claimed[i], origin != Origins::Kind::kChanging);
+  if (origin != Origins::Kind::kZeros) base::statistics.cache_origin_reads.add(good_count);
+  finish_load(claimed, good_count);
+  base::probes::load_done(index(claimed[0].page), good_count, good_count * shared_->page_bytes);
+  return good_count > 0;
+}
+
+// Step 5 of Load. Of a frame that is watched the kernel says what was stored to.
+void Partition::take_fingerprints(const Lane::Victim& loaded, bool known) {
+  for (uint64_t piece = 0; piece < pieces_; ++piece)
+    frames_.fingerprints(loaded.frame)[piece] =
+        known && !loaded.watched
+            ? base::take_fingerprint(frames_.bytes(loaded.frame) + piece * base::kOsPageBytes)
+            : base::Fingerprint::unknown();
+}
+
+// Of the pages, in their order, good_count are in their frames.
+void Partition::finish_load(std::span<const Lane::Victim> claimed, uint32_t good_count) {
+  sys::LockGuard guard(mutex_);
+  bool was_read = false;
+  for (uint32_t i = 0; i < claimed.size(); ++i) {
+    if (!claimed[i].has_frame()) continue;
+    const FrameId id = claimed[i].frame;
+    Frame& frame = frames_[id];
+    CHECK(frame.is(State::kLoading, claimed[i].version));
+    if (i >= good_count) {
+      end_load_without_page(id);
+      continue;
+    }
+    if (frame.stale_load) frames_.end_stale_load(id);
+    frame.loaded();
+    // What was loaded ahead starts cooling: the first touch shows.
+    const bool ahead = frame.ahead != Ahead::kNo;
+    policies_.loaded(id, frame.page, !ahead);
+    if (frame.place != base::kNoPlace || claimed[i].origin != Origins::Kind::kZeros) {
+      policies_.note_read(frame.page);
+      was_read = true;
+    }
+    shared_->table->publish(frame.page, frames_.bytes(id), ahead ? Table::Heat::kCooling : Table::Heat::kHot);
+    (i > 0   ? base::statistics.cache_read_aheads
+     : ahead ? base::statistics.cache_prefetches
+             : base::statistics.cache_misses)
+        .add();
+  }
+  if (was_read) policies_.note_io(good_count * shared_->page_bytes);
+  changed_.notify_all();
+}
+
+// What the frame was to hold is where it was; nothing, if that is zeros.
+void Partition::end_load_without_page(FrameId id) {
+  Frame& frame = frames_[id];
+  if (frame.stale_load) frames_.end_stale_load(id);
+  if (frame.place == base::kNoPlace)
+    map_.erase(frame.page);
+  else
+    map_.set_place(frame.page, frame.place);
+  frame.load_failed();
+  frames_.give_back(id);
+}
+
+// Evicts here; or, when frames are free here but the budget is used up, where most of it is.
+bool Partition::evict_for_load(Lane& lane) {
+  if (frames_.free_count() > 0) {
+    // Moving a frame to another partition costs a hole punched there and a page faulted in here, 10 us and
+    // more: only for a partition that is clearly smaller. One below its least takes what it can get.
+    Partition* largest = largest_that_may_shrink();
+    const uint32_t own = frames_.touched_count();
+    const uint32_t margin = may_shrink() ? own / 8 + 2 * batch_size_ : 0;
+    if (largest != nullptr && largest != this && largest->frames_.touched_count() > own + margin) {
+      largest->evict(largest->batch_size_, lane);
+      largest->release_free(largest->batch_size_);
+      if (!shared_->budget.exceeded_by(shared_->page_bytes)) return true;
+    }
+  }
+  return evict(batch_size_, lane) > 0;
+}
+
+// Nothing could be evicted just now: waits for other threads, or says why it is hopeless.
+base::Expected<void> Partition::make_room(Lane& lane, uint64_t& attempts) {
+  // Batches without success until every frame was in one; only then is it time to sleep.
+  const uint64_t batches = 2 * (frames_.frame_count() / batch_size_ + 1);
+  const bool tried_some = lane.victim_count > 0;
+  uint32_t key;
+  {
+    sys::LockGuard guard(mutex_);
+    if (failed_writes_ >= frames_.frame_count() + kFailedWriteReserve) {
+      if (write_error_ == ENOSPC) {
+        return base::failure(ENOSPC, "storage is full: ", shared_->device->name(),
+                             "; no page can leave memory, give more room with --storage");
+      }
+      return base::failure(write_error_, "cannot write to ", shared_->device->name(), ": ",
+                           base::error_name(write_error_), "; no page can leave memory");
+    }
+    ++attempts;
+    if (attempts / batches >= kFrameWaitLimit) {
+      return base::failure(ENOMEM, "all ", frame_count(),
+                           " frames are pinned or held; give more memory with --memory or use smaller pages");
+    }
+    if (tried_some && attempts % batches != 0) return {};
+    if (frames_.free_count() > 0 && may_take_fresh(true)) return {};
+    attempts = base::round_up(attempts, batches);
+    key = changed_.prepare();
+  }
+  // What was begun ends, and its frames can be had then.
+  if (shared_->loads.poll() > 0)
+    changed_.cancel();
+  else
+    changed_.wait(key, kFrameWaitNs);
+  return {};
+}
+
+}  // namespace cache

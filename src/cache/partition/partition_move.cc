@@ -1,0 +1,130 @@
+// Partition: Move, the choice of places for a batch of changed pages that are about to be written.
+//
+// A page that has a place is written there; where that would make an Io for each of many pages, they get new
+// places next to each other, in the order of their addresses, and one Io writes them. The old place is the
+// page's until the write has succeeded, and is given back then; else the new one is (settle_place). Neither is
+// anybody else's meanwhile, since the frame has io set.
+//
+// Pages that lie together on storage stay together: who reads them in sequence reads ahead.
+#include "cache/partition/partition.h"
+
+namespace cache {
+namespace {
+
+// Pages written by an Io of their own are moved when there are at least so many in a batch.
+constexpr uint32_t kLeastMoved = 4;
+// Pages on neighbouring places are left there when there are so many of them.
+constexpr uint32_t kTogether = 4;
+
+}  // namespace
+
+// Orders the victims that will be written: those that stay where they are by page, then those that move by
+// new place, so that neighbours on storage follow each other. Returns how many there are.
+uint32_t Partition::plan_writes(Lane& lane, uint8_t* order) {
+  uint32_t count = 0;
+  for (uint32_t v = 0; v < lane.victim_count; ++v) {
+    if (lane.victims[v].changed_count == 0) continue;
+    uint32_t at = count++;
+    for (; at > 0 && lane.victims[v].page < lane.victims[order[at - 1]].page; --at) order[at] = order[at - 1];
+    order[at] = static_cast<uint8_t>(v);
+  }
+  for (uint32_t i = 0; i < count; ++i) write_whole_if_frozen(lane, order[i]);
+  uint8_t moving[Lane::kMaxBatch];
+  const uint32_t moving_count = take_scattered(lane, order, count, moving);
+  const bool chaos = shared_->chaos_seed != 0;
+  // More than one Io for two pages is no gain over writing them where they are.
+  uint32_t runs_left = chaos ? moving_count : moving_count / 2;
+  uint32_t moved = 0;
+  if (moving_count >= (chaos ? 1 : kLeastMoved)) {
+    while (moved < moving_count && runs_left-- > 0) {
+      const Places::Run run = shared_->places.take_run(moving_count - moved);
+      if (run.count == 0) break;
+      for (uint32_t i = 0; i < run.count; ++i)
+        lane.victims[moving[moved++]].new_place = PlaceId{index(run.first) + i};
+    }
+  }
+  // What found no place goes back to those that stay, if not in order.
+  const uint32_t staying = count - moving_count;
+  for (uint32_t i = moved; i < moving_count; ++i) order[staying + i - moved] = moving[i];
+  for (uint32_t i = 0; i < moved; ++i) order[count - moved + i] = moving[i];
+  return count;
+}
+
+// What a child of fork reads, or a parent, is not written to.
+void Partition::write_whole_if_frozen(Lane& lane, uint32_t v) {
+  Lane::Victim& victim = lane.victims[v];
+  const PlaceId place = frames_[victim.frame].place;
+  if (place == base::kNoPlace || shared_->places.may_overwrite(place)) return;
+  victim.must_move = true;
+  victim.changed_count = static_cast<uint32_t>(pieces_);
+  for (uint64_t piece = 0; piece < pieces_; ++piece)
+    lane.changed[v][piece / 64] |= uint64_t{1} << (piece % 64);
+}
+
+// A place to write the victim to, if it has none where it may be written. Not found: the frame has no place, or
+// must_move and no new one.
+void Partition::take_place(Lane::Victim& victim) {
+  Frame& frame = frames_[victim.frame];
+  victim.whole_page = frame.place == base::kNoPlace;
+  if (!victim.whole_page && (!victim.must_move || victim.new_place != base::kNoPlace)) return;
+  PlaceId place = shared_->places.take(victim.page, neighbour_place(victim.page));
+  // What children kept may be free by now.
+  if (place == base::kNoPlace && shared_->places.collect_children() > 0)
+    place = shared_->places.take(victim.page, base::kNoPlace);
+  (victim.whole_page ? frame.place : victim.new_place) = place;
+}
+
+// Takes victims that are changed as a whole, or must move, and whose neighbours on storage are not written too out of
+// `order`, which has `count`, into `scattered`; returns how many.
+uint32_t Partition::take_scattered(Lane& lane, uint8_t* order, uint32_t count, uint8_t* scattered) {
+  const auto place_of = [&](uint32_t i) { return frames_[lane.victims[order[i]].frame].place; };
+  uint32_t scattered_count = 0;
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < count;) {
+    uint32_t end = i + 1;
+    while (end < count && place_of(i) != base::kNoPlace &&
+           index(place_of(end)) == index(place_of(i)) + (end - i))
+      ++end;
+    const bool together = place_of(i) == base::kNoPlace || end - i >= kTogether;
+    for (; i < end; ++i) {
+      const Lane::Victim& victim = lane.victims[order[i]];
+      const bool moves = victim.must_move || (!together && victim.changed_count == pieces_);
+      if (moves)
+        scattered[scattered_count++] = order[i];
+      else
+        order[kept++] = order[i];
+    }
+  }
+  return scattered_count;
+}
+
+// The victim's write is over: its page is where it was written, or where it was before. Returns false, and
+// notes it, if the write failed.
+bool Partition::settle_place(const Lane::Victim& victim, const storage::Io* failed) {
+  Frame& frame = frames_[victim.frame];
+  const bool moved = victim.new_place != base::kNoPlace;
+  if (failed == nullptr) {
+    failed_writes_ = 0;
+    if (moved) {
+      shared_->places.give_back(frame.place);
+      frame.place = victim.new_place;
+      base::statistics.cache_moves.add();
+    }
+    return true;
+  }
+  note_failed_write(failed->error != 0 ? failed->error : ENOSPC);
+  if (moved) {
+    shared_->places.give_back(victim.new_place);
+    if (victim.must_move) return false;
+    // Where it is the page may still be written: storage that is full takes no more, but what it has.
+    shared_->places.pause_moves();
+    --failed_writes_;
+  } else if (victim.whole_page) {
+    // Nothing is there until all of the page was written.
+    shared_->places.give_back(frame.place);
+    frame.place = base::kNoPlace;
+  }
+  return false;
+}
+
+}  // namespace cache

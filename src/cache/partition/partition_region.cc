@@ -1,0 +1,217 @@
+// Partition: regions that are mapped at their own addresses (regions.h).
+#include "cache/partition/partition.h"
+#include "sys/memory.h"
+
+namespace cache {
+namespace {
+
+static_assert(kRegionBytes == Table::kRegionOsPages * base::kOsPageBytes);
+
+// What tables and maps take for a region, about.
+constexpr uint64_t kMetadataBytes = 8 * 1024;
+
+}  // namespace
+
+uint64_t Partition::address_of(PageId page) const {
+  return static_cast<uint64_t>(shared_->table->address(page));
+}
+
+bool Partition::is_in_region(PageId page) const { return shared_->regions.is_mapped(address_of(page)); }
+
+// Is a page of [first, first + count) in memory, on storage, or on its way?
+bool Partition::knows_any(PageId first, uint64_t count) {
+  for (PageId page = first; index(page) < index(first) + count;) {
+    if (shared_->directory.leaf_of(page) == 0) {
+      page = PageId{base::round_down(index(page), kGroupPages) + kGroupPages};
+      continue;
+    }
+    const PageMap::Where where = map_.find(page);
+    if (where.frame != base::kNoFrame || where.place != base::kNoPlace) return true;
+    page = page + 1;
+  }
+  return false;
+}
+
+// [begin, end) of one page's frame, or of frames that lie side by side, at its own address.
+bool Partition::map_at_own_address(uint64_t begin, uint64_t end, uint64_t file_offset) {
+  auto* const address = reinterpret_cast<void*>(begin);
+  if (!sys::map_shared(frames_.descriptor(), file_offset, end - begin, sys::Access::kReadWrite, address))
+    return false;
+  sys::keep_from_children(address, end - begin);
+  sys::keep_from_core_files(address, end - begin);
+  return true;
+}
+
+// Map, for a page that is not known. False: nothing was done for it; it may be loaded alone.
+bool Partition::map_region(PageId page) {
+  Regions& regions = shared_->regions;
+  if (!regions.is_on()) return false;
+  uint64_t first = address_of(page), last = first + shared_->page_bytes;
+  const uint64_t begin = base::round_down(first, kRegionBytes), end = begin + kRegionBytes;
+  if (!regions.mappable().find(first, last)) return false;
+  const auto count = static_cast<uint32_t>(kRegionBytes / shared_->page_bytes);
+  const PageId first_page{base::round_down(index(page), count)};
+  FrameId frame = regions.first_frame(begin);
+  const bool is_mapped = frame != base::kNoFrame;
+  const bool is_known = knows_any(first_page, count);
+  if (!is_mapped && is_known) return false;
+  if (!is_known) {
+    frame = base::kNoFrame;
+    // What is left must do for the background not to evict.
+    const uint64_t least_bytes = kRegionBytes + kMetadataBytes + high_watermark_ * shared_->page_bytes;
+    if (!shared_->budget.exceeded_by(least_bytes) && frames_.free_count() >= count + high_watermark_)
+      frame = frames_.find_free_block(page);
+    if (frame == base::kNoFrame) {
+      regions.end(RegionsEnd::kMemoryFull);
+      return false;
+    }
+    if (!is_mapped && !regions.begin_mapping()) return false;
+    regions.note_mapped(begin, frame);
+    if (!is_mapped) base::statistics.cache_regions_mapped.add();
+  }
+  // Pairs with the fence in Cache::cut: it sees that the region is mapped, or find() below what it was called for.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  for (first = begin; first < end; first = last) {
+    last = end;
+    if (!regions.mappable().find(first, last)) break;
+    load_part_of_region(first, last, begin, frame);
+  }
+  return map_.find(page).frame != base::kNoFrame;
+}
+
+// Of the pages in [begin, end) those become resident and are mapped that are not known, each in its own of the region's
+// frames; where one of these is not free they are left.
+void Partition::load_part_of_region(uint64_t begin, uint64_t end, uint64_t region, FrameId first_frame) {
+  const uint64_t page_bytes = shared_->page_bytes;
+  const uint64_t page_end = base::round_up(end, page_bytes);
+  const auto page_at = [&](uint64_t address) {
+    return PageId{(address - address_of(PageId{0})) / page_bytes};
+  };
+  for (uint64_t at = base::round_down(begin, page_bytes); at < page_end;) {
+    const PageId page = page_at(at);
+    uint64_t stop = at;
+    while (stop < page_end && !knows_any(page_at(stop), 1)) stop += page_bytes;
+    if (stop == at) {
+      at += page_bytes;
+      continue;
+    }
+    const auto count = static_cast<uint32_t>((stop - at) / page_bytes);
+    const FrameId frame = first_frame + static_cast<uint32_t>((at - region) / page_bytes);
+    if (load_zeros(page, count, frame)) {
+      const uint64_t from = at > begin ? at : begin;
+      if (!map_at_own_address(from, stop < end ? stop : end,
+                              frames_.file_offset(first_frame) + (from - region)))
+        shared_->regions.end(RegionsEnd::kMemoryFull);
+    }
+    at = stop;
+  }
+}
+
+// Pages that are not known become resident in these frames. False if the frames are not to be had.
+bool Partition::load_zeros(PageId first, uint32_t count, FrameId first_frame) {
+  if (shared_->budget.exceeded_by(count * shared_->page_bytes)) {
+    shared_->regions.end(RegionsEnd::kMemoryFull);
+    return false;
+  }
+  if (!frames_.take_run(first_frame, count)) return false;
+  for (uint32_t i = 0; i < count; ++i) {
+    const FrameId id = first_frame + i;
+    Frame& frame = frames_[id];
+    frame.claim();
+    frame.page = first + i;
+    frame.place = base::kNoPlace;
+    frame.verified = false;
+    map_.set_frame(frame.page, id);
+    for (uint64_t piece = 0; piece < pieces_; ++piece)
+      frames_.fingerprints(id)[piece] = base::zero_fingerprint();
+    frame.loaded();
+    policies_.loaded(id, frame.page, true);
+    shared_->table->publish(frame.page, frames_.bytes(id), Table::Heat::kHot);
+  }
+  return true;
+}
+
+// Reach.
+bool Partition::map_own(PageId page, Lane& lane) {
+  for (;;) {
+    uint32_t key = 0;
+    bool waits = false;
+    {
+      sys::LockGuard guard(mutex_);
+      FrameId id = map_.find(page).frame;
+      if (id == base::kNoFrame && map_region(page)) return true;
+      if (!is_in_region(page)) return false;
+      if (id != base::kNoFrame) {
+        char* bytes;
+        switch (take_resident(id, false, bytes)) {
+          case Attempt::kDone: return map_page_of_region(page, id);
+          case Attempt::kWait: waits = true; break;
+          default: return false;
+        }
+        key = changed_.prepare();
+      }
+    }
+    if (waits)
+      wait_for_change(key);
+    else if (!load(page, lane, lane.stream, false))
+      return false;  // who goes on tells why
+  }
+}
+
+// What may be mapped of a resident page of a mapped region.
+bool Partition::map_page_of_region(PageId page, FrameId id) {
+  Frame& frame = frames_[id];
+  if (frame.backing != Backing::kOwn) return false;
+  frame.watched = false;
+  const uint64_t begin = address_of(page), end = begin + shared_->page_bytes;
+  uint64_t last;
+  for (uint64_t first = begin; first < end; first = last) {
+    last = end;
+    if (!shared_->regions.mappable().find(first, last)) break;
+    if (!map_at_own_address(first, last, frames_.file_offset(id) + (first - begin))) return false;
+  }
+  return true;
+}
+
+// Unmap.
+void Partition::unmap_region(uint64_t address) {
+  const uint64_t begin = base::round_down(address, kRegionBytes);
+  CHECK_EQ(sys::make_inaccessible(reinterpret_cast<void*>(begin), kRegionBytes), 0);
+  shared_->regions.note_unmapped(begin);
+  base::statistics.cache_regions_unmapped.add();
+}
+
+void Partition::unmap_if_mapped(uint64_t address) {
+  sys::LockGuard guard(mutex_);
+  if (shared_->regions.is_mapped(address)) unmap_region(address);
+}
+
+// Cut.
+void Partition::cut(uint64_t begin, uint64_t end) {
+  sys::LockGuard guard(mutex_);
+  if (shared_->regions.is_mapped(begin)) cut_locked(begin, end);
+}
+
+void Partition::cut_locked(uint64_t begin, uint64_t end) {
+  // Where the kernel has no room for one more mapping, the region goes.
+  if (sys::make_inaccessible(reinterpret_cast<void*>(begin), end - begin) != 0) unmap_region(begin);
+}
+
+// Empty: pages from `first` on, which is in a mapped region, that lie side by side in frames, at most to `end`. Returns how
+// many there were.
+uint64_t Partition::empty_in_region(PageId first, PageId end) {
+  const FrameId frame = map_.find(first).frame;
+  if (frame == base::kNoFrame) return 0;
+  uint32_t count = 0;
+  while (index(first) + count < index(end) && is_in_region(first + count) &&
+         map_.find(first + count).frame == frame + count &&
+         frames_[frame + count].state() == State::kResident && !frames_[frame + count].io())
+    ++count;
+  if (count == 0 ||
+      !sys::release_file_piece(frames_.descriptor(), frames_.file_offset(frame), count * shared_->page_bytes))
+    return 0;
+  for (uint32_t i = 0; i < count; ++i) note_zeros(frame + i);
+  return count;
+}
+
+}  // namespace cache

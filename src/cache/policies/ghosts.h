@@ -1,0 +1,67 @@
+// Ghosts: pages that left memory lately, so that when one comes back it is known how much more memory would have kept it.
+//
+// Memory is a stack of pages, the last used on top; the frames hold its upper part, in an order that nobody knows, since
+// hits leave no trace. Below them lie the pages that left, in the order of their leaving. A page that comes back from under
+// `d` others, into one of `frames`, would have stayed with `frames + d`: exact for LRU, near it for CLOCK.
+//
+// Only a sample is kept: pages whose number has a hash with `shift_` zeros at its end, of every 2^shift_ pages one; each stands
+// for 2^shift_ (Waldspurger, Park, Garthwaite, Ahmad: Efficient MRC construction with SHARDS, FAST 2015). When there are more
+// than the capacity, shift_ grows, and half of them go.
+//
+//   pages_   in the order of their leaving, with gaps where one came back; packed when it is full
+//   tree_    how many of them there are (Fenwick's), for the rank of one
+//   slots_   where a page is in pages_: hashed, open addressing
+//
+// Thread contract: its partition's lock. Cost: of a page that is not in the sample a hash; of one that is, about 100 ns.
+#pragma once
+#include "base/error.h"
+#include "base/ids.h"
+#include "base/miss_curve.h"
+#include "cache/pages/budget.h"
+
+namespace cache {
+
+using base::PageId;
+
+class Ghosts {
+ public:
+  static constexpr uint32_t kMostCapacity = 1024;
+
+  // Charges its memory, 28 bytes for each page of the capacity, to the budget. REQUIRES: capacity > 0. Errors: ENOMEM.
+  base::Expected<void> open(uint32_t capacity, Budget& budget);
+  void close();
+
+  // The page left its frame.
+  void left(PageId page);
+  // It is on its way into one of `frame_count` frames, the others of which hold pages. Counts it in `curve`, unless that is null: nobody asked for it.
+  void came(PageId page, uint64_t frame_count, base::MissCurve* curve);
+  // Its content is gone: when it comes back it is a new one.
+  void forget(PageId page);
+
+  uint32_t count() const { return count_; }
+  uint32_t shift() const { return shift_; }
+
+ private:
+  static constexpr uint32_t kNone = ~uint32_t{0};
+
+  bool is_sampled(uint64_t hash) const { return (hash & ((uint64_t{1} << shift_) - 1)) == 0; }
+  uint32_t cell_of(PageId page) const;
+  void remove(uint32_t cell);
+  void append(PageId page);
+  void pack();
+  void change(uint32_t slot, int by);
+  uint32_t count_up_to(uint32_t slot) const;
+
+  uint64_t* pages_ = nullptr;  // room_ of them: page + 1, 0 where one came back
+  uint16_t* tree_ = nullptr;   // room_ + 1
+  uint16_t* slots_ = nullptr;  // 2 * room_ cells: slot + 1, 0 where there is none
+  char* memory_ = nullptr;
+  uint64_t memory_bytes_ = 0;
+  uint32_t capacity_ = 0;
+  uint32_t room_ = 0;  // twice the capacity, a power of two
+  uint32_t next_ = 0;  // slot
+  uint32_t count_ = 0;
+  uint32_t shift_ = 0;
+};
+
+}  // namespace cache

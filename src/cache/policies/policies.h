@@ -1,0 +1,97 @@
+// Policies: what a partition asks which page leaves next. One policy, or, where it is chosen while the program runs, several side by side.
+//
+//   samples_    of each candidate (policy_choice.h): pages whose hash says so
+//   follower_   all other pages; by the policy that is chosen
+//
+// Each of them has its frames. A sample that has more than its share of them loses the next page, else the follower does: so each sees
+// a smaller cache of the same program.
+//
+// Invariants
+//  1 a frame that holds a page is held by the policy that its page's number says, and by no other
+//  2 those of policy.h, for all of them together
+//
+// Thread contract: the partition's lock. Memory: the policies'. Cost: the policy's; a hash of each page that comes, and a few bits looked
+// at where there are samples; when another policy is chosen, some ten nanoseconds a frame and a mapping.
+#pragma once
+#include "cache/policies/policy.h"
+#include "cache/policies/policy_choice.h"
+
+namespace cache {
+
+class Policies {
+ public:
+  // Who knows which page a frame holds.
+  struct Holder {
+    PageId (*page_of)(void* context, FrameId frame);
+    void* context;
+  };
+  // As Policy::create. `choice` outlives this, and says which policies there are; null: `kind`, always. Errors: ENOMEM.
+  base::Expected<void> open(base::PolicyKind kind, PolicyChoice* choice, const Holder& holder,
+                            uint32_t frame_count, uint32_t frame_limit, Budget& budget);
+  void close();
+
+  // As Policy's.
+  void grow(uint32_t frame_count);
+  void loaded(FrameId frame, PageId page, bool wanted) { of_page(page).loaded(frame, page, wanted); }
+  void left(FrameId frame, PageId page, Removal removal) { of_page(page).left(frame, page, removal); }
+  void forget(PageId page) { of_page(page).forget(page); }
+  void touched(FrameId frame) { of_frame(frame).touched(frame); }
+  void cooled(FrameId frame, bool was_touched) { of_frame(frame).cooled(frame, was_touched); }
+  // Victims are held until they have left: `taken` says that one will, `stays` that it does not after all. Each sample gives what it has beyond
+  // its share, and no more, however many batches are on their way.
+  Policy::Named name_victim();
+  bool goes_with(FrameId victim, FrameId other);
+  void taken(FrameId frame) { of_frame(frame).taken(frame); }
+  void stays(FrameId frame) { of_frame(frame).stays(frame); }
+  // Of so many `turns`, which it counts down: each sample has its share of them, whether the others have a page to cool or not, since to one
+  // that counts touches it matters how often it is asked. kNoFrame: none is left, or nobody has a page to cool.
+  FrameId name_to_cool(uint32_t& turns);
+  FrameId name_to_clean(uint32_t reach) { return follower_->name_to_clean(reach); }
+  FrameId ahead() const { return follower_->ahead(); }
+  bool holds(FrameId frame) const;
+  uint32_t held_count() const;
+
+  // The page was read, from storage or from a file, whoever asked for it.
+  void note_read(PageId page) {
+    if (sample_count_ > 0) count_read(page);
+  }
+  // An operation has read or written so much.
+  void note_io(uint64_t bytes) {
+    ++report_.io.operations;
+    report_.io.os_pages += static_cast<uint32_t>(bytes / base::kOsPageBytes);
+  }
+  PolicyKind follows() const { return followed_; }
+
+ private:
+  static constexpr uint32_t kMostSamples = PolicyChoice::kCandidateCount;
+  static constexpr uint32_t kReadsPerReport = 1024;
+  // Pages side by side are the same one's, so that what is read in runs still is.
+  static constexpr uint64_t kPagesOfGroup = 8;
+
+  // sample_count_: none's.
+  uint32_t sample_of(PageId page) const;
+  Policy& of_page(PageId page);
+  Policy& of_frame(FrameId frame);
+  Policy& member(uint32_t i) { return i < sample_count_ ? *samples_[i] : *follower_; }
+  uint32_t member_count() const { return sample_count_ + 1; }
+  bool has_beyond_its_share(const Policy& sample);
+  void count_read(PageId page);
+  void follow(PolicyKind kind);
+  void share_anew(uint32_t share);
+
+  Policy* follower_ = nullptr;
+  Policy* samples_[kMostSamples] = {};
+  uint32_t sample_count_ = 0;  // 0 or kMostSamples
+  PolicyKind followed_ = PolicyKind::kClock;
+  PolicyChoice* choice_ = nullptr;
+  Holder holder_ = {};
+  uint32_t share_ = 0;  // of PolicyChoice::kParts that each sample has
+  Budget* budget_ = nullptr;
+  uint32_t frame_count_ = 0;
+  uint32_t frame_limit_ = 0;
+  uint32_t cool_turn_ = 0;       // of who names pages to cool
+  uint32_t vain_turn_ = 0;       // of who is asked when all name in vain
+  PolicyChoice::Report report_;  // the next one
+};
+
+}  // namespace cache

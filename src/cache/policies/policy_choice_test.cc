@@ -1,0 +1,168 @@
+#include "cache/policies/policy_choice.h"
+
+#include <gtest/gtest.h>
+
+#include "base/statistics.h"
+
+namespace cache {
+namespace {
+
+using Io = PolicyChoice::Io;
+
+class PolicyChoiceTest : public testing::Test {
+ protected:
+  static constexpr uint32_t kSmallShare = 2;
+
+  PolicyChoiceTest() {
+    choice.begin({.least_sample = kSmallShare, .least_frames = 1, .least_reads = 1}, 256, 1);
+  }
+
+  // A period: how many reads of samples (clock's as many as nrlfu's), as many of all that is chosen; and by how many operations of a page each. Returns what is chosen afterwards.
+  PolicyKind report(uint32_t nrlfu, uint32_t two_queues, uint32_t s3fifo, uint32_t random,
+                    uint32_t operations = 4096) {
+    PolicyChoice::Report report = {.sampled = {nrlfu, two_queues, s3fifo, random, nrlfu},
+                                   .io = {operations, operations}};
+    const uint32_t others = PolicyChoice::kParts / choice.share() - PolicyChoice::kCandidateCount;
+    for (uint32_t i = 0; i < PolicyChoice::kCandidateCount; ++i)
+      report.reads += report.sampled[i] * (PolicyChoice::kCandidates[i] == choice.chosen() ? 1 + others : 1);
+    choice.report(report);
+    return choice.chosen();
+  }
+  std::string why() { return std::string(base::WordText(base::statistics.chosen_policy_why.get()).view()); }
+  // Periods until another one is chosen.
+  uint32_t periods_until(PolicyKind kind, uint32_t most, auto&& one) {
+    for (uint32_t i = 1; i <= most; ++i)
+      if (one() == kind) return i;
+    ADD_FAILURE() << "not within " << most;
+    return 0;
+  }
+  PolicyChoice choice;
+};
+
+TEST_F(PolicyChoiceTest, ChangesWhenAPeriodIsOver) {
+  PolicyChoice off;
+  EXPECT_FALSE(off.is_on());
+  EXPECT_TRUE(choice.is_on());
+  choice.begin({.least_sample = 1, .least_frames = 1, .least_reads = 30'000}, 256, 1);
+  EXPECT_EQ(report(2000, 1500, 1000, 1500), PolicyKind::kNrlfu) << "how much I/O there is is not known yet";
+  choice.report({.sampled = {2000, 1500, 1000, 1500, 2000}, .reads = 29'999, .io = {4096, 4096}});
+  EXPECT_EQ(choice.chosen(), PolicyKind::kNrlfu);
+  choice.report({.sampled = {}, .reads = 1, .io = {}});
+  EXPECT_EQ(choice.chosen(), PolicyKind::kS3fifo);
+  EXPECT_EQ(why(), "measured");
+}
+
+// A sample has few frames, and may be better than the policy is with many.
+TEST_F(PolicyChoiceTest, WhatIsChosenIsJudgedByAllOfItsPages) {
+  periods_until(PolicyKind::kS3fifo, 10, [&] { return report(200, 200, 100, 150); });
+  const auto worse = [&] {
+    choice.report({.sampled = {200, 200, 100, 150, 200}, .reads = 850 + 16 * 190, .io = {4096, 4096}});
+    return choice.chosen();
+  };
+  EXPECT_LT(periods_until(PolicyKind::kRandom, 20, worse), 20u);
+}
+
+// Of few reads it may be chance; of many a difference of a few parts of a hundred is not worth it.
+TEST_F(PolicyChoiceTest, ChangesWhenItIsClear) {
+  EXPECT_EQ(report(20, 20, 10, 15), PolicyKind::kNrlfu);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(report(10'000, 10'000, 9'600, 10'000), PolicyKind::kNrlfu);
+  EXPECT_LT(periods_until(PolicyKind::kS3fifo, 20, [&] { return report(10'000, 10'000, 8'000, 10'000); }),
+            20u);
+}
+
+// A program that goes from front to back reads in runs with the one and page by page with the other.
+TEST_F(PolicyChoiceTest, ReturnsFromWhatNeedsMoreIo) {
+  const auto usual = [&] { return report(200, 200, 200, 100, 512); };
+  const auto tried = [&] { return report(200, 200, 200, 100, 700); };
+  periods_until(PolicyKind::kRandom, 10, usual);
+  // What comes just after a change tells little.
+  for (uint32_t i = 0; i < PolicyChoice::kSettle; ++i) EXPECT_EQ(tried(), PolicyKind::kRandom);
+  EXPECT_LE(periods_until(PolicyKind::kNrlfu, PolicyChoice::kTrial, tried), PolicyChoice::kTrial);
+  EXPECT_EQ(why(), "returned");
+  // For a while, and then for twice as long.
+  for (uint32_t ban : {PolicyChoice::kBan, 2 * PolicyChoice::kBan}) {
+    uint32_t before = 0;
+    while (usual() == PolicyKind::kNrlfu) ASSERT_LT(++before, 4 * ban);
+    EXPECT_GE(before + 1, ban);
+    EXPECT_LE(before, ban + 40);
+    while (tried() == PolicyKind::kRandom) {
+    }
+  }
+}
+
+TEST_F(PolicyChoiceTest, WhatNeedsFarMoreIoIsNotTriedToTheEnd) {
+  periods_until(PolicyKind::kRandom, 10, [&] { return report(200, 200, 200, 100, 512); });
+  EXPECT_EQ(report(200, 200, 200, 100, 3000), PolicyKind::kNrlfu);
+}
+
+TEST_F(PolicyChoiceTest, StaysWithWhatNeedsLessIo) {
+  periods_until(PolicyKind::kRandom, 10, [&] { return report(200, 200, 200, 100); });
+  for (int i = 0; i < 200; ++i) ASSERT_EQ(report(300, 300, 300, 150), PolicyKind::kRandom);
+}
+
+// The candidate is on trial when the program begins to do something else, in which it needs more I/O: that does not speak against it where it is good.
+TEST_F(PolicyChoiceTest, NothingIsKnownOfAProgramThatChangesDuringATrial) {
+  const auto first = [&] { return report(200, 200, 200, 100, 1000); };
+  periods_until(PolicyKind::kRandom, 10, first);
+  first();
+  const auto second = [&] { return report(300, 300, 100, 300, 4000); };
+  EXPECT_LE(periods_until(PolicyKind::kNrlfu, PolicyChoice::kSettle + PolicyChoice::kTrial, second),
+            PolicyChoice::kSettle + PolicyChoice::kTrial);
+  EXPECT_LE(periods_until(PolicyKind::kS3fifo, 4, second), 4u) << "what is known is of the second";
+  for (int i = 0; i < 20; ++i) second();
+  EXPECT_EQ(choice.chosen(), PolicyKind::kS3fifo);
+  // And it is not left alone when the first comes again.
+  EXPECT_LE(periods_until(PolicyKind::kRandom, 24, first), 24u);
+}
+
+TEST_F(PolicyChoiceTest, SamplesAreSmallWhereNothingIsInDoubt) {
+  EXPECT_EQ(choice.share(), PolicyChoice::kLargeShare);
+  const auto small = [&] { return choice.share() == kSmallShare; };
+  uint32_t periods = 0;
+  for (; !small(); ++periods) {
+    ASSERT_LT(periods, 2 * PolicyChoice::kSure);
+    report(160, 160, 160, 160);
+  }
+  EXPECT_GE(periods, PolicyChoice::kSure);
+  // Large ones have to say so, too, and small ones are asked again after twice as long.
+  for (const uint32_t rest : {PolicyChoice::kSure, 2 * PolicyChoice::kSure}) {
+    periods = 0;
+    for (; small(); ++periods) {
+      ASSERT_LT(periods, 2 * rest);
+      report(20, 20, 10, 20);
+    }
+    EXPECT_GE(periods, rest);
+    EXPECT_EQ(choice.chosen(), PolicyKind::kNrlfu);
+    for (; !small(); ++periods) {
+      ASSERT_LT(periods, 4 * rest + 2 * PolicyChoice::kSure);
+      report(160, 160, 160, 160);
+    }
+  }
+}
+
+TEST_F(PolicyChoiceTest, ShareOfSmallSamplesFollowsFrames) {
+  for (const auto& [frames, partitions, share] : {std::tuple{uint64_t{1} << 20, 16u, 1u},
+                                                  {uint64_t{4096}, 1u, 4u},
+                                                  {uint64_t{4096}, 4u, PolicyChoice::kLargeShare},
+                                                  {uint64_t{64}, 1u, PolicyChoice::kLargeShare}}) {
+    PolicyChoice other;
+    other.begin({.least_sample = 64, .least_frames = 1, .least_reads = 1}, frames, partitions);
+    for (uint32_t i = 0; i < 2 * PolicyChoice::kSure; ++i)
+      other.report(
+          {.sampled = {1 << 16, 1 << 16, 1 << 16, 1 << 16, 1 << 16}, .reads = 1 << 20, .io = {1000, 1000}});
+    EXPECT_EQ(other.share(), share) << frames;
+  }
+}
+
+// The same reads by far more operations: what was chosen while they came in runs is compared again.
+TEST_F(PolicyChoiceTest, TheFirstIsTriedAgainWhenIoIsOtherThanBefore) {
+  periods_until(PolicyKind::kRandom, 10, [&] { return report(200, 200, 200, 100, 4096); });
+  for (int i = 0; i < 60; ++i) ASSERT_EQ(report(200, 200, 200, 100, 3000), PolicyKind::kRandom);
+  uint32_t periods = 0;
+  while (report(200, 200, 200, 100, 1000) == PolicyKind::kRandom) ASSERT_LT(++periods, 40u);
+  EXPECT_EQ(choice.chosen(), PolicyKind::kNrlfu);
+  EXPECT_EQ(why(), "again");
+}
+
+}  // namespace
+}  // namespace cache

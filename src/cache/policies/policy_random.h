@@ -1,0 +1,30 @@
+// RandomPolicy: any page goes, touched or not, and what lies beside it. It costs nothing and promises nothing: what others are better by is what they know.
+//
+// After as many tries as there are pages in vain they are named in the order of their frames.
+#pragma once
+#include "base/mix.h"
+#include "cache/policies/policy.h"
+
+namespace cache {
+
+class RandomPolicy final : public Policy {
+ private:
+  // Of a frame without a page the next that has one is named: those behind a gap are likelier, but gaps are few.
+  FrameId random_frame() {
+    state_ += base::kMixStep;
+    return next_held(static_cast<uint32_t>(base::mix(state_) % end()));
+  }
+  Named next_victim() override {
+    const FrameId frame = named_in_vain() < held_count() ? random_frame() : next_held(last_ + 1);
+    last_ = index(frame);
+    return {.frame = frame, .even_touched = true};
+  }
+  bool goes_with(FrameId, FrameId) const override { return true; }
+  // Nobody knows who is next.
+  FrameId next_to_clean(uint32_t) override { return held_count() > 0 ? random_frame() : base::kNoFrame; }
+
+  uint64_t state_ = 0;
+  uint32_t last_ = 0;
+};
+
+}  // namespace cache
