@@ -1,4 +1,4 @@
-# The AES of encrypted storage (src/storage/xts_cipher.h): one object of OpenSSL's static library, code for the CPU's AES instructions, which
+# The AES of encrypted storage (src/storage/decorators/xts_cipher.h): one object of OpenSSL's static library, code for the CPU's AES instructions, which
 # calls nothing, allocates nothing and keeps nothing, as what lives in users' processes has to. What is used of it gets other names, and the rest
 # becomes local: the program may have an OpenSSL of its own.
 find_library(CRYPTO_ARCHIVE NAMES libcrypto.a REQUIRED)

@@ -30,7 +30,7 @@
 #include "batch/stored/stored_table.h"
 #include "pagecache/page_cache.h"
 #include "pagecache/page_store.h"
-#include "storage/open.h"
+#include "storage/opening/open.h"
 
 namespace {
 

@@ -20,7 +20,7 @@
 #include "base/mix.h"
 #include "base/statistics.h"
 #include "cache/cache.h"
-#include "storage/open.h"
+#include "storage/opening/open.h"
 #include "sys/barrier.h"
 #include "sys/files.h"
 #include "sys/kernel.h"

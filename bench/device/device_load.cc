@@ -21,7 +21,7 @@
 #include "base/histogram.h"
 #include "base/mix.h"
 #include "base/options.h"
-#include "storage/open.h"
+#include "storage/opening/open.h"
 
 namespace {
 

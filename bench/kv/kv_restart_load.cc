@@ -29,7 +29,7 @@
 #include "base/statistics.h"
 #include "kv/store.h"
 #include "load.h"
-#include "storage/open.h"
+#include "storage/opening/open.h"
 #include "task/scheduler.h"
 #include "task/sync.h"
 

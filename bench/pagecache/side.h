@@ -24,7 +24,7 @@
 #include "../random.h"
 #include "../words.h"
 #include "base/single_writer.h"
-#include "storage/open.h"
+#include "storage/opening/open.h"
 #include "tree.h"
 
 namespace load {

@@ -4,8 +4,8 @@
 #include "capi/capi.h"
 #include "capi/workers.h"
 #include "kv/make_at.h"
-#include "storage/memory.h"
-#include "storage/open.h"
+#include "storage/backends/memory.h"
+#include "storage/opening/open.h"
 
 namespace capi {
 namespace {

@@ -15,7 +15,7 @@
 #include "kv/store.h"
 #include "kv/testing/crash_model.h"
 #include "kv/testing/test_effort.h"
-#include "storage/test_cut_device.h"
+#include "storage/testing/test_cut_device.h"
 
 namespace kv {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "kv/store.h"
 #include "kv/testing/test_effort.h"
-#include "storage/encrypt.h"
-#include "storage/test_cut_device.h"
-#include "storage/test_fail_device.h"
+#include "storage/decorators/encrypt.h"
+#include "storage/testing/test_cut_device.h"
+#include "storage/testing/test_fail_device.h"
 
 namespace kv {
 namespace {

@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "kv/testing/test_store.h"
-#include "storage/fault.h"
-#include "storage/test_fail_device.h"
+#include "storage/decorators/fault.h"
+#include "storage/testing/test_fail_device.h"
 
 namespace kv {
 namespace {

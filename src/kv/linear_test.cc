@@ -10,8 +10,8 @@
 #include "kv/testing/jitter_device.h"
 #include "kv/testing/linear_load.h"
 #include "kv/testing/test_effort.h"
-#include "storage/memory.h"
-#include "storage/test_cut_device.h"
+#include "storage/backends/memory.h"
+#include "storage/testing/test_cut_device.h"
 #include "task/test_tasks.h"
 
 namespace kv {

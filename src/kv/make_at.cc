@@ -1,8 +1,8 @@
 #include "kv/make_at.h"
 
-#include "storage/content.h"
-#include "storage/open.h"
-#include "storage/store_files.h"
+#include "storage/opening/content.h"
+#include "storage/opening/open.h"
+#include "storage/opening/store_files.h"
 
 namespace kv {
 namespace {

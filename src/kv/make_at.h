@@ -16,7 +16,7 @@ struct MakeAtOptions {
   const char* capacity_advice = "";
 };
 
-// Errors: EEXIST for content, in files as a whole and on devices at both ends (storage/content.h), unless it may be overwritten; EINVAL
+// Errors: EEXIST for content, in files as a whole and on devices at both ends (storage/opening/content.h), unless it may be overwritten; EINVAL
 // where no capacity says how large an empty file is to be; those of StoreFiles, open_device and Store::make.
 base::Expected<Geometry> make_store_at(std::string_view device, const MakeAtOptions& options);
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "kv/testing/test_store.h"
-#include "storage/test_fail_device.h"
+#include "storage/testing/test_fail_device.h"
 #include "task/test_tasks.h"
 
 namespace kv {

@@ -7,7 +7,7 @@
 #include "kv/testing/crash_model.h"
 #include "kv/testing/test_effort.h"
 #include "kv/testing/test_store.h"
-#include "storage/test_pmem_cut.h"
+#include "storage/testing/test_pmem_cut.h"
 
 namespace kv {
 namespace {

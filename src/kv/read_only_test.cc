@@ -6,8 +6,8 @@
 
 #include "kv/snapshot.h"
 #include "kv/testing/test_store.h"
-#include "storage/test_cut_device.h"
-#include "storage/test_fail_device.h"
+#include "storage/testing/test_cut_device.h"
+#include "storage/testing/test_fail_device.h"
 
 namespace kv {
 namespace {

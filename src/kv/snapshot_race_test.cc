@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kv/testing/test_snapshot.h"
-#include "storage/latency.h"
+#include "storage/decorators/latency.h"
 
 namespace kv {
 namespace {

@@ -14,8 +14,8 @@
 #include <thread>
 
 #include "kv/testing/test_store.h"
-#include "storage/fault.h"
-#include "storage/open.h"
+#include "storage/decorators/fault.h"
+#include "storage/opening/open.h"
 
 namespace kv {
 namespace {

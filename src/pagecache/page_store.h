@@ -2,7 +2,7 @@
 #pragma once
 #include "batch/bucket_store.h"
 #include "pagecache/session.h"
-#include "storage/content.h"
+#include "storage/opening/content.h"
 
 namespace pagecache {
 

@@ -2,7 +2,7 @@
 #include <random>
 
 #include "pagecache/test_cache.h"
-#include "storage/test_cut_device.h"
+#include "storage/testing/test_cut_device.h"
 
 namespace pagecache {
 namespace {

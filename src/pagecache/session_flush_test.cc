@@ -6,7 +6,7 @@
 #include "base/statistics.h"
 #include "pagecache/request_queue.h"
 #include "pagecache/test_cache.h"
-#include "storage/latency.h"
+#include "storage/decorators/latency.h"
 #include "sys/kernel.h"
 
 namespace pagecache {

@@ -7,7 +7,7 @@
 
 #include "base/statistics.h"
 #include "pagecache/test_cache.h"
-#include "storage/open.h"
+#include "storage/opening/open.h"
 #include "task/test_tasks.h"
 
 namespace pagecache {

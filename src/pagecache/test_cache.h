@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "pagecache/session.h"
-#include "storage/memory.h"
+#include "storage/backends/memory.h"
 #include "storage/piece_io.h"
-#include "storage/test_fail_device.h"
+#include "storage/testing/test_fail_device.h"
 #include "task/sync.h"
 #include "task/test_tasks.h"
 

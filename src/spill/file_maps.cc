@@ -14,7 +14,7 @@
 #include "spill/native.h"
 #include "spill/protection.h"
 #include "spill/runtime.h"
-#include "storage/open_files.h"
+#include "storage/backends/open_files.h"
 #include "sys/files.h"
 #include "sys/kernel.h"
 #include "sys/lock.h"

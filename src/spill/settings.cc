@@ -5,7 +5,7 @@
 #include "base/fingerprint.h"
 #include "base/log.h"
 #include "spill/runtime.h"
-#include "storage/open.h"
+#include "storage/opening/open.h"
 #include "sys/files.h"
 #include "sys/kernel.h"
 #include "sys/memory.h"

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/statistics.h"
-#include "storage/open.h"
-#include "storage/test_io.h"
+#include "storage/opening/open.h"
+#include "storage/testing/test_io.h"
 #include "sys/events.h"
 #include "sys/kernel.h"
 

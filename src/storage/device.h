@@ -24,7 +24,7 @@
 // After fork the child may open queues of a device that it inherited, and read and write the same medium;
 // of the queues that it inherited it may only close those that had nothing in flight.
 //
-// To add a backend: docs/storage.md says how; memory.cc is the smallest.
+// To add a backend: docs/storage.md says how; backends/memory.cc is the smallest.
 #pragma once
 #include <sys/uio.h>
 

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "base/statistics.h"
-#include "storage/open.h"
-#include "storage/test_process.h"
+#include "storage/opening/open.h"
+#include "storage/testing/test_process.h"
 #include "sys/files.h"
 
 namespace storage {

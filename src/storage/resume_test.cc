@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/statistics.h"
-#include "storage/test_io.h"
+#include "storage/testing/test_io.h"
 
 namespace storage {
 namespace {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "storage/open.h"
+#include "storage/opening/open.h"
 #include "storage/piece_io.h"
 #include "sys/test_switches.h"
 #include "task/scheduler.h"

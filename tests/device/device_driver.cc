@@ -28,8 +28,8 @@
 #include <string>
 #include <vector>
 
-#include "storage/open.h"
-#include "storage/test_io.h"
+#include "storage/opening/open.h"
+#include "storage/testing/test_io.h"
 
 namespace {
 

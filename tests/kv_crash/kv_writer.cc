@@ -28,7 +28,7 @@
 #include "kv/media/clock.h"
 #include "kv/multi_get.h"
 #include "kv/store.h"
-#include "storage/open.h"
+#include "storage/opening/open.h"
 
 namespace {
 

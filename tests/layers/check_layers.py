@@ -32,6 +32,7 @@ LAYERS = {
 # Folders within a layer, lowest first, those that include each other in one place; "" is the layer's own files. `testing` comes last:
 # only tests and fuzzers include it.
 ORDERS = {
+    "storage": ["", ("backends", "decorators", "opening"), "spdk", "testing"],
     "cache": ["pages", "sets", "policies", ("partition", "servers", ""), "testing"],
     "persist": ["", "model", "check", "own"],
     "kv": ["index", "media", "log", "recovery", "tier", "collection", "", "testing"],

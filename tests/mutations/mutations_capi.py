@@ -9,7 +9,7 @@ QUEUE = "src/capi/queue.cc"
 REQUEST = "src/capi/request.cc"
 SESSION = "src/capi/session.cc"
 STORE = "src/capi/store.cc"
-STORE_FILES = "src/storage/store_files.cc"
+STORE_FILES = "src/storage/opening/store_files.cc"
 WORKERS = "src/capi/workers.cc"
 
 

@@ -1,31 +1,31 @@
 """Breakages of src/storage: what a transfer did is reported, queues keep their contract, nobody's data is lost."""
 
-AIO = "src/storage/aio.cc"
-DECORATOR = "src/storage/decorator.h"
+AIO = "src/storage/backends/aio.cc"
+DECORATOR = "src/storage/decorators/decorator.h"
 DEVICE = "src/storage/device.cc"
-ENCRYPT = "src/storage/encrypt.cc"
-FAULT = "src/storage/fault.cc"
-FILE = "src/storage/file.cc"
-KEY_FILE = "src/storage/key_file.cc"
-HELPERS = "src/storage/file_helpers.cc"
-MEDIUM = "src/storage/open_medium.cc"
-OPEN = "src/storage/open.cc"
-SETTINGS = "src/storage/device_settings.cc"
-NVME = "src/storage/nvme.cc"
-NVME_STATUS = "src/storage/nvme_status.cc"
-STRIPE = "src/storage/stripe.cc"
-STRIPE_MAP = "src/storage/stripe_map.h"
-DEVICE_STRING = "src/storage/device_string.cc"
-LATENCY = "src/storage/latency.cc"
-LATENCY_MODEL = "src/storage/latency_model.cc"
-TRACE = "src/storage/trace.cc"
-TRACE_READER = "src/storage/trace_reader.cc"
-TRACE_REPLAY = "src/storage/trace_replay.cc"
-MEMORY = "src/storage/memory.cc"
-OPENED = "src/storage/opened.cc"
-PMEM = "src/storage/pmem.cc"
-URING = "src/storage/uring.cc"
-XTS = "src/storage/xts_cipher.cc"
+ENCRYPT = "src/storage/decorators/encrypt.cc"
+FAULT = "src/storage/decorators/fault.cc"
+FILE = "src/storage/backends/file.cc"
+KEY_FILE = "src/storage/opening/key_file.cc"
+HELPERS = "src/storage/backends/file_helpers.cc"
+MEDIUM = "src/storage/opening/open_medium.cc"
+OPEN = "src/storage/opening/open.cc"
+SETTINGS = "src/storage/opening/device_settings.cc"
+NVME = "src/storage/backends/nvme.cc"
+NVME_STATUS = "src/storage/backends/nvme_status.cc"
+STRIPE = "src/storage/decorators/stripe.cc"
+STRIPE_MAP = "src/storage/decorators/stripe_map.h"
+DEVICE_STRING = "src/storage/opening/device_string.cc"
+LATENCY = "src/storage/decorators/latency.cc"
+LATENCY_MODEL = "src/storage/decorators/latency_model.cc"
+TRACE = "src/storage/decorators/trace.cc"
+TRACE_READER = "src/storage/decorators/trace_reader.cc"
+TRACE_REPLAY = "src/storage/decorators/trace_replay.cc"
+MEMORY = "src/storage/backends/memory.cc"
+OPENED = "src/storage/opening/opened.cc"
+PMEM = "src/storage/backends/pmem.cc"
+URING = "src/storage/backends/uring.cc"
+XTS = "src/storage/decorators/xts_cipher.cc"
 
 
 def mutation(name, gtest_filter, *patches):
@@ -146,7 +146,7 @@ MUTATIONS = [
     mutation("file is allocated before it is known to be memory", "PmemTest.Refuses*",
              (PMEM, "  auto mapped = map(medium, bytes, settings.needs_dax);\n", "  if (!medium.is_block_device) (void)allocate(medium, bytes);\n  auto mapped = map(medium, bytes, settings.needs_dax);\n")),
     mutation("file is emptied before it is known to be memory", "PmemTest.WhatIsRefused*",
-             ("src/storage/open.cc", "node.scheme == Scheme::kPmem}", "false}")),
+             ("src/storage/opening/open.cc", "node.scheme == Scheme::kPmem}", "false}")),
     mutation("every segment of a mapped transfer at its front", "*Conformance.Segments*pmem*",
              (PMEM, "      at += segment.iov_len;\n", "")),
 
@@ -168,7 +168,7 @@ MUTATIONS = [
     mutation("limit on the size of files ignored", "OpenTest.Capacity*",
              (MEDIUM, "std::min(kMostFileBytes, sys::file_size_limit())", "kMostFileBytes")),
     mutation("misspelt device becomes a file", "OpenTest.*",
-             ("src/storage/opened.cc", "return path.starts_with(\"/dev/\") && !path.starts_with(\"/dev/shm/\");", "return path.starts_with(\"/device/\");")),
+             ("src/storage/opening/opened.cc", "return path.starts_with(\"/dev/\") && !path.starts_with(\"/dev/shm/\");", "return path.starts_with(\"/device/\");")),
     mutation("no way on where io_uring is forbidden", "Uring.WhereItIsForbidden*",
              (URING, "      log_fallback(probed.error().message, \"Linux AIO\");\n      set_scheme(\"aio\");\n      return {};", "      return std::unexpected(probed.error());")),
     mutation("no way on when there are no more rings", "Uring.QueuesBeyond*",
@@ -279,7 +279,7 @@ MUTATIONS = [
     mutation("cut inside a segment forgotten", "FaultTest.CutsInside*",
              (FAULT, "      if (segment.iov_len > left) segment.iov_len = left;\n", "")),
     mutation("child's writes may be under way when it is gone", "Uring.WritesOfAChild*",
-             ("src/storage/uring.cc", "    if (is_in_child_ && io.operation != Operation::kRead) {", "    if (false) {")),
+             ("src/storage/backends/uring.cc", "    if (is_in_child_ && io.operation != Operation::kRead) {", "    if (false) {")),
     mutation("delays forgotten", "FaultTest.DelaysByPolls",
              (FAULT, "      if (slot->polls_left > 0) {", "      if (slot->polls_left > 1'000'000) {")),
 
@@ -313,7 +313,7 @@ MUTATIONS = [
     mutation("a device with an end in a block does not say so", "OpenTest.WhatIsOnlyReadMay*",
              (MEDIUM, "    medium.missing_bytes = *capacity_bytes - facts.stx_size;\n", "    medium.missing_bytes = 0;\n")),
     mutation("a stripe uses an end that is not there", "OpenTest.WhatIsOnlyReadMay*",
-             ("src/storage/stripe.cc", "member.end_bytes() < least_bytes) least_bytes = member.end_bytes();", "member.capacity_bytes() < least_bytes) least_bytes = member.capacity_bytes();")),
+             ("src/storage/decorators/stripe.cc", "member.end_bytes() < least_bytes) least_bytes = member.end_bytes();", "member.capacity_bytes() < least_bytes) least_bytes = member.capacity_bytes();")),
     mutation("the end of a file is left out", "OpenTest.*",
              (MEDIUM, "    if (parameters.whole && ends_in_page && !parameters.read_only)", "    if (false && ends_in_page)")),
 
@@ -350,5 +350,5 @@ MUTATIONS = [
     mutation("longer file is taken for a key", "KeyFile.*",
              (KEY_FILE, "facts.stx_size != XtsKey::kBytes", "facts.stx_size < XtsKey::kBytes")),
     mutation("path of a key is taken for that of a medium", "DeviceString.Encrypted",
-             ("src/storage/device_string.h", "    return scheme == kFile ||", "    return scheme == kEncrypt || scheme == kFile ||")),
+             ("src/storage/opening/device_string.h", "    return scheme == kFile ||", "    return scheme == kEncrypt || scheme == kFile ||")),
 ]

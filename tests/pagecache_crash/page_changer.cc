@@ -20,7 +20,7 @@
 #include "../fail.h"
 #include "pagecache/request_queue.h"
 #include "record.h"
-#include "storage/open.h"
+#include "storage/opening/open.h"
 
 namespace {
 

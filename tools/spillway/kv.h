@@ -11,7 +11,7 @@
 
 #include "command.h"
 #include "kv/store.h"
-#include "storage/open.h"
+#include "storage/opening/open.h"
 
 namespace tools {
 

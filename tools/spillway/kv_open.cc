@@ -4,7 +4,7 @@
 
 #include "kv.h"
 #include "kv/recovery/recovery_reader.h"
-#include "storage/open.h"
+#include "storage/opening/open.h"
 
 namespace tools {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "command.h"
 #include "program.h"
-#include "storage/device_string.h"
+#include "storage/opening/device_string.h"
 #include "sys/memory.h"
 
 namespace tools {

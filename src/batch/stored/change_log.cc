@@ -7,7 +7,7 @@
 
 #include "base/checksum.h"
 #include "base/ids.h"
-#include "storage/content.h"
+#include "storage/opening/content.h"
 #include "storage/piece_io.h"
 
 namespace batch {

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "storage/memory.h"
+#include "storage/backends/memory.h"
 
 namespace batch {
 namespace {

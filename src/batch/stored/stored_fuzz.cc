@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/checksum.h"
 #include "batch/stored/test_device_store.h"
-#include "storage/memory.h"
+#include "storage/backends/memory.h"
 
 namespace {
 

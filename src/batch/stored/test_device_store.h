@@ -4,7 +4,7 @@
 
 #include "batch/stored/stored_table.h"
 #include "storage/buffer_pool.h"
-#include "storage/content.h"
+#include "storage/opening/content.h"
 #include "storage/piece_io.h"
 
 namespace batch {

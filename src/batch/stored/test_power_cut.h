@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "batch/stored/test_store.h"
-#include "storage/test_cut_device.h"
+#include "storage/testing/test_cut_device.h"
 
 namespace batch {
 

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "batch/stored/test_device_store.h"
-#include "storage/memory.h"
-#include "storage/test_fail_device.h"
+#include "storage/backends/memory.h"
+#include "storage/testing/test_fail_device.h"
 
 namespace batch {
 

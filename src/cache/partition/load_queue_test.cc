@@ -9,7 +9,7 @@
 
 #include "base/statistics.h"
 #include "cache/testing/test_world.h"
-#include "storage/open.h"
+#include "storage/opening/open.h"
 
 namespace cache {
 namespace {

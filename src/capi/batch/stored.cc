@@ -3,7 +3,7 @@
 #include <cerrno>
 #include <string_view>
 
-#include "storage/open.h"
+#include "storage/opening/open.h"
 
 namespace capi::batching {
 namespace {

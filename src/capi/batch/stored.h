@@ -6,7 +6,7 @@
 #include "batch/stored/stored_table.h"
 #include "pagecache/page_store.h"
 #include "spillway/batch.h"
-#include "storage/store_files.h"
+#include "storage/opening/store_files.h"
 
 namespace capi::batching {
 

@@ -2,8 +2,8 @@
 #include <fcntl.h>
 
 #include "capi/pages/objects.h"
-#include "storage/open.h"
-#include "storage/store_files.h"
+#include "storage/opening/open.h"
+#include "storage/opening/store_files.h"
 
 namespace capi::pages {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kv/testing/life.h"
-#include "storage/test_cut_device.h"
+#include "storage/testing/test_cut_device.h"
 
 namespace kv {
 namespace {

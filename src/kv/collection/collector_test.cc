@@ -9,7 +9,7 @@
 
 #include "kv/media/clock.h"
 #include "kv/testing/test_store.h"
-#include "storage/test_cut_device.h"
+#include "storage/testing/test_cut_device.h"
 
 namespace kv {
 namespace {

@@ -17,8 +17,8 @@
 #include "kv/index/entry.h"
 #include "kv/testing/medium_device.h"
 #include "kv/testing/test_identity.h"
-#include "storage/memory.h"
-#include "storage/test_cut_device.h"
+#include "storage/backends/memory.h"
+#include "storage/testing/test_cut_device.h"
 #include "task/test_tasks.h"
 
 namespace kv {

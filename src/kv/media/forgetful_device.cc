@@ -1,6 +1,6 @@
 #include "kv/media/forgetful_device.h"
 
-#include "storage/decorator.h"
+#include "storage/decorators/decorator.h"
 
 namespace kv {
 namespace {

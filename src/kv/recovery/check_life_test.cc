@@ -4,7 +4,7 @@
 #include "kv/media/clock.h"
 #include "kv/testing/test_check.h"
 #include "kv/testing/test_effort.h"
-#include "storage/test_cut_device.h"
+#include "storage/testing/test_cut_device.h"
 
 namespace kv {
 namespace {

@@ -3,9 +3,9 @@
 #include "kv/media/checkpoint_format.h"
 #include "kv/testing/test_check.h"
 #include "kv/testing/test_identity.h"
-#include "storage/fault.h"
-#include "storage/test_cut_device.h"
-#include "storage/test_fail_device.h"
+#include "storage/decorators/fault.h"
+#include "storage/testing/test_cut_device.h"
+#include "storage/testing/test_fail_device.h"
 
 namespace kv {
 namespace {

@@ -12,7 +12,7 @@
 #include "kv/testing/test_effort.h"
 #include "kv/testing/test_identity.h"
 #include "kv/testing/test_restore.h"
-#include "storage/test_cut_device.h"
+#include "storage/testing/test_cut_device.h"
 
 namespace kv {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "kv/recovery/check.h"
 #include "kv/testing/test_store.h"
-#include "storage/memory.h"
+#include "storage/backends/memory.h"
 
 namespace kv {
 

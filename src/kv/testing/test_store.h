@@ -5,7 +5,7 @@
 #include <string>
 
 #include "kv/store.h"
-#include "storage/memory.h"
+#include "storage/backends/memory.h"
 
 namespace kv {
 

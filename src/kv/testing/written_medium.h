@@ -8,7 +8,7 @@
 
 #include "kv/recovery/recovery.h"
 #include "kv/testing/test_identity.h"
-#include "storage/memory.h"
+#include "storage/backends/memory.h"
 
 namespace kv {
 

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "server/clients/resp_test_client.h"
-#include "storage/latency.h"
+#include "storage/decorators/latency.h"
 
 namespace server {
 namespace {

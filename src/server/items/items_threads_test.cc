@@ -12,7 +12,7 @@
 #include "server/items/items.h"
 #include "server/items/test_items.h"
 #include "server/items/update_locks.h"
-#include "storage/memory.h"
+#include "storage/backends/memory.h"
 #include "task/test_tasks.h"
 
 namespace server {

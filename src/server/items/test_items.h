@@ -6,7 +6,7 @@
 
 #include "kv/store.h"
 #include "server/items/items.h"
-#include "storage/memory.h"
+#include "storage/backends/memory.h"
 
 namespace server {
 

@@ -1,5 +1,5 @@
 // In a statically linked program there is no loader that could give a library a C library of its own.
-#include "storage/spdk_load.h"
+#include "storage/backends/spdk_load.h"
 
 namespace storage {
 

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "storage/nvme_status.h"
+#include "storage/backends/nvme_status.h"
 #include "storage/spdk/environment.h"
 
 namespace storage::spdk {

@@ -15,7 +15,7 @@
 #include <memory>
 #include <vector>
 
-#include "storage/spdk_interface.h"
+#include "storage/backends/spdk_interface.h"
 
 namespace storage::spdk {
 

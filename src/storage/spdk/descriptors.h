@@ -3,7 +3,7 @@
 // descriptors.cc. What is opened by a path lies where the kernel puts it: VFIO and /sys of PCIe, files of huge pages; so does what the
 // system's libraries open for RDMA, which --wrap does not reach.
 #pragma once
-#include "storage/spdk_interface.h"
+#include "storage/backends/spdk_interface.h"
 
 namespace storage::spdk {
 

@@ -9,7 +9,7 @@
 #pragma once
 #include <functional>
 
-#include "storage/spdk_interface.h"
+#include "storage/backends/spdk_interface.h"
 
 namespace storage::spdk {
 

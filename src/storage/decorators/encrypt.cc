@@ -1,0 +1,204 @@
+#include "storage/decorators/encrypt.h"
+
+#include <algorithm>
+
+#include "base/ids.h"
+#include "storage/decorators/decorator.h"
+#include "sys/kernel.h"
+#include "sys/memory.h"
+
+namespace storage {
+namespace {
+
+constexpr size_t kSectorBytes = XtsCipher::kSectorBytes;
+
+class EncryptQueue;
+
+class EncryptDevice final : public Decorator<EncryptDevice, EncryptQueue> {
+ public:
+  EncryptDevice(Device* inner, const XtsKey& key) : Decorator(inner), cipher_(key) {
+    base::TextRef(name_, sizeof name_) << "encrypt:[" << inner->name() << ']';
+    block_bytes_ = std::max<uint32_t>(inner->block_bytes(), kSectorBytes);
+    // Of a block of which only a part is there nothing can be decrypted.
+    capacity_bytes_ = base::round_down(inner->end_bytes(), block_bytes_);
+    missing_bytes_ = 0;
+    whereabouts_ = {};
+    // All of it, and nothing else's: it has OS pages of its own.
+    sys::keep_from_core_files(this, sizeof *this);
+    sys::syscall(SYS_mlock, this, sizeof *this);  // as far as the limit on locked memory allows it
+  }
+
+  const XtsCipher& cipher() const { return cipher_; }
+
+ private:
+  void do_close() override {
+    cipher_.~XtsCipher();
+    Decorator::do_close();
+  }
+
+  XtsCipher cipher_;
+};
+
+// A piece of memory that a queue encrypts into.
+struct alignas(base::kOsPageBytes) Cell {
+  std::byte bytes[base::kOsPageBytes];
+};
+constexpr size_t kCells = 256;
+
+struct EncryptSlot : DecoratorSlot<EncryptQueue, EncryptSlot> {
+  // Of a write:
+  uint64_t written_bytes = 0;    // before the piece that is under way
+  iovec segments[kMaxSegments];  // of that piece, in cells
+};
+
+// Walks through the memory that a request lists.
+class Cursor {
+ public:
+  Cursor(const iovec* segments, uint64_t skipped_bytes) : segment_(segments), inside_(skipped_bytes) {}
+
+  // REQUIRES: it is not at the end.
+  std::byte* here() {
+    while (inside_ >= segment_->iov_len) inside_ -= (segment_++)->iov_len;
+    return static_cast<std::byte*>(segment_->iov_base) + inside_;
+  }
+  void advance(uint64_t bytes) { inside_ += bytes; }
+
+ private:
+  const iovec* segment_;
+  uint64_t inside_;
+};
+
+bool is_zeros(const std::byte* sector) {
+  const auto* const words = reinterpret_cast<const uint64_t*>(sector);
+  return std::all_of(words, words + kSectorBytes / sizeof *words, [](uint64_t word) { return word == 0; });
+}
+
+class EncryptQueue final : public DecoratorQueue<EncryptQueue, EncryptSlot> {
+ public:
+  EncryptQueue(EncryptDevice& device, Queue* inner, size_t depth)
+      : DecoratorQueue(device, inner, depth, this + 1), cipher_(device.cipher()) {
+    const auto extra = reinterpret_cast<uintptr_t>(this + 1) + DecoratorQueue::extra_bytes(depth);
+    const auto cells = reinterpret_cast<Cell*>(base::round_up(extra, alignof(Cell)));
+    // The first one is taken first, so that a write of several has them side by side.
+    for (size_t i = 0; i < kCells; ++i) free_cells_[i] = &cells[kCells - 1 - i];
+  }
+  // Memory of cells comes into being when they are used.
+  static uint64_t extra_bytes(size_t depth) {
+    return DecoratorQueue::extra_bytes(depth) + alignof(Cell) + kCells * sizeof(Cell);
+  }
+
+  void inner_done(EncryptSlot& slot) {
+    const Operation operation = slot.outer->operation;
+    if (operation == Operation::kRead) decrypt(slot);
+    if (operation == Operation::kWrite && end_piece(slot))
+      waiting_.append(slot.inner);
+    else
+      complete_as_is(take_result(slot));
+    while (!waiting_.empty() && free_count_ > 0) {
+      auto& next = *static_cast<EncryptSlot*>(waiting_.take_first().owner);
+      encrypt_piece(next);
+      gather(next);
+    }
+  }
+
+ private:
+  void do_start(Io& io) override {
+    EncryptSlot& slot = take_slot(io);
+    if (is_ready(slot)) gather(slot);
+  }
+  void do_start_alone(Io& io) override {
+    EncryptSlot& slot = take_slot(io);
+    if (is_ready(slot)) inner().run(slot.inner);
+  }
+
+  void do_poll(bool block) override {
+    do_flush_submissions();
+    inner().poll();
+    while (block && !has_completed()) {
+      do_flush_submissions();
+      inner().wait();
+    }
+    // Further pieces, and writes that there was no room for.
+    do_flush_submissions();
+  }
+
+  // May the inner device be given it now? Else it waits.
+  bool is_ready(EncryptSlot& slot) {
+    if (slot.outer->operation != Operation::kWrite) return true;
+    slot.written_bytes = 0;
+    if (waiting_.empty() && free_count_ > 0) {
+      encrypt_piece(slot);
+      return true;
+    }
+    waiting_.append(slot.inner);
+    return false;
+  }
+
+  // The inner Io becomes the next piece of the write. REQUIRES: a cell is free.
+  void encrypt_piece(EncryptSlot& slot) {
+    const Io& outer = *slot.outer;
+    Io& inner = slot.inner;
+    const uint64_t room_bytes = std::min<size_t>(free_count_, kMaxSegments) * sizeof(Cell);
+    inner.offset_bytes = outer.offset_bytes + slot.written_bytes;
+    inner.length_bytes = std::min(outer.length_bytes - slot.written_bytes, room_bytes);
+    inner.segments = slot.segments;
+    inner.segment_count = 0;
+    Cursor from(outer.segments, slot.written_bytes);
+    for (uint64_t at = 0; at < inner.length_bytes; at += sizeof(Cell)) {
+      Cell& cell = *free_cells_[--free_count_];
+      const uint64_t bytes = std::min<uint64_t>(sizeof(Cell), inner.length_bytes - at);
+      for (uint64_t in_cell = 0; in_cell < bytes; in_cell += kSectorBytes) {
+        cipher_.encrypt(from.here(), cell.bytes + in_cell,
+                        (inner.offset_bytes + at + in_cell) / kSectorBytes);
+        from.advance(kSectorBytes);
+      }
+      iovec* const last = slot.segments + inner.segment_count;
+      if (inner.segment_count > 0 &&
+          static_cast<std::byte*>(last[-1].iov_base) + last[-1].iov_len == cell.bytes) {
+        last[-1].iov_len += bytes;
+      } else {
+        *last = {&cell, bytes};
+        ++inner.segment_count;
+      }
+    }
+  }
+
+  // Its cells are free, and the inner Io says what has become of the write as a whole. Is there more to write?
+  bool end_piece(EncryptSlot& slot) {
+    Io& inner = slot.inner;
+    for (uint32_t i = inner.segment_count; i-- > 0;) {
+      const iovec& segment = slot.segments[i];
+      for (size_t cell = base::round_up(segment.iov_len, sizeof(Cell)) / sizeof(Cell); cell-- > 0;)
+        free_cells_[free_count_++] = static_cast<Cell*>(segment.iov_base) + cell;
+    }
+    const bool may_go_on = inner.whole();
+    slot.written_bytes += inner.transferred_bytes;
+    inner.transferred_bytes = slot.written_bytes;
+    return may_go_on && slot.written_bytes < slot.outer->length_bytes;
+  }
+
+  // What has been read, as far as it came.
+  void decrypt(EncryptSlot& slot) {
+    Io& inner = slot.inner;
+    inner.transferred_bytes = base::round_down(inner.transferred_bytes, kSectorBytes);
+    Cursor to(inner.segments, 0);
+    for (uint64_t at = 0; at < inner.transferred_bytes; at += kSectorBytes) {
+      std::byte* const sector = to.here();
+      if (!is_zeros(sector)) cipher_.decrypt(sector, sector, (inner.offset_bytes + at) / kSectorBytes);
+      to.advance(kSectorBytes);
+    }
+  }
+
+  const XtsCipher& cipher_;
+  IoList waiting_;  // the inner Ios of writes whose next piece there was no cell for
+  Cell* free_cells_[kCells];
+  size_t free_count_ = kCells;
+};
+
+}  // namespace
+
+base::Expected<Device*> make_encrypt_device(Device* inner, const XtsKey& key) {
+  return make_decorator<EncryptDevice>("an encrypting device", inner, key);
+}
+
+}  // namespace storage

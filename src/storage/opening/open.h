@@ -1,0 +1,12 @@
+// From a device string to a device.
+#pragma once
+#include "storage/opening/device_string.h"
+#include "storage/opening/open_medium.h"
+
+namespace storage {
+
+// Opens what `text` (device_string.h) describes, by the rules of open_medium.h; the caller closes it.
+// Errors: EINVAL for the text, those of open_medium, ENOMEM; each with one line for the user.
+base::Expected<Device*> open_device(std::string_view text, const OpenParameters& parameters);
+
+}  // namespace storage

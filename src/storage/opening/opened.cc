@@ -1,0 +1,106 @@
+#include "storage/opening/opened.h"
+
+#include <fcntl.h>
+
+#include "base/check.h"
+#include "sys/files.h"
+
+namespace storage {
+namespace {
+
+constexpr unsigned kPrivateMode = 0600;
+
+}  // namespace
+
+Path::Path(std::string_view path) {
+  CHECK_LE(path.size(), kMaxPathBytes);
+  text << path;
+  constexpr size_t kMostShown = 90;
+  if (path.size() <= kMostShown)
+    shown << path;
+  else
+    shown << "..." << path.substr(path.size() - kMostShown);
+}
+
+base::Expected<int> Opened::own() { return sys::own_new_descriptor(take()); }
+
+base::Error open_error(const Path& path, long result) {
+  int number = static_cast<int>(-result);
+  const char* advice = "";
+  switch (number) {
+    case ENOENT: return base::Error::of(number, path, ": no such directory; make it, or name another place");
+    case EACCES:
+    case EPERM: advice = "; name a place that you may read and write"; break;
+    case EOPNOTSUPP: return base::Error::of(number, path, ": no files can be made there; name another place");
+    case EROFS: advice = "; name a place that can be written"; break;
+    case EBUSY: advice = "; it is mounted or in use, name another device"; break;
+    case ENOSPC:
+    case EDQUOT: advice = "; make room, or name another place"; break;
+    case ENXIO:
+    case ENODEV: advice = "; there is no device behind it"; break;
+    case EMFILE: advice = "; raise ulimit -n"; break;
+    default: break;
+  }
+  return base::Error::of(number, path, ": ", base::error_name(number), advice);
+}
+
+bool lock_for_store(long descriptor) {
+  for (int tries = 0; sys::syscall(SYS_flock, descriptor, LOCK_EX | LOCK_NB) == -EWOULDBLOCK; ++tries) {
+    if (tries == kStoreTries) return false;
+    sys::nap(kStoreTryNs);
+  }
+  return true;
+}
+
+base::Error in_use(const Path& path) {
+  return base::Error::of(EBUSY, path,
+                         ": it is in use, here or in another process; wait until that has ended");
+}
+
+bool is_at(const Path& path, const struct statx& opened) {
+  struct statx facts;
+  return !sys::failed(describe(AT_FDCWD, path.c_str(), facts)) && facts.stx_ino == opened.stx_ino &&
+         facts.stx_dev_major == opened.stx_dev_major && facts.stx_dev_minor == opened.stx_dev_minor;
+}
+
+bool is_in_dev(std::string_view path) { return path.starts_with("/dev/") && !path.starts_with("/dev/shm/"); }
+
+long open_path(const Path& path, int flags, bool read_only) {
+  flags |= (read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NOCTTY;
+  long result;
+  do {
+    result = sys::syscall(SYS_openat, AT_FDCWD, path.c_str(), flags, kPrivateMode);
+  } while (result == -EINTR);
+  return result;
+}
+
+long describe(long descriptor, const char* path, struct statx& facts) {
+  facts = {};
+  int flags = path[0] == 0 ? AT_EMPTY_PATH : 0;
+  return sys::syscall(SYS_statx, descriptor, path, flags, STATX_BASIC_STATS | STATX_DIOALIGN, &facts);
+}
+
+std::string_view link_name(const char* path, std::span<char> text) {
+  const long length = sys::syscall(SYS_readlinkat, AT_FDCWD, path, text.data(), text.size());
+  if (sys::failed(length)) return {};
+  std::string_view name(text.data(), static_cast<size_t>(length));
+  name.remove_prefix(name.rfind('/') + 1);
+  return name;
+}
+
+uint64_t queue_number(uint32_t major, uint32_t minor, const char* name) {
+  // A partition's queue is its disk's.
+  for (const char* queue : {"/queue/", "/../queue/"}) {
+    base::Text<96> path;
+    path << "/sys/dev/block/" << major << ':' << minor << queue << name;
+    char text[32];
+    if (sys::read_small_file(path.c_str(), text) <= 0) continue;
+    uint64_t number = 0;
+    for (const char* digit = text; *digit >= '0' && *digit <= '9'; ++digit)
+      number = number * 10 + static_cast<uint64_t>(*digit - '0');
+    return number;
+  }
+  return 0;
+}
+
+}  // namespace storage
