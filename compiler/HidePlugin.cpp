@@ -6,8 +6,8 @@
 // been inlined by then.
 //
 //===----------------------------------------------------------------------===//
-#include "Hide.h"
-#include "Once.h"
+#include "module/Hide.h"
+#include "module/Once.h"
 
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Passes/PassPlugin.h"

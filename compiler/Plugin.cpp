@@ -9,12 +9,12 @@
 // too early, so spillcc does not load us there.
 //
 //===----------------------------------------------------------------------===//
-#include "Direct.h"
-#include "Hide.h"
 #include "Instrument.h"
-#include "Once.h"
 #include "Options.h"
-#include "Persist.h"
+#include "module/Hide.h"
+#include "module/Once.h"
+#include "persist/Direct.h"
+#include "persist/Persist.h"
 
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Passes/PassPlugin.h"

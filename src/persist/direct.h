@@ -1,4 +1,4 @@
-// Direct: what compiled code looks at before it calls the runtime, so that most of its flushes and fences are no call (spillway/abi.inc, compiler/Direct.h).
+// Direct: what compiled code looks at before it calls the runtime, so that most of its flushes and fences are no call (spillway/abi.inc, compiler/persist/Direct.h).
 //
 //   a flush of a line      in the range of its instruction: compiled code executes the instruction
 //                          among those that are put off:    it does nothing

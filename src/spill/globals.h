@@ -1,4 +1,4 @@
-// Globals in spilled memory (spillcc -fspill-globals; compiler/Globals.h): they keep their addresses, in the
+// Globals in spilled memory (spillcc -fspill-globals; compiler/module/Globals.h): they keep their addresses, in the
 // program's or a library's own .data and .bss, and have pages of the cache there.
 //
 //   1 a constructor of the object, before all others, hands over the records of its globals

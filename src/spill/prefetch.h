@@ -1,7 +1,7 @@
 // Pages that are loaded ahead of use by threads of the program, without waiting: what compiled code looks ahead to, and what the
 // program asks for (spill_prefetch, madvise).
 //
-// Compiled code looks ahead in loops whose addresses depend on what they load (compiler/Prefetch.h): while pages are missed
+// Compiled code looks ahead in loops whose addresses depend on what they load (compiler/loops/Prefetch.h): while pages are missed
 // (__spillway_look_ahead is not zero), it calls a helper now and then, and when it enters the loop:
 //
 //   begin(loop, position, left, pause)   is there anything to look at? null: no

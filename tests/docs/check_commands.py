@@ -79,7 +79,7 @@ def commands(text):
 
 def compiler_options(source):
     """As they are spelt in the sources of spillcc and the plugin: \"-fspill\", \"spill-reuse\"."""
-    files = [path for folder in ("tools/spillcc", "compiler") for path in (source / folder).iterdir() if path.is_file() and "_test" not in path.name]
+    files = [path for folder in ("tools/spillcc", "compiler") for path in (source / folder).rglob("*") if path.is_file() and "_test" not in path.name]
     return set(re.findall(r'"-?((?:fno-|f)?spill[a-z-]*?)=?"', "".join(path.read_text() for path in files)))
 
 

@@ -1,4 +1,4 @@
-; Functions with two bodies, and the ways from native loops into the instrumented one (compiler/Bodies.h). The
+; Functions with two bodies, and the ways from native loops into the instrumented one (compiler/bodies/Bodies.h). The
 ; instrumented ones come behind all others.
 ; OPTIONS: -spill-bodies=2 -spill-loops=0 -spill-held=0 -spill-copy-aligned=0 -spill-prefetch=0
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"

@@ -162,7 +162,8 @@ def self_test():
         "include/spillway/abi.inc": "",
         "include/spillway/api.h": "#include <stdint.h>\n",
         "compiler/pass.cc": '#include "llvm/IR/Module.h"\n#include "spillway/abi.inc"\n#include "pass.h"\n',
-        "compiler/pass.h": "",
+        "compiler/pass.h": '#include "loops/part.h"\n',
+        "compiler/loops/part.h": '#include "pass.h"\n',
         "tools/t/main.cc": '#include "spill/d.h"\n#include "base/a.h"\n',
     }
     # Each crossing: one file more or other than the clean repository's, and what the message must hold.
@@ -183,6 +184,7 @@ def self_test():
         ("src/kv/log/deep/l.h", "", "no place"),
         ("compiler/pass.h", '#include "base/a.h"\n', "shares only"),
         ("compiler/pass.h", '#include "spillway/api.h"\n', "shares only"),
+        ("compiler/loops/part.h", '#include "sys/b.h"\n', "shares only"),
         ("include/spillway/api.h", '#include "capi/f.cc"\n', "sibling"),
         ("src/server/g.cc", '#include "spillway/api.h"\n', "sibling"),
     ]

@@ -1,31 +1,31 @@
 """Breakages of compiler/: the protocol of a translation, its reuse, page edges, loops, lanes, what is lowered."""
 
 ABI = "compiler/Abi.cpp"
-ACCESSES = "compiler/Accesses.cpp"
-ALIGNED = "compiler/Aligned.cpp"
-FLOW = "compiler/Flow.cpp"
-GLOBALS = "compiler/Globals.cpp"
-HELD = "compiler/Held.cpp"
-ADDRESS = "compiler/Address.cpp"
+ACCESSES = "compiler/analysis/Accesses.cpp"
+ALIGNED = "compiler/loops/Aligned.cpp"
+FLOW = "compiler/analysis/Flow.cpp"
+GLOBALS = "compiler/module/Globals.cpp"
+HELD = "compiler/loops/Held.cpp"
+ADDRESS = "compiler/analysis/Address.cpp"
 INSTRUMENT = "compiler/Instrument.cpp"
-INTRINSICS = "compiler/Intrinsics.cpp"
-KILLS = "compiler/Kills.cpp"
-LANES = "compiler/Lanes.cpp"
-LOOK_PLAN = "compiler/LookPlan.cpp"
-PLAIN = "compiler/PlainPointers.cpp"
-PLAN = "compiler/LoopPlan.cpp"
-PREFETCH = "compiler/Prefetch.cpp"
-REUSE = "compiler/Reuse.cpp"
-SITES = "compiler/Sites.cpp"
-SLOTS = "compiler/Slots.cpp"
-SPLIT = "compiler/LoopSplit.cpp"
-TRANSLATE = "compiler/Translate.cpp"
-FLUSH_ASSEMBLY = "compiler/FlushAssembly.cpp"
-BODIES = "compiler/Bodies.cpp"
-BODY_CALLS = "compiler/BodyCalls.cpp"
-DIRECT = "compiler/Direct.cpp"
-PERSIST = "compiler/Persist.cpp"
-STORES = "compiler/Stores.cpp"
+INTRINSICS = "compiler/translation/Intrinsics.cpp"
+KILLS = "compiler/analysis/Kills.cpp"
+LANES = "compiler/translation/Lanes.cpp"
+LOOK_PLAN = "compiler/loops/LookPlan.cpp"
+PLAIN = "compiler/analysis/PlainPointers.cpp"
+PLAN = "compiler/loops/LoopPlan.cpp"
+PREFETCH = "compiler/loops/Prefetch.cpp"
+REUSE = "compiler/translation/Reuse.cpp"
+SITES = "compiler/translation/Sites.cpp"
+SLOTS = "compiler/translation/Slots.cpp"
+SPLIT = "compiler/loops/LoopSplit.cpp"
+TRANSLATE = "compiler/translation/Translate.cpp"
+FLUSH_ASSEMBLY = "compiler/persist/FlushAssembly.cpp"
+BODIES = "compiler/bodies/Bodies.cpp"
+BODY_CALLS = "compiler/bodies/BodyCalls.cpp"
+DIRECT = "compiler/persist/Direct.cpp"
+PERSIST = "compiler/persist/Persist.cpp"
+STORES = "compiler/persist/Stores.cpp"
 
 # Programs over the strict runtime of tests/ir, and random ones.
 KERNELS = "^ir_program_kernels.c_O2$"
@@ -120,11 +120,11 @@ MUTATIONS = [
              (TRANSLATE, "B.CreateICmpSLE(Entry", "B.CreateICmpSLT(Entry")),
     mutation("unknown entry taken for a translation out of line", RANDOM, (ABI, '"jle 1f\\n"', '"js 1f\\n"')),
     mutation("access whose page is not there is done at its own address", RANDOM,
-             ("compiler/Sites.cpp", "  auto [Entry, Slow] = T.lookUp(S.Inst, Address, /*Slot=*/0);\n",
+             ("compiler/translation/Sites.cpp", "  auto [Entry, Slow] = T.lookUp(S.Inst, Address, /*Slot=*/0);\n",
               "  auto [Entry, Slow] = T.lookUp(S.Inst, Address, /*Slot=*/0);\n  Slow = ConstantInt::getFalse(S.Inst->getContext());\n")),
     mutation("stub is told of other slots than are live", "^ir_crossing_live$|^ir_held$",
              (ABI, '"movl $$" + Twine(Live)', '"movl $$" + Twine(Live & 1)')),
-    mutation("code that runs rarely is translated in line", "^ir_cold$", ("compiler/Cold.cpp", "  return IsRareBeside(Frequencies->getEntryFreq())", "  return false && IsRareBeside(Frequencies->getEntryFreq())")),
+    mutation("code that runs rarely is translated in line", "^ir_cold$", ("compiler/analysis/Cold.cpp", "  return IsRareBeside(Frequencies->getEntryFreq())", "  return false && IsRareBeside(Frequencies->getEntryFreq())")),
     mutation("access that runs rarely shares what may not be there", "^ir_cold$", (REUSE, "    if (S.IsCold && MayCross)\n      continue;\n", "")),
     mutation("access out of line does not look at the edge", RANDOM,
              (ABI, "  if (Size > 1)\n    Check =", "  if (Size > 8)\n    Check =")),
@@ -248,7 +248,7 @@ MUTATIONS = [
     mutation("spread of the follower's index ignored", "^ir_reuse_index$",
              (REUSE, "Where.Offset - C.LeaderOffset + int64_t(Where.Extent);", "Where.Offset - C.LeaderOffset;")),
     mutation("index that may wrap taken apart", "^ir_reuse$",
-             ("compiler/Address.cpp", "    if (!Safe)\n      return;\n", "    (void)Safe;\n")),
+             ("compiler/analysis/Address.cpp", "    if (!Safe)\n      return;\n", "    (void)Safe;\n")),
     mutation("follower uses a leader that crossed", RANDOM,
              (SITES, "    return B.CreateICmpEQ(Shared->Entry, B.getInt64(0), \"spill.crossed\");", "    return nullptr;")),
     mutation("colours ignore what is live", RANDOM,
@@ -363,13 +363,13 @@ MUTATIONS = [
              (INTRINSICS, "isa<AnyMemMoveInst>(MI) ? MaxMoveInlineBytes", "isa<AnyMemMoveInst>(MI) ? MaxInlineBytes")),
     mutation("copy on the stack left to code generation", "^ir_kills$", (INTRINSICS, ": Plain                 ? MaxPlainInlineBytes", ": Plain                 ? 0")),
     mutation("function named by an assembler label not renamed", "^ir_calls$",
-             ("compiler/Rename.cpp", "    Changed |= rename(Runtime, (\"\\1\" + Name).str(), Name);\n", "")),
+             ("compiler/module/Rename.cpp", "    Changed |= rename(Runtime, (\"\\1\" + Name).str(), Name);\n", "")),
     mutation("program's own function renamed", "^ir_calls$",
-             ("compiler/Rename.cpp", "if (!Old || !Old->isDeclaration() || Old->isIntrinsic())", "if (!Old || Old->isIntrinsic())")),
+             ("compiler/module/Rename.cpp", "if (!Old || !Old->isDeclaration() || Old->isIntrinsic())", "if (!Old || Old->isIntrinsic())")),
     mutation("renamed malloc still known as malloc", "^ir_calls$",
-             ("compiler/Rename.cpp", "  F.removeFnAttr(\"alloc-family\");\n", "")),
+             ("compiler/module/Rename.cpp", "  F.removeFnAttr(\"alloc-family\");\n", "")),
     mutation("pointer to the stack or the heap taken for one to the stack", "^ir_either$",
-             ("compiler/Provenance.cpp", "!Objects.empty() && all_of(Objects, Plain)", "!Objects.empty() && any_of(Objects, Plain)")),
+             ("compiler/analysis/Provenance.cpp", "!Objects.empty() && all_of(Objects, Plain)", "!Objects.empty() && any_of(Objects, Plain)")),
 
     # Persistent memory
     mutation("clflush taken for clwb", "^ir_persist_flush$",
@@ -418,7 +418,7 @@ MUTATIONS = [
     mutation("lanes told of one after the other where they are not", "^ir_persist_record_lanes$",
              (STORES, "Lane * S.Bytes", "Lane")),
     mutation("globals told of as persistent memory", "^ir_persist_record$",
-             ("compiler/Provenance.cpp", "    return AllGlobals || isPlainGlobal(*Global);", "    return !AllGlobals && isPlainGlobal(*Global);")),
+             ("compiler/analysis/Provenance.cpp", "    return AllGlobals || isPlainGlobal(*Global);", "    return !AllGlobals && isPlainGlobal(*Global);")),
 
     # The program's own prefetches
     mutation("prefetches go to addresses without memory", "^ir_calls$", (INSTRUMENT, "  redirectPrefetches(F, Runtime);\n", "")),

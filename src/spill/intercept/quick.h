@@ -16,7 +16,7 @@
 
 namespace spill {
 
-// Slots of compiled code (compiler/Slots.h, ScratchSlots).
+// Slots of compiled code (compiler/translation/Slots.h, ScratchSlots).
 inline constexpr unsigned kScratchA = 0, kScratchB = 1;
 
 inline bool has_slots(const Slot* slots) { return reinterpret_cast<uint64_t>(slots) != kUnregisteredSlots; }

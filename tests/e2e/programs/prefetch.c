@@ -1,4 +1,4 @@
-// Loops that look ahead (compiler/Prefetch.h): what they compute is what they would compute without, at the end of memory too,
+// Loops that look ahead (compiler/loops/Prefetch.h): what they compute is what they would compute without, at the end of memory too,
 // and with everything there that may happen meanwhile. And what programs ask for by hand.
 // expect: cache.prefetches>=500 cache.ahead_used>=100
 // pages: 4K 16K

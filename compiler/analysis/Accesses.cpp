@@ -1,0 +1,170 @@
+//===- Accesses.cpp - Which instructions touch which memory ---------------===//
+#include "analysis/Accesses.h"
+#include "Abi.h"
+#include "Options.h"
+#include "analysis/Provenance.h"
+#include "loops/Aligned.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
+
+using namespace llvm;
+
+namespace spillway {
+
+namespace {
+
+class Collector {
+public:
+  Collector(Function &F, const SmallPtrSetImpl<Instruction *> &InPage,
+            const SmallPtrSetImpl<Instruction *> &Anchors)
+      : DL(F.getDataLayout()), InPage(InPage), Anchors(Anchors) {}
+
+  void visit(Instruction &I);
+
+  SmallVector<Site, 0> Sites;
+
+private:
+  void add(Instruction &I, SiteKind Kind, unsigned Operand, uint64_t Size,
+           Align Alignment);
+  void add(Instruction &I, SiteKind Kind, unsigned Operand, Type *T,
+           Align Alignment);
+  void addAsmOperands(CallBase &Call);
+  void addMemIntrinsic(MemIntrinsic &MI);
+
+  const DataLayout &DL;
+  const SmallPtrSetImpl<Instruction *> &InPage;
+  const SmallPtrSetImpl<Instruction *> &Anchors;
+};
+
+} // namespace
+
+void Collector::add(Instruction &I, SiteKind Kind, unsigned Operand,
+                    uint64_t Size, Align Alignment) {
+  if (Size == 0 || isPlain(I.getOperand(Operand)))
+    return;
+  // A lane of a vector access: its page is translated.
+  if (auto *GEP = dyn_cast<GetElementPtrInst>(I.getOperand(Operand));
+      GEP && isa<GetElementPtrInst>(GEP->getPointerOperand()) &&
+      InPage.contains(cast<Instruction>(GEP->getPointerOperand())))
+    return;
+  if (Sites.empty() || Sites.back().Inst != &I)
+    Sites.push_back({&I, Kind, {}});
+  // Atomics work at any address on this machine, up to eight bytes, and only
+  // the type says that they are aligned.
+  bool AnyAddress = Kind == SiteKind::Native && I.isAtomic() && Size <= 8;
+  uint64_t Aligned =
+      isKnownAligned(I) ||
+              ((options::AssumeAligned || Kind == SiteKind::Native) &&
+               !AnyAddress)
+          ? Alignment.value()
+          : 1;
+  bool MayCross =
+      Size > std::min(Aligned, abi::PageSize) && !InPage.contains(&I);
+  Sites.back().Accesses.push_back(
+      {Operand, Size, MayCross, Align(Aligned), Alignment});
+}
+
+void Collector::add(Instruction &I, SiteKind Kind, unsigned Operand, Type *T,
+                    Align Alignment) {
+  TypeSize Size = DL.getTypeStoreSize(T);
+  if (!Size.isScalable())
+    add(I, Kind, Operand, Size.getFixedValue(), Alignment);
+}
+
+// "m" operands: assembly accesses the object named in the operand. What it
+// reaches through addresses in registers is left to the fault path.
+void Collector::addAsmOperands(CallBase &Call) {
+  for (unsigned Arg = 0; Arg < Call.arg_size(); ++Arg)
+    if (Type *T = Call.getParamElementType(Arg))
+      if (T->isSized())
+        add(Call, SiteKind::Native, Arg, T, Align(1));
+}
+
+void Collector::addMemIntrinsic(MemIntrinsic &MI) {
+  auto *Length = dyn_cast<ConstantInt>(MI.getLength());
+  if (!Length || Length->getZExtValue() > MaxInlineBytes)
+    return;
+  auto *Transfer = dyn_cast<MemTransferInst>(&MI);
+  SiteKind Kind = Transfer ? SiteKind::Copy : SiteKind::Set;
+  add(MI, Kind, 0, Length->getZExtValue(), MI.getDestAlign().valueOrOne());
+  if (Transfer)
+    add(MI, Kind, 1, Length->getZExtValue(),
+        Transfer->getSourceAlign().valueOrOne());
+}
+
+void Collector::visit(Instruction &I) {
+  if (auto *Load = dyn_cast<LoadInst>(&I)) {
+    add(I, Load->isAtomic() ? SiteKind::Native : SiteKind::Load,
+        Load->getPointerOperandIndex(), Load->getType(), Load->getAlign());
+  } else if (auto *Store = dyn_cast<StoreInst>(&I)) {
+    add(I, Store->isAtomic() ? SiteKind::Native : SiteKind::Store,
+        Store->getPointerOperandIndex(), Store->getValueOperand()->getType(),
+        Store->getAlign());
+  } else if (auto *RMW = dyn_cast<AtomicRMWInst>(&I)) {
+    add(I, SiteKind::Native, RMW->getPointerOperandIndex(),
+        RMW->getValOperand()->getType(), RMW->getAlign());
+  } else if (auto *CX = dyn_cast<AtomicCmpXchgInst>(&I)) {
+    add(I, SiteKind::Native, CX->getPointerOperandIndex(),
+        CX->getCompareOperand()->getType(), CX->getAlign());
+  } else if (auto *MI = dyn_cast<MemIntrinsic>(&I)) {
+    addMemIntrinsic(*MI);
+  } else if (auto *II = dyn_cast<IntrinsicInst>(&I)) {
+    // Lowered to fast paths that are known to lie in one page.
+    if (!InPage.contains(&I))
+      return;
+    if (II->getIntrinsicID() == Intrinsic::masked_load)
+      add(I, SiteKind::Native, 0, II->getType(), Align(1));
+    else if (II->getIntrinsicID() == Intrinsic::masked_store)
+      add(I, SiteKind::Native, 1, II->getArgOperand(0)->getType(), Align(1));
+  } else if (isa<GetElementPtrInst>(I)) {
+    // The page in which the lanes of a vector access lie (Lanes.cpp).
+    if (InPage.contains(&I))
+      add(I, SiteKind::Native, 0, /*Size=*/1, Align(1));
+  } else if (auto *Call = dyn_cast<CallBase>(&I)) {
+    if (Call->isInlineAsm())
+      addAsmOperands(*Call);
+  } else if (Anchors.contains(&I)) {
+    add(I, SiteKind::Anchor, 0, /*Size=*/1, Align(1));
+  }
+}
+
+SmallVector<Site, 0>
+collectSites(Function &F, const SmallPtrSetImpl<Instruction *> &InPage,
+             const SmallPtrSetImpl<Instruction *> &Anchors) {
+  Collector C(F, InPage, Anchors);
+  for (Instruction &I : instructions(F))
+    C.visit(I);
+  return std::move(C.Sites);
+}
+
+void sinkPointers(MutableArrayRef<Site> Sites) {
+  DenseMap<std::pair<BasicBlock *, Value *>, Value *> Sunk;
+  for (Site &S : Sites)
+    for (Access &A : S.Accesses) {
+      auto *Pointer = dyn_cast<GetElementPtrInst>(S.pointer(A));
+      BasicBlock *BB = S.Inst->getParent();
+      // A leader needs the address itself, unless another stands for it.
+      if (!Pointer || Pointer->getParent() == BB || !A.Shared ||
+          (S.leads(A) && !A.Shared->Reference))
+        continue;
+      APInt Offset(64, 0);
+      Value *Base = Pointer->stripAndAccumulateConstantOffsets(
+          S.Inst->getDataLayout(), Offset, /*AllowNonInbounds=*/true);
+      if (Base == Pointer)
+        continue;
+      // The first of them in the block comes before the others.
+      Value *&Here = Sunk[{BB, Pointer}];
+      if (!Here) {
+        IRBuilder<> B(S.Inst);
+        Here = B.CreateGEP(B.getInt8Ty(), Base, B.getInt(Offset),
+                           Pointer->getName());
+      }
+      S.Inst->setOperand(A.Operand, Here);
+    }
+}
+
+} // namespace spillway

@@ -1,0 +1,634 @@
+//===- Bodies.cpp - Two bodies for a function -----------------------------===//
+#include "bodies/Bodies.h"
+#include "analysis/PlainPointers.h"
+#include "analysis/Provenance.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallBitVector.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Analysis/AssumptionCache.h"
+#include "llvm/Analysis/CFG.h"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/OptimizationRemarkEmitter.h"
+#include "llvm/Analysis/ScalarEvolution.h"
+#include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/Analysis/TargetTransformInfo.h"
+#include "llvm/IR/AttributeMask.h"
+#include "llvm/IR/Dominators.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+#include "llvm/Transforms/Utils/LoopSimplify.h"
+#include "llvm/Transforms/Utils/LoopUtils.h"
+#include "llvm/Transforms/Utils/SSAUpdater.h"
+#include "llvm/Transforms/Utils/UnrollLoop.h"
+#include "llvm/Transforms/Utils/ValueMapper.h"
+
+using namespace llvm;
+
+namespace spillway {
+
+// Loops that never run longer, and call nothing, are left to their end.
+static constexpr unsigned MaxShortTrips = 64;
+
+// Native loops of so many instructions look at the byte once in so many
+// iterations.
+static constexpr unsigned MaxSmallLoop = 24;
+static constexpr unsigned SmallLoopRepeats = 4;
+
+// Variables of the stack up to so many bytes are gathered.
+static constexpr unsigned MaxSmallVariable = 256;
+
+namespace {
+
+// From the head of a native loop into the instrumented body.
+struct Way {
+  BasicBlock *Head;
+  SmallBitVector Arguments; // that are alive there, and passed as ever
+  SetVector<Value *> Cargo; // what else is
+  /// Pointers at a constant distance from any of these.
+  SmallVector<Instruction *, 8> Derived;
+  BasicBlock *Leave = nullptr; // where it begins
+};
+
+class BodyMaker {
+public:
+  BodyMaker(Function &F, Abi &Runtime, FunctionAnalysisManager &FAM)
+      : F(F), Runtime(Runtime), FAM(FAM) {}
+
+  Function *run();
+
+private:
+  void findWays();
+  void gatherVariables();
+  void findCargo();
+  bool mayBeApart() const;
+  void copy();
+  void arrive();
+  void leave();
+  void lookLessOften();
+  StructType *cargoType(const Way &W) const;
+
+  Function &F; // the native body
+  Abi &Runtime;
+  FunctionAnalysisManager &FAM;
+  Function *Spill = nullptr;
+  ValueToValueMapTy Copies; // F's values in Spill
+  SmallVector<Way, 4> Ways;
+};
+
+} // namespace
+
+static bool mayBeSpilled(const Value *V) {
+  return V->getType()->isVectorTy() || !isPlain(V);
+}
+
+// Whether instrumentation would make anything of I but rename what it calls.
+static bool mayAccessSpilled(const Instruction &I) {
+  if (const Value *Pointer = getLoadStorePointerOperand(&I))
+    return mayBeSpilled(Pointer);
+  if (isa<AtomicRMWInst, AtomicCmpXchgInst, VAArgInst>(I))
+    return mayBeSpilled(I.getOperand(0));
+  auto *Call = dyn_cast<CallBase>(&I);
+  if (!Call || !Call->mayReadOrWriteMemory())
+    return false;
+  bool All = isa<IntrinsicInst>(Call) || Call->isInlineAsm();
+  for (unsigned Arg = 0; Arg < Call->arg_size(); ++Arg)
+    if (Value *V = Call->getArgOperand(Arg);
+        V->getType()->isPtrOrPtrVectorTy() &&
+        (All || Call->isByValArgument(Arg)) && mayBeSpilled(V))
+      return true;
+  return false;
+}
+
+static bool isCopyable(const Instruction &I) {
+  if (isa<IndirectBrInst, CallBrInst>(I) || I.getType()->isTokenTy() ||
+      I.getType()->isX86_AMXTy())
+    return false;
+  auto *Call = dyn_cast<CallBase>(&I);
+  if (!Call)
+    return true;
+  switch (Call->getIntrinsicID()) {
+  case Intrinsic::eh_sjlj_longjmp:
+  case Intrinsic::eh_sjlj_setjmp:
+  case Intrinsic::localescape:
+    return false;
+  default:
+    return !Call->cannotDuplicate() &&
+           !Call->hasFnAttr(Attribute::ReturnsTwice);
+  }
+}
+
+// Whether another function can be called with what F is called with.
+static bool canHandOn(const Function &F) {
+  return !F.isVarArg() &&
+         is_contained({CallingConv::C, CallingConv::Fast, CallingConv::Cold},
+                      F.getCallingConv()) &&
+         none_of(F.args(), [](const Argument &A) {
+           return A.hasInAllocaAttr() || A.hasPreallocatedAttr() ||
+                  A.hasNestAttr() || A.hasSwiftErrorAttr() ||
+                  A.hasAttribute(Attribute::SwiftSelf) ||
+                  A.hasAttribute(Attribute::SwiftAsync);
+         });
+}
+
+static bool isWanted(Function &F) {
+  if (F.hasOptNone() || F.hasMinSize() || F.isPresplitCoroutine() ||
+      !canHandOn(F) ||
+      any_of(F, [](const BasicBlock &BB) { return BB.hasAddressTaken(); }))
+    return false;
+  bool Accesses = false;
+  for (Instruction &I : instructions(F)) {
+    if (!isCopyable(I))
+      return false;
+    Accesses = Accesses || mayAccessSpilled(I);
+  }
+  return Accesses;
+}
+
+static bool hasByValArgument(const Function &F) {
+  return any_of(F.args(), [](const Argument &A) { return A.hasByValAttr(); });
+}
+
+// Whether nothing asks for the frame that code runs in, which is another one
+// for what comes by a way, and so may be for what has the caller's copy of an
+// argument.
+bool BodyMaker::mayBeApart() const {
+  for (const Way &W : Ways)
+    if (any_of(W.Cargo, [](const Value *V) {
+          auto *I = dyn_cast<IntrinsicInst>(V);
+          return I && I->getIntrinsicID() == Intrinsic::stacksave;
+        }))
+      return false;
+  if (Ways.empty() && !hasByValArgument(F))
+    return true;
+  return none_of(instructions(F), [](const Instruction &I) {
+    auto *Call = dyn_cast<CallBase>(&I);
+    if (!Call)
+      return false;
+    switch (Call->getIntrinsicID()) {
+    case Intrinsic::addressofreturnaddress:
+    case Intrinsic::eh_dwarf_cfa:
+    case Intrinsic::frameaddress:
+    case Intrinsic::returnaddress:
+    case Intrinsic::sponentry:
+      return true;
+    default:
+      return Call->isMustTailCall();
+    }
+  });
+}
+
+// Functions of the C library that do nothing but access what they are given:
+// native code calls the library's own.
+static bool isPureOfMemory(StringRef Name) {
+  static const StringSet<> Names = {
+      "bcmp",   "memchr",  "memcmp",  "memcpy",  "memmove", "memrchr",
+      "memset", "mempcpy", "stpcpy",  "strchr",  "strcmp",  "strcpy",
+      "strlen", "strncmp", "strncpy", "strnlen", "strrchr"};
+  return Names.contains(Name);
+}
+
+static void callTheLibrary(Function &Native) {
+  for (Instruction &I : instructions(Native)) {
+    auto *Call = dyn_cast<CallBase>(&I);
+    Function *Callee = Call ? Call->getCalledFunction() : nullptr;
+    StringRef Name = Callee ? Callee->getName() : "";
+    if (!Callee || !Name.consume_front(abi::InterceptPrefix) ||
+        !isPureOfMemory(Name))
+      continue;
+    FunctionCallee Own = Native.getParent()->getOrInsertFunction(
+        Name, Callee->getFunctionType(), Callee->getAttributes());
+    Call->setCalledOperand(Own.getCallee());
+  }
+}
+
+// A page's fingerprint is taken without a fence for stores past the caches.
+static void storeIntoCaches(Function &Native) {
+  for (Instruction &I : instructions(Native))
+    if (isa<StoreInst>(I))
+      I.setMetadata(LLVMContext::MD_nontemporal, nullptr);
+}
+
+static bool isShort(BasicBlock *Head, LoopInfo &LI, ScalarEvolution &SE) {
+  Loop *L = LI.getLoopFor(Head);
+  if (!L || L->getHeader() != Head)
+    return false;
+  unsigned Trips = SE.getSmallConstantMaxTripCount(L);
+  if (Trips == 0 || Trips > MaxShortTrips)
+    return false;
+  return none_of(L->blocks(), [](const BasicBlock *BB) {
+    return any_of(*BB, [](const Instruction &I) {
+      return isa<CallBase>(I) && !isa<IntrinsicInst>(I);
+    });
+  });
+}
+
+// Every cycle runs through the target of such an edge, be it a loop or not.
+void BodyMaker::findWays() {
+  SmallVector<std::pair<const BasicBlock *, const BasicBlock *>, 8> Edges;
+  FindFunctionBackedges(F, Edges);
+  if (Edges.empty())
+    return;
+  SetVector<BasicBlock *> Heads;
+  for (auto [From, To] : Edges)
+    Heads.insert(const_cast<BasicBlock *>(To));
+  auto &LI = FAM.getResult<LoopAnalysis>(F);
+  auto &SE = FAM.getResult<ScalarEvolutionAnalysis>(F);
+  for (BasicBlock *Head : Heads)
+    if (!Head->isEHPad() && !isShort(Head, LI, SE))
+      Ways.push_back({Head, SmallBitVector(F.arg_size()), {}, {}});
+}
+
+// The heads of ways, by their numbers, that V is alive at.
+static SmallVector<unsigned, 4>
+liveAt(Value &V, const DenseMap<BasicBlock *, unsigned> &Heads) {
+  auto *I = dyn_cast<Instruction>(&V);
+  BasicBlock *Def = I ? I->getParent() : nullptr;
+  SmallPtrSet<BasicBlock *, 16> Seen;
+  SmallVector<BasicBlock *, 16> Work; // V is alive where they begin
+  auto Add = [&](BasicBlock *BB) {
+    if (BB != Def && Seen.insert(BB).second)
+      Work.push_back(BB);
+  };
+  for (Use &U : V.uses()) {
+    auto *User = cast<Instruction>(U.getUser());
+    auto *Phi = dyn_cast<PHINode>(User);
+    Add(Phi ? Phi->getIncomingBlock(U) : User->getParent());
+  }
+  SmallVector<unsigned, 4> Result;
+  while (!Work.empty()) {
+    BasicBlock *BB = Work.pop_back_val();
+    if (auto Found = Heads.find(BB); Found != Heads.end())
+      Result.push_back(Found->second);
+    for (BasicBlock *Pred : predecessors(BB))
+      Add(Pred);
+  }
+  return Result;
+}
+
+// Small variables become one, so that ways bring one address. What protects
+// the stack orders and separates them by what they are, and is not disturbed.
+void BodyMaker::gatherVariables() {
+  if (Ways.empty() || F.hasStackProtectorFnAttr())
+    return;
+  const DataLayout &DL = F.getDataLayout();
+  SmallVector<std::pair<AllocaInst *, uint64_t>, 8> Small; // and where it is
+  uint64_t End = 0;
+  Align Most;
+  for (Instruction &I : F.getEntryBlock()) {
+    auto *A = dyn_cast<AllocaInst>(&I);
+    if (!A || !A->isStaticAlloca() || A->isUsedWithInAlloca() ||
+        A->isSwiftError() || A->getAlign() > MaxSmallVariable ||
+        A->getAddressSpace() != 0)
+      continue;
+    uint64_t Bytes = A->getAllocationSize(DL)->getFixedValue();
+    if (Bytes > MaxSmallVariable)
+      continue;
+    uint64_t Begin = alignTo(End, A->getAlign());
+    Small.push_back({A, Begin});
+    End = Begin + Bytes;
+    Most = std::max(Most, A->getAlign());
+  }
+  if (Small.size() < 2)
+    return;
+  Type *Byte = Type::getInt8Ty(F.getContext());
+  auto *All = new AllocaInst(ArrayType::get(Byte, End), 0, nullptr, Most,
+                             "spill.variables", F.getEntryBlock().begin());
+  for (auto [A, Offset] : Small)
+    for (User *U : make_early_inc_range(A->users()))
+      if (auto *I = cast<Instruction>(U); I->isLifetimeStartOrEnd())
+        I->eraseFromParent();
+  auto After = find_if(F.getEntryBlock(), [](const Instruction &I) {
+    return !isa<AllocaInst>(I);
+  });
+  IRBuilder<> B(&F.getEntryBlock(), After);
+  for (auto [A, Offset] : Small) {
+    A->replaceAllUsesWith(B.CreateConstInBoundsGEP1_64(Byte, All, Offset));
+    A->eraseFromParent();
+  }
+}
+
+// What V is at a constant distance from; V itself, if there is nothing.
+static Value *baseOf(Value &V, const DataLayout &DL, APInt &Offset) {
+  Offset = APInt(64, 0);
+  if (!V.getType()->isPointerTy() || V.getType()->getPointerAddressSpace() != 0)
+    return &V;
+  Value *Base = V.stripAndAccumulateConstantOffsets(DL, Offset,
+                                                    /*AllowNonInbounds=*/true);
+  return Base->getType() == V.getType() ? Base : &V;
+}
+
+void BodyMaker::findCargo() {
+  if (Ways.empty())
+    return;
+  const DataLayout &DL = F.getDataLayout();
+  DenseMap<BasicBlock *, unsigned> Heads;
+  for (auto [Index, W] : enumerate(Ways)) {
+    Heads[W.Head] = Index;
+    for (PHINode &Phi : W.Head->phis())
+      W.Cargo.insert(&Phi);
+  }
+  auto Add = [](Way &W, Value *V) {
+    auto *A = dyn_cast<Argument>(V);
+    if (A && !A->hasByValAttr()) // of that the callee has another copy
+      W.Arguments.set(A->getArgNo());
+    else if (A || isa<Instruction>(V))
+      W.Cargo.insert(V);
+  };
+  for (Argument &A : F.args())
+    for (unsigned Index : liveAt(A, Heads))
+      Add(Ways[Index], &A);
+  for (Instruction &I : instructions(F)) {
+    APInt Offset;
+    Value *Base = baseOf(I, DL, Offset);
+    for (unsigned Index : liveAt(I, Heads)) {
+      Add(Ways[Index], Base);
+      if (Base != &I)
+        Ways[Index].Derived.push_back(&I);
+    }
+  }
+}
+
+// The way's number, and its cargo. Not padded, so that its alignment is
+// nobody's concern.
+StructType *BodyMaker::cargoType(const Way &W) const {
+  SmallVector<Type *, 8> Types(1, Type::getInt32Ty(F.getContext()));
+  for (Value *V : W.Cargo)
+    Types.push_back(V->getType());
+  return StructType::get(F.getContext(), Types, /*isPacked=*/true);
+}
+
+// What comes by a way passes no arguments that are not alive, and has pointers
+// that were made from others.
+static void dropArgumentPromises(Function &Spill) {
+  AttributeMask Promises = AttributeFuncs::getUBImplyingAttributes();
+  Promises.addAttribute(Attribute::NoAlias).addAttribute(Attribute::Returned);
+  for (Argument &A : Spill.args())
+    Spill.removeParamAttrs(A.getArgNo(), Promises);
+}
+
+void BodyMaker::copy() {
+  FunctionType *Old = F.getFunctionType();
+  SmallVector<Type *, 8> Types(Old->params());
+  if (!Ways.empty())
+    Types.push_back(Runtime.Ptr);
+  auto *New = FunctionType::get(Old->getReturnType(), Types, false);
+  Spill = Function::Create(New, F.getLinkage(), F.getAddressSpace(),
+                           F.getName() + ".spill", F.getParent());
+  for (auto [From, To] : zip(F.args(), Spill->args())) {
+    To.setName(From.getName());
+    Copies[&From] = &To;
+  }
+  SmallVector<ReturnInst *, 8> Returns;
+  CloneFunctionInto(Spill, &F, Copies,
+                    CloneFunctionChangeType::LocalChangesOnly, Returns);
+  Spill->setLinkage(GlobalValue::InternalLinkage);
+  Spill->setComdat(F.getComdat()); // so that both go together
+  Spill->removeFnAttr(Attribute::AlwaysInline);
+  Spill->addFnAttr(Attribute::NoInline);
+  if (Ways.empty())
+    return;
+  dropArgumentPromises(*Spill);
+  Argument *Cargo = Spill->getArg(Spill->arg_size() - 1);
+  Cargo->setName("spill.cargo");
+  Cargo->addAttr(Attribute::Nest); // no argument of F's goes elsewhere for it
+  markPlain(*Cargo);
+}
+
+// Where V comes by ways, what they bring takes its place.
+static void bring(Value &V, BasicBlock *Def,
+                  ArrayRef<std::pair<BasicBlock *, Value *>> Brought) {
+  SSAUpdater Updater;
+  Updater.Initialize(V.getType(), V.getName());
+  Updater.AddAvailableValue(Def, &V);
+  for (auto [Block, Value] : Brought)
+    Updater.AddAvailableValue(Block, Value);
+  SmallVector<Use *, 16> Uses;
+  for (Use &U : V.uses())
+    Uses.push_back(&U);
+  for (Use *U : Uses) {
+    auto *User = cast<Instruction>(U->getUser());
+    // A variable may be the native body's: this frame keeps room for its own.
+    if (User->isLifetimeStartOrEnd())
+      User->eraseFromParent();
+    else if (isa<PHINode>(User) || User->getParent() != Def)
+      Updater.RewriteUse(*U);
+  }
+  if (auto *I = dyn_cast<Instruction>(&V))
+    Updater.UpdateDebugValues(I);
+}
+
+void BodyMaker::arrive() {
+  LLVMContext &Context = F.getContext();
+  BasicBlock *Entry = &Spill->getEntryBlock();
+  BasicBlock *Start = Entry->getSingleSuccessor();
+  Argument *Cargo = Spill->getArg(Spill->arg_size() - 1);
+  auto *Arrive = BasicBlock::Create(Context, "spill.arrive", Spill, Start);
+  Instruction *Old = Entry->getTerminator();
+  IRBuilder<> B(Old);
+  B.CreateCondBr(B.CreateIsNotNull(Cargo), Arrive, Start, Runtime.ColdWeights);
+  Old->eraseFromParent();
+
+  MapVector<Value *, SmallVector<std::pair<BasicBlock *, Value *>, 4>> Brought;
+  SmallVector<BasicBlock *, 4> Blocks;
+  for (const Way &W : Ways) {
+    auto *Head = cast<BasicBlock>(Copies[W.Head]);
+    auto *Block = BasicBlock::Create(Context, "spill.way", Spill, Head);
+    Blocks.push_back(Block);
+    B.SetInsertPoint(Block);
+    StructType *Type = cargoType(W);
+    DenseMap<Value *, Value *> Here; // F's values
+    for (auto [Field, V] : enumerate(W.Cargo)) {
+      LoadInst *Load = B.CreateAlignedLoad(
+          V->getType(), B.CreateStructGEP(Type, Cargo, Field + 1), Align(1));
+      if (V->getType()->isPointerTy() && isPlain(V))
+        markPlain(*Load);
+      Here[V] = Load;
+      Value *Copy = Copies[V];
+      if (auto *Phi = dyn_cast<PHINode>(Copy); Phi && Phi->getParent() == Head)
+        Phi->addIncoming(Load, Block);
+      else
+        Brought[Copy].push_back({Block, Load});
+    }
+    for (Instruction *I : W.Derived) {
+      APInt Offset;
+      Value *Base = baseOf(*I, F.getDataLayout(), Offset);
+      Value *From = Here.lookup(Base);
+      if (!From)
+        From = isa<Constant>(Base) ? Base
+                                   : static_cast<Value *>(Copies.lookup(Base));
+      Brought[Copies[I]].push_back(
+          {Block, B.CreateGEP(B.getInt8Ty(), From, B.getInt(Offset))});
+    }
+    B.CreateBr(Head);
+  }
+  B.SetInsertPoint(Arrive);
+  LoadInst *Number = B.CreateAlignedLoad(B.getInt32Ty(), Cargo, Align(1));
+  SwitchInst *Which = B.CreateSwitch(Number, Blocks[0], Ways.size() - 1);
+  for (auto [Index, Block] : drop_begin(enumerate(Blocks)))
+    Which->addCase(B.getInt32(Index), Block);
+  for (auto &[V, From] : Brought) {
+    auto *I = dyn_cast<Instruction>(V);
+    bring(*V, I ? I->getParent() : Entry, From);
+  }
+}
+
+Value *isOver(IRBuilderBase &B, const Abi &Runtime) {
+  Value *Where =
+      ConstantExpr::getIntToPtr(B.getInt64(abi::NativeBodies), Runtime.Ptr);
+  LoadInst *Byte = B.CreateAlignedLoad(B.getInt8Ty(), Where, Align(1),
+                                       /*isVolatile=*/true, "spill.native");
+  leaveOut(Byte);
+  return B.CreateICmpEQ(Byte, B.getInt8(0), "spill.over");
+}
+
+void goOver(BasicBlock *From, const Bodies &Both, ArrayRef<Value *> Arguments,
+            Value *Cargo) {
+  Function &F = *Both.Native, &Spill = *Both.Spill;
+  IRBuilder<> B(From);
+  if (DISubprogram *SP = F.getSubprogram())
+    B.SetCurrentDebugLocation(DILocation::get(F.getContext(), 0, 0, SP));
+  SmallVector<Value *, 8> Actual(Arguments);
+  bool HasWays = Spill.arg_size() > F.arg_size();
+  if (HasWays)
+    Actual.push_back(Cargo ? Cargo : Constant::getNullValue(B.getPtrTy()));
+  CallInst *Call = B.CreateCall(&Spill, Actual);
+  Call->setCallingConv(F.getCallingConv());
+  Call->setAttributes(Spill.getAttributes().removeFnAttributes(F.getContext()));
+  if (!Cargo)
+    Call->setTailCallKind(HasWays || hasByValArgument(F)
+                              ? CallInst::TCK_Tail
+                              : CallInst::TCK_MustTail);
+  if (Call->getType()->isVoidTy())
+    B.CreateRetVoid();
+  else
+    B.CreateRet(Call);
+}
+
+// The test at each head, and the part of the way behind it that is native.
+void BodyMaker::leave() {
+  const DataLayout &DL = F.getDataLayout();
+  uint64_t Bytes = 0;
+  for (const Way &W : Ways)
+    Bytes = std::max<uint64_t>(Bytes, DL.getTypeAllocSize(cargoType(W)));
+  IRBuilder<> B(F.getContext());
+  auto *Cargo =
+      new AllocaInst(ArrayType::get(B.getInt8Ty(), Bytes), 0, nullptr, Align(8),
+                     "spill.cargo", F.getEntryBlock().begin());
+  // Nothing of the program's can overflow it.
+  Cargo->setMetadata(
+      "stack-protector",
+      MDNode::get(F.getContext(), ConstantAsMetadata::get(B.getInt32(0))));
+  for (auto [Index, W] : enumerate(Ways)) {
+    BasicBlock *Rest = SplitBlock(W.Head, W.Head->getFirstInsertionPt(),
+                                  static_cast<DominatorTree *>(nullptr));
+    W.Leave = BasicBlock::Create(F.getContext(), "spill.leave", &F, Rest);
+    Instruction *Old = W.Head->getTerminator();
+    B.SetInsertPoint(Old);
+    B.SetCurrentDebugLocation(DebugLoc());
+    B.CreateCondBr(isOver(B, Runtime), W.Leave, Rest, Runtime.ColdWeights);
+    Old->eraseFromParent();
+    B.SetInsertPoint(W.Leave);
+    B.CreateAlignedStore(B.getInt32(Index), Cargo, Align(1));
+    StructType *Type = cargoType(W);
+    for (auto [Field, V] : enumerate(W.Cargo))
+      B.CreateAlignedStore(V, B.CreateStructGEP(Type, Cargo, Field + 1),
+                           Align(1));
+    SmallVector<Value *, 8> Arguments;
+    for (Argument &A : F.args()) {
+      bool Passed = W.Arguments.test(A.getArgNo()) ||
+                    A.hasPassPointeeByValueCopyAttr() || A.hasStructRetAttr();
+      Arguments.push_back(Passed ? static_cast<Value *>(&A)
+                                 : PoisonValue::get(A.getType()));
+    }
+    goOver(W.Leave, {&F, Spill}, Arguments, Cargo);
+  }
+}
+
+static bool isSmall(const Loop &L) {
+  unsigned Count = 0;
+  for (BasicBlock *BB : L.blocks())
+    for (Instruction &I : *BB) {
+      auto *Call = dyn_cast<CallBase>(&I);
+      if (++Count > MaxSmallLoop ||
+          (Call && (!isa<IntrinsicInst>(Call) || Call->isConvergent())))
+        return false;
+    }
+  return L.getLoopLatch() && L.isSafeToClone();
+}
+
+// A test takes a third of the time of the smallest loops. So they do several
+// iterations for each.
+void BodyMaker::lookLessOften() {
+  if (F.hasOptSize())
+    return;
+  DominatorTree DT(F);
+  LoopInfo LI(DT);
+  SmallVector<std::pair<Loop *, const Way *>, 4> Small;
+  for (const Way &W : Ways) {
+    Loop *L = LI.getLoopFor(W.Head);
+    if (L && L->isInnermost() && L->getHeader() == W.Head && isSmall(*L))
+      Small.push_back({L, &W});
+  }
+  if (Small.empty())
+    return;
+  AssumptionCache AC(F);
+  auto &TLI = FAM.getResult<TargetLibraryAnalysis>(F);
+  auto &TTI = FAM.getResult<TargetIRAnalysis>(F);
+  ScalarEvolution SE(F, TLI, AC, DT, LI);
+  OptimizationRemarkEmitter ORE(&F);
+  UnrollLoopOptions Options{};
+  Options.Count = SmallLoopRepeats;
+  for (auto [L, W] : Small) {
+    BasicBlock *Head = L->getHeader();
+    simplifyLoop(L, &DT, &LI, &SE, &AC, nullptr, /*PreserveLCSSA=*/false);
+    formLCSSA(*L, DT, &LI, &SE);
+    UnrollLoop(L, Options, &LI, &SE, &DT, &AC, &TTI, &ORE,
+               /*PreserveLCSSA=*/false);
+    for (BasicBlock *Pred : to_vector(predecessors(W->Leave))) {
+      if (Pred == Head)
+        continue;
+      auto *Test = cast<BranchInst>(Pred->getTerminator());
+      auto *Compare = cast<Instruction>(Test->getCondition());
+      auto *Byte = cast<Instruction>(Compare->getOperand(0));
+      W->Leave->removePredecessor(Pred);
+      BranchInst::Create(Test->getSuccessor(1), Test->getIterator());
+      for (Instruction *I : {cast<Instruction>(Test), Compare, Byte})
+        I->eraseFromParent();
+    }
+  }
+}
+
+Function *BodyMaker::run() {
+  findWays();
+  gatherVariables();
+  findCargo();
+  if (!mayBeApart())
+    return nullptr;
+  BasicBlock *Entry = &F.getEntryBlock();
+  auto First = find_if(*Entry, [](const Instruction &I) {
+    auto *A = dyn_cast<AllocaInst>(&I);
+    return !A || !A->isStaticAlloca();
+  });
+  SplitBlock(Entry, &*First, static_cast<DominatorTree *>(nullptr));
+  copy();
+  callTheLibrary(F);
+  storeIntoCaches(F);
+  if (!Ways.empty()) {
+    arrive();
+    leave();
+    lookLessOften();
+  }
+  FAM.invalidate(F, PreservedAnalyses::none());
+  return Spill;
+}
+
+Function *addSpillBody(Function &F, Abi &Runtime,
+                       FunctionAnalysisManager &FAM) {
+  return isWanted(F) ? BodyMaker(F, Runtime, FAM).run() : nullptr;
+}
+
+} // namespace spillway

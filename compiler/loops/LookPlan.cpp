@@ -1,0 +1,332 @@
+//===- LookPlan.cpp - Which loops look ahead, and to what -----------------===//
+#include "loops/LookPlan.h"
+#include "Abi.h"
+#include "analysis/Cold.h"
+#include "analysis/Kills.h"
+#include "analysis/Provenance.h"
+#include "loops/Loops.h"
+
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Analysis/AssumptionCache.h"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/ScalarEvolution.h"
+#include "llvm/Analysis/ScalarEvolutionExpressions.h"
+#include "llvm/Analysis/TargetTransformInfo.h"
+#include "llvm/Analysis/ValueTracking.h"
+#include "llvm/IR/Dominators.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/Transforms/Utils/LoopSimplify.h"
+
+using namespace llvm;
+
+namespace spillway {
+
+// Of a loop.
+static constexpr unsigned MaxTargets = 8;
+static constexpr unsigned MaxInstructions = 2000;
+// What is called in each iteration takes longer, and touches more.
+static constexpr unsigned MaxBesideCalls = 50;
+static constexpr unsigned MinTripCount = 16;
+// Of what computes one address.
+static constexpr unsigned MaxSlice = 64;
+static constexpr uint64_t MaxLoadBytes = 64;
+// An address that advances by so much meets another page soon.
+static constexpr int64_t FarStep = 2048;
+// Targets so close to another one need no look of their own.
+static constexpr int64_t NearBytes = 256;
+
+namespace {
+
+class LookPlanner {
+public:
+  LookPlanner(Function &F, FunctionAnalysisManager &FAM)
+      : LI(FAM.getResult<LoopAnalysis>(F)),
+        DT(FAM.getResult<DominatorTreeAnalysis>(F)),
+        SE(FAM.getResult<ScalarEvolutionAnalysis>(F)),
+        TTI(FAM.getResult<TargetIRAnalysis>(F)),
+        AC(FAM.getResult<AssumptionAnalysis>(F)), Cold(F, FAM) {}
+
+  SmallVector<LookPlan, 0> run();
+
+private:
+  bool mayLook(Loop *L);
+  std::optional<LookPlan> plan(Loop *L);
+  void addTarget(LookPlan &Plan, Value *Pointer);
+  bool isFar(Value *Pointer, Loop *L, bool Loads);
+  Value *counterStep(PHINode *Phi, Loop *L);
+  bool slice(LookPlan &Plan, Value *V, SetVector<Instruction *> &Found);
+  std::optional<int64_t> constantStep(Value *V, Loop *L);
+  void choosePosition(LookPlan &Plan, const SetVector<Instruction *> &Slice);
+  Value *tripCount(Loop *L);
+
+  LoopInfo &LI;
+  DominatorTree &DT;
+  ScalarEvolution &SE;
+  TargetTransformInfo &TTI;
+  AssumptionCache &AC;
+  const ColdCode Cold;
+};
+
+} // namespace
+
+bool LookPlanner::mayLook(Loop *L) {
+  if (Cold.contains(*L->getHeader()) || !L->isLoopSimplifyForm() ||
+      !isa<BranchInst, SwitchInst>(L->getLoopLatch()->getTerminator()))
+    return false;
+  unsigned MaxTrips = SE.getSmallConstantMaxTripCount(L);
+  if (MaxTrips != 0 && MaxTrips < MinTripCount)
+    return false;
+  unsigned Instructions = 0, Most = MaxInstructions;
+  for (BasicBlock *BB : L->blocks()) {
+    Instructions += BB->size();
+    if (DT.dominates(BB, L->getLoopLatch()) && any_of(*BB, endsTranslations))
+      Most = MaxBesideCalls;
+  }
+  if (Instructions > Most)
+    return false;
+  return none_of(L->getHeader()->phis(),
+                 [](PHINode &Phi) { return Phi.getType()->isTokenTy(); });
+}
+
+std::optional<int64_t> LookPlanner::constantStep(Value *V, Loop *L) {
+  if (!SE.isSCEVable(V->getType()))
+    return std::nullopt;
+  auto *Recurrence = dyn_cast<SCEVAddRecExpr>(SE.getSCEV(V));
+  if (!Recurrence || Recurrence->getLoop() != L || !Recurrence->isAffine())
+    return std::nullopt;
+  auto *Step = dyn_cast<SCEVConstant>(Recurrence->getStepRecurrence(SE));
+  if (!Step || Step->getAPInt().getSignificantBits() > 64)
+    return std::nullopt;
+  return Step->getAPInt().getSExtValue();
+}
+
+// What Phi advances by in each iteration, if that is a constant or something the
+// loop does not change; null: neither.
+Value *LookPlanner::counterStep(PHINode *Phi, Loop *L) {
+  if (!SE.isSCEVable(Phi->getType()) ||
+      SE.getTypeSizeInBits(Phi->getType()) > 64)
+    return nullptr;
+  auto *Recurrence = dyn_cast<SCEVAddRecExpr>(SE.getSCEV(Phi));
+  if (!Recurrence || Recurrence->getLoop() != L || !Recurrence->isAffine())
+    return nullptr;
+  const SCEV *Step = Recurrence->getStepRecurrence(SE);
+  if (auto *Constant = dyn_cast<SCEVConstant>(Step))
+    return Constant->getValue();
+  auto *Unknown = dyn_cast<SCEVUnknown>(Step);
+  return Unknown && Unknown->getType()->isIntegerTy() ? Unknown->getValue()
+                                                      : nullptr;
+}
+
+// Whether V can be computed for an iteration to come; the instructions of the
+// loop that it takes.
+bool LookPlanner::slice(LookPlan &Plan, Value *V,
+                        SetVector<Instruction *> &Found) {
+  Loop *L = Plan.L;
+  auto *I = dyn_cast<Instruction>(V);
+  if (!I)
+    return !V->getType()->isTokenTy();
+  if (!L->contains(I) || Found.contains(I))
+    return true;
+  if (Found.size() == MaxSlice)
+    return false;
+  if (auto *Phi = dyn_cast<PHINode>(I)) {
+    Found.insert(I);
+    if (I->getParent() == L->getHeader())
+      return (Plan.Steps[Phi] = counterStep(Phi, L)) != nullptr;
+    // A loop inside begins with this.
+    Loop *Inner = LI.getLoopFor(I->getParent());
+    if (Inner == L || Inner->getHeader() != I->getParent() ||
+        !Inner->getLoopPreheader())
+      return false;
+    Value *Begin = Phi->getIncomingValueForBlock(Inner->getLoopPreheader());
+    Plan.Begins[Phi] = Begin;
+    return slice(Plan, Begin, Found);
+  }
+  if (auto *Load = dyn_cast<LoadInst>(I)) {
+    TypeSize Size = Load->getDataLayout().getTypeStoreSize(Load->getType());
+    if (!Load->isSimple() || Size.isScalable() ||
+        Size.getFixedValue() > MaxLoadBytes ||
+        Load->getPointerAddressSpace() != 0)
+      return false;
+  } else if (auto *Call = dyn_cast<IntrinsicInst>(I)) {
+    if (!Call->doesNotAccessMemory() || !isSafeToSpeculativelyExecute(Call))
+      return false;
+  } else if (I->isIntDivRem()) {
+    // A zero is replaced; what overflows is not.
+    bool Signed = I->getOpcode() == Instruction::SDiv ||
+                  I->getOpcode() == Instruction::SRem;
+    auto *Divisor = dyn_cast<ConstantInt>(I->getOperand(1));
+    if (I->getType()->isVectorTy() ||
+        (Signed && (!Divisor || Divisor->isZero() || Divisor->isMinusOne())))
+      return false;
+  } else if (!isa<GetElementPtrInst, BinaryOperator, CastInst, CmpInst,
+                  SelectInst, FreezeInst, UnaryOperator, ExtractElementInst,
+                  InsertElementInst, ShuffleVectorInst, ExtractValueInst>(I)) {
+    return false;
+  }
+  Found.insert(I);
+  return all_of(I->operands(),
+                [&](Value *Operand) { return slice(Plan, Operand, Found); });
+}
+
+// Is it worth a look? Sequences are read ahead of anyway.
+bool LookPlanner::isFar(Value *Pointer, Loop *L, bool Loads) {
+  if (!SE.isSCEVable(Pointer->getType()))
+    return Loads;
+  const SCEV *Address = SE.getSCEV(Pointer);
+  if (SE.isLoopInvariant(Address, L))
+    return false;
+  if (std::optional<int64_t> Step = constantStep(Pointer, L))
+    return L->isInnermost() && (*Step >= FarStep || *Step <= -FarStep);
+  // Of a loop inside: where it begins is what this one computes.
+  return Loads || L->isInnermost();
+}
+
+// What tells one iteration from another: an address that goes on from one run
+// of a nested loop to the next, or else a counter.
+void LookPlanner::choosePosition(LookPlan &Plan,
+                                 const SetVector<Instruction *> &Slice) {
+  for (bool Address : {true, false})
+    for (Instruction *I : Slice) {
+      auto *Load = dyn_cast<LoadInst>(I);
+      Value *V = Address
+                     ? (Load ? Load->getPointerOperand() : nullptr)
+                     : (isa<PHINode>(I) && I->getParent() == Plan.L->getHeader()
+                            ? I
+                            : nullptr);
+      if (!V || Plan.Position)
+        continue;
+      std::optional<int64_t> Step = constantStep(V, Plan.L);
+      if (!Step || *Step == 0)
+        continue;
+      SetVector<Instruction *> Own;
+      slice(Plan, V, Own);
+      if (any_of(Own, [](Instruction *Part) { return isa<LoadInst>(Part); }))
+        continue;
+      Plan.Position = V;
+      Plan.Step = *Step;
+    }
+}
+
+void LookPlanner::addTarget(LookPlan &Plan, Value *Pointer) {
+  Loop *L = Plan.L;
+  auto *I = dyn_cast<Instruction>(Pointer);
+  if (!I || !L->contains(I) || Plan.Targets.size() == MaxTargets)
+    return;
+  if (Pointer->getType()->isPointerTy() &&
+      (Pointer->getType()->getPointerAddressSpace() != 0 || isPlain(Pointer)))
+    return;
+  SetVector<Instruction *> Found;
+  if (!slice(Plan, Pointer, Found))
+    return;
+  bool Loads =
+      any_of(Found, [](Instruction *Part) { return isa<LoadInst>(Part); });
+  if (!isFar(Pointer, L, Loads))
+    return;
+  const DataLayout &DL = I->getDataLayout();
+  APInt Offset(64, 0);
+  auto BaseOf = [&](Value *V, APInt &At) {
+    return V->getType()->isPointerTy()
+               ? V->stripAndAccumulateConstantOffsets(DL, At,
+                                                      /*AllowNonInbounds=*/true)
+               : V;
+  };
+  Value *Base = BaseOf(Pointer, Offset);
+  for (Value *Other : Plan.Targets) {
+    APInt At(64, 0);
+    if (BaseOf(Other, At) == Base && (Offset - At).abs().ult(NearBytes))
+      return;
+  }
+  choosePosition(Plan, Found);
+  if (!Plan.Position)
+    return;
+  for (Instruction *Part : Found) {
+    auto *Load = dyn_cast<LoadInst>(Part);
+    if (!Load)
+      continue;
+    if (DT.dominates(Load->getParent(), L->getLoopLatch()))
+      Plan.Sure.insert(Load);
+    std::optional<int64_t> Step = constantStep(Load->getPointerOperand(), L);
+    if (Step && *Step < FarStep && *Step > -FarStep)
+      Plan.Sequential.insert(Load);
+    else if (!SE.isLoopInvariant(SE.getSCEV(Load->getPointerOperand()), L))
+      Plan.Traits |= abi::LookAheadAgain;
+  }
+  Plan.Targets.push_back(Pointer);
+}
+
+Value *LookPlanner::tripCount(Loop *L) {
+  if (L->getExitingBlock() != L->getLoopLatch() || !L->getExitBlock() ||
+      !isa<BranchInst>(L->getLoopLatch()->getTerminator()))
+    return nullptr;
+  return expandTripCount(L, SE, TTI);
+}
+
+std::optional<LookPlan> LookPlanner::plan(Loop *L) {
+  LookPlan Plan;
+  Plan.L = L;
+  for (BasicBlock *BB : L->blocks())
+    for (Instruction &I : *BB) {
+      Plan.IsQuiet &= !endsTranslations(I);
+      if (Value *Pointer = getLoadStorePointerOperand(&I)) {
+        if (!I.isVolatile())
+          addTarget(Plan, Pointer);
+      } else if (auto *RMW = dyn_cast<AtomicRMWInst>(&I)) {
+        addTarget(Plan, RMW->getPointerOperand());
+      } else if (auto *CX = dyn_cast<AtomicCmpXchgInst>(&I)) {
+        addTarget(Plan, CX->getPointerOperand());
+      } else if (auto *II = dyn_cast<IntrinsicInst>(&I)) {
+        if (II->getIntrinsicID() == Intrinsic::masked_gather)
+          addTarget(Plan, II->getArgOperand(0));
+        else if (II->getIntrinsicID() == Intrinsic::masked_scatter)
+          addTarget(Plan, II->getArgOperand(1));
+        else if (auto *MI = dyn_cast<MemIntrinsic>(II)) {
+          addTarget(Plan, MI->getRawDest());
+          if (auto *Transfer = dyn_cast<MemTransferInst>(MI))
+            addTarget(Plan, Transfer->getRawSource());
+        }
+      } else if (auto *Call = dyn_cast<CallBase>(&I)) {
+        // What it is given it will look at.
+        for (Value *Argument : Call->args())
+          if (Argument->getType()->isPointerTy())
+            addTarget(Plan, Argument);
+      }
+    }
+  if (Plan.Targets.empty())
+    return std::nullopt;
+  Plan.IsRow = isRow(L, SE);
+  Plan.TripCount = tripCount(L);
+  if (!Plan.TripCount || !Plan.IsQuiet)
+    Plan.Sure.clear();
+  if (L->getParentLoop())
+    Plan.Traits |= abi::LookAheadIsNested;
+  if (Plan.Position->getType()->isPointerTy())
+    Plan.Traits |= abi::LookAheadIsAddress;
+  return Plan;
+}
+
+SmallVector<LookPlan, 0> LookPlanner::run() {
+  for (Loop *L : LI)
+    simplifyLoop(L, &DT, &LI, &SE, &AC, nullptr, /*PreserveLCSSA=*/false);
+  SmallVector<LookPlan, 0> Plans;
+  SmallPtrSet<Loop *, 8> Taken; // those that look ahead, and what they lie in
+  SmallVector<Loop *, 8> Preorder = LI.getLoopsInPreorder();
+  for (Loop *L : reverse(Preorder)) {
+    if (Taken.contains(L) || !mayLook(L))
+      continue;
+    std::optional<LookPlan> Plan = plan(L);
+    if (!Plan)
+      continue;
+    Plans.push_back(std::move(*Plan));
+    for (Loop *Outer = L; Outer; Outer = Outer->getParentLoop())
+      Taken.insert(Outer);
+  }
+  return Plans;
+}
+
+SmallVector<LookPlan, 0> planLooks(Function &F, FunctionAnalysisManager &FAM) {
+  return LookPlanner(F, FAM).run();
+}
+
+} // namespace spillway

@@ -1,0 +1,144 @@
+//===- Reuse.cpp - Accesses that share a translation ----------------------===//
+#include "translation/Reuse.h"
+#include "Abi.h"
+#include "Options.h"
+#include "analysis/Address.h"
+#include "analysis/Flow.h"
+#include "analysis/Kills.h"
+#include "loops/Held.h"
+
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/IR/Dominators.h"
+#include "llvm/IR/Instructions.h"
+
+#include <map>
+
+using namespace llvm;
+
+namespace spillway {
+
+namespace {
+
+/// A translation under construction.
+struct Candidate {
+  Translation *T;
+  int64_t LeaderOffset; // among the addresses with the same terms
+  int64_t LeaderExtent; // what the leader's address may add to that
+  Align LeaderAlign;
+};
+
+class Sharing {
+public:
+  Sharing(Function &F, std::deque<Translation> &Translations)
+      : DL(F.getDataLayout()), Paths(F), Dominators(F), Loops(Dominators),
+        Translations(Translations) {}
+
+  void visit(Site &S);
+
+private:
+  bool follow(Site &S, Access &A, const Address &Where,
+              SmallVectorImpl<Candidate> &Earlier);
+
+  const DataLayout &DL;
+  Flow Paths;
+  DominatorTree Dominators;
+  LoopInfo Loops;
+  std::map<std::vector<uint64_t>, SmallVector<Candidate, 4>> Leaders;
+  std::deque<Translation> &Translations;
+};
+
+} // namespace
+
+// How many earlier translations of the same base are tried. Only those that
+// dominate count: in a large switch most are another case's.
+static constexpr unsigned MaxTries = 16;
+
+bool Sharing::follow(Site &S, Access &A, const Address &Where,
+                     SmallVectorImpl<Candidate> &Earlier) {
+  unsigned Tries = 0;
+  const Loop *L =
+      awaitsOthers(*S.Inst) ? Loops.getLoopFor(S.Inst->getParent()) : nullptr;
+  for (Candidate &C : reverse(Earlier)) {
+    if (!Dominators.dominates(C.T->Leader->getParent(), S.Inst->getParent()))
+      continue;
+    if (L && !L->contains(C.T->Leader))
+      continue;
+    if (++Tries > MaxTries)
+      return false;
+    // From the leader's address as it turns out to be.
+    int64_t First = Where.Offset - C.LeaderOffset - C.LeaderExtent;
+    int64_t Last = Where.Offset - C.LeaderOffset + int64_t(Where.Extent);
+    int64_t Low = std::min(C.T->Low, First);
+    int64_t High = std::max(C.T->High, Last + int64_t(A.Size));
+    if (High - Low > int64_t(options::ReuseWindow) || C.T->Leader == S.Inst ||
+        !Paths.reachesFreely(C.T->Leader, S.Inst))
+      continue;
+    // What the leader says of its alignment holds of the whole window.
+    int64_t Unit = int64_t(std::min(C.LeaderAlign.value(), abi::PageSize));
+    bool MayCross = Low < 0 || High > Unit;
+    // To ask whether the leader has an entry is longer than to go alone.
+    if (S.IsCold && MayCross)
+      continue;
+    C.T->Low = Low;
+    C.T->High = High;
+    C.T->MayCross = MayCross;
+    C.T->Followers.push_back(S.Inst);
+    A.Shared = C.T;
+    return true;
+  }
+  return false;
+}
+
+void Sharing::visit(Site &S) {
+  // Assembly ends translations; nothing could follow its own.
+  if (isa<CallBase>(S.Inst) && cast<CallBase>(S.Inst)->isInlineAsm())
+    return;
+  for (Access &A : S.Accesses) {
+    if (A.Shared || A.Size > options::ReuseWindow)
+      continue;
+    Address Where = decompose(S.pointer(A), DL);
+    SmallVectorImpl<Candidate> &Earlier = Leaders[Where.Terms];
+    if (follow(S, A, Where, Earlier))
+      continue;
+    if (S.IsCold)
+      continue;
+    Translations.push_back(
+        {S.Inst, /*Low=*/0, /*High=*/int64_t(A.Size), A.MayCross});
+    A.Shared = &Translations.back();
+    Earlier.push_back({&Translations.back(), Where.Offset,
+                       int64_t(Where.Extent), A.Alignment});
+  }
+}
+
+// Makes the object's own address the window's lowest if it is near: code has it
+// in a register, while that of a member would have to be computed.
+static void chooseReference(Translation &T, Value *Pointer,
+                            const DataLayout &DL) {
+  APInt Offset(64, 0);
+  Value *Base = Pointer->stripAndAccumulateConstantOffsets(
+      DL, Offset, /*AllowNonInbounds=*/true);
+  int64_t Start = -Offset.getSExtValue();
+  if (T.MayCross && Start <= T.Low &&
+      T.High - Start <= int64_t(options::ReuseWindow)) {
+    T.Low = Start;
+    T.Reference = Base;
+  }
+}
+
+void shareTranslations(Function &F, FunctionAnalysisManager &FAM,
+                       MutableArrayRef<Site> Sites,
+                       std::deque<Translation> &Translations) {
+  Sharing Result(F, Translations);
+  for (Site &S : Sites)
+    Result.visit(S);
+  if (options::Held && !F.hasOptNone() && !F.hasMinSize())
+    holdPages(F, FAM, Sites, Translations);
+  for (Site &S : Sites)
+    for (Access &A : S.Accesses)
+      if (A.Shared && A.Shared->Followers.empty() && !A.Shared->HeldEntry)
+        A.Shared = nullptr;
+      else if (S.leads(A))
+        chooseReference(*A.Shared, S.pointer(A), F.getDataLayout());
+}
+
+} // namespace spillway
