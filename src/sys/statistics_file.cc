@@ -1,12 +1,39 @@
 #include "sys/statistics_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 
 #include "sys/kernel.h"
 
 namespace sys {
+namespace {
+
+enum class Way {
+  kReplace,  // a file, or nothing yet
+  kAppend,  // a pipe, a terminal; and what /dev/stdout leads to, which may be a file that has what the program printed
+  kRefuse,  // a disk
+};
+
+Way way_to(std::string_view path_text, const char* path) {
+  // 0: there is nothing.
+  const auto kind = [&](int flags) {
+    struct stat facts = {};
+    syscall(SYS_newfstatat, AT_FDCWD, path, &facts, flags);
+    return facts.st_mode & S_IFMT;
+  };
+  switch (kind(0)) {
+    case S_IFBLK: return Way::kRefuse;
+    case S_IFIFO:
+    case S_IFCHR: return Way::kAppend;
+    default: break;
+  }
+  const bool is_the_kernels = path_text.starts_with("/dev/") || path_text.starts_with("/proc/");
+  return is_the_kernels && kind(AT_SYMLINK_NOFOLLOW) == S_IFLNK ? Way::kAppend : Way::kReplace;
+}
+
+}  // namespace
 
 StatisticsFile::StatisticsFile(std::string_view name) {
   for (size_t i = 0; i < name.size(); ++i) {
@@ -21,8 +48,19 @@ StatisticsFile::StatisticsFile(std::string_view name) {
     error_ = -ENAMETOOLONG;
     return;
   }
-  beside_ << path_.view() << ".new";
-  file_ = syscall(SYS_openat, AT_FDCWD, beside_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  switch (way_to(path_.view(), path_.c_str())) {
+    case Way::kReplace:
+      beside_ << path_.view() << ".new";
+      file_ = syscall(SYS_openat, AT_FDCWD, beside_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+      break;
+    case Way::kAppend:
+      // A pipe that nobody reads is an error; for who reads it slowly put() waits.
+      file_ = syscall(SYS_openat, AT_FDCWD, path_.c_str(),
+                      O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
+      if (!failed(file_)) syscall(SYS_fcntl, file_, F_SETFL, O_APPEND);
+      break;
+    case Way::kRefuse: file_ = -EINVAL; break;
+  }
   if (failed(file_)) error_ = file_;
 }
 
@@ -36,8 +74,10 @@ base::Expected<void> StatisticsFile::finish() {
   if (file_ >= 0) {
     const long closed = syscall(SYS_close, file_);
     if (error_ == 0 && failed(closed)) error_ = closed;
-    if (error_ == 0) error_ = std::min(syscall(SYS_rename, beside_.c_str(), path_.c_str()), 0L);
-    if (error_ != 0) syscall(SYS_unlink, beside_.c_str());
+    if (beside_.size() > 0) {
+      if (error_ == 0) error_ = std::min(syscall(SYS_rename, beside_.c_str(), path_.c_str()), 0L);
+      if (error_ != 0) syscall(SYS_unlink, beside_.c_str());
+    }
   }
   if (error_ == 0) return {};
   const int number = static_cast<int>(-error_);

@@ -1,6 +1,7 @@
 // StatisticsFile: the file in which a program that ends tells what it did.
 //
-// It is written beside its name, and renamed when it is whole, so that nobody reads half of it.
+// It is written beside its name, and renamed when it is whole, so that nobody reads half of it. What is no file is not replaced:
+// a pipe or a terminal is written to as it is, and so is what a link of /dev or /proc leads to; a disk is refused.
 //
 // Thread contract: one thread's.
 #pragma once
@@ -24,12 +25,12 @@ class StatisticsFile {
   std::string_view path() const { return path_.view(); }
   // Appends the text; after an error it does nothing.
   void put(const base::TextRef& text);
-  // Ends it: the file has all of it, or is what it was. Once. Errors: the first of all: ENAMETOOLONG; ENOSPC: less was written than was put; as the kernel says. The message is why, without the path.
+  // Ends it: the file has all of it, or is what it was. Once. Errors: the first of all: ENAMETOOLONG; EINVAL: a disk; ENXIO: a pipe that nobody reads; ENOSPC: less was written than was put; as the kernel says. The message is why, without the path.
   base::Expected<void> finish();
 
  private:
   base::Text<kPathBytesMost + 2> path_;    // one byte more than it may have shows that it is too long
-  base::Text<kPathBytesMost + 6> beside_;  // .new
+  base::Text<kPathBytesMost + 6> beside_;  // .new; empty: what is there is written to
   long file_ = -1;
   long error_ = 0;  // 0 or -errno
 };

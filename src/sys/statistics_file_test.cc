@@ -1,7 +1,10 @@
 #include "sys/statistics_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -75,6 +78,44 @@ TEST_F(StatisticsFileTest, WhatCannotBeMadeIsToldOf) {
   const auto finished = file.finish();
   ASSERT_FALSE(finished);
   EXPECT_STREQ(finished.error().message, base::error_name(ENOENT));
+}
+
+TEST_F(StatisticsFileTest, APipeIsWrittenTo) {
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  EXPECT_EQ(write(path("pipe"), "text"), ENXIO);
+  const int reader = open(path("pipe").c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  EXPECT_EQ(write(path("pipe"), "text"), 0);
+  char got[16] = {};
+  EXPECT_EQ(read(reader, got, sizeof got), 4);
+  EXPECT_STREQ(got, "text");
+  close(reader);
+  EXPECT_EQ(files(), 1u);
+}
+
+// Who is root would have no /dev/null any more.
+TEST_F(StatisticsFileTest, ADeviceIsNotReplaced) {
+  std::filesystem::create_symlink("/dev/null", folder_ / "null");
+  EXPECT_EQ(write(path("null"), "text"), 0);
+  EXPECT_TRUE(std::filesystem::is_symlink(folder_ / "null"));
+  EXPECT_EQ(files(), 1u);
+}
+
+// As /dev/stdout, when what the program prints goes to a file.
+TEST_F(StatisticsFileTest, WhatAProgramPrintsStays) {
+  const int printed = open(path("printed").c_str(), O_WRONLY | O_CREAT, 0600);
+  ASSERT_GE(printed, 0);
+  ASSERT_EQ(::write(printed, "before ", 7), 7);
+  EXPECT_EQ(write("/proc/self/fd/" + std::to_string(printed), "text"), 0);
+  EXPECT_EQ(content("printed"), "before text");
+  close(printed);
+}
+
+TEST_F(StatisticsFileTest, ADiskIsRefused) {
+  if (mknod(path("disk").c_str(), S_IFBLK | 0600, makedev(7, 250)) != 0)
+    GTEST_SKIP() << "no devices can be made here";
+  EXPECT_EQ(write(path("disk"), "text"), EINVAL);
+  EXPECT_TRUE(std::filesystem::is_block_file(folder_ / "disk"));
 }
 
 // A file of a name that was cut would be another one.

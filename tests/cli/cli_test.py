@@ -10,6 +10,7 @@ import pathlib
 import re
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import unittest
@@ -199,6 +200,13 @@ class Run(Case):
         self.assertEqual(fresh.read_text(), "old")
         self.assertEqual(spillway("run", "--stats", self.folder / "%p.json", "--", "true").returncode, 0)
         self.assertEqual(os.listdir(self.folder), ["stats.json"])
+
+    def test_stats_are_not_for_a_disk(self):
+        try:
+            os.mknod(self.folder / "disk", 0o600 | stat.S_IFBLK, os.makedev(7, 250))
+        except PermissionError:
+            self.skipTest("no devices can be made here")
+        self.refused("run", "--stats", self.folder / "disk", "--", "true", says=["stats", "is a disk"])
 
     def test_variables_reach_grandchildren(self):
         makefile = self.folder / "Makefile"

@@ -56,7 +56,8 @@ constexpr std::string_view kStatisticsText = R"(# Statistics
 
 Made by `make docs` from src/base/statistics.inc.
 
-`--stats FILE` writes one JSON object, nested by folder: `{"spill": {"allocated_bytes": 4096, ...}, ...}`. Each
+`--stats FILE` writes one JSON object, nested by folder: `{"spill": {"allocated_bytes": 4096, ...}, ...}`. FILE is replaced when
+all is written; a pipe, a terminal or `/dev/stdout` is written to as it is. Each
 number is exact; together they are not a snapshot of one moment. (While the program runs, `spillway top` sees what the heap has allocated
 within 64 KiB for each thread.) Names that end in `_bytes` are bytes, all
 others count.

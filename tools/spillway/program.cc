@@ -145,6 +145,9 @@ void preload_into_children(std::string_view name, std::string_view instead) {
 void check_file_to_write(std::string_view option, std::string_view pattern) {
   std::string path(pattern);
   if (size_t at = path.find("%p"); at != std::string::npos) path.replace(at, 2, std::to_string(getpid()));
+  struct stat there = {};
+  if (stat(path.c_str(), &there) == 0 && S_ISBLK(there.st_mode))
+    throw WrongInput(concat(option, ": '", printable(path), "' is a disk; give a file"));
   int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   bool created = file >= 0;
   // One that is there keeps its content until then. A pipe without a reader is refused, not waited for.
