@@ -257,6 +257,12 @@ class Life(Case):
             time.sleep(0.01)
         self.assertFalse(os.path.exists(pid_file))
 
+    def test_a_pid_file_that_is_no_file_stays(self):
+        link = pathlib.Path(self.path("pid"))
+        link.symlink_to("/dev/null")
+        self.assertEqual(self.serve("--memcache", "0", "-P", str(link)).end(), 0)
+        self.assertTrue(link.is_symlink())
+
     def test_a_daemon_has_a_log(self):
         place, pid_file, log, moved = self.path("socket"), self.path("pid"), pathlib.Path(self.path("log")), pathlib.Path(self.path("log.1"))
         log.write_text("before\n")

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -78,8 +79,10 @@ class PidFile {
     file << getpid() << '\n';
     if (!file.flush()) throw WrongInput(concat("serve: --pid-file: cannot write ", printable(path)));
   }
+  // A device or a link that was there, /dev/null or /dev/stdout, is not ours to remove.
   ~PidFile() {
-    if (!path_.empty()) unlink(path_.c_str());
+    struct stat there = {};
+    if (!path_.empty() && lstat(path_.c_str(), &there) == 0 && S_ISREG(there.st_mode)) unlink(path_.c_str());
   }
   PidFile(const PidFile&) = delete;
   PidFile& operator=(const PidFile&) = delete;
