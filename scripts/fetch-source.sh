@@ -4,14 +4,15 @@
 # prints the path of the unpacked source, FOLDER/PACKAGE-VERSION. Needs no privileges. A source that is
 # there already is not fetched again. The repositories are those that the machine's packages come from.
 set -euo pipefail
+export LC_ALL=C  # what dpkg-source says is read below, and it speaks the user's language otherwise
 [ $# -eq 2 ] || { echo "usage: fetch-source.sh PACKAGE FOLDER" >&2; exit 2; }
 package=$1
 mkdir -p "$2"
 folder=$(cd "$2" && pwd)
 
 unpacked=$folder/.$package.unpacked
-if [ -f "$unpacked" ] && [ -d "$folder/$(cat "$unpacked")" ]; then
-  echo "$folder/$(cat "$unpacked")"
+if kept=$(cat "$unpacked" 2>/dev/null) && [ -n "$kept" ] && [ -d "$folder/$kept" ]; then
+  echo "$folder/$kept"
   exit 0
 fi
 
@@ -49,6 +50,6 @@ fetch >"$log" 2>&1 || {
   exit 1
 }
 source=$(sed -n 's/^dpkg-source: info: extracting .* in \(.*\)$/\1/p' "$log" | tail -n1)
-[ -d "$folder/$source" ] || { echo "fetch-source: $log does not say where $package was unpacked" >&2; exit 1; }
+[ -n "$source" ] && [ -d "$folder/$source" ] || { echo "fetch-source: $log does not say where $package was unpacked" >&2; exit 1; }
 echo "$source" >"$unpacked"
 echo "$folder/$source"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Which packages of Debian what needs: scripts/install-deps.sh is the only list, and nothing installs more of it than it needs.
+"""Which packages of Debian what needs: scripts/install-deps.sh is the only list, and nothing installs more of it than it needs. And how sources are fetched.
 dependencies_test.py SOURCE [unittest arguments]
 """
 import pathlib
@@ -9,7 +9,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from support import CLEAN, take_paths  # noqa: E402
+from support import CLEAN, take_paths, temporary_folder  # noqa: E402
 
 SOURCE, = take_paths(1)
 SCRIPT = SOURCE / "scripts/install-deps.sh"
@@ -40,6 +40,26 @@ class Groups(unittest.TestCase):
             ended = run(SCRIPT, *command)
             self.assertEqual((ended.returncode, ended.stdout), (2, ""))
             self.assertRegex(ended.stderr, r"\Ainstall-deps: [^\n]*'produce'[^\n]*product[^\n]*\n\Z")
+
+
+class Sources(unittest.TestCase):
+    # As apt speaks of a source that it unpacks.
+    APT_GET = """#!/bin/sh
+case " $* " in *" source "*) mkdir -p hello-1.0 ;; *) exit ;; esac
+case $LC_ALL in
+  de*) echo 'dpkg-source: Information: hello wird nach hello-1.0 extrahiert' ;;
+  *) echo 'dpkg-source: info: extracting hello in hello-1.0' ;;
+esac
+"""
+
+    def test_apt_may_speak_another_language(self):
+        folder = temporary_folder(self)
+        for name, text in (("apt-get", self.APT_GET), ("apt-cache", "#!/bin/sh\necho 'Version: 1.0'\n")):
+            (folder / name).write_text(text)
+            (folder / name).chmod(0o755)
+        ended = subprocess.run([SOURCE / "scripts/fetch-source.sh", "hello", folder / "sources"], capture_output=True, text=True, timeout=60,
+                               env={**CLEAN, "PATH": f"{folder}:{CLEAN['PATH']}", "LC_ALL": "de_DE.UTF-8"})
+        self.assertEqual((ended.returncode, ended.stdout), (0, f"{folder}/sources/hello-1.0\n"), ended.stderr)
 
 
 class Makefile(unittest.TestCase):
