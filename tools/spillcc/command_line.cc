@@ -125,6 +125,7 @@ struct Parsed {
   bool thin_lto = false;
   bool unoptimised = false;  // -O0
   std::string narrow;        // the option that asks for a program that is not of 64 bits
+  std::string foreign;       // the one that asks for a program of another processor
   bool fat_objects = false;
   std::string static_link;  // the option that asks for one
   bool shared = false;
@@ -186,6 +187,11 @@ bool parse_own(std::string_view argument, Parsed& parsed) {
   return true;
 }
 
+// The last target counts. `option`: as it was given, with the target.
+void inspect_target(std::string option, std::string_view target, Parsed& parsed) {
+  parsed.foreign = target.starts_with("x86_64") || target.starts_with("amd64") ? "" : std::move(option);
+}
+
 // Only what changes spillcc's own decisions; a later option overrides an earlier one as in clang.
 void inspect_option(std::string_view argument, Parsed& parsed) {
   if (argument.starts_with("-fsanitize=")) {
@@ -213,8 +219,12 @@ void inspect_option(std::string_view argument, Parsed& parsed) {
     parsed.stops_before_link = true;
   } else if (contains(kNoRuntime, argument)) {
     parsed.no_runtime = true;
-  } else if (argument == "-m32" || argument == "-mx32") {
+  } else if (argument == "-m32" || argument == "-mx32" || argument == "-m16") {
     parsed.narrow = argument;
+  } else if (argument == "-m64") {
+    parsed.narrow.clear();
+  } else if (argument.starts_with("--target=")) {
+    inspect_target(std::string(argument), argument.substr(argument.find('=') + 1), parsed);
   } else if (argument.starts_with("-Wl,") || (argument.starts_with("-l") && argument.size() > 2)) {
     parsed.has_input = true;
     parsed.only_headers = false;
@@ -225,6 +235,8 @@ void inspect_option(std::string_view argument, Parsed& parsed) {
 void inspect_value(std::string_view option, std::string_view value, Parsed& parsed) {
   if (option == "-x") {
     parsed.header_language |= value.ends_with("-header");
+  } else if (option == "-target") {
+    inspect_target("-target " + std::string(value), value, parsed);
   } else if (option == "-l" || option == "-Xlinker") {
     parsed.has_input = true;
     parsed.only_headers = false;
@@ -272,6 +284,8 @@ void refuse_combinations(Parsed& parsed) {
   const std::string without = parsed.spill ? "-fno-spill" : "-fno-spill-persist";
   if (!parsed.narrow.empty())
     refuse(parsed, parsed.narrow + ": Spillway is for 64-bit programs; leave it out, or give " + without);
+  if (!parsed.foreign.empty())
+    refuse(parsed, parsed.foreign + ": Spillway is for programs of x86-64; leave it out, or give " + without);
   if (parsed.lto && parsed.fat_objects)
     refuse(parsed, "-ffat-lto-objects: the half that is no bitcode would not be instrumented; leave it out");
   if (parsed.spill && !parsed.sanitizer.empty())

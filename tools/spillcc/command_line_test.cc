@@ -231,6 +231,16 @@ TEST(CommandLine, RefusesWhatItCannotDo) {
   EXPECT_NE(refusal({"-m32", "a.c"}).find("-m32: Spillway is for 64-bit programs"), std::string::npos);
   EXPECT_NE(refusal({"-fno-spill", "-fspill-persist", "-mx32", "a.c"}).find("give -fno-spill-persist"),
             std::string::npos);
+  EXPECT_TRUE(instruments(planned({"-m32", "-m64", "a.c"})));
+  for (const char* target : {"aarch64-linux-gnu", "i386", "wasm32", "bpf"}) {
+    const std::string option = std::string("--target=") + target;
+    EXPECT_NE(refusal({option, "a.c"}).find(option + ": Spillway is for programs of x86-64"),
+              std::string::npos);
+    EXPECT_NE(refusal({"-target", target, "a.c"}).find(std::string("-target ") + target + ": "),
+              std::string::npos);
+    EXPECT_EQ(planned({"-fno-spill", option, "a.c"}), (Words{option, "a.c"}));
+    EXPECT_TRUE(instruments(planned({option, "--target=x86_64-linux-gnu", "a.c"})));
+  }
   EXPECT_FALSE(has(planned({"-fspill-translation=table", "a.c"}), "-fspill-translation=table"));
   EXPECT_NE(refusal({"-flto", "-ffat-lto-objects", "a.c"}).find("-ffat-lto-objects"), std::string::npos);
   EXPECT_TRUE(instruments(planned({"-ffat-lto-objects", "a.c"})));
@@ -256,8 +266,9 @@ TEST(ResponseFile, SplitsAsTheShellDoes) {
   EXPECT_EQ(tokenize(""), Words{});
 }
 
-TEST(ResponseFile, MissingFileStaysAnArgument) {
-  EXPECT_EQ(expand_response_files({"@/nonexistent/file", "x"}), (Words{"@/nonexistent/file", "x"}));
+TEST(ResponseFile, WhatCannotBeReadStaysAnArgument) {
+  EXPECT_EQ(expand_response_files({"@/nonexistent/file", "@/", "x"}),
+            (Words{"@/nonexistent/file", "@/", "x"}));
 }
 
 }  // namespace

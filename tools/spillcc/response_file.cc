@@ -1,7 +1,9 @@
 #include "response_file.h"
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <system_error>
 
 namespace spillcc {
 
@@ -13,8 +15,11 @@ bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r' |
 
 void expand(const std::string& argument, int depth, std::vector<std::string>& result) {
   if (argument.size() > 1 && argument[0] == '@' && depth < kMaxDepth) {
-    std::ifstream file(argument.substr(1), std::ios::binary);
-    if (file) {
+    const std::string path = argument.substr(1);
+    std::ifstream file(path, std::ios::binary);
+    std::error_code error;
+    // A directory can be opened, and not be read.
+    if (file && !std::filesystem::is_directory(path, error)) {
       const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
       for (const std::string& inner : tokenize(text)) expand(inner, depth + 1, result);
       return;
