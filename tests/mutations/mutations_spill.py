@@ -530,6 +530,8 @@ MUTATIONS = [
             ("src/spill/runtime.cc", "  static_cast<void>(start_background().has_value());\n  start_servers();", "  require(start_background());\n  start_servers();")),
     product("ThinLTO does not instrument at -O0", "^e2e_cxx_lines$",
             ("tools/spillcc/command_line.cc", "parsed.thin_lto && parsed.unoptimised", "false")),
+    mutation("spillcc: bitcode that becomes one object is not instrumented", "spillcc_test", "CommandLine.*",
+             ("tools/spillcc/command_line.cc", "links && (!why.empty() || is_lld(parsed.linker))", "links && !parsed.relocatable && (!why.empty() || is_lld(parsed.linker))")),
     mutation("spillcc: code for another processor is instrumented", "spillcc_test", "CommandLine.*",
              ("tools/spillcc/command_line.cc", "  if (!parsed.foreign.empty())\n", "  if (false)\n")),
     mutation("spillcc: a directory is read as arguments", "spillcc_test", "ResponseFile.*",

@@ -84,7 +84,6 @@ constexpr std::array kStopsBeforeLink = {
     "-M",
     "-MM",
     "-fsyntax-only",
-    "-r",
     "--compile",
     "--assemble",
     "--preprocess",
@@ -119,7 +118,8 @@ struct Parsed {
   bool spill = true;
   std::string persist;  // -fspill-persist: flush, sample or record; empty: no
   bool stops_before_link = false;
-  bool no_runtime = false;  // -nostdlib or the like
+  bool relocatable = false;  // -r: objects become one
+  bool no_runtime = false;   // -nostdlib or the like
   bool names_c_library = false;
   bool lto = false;
   bool thin_lto = false;
@@ -217,6 +217,8 @@ void inspect_option(std::string_view argument, Parsed& parsed) {
   } else if (contains(kStopsBeforeLink, argument) || argument.starts_with("-print-") ||
              argument.starts_with("--print-") || argument == "-dumpmachine" || argument == "-dumpversion") {
     parsed.stops_before_link = true;
+  } else if (argument == "-r") {
+    parsed.relocatable = true;
   } else if (contains(kNoRuntime, argument)) {
     parsed.no_runtime = true;
   } else if (argument == "-m32" || argument == "-mx32" || argument == "-m16") {
@@ -349,8 +351,10 @@ std::expected<Plan, std::string> plan(const std::vector<std::string>& arguments,
     result.push_back("-fpass-plugin=" + toolchain.plugin);
   else if (parsed.spill)
     result.push_back("-fpass-plugin=" + toolchain.libraries + "/libspillway-hide.so");
-  // Why lld is needed, if it is.
-  const std::string why = parsed.lto ? "link-time optimisation" : parsed.static_link;
+  // Why lld is needed, if it is. It optimises what becomes one object, too.
+  const std::string why = parsed.lto           ? "link-time optimisation"
+                          : parsed.relocatable ? ""
+                                               : parsed.static_link;
   if (links && (!why.empty() || is_lld(parsed.linker))) {
     if (parsed.linker.empty()) {
       result.push_back("-fuse-ld=lld");
@@ -364,7 +368,7 @@ std::expected<Plan, std::string> plan(const std::vector<std::string>& arguments,
     if (parsed.thin_lto && parsed.unoptimised) result.insert(result.end(), {"-Xlinker", "--lto-O1"});
   }
   // libtool names all libraries itself, and the C library too.
-  if (links && (!parsed.no_runtime || parsed.names_c_library)) {
+  if (links && !parsed.relocatable && (!parsed.no_runtime || parsed.names_c_library)) {
     const std::vector<std::string> runtime = runtime_arguments(parsed, toolchain.libraries);
     result.insert(result.end(), runtime.begin(), runtime.end());
   }

@@ -92,6 +92,10 @@ TEST(CommandLine, LinkTimeOptimisationInstrumentsWhenLinking) {
        {Words{"-flto=thin", "-O0", "-O2", "a.o"}, {"-flto=thin", "a.o"}, {"-flto", "-O0", "a.o"}})
     EXPECT_FALSE(has(planned(optimised), "--lto-O1"));
   EXPECT_TRUE(instruments_at_link(planned({"-fuse-ld=lld", "a.o"})));
+  // What becomes one object is optimised then, and never again.
+  const Words object = planned({"-flto", "-r", "a.o", "b.o"});
+  EXPECT_TRUE(instruments_at_link(object) && has(object, "-fuse-ld=lld") && has(object, "-r"));
+  EXPECT_FALSE(links_runtime(object));
   EXPECT_NE(refusal({"-flto", "-fuse-ld=gold", "a.o"}).find("lld"), std::string::npos);
 }
 
@@ -109,6 +113,8 @@ TEST(CommandLine, LinksStatically) {
     EXPECT_TRUE(instruments_at_link(planned({option, "-flto", "a.o"}))) << option;
     const std::string other = refusal({option, "-fuse-ld=bfd", "a.o"});
     EXPECT_NE(other.find(std::string("-fuse-ld=bfd: ") + option + " needs lld"), std::string::npos) << other;
+    const Words object = planned({option, "-r", "-fuse-ld=bfd", "a.o"});
+    EXPECT_FALSE(links_static_runtime(object) || links_runtime(object)) << option;
     EXPECT_NE(refusal({option, "-fsanitize=address", "a.o"}).find("-fsanitize=address"), std::string::npos);
   }
   for (const char* option : {"-static-libgcc", "-static-libstdc++", "-no-pie"}) {

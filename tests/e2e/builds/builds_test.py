@@ -74,6 +74,12 @@ class Builds(unittest.TestCase):
         with self.subTest("linked into one by the linker"):
             self.made("ld", "-r", "main.o", "another.o", "-o", "both.o")
             self.spills(built(CC, "both.o", "-o", "program"))
+        with self.subTest("linked into one and optimised"):
+            self.made(CC, "-O2", "-flto", "-c", *FILES)
+            self.made(CC, "-O2", "-flto", "-r", "main.o", "another.o", "-o", "both.o")
+            self.assertIn("__spillway_translate", run("nm", "both.o").stdout)
+            self.spills(built(CC, "both.o", "-o", "program"))
+            self.made(CC, "-O2", "-c", *FILES)
         with self.subTest("an archive"):
             self.made("ar", "rcs", "libanother.a", "another.o")
             self.spills(built(CC, "main.o", "-L.", "-lanother", "-o", "program"))
