@@ -16,7 +16,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from support import CLEAN, HANG_SECONDS, assert_refused, sanitizer_of, take_paths, temporary_folder  # noqa: E402
+from support import CLEAN, HANG_SECONDS, assert_refused, become_nobody, copied_for_everybody, sanitizer_of, take_paths, temporary_folder  # noqa: E402
 
 SPILLWAY, SRC_BASE = take_paths(2)
 OPTIONS = re.findall(r"^OPTION\((\w+), (\w+), ([^,]*),", (SRC_BASE / "options.inc").read_text(), flags=re.M)
@@ -187,6 +187,16 @@ class Run(Case):
         self.assertEqual(spillway("run", "program", environment={"PATH": path}).stdout, "second\n")
         (self.folder / "b" / "program").chmod(0o644)
         self.refused("run", "program", environment={"PATH": path}, says=["not executable"])
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root")
+    def test_programs_that_are_for_others(self):
+        program, copy = self.folder / "program", copied_for_everybody(self, SPILLWAY.parent) / "spillway"
+        program.write_text("#!/bin/sh\n")
+        for folder_mode, mode, said in ((0o700, 0o755, "closed to this user"), (0o755, 0o700, "may not be executed by this user")):
+            self.folder.chmod(folder_mode)
+            program.chmod(mode)
+            ended = subprocess.run([copy, "run", "--", program], capture_output=True, text=True, env=CLEAN, timeout=HANG_SECONDS, preexec_fn=become_nobody)
+            assert_refused(self, ended, str(program), said)
 
     def test_stats_file_is_tried_first(self):
         for path in (self.folder, self.folder / "none" / "stats.json", "/proc/stats.json", f"{self.folder}/"):

@@ -248,10 +248,18 @@ void become_prepared(Arguments program, const Prepare& prepare) {
         throw WrongInput(
             concat("the interpreter or loader that '", shown, "' names is not there; install it"));
       throw WrongInput(concat("program '", shown, "' not found; give its path, or a name that PATH finds"));
-    case EACCES:
-      if (std::filesystem::is_directory(found))
+    case EACCES: {
+      struct stat facts = {};
+      if (stat(found.c_str(), &facts) != 0)
+        throw WrongInput(
+            concat("'", shown, "' cannot be reached: a folder in its path is closed to this user"));
+      if (S_ISDIR(facts.st_mode))
         throw WrongInput(concat("'", shown, "' is a directory; name a program in it"));
+      if ((facts.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH)) != 0)
+        throw WrongInput(concat("program '", shown,
+                                "' may not be executed by this user, or from its file system (noexec)"));
       throw WrongInput(concat("program '", shown, "' is not executable; allow it with chmod +x"));
+    }
     case ENOEXEC:
       throw WrongInput(
           concat("'", shown,
