@@ -147,7 +147,7 @@ class Run(Case):
                     self.assertEqual(self.variables_of(flag + "=0"), {variable: "0"})
                     continue
                 value = {"size": "4M", "count": "3", "text": "clock"}[kind]
-                value = {"page": "64K", "servers": "2", "satc_levels": "private"}.get(name, value)
+                value = {"page": "64K", "servers": "2", "satc_levels": "private", "storage": "/clock"}.get(name, value)
                 self.assertEqual(self.variables_of(flag, value), {variable: value})
                 self.assertEqual(self.variables_of(f"{flag}={value}"), {variable: value})
 
@@ -156,6 +156,12 @@ class Run(Case):
         self.assertEqual(self.variables_of("--memory", "8M", environment={"SPILLWAY_MEMORY": "nonsense"}),
                          {"SPILLWAY_MEMORY": "8M"})
         self.assertEqual(self.variables_of("--memory", "8M", "--memory", "9M"), {"SPILLWAY_MEMORY": "9M"})
+
+    def test_a_path_is_that_of_the_folder_that_run_is_started_in(self):
+        for here, there in ((".", os.getcwd() + "/."), ("./a b:c", os.getcwd() + "/./a b:c"), ("/dev/x", "/dev/x"), ("file:x?qd=1", "file:x?qd=1")):
+            with self.subTest(here):
+                self.assertEqual(self.variables_of("--storage", here), {"SPILLWAY_STORAGE": there})
+                self.assertEqual(self.variables_of(environment={"SPILLWAY_STORAGE": here}), {"SPILLWAY_STORAGE": there})
 
     def test_a_program_that_does_not_spill_is_named(self):
         # That nothing is said of one which does: tests/e2e/refusals.

@@ -81,12 +81,21 @@ int run(Arguments arguments) {
   if (auto read = base::read_options_from_environment(options, environ); !read) refuse(read.error());
   if (auto checked = base::check_options(options, sys::machine_memory_bytes()); !checked)
     refuse(checked.error());
-  if (!options.storage.view().empty())
-    if (auto parsed = storage::parse_device_string(options.storage.view()); !parsed) refuse(parsed.error());
+  // The program may change its directory before a file is written, and start others elsewhere. What is too long then stays as it is.
+  const auto name_absolutely = [](const char* variable, std::string_view path) {
+    std::error_code error;
+    const std::string whole = std::filesystem::absolute(path, error);
+    if (!error && whole.size() < base::kOptionTextBytes) setenv(variable, whole.c_str(), 1);
+  };
+  if (const std::string_view device = options.storage.view(); !device.empty()) {
+    const auto parsed = storage::parse_device_string(device);
+    if (!parsed) refuse(parsed.error());
+    const bool is_path = parsed->nodes[0].path == device;
+    if (is_path) name_absolutely("SPILLWAY_STORAGE", device);
+  }
   if (!options.stats.view().empty()) {
     check_file_to_write("stats", options.stats.view());
-    // The program may change its directory before the file is written.
-    setenv("SPILLWAY_STATS", std::filesystem::absolute(options.stats.view()).c_str(), 1);
+    name_absolutely("SPILLWAY_STATS", options.stats.view());
   }
 
   become(line.program, options.preload != 0);
