@@ -2,7 +2,7 @@
 # Removes what `make install` has installed, by the list that it has left, and folders that are empty then; of /usr/local not those that it
 # has on every system.  uninstall.sh PREFIX [DESTDIR]
 set -eu
-prefix=$1 root=${2-}
+prefix=${1%/} root=${2-}
 list=$root$prefix/share/spillway/installed
 if [ ! -r "$list" ]; then
   echo "uninstall: $list is not there: 'make install' has installed nothing to $prefix; name the PREFIX that it had" >&2

@@ -172,12 +172,13 @@ class Uninstalled(unittest.TestCase):
 
     def test_what_every_usr_local_has_stays(self):
         files = [f"/usr/local/{name}" for name in ("bin/spillway", "libexec/spillway/load", "share/man/man1/spillway.1", "share/spillway/installed")]
-        root = fresh(WORK / "local")
-        for file in files:
-            (root / file[1:]).parent.mkdir(parents=True)
-            (root / file[1:]).write_text("".join(f"{name}\n" for name in files))
-        run(SOURCE / "packaging/uninstall.sh", "/usr/local", root)
-        self.assertEqual({str(path.relative_to(root / "usr/local")) for path in (root / "usr/local").rglob("*")}, {"bin", "share", "share/man"})
+        for prefix in ("/usr/local", "/usr/local/"):
+            root = fresh(WORK / "local")
+            for file in files:
+                (root / file[1:]).parent.mkdir(parents=True)
+                (root / file[1:]).write_text("".join(f"{name}\n" for name in files))
+            run(SOURCE / "packaging/uninstall.sh", prefix, root)
+            self.assertEqual({str(path.relative_to(root / "usr/local")) for path in (root / "usr/local").rglob("*")}, {"bin", "share", "share/man"}, prefix)
 
 
 if __name__ == "__main__":
