@@ -27,7 +27,7 @@ def run(*command, **variables):
 
 def setUpModule():
     fresh(WORK)
-    run("cmake", "--install", BUILD, "--prefix", "/usr", "--strip", DESTDIR=str(ROOT))
+    run("sh", "-c", 'umask 077 && exec "$@"', "sh", "cmake", "--install", BUILD, "--prefix", "/usr", "--strip", DESTDIR=str(ROOT))
 
 
 def files():
@@ -45,6 +45,12 @@ class Files(unittest.TestCase):
             for folder in (SOURCE, BUILD):
                 self.assertNotIn(bytes(folder) + b"/", text, path)
         self.assertGreater(len(files()), 50)
+
+    def test_every_user_may_use_them(self):
+        for path in [USR, *USR.rglob("*")]:
+            wanted = 0o755 if path.is_dir() else 0o444
+            if not path.is_symlink() and path.name != "installed":  # the list for who takes it back
+                self.assertEqual(path.stat().st_mode & wanted, wanted, path)
 
     def test_make_product_builds_each(self):
         for folder in ("bench", "bindings", "compiler", "packaging", "src", "tools"):
