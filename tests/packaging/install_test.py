@@ -57,6 +57,13 @@ class Files(unittest.TestCase):
             for path in (SOURCE / folder).rglob("CMakeLists.txt"):
                 self.assertNotIn("install(TARGETS", path.read_text(), f"{path}: spillway_install() does it, and makes it part of the product")
 
+    def test_pkg_config_finds_what_lies_beside(self):
+        found = list(USR.rglob("*.pc"))
+        self.assertGreater(len(found), 3)
+        for file in found:
+            for name, folder in (("includedir", USR / "include"), ("libdir", file.parent.parent)):
+                self.assertEqual(pathlib.Path(run("pkg-config", f"--variable={name}", file).strip()).resolve(), folder)
+
     def test_the_unit_starts_the_program_that_is_there(self):
         unit = (USR / "lib/systemd/system/spillway-serve@.service").read_text()
         self.assertIn("\nExecStart=/usr/bin/spillway serve ", unit)
