@@ -45,7 +45,7 @@ MUTATIONS = [
     # Devices
     mutation("two openers of one store", (STORE, "{.store = true, .read_only = own->read_only}", "{.read_only = own->read_only}")),
     mutation("a store made over another", (MAKE_AT, "    if (!path->empty()) return has_content(*path, options);\n", ""), (MAKE_AT, "    if (*content) return has_content(device.name(), options);\n", "")),
-    mutation("a store made without a lock", (STORE_FILES, "    if (!lock_for_store(opened.get())) return std::unexpected(in_use(path));\n", ""), (MAKE_AT, "{.store = true, .is_locked = true}", "{.store = true}")),
+    mutation("a store made without a lock", (STORE_FILES, "    if (auto locked = lock_for_store(path, opened.get()); !locked) return std::unexpected(locked.error());\n", ""), (MAKE_AT, "{.store = true, .is_locked = true}", "{.store = true}")),
     mutation("a file that somebody else has made is removed", (STORE_FILES, "    files_[count_++].was_made = is_missing && facts.stx_size == 0;", "    files_[count_++].was_made = true;")),
     mutation("a store made in a file that has gone", (STORE_FILES, "    if (!is_at(path, facts)) continue;\n", ""), test="storage_test", gtest_filter="StoreFilesTest.*"),
     mutation("a store's files as they are found", (MAKE_AT, "  if (auto set = files.set_sizes(capacity_bytes); !set) return std::unexpected(set.error());\n", "")),

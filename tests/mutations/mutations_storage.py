@@ -160,6 +160,8 @@ MUTATIONS = [
               "  if (parameters.overwrite) sys::syscall(SYS_ftruncate, opened.get(), 0);\n"
               "  auto medium = finish_file(path, Opened(opened.take()), \"file\", parameters);\n")),
     mutation("store shared by two processes", "OpenTest.WhatIsForAStore*", (MEDIUM, "  if (!parameters.spill && !parameters.store)\n", "  if (!parameters.spill)\n")),
+    mutation("store that cannot be locked is had", "OpenTest.AStoreThatCannot*",
+             (OPENED, "    if (!sys::failed(result)) return {};\n    if (result == -EINTR)", "    if (result != -EWOULDBLOCK) return {};\n    if (result == -EINTR)")),
     mutation("store made by opening it", "OpenTest.WhatIsForAStore*", (MEDIUM, "      if (parameters.store) return failure(ENOENT,", "      if (false) return failure(ENOENT,")),
     mutation("file of a store grows", "OpenTest.WhatIsForAStore*", (MEDIUM, "base::round_down(facts.stx_size, base::kOsPageBytes);\n  }", "*capacity_bytes;\n  }")),
     mutation("spill file keeps its name", "OpenTest.NothingThere*",

@@ -176,8 +176,8 @@ base::Expected<Medium> open_file(const Path& path, const OpenParameters& paramet
     return finish_file(path, Opened(opened.take()), "file", parameters);
 
   // Two processes that spill into one file would destroy each other's pages, or each other's store.
-  if (parameters.store && !parameters.is_locked && !lock_for_store(opened.get()))
-    return std::unexpected(in_use(path));
+  if (parameters.store && !parameters.is_locked)
+    if (auto locked = lock_for_store(path, opened.get()); !locked) return std::unexpected(locked.error());
   if (parameters.spill && sys::syscall(SYS_flock, opened.get(), LOCK_EX | LOCK_NB) == -EWOULDBLOCK)
     return failure(EBUSY, path,
                    ": another process spills there; name a directory, so that each has its own file");

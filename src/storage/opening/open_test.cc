@@ -17,6 +17,7 @@
 #include <string>
 #include <thread>
 
+#include "storage/opening/opened.h"
 #include "storage/testing/test_io.h"
 #include "sys/files.h"
 
@@ -245,6 +246,20 @@ TEST_F(OpenTest, WhatIsForAStoreIsNotMadeNorGrownNorShared) {
   });
   EXPECT_EQ(refusal(path("file"), kStore).number, 0) << "soon it is free";
   thread.join();
+}
+
+// As on a file system that has no locks: a descriptor that only names a file has none.
+TEST_F(OpenTest, AStoreThatCannotBeLockedIsRefused) {
+  write_file("file", "store");
+  const int descriptor = open(path("file").c_str(), O_PATH | O_CLOEXEC);
+  ASSERT_GE(descriptor, 0);
+  const auto locked = lock_for_store(Path(path("file")), descriptor);
+  ASSERT_FALSE(locked);
+  EXPECT_EQ(locked.error().number, EBADF);
+  EXPECT_NE(std::string_view(locked.error().message).find("it cannot be locked against others"),
+            std::string_view::npos)
+      << locked.error().message;
+  close(descriptor);
 }
 
 TEST_F(OpenTest, WhatIsNotOfWholePagesIsRefusedWhereItIsToBe) {

@@ -44,17 +44,26 @@ base::Error open_error(const Path& path, long result) {
   return base::Error::of(number, path, ": ", base::error_name(number), advice);
 }
 
-bool lock_for_store(long descriptor) {
-  for (int tries = 0; sys::syscall(SYS_flock, descriptor, LOCK_EX | LOCK_NB) == -EWOULDBLOCK; ++tries) {
-    if (tries == kStoreTries) return false;
-    sys::nap(kStoreTryNs);
+base::Expected<void> lock_for_store(const Path& path, long descriptor) {
+  int how = LOCK_EX;
+  for (int tries = 0;;) {
+    const long result = sys::syscall(SYS_flock, descriptor, how | LOCK_NB);
+    if (!sys::failed(result)) return {};
+    if (result == -EINTR) continue;
+    if (result == -EBADF && how == LOCK_EX) {
+      // NFS keeps others from a file for who writes to it only. Those who write are kept away all the same.
+      how = LOCK_SH;
+    } else if (result != -EWOULDBLOCK) {
+      const int number = static_cast<int>(-result);
+      return base::failure(number, path, ": it cannot be locked against others: ", base::error_name(number),
+                           "; name a place on a file system that has locks");
+    } else if (tries++ == kStoreTries) {
+      return base::failure(EBUSY, path,
+                           ": it is in use, here or in another process; wait until that has ended");
+    } else {
+      sys::nap(kStoreTryNs);
+    }
   }
-  return true;
-}
-
-base::Error in_use(const Path& path) {
-  return base::Error::of(EBUSY, path,
-                         ": it is in use, here or in another process; wait until that has ended");
 }
 
 bool is_at(const Path& path, const struct statx& opened) {

@@ -63,9 +63,9 @@ base::Error open_error(const Path& path, long result);
 // again this often.
 inline constexpr int kStoreTries = 100;
 inline constexpr uint64_t kStoreTryNs = 10'000'000;
-// Locks a file of a store until its descriptor is closed. False: somebody has it, all that time.
-bool lock_for_store(long descriptor);
-base::Error in_use(const Path& path);
+// Locks a file of a store until its descriptor is closed. Errors: EBUSY: somebody has it, all that time; those of a file system that cannot
+// keep others away.
+base::Expected<void> lock_for_store(const Path& path, long descriptor);
 
 // Does the path still lead to what is open, of which these are the facts?
 bool is_at(const Path& path, const struct statx& opened);

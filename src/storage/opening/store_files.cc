@@ -56,7 +56,7 @@ base::Expected<void> StoreFiles::open_node(size_t node) {
                            ": it is a link to a file that is not there; remove the link, or name that file");
     if (opened.get() == (is_missing ? -EEXIST : -ENOENT)) continue;
     if (sys::failed(opened.get())) return std::unexpected(open_error(path, opened.get()));
-    if (!lock_for_store(opened.get())) return std::unexpected(in_use(path));
+    if (auto locked = lock_for_store(path, opened.get()); !locked) return std::unexpected(locked.error());
     if (const long result = describe(opened.get(), "", facts); sys::failed(result))
       return std::unexpected(open_error(path, result));
     // Who made it may have given it up meanwhile, or made a store in what this one has made.
