@@ -55,6 +55,7 @@ MUTATIONS = [
     mutation("a sync does not flush", (TABLE, "    if (auto written = write_log(true); !written) return written;", "    if (auto written = write_log(false); !written) return written;\n    else return {};"), gtest_filter=CUT),
     mutation("records after one that is lost are found", (LOG, "  if (!reader.is_first && header.previous_end != reader.position) return false;\n", ""), gtest_filter=CUT),
     mutation("records of the time before a crash are found", (LOG, "header.incarnation != reader.incarnation || ", ""), gtest_filter="ChangeLogTest.*"),
+    mutation("records that another table has left are found", (OPEN, "    superblock_.incarnation = static_cast<uint32_t>(id >> 32);\n", ""), gtest_filter="StoredTest.ALogThat*"),
     mutation("a region that is made while the log is made again has all of it", (MAKE, "is_replaying_ ? replayed_ : sequence_", "sequence_"), gtest_filter="StoredTest.ALogIsMade*"),
     mutation("what is in a slot is made again", (OPEN, "      if (sequence > regions_[find(positions_.of(key))].entry.made) {", "      {"), gtest_filter=CUT),
     mutation("the log is written over while it is needed", (MAKE, "  for (const Region& region : regions_) tail = std::min(tail, region.oldest());\n", ""), gtest_filter=CUT),

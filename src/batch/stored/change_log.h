@@ -10,7 +10,8 @@
 // block that is there for good is written again before the ring has come round.
 //
 // Who reads goes on where a record's predecessor ends, or, if there is none, with the next block; and no further than where none is. Records of the time before a
-// crash, which were not found after it, are told by their incarnation: that of the table's opening, after which only those since count.
+// crash, which were not found after it, are told by their incarnation: that of the table's opening, after which only those since count. So are those that another
+// table has left, which was done with the log: where a table begins to use one its incarnation is drawn at random.
 //
 // Thread contract: under the table's lock, but for write(), which is of one thread at a time.
 #pragma once

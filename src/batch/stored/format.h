@@ -67,10 +67,11 @@ struct Superblock {
   uint64_t number = 0;    // of the checkpoint; 0: there is none yet, nor anything else
   uint64_t map_slot = 0;  // the first one; 0: there are no regions but one without records
   uint64_t map_bytes = 0;
-  uint64_t sequence = 0;     // of the last change that may be in a slot
-  uint64_t log_id = 0;       // 0: all is in the slots; else what a log is needed for, that has this one
-  uint64_t log_tail = 0;     // where its first record is that may be needed
-  uint32_t incarnation = 0;  // how often it was opened with a log
+  uint64_t sequence = 0;  // of the last change that may be in a slot
+  uint64_t log_id = 0;    // 0: all is in the slots; else what a log is needed for, that has this one
+  uint64_t log_tail = 0;  // where its first record is that may be needed
+  // Of the log's records that count: drawn when a table begins to use a log, and one more each time that it is opened before it was closed.
+  uint32_t incarnation = 0;
   uint32_t zero = 0;
   uint64_t checksum = 0;  // of what precedes it
 

@@ -301,6 +301,8 @@ base::Expected<void> StoredTable::start_alone() {
     const uint64_t id = random_word();
     if (auto begun = log_->begin(superblock_.id, id); !begun) return begun;
     superblock_.log_id = id;
+    // A table that was done with this log before has left records there, which may lie at the same positions.
+    superblock_.incarnation = static_cast<uint32_t>(id >> 32);
   }
   // All is in slots: none of the records that there are is needed once this is there for good.
   while (is_checkpointing_) wait();

@@ -351,6 +351,25 @@ TEST(StoredTest, ATableThatWasNotClosedNeedsItsLog) {
   EXPECT_EQ(content_of(*tables.session, 8), (Model{{number_key(1, 8), 1}}));
 }
 
+// Its records are there still, from the position on that the next table begins with, too.
+TEST(StoredTest, ALogThatAnotherTableWasDoneWithHasNothingForTheNextOne) {
+  Tables first(small_options()), second(small_options());
+  ASSERT_EQ(first.open(), "");
+  Batch batch = {.code = {.action = Action::kUpsert}, .keys = {number_key(1, 8)}, .given = {1}};
+  ASSERT_EQ(run(*first.session, batch), "");
+  ASSERT_TRUE(first.session->sync());
+  ASSERT_EQ(first.close(), "");
+  second.options_.log = &first.log_device;
+  ASSERT_EQ(second.open(), "");
+  // It is left as a process that is killed leaves it.
+  second.device.fail(storage::FailDevice::Failing::kWrites, EIO);
+  EXPECT_NE(second.close(), "");
+  second.device.fail(storage::FailDevice::Failing::kNothing, 0);
+  ASSERT_EQ(second.open(), "");
+  EXPECT_EQ(content_of(*second.session, 8), Model());
+  EXPECT_EQ(second.close(), "");
+}
+
 TEST(StoredTest, ALogWithAFunctionThatIsMissingIsRefusedUntilItIsThere) {
   Tables tables(small_options());
   ASSERT_EQ(tables.open(), "");
