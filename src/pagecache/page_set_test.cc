@@ -3,10 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <random>
+#include <thread>
 #include <vector>
+
+#include "base/check.h"
 
 namespace pagecache {
 namespace {
@@ -260,6 +264,27 @@ TEST(WayTest, DirtyPagesStayUntilTheyAreClean) {
   way.unshare();
   way.cleaned();
   EXPECT_TRUE(way.evict());
+}
+
+// Whoever looks in between sees the one or the other: a sync must not take a page for written whose write has just failed.
+TEST(WayTest, APageThatCannotBeCleanedIsUnsavedAllTheTime) {
+  Way way;
+  way.claim(kKey);
+  way.loaded_for_write();
+  EXPECT_TRUE(way.written());
+  std::atomic<bool> ends{false};
+  std::thread cleaner([&] {
+    for (int i = 0; i < 300'000; ++i) {
+      CHECK(way.begin_clean());
+      way.unshare();
+      CHECK(way.clean_failed());
+    }
+    ends = true;
+  });
+  uint64_t saved_count = 0;
+  while (!ends) saved_count += !way.is_unsaved();
+  cleaner.join();
+  EXPECT_EQ(saved_count, 0u);
 }
 
 TEST(WayTest, IsFreeWithAFrameOnly) {

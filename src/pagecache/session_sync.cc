@@ -140,7 +140,7 @@ Session::Clean Session::begin_clean(PageKey key, WriteBatch& batch) {
     Way& way = partition().way(home.set, index);
     if (way.begin_clean())
       begun = Clean::kBegun;
-    else if (way.is_dirty() || way.is_io())
+    else if (way.is_unsaved())
       begun = Clean::kBusy;
   }
   // With the lock: who finds nothing else to clean in the set finds one less that is dirty.
@@ -236,7 +236,7 @@ std::vector<PageKey> Session::dirty_pages(const File& file) {
   std::vector<PageKey> keys;
   cache_->for_all_sets([&](PageSet& set) {
     for (uint32_t w = 0; w < kWaysMost; ++w)
-      if (const Way& way = partition().way(set, w); file.has(way.key()) && (way.is_dirty() || way.is_io()))
+      if (const Way& way = partition().way(set, w); file.has(way.key()) && way.is_unsaved())
         keys.push_back(way.key());
   });
   std::ranges::sort(keys);

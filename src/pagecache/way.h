@@ -50,6 +50,8 @@ class Way {
   bool is_exclusive() const { return (get() & kExclusive) != 0; }
   bool is_dirty() const { return (get() & kDirty) != 0; }
   bool is_io() const { return (get() & kIo) != 0; }
+  // Dirty, or being cleaned, at one moment: a clean that fails goes from the one to the other.
+  bool is_unsaved() const { return (get() & (kDirty | kIo)) != 0; }
   bool has_readers() const { return (get() & kReaders) != 0; }
   // Does the page have to stay in this way?
   bool is_held() const { return (get() & (kReaders | kExclusive | kLoading | kIo)) != 0; }

@@ -34,6 +34,7 @@ MUTATIONS = [
     mutation("a page is clean that was written meanwhile", (WAY, "  void cleaned() { CHECK((word_.fetch_and(~kIo) & kIo) != 0); }", "  void cleaned() { CHECK((word_.fetch_and(~(kIo | kDirty)) & kIo) != 0); }"), gtest_filter="WayTest.*"),
     mutation("a page is copied that is being written", (WAY, "(word & (kDirty | kExclusive | kIo)) == kDirty;) {", "(word & (kDirty | kIo)) == kDirty;) {"), gtest_filter="WayTest.*"),
     mutation("a page that could not be written is clean", (WAY, "(word | kDirty) & ~kIo)) {", "word & ~kIo)) {")),
+    mutation("a page whose write has just failed is taken for written", (WAY, "  bool is_unsaved() const { return (get() & (kDirty | kIo)) != 0; }", "  bool is_unsaved() const { return is_dirty() || is_io(); }"), gtest_filter="WayTest.*"),
 
     # Sets
     mutation("the last ways of a set are not looked at", (SET, "    for (uint32_t i = 0; i < kWaysMost / 4; ++i) {", "    for (uint32_t i = 0; i < kWaysMost / 4 - 1; ++i) {"), gtest_filter="PageSetTest.*"),
