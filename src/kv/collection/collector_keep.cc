@@ -61,7 +61,7 @@ void Collector::list_used(uint32_t victim, std::span<const SummaryEntry> entries
   }
 }
 
-// Of a piece that has been read. False: there is no room, or the medium does not take it.
+// Of a piece that has been read. False: there is no room, or the medium does not take it. What has changed meanwhile, or has ended, is left out.
 bool Collector::write_anew(uint32_t victim, const Piece& piece) {
   const Readers::Reading change(*changes_, change_place_);
   std::list<KeyLocks::Hold> locks;
@@ -69,6 +69,7 @@ bool Collector::write_anew(uint32_t victim, const Piece& piece) {
   writes_.clear();
   const uint32_t stream = log_->newest_stream();
   uint64_t used = 0;
+  bool has_room = true;
   for (size_t i = piece.first; i < piece.end; ++i) {
     Move move = live_[i];
     Record record;
@@ -87,7 +88,8 @@ bool Collector::write_anew(uint32_t victim, const Piece& piece) {
         .entry = {.hash = move.from.hash, .sequence_and_kind = with_kind(sequence, move.kind)},
         .expiry = record.header.expiry(),
         .is_kept = true};
-    if (log_->allocate(request, move.to) != Log::Room::kDone) break;
+    has_room = log_->allocate(request, move.to) == Log::Room::kDone;
+    if (!has_room) break;
     const std::span to = written_.subspan(used, from.size());
     memcpy(to.data(), from.data(), from.size());
     renew_record(identity_->secret, move.to.generation, sequence, to);
@@ -98,7 +100,7 @@ bool Collector::write_anew(uint32_t victim, const Piece& piece) {
   Piece nothing;
   const bool is_written = transfer(writes_, nothing) == 0;
   for (const Move& move : moves) install_anew(move, is_written);
-  return is_written && moves.size() == piece.end - piece.first;
+  return is_written && has_room;
 }
 
 void Collector::install_anew(const Move& move, bool is_written) {
