@@ -209,6 +209,35 @@ TEST_F(UnwritableTest, ASummaryIsTriedAgain) {
   store->verify();
 }
 
+// The segment that is the first to go cannot say so: another one does.
+TEST(UnwritableCacheTest, TakesEverything) {
+  auto* const device = new storage::CutDevice(std::vector<std::byte>(kBytes), 0);
+  ASSERT_TRUE(Store::make(*device, {.segment_bytes = kSegmentBytes, .is_cache = true}));
+  const StoreOptions options = {.durability = Durability::kNone, .stream_count = 1};
+  Store* store = *Store::open(*device, options);
+  Session session;
+  ASSERT_TRUE(session.open(*store));
+  ASSERT_TRUE(session.put("first", bytes_of("value")));
+  const uint64_t segment = StoreImage(device->medium(1, 100)).newest("first")->segment;
+  device->fail_writes(kSegmentsOffset + segment * kSegmentBytes, 512);
+  for (int i = 0; i < 20'000; ++i) {
+    const auto done = session.put("key" + std::to_string(i), bytes_of(std::string(3000, 'v')));
+    ASSERT_TRUE(done) << i << ": " << done.error().message;
+  }
+  EXPECT_GT(device->refused_writes(), 0u);
+  EXPECT_GT(store->counts().collected.dropped_records, 5000u);
+  session.close();
+  ASSERT_TRUE(store->close());
+  store = *Store::open(*device, options);
+  ASSERT_TRUE(session.open(*store));
+  EXPECT_FALSE(session.get("first")->found());
+  EXPECT_FALSE(session.get("key0")->found());
+  EXPECT_TRUE(session.get("key19999")->found());
+  session.close();
+  ASSERT_TRUE(store->close());
+  device->close();
+}
+
 // Without an end of the process in between.
 TEST_F(UnwritableTest, WhatIsPutOffIsTriedAgain) {
   const uint64_t segment = segment_of("stays");

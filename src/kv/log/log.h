@@ -211,8 +211,9 @@ class Log {
   // Of a cache: what has a lower sequence than this is gone (SegmentHeader::floor); a lower one than before changes nothing. All headers say so
   // from now on.
   void drop_below(uint64_t sequence) { floor_.store(std::max(sequence, floor()), std::memory_order_relaxed); }
-  // And one that is there is written again, so that it is so for good. 0, or an errno value. REQUIRES: the segment is in use, and the collector's.
-  int keep_floor(Channel& channel, uint32_t segment);
+  // And one that is there is written again, so that it is so for good: this segment's, or that of another one that could be collected, if the
+  // medium does not take it. 0, or an errno value. REQUIRES: the segment could be collected.
+  int keep_floor(Channel& channel, uint32_t first);
   uint64_t floor() const { return floor_.load(std::memory_order_relaxed); }
   // Tombstones of lower generations have nothing left to hold down: the least that a segment with records has, but for `victim`.
   uint64_t oldest_generation(uint32_t victim) const { return oldest(victim).generation; }

@@ -15,6 +15,7 @@ constexpr uint64_t kReadyBytes = 32 << 20;
 constexpr uint32_t kReadyParts = 32;
 constexpr uint64_t kPutOffNs = 100'000'000;
 constexpr uint8_t kPutOffDoublings = 6;
+constexpr uint32_t kFloorTries = 8;
 // Written at a time where a file has no room yet: others' requests wait behind no more.
 constexpr uint64_t kZeroBytes = 128 << 10;
 // The largest grain, and as much as file systems give at a time.
@@ -54,11 +55,20 @@ int Log::seal_all(Channel& channel) {
   return flush(channel);
 }
 
-int Log::keep_floor(Channel& channel, uint32_t segment) {
-  NextHeader header = {.segment = segment,
-                       .generation = segments_[segment].generation.load(std::memory_order_relaxed)};
-  write_headers(channel, {&header, 1}, SegmentState::kUsed, kFirst);
-  return header.error != 0 ? header.error : flush(channel);
+int Log::keep_floor(Channel& channel, uint32_t first) {
+  int error = 0;
+  for (uint32_t i = 0, tries = 0; i < segment_count_ && tries < kFloorTries; ++i) {
+    const uint32_t index = (first + i) % segment_count_;
+    if (!can_be_collected(segments_[index], true)) continue;
+    NextHeader header = {.segment = index,
+                         .generation = segments_[index].generation.load(std::memory_order_relaxed)};
+    write_headers(channel, {&header, 1}, SegmentState::kUsed, kFirst);
+    error = header.error;
+    if (error == 0) return flush(channel);
+    if (!is_of_segment(error)) return error;
+    ++tries;
+  }
+  return error;
 }
 
 int Log::give_back(Channel& channel) { return free_all(channel, Segment::State::kEmptied); }
