@@ -7,10 +7,12 @@
 #include <cmath>
 #include <list>
 #include <random>
+#include <set>
 #include <thread>
 #include <unordered_map>
 
 #include "kv/recovery/check.h"
+#include "kv/snapshot.h"
 #include "kv/testing/test_store.h"
 
 namespace kv {
@@ -188,6 +190,34 @@ TEST_F(CacheStoreTest, WhatIsReadStaysBesideWhatHasExpired) {
   EXPECT_GE(most, kReadKeys * 9 / 10);
   EXPECT_LT(most, kReadKeys) << "one has expired";
   close();
+}
+
+// What is kept has another version, and is part of a snapshot all the same.
+TEST_F(CacheStoreTest, ASnapshotHasWhatIsKept) {
+  Session reader;
+  uint64_t there = 0;
+  for (int tries = 0; tries < kTries && there < kReadKeys / 2; ++tries) {
+    close();
+    make({.segment_bytes = 1 << 20, .is_cache = true});
+    ASSERT_TRUE(reader.open(*store));
+    put_and_read();
+    {
+      Snapshot snapshot;
+      ASSERT_TRUE(snapshot.open(reader));
+      push_out_first();
+      std::set<std::string> seen;
+      for (Snapshot::Entry entry; *snapshot.next(entry);) EXPECT_TRUE(seen.emplace(entry.key).second);
+      there = 0;
+      for (uint64_t i = 0; i < kReadKeys; ++i) {
+        if (get(read_key(i)) == "(none)") continue;
+        ++there;
+        EXPECT_TRUE(seen.contains(read_key(i))) << i;
+      }
+      EXPECT_LE(seen.size(), kReadKeys) << "nothing that came afterwards";
+    }
+    reader.close();
+  }
+  EXPECT_GE(there, kReadKeys / 2);
 }
 
 // By Zipf's law, beside a list of as many keys as the store has at the end, of which the least recently used goes.

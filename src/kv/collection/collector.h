@@ -104,6 +104,7 @@ class Collector {
     uint64_t expiry = 0;
     RecordKind kind = RecordKind::kValue;  // there
     PiecesOf pieces;                       // of a head that has expired
+    uint64_t new_sequence = 0;             // of what is written anew
   };
   struct Run {
     uint64_t offset_bytes = 0;  // on the device

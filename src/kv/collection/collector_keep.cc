@@ -81,18 +81,18 @@ bool Collector::write_anew(uint32_t victim, const Piece& piece) {
       locks.pop_back();
       continue;
     }
-    const uint64_t sequence = log_->next_sequence();
+    move.new_sequence = log_->next_sequence();
     Log::Request request = {
         .stream = stream,
         .grains = move.from.grains,
-        .entry = {.hash = move.from.hash, .sequence_and_kind = with_kind(sequence, move.kind)},
+        .entry = {.hash = move.from.hash, .sequence_and_kind = with_kind(move.new_sequence, move.kind)},
         .expiry = record.header.expiry(),
         .is_kept = true};
     has_room = log_->allocate(request, move.to) == Log::Room::kDone;
     if (!has_room) break;
     const std::span to = written_.subspan(used, from.size());
     memcpy(to.data(), from.data(), from.size());
-    renew_record(identity_->secret, move.to.generation, sequence, to);
+    renew_record(identity_->secret, move.to.generation, move.new_sequence, to);
     add_write(move.to.address, used, from.size());
     used += from.size();
     moves.push_back(move);
@@ -105,6 +105,7 @@ bool Collector::write_anew(uint32_t victim, const Piece& piece) {
 
 void Collector::install_anew(const Move& move, bool is_written) {
   const auto tell = [&](const Location& old) {
+    snapshots_->renewed(move.from.hash, move.from.sequence(), move.new_sequence);
     snapshots_->moved(move.from.hash, move.old_address,
                       {.address = move.to.address, .size = old.size, .found = true});
   };

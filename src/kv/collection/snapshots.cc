@@ -21,7 +21,8 @@ void erase(std::vector<Location>& from, std::vector<Location>::iterator at) {
 }  // namespace
 
 bool Snapshots::Member::has(uint64_t version) const {
-  return version <= sequence && std::ranges::find(late, version) == late.end();
+  if (version > sequence) return std::ranges::binary_search(renewed, version);
+  return std::ranges::find(late, version) == late.end();
 }
 
 bool Snapshots::add(Member& member) {
@@ -98,6 +99,21 @@ void Snapshots::follow(const KeyHash& hash, uint64_t address, const Location& to
     } else if (at = find(member->reading, address); at != member->reading.end()) {
       *at = to;
     }
+  }
+}
+
+// It is part of what the old one is part of, whatever its version says.
+void Snapshots::note_renewed(const KeyHash& hash, uint64_t old_version, uint64_t version) {
+  const uint64_t position = Index::position_of(hash.low);
+  sys::LockGuard scope(lock_);
+  for (Member* member = oldest_; member != nullptr; member = member->next) {
+    if (member->is_cancelled || position < member->begin) continue;
+    const bool is_part = member->has(old_version);
+    if (is_part == (version <= member->sequence)) continue;
+    if (member->renewed.size() == kRenewedMost)
+      member->is_cancelled = true;  // as in keep()
+    else
+      (is_part ? member->renewed : member->late).push_back(version);
   }
 }
 

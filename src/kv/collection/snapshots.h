@@ -5,7 +5,7 @@
 //
 //  1 whoever opens one has `count_` say so, and takes a sequence afterwards. A change with a higher one therefore finds the snapshot: it is
 //    not part of it. One with a lower sequence may also come to the index too late: then it says so (`late`). All else that a record can be,
-//    of a lower sequence and not late, is part of it
+//    of a lower sequence and not late, is part of it; and so is what the collector of a cache has written anew of it (`renewed`)
 //  2 a change says what it does in the index's hook: under the lock of the key's region, before anybody sees the change. A scan moves the
 //    snapshot's cursor in its hook. So whoever changes a key knows for good whether the scan has passed it (index.h, invariant 6).
 //    Lookups wait for who holds a region's lock: nobody has seen a change after the moment, and then misses one that was before it
@@ -37,6 +37,7 @@ class Snapshots {
   static constexpr size_t kMost = 8;
   // Locations that one keeps, in 16 bytes each; one that would keep more is cancelled.
   static constexpr size_t kKeptMost = 1 << 20;
+  static constexpr size_t kRenewedMost = 2 * kKeptMost;  // the same of versions, in 8 bytes
 
   struct Large {
     Location location;
@@ -53,6 +54,7 @@ class Snapshots {
   struct Member {
     uint64_t sequence = 0;
     std::vector<uint64_t> late;
+    std::vector<uint64_t> renewed;  // in their order
     // The scan's last step began at this position, which may be within the region; and what the region has.
     uint64_t asked = 0;
     uint64_t begin = 0;
@@ -92,6 +94,10 @@ class Snapshots {
     if (count_.load(std::memory_order_seq_cst) != 0) follow(hash, address, to);
   }
   void removed(const KeyHash& hash, uint64_t address) { moved(hash, address, {}); }
+  // The record that it is about to move has another version there. REQUIRES: a higher one each time.
+  void renewed(const KeyHash& hash, uint64_t old_version, uint64_t version) {
+    if (count_.load(std::memory_order_seq_cst) != 0) note_renewed(hash, old_version, version);
+  }
 
   // The oldest one that holds up who is refused room for this reason is cancelled. False: there is none.
   bool cancel_oldest(Log::Room why);
@@ -111,6 +117,7 @@ class Snapshots {
   void hand_over(const KeyHash& hash, const Location& old, uint64_t old_version, const PiecesOf* head,
                  uint64_t version);
   void follow(const KeyHash& hash, uint64_t address, const Location& to);
+  void note_renewed(const KeyHash& hash, uint64_t old_version, uint64_t version);
   void keep(Member& member, const Location& location, const Pieces* pieces);
   bool holds_up(const Member& member, Log::Room why);
 
