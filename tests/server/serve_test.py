@@ -257,6 +257,36 @@ class Life(Case):
             time.sleep(0.01)
         self.assertFalse(os.path.exists(pid_file))
 
+    def begun(self, *command, **options):
+        """A server at a socket of this command, which its helper does not begin."""
+        process = subprocess.Popen([*command, SPILLWAY, "serve", "--storage", self.store, "--capacity", "64M", "-s", self.path("socket")], env=CLEAN, **options)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def test_a_log_that_nobody_reads_any_more(self):
+        process = self.begun(stderr=subprocess.PIPE, text=True)
+        self.assertTrue(any("ready after" in line for line in process.stderr))
+        process.stderr.close()
+        process.send_signal(signal.SIGHUP)  # it says that there is nothing to read again
+        self.connect(self.path("socket")).ask(b"version\r\n", b"VERSION ")
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(HANG_SECONDS), 0)
+
+    def test_standard_streams_that_are_closed(self):
+        process = self.begun("sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh")
+        begun, connection = time.monotonic(), None
+        while connection is None:
+            try:
+                connection = self.connect(self.path("socket"))
+            except OSError:  # it does not listen yet
+                self.assertLess(time.monotonic() - begun, HANG_SECONDS)
+                time.sleep(0.01)
+        connection.ask(b"version\r\n", b"VERSION ")
+        self.assertEqual({os.readlink(f"/proc/{process.pid}/fd/{stream}") for stream in range(3)}, {"/dev/null"})
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(HANG_SECONDS), 0)
+
     def test_a_pid_file_that_is_no_file_stays(self):
         link = pathlib.Path(self.path("pid"))
         link.symlink_to("/dev/null")

@@ -1,4 +1,8 @@
 // spillway: runs programs whose data exceeds their memory, and looks at what there is.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdio>
 #include <exception>
 
@@ -41,6 +45,14 @@ void print_help() {
       "lists all options.");
 }
 
+// No file or socket may take the number of a standard stream that is closed: messages would be written there. Whoever uses such a
+// stream is told as before that it cannot be.
+void reserve_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(stream, F_GETFD) < 0 && errno == EBADF)
+      static_cast<void>(open("/dev/null", (stream == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC));
+}
+
 int dispatch(tools::Arguments arguments) {
   if (arguments.empty()) throw tools::WrongInput("no subcommand given; see spillway --help");
   std::string_view name = arguments[0];
@@ -61,6 +73,7 @@ int dispatch(tools::Arguments arguments) {
 }  // namespace
 
 int main(int count, char** arguments) {
+  reserve_standard_streams();
   try {
     int status = dispatch({arguments + 1, static_cast<size_t>(count > 0 ? count - 1 : 0)});
     // What was too large for the buffer has been tried already.

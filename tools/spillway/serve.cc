@@ -119,7 +119,9 @@ void allow_descriptors(uint32_t connections) {
               " connections; others will wait (ulimit -n)");
 }
 
+// Those that end it are read by the server. That a log's reader has gone is no reason to end.
 void block_signals() {
+  signal(SIGPIPE, SIG_IGN);
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
