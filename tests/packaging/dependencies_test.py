@@ -4,6 +4,7 @@ dependencies_test.py SOURCE [unittest arguments]
 """
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import unittest
@@ -40,6 +41,14 @@ class Groups(unittest.TestCase):
             ended = run(SCRIPT, *command)
             self.assertEqual((ended.returncode, ended.stdout), (2, ""))
             self.assertRegex(ended.stderr, r"\Ainstall-deps: [^\n]*'produce'[^\n]*product[^\n]*\n\Z")
+
+    def test_a_system_that_is_not_debian(self):
+        folder = temporary_folder(self)
+        for name in ("bash", "grep"):
+            (folder / name).symlink_to(shutil.which(name))
+        ended = subprocess.run([SCRIPT, "product"], env={**CLEAN, "PATH": str(folder)}, capture_output=True, text=True, timeout=60)
+        self.assertEqual((ended.returncode, ended.stdout), (2, ""))
+        self.assertRegex(ended.stderr, r"\Ainstall-deps: [^\n]*Debian 12[^\n]* clang-19 [^\n]*\n\Z")
 
 
 class Sources(unittest.TestCase):
