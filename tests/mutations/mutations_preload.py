@@ -20,6 +20,8 @@ MUTATIONS = [
              ("src/spill/preload/heap.cc", "  if (is_left(bytes)) PASS(malloc, bytes);\n", "  if (is_passive()) PASS(malloc, bytes);\n  if (!spills(bytes)) return sys::c_malloc(bytes);\n")),
     of_whole("what was a large block is freed, not its own heap's",
              ("src/spill/preload/heap.cc", "    NEXT(free)(block);", "    sys::c_free(block);")),
+    of_whole("a program with many names is not understood",
+             ("tools/spillway/program.cc", "std::min(kNameMax, names_bytes - begin)", "names_bytes - begin")),
     mutation("changed page dropped",
              (EVICT, "if (now.same_content_as(frame.known)) {", "if (now.same_content_as(frame.known) || i % 8 == 7) {")),
     mutation("second chance lost",

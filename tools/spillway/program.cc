@@ -64,20 +64,20 @@ std::optional<std::vector<std::string>> needed_libraries(std::ifstream& file,
     if (entry.d_tag == DT_STRTAB) names_address = entry.d_un.d_ptr;
     if (entry.d_tag == DT_STRSZ) names_bytes = entry.d_un.d_val;
   }
-  std::vector<char> names;
-  for (const Elf64_Phdr& segment : segments) {
-    if (segment.p_type != PT_LOAD || names_address < segment.p_vaddr ||
-        names_address - segment.p_vaddr >= segment.p_filesz)
-      continue;
-    auto read = read_at<char>(file, segment.p_offset + (names_address - segment.p_vaddr), names_bytes);
-    if (!read) return std::nullopt;
-    names = std::move(*read);
-  }
+  std::optional<uint64_t> names_offset;
+  for (const Elf64_Phdr& segment : segments)
+    if (segment.p_type == PT_LOAD && names_address >= segment.p_vaddr &&
+        names_address - segment.p_vaddr < segment.p_filesz)
+      names_offset = segment.p_offset + (names_address - segment.p_vaddr);
+  // One by one: with what a program exports, names may be many megabytes.
+  constexpr uint64_t kNameMax = 1024;
   std::vector<std::string> needed;
   for (const Elf64_Dyn& entry : dynamic) {
-    if (entry.d_tag != DT_NEEDED || entry.d_un.d_val >= names.size()) continue;
-    const std::string_view name(names.data() + entry.d_un.d_val, names.size() - entry.d_un.d_val);
-    needed.emplace_back(name.substr(0, name.find('\0')));
+    const uint64_t begin = entry.d_un.d_val;
+    if (entry.d_tag != DT_NEEDED || !names_offset || begin >= names_bytes) continue;
+    const auto name = read_at<char>(file, *names_offset + begin, std::min(kNameMax, names_bytes - begin));
+    if (!name) return std::nullopt;
+    needed.emplace_back(name->begin(), std::ranges::find(*name, '\0'));
   }
   return needed;
 }

@@ -141,6 +141,16 @@ class Programs(Preload):
         self.works(run(script, options=["--stats", self.folder / "%p.json"]), f"{32 << 20}\n")
         self.assertEqual(len(list(self.folder.glob("*.json"))), 1)  # the shell and true need little
 
+    def test_a_program_that_exports_megabytes_of_names(self):
+        source, program = self.folder / "names.c", self.folder / "names"
+        names = [f"f{number:x<1000}" for number in range(5000)]
+        source.write_text("#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n__asm__(\n" +
+                          "".join(f'".globl {name}\\n{name}: ret\\n"\n' for name in names) +
+                          ");\nint main(void) { memset(malloc(32 << 20), 1, 32 << 20); puts(\"done\"); }\n")
+        subprocess.run(["clang-19", "-w", "-rdynamic", source, "-o", program], check=True)
+        self.works(run(program, stats=self.stats), "done\n")
+        self.assertGreater(self.counters()["cache"]["evictions"], 1000)
+
     def test_programs_of_spillcc_are_left_alone(self):
         source = self.folder / "program.c"
         source.write_text("#include <stdio.h>\n#include <stdlib.h>\nint main(void) {\n  char* m = malloc(32 << 20);\n"
