@@ -291,6 +291,33 @@ TEST(Batch, WhatWasPutIsFlushedSoon) {
   device->close();
 }
 
+// Who knows by its version what a power cut has taken does not find something else under it.
+TEST(PowerCut, NoVersionIsGivenOutAgain) {
+  auto* device = new storage::CutDevice(std::vector<std::byte>(9 << 20), 0);
+  ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
+  uint64_t last = 0;
+  for (uint64_t life = 0; life < 3; ++life) {
+    Store* const store = *Store::open(*device, {.durability = Durability::kNone, .stream_count = 1});
+    Session session;
+    ASSERT_TRUE(session.open(*store));
+    for (int i = 0; i < 20; ++i) {
+      const auto done = session.put("key" + std::to_string(i), {});
+      ASSERT_TRUE(done) << done.error().message;
+      ASSERT_GT(done->version, last) << life;
+      last = done->version;
+      // Until the next segment has been prepared, which flushes.
+      if (i == 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    EXPECT_GT(device->unflushed_sectors(), 0u);
+    auto* const next = new storage::CutDevice(device->medium(life, 0), 0);
+    session.close();
+    EXPECT_TRUE(store->close());
+    device->close();
+    device = next;
+  }
+  device->close();
+}
+
 INSTANTIATE_TEST_SUITE_P(Durabilities, CrashTest,
                          testing::Values(Durability::kSync, Durability::kBatch, Durability::kNone),
                          [](const auto& durability) {

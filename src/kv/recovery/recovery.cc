@@ -254,14 +254,19 @@ void Recovery::tell_log_what_lives() {
       log_.recovered_live(segment, workers_[i].live[segment].grains, workers_[i].live[segment].records);
 }
 
-// Of what has not been read, which may be found out as late as in the last step. What comes must not look as if it were of the same
-// time as what a segment holds of which nothing is known.
+// Has a process ended without closing the store?
+bool Recovery::was_open() const {
+  return std::ranges::any_of(
+      segments_, [](const FoundSegment& segment) { return segment.is_used() && !segment.has_summary; });
+}
+
+// Of what has not been read, which may be found out as late as in the last step, and of what a power cut has taken. What comes must not look
+// as if it were of the same time as what a segment holds of which nothing is known; nor have a version by which somebody knows what is gone.
 void Recovery::tell_log_of_unknown() {
   for (uint32_t i = 0; i < segments_.size(); ++i)
     if (!segments_[i].is_known || segments_[i].unreadable_grains > 0) log_.recovered_unreadable(i);
-  if (has_read_all()) return;
-  log_.skip_generations(kUnknownGenerations);
-  log_.recovered_sequence(log_.last_sequence() + kUnknownChanges);
+  if (!has_read_all()) log_.skip_generations(kUnknownGenerations);
+  if (!has_read_all() || was_open()) log_.recovered_sequence(log_.last_sequence() + kUnknownChanges);
 }
 
 // What the index does not know is superseded by what it knows of, or knew. Among it may be copies of what was removed while the collector

@@ -75,6 +75,7 @@ class Recovery {
   base::Expected<bool> are_all_elsewhere(uint32_t index);
   void tell_log(uint32_t index);
   void tell_log_what_lives();
+  bool was_open() const;
   void tell_log_of_unknown();
   base::Expected<void> seal(Worker& worker, uint32_t index);
   std::vector<SummaryEntry> entries_that_count(uint32_t index);
