@@ -7,6 +7,7 @@ LOG_FILE = "src/server/front/log_file.cc"
 CLIENT = "src/server/clients/memcache_client.cc"
 GETS = "src/server/clients/memcache_gets.cc"
 CHANGES = "src/server/clients/memcache_changes.cc"
+STATS = "src/server/clients/memcache_stats.cc"
 SOCKETS = "src/task/socket.cc"
 CHANNEL, TLS = "src/server/net/channel.cc", "src/server/net/tls.cc"
 SCANS = "src/server/clients/resp_scans.cc"
@@ -90,6 +91,7 @@ MUTATIONS = [
     front("the log goes on in the file that was moved away", (LOG_FILE, "dup2(file, STDERR_FILENO) >= 0", "true"), gtest_filter="LogFileTest.*"),
     front("what was in the log is lost when it is opened", (LOG_FILE, "O_APPEND", "O_TRUNC"), gtest_filter="LogFileTest.*"),
     of_serve("a daemon's log goes nowhere", ("tools/spillway/serve.cc", "    daemon.serves(!options.server.log_file.empty());\n", "    daemon.serves(false);\n")),
+    of_serve("connections are told of while nobody may come or go", (STATS, "all.emplace_back(number + \"addr\"", "tell(number + \"addr\""), (STATS, "all.emplace_back(number + \"listen_addr\"", "tell(number + \"listen_addr\""), (STATS, "all.emplace_back(number + \"secs_since_last_cmd\"", "tell(number + \"secs_since_last_cmd\"")),
     of_serve("SIGHUP opens no log again", (SERVER, "  if (has_log) reopen_log();\n", "")),
     of_serve("SIGHUP says nothing where there is nothing to do", (SERVER, "  if (!has_log && !has_certificate)\n", "  if (false)\n")),
     of_serve("the user keeps the groups of who started it", ("tools/spillway/privileges.cc", "initgroups(user.pw_name, user.pw_gid) != 0 || ", "")),

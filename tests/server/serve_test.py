@@ -677,6 +677,21 @@ class Connections(Case):
             pass
         other.ask(b"mg key s\r\n", b"HD s100000\r\n")
 
+    def test_one_that_asks_for_connections_and_takes_nothing_disturbs_nobody(self):
+        place = self.path("socket")
+        server = self.serve("--memcache", place, "--threads", "1")
+        deaf = self.connect(server.address)
+        deaf.socket.settimeout(0.5)
+        with self.assertRaises(TimeoutError):
+            for _ in range(1000):
+                deaf.say(b"stats conns\r\n" * 1000)
+        other = self.connect(server.address)
+        other.socket.settimeout(20)  # the server is the one that would hang
+        other.ask(b"mn\r\n", b"MN\r\n")
+        other.say(b"stats conns\r\n")
+        told = list(iter(other.line, b"END\r\n"))
+        self.assertEqual([line.split()[1].split(b":")[1] for line in told], 2 * [b"addr", b"listen_addr", b"secs_since_last_cmd"])
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -101,7 +101,7 @@ class Hub {
   void leave(Connection& connection);
   // Its client has said something of itself.
   void change(Connection& connection, const std::function<void(Connection&)>& change);
-  // Of all, oldest first, under the lock: `look` calls nothing of this.
+  // Of all, oldest first, under the lock: `look` calls nothing of this, and does not wait.
   void for_each(const std::function<void(const Connection&)>& look);
   // Ends those for which it holds, likewise; how many. The caller's own too: when it next waits.
   size_t kill(const std::function<bool(const Connection&)>& is_meant);

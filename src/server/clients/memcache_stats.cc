@@ -4,6 +4,9 @@
 #include <unistd.h>
 
 #include <functional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "server/clients/memcache_client.h"
 #include "server/memcache/binary_reply.h"
@@ -107,14 +110,18 @@ void tell_settings(Hub& hub, const Tell& tell) {
   tell("shutdown_command", settings.takes_shutdown ? "yes" : "no");
 }
 
+// Behind the hub's lock: who is told may be slow to listen.
 void tell_each_connection(Hub& hub, uint64_t now_ms, const Tell& tell) {
+  std::vector<std::pair<std::string, std::string>> all;
   hub.for_each([&](const Connection& connection) {
     const std::string number = std::to_string(connection.number) + ":";
     const uint64_t used_ms = connection.used_ms.load(std::memory_order_relaxed);
-    tell(number + "addr", connection.peer);
-    tell(number + "listen_addr", connection.own);
-    tell(number + "secs_since_last_cmd", std::to_string((now_ms - std::min(now_ms, used_ms)) / 1000));
+    all.emplace_back(number + "addr", connection.peer);
+    all.emplace_back(number + "listen_addr", connection.own);
+    all.emplace_back(number + "secs_since_last_cmd",
+                     std::to_string((now_ms - std::min(now_ms, used_ms)) / 1000));
   });
+  for (const auto& [name, value] : all) tell(name, value);
 }
 
 }  // namespace
