@@ -54,6 +54,7 @@ MUTATIONS = [
     front("a scrape is a client's request", (HUB, "    if (at->speech != Speech::kMetrics) add(*at, all);\n", "    add(*at, all);\n"), gtest_filter="ServerTest.WhoAsks*"),
     client("a value's end is not looked at where several come", (CHANGES, "  if (!is_binary_ && !memcache::is_block_end(", "  if (false && !memcache::is_block_end("), gtest_filter="MemcacheClientTest.SetsThat*"),
     client("sets that ask for a cas are made with others", (CHANGES, "command.verb == Verb::kSet && !command.has_cas", "takes_value(command.verb)"), gtest_filter="MemcacheClientTest.SetsThat*"),
+    client("a flush that is refused is so in text, and aloud", (CHANGES, "return answer_refused(command, \"CLIENT_ERROR flush_all not allowed\");", "return write_line(\"CLIENT_ERROR flush_all not allowed\");"), gtest_filter="MemcacheClientTest.*Flush*"),
     client("any cas is that of an item that has none", (CHANGES, "command.has_cas && (command.cas != 0 || !is_joined)", "command.has_cas && command.cas != 0"), gtest_filter="MemcacheClientTest.TheCas*"),
     front("records in memory do not give way", ("src/server/front/memory_bound.cc", "others < bytes_ ? bytes_ - others : 0", "bytes_"), gtest_filter="MemoryBoundTest.*"),
     client("keys in base64 are the last one's", (CHANGES, " && !command.meta.has('b');", ";"), gtest_filter="MemcacheClientTest.KeysInBase64*"),

@@ -89,6 +89,13 @@ base::Expected<void> MemcacheClient::answer_error(const Command& command, const 
   return write_line(error.message);
 }
 
+// What is done for nobody here: flushes, if it takes none, and what is about slabs.
+base::Expected<void> MemcacheClient::answer_refused(const Command& command, std::string_view why) {
+  if (is_binary_)
+    return reply([&](auto& to) { memcache::write_status(to, command, memcache::Status::kAuthError); });
+  return command.is_quiet ? base::Expected<void>() : write_line(why);
+}
+
 // memcached looks an item up before it stores another, and says so to who watches what is fetched.
 void MemcacheClient::note_storing(const Command& command) {
   hub_.prefixes.stored(command.key);
@@ -223,7 +230,7 @@ base::Expected<void> MemcacheClient::touch(const Command& command) {
 
 // At once, or at a time.
 base::Expected<void> MemcacheClient::flush(const Command& command) {
-  if (!hub_.settings().takes_flush) return write_line("CLIENT_ERROR flush_all not allowed");
+  if (!hub_.settings().takes_flush) return answer_refused(command, "CLIENT_ERROR flush_all not allowed");
   const uint64_t at_ms = expiry_of(command.exptime);
   const bool is_now = at_ms == kNever || at_ms == kEnded;
   auto flushed = is_now ? items_.flush() : items_.flush_at(at_ms);

@@ -108,6 +108,7 @@ class MemcacheClient {
   base::Expected<void> answer(const Command& command, Result result, const memcache::MetaItem& meta = {});
   base::Expected<void> answer(const Command& command, const base::Expected<Done>& done);
   base::Expected<void> answer_error(const Command& command, const base::Error& error);
+  base::Expected<void> answer_refused(const Command& command, std::string_view why);
 
   // What is about the server (memcache_stats.cc).
   base::Expected<void> answer_stats(const Command& command);

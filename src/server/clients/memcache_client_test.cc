@@ -144,7 +144,15 @@ TEST_F(MemcacheClientTest, Flushes) {
   EXPECT_EQ(ask("get a\r\n"), "END\r\n");
   hang_up();
   settings.takes_flush = false;
-  EXPECT_EQ(ask("flush_all\r\n"), "CLIENT_ERROR flush_all not allowed\r\n");
+  EXPECT_EQ(ask("flush_all\r\nflush_all noreply\r\nflush_all 10 noreply\r\n"),
+            "CLIENT_ERROR flush_all not allowed\r\n");
+}
+
+TEST_F(MemcacheClientTest, WhatThereIsNotHereIsRefusedUnlessItIsToBeQuiet) {
+  EXPECT_EQ(ask("cache_memlimit 100\r\n").substr(0, 26), "CLIENT_ERROR not available");
+  EXPECT_EQ(ask("cache_memlimit 100 noreply\r\nslabs reassign 1 2 noreply\r\nslabs automove x noreply\r\n"
+                "lru mode flat noreply\r\nextstore free_memchunks 1 0 noreply\r\n"),
+            "");
 }
 
 TEST_F(MemcacheClientTest, MetaCommandsAnswerWhatTheyAreAskedFor) {
@@ -385,6 +393,18 @@ TEST_F(MemcacheClientTest, SpeaksTheBinaryProtocol) {
   EXPECT_EQ(reply.substr(24), "Not found");
   say(binary(0x07, "", "", ""));
   EXPECT_EQ(hear(1000).size(), 24u) << "quit is answered, and ends it";
+}
+
+TEST_F(MemcacheClientTest, AFlushThatIsRefusedIsSoInItsOwnProtocol) {
+  settings.takes_flush = false;
+  connect();
+  say(binary(0x08, "", "", "") + binary(0x18, "", "", "") + binary(0x0a, "", "", ""));
+  for (const char opcode : {'\x08', '\x18'}) {
+    const std::string reply = hear(24 + 13);
+    EXPECT_EQ(reply.substr(0, 8), std::string({'\x81', opcode, 0, 0, 0, 0, 0, '\x20'}));
+    EXPECT_EQ(reply.substr(24), "Auth failure.");
+  }
+  EXPECT_EQ(hear(24)[1], 0x0a);
 }
 
 TEST_F(MemcacheClientTest, NobodyIsServedWhoHasNotSaidWhoHeIs) {

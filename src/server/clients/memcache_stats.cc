@@ -271,10 +271,10 @@ base::Expected<void> MemcacheClient::administer(const Command& command) {
     case Verb::kSlabs:
       // Room is always made where it is wanted.
       if (first == "automove" && !parse_number<uint64_t>(second))
-        return write_line(memcache::messages::kBadFormat);
+        return answer_refused(command, memcache::messages::kBadFormat);
       if (first == "automove") return answer(command, Result::kDone);
       [[fallthrough]];
-    default: return write_line("CLIENT_ERROR not available: items are in a store, not in slabs");
+    default: return answer_refused(command, "CLIENT_ERROR not available: items are in a store, not in slabs");
   }
 }
 
