@@ -42,6 +42,8 @@ MUTATIONS = [
              (TEXT, "    command.wants_cas = wants_cas_;\n", "")),
     mutation("a line goes on after the get in parts that it was", "Text.*",
              (TEXT, "    if (is_last) state_ = end != kNone ? State::kLine : State::kRest;", "    if (is_last && end == kNone) state_ = State::kRest;")),
+    mutation("what is left of a long line goes with the command behind it", "Text.WhatIsLeft*",
+             (TEXT, "  return Parsed().consuming(end + 1);\n", "  Command command;\n  return next_line(input.substr(end + 1), command).consuming(end + 1);\n")),
     mutation("what is left of a line that was refused is read as a line", "Text.KeysThatAreTooLong*",
              (TEXT, "      if (end == kNone) state_ = State::kRest;", "      if (end == kNone) state_ = State::kLine;")),
     mutation("a zero byte does not end a get in parts", "Text.ZeroBytesEndAGet*",

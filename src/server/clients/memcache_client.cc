@@ -89,7 +89,9 @@ base::Expected<MemcacheClient::Next> MemcacheClient::take_one() {
     return Next::kEnds;
   }
   switch (parsed.outcome) {
-    case memcache::Outcome::kMore: stream_.consume(parsed.consumed_bytes); return Next::kNeedsMore;
+    case memcache::Outcome::kMore:
+      stream_.consume(parsed.consumed_bytes);
+      return parsed.consumed_bytes == 0 ? Next::kNeedsMore : Next::kGoesOn;
     case memcache::Outcome::kRefused: return refuse(command, parsed);
     case memcache::Outcome::kCommand: break;
   }

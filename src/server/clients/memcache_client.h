@@ -146,7 +146,7 @@ size_t MemcacheClient::take_more(size_t used_bytes, std::initializer_list<std::s
   while (taken.size() < kTogether && used_bytes < stream_.input().size()) {
     // A whole line that is refused, or another command, is parsed again: that leaves no trace in the parser.
     const std::string_view rest = stream_.input().substr(used_bytes);
-    if (!is_binary_ && !begins_with_line(rest, names)) break;
+    if (!is_binary_ && !(text_.is_at_line() && begins_with_line(rest, names))) break;
     Command command;
     const Parsed parsed = parse(rest, command);
     const size_t end =

@@ -185,6 +185,20 @@ TEST_F(MemcacheClientTest, WhatIsWrongIsSaidAndTheConnectionGoesOn) {
   EXPECT_EQ(ask("shutdown\r\n"), "ERROR: shutdown not enabled\r\n");
 }
 
+TEST_F(MemcacheClientTest, AValueThatIsStillToComeIsOfTheCommandBehindALineThatWasTooLong) {
+  const std::string too_long = "get " + std::string(3000, 'k') + " x\r\n",
+                    refusal = "CLIENT_ERROR bad command line format\r\n";
+  EXPECT_EQ(ask(too_long), refusal);
+  for (const size_t bytes : {5, 20'000}) {
+    const std::string value(bytes, 'v'), size = std::to_string(bytes);
+    say(too_long + "set a 0 0 " + size + "\r\nvv");
+    EXPECT_EQ(hear(refusal.size()), refusal) << "and it waits for the value";
+    EXPECT_TRUE(ask(value.substr(2) + "\r\nget a\r\n") ==
+                "STORED\r\nVALUE a 0 " + size + "\r\n" + value + "\r\nEND\r\n")
+        << bytes;
+  }
+}
+
 TEST_F(MemcacheClientTest, AValueThatIsTooLargeIsRefusedWhenAllOfItHasCome) {
   const std::string value(2'000'000, 'v'), size = std::to_string(value.size());
   for (const std::string& head : {"set key 0 0 " + size + "\r\n", "ms key " + size + "\r\n"}) {

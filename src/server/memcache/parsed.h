@@ -32,7 +32,7 @@ struct Refusal {
 };
 
 enum class Outcome : uint8_t {
-  kMore,  // what was not consumed is the beginning of a request
+  kMore,  // what was not consumed is the beginning of a request, or, if some was, to be looked at again
   kCommand,
   kRefused,
 };

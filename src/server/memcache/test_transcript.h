@@ -83,7 +83,7 @@ class Reader {
       const bool text_ends = command.protocol != Protocol::kBinary;
       buffer_.erase(0, parsed.consumed_bytes);
       consumed_bytes_ += parsed.consumed_bytes;
-      if (parsed.outcome == Outcome::kMore) return;
+      if (parsed.outcome == Outcome::kMore && parsed.consumed_bytes == 0) return;
       is_closed_ = parsed.refusal.closes;
       skip_bytes_ = parsed.refusal.swallow_bytes;
       if (parsed.outcome == Outcome::kCommand && takes_value(command.verb))

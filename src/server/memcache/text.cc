@@ -19,16 +19,19 @@ std::string_view content(std::string_view line) {
 
 Parsed TextParser::next(std::string_view input, Command& command) {
   command = {};
-  size_t skipped_bytes = 0;
-  if (state_ == State::kRest) {
-    const size_t end = input.find('\n');
-    if (end == kNone) return Parsed().consuming(input.size());
-    state_ = State::kLine;
-    skipped_bytes = end + 1;
+  switch (state_) {
+    case State::kLine: return next_line(input, command);
+    case State::kKeys: return next_keys(input, command);
+    case State::kRest: return skip_rest(input);
   }
-  input.remove_prefix(skipped_bytes);
-  const Parsed parsed = state_ == State::kKeys ? next_keys(input, command) : next_line(input, command);
-  return parsed.consuming(skipped_bytes);
+}
+
+// By itself: whoever has a command behind it may parse the command's line again.
+Parsed TextParser::skip_rest(std::string_view input) {
+  const size_t end = input.find('\n');
+  if (end == kNone) return Parsed().consuming(input.size());
+  state_ = State::kLine;
+  return Parsed().consuming(end + 1);
 }
 
 Parsed TextParser::next_line(std::string_view input, Command& command) {

@@ -27,10 +27,13 @@ class TextParser {
  public:
   explicit TextParser(uint64_t item_bytes_max) : item_bytes_max_(item_bytes_max) {}
 
-  // The next command of `input`, which is what came and was not consumed. kMore: nothing is left to consume,
-  // wait for more. After a refusal that closes it is not called again. Cost: each byte of a line that came
+  // The next command of `input`, which is what came and was not consumed. kMore: if nothing was consumed,
+  // wait for more; else the next command may be behind that. What is consumed with a command of a whole line
+  // is that line. After a refusal that closes it is not called again. Cost: each byte of a line that came
   // whole is looked at three times; kMore looks at all of the input again, kLineBytesMax at most.
   Parsed next(std::string_view input, Command& command);
+  // Else what comes next is of a line that is longer than others may be.
+  bool is_at_line() const { return state_ == State::kLine; }
 
  private:
   enum class State : uint8_t { kLine, kKeys, kRest };
@@ -39,6 +42,7 @@ class TextParser {
   Parsed parse_line(std::string_view line, Command& command);
   Parsed begin_keys(std::string_view input, Command& command);
   Parsed next_keys(std::string_view input, Command& command);
+  Parsed skip_rest(std::string_view input);
 
   const uint64_t item_bytes_max_;
   State state_ = State::kLine;

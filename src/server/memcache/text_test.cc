@@ -169,7 +169,7 @@ Asked ask(std::string_view stream, size_t piece_bytes) {
         asked.refusal += parsed.refusal.text;
       }
       buffer.erase(0, parsed.consumed_bytes);
-      if (parsed.outcome == Outcome::kMore) break;
+      if (parsed.outcome == Outcome::kMore && parsed.consumed_bytes == 0) break;
     }
     EXPECT_LE(buffer.size(), kLineBytesMax);
   }
@@ -223,6 +223,29 @@ TEST(Text, KeysThatAreTooLongEndAGetInParts) {
     EXPECT_TRUE(lines[lines.size() - 2].starts_with(
         "refused <CLIENT_ERROR bad command line format> status 0 swallow 0"));
     for (size_t i = 0; i + 2 < lines.size(); ++i) EXPECT_NE(lines[i].find("not last"), std::string::npos);
+  }
+}
+
+TEST(Text, WhatIsLeftOfALineThatWasTooLongGoesBeforeTheNextOne) {
+  const std::string long_line = "get " + std::string(3000, 'k') + " x\r\n", line = "set key 0 0 5\r\n";
+  std::string stream = long_line + line;
+  TextParser parser(kItemBytesMaxDefault);
+  Command command;
+  const Parsed refused = parser.next(stream, command);
+  EXPECT_EQ(refused.outcome, Outcome::kRefused);
+  stream.erase(0, refused.consumed_bytes);
+  EXPECT_FALSE(parser.is_at_line());
+  const Parsed rest = parser.next(stream, command);
+  EXPECT_EQ(rest.outcome, Outcome::kMore);
+  EXPECT_EQ(rest.consumed_bytes, long_line.size() - refused.consumed_bytes);
+  stream.erase(0, rest.consumed_bytes);
+  EXPECT_TRUE(parser.is_at_line());
+  // Again and again, as who waits for its value does.
+  for (int i = 0; i < 2; ++i) {
+    const Parsed set = parser.next(stream, command);
+    EXPECT_EQ(set.outcome, Outcome::kCommand);
+    EXPECT_EQ(set.consumed_bytes, line.size());
+    EXPECT_EQ(command.key, "key");
   }
 }
 
