@@ -103,7 +103,7 @@ class Hub {
   void change(Connection& connection, const std::function<void(Connection&)>& change);
   // Of all, oldest first, under the lock: `look` calls nothing of this, and does not wait.
   void for_each(const std::function<void(const Connection&)>& look);
-  // Ends those for which it holds, likewise; how many. The caller's own too: when it next waits.
+  // Ends those for which it holds, likewise, whatever they wait for; how many. The caller's own too: when it next waits.
   size_t kill(const std::function<bool(const Connection&)>& is_meant);
   // Those of a worker end when no request is under way (stream.h). REQUIRES: on that worker.
   void drain(uint32_t worker);

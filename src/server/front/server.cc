@@ -246,14 +246,11 @@ void Server::keep_worker(Worker& worker) {
 
 void Server::drain(Worker& worker) {
   const uint64_t until_ns = sys::monotonic_ns() + options_.drain_ns;
-  bool is_cut = false;
   while (worker.connections.load(std::memory_order_acquire) != 0) {
-    // One that has just begun is told the next time.
+    // One that has just begun is told, or cut off, the next time.
     hub_->drain(worker.number);
-    if (!is_cut && (hub_->end_wanted() == Hub::End::kAtOnce || sys::monotonic_ns() >= until_ns)) {
-      is_cut = true;
+    if (hub_->end_wanted() == Hub::End::kAtOnce || sys::monotonic_ns() >= until_ns)
       hub_->kill([&](const Connection& connection) { return connection.worker == worker.number; });
-    }
     task::sleep_until(sys::monotonic_ns() + kPauseNs);
   }
 }

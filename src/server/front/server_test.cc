@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <random>
 #include <string>
@@ -33,12 +34,13 @@ class ServerTest : public testing::Test {
     ASSERT_TRUE(store->close());
     device->close();
   }
-  void begin(uint32_t connections_most = 1024) {
+  void begin(uint32_t connections_most = 1024, uint64_t drain_ns = 10'000'000'000) {
     server = std::make_unique<Server>();
     auto listens =
         server->listen({.settings = {.version = "1", .worker_count = 2, .connections_most = connections_most},
                         .memcache = {"127.0.0.1:0"},
-                        .metrics = {"127.0.0.1:0"}});
+                        .metrics = {"127.0.0.1:0"},
+                        .drain_ns = drain_ns});
     ASSERT_TRUE(listens) << listens.error().message;
     address = server->listening().front().address;
     metrics = server->listening().back().address;
@@ -144,6 +146,28 @@ TEST_F(ServerTest, ConnectionsMayBeKilled) {
   EXPECT_EQ(hear(other, 4), "MN\r\n");
   ::close(client);
   ::close(other);
+}
+
+// What is sent when the end has begun is not cancelled by that.
+TEST_F(ServerTest, WhoListensNoMoreIsCutOffAtTheEnd) {
+  using namespace std::chrono_literals;
+  end(Hub::End::kDrained);
+  begin(1024, 1'000'000'000);
+  const int client = connect();
+  ASSERT_TRUE(say(client, "set key 0 0 1000000\r\n" + std::string(1'000'000, 'v') + "\r\n"));
+  ASSERT_EQ(hear(client, 8), "STORED\r\n");
+  std::string requests;
+  for (int i = 0; i < 200; ++i) requests += "get key\r\n";
+  ASSERT_TRUE(say(client, requests));
+  hear(client, 1);
+  const auto begun = std::chrono::steady_clock::now();
+  server->end(Hub::End::kDrained);
+  std::this_thread::sleep_for(100ms);  // now each worker knows
+  hear(client, 20'000'000);            // what is sent next is sent since then
+  runs.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, 30s);
+  server->close();
+  ::close(client);
 }
 
 TEST_F(ServerTest, WhoAsksForMetricsTakesNoClientsPlace) {

@@ -1,5 +1,7 @@
 #include "server/net/stream.h"
 
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -255,5 +257,7 @@ bool Stream::drain() {
   is_draining_ = true;
   return waits_for_request_;
 }
+
+void Stream::cut_off() { ::shutdown(channel_.descriptor(), SHUT_RDWR); }
 
 }  // namespace server

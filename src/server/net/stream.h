@@ -102,6 +102,9 @@ class Stream {
   // The connection is to end when no request is under way: the next receive() without input says that nothing more comes; one that waits
   // now ends if its task is cancelled. Returns if that is so.
   bool drain();
+  // Nothing comes or goes any more: its task goes on, wherever it waits for its client, with an error or the end. By anybody, while it has
+  // a descriptor.
+  void cut_off();
   // It has ended since nothing came for StreamOptions::idle_ns.
   bool was_idle() const { return was_idle_; }
   // These two by anybody.
