@@ -218,6 +218,16 @@ class Tls(Case):
                 pass
             good.ask(b"mn\r\n", b"MN\r\n")
 
+    def test_who_is_refused_and_says_nothing_is_not_waited_for(self):
+        server = self.serve("--memcache", "tls:0", "-c", "1", *self.words)
+        first = self.connect(server.tls_address, self.tls())
+        first.ask(b"mn\r\n", b"MN\r\n")
+        self.assertEqual(self.connect(server.tls_address, self.tls()).hear(100), b"ERROR Too many open connections\r\n")
+        silent = self.connect(server.tls_address)
+        begun = time.monotonic()
+        self.assertTrue(silent.has_ended())
+        self.assertLess(time.monotonic() - begun, 30)  # a minute is for who has been heard
+
     def test_many_at_once(self):
         server = self.serve("--memcache", "tls:0", "--threads", "2", *self.words)
         failed = []

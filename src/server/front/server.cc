@@ -27,7 +27,8 @@ constexpr size_t kStackBytes = 128 << 10;
 constexpr uint64_t kPauseNs = 10'000'000;  // before what may have changed meanwhile is looked at again
 constexpr std::string_view kTlsPrefix = "tls:";
 constexpr uint64_t kSecondNs = 1'000'000'000;
-constexpr uint64_t kLookNs = 10 * kSecondNs;  // at scans that nobody goes on with
+constexpr uint64_t kRefusalNs = 2 * kSecondNs;  // that a client may take to hear that there are too many
+constexpr uint64_t kLookNs = 10 * kSecondNs;    // at scans that nobody goes on with
 
 std::string_view too_many(Speech speech) {
   switch (speech) {
@@ -374,7 +375,8 @@ void Server::serve(Worker& worker, const Listening& listening, int descriptor) {
                               {"most", hub_->connections_most(speech)}}},
                   "server: a connection from ", connection.peer, " was refused: there are ",
                   hub_->connections_most(speech));
-      if (stream.write(too_many(speech))) static_cast<void>(stream.send());
+      // By TLS its client has something to say before, and the hub, which does not know it, cannot cut it off.
+      if (stream.write(too_many(speech))) static_cast<void>(stream.send_within(kRefusalNs));
     }
     stream.close();
   }

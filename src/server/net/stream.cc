@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/single_writer.h"
+#include "sys/kernel.h"
 
 namespace server {
 namespace {
@@ -237,11 +238,19 @@ base::Expected<void> Stream::write_part(Items& items, Item& item, uint64_t offse
 }
 
 base::Expected<void> Stream::send() {
+  // Who drains cancels a task that waits for a request, which may just have come.
+  return send_by(limit_of(options_.send_ns, !is_draining_));
+}
+
+base::Expected<void> Stream::send_within(uint64_t ns) {
+  return send_by({.deadline_ns = sys::monotonic_ns() + ns});
+}
+
+base::Expected<void> Stream::send_by(const task::Limit& limit) {
   end_text_piece();
   if (pieces_.empty()) return {};
   for (const iovec& piece : pieces_) base::increase(sent_bytes_, uint64_t{piece.iov_len});
-  // Who drains cancels a task that waits for a request, which may just have come.
-  auto sent = channel_.send(pieces_, limit_of(options_.send_ns, !is_draining_));
+  auto sent = channel_.send(pieces_, limit);
   drop_output();
   return sent;
 }

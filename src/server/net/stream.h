@@ -94,6 +94,8 @@ class Stream {
   base::Expected<void> write_part(Items& items, Item& item, uint64_t offset, uint64_t bytes);
   // Sends all that is to be sent.
   base::Expected<void> send();
+  // The same, in so long a time in all.
+  base::Expected<void> send_within(uint64_t ns);
   // Forgets what is to be sent.
   void drop_output();
 
@@ -122,6 +124,7 @@ class Stream {
   base::Expected<bool> receive_in(uint64_t ns);
   base::Expected<std::optional<size_t>> receive_now(std::span<std::byte> to);
   void end_text_piece();
+  base::Expected<void> send_by(const task::Limit& limit);
 
   Channel channel_;
   storage::BufferPool& pool_;
