@@ -96,6 +96,8 @@ MUTATIONS = [
     of_serve("a daemon's log goes nowhere", ("tools/spillway/serve.cc", "    daemon.serves(!options.server.log_file.empty());\n", "    daemon.serves(false);\n")),
     of_serve("connections are told of while nobody may come or go", (STATS, "all.emplace_back(number + \"addr\"", "tell(number + \"addr\""), (STATS, "all.emplace_back(number + \"listen_addr\"", "tell(number + \"listen_addr\""), (STATS, "all.emplace_back(number + \"secs_since_last_cmd\"", "tell(number + \"secs_since_last_cmd\"")),
     {"name": "who is refused and says nothing is waited for", "test": ("ctest", "^server_secure$"), "patches": [(SERVER, "kRefusalNs = 2 * kSecondNs", "kRefusalNs = 60 * kSecondNs")]},
+    of_serve("it ends with whoever read what it says", ("tools/spillway/serve.cc", "  signal(SIGPIPE, SIG_IGN);\n", "")),
+    of_serve("an empty password keeps everybody out", ("tools/spillway/serve_options.cc", "    if (*password == 0) refuse(", "    if (false) refuse(")),
     of_serve("SIGHUP opens no log again", (SERVER, "  if (has_log) reopen_log();\n", "")),
     of_serve("SIGHUP says nothing where there is nothing to do", (SERVER, "  if (!has_log && !has_certificate)\n", "  if (false)\n")),
     of_serve("the user keeps the groups of who started it", ("tools/spillway/privileges.cc", "initgroups(user.pw_name, user.pw_gid) != 0 || ", "")),

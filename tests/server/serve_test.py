@@ -59,6 +59,7 @@ class Words(Case):
         self.refused(*here, "-a", "800", says="octal")
         self.refused(*here, "-l", "127.0.0.1,,::1", says="empty")
         self.refused(*here, "--password-file", self.path("none"), says="cannot read")
+        self.refused(*here, says="SPILLWAY_PASSWORD is empty", environment={"SPILLWAY_PASSWORD": ""})
         self.refused(*here, "--cache", says="--cache is said of a store that is made")
         self.refused(*here, "--user", "nobody-of-this-name", says="there is no user")
         self.refused(*here, "--memcache", "::1:5", "--capacity", "64M", says=["'::1:5'", "brackets"])

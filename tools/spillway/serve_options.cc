@@ -331,8 +331,11 @@ bool parse_serve(Arguments arguments, ServeOptions& options) {
         "--cache is said of a store that is made, with --capacity SIZE; one that is there knows what it is");
   if (options.storage.empty()) refuse("--storage DEVICE says where the store is; it is missing");
   if (line.key_file) options.storage = under_key(options.storage, *line.key_file);
-  if (const char* password = getenv("SPILLWAY_PASSWORD"); password != nullptr && settings.accounts.is_empty())
+  if (const char* password = getenv("SPILLWAY_PASSWORD");
+      password != nullptr && settings.accounts.is_empty()) {
+    if (*password == 0) refuse("the variable SPILLWAY_PASSWORD is empty; give it a password, or unset it");
     settings.accounts = server::Accounts::of_password(password);
+  }
   if (options.server.tls.certificate.empty() &&
       !(options.server.tls.key.empty() && options.server.tls.client_authorities.empty()))
     refuse("--tls-key and --tls-ca are said beside --tls-cert FILE, which is missing");
