@@ -104,6 +104,9 @@ class Words(Case):
         connection.say(b"stats settings\r\n")
         self.assertEqual(connection.line(), b"STAT maxbytes 33554432\r\n")
         self.assertEqual(server.end(), 0)
+        server = self.serve("-l", "0.0.0.0", "-p", free_port())
+        self.assertRegex(server.ready["places"], r"^memcache at 0\.0\.0\.0:\d+$")  # and at no address of IPv6
+        self.assertEqual(server.end(), 0)
         place = self.path("socket")
         server = self.serve("-s", place, "-a", "770")
         self.assertEqual(os.stat(place).st_mode & 0o777, 0o770)

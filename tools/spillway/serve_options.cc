@@ -301,8 +301,7 @@ void add_interfaces(Line& line) {
     if (!has_port && line.port == 0)
       refuse(concat("-l ", printable(host),
                     " says where to listen, and -p 0 that nowhere; leave out one of them"));
-    const std::string known = host == "0.0.0.0" || host == "::" ? "*" : host;
-    line.options.server.memcache.push_back(concat(tls, has_port ? host : concat(known, ':', port)));
+    line.options.server.memcache.push_back(concat(tls, has_port ? host : concat(host, ':', port)));
   }
   if (line.interfaces.empty() && line.port.value_or(0) != 0)
     line.options.server.memcache.push_back(concat(tls, port));
