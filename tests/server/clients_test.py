@@ -164,6 +164,7 @@ class RedisPy(ClientsTest):
             self.assertEqual(results[2::3], [1] * 300)
             self.assertEqual(client.exists("pipe0", "pipe1", "none"), 2)
             self.assertEqual((client.type("pipe0"), client.dbsize()), (b"string", 300))
+            self.assertGreaterEqual(client.info("keyspace")["db0"]["keys"], 300)
             large = bytes(range(256)) * 3900
             client.set("large", large)
             self.assertEqual(client.get("large"), large)

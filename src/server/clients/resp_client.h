@@ -9,7 +9,7 @@
 // A large argument goes to memory of its own, past the input, until its request has been answered.
 //
 // Many keys (MGET, MSET, DEL) are each for itself: others may see some of them changed and some not yet. So MSETNX of more than one is
-// refused. All that is told of the server is true, or left out.
+// refused. All that is told of the server is true, or left out; what nobody counts, and clients do not do without, is 0.
 //
 // The commands: resp_strings.cc, resp_keys.cc, resp_connection.cc, resp_administration.cc. To add one: a row in resp/commands.inc, and its case in
 // run().
