@@ -48,6 +48,7 @@ MUTATIONS = [
     client("cas stores whatever is there", (CHANGES, "asks_for_cas ? std::optional(command.cas) : std::nullopt", "std::nullopt"), gtest_filter="MemcacheClientTest.TheCas*"),
     client("counts do not begin again", (HUB, "  items_before_ = items_now;\n", ""), gtest_filter="MemcacheClientTest.Statistics"),
     front("a socket that is in use is replaced", (ADDRESS, "  const bool is_stale = asks >= 0 &&", "  const bool is_stale = asks >= 0 ||"), gtest_filter="Address.ASocketThat*"),
+    front("a client says what it is called", (ADDRESS, "peer.bytes.ss_family == AF_UNIX ? \"unix\" : peer.text()", "peer.text()"), gtest_filter="Address.APeer*"),
     front("a port says nothing of the loopback", (ADDRESS, "of_ipv4(INADDR_LOOPBACK, *port)", "of_ipv4(INADDR_ANY, *port)"), gtest_filter="Address.IsOfThe*"),
     front("a killed connection goes on", (HUB, "    task::cancel(*at->task);\n    // What", "    // What"), (HUB, CUT_OFF, ""), gtest_filter="ServerTest.ConnectionsMay*"),
     front("who listens no more holds up the end", (HUB, CUT_OFF, ""), gtest_filter="ServerTest.WhoListens*"),

@@ -52,7 +52,7 @@ struct Connection {
   Stream* stream = nullptr;
   task::Task* task = nullptr;
   uint32_t worker = 0;
-  std::string peer, own;  // addresses: "127.0.0.1:4711", or a path
+  std::string peer, own;  // addresses: "127.0.0.1:4711", or "unix" and a path
   uint64_t begun_ms = 0;  // since 1970
   // Its task changes these; anybody looks.
   std::atomic<uint64_t> used_ms{0};  // when the last request came

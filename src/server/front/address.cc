@@ -175,7 +175,11 @@ base::Expected<std::vector<Address>> parse_address(std::string_view text) {
 }
 
 Address address_of(int descriptor) { return address_by(getsockname, descriptor); }
-std::string peer_of(int descriptor) { return address_by(getpeername, descriptor).text(); }
+std::string peer_of(int descriptor) {
+  const Address peer = address_by(getpeername, descriptor);
+  // Of one in the file system it is the client's to choose, line breaks too.
+  return peer.bytes.ss_family == AF_UNIX ? "unix" : peer.text();
+}
 std::string own_end_of(int descriptor) { return address_of(descriptor).text(); }
 
 base::Expected<int> listen_at(Address& address, unsigned unix_mode) {

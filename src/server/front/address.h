@@ -32,7 +32,7 @@ struct Address {
 base::Expected<std::vector<Address>> parse_address(std::string_view text);
 // Of a socket that listens.
 Address address_of(int descriptor);
-// That of the peer of a connection, or its own end's; what cannot be told is "".
+// That of the peer of a connection, "unix" if it has no port, or its own end's; what cannot be told is "".
 std::string peer_of(int descriptor);
 std::string own_end_of(int descriptor);
 

@@ -55,6 +55,22 @@ TEST(Address, APortThatIsFreeIsTold) {
   close(*listens);
 }
 
+TEST(Address, APeerDoesNotChooseWhatItIsCalled) {
+  const std::string path = testing::TempDir() + "address_peer_test." + std::to_string(getpid());
+  Address server = parse_address(path)->front(), client = parse_address(path + "\nline")->front();
+  auto listens = listen_at(server);
+  ASSERT_TRUE(listens) << listens.error().message;
+  const int asks = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(bind(asks, reinterpret_cast<const sockaddr*>(&client.bytes), client.size), 0);
+  ASSERT_EQ(connect(asks, reinterpret_cast<const sockaddr*>(&server.bytes), server.size), 0);
+  const int accepted = accept(*listens, nullptr, nullptr);
+  EXPECT_EQ(peer_of(accepted), "unix");
+  EXPECT_EQ(own_end_of(accepted), path);
+  for (const int descriptor : {accepted, asks, *listens}) close(descriptor);
+  forget(server);
+  forget(client);
+}
+
 TEST(Address, ASocketThatNobodyListensAtIsReplaced) {
   const std::string path = testing::TempDir() + "address_test." + std::to_string(getpid());
   Address address = parse_address(path)->front();
