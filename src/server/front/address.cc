@@ -90,7 +90,8 @@ bool remove_stale(const Address& address) {
   struct stat status;
   if (address.bytes.ss_family != AF_UNIX || lstat(of->sun_path, &status) != 0 || !S_ISSOCK(status.st_mode))
     return false;
-  const int asks = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  // Of a server that hangs, and accepts nobody more, it need not wait.
+  const int asks = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   const bool is_stale = asks >= 0 &&
                         connect(asks, reinterpret_cast<const sockaddr*>(of), address.size) != 0 &&
                         errno == ECONNREFUSED;

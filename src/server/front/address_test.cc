@@ -71,6 +71,24 @@ TEST(Address, APeerDoesNotChooseWhatItIsCalled) {
   forget(client);
 }
 
+TEST(Address, AServerThatAcceptsNobodyIsThere) {
+  const std::string path = testing::TempDir() + "address_full_test." + std::to_string(getpid());
+  Address address = parse_address(path)->front();
+  const auto* bytes = reinterpret_cast<const sockaddr*>(&address.bytes);
+  const int listens = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(bind(listens, bytes, address.size), 0);
+  ASSERT_EQ(listen(listens, 0), 0);
+  std::vector<int> waiting;  // until there is no room for more
+  do waiting.push_back(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  while (connect(waiting.back(), bytes, address.size) == 0);
+  auto second = listen_at(address);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().number, EADDRINUSE);
+  for (const int descriptor : waiting) close(descriptor);
+  close(listens);
+  forget(address);
+}
+
 TEST(Address, ASocketThatNobodyListensAtIsReplaced) {
   const std::string path = testing::TempDir() + "address_test." + std::to_string(getpid());
   Address address = parse_address(path)->front();

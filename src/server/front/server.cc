@@ -157,8 +157,8 @@ base::Expected<void> Server::open(kv::Store& store) {
 void Server::close() {
   for (const Listening& listening : listening_)
     if (listening.descriptor >= 0) {
-      ::close(listening.descriptor);
       if (!listening.is_given) forget(listening.address);
+      ::close(listening.descriptor);
     }
   listening_.clear();
   memory_.close();
@@ -278,8 +278,9 @@ void Server::accept_from(Listening& listening) {
     }
     // Else that connection has gone again.
   }
-  listens.close();
+  // The file first: where nobody listens any more another server puts its own.
   if (!listening.is_given) forget(listening.address);
+  listens.close();
 }
 
 void Server::take_signals() {
