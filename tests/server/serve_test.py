@@ -11,6 +11,7 @@ import os
 import pathlib
 import pwd
 import re
+import select
 import signal
 import socket
 import struct
@@ -313,6 +314,23 @@ class Life(Case):
             time.sleep(0.01)
         self.assertRegex(moved.read_text(), r"\Abefore\nspillway: serve: memcache at .*, ready after \d+ ms\n\Z")
         self.assertRegex(log.read_text(), r"\Aspillway: server: log: has opened the file again\nspillway: server: stopping: SIGTERM\nspillway: serve: stopped; .*\n\Z")
+
+    def test_a_log_that_is_a_pipe(self):
+        os.mkdir(self.path("%p"))  # a name like others
+        pipe = self.path("%p/log")
+        os.mkfifo(pipe)
+        reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        self.addCleanup(os.close, reader)
+        process = subprocess.Popen([SPILLWAY, "serve", "--storage", self.store, "--capacity", "64M", "--memcache", "0", "--log", pipe],
+                                   stderr=subprocess.DEVNULL, env=CLEAN)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        poll = select.poll()
+        poll.register(reader, select.POLLIN)
+        self.assertEqual(poll.poll(30_000), [(reader, select.POLLIN)])  # and not that whoever wrote there has gone
+        self.assertIn(b"ready after", os.read(reader, 4096))
+        process.terminate()
+        self.assertEqual(process.wait(HANG_SECONDS), 0)
 
     def test_a_log_that_cannot_be_written(self):
         self.refused("--storage", self.store, "--capacity", "64M", "--memcache", "0", "--log", self.path("none/log"), says=["--log", "No such file"])

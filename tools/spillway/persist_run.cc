@@ -81,7 +81,7 @@ CommandLine parse(Arguments arguments) {
 // A file that is written when the program ends, which may have changed its directory by then.
 void name_absolutely(const char* option, std::string_view file) {
   if (file.empty()) return;
-  check_file_to_write(concat("persist run: ", option), file);
+  check_pattern_to_write(concat("persist run: ", option), file);
   setenv(variable_of(option).c_str(), std::filesystem::absolute(file).c_str(), 1);
 }
 

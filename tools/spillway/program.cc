@@ -142,15 +142,16 @@ void preload_into_children(std::string_view name, std::string_view instead) {
   setenv("LD_PRELOAD", all.c_str(), 1);
 }
 
-void check_file_to_write(std::string_view option, std::string_view pattern) {
-  std::string path(pattern);
-  if (size_t at = path.find("%p"); at != std::string::npos) path.replace(at, 2, std::to_string(getpid()));
+void check_file_to_write(std::string_view option, const std::string& path) {
   struct stat there = {};
-  if (stat(path.c_str(), &there) == 0 && S_ISBLK(there.st_mode))
+  const bool is_there = stat(path.c_str(), &there) == 0;
+  if (is_there && S_ISBLK(there.st_mode))
     throw WrongInput(concat(option, ": '", printable(path), "' is a disk; give a file"));
+  // A pipe is not opened: who reads it would see its end.
+  if (is_there && S_ISFIFO(there.st_mode) && access(path.c_str(), W_OK) == 0) return;
   int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   bool created = file >= 0;
-  // One that is there keeps its content until then. A pipe without a reader is refused, not waited for.
+  // One that is there keeps its content until then.
   if (!created && errno == EEXIST) file = open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
   if (file < 0) {
     throw WrongInput(concat(option, ": cannot write '", printable(path), "': ", std::strerror(errno),
@@ -158,6 +159,12 @@ void check_file_to_write(std::string_view option, std::string_view pattern) {
   }
   close(file);
   if (created) unlink(path.c_str());
+}
+
+void check_pattern_to_write(std::string_view option, std::string_view pattern) {
+  std::string path(pattern);
+  if (size_t at = path.find("%p"); at != std::string::npos) path.replace(at, 2, std::to_string(getpid()));
+  check_file_to_write(option, path);
 }
 
 namespace {

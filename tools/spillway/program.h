@@ -24,8 +24,10 @@ void preload_into_children(std::string_view name, std::string_view instead);
 // What of the file makes the loader ignore LD_PRELOAD: "setuid" and such; empty: nothing.
 std::string privilege_of(const std::string& path);
 
-// Something will be written there later (%p is the process id of who does it): that it cannot be is said now. Throws WrongInput, which begins with the option.
-void check_file_to_write(std::string_view option, std::string_view pattern);
+// Something will be written there later: that it cannot be is said now. Throws WrongInput, which begins with the option.
+void check_file_to_write(std::string_view option, const std::string& path);
+// The same, where %p is the process id of who does it.
+void check_pattern_to_write(std::string_view option, std::string_view pattern);
 
 // How the program in a file gets its memory.
 enum class Kind {

@@ -94,7 +94,7 @@ int run(Arguments arguments) {
     if (is_path) name_absolutely("SPILLWAY_STORAGE", device);
   }
   if (!options.stats.view().empty()) {
-    check_file_to_write("stats", options.stats.view());
+    check_pattern_to_write("stats", options.stats.view());
     name_absolutely("SPILLWAY_STATS", options.stats.view());
   }
 

@@ -189,7 +189,7 @@ constexpr Option kOptions[] = {
     {"--log", "", "FILE",
      "what it says once it serves goes there, not to standard error; opened again at SIGHUP",
      [](Line& line, auto name, auto value) {
-       check_file_to_write(concat("serve: ", name), value);
+       check_file_to_write(concat("serve: ", name), std::string(value));
        line.options.server.log_file = value;
      }},
     {"--log-format", "", "text|json",
