@@ -5,6 +5,7 @@ CHECK_SEGMENTS = "src/kv/recovery/check_segments.cc"
 ENTRY = "src/kv/index/entry.h"
 CHECKPOINT = "src/kv/media/checkpoint_format.cc"
 COLLECTOR = "src/kv/collection/collector.cc"
+FLUSH_GROUP = "src/task/flush_group.h"
 FORMAT = "src/kv/media/format.cc"
 INDEX = "src/kv/index/index.cc"
 INDEX_CHANGE = "src/kv/index/index_change.cc"
@@ -106,15 +107,14 @@ MUTATIONS = [
     mutation("acknowledged before it is flushed", (SESSION, "  if (store_->options_.durability == Durability::kSync) {", "  if (false) {"), gtest_filter="*CrashTest*Sync"),
     mutation("summary before its records are there for good", (LOG_KEEPER, "  did = true;\n  if (const int error = flush(channel); error != 0) return error;\n", "  did = true;\n"), gtest_filter="*CrashTest*"),
     mutation("records before their segment's header is there for good", (LOG_KEEPER, "const int error = headers.empty() ? 0 : flush(channel);", "const int error = 0;"), gtest_filter="*CrashTest*"),
-    mutation("group tells of a flush that began before it came", ("src/kv/log/flush_group.cc", "  lock_.lock();\n  error_.store", "  lock_.lock();\n  waiting_.take_all().wake_all();\n  error_.store"), gtest_filter="FlushGroup.*"),
 
     mutation("batch is never flushed", ("src/kv/store.cc", "    if (is_due && wrote_.exchange(false, std::memory_order_acquire))\n", "    if (false)\n"), gtest_filter="Batch.*"),
     mutation("nobody tells the keeper of a batch", (SESSION, "    store_->log_.keeper_wanted.notify_all();\n", "    static_cast<void>(0);\n"), gtest_filter="Batch.*"),
 
     # Recovery
     mutation("a key that a checkpoint knows twice stays twice", (RECOVERY_APPLY, "    if (other.entry == nullptr) continue;\n    if (!index_->remove", "    if (other.entry != nullptr || other.entry == nullptr) continue;\n    if (!index_->remove"), gtest_filter="CheckpointSplitTest.*"),
-    mutation("a flush succeeds after one that failed", ("src/kv/log/flush_group.cc", "this->error() != 0 ? this->error() : channel.flush()", "channel.flush()"), gtest_filter="FlushGroup.*:CollectorLateTest.*"),
-    mutation("a sync put is told of its own flush alone", ("src/kv/log/flush_group.cc", "this->error() != 0 ? this->error() : channel.flush()", "channel.flush()"), gtest_filter="*CrashTest.NothingIsLost*/Sync"),
+    mutation("a flush succeeds after one that failed", (FLUSH_GROUP, "error() != 0 ? error() : flush()", "flush()"), gtest_filter="CollectorLateTest.*"),
+    mutation("a sync put is told of its own flush alone", (FLUSH_GROUP, "error() != 0 ? error() : flush()", "flush()"), gtest_filter="*CrashTest.NothingIsLost*/Sync"),
     mutation("older of two records counts", (RECOVERY_APPLY, "known.entry->sequence() >= entry.sequence()", "known.entry->sequence() <= entry.sequence()"), gtest_filter="StoreTest.*"),
     mutation("what was removed comes back", (RECOVERY_APPLY, "    if (entry.kind() == RecordKind::kTombstone)\n      index_->remove(", "    if (false)\n      index_->remove("), gtest_filter="StoreTest.*"),
     mutation("hole ends a segment", (RECOVERY_READER, "      ++grain;\n      continue;", "      break;"), gtest_filter="*CrashTest*"),

@@ -189,7 +189,7 @@ MUTATIONS = [
     mutation("what snapshots read is read for changes", ("src/kv/snapshot.cc", "  session_->channel_.run(group.ios.all(), IoFor::kSnapshots);", "  session_->channel_.run(group.ios.all());"), gtest_filter="CallsTest.*"),
     mutation("what checkpoints write is the collector's", (COLLECTOR, "  channel_.counts_as(IoFor::kCheckpoints);\n", ""), gtest_filter="CallsTest.*"),
     mutation("Ios of a batch are not counted", (CHANNEL, "  for (const storage::Io* io : batch) io_[static_cast<size_t>(purpose)].count(*io);\n", "  static_cast<void>(purpose);\n"), gtest_filter="CallsTest.*"),
-    mutation("flushes of sync puts are not timed", ("src/kv/log/flush_group.cc", "  if (times != nullptr) times->add(now_ns() - began_ns);\n", "  static_cast<void>(began_ns);\n"), gtest_filter="CallsTest.*"),
+    mutation("flushes of sync puts are not timed", ("src/kv/log/log.h", "      if (times != nullptr) times->add(now_ns() - began_ns);\n", "      static_cast<void>(began_ns);\n"), gtest_filter="CallsTest.*"),
     mutation("what the keeper does is not counted", (STORE, "  keeper_channel_.add_io(use.io);\n", ""), gtest_filter="CallsTest.*"),
     mutation("a ratio is cut to a whole number", ("src/capi/common.cc", "  for (uint64_t digit = 100; digit > 0; digit /= 10) text << thousandths / digit % 10;", "  text << 0;"), test="capi_test", gtest_filter="*"),
 

@@ -1,5 +1,6 @@
 """Breakages of src/task: a wake-up that is lost, a wait that two end, a stack that is given away too early."""
 
+FLUSH_GROUP = "src/task/flush_group"
 FUTURE = "src/task/future.cc"
 IO_QUEUE = "src/task/io_queue.cc"
 IDLE = "src/base/idle.h"
@@ -70,6 +71,10 @@ MUTATIONS = [
     mutation("no write is joined", (IO_QUEUE, "if (last_write != nullptr && join(*last_write, io)) continue;", ""), program="task_test", gtest_filter="*IoQueueTest.*Joined*"),
     mutation("a joined write that ended early is told to have been whole", (IO_QUEUE, "std::min(write.length_bytes, left_bytes);", "write.length_bytes;"), program="task_test", gtest_filter="*IoQueueTest.*Joined*"),
     mutation("the error of a joined write is nobody's", (IO_QUEUE, "write.transferred_bytes == write.length_bytes ? 0 : io.error;", "0;"), program="task_test", gtest_filter="*IoQueueTest.*Joined*"),
+
+    # Flushes that are shared
+    mutation("a group is told of a flush that began before it came", (FLUSH_GROUP + ".cc", "  lock_.lock();\n  error_.store", "  lock_.lock();\n  waiting_.take_all().wake_all();\n  error_.store"), program="task_test", gtest_filter="FlushGroup.*"),
+    mutation("a flush of a group succeeds after one that failed", (FLUSH_GROUP + ".h", "error() != 0 ? error() : flush()", "flush()"), program="task_test", gtest_filter="FlushGroup.*"),
 
     # Media that end at once
     mutation("a task keeps its turn for as long as it reads memory", (IO_QUEUE, "turn_bytes_ < kTurnBytes;", "true;"), program="task_test", gtest_filter="*IoQueueTest.OthersHaveTheirTurns*"),

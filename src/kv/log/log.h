@@ -36,12 +36,13 @@
 #include <atomic>
 #include <cstdint>
 
-#include "kv/log/flush_group.h"
 #include "kv/log/pace.h"
 #include "kv/media/channel.h"
 #include "kv/media/checkpoint_format.h"
+#include "kv/media/clock.h"
 #include "kv/media/format.h"
 #include "task/call_waiter.h"
+#include "task/flush_group.h"
 
 namespace kv {
 
@@ -185,8 +186,15 @@ class Log {
   int seal_all(Channel& channel);
   // All that wait for room are told that there is none: the keeper cannot make any.
   void refuse_waiting();
-  // All flushes of the store's device; as FlushGroup's.
-  int flush(Channel& channel, SharedTimes* times = nullptr) { return flushes_.flush(channel, times); }
+  // All flushes of the store's device; as task::FlushGroup's. `times`, of calls alone that use the same: how long the flush took, if this one led it.
+  int flush(Channel& channel, SharedTimes* times = nullptr) {
+    return flushes_.run([&] {
+      const uint64_t began_ns = now_ns();
+      const int error = channel.flush();
+      if (times != nullptr) times->add(now_ns() - began_ns);
+      return error;
+    });
+  }
   int flush_error() const { return flushes_.error(); }
   // After a failure nothing is written any more.
   void fail();
@@ -385,7 +393,7 @@ class Log {
   std::atomic<uint64_t> sequence_{0};
   std::atomic<uint64_t> floor_{0};  // the collector's, read by who writes headers
   std::atomic<bool> failed_{false};
-  FlushGroup flushes_;
+  task::FlushGroup flushes_;
   std::atomic<uint64_t> limit_bytes_{0};
   // Puts were told that there is no segment, and none has come since; changes under the lock.
   std::atomic<bool> has_no_room_{false};
