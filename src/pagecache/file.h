@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "pagecache/way.h"
 #include "storage/device.h"
+#include "task/flush_group.h"
 
 namespace pagecache {
 
@@ -101,9 +102,8 @@ class File {
   const uint32_t number_;
   const unsigned page_shift_;
   const bool has_checksums_;
-  std::atomic<bool> is_left_{false};  // by servers, which do not flush it
-  // Of a flush that failed, for good: what the device's own cache lost nobody knows. 0: none has.
-  std::atomic<int> flush_error_{0};
+  std::atomic<bool> is_left_{false};                // by servers, which do not flush it
+  task::FlushGroup flushes_;                        // of its device, by all sessions
   mutable std::atomic<uint32_t> session_count_{0};  // that have used it
 };
 

@@ -110,7 +110,7 @@ class Session {
   bool try_write(File& file, uint64_t offset, std::span<const std::byte> from);
 
   // What was written to the file before the call is on its device for good when this returns without an error. Errors: those of I/O. After a
-  // flush has failed each later one of the file fails, too.
+  // flush has failed each later one of the file fails, too. Cost: syncs of a file that come together share a flush.
   base::Expected<void> sync(File& file);
   // This session gives up what it needs to use the file, until it uses it again. REQUIRES: no call of it is under way.
   void leave(const File& file);

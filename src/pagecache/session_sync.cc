@@ -268,18 +268,20 @@ base::Expected<void> Session::write_back_all(File& file) {
 
 base::Expected<void> Session::sync(File& file) {
   if (auto written = write_back_all(file); !written) return written;
-  if (const int error = file.flush_error_.load(std::memory_order_relaxed); error != 0)
+  if (const int error = file.flushes_.error(); error != 0)
     return base::failure(error, "page cache: a flush of ", file.device().name(),
                          " has failed before: what it has kept of what was written is not known");
   auto channel = channel_of(file);
   if (!channel) return std::unexpected(channel.error());
-  storage::Io io;
-  io.operation = storage::Operation::kFlush;
-  (*channel)->run(io);
-  if (io.error == 0) return {};
-  file.flush_error_.store(io.error, std::memory_order_relaxed);
-  return base::failure(io.error, "page cache: cannot flush ", file.device().name(), ": ",
-                       base::error_name(io.error));
+  const int error = file.flushes_.run([&] {
+    storage::Io io;
+    io.operation = storage::Operation::kFlush;
+    (*channel)->run(io);
+    return io.error;
+  });
+  if (error == 0) return {};
+  return base::failure(error, "page cache: cannot flush ", file.device().name(), ": ",
+                       base::error_name(error));
 }
 
 base::Expected<void> Session::remove(File& file) {

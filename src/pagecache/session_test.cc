@@ -3,11 +3,14 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <random>
+#include <thread>
 
 #include "base/statistics.h"
 #include "pagecache/test_cache.h"
 #include "storage/opening/open.h"
+#include "storage/testing/test_slow_device.h"
 #include "task/test_tasks.h"
 
 namespace pagecache {
@@ -237,6 +240,29 @@ TEST_F(SessionTest, AFlushThatFailedIsNotForgotten) {
       "page cache: a flush of failing has failed before: what it has kept of what was written is not known");
   EXPECT_FALSE(session.remove(*file));
   EXPECT_EQ(read(0, 1), "w");
+}
+
+// The flush of the first may have lost what the second has written: that its own flush goes well does not help.
+TEST(SessionSyncTest, WhoSyncsDuringAFlushThatFailsIsTold) {
+  storage::SlowDevice device;
+  PageCache* const cache = *PageCache::open(with_frames(20));
+  File* const file = *cache->add(device);
+  const auto write_and_sync = [&](uint64_t page) {
+    Session session;
+    session.open(*cache);
+    EXPECT_TRUE(session.write(*file, page * kPage, std::vector<std::byte>(kPage)));
+    EXPECT_FALSE(session.sync(*file));
+  };
+  std::thread first([&] { write_and_sync(0); });
+  device.wait_until_begun(1);
+  std::thread late([&] { write_and_sync(1); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // until it waits, or nearly
+  device.allow(1, EIO);
+  first.join();
+  device.allow(100);
+  late.join();
+  cache->close();
+  device.close();
 }
 
 TEST_F(SessionTest, AViewKeepsItsPage) {

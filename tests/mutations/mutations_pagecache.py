@@ -84,8 +84,9 @@ MUTATIONS = [
     # What leaves
     mutation("pages that follow each other are written one by one", (SYNC, "places[end].page == places[end - 1].page + 1", "false")),
     mutation("pages that do not follow each other are written as if", (SYNC, "places[end].page == places[end - 1].page + 1", "true"), gtest_filter="*PolicyTest.*"),
-    mutation("sync does not flush", (SYNC, "  (*channel)->run(io);\n  if (io.error == 0) return {};", "  if (io.error == 0) return {};")),
-    mutation("a flush that failed is forgotten", (SYNC, "  file.flush_error_.store(io.error, std::memory_order_relaxed);\n", "")),
+    mutation("sync does not flush", (SYNC, "    (*channel)->run(io);\n    return io.error;", "    return io.error;")),
+    mutation("a flush that failed is forgotten", (SYNC, "if (const int error = file.flushes_.error(); error != 0)", "if (const int error = 0; error != 0)"), ("src/task/flush_group.h", "error() != 0 ? error() : flush()", "flush()")),
+    mutation("a sync is told of its own flush alone", ("src/task/flush_group.h", "error() != 0 ? error() : flush()", "flush()"), gtest_filter="SessionSyncTest.*"),
     mutation("pages of other files leave with one", (SYNC, "      if (!file.has(way.key())) continue;\n", "      if (way.key() == PageKey::kNone) continue;\n")),
     mutation("a file leaves that others use", (SYNC, "others != 0)", "false)")),
     mutation("an error of a write is not told", (SYNC, "    if (channel && !io.whole() && result)", "    if (false)")),
