@@ -451,6 +451,17 @@ class Metrics(Case):
         for words in ("host:",), (address, "1"):
             self.assertEqual(self.top(*words).returncode, 2)
 
+    def test_top_tells_in_json_too_that_a_server_has_gone(self):
+        server = self.serve("--memcache", "0", "--metrics", "0")
+        watching = subprocess.Popen([SPILLWAY, "top", "--json", "{}:{}".format(*server.metrics)], stdout=subprocess.PIPE, text=True, env=CLEAN)
+        for cleanup in (watching.stdout.close, watching.wait, watching.kill):
+            self.addCleanup(cleanup)
+        self.assertIn("metrics", json.loads(watching.stdout.readline())["servers"][0])
+        self.assertEqual(server.end(), 0)
+        told = {}
+        while "problem" not in told:
+            told = json.loads(watching.stdout.readline())["servers"][0]
+
 
 class Logs(Case):
     LEVELS = ("info", "warning", "error")

@@ -118,7 +118,7 @@ int top(Arguments arguments) {
     } else if (!view->may_come_back()) {
       return 0;
     } else {
-      show(problem + '\n', on_terminal);
+      show(request.json ? compose(*view, true) : problem + '\n', on_terminal);
     }
     if (std::fflush(stdout) != 0) return 0;  // main says that it cannot write
     std::this_thread::sleep_for(kInterval);

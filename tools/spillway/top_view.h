@@ -21,6 +21,7 @@ class TopView {
   virtual bool may_come_back() const = 0;
   // REQUIRES: no problem.
   virtual std::string table() = 0;
+  // REQUIRES: no problem, or that it may come back, which is then told.
   virtual nlohmann::ordered_json json() = 0;
 };
 
