@@ -11,9 +11,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <stdexcept>
 
 #include "tools/spillway/descriptor.h"
@@ -33,6 +35,40 @@ void replace(std::string& text, const std::string& word, const std::string& by) 
     text.replace(at, word.size(), by);
 }
 
+constexpr int kEndings[] = {SIGINT, SIGTERM, SIGHUP};
+
+// The command that runs, or 0. It is in a group of its own, which a terminal's Ctrl-C does not reach.
+constinit std::atomic<pid_t> running = 0;
+
+// While it is there, signals that end the process end the command before.
+class EndsWithUs {
+ public:
+  EndsWithUs() {
+    struct sigaction action = {};
+    action.sa_handler = end_both;
+    sigemptyset(&action.sa_mask);
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    for (size_t i = 0; i < std::size(kEndings); ++i) {
+      sigaction(kEndings[i], nullptr, &before_[i]);
+      if (before_[i].sa_handler != SIG_IGN) sigaction(kEndings[i], &action, nullptr);
+    }
+  }
+  ~EndsWithUs() {
+    running = 0;
+    for (size_t i = 0; i < std::size(kEndings); ++i) sigaction(kEndings[i], &before_[i], nullptr);
+  }
+  EndsWithUs(const EndsWithUs&) = delete;
+  EndsWithUs& operator=(const EndsWithUs&) = delete;
+
+ private:
+  static void end_both(int number) {
+    if (const pid_t child = running; child > 0) kill(-child, SIGKILL);
+    raise(number);  // the handler is gone
+  }
+
+  struct sigaction before_[std::size(kEndings)];
+};
+
 // In a process group of its own, what it says in the file. Throws.
 pid_t start(const std::string& command, const std::string& said) {
   posix_spawn_file_actions_t actions;
@@ -40,13 +76,21 @@ pid_t start(const std::string& command, const std::string& said) {
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&actions, 1, said.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   posix_spawn_file_actions_adddup2(&actions, 1, 2);
+  // A signal must not come between the command and what tells of it.
+  sigset_t endings, before;
+  sigemptyset(&endings);
+  for (const int number : kEndings) sigaddset(&endings, number);
+  pthread_sigmask(SIG_BLOCK, &endings, &before);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setsigmask(&attributes, &before);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
   const char* const arguments[] = {"sh", "-c", command.c_str(), nullptr};
   pid_t child = 0;
   const int error =
       posix_spawn(&child, "/bin/sh", &actions, &attributes, const_cast<char* const*>(arguments), environ);
+  if (error == 0) running = child;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   if (error != 0) {
@@ -131,6 +175,7 @@ void Trial::write_image(const std::string& path, const File& file, const std::ve
 Outcome Trial::run(const std::vector<std::vector<Units>>& content, const std::string& marker) {
   for (size_t i = 0; i < content.size(); ++i)
     write_image(image_path("image", i), history_.files[i], content[i]);
+  const EndsWithUs while_it_runs;
   const pid_t child = start(command_for("image", marker), options_.folder + "/recovery.txt");
   const bool is_in_time = wait_for_end(child, options_.timeout);
   if (!is_in_time) kill(-child, SIGKILL);

@@ -1,5 +1,7 @@
 #include "trial.h"
 
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -50,6 +52,32 @@ TEST_F(TrialTest, TellsHowItEnded) {
   EXPECT_EQ(run("sleep 100", std::chrono::milliseconds(50)).text, "no end within 50 ms");
   EXPECT_FALSE(run("sleep 100", std::chrono::milliseconds(50)).is_good);
   EXPECT_FALSE(run("/nowhere/command").is_good);
+}
+
+TEST_F(TrialTest, WhoIsInterruptedEndsTheCommand) {
+  const std::string file = folder_ + "/sleeper";
+  const pid_t checking = fork();
+  if (checking == 0) {
+    run("sleep 1000 & echo $! > " + file + ".new && mv " + file + ".new " + file + "; wait");
+    _exit(0);
+  }
+  while (!std::filesystem::exists(file)) usleep(1000);
+  std::string sleeper;
+  std::ifstream(file) >> sleeper;
+  kill(checking, SIGTERM);
+  int status = 0;
+  ASSERT_EQ(waitpid(checking, &status, 0), checking);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
+  // It may have ended without anybody who has waited for it.
+  const auto sleeps = [&] {
+    std::ifstream facts("/proc/" + sleeper + "/stat");
+    std::string line;
+    std::getline(facts, line);
+    const size_t name_end = line.rfind(") ");
+    return name_end != std::string::npos && line[name_end + 2] == 'S';
+  };
+  for (int i = 0; i < 1000 && sleeps(); ++i) usleep(10'000);
+  EXPECT_FALSE(sleeps());
 }
 
 TEST_F(TrialTest, GivesTheMarker) {
