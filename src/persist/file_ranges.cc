@@ -29,9 +29,12 @@ base::Expected<void> answer(int error) {
 
 }  // namespace
 
-base::Expected<void> write_range(uintptr_t begin, uintptr_t end) {
+base::Expected<void> write_range(FileFailures& failures, const Domain& domain, uintptr_t begin,
+                                 uintptr_t end) {
   begin = base::round_down(begin, base::kOsPageBytes);
-  return answer(call(SYS_msync, begin, base::round_up(end, base::kOsPageBytes) - begin, MS_SYNC));
+  const int error = call(SYS_msync, begin, base::round_up(end, base::kOsPageBytes) - begin, MS_SYNC);
+  if (error != 0) failures.note(domain.descriptor, error);
+  return answer(error);
 }
 
 bool FileRanges::has_room(const Domain& domain) const {
@@ -83,10 +86,15 @@ int FileRanges::write_one(const Domains& domains, size_t number, SharedSyncs* sh
       SharedSync* const together = has_file && shared != nullptr ? shared->of(range.descriptor) : nullptr;
       if (together != nullptr || (has_file && !is_alone(number))) {
         skip_others(number);
-        const auto sync = [&] { return call(SYS_fdatasync, range.descriptor); };
+        const auto sync = [&] {
+          const int error = call(SYS_fdatasync, range.descriptor);
+          if (error != 0) failures_.note(range.descriptor, error);
+          return error;
+        };
         return together != nullptr ? together->run(sync) : sync();
       }
-      if (auto written = write_range(address, piece_end); !written) return written.error().number;
+      if (auto written = write_range(failures_, found.domain, address, piece_end); !written)
+        return written.error().number;
     }
     address = piece_end;
   }
@@ -97,7 +105,8 @@ int FileRanges::write_all(const Domains& domains, SharedSyncs* shared) {
   int error = 0;
   for (size_t i = 0; i < count_; ++i) {
     const int result = write_one(domains, i, shared);
-    if (error == 0) error = result;
+    const int told = seen_.take(ranges_[i].descriptor);  // its own among them
+    if (error == 0) error = result != 0 ? result : told;
   }
   count_ = 0;
   return error;

@@ -97,6 +97,43 @@ TEST_F(FileTest, WhatTheKernelCannotWriteIsTold) {
   close(other.descriptor);
 }
 
+// The kernel says so once, to whoever asks it to write the file: what it could not write may be another thread's.
+TEST_F(FileTest, WhatTheKernelCannotWriteIsToldToAllThatFlushedThere) {
+  Own runtime(Way::kEpoch);
+  Domain other = domain(-1);
+  other.descriptor = open("/dev/null", O_RDONLY);  // has nothing that could be synced
+  ASSERT_TRUE(runtime->add_domain(other));
+  Thread *const thread = runtime->enter(), *const another = runtime->enter();
+  thread->flush(begin(), 64);
+  thread->flush(begin() + (1 << 18), 64);
+  another->flush(begin() + 4096, 64);
+  EXPECT_FALSE(thread->fence());  // several ranges: fdatasync
+  const auto fenced = another->fence();
+  ASSERT_FALSE(fenced);
+  EXPECT_EQ(fenced.error().number, EINVAL);
+  // Once; and who comes later is told nothing.
+  for (Thread* const each : {thread, another, runtime->enter()}) {
+    each->flush(begin(), 64);
+    EXPECT_TRUE(each->fence());
+  }
+  close(other.descriptor);
+}
+
+// What a thread has flushed is dropped when its domain is removed: that it could not be written then is no secret of who removed it.
+TEST_F(FileTest, WhatCannotBeWrittenWhenADomainIsRemovedIsToldToAllThatFlushedThere) {
+  Own runtime(Way::kEpoch);
+  void* const gone = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const auto gone_begin = reinterpret_cast<uintptr_t>(gone);
+  ASSERT_TRUE(
+      runtime->add_domain({.begin = gone_begin, .end = gone_begin + 4096, .kind = DomainKind::kFile}));
+  Thread* const thread = runtime->enter();
+  thread->flush(gone_begin, 64);
+  munmap(gone, 4096);
+  EXPECT_FALSE(runtime->remove_domain(gone_begin, gone_begin + 4096));
+  EXPECT_FALSE(thread->fence());
+  EXPECT_TRUE(thread->fence());
+}
+
 TEST_F(FileTest, ADomainOfAFileIsWrittenWhenItIsRemoved) {
   Own runtime(Way::kEpoch);
   ASSERT_TRUE(runtime->add_domain(domain(descriptor_)));

@@ -57,7 +57,8 @@ base::Expected<bool> Runtime::remove_domain(uintptr_t begin, uintptr_t end) {
 
 // All that was flushed there and is not durable yet.
 base::Expected<void> Runtime::execute_for(const Domain& removed) {
-  if (removed.kind == DomainKind::kFile) return write_range(removed.begin, removed.end);
+  if (removed.kind == DomainKind::kFile)
+    return write_range(file_failures_, removed, removed.begin, removed.end);
   visit_threads([&](Thread& thread) { thread.execute_for(removed); });
   if (removed.kind == DomainKind::kDevice) removed.device->fence();
   return {};
@@ -77,7 +78,8 @@ base::Expected<void> Runtime::write_files() {
   base::Expected<void> result;
   domains_.visit([&](const Domain& domain) {
     if (domain.kind != DomainKind::kFile) return;
-    if (auto written = write_range(domain.begin, domain.end); !written) result = written;
+    if (auto written = write_range(file_failures_, domain, domain.begin, domain.end); !written)
+      result = written;
   });
   return result;
 }

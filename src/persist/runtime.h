@@ -17,6 +17,7 @@
 #pragma once
 #include "base/error.h"
 #include "persist/domains.h"
+#include "persist/file_failures.h"
 #include "persist/flushers.h"
 #include "persist/policy.h"
 #include "persist/shared_sync.h"
@@ -67,6 +68,7 @@ class Runtime {
   Counts counts();
   // Null: each thread has its own ranges written.
   SharedSyncs* shared_syncs() { return settings_.shares_syncs ? &shared_syncs_ : nullptr; }
+  FileFailures& file_failures() { return file_failures_; }
   bool has_barrier() const { return has_barrier_; }
 
   // visit(thread) for each that has entered, beside their use.
@@ -125,6 +127,7 @@ class Runtime {
   Domains domains_;
   Flushers flushers_;
   SharedSyncs shared_syncs_;
+  FileFailures file_failures_;
   sys::Mutex lock_;  // of what follows, and of changes of the domains
   bool has_barrier_ = false;
   std::atomic<size_t> thread_count_{0};  // places in use, empty ones among them

@@ -43,6 +43,7 @@ Thread::Thread(Runtime& runtime, Direct* direct)
       pending_(&direct_.pending),
       runtime_(runtime),
       policy_(Way::kInline),
+      ranges_(runtime.file_failures()),
       gate_(runtime.has_barrier()) {}
 
 // Where the line is written back.
@@ -199,7 +200,7 @@ void Thread::flush_alone(const Place& place, uintptr_t line) {
     case Action::kNothing: return base::increase<uint64_t>(counts_.away_lines, 1);
     case Action::kNote:
       base::increase<uint64_t>(counts_.away_lines, 1);
-      if (write_range(line, line + base::kLineBytes)) return;
+      if (write_range(runtime_.file_failures(), place.domain, line, line + base::kLineBytes)) return;
       handler_failed_.store(1, std::memory_order_relaxed);
       *pending_ = 1;  // so that the next fence looks
       return;

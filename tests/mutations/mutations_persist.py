@@ -82,11 +82,14 @@ MUTATIONS = [
     mutation("a thread goes on in a domain that is gone", ("src/persist/thread.h", "line - place_.begin < place_.bytes && place_.version == domains_.version();", "line - place_.begin < place_.bytes;"), test=CAPI),
 
     # Files
-    mutation("a file's domain is not written when it is removed", (RUNTIME, "  if (removed.kind == DomainKind::kFile) return write_range(removed.begin, removed.end);\n", "  if (removed.kind == DomainKind::kFile) return {};\n"), gtest_filter="FileTest.*"),
-    mutation("only the first range of a file is written", (RANGES, "return call(SYS_fdatasync, range.descriptor); };", "return 0; };"), gtest_filter="FileTest.*"),
+    mutation("a file's domain is not written when it is removed", (RUNTIME, "    return write_range(file_failures_, removed, removed.begin, removed.end);\n", "    return {};\n"), gtest_filter="FileTest.*"),
+    mutation("only the first range of a file is written", (RANGES, "const int error = call(SYS_fdatasync, range.descriptor);", "const int error = 0;"), gtest_filter="FileTest.*"),
     mutation("ranges are written whose mapping is gone", (RANGES, "if (found.is_inside && found.domain.kind == DomainKind::kFile) {", "{"), gtest_filter="FileTest.*"),
     mutation("what was written early and failed is forgotten", (RANGES, "  if (error_ == 0) error_ = error;\n}", "  (void)error;\n}"), gtest_filter="FileTest.*"),
-    mutation("ranges without room are forgotten", (THREAD, "    ranges_.write_early(domains_);\n", "    ranges_ = {};\n"), gtest_filter="FileTest.*"),
+    mutation("ranges without room are forgotten", (THREAD, "    ranges_.write_early(domains_);\n", "    new (&ranges_) FileRanges(runtime_.file_failures());\n"), gtest_filter="FileTest.*"),
+    mutation("what the kernel told to another thread is told to nobody else", (RANGES, "error = result != 0 ? result : told;", "error = result, static_cast<void>(told);"), gtest_filter="FileTest.*"),
+    mutation("a failure is told again and again", ("src/persist/file_failures.h", "std::exchange(last_[place], last) == last ? 0", "last_[place] == last ? 0"), gtest_filter="FileTest.*"),
+    mutation("a thread is told of failures before its time", ("src/persist/file_failures.h", "last_[i] = failures.last(i);", "last_[i] = 0 * failures.last(i);"), gtest_filter="FileTest.*"),
     mutation("a note ends with its line", (THREAD, "      note(place.domain, line, next);", "      note(place.domain, line, line + base::kLineBytes);"), test=CAPI),
 
     # Policies
@@ -106,7 +109,7 @@ MUTATIONS = [
     mutation("a handler's fence leaves out what its thread was executing", (FENCE, "    for (uint32_t i = 0; i < pushed->held_count(); ++i) execute_again(place, pushed->held()[i]);\n", ""), gtest_filter="*Handlers*decoupled"),
     mutation("a handler waits for the thread that it interrupts", (FIFO, "(state & (kClaimed - 1)) == (kTaken + kHeld) * (state & kHeldMost);", "(state & (kClaimed - 1)) == 0;"), gtest_filter="Fifo*"),
     mutation("a child waits for what its parent's thread held", (FIFO, "head_.load(std::memory_order_relaxed) + (kTaken + kHeld) * held,", "head_.load(std::memory_order_relaxed) + 0 * held,"), gtest_filter="Fifo*"),
-    mutation("a handler's flush in a file is nobody's", (THREAD, "      if (write_range(line, line + base::kLineBytes)) return;\n", "      return;\n"), gtest_filter="FileTest.*"),
+    mutation("a handler's flush in a file is nobody's", (THREAD, "      if (write_range(runtime_.file_failures(), place.domain, line, line + base::kLineBytes)) return;\n", "      return;\n"), gtest_filter="FileTest.*"),
 
     # The process's own runtime
     own("a thread's end fences nothing", (OWN, "  if (thread == nullptr) return;\n", "  thread = nullptr;\n  is_without = true;\n  if (thread == nullptr) return;\n"), gtest_filter="OwnRuntime.*"),

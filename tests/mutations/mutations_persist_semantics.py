@@ -45,11 +45,11 @@ MUTATIONS = [
     of_files("files of one descriptor and of none are taken for one", (RANGES, "  return true;\n}\n\nvoid FileRanges::skip_others", "  return false;\n}\n\nvoid FileRanges::skip_others"), (RANGES, "    if (ranges_[i].domain_begin == ranges_[number].domain_begin) ranges_[i].end = ranges_[i].begin;\n", "    ranges_[i].end = ranges_[i].begin;\n")),
     of_files("a range goes on behind its domain as if it were written", (RANGES, "    address = piece_end;\n", "    address = range.end;\n")),
     of_files("a fence leaves files' ranges", (FENCE, "  if (!ranges_.is_empty()) {\n", "  if (false) {\n")),
-    of_files("clflush is noted of files", (THREAD, "      if (write_range(line, line + base::kLineBytes)) return;\n", "      return ranges_.add(place.domain, line, line + base::kLineBytes);\n")),
+    of_files("clflush is noted of files", (THREAD, "      if (write_range(runtime_.file_failures(), place.domain, line, line + base::kLineBytes)) return;\n", "      return ranges_.add(place.domain, line, line + base::kLineBytes);\n")),
     of_files("lines behind those whose caches are saved are not flushed", (THREAD, "    case Action::kNothing: base::increase<uint64_t>(counts_.away_lines, 1); break;\n", "    case Action::kNothing: base::increase<uint64_t>(counts_.away_lines, 1); next = end; break;\n")),
     of_files("lines behind those of a file are not flushed", (THREAD, "      next = std::min(base::round_up(end, base::kLineBytes), place.domain.end);\n      note(place.domain, line, next);\n", "      next = base::round_up(end, base::kLineBytes);\n      note(place.domain, line, std::min(next, place.domain.end));\n")),
     of_files("who comes while a file is synced shares that", (SHARED_SYNC, "    const uint64_t own = begun_ + 1;\n", "    const uint64_t own = is_running_ ? begun_ : begun_ + 1;\n")),
     of_files("who comes while a file is synced does not wait", (SHARED_SYNC, "      if (is_running_) {\n", "      if (is_running_) {\n        break;\n")),
     of_files("lines whose caches are saved are flushed", (THREAD, "    case DomainKind::kFlushOnFail: return Action::kNothing;\n", "    case DomainKind::kFlushOnFail: return Action::kExecute;\n")),
-    of_files("files are not written when they are removed", (RUNTIME, "  if (removed.kind == DomainKind::kFile) return write_range(removed.begin, removed.end);\n", "  if (removed.kind == DomainKind::kFile) return {};\n")),
+    of_files("files are not written when they are removed", (RUNTIME, "    return write_range(file_failures_, removed, removed.begin, removed.end);\n", "    return {};\n")),
 ]

@@ -143,7 +143,8 @@ void execute(const Domain& domain, bool is_inside, uintptr_t line, bool is_order
   if (!is_inside || domain.kind == DomainKind::kMemory || domain.kind == DomainKind::kNone) {
     sys::flush_line(line, is_ordered ? sys::LineFlush::kClflush : process_plan.settings.instruction);
   } else if (domain.kind == DomainKind::kFile) {
-    if (auto written = write_range(line, line + base::kLineBytes); !written) failure = written.error().number;
+    const auto written = write_range(process_runtime.file_failures(), domain, line, line + base::kLineBytes);
+    if (!written) failure = written.error().number;
   }
 }
 
