@@ -96,6 +96,27 @@ TEST_F(CacheTest, FullStorageIsNoErrorWhileAnythingElseCanLeave) {
   for (uint64_t page = 100; page < 100 + 250; ++page) ASSERT_EQ(value(page), 'y') << page;
 }
 
+// Evictions have failed again and again while one page was held; now that page can leave.
+TEST_F(CacheTest, StorageThatFailedForLongIsNoErrorWhileAnythingElseCanLeave) {
+  // Where the clock's hand stands at the end, so that the page is not always among the first it comes to.
+  for (const int failures : {100, 103, 106}) {
+    open({.frame_count = 64, .range_pages = 128});
+    for (uint64_t page = 0; page < 64; ++page) write(page, 'x');
+    evict();
+    ASSERT_NE(b->translate(world->address(5)), nullptr);
+    for (uint64_t page = 0; page < 64; ++page)
+      if (page != 5) write(page, 'y');
+    a->release_all();
+    world->device->write_errors_per_million = 1'000'000;
+    for (int i = 0; i < failures; ++i) ASSERT_EQ(world->cache->evict(*a->lane), 0u);
+    b->release_all();
+    EXPECT_NE(a->translate(world->address(100)), nullptr) << a->error.message;
+    a->release_all();
+    world->device->write_errors_per_million = 0;
+    for (uint64_t page = 0; page < 64; ++page) EXPECT_EQ(value(page), page == 5 ? 'x' : 'y') << page;
+  }
+}
+
 TEST_F(CacheTest, BrokenStorageIsReportedAndLosesNothing) {
   for (bool is_short : {false, true}) {
     open({.frame_count = 16});

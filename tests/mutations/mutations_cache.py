@@ -243,9 +243,14 @@ MUTATIONS = [
     mutation("place forgotten when the page leaves", "ProtocolTest.APageIsZeros*",
              (EVICT, "      map_.set_place(victim.page, frame.place);\n      shared_", "      map_.erase(victim.page);\n      shared_")),
     mutation("storage is given up after a few failed writes", "CacheTest.FullStorageIsNoError*",
-             (LOAD, "failed_writes_ >= frames_.frame_count() + kFailedWriteReserve", "failed_writes_ >= kFailedWriteReserve")),
+             (LOAD, "failed_writes_ - in_vain.failed_writes >= frames_.frame_count() + kFailedWriteReserve",
+              "failed_writes_ - in_vain.failed_writes >= kFailedWriteReserve")),
     mutation("storage is never given up", "CacheTest.FullStorageIsReported*",
-             (LOAD, "failed_writes_ >= frames_.frame_count() + kFailedWriteReserve", "failed_writes_ == ~0u")),
+             (LOAD, "failed_writes_ - in_vain.failed_writes >= frames_.frame_count() + kFailedWriteReserve", "failed_writes_ == ~0u")),
+    mutation("writes that failed long ago count against who needs a frame now", "CacheTest.StorageThatFailed*",
+             (LOAD, "    if (attempts == 0 || failed_writes_ < in_vain.failed_writes) in_vain.failed_writes = failed_writes_;\n", "")),
+    mutation("failed cleanings count against who needs a frame", "CleanTest.FailedCleanings*",
+             (CLEAN, "        failed_writes_ = failed_writes;", "        (void)failed_writes;")),
 
     # Discard
     mutation("discard under a hazard does not zero", "DiscardTest.AHeldPage*",

@@ -234,6 +234,32 @@ TEST_F(CleanTest, AFailedCleaningLosesNothing) {
   }
 }
 
+// The background cleans in vain while somebody looks for the one page that can leave without a write.
+TEST_F(CleanTest, FailedCleaningsAreNoReasonToGiveUp) {
+  for (const uint64_t unchanged : {5, 25, 45}) {
+    open_clean({.frame_count = 64, .range_pages = 128});
+    for (uint64_t page = 0; page < 64; ++page) write(page, 'x');
+    evict();
+    ASSERT_EQ(value(unchanged), 'x');
+    for (uint64_t page = 0; page < 64; ++page)
+      if (page != unchanged) write(page, 'y');
+    a->release_all();
+    world->device->write_errors_per_million = 1'000'000;
+    bool inside = false;
+    world->device->after_transfer = [&](const Io&) {
+      if (inside) return;
+      inside = true;
+      for (int i = 0; i < 20; ++i) world->cache->idle_step(*b->lane);
+      inside = false;
+    };
+    EXPECT_NE(a->translate(world->address(100)), nullptr) << a->error.message;
+    a->release_all();
+    world->device->after_transfer = nullptr;
+    world->device->write_errors_per_million = 0;
+    for (uint64_t page = 0; page < 64; ++page) EXPECT_EQ(value(page), page == unchanged ? 'x' : 'y') << page;
+  }
+}
+
 TEST_F(CleanTest, ADiscardWaitsForACleaning) {
   const uint64_t page = changed_page();
   std::thread discarder;

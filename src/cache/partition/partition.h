@@ -267,7 +267,12 @@ class Partition {
   void add_read_ahead(PageId page, PlaceId place, Lane& lane, Stream& stream);
   uint32_t claim_following(PageId page, PlaceId place, Lane::Victim* claimed, uint32_t most,
                            uint32_t reserve);
-  base::Expected<void> make_room(Lane& lane, uint64_t& attempts);
+  // Of a load that finds no frame: how often it tried to make room, and how many writes had failed when it began to.
+  struct InVain {
+    uint64_t attempts = 0;
+    uint32_t failed_writes = 0;
+  };
+  base::Expected<void> make_room(Lane& lane, InVain& in_vain);
   bool evict_for_load(Lane& lane);
   uint32_t release_free(uint32_t count);
   void set_sizes(uint32_t frame_count);
@@ -363,7 +368,7 @@ class Partition {
   Ghosts ghosts_;
   Policies policies_;
   uint64_t random_ = 0;         // chaos
-  uint32_t failed_writes_ = 0;  // since a write succeeded or a frame became free
+  uint32_t failed_writes_ = 0;  // of evictions, since a write succeeded or a frame became free
   int write_error_ = 0;         // of the last failed write
 };
 

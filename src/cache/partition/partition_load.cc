@@ -22,11 +22,11 @@ constexpr uint32_t kFailedWriteReserve = 16;
 
 base::Expected<char*> Partition::load(PageId page, Lane& lane, Stream& stream, bool pin) {
   char* bytes = nullptr;
-  uint64_t attempts = 0;  // to make room, in vain
+  InVain in_vain;
   for (;;) {
     mutex_.lock();
     uint32_t key = 0;
-    const Attempt attempt = try_load(page, lane, stream, pin, attempts > 0, bytes);
+    const Attempt attempt = try_load(page, lane, stream, pin, in_vain.attempts > 0, bytes);
     if (attempt == Attempt::kWait) key = changed_.prepare();
     mutex_.unlock();
     // Not under the lock: who is woken may take the CPU, and then the lock.
@@ -39,7 +39,7 @@ base::Expected<char*> Partition::load(PageId page, Lane& lane, Stream& stream, b
         break;
       case Attempt::kNeedFrame: {
         if (evict_for_load(lane)) break;
-        if (auto room = make_room(lane, attempts); !room) return std::unexpected(room.error());
+        if (auto room = make_room(lane, in_vain); !room) return std::unexpected(room.error());
         break;
       }
       case Attempt::kGone: return base::failure(ESTALE, "page ", index(page), " is gone");
@@ -462,14 +462,17 @@ bool Partition::evict_for_load(Lane& lane) {
 }
 
 // Nothing could be evicted just now: waits for other threads, or says why it is hopeless.
-base::Expected<void> Partition::make_room(Lane& lane, uint64_t& attempts) {
+base::Expected<void> Partition::make_room(Lane& lane, InVain& in_vain) {
+  uint64_t& attempts = in_vain.attempts;
   // Batches without success until every frame was in one; only then is it time to sleep.
   const uint64_t batches = 2 * (frames_.frame_count() / batch_size_ + 1);
   const bool tried_some = lane.victim_count > 0;
   uint32_t key;
   {
     sys::LockGuard guard(mutex_);
-    if (failed_writes_ >= frames_.frame_count() + kFailedWriteReserve) {
+    // Writes may have failed for long while other pages left: it counts what fails from now on.
+    if (attempts == 0 || failed_writes_ < in_vain.failed_writes) in_vain.failed_writes = failed_writes_;
+    if (failed_writes_ - in_vain.failed_writes >= frames_.frame_count() + kFailedWriteReserve) {
       if (write_error_ == ENOSPC) {
         return base::failure(ENOSPC, "storage is full: ", shared_->device->name(),
                              "; no page can leave memory, give more room with --storage");
