@@ -57,6 +57,7 @@ class Usage(unittest.TestCase):
                 ("--images", "check", "--images", "1", "--", "true"), ("--bugs", "check", "--bugs", "0", "--", "true"),
                 ("--seed needs an argument", "check", "--seed"), ("either", "check", "--out", self.out, "--log", "x", "--", "true"),
                 ("/nowhere/program", "check", "--out", self.out, "--", "/nowhere/program"),
+                ("names no folder", "check", "--out=", "--", "true"),
                 ("has no {}", "check", "--out", self.out, "--recover", "fsck image", *self.program),
                 ("behind PROGRAM", "check", "--out", self.out, TABLE, "--recover", "fsck {}"),
                 ("behind PROGRAM", "check", "--out", self.out, TABLE, "--seed=1")]:
@@ -91,6 +92,7 @@ class Usage(unittest.TestCase):
             path.write_bytes(content)
             self.assert_wrong(says, "check", "--out", self.out, "--log", path)
         self.assert_wrong("cannot read", "check", "--out", self.out, "--log", self.folder / "nowhere")
+        self.assert_wrong("is a folder", "check", "--out", self.out, "--log", self.folder)
 
     def test_a_program_that_is_killed(self):
         ended = spillway("check", "--out", self.out, "--recover", recovery("table", 0), "--images", 4, "--", "sh", "-c",

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <stdexcept>
+#include <system_error>
 
 namespace persist_check {
 namespace {
@@ -247,6 +249,9 @@ std::optional<History> read_history(std::span<const char> log, const LoadContent
 }
 
 History read_history(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored))
+    throw std::runtime_error("'" + path + "' is a folder; name the log in it");
   const auto log = read_file(path, ~uint64_t{0});
   if (!log) throw std::runtime_error("cannot read '" + path + "'");
   std::string why;

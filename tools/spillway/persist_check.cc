@@ -90,6 +90,7 @@ CommandLine parse(Arguments arguments) {
     if (name == "--timeout") line.timeout = std::chrono::seconds(number_argument(who, value, 1, 1'000'000));
     if (name == "--ignore") line.ignored.emplace_back(value);
     if (name == "--out") line.out = value;
+    if (name == "--out" && value.empty()) throw WrongInput(concat(who, ": it names no folder"));
     if (name == "--log") line.log = value;
     if (name == "--recover" && line.recover.find("{}") == std::string::npos &&
         line.recover.find("{1}") == std::string::npos)
