@@ -135,8 +135,9 @@ std::vector<Finding> without(const std::vector<std::string>& ignored, const Hist
   for (const Finding& finding : findings) addresses.push_back(finding.site);
   const Sites sites(history, addresses);
   std::erase_if(findings, [&](const Finding& finding) {
-    return std::ranges::any_of(
-        ignored, [&](const std::string& text) { return sites.name(finding.site).contains(text); });
+    return std::ranges::any_of(ignored, [&](const std::string& text) {
+      return sites.name(finding.site).contains(text) || sites.library(finding.site).contains(text);
+    });
   });
   return findings;
 }

@@ -70,7 +70,7 @@ Sites::Sites(const History& history, std::span<const uint64_t> sites) {
   std::map<size_t, std::vector<uint64_t>> by_module;
   for (const uint64_t site : sites) {
     if (site == 0) continue;
-    names_.emplace(site, Named{"code at " + hex(site), ""});
+    names_.emplace(site, Named{"code at " + hex(site), "", ""});
     for (size_t i = 0; i < history.modules.size(); ++i)
       if (site >= history.modules[i].begin && site < history.modules[i].end) {
         by_module[i].push_back(site);
@@ -78,7 +78,7 @@ Sites::Sites(const History& history, std::span<const uint64_t> sites) {
       }
   }
   for (const auto& [module, of_it] : by_module) ask(history.modules[module], of_it);
-  names_[0] = {"unknown code", ""};
+  names_[0] = {"unknown code", "", ""};
 }
 
 void Sites::ask(const Module& module, const std::vector<uint64_t>& sites) {
@@ -88,7 +88,9 @@ void Sites::ask(const Module& module, const std::vector<uint64_t>& sites) {
     std::vector<std::string> addresses;
     for (size_t i = first; i < first + count; ++i) {
       const uint64_t offset = sites[i] - module.begin + module.offset;
-      names_[sites[i]].name = last_part(module.path) + "+" + hex(offset);
+      Named& named = names_[sites[i]];
+      named.library = last_part(module.path);
+      named.name = named.library + "+" + hex(offset);
       // The return address is behind the call.
       addresses.push_back(hex(linked_address(module.path, offset) - 1));
     }
@@ -124,14 +126,15 @@ void Sites::take_answer(const std::string& answer, std::span<const uint64_t> sit
   }
 }
 
-const std::string& Sites::name(uint64_t site) const {
+const Sites::Named& Sites::find(uint64_t site) const {
   const auto found = names_.find(site);
-  return found == names_.end() ? names_.at(0).name : found->second.name;
+  return found == names_.end() ? names_.at(0) : found->second;
 }
 
-const std::string& Sites::place(uint64_t site) const {
-  const auto found = names_.find(site);
-  return found == names_.end() ? names_.at(0).place : found->second.place;
-}
+const std::string& Sites::name(uint64_t site) const { return find(site).name; }
+
+const std::string& Sites::place(uint64_t site) const { return find(site).place; }
+
+const std::string& Sites::library(uint64_t site) const { return find(site).library; }
 
 }  // namespace persist_check

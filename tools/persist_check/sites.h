@@ -19,11 +19,14 @@ class Sites {
   const std::string& name(uint64_t site) const;
   // "/path/table.c:120", or "" if that is not known.
   const std::string& place(uint64_t site) const;
+  // "libx.so", of the file that it was in; "" if that is not known.
+  const std::string& library(uint64_t site) const;
 
  private:
   struct Named {
-    std::string name, place;
+    std::string name, place, library;
   };
+  const Named& find(uint64_t site) const;
   void ask(const Module& module, const std::vector<uint64_t>& sites);
   void take_answer(const std::string& answer, std::span<const uint64_t> sites);
 
