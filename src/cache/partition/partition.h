@@ -273,6 +273,7 @@ class Partition {
     uint32_t failed_writes = 0;
   };
   base::Expected<void> make_room(Lane& lane, InVain& in_vain);
+  bool has_io_under_way();
   bool evict_for_load(Lane& lane);
   uint32_t release_free(uint32_t count);
   void set_sizes(uint32_t frame_count);

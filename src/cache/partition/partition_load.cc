@@ -5,7 +5,7 @@
 namespace cache {
 namespace {
 
-// Waiting for frames that others hold: 10 s in all before giving up.
+// Waiting for frames that others hold: 10 s in all before giving up, but for as long as storage takes.
 constexpr uint64_t kFrameWaitNs = 1'000'000;
 constexpr uint32_t kFrameWaitLimit = 10'000;
 
@@ -461,6 +461,15 @@ bool Partition::evict_for_load(Lane& lane) {
   return evict(batch_size_, lane) > 0;
 }
 
+// REQUIRES: the lock. Cost: a look at every frame.
+bool Partition::has_io_under_way() {
+  for (uint32_t i = 0; i < frames_.frame_count(); ++i) {
+    const Frame& frame = frames_[FrameId{i}];
+    if (frame.state() == State::kLoading || frame.io()) return true;
+  }
+  return false;
+}
+
 // Nothing could be evicted just now: waits for other threads, or says why it is hopeless.
 base::Expected<void> Partition::make_room(Lane& lane, InVain& in_vain) {
   uint64_t& attempts = in_vain.attempts;
@@ -482,8 +491,12 @@ base::Expected<void> Partition::make_room(Lane& lane, InVain& in_vain) {
     }
     ++attempts;
     if (attempts / batches >= kFrameWaitLimit) {
-      return base::failure(ENOMEM, "all ", frame_count(),
-                           " frames are pinned or held; give more memory with --memory or use smaller pages");
+      // Who pins or holds a page may do so for good; what is read or written ends some time.
+      if (!has_io_under_way())
+        return base::failure(
+            ENOMEM, "all ", frame_count(),
+            " frames are pinned or held; give more memory with --memory or use smaller pages");
+      attempts = batches;
     }
     if (tried_some && attempts % batches != 0) return {};
     if (frames_.free_count() > 0 && may_take_fresh(true)) return {};

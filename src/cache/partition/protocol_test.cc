@@ -2,6 +2,7 @@
 // other threads act between the steps of an evict, a write, a load or a discard.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -420,6 +421,25 @@ TEST_F(ProtocolTest, APinnedPageStaysUntilUnpinned) {
   evict();
   EXPECT_FALSE(world->resident(5));
   EXPECT_EQ(value(5), 'y');
+}
+
+// All frames but one are pinned, and the write of that one takes longer than pins are waited for.
+TEST_F(ProtocolTest, WhoNeedsAFrameWaitsAsLongAsAWriteTakes) {
+  if (getenv("SPILLWAY_TEST_LONG") == nullptr) GTEST_SKIP() << "takes 13 s";
+  for (uint64_t page = 0; page < 8; ++page) write(page, 'x');
+  a->release_all();
+  for (uint64_t page = 0; page < 7; ++page) ASSERT_TRUE(world->cache->pin(PageId{page}, *a->lane));
+  std::thread other;
+  world->device->before_transfer = [&](const Io& io) {
+    if (io.operation != Operation::kWrite || other.joinable()) return;
+    other = std::thread([&] { EXPECT_NE(b->translate(world->address(21)), nullptr) << b->error.message; });
+    std::this_thread::sleep_for(std::chrono::seconds(13));
+    world->cache->unpin(PageId{0});  // so that there is a frame for each of both
+  };
+  EXPECT_NE(a->translate(world->address(20)), nullptr) << a->error.message;
+  if (other.joinable()) other.join();
+  world->device->before_transfer = nullptr;
+  for (uint64_t page = 1; page < 7; ++page) world->cache->unpin(PageId{page});
 }
 
 TEST_F(ProtocolTest, APinRescues) {
