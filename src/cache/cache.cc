@@ -46,7 +46,7 @@ base::Expected<uint64_t> frame_count_for(const CacheParameters& parameters) {
   if (frame_count < Cache::kMinFrames) {
     return base::failure(EINVAL, "a budget of ", base::Bytes{parameters.memory_bytes}, " holds only ",
                          frame_count, " pages of ", base::Bytes{page_bytes}, "; give at least ",
-                         base::Bytes{Cache::kMinFrames * (page_bytes + base::kOsPageBytes)},
+                         base::Bytes{base::round_up(Cache::kMinFrames * frame_bytes_for(page_bytes), 1024)},
                          " with --memory");
   }
   if (frame_count > kMostFrames)
@@ -359,7 +359,7 @@ base::Expected<void> Cache::set_memory(uint64_t bytes, uint64_t held_count, uint
     most = std::min<uint64_t>(most, partitions_[i].frames().frame_limit());
   if (frame_count > most)
     return base::failure(EINVAL, "the budget can be raised to ",
-                         (most * partition_count_ * frame_bytes_ + (1 << 19)) >> 20,
+                         ((most + 1) * partition_count_ * frame_bytes_ - 1) >> 20,
                          "M, for which there are addresses, not to ", base::Bytes{bytes});
   if (const uint64_t least = least_memory_bytes(held_count, pinned_count);
       bytes < least || frame_count < kMinFrames)

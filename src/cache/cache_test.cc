@@ -44,8 +44,15 @@ TEST_F(CacheTest, RefusesParametersThatCannotWork) {
             std::string::npos);
   EXPECT_NE(message({.page_bytes = 64 << 10, .memory_bytes = 400 << 10}).find("--memory"), std::string::npos);
   // What the message tells to give is enough.
-  EXPECT_EQ(message({.page_bytes = 64 << 10, .memory_bytes = Cache::kMinFrames * (68 << 10)}), "");
-  EXPECT_EQ(message({.page_bytes = 4 << 10, .memory_bytes = Cache::kMinFrames * (8 << 10)}), "");
+  for (const size_t kib : {4, 64, 1024, 2048}) {
+    const size_t bytes = kib << 10;
+    const std::string refused = message({.page_bytes = bytes, .memory_bytes = 2 * bytes});
+    const size_t at = refused.find("at least ") + 9;
+    const auto told = base::parse_size(refused.substr(at, refused.find(' ', at) - at));
+    ASSERT_TRUE(told.has_value()) << refused;
+    EXPECT_EQ(message({.page_bytes = bytes, .memory_bytes = *told}), "") << refused;
+    EXPECT_NE(message({.page_bytes = bytes, .memory_bytes = *told - 1024}), "") << refused;
+  }
 }
 
 #if !__has_feature(thread_sanitizer)  // it leaves no room for the regions of so large a range

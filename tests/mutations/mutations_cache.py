@@ -539,6 +539,11 @@ MUTATIONS = [
     mutation("a cache that cannot be opened stays mapped", "CacheTest.WhatCannotBeOpened*",
              (CACHE, "    cache->destroy();\n    return std::unexpected(opened.error());", "    return std::unexpected(opened.error());")),
     # The budget changes
+    mutation("least budget is told without what is kept of large pages", "CacheTest.RefusesParameters*",
+             (CACHE, "base::round_up(Cache::kMinFrames * frame_bytes_for(page_bytes), 1024)",
+              "Cache::kMinFrames * (page_bytes + base::kOsPageBytes)")),
+    mutation("budget that can be had is told to the nearest megabyte", "BudgetTest.WhatItCanBe*",
+             (CACHE, "((most + 1) * partition_count_ * frame_bytes_ - 1) >> 20", "(most * partition_count_ * frame_bytes_ + (1 << 19)) >> 20")),
     mutation("frames that were added are not charged", "BudgetTest.*",
              (POOL, "  budget_->add(charged_bytes() - (first > 0 ? before : 0));", "  if (first == 0) budget_->add(charged_bytes());")),
     mutation("budget falls below what is pinned", "BudgetTest.WhatCannotBe*", (CACHE, " + 2 * pinned_count;", ";\n  static_cast<void>(pinned_count);")),

@@ -91,6 +91,13 @@ TEST_F(BudgetTest, WhatCannotBeSaysWhatCan) {
   for (uint64_t page = 0; page < 1024; ++page) ASSERT_EQ(value(page), 'x');
 }
 
+// The nearest number of megabytes is more than there are addresses for.
+TEST_F(BudgetTest, WhatItCanBeRaisedToIsTold) {
+  open({.range_pages = 64, .memory_bytes = 4 * kMib, .most_memory_bytes = 14'000 << 10});
+  EXPECT_NE(refusal(14 * kMib).find("can be raised to 13M"), std::string::npos) << refusal(14 * kMib);
+  EXPECT_EQ(refusal(13 * kMib), "");
+}
+
 // Nobody works in the background: who misses gives back.
 TEST_F(BudgetTest, WithoutBackgroundItIsKeptByThoseWhoMiss) {
   open({.range_pages = 4096, .memory_bytes = 8 * kMib});
