@@ -68,15 +68,19 @@ SlotAssigner::SlotAssigner(std::deque<Translation> &Translations) {
       Range.LiveIn.insert(Joined.LiveIn.begin(), Joined.LiveIn.end());
     }
   // A loop's does not begin at its leader.
-  for (Translation &T : Translations) {
-    if (!T.HeldEntry)
-      continue;
-    if (T.HeldWith ? !isDropped(T.HeldWith) : take(&T, slotsOfHeld(&T)))
+  for (Translation &T : Translations)
+    if (T.HeldEntry && !T.HeldWith && take(&T, slotsOfHeld(&T)))
       Held.push_back(&T);
-    else
+  // Behind all of them: the one that holds for another may come after it.
+  for (Translation &T : Translations) {
+    if (!T.HeldWith)
+      continue;
+    if (isDropped(T.HeldWith)) {
       Dropped.insert(&T);
-    if (T.HeldWith)
+    } else {
       T.Slot = T.HeldWith->Slot;
+      Held.push_back(&T);
+    }
   }
   for (Translation &T : Translations)
     if (auto Found = Ranges.find(&T); Found != Ranges.end())

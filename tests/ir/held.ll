@@ -179,6 +179,37 @@ out:
   ret i64 %i
 }
 
+; The one that runs most holds the page, though the other comes first: it takes the same slot all the same.
+; CHECK-LABEL: define i64 @last(
+; CHECK: then:
+; CHECK-NOT: ptr %spill.slots, i64 0
+; CHECK: [[SLOT:%.*]] = getelementptr inbounds i64, ptr %spill.slots, i64 2
+; CHECK: store atomic i64 {{.*}}, ptr [[SLOT]] release
+; CHECK: latch:
+; CHECK: [[SAME:%.*]] = getelementptr inbounds i64, ptr %spill.slots, i64 2
+; CHECK: store atomic i64 {{.*}}, ptr [[SAME]] release
+; CHECK: ret
+define i64 @last(ptr %object, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %latch ]
+  %odd = trunc i64 %i to i1
+  br i1 %odd, label %then, label %latch
+then:
+  %first.at = getelementptr inbounds i8, ptr %object, i64 16
+  store i64 %i, ptr %first.at, align 8
+  br label %latch
+latch:
+  %second.at = getelementptr inbounds i8, ptr %object, i64 32
+  %second = load i64, ptr %second.at, align 8
+  %next = add nuw i64 %i, %second
+  %done = icmp ugt i64 %next, %n
+  br i1 %done, label %out, label %loop
+out:
+  ret i64 %i
+}
+
 ; Where an array begins, loaded before the loop and again in it where something was stored.
 ; CHECK-LABEL: define i64 @again(
 ; CHECK: loop:

@@ -14,7 +14,7 @@
 #include "e2e.h"
 
 #define NOINLINE __attribute__((noinline))
-enum { kThreads = 3, kPage = 4096, kWords = 20000, kFarWords = 6 << 17 };
+enum { kThreads = 3, kPage = 4096, kWords = 20000, kFarWords = 6 << 17, kCounts = 400 };
 
 // Each member is used in the loop: together they are the window that crosses.
 struct object {
@@ -30,6 +30,17 @@ NOINLINE static void work(struct object* o, uint64_t seed) {
     o->sum = o->sum * 31 + word;
     if (word > o->largest) o->largest = word, ++o->changes;
     if (i % 257 == 0) o->sum ^= far_words[(o->sum + i * 4099) % kFarWords];
+  }
+}
+
+// What is used most comes last; what comes before it now and then is the first to meet the object. Each of the far words shares its
+// translation with nothing.
+NOINLINE static void count(struct object* o, uint64_t n, uint64_t seed) {
+  for (uint64_t done = 0; done < n;) {
+    if (done % 3 == 0) ++o->changes;
+    o->sum = o->sum * 31 + far_words[seed % kFarWords];
+    seed += o->sum % 4099;
+    done += 1 + (seed & 1);
   }
 }
 
@@ -53,6 +64,7 @@ NOINLINE static struct answer ask(struct object* o, const uint64_t* words, uint6
     foreign_load((char*)o + sizeof *o - 1);
   }
   work(o, seed);
+  count(o, kCounts, seed);
   if (foreign) {
     foreign_increment((char*)&o->changes);
     --o->changes;

@@ -179,6 +179,20 @@ NOINLINE long alternating(long* a, long* b, int n) {
   return sum;
 }
 
+// What is accessed most comes last: its loop holds the page, and for what comes before it now and then, and the first time.
+struct Counts {
+  long seldom, often;
+};
+NOINLINE long held_for_both(struct Counts* c, const long* words, long n) {
+  long at = 0;
+  while (at < n) {
+    if (at % 3 == 0) ++c->seldom;
+    c->often += words[at * 7919 % n];
+    at += 1 + (c->often & 1);
+  }
+  return c->often * 1000 + c->seldom;
+}
+
 static int sign(int v) { return (v > 0) - (v < 0); }
 NOINLINE int comparisons(const unsigned char* p, const unsigned char* q) {
   int s = 0;
@@ -267,6 +281,7 @@ int main(void) {
   printf("volatiles %d\n", volatiles(ints));
   printf("switchy %d\n", switchy((unsigned char*)words, 8000));
   printf("alternating %ld\n", alternating((long*)words, (long*)words + 511, 3000));
+  printf("held %ld\n", held_for_both(calloc(1, sizeof(struct Counts)), (long*)words, 1000));
   char* text = malloc(9000);
   int used = 0;
   for (int i = 0; i < 600; ++i) used += sprintf(text + used, "%d,", i);
