@@ -203,6 +203,11 @@ class Run(Case):
             program.chmod(mode)
             ended = subprocess.run([copy, "run", "--", program], capture_output=True, text=True, env=CLEAN, timeout=HANG_SECONDS, preexec_fn=become_nobody)
             assert_refused(self, ended, str(program), said)
+        shutil.copy("/bin/true", program)
+        program.chmod(0o711)
+        ended = subprocess.run([copy, "run", "--", program], capture_output=True, text=True, env=CLEAN, timeout=HANG_SECONDS, preexec_fn=become_nobody)
+        self.assertEqual(ended.returncode, 0, ended)
+        self.assertRegex(ended.stderr, rf"\Aspillway: '{program}' was not built by spillcc, or may not be read to see: [^\n]*\n\Z")
 
     def test_stats_file_is_tried_first(self):
         for path in (self.folder, self.folder / "none" / "stats.json", "/proc/stats.json", f"{self.folder}/"):

@@ -179,6 +179,8 @@ void say_native(const std::string& path, std::string_view why) {
 // Preload mode for the program at `path`, if it needs it. Throws WrongInput when it could not work.
 void prepare_budget(const std::string& path, bool preload) {
   const Kind kind = kind_of_program(path);
+  if (kind == Kind::kUnknown && access(path.c_str(), R_OK) != 0)
+    return say_native(path, ", or may not be read to see");
   if (kind == Kind::kUnknown || kind == Kind::kCompiled) return;
   if (!preload) return say_native(path, "");
   constexpr std::string_view kInstead =
