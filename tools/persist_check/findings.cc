@@ -40,21 +40,25 @@ class Walk {
 
   void take_store(const Event& event) {
     const bool is_past_caches = (event.flags & persist::kPastCaches) != 0;
-    for (const Piece& piece : history_.pieces_of(event)) is_dirty_[piece.line] = !is_past_caches;
+    for (const Piece& piece : history_.pieces_of(event))
+      uses_[piece.line] = {.is_dirty = !is_past_caches, .flusher = event.thread};
     if (is_past_caches) has_flushed_.insert(event.thread);
   }
 
   void take_flush(const Event& event, size_t number) {
     has_flushed_.insert(event.thread);
-    bool has_dirty = false, has_stored = false;
+    bool is_needed = false, has_stored = false;
     for (uint64_t i = 0; i < event.line_count; ++i) {
-      const auto found = is_dirty_.find(line_id(event.file, event.first_line + i));
-      if (found == is_dirty_.end()) continue;
+      const LineId line = line_id(event.file, event.first_line + i);
+      const auto found = uses_.find(line);
+      if (found == uses_.end()) continue;
+      const LineUse& use = found->second;
       has_stored = true;
-      has_dirty |= found->second;
-      found->second = false;
+      // Another thread's flush helps when that has fenced.
+      is_needed |= use.is_dirty || (use.flusher != event.thread && medium_.open_lines().contains(line));
+      found->second = {.is_dirty = false, .flusher = event.thread};
     }
-    if (has_dirty) return;
+    if (is_needed) return;
     add(has_stored ? FindingKind::kRedundantFlush : FindingKind::kFlushOfNothing, event.site, number,
         line_id(event.file, event.first_line));
   }
@@ -83,10 +87,16 @@ class Walk {
         add(FindingKind::kMissingFence, history_.events[flushed.event].site, flushed.event, flushed.line);
   }
 
+  // Of a line that was ever stored to.
+  struct LineUse {
+    bool is_dirty = false;  // since its last flush
+    uint32_t flusher = 0;   // whose that was
+  };
+
   const History& history_;
   Medium medium_;
   std::map<std::tuple<FindingKind, uint64_t, bool>, Finding> findings_;
-  std::unordered_map<LineId, bool> is_dirty_;  // of lines that were ever stored to
+  std::unordered_map<LineId, LineUse> uses_;
   std::set<uint32_t> has_flushed_;             // threads, since their last fence
   std::unordered_map<LineId, uint64_t> told_;  // up to which position
   std::set<std::pair<LineId, size_t>> told_fences_;

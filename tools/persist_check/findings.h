@@ -10,7 +10,7 @@ namespace persist_check {
 enum class FindingKind {
   kMissingFlush,    // stored, and not flushed before the mapping's end: site of the store
   kMissingFence,    // flushed, and the thread did not fence: site of the flush
-  kRedundantFlush,  // of lines that were not stored to since the last flush: site of the flush
+  kRedundantFlush,  // of lines that were not stored to since the last flush, the thread's own or one that was fenced: site of the flush
   kFlushOfNothing,  // of lines that nobody ever stored to
   kRedundantFence,  // the thread has flushed nothing since its last: site of the fence
 };

@@ -84,6 +84,15 @@ TEST_F(FindingsTest, AnotherThreadsFlushAndFenceAreAsGood) {
   log_.flush(1, kFlush, kAddress);
   log_.fence(1, kFence);
   end();
+  EXPECT_EQ(found(), Found{}) << "without the second flush it might not be durable";
+}
+
+TEST_F(FindingsTest, AFlushOfWhatAnotherThreadHasFencedIsWaste) {
+  log_.store(1, kStore, kAddress, {1});
+  log_.flush(2, kOther, kAddress);
+  log_.fence(2, kFence);
+  persist(kAddress);
+  end();
   EXPECT_EQ(found(), (Found{{FindingKind::kRedundantFlush, kFlush, 1}}));
 }
 
