@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
 
+#include <algorithm>
 #include <string_view>
 
 #include "base/ids.h"
@@ -50,16 +51,45 @@ std::expected<uint64_t, int> read_number(std::string_view directory, const char*
   return number_after({text, static_cast<size_t>(n)}, "");
 }
 
-// What the cgroup in `directory`, and those above it up to `root`, leave free.
-uint64_t cgroup_free_bytes(std::string_view directory, std::string_view root, const char* limit_file,
-                           const char* usage_file) {
+// What a version of cgroups calls things.
+struct GroupFiles {
+  const char* folder;
+  const char* limits[2];  // a group that goes beyond is short of memory; null: there is no second one
+  const char* usage;
+  const char* cached[2];  // in memory.stat: files' pages in memory, of the groups below too
+};
+constexpr GroupFiles kVersion1 = {.folder = "/sys/fs/cgroup/memory",
+                                  .limits = {"memory.limit_in_bytes", nullptr},
+                                  .usage = "memory.usage_in_bytes",
+                                  .cached = {"\ntotal_inactive_file ", "\ntotal_active_file "}};
+constexpr GroupFiles kVersion2 = {.folder = "/sys/fs/cgroup",
+                                  .limits = {"memory.max", "memory.high"},
+                                  .usage = "memory.current",
+                                  .cached = {"\ninactive_file ", "\nactive_file "}};
+
+// Files that were read or written count as a group's memory until the kernel wants it back, as for the machine in MemAvailable.
+uint64_t cached_bytes(std::string_view directory, const GroupFiles& files) {
+  base::Text<512> path;
+  path << directory << "/memory.stat";
+  char text[4096];
+  const long n = read_small_file(path.c_str(), text);
+  uint64_t bytes = 0;
+  for (const char* name : files.cached)
+    bytes += number_after({text, n > 0 ? static_cast<size_t>(n) : 0}, name).value_or(0);
+  return bytes;
+}
+
+// What the cgroup in `directory`, and those above it up to its first `top_size` characters, leave free.
+uint64_t cgroup_free_bytes(std::string_view directory, size_t top_size, const GroupFiles& files) {
   uint64_t free_bytes = ~uint64_t{0};
-  while (directory.size() >= root.size()) {
-    auto limit = read_number(directory, limit_file);
-    auto usage = read_number(directory, usage_file);
-    if (limit && usage) {
-      uint64_t left = *limit > *usage ? *limit - *usage : 0;
-      if (left < free_bytes) free_bytes = left;
+  while (directory.size() >= top_size) {
+    if (const auto usage = read_number(directory, files.usage)) {
+      const uint64_t used = *usage - std::min(*usage, cached_bytes(directory, files));
+      for (const char* file : files.limits) {
+        if (file == nullptr) continue;
+        if (const auto limit = read_number(directory, file))
+          free_bytes = std::min(free_bytes, *limit - std::min(*limit, used));
+      }
     }
     size_t slash = directory.rfind('/');
     if (slash == std::string_view::npos) break;
@@ -295,13 +325,18 @@ uint64_t resident_bytes() {
   return pages ? *pages * base::kOsPageBytes : 0;
 }
 
-uint64_t free_memory_bytes() {
+uint64_t free_memory_bytes(const char* root) {
+  const auto read = [&](const char* file, std::span<char> to) {
+    base::Text<512> path;
+    path << root << file;
+    return read_small_file(path.c_str(), to);
+  };
   char text[4096];
-  long n = read_small_file("/proc/meminfo", text);
+  long n = read("/proc/meminfo", text);
   auto available = number_after({text, n > 0 ? static_cast<size_t>(n) : 0}, "MemAvailable:");
   uint64_t free_bytes = available ? *available * 1024 : memory_told_of().free;
 
-  n = read_small_file("/proc/self/cgroup", text);
+  n = read("/proc/self/cgroup", text);
   std::string_view lines(text, n > 0 ? static_cast<size_t>(n) : 0);
   while (!lines.empty()) {
     size_t end = lines.find('\n');
@@ -313,17 +348,13 @@ uint64_t free_memory_bytes() {
     std::string_view controllers = line.substr(first + 1, second - first - 1);
     std::string_view group = line.substr(second + 1);
     if (group == "/") group = "";
+    if (!controllers.empty() && controllers != "memory") continue;
+    const GroupFiles& files = controllers.empty() ? kVersion2 : kVersion1;
     base::Text<512> directory;
-    uint64_t left = ~uint64_t{0};
-    if (controllers.empty()) {
-      directory << "/sys/fs/cgroup" << group;
-      left = cgroup_free_bytes(directory.view(), "/sys/fs/cgroup", "memory.max", "memory.current");
-    } else if (controllers == "memory") {
-      directory << "/sys/fs/cgroup/memory" << group;
-      left = cgroup_free_bytes(directory.view(), "/sys/fs/cgroup/memory", "memory.limit_in_bytes",
-                               "memory.usage_in_bytes");
-    }
-    if (left < free_bytes) free_bytes = left;
+    directory << root << files.folder;
+    const size_t top_size = directory.size();
+    directory << group;
+    free_bytes = std::min(free_bytes, cgroup_free_bytes(directory.view(), top_size, files));
   }
   return free_bytes;
 }

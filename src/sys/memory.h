@@ -74,8 +74,8 @@ bool release_file_piece(int descriptor, uint64_t offset, uint64_t bytes);
 bool populate(void* address, bool to_write);
 
 // Memory that this process may still take: the smallest of what the machine has available and what
-// its cgroups (v1 or v2) leave.
-uint64_t free_memory_bytes();
+// its cgroups (v1 or v2) leave. What is kept of files in memory counts as free. `root`: "" but in tests, of /proc and /sys.
+uint64_t free_memory_bytes(const char* root = "");
 uint64_t machine_memory_bytes();
 // What of this process is in memory, of files too; 0 if the kernel does not tell. Cost: some 5 us.
 uint64_t resident_bytes();

@@ -6,7 +6,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "base/ids.h"
@@ -154,6 +157,67 @@ TEST(FreeMemory, IsSomeOfTheMachines) {
   EXPECT_GT(machine, uint64_t{64} << 20);
   EXPECT_GT(free_memory_bytes(), 0u);
   EXPECT_LE(free_memory_bytes(), machine);
+}
+
+// A root with the files of control groups that a test wants, on a machine that has 8 GiB available.
+class FreeMemoryOfGroup : public testing::Test {
+ protected:
+  FreeMemoryOfGroup() {
+    std::string name = testing::TempDir() + "spillway-free-memory-XXXXXX";
+    root_ = mkdtemp(name.data());
+    file("proc/meminfo", "MemTotal:       16777216 kB\nMemAvailable:    8388608 kB\n");
+  }
+  ~FreeMemoryOfGroup() override { std::filesystem::remove_all(root_); }
+  void file(const std::string& path, const std::string& text) {
+    std::filesystem::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text;
+  }
+  uint64_t free_mib() const { return free_memory_bytes(root_.c_str()) >> 20; }
+
+  static constexpr const char* kMib100 = "104857600\n";
+  static constexpr const char* kMib400 = "419430400\n";
+  static constexpr const char* kMib900 = "943718400\n";
+  static constexpr const char* kMib1000 = "1048576000\n";
+  std::filesystem::path root_;
+};
+
+TEST_F(FreeMemoryOfGroup, IsTheMachinesWithoutALimit) {
+  EXPECT_EQ(free_mib(), 8192u);
+  file("proc/self/cgroup", "0::/a\n");
+  file("sys/fs/cgroup/a/memory.max", "max\n");
+  file("sys/fs/cgroup/a/memory.current", kMib900);
+  EXPECT_EQ(free_mib(), 8192u);
+}
+
+// A container that has read many files is not short of memory.
+TEST_F(FreeMemoryOfGroup, FilesInMemoryAreFree) {
+  file("proc/self/cgroup", "0::/a/b\n");
+  file("sys/fs/cgroup/a/memory.max", kMib1000);
+  file("sys/fs/cgroup/a/memory.current", kMib900);
+  EXPECT_EQ(free_mib(), 100u);
+  file("sys/fs/cgroup/a/memory.stat",
+       "anon 104857600\nfile 838860800\ninactive_file 419430400\nactive_file 314572800\n");
+  EXPECT_EQ(free_mib(), 800u);
+  file("sys/fs/cgroup/a/memory.stat", "anon 0\ninactive_file 943718400\nactive_file 943718400\n");
+  EXPECT_EQ(free_mib(), 1000u) << "more than is used";
+}
+
+TEST_F(FreeMemoryOfGroup, EndsWhereTheGroupIsSlowedDown) {
+  file("proc/self/cgroup", "0::/a\n");
+  file("sys/fs/cgroup/a/memory.max", kMib1000);
+  file("sys/fs/cgroup/a/memory.high", kMib400);
+  file("sys/fs/cgroup/a/memory.current", kMib100);
+  EXPECT_EQ(free_mib(), 300u);
+}
+
+TEST_F(FreeMemoryOfGroup, Version1CountsTheGroupsBelowToo) {
+  file("proc/self/cgroup", "12:cpu:/x\n4:memory:/outside/only\n0::/c\n");
+  file("sys/fs/cgroup/memory/memory.limit_in_bytes", kMib1000);
+  file("sys/fs/cgroup/memory/memory.usage_in_bytes", kMib900);
+  file("sys/fs/cgroup/memory/memory.stat",
+       "cache 0\ninactive_file 1048576\nactive_file 1048576\ntotal_inactive_file 104857600\n"
+       "total_active_file 104857600\n");
+  EXPECT_EQ(free_mib(), 300u);
 }
 
 }  // namespace
