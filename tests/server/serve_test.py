@@ -24,7 +24,7 @@ import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from support import CLEAN, HANG_SECONDS, ONE_LINE, sanitizer_of, take_paths  # noqa: E402
-from served import Case, Connection, free_port  # noqa: E402
+from served import Case, Connection, Server, free_port  # noqa: E402
 
 SPILLWAY, = take_paths(1)
 Case.spillway = SPILLWAY
@@ -233,6 +233,20 @@ class Life(Case):
         self.assertEqual(server.end(), 0)
         self.assertLess(time.monotonic() - begun, 10)  # for which one signal would have it wait
         self.assertTrue(busy.has_ended())
+
+    def test_who_has_all_keys_listed_holds_up_no_end(self):
+        server = self.serve("--resp", "0")
+        self.connect(server.resp).ask(b"".join(b"SET key%d v\r\n" % i for i in range(2500)), 2500 * b"+OK\r\n")
+        self.assertEqual(server.end(), 0)
+        slow = Server(SPILLWAY, "--storage", f"latency:us=10000,sleep=1:[{self.store}]", "--resp", "0")  # all its keys take 25 s
+        self.addCleanup(slow.__exit__)
+        self.connect(slow.resp).say(b"KEYS none\r\n")
+        time.sleep(0.2)
+        begun = time.monotonic()
+        slow.send_signal()
+        time.sleep(0.1)
+        self.assertEqual(slow.end(), 0)
+        self.assertLess(time.monotonic() - begun, 15)
 
     def test_a_client_may_end_it_if_it_is_told_so(self):
         server = self.serve("--memcache", "0")

@@ -25,15 +25,15 @@ constexpr uint64_t kCountedMost = 1 << 16;
 constexpr int64_t kAbsent = -2;  // of expiries
 constexpr int64_t kForEver = -1;
 
-// Calls `use` with each key until it says no.
+// Calls `use` with each key until it says no, or the connection is killed, which hears of it no more: all keys may take minutes.
 template <class Use>
-base::Expected<void> for_each_key(RespScans::Caller& scans, const Use& use) {
+base::Expected<void> for_each_key(const Connection& connection, RespScans::Caller& scans, const Use& use) {
   Walk walk;
   if (auto opened = scans.open(walk); !opened) return opened;
   for (Walk::Entry entry;;) {
     auto more = walk.next(entry);
     if (!more) return std::unexpected(more.error());
-    if (!*more || !use(entry.key)) return {};
+    if (!*more || connection.is_killed.load(std::memory_order_relaxed) || !use(entry.key)) return {};
   }
 }
 
@@ -51,6 +51,7 @@ std::string_view encoding_of(const Item& item) {
 void RespClient::remove(Arguments arguments) {
   int64_t count = 0;
   for (const std::string_view key : arguments.subspan(1)) {
+    if (connection_.is_killed.load(std::memory_order_relaxed)) return;
     auto result = items_.remove(key);
     const Done* const removed = done(result);
     if (removed == nullptr) return;
@@ -120,7 +121,7 @@ void RespClient::tell_object(const Command& command, Arguments arguments) {
 void RespClient::list_keys(Arguments arguments) {
   std::vector<std::string> keys;
   size_t bytes = 0;
-  const auto walked = for_each_key(scans_, [&](std::string_view key) {
+  const auto walked = for_each_key(connection_, scans_, [&](std::string_view key) {
     if (!resp::glob_matches(arguments[1], key)) return true;
     keys.emplace_back(key);
     bytes += sizeof(std::string) + key.size();
@@ -134,7 +135,7 @@ void RespClient::list_keys(Arguments arguments) {
 
 void RespClient::any_key() {
   std::vector<std::string> keys;
-  const auto walked = for_each_key(scans_, [&](std::string_view key) {
+  const auto walked = for_each_key(connection_, scans_, [&](std::string_view key) {
     keys.emplace_back(key);
     return keys.size() < kAnyOf;
   });
@@ -164,7 +165,7 @@ void RespClient::count_keys() {
   uint64_t count = hub_.items().store().counts().index.entries;
   if (count <= kCountedMost) {
     count = 0;
-    const auto walked = for_each_key(scans_, [&](std::string_view) { return ++count, true; });
+    const auto walked = for_each_key(connection_, scans_, [&](std::string_view) { return ++count, true; });
     if (!done(walked)) return;
   }
   answer_.integer(static_cast<int64_t>(count));
