@@ -54,6 +54,7 @@ MUTATIONS = [
     front("who listens no more holds up the end", (HUB, CUT_OFF, ""), gtest_filter="ServerTest.WhoListens*"),
     front("who asks for metrics takes a client's place", (HUB, "if (counts.now >= connections_most(connection.speech)) {", "if (ended_.now + metrics_ended_.now >= settings_.connections_most) {"), gtest_filter="ServerTest.WhoAsks*"),
     front("those who ask for metrics may be any number", (HUB, "if (counts.now >= connections_most(connection.speech)) {", "if (connection.speech != Speech::kMetrics && counts.now >= connections_most(connection.speech)) {"), gtest_filter="ServerTest.WhoAsks*"),
+    front("who asked for metrics once keeps his place", (SERVER, "  if (speech == Speech::kMetrics)\n    stream_options", "  if (false)\n    stream_options"), gtest_filter="ServerTest.WhoAsksForNoMore*"),
     front("a scrape is a client's request", (HUB, "    if (at->speech != Speech::kMetrics) add(*at, all);\n", "    add(*at, all);\n"), gtest_filter="ServerTest.WhoAsks*"),
     client("a value's end is not looked at where several come", (CHANGES, "  if (!is_binary_ && !memcache::is_block_end(", "  if (false && !memcache::is_block_end("), gtest_filter="MemcacheClientTest.SetsThat*"),
     client("sets that ask for a cas are made with others", (CHANGES, "command.verb == Verb::kSet && !command.has_cas", "takes_value(command.verb)"), gtest_filter="MemcacheClientTest.SetsThat*"),

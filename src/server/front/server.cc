@@ -350,7 +350,10 @@ void Server::give(const Listening& listening, int descriptor) {
 // A connection's task.
 void Server::serve(Worker& worker, const Listening& listening, int descriptor) {
   const Speech speech = listening.speech;
-  Stream stream(worker.pool, options_.settings.stream);
+  StreamOptions stream_options = options_.settings.stream;
+  if (speech == Speech::kMetrics)
+    stream_options.idle_ns = std::min(stream_options.idle_ns, options_.metrics_idle_ns);
+  Stream stream(worker.pool, stream_options);
   if (stream.take(descriptor, listening.is_tls ? &tls_ : nullptr)) {
     Connection connection;
     connection.speech = speech;

@@ -43,6 +43,8 @@ struct ServerOptions {
   std::vector<Given> given = {};
   unsigned unix_mode = 0700;  // of sockets in the file system
   uint64_t drain_ns = 10'000'000'000;
+  // Who asks for metrics, and then for nothing for so long, gives his place to others (Hub::kMetricsConnectionsMost): browsers hold some for good.
+  uint64_t metrics_idle_ns = 60'000'000'000;
   // SIGTERM, SIGINT and SIGHUP, which the caller has blocked in all threads. The first two end it, the second time at once; SIGHUP has the log
   // opened and the files of TLS read again; a line says what there was of these.
   bool takes_signals = false;

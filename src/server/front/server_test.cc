@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -40,7 +41,8 @@ class ServerTest : public testing::Test {
         server->listen({.settings = {.version = "1", .worker_count = 2, .connections_most = connections_most},
                         .memcache = {"127.0.0.1:0"},
                         .metrics = {"127.0.0.1:0"},
-                        .drain_ns = drain_ns});
+                        .drain_ns = drain_ns,
+                        .metrics_idle_ns = metrics_idle_ns});
     ASSERT_TRUE(listens) << listens.error().message;
     address = server->listening().front().address;
     metrics = server->listening().back().address;
@@ -66,6 +68,7 @@ class ServerTest : public testing::Test {
   kv::Store* store = nullptr;
   std::unique_ptr<Server> server;
   Address address, metrics;
+  uint64_t metrics_idle_ns = 60'000'000'000;
   std::thread runs;
 };
 
@@ -204,6 +207,24 @@ TEST_F(ServerTest, WhoAsksForMetricsTakesNoClientsPlace) {
   }
   for (const int descriptor : asking) ::close(descriptor);
   ::close(client);
+}
+
+TEST_F(ServerTest, WhoAsksForNoMoreMetricsGivesHisPlaceBack) {
+  end(Hub::End::kDrained);
+  metrics_idle_ns = 100'000'000;
+  begin();
+  const int client = connect(), asks = connect_to(metrics), asks_nothing = connect_to(metrics);
+  ASSERT_TRUE(say(asks, "HEAD /metrics HTTP/1.1\r\n\r\n"));
+  for (const int ends : {asks, asks_nothing}) {
+    const timeval limit = {.tv_sec = 5, .tv_usec = 0};
+    ASSERT_EQ(setsockopt(ends, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit), 0);
+    EXPECT_EQ(hear(ends).starts_with("HTTP/1.1 200 OK\r\n"), ends == asks);
+    char more;
+    EXPECT_EQ(::read(ends, &more, 1), 0) << "its end has been heard";
+  }
+  ASSERT_TRUE(say(client, "mn\r\n"));
+  EXPECT_EQ(hear(client, 4), "MN\r\n");
+  for (const int descriptor : {client, asks, asks_nothing}) ::close(descriptor);
 }
 
 TEST(Server, ListensNowhereIfItCannotListenEverywhere) {
