@@ -58,6 +58,8 @@ MUTATIONS = [
     front("a scrape is a client's request", (HUB, "    if (at->speech != Speech::kMetrics) add(*at, all);\n", "    add(*at, all);\n"), gtest_filter="ServerTest.WhoAsks*"),
     client("a value's end is not looked at where several come", (CHANGES, "  if (!is_binary_ && !memcache::is_block_end(", "  if (false && !memcache::is_block_end("), gtest_filter="MemcacheClientTest.SetsThat*"),
     client("sets that ask for a cas are made with others", (CHANGES, "command.verb == Verb::kSet && !command.has_cas", "takes_value(command.verb)"), gtest_filter="MemcacheClientTest.SetsThat*"),
+    client("a get goes on behind the error that was its end", (GETS, "      if (!get_has_failed_) written = answer_get(asked, found);", "      written = answer_get(asked, found);"), gtest_filter="MemcacheClientTest.AnErrorIs*"),
+    client("an error and END are two ends of a get", (GETS, "  if (std::exchange(get_has_failed_, false)) return {};\n", "  get_has_failed_ = false;\n"), gtest_filter="MemcacheClientTest.AnErrorIs*"),
     client("a flush that is refused is so in text, and aloud", (CHANGES, "return answer_refused(command, \"CLIENT_ERROR flush_all not allowed\");", "return write_line(\"CLIENT_ERROR flush_all not allowed\");"), gtest_filter="MemcacheClientTest.*Flush*"),
     client("any cas is that of an item that has none", (CHANGES, "command.has_cas && (command.cas != 0 || !is_joined)", "command.has_cas && command.cas != 0"), gtest_filter="MemcacheClientTest.TheCas*"),
     front("records in memory do not give way", ("src/server/front/memory_bound.cc", "others < bytes_ ? bytes_ - others : 0", "bytes_"), gtest_filter="MemoryBoundTest.*"),

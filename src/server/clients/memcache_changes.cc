@@ -82,6 +82,8 @@ base::Expected<void> MemcacheClient::answer(const Command& command, const base::
 
 // Of the store.
 base::Expected<void> MemcacheClient::answer_error(const Command& command, const base::Error& error) {
+  get_has_failed_ =
+      command.protocol == Protocol::kClassic && (command.verb == Verb::kGet || command.verb == Verb::kGat);
   if (error.number == ENOSPC || error.number == ENOMEM || command.protocol == Protocol::kBinary)
     return answer(command, Result::kNoMemory);
   if (!memcache::is_sent(command, Result::kNoMemory)) return {};

@@ -1,6 +1,7 @@
 #include "server/clients/memcache_client.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "server/memcache/binary_reply.h"
 #include "server/memcache/messages.h"
@@ -157,6 +158,8 @@ base::Expected<MemcacheClient::Next> MemcacheClient::refuse(const Command& comma
   auto skipped = stream_.skip(refusal.swallow_bytes);
   if (!skipped) return std::unexpected(skipped.error());
   if (!*skipped) return Next::kEnds;
+  // Of a get in parts that an error has ended before.
+  if (std::exchange(get_has_failed_, false)) return Next::kGoesOn;
   base::Expected<void> replied;
   if (!refusal.text.empty())
     replied = write_line(refusal.text);
@@ -206,9 +209,9 @@ base::Expected<void> MemcacheClient::execute(Command& command, kv::Bytes value) 
     case Verb::kGet:
     case Verb::kGat: {
       if (command.protocol != Protocol::kClassic) return fetch(command, command.key);
-      for (std::string_view key; !(key = command.keys.next()).empty();)
+      for (std::string_view key; !get_has_failed_ && !(key = command.keys.next()).empty();)
         if (auto answered = fetch(command, key); !answered) return answered;
-      return command.is_last ? write_line(memcache::messages::kEnd) : base::Expected<void>();
+      return command.is_last ? end_get() : base::Expected<void>();
     }
     case Verb::kTouch: return touch(command);
     case Verb::kDelete: return remove(command);

@@ -86,6 +86,7 @@ class MemcacheClient {
   void tell_fetched(std::string_view key, const Item& item);
   base::Expected<void> answer_gets();
   base::Expected<void> end_gets(size_t& next);
+  base::Expected<void> end_get();
   base::Expected<void> answer_get(const Asked& asked, base::Expected<Item>& found);
   base::Expected<void> fetch(const Command& command, std::string_view key);
   base::Expected<void> answer_found(const Command& command, std::string_view key, Item&& item,
@@ -135,6 +136,7 @@ class MemcacheClient {
   std::string line_;  // of a command whose value does not fit the input
   Memory value_;      // and that
   std::vector<Asked> asked_;
+  bool get_has_failed_ = false;  // the classic get that is being answered: an error was its end
   std::vector<Stored> stored_;
 };
 

@@ -358,6 +358,25 @@ TEST_F(MemcacheClientTest, GetsOfMoreKeysThanAreLookedUpAtOnce) {
   EXPECT_EQ(ask(line + "\r\n"), replies + "END\r\n");
 }
 
+TEST_F(MemcacheClientTest, AnErrorIsTheEndOfAGet) {
+  set("a", "1");
+  set("b", "2");
+  kv::Session session;
+  ASSERT_TRUE(session.open(*store));
+  const std::byte no_marks{0xff};
+  ASSERT_TRUE(session.put("bad", {&no_marks, 1}));
+  session.close();
+  const std::string error = "SERVER_ERROR " + std::string(no_item().message) + "\r\n";
+  const std::string a = "VALUE a 0 1\r\n1\r\n", b = "VALUE b 0 1\r\n2\r\n";
+  EXPECT_EQ(ask("get a bad b\r\nget bad\r\nget b a\r\n"), a + error + error + b + a + "END\r\n");
+  EXPECT_EQ(ask("gat 0 a bad b\r\ngat 0 b\r\n"), a + error + b + "END\r\n");
+  std::string in_parts = "get bad";
+  while (in_parts.size() < 5000) in_parts += " a";
+  EXPECT_EQ(ask(in_parts + "\r\nget b\r\n"), error + b + "END\r\n");
+  EXPECT_EQ(ask(in_parts + " " + std::string(251, 'k') + "\r\nget b\r\n"), error + b + "END\r\n");
+  EXPECT_EQ(ask("mg bad v\r\nmg a v\r\nget a\r\n"), error + "VA 1\r\n1\r\n" + a + "END\r\n");
+}
+
 TEST_F(MemcacheClientTest, Statistics) {
   ask("set a 0 0 1\r\nx\r\nget a b\r\n");
   const std::string stats = ask("stats\r\n");

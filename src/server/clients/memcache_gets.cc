@@ -1,5 +1,6 @@
 // What a MemcacheClient answers to who asks for items.
 #include <algorithm>
+#include <utility>
 
 #include "server/clients/memcache_client.h"
 #include "server/memcache/binary_reply.h"
@@ -72,7 +73,9 @@ base::Expected<void> MemcacheClient::answer_gets() {
       if (!asked_[i].ends_command) keys[count++] = asked_[i].key;
     base::Expected<void> written = end_gets(next);
     look_up_together(items_, stream_.pool(), {keys, count}, [&](base::Expected<Item>& found) {
-      if (written) written = answer_get(asked_[next++], found);
+      if (!written) return;
+      const Asked& asked = asked_[next++];
+      if (!get_has_failed_) written = answer_get(asked, found);
       if (written) written = end_gets(next);
     });
     if (!written) return written;
@@ -83,8 +86,14 @@ base::Expected<void> MemcacheClient::answer_gets() {
 // The ends of commands from here on, to the next key.
 base::Expected<void> MemcacheClient::end_gets(size_t& next) {
   for (; next < asked_.size() && asked_[next].ends_command; ++next)
-    if (auto written = write_line(memcache::messages::kEnd); !written) return written;
+    if (auto written = end_get(); !written) return written;
   return {};
+}
+
+// An error is what clients take for its end.
+base::Expected<void> MemcacheClient::end_get() {
+  if (std::exchange(get_has_failed_, false)) return {};
+  return write_line(memcache::messages::kEnd);
 }
 
 void MemcacheClient::note_fetched(std::string_view key, const Item& item) {
