@@ -36,6 +36,8 @@ MUTATIONS = [
     mutation("segment discarded before its header is there for good", (LOG_KEEPER, "    write_headers(channel, headers, SegmentState::kFree, kFirst | kLast);\n  }\n  if (const int error = flush(channel); error != 0) return error;\n", "    write_headers(channel, headers, SegmentState::kFree, kFirst | kLast);\n  }\n"), gtest_filter="*CrashLifeTest*/Sync"),
     mutation("segment given back under its readers", (COLLECTOR, "  readers_->wait();\n", ""), gtest_filter="ReadersTest.*"),
     mutation("readers of one phase are waited for", (READERS, "std::memory_order_seq_cst);\n  wait_for(phase);\n", "std::memory_order_seq_cst);\n"), gtest_filter="ReadersTest.*"),
+    mutation("a summary's records are as long as it says", (FORMAT, " || entry.grains > grains_max ||", " ||"), gtest_filter="SummaryTest.*"),
+    mutation("a checkpoint's records are as long as it says", ("src/kv/media/checkpoint_format.cc", " || EntryFormat::size(entry) > size_max;", ";"), gtest_filter="CheckpointFormatTest.*"),
     mutation("damaged record moved", (COLLECTOR_MOVE, "bytes, record) == Reading::kWhole &&", "bytes, record) != Reading::kPart &&")),
     mutation("memory behind a record moved with it", (FORMAT, "  put(header, to);\n  std::ranges::fill(to.subspan(bytes), std::byte{0});\n", "  put(header, to);\n"), gtest_filter="RecordTest.*"),
 

@@ -144,6 +144,7 @@ bool read_piece(const Identity& identity, const PieceHeader& header, Bytes from,
   const Geometry& geometry = identity.geometry;
   const EntryFormat format(geometry.address_bits());
   const uint64_t address_end = geometry.segment_count * geometry.segment_grains();
+  const uint32_t size_max = size_code::of(geometry.record_grains_max());
   const std::byte* at = from.data() + kSlotsOffset;
   uint32_t left_count = header.count, strange_count = 0;
   for (size_t word = 0; word < kWords; ++word) {
@@ -158,7 +159,8 @@ bool read_piece(const Identity& identity, const PieceHeader& header, Bytes from,
       uint64_t entry = 0;
       memcpy(&entry, at, sizeof entry);
       slots[std::countr_zero(left)] = entry;
-      strange_count += entry == 0 || format.address(entry) >= address_end;
+      strange_count +=
+          entry == 0 || format.address(entry) >= address_end || EntryFormat::size(entry) > size_max;
     }
   }
   image.shape = header.shape();

@@ -75,7 +75,8 @@ size_t write_piece(const Identity& identity, uint64_t checkpoint, uint32_t numbe
 // Does `from`, a grain or more, begin with a piece's header? It tells how much is to be read: bytes <= kPieceBytesMax.
 bool read_piece_header(const Identity& identity, Bytes from, PieceHeader& header);
 // Read what follows it. `from` begins with the header, which has been read from it. False: it is shorter than header.bytes, damaged, of the
-// other kind, or holds what cannot be: addresses and segments are the store's, slots are as many as the header says and not free.
+// other kind, or holds what cannot be: addresses and segments are the store's, sizes those of records, slots are as many as the header says and
+// not free.
 bool read_piece(const Identity& identity, const PieceHeader& header, Bytes from, TableImage& image);
 bool read_piece(const Identity& identity, const PieceHeader& header, Bytes from, CheckpointState& state);
 

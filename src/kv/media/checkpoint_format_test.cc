@@ -79,6 +79,15 @@ TEST_F(CheckpointFormatTest, ATableIsReadAsItWasWritten) {
   }
 }
 
+TEST_F(CheckpointFormatTest, RecordsThatAreLongerThanAnyAreRefused) {
+  const uint32_t most = size_code::of(identity.geometry.record_grains_max());
+  for (const uint32_t size : {most, most + 1, 255u}) {
+    fill(100);
+    *std::ranges::find(image->slots, 0u) = format.make(1, 2, size);
+    EXPECT_EQ(read(written()), size == most) << size;
+  }
+}
+
 TEST_F(CheckpointFormatTest, EveryChangeOfATableIsSeen) {
   fill(100);
   expect_every_change_is_seen(written(), 80 + 4096 + 800, [&](const auto& bytes) { return read(bytes); });

@@ -61,6 +61,10 @@ unsigned Geometry::address_bits() const {
   return std::max(bits, EntryFormat::kAddressBitsMin);
 }
 
+uint64_t Geometry::record_grains_max() const {
+  return grains(record_bytes(kKeyBytesMax, kInlineValueBytesMax));
+}
+
 KeyHash hash_key(const Secret& secret, std::string_view key) {
   const XXH128_hash_t hash =
       XXH3_128bits_withSecret(key.data(), key.size(), secret.bytes, sizeof secret.bytes);
@@ -198,9 +202,12 @@ std::span<const SummaryEntry> read_summary(const Identity& identity, const Segme
   const size_t bytes = footer.entry_count * sizeof(SummaryEntry);
   if (from.size() < bytes || footer.entries_check != check_of(identity.secret, from.data(), bytes)) return {};
   const std::span entries(reinterpret_cast<const SummaryEntry*>(from.data()), footer.entry_count);
+  const uint64_t grains_max = identity.geometry.record_grains_max();
   uint64_t end = 1;
   for (const SummaryEntry& entry : entries) {
-    if (entry.grain < end || entry.grains == 0 || entry.kind() > RecordKind::kVoid) return {};
+    if (entry.grain < end || entry.grains == 0 || entry.grains > grains_max ||
+        entry.kind() > RecordKind::kVoid)
+      return {};
     end = uint64_t{entry.grain} + entry.grains;
     if (end > footer.used_grains) return {};
   }

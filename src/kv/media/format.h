@@ -96,6 +96,8 @@ struct Geometry {
   uint64_t offset_of(uint64_t address) const { return kSegmentsOffset + address * grain_bytes; }
   uint64_t grains(uint64_t bytes) const { return (bytes + grain_bytes - 1) / grain_bytes; }
   unsigned address_bits() const;
+  // Of a record in any store: who reads one has memory for so many.
+  uint64_t record_grains_max() const;
   // Of one record: much smaller than segments, so that little is left at their ends.
   uint64_t value_bytes_max() const { return std::min(kInlineValueBytesMax, segment_bytes / 4); }
 };
@@ -214,7 +216,7 @@ void write_summary(const Identity& identity, SegmentFooter footer, std::span<std
 // `from` is the segment's last grain. False: there is none, or it is damaged, or of another generation.
 bool read_footer(const Identity& identity, uint64_t generation, Bytes from, SegmentFooter& footer);
 // `from`, summary_grains() long, begins with the entries. Empty: damaged. Else footer.entry_count of them, in the order of their
-// grains, none over another, all within the segment.
+// grains, none over another, all within the segment, and none of more than record_grains_max().
 std::span<const SummaryEntry> read_summary(const Identity& identity, const SegmentFooter& footer, Bytes from);
 
 struct RecordHeader {

@@ -145,6 +145,13 @@ TEST_F(SummaryTest, EntriesThatCannotBeAreRefused) {
   EXPECT_EQ(read(summary({strange}, 6)), 0u);
 }
 
+// Who moves what a summary lists has no memory for more.
+TEST_F(SummaryTest, RecordsThatAreLongerThanAnyAreRefused) {
+  identity.geometry.segment_bytes = 4 << 20;
+  EXPECT_EQ(read(summary({entry(1, 2177), entry(2178, 1)}, 6000)), 2u);
+  EXPECT_EQ(read(summary({entry(1, 2178)}, 6000)), 0u);
+}
+
 class RecordTest : public FormatTest {
  protected:
   std::vector<std::byte> record(const std::string& key, const std::string& value) const {

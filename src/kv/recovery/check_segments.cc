@@ -207,8 +207,6 @@ bool SegmentCheck::check_entry(uint32_t segment, uint64_t generation, const Summ
     record_is_wrong(segment, entry.grain, what...);
     return false;
   };
-  const uint64_t most = geometry_.grains(record_bytes(kKeyBytesMax, kInlineValueBytesMax));
-  if (entry.grains > most) return wrong("the summary has a record of ", entry.grains, " grains");
   // No more is used of the segment than what the footer says, in whose bounds the entries are.
   const Bytes bytes =
       grains_at(segment, entry.grain, entry.grains, uint64_t{entries_.back().grain} + entries_.back().grains);
@@ -245,7 +243,7 @@ bool SegmentCheck::take_head(uint32_t segment, uint32_t grain, const Record& rec
 // Where no record is, but one follows, there was one, or was to be one. After the last of them what begins as a record was to be one.
 void SegmentCheck::scan(uint32_t segment, uint64_t generation, CheckedContent& content) {
   const uint64_t end = geometry_.segment_grains();
-  const uint64_t most = geometry_.grains(record_bytes(kKeyBytesMax, kInlineValueBytesMax));
+  const uint64_t most = geometry_.record_grains_max();
   constexpr uint64_t kNone = ~uint64_t{0};
   uint64_t gap = kNone, begun = kNone;  // where it begins; where something is that begins as a record
   const auto end_gap = [&](bool was_one) {
