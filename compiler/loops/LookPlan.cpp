@@ -56,6 +56,7 @@ private:
   bool isFar(Value *Pointer, Loop *L, bool Loads);
   Value *counterStep(PHINode *Phi, Loop *L);
   bool slice(LookPlan &Plan, Value *V, SetVector<Instruction *> &Found);
+  bool isLoaded(LookPlan &Plan, Value *V);
   std::optional<int64_t> constantStep(Value *V, Loop *L);
   void choosePosition(LookPlan &Plan, const SetVector<Instruction *> &Slice);
   Value *tripCount(Loop *L);
@@ -170,6 +171,13 @@ bool LookPlanner::slice(LookPlan &Plan, Value *V,
                 [&](Value *Operand) { return slice(Plan, Operand, Found); });
 }
 
+// Whether V, which can be computed, is made of what the loop loads.
+bool LookPlanner::isLoaded(LookPlan &Plan, Value *V) {
+  SetVector<Instruction *> Parts;
+  slice(Plan, V, Parts);
+  return any_of(Parts, [](Instruction *Part) { return isa<LoadInst>(Part); });
+}
+
 // Is it worth a look? Sequences are read ahead of anyway.
 bool LookPlanner::isFar(Value *Pointer, Loop *L, bool Loads) {
   if (!SE.isSCEVable(Pointer->getType()))
@@ -198,11 +206,7 @@ void LookPlanner::choosePosition(LookPlan &Plan,
       if (!V || Plan.Position)
         continue;
       std::optional<int64_t> Step = constantStep(V, Plan.L);
-      if (!Step || *Step == 0)
-        continue;
-      SetVector<Instruction *> Own;
-      slice(Plan, V, Own);
-      if (any_of(Own, [](Instruction *Part) { return isa<LoadInst>(Part); }))
+      if (!Step || *Step == 0 || isLoaded(Plan, V))
         continue;
       Plan.Position = V;
       Plan.Step = *Step;
@@ -245,7 +249,8 @@ void LookPlanner::addTarget(LookPlan &Plan, Value *Pointer) {
     auto *Load = dyn_cast<LoadInst>(Part);
     if (!Load)
       continue;
-    if (DT.dominates(Load->getParent(), L->getLoopLatch()))
+    if (DT.dominates(Load->getParent(), L->getLoopLatch()) &&
+        (Plan.StoresNothing || !isLoaded(Plan, Load->getPointerOperand())))
       Plan.Sure.insert(Load);
     std::optional<int64_t> Step = constantStep(Load->getPointerOperand(), L);
     if (Step && *Step < FarStep && *Step > -FarStep)
@@ -263,9 +268,16 @@ Value *LookPlanner::tripCount(Loop *L) {
   return expandTripCount(L, SE, TTI);
 }
 
+static bool mayStore(const Instruction &I) {
+  auto *II = dyn_cast<IntrinsicInst>(&I);
+  return I.mayWriteToMemory() && !(II && II->isAssumeLikeIntrinsic());
+}
+
 std::optional<LookPlan> LookPlanner::plan(Loop *L) {
   LookPlan Plan;
   Plan.L = L;
+  Plan.StoresNothing = none_of(
+      L->blocks(), [](const BasicBlock *BB) { return any_of(*BB, mayStore); });
   for (BasicBlock *BB : L->blocks())
     for (Instruction &I : *BB) {
       Plan.IsQuiet &= !endsTranslations(I);

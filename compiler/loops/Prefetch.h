@@ -21,8 +21,9 @@
 //
 //   1  Only simple loads are done ahead: none that is volatile or atomic.
 //   2  What each iteration loads whatever happens may be loaded from plain
-//      memory, as long as the loop's count says that the iteration comes;
-//      everything else only from frames.
+//      memory, as long as the loop's count says that the iteration comes, and
+//      what the loop stores until then has no part in the address; everything
+//      else only from frames.
 //   3  Of what a loop carries only counters go ahead, not what it computes.
 //   4  The slots stay as they are: translations live on over a look.
 //

@@ -231,6 +231,54 @@ out:
   ret i64 %s.next
 }
 
+; Addresses that are loaded, in a loop that stores nothing, and in one that has yet to store what it will load.
+; CHECK-LABEL: define i64 @chain(
+; CHECK: call preserve_allcc i64 @chain.spill.ahead(
+define i64 @chain(ptr %queue, ptr %values, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %loop ]
+  %s = phi i64 [ 0, %entry ], [ %s.next, %loop ]
+  %at = getelementptr inbounds ptr, ptr %queue, i64 %i
+  %node = load ptr, ptr %at, align 8
+  %key.at = getelementptr inbounds i8, ptr %node, i64 8
+  %key = load i64, ptr %key.at, align 8
+  %value.at = getelementptr inbounds i64, ptr %values, i64 %key
+  %value = load i64, ptr %value.at, align 8
+  %s.next = add i64 %s, %value
+  %i.next = add nuw i64 %i, 1
+  %done = icmp eq i64 %i.next, %n
+  br i1 %done, label %out, label %loop
+out:
+  ret i64 %s.next
+}
+
+; CHECK-LABEL: define i64 @queue(
+; CHECK: call preserve_allcc i64 @queue.spill.ahead(
+define i64 @queue(ptr %queue, ptr %values, ptr %nodes, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %loop ]
+  %s = phi i64 [ 0, %entry ], [ %s.next, %loop ]
+  %at = getelementptr inbounds ptr, ptr %queue, i64 %i
+  %node = load ptr, ptr %at, align 8
+  %key.at = getelementptr inbounds i8, ptr %node, i64 8
+  %key = load i64, ptr %key.at, align 8
+  %value.at = getelementptr inbounds i64, ptr %values, i64 %key
+  %value = load i64, ptr %value.at, align 8
+  %s.next = add i64 %s, %value
+  %end.at = getelementptr inbounds i8, ptr %at, i64 64
+  %more = getelementptr inbounds i8, ptr %nodes, i64 %key
+  store ptr %more, ptr %end.at, align 8
+  %i.next = add nuw i64 %i, 1
+  %done = icmp eq i64 %i.next, %n
+  br i1 %done, label %out, label %loop
+out:
+  ret i64 %s.next
+}
+
 ; What looks ahead: what each iteration loads may come from plain memory, the address is only told of.
 ; CHECK-LABEL: define internal preserve_allcc i64 @indirect.spill.ahead(
 ; CHECK: [[STATE:%.*]] = call ptr @__spillway_look_ahead_begin(ptr @indirect.spill.ahead.loop, i64 {{%.*}}, i64 {{%.*}}, ptr
@@ -254,6 +302,20 @@ out:
 ; CHECK-LABEL: define internal preserve_allcc i64 @divides.spill.ahead(
 ; CHECK: [[SAFE:%.*]] = select i1 {{%.*}}, i64 1, i64 {{%.*}}
 ; CHECK: urem i64 {{%.*}}, [[SAFE]]
+
+; What is at an address that was loaded comes from plain memory too, but where the address may be another by then.
+; CHECK-LABEL: define internal preserve_allcc i64 @chain.spill.ahead(
+; CHECK: call i64 @__spillway_look_ahead_load(ptr {{%.*}}, i64 {{%.*}}, i64 8, i64 3)
+; CHECK: call i64 @__spillway_look_ahead_load(ptr {{%.*}}, i64 {{%.*}}, i64 8, i64 3)
+; CHECK: call void @__spillway_look_ahead_note(
+; CHECK: call i64 @__spillway_look_ahead_load(ptr {{%.*}}, i64 {{%.*}}, i64 8, i64 1)
+; CHECK: call void @__spillway_look_ahead_note(
+; CHECK-LABEL: define internal preserve_allcc i64 @queue.spill.ahead(
+; CHECK: call i64 @__spillway_look_ahead_load(ptr {{%.*}}, i64 {{%.*}}, i64 8, i64 3)
+; CHECK: call i64 @__spillway_look_ahead_load(ptr {{%.*}}, i64 {{%.*}}, i64 8, i64 3)
+; CHECK: call void @__spillway_look_ahead_note(
+; CHECK: call i64 @__spillway_look_ahead_load(ptr {{%.*}}, i64 {{%.*}}, i64 8, i64 0)
+; CHECK: call void @__spillway_look_ahead_note(
 
 ; It leaves all vector registers as they are, and all slots.
 ; CHECK: attributes #{{[0-9]+}} = { {{.*}}"target-features"="-vzeroupper"

@@ -429,6 +429,8 @@ MUTATIONS = [
     # Loops that look ahead
     mutation("what an iteration might not load is loaded ahead from plain memory", "^ir_prefetch$",
              (LOOK_PLAN, "  if (!Plan.TripCount || !Plan.IsQuiet)\n    Plan.Sure.clear();\n", "")),
+    mutation("address that the loop has yet to store loaded from", "^ir_(prefetch|program_corners.c_O2)$",
+             (LOOK_PLAN, "        (Plan.StoresNothing || !isLoaded(Plan, Load->getPointerOperand())))\n", "        !Load->isVolatile())\n")),
     mutation("volatile memory is loaded ahead", "^ir_prefetch$", (LOOK_PLAN, "!Load->isSimple() ||", "")),
     mutation("loop that looked ahead does an iteration too many", KERNELS,
              (PREFETCH, "Intrinsic::umin, Left, Strip);", "Intrinsic::umin, B.CreateAdd(Left, B.getInt64(1)), Strip);")),

@@ -193,6 +193,32 @@ NOINLINE long held_for_both(struct Counts* c, const long* words, long n) {
   return c->often * 1000 + c->seldom;
 }
 
+// An array that the loop fills ahead of itself: what lies behind its end is not yet what will be loaded.
+struct Turn {
+  long at, key;
+};
+NOINLINE unsigned long queued(const struct Turn** queue, const struct Turn* turns, const unsigned long* words,
+                              long n) {
+  unsigned long sum = 0;
+  for (long i = 0; i < n; ++i) {
+    const struct Turn* turn = queue[i];
+    sum = sum * 3 + words[turn->key];
+    queue[turn->at] = turns + turn->at;
+  }
+  return sum;
+}
+NOINLINE unsigned long queue_up(const unsigned long* words, long n) {
+  enum { kAhead = 4 };
+  struct Turn* turns = malloc((n + kAhead) * sizeof *turns);
+  const struct Turn** queue = calloc(n + kAhead, sizeof *queue);
+  for (long i = 0; i < n + kAhead; ++i) turns[i] = (struct Turn){i + kAhead, i * 7919 % n};
+  for (long i = 0; i < kAhead; ++i) queue[i] = turns + i;
+  const unsigned long sum = queued(queue, turns, words, n);
+  free(queue);
+  free(turns);
+  return sum;
+}
+
 static int sign(int v) { return (v > 0) - (v < 0); }
 NOINLINE int comparisons(const unsigned char* p, const unsigned char* q) {
   int s = 0;
@@ -282,6 +308,7 @@ int main(void) {
   printf("switchy %d\n", switchy((unsigned char*)words, 8000));
   printf("alternating %ld\n", alternating((long*)words, (long*)words + 511, 3000));
   printf("held %ld\n", held_for_both(calloc(1, sizeof(struct Counts)), (long*)words, 1000));
+  printf("queued %lu\n", queue_up(words, 300));
   char* text = malloc(9000);
   int used = 0;
   for (int i = 0; i < 600; ++i) used += sprintf(text + used, "%d,", i);
