@@ -38,6 +38,7 @@ MUTATIONS = [
     mutation("readers of one phase are waited for", (READERS, "std::memory_order_seq_cst);\n  wait_for(phase);\n", "std::memory_order_seq_cst);\n"), gtest_filter="ReadersTest.*"),
     mutation("a summary's records are as long as it says", (FORMAT, " || entry.grains > grains_max ||", " ||"), gtest_filter="SummaryTest.*"),
     mutation("a checkpoint's records are as long as it says", ("src/kv/media/checkpoint_format.cc", " || EntryFormat::size(entry) > size_max;", ";"), gtest_filter="CheckpointFormatTest.*"),
+    mutation("a value has more pieces than there is room for", ("src/kv/media/format.h", " &&\n           count() <= geometry.segment_count * geometry.segment_grains();", ";"), gtest_filter="FormatTest.AHead*"),
     mutation("damaged record moved", (COLLECTOR_MOVE, "bytes, record) == Reading::kWhole &&", "bytes, record) != Reading::kPart &&")),
     mutation("memory behind a record moved with it", (FORMAT, "  put(header, to);\n  std::ranges::fill(to.subspan(bytes), std::byte{0});\n", "  put(header, to);\n"), gtest_filter="RecordTest.*"),
 

@@ -247,10 +247,11 @@ struct PiecesOf {
   uint32_t reserved = 0;
 
   uint64_t count() const { return (value_bytes + piece_bytes - 1) / piece_bytes; }
-  // Else it is none that this store has written.
+  // Else it is none that this store has written. Pieces that are looked for one by one are no more than there is room for.
   bool is_possible(const Geometry& geometry) const {
     return value_bytes > 0 && value_bytes <= kValueBytesMax && piece_bytes > 0 &&
-           piece_bytes <= geometry.value_bytes_max();
+           piece_bytes <= geometry.value_bytes_max() &&
+           count() <= geometry.segment_count * geometry.segment_grains();
   }
 };
 static_assert(sizeof(PiecesOf) == 24);

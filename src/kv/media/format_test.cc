@@ -91,6 +91,22 @@ TEST_F(FormatTest, AHeaderIsOfItsStoreAndWhole) {
   EXPECT_FALSE(read_segment_header(identity, Bytes(bytes).first(63), header));
 }
 
+TEST_F(FormatTest, AHeadThatNoStoreHasWrittenIsRefused) {
+  const uint32_t most = static_cast<uint32_t>(identity.geometry.value_bytes_max());
+  const auto is_possible = [&](uint64_t value_bytes, uint32_t piece_bytes) {
+    return PiecesOf{.sequence = 1, .value_bytes = value_bytes, .piece_bytes = piece_bytes}.is_possible(
+        identity.geometry);
+  };
+  EXPECT_TRUE(is_possible(kValueBytesMax, most));
+  EXPECT_FALSE(is_possible(kValueBytesMax, most + 1));
+  EXPECT_FALSE(is_possible(kValueBytesMax + 1, most));
+  EXPECT_FALSE(is_possible(0, most));
+  EXPECT_FALSE(is_possible(1000, 0));
+  const uint64_t grains = identity.geometry.segment_count * identity.geometry.segment_grains();
+  EXPECT_TRUE(is_possible(grains, 1));
+  EXPECT_FALSE(is_possible(grains + 1, 1)) << "more pieces than grains";
+}
+
 class SummaryTest : public FormatTest {
  protected:
   std::vector<std::byte> summary(const std::vector<SummaryEntry>& entries, uint32_t used_grains) const {
