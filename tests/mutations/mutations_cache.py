@@ -180,6 +180,8 @@ MUTATIONS = [
               "edge(State::kWriting, State::kResident, false, true)")),
     mutation("an edge does not raise the version", "Frame.*",
              ("src/cache/pages/frame.h", "uint64_t version = (old >> kVersionShift) + 1;", "uint64_t version = old >> kVersionShift;")),
+    mutation("pages have room for the pins of few threads", "Frame.ManyThreads*",
+             ("src/cache/pages/frame.h", "kMostPins = (1 << 23) - 1;", "kMostPins = (1 << 16) - 1;")),
     mutation("touch during eviction lost", "ProtocolTest.ATouchAfterTheScan*",
              (LOAD, "      frame.rescue();\n", "")),
     mutation("evictor does not look whether its victim is still its own", "ProtocolTest.AnEvictorLeaves*",

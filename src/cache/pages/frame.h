@@ -46,9 +46,12 @@ enum class State : uint8_t { kAbsent, kFree, kLoading, kResident, kEvicting, kWr
 
 class Frame {
  public:
+  // A system call has one for each OS page of a buffer and each entry of a vector, and many threads may be in one.
+  static constexpr uint32_t kMostPins = (1 << 23) - 1;
+
   State state() const { return static_cast<State>(word() & 0xff); }
   bool io() const { return (word() & kIo) != 0; }
-  uint32_t pins() const { return static_cast<uint32_t>(word() >> kPinShift) & 0xffff; }
+  uint32_t pins() const { return static_cast<uint32_t>(word() >> kPinShift) & kMostPins; }
   uint32_t version() const { return static_cast<uint32_t>(word() >> kVersionShift); }
 
   // Still in the state that the edge with this version led to?
@@ -76,11 +79,11 @@ class Frame {
 
   void pin() {
     CHECK(state() == State::kResident);
-    CHECK_LT(pins(), 0xffffu);
+    CHECK_LT(pins(), kMostPins);
     word_.fetch_add(uint64_t{1} << kPinShift, std::memory_order_relaxed);
   }
   // In a child of fork, whose parent's threads are not there to unpin.
-  void forget_pins() { word_.fetch_and(~(uint64_t{0xffff} << kPinShift), std::memory_order_relaxed); }
+  void forget_pins() { word_.fetch_and(~kPinMask, std::memory_order_relaxed); }
   void unpin() {
     CHECK_GT(pins(), 0u);
     word_.fetch_sub(uint64_t{1} << kPinShift, std::memory_order_relaxed);
@@ -105,7 +108,8 @@ class Frame {
 
  private:
   static constexpr uint64_t kIo = 1 << 8;
-  static constexpr unsigned kPinShift = 16;
+  static constexpr unsigned kPinShift = 9;
+  static constexpr uint64_t kPinMask = uint64_t{kMostPins} << kPinShift;
   static constexpr unsigned kVersionShift = 32;
 
   uint64_t word() const { return word_.load(std::memory_order_relaxed); }
@@ -118,8 +122,8 @@ class Frame {
     CHECK_EQ((old & kIo) != 0, io_before);
     if (!pins_allowed && from == State::kResident) CHECK_EQ(pins(), 0u);
     uint64_t version = (old >> kVersionShift) + 1;
-    uint64_t next = (version << kVersionShift) | (old & (uint64_t{0xffff} << kPinShift)) |
-                    (io_after ? kIo : 0) | static_cast<uint64_t>(to);
+    uint64_t next =
+        (version << kVersionShift) | (old & kPinMask) | (io_after ? kIo : 0) | static_cast<uint64_t>(to);
     CHECK(word_.compare_exchange_strong(old, next, std::memory_order_relaxed));
     return static_cast<uint32_t>(version);
   }

@@ -110,6 +110,24 @@ TEST(Frame, PinsAreCountedAndSurviveTheEndOfAnIo) {
   frame.lock();
 }
 
+// Of 128 threads, each in a call that has 512 OS pages of one page.
+TEST(Frame, ManyThreadsInLargeSystemCallsHaveRoomForTheirPins) {
+  constexpr uint32_t kPins = 128 * 512;
+  Frame frame;
+  reach(frame, State::kResident, true);
+  const uint32_t version = frame.version();
+  for (uint32_t i = 0; i < kPins; ++i) frame.pin();
+  EXPECT_EQ(frame.pins(), kPins);
+  EXPECT_TRUE(frame.is(State::kResident, version));
+  EXPECT_TRUE(frame.io());
+  frame.done();
+  EXPECT_EQ(frame.pins(), kPins);
+  EXPECT_EQ(frame.version(), version + 1);
+  frame.forget_pins();
+  EXPECT_EQ(frame.pins(), 0u);
+  EXPECT_TRUE(frame.is(State::kResident, version + 1));
+}
+
 TEST(FrameDeathTest, APinForbidsLockAndClean) {
   Frame frame;
   reach(frame, State::kResident, false);
@@ -124,8 +142,8 @@ TEST(FrameDeathTest, PinsNeedAResidentFrameAndBalance) {
   EXPECT_DEATH(frame.pin(), "kResident");
   frame.rescue();
   EXPECT_DEATH(frame.unpin(), "pins\\(\\) > 0u");
-  for (uint32_t i = 0; i < 0xffff; ++i) frame.pin();
-  EXPECT_DEATH(frame.pin(), "pins\\(\\) < 0xffffu");
+  for (uint32_t i = 0; i < Frame::kMostPins; ++i) frame.pin();
+  EXPECT_DEATH(frame.pin(), "pins\\(\\) < kMostPins");
   EXPECT_EQ(frame.state(), State::kResident) << "a full count must not run into the version";
 }
 
