@@ -62,7 +62,7 @@ class Servers final : private task::LaneUser, private FlushQueue::Server, privat
   void close();
 
   // As Session::leave(), of all of them; they do not flush its pages from now on, until there is a request for it. Any thread but theirs.
-  // REQUIRES: no request for the file is under way.
+  // REQUIRES: no request for the file is under way. While there are some for others, it is synced, and nobody writes to it: or they may be writing its pages back, to have the frames.
   void leave(File& file);
   // Ends that: they flush its pages again. Any thread.
   static void take_up(File& file) { file.is_left_.store(false, std::memory_order_relaxed); }
