@@ -23,6 +23,7 @@
 
 #include "llvm/ADT/PostOrderIterator.h"
 #include "llvm/IR/GlobalIFunc.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Verifier.h"
@@ -80,12 +81,26 @@ private:
 
 static constexpr StringLiteral DoneAttribute = "spillway";
 
-// Resolvers of indirect functions run before the C library is ready. Functions
-// and variables annotated "spill_none" are left alone at the program's wish.
+// Resolvers of indirect functions run before the C library is ready, and what
+// they call does with them; but what other objects may share is not left alone,
+// since all might get this one. Functions and variables annotated "spill_none"
+// are at the program's wish.
 void ModuleInstrumenter::collectExempt() {
+  SmallVector<Function *, 4> Early;
+  auto Add = [&](Function *F) {
+    if (Exempt.insert(F).second)
+      Early.push_back(F);
+  };
   for (GlobalIFunc &I : M.ifuncs())
     if (Function *Resolver = I.getResolverFunction())
-      Exempt.insert(Resolver);
+      Add(Resolver);
+  while (!Early.empty())
+    for (Instruction &I : instructions(*Early.pop_back_val())) {
+      auto *Call = dyn_cast<CallBase>(&I);
+      Function *Callee = Call ? Call->getCalledFunction() : nullptr;
+      if (Callee && Callee->isStrongDefinitionForLinker())
+        Add(Callee);
+    }
   GlobalVariable *Annotations = M.getNamedGlobal("llvm.global.annotations");
   if (!Annotations || !Annotations->hasInitializer())
     return;

@@ -1,0 +1,46 @@
+; What runs before the C library is ready translates nothing: the resolver of an indirect function, and what it calls. What
+; may be the program's only copy of something is as ever.
+
+@indirect = ifunc void (), ptr @resolver
+@elsewhere = external global ptr
+
+; CHECK-LABEL: define internal ptr @resolver(
+; CHECK-NOT: spill
+; CHECK: ret ptr
+define internal ptr @resolver() {
+  %p = load ptr, ptr @elsewhere, align 8
+  store i32 1, ptr %p, align 4
+  call void @called(ptr %p)
+  call void @shared(ptr %p)
+  ret ptr @other
+}
+
+; CHECK-LABEL: define internal void @called(
+; CHECK-NOT: spill
+; CHECK: ret void
+define internal void @called(ptr %p) {
+  store i32 2, ptr %p, align 4
+  call void @further(ptr %p)
+  ret void
+}
+
+; CHECK-LABEL: define void @further(
+; CHECK-NOT: spill
+; CHECK: ret void
+define void @further(ptr %p) {
+  store i32 3, ptr %p, align 4
+  ret void
+}
+
+; CHECK-LABEL: define linkonce_odr void @shared(
+; CHECK: spill.slots
+define linkonce_odr void @shared(ptr %p) {
+  store i32 4, ptr %p, align 4
+  ret void
+}
+
+; CHECK-LABEL: define void @other(
+; CHECK: ret void
+define void @other() {
+  ret void
+}
