@@ -551,6 +551,8 @@ MUTATIONS = [
     mutation("budget falls below what is pinned", "BudgetTest.WhatCannotBe*", (CACHE, " + 2 * pinned_count;", ";\n  static_cast<void>(pinned_count);")),
     mutation("free frames keep their memory when the budget falls", "BudgetTest.*",
              (PARTITION, "  return over_budget_by(0) && release_free(kAtATime) > 0;", "  return false;"), (LOAD, "      if (spare != base::kNoFrame) frames_.release_memory(spare);", "      static_cast<void>(spare);")),
+    mutation("memory that is not taken back counts as given", "BudgetTest.WhatCannotBeGivenBack*",
+             (POOL, "  return frames_[index(frame)].fresh;", "  return true;")),
     mutation("a partition keeps half of what it began with", "BudgetTest.*",
              (HEADER, "    const uint32_t all = frame_count();", "    const uint32_t all = frames_.frame_count();")),
     mutation("a smaller budget wakes nobody, and is none", "BudgetTest.*:*BudgetThreads*",

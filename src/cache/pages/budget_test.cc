@@ -1,5 +1,6 @@
 // The budget of a cache changes while it is used.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -141,6 +142,37 @@ TEST_F(BudgetTest, ItGrowsAfterAFork) {
   while (world->cache->share_step(*a->lane)) {
   }
   for (uint64_t page = 0; page < 4096; ++page) ASSERT_EQ(value(page), page < 1024 ? 'p' : 'q') << page;
+  world->cache->verify();
+}
+
+// Whoever works in the background is not told that there is always more to do.
+TEST_F(BudgetTest, WhatCannotBeGivenBackAfterAForkIsKept) {
+  open({.range_pages = 2048, .memory_bytes = 4 * kMib});
+  for (uint64_t page = 0; page < 2048; ++page) write(page, 'x');
+  a->release_all();
+  static_cast<void>(world->cache->before_fork({[](PageId) { return false; }, [](PageId) { return 0u; }}));
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  world->cache->after_fork_in_parent();
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  rlimit files = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
+  const rlimit none = {.rlim_cur = 0, .rlim_max = files.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const std::string refused = refusal(2 * kMib);
+  uint32_t left = 1;
+  for (uint32_t i = 0; i < 10'000 && left > 0; ++i) left = world->cache->background_step(*a->lane);
+  const uint64_t kept = used();
+  uint64_t wrong = 0;
+  for (uint64_t page = 0; page < 2048; ++page) wrong += value(page) != 'x';
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
+  EXPECT_EQ(refused, "");
+  EXPECT_EQ(left, 0u);
+  EXPECT_GT(kept, 2 * kMib) << "there is no memory file";
+  EXPECT_EQ(wrong, 0u);
+  a->release_all();
+  settle();
+  EXPECT_LE(used(), 2 * kMib);
   world->cache->verify();
 }
 

@@ -252,14 +252,14 @@ void FramePool::give_back(FrameId frame) {
   if ((free_bits_[i / 64] & run_bits) == run_bits) ++free_runs_;
 }
 
-void FramePool::release_memory(FrameId frame) {
+bool FramePool::release_memory(FrameId frame) {
   CHECK(is_free(index(frame)));
-  if (frames_[index(frame)].fresh) return;
-  if (frames_[index(frame)].backing != Backing::kOwn) {
+  if (frames_[index(frame)].fresh) return true;
+  if (frames_[index(frame)].backing != Backing::kOwn)
     share(frame, 1);
-    return;
-  }
-  if (sys::release_file_piece(descriptor_, file_offset(frame), page_bytes_)) drop_content(frame);
+  else if (sys::release_file_piece(descriptor_, file_offset(frame), page_bytes_))
+    drop_content(frame);
+  return frames_[index(frame)].fresh;
 }
 
 bool FramePool::release_run(FrameId first, uint32_t count) {

@@ -106,8 +106,9 @@ class FramePool {
   bool take_run(FrameId first, uint32_t count);
   // REQUIRES: taken. Freeing twice is a CHECK.
   void give_back(FrameId frame);
-  // Gives the frame's memory back to the OS; it is fresh afterwards. REQUIRES: free.
-  void release_memory(FrameId frame);
+  // Gives the frame's memory back to the OS; it is fresh afterwards. False: the system does not take it, or since a fork there is no
+  // memory file to be had. REQUIRES: free.
+  bool release_memory(FrameId frame);
   // The same of frames side by side. Cost: a system call for each run of them that is not fresh.
   bool release_run(FrameId first, uint32_t count);
   // Any free frame that is not fresh; kNoFrame if there is none.

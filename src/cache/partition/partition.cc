@@ -75,8 +75,7 @@ uint32_t Partition::release_free(uint32_t count) {
   uint32_t released = 0;
   for (; released < count && may_shrink(); ++released) {
     const FrameId frame = frames_.find_free_touched();
-    if (frame == base::kNoFrame) break;
-    frames_.release_memory(frame);
+    if (frame == base::kNoFrame || !frames_.release_memory(frame)) break;
   }
   return released;
 }
