@@ -52,6 +52,7 @@ private:
   BasicBlock *Body, *PlanBlock, *Enter, *Fast, *Done;
   PHINode *Left;                  // iterations, in Header
   Value *Chunk;                   // iterations of Fast, in PlanBlock
+  Value *FastCondition;           // what would have ended Fast
   SmallVector<Value *, 6> Firsts; // lowest byte of each pointer, in PlanBlock
   ValueToValueMapTy Copies;       // from one iteration to Fast
 };
@@ -196,7 +197,7 @@ void Splitter::cloneFast() {
   // The copy of the latch counts down instead of asking the loop's condition.
   auto *FastLatch = cast<BasicBlock>(inFast(Latch));
   auto *Old = cast<BranchInst>(FastLatch->getTerminator());
-  Value *Condition = Old->getCondition();
+  FastCondition = Old->getCondition();
   B.SetInsertPoint(Old);
   Value *Next = B.CreateSub(Remaining, B.getInt64(1));
   B.CreateCondBr(B.CreateICmpEQ(Next, B.getInt64(0)), Done, Fast);
@@ -205,7 +206,6 @@ void Splitter::cloneFast() {
   for (PHINode *Phi : Carried)
     cast<PHINode>(inFast(Phi))
         ->addIncoming(inFast(Phi->getIncomingValueForBlock(Latch)), FastLatch);
-  RecursivelyDeleteTriviallyDeadInstructions(Condition);
 }
 
 void Splitter::emitDone() {
@@ -230,6 +230,8 @@ void Splitter::split() {
   cloneFast();
   Done->moveBefore(Body);
   emitDone();
+  // Not before: what the condition was computed from may be used behind.
+  RecursivelyDeleteTriviallyDeadInstructions(FastCondition);
 
   auto Anchored = Result.Translations.end() - Plan.Pointers.size();
   for (const PagePointer &P : Plan.Pointers) {

@@ -177,6 +177,28 @@ out:
   ret void
 }
 
+; What the loop's end is decided by and is used behind it comes from where the loop did end.
+; CHECK-LABEL: define i64 @rest(
+; CHECK: spill.fast:
+; CHECK: [[REST:%rest[^ ]*]] = add i64 {{.*}}, 7
+; CHECK: spill.done:
+; CHECK: out:
+; CHECK: phi i64 [ %rest, %{{.*}} ], [ [[REST]], %spill.done ]
+define i64 @rest(ptr %p, i64 %end) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %loop ]
+  %e = getelementptr inbounds i64, ptr %p, i64 %i
+  store i64 %i, ptr %e, align 8
+  %i.next = add nuw i64 %i, 1
+  %rest = add i64 %i.next, 7
+  %done = icmp eq i64 %rest, %end
+  br i1 %done, label %out, label %loop
+out:
+  ret i64 %rest
+}
+
 ; Rows of a graph, whose length is loaded in the loop around: most are short.
 ; CHECK-LABEL: define i32 @rows(
 ; CHECK-NOT: spill.plan
