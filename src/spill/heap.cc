@@ -35,7 +35,10 @@ constexpr unsigned kArenaCount = 4;
 
 constinit unsigned arenas[kArenaCount] = {};
 constinit std::atomic<uint32_t> next_arena{0};
-constinit std::atomic<int64_t> plain_bytes{0};  // less what threads have not counted yet
+// Plain blocks, less what threads have not counted yet: what compiled code has allocated and freed of them, and what all others have.
+// The program frees what the C library allocated for it (asprintf), and the other way round, so each of the two may say too little
+// or too much; their sum does not.
+constinit std::atomic<int64_t> plain_bytes{0}, others_plain_bytes{0};
 constinit std::atomic<bool> serves_others{false};
 
 // Of a block of the C library's. Other heaps in the process may have a function of this name, but not of this version.
@@ -95,27 +98,29 @@ void note_bytes(Thread& thread, int64_t allocated, int64_t live) {
     count_bytes(thread);
 }
 
-// Of plain blocks, for the same reason; but what the thread itself has is known to it exactly. Never less than none.
-void note_plain_bytes(int64_t bytes) {
+// Of plain blocks, for the same reason; but what the thread itself has is known to it exactly.
+void note_plain_bytes(int64_t bytes, Caller caller) {
+  const bool is_own = caller == Caller::kInstrumented;
   if (Thread* thread = this_thread_if_registered(); thread != nullptr) {
-    bytes += thread->uncounted_plain_bytes.load(std::memory_order_relaxed);
+    auto& uncounted = is_own ? thread->uncounted_plain_bytes : thread->uncounted_others_plain_bytes;
+    bytes += uncounted.load(std::memory_order_relaxed);
     const bool is_much = bytes > kUncountedPlainBytesMost || bytes < -kUncountedPlainBytesMost;
-    thread->uncounted_plain_bytes.store(is_much ? 0 : bytes, std::memory_order_relaxed);
+    uncounted.store(is_much ? 0 : bytes, std::memory_order_relaxed);
     if (!is_much) [[likely]]
       return;
   }
-  int64_t old = plain_bytes.load(std::memory_order_relaxed);
-  while (
-      !plain_bytes.compare_exchange_weak(old, std::max(old + bytes, int64_t{0}), std::memory_order_relaxed)) {
-  }
+  (is_own ? plain_bytes : others_plain_bytes).fetch_add(bytes, std::memory_order_relaxed);
 }
 
+// What others have beyond a small heap of their own is taken for the program's: blocks that they gave it, and that it freed.
 bool has_room_in_plain(size_t bytes) {
   const Thread* thread = this_thread_if_registered();
   const int64_t uncounted =
       thread != nullptr ? thread->uncounted_plain_bytes.load(std::memory_order_relaxed) : 0;
-  const int64_t taken = plain_bytes.load(std::memory_order_relaxed) + uncounted;
-  return static_cast<int64_t>(bytes) <= static_cast<int64_t>(runtime.plain_limit_bytes) - taken;
+  const auto limit = static_cast<int64_t>(runtime.plain_limit_bytes);
+  const int64_t given = std::max(others_plain_bytes.load(std::memory_order_relaxed) - limit, int64_t{0});
+  const int64_t taken = plain_bytes.load(std::memory_order_relaxed) + uncounted + given;
+  return static_cast<int64_t>(bytes) <= limit - taken;
 }
 
 void* allocate_spilled(size_t bytes, size_t alignment) {
@@ -154,12 +159,18 @@ void zero_block(void* block, size_t bytes) {
   });
 }
 
-bool goes_plain(size_t bytes, Caller caller) {
+// A block of `bytes`, for which the plain heap would grow by `more`.
+bool goes_plain(size_t bytes, size_t more, Caller caller) {
   if (!runtime.started.load(std::memory_order_acquire)) return true;
   if (caller == Caller::kLibc) return true;
   if (caller == Caller::kForeign) return bytes < kForeignSpillBytes;
   if (runtime.options.spill_all != 0) return bytes < runtime.options.min_alloc;
-  return bytes < runtime.options.min_alloc || has_room_in_plain(bytes);
+  return bytes < runtime.options.min_alloc || has_room_in_plain(more);
+}
+
+// Not before the start: to ask how large a block is may need the loader, which allocates too.
+bool counts_plain(Caller caller) {
+  return caller == Caller::kInstrumented || runtime.started.load(std::memory_order_acquire);
 }
 
 // What is freed is likely to be allocated again, and takes no misses then if its pages stay: as long as there is more than enough
@@ -177,8 +188,8 @@ void* allocate_plain(size_t bytes, size_t alignment, bool zeroed, Caller caller)
   } else {
     block = zeroed ? sys::c_calloc(1, bytes) : sys::c_malloc(bytes);
   }
-  if (block != nullptr && caller == Caller::kInstrumented)
-    note_plain_bytes(static_cast<int64_t>(plain_usable_bytes(block)));
+  if (block != nullptr && counts_plain(caller))
+    note_plain_bytes(static_cast<int64_t>(plain_usable_bytes(block)), caller);
   return block;
 }
 
@@ -212,7 +223,7 @@ void* heap_allocate(size_t bytes, size_t alignment, bool zeroed, Caller caller) 
   }
   if (caller != Caller::kInstrumented && !heap_serves_others())
     serves_others.store(true, std::memory_order_relaxed);
-  if (goes_plain(bytes, caller)) return allocate_plain(bytes, alignment, zeroed, caller);
+  if (goes_plain(bytes, bytes, caller)) return allocate_plain(bytes, alignment, zeroed, caller);
   void* block = allocate_spilled(bytes, alignment);
   if (block != nullptr && zeroed) zero_block(block, bytes);
   return block;
@@ -237,8 +248,7 @@ void* heap_allocate_spilled(size_t bytes, size_t alignment) {
 void heap_free(void* block, Caller caller) {
   if (block == nullptr) return;
   if (!in_range(block)) {
-    // A foreign free of an instrumented block leaves the count too high: memory spills a little earlier.
-    if (caller == Caller::kInstrumented) note_plain_bytes(-static_cast<int64_t>(plain_usable_bytes(block)));
+    if (counts_plain(caller)) note_plain_bytes(-static_cast<int64_t>(plain_usable_bytes(block)), caller);
     sys::c_free(block);
     return;
   }
@@ -278,10 +288,11 @@ void* heap_resize(void* block, size_t bytes, Caller caller) {
   }
   const size_t old_usable = heap_usable_bytes(block);
   if (!in_range(block)) {
-    if (bytes <= old_usable || goes_plain(bytes - old_usable, caller)) {
+    if (bytes <= old_usable || goes_plain(bytes, bytes - old_usable, caller)) {
       void* moved = sys::c_realloc(block, bytes);
-      if (moved != nullptr && caller == Caller::kInstrumented)
-        note_plain_bytes(static_cast<int64_t>(plain_usable_bytes(moved)) - static_cast<int64_t>(old_usable));
+      if (moved != nullptr && counts_plain(caller))
+        note_plain_bytes(static_cast<int64_t>(plain_usable_bytes(moved)) - static_cast<int64_t>(old_usable),
+                         caller);
       return moved;
     }
   } else if (size_t usable = spillje_xallocx(block, bytes, 0, 0); usable >= bytes) {

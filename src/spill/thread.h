@@ -62,7 +62,8 @@ struct Thread {
   std::atomic<bool> has_heap_arena;  // the heap chose an arena for it; relaxed: looked at by every allocation
   // Bytes that the statistics do not have yet (heap.cc). Relaxed: its own thread alone changes them while the program runs.
   std::atomic<int64_t> uncounted_allocated_bytes, uncounted_live_bytes;
-  std::atomic<int64_t> uncounted_plain_bytes;  // the same, of what small heaps have in plain memory
+  std::atomic<int64_t> uncounted_plain_bytes;         // the same, of what small heaps have in plain memory
+  std::atomic<int64_t> uncounted_others_plain_bytes;  // and of what all code but the program's has there
 
   // Memory that a system call of each level was given pinned (WiredRange); bytes 0: none.
   struct Wired {
