@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/futex.h>
 #include <linux/seccomp.h>
 #include <mqueue.h>
 #include <poll.h>
@@ -268,6 +269,18 @@ long with_sized(long number, const long* arguments, unsigned position, size_t at
   return syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
+// Whether the operation of a futex takes a time limit. Others have a number there, or nothing: the word may be any pointer then.
+bool has_time_limit(long operation) {
+  switch (operation & FUTEX_CMD_MASK) {
+    case FUTEX_WAIT:
+    case FUTEX_WAIT_BITSET:
+    case FUTEX_WAIT_REQUEUE_PI:
+    case FUTEX_LOCK_PI:
+    case FUTEX_LOCK_PI2: return true;
+    default: return false;
+  }
+}
+
 // The way back from a handler is the runtime's, whatever the program gives.
 struct sigaction from_kernel(const KernelAction& action) {
   struct sigaction result = {};
@@ -349,7 +362,7 @@ long call_by_number(long number, const long* a) {
       return syscall(number, a[0], static_cast<uint64_t*>(PlainObject<uint64_t>(argument<uint64_t*>(a[1]))));
     case SYS_pselect6: return pselect6(a);
     case SYS_futex:
-      if (plain(argument<char*>(a[3]))) break;
+      if (!has_time_limit(a[1]) || plain(argument<char*>(a[3]))) break;
       return syscall(number, a[0], a[1], a[2],
                      static_cast<const timespec*>(PlainIn<timespec>(argument<timespec*>(a[3]))), a[4], a[5]);
     default:

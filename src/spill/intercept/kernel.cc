@@ -106,19 +106,31 @@ SPILL_WAIT(int, settimeofday, (const timeval* time, const struct timezone* zone)
 SPILL_WAIT(int, semop, (int id, sembuf* operations, size_t count), (id, in(operations, count), count))
 SPILL_WAIT(int, semtimedop, (int id, sembuf* operations, size_t count, const timespec* time),
            (id, in(operations, count), count, PlainIn<timespec>(time)))
+static int semctl_with_memory(int id, int index, int command, void* argument, size_t n) {
+  return semctl(id, index, command, PlainBytes(argument, n, PlainBytes::kInOut).data());
+}
+// Some commands have memory for an argument. Others have a number, of which a union semun leaves half of the word as it was, or
+// nothing: the word may be any pointer then.
 SPILL_EXPORT int __spill_semctl(int id, int index, int command, ...) {
   va_list list;
   va_start(list, command);
   void* argument = va_arg(list, void*);
   va_end(list);
-  if (plain(argument)) return semctl(id, index, command, argument);
-  size_t n = command == IPC_INFO || command == SEM_INFO ? sizeof(seminfo) : sizeof(semid_ds);
-  if (command == GETALL || command == SETALL) {
-    semid_ds status;
-    if (semctl(id, 0, IPC_STAT, &status) != 0) return -1;
-    n = status.sem_nsems * sizeof(unsigned short);
+  switch (command) {
+    case IPC_STAT:
+    case IPC_SET:
+    case SEM_STAT:
+    case SEM_STAT_ANY: return semctl_with_memory(id, index, command, argument, sizeof(semid_ds));
+    case IPC_INFO:
+    case SEM_INFO: return semctl_with_memory(id, index, command, argument, sizeof(seminfo));
+    case GETALL:
+    case SETALL: {
+      semid_ds status = {};
+      if (!plain(argument) && semctl(id, 0, IPC_STAT, &status) != 0) return -1;
+      return semctl_with_memory(id, index, command, argument, status.sem_nsems * sizeof(unsigned short));
+    }
+    default: return semctl(id, index, command, argument);
   }
-  return semctl(id, index, command, PlainBytes(argument, n, PlainBytes::kInOut).data());
 }
 SPILL_WAIT(int, msgsnd, (int id, const void* message, size_t n, int flags),
            (id, PlainBytes(message, n + sizeof(long), PlainBytes::kIn).data(), n, flags))

@@ -202,6 +202,10 @@ static void by_kernel(void) {
   CHECK(syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, wait_, wait_) == 0);
   uint32_t word = 1;
   CHECK(syscall(SYS_futex, &word, FUTEX_WAIT, 1, wait_, NULL, 0) == -1 && errno == ETIMEDOUT);
+  // An argument that the operation does not have is whatever was there before.
+  char* gone = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  CHECK((void*)gone != MAP_FAILED && munmap(gone, 1 << 20) == 0);
+  CHECK(syscall(SYS_futex, &word, FUTEX_WAKE, 1, gone) == 0);
   int* status = zeros(4 * 16);
   void** addresses = zeros(2 * sizeof *addresses);
   static char plain[5000] __attribute__((aligned(4096)));

@@ -129,6 +129,17 @@ int main(void) {
   CHECK(semtimedop(sem, sb, 1, ts) == 0);
   unsigned short* vals = spilled_zeros(8);
   CHECK(semctl(sem, 0, GETALL, vals) == 0 && vals[0] == 2);
+  // What a command has no use for is left of what was there before.
+  union {
+    int value;
+    void* pointer;
+  } number = {.pointer = vals};
+  __asm__ volatile("" : "+m"(number));
+  number.value = 7;
+  CHECK(semctl(sem, 1, SETVAL, number) == 0);
+  char* gone = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  CHECK(gone != MAP_FAILED && munmap(gone, 1 << 20) == 0);
+  CHECK(semctl(sem, 1, GETVAL, gone) == 7);
   struct semid_ds* sd = NEW(struct semid_ds);
   CHECK(semctl(sem, 0, IPC_STAT, sd) == 0 && sd->sem_nsems == 2);
   semctl(sem, 0, IPC_RMID);
