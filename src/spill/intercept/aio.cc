@@ -177,10 +177,15 @@ int suspend(const aiocb* const* list, int count, const timespec* timeout) {
   if (count < 0) return fail(EINVAL);
   const Patience patience(timeout);
   do {
+    bool has_some = false;
     for (int i = 0; i < count; ++i) {
       const aiocb* block = load(&list[i]);
-      if (block != nullptr && error_of(block) != EINPROGRESS) return 0;
+      if (block == nullptr) continue;
+      if (error_of(block) != EINPROGRESS) return 0;
+      has_some = true;
     }
+    // As the C library has it: where there is nothing to wait for nobody waits.
+    if (!has_some) return 0;
   } while (patience.pause());
   return -1;
 }

@@ -78,6 +78,9 @@ static void files(void) {
   blocks[0]->aio_reqprio = 1000;
   CHECK(aio_read(blocks[0]) == -1 && errno == EINVAL);
   CHECK(aio_cancel(file, NULL) == AIO_ALLDONE && aio_cancel(file, blocks[1]) == AIO_ALLDONE);
+  // Nothing to wait for.
+  const struct aiocb** none = spilled_zeros(2 * sizeof *none);
+  CHECK(aio_suspend(none, 2, NULL) == 0 && aio_suspend(none, 0, NULL) == 0);
   // Of a list: read, nothing, write, and a buffer that is not spilled.
   static char plain[kBytes];
   struct aiocb** list = spilled_zeros(5 * sizeof *list);
