@@ -347,6 +347,9 @@ MUTATIONS = [
     product("child of fork has nobody who takes out", "^e2e_shared_maps$",
             (SHARED_MAPS, "  has_taker = false;\n", "")),
 
+    product("a thread may run before its maker has stored its id", "^e2e_thread_ids$",
+            ("src/spill/intercept/thread.cc", "{is_stored_here ? 0u : 1u}", "{1u}")),
+
     # Ends of the process
     product("main thread's end is the program's", "^e2e_exit_status$",
             ("src/spill/intercept/thread.cc", "  count_thread();\n", "")),

@@ -4,44 +4,47 @@
 #include <pthread.h>
 #include <threads.h>
 
+#include <atomic>
+#include <new>
+
 #include "spill/intercept/intercept.h"
 #include "spill/last_thread.h"
 #include "spill/next.h"
 #include "spill/runtime.h"
 #include "sys/c_library.h"
 #include "sys/kernel.h"
+#include "sys/lock.h"
 
 namespace spill {
 namespace {
 
+// How a thread begins. may_begin: 0 until its id is where the program looks for it, which the C library stores before the thread runs.
+template <class Routine>
 struct Start {
-  void* (*routine)(void*);
+  Routine* routine;
   void* argument;
+  std::atomic<uint32_t> may_begin;
 };
 
-void* run_thread(void* start_memory) {
-  const Start start = *static_cast<Start*>(start_memory);
-  sys::c_free(start_memory);
+template <class Routine>
+auto run(void* start_memory) {
+  auto* start = static_cast<Start<Routine>*>(start_memory);
   this_thread();
   enter_counted_thread();
-  void* result = start.routine(start.argument);
+  // Pairs with the release in create().
+  while (start->may_begin.load(std::memory_order_acquire) == 0) sys::futex_wait(start->may_begin, 0);
+  Routine* const routine = start->routine;
+  void* const argument = start->argument;
+  sys::c_free(start);
+  const auto result = routine(argument);
   this_thread_returned();
   return result;
 }
 
-struct StandardStart {
-  int (*routine)(void*);
-  void* argument;
-};
+void* run_thread(void* start) { return run<void*(void*)>(start); }
 
-void* run_standard_thread(void* start_memory) {
-  const StandardStart start = *static_cast<StandardStart*>(start_memory);
-  sys::c_free(start_memory);
-  this_thread();
-  enter_counted_thread();
-  const int result = start.routine(start.argument);
-  this_thread_returned();
-  return reinterpret_cast<void*>(static_cast<intptr_t>(result));
+void* run_standard_thread(void* start) {
+  return reinterpret_cast<void*>(static_cast<intptr_t>(run<int(void*)>(start)));
 }
 
 // Every thread may hold its slots and a share of the mapped pages at the same time.
@@ -63,19 +66,29 @@ bool frames_suffice() {
   return true;
 }
 
-int create(pthread_t* thread, const pthread_attr_t* attributes, void* (*routine)(void*), void* start) {
+template <class Routine>
+int create(pthread_t* thread, const pthread_attr_t* attributes, void* (*begin)(void*), Routine* routine,
+           void* argument) {
+  auto* start = static_cast<Start<Routine>*>(sys::c_malloc(sizeof(Start<Routine>)));
   if (start == nullptr) return EAGAIN;
-  pthread_t plain_thread;
+  const bool is_stored_here = !plain(thread);
+  new (start) Start<Routine>{routine, argument, {is_stored_here ? 0u : 1u}};
+  pthread_t id;
   PlainIn<pthread_attr_t> plain_attributes(attributes);
   count_thread();
-  const int result =
-      LIBC_VERSION(pthread_create, "GLIBC_2.34")(&plain_thread, plain_attributes, routine, start);
+  const int result = LIBC_VERSION(pthread_create, "GLIBC_2.34")(
+      thread == nullptr || is_stored_here ? &id : thread, plain_attributes, begin, start);
   if (result != 0) {
     uncount_thread();
     sys::c_free(start);
     return result;
   }
-  if (thread != nullptr) copy(thread, &plain_thread, sizeof plain_thread);
+  if (is_stored_here) {
+    copy(thread, &id, sizeof id);
+    // `start` is the thread's after this store; waking an address that nobody waits on does nothing.
+    start->may_begin.store(1, std::memory_order_release);
+    sys::futex_wake(start->may_begin, 1);
+  }
   return 0;
 }
 
@@ -84,16 +97,12 @@ int create(pthread_t* thread, const pthread_attr_t* attributes, void* (*routine)
 SPILL_EXPORT int __spill_pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
                                         void* (*routine)(void*), void* argument) {
   if (!frames_suffice()) return EAGAIN;
-  auto* start = static_cast<Start*>(sys::c_malloc(sizeof(Start)));
-  if (start != nullptr) *start = {routine, argument};
-  return create(thread, attributes, run_thread, start);
+  return create(thread, attributes, run_thread, routine, argument);
 }
 
 SPILL_EXPORT int __spill_thrd_create(thrd_t* thread, int (*routine)(void*), void* argument) {
   if (!frames_suffice()) return thrd_nomem;
-  auto* start = static_cast<StandardStart*>(sys::c_malloc(sizeof(StandardStart)));
-  if (start != nullptr) *start = {routine, argument};
-  const int result = create(thread, nullptr, run_standard_thread, start);
+  const int result = create(thread, nullptr, run_standard_thread, routine, argument);
   return result == 0 ? thrd_success : result == EAGAIN ? thrd_nomem : thrd_error;
 }
 
