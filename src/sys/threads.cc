@@ -38,7 +38,7 @@ void* run_thread(void* start_argument) {
 }
 
 // All but the two that the C library uses between its threads (cancellation, setuid): it would wait
-// for us forever.
+// for us forever. Whatever the starter blocks, which may be those too.
 constexpr uint64_t kBlockedSignals = ~((uint64_t{1} << (32 - 1)) | (uint64_t{1} << (33 - 1)));
 
 }  // namespace
@@ -63,7 +63,7 @@ base::Expected<Thread> start_thread(void (*entry)(void* argument), void* argumen
 
   Start start = {.entry = entry, .argument = argument, .name = name};
   uint64_t old_mask = 0;
-  syscall(SYS_rt_sigprocmask, SIG_BLOCK, &kBlockedSignals, &old_mask, sizeof old_mask);
+  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &kBlockedSignals, &old_mask, sizeof old_mask);
   pthread_t handle;
   int error = create(&handle, nullptr, run_thread, &start);
   syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old_mask, nullptr, sizeof old_mask);

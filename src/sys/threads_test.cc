@@ -6,6 +6,8 @@
 
 #include <string>
 
+#include "sys/kernel.h"
+
 namespace sys {
 namespace {
 
@@ -40,6 +42,22 @@ TEST(Threads, RunNamedWithSignalsBlockedAndThreadLocals) {
   sigset_t own_mask;
   pthread_sigmask(SIG_BLOCK, nullptr, &own_mask);
   EXPECT_EQ(sigismember(&own_mask, SIGUSR1), 0) << "the starter's mask is as it was";
+}
+
+// As the C library has them: it waits until all of its threads have taken setuid's.
+TEST(Threads, TakeTheCLibrarysSignalsWhateverTheirStarterBlocks) {
+  constexpr uint64_t kLibrarys = uint64_t{3} << (32 - 1);
+  const uint64_t all = ~uint64_t{0};
+  uint64_t before = 0, kept = 0, seen = kLibrarys;
+  ASSERT_EQ(syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all), 0);
+  auto thread = start_thread(
+      [](void* mask) { syscall(SYS_rt_sigprocmask, SIG_BLOCK, nullptr, mask, sizeof(uint64_t)); }, &seen,
+      "spillway-test");
+  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, &kept, sizeof before);
+  ASSERT_TRUE(thread.has_value()) << thread.error().message;
+  join_thread(*thread);
+  EXPECT_EQ(seen & kLibrarys, 0u);
+  EXPECT_EQ(kept & kLibrarys, kLibrarys) << "the starter's mask is as it was";
 }
 
 }  // namespace

@@ -110,7 +110,7 @@ MUTATIONS = [
              (MEMORY, "    syscall(SYS_close, descriptor);\n    int number = static_cast<int>(-result);\n    return base::failure(number, \"cannot size",
               "    (void)own_descriptor(static_cast<int>(descriptor));\n    int number = static_cast<int>(-result);\n    return base::failure(number, \"cannot size")),
     mutation("program's signals reach the runtime's threads", "Threads.*",
-             ("src/sys/threads.cc", "  syscall(SYS_rt_sigprocmask, SIG_BLOCK, &kBlockedSignals, &old_mask, sizeof old_mask);\n", "  (void)kBlockedSignals;\n")),
+             ("src/sys/threads.cc", "  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &kBlockedSignals, &old_mask, sizeof old_mask);\n", "  (void)kBlockedSignals;\n")),
     mutation("starter keeps all signals blocked", "Threads.*",
              ("src/sys/threads.cc", "  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old_mask, nullptr, sizeof old_mask);\n", "")),
     mutation("page that is not in memory taken for untouched", "WriteWatchTest.APageThatIsNotInMemory*",

@@ -134,6 +134,18 @@ class Programs(Preload):
         self.assertTrue(lives(ended.stdout), "it held them until it ended")
         os.kill(int(ended.stdout), signal.SIGKILL)
 
+    def test_all_threads_change_their_user(self):
+        # The C library waits until each thread has done so, also the one that serves faults, and that of a child.
+        source = self.folder / "user.c"
+        source.write_text("#include <stdlib.h>\n#include <string.h>\n#include <sys/wait.h>\n#include <unistd.h>\nint main(void) {\n"
+                          "  memset(malloc(32 << 20), 1, 32 << 20);\n  alarm(60);\n  if (setuid(getuid()) != 0) return 1;\n"
+                          "  if (fork() == 0) {\n    alarm(60);\n    _exit(setgid(getgid()) == 0 ? 7 : 8);\n  }\n  int status;\n"
+                          "  wait(&status);\n  return WIFEXITED(status) ? WEXITSTATUS(status) : 9;\n}\n")
+        subprocess.run(["clang-19", "-w", source, "-o", self.folder / "user"], check=True)
+        ended = run(self.folder / "user", stats=self.stats)
+        self.assertEqual((ended.returncode, ended.stderr), (7, ""), ended)
+        self.assertGreater(self.counters()["cache"]["misses"], 0)
+
     def test_scripts_and_what_they_start(self):
         script = self.folder / "script"
         script.write_text(f"#!/bin/sh\n{PYTHON} -c 'print(len(bytearray(32 << 20)))'\nexec true\n")
