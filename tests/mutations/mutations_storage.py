@@ -166,6 +166,8 @@ MUTATIONS = [
     mutation("file of a store grows", "OpenTest.WhatIsForAStore*", (MEDIUM, "base::round_down(facts.stx_size, base::kOsPageBytes);\n  }", "*capacity_bytes;\n  }")),
     mutation("spill file keeps its name", "OpenTest.NothingThere*",
              (MEDIUM, "  if (!sys::failed(result)) sys::syscall(SYS_unlinkat, AT_FDCWD, path.c_str(), 0);\n", "")),
+    mutation("a link that leads nowhere changes all the time", "OpenTest.ErrorsSay*",
+             (MEDIUM, "      if (result == -EEXIST && is_link(path)) return std::unexpected(broken_link(path));\n", "")),
     mutation("spill file readable by others", "OpenTest.PrivateFiles*", (OPENED, "kPrivateMode = 0600;", "kPrivateMode = 0644;")),
     mutation("limit on the size of files ignored", "OpenTest.Capacity*",
              (MEDIUM, "std::min(kMostFileBytes, sys::file_size_limit())", "kMostFileBytes")),

@@ -256,6 +256,7 @@ base::Expected<Medium> open_medium(std::string_view path_text, const OpenParamet
       if (is_in_dev(path_text)) return failure(ENOENT, path, ": no such device; see lsblk");
       if (parameters.store) return failure(ENOENT, path, ": no such file or device");
       result = parameters.spill ? make_nameless(path) : open_path(path, O_CREAT | O_EXCL);
+      if (result == -EEXIST && is_link(path)) return std::unexpected(broken_link(path));
       if (result == -EEXIST) continue;
       if (sys::failed(result)) return std::unexpected(open_error(path, result));
       return finish_file(path, Opened(result), parameters.spill ? "unlinked file" : "file", parameters);

@@ -351,6 +351,16 @@ TEST_F(OpenTest, ErrorsSayWhatWhereAndWhatToDo) {
   EXPECT_EQ(std::string(refusal("/proc").message),
             "storage /proc: no files can be made there; name another place");
 
+  std::filesystem::create_symlink(path("nothing"), path("link"));
+  for (const OpenParameters& parameters : {kSpill, OpenParameters{}}) {
+    error = refusal(path("link"), parameters);
+    EXPECT_EQ(error.number, EINVAL);
+    EXPECT_EQ(std::string(error.message),
+              "storage " + path("link") +
+                  ": it is a link to a file that is not there; remove the link, or name that file");
+    EXPECT_FALSE(std::filesystem::exists(path("nothing")));
+  }
+
   std::string long_name = path(std::string(300, 'n'));
   EXPECT_EQ(refusal(long_name).number, ENAMETOOLONG);
   EXPECT_EQ(refusal("").number, EINVAL);

@@ -72,6 +72,18 @@ bool is_at(const Path& path, const struct statx& opened) {
          facts.stx_dev_major == opened.stx_dev_major && facts.stx_dev_minor == opened.stx_dev_minor;
 }
 
+bool is_link(const Path& path) {
+  struct statx facts;
+  const long result =
+      sys::syscall(SYS_statx, AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS, &facts);
+  return !sys::failed(result) && (facts.stx_mode & S_IFMT) == S_IFLNK;
+}
+
+base::Error broken_link(const Path& path) {
+  return base::Error::of(EINVAL, path,
+                         ": it is a link to a file that is not there; remove the link, or name that file");
+}
+
 bool is_in_dev(std::string_view path) { return path.starts_with("/dev/") && !path.starts_with("/dev/shm/"); }
 
 long open_path(const Path& path, int flags, bool read_only) {

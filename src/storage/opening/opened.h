@@ -70,6 +70,11 @@ base::Expected<void> lock_for_store(const Path& path, long descriptor);
 // Does the path still lead to what is open, of which these are the facts?
 bool is_at(const Path& path, const struct statx& opened);
 
+// Is the path itself a symbolic link?
+bool is_link(const Path& path);
+// What is wrong with a link where no file is and none can be made.
+base::Error broken_link(const Path& path);
+
 // A misspelt device must not become a file there.
 bool is_in_dev(std::string_view path);
 

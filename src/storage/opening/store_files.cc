@@ -10,13 +10,6 @@ namespace {
 
 constexpr int kTries = 8;  // of a file that comes and goes
 
-bool is_link(const Path& path) {
-  struct statx facts;
-  const long result =
-      sys::syscall(SYS_statx, AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS, &facts);
-  return !sys::failed(result) && (facts.stx_mode & S_IFMT) == S_IFLNK;
-}
-
 }  // namespace
 
 StoreFiles::~StoreFiles() {
@@ -51,9 +44,7 @@ base::Expected<void> StoreFiles::open_node(size_t node) {
     // What else there is, or is not, the device says when it is opened.
     if (is_missing ? is_in_dev(tree_.nodes[node].path) : (facts.stx_mode & S_IFMT) != S_IFREG) return {};
     Opened opened(open_path(path, is_missing ? O_CREAT | O_EXCL : O_NONBLOCK));
-    if (is_missing && opened.get() == -EEXIST && is_link(path))
-      return base::failure(EINVAL, path,
-                           ": it is a link to a file that is not there; remove the link, or name that file");
+    if (is_missing && opened.get() == -EEXIST && is_link(path)) return std::unexpected(broken_link(path));
     if (opened.get() == (is_missing ? -EEXIST : -ENOENT)) continue;
     if (sys::failed(opened.get())) return std::unexpected(open_error(path, opened.get()));
     if (auto locked = lock_for_store(path, opened.get()); !locked) return std::unexpected(locked.error());
