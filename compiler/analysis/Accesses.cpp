@@ -7,6 +7,7 @@
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -139,6 +140,11 @@ collectSites(Function &F, const SmallPtrSetImpl<Instruction *> &InPage,
   for (Instruction &I : instructions(F))
     C.visit(I);
   return std::move(C.Sites);
+}
+
+bool storesPastCaches(const CallBase &Assembly) {
+  return StringRef(cast<InlineAsm>(Assembly.getCalledOperand())->getAsmString())
+      .contains_insensitive("movnt");
 }
 
 void sinkPointers(MutableArrayRef<Site> Sites) {

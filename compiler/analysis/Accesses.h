@@ -17,7 +17,8 @@
 
 namespace llvm {
 class AllocaInst;
-}
+class CallBase;
+} // namespace llvm
 
 namespace spillway {
 
@@ -98,6 +99,10 @@ llvm::SmallVector<Site, 0>
 collectSites(llvm::Function &F,
              const llvm::SmallPtrSetImpl<llvm::Instruction *> &InPage,
              const llvm::SmallPtrSetImpl<llvm::Instruction *> &Anchors);
+
+/// Whether inline assembly stores past the caches: movnti, movntdq and their
+/// kin, which only a fence orders.
+bool storesPastCaches(const llvm::CallBase &Assembly);
 
 /// Lets accesses that share a translation compute pointers which lie at a
 /// constant distance from another in their own blocks. Optimisers share such

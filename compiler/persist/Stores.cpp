@@ -1,5 +1,6 @@
 //===- Stores.cpp - What a function stores where --------------------------===//
 #include "persist/Stores.h"
+#include "analysis/Accesses.h"
 #include "analysis/Provenance.h"
 #include "persist/FlushAssembly.h"
 #include "translation/Translate.h"
@@ -170,8 +171,7 @@ static bool isPastCaches(const Instruction &I) {
   if (!Call)
     return false;
   if (Call->isInlineAsm())
-    return StringRef(cast<InlineAsm>(Call->getCalledOperand())->getAsmString())
-        .contains_insensitive("movnt");
+    return storesPastCaches(*Call);
   switch (Call->getIntrinsicID()) {
   case Intrinsic::x86_sse2_maskmov_dqu:
   case Intrinsic::x86_directstore32:

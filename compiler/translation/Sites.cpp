@@ -1,6 +1,7 @@
 //===- Sites.cpp - Rewriting one site -------------------------------------===//
 #include "translation/Sites.h"
 
+#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
@@ -344,6 +345,14 @@ void SiteRewriter::rewriteNative(const Site &S) {
     BuilderBefore B(S.Inst);
     S.Inst->setOperand(A.Operand, T.redirect(B, S.pointer(A), Entry));
     Live |= SlotSet(1) << Slot++;
+  }
+  // Behind it the slots may be others' before such a store is in its frame.
+  if (auto *Call = dyn_cast<CallInst>(S.Inst);
+      Call && Call->isInlineAsm() && storesPastCaches(*Call)) {
+    BuilderBefore B(Call->getNextNode());
+    B.CreateCall(InlineAsm::get(FunctionType::get(B.getVoidTy(), false),
+                                "sfence", "~{memory}",
+                                /*hasSideEffects=*/true));
   }
 }
 

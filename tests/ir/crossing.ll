@@ -172,6 +172,15 @@ define void @operands(ptr %p, ptr %q) {
   ret void
 }
 
+; What assembly stores past the caches is in its frame before the slot is another's.
+; CHECK-LABEL: define void @past_caches(
+; CHECK: call void asm "movnti $1, $0", "=*m,r"(ptr elementtype(i64) %spill.pointer{{.*}}, i64 1)
+; CHECK-NEXT: call void asm sideeffect "sfence", "~{memory}"()
+define void @past_caches(ptr %p) {
+  call void asm "movnti $1, $0", "=*m,r"(ptr elementtype(i64) %p, i64 1)
+  ret void
+}
+
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare void @llvm.memcpy.inline.p0.p0.i64(ptr, ptr, i64 immarg, i1 immarg)
 declare void @llvm.memset.inline.p0.i64(ptr, i8, i64 immarg, i1 immarg)

@@ -153,6 +153,8 @@ MUTATIONS = [
     mutation("non-temporal store kept", "^ir_load_store$",
              (SITES, "LLVMContext::MD_invariant_load, LLVMContext::MD_invariant_group,\n        LLVMContext::MD_nontemporal}",
               "LLVMContext::MD_invariant_load, LLVMContext::MD_invariant_group}")),
+    mutation("slot let go of before assembly's non-temporal store", "^ir_crossing$",
+             (SITES, "Call && Call->isInlineAsm() && storesPastCaches(*Call)", "Call && !Call->isInlineAsm()")),
     mutation("function still said to write nothing", "^ir_calls$",
              (INSTRUMENT, "{Attribute::Memory, Attribute::Speculatable, Attribute::NoSync}", "{Attribute::Speculatable, Attribute::NoSync}")),
 
