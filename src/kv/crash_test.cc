@@ -14,6 +14,7 @@
 #include "kv/multi_put.h"
 #include "kv/store.h"
 #include "kv/testing/crash_model.h"
+#include "kv/testing/medium_device.h"
 #include "kv/testing/test_effort.h"
 #include "storage/testing/test_cut_device.h"
 
@@ -286,6 +287,43 @@ TEST(Batch, WhatWasPutIsFlushedSoon) {
   const uint64_t count = device->count();
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   EXPECT_EQ(device->count(), count);
+  session.close();
+  EXPECT_TRUE(store->close());
+  device->close();
+}
+
+// A file with holes: giving a segment room, in eight writes, takes a while.
+class HolesDevice final : public MediumDevice {
+ public:
+  HolesDevice() : MediumDevice(std::vector<std::byte>(17 << 20)) {}
+  std::atomic<uint64_t> fills{0}, flushes{0};
+
+ private:
+  bool do_has_room_at(uint64_t, uint64_t) const override { return false; }
+  int before(const storage::Io& io) override {
+    if (io.operation == storage::Operation::kFlush) ++flushes;
+    if (io.operation != storage::Operation::kWrite || io.length_bytes <= 65536) return 0;
+    ++fills;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return 0;
+  }
+};
+
+// The keeper flushes batches, and makes segments.
+TEST(Batch, WhatWasPutIsFlushedWhileASegmentIsGivenRoom) {
+  auto* const device = new HolesDevice;
+  ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
+  Store* const store =
+      *Store::open(*device, {.durability = Durability::kBatch, .batch_ns = 1'000'000, .stream_count = 1});
+  Session session;
+  ASSERT_TRUE(session.open(*store));
+  ASSERT_TRUE(session.put("key", {}));
+  const uint64_t fills = device->fills, flushes = device->flushes;
+  for (int tries = 0; device->flushes == flushes; ++tries) {
+    ASSERT_LT(tries, 30'000) << "a millisecond each";
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_LT(device->fills - fills, 6u);
   session.close();
   EXPECT_TRUE(store->close());
   device->close();

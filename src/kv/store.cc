@@ -195,6 +195,7 @@ base::Expected<void> Store::start() {
                                     options_.checkpoint_records, *recovered);
       !opened)
     return opened;
+  log_.meanwhile = {.act = [](void* self) { static_cast<Store*>(self)->flush_batch(); }, .self = this};
   return start_threads();
 }
 
@@ -237,7 +238,6 @@ void Store::release() {
 }
 
 void Store::keep() {
-  const bool flushes = options_.durability == Durability::kBatch;
   uint64_t log_at_ns = 0;
   while (!is_collected_.load(std::memory_order_acquire)) {
     const uint32_t key = log_.keeper_wanted.prepare();
@@ -247,20 +247,32 @@ void Store::keep() {
     log_put_off();
     log_failure(log_at_ns);
     index_->prepare();
+    const uint64_t batch_ns = flush_batch();
     if ((did && error == 0) || is_collected_.load(std::memory_order_acquire)) {
       log_.keeper_wanted.cancel();
       continue;
     }
-    // Who writes first after a flush wakes the keeper; what others write until the time is over shares the next one.
-    const bool is_due = flushes && wrote_.load(std::memory_order_relaxed) && !log_.has_failed();
-    log_.keeper_wanted.wait(key, is_due           ? options_.batch_ns
+    log_.keeper_wanted.wait(key, batch_ns != 0    ? batch_ns
                                  : error != 0     ? kRetryNs
                                  : log_at_ns != 0 ? kTellNs
                                                   : 0);
-    // Pairs with the release in Session::write.
-    if (is_due && wrote_.exchange(false, std::memory_order_acquire))
-      if (const int failed = log_.flush(keeper_channel_); failed != 0) fail(failed, false);
+    flush_batch();
   }
+}
+
+// The keeper's, of kBatch. Who writes first after a flush wakes the keeper; what others write until the time is over shares the next one.
+// How long that is still; 0: there is nothing to flush.
+uint64_t Store::flush_batch() {
+  if (options_.durability != Durability::kBatch || log_.has_failed()) return 0;
+  if (!wrote_.load(std::memory_order_relaxed)) return 0;
+  const uint64_t now_ns = sys::monotonic_ns();
+  if (batch_end_ns_ == 0) batch_end_ns_ = now_ns + options_.batch_ns;
+  if (now_ns < batch_end_ns_) return batch_end_ns_ - now_ns;
+  batch_end_ns_ = 0;
+  // Pairs with the release in Session::keep_promise().
+  wrote_.exchange(false, std::memory_order_acquire);
+  if (const int error = log_.flush(keeper_channel_); error != 0) fail(error, false);
+  return 0;
 }
 
 // Who waits is told, and may try again, as the keeper does.

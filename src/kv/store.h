@@ -209,6 +209,7 @@ class Store {
   base::Expected<void> start_threads();
   void stop_threads();
   void keep();
+  uint64_t flush_batch();
   void tell_keeper_error(int error);
   void collect();
   // The medium does not keep what it is given: nothing is written any more. A call tells who made it; what no call has told within a second
@@ -243,6 +244,7 @@ class Store {
   Calls calls_;
   std::atomic<uint32_t> next_stream_{0};
   std::atomic<bool> wrote_{false};        // since the keeper's last flush; of kBatch
+  uint64_t batch_end_ns_ = 0;             // the keeper's: when that is to be flushed; 0: it has not looked
   std::atomic<int> error_{0};             // why the log has failed
   std::atomic<bool> is_told_{false};      // that it has
   std::atomic<uint64_t> compactions_{0};  // calls of compact()

@@ -305,6 +305,12 @@ class Log {
   // Notified when the keeper, or the collector, has something to do.
   sys::EventCount keeper_wanted;
   sys::EventCount collector_wanted;
+  // What the keeper has to do in time: keep() calls it now and then while it gives a file room, which takes long. Set before the first call.
+  struct Meanwhile {
+    void (*act)(void* self) = nullptr;
+    void* self = nullptr;
+  };
+  Meanwhile meanwhile;
 
  private:
   struct alignas(64) Stream {

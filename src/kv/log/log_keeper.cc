@@ -304,8 +304,10 @@ void Log::find_room(Channel& channel, uint32_t segment) {
   if (!memory) return;
   const std::span zeros(reinterpret_cast<const std::byte*>(*memory), kZeroBytes);
   int error = 0;
-  for (uint64_t at = begin; at < end && error == 0; at += kZeroBytes)
+  for (uint64_t at = begin; at < end && error == 0; at += kZeroBytes) {
     error = channel.write(at, zeros.first(std::min(kZeroBytes, end - at)));
+    if (meanwhile.act != nullptr) meanwhile.act(meanwhile.self);
+  }
   sys::unmap(*memory, kZeroBytes);
 }
 
