@@ -158,8 +158,8 @@ Partition::Cleaned Partition::settle_cleaned(Lane& lane, const char* copies) {
         base::statistics.cache_cleans.add();
         ++result.written;
       } else {
-        failed_writes_ = failed_writes;  // nobody waits for this frame
         victim.held = true;
+        failed_writes_ = failed_writes;  // nobody waits for this frame
         ++result.failed;
       }
     }
