@@ -38,6 +38,7 @@ MUTATIONS = [
     net("replies wait while a connection does", (STREAM, "  if (auto sent = send(); !sent) return std::unexpected(sent.error());\n  const bool is_between", "  const bool is_between"), gtest_filter="StreamTest.AllReplies*"),
     net("an idle connection keeps its buffers", (STREAM, "    in_.reset();\n    text_.reset();\n  }\n  waits", "  }\n  waits"), gtest_filter="StreamTest.HasNoMemory*"),
     net("an end that came with the last bytes is not seen", (SOCKETS, "  if (has_ended_) return {};\n", ""), gtest_filter="StreamTest.AnEndThat*"),
+    net("who sends without end is alone", (STREAM, "  if (channel_.has_more()) task::yield();\n", ""), gtest_filter="StreamTest.WhoSends*"),
     net("a request may be of any length", (STREAM, "  if (used >= options_.input_bytes_most)", "  if (false)"), gtest_filter="StreamTest.ARequestMay*"),
     net("a draining connection that is idle waits on", (STREAM, "  if (is_between && is_draining_) return false;\n", ""), (STREAM, "  if (!waited && is_between && is_draining_) return false;\n", ""), gtest_filter="StreamTest.WhenItDrains*"),
     net("values do not go where their text is", (STREAM, "  end_text_piece();\n  pieces_.push_back({.iov_base = const_cast", "  pieces_.push_back({.iov_base = const_cast"), gtest_filter="StreamValuesTest.*"),

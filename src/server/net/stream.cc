@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/single_writer.h"
 #include "sys/kernel.h"
+#include "task/scheduler.h"
 
 namespace server {
 namespace {
@@ -81,6 +82,8 @@ base::Expected<std::optional<size_t>> Stream::receive_now(std::span<std::byte> t
 }
 
 base::Expected<bool> Stream::receive_in(uint64_t ns) {
+  // It sends as much as is taken, and might go on for ever: others run in between.
+  if (channel_.has_more()) task::yield();
   for (;;) {
     if (channel_.has_more()) {
       if (auto made = make_room(); !made) return std::unexpected(made.error());

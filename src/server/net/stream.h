@@ -13,7 +13,8 @@
 //   out   | text | value, where it lies | text | ...    text in kTextBytes of the pool
 //
 // Who answers all requests that have come before it waits for more sends all their replies with one system call. A connection on which
-// nothing happens has no memory of the pool.
+// nothing happens has no memory of the pool. Who sends faster than he is answered is not answered alone: whenever the input was full, the worker's
+// other tasks run before there is more.
 //
 // Errors: those of receiving and sending, ETIMEDOUT for a client that is too slow, ENOMEM. After one only close() is left.
 // Thread contract: of one task.

@@ -12,6 +12,7 @@
 
 #include "server/items/test_items.h"
 #include "server/net/test_peer.h"
+#include "sys/kernel.h"
 #include "task/test_tasks.h"
 
 namespace server {
@@ -64,6 +65,36 @@ TEST_F(StreamTest, WhatIsNotUsedStays) {
         say(other, "one two");
         EXPECT_EQ(hear(other, 4), "next");
         say(other, " three");
+      });
+}
+
+TEST_F(StreamTest, WhoSendsWithoutEndLetsOthersRun) {
+  std::atomic<bool> is_over{false};
+  constexpr uint64_t kMs = 1'000'000;
+  talk(
+      [&](Stream& stream) {
+        bool has_run = false;
+        auto other = [&] {
+          task::sleep_until(sys::monotonic_ns() + kMs);
+          has_run = true;
+        };
+        task::Task& runs = task::start("other", other);
+        int rounds = 0;
+        for (; !has_run && rounds < 2000; ++rounds) {
+          must_receive(stream);
+          stream.consume(stream.input().size());
+          // Its client is faster than this.
+          for (const uint64_t until_ns = sys::monotonic_ns() + kMs; sys::monotonic_ns() < until_ns;) {
+          }
+        }
+        EXPECT_LT(rounds, 1000);
+        is_over = true;
+        task::join(runs);
+      },
+      [&](int other) {
+        const std::string much(100'000, 'x');
+        while (!is_over && say(other, much)) {
+        }
       });
 }
 
