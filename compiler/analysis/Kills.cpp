@@ -9,6 +9,35 @@ using namespace llvm;
 
 namespace spillway {
 
+// Whether code generation calls the mathematical library's function for it,
+// which the program may have itself. Those that some processors have an
+// instruction for (floor, fma) are left out: none has a reason to use memory.
+static bool isMathematics(Intrinsic::ID ID) {
+  switch (ID) {
+  case Intrinsic::acos:
+  case Intrinsic::asin:
+  case Intrinsic::atan:
+  case Intrinsic::cos:
+  case Intrinsic::cosh:
+  case Intrinsic::exp:
+  case Intrinsic::exp10:
+  case Intrinsic::exp2:
+  case Intrinsic::frexp:
+  case Intrinsic::ldexp:
+  case Intrinsic::log:
+  case Intrinsic::log10:
+  case Intrinsic::log2:
+  case Intrinsic::pow:
+  case Intrinsic::sin:
+  case Intrinsic::sinh:
+  case Intrinsic::tan:
+  case Intrinsic::tanh:
+    return true;
+  default:
+    return false;
+  }
+}
+
 bool endsTranslations(const Instruction &I) {
   auto *Call = dyn_cast<CallBase>(&I);
   if (!Call)
@@ -23,6 +52,8 @@ bool endsTranslations(const Instruction &I) {
   // of the program's own with its name.
   if (isa<MemIntrinsic>(II))
     return !isa<MemCpyInlineInst>(II) && !isa<MemSetInlineInst>(II);
+  if (isMathematics(II->getIntrinsicID()))
+    return true;
   switch (II->getIntrinsicID()) {
   case Intrinsic::masked_gather:
   case Intrinsic::masked_load:

@@ -151,7 +151,8 @@ bool LookPlanner::slice(LookPlan &Plan, Value *V,
         Load->getPointerAddressSpace() != 0)
       return false;
   } else if (auto *Call = dyn_cast<IntrinsicInst>(I)) {
-    if (!Call->doesNotAccessMemory() || !isSafeToSpeculativelyExecute(Call))
+    if (!Call->doesNotAccessMemory() || !isSafeToSpeculativelyExecute(Call) ||
+        endsTranslations(*Call))
       return false;
   } else if (I->isIntDivRem()) {
     // A zero is replaced; what overflows is not.

@@ -4,6 +4,7 @@
 declare void @free(ptr)
 declare void @other()
 declare float @llvm.fabs.f32(float)
+declare double @llvm.sin.f64(double)
 declare <4 x i32> @llvm.masked.gather.v4i32.v4p257(<4 x ptr addrspace(257)>, i32, <4 x i1>, <4 x i32>)
 declare void @llvm.prefetch.p0(ptr, i32, i32, i32)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
@@ -182,6 +183,19 @@ define float @arithmetic(ptr %p) {
   %w = call float @llvm.fabs.f32(float %v)
   store float %w, ptr %p, align 4
   ret float %v
+}
+
+; But not what becomes a call of a function that the program may have itself.
+; CHECK-LABEL: define double @mathematics(
+; CHECK: store atomic
+; CHECK: call double @llvm.sin.f64(
+; CHECK: store atomic
+; CHECK: ret
+define double @mathematics(ptr %p) {
+  %v = load double, ptr %p, align 8
+  %w = call double @llvm.sin.f64(double %v)
+  store double %w, ptr %p, align 8
+  ret double %v
 }
 
 ; What the first access says of its alignment says nothing of the bytes below it.

@@ -346,6 +346,8 @@ MUTATIONS = [
               "      InPage.contains(cast<Instruction>(GEP->getPointerOperand())))\n    (void)GEP;\n")),
     mutation("vector of addresses on the stack translated", "^ir_vectors$",
              (LANES, "  while (auto *GEP = dyn_cast<GEPOperator>(Base))\n", "  if (auto *GEP = dyn_cast<GEPOperator>(Base))\n")),
+    mutation("translation lives on over a function of mathematics", "^(ir_kills|e2e_own_mathematics)$",
+             (KILLS, "  case Intrinsic::sin:\n", "")),
     mutation("gather taken for a call", "^ir_kills$", (KILLS, "  case Intrinsic::masked_gather:\n", "")),
 
     # What is lowered, renamed, left alone
