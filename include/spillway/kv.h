@@ -127,7 +127,7 @@ typedef struct spillway_kv_value {
 // A file is given its size at once, with holes, and each of a stripe's its part. Cost: reads what a file holds; a write for each segment.
 int spillway_kv_make(const char *device, const spillway_kv_make_options *options);
 // Opens the store on a device, exclusively where that is files or block devices. `*store` is null on errors. Errors: NOT_FOUND, INVALID
-// when there is no store, NEWER, DAMAGED, IN_USE, DENIED, NO_MEMORY, IO. Cost: reads 32 bytes for each record that was written, and some
+// when there is no store, FULL when the device is smaller than the store on it, NEWER, DAMAGED, IN_USE, DENIED, NO_MEMORY, IO. Cost: reads 32 bytes for each record that was written, and some
 // segments; starts a thread.
 int spillway_kv_open(const char *device, const spillway_kv_open_options *options, spillway_kv **store);
 // A new store on "memory:SIZE", opened: gone when it is closed. Errors: as of make and open.
