@@ -63,6 +63,9 @@ TEST_F(RespKeysTest, TypesAndObjects) {
   set("short", "abc");
   set("long", std::string(45, 'x'));
   EXPECT_EQ(ask("TYPE int\r\nTYPE none"), "+string\r\n+none\r\n");
+  EXPECT_EQ(ask("SETRANGE large 900000 x\r\nOBJECT ENCODING large\r\nINCRBYFLOAT large 1\r\nINCR large"),
+            ":900001\r\n$3\r\nraw\r\n-ERR value is not a valid float\r\n-ERR value is not an integer or out "
+            "of range\r\n");
   EXPECT_EQ(
       ask("OBJECT ENCODING int\r\nOBJECT ENCODING short\r\nOBJECT ENCODING long\r\nOBJECT ENCODING none"),
       "$3\r\nint\r\n$6\r\nembstr\r\n$3\r\nraw\r\n$-1\r\n");

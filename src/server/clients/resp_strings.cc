@@ -160,11 +160,12 @@ void RespClient::add_float(Arguments arguments) {
   size_t bytes = 0;
   const auto decide = [&](Item& item) -> Change {
     std::optional<long double> number = 0;
-    const kv::Bytes value = item.value();
-    if (item.is_large())
+    if (item.is_large()) {
       number.reset();
-    else if (item.found())
+    } else if (item.found()) {
+      const kv::Bytes value = item.value();
       number = resp::parse_float({reinterpret_cast<const char*>(value.data()), value.size()});
+    }
     if (!number) return Change::nothing(Outcome::kNotNumber);
     const long double sum = *number + *delta;
     if (!std::isfinite(sum)) return Change::nothing(Outcome::kOverflow);
