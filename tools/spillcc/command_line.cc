@@ -134,6 +134,7 @@ struct Parsed {
   bool header_language = false;
   std::string linker;     // value of -fuse-ld=
   std::string sanitizer;  // the option that asks for one
+  std::string late_code;  // the option for calls and accesses that clang puts in behind the plugin
   std::string plugin_options;
   bool satc = false;           // -fspill-translation=satc
   std::string bodies;          // -fspill-bodies: 1 or 2; empty: the plugin's default
@@ -199,6 +200,11 @@ void inspect_option(std::string_view argument, Parsed& parsed) {
     if (!value.empty() && value != "none") parsed.sanitizer = argument;
   } else if (argument == "-fno-sanitize=all") {
     parsed.sanitizer.clear();
+  } else if (argument.starts_with("-fsanitize-coverage=") || argument == "-fmemory-profile" ||
+             argument.starts_with("-fmemory-profile=")) {
+    parsed.late_code = argument;
+  } else if (argument == "-fno-memory-profile") {
+    parsed.late_code.clear();
   } else if (argument == "-flto" || argument.starts_with("-flto=")) {
     parsed.lto = true;
     parsed.thin_lto = argument == "-flto=thin";
@@ -290,9 +296,10 @@ void refuse_combinations(Parsed& parsed) {
     refuse(parsed, parsed.foreign + ": Spillway is for programs of x86-64; leave it out, or give " + without);
   if (parsed.lto && parsed.fat_objects)
     refuse(parsed, "-ffat-lto-objects: the half that is no bitcode would not be instrumented; leave it out");
-  if (parsed.spill && !parsed.sanitizer.empty())
-    refuse(parsed, parsed.sanitizer +
-                       ": sanitizers and spilling do not go together; leave it out, or give -fno-spill");
+  for (const std::string& option : {parsed.sanitizer, parsed.late_code})
+    if (parsed.spill && !option.empty())
+      refuse(parsed,
+             option + ": sanitizers and spilling do not go together; leave it out, or give -fno-spill");
   if (parsed.spill && parsed.satc && parsed.bodies == "2")
     refuse(parsed,
            "-fspill-bodies=2: only what translates by the table has two bodies; leave one of the two options "

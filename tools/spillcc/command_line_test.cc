@@ -223,6 +223,14 @@ TEST(CommandLine, NoSpillIsPlainClang) {
 TEST(CommandLine, RefusesWhatItCannotDo) {
   EXPECT_NE(refusal({"-fsanitize=address", "a.c"}).find("-fsanitize=address"), std::string::npos);
   EXPECT_TRUE(instruments(planned({"-fsanitize=none", "a.c"})));
+  for (const char* option :
+       {"-fsanitize-coverage=trace-pc-guard", "-fmemory-profile", "-fmemory-profile=/tmp/profile"}) {
+    EXPECT_NE(refusal({option, "a.c"}).find(std::string(option) + ": sanitizers and spilling"),
+              std::string::npos);
+    EXPECT_EQ(planned({"-fno-spill", option, "a.c"}), (Words{option, "a.c"}));
+  }
+  EXPECT_TRUE(instruments(planned({"-fmemory-profile", "-fno-memory-profile", "a.c"})));
+  EXPECT_TRUE(instruments(planned({"-fmemory-profile-use=profile", "a.c"})));
   EXPECT_TRUE(instruments(planned({"-fsanitize=address", "-fno-sanitize=all", "a.c"})));
   EXPECT_NE(refusal({"-fspill-translation=satc", "-fspill-bodies=2", "a.c"}).find("-fspill-bodies=2"),
             std::string::npos);
