@@ -31,6 +31,17 @@ Case.spillway = SPILLWAY
 DASHBOARD = pathlib.Path(__file__).resolve().parents[2] / "src/server/clients/dashboard.html"
 
 
+def has_ipv6():
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
+
+
+HAS_IPV6 = has_ipv6()
+
+
 def key_of(value):
     return b"set key 5 0 %d\r\n%s\r\n" % (len(value), value)
 
@@ -108,6 +119,10 @@ class Words(Case):
         server = self.serve("-l", "0.0.0.0", "-p", free_port())
         self.assertRegex(server.ready["places"], r"^memcache at 0\.0\.0\.0:\d+$")  # and at no address of IPv6
         self.assertEqual(server.end(), 0)
+        if HAS_IPV6:  # as in Debian's memcached.conf
+            server = self.serve("-l", "127.0.0.1", "-l", "::1", "-p", free_port())
+            self.assertRegex(server.ready["places"], r"^memcache at 127\.0\.0\.1:(\d+), memcache at \[::1\]:\1$")
+            self.assertEqual(server.end(), 0)
         place = self.path("socket")
         server = self.serve("-s", place, "-a", "770")
         self.assertEqual(os.stat(place).st_mode & 0o777, 0o770)

@@ -297,11 +297,14 @@ void add_interfaces(Line& line) {
   std::string& told = line.options.server.settings.interface;
   for (const std::string& host : line.interfaces) {
     told += concat(told.empty() ? "" : ",", host);
-    const bool has_port = host.contains(':') && (!host.starts_with('[') || host.contains("]:"));
+    // One of IPv6 without brackets has no port.
+    const bool is_bare = !host.starts_with('[') && host.find(':') != host.rfind(':');
+    const bool has_port = !is_bare && host.contains(':') && (!host.starts_with('[') || host.contains("]:"));
     if (!has_port && line.port == 0)
       refuse(concat("-l ", printable(host),
                     " says where to listen, and -p 0 that nowhere; leave out one of them"));
-    line.options.server.memcache.push_back(concat(tls, has_port ? host : concat(host, ':', port)));
+    const std::string known = is_bare ? concat('[', host, ']') : host;
+    line.options.server.memcache.push_back(concat(tls, has_port ? host : concat(known, ':', port)));
   }
   if (line.interfaces.empty() && line.port.value_or(0) != 0)
     line.options.server.memcache.push_back(concat(tls, port));
