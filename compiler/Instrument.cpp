@@ -183,7 +183,8 @@ static Chunks splitLoops(Function &F, FunctionAnalysisManager &FAM,
     return Result;
   auto Changed = [&] { FAM.invalidate(F, PreservedAnalyses::none()); };
   Changed();
-  if (options::CopyAligned && !F.hasOptSize() && copyForAlignment(F, FAM))
+  if (options::CopyAligned && !F.hasOptSize() &&
+      copyForAlignment(F, FAM, InPage))
     Changed();
   if (options::Loops) {
     for (const LoopPlan &Plan : planLoops(F, FAM, InPage))

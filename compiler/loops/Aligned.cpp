@@ -42,8 +42,10 @@ using Roots = SmallMapVector<Value *, uint64_t, 8>;
 
 class Copier {
 public:
-  Copier(Function &F, FunctionAnalysisManager &FAM)
-      : F(F), DL(F.getDataLayout()), LI(FAM.getResult<LoopAnalysis>(F)),
+  Copier(Function &F, FunctionAnalysisManager &FAM,
+         SmallPtrSetImpl<Instruction *> &InPage)
+      : F(F), InPage(InPage), DL(F.getDataLayout()),
+        LI(FAM.getResult<LoopAnalysis>(F)),
         DT(FAM.getResult<DominatorTreeAnalysis>(F)),
         SE(FAM.getResult<ScalarEvolutionAnalysis>(F)),
         AC(FAM.getResult<AssumptionAnalysis>(F)) {}
@@ -63,6 +65,7 @@ private:
   void copy(Loop *L, const Roots &Asked, ArrayRef<Instruction *> Accesses);
 
   Function &F;
+  SmallPtrSetImpl<Instruction *> &InPage;
   const DataLayout &DL;
   LoopInfo &LI;
   DominatorTree &DT;
@@ -268,6 +271,10 @@ void Copier::copy(Loop *L, const Roots &Asked,
   Loop *Copy =
       cloneLoopWithPreheader(Before, Ask, L, Copies, ".any", &LI, &DT, Clones);
   remapInstructionsInBlocks(Clones, Copies);
+  for (BasicBlock *BB : L->blocks())
+    for (Instruction &I : *BB)
+      if (InPage.contains(&I))
+        InPage.insert(cast<Instruction>(Copies[&I]));
   // Some of them are not what their types say.
   for (Instruction *I : Accesses)
     claim(cast<Instruction>(Copies[I]), Align(1));
@@ -308,8 +315,9 @@ bool Copier::run() {
   return !Copied.empty();
 }
 
-bool copyForAlignment(Function &F, FunctionAnalysisManager &FAM) {
-  return Copier(F, FAM).run();
+bool copyForAlignment(Function &F, FunctionAnalysisManager &FAM,
+                      SmallPtrSetImpl<Instruction *> &InPage) {
+  return Copier(F, FAM, InPage).run();
 }
 
 } // namespace spillway

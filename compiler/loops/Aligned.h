@@ -14,13 +14,16 @@
 #ifndef SPILLWAY_COMPILER_ALIGNED_H
 #define SPILLWAY_COMPILER_ALIGNED_H
 
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/IR/PassManager.h"
 
 namespace spillway {
 
-/// Copies the loops of F for which that spares questions. Analyses of the
-/// function are stale afterwards if it returns true.
-bool copyForAlignment(llvm::Function &F, llvm::FunctionAnalysisManager &FAM);
+/// Copies the loops of F for which that spares questions. The copies of
+/// instructions in InPage (Accesses.h) are added to it. Analyses of the function
+/// are stale afterwards if it returns true.
+bool copyForAlignment(llvm::Function &F, llvm::FunctionAnalysisManager &FAM,
+                      llvm::SmallPtrSetImpl<llvm::Instruction *> &InPage);
 
 /// True if the address of I is a multiple of the alignment that I claims,
 /// wherever it executes.

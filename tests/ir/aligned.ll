@@ -103,6 +103,37 @@ out:
   ret i64 %s.next
 }
 
+; Vectors of which some lanes are off are translated in both.
+; CHECK-LABEL: define i64 @lanes(
+; CHECK: br i1 {{.*}}, label %spill.aligned, label %spill.aligned.any
+; CHECK: loop.any:
+; CHECK: call <4 x i32> @llvm.masked.load.v4i32.p0(ptr %spill.pointer
+; CHECK: loop:
+; CHECK: call <4 x i32> @llvm.masked.load.v4i32.p0(ptr %spill.pointer
+; CHECK: ret
+define i64 @lanes(ptr %p, ptr %q, <4 x i1> %m, i64 %mask, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ %n, %entry ], [ %i.next, %loop ]
+  %s = phi i64 [ 0, %entry ], [ %s.next, %loop ]
+  %r = mul i64 %i, 6364136223846793005
+  %x = lshr i64 %r, 24
+  %k = and i64 %x, %mask
+  %e = getelementptr inbounds i64, ptr %p, i64 %k
+  %v = load i64, ptr %e, align 8
+  %w = call <4 x i32> @llvm.masked.load.v4i32.p0(ptr %q, i32 4, <4 x i1> %m, <4 x i32> zeroinitializer)
+  %first = extractelement <4 x i32> %w, i64 0
+  %wide = zext i32 %first to i64
+  %sum = add i64 %v, %wide
+  %s.next = add i64 %s, %sum
+  %i.next = add i64 %i, -1
+  %done = icmp eq i64 %i.next, 0
+  br i1 %done, label %out, label %loop
+out:
+  ret i64 %s.next
+}
+
 ; A loop that is split at page edges anyway stays one.
 ; CHECK-LABEL: define void @split(
 ; CHECK-NOT: spill.aligned
@@ -330,3 +361,4 @@ out:
 }
 
 declare void @outside()
+declare <4 x i32> @llvm.masked.load.v4i32.p0(ptr, i32, <4 x i1>, <4 x i32>)

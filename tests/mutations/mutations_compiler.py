@@ -60,7 +60,9 @@ MUTATIONS = [
     mutation("large loop that calls nothing not copied for aligned data", "^ir_aligned$",
              (ALIGNED, "++Count > (Calls ? MaxBesideCalls : MaxInstructions)", "++Count > MaxBesideCalls")),
     mutation("loops copied where code is to be small", "^ir_aligned$",
-             (INSTRUMENT, "options::CopyAligned && !F.hasOptSize() && copyForAlignment", "options::CopyAligned && copyForAlignment")),
+             (INSTRUMENT, "options::CopyAligned && !F.hasOptSize() &&", "options::CopyAligned &&")),
+    mutation("vector with lanes that are off not translated in a loop's copy", "^ir_aligned$",
+             (ALIGNED, "        InPage.insert(cast<Instruction>(Copies[&I]));", "        InPage.insert(&I);")),
     # Globals
     mutation("spilled global shares its last page", "^ir_globals$",
              (GLOBALS, "  uint64_t Whole = alignTo(Size, abi::PageSize);", "  uint64_t Whole = Size;")),
