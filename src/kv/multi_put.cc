@@ -13,6 +13,8 @@ namespace kv {
 namespace {
 
 constexpr size_t kPrefetched = 8;  // of a group's changes of the index, whose cache misses overlap
+// Places that the medium does not take, before it is all of it.
+constexpr size_t kBadPlaces = 2;
 
 }  // namespace
 
@@ -24,6 +26,7 @@ struct MultiPut::One {
   Session::Written written;
   std::span<std::byte> record;
   const storage::Io* write = nullptr;  // that has its record
+  int error = 0;                       // of writing it
   // What the index knows, and the read of that.
   Location there;
   storage::Buffer memory;
@@ -133,10 +136,26 @@ void MultiPut::write(Session& session, Group& group, std::span<One> ones, std::s
   }
   look(session, group, ones);
   session.channel_.run(group.ios.all());
+  write_alone(session, ones);
   for (One& one : ones)
     if (one.look != nullptr && one.look->whole())
       session.note_read(one.there, one.next.key, one.memory.bytes().first(one.look->length_bytes),
                         one.current);
+}
+
+// What has not been written with others is by itself: a place that the medium does not take is one record's.
+void MultiPut::write_alone(Session& session, std::span<One> ones) {
+  const Geometry& geometry = session.store_->identity_.geometry;
+  size_t bad_places = 0;
+  for (One& one : ones) {
+    const storage::Io& io = *one.write;
+    if (io.whole()) continue;
+    one.error = io.error != 0 ? io.error : EIO;
+    if (io.length_bytes == one.record.size() || !is_of_medium(one.error) || bad_places == kBadPlaces)
+      continue;
+    one.error = session.channel_.write(geometry.offset_of(one.written.extent.address), one.record);
+    bad_places += one.error != 0;
+  }
 }
 
 // Reads of what the puts will replace, as far as one can tell; what they do not find is Session::install's to find out.
@@ -160,16 +179,15 @@ void MultiPut::look(Session& session, Group& group, std::span<One> ones) {
 // Returns how many bytes of keys and values were put.
 uint64_t MultiPut::finish(Session& session, std::span<One> ones, std::span<base::Expected<Changed>> results) {
   uint64_t put_bytes = 0;
-  const bool has_written = std::ranges::any_of(ones, [](const One& one) { return one.write->whole(); });
+  const bool has_written = std::ranges::any_of(ones, [](const One& one) { return one.error == 0; });
   const int flush_error = has_written ? session.keep_promise() : 0;
   for (size_t i = 0; i < ones.size(); ++i) {
     if (i + kPrefetched < ones.size()) session.store_->index_->prefetch(ones[i + kPrefetched].hash.low);
     One& one = ones[i];
-    const int write_error = one.write->error != 0 ? one.write->error : EIO;
-    if (!one.write->whole() || flush_error != 0) {
+    if (one.error != 0 || flush_error != 0) {
       session.store_->log_.finish(one.written.extent, false);
-      results[i] = std::unexpected(one.write->whole() ? session.io_error(flush_error, "flush")
-                                                      : session.io_error(write_error, "write"));
+      results[i] = std::unexpected(one.error != 0 ? session.io_error(one.error, "write")
+                                                  : session.io_error(flush_error, "flush"));
     } else {
       session.keep_in_memory(one.next, one.written, one.record);
       results[i] = session.conclude(one.hash, one.next, one.current, one.written, *one.hold);

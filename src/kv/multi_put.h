@@ -37,6 +37,7 @@ class MultiPut {
   static bool take_one(Session& session, One& one, const Put& put);
   static size_t allocate(Session& session, std::span<One> ones);
   static void write(Session& session, Group& group, std::span<One> ones, std::span<std::byte> memory);
+  static void write_alone(Session& session, std::span<One> ones);
   static void look(Session& session, Group& group, std::span<One> ones);
   static uint64_t finish(Session& session, std::span<One> ones, std::span<base::Expected<Changed>> results);
 };

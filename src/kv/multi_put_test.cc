@@ -8,7 +8,9 @@
 #include <thread>
 #include <vector>
 
+#include "kv/testing/store_image.h"
 #include "kv/testing/test_store.h"
+#include "storage/testing/test_cut_device.h"
 #include "storage/testing/test_fail_device.h"
 #include "task/test_tasks.h"
 
@@ -253,6 +255,30 @@ TEST_F(MultiPutFaultTest, AFlushThatFailsIsToldToAll) {
   EXPECT_FALSE(put_all(session, {{"c", "more"}})[0]);  // nothing is written any more
   session.close();
   EXPECT_FALSE(store->close());
+}
+
+// Their records, of a grain each, are one write, which ends for a place in the middle.
+TEST(MultiPutPlaceTest, APlaceThatIsNotWrittenToIsOnesTroubleAlone) {
+  auto* const device = new storage::CutDevice(std::vector<std::byte>(32 << 20), 0);
+  ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
+  Store* const store = *Store::open(*device, {.durability = Durability::kNone, .stream_count = 1});
+  Session session;
+  ASSERT_TRUE(session.open(*store));
+  ASSERT_TRUE(session.put("first", bytes_of("value")));
+  const StoreImage image(device->medium(1, 100));
+  constexpr size_t kBad = 5;
+  device->fail_writes(image.newest("first")->offset + (1 + kBad) * 512, 512);
+  std::vector<Pair> pairs;
+  for (int i = 0; i < 20; ++i) pairs.push_back({"key" + std::to_string(i), "value"});
+  const auto results = put_all(session, pairs);
+  EXPECT_EQ(device->refused_writes(), 2u) << "with the others, and alone";
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    EXPECT_EQ(results[i].has_value(), i != kBad) << i;
+    EXPECT_EQ(session.get(pairs[i].key)->found(), i != kBad) << i;
+  }
+  session.close();
+  ASSERT_TRUE(store->close());
+  device->close();
 }
 
 }  // namespace

@@ -242,7 +242,8 @@ MUTATIONS = [
     mutation("what is written is not kept in memory", (SESSION, "  store_->tier_.keep(written.extent.address,", "  if (false) store_->tier_.keep(written.extent.address,"), gtest_filter="TierStoreTest.WhatWasWritten*"),
     # Many puts
     mutation("many puts are acknowledged before they are flushed", ("src/kv/multi_put.cc", "has_written ? session.keep_promise() : 0", "0"), gtest_filter="MultiPutFaultTest.*"),
-    mutation("one of many puts that failed is there", ("src/kv/multi_put.cc", "    if (!one.write->whole() || flush_error != 0) {", "    if (flush_error != 0) {"), gtest_filter="MultiPutFaultTest.*"),
+    mutation("one of many puts that failed is there", ("src/kv/multi_put.cc", "    if (one.error != 0 || flush_error != 0) {", "    if (flush_error != 0) {"), gtest_filter="MultiPutFaultTest.*"),
+    mutation("one of many puts takes those with it that are written with it", ("src/kv/multi_put.cc", "!is_of_medium(one.error) || bad_places == kBadPlaces)", "true)"), gtest_filter="MultiPutPlaceTest.*"),
     mutation("records of many puts lie where others do", ("src/kv/multi_put.cc", "ones.size() && ones[end].written.extent.address == address + grains; ++end)", "ones.size(); ++end)"), gtest_filter="MultiPutTest.*"),
     mutation("what many puts replace is not released", (SESSION, "  if (current.is_head) store_->remove_pieces({.head = hash, .of = current.pieces});\n  return Changed{Changed", "  return Changed{Changed"), gtest_filter="MultiPutTest.WhatIsReplaced*"),
     mutation("a segment of a file has no room", (LOG_KEEPER, "  for (const NextHeader& header : headers) find_room(channel, header.segment);\n", ""), gtest_filter="StoreMake.ASegment*"),
