@@ -235,10 +235,11 @@ void make_plain(FileMap& map, cache::Lane& lane) {
 
 // All of the map is unmapped: gives everything back if none of its pages is left. REQUIRES: maps_mutex.
 void end_map(FileMap& map, cache::Lane& lane) {
+  // It is read no more: who wants to write need not wait until nobody holds a page of it.
+  end_lease(map);
   if (!forget_pages(map, lane).nothing()) return;
   // Entries of a plain map lead to the addresses themselves; no page of the table is shared with others.
   sys::release(&entry_of(map.begin), map.reserved_bytes() / base::kOsPageBytes * sizeof(Entry));
-  end_lease(map);
   sys::close_own_descriptor(map.descriptor);
   for (uint64_t at = map.begin; at < map.end; at += kChunkBytes)
     map_of_chunk[(at - kRangeBegin) / kChunkBytes].store(0, std::memory_order_release);

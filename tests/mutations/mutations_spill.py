@@ -321,6 +321,8 @@ MUTATIONS = [
             (FILE_MAPS, "Kind::kGone : Kind::kChanging;", "Kind::kGone : Kind::kConstant;")),
     product("child of fork keeps what its parent has a lease for", "^e2e_file_maps$",
             (FORK, "    own_file_maps();\n", "    thaw_file_maps();\n")),
+    product("who holds a page of an unmapped file keeps writers waiting", "^e2e_file_maps$",
+            (FILE_MAPS, "  end_lease(map);\n  if (!forget_pages(map, lane).nothing()) return;\n", "  if (!forget_pages(map, lane).nothing()) return;\n  end_lease(map);\n")),
     product("entries of a plain mapping outlive it", "^e2e_file_maps$",
             (FILE_MAPS, "  sys::release(&entry_of(map.begin), map.reserved_bytes() / base::kOsPageBytes * sizeof(Entry));\n", "")),
     product("unmapped part of a file comes back when it is read ahead", "^e2e_file_ahead$",

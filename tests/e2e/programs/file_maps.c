@@ -373,6 +373,16 @@ static void held_at_fork(void) {
   holds = 0;
   CHECK(pthread_join(thread, NULL) == 0);
   CHECK(munmap(all, BYTES) == 0);
+  // Nor does who wants to write to the file wait for such a thread once it is unmapped.
+  make(0);
+  all = map(PROT_READ, MAP_SHARED);
+  CHECK(pthread_create(&thread, NULL, hold_page, all + 2 * P) == 0);
+  while (holds == 0) usleep(100);
+  CHECK(munmap(all, BYTES) == 0);
+  const int writer = open(path, O_WRONLY | O_NONBLOCK);
+  CHECK(writer >= 0 && close(writer) == 0);
+  holds = 0;
+  CHECK(pthread_join(thread, NULL) == 0);
   puts("held");
 }
 
