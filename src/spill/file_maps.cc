@@ -134,6 +134,15 @@ int wait_for_watcher() {
   return told;
 }
 
+// Has anybody a record lock on the file? Those of this process would end when any of its descriptors of the file is closed, and the
+// kernel does not tell whether there are some behind another's.
+bool has_record_locks(int descriptor) {
+  // One of an open file is in the way of all that processes have, its own process too.
+  struct flock lock = {};
+  lock.l_type = F_WRLCK;
+  return !sys::failed(sys::syscall(SYS_fcntl, descriptor, F_OFD_GETLK, &lock)) && lock.l_type != F_UNLCK;
+}
+
 // The file of `descriptor`, opened once more to be read, as an own descriptor; -1 if that cannot be.
 int open_again(int descriptor) {
   base::Text<48> path;
@@ -147,12 +156,12 @@ int open_again(int descriptor) {
   return -1;
 }
 
-// The same, under a read lease; -1 also if somebody has it open for writing, or it is another user's.
+// The same, under a read lease; -1 also if somebody has it open for writing, or a record lock on it, or it is another user's.
 int open_leased(int descriptor) {
   const int told = wait_for_watcher();
   const long mode = sys::syscall(SYS_fcntl, descriptor, F_GETFL);
   if (told == 0 || sys::failed(mode) || (mode & (O_ACCMODE | O_PATH)) != O_RDONLY) return -1;
-  if (!is_disk_file(descriptor)) return -1;
+  if (!is_disk_file(descriptor) || has_record_locks(descriptor)) return -1;
   const int own = open_again(descriptor);
   if (own < 0) return -1;
   // Before the lease, which would make the whole process the one that is told, by a signal that ends it.
@@ -233,11 +242,11 @@ void make_plain(FileMap& map, cache::Lane& lane) {
   base::statistics.spill_file_maps_ended.add();
 }
 
-// All of the map is unmapped: gives everything back if none of its pages is left. REQUIRES: maps_mutex.
+// All of the map is unmapped: gives everything back if none of its pages is left, and its file has no record locks. REQUIRES: maps_mutex.
 void end_map(FileMap& map, cache::Lane& lane) {
   // It is read no more: who wants to write need not wait until nobody holds a page of it.
   end_lease(map);
-  if (!forget_pages(map, lane).nothing()) return;
+  if (!forget_pages(map, lane).nothing() || has_record_locks(map.descriptor)) return;
   // Entries of a plain map lead to the addresses themselves; no page of the table is shared with others.
   sys::release(&entry_of(map.begin), map.reserved_bytes() / base::kOsPageBytes * sizeof(Entry));
   sys::close_own_descriptor(map.descriptor);

@@ -18,6 +18,8 @@
 //    lease is given back after all its pages have left, or are held and out of reach
 //  3 a page that cannot be had (past the end of the file, a failed read) stays inaccessible: the access faults, and
 //    show_bus_error lets the kernel raise SIGBUS for it
+//  4 no descriptor of a file is opened or closed while it has record locks: closing one would end the process's own. A map that is gone
+//    waits for their end
 //
 // Thread contract: any thread; what changes a map takes one lock.
 #pragma once

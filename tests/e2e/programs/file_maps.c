@@ -398,6 +398,40 @@ static void private_again(void) {
   puts("again");
 }
 
+// Of this process too: it asks for an open file.
+static int has_locks(int file) {
+  struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+  CHECK(fcntl(file, F_OFD_GETLK, &lock) == 0);
+  return lock.l_type != F_UNLCK;
+}
+
+// The process's record locks on a file stay when it is mapped and unmapped: those taken while it is mapped, those taken before, and
+// where somebody has it open for writing.
+static void locked(void) {
+  make(0);
+  struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
+  const int file = open(path, O_RDONLY);
+  CHECK(file >= 0);
+  char* all = mmap(NULL, BYTES, PROT_READ, MAP_SHARED, file, 0);
+  CHECK(all != MAP_FAILED);
+  CHECK_SPILLED(all);
+  CHECK(fcntl(file, F_SETLK, &lock) == 0);
+  expect_all(all, 0);
+  CHECK(munmap(all, BYTES) == 0 && has_locks(file));
+  const int writer = open(path, O_RDWR);
+  CHECK(writer >= 0);
+  for (int written = 0; written < 2; ++written) {
+    all = mmap(NULL, BYTES, PROT_READ, written ? MAP_SHARED : MAP_PRIVATE, file, 0);
+    CHECK(all != MAP_FAILED && has_locks(file));
+    if (!written) expect_all(all, 0);
+    const char byte = 'w';
+    CHECK(pwrite(writer, &byte, 1, 5 * P) == 1);
+    CHECK(munmap(all, BYTES) == 0 && has_locks(file));
+  }
+  CHECK(close(writer) == 0 && close(file) == 0);
+  puts("locked");
+}
+
 // Errors and what stays the kernel's are as natively.
 static void plain_ones(void) {
   make(0);
@@ -440,6 +474,7 @@ int main(int argc, char** argv) {
   refused();
   held_at_fork();
   private_again();
+  locked();
   plain_ones();
   unlink(path);
   return 0;
