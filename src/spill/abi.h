@@ -38,6 +38,8 @@ inline bool in_reserved_range(uint64_t address) { return address - kRangeBegin <
 
 // Is there a spilled global at the address, which is not in that range? (address_space.h)
 bool is_global(uint64_t address);
+// How many of the bytes from a plain address on come before the first one of a spilled global, at most `bytes`.
+uint64_t bytes_before_globals(uint64_t begin, uint64_t bytes);
 
 }  // namespace spill
 
@@ -62,5 +64,16 @@ inline bool in_range(uint64_t address) {
   return is_global(address);
 }
 inline bool in_range(const void* pointer) { return in_range(reinterpret_cast<uint64_t>(pointer)); }
+
+// How many of n bytes are plain, up to the first that is spilled: a global's ends may be plain (globals.h). REQUIRES: not in_range(memory).
+inline uint64_t plain_length(const void* memory, uint64_t n) {
+  if (!spillway_has_globals.load(std::memory_order_relaxed)) [[likely]]
+    return n;
+  return bytes_before_globals(reinterpret_cast<uint64_t>(memory), n);
+}
+// May any of n bytes be spilled memory?
+inline bool reaches_range(const void* memory, uint64_t n) {
+  return in_range(memory) || plain_length(memory, n) < n;
+}
 
 }  // namespace spill

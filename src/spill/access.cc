@@ -34,7 +34,7 @@ char* map_or_null(size_t bytes) {
 void copy(void* to, const void* from, size_t n) {
   auto* t = static_cast<char*>(to);
   auto* f = static_cast<const char*>(from);
-  const bool to_spilled = in_range(to), from_spilled = in_range(from);
+  const bool to_spilled = reaches_range(to, n), from_spilled = reaches_range(from, n);
   if (!to_spilled && !from_spilled) {
     memcpy(to, from, n);
     return;
@@ -75,8 +75,8 @@ WiredRange::WiredRange(const void* address, size_t n, Need need) {
   const auto a = reinterpret_cast<uint64_t>(address);
   if (n == 0) return;
   if (!in_range(a)) {
-    size_ = n;
-    pieces_[piece_count_++] = {const_cast<void*>(address), n};
+    size_ = plain_length(address, n);
+    pieces_[piece_count_++] = {const_cast<void*>(address), size_};
     return;
   }
   // No handler before it is noted: it may fork.

@@ -183,19 +183,21 @@ void mark_globals(uint64_t begin, uint64_t bytes, bool spilled) {
   mark(begin, bytes, spilled);
 }
 
-bool touches_globals(uint64_t begin, uint64_t bytes) {
+uint64_t bytes_before_globals(uint64_t begin, uint64_t bytes) {
   const uint64_t end = begin + bytes;
   for (uint64_t at = base::round_down(begin, base::kOsPageBytes); at < end && at >> kAddressBits == 0;) {
     if (chunk_use[at / kChunkBytes].load(std::memory_order_acquire) == ChunkUse::kNothing) {
       at = base::round_down(at, kChunkBytes) + kChunkBytes;
     } else if (is_allocated(at)) {
-      return true;
+      return at > begin ? at - begin : 0;
     } else {
       at += base::kOsPageBytes;
     }
   }
-  return false;
+  return bytes;
 }
+
+bool touches_globals(uint64_t begin, uint64_t bytes) { return bytes_before_globals(begin, bytes) < bytes; }
 
 bool is_global(uint64_t address) { return address >> kAddressBits == 0 && is_allocated(address); }
 

@@ -52,7 +52,8 @@ inline bool is_allocated_by(uint64_t address, ReadChunkUse&& chunk_use, ReadPage
   return (page_bits(page / 64) >> (page % 64) & 1) != 0;
 }
 
-// Does a spilled global lie in [begin, begin + bytes)? Cost: a byte for each 2 MiB without any.
+// Does a spilled global lie in [begin, begin + bytes)? (And how far is it: bytes_before_globals of abi.h.) Cost: a byte for each 2 MiB
+// without any.
 bool touches_globals(uint64_t begin, uint64_t bytes);
 
 // [begin, begin + bytes), whole OS pages outside of the range, become globals, or are none any more.
@@ -65,7 +66,7 @@ void thaw_addresses();
 // Is the OS page of `address` allocated, or a global's? REQUIRES: below 2^kAddressBits. Async-signal-safe.
 bool is_allocated(uint64_t address);
 // The end of the OS pages from `address` on of which is_allocated says the same; at most `end`. Cost: a look at each chunk,
-// at each OS page only where some of a chunk are allocated. REQUIRES: in_range(address), end <= kRangeEnd.
+// at each OS page only where some of a chunk are allocated. REQUIRES: in_range(address); all below 2^kAddressBits.
 uint64_t same_allocation_end(uint64_t address, uint64_t end);
 
 // Does [address, address + bytes) touch what the runtime keeps at fixed addresses: the table, the published page, what

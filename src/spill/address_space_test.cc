@@ -141,6 +141,9 @@ TEST_F(AddressSpaceTest, GlobalsAreFoundWhereverTheyLie) {
   EXPECT_FALSE(touches_globals(kBegin - 3 * kChunk, 3 * kChunk));
   EXPECT_FALSE(touches_globals(kBegin + kBytes, 100 * kChunk));
   EXPECT_FALSE(touches_globals(uint64_t{1} << kAddressBits, kChunk));
+  EXPECT_EQ(bytes_before_globals(kBegin - 3 * kChunk - 7, 4 * kChunk), 3 * kChunk + 7);
+  EXPECT_EQ(bytes_before_globals(kBegin - 7, 7), 7u);
+  EXPECT_EQ(bytes_before_globals(kBegin + 7, 100), 0u);
   mark_globals(kBegin, kBytes, false);
   EXPECT_FALSE(touches_globals(0, uint64_t{1} << kAddressBits));
 }

@@ -1,5 +1,6 @@
 #include "spill/pins.h"
 
+#include "spill/address_space.h"
 #include "spill/file_maps.h"
 #include "spill/runtime.h"
 #include "spill/standing_pins.h"
@@ -7,6 +8,8 @@
 namespace spill {
 
 char* pin_page_piece(uint64_t address, Need need) {
+  // The plain end of a global has no page, and what is not mapped is the kernel's to refuse.
+  if (!is_allocated(address)) return reinterpret_cast<char*>(address);
   if (!allows(protection_at(address), need)) return reinterpret_cast<char*>(address);
   InRuntime inside;
   const base::PageId page = runtime.cache->page_of(address);
@@ -17,9 +20,9 @@ char* pin_page_piece(uint64_t address, Need need) {
 }
 
 void will_pin(uint64_t address, uint64_t bytes, Need need) {
-  if (!allows(protection_at(address), need)) return;
+  if (!is_allocated(address) || !allows(protection_at(address), need)) return;
   InRuntime inside;
-  const uint64_t end = same_protection_end(address, address + bytes);
+  const uint64_t end = same_allocation_end(address, same_protection_end(address, address + bytes));
   const base::PageId first = runtime.cache->page_of(address), last = runtime.cache->page_of(end - 1);
   runtime.cache->load_together(first, index(last) - index(first) + 1, lane_of(inside.thread()));
 }

@@ -11,8 +11,8 @@ namespace spill {
 
 // Makes the OS page of `address` resident and pins it; the result is the raw address of `address`,
 // valid to the end of its OS page until unpin_page_piece(). Counts: as many unpins as pins.
-// What cannot be had (a page of a mapped file), is the kernel's, or does not allow what is needed: `address` itself, and
-// nothing is pinned. REQUIRES: in_range(address). Cost: may block and do I/O.
+// What cannot be had (a page of a mapped file), is the kernel's, is not spilled, or does not allow what is needed: `address` itself, and
+// nothing is pinned. Cost: may block and do I/O.
 char* pin_page_piece(uint64_t address, Need need);
 void unpin_page_piece(uint64_t address);
 

@@ -460,6 +460,11 @@ MUTATIONS = [
     product("globals above the frames", "^globals$",
             (GLOBALS, "  if (!lies_below_frames(end)) {", "  if (!lies_below_frames(end) && begin > end) {")),
 
+    product("kernel is given a global whose first bytes alone are plain", "^e2e_globals_ends$",
+            ("src/spill/abi.h", "return in_range(memory) || plain_length(memory, n) < n;", "return in_range(memory) && n > 0;")),
+    product("kernel is given frames for the plain end of a global", "^e2e_globals_ends$",
+            ("src/spill/pins.cc", "  if (!is_allocated(address)) return reinterpret_cast<char*>(address);\n", "")),
+
     product("plain blocks that are freed count for ever", "^e2e_small_heap$",
             (HEAP, "    if (counts_plain(caller)) note_plain_bytes(-static_cast<int64_t>(plain_usable_bytes(block)), caller);\n", "")),
     product("what a thread has in plain blocks is never counted", "^e2e_small_heap$",

@@ -27,6 +27,9 @@ inline bool plain(Pointers... pointers) {
   return (!in_range(static_cast<const void*>(pointers)) && ...);
 }
 
+// All of n bytes. (A global may be plain at its ends, so that the kernel reaches a part of it only.)
+inline bool all_plain(const void* memory, size_t n) { return !reaches_range(memory, n); }
+
 // What threads wait for is the C library's own in plain memory, and in mappings of the kernel's that lie among spilled
 // memory: other processes may wait there too.
 template <class... Pointers>

@@ -25,7 +25,7 @@ PlainVector::PlainVector(const iovec* vector, size_t count)
   if (!valid_) count_ = 0;
   for (const iovec& buffer : buffers()) {
     if (__builtin_add_overflow(bytes_, buffer.iov_len, &bytes_)) valid_ = false;
-    plain_ &= plain(buffer.iov_base);
+    plain_ &= all_plain(buffer.iov_base, buffer.iov_len);
   }
 }
 
@@ -196,11 +196,11 @@ ssize_t write_vector(int descriptor, const iovec* vector, int count) {
 }  // namespace
 }  // namespace spill
 
+using spill::all_plain;
 using spill::Direction;
-using spill::plain;
 
 SPILL_EXPORT ssize_t __spill_read(int descriptor, void* to, size_t n) {
-  if (plain(to)) {
+  if (all_plain(to, n)) {
     spill::clear_slots();
     return LIBC(read)(descriptor, to, n);
   }
@@ -209,7 +209,7 @@ SPILL_EXPORT ssize_t __spill_read(int descriptor, void* to, size_t n) {
 }
 
 SPILL_EXPORT ssize_t __spill_write(int descriptor, const void* from, size_t n) {
-  if (plain(from)) {
+  if (all_plain(from, n)) {
     spill::clear_slots();
     return LIBC(write)(descriptor, from, n);
   }
@@ -218,14 +218,14 @@ SPILL_EXPORT ssize_t __spill_write(int descriptor, const void* from, size_t n) {
 }
 
 SPILL_EXPORT ssize_t __spill_pread(int descriptor, void* to, size_t n, off_t offset) {
-  if (plain(to)) return LIBC(pread)(descriptor, to, n, offset);
+  if (all_plain(to, n)) return LIBC(pread)(descriptor, to, n, offset);
   return spill::transfer_one<Direction::kRead>(descriptor, to, n, [=](const iovec* v, int c, size_t done) {
     return LIBC(preadv)(descriptor, v, c, offset + static_cast<off_t>(done));
   });
 }
 
 SPILL_EXPORT ssize_t __spill_pwrite(int descriptor, const void* from, size_t n, off_t offset) {
-  if (plain(from)) return LIBC(pwrite)(descriptor, from, n, offset);
+  if (all_plain(from, n)) return LIBC(pwrite)(descriptor, from, n, offset);
   return spill::transfer_one<Direction::kWrite>(descriptor, from, n, [=](const iovec* v, int c, size_t done) {
     return LIBC(pwritev)(descriptor, v, c, offset + static_cast<off_t>(done));
   });

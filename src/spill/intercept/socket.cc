@@ -58,7 +58,7 @@ ssize_t send_spilled(int socket, const void* from, size_t n, int flags, const so
                      socklen_t to_bytes) {
   PlainBytes address(to, to_bytes, PlainBytes::kIn);
   auto* plain_address = reinterpret_cast<sockaddr*>(address.data());
-  if (plain(from)) {
+  if (all_plain(from, n)) {
     clear_slots();
     return LIBC(sendto)(socket, from, n, flags, plain_address, to_bytes);
   }
@@ -110,7 +110,7 @@ class PlainAddress {
 
 ssize_t receive_spilled(int socket, void* to, size_t n, int flags, sockaddr* from, socklen_t* from_bytes) {
   PlainAddress address(from, from_bytes);
-  if (plain(to)) {
+  if (all_plain(to, n)) {
     clear_slots();
     return LIBC(recvfrom)(socket, to, n, flags, address.address(), address.size());
   }
@@ -183,12 +183,12 @@ ssize_t receive_message(int socket, msghdr* original, int flags) {
 }  // namespace
 }  // namespace spill
 
-using spill::plain;
+using spill::all_plain;
 using spill::PlainObject;
 using spill::PlainString;
 
 SPILL_EXPORT ssize_t __spill_send(int socket, const void* from, size_t n, int flags) {
-  if (plain(from)) {
+  if (all_plain(from, n)) {
     spill::clear_slots();
     return LIBC(send)(socket, from, n, flags);
   }
@@ -199,7 +199,7 @@ SPILL_EXPORT ssize_t __spill_sendto(int socket, const void* from, size_t n, int 
   return spill::send_spilled(socket, from, n, flags, to, to_bytes);
 }
 SPILL_EXPORT ssize_t __spill_recv(int socket, void* to, size_t n, int flags) {
-  if (plain(to)) {
+  if (all_plain(to, n)) {
     spill::clear_slots();
     return LIBC(recv)(socket, to, n, flags);
   }

@@ -71,7 +71,7 @@ size_t read_items(void* to, size_t size, size_t count, FILE* stream) {
 }
 
 size_t write_bytes(const void* from, size_t n, FILE* stream) {
-  if (plain(from)) return LIBC(fwrite_unlocked)(from, 1, n, stream);
+  if (all_plain(from, n)) return LIBC(fwrite_unlocked)(from, 1, n, stream);
   return bounce(stream, n, [&](char* plain_bytes, size_t at, size_t length) {
     copy(plain_bytes, static_cast<const char*>(from) + at, length);
     return LIBC(fwrite_unlocked)(plain_bytes, 1, length, stream);
@@ -174,25 +174,26 @@ ssize_t get_line(char** line, size_t* capacity, int delimiter, FILE* stream) {
 }  // namespace
 }  // namespace spill
 
+using spill::all_plain;
 using spill::plain;
 using spill::PlainString;
 using spill::StreamLock;
 
 SPILL_EXPORT size_t __spill_fread(void* to, size_t size, size_t count, FILE* stream) {
-  if (plain(to)) [[likely]]
+  if (all_plain(to, size * count)) [[likely]]
     return LIBC(fread)(to, size, count, stream);
   StreamLock lock(stream);
   return spill::read_items(to, size, count, stream);
 }
 
 SPILL_EXPORT size_t __spill_fread_unlocked(void* to, size_t size, size_t count, FILE* stream) {
-  if (plain(to)) [[likely]]
+  if (all_plain(to, size * count)) [[likely]]
     return LIBC(fread_unlocked)(to, size, count, stream);
   return spill::read_items(to, size, count, stream);
 }
 
 SPILL_EXPORT size_t __spill___fread_chk(void* to, size_t room, size_t size, size_t count, FILE* stream) {
-  if (plain(to)) [[likely]]
+  if (all_plain(to, size * count)) [[likely]]
     return __fread_chk(to, room, size, count, stream);
   size_t bytes;
   if (__builtin_mul_overflow(size, count, &bytes) || bytes > room) spill::buffer_overflow();
@@ -207,14 +208,14 @@ SPILL_EXPORT size_t __spill___fread_unlocked_chk(void* to, size_t room, size_t s
 }
 
 SPILL_EXPORT size_t __spill_fwrite(const void* from, size_t size, size_t count, FILE* stream) {
-  if (plain(from)) [[likely]]
+  if (all_plain(from, size * count)) [[likely]]
     return LIBC(fwrite)(from, size, count, stream);
   StreamLock lock(stream);
   return spill::write_items(from, size, count, stream);
 }
 
 SPILL_EXPORT size_t __spill_fwrite_unlocked(const void* from, size_t size, size_t count, FILE* stream) {
-  if (plain(from)) [[likely]]
+  if (all_plain(from, size * count)) [[likely]]
     return LIBC(fwrite_unlocked)(from, size, count, stream);
   return spill::write_items(from, size, count, stream);
 }

@@ -27,6 +27,7 @@ constinit __thread spill::Slot* __spillway_slots = nullptr;
 constinit std::atomic<bool> spillway_has_globals{false};
 constinit std::atomic<uint32_t> spill::loop_task_count{0};
 bool spill::is_global(uint64_t) { return false; }
+uint64_t spill::bytes_before_globals(uint64_t, uint64_t bytes) { return bytes; }
 bool spill::is_sharing_child() { return false; }
 void spill::forget_shared_maps(const void*, uint64_t) {}
 

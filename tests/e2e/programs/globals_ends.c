@@ -1,0 +1,91 @@
+// With pages larger than the machine's a spilled global stays plain memory at its ends. What the kernel reads and writes, from a part that
+// is plain into one that is spilled and the other way round, is all of it.
+// spillcc: -fspill-globals
+// levels: O2
+// pages: 16K 64K
+// chaos: 4
+// expect: cache.evictions>=10 spill.globals_bytes>=1000000
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "e2e.h"
+
+enum { kBytes = 1000003, kHalf = kBytes / 2, kMessage = 50000 };
+
+static unsigned char data[kBytes];
+
+static unsigned char byte_of(size_t i, int round) { return (unsigned char)(i * 7 + i / 251 + (size_t)round); }
+static void fill(int round) {
+  for (size_t i = 0; i < kBytes; ++i) data[i] = byte_of(i, round);
+  HIDE(round);
+}
+static void check(int round) {
+  for (size_t i = 0; i < kBytes; ++i) CHECK(data[i] == byte_of(i, round));
+}
+
+static void whole(int file) {
+  fill(1);
+  CHECK(pwrite(file, data, kBytes, 0) == kBytes);
+  fill(2);
+  CHECK(pread(file, data, kBytes, 0) == kBytes);
+  check(1);
+  fill(3);
+  CHECK(write(file, data, kBytes) == kBytes && lseek(file, 0, SEEK_SET) == 0);
+  fill(4);
+  CHECK(read(file, data, kBytes) == kBytes && lseek(file, 0, SEEK_SET) == 0);
+  check(3);
+}
+
+static void halves(int file) {
+  struct iovec vector[2] = {{data + kHalf, kBytes - kHalf}, {data, kHalf}};
+  fill(5);
+  CHECK(pwritev(file, vector, 2, 0) == kBytes);
+  fill(6);
+  CHECK(preadv(file, vector, 2, 0) == kBytes);
+  check(5);
+  // What lies in the middle of it ends in the end.
+  CHECK(pread(file, data + kHalf, kBytes - kHalf, 0) == kBytes - kHalf);
+  check(5);
+}
+
+static void streams(int file) {
+  FILE* stream = fdopen(file, "r+");
+  CHECK(stream != NULL);
+  rewind(stream);
+  fill(7);
+  CHECK(fwrite(data, kBytes, 1, stream) == 1 && fflush(stream) == 0);
+  rewind(stream);
+  fill(8);
+  CHECK(fread(data, 1, kBytes, stream) == kBytes);
+  check(7);
+  fclose(stream);
+}
+
+static void messages(void) {
+  int ends[2];
+  CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+  unsigned char* const last = data + kBytes - kMessage;
+  fill(9);
+  CHECK(send(ends[0], data, kMessage, 0) == kMessage);
+  CHECK(recv(ends[1], last, kMessage, MSG_WAITALL) == kMessage);
+  for (size_t i = 0; i < kMessage; ++i) CHECK(last[i] == byte_of(i, 9));
+  CHECK(send(ends[1], last, kMessage, 0) == kMessage);
+  memset(data, 0, kMessage);
+  CHECK(recv(ends[0], data, kMessage, MSG_WAITALL) == kMessage);
+  for (size_t i = 0; i < kMessage; ++i) CHECK(data[i] == byte_of(i, 9));
+}
+
+int main(void) {
+  char path[] = "globals-XXXXXX";
+  const int file = mkstemp(path);
+  CHECK(file >= 0 && unlink(path) == 0);
+  whole(file);
+  halves(file);
+  streams(file);
+  messages();
+  puts("ends");
+  return 0;
+}
