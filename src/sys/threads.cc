@@ -26,6 +26,8 @@ struct Start {
   std::atomic<uint32_t> taken{0};
 };
 
+constinit std::atomic<uint32_t> started_count{0};
+
 void* run_thread(void* start_argument) {
   auto* start = static_cast<Start*>(start_argument);
   auto* entry = start->entry;
@@ -34,6 +36,7 @@ void* run_thread(void* start_argument) {
   start->taken.store(1, std::memory_order_release);  // pairs with the load in start_thread; `start` dies here
   futex_wake(start->taken, 1);
   entry(argument);
+  started_count.fetch_sub(1, std::memory_order_relaxed);
   return nullptr;
 }
 
@@ -65,9 +68,11 @@ base::Expected<Thread> start_thread(void (*entry)(void* argument), void* argumen
   uint64_t old_mask = 0;
   syscall(SYS_rt_sigprocmask, SIG_SETMASK, &kBlockedSignals, &old_mask, sizeof old_mask);
   pthread_t handle;
+  started_count.fetch_add(1, std::memory_order_relaxed);
   int error = create(&handle, nullptr, run_thread, &start);
   syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old_mask, nullptr, sizeof old_mask);
   if (error != 0) {
+    started_count.fetch_sub(1, std::memory_order_relaxed);
     return base::failure(error, "cannot start thread ", name, ": ", base::error_name(error),
                          "; raise ulimit -u");
   }
@@ -79,5 +84,8 @@ void join_thread(Thread thread) {
   const auto join = reinterpret_cast<JoinFunction>(find_c_function("pthread_join", "GLIBC_2.34"));
   if (join != nullptr) join(thread.handle, nullptr);
 }
+
+uint32_t started_thread_count() { return started_count.load(std::memory_order_relaxed); }
+void forget_started_threads() { started_count.store(0, std::memory_order_relaxed); }
 
 }  // namespace sys

@@ -6,6 +6,8 @@
 #pragma once
 #include <limits.h>
 
+#include <cstdint>
+
 #include "base/error.h"
 
 namespace sys {
@@ -37,5 +39,9 @@ base::Expected<Thread> start_thread(void (*entry)(void* argument), void* argumen
 
 // Waits until the thread has returned. Exactly once for each started thread, not from a child of fork.
 void join_thread(Thread thread);
+
+// How many threads were started that have not returned yet. A child of fork has none of them: forget_started_threads() there.
+uint32_t started_thread_count();
+void forget_started_threads();
 
 }  // namespace sys

@@ -4,9 +4,11 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <atomic>
 #include <string>
 
 #include "sys/kernel.h"
+#include "sys/lock.h"
 
 namespace sys {
 namespace {
@@ -42,6 +44,23 @@ TEST(Threads, RunNamedWithSignalsBlockedAndThreadLocals) {
   sigset_t own_mask;
   pthread_sigmask(SIG_BLOCK, nullptr, &own_mask);
   EXPECT_EQ(sigismember(&own_mask, SIGUSR1), 0) << "the starter's mask is as it was";
+}
+
+TEST(Threads, AreCountedUntilTheyReturn) {
+  const uint32_t before = started_thread_count();
+  std::atomic<uint32_t> may_return{0};
+  auto thread = start_thread(
+      [](void* word) {
+        auto& released = *static_cast<std::atomic<uint32_t>*>(word);
+        while (released.load() == 0) futex_wait(released, 0);
+      },
+      &may_return, "spillway-test");
+  ASSERT_TRUE(thread.has_value()) << thread.error().message;
+  EXPECT_EQ(started_thread_count(), before + 1);
+  may_return = 1;
+  futex_wake(may_return, 1);
+  join_thread(*thread);
+  EXPECT_EQ(started_thread_count(), before);
 }
 
 // As the C library has them: it waits until all of its threads have taken setuid's.

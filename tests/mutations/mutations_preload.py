@@ -46,6 +46,8 @@ MUTATIONS = [
              (SERVICE, "  sys::keep_from_children(reinterpret_cast<void*>(kRangeBegin), kRangeEnd - kRangeBegin);\n", "")),
     mutation("daemon holds the standard error that it began with, preloaded",
              ("src/spill/preload/start.cc", "  sys::leave_error_output();  // it may be a daemon\n", "")),
+    of_whole("program whose main thread left never ends",
+             ("src/spill/preload/last_thread.cc", "    note(kMainLeft);\n", "    return;\n")),
     mutation("program can close what serves its faults",
              (SERVICE, "  if (sys::failed(sys::syscall(SYS_close_range, ~0u, ~0u, kUnshare))) return;", "  if (kUnshare != 0) return;")),
 ]

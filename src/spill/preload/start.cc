@@ -5,6 +5,7 @@
 
 #include "base/fingerprint.h"
 #include "spill/address_space.h"
+#include "spill/preload/last_thread.h"
 #include "spill/preload/service.h"
 #include "spill/report.h"
 #include "spill/runtime.h"
@@ -54,19 +55,21 @@ void start() {
         ENOTSUP, "storage: spdk: only programs compiled by spillcc can spill there; spill elsewhere, ",
         "or pass --preload=0 to run others natively"));
   require(start_service());
+  note_own_threads();
   runtime.started.store(true, std::memory_order_release);
 }
 
 // pthread_atfork's, of the child. Registered before all others: runs before them.
 void become_child() {
   process.store(sys::syscall(SYS_getpid), std::memory_order_relaxed);
+  become_main_thread();
   if (phase.load(std::memory_order_relaxed) != Phase::kOn) return;
   phase.store(Phase::kOff, std::memory_order_relaxed);
   runtime.is_fork_child.store(true, std::memory_order_relaxed);
   NoSignals no_signals;
   sys::leave_error_output();  // it may be a daemon
   // Without it touching what the parent had is a segmentation fault.
-  (void)start_child_service();
+  if (start_child_service()) note_own_threads();
 }
 
 }  // namespace
@@ -104,6 +107,7 @@ extern "C" void spillway_preload_start(int, char**, char** environment) {
   require(read_settings());
   set_plain_limit();
   process.store(sys::syscall(SYS_getpid), std::memory_order_relaxed);
+  watch_main_thread();
   pthread_atfork(nullptr, nullptr, become_child);
   phase.store(runtime.options.preload != 0 ? Phase::kIdle : Phase::kOff, std::memory_order_release);
 }

@@ -134,6 +134,19 @@ class Programs(Preload):
         self.assertTrue(lives(ended.stdout), "it held them until it ended")
         os.kill(int(ended.stdout), signal.SIGKILL)
 
+    def test_the_last_thread_ends_the_program(self):
+        # Main's thread leaves before: of the program, and of a child.
+        source = self.folder / "last.c"
+        source.write_text("#include <pthread.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <sys/wait.h>\n"
+                          "#include <unistd.h>\nstatic void at_end(void) { puts(\"end\"); }\n"
+                          "static void* work(void* unused) {\n  usleep(200000);\n  puts(\"last\");\n  return unused;\n}\n"
+                          "int main(void) {\n  memset(malloc(32 << 20), 1, 32 << 20);\n  atexit(at_end);\n  int status = 0;\n"
+                          "  if (fork() != 0) wait(&status);\n  if (status != 0) return 1;\n  alarm(60);\n  pthread_t thread;\n"
+                          "  pthread_create(&thread, NULL, work, NULL);\n  pthread_exit(NULL);\n}\n")
+        subprocess.run(["clang-19", "-w", source, "-o", self.folder / "last", "-pthread"], check=True)
+        self.works(run(self.folder / "last", stats=self.stats), "last\nend\nlast\nend\n")
+        self.assertGreater(self.counters()["cache"]["misses"], 0)
+
     def test_all_threads_change_their_user(self):
         # The C library waits until each thread has done so, also the one that serves faults, and that of a child.
         source = self.folder / "user.c"
