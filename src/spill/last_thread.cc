@@ -15,6 +15,7 @@ namespace spill {
 namespace {
 
 constinit std::atomic<uint32_t> counted{0};
+constinit std::atomic<bool> has_endless_thread{false};
 constinit pthread_key_t key = 0;
 
 // The value is the round of destructors: it is set again up to the last one.
@@ -46,8 +47,14 @@ void uncount_thread() { counted.fetch_sub(1, std::memory_order_relaxed); }
 
 void enter_counted_thread() { pthread_setspecific(key, reinterpret_cast<void*>(1)); }
 
+void count_endless_thread() {
+  if (!has_endless_thread.exchange(true, std::memory_order_relaxed))
+    counted.fetch_add(1, std::memory_order_relaxed);
+}
+
 void count_only_this_thread() {
   note_fork();
+  has_endless_thread.store(false, std::memory_order_relaxed);
   counted.store(1, std::memory_order_relaxed);
 }
 

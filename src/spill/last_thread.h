@@ -14,6 +14,9 @@ void count_thread();
 void uncount_thread();
 // In a thread that count_thread() counted.
 void enter_counted_thread();
+// Counts, once, those of the C library's own that never end and call the program (timers, message queues): as natively, the process goes on
+// for them.
+void count_endless_thread();
 // In a child of fork.
 void count_only_this_thread();
 

@@ -359,6 +359,8 @@ MUTATIONS = [
     # Ends of the process
     product("main thread's end is the program's", "^e2e_exit_status$",
             ("src/spill/intercept/thread.cc", "  count_thread();\n", "")),
+    product("the program ends although a timer is to call it", "^e2e_timer_last$",
+            ("src/spill/intercept/callback.cc", "  if (result == 0) count_endless_thread();\n", "")),
     product("a read error ends the program with status 0", "^e2e_refusals$",
             (TRANSLATE, "end_process(error, kFatalStatus);", "end_process(error, 0);")),
     product("the C library may come before the runtime", "^e2e_refusals$",

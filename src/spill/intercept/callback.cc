@@ -12,6 +12,7 @@
 
 #include "spill/intercept/intercept.h"
 #include "spill/intercept/mutex.h"
+#include "spill/last_thread.h"
 #include "spill/next.h"
 #include "spill/signals.h"
 #include "sys/c_library.h"
@@ -63,12 +64,17 @@ SPILL_EXPORT int __spill_timer_create(clockid_t clock, sigevent* event, timer_t*
   ours.sigev_notify_function = run_callback;
   const PlainIn<pthread_attr_t> attributes(ours.sigev_notify_attributes);
   ours.sigev_notify_attributes = const_cast<pthread_attr_t*>(static_cast<const pthread_attr_t*>(attributes));
-  return LIBC(timer_create)(clock, &ours, plain_timer);
+  const int result = LIBC(timer_create)(clock, &ours, plain_timer);
+  if (result == 0) count_endless_thread();
+  return result;
 }
 
 SPILL_EXPORT int __spill_mq_notify(mqd_t queue, const sigevent* event) {
   note_threads();
-  return LIBC(mq_notify)(queue, PlainIn<sigevent>(event));
+  const PlainIn<sigevent> plain_event(event);
+  const int result = LIBC(mq_notify)(queue, plain_event);
+  if (result == 0 && event != nullptr && plain_event->sigev_notify == SIGEV_THREAD) count_endless_thread();
+  return result;
 }
 
 }  // namespace spill

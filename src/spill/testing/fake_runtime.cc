@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "spill/access.h"
 #include "spill/fork.h"
+#include "spill/last_thread.h"
 #include "spill/next.h"
 #include "spill/pins.h"
 #include "spill/shared_maps.h"
@@ -30,6 +31,7 @@ bool spill::is_global(uint64_t) { return false; }
 uint64_t spill::bytes_before_globals(uint64_t, uint64_t bytes) { return bytes; }
 bool spill::is_sharing_child() { return false; }
 void spill::forget_shared_maps(const void*, uint64_t) {}
+void spill::count_endless_thread() {}
 
 namespace {
 
