@@ -4,7 +4,6 @@
 
 #include "spill/abi.h"
 #include "spill/address_space.h"
-#include "sys/lock.h"
 #include "sys/memory.h"
 
 namespace spill {
@@ -16,16 +15,17 @@ static_assert(sizeof(Byte) == 1);
 constexpr uint64_t kMapBytes = (uint64_t{1} << kAddressBits) / kChunkBytes;
 
 constinit std::atomic<Byte*> map{nullptr};
-constinit sys::Mutex mutex;  // of whoever makes it
 
+// No lock: a child of fork would have it for good if another thread held it.
 Byte* map_of_all() {
-  sys::LockGuard guard(mutex);
-  Byte* present = map.load(std::memory_order_relaxed);
+  Byte* present = map.load(std::memory_order_acquire);
   if (present != nullptr) return present;
   auto memory = sys::map_anonymous(kMapBytes, "what was said of memory");
   if (!memory) return nullptr;
-  present = reinterpret_cast<Byte*>(*memory);
-  map.store(present, std::memory_order_release);  // pairs with pattern_at
+  auto* const made = reinterpret_cast<Byte*>(*memory);
+  // Pairs with pattern_at. Another thread may have been faster.
+  if (map.compare_exchange_strong(present, made, std::memory_order_acq_rel)) return made;
+  sys::unmap(made, kMapBytes);
   return present;
 }
 
