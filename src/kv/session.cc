@@ -216,6 +216,7 @@ base::Expected<void> Session::look(const KeyHash& hash, std::string_view key, Ne
     current.is_damaged = current.is_damaged || !match || *match == Match::kDamaged;
     if (!match || *match != Match::kYes) continue;
     note(all[i], record, current);
+    current.is_damaged = false;  // that was another key's, with the same tag
     return {};
   }
   return {};

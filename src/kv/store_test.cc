@@ -96,23 +96,29 @@ TEST_F(StoreTest, IsTheSameAfterItWasClosed) {
 }
 
 // In a store of many grains addresses are long, and tags short.
-TEST(LargeStore, KeysWithTheSameTagAreToldApart) {
-  storage::Device* const device = *storage::make_memory_device(uint64_t{128} << 30);
-  ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 30}));
-  Store* const store = *Store::open(*device, {.durability = Durability::kNone, .stream_count = 1});
-  const unsigned told_by = kHomeBits + EntryFormat(store->identity().geometry.address_bits()).tag_bits() - 1;
-  ASSERT_LE(told_by, 36u);
-  std::map<uint64_t, std::string> keys;
-  std::string one, other;
-  for (uint64_t i = 0; one.empty(); ++i) {
-    ASSERT_LT(i, 10'000'000u);
-    other = std::to_string(i);
-    const uint64_t told = hash_key(store->identity().secret, other).low & ((uint64_t{1} << told_by) - 1);
-    const auto [at, is_new] = keys.emplace(told, other);
-    if (!is_new) one = at->second;
+class LargeStore : public StoreTest {
+ protected:
+  LargeStore() : StoreTest(uint64_t{128} << 30) {}
+  void SetUp() override {
+    ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 30}));
+    open({.durability = Durability::kNone, .stream_count = 1});
+    const unsigned told_by =
+        kHomeBits + EntryFormat(store->identity().geometry.address_bits()).tag_bits() - 1;
+    ASSERT_LE(told_by, 36u);
+    std::map<uint64_t, std::string> keys;
+    for (uint64_t i = 0; one.empty(); ++i) {
+      ASSERT_LT(i, 10'000'000u);
+      other = std::to_string(i);
+      const uint64_t told = hash_key(store->identity().secret, other).low & ((uint64_t{1} << told_by) - 1);
+      const auto [at, is_new] = keys.emplace(told, other);
+      if (!is_new) one = at->second;
+    }
   }
-  Session session;
-  ASSERT_TRUE(session.open(*store));
+
+  std::string one, other;  // keys with the same tag
+};
+
+TEST_F(LargeStore, KeysWithTheSameTagAreToldApart) {
   ASSERT_TRUE(session.put(one, bytes_of("one")));
   EXPECT_FALSE(session.get(other)->found());
   EXPECT_EQ(session.remove(other)->outcome, Changed::Outcome::kAbsent);
@@ -123,9 +129,22 @@ TEST(LargeStore, KeysWithTheSameTagAreToldApart) {
   EXPECT_EQ(session.remove(one)->outcome, Changed::Outcome::kDone);
   EXPECT_FALSE(session.get(one)->found());
   EXPECT_EQ(text_of(session.get(other)->value()), "other");
-  session.close();
-  ASSERT_TRUE(store->close());
-  device->close();
+}
+
+TEST_F(LargeStore, ADamagedRecordWithTheSameTagIsAnotherKeys) {
+  ASSERT_TRUE(session.put(one, bytes_of("one")));
+  ASSERT_TRUE(session.put(other, bytes_of("other")));
+  // The first record of the first segment.
+  alignas(4096) std::byte nothing[512] = {};
+  Channel channel;
+  ASSERT_TRUE(channel.open_for_threads(*device));
+  ASSERT_EQ(channel.write(kSegmentsOffset + 512, nothing), 0);
+  channel.close();
+  EXPECT_EQ(session.get(one).error().number, EBADMSG);
+  EXPECT_EQ(put(other, "new", {.when = When::kIfPresent}), Outcome::kDone);
+  EXPECT_EQ(get(other), "new");
+  EXPECT_EQ(put(other, "newer", {.when = When::kIfAbsent}), Outcome::kPresent);
+  EXPECT_EQ(session.put(one, bytes_of("new"), {.when = When::kIfAbsent}).error().number, EBADMSG);
 }
 
 TEST_F(StoreTest, ThreadsThatPutTheSameKeys) {
