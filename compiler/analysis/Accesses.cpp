@@ -11,6 +11,7 @@
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
+#include "llvm/Support/Regex.h"
 
 using namespace llvm;
 
@@ -76,9 +77,29 @@ void Collector::add(Instruction &I, SiteKind Kind, unsigned Operand, Type *T,
     add(I, Kind, Operand, Size.getFixedValue(), Alignment);
 }
 
+static bool hasMnemonic(const CallBase &Assembly, StringRef Pattern) {
+  return Regex(("(^|[^[:alnum:]_.%$])" + Pattern + "[wlq]?[[:space:]]").str(),
+               Regex::IgnoreCase)
+      .match(cast<InlineAsm>(Assembly.getCalledOperand())->getAsmString());
+}
+
+// Whether assembly may do more with an operand in memory than access it: lea
+// computes its address, which must be the program's, and bt, bts, btr and btc
+// take it for the first of many words if the bit's number is in a register.
+static bool mayLeaveOperands(const CallBase &Assembly) {
+  auto IsNumber = [](const Use &U) {
+    auto *C = dyn_cast<ConstantInt>(U);
+    return U->getType()->isIntegerTy() && (!C || C->getValue().ugt(15));
+  };
+  return hasMnemonic(Assembly, "lea") || (hasMnemonic(Assembly, "bt[src]?") &&
+                                          any_of(Assembly.args(), IsNumber));
+}
+
 // "m" operands: assembly accesses the object named in the operand. What it
 // reaches through addresses in registers is left to the fault path.
 void Collector::addAsmOperands(CallBase &Call) {
+  if (mayLeaveOperands(Call))
+    return;
   for (unsigned Arg = 0; Arg < Call.arg_size(); ++Arg)
     if (Type *T = Call.getParamElementType(Arg))
       if (T->isSized())

@@ -172,6 +172,28 @@ define void @operands(ptr %p, ptr %q) {
   ret void
 }
 
+; Assembly that may take an operand's address, or go on from it, has it where it is; a bit of the operand is in it.
+; CHECK-LABEL: define ptr @address(
+; CHECK-NOT: spill
+; CHECK: call ptr asm "leaq $1, $0", "=r,*m"(ptr elementtype(i64) %p)
+define ptr @address(ptr %p) {
+  %v = call ptr asm "leaq $1, $0", "=r,*m"(ptr elementtype(i64) %p)
+  ret ptr %v
+}
+; CHECK-LABEL: define void @bits(
+; CHECK-NOT: spill
+; CHECK: call void asm "lock; btsq $1, $0", "=*m,r,*m"(ptr elementtype(i64) %p, i64 %n, ptr elementtype(i64) %p)
+define void @bits(ptr %p, i64 %n) {
+  call void asm "lock; btsq $1, $0", "=*m,r,*m"(ptr elementtype(i64) %p, i64 %n, ptr elementtype(i64) %p)
+  ret void
+}
+; CHECK-LABEL: define void @bit(
+; CHECK: call void asm "btrl $1, $0", "=*m,i,*m"(ptr elementtype(i32) %spill.pointer{{.*}}, i32 7, ptr elementtype(i32) %spill.pointer{{.*}})
+define void @bit(ptr %p) {
+  call void asm "btrl $1, $0", "=*m,i,*m"(ptr elementtype(i32) %p, i32 7, ptr elementtype(i32) %p)
+  ret void
+}
+
 ; What assembly stores past the caches is in its frame before the slot is another's.
 ; CHECK-LABEL: define void @past_caches(
 ; CHECK: call void asm "movnti $1, $0", "=*m,r"(ptr elementtype(i64) %spill.pointer{{.*}}, i64 1)

@@ -40,6 +40,18 @@ set:
   return 1;
 }
 
+// What an operand is to the assembly besides: an address, and the first of many bits, as in the kernel's bitmaps.
+NOINLINE void more_than_operands(char* at) {
+  typedef uint64_t __attribute__((aligned(1))) Word;
+  void* address;
+  __asm__("leaq %1, %0" : "=r"(address) : "m"(*(Word*)at));
+  CHECK(address == at);
+  const uint64_t bit = next_random(&state) % (8 * 9000);
+  const char before = at[bit / 8];
+  __asm__ volatile("btcq %1, %0" : "+m"(*(Word*)at) : "r"(bit) : "cc", "memory");
+  CHECK(at[bit / 8] == (char)(before ^ 1 << bit % 8));
+}
+
 // An operand of several pages, walked through by a loop in the assembly.
 struct Pages {
   char bytes[3 * 4096 + 100];
@@ -157,7 +169,10 @@ int main(void) {
   printf("operands and atomics %016llx\n", (unsigned long long)sum);
   for (int i = 0; i < 60; ++i) sum = sum * 31 + walks((struct Pages*)(base + i * 40008));
   printf("walks %016llx\n", (unsigned long long)sum);
-  for (int i = 0; i < 300; ++i) string_instructions();
+  for (int i = 0; i < 300; ++i) {
+    string_instructions();
+    more_than_operands(base + next_random(&state) % (kBytes - 10000));
+  }
   printf("strings %016llx %016llx\n", (unsigned long long)hash(base, 200000),
          (unsigned long long)hash(other, 200000));
   for (int i = 0; i < 40; ++i) CHECK(saves(base + 4096 * i + 4096 - 16 * i));
