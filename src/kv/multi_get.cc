@@ -51,7 +51,7 @@ void MultiGet::get_group(Session& session, Group& group, std::span<const std::st
   session.channel_.run(group.ios.all(), IoFor::kGets);
   for (size_t i = 0; i < keys.size(); ++i) {
     if (group.of_key[i] != nullptr)
-      end(session, group.locations[i], keys[i], *group.of_key[i], results[i]);
+      end(session, group.hashes[i], group.locations[i], keys[i], *group.of_key[i], results[i]);
     else if (keys[i].empty() || keys[i].size() > kKeyBytesMax)
       results[i] = session.do_get(keys[i]);  // says what is wrong
     timing.moved(session.count_found(keys[i], results[i]));
@@ -77,11 +77,13 @@ const storage::Io* MultiGet::begin(Session& session, Group& group, const Locatio
   return &group.ios.add(storage::Operation::kRead, offset, to.data(), to.size());
 }
 
-void MultiGet::end(Session& session, const Location& location, std::string_view key, const storage::Io& io,
-                   base::Expected<Found>& result) {
+void MultiGet::end(Session& session, uint64_t hash, const Location& location, std::string_view key,
+                   const storage::Io& io, base::Expected<Found>& result) {
   Store& store = *session.store_;
   if (!io.whole()) {
     result = std::unexpected(session.io_error(io.error != 0 ? io.error : EIO, "read"));
+    // It may be another key's, with the same tag.
+    if (Index::Candidates all; store.index_->find_all(hash, all) > 1) result = session.do_get(key);
     return;
   }
   const Geometry& geometry = store.identity_.geometry;

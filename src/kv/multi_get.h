@@ -30,8 +30,8 @@ class MultiGet {
   static const storage::Io* begin(Session& session, Group& group, const Location& location,
                                   std::string_view key, base::Expected<Found>& result);
   static void end(Session& session, const Location& location, base::Expected<Found>& result);
-  static void end(Session& session, const Location& location, std::string_view key, const storage::Io& io,
-                  base::Expected<Found>& result);
+  static void end(Session& session, uint64_t hash, const Location& location, std::string_view key,
+                  const storage::Io& io, base::Expected<Found>& result);
 };
 
 }  // namespace kv

@@ -158,30 +158,36 @@ base::Expected<Found> Session::do_get(std::string_view key) {
 
 // False: a large value has been replaced while it was being looked at.
 base::Expected<bool> Session::find(const KeyHash& hash, std::string_view key, Found& found) {
-  bool is_damaged = false;
   const Readers::Reading reading(store_->readers_, place_);
   Location location = store_->index_->find(hash.low);
   if (!location.found) {
     found.memory_.reset();
     return true;
   }
-  auto match = read(location, key, About::kKey, true, IoFor::kGets, found.memory_, found.record_);
-  if (!match) return std::unexpected(match.error());
-  if (*match != Match::kYes) {
-    is_damaged = *match == Match::kDamaged;
+  // What is damaged, or cannot be read, may be another key's with the same tag: the key's own is looked for all the same.
+  bool is_damaged = false;
+  base::Expected<void> unread;
+  const auto is_own = [&](const Location& at) {
+    auto match = read(at, key, About::kKey, true, IoFor::kGets, found.memory_, found.record_);
+    is_damaged = is_damaged || (match && *match == Match::kDamaged);
+    if (!match && unread) unread = std::unexpected(match.error());
+    return match && *match == Match::kYes;
+  };
+  bool is_there = is_own(location);
+  if (!is_there) {
     // Others with the same tag, one in millions.
     Index::Candidates all;
     const size_t count = store_->index_->find_all(hash.low, all);
-    for (size_t i = 0; i < count && *match != Match::kYes; ++i) {
-      if (all[i].address == location.address) continue;
-      match = read(all[i], key, About::kKey, true, IoFor::kGets, found.memory_, found.record_);
-      if (!match) return std::unexpected(match.error());
-      is_damaged = is_damaged || *match == Match::kDamaged;
+    const uint64_t first = location.address;
+    for (size_t i = 0; i < count && !is_there; ++i) {
+      if (all[i].address == first) continue;
+      is_there = is_own(all[i]);
       location = all[i];
     }
   }
-  if (*match != Match::kYes && is_damaged) return std::unexpected(damaged());
-  if (*match != Match::kYes || store_->lifetimes_.has_ended(found.record_)) {
+  if (!is_there && !unread) return std::unexpected(unread.error());
+  if (!is_there && is_damaged) return std::unexpected(damaged());
+  if (!is_there || store_->lifetimes_.has_ended(found.record_)) {
     found = Found();
     return true;
   }

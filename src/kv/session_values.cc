@@ -60,14 +60,15 @@ base::Expected<void> Session::read_piece(Found& found, uint64_t number) {
   const PieceKey key = {.head = pieces.head, .sequence = pieces.of.sequence, .number = number};
   const KeyHash hash = hash_piece(store_->identity_.secret, key);
   found.piece_ = {};
+  base::Expected<void> unread;  // it may be another key's, with the same tag
   const Readers::Reading reading(store_->readers_, place_);
   Index::Candidates all;
   const size_t count = store_->index_->find_all(hash.low, all);
   for (size_t i = 0; i < count; ++i) {
     Record record;
     auto match = read(all[i], key.text(), About::kPiece, true, IoFor::kGets, found.piece_memory_, record);
-    if (!match) return std::unexpected(match.error());
-    if (*match != Match::kYes) continue;
+    if (!match && unread) unread = std::unexpected(match.error());
+    if (!match || *match != Match::kYes) continue;
     const uint64_t left = pieces.of.value_bytes - number * pieces.of.piece_bytes;
     if (record.value.size() != std::min<uint64_t>(left, pieces.of.piece_bytes)) break;
     calls_.counts->got(record.value.size());
@@ -78,7 +79,7 @@ base::Expected<void> Session::read_piece(Found& found, uint64_t number) {
   if (store_->lifetimes_.has_dropped(pieces.of))
     return base::failure(ESTALE,
                          "store: the value was dropped while it was read, to make room; read it anew");
-  return std::unexpected(damaged());
+  return std::unexpected(unread ? damaged() : unread.error());
 }
 
 base::Expected<void> Session::write_piece(const PieceKey& key, Bytes value) {

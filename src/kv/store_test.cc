@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "kv/index/entry.h"
+#include "kv/multi_get.h"
 #include "kv/testing/test_store.h"
+#include "storage/testing/test_fail_device.h"
 #include "task/test_tasks.h"
 
 namespace kv {
@@ -98,7 +100,7 @@ TEST_F(StoreTest, IsTheSameAfterItWasClosed) {
 // In a store of many grains addresses are long, and tags short.
 class LargeStore : public StoreTest {
  protected:
-  LargeStore() : StoreTest(uint64_t{128} << 30) {}
+  LargeStore() : StoreTest(uint64_t{128} << 30) { device = failing = new storage::FailDevice(device); }
   void SetUp() override {
     ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 30}));
     open({.durability = Durability::kNone, .stream_count = 1});
@@ -115,6 +117,7 @@ class LargeStore : public StoreTest {
     }
   }
 
+  storage::FailDevice* failing;
   std::string one, other;  // keys with the same tag
 };
 
@@ -145,6 +148,24 @@ TEST_F(LargeStore, ADamagedRecordWithTheSameTagIsAnotherKeys) {
   EXPECT_EQ(get(other), "new");
   EXPECT_EQ(put(other, "newer", {.when = When::kIfAbsent}), Outcome::kPresent);
   EXPECT_EQ(session.put(one, bytes_of("new"), {.when = When::kIfAbsent}).error().number, EBADMSG);
+}
+
+TEST_F(LargeStore, ARecordWithTheSameTagThatCannotBeReadIsAnotherKeys) {
+  ASSERT_TRUE(session.put(one, bytes_of("one")));
+  ASSERT_TRUE(session.put(other, bytes_of("other")));
+  failing->fail(storage::FailDevice::Failing::kReads, EIO, 1, 1);
+  EXPECT_EQ(get(other), "other");
+  EXPECT_TRUE(failing->has_failed()) << "what was looked at first";
+  failing->fail(storage::FailDevice::Failing::kReads, EIO, 1, 1);
+  const std::string_view keys[] = {other};
+  base::Expected<Found> found[1];
+  MultiGet::get(session, keys, found);
+  ASSERT_TRUE(found[0]) << found[0].error().message;
+  EXPECT_EQ(text_of(found[0]->value()), "other");
+  failing->fail(storage::FailDevice::Failing::kReads, EIO, 1, 1);
+  EXPECT_EQ(session.get(one).error().number, EIO);
+  failing->fail(storage::FailDevice::Failing::kNothing, 0);
+  EXPECT_EQ(get(one), "one");
 }
 
 TEST_F(StoreTest, ThreadsThatPutTheSameKeys) {
