@@ -445,6 +445,8 @@ MUTATIONS = [
              ("src/spill/intercept/descriptor.cc", "  if (sys::is_own_descriptor(descriptor)) return spill::fail(EBADF);\n", "")),
     mutation("close_range() stops at the runtime's first descriptor", "intercept_process_test", "Process.TheRuntimes*",
              ("src/spill/intercept/descriptor.cc", "    first = keep + 1;\n", "    return 0;\n")),
+    product("system() hands a spilled environment to the kernel", "^e2e_spawn_arguments$",
+            ("src/spill/intercept/process.cc", "    if (copy_ != nullptr) environ = const_cast", "    if (copy_ == nullptr) environ = const_cast")),
     mutation("arguments of exec lose their last character", "intercept_process_test", "Process.Executes*",
              ("src/spill/intercept/process.cc", "      copy(content, vector[i], length);\n", "      copy(content, vector[i], length - 1);\n      content[length > 1 ? length - 2 : 0] = 0;\n")),
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "spill/intercept/intercept.h"
+#include "sys/c_library.h"
 
 namespace spill {
 namespace {
@@ -81,6 +82,28 @@ int with_copies(size_t bytes, F f) {
   if (memory.data() == nullptr) return fail(ENOMEM);
   return f(Copier(memory.data()));
 }
+
+// `environ`, which the C library gives to the kernel as it is, is plain for the time of a call: an array of the program's own need not be.
+class PlainEnvironment {
+ public:
+  PlainEnvironment() : given_(environ) {
+    const size_t bytes = copy_bytes(given_);
+    copy_ = bytes > 0 ? static_cast<char*>(sys::c_malloc(bytes)) : nullptr;
+    if (copy_ != nullptr) environ = const_cast<char**>(Copier(copy_).strings(given_));
+  }
+  // What another thread has set meanwhile refers to the copy.
+  ~PlainEnvironment() {
+    if (copy_ == nullptr || environ != reinterpret_cast<char**>(copy_)) return;
+    environ = given_;
+    sys::c_free(copy_);
+  }
+  PlainEnvironment(const PlainEnvironment&) = delete;
+  PlainEnvironment& operator=(const PlainEnvironment&) = delete;
+
+ private:
+  char** given_;
+  char* copy_;
+};
 
 int execute(const char* path, Strings arguments, Strings environment, bool searches) {
   const size_t bytes = copy_bytes(path) + copy_bytes(arguments) + copy_bytes(environment);
@@ -196,9 +219,11 @@ SPILL_EXPORT int __spill_posix_spawn_file_actions_addopen(posix_spawn_file_actio
 
 SPILL_EXPORT int __spill_system(const char* command) {
   PlainString plain_command(command);
+  const spill::PlainEnvironment plain_environment;
   spill::clear_slots();
   return system(plain_command);
 }
 SPILL_EXPORT FILE* __spill_popen(const char* command, const char* mode) {
+  const spill::PlainEnvironment plain_environment;
   return popen(PlainString(command), PlainString(mode));
 }

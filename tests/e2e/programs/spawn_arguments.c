@@ -111,6 +111,15 @@ int main(void) {
   stream = popen("cat", "w");
   fputs(answer, stream);
   pclose(stream);
+  // An environment of the program's own making.
+  char** const before = environ;
+  environ = environment;
+  CHECK(system("test \"$SPILLED\" = 'in the environment'") == 0);
+  stream = popen("echo \"$SPILLED\"", "r");
+  CHECK(stream != NULL && fgets(answer, 9000, stream) == answer);
+  CHECK(strcmp(answer, "in the environment\n") == 0 && pclose(stream) == 0);
+  CHECK(environ == environment);
+  environ = before;
   CHECK(setenv(text("NAME"), text("value of NAME"), 1) == 0);
   CHECK(strcmp(getenv(text("NAME")), "value of NAME") == 0);
   fflush(stdout);
