@@ -72,12 +72,6 @@ bool wake(pthread_cond_t* condition, uint32_t count) {
   return may_have_waiters(condition) && unpark(condition, count) != 0;
 }
 
-bool is_supported(const pthread_condattr_t* attributes) {
-  int shared = 0;
-  pthread_condattr_getpshared(attributes, &shared);
-  return shared == PTHREAD_PROCESS_PRIVATE;
-}
-
 }  // namespace
 
 SPILL_EXPORT int __spill_pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) {
@@ -119,7 +113,6 @@ SPILL_EXPORT int __spill_pthread_cond_init(pthread_cond_t* condition, const pthr
   const PlainIn<pthread_condattr_t> plain_attributes(attributes);
   const auto init = LIBC_VERSION(pthread_cond_init, "GLIBC_2.3.2");
   if (is_c_library_object(condition)) return init(condition, plain_attributes);
-  if (attributes != nullptr && !is_supported(plain_attributes)) return ENOTSUP;
   pthread_cond_t fresh;
   const int result = init(&fresh, plain_attributes);
   if (result == 0) copy(condition, &fresh, sizeof fresh);

@@ -193,9 +193,48 @@ TEST_F(Pthread, MutexKinds) {
   attributes = attributes_of(PTHREAD_MUTEX_NORMAL);
   pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT);
   EXPECT_EQ(__spill_pthread_mutex_init(normal, &attributes), ENOTSUP);
-  attributes = attributes_of(PTHREAD_MUTEX_NORMAL);
-  pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-  EXPECT_EQ(__spill_pthread_mutex_init(normal, &attributes), ENOTSUP);
+}
+
+// Objects that processes may share are as others: nobody shares spilled memory.
+TEST_F(Pthread, ProcessSharedObjects) {
+  auto* mutex = spilled<pthread_mutex_t>();
+  pthread_mutexattr_t of_mutex;
+  pthread_mutexattr_init(&of_mutex);
+  pthread_mutexattr_settype(&of_mutex, PTHREAD_MUTEX_RECURSIVE);
+  pthread_mutexattr_setpshared(&of_mutex, PTHREAD_PROCESS_SHARED);
+  EXPECT_EQ(__spill_pthread_mutex_init(mutex, &of_mutex), 0);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(__spill_pthread_mutex_lock(mutex), 0);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(__spill_pthread_mutex_unlock(mutex), 0);
+  EXPECT_EQ(__spill_pthread_mutex_unlock(mutex), EPERM);
+
+  auto* condition = spilled<pthread_cond_t>();
+  pthread_condattr_t of_condition;
+  pthread_condattr_init(&of_condition);
+  pthread_condattr_setpshared(&of_condition, PTHREAD_PROCESS_SHARED);
+  pthread_condattr_setclock(&of_condition, CLOCK_MONOTONIC);
+  EXPECT_EQ(__spill_pthread_cond_init(condition, &of_condition), 0);
+  EXPECT_EQ(__spill_pthread_mutex_lock(mutex), 0);
+  const timespec time = after_ms(CLOCK_MONOTONIC, 10);
+  EXPECT_EQ(__spill_pthread_cond_timedwait(condition, mutex, &time), ETIMEDOUT);
+  EXPECT_EQ(__spill_pthread_mutex_unlock(mutex), 0);
+
+  auto* lock = spilled<pthread_rwlock_t>();
+  pthread_rwlockattr_t of_lock;
+  pthread_rwlockattr_init(&of_lock);
+  pthread_rwlockattr_setpshared(&of_lock, PTHREAD_PROCESS_SHARED);
+  EXPECT_EQ(__spill_pthread_rwlock_init(lock, &of_lock), 0);
+
+  auto* barrier = spilled<pthread_barrier_t>();
+  pthread_barrierattr_t of_barrier;
+  pthread_barrierattr_init(&of_barrier);
+  pthread_barrierattr_setpshared(&of_barrier, PTHREAD_PROCESS_SHARED);
+  EXPECT_EQ(__spill_pthread_barrier_init(barrier, &of_barrier, 1), 0);
+  EXPECT_EQ(__spill_pthread_barrier_wait(barrier), PTHREAD_BARRIER_SERIAL_THREAD);
+
+  auto* semaphore = spilled<sem_t>();
+  EXPECT_EQ(__spill_sem_init(semaphore, 1, 1), 0);
+  EXPECT_EQ(__spill_sem_trywait(semaphore), 0);
+  EXPECT_EQ(__spill_sem_trywait(semaphore), -1);
 }
 
 // What the program's only thread writes is what the general way and the C library expect to find.
@@ -455,8 +494,6 @@ TEST_F(Pthread, ConditionTimesOutByItsClock) {
   EXPECT_EQ(__spill_pthread_cond_clockwait(condition, mutex, CLOCK_MONOTONIC, &time), ETIMEDOUT);
   EXPECT_EQ(__spill_pthread_cond_signal(condition), 0);
   EXPECT_EQ(__spill_pthread_mutex_unlock(mutex), 0);
-  pthread_condattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-  EXPECT_EQ(__spill_pthread_cond_init(condition, &attributes), ENOTSUP);
 }
 
 // Timeouts and wake-ups that race must lose neither.

@@ -5,7 +5,8 @@
 //          8  owner   kernel thread id (recursive, error-checking)
 //         16  kind    0 normal, 1 recursive, 2 error-checking, 3 adaptive = normal
 //
-// Robust, priority-inheriting, priority-protecting and process-shared ones are refused at initialisation.
+// Robust, priority-inheriting and priority-protecting ones are refused at initialisation. Those that processes may share are as all
+// others, here and in the other files: spilled memory is private, so nobody shares it.
 // Uncontended, locking costs a hold and a compare-and-swap.
 #include "spill/intercept/mutex.h"
 
@@ -202,12 +203,10 @@ bool change_alone(pthread_mutex_t* mutex, F&& change) {
 }
 
 bool is_supported(const pthread_mutexattr_t* attributes) {
-  int robust = 0, protocol = 0, shared = 0;
+  int robust = 0, protocol = 0;
   pthread_mutexattr_getrobust(attributes, &robust);
   pthread_mutexattr_getprotocol(attributes, &protocol);
-  pthread_mutexattr_getpshared(attributes, &shared);
-  return robust == PTHREAD_MUTEX_STALLED && protocol == PTHREAD_PRIO_NONE &&
-         shared == PTHREAD_PROCESS_PRIVATE;
+  return robust == PTHREAD_MUTEX_STALLED && protocol == PTHREAD_PRIO_NONE;
 }
 
 }  // namespace

@@ -110,12 +110,8 @@ SPILL_EXPORT int __spill_pthread_rwlock_destroy(pthread_rwlock_t* lock) {
 }
 
 SPILL_EXPORT int __spill_pthread_rwlock_init(pthread_rwlock_t* lock, const pthread_rwlockattr_t* attributes) {
-  const PlainIn<pthread_rwlockattr_t> plain_attributes(attributes);
   if (is_c_library_object(lock))
-    return LIBC_VERSION(pthread_rwlock_init, "GLIBC_2.34")(lock, plain_attributes);
-  int shared = PTHREAD_PROCESS_PRIVATE;
-  if (attributes != nullptr) pthread_rwlockattr_getpshared(plain_attributes, &shared);
-  if (shared != PTHREAD_PROCESS_PRIVATE) return ENOTSUP;
+    return LIBC_VERSION(pthread_rwlock_init, "GLIBC_2.34")(lock, PlainIn<pthread_rwlockattr_t>(attributes));
   const pthread_rwlock_t fresh = {};
   copy(lock, &fresh, sizeof fresh);
   return 0;

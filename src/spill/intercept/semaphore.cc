@@ -60,7 +60,6 @@ int wait_semaphore(sem_t* semaphore, const Deadline& deadline) {
 
 SPILL_EXPORT int __spill_sem_init(sem_t* semaphore, int shared, unsigned value) {
   if (is_c_library_object(semaphore)) return sem_init(semaphore, shared, value);
-  if (shared != 0) return fail(ENOSYS);
   if (value > SEM_VALUE_MAX) return fail(EINVAL);
   Words(semaphore, 4)[0].store(value, std::memory_order_relaxed);
   return 0;
@@ -113,11 +112,8 @@ SPILL_EXPORT int __spill_sem_getvalue(sem_t* semaphore, int* value) {
 // Barriers.
 SPILL_EXPORT int __spill_pthread_barrier_init(pthread_barrier_t* barrier,
                                               const pthread_barrierattr_t* attributes, unsigned count) {
-  const PlainIn<pthread_barrierattr_t> plain_attributes(attributes);
-  if (is_c_library_object(barrier)) return pthread_barrier_init(barrier, plain_attributes, count);
-  int shared = PTHREAD_PROCESS_PRIVATE;
-  if (attributes != nullptr) pthread_barrierattr_getpshared(plain_attributes, &shared);
-  if (shared != PTHREAD_PROCESS_PRIVATE) return ENOTSUP;
+  if (is_c_library_object(barrier))
+    return pthread_barrier_init(barrier, PlainIn<pthread_barrierattr_t>(attributes), count);
   if (count == 0 || count > INT_MAX) return EINVAL;
   const Words words(barrier, 8);
   words[0].store(0, std::memory_order_relaxed);
