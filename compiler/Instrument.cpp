@@ -62,6 +62,7 @@ public:
 
 private:
   void collectExempt();
+  void collectInlined();
   bool isExempt(const Function &F) const;
   SmallVector<Site, 0>
   chosenSites(Function &F, const Chunks &Loops,
@@ -117,6 +118,17 @@ void ModuleInstrumenter::collectExempt() {
     if (String && String->isCString() && String->getAsCString() == "spill_none")
       Exempt.insert(Named);
   }
+}
+
+// Functions into which others were inlined that are done already, where bitcode
+// of -emit-llvm meets that of -flto: those have slots, which would be given out
+// a second time.
+void ModuleInstrumenter::collectInlined() {
+  for (StringRef Name : {abi::Slots, abi::SatcThread})
+    if (GlobalVariable *Variable = M.getNamedGlobal(Name))
+      for (User *U : Variable->users())
+        if (auto *I = dyn_cast<Instruction>(U))
+          Exempt.insert(I->getFunction());
 }
 
 static bool matches(StringRef Pattern, StringRef Name) {
@@ -293,6 +305,7 @@ void dropMemoryAttributes(Function &F) {
 
 bool ModuleInstrumenter::run() {
   collectExempt();
+  collectInlined();
   bool Renamed = renameIntercepted(Runtime);
   GlobalCounters Globals = spillGlobals(M, Exempt);
   if (options::PlainCalls && sharesTranslations())

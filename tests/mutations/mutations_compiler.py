@@ -376,6 +376,7 @@ MUTATIONS = [
     mutation("copy on the stack left to code generation", "^ir_kills$", (INTRINSICS, ": Plain                 ? MaxPlainInlineBytes", ": Plain                 ? 0")),
     mutation("function named by an assembler label not renamed", "^ir_calls$",
              ("compiler/module/Rename.cpp", "    Changed |= rename(Runtime, (\"\\1\" + Name).str(), Name);\n", "")),
+    mutation("code with slots of its own translated again", "^ir_inlined$", (INSTRUMENT, "  collectInlined();\n  bool Renamed", "  bool Renamed")),
     mutation("what resolvers call translated", "^(ir|e2e)_resolvers$",
              (INSTRUMENT, "      if (Callee && Callee->isStrongDefinitionForLinker())\n        Add(Callee);\n", "      (void)Callee;\n")),
     mutation("what others may share left alone with resolvers", "^ir_resolvers$",
