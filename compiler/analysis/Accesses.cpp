@@ -77,22 +77,60 @@ void Collector::add(Instruction &I, SiteKind Kind, unsigned Operand, Type *T,
     add(I, Kind, Operand, Size.getFixedValue(), Alignment);
 }
 
+static StringRef textOf(const CallBase &Assembly) {
+  return cast<InlineAsm>(Assembly.getCalledOperand())->getAsmString();
+}
+
 static bool hasMnemonic(const CallBase &Assembly, StringRef Pattern) {
-  return Regex(("(^|[^[:alnum:]_.%$])" + Pattern + "[wlq]?[[:space:]]").str(),
+  return Regex(("(^|[^[:alnum:]_.%$])(" + Pattern + ")[wlq]?[[:space:]]").str(),
                Regex::IgnoreCase)
-      .match(cast<InlineAsm>(Assembly.getCalledOperand())->getAsmString());
+      .match(textOf(Assembly));
 }
 
 // Whether assembly may do more with an operand in memory than access it: lea
-// computes its address, which must be the program's, and bt, bts, btr and btc
-// take it for the first of many words if the bit's number is in a register.
+// computes its address, which must be the program's; 8+%0 lies behind it; and
+// bt, bts, btr and btc take it for the first of many words if the bit's number is
+// in a register.
 static bool mayLeaveOperands(const CallBase &Assembly) {
   auto IsNumber = [](const Use &U) {
     auto *C = dyn_cast<ConstantInt>(U);
     return U->getType()->isIntegerTy() && (!C || C->getValue().ugt(15));
   };
-  return hasMnemonic(Assembly, "lea") || (hasMnemonic(Assembly, "bt[src]?") &&
-                                          any_of(Assembly.args(), IsNumber));
+  return hasMnemonic(Assembly, "lea") ||
+         Regex("[0-9+-][$][0-9{]").match(textOf(Assembly)) ||
+         (hasMnemonic(Assembly, "bt[src]?") &&
+          any_of(Assembly.args(), IsNumber));
+}
+
+static bool usesVectors(const CallBase &Assembly) {
+  auto IsVector = [](const Type *T) {
+    return T->isVectorTy() || T->isFloatingPointTy();
+  };
+  const Type *Result = Assembly.getType();
+  return textOf(Assembly).contains_insensitive("mm") || IsVector(Result) ||
+         any_of(Result->subtypes(), IsVector) ||
+         any_of(Assembly.args(),
+                [&](const Use &U) { return IsVector(U->getType()); });
+}
+
+// The bytes that assembly may access of an operand in memory of Size bytes.
+// Instructions take what they take, and much code says that it is one byte.
+static uint64_t bytesTaken(const CallBase &Assembly, uint64_t Size) {
+  constexpr uint64_t Register = 8, Vector = 64;
+  static constexpr struct {
+    StringLiteral Mnemonic;
+    uint64_t Bytes;
+  } Larger[] = {{"f(ld|stp)t", 10},
+                {"fn?stenv|fldenv", 28},
+                {"fn?save|frstor", 108},
+                {"fx(save|rstor)(64)?", 512},
+                {"x(save|rstor)[a-z]*(64)?", 4 * abi::PageSize}};
+  for (const auto &[Mnemonic, Bytes] : Larger)
+    if (hasMnemonic(Assembly, Mnemonic))
+      Size = std::max(Size, Bytes);
+  if (usesVectors(Assembly))
+    Size = std::max(Size, Vector);
+  return Size < 4 ? Register : Size;
 }
 
 // "m" operands: assembly accesses the object named in the operand. What it
@@ -100,10 +138,15 @@ static bool mayLeaveOperands(const CallBase &Assembly) {
 void Collector::addAsmOperands(CallBase &Call) {
   if (mayLeaveOperands(Call))
     return;
-  for (unsigned Arg = 0; Arg < Call.arg_size(); ++Arg)
-    if (Type *T = Call.getParamElementType(Arg))
-      if (T->isSized())
-        add(Call, SiteKind::Native, Arg, T, Align(1));
+  for (unsigned Arg = 0; Arg < Call.arg_size(); ++Arg) {
+    Type *T = Call.getParamElementType(Arg);
+    if (!T || !T->isSized())
+      continue;
+    TypeSize Size = DL.getTypeStoreSize(T);
+    if (!Size.isScalable() && !Size.isZero())
+      add(Call, SiteKind::Native, Arg, bytesTaken(Call, Size.getFixedValue()),
+          Align(1));
+  }
 }
 
 void Collector::addMemIntrinsic(MemIntrinsic &MI) {
@@ -164,8 +207,7 @@ collectSites(Function &F, const SmallPtrSetImpl<Instruction *> &InPage,
 }
 
 bool storesPastCaches(const CallBase &Assembly) {
-  return StringRef(cast<InlineAsm>(Assembly.getCalledOperand())->getAsmString())
-      .contains_insensitive("movnt");
+  return textOf(Assembly).contains_insensitive("movnt");
 }
 
 void sinkPointers(MutableArrayRef<Site> Sites) {

@@ -194,6 +194,29 @@ define void @bit(ptr %p) {
   ret void
 }
 
+; CHECK-LABEL: define i64 @second(
+; CHECK-NOT: spill
+; CHECK: call i64 asm "movq 8+$1, $0", "=r,*m"(ptr elementtype(i64) %p)
+define i64 @second(ptr %p) {
+  %v = call i64 asm "movq 8+$1, $0", "=r,*m"(ptr elementtype(i64) %p)
+  ret i64 %v
+}
+
+; Instructions may take more than the type of their operand says: as much as a register has, or a vector's, or more.
+; CHECK-LABEL: define i64 @wider(
+; CHECK: call preserve_allcc i64 @__spillway_cross_map_stub(i64 {{.*}}, i64 64, i64 0)
+; CHECK: call void asm sideeffect "movdqu $0, %xmm0"
+; CHECK: call preserve_allcc i64 @__spillway_cross_map_stub(i64 {{.*}}, i64 512, i64 0)
+; CHECK: call void asm sideeffect "fxrstor $0"
+; CHECK: call preserve_allcc i64 @__spillway_cross_map_stub(i64 {{.*}}, i64 8, i64 0)
+; CHECK: call i64 asm "movq $1, $0"
+define i64 @wider(ptr %p, ptr %q) {
+  call void asm sideeffect "movdqu $0, %xmm0", "*m,~{xmm0},~{memory}"(ptr elementtype(i8) %p)
+  call void asm sideeffect "fxrstor $0", "*m,~{memory}"(ptr elementtype(i8) %p)
+  %v = call i64 asm "movq $1, $0", "=r,*m"(ptr elementtype(i8) %q)
+  ret i64 %v
+}
+
 ; What assembly stores past the caches is in its frame before the slot is another's.
 ; CHECK-LABEL: define void @past_caches(
 ; CHECK: call void asm "movnti $1, $0", "=*m,r"(ptr elementtype(i64) %spill.pointer{{.*}}, i64 1)

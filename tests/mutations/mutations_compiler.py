@@ -155,6 +155,8 @@ MUTATIONS = [
     mutation("non-temporal store kept", "^ir_load_store$",
              (SITES, "LLVMContext::MD_invariant_load, LLVMContext::MD_invariant_group,\n        LLVMContext::MD_nontemporal}",
               "LLVMContext::MD_invariant_load, LLVMContext::MD_invariant_group}")),
+    mutation("operand of assembly taken for as small as its type says", "^(ir_crossing|e2e_assembly)$",
+             (ACCESSES, "bytesTaken(Call, Size.getFixedValue())", "Size.getFixedValue()")),
     mutation("address of a frame told by assembly", "^(ir_crossing|e2e_assembly)$", (ACCESSES, 'hasMnemonic(Assembly, "lea")', "false")),
     mutation("bits behind an operand taken from another page's frame", "^(ir_crossing|e2e_assembly)$",
              (ACCESSES, "any_of(Assembly.args(), IsNumber)", "false")),

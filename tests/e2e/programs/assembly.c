@@ -52,6 +52,14 @@ NOINLINE void more_than_operands(char* at) {
   CHECK(at[bit / 8] == (char)(before ^ 1 << bit % 8));
 }
 
+// Instructions that take more than their operand's type says, as ciphers have them.
+NOINLINE void more_than_bytes(char* to, const char* at) {
+  uint64_t word;
+  __asm__ volatile("movdqu %1, %%xmm1\n\tmovdqu %%xmm1, %0" : "=m"(*to) : "m"(*at) : "xmm1", "memory");
+  __asm__ volatile("movq %1, %0" : "=r"(word) : "m"(*at) : "memory");
+  CHECK(memcmp(to, at, 16) == 0 && memcmp(&word, at, sizeof word) == 0);
+}
+
 // An operand of several pages, walked through by a loop in the assembly.
 struct Pages {
   char bytes[3 * 4096 + 100];
@@ -172,6 +180,7 @@ int main(void) {
   for (int i = 0; i < 300; ++i) {
     string_instructions();
     more_than_operands(base + next_random(&state) % (kBytes - 10000));
+    more_than_bytes(other + 4096 * i + 4096 - i % 17, base + 4096 * (i + 1) + 4096 - i / 17 % 17);
   }
   printf("strings %016llx %016llx\n", (unsigned long long)hash(base, 200000),
          (unsigned long long)hash(other, 200000));
