@@ -30,6 +30,11 @@
 #include "sys/memory.h"
 #include "sys/pause.h"
 
+// The C library's lock of all its streams, which may be taken again by who has it.
+extern "C" void _IO_list_lock();
+extern "C" void _IO_list_unlock();
+extern "C" void _IO_list_resetlock();
+
 namespace spill {
 namespace {
 
@@ -178,6 +183,11 @@ long fork_on_plain_stack(long (*make)(void* context), void* context) {
 void watch_forks() {
   process.store(sys::syscall(SYS_getpid), std::memory_order_relaxed);
   CHECK_EQ(pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child), 0);
+}
+
+// In a child the C library has made it anew before handlers run, if there was more than one thread.
+void lock_streams_before_fork() {
+  CHECK_EQ(pthread_atfork(_IO_list_lock, _IO_list_unlock, _IO_list_resetlock), 0);
 }
 
 void start_background_in_children() {

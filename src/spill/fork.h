@@ -21,6 +21,9 @@ namespace spill {
 
 // Once, at the start, before anybody else asks to be told of forks: step 1 comes last of all then.
 void watch_forks();
+// Once, after the heap asked. The C library's fork locks the list of its streams after step 1: who has that lock by then (fflush(NULL))
+// may wait for a page, or for a stream whose owner waits for one or for the heap. So it is locked before both.
+void lock_streams_before_fork();
 // Once, after the heap asked: in a child it is fit for use then, and the program has not run yet.
 void start_background_in_children();
 

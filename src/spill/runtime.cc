@@ -202,6 +202,7 @@ extern "C" void spillway_start(int, char**, char** environment) {
   set_plain_limit();
   watch_forks();
   require(open_heap());
+  lock_streams_before_fork();
   start_background_in_children();
   this_thread();
   count_first_thread();

@@ -353,6 +353,8 @@ MUTATIONS = [
     product("child of fork has nobody who takes out", "^e2e_shared_maps$",
             (SHARED_MAPS, "  has_taker = false;\n", "")),
 
+    product("memory stands still while fork waits for who flushes streams", "^e2e_fork_streams$",
+            ("src/spill/runtime.cc", "  lock_streams_before_fork();\n", "")),
     product("a thread may run before its maker has stored its id", "^e2e_thread_ids$",
             ("src/spill/intercept/thread.cc", "{is_stored_here ? 0u : 1u}", "{1u}")),
 
