@@ -13,6 +13,7 @@ class Program:
     def __init__(self, seed):
         self.random = random.Random(seed)
         self.walks = seed > 12  # the programs of smaller seeds stay what they were
+        self.objects = seed > 40
         self.loops = 0
         self.lines = []
 
@@ -128,13 +129,18 @@ class Program:
         self.emit(depth + 1, f"{name}* {end} = {p} + {self.pick(7, 60, 140)}; uint32_t* {q} = &{self.cell32(indices)};")
         self.emit(depth, f"while ({p} < {end} && *{p} != ({name}){self.value(indices)}) {{")
         for _ in range(self.number(1, 4)):
-            self.emit(depth + 1, self.pick(
+            choices = (
                 f"{self.variable()} += *{p};", f"*{p} ^= {self.variable()};", f"++*{q};",
                 f"if ({self.variable()} & 3) {p} += {self.number(1, 3)};",
                 f"if (!({self.variable()} & 15)) {self.variable()} = bump({self.variable()});",
                 f"if (*{p} & 1) {self.variable()} ^= {self.cell(indices)};",
                 f"for (int k = 0; k < 3 && {p}[k] & 1; ++k) {{ *{q} += {p}[k]; }}",
-                f"{self.variable()} += {q}[{self.variable()} & 7];"))
+                f"{self.variable()} += {q}[{self.variable()} & 7];")
+            if self.objects:  # members of what stays, of which some are used more often than those before them
+                choices += (
+                    f"if ({self.variable()} & 1) ++{q}[{self.number(0, 15)}];", f"{q}[{self.number(0, 15)}] += {self.variable()};",
+                    f"if ({self.variable()} & 7) {self.variable()} ^= {q}[{self.number(0, 15)}];")
+            self.emit(depth + 1, self.pick(*choices))
         self.emit(depth + 1, f"++{p};")
         self.emit(depth, "} }")
 
