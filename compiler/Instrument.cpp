@@ -82,10 +82,10 @@ private:
 
 static constexpr StringLiteral DoneAttribute = "spillway";
 
-// Resolvers of indirect functions run before the C library is ready, and what
-// they call does with them; but what other objects may share is not left alone,
-// since all might get this one. Functions and variables annotated "spill_none"
-// are at the program's wish.
+// Resolvers of indirect functions and functions of .preinit_array run before the
+// runtime does, and what they call with them; but what other objects may share is
+// not left alone, since all might get this one. Functions and variables annotated
+// "spill_none" are at the program's wish.
 void ModuleInstrumenter::collectExempt() {
   SmallVector<Function *, 4> Early;
   auto Add = [&](Function *F) {
@@ -95,6 +95,15 @@ void ModuleInstrumenter::collectExempt() {
   for (GlobalIFunc &I : M.ifuncs())
     if (Function *Resolver = I.getResolverFunction())
       Add(Resolver);
+  for (GlobalVariable &G : M.globals()) {
+    if (!G.hasInitializer() || !G.getSection().starts_with(".preinit_array"))
+      continue;
+    SmallVector<Value *, 4> Entries(G.getInitializer()->operand_values());
+    Entries.push_back(G.getInitializer());
+    for (Value *Entry : Entries)
+      if (auto *F = dyn_cast<Function>(Entry->stripPointerCasts()))
+        Add(F);
+  }
   while (!Early.empty())
     for (Instruction &I : instructions(*Early.pop_back_val())) {
       auto *Call = dyn_cast<CallBase>(&I);

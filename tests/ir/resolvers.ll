@@ -1,8 +1,10 @@
-; What runs before the C library is ready translates nothing: the resolver of an indirect function, and what it calls. What
-; may be the program's only copy of something is as ever.
+; What runs before the runtime does translates nothing: the resolver of an indirect function, what stands in .preinit_array, and what
+; they call. What may be the program's only copy of something is as ever.
 
 @indirect = ifunc void (), ptr @resolver
 @elsewhere = external global ptr
+@one = internal constant ptr @first, section ".preinit_array"
+@more = internal constant [2 x ptr] [ptr @other, ptr @second], section ".preinit_array"
 
 ; CHECK-LABEL: define internal ptr @resolver(
 ; CHECK-NOT: spill
@@ -36,6 +38,21 @@ define void @further(ptr %p) {
 ; CHECK: spill.slots
 define linkonce_odr void @shared(ptr %p) {
   store i32 4, ptr %p, align 4
+  ret void
+}
+
+; CHECK-LABEL: define internal void @first(
+; CHECK-NOT: spill
+; CHECK: ret void
+define internal void @first(i32 %count, ptr %arguments) {
+  store ptr null, ptr %arguments, align 8
+  ret void
+}
+; CHECK-LABEL: define internal void @second(
+; CHECK-NOT: spill
+; CHECK: ret void
+define internal void @second(i32 %count, ptr %arguments) {
+  store ptr null, ptr %arguments, align 8
   ret void
 }
 

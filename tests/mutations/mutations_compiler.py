@@ -381,6 +381,8 @@ MUTATIONS = [
     mutation("code with slots of its own translated again", "^ir_inlined$", (INSTRUMENT, "  collectInlined();\n  bool Renamed", "  bool Renamed")),
     mutation("what resolvers call translated", "^(ir|e2e)_resolvers$",
              (INSTRUMENT, "      if (Callee && Callee->isStrongDefinitionForLinker())\n        Add(Callee);\n", "      (void)Callee;\n")),
+    mutation("functions of .preinit_array translated", "^(ir|e2e)_resolvers$",
+             (INSTRUMENT, 'G.getSection().starts_with(".preinit_array")', "G.getSection().empty()")),
     mutation("what others may share left alone with resolvers", "^ir_resolvers$",
              (INSTRUMENT, "Callee->isStrongDefinitionForLinker()", "!Callee->isDeclaration()")),
     mutation("program's own function renamed", "^ir_calls$",

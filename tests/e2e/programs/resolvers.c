@@ -1,4 +1,4 @@
-// Indirect functions: their resolvers, and what these call with pointers, run before the C library and the runtime are ready.
+// What runs before the runtime does: resolvers of indirect functions, functions of .preinit_array, and what these call with pointers.
 // levels: O0 O2
 // chaos: 1
 #include <cpuid.h>
@@ -41,7 +41,17 @@ sum_function* resolve_sum(void) {
 }
 uint64_t sum(const uint64_t* words, size_t n) __attribute__((ifunc("resolve_sum")));
 
-int main(void) {
+static int early_count = -1;
+static const char* early_end = "none yet";
+static void run_early(int count, char** arguments) {
+  HIDE(arguments);
+  early_count = count;
+  early_end = arguments[count];
+}
+__attribute__((section(".preinit_array"), used)) static void (*const early)(int, char**) = run_early;
+
+int main(int argc, char** argv) {
+  CHECK(early_count == argc && early_end == argv[argc]);
   uint64_t *words = spilled_zeros(kWords * sizeof *words), state = 5;
   for (size_t i = 0; i < kWords; ++i) words[i] = next_random(&state);
   CHECK(sum(words, kWords) == sum_words(words, kWords) && sum(words, 1) == words[0]);
