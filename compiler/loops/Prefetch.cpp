@@ -191,6 +191,11 @@ void LookBuilder::declare(const Twine &Name) {
   for (Attribute A : F.getAttributes().getFnAttrs())
     if (A.isStringAttribute())
       Helper->addFnAttr(A);
+  // -finstrument-functions-after-inlining would have it call the program, which
+  // uses slots.
+  for (StringRef Name : {"instrument-function-entry-inlined",
+                         "instrument-function-exit-inlined"})
+    Helper->removeFnAttr(Name);
   // It returns with all vector registers as they were, which code generation
   // forgets where it spares others the cost of their upper halves.
   StringRef Features = F.getFnAttribute("target-features").getValueAsString();

@@ -104,7 +104,7 @@ out:
 
 ; CHECK-LABEL: define i64 @divides(
 ; CHECK: call preserve_allcc i64 @divides.spill.ahead(
-define i64 @divides(ptr %a, ptr %b, i64 %n, i64 %m) {
+define i64 @divides(ptr %a, ptr %b, i64 %n, i64 %m) "instrument-function-entry-inlined"="__cyg_profile_func_enter" {
 entry:
   br label %loop
 loop:
@@ -317,6 +317,9 @@ out:
 ; CHECK: call i64 @__spillway_look_ahead_load(ptr {{%.*}}, i64 {{%.*}}, i64 8, i64 0)
 ; CHECK: call void @__spillway_look_ahead_note(
 
-; It leaves all vector registers as they are, and all slots.
+; It leaves all vector registers as they are, and all slots: it calls nothing of the program's when it begins.
+; CHECK-NOT: "instrument-function-entry-inlined"{{.*}}vzeroupper
 ; CHECK: attributes #{{[0-9]+}} = { {{.*}}"target-features"="-vzeroupper"
+; CHECK-NOT: "instrument-function-entry-inlined"{{.*}}vzeroupper
 ; CHECK: attributes #[[KEEPS]] = { {{.*}}"spillway-keeps"
+; CHECK-NOT: "instrument-function-entry-inlined"{{.*}}vzeroupper
