@@ -177,6 +177,14 @@ void LookBuilder::note(Value *Pointer) {
   }
 }
 
+// Whether code generation calls the program where such a function begins or ends
+// (-finstrument-functions-after-inlining, -pg, -fxray-instrument): it uses slots.
+static bool asksForCalls(StringRef Attribute) {
+  return Attribute.starts_with("instrument-function-") ||
+         Attribute.starts_with("xray-") || Attribute == "function-instrument" ||
+         Attribute == "fentry-call";
+}
+
 void LookBuilder::declare(const Twine &Name) {
   Function &F = *Plan.L->getHeader()->getParent();
   Type *I64 = B.getInt64Ty();
@@ -189,13 +197,8 @@ void LookBuilder::declare(const Twine &Name) {
   // Code generation needs what it knows of F's machine; nothing else of F is
   // true here.
   for (Attribute A : F.getAttributes().getFnAttrs())
-    if (A.isStringAttribute())
+    if (A.isStringAttribute() && !asksForCalls(A.getKindAsString()))
       Helper->addFnAttr(A);
-  // -finstrument-functions-after-inlining would have it call the program, which
-  // uses slots.
-  for (StringRef Name : {"instrument-function-entry-inlined",
-                         "instrument-function-exit-inlined"})
-    Helper->removeFnAttr(Name);
   // It returns with all vector registers as they were, which code generation
   // forgets where it spares others the cost of their upper halves.
   StringRef Features = F.getFnAttribute("target-features").getValueAsString();
