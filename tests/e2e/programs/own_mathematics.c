@@ -5,7 +5,7 @@
 // arithmetic to the compiler, and called while translations of their caller could be alive.
 #include "e2e.h"
 
-enum { kValues = 3 << 17, kRounds = 2 };
+enum { kValues = 3 << 16, kRounds = 2 };
 
 static struct {
   double scale;
