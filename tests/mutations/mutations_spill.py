@@ -422,6 +422,8 @@ MUTATIONS = [
              ("src/spill/intercept/kernel.cc", "there.part(done, ", "there.part(0, ")),
     product("a semaphore's number taken for memory", "^e2e_kernel_calls$",
             ("src/spill/intercept/kernel.cc", "    default: return semctl(id, index, command, argument);", "    default: return semctl_with_memory(id, index, command, argument, 100);")),
+    product("a full pipe is waited for by who does not wait", "^e2e_kernel_calls$",
+            ("src/spill/intercept/kernel.cc", "  if (!waits && poll(&room, 1, 0) == 0) return spill::fail(EAGAIN);\n", "")),
     product("what is no time limit of a futex taken for one", "^e2e_by_number$",
             ("src/spill/intercept/by_number.cc", "!has_time_limit(a[1]) || plain", "plain")),
     product("strptime sees a text's first piece only", "^e2e_long_texts$",

@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <mqueue.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -224,8 +226,12 @@ SPILL_WAIT(ssize_t, splice,
 SPILL_EXPORT ssize_t __spill_vmsplice(int pipe, const iovec* vector, size_t count, unsigned flags) {
   const spill::PlainVector memory(vector, count);
   spill::clear_slots();
-  if (!memory.is_valid() || memory.is_plain()) return vmsplice(pipe, memory.buffers().data(), count, flags);
-  spill::Scratch buffer(std::min(memory.bytes(), spill::kBounceBytes));
+  if (!memory.is_valid() || memory.is_plain() || memory.bytes() == 0)
+    return vmsplice(pipe, memory.buffers().data(), count, flags);
+  const bool waits = (flags & SPLICE_F_NONBLOCK) == 0;
+  // What a pipe that has room takes at once.
+  constexpr size_t kRoom = PIPE_BUF;
+  spill::Scratch buffer(std::min(memory.bytes(), waits ? spill::kBounceBytes : kRoom));
   if (buffer.data() == nullptr) return spill::fail(ENOMEM);
   memory.gather(0, buffer.data(), buffer.size());
   spill::clear_slots();
@@ -233,6 +239,8 @@ SPILL_EXPORT ssize_t __spill_vmsplice(int pipe, const iovec* vector, size_t coun
   const int mode = fcntl(pipe, F_GETFL);
   // In a pipe that is read from it means the other direction.
   if (mode == -1 || (mode & O_ACCMODE) == O_RDONLY) return spill::fail(EBADF);
+  pollfd room = {pipe, POLLOUT, 0};
+  if (!waits && poll(&room, 1, 0) == 0) return spill::fail(EAGAIN);
   return LIBC(writev)(pipe, &whole, 1);
 }
 

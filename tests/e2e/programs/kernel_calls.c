@@ -179,6 +179,12 @@ int main(void) {
   strcpy(b0, "hello");
   iov[0].iov_len = 6;
   CHECK(vmsplice(pp[1], iov, 1, 0) == 6);
+  int full[2];
+  CHECK(pipe(full) == 0 && fcntl(full[1], F_SETPIPE_SZ, 4096) == 4096);
+  const struct iovec much = {spilled_zeros(10000), 10000}, nothing = {much.iov_base, 0};
+  CHECK(vmsplice(full[1], &nothing, 1, 0) == 0);
+  CHECK(vmsplice(full[1], &much, 1, SPLICE_F_NONBLOCK) > 0);
+  CHECK(vmsplice(full[1], &much, 1, SPLICE_F_NONBLOCK) == -1 && errno == EAGAIN);
   loff_t* lo = NEW(loff_t);
   *lo = 20;
   CHECK(splice(pp[0], 0, fd, lo, 6, SPLICE_F_NONBLOCK) == 6 && *lo == 26);
