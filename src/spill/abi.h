@@ -65,9 +65,10 @@ inline bool in_range(uint64_t address) {
 }
 inline bool in_range(const void* pointer) { return in_range(reinterpret_cast<uint64_t>(pointer)); }
 
-// How many of n bytes are plain, up to the first that is spilled: a global's ends may be plain (globals.h). REQUIRES: not in_range(memory).
+// How many of n bytes are plain, up to the first that is spilled: a global's ends may be plain (globals.h). All if there is no memory.
+// REQUIRES: not in_range(memory).
 inline uint64_t plain_length(const void* memory, uint64_t n) {
-  if (!spillway_has_globals.load(std::memory_order_relaxed)) [[likely]]
+  if (!spillway_has_globals.load(std::memory_order_relaxed) || memory == nullptr) [[likely]]
     return n;
   return bytes_before_globals(reinterpret_cast<uint64_t>(memory), n);
 }

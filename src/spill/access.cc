@@ -71,6 +71,14 @@ size_t string_length(const char* text, size_t limit) {
   return length;
 }
 
+size_t spilled_string_bytes(const char* text) {
+  if (in_range(text)) return string_length(text) + 1;
+  constexpr size_t kMost = 128 << 10;  // as long as any that the kernel takes
+  if (plain_length(text, kMost) == kMost) return 0;
+  const size_t bytes = string_length(text) + 1;
+  return plain_length(text, bytes) < bytes ? bytes : 0;
+}
+
 WiredRange::WiredRange(const void* address, size_t n, Need need) {
   const auto a = reinterpret_cast<uint64_t>(address);
   if (n == 0) return;
@@ -153,9 +161,8 @@ Scratch::~Scratch() {
   sys::note_life(&thread);
 }
 
-PlainString::PlainString(const char* text)
-    : scratch_(in_range(text) ? string_length(text) + 1 : 0), text_(text) {
-  if (!in_range(text)) return;
+PlainString::PlainString(const char* text) : scratch_(spilled_string_bytes(text)), text_(text) {
+  if (scratch_.size() == 0) return;
   text_ = scratch_.data();
   if (text_ == nullptr) return;
   copy(scratch_.data(), text, scratch_.size());

@@ -87,6 +87,9 @@ void copy(void* to, const void* from, size_t n);
 // Length of a string that may be spilled, at most `limit`.
 size_t string_length(const char* text, size_t limit = ~size_t{0});
 
+// How long a string is, with its end, if any of it is spilled; else 0, as of null.
+size_t spilled_string_bytes(const char* text);
+
 // [address, address + n) pinned: its pages stay where they are until destruction, so that the kernel
 // may read or write them. Covers a prefix only, of at least one piece, when the range is larger than
 // what one thread may pin, or is spilled in part. What is not spilled is one piece and costs nothing.
@@ -131,7 +134,7 @@ class Scratch {
 };
 
 // A string argument for the C library or the kernel: the text itself when it is not spilled, a copy
-// in Scratch when it is. Null stays null.
+// in Scratch when any of it is. Null stays null.
 class PlainString {
  public:
   explicit PlainString(const char* text);

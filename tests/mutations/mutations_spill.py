@@ -400,7 +400,7 @@ MUTATIONS = [
     mutation("search misses what lies across two windows", "intercept_memory_test", "Memory.Search*",
              (MEMORY, "    at += length - m + 1;\n", "    at += length;\n")),
     mutation("last character of a path lost", "intercept_io_test", "Io.Paths",
-             (ACCESS, "scratch_(in_range(text) ? string_length(text) + 1 : 0)", "scratch_(in_range(text) ? string_length(text) : 0)")),
+             (ACCESS, "  if (in_range(text)) return string_length(text) + 1;", "  if (in_range(text)) return string_length(text);")),
     mutation("read() delivers a byte too few", "intercept_io_test", "Io.Files*",
              (IO, "memory.scatter(0, buffer.data(), static_cast<size_t>(moved));",
               "memory.scatter(0, buffer.data(), static_cast<size_t>(moved > 0 ? moved - 1 : 0));")),
@@ -470,6 +470,10 @@ MUTATIONS = [
 
     product("kernel is given a global whose first bytes alone are plain", "^e2e_globals_ends$",
             ("src/spill/abi.h", "return in_range(memory) || plain_length(memory, n) < n;", "return in_range(memory) && n > 0;")),
+    product("kernel is given an object that begins in the plain end of a global", "^e2e_globals_ends$",
+            ("src/spill/intercept/intercept.h", "return all_plain(object_, sizeof(T)); }", "return plain(object_); }")),
+    product("kernel is given a string that begins in the plain end of a global", "^e2e_globals_ends$",
+            (ACCESS, "  return plain_length(text, bytes) < bytes ? bytes : 0;", "  return 0 * bytes;")),
     product("kernel is given frames for the plain end of a global", "^e2e_globals_ends$",
             ("src/spill/pins.cc", "  if (!is_allocated(address)) return reinterpret_cast<char*>(address);\n", "")),
 

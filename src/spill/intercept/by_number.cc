@@ -199,13 +199,13 @@ const ByKernel* find(long number) {
 size_t bytes_of(const Memory& memory, const long* a) {
   const auto* address = reinterpret_cast<const char*>(a[memory.position]);
   if (memory.kind == Memory::kMask) return address != nullptr ? memory.bytes : 0;
-  if (memory.kind == Memory::kNone || plain(address)) return 0;
-  if (memory.kind == Memory::kText) return string_length(address) + 1;
-  if (memory.count < 0) return memory.bytes;
+  if (memory.kind == Memory::kNone) return 0;
+  if (memory.kind == Memory::kText) return spilled_string_bytes(address);
   // More is not meant: the kernel refuses it.
   constexpr long kMost = 16 << 20;
-  const long count = a[memory.count];
-  return count > 0 && count <= kMost ? static_cast<size_t>(count) * memory.bytes : 0;
+  const long count = memory.count < 0 ? 1 : a[memory.count];
+  const size_t n = count > 0 && count <= kMost ? static_cast<size_t>(count) * memory.bytes : 0;
+  return all_plain(address, n) ? 0 : n;
 }
 
 long with_copies(const ByKernel& entry, const long* arguments) {

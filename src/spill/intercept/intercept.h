@@ -85,7 +85,7 @@ template <class T>
 class PlainIn {
  public:
   explicit PlainIn(const T* object) : object_(object) {
-    if (plain(object)) return;
+    if (all_plain(object, sizeof(T))) return;
     copy(&copy_, object, sizeof(T));
     object_ = &copy_;
   }
@@ -104,17 +104,19 @@ template <class T>
 class PlainObject {
  public:
   explicit PlainObject(T* object) : object_(object) {
-    if (!plain(object)) copy(&copy_, object, sizeof(T));
+    if (!is_plain()) copy(&copy_, object, sizeof(T));
   }
   ~PlainObject() {
-    if (!plain(object_)) copy(object_, &copy_, sizeof(T));
+    if (!is_plain()) copy(object_, &copy_, sizeof(T));
   }
   PlainObject(const PlainObject&) = delete;
   PlainObject& operator=(const PlainObject&) = delete;
-  operator T*() { return plain(object_) ? object_ : &copy_; }
+  operator T*() { return is_plain() ? object_ : &copy_; }
   T* operator->() { return *this; }
 
  private:
+  bool is_plain() const { return all_plain(object_, sizeof(T)); }
+
   T* object_;
   T copy_;
 };
@@ -127,22 +129,23 @@ class PlainBytes {
       : bytes_(static_cast<char*>(const_cast<void*>(bytes))),
         n_(n),
         direction_(direction),
-        scratch_(plain(bytes) ? 0 : n) {
-    if (!plain(bytes) && direction != kOut && scratch_.data() != nullptr) copy(scratch_.data(), bytes, n);
+        scratch_(is_plain() ? 0 : n) {
+    if (!is_plain() && direction != kOut && scratch_.data() != nullptr) copy(scratch_.data(), bytes, n);
   }
   ~PlainBytes() {
-    if (!plain(bytes_) && direction_ == kInOut && scratch_.data() != nullptr)
-      copy(bytes_, scratch_.data(), n_);
+    if (!is_plain() && direction_ == kInOut && scratch_.data() != nullptr) copy(bytes_, scratch_.data(), n_);
   }
   PlainBytes(const PlainBytes&) = delete;
   PlainBytes& operator=(const PlainBytes&) = delete;
-  char* data() { return plain(bytes_) ? bytes_ : scratch_.data(); }
+  char* data() { return is_plain() ? bytes_ : scratch_.data(); }
   // kOut: stores the first n bytes of the copy.
   void store(size_t n) {
-    if (!plain(bytes_) && scratch_.data() != nullptr) copy(bytes_, scratch_.data(), std::min(n, n_));
+    if (!is_plain() && scratch_.data() != nullptr) copy(bytes_, scratch_.data(), std::min(n, n_));
   }
 
  private:
+  bool is_plain() const { return all_plain(bytes_, n_); }
+
   char* bytes_;
   size_t n_;
   Direction direction_;

@@ -176,15 +176,15 @@ SPILL_EXPORT ssize_t __spill_readlink(const char* path, char* to, size_t n) {
   PlainString plain_path(path);
   PlainBytes content(to, std::min<size_t>(n, PATH_MAX), PlainBytes::kOut);
   const ssize_t length =
-      LIBC(readlink)(plain_path, content.data(), plain(to) ? n : std::min<size_t>(n, PATH_MAX));
+      LIBC(readlink)(plain_path, content.data(), content.data() == to ? n : std::min<size_t>(n, PATH_MAX));
   if (length > 0) content.store(static_cast<size_t>(length));
   return length;
 }
 SPILL_EXPORT ssize_t __spill_readlinkat(int folder, const char* path, char* to, size_t n) {
   PlainString plain_path(path);
   PlainBytes content(to, std::min<size_t>(n, PATH_MAX), PlainBytes::kOut);
-  const ssize_t length =
-      LIBC(readlinkat)(folder, plain_path, content.data(), plain(to) ? n : std::min<size_t>(n, PATH_MAX));
+  const ssize_t length = LIBC(readlinkat)(folder, plain_path, content.data(),
+                                          content.data() == to ? n : std::min<size_t>(n, PATH_MAX));
   if (length > 0) content.store(static_cast<size_t>(length));
   return length;
 }
@@ -219,7 +219,7 @@ SPILL_EXPORT char* __spill___realpath_chk(const char* path, char* to, size_t roo
 SPILL_CALL(char*, canonicalize_file_name, (const char* path), (PlainString(path)))
 
 SPILL_EXPORT char* __spill_getcwd(char* to, size_t n) {
-  if (plain(to)) return getcwd(to, n);
+  if (spill::all_plain(to, n)) return getcwd(to, n);
   PlainBytes content(to, n, PlainBytes::kOut);
   // Without memory of the caller's it would allocate some.
   if (content.data() == nullptr) {

@@ -18,7 +18,7 @@ static int wait_for_descriptors(pollfd* descriptors, nfds_t count, Wait wait) {
   spill::clear_slots();
   const int ready = wait(copies);
   // Of calls that were interrupted the kernel tells as well.
-  if (plain(descriptors) || copies == nullptr || (ready < 0 && errno != EINTR)) return ready;
+  if (copies == descriptors || copies == nullptr || (ready < 0 && errno != EINTR)) return ready;
   for (nfds_t i = 0; i < count; ++i) spill::store(&descriptors[i].revents, copies[i].revents);
   return ready;
 }
@@ -69,7 +69,7 @@ SPILL_EXPORT int __spill_epoll_ctl(int epoll, int operation, int descriptor, epo
 template <class Wait>
 static int wait_for_events(epoll_event* events, int count, Wait wait) {
   spill::clear_slots();
-  if (plain(events) || count <= 0) return wait(events);
+  if (count <= 0) return wait(events);
   PlainBytes memory(events, static_cast<size_t>(count) * sizeof(epoll_event), PlainBytes::kOut);
   const int ready = wait(reinterpret_cast<epoll_event*>(memory.data()));
   if (ready > 0) memory.store(static_cast<size_t>(ready) * sizeof(epoll_event));

@@ -20,20 +20,14 @@ using Strings = char* const*;
 // Bytes for a plain copy of a vector and its strings; 0 when nothing of it is spilled.
 size_t copy_bytes(Strings strings) {
   if (strings == nullptr) return 0;
-  bool spilled = !plain(strings);
-  size_t bytes = sizeof(char*);
-  for (size_t i = 0; const char* text = load(&strings[i]); ++i) {
-    bytes += sizeof(char*);
-    if (plain(text)) continue;
-    spilled = true;
-    bytes += string_length(text) + 1;
-  }
-  return spilled ? base::round_up(bytes, sizeof(char*)) : 0;
+  size_t content_bytes = 0, count = 1;
+  for (; const char* text = load(&strings[count - 1]); ++count) content_bytes += spilled_string_bytes(text);
+  const size_t vector_bytes = count * sizeof(char*);
+  const size_t bytes = vector_bytes + content_bytes;
+  return content_bytes > 0 || !all_plain(strings, vector_bytes) ? base::round_up(bytes, sizeof(char*)) : 0;
 }
 
-size_t copy_bytes(const char* text) {
-  return plain(text) ? 0 : base::round_up(string_length(text) + 1, sizeof(char*));
-}
+size_t copy_bytes(const char* text) { return base::round_up(spilled_string_bytes(text), sizeof(char*)); }
 
 // Takes plain copies from a block of the bytes that copy_bytes() said.
 class Copier {
@@ -55,8 +49,8 @@ class Copier {
     char* content = at_ + (count + 1) * sizeof(char*);
     for (size_t i = 0; i < count; ++i) {
       vector[i] = load(&original[i]);
-      if (plain(vector[i])) continue;
-      const size_t length = string_length(vector[i]) + 1;
+      const size_t length = spilled_string_bytes(vector[i]);
+      if (length == 0) continue;
       copy(content, vector[i], length);
       vector[i] = content;
       content += length;

@@ -91,7 +91,7 @@ SPILL_EXPORT int __spill___getgroups_chk(int count, gid_t* to, size_t room) {
 }
 SPILL_CALL(int, getentropy, (void* to, size_t n), (PlainBytes(to, n, PlainBytes::kInOut).data(), n))
 SPILL_EXPORT ssize_t __spill_getrandom(void* to, size_t n, unsigned flags) {
-  if (plain(to)) return getrandom(to, n, flags);
+  if (spill::all_plain(to, n)) return getrandom(to, n, flags);
   // Fewer bytes than asked for are a normal answer to large requests.
   PlainBytes memory(to, std::min<size_t>(n, 64 << 10), PlainBytes::kOut);
   const ssize_t filled = getrandom(memory.data(), std::min<size_t>(n, 64 << 10), flags);
@@ -103,7 +103,7 @@ SPILL_EXPORT void __spill_arc4random_buf(void* to, size_t n) {
   // The C library's own asks the kernel to fill the buffer, and ends the process when that fails.
   constexpr size_t kBytes = 512;
   char random[kBytes];
-  if (plain(to)) return arc4random_buf(to, n);
+  if (spill::all_plain(to, n)) return arc4random_buf(to, n);
   for (size_t done = 0; done < n;) {
     const size_t length = std::min(n - done, kBytes);
     arc4random_buf(random, length);

@@ -1,5 +1,5 @@
 // With pages larger than the machine's a spilled global stays plain memory at its ends. What the kernel reads and writes, from a part that
-// is plain into one that is spilled and the other way round, is all of it.
+// is plain into one that is spilled and the other way round, is all of it: bytes, objects and strings.
 // spillcc: -fspill-globals
 // levels: O2
 // pages: 16K 64K
@@ -7,15 +7,23 @@
 // expect: cache.evictions>=10 spill.globals_bytes>=1000000
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "e2e.h"
 
-enum { kBytes = 1000003, kHalf = kBytes / 2, kMessage = 50000 };
+enum { kBytes = 1000003, kHalf = kBytes / 2, kMessage = 50000, kEnd = 70000, kName = 50, kTogether = 8 };
 
-static unsigned char data[kBytes];
+static union {
+  unsigned char bytes[kBytes];
+  struct stat facts[kBytes / sizeof(struct stat)];
+  struct pollfd waits[kBytes / sizeof(struct pollfd)];
+  char names[kBytes / kName][kName];
+} all;
+static unsigned char* const data = all.bytes;
 
 static unsigned char byte_of(size_t i, int round) { return (unsigned char)(i * 7 + i / 251 + (size_t)round); }
 static void fill(int round) {
@@ -64,6 +72,27 @@ static void streams(int file) {
   fclose(stream);
 }
 
+static int is_near_end(size_t at) { return at < kEnd || at > kBytes - kEnd; }
+
+// Of objects beside each other one lies on the edge.
+static void objects(int file) {
+  for (size_t i = 0; i < sizeof all.facts / sizeof *all.facts; ++i)
+    if (is_near_end(i * sizeof *all.facts))
+      CHECK(fstat(file, &all.facts[i]) == 0 && all.facts[i].st_size == kBytes);
+  for (size_t i = 0; i < sizeof all.names / kName; ++i) {
+    if (!is_near_end(i * kName)) continue;
+    memset(all.names[i], '/', kName - 1);
+    all.names[i][kName - 1] = 0;
+    CHECK(access(all.names[i], F_OK) == 0);
+  }
+  for (size_t i = 0; i + kTogether < sizeof all.waits / sizeof *all.waits; i += kTogether - 1) {
+    if (!is_near_end(i * sizeof *all.waits)) continue;
+    for (size_t j = i; j < i + kTogether; ++j) all.waits[j] = (struct pollfd){file, POLLIN, 0};
+    CHECK(poll(&all.waits[i], kTogether, 0) == kTogether);
+    for (size_t j = i; j < i + kTogether; ++j) CHECK(all.waits[j].revents == POLLIN);
+  }
+}
+
 static void messages(void) {
   int ends[2];
   CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
@@ -84,6 +113,7 @@ int main(void) {
   CHECK(file >= 0 && unlink(path) == 0);
   whole(file);
   halves(file);
+  objects(file);
   streams(file);
   messages();
   puts("ends");
