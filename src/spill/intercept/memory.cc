@@ -28,13 +28,9 @@ void for_each_pair(const void* a, const void* b, size_t n, F&& f) {
   release(kHoldB);
 }
 
-// Bytes from the start of the OS page that the byte before `end` is on, to `end`.
-size_t bytes_from_page_start(const char* end) {
-  return ((reinterpret_cast<uint64_t>(end) - 1) & (base::kOsPageBytes - 1)) + 1;
-}
-
+// How many of the n bytes before `end` lie in the OS page of the last one. Plain bytes may follow spilled ones: a global's end.
 size_t piece_length_before(const char* end, size_t n) {
-  return in_range(end - 1) ? std::min(n, bytes_from_page_start(end)) : n;
+  return std::min(n, ((reinterpret_cast<uint64_t>(end) - 1) & (base::kOsPageBytes - 1)) + 1);
 }
 
 // From the last byte to the first: right when `to` lies above `from`. Pieces that overlap are on the

@@ -1,5 +1,6 @@
 // With pages larger than the machine's a spilled global stays plain memory at its ends. What the kernel reads and writes, from a part that
-// is plain into one that is spilled and the other way round, is all of it: bytes, objects and strings.
+// is plain into one that is spilled and the other way round, is all of it: bytes, objects and strings. So is what functions go
+// through backwards.
 // spillcc: -fspill-globals
 // levels: O2
 // pages: 16K 64K
@@ -93,6 +94,17 @@ static void objects(int file) {
   }
 }
 
+static void backwards(void) {
+  enum { kShift = 7, kRest = kBytes - kHalf - kShift };
+  fill(10);
+  memmove(data + kHalf + kShift, data + kHalf, kRest);
+  for (size_t i = 0; i < kBytes; ++i) CHECK(data[i] == byte_of(i < kHalf + kShift ? i : i - kShift, 10));
+  memset(data, 1, kBytes);
+  unsigned char* const wanted = data + kBytes - 2 * kEnd;
+  *wanted = 2;
+  CHECK(memrchr(data + kHalf, 2, kBytes - kHalf) == wanted);
+}
+
 static void messages(void) {
   int ends[2];
   CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
@@ -114,6 +126,7 @@ int main(void) {
   whole(file);
   halves(file);
   objects(file);
+  backwards();
   streams(file);
   messages();
   puts("ends");
