@@ -123,9 +123,13 @@ void* resize(void* block, size_t bytes) {
   NoSignals no_signals;
   const uint64_t length = whole_pages(bytes);
   const auto address = reinterpret_cast<uint64_t>(block);
-  const uint64_t moved = resize_large(address, old_length, length, true);
-  if (moved == 0) return no_memory();
+  // Before another block may begin there.
   *length_of(address) = 0;
+  const uint64_t moved = resize_large(address, old_length, length, true);
+  if (moved == 0) {
+    *length_of(address) = static_cast<uint32_t>(old_length / kOsPageBytes);
+    return no_memory();
+  }
   *length_of(moved) = static_cast<uint32_t>(length / kOsPageBytes);
   return reinterpret_cast<void*>(moved);
 }

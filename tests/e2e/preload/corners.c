@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
@@ -66,6 +67,27 @@ static void heap(void) {
   require(none == NULL && errno == ENOMEM, "too much");
   free(wall);
   puts("heap");
+}
+
+// Blocks that threads move all the time, each to where another's has just been.
+static void* move_blocks(void* unused) {
+  (void)unused;
+  for (int turn = 0; turn < 1000; ++turn) {
+    unsigned char* block = malloc(32 * kPage);
+    block[0] = (unsigned char)turn;
+    block = realloc(block, 96 * kPage);
+    require(block != NULL && block[0] == (unsigned char)turn, "a block that was moved");
+    free(block);
+  }
+  return NULL;
+}
+static void moves(void) {
+  enum { kThreads = 4 };
+  pthread_t threads[kThreads];
+  for (int i = 0; i < kThreads; ++i)
+    require(pthread_create(&threads[i], NULL, move_blocks, NULL) == 0, "pthread_create");
+  for (int i = 0; i < kThreads; ++i) require(pthread_join(threads[i], NULL) == 0, "pthread_join");
+  puts("moves");
 }
 
 static void mappings(void) {
@@ -266,6 +288,7 @@ int main(int count, char** arguments) {
   (void)arguments;
   fill(map(kBytes), kBytes);  // from here on memory spills
   heap();
+  moves();
   mappings();
   refusals();
   protection();
