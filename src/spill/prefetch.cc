@@ -12,6 +12,7 @@
 #include "spill/runtime.h"
 #include "spill/sequences.h"
 #include "spill/streams.h"
+#include "spill/walk.h"
 #include "sys/kernel.h"
 #include "sys/memory.h"
 
@@ -30,6 +31,8 @@ constexpr int64_t kMostDistance = 8192;
 // A look is due when one in so many of the iterations that were looked at is done; at the latest after kMostPause.
 constexpr int64_t kLooksPerDistance = 4;
 constexpr int64_t kMostPause = 512;
+// Loops of longer steps leave pages out where they walk.
+constexpr int64_t kMostWalkStep = 64;
 // Of the frames one in so many may be under way ahead of use, for all threads: more would push each other out.
 constexpr uint32_t kFramesPerPrefetch = 8;
 // The same of what sequences may have ahead, under way or there.
@@ -109,10 +112,12 @@ class Prefetcher {
     int64_t vain = 0;     // iterations in a row that found all in memory
     int64_t rest = 0;     // iterations until it looks again
     uint32_t misses = 0;  // of the thread, when it was left alone
+    Walk walk;            // if its position is an address
   };
   static constexpr uint32_t kLoops = 16;
 
   Loop& loop_of(const LoopTraits* traits);
+  void walk_on(Thread& thread, Loop& loop, uint64_t address, uint64_t left);
   bool rests(Loop& loop, uint64_t left) const;
   void adapt(Loop& loop, int64_t advanced);
   static bool may_have_queue();
@@ -197,6 +202,32 @@ Prefetcher::Loop& Prefetcher::loop_of(const LoopTraits* traits) {
   return loop;
 }
 
+// The loop is at this address, which goes on by a step for each of the `left` iterations that surely come. While it rests, too.
+void Prefetcher::walk_on(Thread& thread, Loop& loop, uint64_t address, uint64_t left) {
+  cache::Cache& cache = *runtime.cache;
+  const auto least = static_cast<uint32_t>(runtime.options.read_ahead);
+  const int64_t step = loop.traits->step_bytes;
+  if (least == 0 || step < 0 || step > kMostWalkStep || address >> kAddressBits != 0 || !in_range(address))
+    return;
+  const uint64_t page = index(cache.page_of(address));
+  const Walk::Window window =
+      loop.walk.at(page, 1 + static_cast<uint64_t>(step * kMostPause) / cache.page_bytes(), least);
+  if (window.count == 0 || pattern_at(address) == Pattern::kRandom || !is_worth_while(address)) return;
+  uint64_t count = window.count;
+  // A nested loop goes on in its next row.
+  if (!loop.traits->has(kLookAheadIsNested)) {
+    const uint64_t bytes = std::min(left, uint64_t{1} << 40) * static_cast<uint64_t>(step);
+    const uint64_t end = page + bytes / cache.page_bytes() + 1;
+    count = end > window.first ? std::min(count, end - window.first) : 0;
+  }
+  find_room();
+  InRuntime::enter(thread);
+  const uint64_t done =
+      cache.prefetch_run(base::PageId{window.first}, std::min<uint64_t>(count, room_), *queue_);
+  InRuntime::leave(thread);
+  loop.walk.begun(static_cast<uint32_t>(done), least);
+}
+
 // `left`: iterations of it that surely come; the next question comes after them, or after kMostPause.
 bool Prefetcher::rests(Loop& loop, uint64_t left) const {
   if (loop.rest <= 0) return false;
@@ -231,6 +262,7 @@ bool Prefetcher::begin(Thread& thread, const LoopTraits* traits, uint64_t positi
   // One that looked at a deeper level, or at this one, was left by a jump.
   if ((level_ != kIdle && level_ < level) || !is_ready()) return false;
   Loop& loop = loop_of(traits);
+  if (traits->has(kLookAheadIsAddress)) walk_on(thread, loop, position, left);
   if (rests(loop, left)) {
     loop.looked_ns = 0;
     return false;

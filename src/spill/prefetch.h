@@ -12,7 +12,7 @@
 // How far: what is looked at is kept for each loop as the position up to which it was, so that loops that are entered again and
 // again where they left off, as the rows of a sparse matrix, look at everything once. The distance is twice what loads take
 // over what an iteration takes, and a look ends when enough loads are under way; the next one is due when a quarter of what
-// was looked at is used up. What lies in order is loaded many pages at a time. A loop of which nothing else was missing is left alone for
+// was looked at is used up. What lies in order is loaded many pages at a time, also while the loop rests (walk.h). A loop of which nothing else was missing is left alone for
 // a while, longer each time, but not while its thread misses pages that lie in no order (streams.h).
 //
 // Misses of compiled code that go in steps are loaded ahead of without its help (streams.h), and those that go upwards in hundreds of

@@ -1,0 +1,106 @@
+#include "spill/walk.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace spill {
+namespace {
+
+constexpr uint32_t kLeast = 8, kMost = kLeast * Walk::kWindowGrowth;
+
+// A loop that says where it is, of which so many pages can be loaded at a time.
+class Walker {
+ public:
+  explicit Walker(uint32_t room = ~0u) : room_(room) {}
+  void be_at(uint64_t page, uint64_t step = 1) {
+    late += !there.contains(page);
+    there.insert(page);
+    const Walk::Window window = walk_.at(page, step, kLeast);
+    const uint32_t count = std::min(window.count, room_);
+    for (uint32_t i = 0; i < count; ++i) there.insert(window.first + i);
+    if (window.count > 0) {
+      walk_.begun(count, kLeast);
+      ++windows;
+      largest = std::max(largest, count);
+    }
+  }
+
+  std::set<uint64_t> there;
+  uint32_t late = 0;  // pages that nobody had asked for
+  uint32_t windows = 0;
+  uint32_t largest = 0;
+
+ private:
+  Walk walk_;
+  const uint32_t room_;
+};
+
+TEST(Walk, WhatComesNextIsAskedForInWindowsThatGrow) {
+  Walker walker;
+  for (uint64_t page = 100; page < 2100; ++page)
+    for (int i = 0; i < 3; ++i) walker.be_at(page);
+  EXPECT_EQ(walker.late, 1 + Walk::kLeastSteps);
+  EXPECT_GT(walker.largest, kMost / 2);
+  EXPECT_LE(walker.largest, kMost + Walk::kGroupPages);
+  EXPECT_LE(walker.windows, 2 * 2000 / kMost + 5);
+  EXPECT_LE(walker.there.size(), 2000 + kMost + Walk::kGroupPages);
+}
+
+TEST(Walk, WindowsEndWhereReadsDo) {
+  Walk walk;
+  for (uint64_t page = 5; page < 300; ++page)
+    if (const Walk::Window window = walk.at(page, 1, kLeast); window.count > 0) {
+      EXPECT_EQ((window.first + window.count) % Walk::kGroupPages, 0u) << page;
+      walk.begun(window.count, kLeast);
+    }
+}
+
+TEST(Walk, ShortRowsAnywhereAreNone) {
+  Walker walker;
+  for (uint64_t row = 1; row < 500; ++row)
+    for (uint64_t page = 0; page < Walk::kLeastSteps; ++page) walker.be_at(row * 7919 % 500 * 1000 + page);
+  EXPECT_EQ(walker.windows, 0u);
+}
+
+TEST(Walk, StandingStillIsNone) {
+  Walker walker;
+  for (uint32_t i = 0; i < 100; ++i) walker.be_at(7);
+  EXPECT_EQ(walker.windows, 0u);
+}
+
+TEST(Walk, ItGoesOnBehindPagesThatSomebodyElseWalksThrough) {
+  Walker walker;
+  for (uint64_t page = 1000; page < 2000; ++page)
+    if (page < 1200 || page / 16 % 2 == 0) walker.be_at(page);
+  EXPECT_EQ(walker.late, 1 + Walk::kLeastSteps);
+}
+
+TEST(Walk, StepsMayLeavePagesOut) {
+  Walker walker;
+  for (uint64_t page = 1000; page < 2000; page += 3) walker.be_at(page, 3);
+  EXPECT_EQ(walker.late, 1 + Walk::kLeastSteps);
+  Walker shorter;
+  for (uint64_t page = 1000; page < 2000; page += 3) shorter.be_at(page, 2);
+  EXPECT_EQ(shorter.windows, 0u);
+}
+
+TEST(Walk, WhatThereWasNoRoomForIsAskedForAgain) {
+  Walker walker(5);
+  for (uint64_t page = 100; page < 300; ++page) walker.be_at(page);
+  EXPECT_EQ(walker.late, 1 + Walk::kLeastSteps);
+  EXPECT_EQ(walker.largest, 5u);
+  Walker none(0);
+  for (uint64_t page = 100; page < 300; ++page) none.be_at(page);
+  EXPECT_EQ(none.late, 200u);
+}
+
+TEST(Walk, SomewhereElseItBeginsAnew) {
+  Walker walker;
+  for (uint64_t begin : {uint64_t{10'000}, uint64_t{5'000}, uint64_t{90'000}})
+    for (uint64_t page = begin; page < begin + 400; ++page) walker.be_at(page);
+  EXPECT_EQ(walker.late, 3 * (1 + Walk::kLeastSteps));
+}
+
+}  // namespace
+}  // namespace spill
