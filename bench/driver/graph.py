@@ -23,9 +23,12 @@ PEER_SECONDS = 60
 # Lists of vertices that are short, as shortest paths have thousands: below 64 KiB they are plain memory, outside the budget.
 SHORT_LISTS_BYTES = 4 * MIB
 FIO_DEPTHS = (16, 32, 64)
-# By so many powers of two graphs of these are smaller: triangles take quadratic time where degrees are high, and out of core a turn of each takes minutes else.
+# By so many powers of two graphs of these are smaller: triangles take quadratic time where degrees are high, and out of core a turn takes minutes else. Not by more: a limit of
+# little memory would be too much by what all sides get besides the data.
 SMALLER = {"tc": 3}
-SMALLER_LIMITED = {"tc": 4, "sssp": 3, "bc": 1}
+SMALLER_LIMITED = {"sssp": 2, "bc": 1}
+# Kernels of which only one is measured so: some of the triangles take a time that can be waited for, of a graph as large as the others'.
+ONLY_RESIDENT, ONLY_LIMITED = {"tc"}, {"tc32"}
 
 
 class Plan:
@@ -40,14 +43,14 @@ class Plan:
         self.quick = quick
 
     def resident_cases(self, kernels):
-        return [(kind, kernel, threads) for kind in self.kinds for threads in self.threads for kernel in kernels]
+        return [(kind, kernel, threads) for kind in self.kinds for threads in self.threads for kernel in kernels if kernel not in ONLY_LIMITED]
 
     def limited_cases(self, kernels):
         """(kind, kernel, percent, threads)."""
         if self.quick:
             return [("kron", kernel, 25, 2) for kernel in kernels if kernel in ("pr", "bfs")]
         percents = {"kron": (50, 25, 12), "uniform": (25,)}
-        return [(kind, kernel, percent, 2) for kind in self.kinds for percent in percents[kind] for kernel in kernels]
+        return [(kind, kernel, percent, 2) for kind in self.kinds for percent in percents[kind] for kernel in kernels if kernel not in ONLY_RESIDENT]
 
 
 class Graphs:

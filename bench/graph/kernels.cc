@@ -235,21 +235,36 @@ uint64_t components(const Graph& graph, Workspace& workspace) {
   return 0;
 }
 
+// Those of which u is the largest vertex.
+inline uint64_t triangles_at(const Graph& graph, uint64_t u) {
+  uint64_t total = 0;
+  const uint32_t* const row = graph.ends + graph.offsets[u];
+  const uint32_t* const row_end = graph.ends + graph.offsets[u + 1];
+  for (const uint32_t* v = row; v < row_end && *v < u; ++v) {
+    const uint32_t* first = row;
+    // Ends before the row does: `u` is in it.
+    for (const uint32_t* second = graph.ends + graph.offsets[*v]; *second < *v; ++second) {
+      while (*first < *second) ++first;
+      total += *first == *second;
+    }
+  }
+  return total;
+}
+
 uint64_t triangles(const Graph& graph, Workspace&) {
   uint64_t total = 0;
 #pragma omp parallel for schedule(dynamic, 64) reduction(+ : total)
-  for (uint64_t u = 0; u < graph.vertices; ++u) {
-    const uint32_t* const row = graph.ends + graph.offsets[u];
-    const uint32_t* const row_end = graph.ends + graph.offsets[u + 1];
-    for (const uint32_t* v = row; v < row_end && *v < u; ++v) {
-      const uint32_t* first = row;
-      // Ends before the row does: `u` is in it.
-      for (const uint32_t* second = graph.ends + graph.offsets[*v]; *second < *v; ++second) {
-        while (*first < *second) ++first;
-        total += *first == *second;
-      }
-    }
-  }
+  for (uint64_t u = 0; u < graph.vertices; ++u) total += triangles_at(graph, u);
+  return total;
+}
+
+// Of one run of vertices in 32: memory is used as for all of them, for a thirty-second of the time.
+uint64_t some_triangles(const Graph& graph, Workspace&) {
+  constexpr uint64_t kRun = 64, kRunsForOne = 32;
+  uint64_t total = 0;
+#pragma omp parallel for schedule(dynamic, 1) reduction(+ : total)
+  for (uint64_t run = 0; run < graph.vertices; run += kRun * kRunsForOne)
+    for (uint64_t u = run; u < std::min(run + kRun, graph.vertices); ++u) total += triangles_at(graph, u);
   return total;
 }
 
@@ -355,6 +370,7 @@ const Kernel kKernels[] = {
     {"bfs", false, false, {4, 4, 4, 1, 1}, Values::kUnsigned, breadth_first},
     {"cc", false, false, {4}, Values::kUnsigned, components},
     {"tc", false, true, {}, Values::kNone, triangles},
+    {"tc32", false, true, {}, Values::kNone, some_triangles},
     {"sssp", true, false, {4}, Values::kUnsigned, shortest_paths},
     {"bc", false, false, {8, 4, 4, 8, 8}, Values::kDouble, betweenness},
 };
