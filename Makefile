@@ -62,8 +62,9 @@ breakages: configure
 # Else the loader does not know of libraries that are new in /usr/local/lib, or are there no more.
 TELL_LOADER = test -n "$(DESTDIR)" || test $$(id -u) -ne 0 || /sbin/ldconfig
 
+# Others are to use it, whatever root's umask is.
 install: product
-	@DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
+	@umask 022; DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
 	@$(TELL_LOADER)
 
 uninstall:

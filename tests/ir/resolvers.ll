@@ -6,7 +6,7 @@
 @one = internal constant ptr @first, section ".preinit_array"
 @more = internal constant [2 x ptr] [ptr @other, ptr @second], section ".preinit_array"
 
-; CHECK-LABEL: define internal ptr @resolver(
+; CHECK-LABEL: define {{.*}}@resolver(
 ; CHECK-NOT: spill
 ; CHECK: ret ptr
 define internal ptr @resolver() {
@@ -17,7 +17,7 @@ define internal ptr @resolver() {
   ret ptr @other
 }
 
-; CHECK-LABEL: define internal void @called(
+; CHECK-LABEL: define {{.*}}@called(
 ; CHECK-NOT: spill
 ; CHECK: ret void
 define internal void @called(ptr %p) {
@@ -26,7 +26,7 @@ define internal void @called(ptr %p) {
   ret void
 }
 
-; CHECK-LABEL: define void @further(
+; CHECK-LABEL: define {{.*}}@further(
 ; CHECK-NOT: spill
 ; CHECK: ret void
 define void @further(ptr %p) {
@@ -34,21 +34,21 @@ define void @further(ptr %p) {
   ret void
 }
 
-; CHECK-LABEL: define linkonce_odr void @shared(
+; CHECK-LABEL: define {{.*}}@shared(
 ; CHECK: spill.slots
 define linkonce_odr void @shared(ptr %p) {
   store i32 4, ptr %p, align 4
   ret void
 }
 
-; CHECK-LABEL: define internal void @first(
+; CHECK-LABEL: define {{.*}}@first(
 ; CHECK-NOT: spill
 ; CHECK: ret void
 define internal void @first(i32 %count, ptr %arguments) {
   store ptr null, ptr %arguments, align 8
   ret void
 }
-; CHECK-LABEL: define internal void @second(
+; CHECK-LABEL: define {{.*}}@second(
 ; CHECK-NOT: spill
 ; CHECK: ret void
 define internal void @second(i32 %count, ptr %arguments) {
@@ -56,7 +56,7 @@ define internal void @second(i32 %count, ptr %arguments) {
   ret void
 }
 
-; CHECK-LABEL: define void @other(
+; CHECK-LABEL: define {{.*}}@other(
 ; CHECK: ret void
 define void @other() {
   ret void

@@ -19,7 +19,7 @@ MUTATIONS = [
     of("what is installed is left out of the product", ("src/spill/preload/CMakeLists.txt", "spillway_install(spillway_preload ", "install(TARGETS spillway_preload ")),
     of("the unit starts the program of another place", ("tools/spillway/spillway-serve@.service.in", "ExecStart=@CMAKE_INSTALL_PREFIX@/", "ExecStart=/usr/local/")),
     of("a file stays when all is taken back", ("packaging/uninstall.sh", "echo \"$files\" | while", "echo \"$files\" | tail -n +2 | while")),
-    of("folders are root's alone where its umask says so", ("CMakeLists.txt", "set(CMAKE_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)\n", "")),
+    of("folders are root's alone where its umask says so", ("Makefile", "umask 022; ", "")),
     of("pkg-config looks in another folder", ("src/capi/spillway-library.pc.in", "/@to_prefix@\n", "/..\n")),
     of("what every /usr/local has goes with the last file", ("packaging/uninstall.sh", " | /usr/local/share/man) return ;;", ") return ;;")),
     of("the demonstration has all that tests need installed", ("Makefile", "configure-product: setup-product\n", "configure-product: setup\n"), test="packaging_dependencies"),
