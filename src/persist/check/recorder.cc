@@ -156,9 +156,9 @@ void Recorder::end_domain(Domain& domain) {
 void Recorder::unmap(const void* address, uint64_t bytes) {
   const Turn turn(*this);
   if (!turn) return;
+  const uint64_t begin = reinterpret_cast<uint64_t>(address), end = begin + bytes;
   for (uint32_t i = 0; i < domain_count_; ++i)
-    if (domains_[i].bytes != 0 && domains_[i].begin() - reinterpret_cast<uint64_t>(address) < bytes)
-      end_domain(domains_[i]);
+    if (domains_[i].begin() < end && begin < domains_[i].end()) end_domain(domains_[i]);
 }
 
 template <class Function>

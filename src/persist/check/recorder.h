@@ -46,7 +46,7 @@ class Recorder {
   // another domain is there; ENFILE: too many; ENOMEM, ENOSPC.
   base::Expected<void> map(const void* address, uint64_t bytes, const char* path, uint64_t offset,
                            uint64_t file_bytes);
-  // The domains that begin in the range end. They must still be readable.
+  // The domains of which anything lies in the range end, as a whole: what is left of one is not looked at any more. They must still be readable.
   void unmap(const void* address, uint64_t bytes);
 
   // After the store. What lies in no domain is left out, here and below.

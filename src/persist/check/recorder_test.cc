@@ -170,6 +170,16 @@ TEST_F(RecorderTest, RefusesDomainsThatAreNone) {
   EXPECT_EQ(kinds(), (Kinds{kMap, kUnmap, kMap, kUnmap, kExit}));
 }
 
+TEST_F(RecorderTest, ADomainOfWhichAPartEndsIsNotLookedAtAnyMore) {
+  start();
+  memory_[8] = 1;
+  recorder_->unmap(memory_ + 4096, 4096);
+  memory_[16] = 1;
+  recorder_->fence(nullptr);
+  recorder_->finish();
+  EXPECT_EQ(kinds(), (Kinds{kMap, kStore, kUnmap, kFence, kExit}));
+}
+
 TEST_F(RecorderTest, NamesTheCodeOfSites) {
   start();
   recorder_->fence(reinterpret_cast<const void*>(&strlen));
