@@ -48,6 +48,8 @@ MUTATIONS = [
              ("src/spill/preload/start.cc", "  sys::leave_error_output();  // it may be a daemon\n", "")),
     of_whole("program whose main thread left never ends",
              ("src/spill/preload/last_thread.cc", "    note(kMainLeft);\n", "    return;\n")),
+    of_whole("the kernel's workers are threads of a program",
+             ("src/spill/preload/last_thread.cc", "return (flags & kIoWorker) != 0;", "return false;")),
     mutation("program can close what serves its faults",
              (SERVICE, "  if (sys::failed(sys::syscall(SYS_close_range, ~0u, ~0u, kUnshare))) return;", "  if (kUnshare != 0) return;")),
 ]

@@ -1,13 +1,18 @@
 #include "spill/preload/last_thread.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
+#include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <cstdint>
+#include <string_view>
 
+#include "base/text.h"
+#include "sys/files.h"
 #include "sys/kernel.h"
 #include "sys/threads.h"
 
@@ -19,13 +24,44 @@ constinit std::atomic<uint32_t> state{0};
 constinit pthread_key_t key = 0;
 constinit bool has_key = false;
 
-// Main's thread stays in the kernel's count until the process ends.
-bool is_over() {
-  constexpr uint64_t kFolderLinks = 2;  // and one for each thread
-  struct stat facts;
-  return !sys::failed(sys::syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &facts, 0)) &&
-         facts.st_nlink == kFolderLinks + sys::started_thread_count() + 1;
+// Is this thread one of those by which the kernel serves io_uring?
+bool is_io_worker(const char* thread) {
+  constexpr uint64_t kIoWorker = 0x10;   // PF_IO_WORKER
+  constexpr int kFieldsBeforeFlags = 6;  // behind the name, which may hold anything
+  base::Text<64> path;
+  path << "/proc/self/task/" << thread << "/stat";
+  char text[512];
+  const long bytes = sys::read_small_file(path.c_str(), text);
+  std::string_view facts(text, bytes > 0 ? static_cast<size_t>(bytes) : 0);
+  facts.remove_prefix(std::min(facts.rfind(')') + 2, facts.size()));
+  for (int i = 0; i < kFieldsBeforeFlags; ++i)
+    facts.remove_prefix(std::min(facts.find(' '), facts.size() - 1) + 1);
+  uint64_t flags = 0;
+  std::from_chars(facts.data(), facts.data() + facts.size(), flags);
+  return (flags & kIoWorker) != 0;
 }
+
+// Threads of the process, but for those; of another number if the system does not tell.
+uint32_t count_threads() {
+  const long folder =
+      sys::syscall(SYS_openat, AT_FDCWD, "/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+  if (sys::failed(folder)) return ~0u;
+  uint32_t count = 0;
+  alignas(dirent64) char entries[4096];
+  long bytes = 0;
+  while ((bytes = sys::syscall(SYS_getdents64, folder, entries, sizeof entries)) > 0) {
+    for (long at = 0; at < bytes;) {
+      const auto* const entry = reinterpret_cast<const dirent64*>(entries + at);
+      at += entry->d_reclen;
+      if (entry->d_name[0] != '.' && !is_io_worker(entry->d_name)) ++count;
+    }
+  }
+  sys::syscall(SYS_close, folder);
+  return sys::failed(bytes) ? ~0u : count;
+}
+
+// Main's thread stays among them until the process ends.
+bool is_over() { return count_threads() == sys::started_thread_count() + 1; }
 
 void wait_for_end(void*) {
   constexpr uint64_t kPauseNs = 20'000'000;
