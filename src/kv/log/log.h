@@ -222,6 +222,8 @@ class Log {
   // And one that is there is written again, so that it is so for good: this segment's, or that of another one that could be collected, if the
   // medium does not take it. 0, or an errno value. REQUIRES: the segment could be collected.
   int keep_floor(Channel& channel, uint32_t first);
+  // The first header of a segment in use, with what headers say now; nothing is flushed. 0, or an errno value.
+  int write_header_again(Channel& channel, uint32_t segment);
   uint64_t floor() const { return floor_.load(std::memory_order_relaxed); }
   // Tombstones of lower generations have nothing left to hold down: the least that a segment with records has, but for `victim`.
   uint64_t oldest_generation(uint32_t victim) const { return oldest(victim).generation; }

@@ -60,15 +60,19 @@ int Log::keep_floor(Channel& channel, uint32_t first) {
   for (uint32_t i = 0, tries = 0; i < segment_count_ && tries < kFloorTries; ++i) {
     const uint32_t index = (first + i) % segment_count_;
     if (!can_be_collected(segments_[index], true)) continue;
-    NextHeader header = {.segment = index,
-                         .generation = segments_[index].generation.load(std::memory_order_relaxed)};
-    write_headers(channel, {&header, 1}, SegmentState::kUsed, kFirst);
-    error = header.error;
+    error = write_header_again(channel, index);
     if (error == 0) return flush(channel);
     if (!is_of_segment(error)) return error;
     ++tries;
   }
   return error;
+}
+
+int Log::write_header_again(Channel& channel, uint32_t segment) {
+  NextHeader header = {.segment = segment,
+                       .generation = segments_[segment].generation.load(std::memory_order_relaxed)};
+  write_headers(channel, {&header, 1}, SegmentState::kUsed, kFirst);
+  return header.error;
 }
 
 int Log::give_back(Channel& channel) { return free_all(channel, Segment::State::kEmptied); }

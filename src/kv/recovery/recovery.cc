@@ -21,6 +21,11 @@ constexpr uint64_t kTablesAtOnce = 8;
 constexpr uint64_t kUnknownChanges = uint64_t{1} << 32;
 constexpr uint64_t kUnknownGenerations = 1 << 20;
 
+// Of one that is listed.
+bool is_to_seal(const FoundSegment& segment) {
+  return !segment.has_summary && !segment.entries.empty() && segment.unreadable_grains == 0;
+}
+
 }  // namespace
 
 Recovery::Recovery(storage::Device& device, const Identity& identity, Log& log)
@@ -54,6 +59,8 @@ base::Expected<RecoveredStore> Recovery::run(Index*& index) {
   if (auto done = for_all_segments(&Recovery::end_tombstones); !done) return std::unexpected(done.error());
   base::probes::kv_recovery_step(5);
   tell_log_what_lives();
+  if (was_open())
+    if (auto skipped = skip_lost(); !skipped) return std::unexpected(skipped.error());
   // What a process that was killed has written may still be in the device's own cache.
   if (const int error = workers_[0].reader.channel.flush(); error != 0)
     return base::failure(error, "store: cannot flush: ", base::error_name(error));
@@ -260,13 +267,30 @@ bool Recovery::was_open() const {
       segments_, [](const FoundSegment& segment) { return segment.is_used() && !segment.has_summary; });
 }
 
-// Of what has not been read, which may be found out as late as in the last step, and of what a power cut has taken. What comes must not look
-// as if it were of the same time as what a segment holds of which nothing is known; nor have a version by which somebody knows what is gone.
+// What a power cut has taken may be known by its version, which nothing else gets. A header says so for good before there are the summaries by
+// which the next start, if this one ends early, takes the store for one that was closed.
+base::Expected<void> Recovery::skip_lost() {
+  log_.recovered_sequence(log_.last_sequence() + kUnknownChanges);
+  log_.drop_below(recovered_.floor);
+  for (uint32_t i = 0; i < segments_.size(); ++i) {
+    if (!is_to_seal(segments_[i])) continue;
+    const int error = log_.write_header_again(workers_[0].reader.channel, i);
+    if (error == 0) break;
+    if (!is_of_medium(error))
+      return base::failure(error, "store: cannot write the header of segment ", i, ": ",
+                           base::error_name(error));
+  }
+  return {};
+}
+
+// Of what has not been read, which may be found out as late as in the last step. What comes must not look as if it were of the same
+// time as what a segment holds of which nothing is known.
 void Recovery::tell_log_of_unknown() {
   for (uint32_t i = 0; i < segments_.size(); ++i)
     if (!segments_[i].is_known || segments_[i].unreadable_grains > 0) log_.recovered_unreadable(i);
-  if (!has_read_all()) log_.skip_generations(kUnknownGenerations);
-  if (!has_read_all() || was_open()) log_.recovered_sequence(log_.last_sequence() + kUnknownChanges);
+  if (has_read_all()) return;
+  log_.skip_generations(kUnknownGenerations);
+  log_.recovered_sequence(log_.last_sequence() + kUnknownChanges);
 }
 
 // What the index does not know is superseded by what it knows of, or knew. Among it may be copies of what was removed while the collector
@@ -285,7 +309,7 @@ std::vector<SummaryEntry> Recovery::entries_that_count(uint32_t index) {
 // Step 6.
 base::Expected<void> Recovery::seal(Worker& worker, uint32_t index) {
   const FoundSegment& segment = segments_[index];
-  if (segment.has_summary || segment.entries.empty() || segment.unreadable_grains > 0) return {};
+  if (!is_to_seal(segment)) return {};
   const std::vector<SummaryEntry> entries = entries_that_count(index);
   const int error = log_.write_summary_of(worker.reader.channel, index, entries);
   if (error == 0) return {};

@@ -9,8 +9,9 @@
 //  4 each such record goes to the index; of two with the same hash of 128 bits the higher sequence counts, tombstones like values.
 //    What the index knew of the key before is told apart by the summary of that segment, which is read when it is needed
 //  5 tombstones leave the index
-//  6 a segment without summary gets one. If the medium does not take it, the segment is left: not collected, and scanned by the next start,
-//    for whose sake tombstones do not end
+//  6 a segment without summary gets one, when a header has said that the sequences of what a power cut may have taken are not given out
+//    again. If the medium does not take the summary, the segment is left: not collected, and scanned by the next start, for whose sake
+//    tombstones do not end
 //  7 pieces of large values leave the index if no head there names them
 //
 // A segment that the medium cannot read, or that is damaged at both ends, or parts of one without a summary, are left as they are: not written

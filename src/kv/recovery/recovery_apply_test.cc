@@ -112,5 +112,20 @@ TEST_F(RecoveryApplyTest, TheIndexHasRoomForAllKeysAtOnce) {
   EXPECT_EQ(index->counts().regions_moved, kRegions);
 }
 
+// What a power cut has taken is skipped, too, if the start that finds that out ends when it has sealed what was open.
+TEST_F(RecoveryApplyTest, TheNextStartSkipsWhatOneThatEndsEarlyHas) {
+  open(0, 2, {{"key", 10}});
+  start();
+  const uint64_t last = log.last_sequence();
+  EXPECT_GT(last, uint64_t{1} << 32);
+  Log next_log;
+  Index* next_index = nullptr;
+  ASSERT_TRUE(next_log.open(identity, 1));
+  ASSERT_TRUE(recover(*device, identity, next_log, next_index));
+  EXPECT_GE(next_log.last_sequence(), last);
+  next_index->close();
+  next_log.close();
+}
+
 }  // namespace
 }  // namespace kv

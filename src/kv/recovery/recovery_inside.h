@@ -76,6 +76,7 @@ class Recovery {
   void tell_log(uint32_t index);
   void tell_log_what_lives();
   bool was_open() const;
+  base::Expected<void> skip_lost();
   void tell_log_of_unknown();
   base::Expected<void> seal(Worker& worker, uint32_t index);
   std::vector<SummaryEntry> entries_that_count(uint32_t index);
