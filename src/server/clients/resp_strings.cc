@@ -101,7 +101,15 @@ void RespClient::get_and_remove(Arguments arguments) {
 }
 
 void RespClient::get_and_expire(const Command& command, Arguments arguments) {
-  const auto request = accepted(resp::parse_getex(command, arguments, now_ms()));
+  const auto parsed = resp::parse_getex(command, arguments, now_ms());
+  // Of a time that is none Redis speaks only if there is what was to end then.
+  if (!parsed && parsed.error().problem != Problem::kSyntax) {
+    auto found = look(arguments[1]);
+    const Item* const item = done(found);
+    if (item == nullptr) return;
+    if (!item->found()) return answer_.null();
+  }
+  const auto request = accepted(parsed);
   if (!request) return;
   if (!request->persists && request->expires_ms == 0) return answer_get(request->key);
   const uint64_t expires_ms = expiry_of(request->expires_ms);
