@@ -89,6 +89,8 @@ class RespClient {
     if (!result) answer_.failed(result.error());
     return result.has_value();
   }
+  // Else it was killed: nobody hears an answer, and many keys may take minutes.
+  bool is_heard() const { return !connection_.is_killed.load(std::memory_order_relaxed); }
 
   int64_t now_ms() const { return static_cast<int64_t>(items_.clock().now_ms()); }
   // For a reply; the client has said whether that counts as used.

@@ -7,6 +7,7 @@
 #include "server/resp/glob.h"
 #include "server/resp/numbers.h"
 #include "sys/kernel.h"
+#include "task/scheduler.h"
 
 namespace server {
 
@@ -25,15 +26,19 @@ constexpr uint64_t kCountedMost = 1 << 16;
 constexpr int64_t kAbsent = -2;  // of expiries
 constexpr int64_t kForEver = -1;
 
-// Calls `use` with each key until it says no, or the connection is killed, which hears of it no more: all keys may take minutes.
+// Calls `use` with each key until it says no, or the connection is killed, which hears of it no more: all keys may take minutes. The worker's
+// other tasks run in between, also if all is in memory: who ends it is one of them.
 template <class Use>
 base::Expected<void> for_each_key(const Connection& connection, RespScans::Caller& scans, const Use& use) {
+  constexpr uint64_t kKeysInTurn = 64;
   Walk walk;
   if (auto opened = scans.open(walk); !opened) return opened;
-  for (Walk::Entry entry;;) {
+  Walk::Entry entry;
+  for (uint64_t count = 1;; ++count) {
     auto more = walk.next(entry);
     if (!more) return std::unexpected(more.error());
     if (!*more || connection.is_killed.load(std::memory_order_relaxed) || !use(entry.key)) return {};
+    if (count % kKeysInTurn == 0) task::yield();
   }
 }
 
@@ -52,7 +57,7 @@ std::string_view encoding_of(const Item& item) {
 void RespClient::remove(Arguments arguments) {
   int64_t count = 0;
   for (const std::string_view key : arguments.subspan(1)) {
-    if (connection_.is_killed.load(std::memory_order_relaxed)) return;
+    if (!is_heard()) return;
     auto result = items_.remove(key);
     const Done* const removed = done(result);
     if (removed == nullptr) return;
@@ -64,6 +69,7 @@ void RespClient::remove(Arguments arguments) {
 void RespClient::count_present(Arguments arguments, bool marks_used) {
   int64_t count = 0;
   for (const std::string_view key : arguments.subspan(1)) {
+    if (!is_heard()) return;
     auto found = marks_used ? get(key) : look(key);
     const Item* const item = done(found);
     if (item == nullptr) return;
