@@ -582,6 +582,8 @@ MUTATIONS = [
             ("tools/spillway/dump.cc", "  if (process.is_fork_child())", "  if (false)")),
     product("freed memory dumped", "^e2e_seeing$",
             ("tools/spillway/process.cc", "  return spill::is_allocated_by(", "  return true || spill::is_allocated_by(")),
+    product("length beyond all addresses dumped as nothing", "^e2e_seeing$",
+            ("tools/spillway/dump.cc", "at < address || at - address < length;", "at < address + length;")),
     product("what a core file left out taken for zeros", "^e2e_seeing$",
             ("tools/spillway/core_file.cc", "    if (within >= piece->p_filesz) {", "    if (within >= piece->p_filesz && std::memset(next, 0, bytes)) return true;\n    if (within >= piece->p_filesz) {")),
     product("core file that was cut short taken for whole", "^e2e_seeing$",

@@ -88,7 +88,8 @@ void check_spilled(Process& process, uint64_t address, uint64_t length) {
     throw WrongInput(concat(std::hex, std::showbase, reserved ? spill::kRangeEnd : address,
                             " is not spilled memory, which lies from ", spill::kRangeBegin, " to ",
                             spill::kRangeEnd, "; gdb reads the rest"));
-  for (uint64_t at = base::round_down(address, base::kOsPageBytes); at < address + length;
+  // Up to what is not allocated: address + length may be more than there are numbers.
+  for (uint64_t at = base::round_down(address, base::kOsPageBytes); at < address || at - address < length;
        at += base::kOsPageBytes)
     if (at >> spill::kAddressBits != 0 || !process.is_allocated(at))
       throw WrongInput(concat("nothing is allocated at ", std::hex, std::showbase, std::max(at, address),

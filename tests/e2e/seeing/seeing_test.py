@@ -282,6 +282,18 @@ class Dump(unittest.TestCase):
         self.assertEqual(live.ask("free"), "done")
         self.refused(live.pid, hex(live.address + 24), 8, says=f"nothing is allocated at {live.address + 24:#x}")
 
+    def test_a_spilled_global(self):
+        (WORK / "global.c").write_text("#include <stdio.h>\n#include <unistd.h>\nchar data[1 << 20];\n"
+                                       'int main(void) { data[1] = 7; printf("%p\\n", (void *)data); fflush(stdout); return pause(); }\n')
+        subprocess.run([BIN / "spillcc", "-fspill-globals", WORK / "global.c", "-o", WORK / "global"], check=True, env=CLEAN)
+        program = subprocess.Popen([WORK / "global"], env=environment(storage=WORK), stdout=subprocess.PIPE, text=True)
+        for cleanup in (program.stdout.close, program.wait, program.kill):
+            self.addCleanup(cleanup)
+        address = program.stdout.readline().strip()
+        self.assertEqual(spillway("dump", program.pid, address, 2, "--raw").stdout, b"\0\7")
+        for length in ("2M", hex((1 << 64) - 1)):  # behind it, and behind all addresses
+            self.refused(program.pid, address, length, says="nothing is allocated at ")
+
     def test_wrong_words(self):
         live = Live(self)
         self.refused(says="usage: spillway dump PID|COREFILE ADDRESS LENGTH")
