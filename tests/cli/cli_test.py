@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import signal
 import stat
@@ -63,6 +64,16 @@ class Top(Case):
             ended = spillway("info", stdout=full)
         self.assertEqual(ended.returncode, 1)
         self.assertIn("standard output", ended.stderr)
+
+    @unittest.skipIf(sanitizer_of(SPILLWAY), "a sanitizer reserves more than the limit")
+    def test_a_lack_of_memory_is_told_in_plain_words(self):
+        log = self.folder / "log"
+        with log.open("wb") as file:
+            file.truncate(1 << 40)
+        limit = (4 << 30, 4 << 30)
+        ended = spillway("persist", "check", "--out", self.folder / "out", "--log", log, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limit))
+        self.assertEqual((ended.returncode, ended.stdout), (1, ""))
+        self.assertRegex(ended.stderr, r"\Aspillway: there is not enough memory; [^\n]*\n\Z")
 
 
 class RunWords(Case):

@@ -24,6 +24,8 @@ class WrongInput : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 inline constexpr int kWrongInput = 2;
+// What is said of std::bad_alloc, whose own word is no user's.
+inline constexpr const char* kNoMemory = "there is not enough memory; end other programs, or raise ulimit -v";
 
 // Subcommands return the exit status.
 int run(Arguments arguments);

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <exception>
+#include <new>
 
 #include "command.h"
 
@@ -83,6 +84,9 @@ int main(int count, char** arguments) {
   } catch (const tools::WrongInput& error) {
     std::fprintf(stderr, "spillway: %s\n", error.what());
     return tools::kWrongInput;
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "spillway: %s\n", tools::kNoMemory);
+    return 1;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "spillway: %s\n", error.what());
     return 1;

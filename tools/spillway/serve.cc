@@ -15,6 +15,7 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <new>
 
 #include "base/log.h"
 #include "kv.h"
@@ -293,6 +294,8 @@ int serve(Arguments arguments) {
     return run_server(options);
   } catch (const WrongInput& error) {
     return tell_failure(error.what(), kWrongInput);
+  } catch (const std::bad_alloc&) {
+    return tell_failure(kNoMemory, 1);
   } catch (const std::exception& error) {
     return tell_failure(error.what(), 1);
   }
