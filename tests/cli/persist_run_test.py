@@ -118,6 +118,13 @@ class Run(Case):
         shutil.copy(SPILLWAY, self.folder / "bin/spillway")
         self.refused("run", "--", "true", program=self.folder / "bin/spillway", says=[LIBRARY, "install"])
 
+    def test_there_is_no_proc(self):
+        without = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"]
+        if subprocess.run([*without, "true"], capture_output=True).returncode != 0:
+            self.skipTest("nothing can be mounted here")
+        ended = subprocess.run([*without, SPILLWAY, "persist", "run", "--", "true"], capture_output=True, text=True, env=CLEAN, timeout=HANG_SECONDS)
+        assert_refused(self, ended, LIBRARY, "mount /proc")
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

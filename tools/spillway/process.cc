@@ -244,7 +244,10 @@ int Process::storage_descriptor() {
 
 std::vector<pid_t> find_spillway_processes() {
   std::vector<pid_t> found;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+  std::error_code error;
+  const std::filesystem::directory_iterator processes("/proc", error);
+  if (error) throw WrongInput(concat("cannot look for programs: /proc: ", error.message(), "; mount /proc"));
+  for (const auto& entry : processes) {
     const std::string name = entry.path().filename();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
     const pid_t pid = parse_process_id(name);

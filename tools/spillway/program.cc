@@ -123,10 +123,12 @@ std::string privilege_of(const std::string& path) {
 
 void preload_into_children(std::string_view name, std::string_view instead) {
   namespace fs = std::filesystem;
-  const fs::path root = fs::read_symlink("/proc/self/exe").parent_path().parent_path();
+  std::error_code error;
+  const fs::path root = fs::read_symlink("/proc/self/exe", error).parent_path().parent_path();
+  if (error)
+    throw WrongInput(concat("cannot find ", name, ": /proc/self/exe cannot be read; mount /proc", instead));
   fs::path library;
   for (const char* directory : {"lib", SPILLWAY_LIBRARY_DIRECTORY}) {
-    std::error_code error;
     if (library.empty() && fs::exists(root / directory / name, error)) library = root / directory / name;
   }
   if (library.empty())
