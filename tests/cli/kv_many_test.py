@@ -110,8 +110,8 @@ class Load(Case):
         self.clean()
 
     def test_progress_is_shown_on_a_terminal_only(self):
-        def load(stderr):
-            with subprocess.Popen([SPILLWAY, "kv", "load", self.device, "-"], env=CLEAN, stdin=subprocess.PIPE,
+        def load(stderr, kind="xterm"):
+            with subprocess.Popen([SPILLWAY, "kv", "load", self.device, "-"], env={**CLEAN, "TERM": kind}, stdin=subprocess.PIPE,
                                   stdout=subprocess.PIPE, stderr=stderr) as running:
                 dump = dump_of(*((b"%d" % i, bytes(1000)) for i in range(100)))
                 for at in range(0, len(dump), 30_000):
@@ -126,6 +126,7 @@ class Load(Case):
         self.assertRegex(shown, rb"load: [0-9.]+ \w+, [0-9.]+ \w+ a second")
         self.assertTrue(shown.endswith(b"\r\x1b[K"), shown)
         self.assertEqual(load(subprocess.PIPE), b"")
+        self.assertEqual(shown_on_a_terminal(lambda terminal: load(terminal, "dumb")), b"")
 
 
 class List(Case):

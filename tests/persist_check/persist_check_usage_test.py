@@ -135,7 +135,7 @@ class Usage(unittest.TestCase):
     def test_progress_on_a_terminal(self):
         def check(terminal):
             ended = subprocess.run([SPILLWAY, "persist", "check", "--out", self.out, "--recover", "sleep 0.05; : {}", "--crash-points", "12", "--images",
-                                    "2", *map(str, self.program)], stderr=terminal, stdout=subprocess.PIPE, text=True, env=CLEAN, timeout=HANG_SECONDS)
+                                    "2", *map(str, self.program)], stderr=terminal, stdout=subprocess.PIPE, text=True, env={**CLEAN, "TERM": "xterm"}, timeout=HANG_SECONDS)
             self.assertEqual(ended.returncode, 0, ended.stdout)
             self.assertNotIn("\x1b", ended.stdout)
             self.assertTrue(re.search(r"no bugs\n\Z", ended.stdout), ended.stdout)

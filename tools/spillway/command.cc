@@ -1,7 +1,10 @@
 #include "command.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <iomanip>
 
 namespace tools {
@@ -77,6 +80,11 @@ std::string readable_bytes(uint64_t bytes) {
   std::ostringstream text;
   text << std::fixed << std::setprecision(1) << value << ' ' << kUnits[unit];
   return text.str();
+}
+
+bool is_terminal(int descriptor) {
+  const char* const kind = std::getenv("TERM");
+  return isatty(descriptor) == 1 && (kind == nullptr || std::string_view(kind) != "dumb");
 }
 
 std::string printable(std::string_view text) {

@@ -90,6 +90,9 @@ std::string options_help();
 // 24.6 GiB; small numbers exactly.
 std::string readable_bytes(uint64_t bytes);
 
+// Whether lines that are shown there can be shown anew: it is a terminal, and TERM does not say that it is a dumb one.
+bool is_terminal(int descriptor);
+
 // The text with control characters, which would break the one line of an error, shown as \xNN.
 std::string printable(std::string_view text);
 

@@ -195,7 +195,7 @@ class Progress {
   }
 
  private:
-  const bool is_terminal_ = isatty(STDERR_FILENO) == 1;
+  const bool is_terminal_ = is_terminal(STDERR_FILENO);
   bool is_shown_ = false;
   std::chrono::steady_clock::time_point next_ = std::chrono::steady_clock::now();
 };

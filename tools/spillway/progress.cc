@@ -18,7 +18,7 @@ constexpr const char* kEraseLine = "\r\x1b[K";
 Progress::Progress(const char* what, Unit unit, bool is_wanted)
     : what_(what),
       unit_(unit),
-      is_shown_(is_wanted && isatty(STDERR_FILENO) == 1),
+      is_shown_(is_wanted && is_terminal(STDERR_FILENO)),
       began_ns_(sys::monotonic_ns()),
       next_ns_(began_ns_ + kEveryNs) {}
 

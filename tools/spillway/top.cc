@@ -99,7 +99,7 @@ int top(Arguments arguments) {
   }
   const std::unique_ptr<TopView> view =
       request.servers.empty() ? watch_programs(request.pid) : watch_servers(request.servers);
-  const bool on_terminal = !request.once && !request.json && isatty(STDOUT_FILENO) == 1;
+  const bool on_terminal = !request.once && !request.json && is_terminal(STDOUT_FILENO);
   view->look();
   // A table of rates needs two looks.
   if (!request.json && view->problem().empty()) {

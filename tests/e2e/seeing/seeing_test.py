@@ -534,7 +534,7 @@ class Top(unittest.TestCase):
         live = Live(self)
         ours, its = pty.openpty()
         fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 10, 30, 0, 0))
-        child = subprocess.Popen([BIN / "spillway", "top", str(live.pid)], env=CLEAN, stdout=its)
+        child = subprocess.Popen([BIN / "spillway", "top", str(live.pid)], env={**CLEAN, "TERM": "xterm"}, stdout=its)
         os.close(its)
         shown = b""
         while shown.count(b"\x1b[H\x1b[2J") < 3:
