@@ -132,8 +132,8 @@ struct Parsed {
   bool has_input = false;    // something to compile or link, or a request to the linker
   bool only_headers = true;  // as far as there are inputs
   bool header_language = false;
-  std::string linker;     // value of -fuse-ld=
-  std::string sanitizer;  // the option that asks for one
+  std::string linker;                   // value of -fuse-ld=
+  std::vector<std::string> sanitizers;  // that were asked for, and not taken back
   std::string late_code;  // the option for calls and accesses that clang puts in behind the plugin
   std::string plugin_options;
   bool satc = false;           // -fspill-translation=satc
@@ -193,13 +193,22 @@ void inspect_target(std::string option, std::string_view target, Parsed& parsed)
   parsed.foreign = target.starts_with("x86_64") || target.starts_with("amd64") ? "" : std::move(option);
 }
 
+// `names`: of sanitizers, between commas.
+void inspect_sanitizers(std::string_view names, bool are_asked_for, Parsed& parsed) {
+  while (!names.empty()) {
+    const std::string_view name = names.substr(0, names.find(','));
+    names.remove_prefix(std::min(names.size(), name.size() + 1));
+    if (name.empty() || name == "none") continue;
+    std::erase_if(parsed.sanitizers,
+                  [&](const std::string& known) { return known == name || name == "all"; });
+    if (are_asked_for) parsed.sanitizers.emplace_back(name);
+  }
+}
+
 // Only what changes spillcc's own decisions; a later option overrides an earlier one as in clang.
 void inspect_option(std::string_view argument, Parsed& parsed) {
-  if (argument.starts_with("-fsanitize=")) {
-    const std::string_view value = argument.substr(argument.find('=') + 1);
-    if (!value.empty() && value != "none") parsed.sanitizer = argument;
-  } else if (argument == "-fno-sanitize=all") {
-    parsed.sanitizer.clear();
+  if (argument.starts_with("-fsanitize=") || argument.starts_with("-fno-sanitize=")) {
+    inspect_sanitizers(argument.substr(argument.find('=') + 1), argument.starts_with("-fsanitize="), parsed);
   } else if (argument.starts_with("-fsanitize-coverage=") || argument == "-fmemory-profile" ||
              argument.starts_with("-fmemory-profile=")) {
     parsed.late_code = argument;
@@ -296,7 +305,8 @@ void refuse_combinations(Parsed& parsed) {
     refuse(parsed, parsed.foreign + ": Spillway is for programs of x86-64; leave it out, or give " + without);
   if (parsed.lto && parsed.fat_objects)
     refuse(parsed, "-ffat-lto-objects: the half that is no bitcode would not be instrumented; leave it out");
-  for (const std::string& option : {parsed.sanitizer, parsed.late_code})
+  const std::string sanitizer = parsed.sanitizers.empty() ? "" : "-fsanitize=" + parsed.sanitizers.front();
+  for (const std::string& option : {sanitizer, parsed.late_code})
     if (parsed.spill && !option.empty())
       refuse(parsed,
              option + ": sanitizers and spilling do not go together; leave it out, or give -fno-spill");

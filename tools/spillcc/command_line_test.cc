@@ -232,6 +232,12 @@ TEST(CommandLine, RefusesWhatItCannotDo) {
   EXPECT_TRUE(instruments(planned({"-fmemory-profile", "-fno-memory-profile", "a.c"})));
   EXPECT_TRUE(instruments(planned({"-fmemory-profile-use=profile", "a.c"})));
   EXPECT_TRUE(instruments(planned({"-fsanitize=address", "-fno-sanitize=all", "a.c"})));
+  EXPECT_TRUE(
+      instruments(planned({"-fsanitize=address,undefined", "-fno-sanitize=undefined,address", "a.c"})));
+  for (const char* others : {"-fno-sanitize=undefined", "-fno-sanitize=vptr", "-fsanitize=none"})
+    EXPECT_TRUE(refusal({"-fsanitize=undefined,address", others, "-fno-sanitize=undefined", "a.c"})
+                    .starts_with("-fsanitize=address: "))
+        << others;
   EXPECT_NE(refusal({"-fspill-translation=satc", "-fspill-bodies=2", "a.c"}).find("-fspill-bodies=2"),
             std::string::npos);
   EXPECT_NE(refusal({"-fspill-translation=satc", "-fspill-globals", "a.c"}).find("-fspill-globals"),
