@@ -19,7 +19,7 @@ TEST_JOBS ?= $(shell expr $$(nproc) + 2)
 QUICK_STORAGE = fault:read_delay_us=1/100x100,write_delay_us=1/100x200,any_delay_polls=1/10x3:[memory:4G]
 FUZZ_SECONDS ?= 30
 
-CONFIGURE = cmake --preset default -B $(BUILD) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(if $(wildcard $(BUILD)/build.ninja),--log-level=WARNING)
+CONFIGURE = cmake --preset default -B $(BUILD) -DCMAKE_INSTALL_PREFIX="$(PREFIX)" $(if $(wildcard $(BUILD)/build.ninja),--log-level=WARNING)
 
 .PHONY: all setup setup-product setup-python setup-java configure configure-product product demo check check-full breakages install uninstall deb wheel jar asan tsan fuzz docs tidy format clean
 # What runs side by side is what a recipe starts: two targets would meet in apt, or in the build folder.
@@ -64,11 +64,11 @@ TELL_LOADER = test -n "$(DESTDIR)" || test $$(id -u) -ne 0 || /sbin/ldconfig
 
 # Others are to use it, whatever root's umask is.
 install: product
-	@umask 022; DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
+	@umask 022; DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(PREFIX)"
 	@$(TELL_LOADER)
 
 uninstall:
-	@packaging/uninstall.sh $(PREFIX) $(DESTDIR)
+	@packaging/uninstall.sh "$(PREFIX)" "$(DESTDIR)"
 	@$(TELL_LOADER)
 
 deb: product

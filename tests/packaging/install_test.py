@@ -47,14 +47,17 @@ class Files(unittest.TestCase):
         self.assertGreater(len(files()), 50)
 
     def test_every_user_may_use_them(self):
-        root = WORK / "hardened"
-        run("sh", "-c", 'umask 077 && exec "$@"', "sh", "make", "-C", SOURCE, "-o", "product", "install", f"BUILD={BUILD}", "PREFIX=/usr", f"DESTDIR={root}")
+        root = WORK / "hardened, with a blank"
+        make = ["make", "-C", SOURCE, "-o", "product", f"BUILD={BUILD}", "PREFIX=/usr", f"DESTDIR={root}"]
+        run("sh", "-c", 'umask 077 && exec "$@"', "sh", *make, "install")
         installed = list(root.rglob("*"))
         self.assertGreater(len(installed), 50)
         for path in installed:
             wanted = 0o755 if path.is_dir() else 0o444
             if not path.is_symlink():
                 self.assertEqual(path.stat().st_mode & wanted, wanted, path)
+        run(*make, "uninstall")
+        self.assertEqual(list(root.rglob("*")), [root / "usr"])
 
     def test_make_product_builds_each(self):
         for folder in ("bench", "bindings", "compiler", "packaging", "src", "tools"):
