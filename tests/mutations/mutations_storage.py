@@ -152,7 +152,7 @@ MUTATIONS = [
 
     # Media
     mutation("file of another process is used", "OpenTest.AFileOfAnother*",
-             (MEDIUM, "sys::syscall(SYS_flock, opened.get(), LOCK_EX | LOCK_NB) == -EWOULDBLOCK", "sys::syscall(SYS_flock, opened.get(), LOCK_UN) == -EWOULDBLOCK")),
+             (OPENED, "  const long result = lock(descriptor, LOCK_EX);", "  const long result = lock(descriptor, LOCK_UN);")),
     mutation("content of a file overwritten unasked", "OpenTest.ContentIsKept*",
              (MEDIUM, "if (facts.stx_size > 0 && !parameters.overwrite) {", "if (facts.stx_size > (1 << 30) && !parameters.overwrite) {")),
     mutation("file emptied before everything else is known to work", "OpenTest.RefusedOverwrite*",
@@ -160,8 +160,10 @@ MUTATIONS = [
               "  if (parameters.overwrite) sys::syscall(SYS_ftruncate, opened.get(), 0);\n"
               "  auto medium = finish_file(path, Opened(opened.take()), \"file\", parameters);\n")),
     mutation("store shared by two processes", "OpenTest.WhatIsForAStore*", (MEDIUM, "  if (!parameters.spill && !parameters.store)\n", "  if (!parameters.spill)\n")),
-    mutation("store that cannot be locked is had", "OpenTest.AStoreThatCannot*",
-             (OPENED, "    if (!sys::failed(result)) return {};\n    if (result == -EINTR)", "    if (result != -EWOULDBLOCK) return {};\n    if (result == -EINTR)")),
+    mutation("store that cannot be locked is had", "OpenTest.WhatCannotBeLocked*",
+             (OPENED, "    if (!sys::failed(result)) return {};\n    if (result == -EBADF", "    if (result != -EWOULDBLOCK) return {};\n    if (result == -EBADF")),
+    mutation("file that cannot be locked is spilled to", "OpenTest.WhatCannotBeLocked*",
+             (OPENED, "  if (!sys::failed(result)) return {};\n  if (result != -EWOULDBLOCK)\n", "  if (result != -EWOULDBLOCK) return {};\n  if (result != -EWOULDBLOCK)\n")),
     mutation("store made by opening it", "OpenTest.WhatIsForAStore*", (MEDIUM, "      if (parameters.store) return failure(ENOENT,", "      if (false) return failure(ENOENT,")),
     mutation("file of a store grows", "OpenTest.WhatIsForAStore*", (MEDIUM, "base::round_down(facts.stx_size, base::kOsPageBytes);\n  }", "*capacity_bytes;\n  }")),
     mutation("spill file keeps its name", "OpenTest.NothingThere*",

@@ -5,7 +5,6 @@
 #include <linux/falloc.h>
 #include <linux/fs.h>
 #include <linux/magic.h>
-#include <sys/file.h>
 
 #include <algorithm>
 
@@ -178,9 +177,8 @@ base::Expected<Medium> open_file(const Path& path, const OpenParameters& paramet
   // Two processes that spill into one file would destroy each other's pages, or each other's store.
   if (parameters.store && !parameters.is_locked)
     if (auto locked = lock_for_store(path, opened.get()); !locked) return std::unexpected(locked.error());
-  if (parameters.spill && sys::syscall(SYS_flock, opened.get(), LOCK_EX | LOCK_NB) == -EWOULDBLOCK)
-    return failure(EBUSY, path,
-                   ": another process spills there; name a directory, so that each has its own file");
+  if (parameters.spill)
+    if (auto locked = lock_for_spilling(path, opened.get()); !locked) return std::unexpected(locked.error());
   struct statx facts;
   if (result = describe(opened.get(), "", facts); sys::failed(result))
     return std::unexpected(open_error(path, result));

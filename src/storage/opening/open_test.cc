@@ -249,16 +249,18 @@ TEST_F(OpenTest, WhatIsForAStoreIsNotMadeNorGrownNorShared) {
 }
 
 // As on a file system that has no locks: a descriptor that only names a file has none.
-TEST_F(OpenTest, AStoreThatCannotBeLockedIsRefused) {
+TEST_F(OpenTest, WhatCannotBeLockedIsRefused) {
   write_file("file", "store");
   const int descriptor = open(path("file").c_str(), O_PATH | O_CLOEXEC);
   ASSERT_GE(descriptor, 0);
-  const auto locked = lock_for_store(Path(path("file")), descriptor);
-  ASSERT_FALSE(locked);
-  EXPECT_EQ(locked.error().number, EBADF);
-  EXPECT_NE(std::string_view(locked.error().message).find("it cannot be locked against others"),
-            std::string_view::npos)
-      << locked.error().message;
+  for (const auto lock : {lock_for_store, lock_for_spilling}) {
+    const auto locked = lock(Path(path("file")), descriptor);
+    ASSERT_FALSE(locked);
+    EXPECT_EQ(locked.error().number, EBADF);
+    EXPECT_NE(std::string_view(locked.error().message).find("it cannot be locked against others"),
+              std::string_view::npos)
+        << locked.error().message;
+  }
   close(descriptor);
 }
 

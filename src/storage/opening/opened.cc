@@ -10,6 +10,21 @@ namespace {
 
 constexpr unsigned kPrivateMode = 0600;
 
+// flock(), which waits for nobody.
+long lock(long descriptor, int how) {
+  long result;
+  do {
+    result = sys::syscall(SYS_flock, descriptor, how | LOCK_NB);
+  } while (result == -EINTR);
+  return result;
+}
+
+std::unexpected<base::Error> cannot_lock(const Path& path, long result, const char* advice) {
+  const int number = static_cast<int>(-result);
+  return base::failure(number, path, ": it cannot be locked against others: ", base::error_name(number),
+                       advice);
+}
+
 }  // namespace
 
 Path::Path(std::string_view path) {
@@ -47,16 +62,13 @@ base::Error open_error(const Path& path, long result) {
 base::Expected<void> lock_for_store(const Path& path, long descriptor) {
   int how = LOCK_EX;
   for (int tries = 0;;) {
-    const long result = sys::syscall(SYS_flock, descriptor, how | LOCK_NB);
+    const long result = lock(descriptor, how);
     if (!sys::failed(result)) return {};
-    if (result == -EINTR) continue;
     if (result == -EBADF && how == LOCK_EX) {
       // NFS keeps others from a file for who writes to it only. Those who write are kept away all the same.
       how = LOCK_SH;
     } else if (result != -EWOULDBLOCK) {
-      const int number = static_cast<int>(-result);
-      return base::failure(number, path, ": it cannot be locked against others: ", base::error_name(number),
-                           "; name a place on a file system that has locks");
+      return cannot_lock(path, result, "; name a place on a file system that has locks");
     } else if (tries++ == kStoreTries) {
       return base::failure(EBUSY, path,
                            ": it is in use, here or in another process; wait until that has ended");
@@ -64,6 +76,15 @@ base::Expected<void> lock_for_store(const Path& path, long descriptor) {
       sys::nap(kStoreTryNs);
     }
   }
+}
+
+base::Expected<void> lock_for_spilling(const Path& path, long descriptor) {
+  const long result = lock(descriptor, LOCK_EX);
+  if (!sys::failed(result)) return {};
+  if (result != -EWOULDBLOCK)
+    return cannot_lock(path, result, "; name a directory, so that each has its own file");
+  return base::failure(EBUSY, path,
+                       ": another process spills there; name a directory, so that each has its own file");
 }
 
 bool is_at(const Path& path, const struct statx& opened) {

@@ -66,6 +66,8 @@ inline constexpr uint64_t kStoreTryNs = 10'000'000;
 // Locks a file of a store until its descriptor is closed. Errors: EBUSY: somebody has it, all that time; those of a file system that cannot
 // keep others away.
 base::Expected<void> lock_for_store(const Path& path, long descriptor);
+// The same of a file that has the pages of one process. Nobody who has it is waited for.
+base::Expected<void> lock_for_spilling(const Path& path, long descriptor);
 
 // Does the path still lead to what is open, of which these are the facts?
 bool is_at(const Path& path, const struct statx& opened);
