@@ -287,6 +287,19 @@ TEST(WayTest, APageThatCannotBeCleanedIsUnsavedAllTheTime) {
   EXPECT_EQ(saved_count, 0u);
 }
 
+// As a page that everybody goes by, of which each of a hundred thousand tasks has a view.
+TEST(WayTest, HasRoomForManyReaders) {
+  constexpr int kViews = 100'000;
+  Way way;
+  way.claim(kKey);
+  way.loaded();
+  for (int i = 1; i < kViews; ++i) ASSERT_TRUE(way.try_share(kKey)) << i;
+  EXPECT_FALSE(way.is_exclusive());
+  for (int i = 0; i < kViews; ++i) way.unshare();
+  EXPECT_FALSE(way.has_readers());
+  EXPECT_FALSE(way.is_held());
+}
+
 TEST(WayTest, IsFreeWithAFrameOnly) {
   Way way;
   EXPECT_FALSE(way.is_free());

@@ -13,7 +13,7 @@
 //     io         begin_clean (dirty, not exclusive) sets it and adds a reader, who copies the page; cleaned ends it, or clean_failed,
 //                which sets dirty again
 //
-//   word   bits 0-15 readers, 16 exclusive, 17 resident, 18 loading, 19 dirty, 20 io, 21 aged, 32-63 frame, 0: none
+//   word   bits 0-25 readers, 26 exclusive, 27 resident, 28 loading, 29 dirty, 30 io, 31 aged, 32-63 frame, 0: none
 //   key    which page, PageKey; 0: none
 //
 // Invariants
@@ -169,13 +169,13 @@ class Way {
   }
 
  private:
-  static constexpr uint64_t kReaders = 0xffff;
-  static constexpr uint64_t kExclusive = 1 << 16;
-  static constexpr uint64_t kResident = 1 << 17;
-  static constexpr uint64_t kLoading = 1 << 18;
-  static constexpr uint64_t kDirty = 1 << 19;
-  static constexpr uint64_t kIo = 1 << 20;
-  static constexpr uint64_t kAged = 1 << 21;
+  static constexpr uint64_t kReaders = (1 << 26) - 1;
+  static constexpr uint64_t kExclusive = 1 << 26;
+  static constexpr uint64_t kResident = 1 << 27;
+  static constexpr uint64_t kLoading = 1 << 28;
+  static constexpr uint64_t kDirty = 1 << 29;
+  static constexpr uint64_t kIo = 1 << 30;
+  static constexpr uint64_t kAged = uint64_t{1} << 31;
   static constexpr unsigned kFrameShift = 32;
   static constexpr uint64_t kFrame = ~uint64_t{0} << kFrameShift;
 

@@ -27,6 +27,7 @@ def mutation(name, *patches, test="pagecache_test", gtest_filter="SessionTest.*"
 MUTATIONS = [
     # Ways
     mutation("who looks for another page holds this one", (WAY, "if ((before & (kResident | kExclusive)) == kResident && this->key() == key) return true;", "if ((before & (kResident | kExclusive)) == kResident) return true;"), gtest_filter="WayTest.*"),
+    mutation("a page has room for few readers", (WAY, "kReaders = (1 << 26) - 1;", "kReaders = (1 << 16) - 1;"), (WAY, "kExclusive = 1 << 26;", "kExclusive = 1 << 16;"), gtest_filter="WayTest.HasRoom*"),
     mutation("who writes does not keep others from reading", (WAY, "if ((before & (kResident | kExclusive)) == kResident && this->key() == key) return true;", "if ((before & kResident) != 0 && this->key() == key) return true;"), gtest_filter="WayTest.*"),
     mutation("a page that somebody reads leaves", (WAY, "    uint64_t clean = (get() & kFrame) | kResident;", "    uint64_t clean = (get() & (kFrame | kReaders)) | kResident;"), gtest_filter="WayTest.*"),
     mutation("a page that is dirty leaves", (WAY, "    uint64_t clean = (get() & kFrame) | kResident;", "    uint64_t clean = (get() & (kFrame | kDirty)) | kResident;"), gtest_filter="WayTest.*"),
