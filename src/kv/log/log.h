@@ -307,10 +307,14 @@ class Log {
   // Notified when the keeper, or the collector, has something to do.
   sys::EventCount keeper_wanted;
   sys::EventCount collector_wanted;
-  // What the keeper has to do in time: keep() calls it now and then while it gives a file room, which takes long. Set before the first call.
+  // What the keeper has to do in time: keep() calls it now and then while it gives a file room, or seals segments, which takes long. Set before
+  // the first call.
   struct Meanwhile {
     void (*act)(void* self) = nullptr;
     void* self = nullptr;
+    void operator()() const {
+      if (act != nullptr) act(self);
+    }
   };
   Meanwhile meanwhile;
 

@@ -310,7 +310,7 @@ void Log::find_room(Channel& channel, uint32_t segment) {
   int error = 0;
   for (uint64_t at = begin; at < end && error == 0; at += kZeroBytes) {
     error = channel.write(at, zeros.first(std::min(kZeroBytes, end - at)));
-    if (meanwhile.act != nullptr) meanwhile.act(meanwhile.self);
+    meanwhile();
   }
   sys::unmap(*memory, kZeroBytes);
 }
@@ -390,6 +390,7 @@ int Log::seal(Channel& channel, bool& did) {
     } else if (first_error == 0) {
       first_error = error;
     }
+    meanwhile();
   }
   collector_wanted.notify_all();
   return first_error;

@@ -351,6 +351,24 @@ TEST_F(LogTest, ASegmentIsNotSealedBeforeItsLastWriterHasEnded) {
   EXPECT_EQ(log->counts().live_grains, 1024u + 1024u);
 }
 
+// A summary may have megabytes.
+TEST_F(LogTest, WhatIsToBeDoneInTimeIsDoneBetweenSummaries) {
+  keep();
+  Extent extent;
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(allocate(1200, extent), Room::kDone);
+    log->finish(extent, true);
+  }
+  ASSERT_EQ(allocate(1200, extent), Room::kWait);
+  uint32_t times = 0;
+  log->meanwhile = {.act = [](void* self) { ++*static_cast<uint32_t*>(self); }, .self = &times};
+  bool did = false;
+  ASSERT_EQ(log->keep(channel, did), 0);
+  EXPECT_EQ(log->counts().sealed_segments, 2u);
+  EXPECT_EQ(times, 2u);
+  log->meanwhile = {};
+}
+
 // Who has seen how full a segment is, and is then stopped for a while, gets nothing there when others have filled it meanwhile, although
 // there would be room.
 TEST_F(LogTest, WhoComesLateToAFullSegmentGetsNothing) {
