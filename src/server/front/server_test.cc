@@ -211,7 +211,7 @@ TEST_F(ServerTest, WhoAsksForMetricsTakesNoClientsPlace) {
 
 TEST_F(ServerTest, WhoAsksForNoMoreMetricsGivesHisPlaceBack) {
   end(Hub::End::kDrained);
-  metrics_idle_ns = 100'000'000;
+  metrics_idle_ns = 500'000'000;
   begin();
   const int client = connect(), asks = connect_to(metrics), asks_nothing = connect_to(metrics);
   ASSERT_TRUE(say(asks, "HEAD /metrics HTTP/1.1\r\n\r\n"));
