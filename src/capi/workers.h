@@ -5,7 +5,7 @@
 // Invariants
 //  1 a lane has a session that its tasks share
 //  2 requests of a key go to one lane, and its tasks take them in the order in which they came; from there to the key's lock, which
-//    is fair (kv/key_locks.h), a task does not wait: who has the lock waits for room. So changes of a key are made in the order in which
+//    is fair (kv/collection/key_locks.h), a task does not wait: who has the lock waits for room. So changes of a key are made in the order in which
 //    one thread submits them, but for large values, whose pieces are written before
 #pragma once
 #include <memory>
