@@ -49,7 +49,7 @@ base::Expected<void> IoQueue::open(storage::Device& device, size_t depth) {
 }
 
 void IoQueue::close() {
-  CHECK(waiting_.empty());
+  CHECK(!has_waiting());
   Worker::current()->remove_poller(*this);
   queue_->device().close_queue(queue_);
   queue_ = nullptr;
@@ -111,25 +111,32 @@ bool IoQueue::join(storage::Io*& first, storage::Io& next) {
 
 void IoQueue::end_joined(storage::Io& io) {
   Joined& joined = *static_cast<Joined*>(io.owner);
+  IoQueue& queue = *joined.queue;
   uint64_t left_bytes = io.transferred_bytes;
   while (!joined.writes.empty()) {
     storage::Io& write = joined.writes.take_first();
-    write.transferred_bytes = std::min(write.length_bytes, left_bytes);
-    left_bytes -= write.transferred_bytes;
-    write.error = write.transferred_bytes == write.length_bytes ? 0 : io.error;
+    if (write.length_bytes > left_bytes) {
+      left_bytes = 0;
+      queue.alone_.append(write);
+      continue;
+    }
+    left_bytes -= write.length_bytes;
+    write.transferred_bytes = write.length_bytes;
     write.done(write);
   }
-  joined.next_free = joined.queue->free_joined_;
-  joined.queue->free_joined_ = &joined;
+  joined.next_free = queue.free_joined_;
+  queue.free_joined_ = &joined;
 }
 
 size_t IoQueue::poll() {
   size_t count = 0;
-  while (!waiting_.empty() && queue_->in_flight_count() < queue_->depth()) {
+  while (has_waiting() && queue_->in_flight_count() < queue_->depth()) {
     storage::Io* batch[kBatch];
     const size_t room = queue_->depth() - queue_->in_flight_count();
     size_t batch_count = 0;
-    storage::Io** last_write = nullptr;  // of the batch
+    while (batch_count < kBatch && batch_count < room && !alone_.empty())
+      batch[batch_count++] = &alone_.take_first();
+    storage::Io** last_write = nullptr;  // of the batch, and to be joined
     while (batch_count < kBatch && batch_count < room && !waiting_.empty()) {
       storage::Io& io = waiting_.take_first();
       if (last_write != nullptr && join(*last_write, io)) continue;
@@ -146,10 +153,10 @@ size_t IoQueue::poll() {
 
 base::Quiet IoQueue::quiet() {
   // Before it asks the device, which is a system call.
-  if (waiting_.empty() && queue_->in_flight_count() == 0)
+  if (!has_waiting() && queue_->in_flight_count() == 0)
     return {.until_ns = base::Quiet::kForever, .descriptor = descriptor_};
   base::Quiet quiet = queue_->quiet();
-  if (!waiting_.empty() && queue_->in_flight_count() < queue_->depth()) quiet.until_ns = 0;
+  if (has_waiting() && queue_->in_flight_count() < queue_->depth()) quiet.until_ns = 0;
   return quiet;
 }
 

@@ -5,8 +5,8 @@
 //   queue.read(offset, buffer, bytes);      // other tasks run meanwhile
 //
 // What tasks ask for in one turn of the worker is submitted as one batch, at the turn's end; of writes those that lie behind each other are one
-// for the device, as the records of a log do. Where a device ends all at once nobody waits: the task goes on, and gives others a turn now and
-// then.
+// for the device, as the records of a log do. What such a write has not got done is written once more, each by itself: a place that the medium
+// does not take is one task's trouble. Where a device ends all at once nobody waits: the task goes on, and gives others a turn now and then.
 //
 // A task that waits for an Io is not cancelled and has no deadline: its memory is the device's until the Io has ended.
 // Thread contract: of one worker and its tasks.
@@ -63,10 +63,12 @@ class IoQueue final : public base::Poller {
   };
   static void end_joined(storage::Io& io);
   bool join(storage::Io*& first, storage::Io& next);
+  bool has_waiting() const { return !waiting_.empty() || !alone_.empty(); }
 
   storage::Queue* queue_ = nullptr;
   int descriptor_ = -1;      // of its quiet()
   storage::IoList waiting_;  // to be submitted
+  storage::IoList alone_;    // the same, of writes that are not joined with others any more
   uint64_t turn_bytes_ = 0;  // that went over since there was a turn for others
   Joined joined_[kJoinedMost];
   Joined* free_joined_ = nullptr;

@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "storage/opening/open.h"
 #include "storage/piece_io.h"
+#include "storage/testing/test_cut_device.h"
 #include "sys/test_switches.h"
 #include "task/scheduler.h"
 #include "task/test_tasks.h"
@@ -196,17 +197,42 @@ TEST_F(IoQueueTest, WritesBehindEachOtherAreJoined) {
     return std::pair(errors, transferred);
   };
   using Errors = std::vector<int>;
-  EXPECT_EQ(write_all("fault:write_eio=@2:[memory:64M]", {0, 1, 2, 10, 11, 7}).first,
-            Errors({0, 0, 0, EIO, EIO, 0}));
+  EXPECT_EQ(write_all("fault:write_eio=@2:[memory:64M]", {0, 1, 2, 10, 11, 7}).first, Errors(6))
+      << "the second is that of 10 and 11, which are written once more";
   // Not what lies before, or over the same place.
   EXPECT_EQ(write_all("fault:write_eio=@2:[memory:64M]", {5, 4, 6}).first, Errors({0, EIO, 0}));
   const std::vector<uint64_t> sizes = write_all("fault:write_short=@1:[memory:64M]", {0, 1, 2, 3}).second;
-  EXPECT_EQ(sizes[0], kBlock);
-  EXPECT_EQ(sizes[3], 0u);
+  EXPECT_EQ(sizes, std::vector<uint64_t>(4, kBlock));
   // More than are joined, and more at a time than there is room for.
   std::vector<uint64_t> many;
   for (uint64_t i = 0; i < 60; ++i) many.push_back(i < 40 ? i : i * 3);
   EXPECT_EQ(write_all("uring:DIR", many).first, Errors(many.size()));
+}
+
+TEST_F(IoQueueTest, APlaceThatIsNotWrittenToIsOneTasksTrouble) {
+  constexpr size_t kCount = 8, kBad = 3;
+  auto* const cut = new storage::CutDevice(std::vector<std::byte>(kCount * kBlock), 0);
+  device = cut;
+  cut->fail_writes(kBad * kBlock, kBlock);
+  std::vector<int> errors(kCount);
+  run([&] {
+    IoQueue queue;
+    ASSERT_TRUE(queue.open(*device, 8));
+    std::vector<AlignedBlock> blocks(kCount);
+    size_t next = 0;
+    auto writes = [&] {
+      const size_t i = next++;
+      storage::PieceIo io(storage::Operation::kWrite, i * kBlock, blocks[i].bytes, kBlock);
+      queue.run(io);
+      errors[i] = io.error;
+    };
+    std::vector<Task*> tasks;
+    for (size_t i = 0; i < kCount; ++i) tasks.push_back(&start("writes", writes));
+    for (Task* task : tasks) join(*task);
+    queue.close();
+  });
+  EXPECT_EQ(cut->refused_writes(), 2u) << "with the others, and alone";
+  for (size_t i = 0; i < kCount; ++i) EXPECT_EQ(errors[i], i == kBad ? EIO : 0) << i;
 }
 
 // Of memory there is nothing to wait for: a task does many reads in one turn, and others have theirs all the same.

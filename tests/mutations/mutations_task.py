@@ -69,8 +69,8 @@ MUTATIONS = [
     # Writes that are joined
     mutation("writes that lie elsewhere are joined", (IO_QUEUE, "      next.offset_bytes != first->offset_bytes + first->length_bytes ||", "      false ||"), program="task_test", gtest_filter="*IoQueueTest.*Joined*"),
     mutation("no write is joined", (IO_QUEUE, "if (last_write != nullptr && join(*last_write, io)) continue;", ""), program="task_test", gtest_filter="*IoQueueTest.*Joined*"),
-    mutation("a joined write that ended early is told to have been whole", (IO_QUEUE, "std::min(write.length_bytes, left_bytes);", "write.length_bytes;"), program="task_test", gtest_filter="*IoQueueTest.*Joined*"),
-    mutation("the error of a joined write is nobody's", (IO_QUEUE, "write.transferred_bytes == write.length_bytes ? 0 : io.error;", "0;"), program="task_test", gtest_filter="*IoQueueTest.*Joined*"),
+    mutation("a joined write that failed, or ended early, is told to have been whole", (IO_QUEUE, "    if (write.length_bytes > left_bytes) {", "    if (write.length_bytes == 0) {"), program="task_test", gtest_filter="*IoQueueTest.*Joined*"),
+    mutation("a place that the medium does not take is the trouble of all whose writes are joined", (IO_QUEUE, "      queue.alone_.append(write);\n", "      write.error = io.error;\n      write.done(write);\n"), program="task_test", gtest_filter="*IoQueueTest.APlace*"),
 
     # Flushes that are shared
     mutation("a group is told of a flush that began before it came", (FLUSH_GROUP + ".cc", "  lock_.lock();\n  error_.store", "  lock_.lock();\n  waiting_.take_all().wake_all();\n  error_.store"), program="task_test", gtest_filter="FlushGroup.*"),
