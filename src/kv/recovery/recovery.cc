@@ -276,7 +276,7 @@ base::Expected<void> Recovery::skip_lost() {
     if (!is_to_seal(segments_[i])) continue;
     const int error = log_.write_header_again(workers_[0].reader.channel, i);
     if (error == 0) break;
-    if (!is_of_medium(error))
+    if (error == ENOMEM)
       return base::failure(error, "store: cannot write the header of segment ", i, ": ",
                            base::error_name(error));
   }
