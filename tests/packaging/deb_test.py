@@ -37,11 +37,11 @@ def ours(machine):
 
 
 def check_packages(source, build, work):
-    """They belong to root, who alone may write them, and name no folder of the build."""
+    """They belong to root, who alone may write them, are for all to read, and name no folder of the build."""
     for deb in sorted((build / "packages").glob("*.deb")):
         call(["dpkg-deb", "--info", deb])
         for line in call(["dpkg-deb", "--contents", deb], lines=2).splitlines():
-            check(re.match(r"(l.{9}|.{5}-..-.) root/root ", line), f"{deb}: {line}")
+            check(re.match(r"(l.{9}|drwxr-xr-x|-rw.r-.r-.) root/root ", line), f"{deb}: {line}")
         unpacked = work / deb.name
         call(["dpkg-deb", "--raw-extract", deb, unpacked])
         for path in unpacked.rglob("*"):
@@ -150,7 +150,7 @@ def check_beside(machine):
 
 def test(source, build, work):
     need_machine()
-    call([source / "packaging/deb/make_deb.sh", build])
+    call(["sh", "-c", 'umask 077 && exec "$@"', "sh", source / "packaging/deb/make_deb.sh", build])
     debs = sorted((build / "packages").glob("*.deb"))
     check({deb.name.split("_")[0] for deb in debs} == set(PACKAGES), f"other packages: {debs}")
     fresh(work)
