@@ -24,6 +24,7 @@ constexpr size_t kStackBytes = 1 << 20;  // frames of the sanitizers are several
 #else
 constexpr size_t kStackBytes = 128 << 10;
 #endif
+constexpr uint32_t kAcceptedInTurn = 64;   // then the worker's other tasks run
 constexpr uint64_t kPauseNs = 10'000'000;  // before what may have changed meanwhile is looked at again
 constexpr std::string_view kTlsPrefix = "tls:";
 constexpr uint64_t kSecondNs = 1'000'000'000;
@@ -261,10 +262,12 @@ void Server::accept_from(Listening& listening) {
   if (auto taken = listens.take(std::exchange(listening.descriptor, -1)); !taken) {
     return hub_->end(Hub::End::kDrained, taken.error().message);
   }
-  for (;;) {
+  // Connections may come without end: then nothing suspends this, nor tells it that it is cancelled.
+  for (uint32_t count = 1; hub_->end_wanted() == Hub::End::kNo; ++count) {
     auto accepted = listens.accept();
     if (accepted) {
       give(listening, *accepted);
+      if (count % kAcceptedInTurn == 0) task::yield();
     } else if (accepted.error().number == ECANCELED) {
       break;
     } else if (is_passing(accepted.error().number)) {
