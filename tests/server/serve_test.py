@@ -251,12 +251,13 @@ class Life(Case):
 
     def test_who_asks_for_many_keys_holds_up_no_end(self):
         server = self.serve("--resp", "0")
-        self.connect(server.resp).ask(b"".join(b"SET key%d v\r\n" % i for i in range(2500)), 2500 * b"+OK\r\n")
+        self.connect(server.resp).ask(b"SET n 0\r\n" + b"".join(b"SET key%d v\r\n" % i for i in range(2500)), 2501 * b"+OK\r\n")
         self.assertEqual(server.end(), 0)
-        slow = Server(SPILLWAY, "--storage", f"latency:us=10000,sleep=1:[{self.store}]", "--resp", "0")  # all its keys take 25 s
+        slow = Server(SPILLWAY, "--storage", f"latency:us=10000,sleep=1:[{self.store}]", "--resp", "0", "--memcache", "0")  # all its keys take 25 s
         self.addCleanup(slow.__exit__)
         self.connect(slow.resp).say(b"KEYS none\r\n")
         self.connect(slow.resp).say(b"EXISTS%s\r\n" % b"".join(b" key%d" % i for i in range(2500)))
+        self.connect(slow.address).say(b"incr n 1\r\n" * 3200)
         time.sleep(0.2)
         begun = time.monotonic()
         slow.send_signal()

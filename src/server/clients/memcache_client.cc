@@ -22,6 +22,8 @@ MemcacheClient::MemcacheClient(Hub& hub, Connection& connection, Items& items)
 
 base::Expected<void> MemcacheClient::serve() {
   for (;;) {
+    // What it has sent besides nobody hears of: with a flush for each change a buffer full of requests may take a minute.
+    if (connection_.is_killed.load(std::memory_order_relaxed)) return {};
     auto next = stream_.input().empty() ? Next::kNeedsMore : take_one();
     if (!next) return std::unexpected(next.error());
     if (*next == Next::kEnds || ends_) return stream_.send();
