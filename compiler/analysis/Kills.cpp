@@ -9,11 +9,27 @@ using namespace llvm;
 
 namespace spillway {
 
+// Whether the processor that I is for has instructions of Set, as +fma.
+static bool isFor(StringRef Set, const Instruction &I) {
+  return I.getFunction()
+      ->getFnAttribute("target-features")
+      .getValueAsString()
+      .contains(Set);
+}
+
 // Whether code generation calls the mathematical library's function for it,
-// which the program may have itself. Those that some processors have an
-// instruction for (floor, fma) are left out: none has a reason to use memory.
-static bool isMathematics(Intrinsic::ID ID) {
-  switch (ID) {
+// which the program may have itself. Left out are those that use no memory in
+// any library (floor, sqrt, round).
+static bool isMathematics(const IntrinsicInst &II) {
+  const Type *T = II.getType()->getScalarType();
+  bool HasInstructions = T->isFloatTy() || T->isDoubleTy();
+  switch (II.getIntrinsicID()) {
+  case Intrinsic::fma:
+  case Intrinsic::experimental_constrained_fma:
+    return !HasInstructions || !isFor("+fma", II);
+  case Intrinsic::nearbyint:
+  case Intrinsic::experimental_constrained_nearbyint:
+    return !HasInstructions || !isFor("+sse4.1", II);
   case Intrinsic::acos:
   case Intrinsic::asin:
   case Intrinsic::atan:
@@ -24,14 +40,35 @@ static bool isMathematics(Intrinsic::ID ID) {
   case Intrinsic::exp2:
   case Intrinsic::frexp:
   case Intrinsic::ldexp:
+  case Intrinsic::llround:
   case Intrinsic::log:
   case Intrinsic::log10:
   case Intrinsic::log2:
+  case Intrinsic::lround:
   case Intrinsic::pow:
   case Intrinsic::sin:
   case Intrinsic::sinh:
   case Intrinsic::tan:
   case Intrinsic::tanh:
+  // The same where roundings and exceptions count (-frounding-math).
+  case Intrinsic::experimental_constrained_acos:
+  case Intrinsic::experimental_constrained_asin:
+  case Intrinsic::experimental_constrained_atan:
+  case Intrinsic::experimental_constrained_cos:
+  case Intrinsic::experimental_constrained_cosh:
+  case Intrinsic::experimental_constrained_exp:
+  case Intrinsic::experimental_constrained_exp2:
+  case Intrinsic::experimental_constrained_ldexp:
+  case Intrinsic::experimental_constrained_llround:
+  case Intrinsic::experimental_constrained_log:
+  case Intrinsic::experimental_constrained_log10:
+  case Intrinsic::experimental_constrained_log2:
+  case Intrinsic::experimental_constrained_lround:
+  case Intrinsic::experimental_constrained_pow:
+  case Intrinsic::experimental_constrained_sin:
+  case Intrinsic::experimental_constrained_sinh:
+  case Intrinsic::experimental_constrained_tan:
+  case Intrinsic::experimental_constrained_tanh:
     return true;
   default:
     return false;
@@ -52,7 +89,7 @@ bool endsTranslations(const Instruction &I) {
   // of the program's own with its name.
   if (isa<MemIntrinsic>(II))
     return !isa<MemCpyInlineInst>(II) && !isa<MemSetInlineInst>(II);
-  if (isMathematics(II->getIntrinsicID()))
+  if (isMathematics(*II))
     return true;
   switch (II->getIntrinsicID()) {
   case Intrinsic::masked_gather:

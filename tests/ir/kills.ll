@@ -5,6 +5,9 @@ declare void @free(ptr)
 declare void @other()
 declare float @llvm.fabs.f32(float)
 declare double @llvm.sin.f64(double)
+declare double @llvm.fma.f64(double, double, double)
+declare double @llvm.nearbyint.f64(double)
+declare double @llvm.experimental.constrained.sin.f64(double, metadata, metadata)
 declare <4 x i32> @llvm.masked.gather.v4i32.v4p257(<4 x ptr addrspace(257)>, i32, <4 x i1>, <4 x i32>)
 declare void @llvm.prefetch.p0(ptr, i32, i32, i32)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
@@ -195,6 +198,48 @@ define double @mathematics(ptr %p) {
   %v = load double, ptr %p, align 8
   %w = call double @llvm.sin.f64(double %v)
   store double %w, ptr %p, align 8
+  ret double %v
+}
+
+; Where roundings count it is one too.
+; CHECK-LABEL: define double @strictly(
+; CHECK: store atomic
+; CHECK: call double @llvm.experimental.constrained.sin.f64(
+; CHECK: store atomic
+; CHECK: ret
+define double @strictly(ptr %p) strictfp {
+  %v = load double, ptr %p, align 8
+  %w = call double @llvm.experimental.constrained.sin.f64(double %v, metadata !"round.dynamic", metadata !"fpexcept.strict") strictfp
+  store double %w, ptr %p, align 8
+  ret double %v
+}
+
+; What some processors have an instruction for is a call for others.
+; CHECK-LABEL: define double @fused(
+; CHECK: store atomic
+; CHECK: call double @llvm.fma.f64(
+; CHECK: store atomic
+; CHECK: call double @llvm.nearbyint.f64(
+; CHECK: store atomic
+; CHECK: ret
+define double @fused(ptr %p) {
+  %v = load double, ptr %p, align 8
+  %w = call double @llvm.fma.f64(double %v, double %v, double %v)
+  store double %w, ptr %p, align 8
+  %x = call double @llvm.nearbyint.f64(double %w)
+  store double %x, ptr %p, align 8
+  ret double %v
+}
+; CHECK-LABEL: define double @fused_at_once(
+; CHECK: store atomic
+; CHECK-NOT: store atomic
+; CHECK: ret
+define double @fused_at_once(ptr %p) "target-features"="+fma,+sse4.1" {
+  %v = load double, ptr %p, align 8
+  %w = call double @llvm.fma.f64(double %v, double %v, double %v)
+  store double %w, ptr %p, align 8
+  %x = call double @llvm.nearbyint.f64(double %w)
+  store double %x, ptr %p, align 8
   ret double %v
 }
 
