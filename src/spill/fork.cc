@@ -95,9 +95,10 @@ void before_fork() {
   freeze_mappings();
   freeze_standing_pins();
   signal_mask = mask;
+  // Who has this lock gives back what dead threads had, and may wait for others' loads to end in the cache.
+  freeze_thread_records();
   const bool watched = runtime.cache->before_fork({is_kept, pins_of_this_thread});
   freeze_addresses();
-  freeze_thread_records();
   freeze_actions();
   is_hopeless = false;
   child_is_ready = nullptr;
@@ -112,9 +113,9 @@ void before_fork() {
 void after_fork_in_parent() {
   if (!is_started()) return;
   thaw_actions();
-  thaw_thread_records();
   thaw_addresses();
   runtime.cache->after_fork_in_parent();
+  thaw_thread_records();
   if (child_is_ready != nullptr) {
     while (!is_hopeless && child_is_ready->load(std::memory_order_acquire) == 0 &&
            !runtime.cache->last_child_is_over())
