@@ -117,7 +117,7 @@ class Prefetcher {
   static constexpr uint32_t kLoops = 16;
 
   Loop& loop_of(const LoopTraits* traits);
-  void walk_on(Thread& thread, Loop& loop, uint64_t address, uint64_t left);
+  void walk_on(Loop& loop, uint64_t address, uint64_t left);
   bool rests(Loop& loop, uint64_t left) const;
   void adapt(Loop& loop, int64_t advanced);
   static bool may_have_queue();
@@ -166,9 +166,9 @@ bool Prefetcher::may_have_queue() {
 }
 
 bool Prefetcher::is_ready() {
-  // Since it was opened files were mapped.
-  if (queue_ != nullptr && has_file_maps() && !runtime.cache->knows_origins(*queue_) && may_have_queue())
-      [[unlikely]] {
+  // Since it was opened files were mapped. A look that a handler interrupted goes on with the one that it has.
+  if (level_ == kIdle && queue_ != nullptr && has_file_maps() && !runtime.cache->knows_origins(*queue_) &&
+      may_have_queue()) [[unlikely]] {
     leave_queue();
     queue_ = nullptr;
   }
@@ -203,9 +203,9 @@ Prefetcher::Loop& Prefetcher::loop_of(const LoopTraits* traits) {
 }
 
 // The loop is at this address, which goes on by a step for each of the `left` iterations that surely come. While it rests, too.
-void Prefetcher::walk_on(Thread& thread, Loop& loop, uint64_t address, uint64_t left) {
+void Prefetcher::walk_on(Loop& loop, uint64_t address, uint64_t left) {
   cache::Cache& cache = *runtime.cache;
-  const auto least = static_cast<uint32_t>(runtime.options.read_ahead);
+  const uint32_t least = Walk::least_of(static_cast<uint32_t>(runtime.options.read_ahead), most_under_way());
   const int64_t step = loop.traits->step_bytes;
   if (least == 0 || step < 0 || step > kMostWalkStep || address >> kAddressBits != 0 || !in_range(address))
     return;
@@ -221,10 +221,8 @@ void Prefetcher::walk_on(Thread& thread, Loop& loop, uint64_t address, uint64_t 
     count = end > window.first ? std::min(count, end - window.first) : 0;
   }
   find_room();
-  InRuntime::enter(thread);
   const uint64_t done =
       cache.prefetch_run(base::PageId{window.first}, std::min<uint64_t>(count, room_), *queue_);
-  InRuntime::leave(thread);
   loop.walk.begun(static_cast<uint32_t>(done), least);
 }
 
@@ -255,14 +253,17 @@ void Prefetcher::adapt(Loop& loop, int64_t advanced) {
   loop.looked_ns = now;
 }
 
+// Of a thread that is in the runtime: a handler that came in the middle would look too.
 bool Prefetcher::begin(Thread& thread, const LoopTraits* traits, uint64_t position, uint64_t left,
                        int64_t& pause) {
   pause = kMostPause;
   const uint32_t level = thread.top_level.load(std::memory_order_relaxed);
+  if (level_ != kIdle && level_ < level) return false;
   // One that looked at a deeper level, or at this one, was left by a jump.
-  if ((level_ != kIdle && level_ < level) || !is_ready()) return false;
+  level_ = kIdle;
+  if (!is_ready()) return false;
   Loop& loop = loop_of(traits);
-  if (traits->has(kLookAheadIsAddress)) walk_on(thread, loop, position, left);
+  if (traits->has(kLookAheadIsAddress)) walk_on(loop, position, left);
   if (rests(loop, left)) {
     loop.looked_ns = 0;
     return false;
@@ -529,8 +530,11 @@ Prefetcher* __spillway_look_ahead_begin(const LoopTraits* loop, uint64_t positio
   // Tasks hide what they wait for from each other.
   if (thread == nullptr || thread->runtime_depth != 0 || thread->task != nullptr) return nullptr;
   Prefetcher* const prefetcher = prefetcher_of(*thread);
-  return prefetcher != nullptr && prefetcher->begin(*thread, loop, position, left, *pause) ? prefetcher
-                                                                                           : nullptr;
+  if (prefetcher == nullptr) return nullptr;
+  InRuntime::enter(*thread);
+  const bool looks = prefetcher->begin(*thread, loop, position, left, *pause);
+  InRuntime::leave(*thread);
+  return looks ? prefetcher : nullptr;
 }
 
 SPILL_EXPORT int64_t __spillway_look_ahead_next(Prefetcher* prefetcher);

@@ -28,6 +28,9 @@ class Walk {
     uint32_t count = 0;
   };
 
+  // How many pages windows begin with: `wanted`, but that all that is ahead is about `most` at most. 0: there is no room for any.
+  static uint32_t least_of(uint32_t wanted, uint32_t most) { return std::min(wanted, most / kWindowGrowth); }
+
   // The loop is at `page`; from one time that it says so to the next it comes `step` pages further at most. What to load ahead now: windows begin with
   // `least` pages and grow to kWindowGrowth times that, but for what their ends are rounded up by. REQUIRES: least > 0.
   Window at(uint64_t page, uint64_t step, uint32_t least) {

@@ -12,28 +12,30 @@ constexpr uint32_t kLeast = 8, kMost = kLeast * Walk::kWindowGrowth;
 // A loop that says where it is, of which so many pages can be loaded at a time.
 class Walker {
  public:
-  explicit Walker(uint32_t room = ~0u) : room_(room) {}
+  explicit Walker(uint32_t room = ~0u, uint32_t least = kLeast) : room_(room), least_(least) {}
   void be_at(uint64_t page, uint64_t step = 1) {
     late += !there.contains(page);
     there.insert(page);
-    const Walk::Window window = walk_.at(page, step, kLeast);
+    const Walk::Window window = walk_.at(page, step, least_);
     const uint32_t count = std::min(window.count, room_);
     for (uint32_t i = 0; i < count; ++i) there.insert(window.first + i);
     if (window.count > 0) {
-      walk_.begun(count, kLeast);
+      walk_.begun(count, least_);
       ++windows;
       largest = std::max(largest, count);
     }
+    ahead = std::max(ahead, *there.rbegin() - page);
   }
 
   std::set<uint64_t> there;
   uint32_t late = 0;  // pages that nobody had asked for
   uint32_t windows = 0;
   uint32_t largest = 0;
+  uint64_t ahead = 0;  // pages, at most, that were asked for and lay before it
 
  private:
   Walk walk_;
-  const uint32_t room_;
+  const uint32_t room_, least_;
 };
 
 TEST(Walk, WhatComesNextIsAskedForInWindowsThatGrow) {
@@ -93,6 +95,18 @@ TEST(Walk, WhatThereWasNoRoomForIsAskedForAgain) {
   Walker none(0);
   for (uint64_t page = 100; page < 300; ++page) none.be_at(page);
   EXPECT_EQ(none.late, 200u);
+}
+
+// Of few frames, which many threads share: what is loaded too early would push out what is about to be used.
+TEST(Walk, WhatIsAheadIsNotMuchMoreThanThereMayBe) {
+  for (const uint32_t most : {8u, 20u, 64u, 200u}) {
+    Walker walker(most, Walk::least_of(kLeast, most));
+    for (uint64_t page = 100; page < 2100; ++page) walker.be_at(page);
+    EXPECT_EQ(walker.late, 1 + Walk::kLeastSteps) << most;
+    EXPECT_LE(walker.ahead, most + most / 2) << most;
+  }
+  EXPECT_EQ(Walk::least_of(kLeast, Walk::kWindowGrowth - 1), 0u);
+  EXPECT_EQ(Walk::least_of(kLeast, 1000), kLeast);
 }
 
 TEST(Walk, SomewhereElseItBeginsAnew) {

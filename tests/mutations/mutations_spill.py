@@ -651,6 +651,8 @@ MUTATIONS = [
     mutation("what was not begun is not expected", "sequences_test", "Sequences.WhatWasNotBegun*",
              ("src/spill/sequences.h", "if (count < 2) return;", "if (count < 2) count = 8;")),
     mutation("a row of two pages is a walk", "walk_test", "Walk.ShortRows*", ("src/spill/walk.h", "kLeastSteps = 2;", "kLeastSteps = 1;")),
+    mutation("what is ahead of a walk is as much as there are frames", "walk_test", "Walk.WhatIsAhead*",
+             ("src/spill/walk.h", "return std::min(wanted, most / kWindowGrowth); }", "return most < kWindowGrowth ? 0 : wanted; }")),
     mutation("a walk ends where others walk", "walk_test", "Walk.ItGoesOn*", ("src/spill/walk.h", " || page < next_)", ")")),
     mutation("what there was no room for is not asked for again", "walk_test", "Walk.WhatThereWasNoRoom*", ("src/spill/walk.h", "    next_ += count;\n", "    next_ += count > 0 ? count : 8;\n")),
     mutation("windows of a walk end anywhere", "walk_test", "Walk.WindowsEnd*", ("src/spill/walk.h", "(page + window_ + kGroupPages) / kGroupPages * kGroupPages", "page + window_ + 1")),
