@@ -99,7 +99,11 @@ class Prefetcher {
   // The same of one that does not wait for it.
   bool make_ready();
   void leave_queue();
-  void forget_queue() { queue_ = nullptr; }
+  // Also of a look that a handler interrupted, which forks: it finds nothing more.
+  void forget_queue() {
+    queue_ = nullptr;
+    page_count_ = 0;
+  }
 
  private:
   struct Loop {
@@ -310,7 +314,7 @@ bool Prefetcher::begin(Thread& thread, const LoopTraits* traits, uint64_t positi
 }
 
 int64_t Prefetcher::next() {
-  if (is_stopped_ || has_enough()) return end();
+  if (queue_ == nullptr || is_stopped_ || has_enough()) return end();
   if (near_at_ < near_end_) return current_ = near_at_++;
   if (at_ < end_) return current_ = at_++;
   return end();
@@ -341,7 +345,7 @@ int64_t Prefetcher::end() {
 }
 
 uint64_t Prefetcher::load(uint64_t address, uint64_t bytes, uint64_t bits) {
-  if (address >> kAddressBits != 0) return 0;
+  if (queue_ == nullptr || address >> kAddressBits != 0) return 0;
   if (!in_range(address)) return (bits & kLookAheadSure) != 0 && current_ < left_ ? address : 0;
   if ((address & (base::kOsPageBytes - 1)) + bytes > base::kOsPageBytes) return 0;
   // As hold(), but for what is not there.
@@ -378,12 +382,13 @@ void Prefetcher::add_in_order(uint64_t address, uint64_t bytes) {
 }
 
 void Prefetcher::find_room() {
-  const uint32_t most = most_under_way(), under_way = queue_->under_way_count();
+  const uint32_t most = most_under_way();
+  const uint32_t under_way = queue_ != nullptr ? queue_->under_way_count() : most;
   room_ = most > under_way ? most - under_way : 0;
 }
 
 void Prefetcher::note(uint64_t address) {
-  if (address >> kAddressBits != 0 || !in_range(address)) return;
+  if (queue_ == nullptr || address >> kAddressBits != 0 || !in_range(address)) return;
   if (entry_of(address).load(std::memory_order_relaxed) == kEntryUnknown) add(address);
 }
 
