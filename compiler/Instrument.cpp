@@ -30,6 +30,7 @@
 #include "llvm/Support/Regex.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
+#include "llvm/Transforms/Utils/Cloning.h"
 
 using namespace llvm;
 
@@ -61,7 +62,8 @@ public:
   bool run();
 
 private:
-  void collectExempt();
+  void collectEarly();
+  void collectAnnotated();
   void collectInlined();
   bool isExempt(const Function &F) const;
   SmallVector<Site, 0>
@@ -83,11 +85,11 @@ private:
 static constexpr StringLiteral DoneAttribute = "spillway";
 
 // Resolvers of indirect functions and functions of .preinit_array run before the
-// runtime does, and what they call with them; but what other objects may share is
-// not left alone, since all might get this one. Functions and variables annotated
-// "spill_none" are at the program's wish.
-void ModuleInstrumenter::collectExempt() {
+// runtime does, and what they call with them. Of what other objects may share
+// they get copies: all might get this one.
+void ModuleInstrumenter::collectEarly() {
   SmallVector<Function *, 4> Early;
+  DenseMap<Function *, Function *> Copies;
   auto Add = [&](Function *F) {
     if (Exempt.insert(F).second)
       Early.push_back(F);
@@ -107,10 +109,31 @@ void ModuleInstrumenter::collectExempt() {
   while (!Early.empty())
     for (Instruction &I : instructions(*Early.pop_back_val())) {
       auto *Call = dyn_cast<CallBase>(&I);
-      Function *Callee = Call ? Call->getCalledFunction() : nullptr;
-      if (Callee && Callee->isStrongDefinitionForLinker())
-        Add(Callee);
+      auto *Called =
+          Call ? dyn_cast<GlobalValue>(Call->getCalledOperand()) : nullptr;
+      auto *Callee =
+          Called ? dyn_cast_or_null<Function>(Called->getAliaseeObject())
+                 : nullptr;
+      if (!Callee || Callee->isDeclaration() ||
+          GlobalValue::isInterposableLinkage(Called->getLinkage()))
+        continue;
+      if (!Callee->isStrongDefinitionForLinker()) {
+        if (any_of(*Callee,
+                   [](BasicBlock &BB) { return BB.hasAddressTaken(); }))
+          continue;
+        Function *&Copy = Copies[Callee];
+        if (!Copy)
+          Copy = copyLocally(*Callee, ".early");
+        Call->setCalledOperand(Copy);
+        Callee = Copy;
+      }
+      Add(Callee);
     }
+}
+
+// Functions and variables annotated "spill_none" are left alone at the program's
+// wish.
+void ModuleInstrumenter::collectAnnotated() {
   GlobalVariable *Annotations = M.getNamedGlobal("llvm.global.annotations");
   if (!Annotations || !Annotations->hasInitializer())
     return;
@@ -168,6 +191,16 @@ void gatherStaticAllocas(Function &F) {
       Front = A->getNextNode();
     else
       A->moveBefore(Front);
+}
+
+Function *copyLocally(Function &F, StringRef Ending) {
+  ValueToValueMapTy Values;
+  Function *Copy = CloneFunction(&F, Values);
+  Copy->setLinkage(GlobalValue::InternalLinkage);
+  Copy->setVisibility(GlobalValue::DefaultVisibility);
+  Copy->setComdat(nullptr);
+  Copy->setName(F.getName() + Ending);
+  return Copy;
 }
 
 // Orders sites so that each block comes after its dominators. Those that cannot
@@ -313,7 +346,8 @@ void dropMemoryAttributes(Function &F) {
 }
 
 bool ModuleInstrumenter::run() {
-  collectExempt();
+  collectEarly();
+  collectAnnotated();
   collectInlined();
   bool Renamed = renameIntercepted(Runtime);
   GlobalCounters Globals = spillGlobals(M, Exempt);

@@ -20,6 +20,10 @@ public:
 /// up outside the entry block, in which they would become dynamic.
 void gatherStaticAllocas(llvm::Function &F);
 
+/// A copy of F that no other object sees, for calls that are to have it. REQUIRES:
+/// the address of none of its blocks is taken.
+llvm::Function *copyLocally(llvm::Function &F, llvm::StringRef Ending);
+
 /// Takes away from a function, and from the calls in it, what is said of the
 /// memory that they access: they are to call the runtime.
 void dropMemoryAttributes(llvm::Function &F);

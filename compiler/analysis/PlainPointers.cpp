@@ -1,5 +1,6 @@
 //===- PlainPointers.cpp - Plain pointers across calls --------------------===//
 #include "analysis/PlainPointers.h"
+#include "Instrument.h"
 #include "Options.h"
 #include "analysis/Provenance.h"
 
@@ -10,7 +11,6 @@
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
-#include "llvm/Transforms/Utils/Cloning.h"
 
 using namespace llvm;
 
@@ -229,12 +229,7 @@ unsigned PlainPointers::copyForPlainCalls() {
     for (const Kind &K : Kinds) {
       if (Size > Budget || countUses(*F, K.Plain) * MaxPerAccess < Size)
         continue;
-      ValueToValueMapTy Values;
-      Function *Copy = CloneFunction(F, Values);
-      Copy->setLinkage(GlobalValue::InternalLinkage);
-      Copy->setVisibility(GlobalValue::DefaultVisibility);
-      Copy->setComdat(nullptr);
-      Copy->setName(F->getName() + ".plain");
+      Function *Copy = copyLocally(*F, ".plain");
       for (CallBase *Call : K.Calls)
         Call->setCalledFunction(Copy);
       Budget -= Size;
