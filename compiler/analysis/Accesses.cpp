@@ -81,9 +81,12 @@ static StringRef textOf(const CallBase &Assembly) {
   return cast<InlineAsm>(Assembly.getCalledOperand())->getAsmString();
 }
 
+// What follows a mnemonic may depend on the dialect: bts{q %1, %0|%0, %1}.
 static bool hasMnemonic(const CallBase &Assembly, StringRef Pattern) {
-  return Regex(("(^|[^[:alnum:]_.%$])(" + Pattern + ")[wlq]?[[:space:]]").str(),
-               Regex::IgnoreCase)
+  return Regex(
+             ("(^|[^[:alnum:]_.%$])(" + Pattern + ")[wlq]?([[:space:]]|[$][(])")
+                 .str(),
+             Regex::IgnoreCase)
       .match(textOf(Assembly));
 }
 
@@ -97,7 +100,7 @@ static bool mayLeaveOperands(const CallBase &Assembly) {
     return U->getType()->isIntegerTy() && (!C || C->getValue().ugt(15));
   };
   return hasMnemonic(Assembly, "lea") ||
-         Regex("[0-9+-][$][0-9{]").match(textOf(Assembly)) ||
+         Regex("([0-9]|[+-][[:space:]]*)[$][0-9{]").match(textOf(Assembly)) ||
          (hasMnemonic(Assembly, "bt[src]?") &&
           any_of(Assembly.args(), IsNumber));
 }

@@ -187,6 +187,13 @@ define void @bits(ptr %p, i64 %n) {
   call void asm "lock; btsq $1, $0", "=*m,r,*m"(ptr elementtype(i64) %p, i64 %n, ptr elementtype(i64) %p)
   ret void
 }
+; CHECK-LABEL: define void @bits_in_either_dialect(
+; CHECK-NOT: spill
+; CHECK: call void asm "bts$(q $1, $0$|$0, $1$)", "=*m,r,*m"(ptr elementtype(i64) %p, i64 %n, ptr elementtype(i64) %p)
+define void @bits_in_either_dialect(ptr %p, i64 %n) {
+  call void asm "bts$(q $1, $0$|$0, $1$)", "=*m,r,*m"(ptr elementtype(i64) %p, i64 %n, ptr elementtype(i64) %p)
+  ret void
+}
 ; CHECK-LABEL: define void @bit(
 ; CHECK: call void asm "btrl $1, $0", "=*m,i,*m"(ptr elementtype(i32) %spill.pointer{{.*}}, i32 7, ptr elementtype(i32) %spill.pointer{{.*}})
 define void @bit(ptr %p) {
@@ -199,6 +206,14 @@ define void @bit(ptr %p) {
 ; CHECK: call i64 asm "movq 8+$1, $0", "=r,*m"(ptr elementtype(i64) %p)
 define i64 @second(ptr %p) {
   %v = call i64 asm "movq 8+$1, $0", "=r,*m"(ptr elementtype(i64) %p)
+  ret i64 %v
+}
+
+; CHECK-LABEL: define i64 @second_with_blanks(
+; CHECK-NOT: spill
+; CHECK: call i64 asm "movq 8 + $1, $0", "=r,*m"(ptr elementtype(i64) %p)
+define i64 @second_with_blanks(ptr %p) {
+  %v = call i64 asm "movq 8 + $1, $0", "=r,*m"(ptr elementtype(i64) %p)
   ret i64 %v
 }
 

@@ -157,6 +157,8 @@ MUTATIONS = [
               "LLVMContext::MD_invariant_load, LLVMContext::MD_invariant_group}")),
     mutation("operand of assembly taken for as small as its type says", "^(ir_crossing|e2e_assembly)$",
              (ACCESSES, "bytesTaken(Call, Size.getFixedValue())", "Size.getFixedValue()")),
+    mutation("assembly of two dialects not looked at for what it does", "^ir_crossing$", (ACCESSES, "([[:space:]]|[$][(])", "[[:space:]]")),
+    mutation("distance of an operand with blanks not seen", "^ir_crossing$", (ACCESSES, "[+-][[:space:]]*)[$][0-9{]", "[+-])[$][0-9{]")),
     mutation("address of a frame told by assembly", "^(ir_crossing|e2e_assembly)$", (ACCESSES, 'hasMnemonic(Assembly, "lea")', "false")),
     mutation("bits behind an operand taken from another page's frame", "^(ir_crossing|e2e_assembly)$",
              (ACCESSES, "any_of(Assembly.args(), IsNumber)", "false")),
