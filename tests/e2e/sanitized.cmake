@@ -35,7 +35,8 @@ list(APPEND e2e_left_out programs/protect_arena.c)
 # Frames of its functions do not fit on the smallest stacks.
 list(APPEND e2e_left_out programs/thread_limits.c)
 # The thread sanitizer needs larger stacks than these, the address sanitizer warns of makecontext.
-list(APPEND e2e_left_out programs/own_stacks.c programs/fork_stacks.c programs/contexts.c programs/protect_stacks.c)
+list(APPEND e2e_left_out programs/own_stacks.c programs/fork_stacks.c programs/contexts.c programs/protect_stacks.c
+  programs/globals_stacks.c)
 # Nobody tells the sanitizers of a jump in line.
 list(APPEND e2e_left_out programs/signal_builtin_jump.c)
 # OpenMP's library is not told to the sanitizers, and allocates by their malloc.

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 
 #include "spill/fork.h"
@@ -87,6 +88,13 @@ void give_back_stacks() {
   }
 }
 
+// Whether a stack that ends there is plain memory. It begins below, and of an array of static storage the end may be plain alone.
+bool is_plain_stack(const void* end) {
+  const auto address = reinterpret_cast<uint64_t>(end);
+  const uint64_t bytes = std::min<uint64_t>(address, runtime.cache->page_bytes());
+  return !in_range(address - 1) && !reaches_range(reinterpret_cast<const void*>(address - bytes), bytes);
+}
+
 // clone() with a spilled stack. `is_done`: when it returns the child does not need that stack any more.
 template <class Clone>
 int clone_on_plain_stack(Clone clone, bool is_done) {
@@ -126,7 +134,7 @@ SPILL_EXPORT int __spill_clone(int (*function)(void*), void* stack, int flags, v
     const auto sharing = [=](void* its_stack) {
       return clone(function, its_stack, flags, argument, more[0], more[1], more[2]);
     };
-    return plain(stack) ? sharing(stack) : clone_on_plain_stack(sharing, (flags & CLONE_VFORK) != 0);
+    return is_plain_stack(stack) ? sharing(stack) : clone_on_plain_stack(sharing, (flags & CLONE_VFORK) != 0);
   }
   // Until the child is over nobody would let go of what fork holds.
   if ((flags & CLONE_VFORK) != 0) return fail(ENOTSUP);
@@ -138,7 +146,7 @@ SPILL_EXPORT int __spill_clone(int (*function)(void*), void* stack, int flags, v
     }));
   };
   // The child's is a copy.
-  return plain(stack) ? copying(stack) : clone_on_plain_stack(copying, true);
+  return is_plain_stack(stack) ? copying(stack) : clone_on_plain_stack(copying, true);
 }
 
 // syscall(2) with a number that copies the process.

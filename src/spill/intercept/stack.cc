@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <ucontext.h>
 
+#include "spill/address_space.h"
 #include "spill/intercept/intercept.h"
 #include "spill/mapped_pages.h"
 #include "spill/runtime.h"
@@ -16,8 +17,13 @@ extern "C" __attribute__((visibility("hidden"))) void spill_end_context();  // c
 namespace spill {
 namespace {
 
+// Of an array of static storage the ends may be plain memory, which has no pages of the cache.
 bool keep_stack(const void* begin, size_t bytes) {
-  return plain(begin) || keep_mapped(reinterpret_cast<uint64_t>(begin), bytes);
+  const auto address = reinterpret_cast<uint64_t>(begin);
+  const uint64_t plain_bytes = plain(begin) ? plain_length(begin, bytes) : 0;
+  if (plain_bytes == bytes) return true;
+  const uint64_t spilled = address + plain_bytes;
+  return keep_mapped(spilled, same_allocation_end(spilled, address + bytes) - spilled);
 }
 
 }  // namespace
