@@ -78,6 +78,12 @@ size_t write_bytes(const void* from, size_t n, FILE* stream) {
   });
 }
 
+// All of it: long ones go to the kernel from where they are.
+bool is_plain_text(const char* text) {
+  return plain(text) &&
+         (!spillway_has_globals.load(std::memory_order_relaxed) || spilled_string_bytes(text) == 0);
+}
+
 size_t write_items(const void* from, size_t size, size_t count, FILE* stream) {
   size_t bytes;
   if (__builtin_mul_overflow(size, count, &bytes)) {
@@ -175,6 +181,7 @@ ssize_t get_line(char** line, size_t* capacity, int delimiter, FILE* stream) {
 }  // namespace spill
 
 using spill::all_plain;
+using spill::is_plain_text;
 using spill::plain;
 using spill::PlainString;
 using spill::StreamLock;
@@ -221,21 +228,21 @@ SPILL_EXPORT size_t __spill_fwrite_unlocked(const void* from, size_t size, size_
 }
 
 SPILL_EXPORT int __spill_fputs_unlocked(const char* text, FILE* stream) {
-  if (plain(text)) [[likely]]
+  if (is_plain_text(text)) [[likely]]
     return LIBC(fputs_unlocked)(text, stream);
   const size_t length = spill::string_length(text);
   return spill::write_bytes(text, length, stream) == length ? 1 : EOF;
 }
 
 SPILL_EXPORT int __spill_fputs(const char* text, FILE* stream) {
-  if (plain(text)) [[likely]]
+  if (is_plain_text(text)) [[likely]]
     return LIBC(fputs)(text, stream);
   StreamLock lock(stream);
   return __spill_fputs_unlocked(text, stream);
 }
 
 SPILL_EXPORT int __spill_puts(const char* text) {
-  if (plain(text)) [[likely]]
+  if (is_plain_text(text)) [[likely]]
     return LIBC(puts)(text);
   const size_t length = spill::string_length(text);
   StreamLock lock(stdout);
@@ -290,7 +297,8 @@ SPILL_EXPORT FILE* __spill_fdopen(int descriptor, const char* mode) {
 
 // A buffer in spilled memory would reach system calls inside the C library: the stream gets, and frees, one as large.
 SPILL_EXPORT int __spill_setvbuf(FILE* stream, char* buffer, int mode, size_t n) {
-  if (plain(buffer) || mode == _IONBF) return setvbuf(stream, plain(buffer) ? buffer : nullptr, mode, n);
+  const bool is_plain = spill::all_plain(buffer, n);
+  if (is_plain || mode == _IONBF) return setvbuf(stream, is_plain ? buffer : nullptr, mode, n);
   // One of no size is not looked at.
   static char none;
   auto* block = n > 0 ? static_cast<char*>(sys::c_malloc(n)) : &none;

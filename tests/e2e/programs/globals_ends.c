@@ -73,6 +73,28 @@ static void streams(int file) {
   fclose(stream);
 }
 
+// What a stream is given as its buffer, and a text that is longer than one.
+static void texts_and_buffers(void) {
+  char path[] = "globals-XXXXXX", read_back[256];
+  const int file = mkstemp(path);
+  CHECK(file >= 0 && unlink(path) == 0);
+  FILE* stream = fdopen(dup(file), "w");
+  CHECK(stream != NULL && setvbuf(stream, (char*)data, _IOFBF, kBytes) == 0);
+  for (size_t i = 0; i < kBytes + kHalf; ++i) putc(byte_of(i, 11), stream);
+  CHECK(fclose(stream) == 0 && lseek(file, 0, SEEK_END) == kBytes + kHalf);
+  for (size_t i = 0; i + sizeof read_back < kBytes + kHalf; i += 9973) {
+    CHECK(pread(file, read_back, sizeof read_back, (off_t)i) == sizeof read_back);
+    for (size_t j = 0; j < sizeof read_back; ++j) CHECK((unsigned char)read_back[j] == byte_of(i + j, 11));
+  }
+  memset(data, 'x', kEnd);
+  data[kEnd] = 0;
+  CHECK(ftruncate(file, 0) == 0 && lseek(file, 0, SEEK_SET) == 0);
+  stream = fdopen(file, "w");
+  CHECK(stream != NULL && fputs((char*)data, stream) >= 0 && fflush(stream) == 0);
+  CHECK(lseek(file, 0, SEEK_END) == kEnd);
+  fclose(stream);
+}
+
 static int is_near_end(size_t at) { return at < kEnd || at > kBytes - kEnd; }
 
 // Of objects beside each other one lies on the edge.
@@ -128,6 +150,7 @@ int main(void) {
   objects(file);
   backwards();
   streams(file);
+  texts_and_buffers();
   messages();
   puts("ends");
   return 0;
