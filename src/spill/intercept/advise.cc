@@ -24,34 +24,44 @@ Pattern pattern_of_advice(int advice) {
                                    : Pattern::kNormal;
 }
 
+// madvise of memory that is allocated, and of one file map or none.
+int advise_spilled(uint64_t begin, size_t length, int advice) {
+  const Advice meaning = meaning_of_advice(advice);
+  const FileMapKind kind = kind_at(begin);
+  if (kind == FileMapKind::kPlain) return madvise(reinterpret_cast<void*>(begin), length, advice);
+  if (meaning == Advice::kForget) {
+    if (kind == FileMapKind::kNone)
+      discard_memory(begin, length);
+    else if (advice == MADV_FREE)
+      return fail(EINVAL);
+    else if (kind == FileMapKind::kPrivate && !reload_file(begin, length))
+      return fail(EIO);
+  }
+  if (meaning == Advice::kPattern) set_pattern(begin, length, pattern_of_advice(advice));
+  // Of what is protected nothing is needed.
+  if (meaning == Advice::kWillNeed && protection_at(begin) == Protection::kOpen)
+    prefetch_range(begin, length);
+  return meaning == Advice::kRefused ? fail(EINVAL) : 0;
+}
+
 }  // namespace
 
 SPILL_EXPORT int __spill_madvise(void* address, size_t bytes, int advice) {
   if (touches_runtime(address, bytes)) return fail(ENOMEM);
+  const bool around_globals = is_around_globals(address, bytes);
   // Of nothing the kernel only says whether it knows the advice.
-  if (!in_range(address) || bytes == 0) return madvise(address, bytes, advice);
+  if (bytes == 0 || (!in_range(address) && !around_globals)) return madvise(address, bytes, advice);
   if (reinterpret_cast<uint64_t>(address) % base::kOsPageBytes != 0 ||
       base::round_up(bytes, base::kOsPageBytes) == 0)
     return fail(EINVAL);
   if (is_too_large(bytes)) return fail(ENOMEM);
-  const Advice meaning = meaning_of_advice(advice);
-  return for_each_mapped_part(address, bytes, [advice, meaning](void* part, size_t length) {
-    const auto begin = reinterpret_cast<uint64_t>(part);
-    const FileMapKind kind = kind_at(begin);
-    if (kind == FileMapKind::kPlain) return madvise(part, length, advice);
-    if (meaning == Advice::kForget) {
-      if (kind == FileMapKind::kNone)
-        discard_memory(begin, length);
-      else if (advice == MADV_FREE)
-        return fail(EINVAL);
-      else if (kind == FileMapKind::kPrivate && !reload_file(begin, length))
-        return fail(EIO);
-    }
-    if (meaning == Advice::kPattern) set_pattern(begin, length, pattern_of_advice(advice));
-    // Of what is protected nothing is needed.
-    if (meaning == Advice::kWillNeed && protection_at(begin) == Protection::kOpen)
-      prefetch_range(begin, length);
-    return meaning == Advice::kRefused ? fail(EINVAL) : 0;
+  if (around_globals)
+    return for_each_part_around_globals(address, bytes, [advice](void* part, size_t length, bool is_spilled) {
+      return is_spilled ? advise_spilled(reinterpret_cast<uint64_t>(part), length, advice)
+                        : madvise(part, length, advice);
+    });
+  return for_each_mapped_part(address, bytes, [advice](void* part, size_t length) {
+    return advise_spilled(reinterpret_cast<uint64_t>(part), length, advice);
   });
 }
 
@@ -59,16 +69,23 @@ SPILL_EXPORT int __spill_madvise(void* address, size_t bytes, int advice) {
 // protection is refused, so that nobody relies on it.
 SPILL_EXPORT int __spill_mprotect(void* address, size_t bytes, int protection) {
   if (touches_runtime(address, bytes)) return fail(ENOMEM);
-  if (!in_range(address)) return mprotect(address, bytes, protection);
+  const bool around_globals = is_around_globals(address, bytes);
+  if (!in_range(address) && !around_globals) return mprotect(address, bytes, protection);
   if (reinterpret_cast<uint64_t>(address) % base::kOsPageBytes != 0 || (protection & ~kAllAccess) != 0)
     return fail(EINVAL);
   if (is_too_large(bytes)) return fail(ENOMEM);
-  return for_each_part(address, bytes, [protection](void* part, size_t length) {
+  const Protection wanted = protection_of_flags(protection);
+  if (around_globals) {
+    if (wanted != Protection::kOpen) return fail(EACCES);
+    return for_each_part_around_globals(address, bytes,
+                                        [protection](void* part, size_t length, bool is_spilled) {
+                                          return is_spilled ? 0 : mprotect(part, length, protection);
+                                        });
+  }
+  return for_each_part(address, bytes, [protection, wanted](void* part, size_t length) {
     const auto begin = reinterpret_cast<uint64_t>(part);
     if (kind_at(begin) == FileMapKind::kReading && protection == PROT_READ) return 0;
     if (kernel_kind(begin, length) == FileMapKind::kPlain) return mprotect(part, length, protection);
-    const Protection wanted = protection_of_flags(protection);
-    if (is_global_at(part)) return wanted == Protection::kOpen ? 0 : fail(EACCES);
     if (!is_allocated(begin)) return fail(ENOMEM);
     const uint64_t end = same_allocation_end(begin, begin + length);
     protect(begin, end - begin, wanted);
@@ -79,7 +96,9 @@ SPILL_EXPORT int __spill_mprotect(void* address, size_t bytes, int protection) {
 // Keys of protection are the kernel's, by addresses that compiled code does not use.
 SPILL_EXPORT int __spill_pkey_mprotect(void* address, size_t bytes, int protection, int key) {
   if (key == -1 || touches_runtime(address, bytes)) return __spill_mprotect(address, bytes, protection);
-  return in_range(address) ? fail(EACCES) : pkey_mprotect(address, bytes, protection, key);
+  return in_range(address) || is_around_globals(address, bytes)
+             ? fail(EACCES)
+             : pkey_mprotect(address, bytes, protection, key);
 }
 
 // What cannot change needs no writing, and private memory is not written.

@@ -49,6 +49,26 @@ inline bool touches_range(const void* address, size_t bytes) {
   return (begin < kRangeEnd && begin + bytes > kRangeBegin) || holds_globals(address, bytes);
 }
 
+// Memory outside of the range with spilled globals in it, which are plain at their ends.
+inline bool is_around_globals(const void* address, size_t bytes) {
+  return !in_reserved_range(reinterpret_cast<uint64_t>(address)) && holds_globals(address, bytes);
+}
+
+// Calls f(part, bytes, is_spilled) for the parts of such memory, until one returns something else than 0; returns that.
+template <class F>
+int for_each_part_around_globals(const void* address, size_t bytes, F f) {
+  const auto begin = reinterpret_cast<uint64_t>(address);
+  const uint64_t end =
+      std::min(begin + base::round_up(bytes, base::kOsPageBytes), uint64_t{1} << kAddressBits);
+  for (uint64_t at = begin; at < end;) {
+    const uint64_t stop = same_allocation_end(at, end);
+    if (const int result = f(reinterpret_cast<void*>(at), stop - at, is_allocated(at)); result != 0)
+      return result;
+    at = stop;
+  }
+  return 0;
+}
+
 // The kind of the file map that all of [begin, begin + bytes) belongs to, made plain if only the kernel can do what is
 // asked for. REQUIRES: no slot is held, of a map that is read through the cache.
 FileMapKind kernel_kind(uint64_t begin, uint64_t bytes);

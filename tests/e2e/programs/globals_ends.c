@@ -9,6 +9,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -95,6 +96,21 @@ static void texts_and_buffers(void) {
   fclose(stream);
 }
 
+// What the program says of its memory is said of all of it.
+static void advice(void) {
+  enum { kMachinePage = 4096 };
+  const size_t first = -(uintptr_t)data % kMachinePage;
+  const size_t length = (kBytes - first) / kMachinePage * kMachinePage;
+  fill(12);
+  CHECK(madvise(data + first, length, MADV_DONTNEED) == 0);
+  for (size_t i = 0; i < kBytes; ++i) CHECK(data[i] == (i - first < length ? 0 : byte_of(i, 12)));
+  CHECK(mprotect(data + first, length, PROT_READ | PROT_WRITE) == 0);
+  if (runs_spilled()) CHECK(mprotect(data + first, length, PROT_READ) == -1 && errno == EACCES);
+  fill(13);
+  check(13);
+  for (size_t i = 0; i < kBytes; i += 911) CHECK(foreign_load((char*)data + i) == byte_of(i, 13));
+}
+
 static int is_near_end(size_t at) { return at < kEnd || at > kBytes - kEnd; }
 
 // Of objects beside each other one lies on the edge.
@@ -148,6 +164,7 @@ int main(void) {
   whole(file);
   halves(file);
   objects(file);
+  advice();
   backwards();
   streams(file);
   texts_and_buffers();
