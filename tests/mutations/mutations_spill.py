@@ -424,6 +424,8 @@ MUTATIONS = [
              (IO, "offset == -1 ? offset : offset + static_cast<off_t>(done)", "offset")),
     mutation("pieces of another process' memory are all its first", "intercept_io_test", "Io.MemoryOfProcesses",
              ("src/spill/intercept/kernel.cc", "there.part(done, ", "there.part(0, ")),
+    product("shmctl follows an argument that its command does not have", "^e2e_kernel_calls$",
+            ("src/spill/intercept/kernel.cc", "    default: return shmctl(id, command, status);", "    default: return shmctl(id, command, PlainObject<shmid_ds>(status));")),
     product("a semaphore's number taken for memory", "^e2e_kernel_calls$",
             ("src/spill/intercept/kernel.cc", "    default: return semctl(id, index, command, argument);", "    default: return semctl_with_memory(id, index, command, argument, 100);")),
     product("a full pipe is waited for by who does not wait", "^e2e_kernel_calls$",

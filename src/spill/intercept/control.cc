@@ -165,7 +165,9 @@ SPILL_EXPORT int __spill_ioctl(int descriptor, unsigned long request, ...) {
     return list_interfaces(descriptor, static_cast<ifconf*>(argument));
   if ((request == SIOCADDRT || request == SIOCDELRT) && argument != nullptr)
     return change_route(descriptor, request, argument);
-  const size_t bytes = plain(argument) ? 0 : ioctl_argument_bytes(request, argument);
+  // None is larger; it may also be a number.
+  constexpr size_t kMostBytes = size_t{1} << _IOC_SIZEBITS;
+  const size_t bytes = spill::all_plain(argument, kMostBytes) ? 0 : ioctl_argument_bytes(request, argument);
   // Of unknown size: as it is, which the kernel refuses when it is spilled.
   if (bytes == 0) return ioctl(descriptor, request, argument);
   return ioctl(descriptor, request, PlainBytes(argument, bytes, PlainBytes::kInOut).data());

@@ -127,8 +127,10 @@ SPILL_EXPORT int __spill_semctl(int id, int index, int command, ...) {
     case SEM_INFO: return semctl_with_memory(id, index, command, argument, sizeof(seminfo));
     case GETALL:
     case SETALL: {
+      // As many as there may be.
+      constexpr size_t kMostBytes = size_t{1} << 17;
       semid_ds status = {};
-      if (!plain(argument) && semctl(id, 0, IPC_STAT, &status) != 0) return -1;
+      if (!spill::all_plain(argument, kMostBytes) && semctl(id, 0, IPC_STAT, &status) != 0) return -1;
       return semctl_with_memory(id, index, command, argument, status.sem_nsems * sizeof(unsigned short));
     }
     default: return semctl(id, index, command, argument);
@@ -138,14 +140,44 @@ SPILL_WAIT(int, msgsnd, (int id, const void* message, size_t n, int flags),
            (id, PlainBytes(message, n + sizeof(long), PlainBytes::kIn).data(), n, flags))
 SPILL_WAIT(ssize_t, msgrcv, (int id, void* message, size_t n, long type, int flags),
            (id, PlainBytes(message, n + sizeof(long), PlainBytes::kInOut).data(), n, type, flags))
-SPILL_WAIT(int, msgctl, (int id, int command, msqid_ds* status), (id, command, PlainObject<msqid_ds>(status)))
+// As of semctl: a command that has no memory for an argument does not look at it, and what some tell of is shorter than the others'.
+SPILL_EXPORT int __spill_msgctl(int id, int command, msqid_ds* status) {
+  switch (command) {
+    case IPC_STAT:
+    case IPC_SET:
+    case MSG_STAT:
+    case MSG_STAT_ANY: return msgctl(id, command, PlainObject<msqid_ds>(status));
+    case IPC_INFO:
+    case MSG_INFO: {
+      PlainObject<msginfo> facts(reinterpret_cast<msginfo*>(status));
+      return msgctl(id, command, reinterpret_cast<msqid_ds*>(static_cast<msginfo*>(facts)));
+    }
+    default: return msgctl(id, command, status);
+  }
+}
 // The kernel does not map over spilled memory unseen, and knows nothing of what is free of its addresses.
 SPILL_EXPORT void* __spill_shmat(int id, const void* address, int flags) {
   if (!spill::in_range(address)) return shmat(id, address, flags);
   errno = EINVAL;
   return reinterpret_cast<void*>(-1);
 }
-SPILL_WAIT(int, shmctl, (int id, int command, shmid_ds* status), (id, command, PlainObject<shmid_ds>(status)))
+SPILL_EXPORT int __spill_shmctl(int id, int command, shmid_ds* status) {
+  switch (command) {
+    case IPC_STAT:
+    case IPC_SET:
+    case SHM_STAT:
+    case SHM_STAT_ANY: return shmctl(id, command, PlainObject<shmid_ds>(status));
+    case IPC_INFO: {
+      PlainObject<shminfo> facts(reinterpret_cast<shminfo*>(status));
+      return shmctl(id, command, reinterpret_cast<shmid_ds*>(static_cast<shminfo*>(facts)));
+    }
+    case SHM_INFO: {
+      PlainObject<shm_info> facts(reinterpret_cast<shm_info*>(status));
+      return shmctl(id, command, reinterpret_cast<shmid_ds*>(static_cast<shm_info*>(facts)));
+    }
+    default: return shmctl(id, command, status);
+  }
+}
 
 // POSIX message queues.
 SPILL_EXPORT mqd_t __spill_mq_open(const char* name, int flags, ...) {
@@ -208,10 +240,10 @@ SPILL_WAIT(int, setdomainname, (const char* name, size_t n), (in(name, n), n))
 SPILL_WAIT(int, sethostname, (const char* name, size_t n), (in(name, n), n))
 
 // Names that the C library makes up in place.
-#define SPILL_TEMPLATE(T, name, parameters, arguments)                                             \
-  SPILL_EXPORT T __spill_##name parameters {                                                       \
-    PlainBytes memory(text, plain(text) ? 0 : spill::string_length(text) + 1, PlainBytes::kInOut); \
-    return name arguments;                                                                         \
+#define SPILL_TEMPLATE(T, name, parameters, arguments)                              \
+  SPILL_EXPORT T __spill_##name parameters {                                        \
+    PlainBytes memory(text, spill::spilled_string_bytes(text), PlainBytes::kInOut); \
+    return name arguments;                                                          \
   }
 SPILL_TEMPLATE(int, mkostemp64, (char* text, int flags), (memory.data(), flags))
 SPILL_TEMPLATE(int, mkstemps64, (char* text, int suffix), (memory.data(), suffix))

@@ -238,7 +238,7 @@ SPILL_EXPORT char* __spill___getcwd_chk(char* to, size_t n, size_t room) {
 // Templates: the path that was made is written over the argument.
 template <class Make>
 static auto make_temporary(char* path, Make make) {
-  if (plain(path)) return make(path);
+  if (spill::spilled_string_bytes(path) == 0) return make(path);
   PlainString plain_path(path);
   auto* made = const_cast<char*>(static_cast<const char*>(plain_path));
   auto result = make(made);
@@ -259,7 +259,7 @@ SPILL_EXPORT char* __spill_mkdtemp(char* path) {
 
 // Names for files that nobody made yet: looked for by the kernel.
 SPILL_EXPORT char* __spill_mktemp(char* path) {
-  PlainBytes memory(path, plain(path) ? 0 : spill::string_length(path) + 1, PlainBytes::kInOut);
+  PlainBytes memory(path, spill::spilled_string_bytes(path), PlainBytes::kInOut);
   return mktemp(memory.data()) != nullptr ? path : nullptr;
 }
 SPILL_EXPORT char* __spill_tmpnam_r(char* to) {
