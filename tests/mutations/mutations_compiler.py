@@ -357,7 +357,7 @@ MUTATIONS = [
              (LANES, "  while (auto *GEP = dyn_cast<GEPOperator>(Base))\n", "  if (auto *GEP = dyn_cast<GEPOperator>(Base))\n")),
     mutation("translation lives on over a function of mathematics", "^(ir_kills|e2e_own_mathematics)$",
              (KILLS, "  case Intrinsic::sin:\n", "")),
-    mutation("translation lives on over a function that other processors have an instruction for", "^ir_kills$",
+    mutation("translation lives on over a function that other processors have an instruction for", "^(ir_kills|e2e_own_mathematics)$",
              (KILLS, "    return !HasInstructions || !isFor(\"+fma\", II);", "    return !HasInstructions;")),
     mutation("function of mathematics that is told how to round taken for arithmetic", "^ir_kills$",
              (KILLS, "  case Intrinsic::experimental_constrained_sin:\n", "")),
