@@ -220,6 +220,19 @@ TEST_F(CacheStoreTest, ASnapshotHasWhatIsKept) {
   EXPECT_GE(there, kReadKeys / 2);
 }
 
+// What was there before a floor is not given a version above it while that is still being written.
+TEST_F(CacheStoreTest, NothingIsKeptOverAFloorThatIsToCome) {
+  put_and_read();
+  {
+    const Store::FloorToCome coming(*store);
+    const auto floor = session.put("floor", {});
+    ASSERT_TRUE(floor) << floor.error().message;
+    push_out_first();
+    store->forget_below(floor->version);
+  }
+  EXPECT_EQ(read_count(), 0u);
+}
+
 // By Zipf's law, beside a list of as many keys as the store has at the end, of which the least recently used goes.
 TEST_F(CacheStoreTest, HasAsManyHitsAsTheLeastRecentlyUsed) {
   constexpr uint64_t kKeys = 50'000, kCalls = 400'000;

@@ -175,6 +175,18 @@ class Store {
   // From now on what has a lower version is not there any more, as if it had expired; a snapshot that is open may leave it out. The store
   // does not keep this: who opens it says so again. A lower version than before changes nothing. Any thread.
   void forget_below(uint64_t version);
+  // For whom that version is of something that it puts: from before the put until it has called forget_below(). A cache gives nothing that is
+  // there a new version meanwhile, which could be a higher one.
+  class FloorToCome {
+   public:
+    explicit FloorToCome(Store& store) : lifetimes_(store.lifetimes_) { lifetimes_.expect_floor(); }
+    ~FloorToCome() { lifetimes_.end_expected_floor(); }
+    FloorToCome(const FloorToCome&) = delete;
+    FloorToCome& operator=(const FloorToCome&) = delete;
+
+   private:
+    Lifetimes& lifetimes_;
+  };
   // Nothing with a lower version is there; 0: that has not been said.
   uint64_t floor() const { return lifetimes_.floor(); }
   const Clock& clock() const { return lifetimes_.clock(); }

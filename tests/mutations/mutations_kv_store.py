@@ -226,6 +226,7 @@ MUTATIONS = [
     mutation("a cache refuses what it has no room for", (COLLECTOR, "identity_->is_cache) victim = drop_oldest();", "false) victim = drop_oldest();"), gtest_filter="CacheStoreTest.TakesEverything*"),
     mutation("a cache keeps nothing that is read", ("src/kv/collection/collector_keep.cc", "  keep_used(oldest);\n", ""), gtest_filter="CacheStoreTest.WhatIsRead*"),
     mutation("a cache keeps nothing behind what has expired", ("src/kv/collection/collector_keep.cc", "  return is_written && has_room;", "  return is_written && moves.size() == piece.end - piece.first;"), gtest_filter="CacheStoreTest.WhatIsReadStaysBeside*"),
+    mutation("a cache gives versions above a floor that is to come", (LIFETIMES, "expected_floors_.load(std::memory_order_seq_cst) == 0 && !has_ended(record);", "!has_ended(record);"), gtest_filter="CacheStoreTest.NothingIsKept*"),
     mutation("a snapshot lacks what a cache has kept", ("src/kv/collection/collector_keep.cc", "    snapshots_->renewed(move.from.hash, move.from.sequence(), move.new_sequence);\n", ""), gtest_filter="CacheStoreTest.ASnapshot*"),
     mutation("a cache whose floor one place does not take is full", (LOG_KEEPER, "    if (!is_of_segment(error)) return error;\n    ++tries;", "    return error;"), gtest_filter="UnwritableCacheTest.*"),
     mutation("a cache keeps what is not read", ("src/kv/collection/collector_keep.cc", " ||\n        !used_->is_marked(move.old_address))", ")"), gtest_filter="CacheStoreTest.WhatIsRead*"),

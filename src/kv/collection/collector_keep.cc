@@ -74,7 +74,7 @@ bool Collector::write_anew(uint32_t victim, const Piece& piece) {
     Move move = live_[i];
     Record record;
     const std::span from = bytes_of(piece, move);
-    if (!is_as_listed(victim, from, move, record) || lifetimes_->has_ended(record)) continue;
+    if (!is_as_listed(victim, from, move, record)) continue;
     // Who changes the key, or has since it was listed, has a newer one: no copy of the old one may have a higher sequence.
     locks.emplace_back(*key_locks_, move.from.hash.low, record.key, std::try_to_lock);
     if (!locks.back().is_held() || !index_->find_at(move.from.hash.low, move.old_address).found) {
@@ -82,6 +82,10 @@ bool Collector::write_anew(uint32_t victim, const Piece& piece) {
       continue;
     }
     move.new_sequence = log_->next_sequence();
+    if (!lifetimes_->may_be_renewed(record)) {
+      locks.pop_back();
+      continue;
+    }
     Log::Request request = {
         .stream = stream,
         .grains = move.from.grains,

@@ -5,6 +5,9 @@
 //  2 the floor only rises, and nobody keeps it: who opens the store again says again where it was
 //  3 a piece lives as long as the large value that it is of, whatever its own sequence is: none is asked about. In a cache, which drops pieces as
 //    it drops all else, the value lives as long as they do: all of them have one sequence
+//  4 whose floor is the sequence of what is still to be written expects it first, and raises it afterwards. Who gives a record that is there
+//    another sequence, as a cache does, takes that, and then asks whether it may: it may not while a floor is expected, and what it gave
+//    before is lower than that floor. So nothing that a floor is to end is above it
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -34,7 +37,17 @@ class Lifetimes {
                                                              std::memory_order_relaxed)) {
     }
   }
-  // Of a cache: the same, and of a value in pieces they count: it has ended if they have a lower one. By one thread.
+  // A floor that is to come; it may be one of several.
+  void expect_floor() { expected_floors_.fetch_add(1, std::memory_order_seq_cst); }
+  // It has been raised, or does not come.
+  void end_expected_floor() { expected_floors_.fetch_sub(1, std::memory_order_release); }
+  // Of who has another sequence for the record: may it have that? An atomic addition is a full barrier on x86-64, that to the sequence as well
+  // as that in expect_floor().
+  bool may_be_renewed(const Record& record) const {
+    // Pairs with the release in end_expected_floor(): a floor that was raised is seen.
+    return expected_floors_.load(std::memory_order_seq_cst) == 0 && !has_ended(record);
+  }
+  // Of a cache: as raise_floor(), and of a value in pieces they count: it has ended if they have a lower one. By one thread.
   void drop_below(uint64_t sequence) {
     const uint64_t before = pieces_floor_.load(std::memory_order_relaxed);
     pieces_floor_.store(std::max(before, sequence), std::memory_order_release);
@@ -57,6 +70,7 @@ class Lifetimes {
   const Clock& clock_;
   std::atomic<uint64_t> floor_{0};
   std::atomic<uint64_t> pieces_floor_{0};
+  std::atomic<uint32_t> expected_floors_{0};
 };
 
 }  // namespace kv

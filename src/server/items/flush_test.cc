@@ -180,6 +180,34 @@ TEST_F(FlushTest, ARecordThatIsDamagedIsRefused) {
   ASSERT_TRUE(items.open(shared));
 }
 
+class CacheFlushTest : public FlushTest {
+ protected:
+  void SetUp() override {
+    auto made = kv::Store::make(*device, {.segment_bytes = 1 << 20, .is_cache = true});
+    ASSERT_TRUE(made) << made.error().message;
+    open();
+  }
+};
+
+// A start reads what it knows of the flush, and so the cache keeps that when its segment goes, with another version: of that time, and no flush's.
+TEST_F(CacheFlushTest, WhatHasComeSinceStaysThroughRestarts) {
+  const std::string value(20'000, 'v');
+  set("a", "1");
+  flush();
+  reopen();
+  int count = 0;
+  for (; store->counts().collected.dropped_records == 0; ++count) {
+    ASSERT_LT(count, 20'000);
+    set("key" + std::to_string(count), value);
+    if (count % 10 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  const std::string key = "key" + std::to_string(count / 2);
+  ASSERT_TRUE(get(key) == value);
+  reopen();
+  EXPECT_TRUE(get(key) == value);
+  EXPECT_EQ(get("a"), "(none)");
+}
+
 // A process that ends at once, without closing anything: the next one finds the medium as it was.
 class SuddenEndTest : public FlushTest {
  protected:

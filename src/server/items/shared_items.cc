@@ -37,19 +37,22 @@ base::Expected<void> SharedItems::open(kv::Store& store, const ItemsOptions& opt
   kv::Session session;
   if (auto opened = session.open(store, 1); !opened) return opened;
   FlushRecord record;
-  uint64_t version = 0;
   base::Expected<void> result;
   if (auto found = session.get(kFlushKey); !found) {
     result = std::unexpected(found.error());
   } else if (found->value_bytes() == sizeof record) {
     memcpy(&record, found->value().data(), sizeof record);
-    version = found->version();
+    if (record.floor == 0) {
+      record.floor = found->version();
+      // It has been read now, and so a cache may keep it, with another version. What cannot be written is tried again by the next start.
+      if (store.identity().is_cache) static_cast<void>(write(session, record));
+    }
   } else if (found->found()) {
     result = base::failure(EBADMSG, "what the store says of flushes is damaged, or of a later version");
   }
   session.close();
   if (!result) return result;
-  store.forget_below(record.floor != 0 ? record.floor : version);
+  store.forget_below(record.floor);
   flush_at_ms_.store(record.at_ms, std::memory_order_relaxed);
   store_ = &store;
   options_ = options;
@@ -94,6 +97,7 @@ base::Expected<void> SharedItems::flush(kv::Session& session) {
 }
 
 base::Expected<void> SharedItems::flush_under_locks(kv::Session& session) {
+  const kv::Store::FloorToCome coming(*store_);
   auto floor = write(session, {});
   if (!floor && floor.error().number == ENOSPC) {
     const uint64_t above = next_sequence();
@@ -119,6 +123,7 @@ void SharedItems::flush_if_past(kv::Session& session) {
   if (!is_past()) return;
   UpdateLocks::AllHeld held(locks_);
   if (!is_past()) return;
+  const kv::Store::FloorToCome coming(*store_);
   auto flushed = flush_under_locks(session);
   if (flushed) return;
   // Nobody is to find what should be gone. The record says that the flush is to come: the next start makes it.

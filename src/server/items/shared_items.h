@@ -3,7 +3,7 @@
 // How all items are flushed
 //  1 all locks of updates are taken (update_locks.h): what was read before is not written after
 //  2 a record of the server's own is put. Its version is the floor: items with a lower one are not there any more
-//    (kv::Store::forget_below), and their room comes back by the store's own collection
+//    (kv::Store::forget_below), and their room comes back by the store's own collection. A cache gives no item another version meanwhile
 //  3 the store is told of the floor; the locks are given back
 // For each key this is at one moment within the call: a change that has ended before it is gone, one that begins afterwards stays. At the
 // next start the record says the same. A store that is full takes no record: there the floor comes first, and makes the room.
