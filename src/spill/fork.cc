@@ -15,6 +15,7 @@
 #include "spill/intercept/aio.h"
 #include "spill/intercept/cancel.h"
 #include "spill/intercept/parking.h"
+#include "spill/intercept/process.h"
 #include "spill/last_thread.h"
 #include "spill/loop.h"
 #include "spill/mapped_pages.h"
@@ -138,6 +139,7 @@ void after_fork_in_child() {
   forget_waiters();
   forget_cancel_lock();
   forget_requests();
+  forget_plain_environment();
   count_only_this_thread();
   static_cast<void>(sys::register_barrier().has_value());  // it worked for the parent
   if (!runtime.cache->after_fork_in_child() || is_hopeless)

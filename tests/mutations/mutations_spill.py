@@ -456,7 +456,12 @@ MUTATIONS = [
     mutation("close_range() stops at the runtime's first descriptor", "intercept_process_test", "Process.TheRuntimes*",
              ("src/spill/intercept/descriptor.cc", "    first = keep + 1;\n", "    return 0;\n")),
     product("system() hands a spilled environment to the kernel", "^e2e_spawn_arguments$",
-            ("src/spill/intercept/process.cc", "    if (copy_ != nullptr) environ = const_cast", "    if (copy_ == nullptr) environ = const_cast")),
+            ("src/spill/intercept/process.cc", "  environ = lent.copy;\n", "")),
+    product("a copy of the environment is freed when a call ends", "^e2e_spawn_threads$",
+            ("src/spill/intercept/process.cc", "--lent.users == 0 && environ == copy_) environ = lent.given;",
+             "--lent.users == 0 && environ == copy_) {\n      environ = lent.given;\n      sys::c_free(lent.copy);\n      lent.copy = nullptr;\n    }")),
+    product("the environment of one call ends with another's", "^e2e_spawn_threads$",
+            ("src/spill/intercept/process.cc", "copy_ == lent.copy && --lent.users == 0 && environ", "copy_ == lent.copy && --lent.users < 100 && environ")),
     mutation("arguments of exec lose their last character", "intercept_process_test", "Process.Executes*",
              ("src/spill/intercept/process.cc", "      copy(content, vector[i], length);\n", "      copy(content, vector[i], length - 1);\n      content[length > 1 ? length - 2 : 0] = 0;\n")),
 

@@ -9,8 +9,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <new>
+
 #include "spill/intercept/intercept.h"
+#include "spill/intercept/process.h"
 #include "sys/c_library.h"
+#include "sys/lock.h"
 
 namespace spill {
 namespace {
@@ -77,26 +81,67 @@ int with_copies(size_t bytes, F f) {
   return f(Copier(memory.data()));
 }
 
-// `environ`, which the C library gives to the kernel as it is, is plain for the time of a call: an array of the program's own need not be.
+// `environ`, which the C library gives to the kernel as it is, is plain for the time of some calls: an array of the program's own need not be.
+// Calls of several threads share a copy. It is never freed: others may have got a string of it meanwhile (getenv), or be about to begin a
+// child with it. So there is a new one only when something has changed.
+struct Lent {
+  sys::Mutex mutex;
+  char** given = nullptr;  // the program's
+  char** copy = nullptr;   // the newest; null: none yet
+  size_t bytes = 0;        // of the copy
+  uint32_t users = 0;      // calls for which environ is the copy
+};
+constinit Lent lent;
+
+// Two copies that Copier made, in zeros, of so many bytes.
+bool are_same(char* const* a, char* const* b, size_t bytes) {
+  const auto begin_a = reinterpret_cast<uint64_t>(a), begin_b = reinterpret_cast<uint64_t>(b);
+  size_t i = 0;
+  for (; a[i] != nullptr; ++i) {
+    const uint64_t at = reinterpret_cast<uint64_t>(a[i]) - begin_a;
+    if (at < bytes ? at != reinterpret_cast<uint64_t>(b[i]) - begin_b : a[i] != b[i]) return false;
+  }
+  const size_t vector_bytes = (i + 1) * sizeof *a;
+  return b[i] == nullptr && memcmp(&a[i + 1], &b[i + 1], bytes - vector_bytes) == 0;
+}
+
+// Makes environ a copy of what it is. False: it is plain, or there is no memory. REQUIRES: the lock.
+bool lend_environment() {
+  const size_t bytes = copy_bytes(environ);
+  auto* const memory = bytes > 0 ? static_cast<char*>(sys::c_calloc(1, bytes)) : nullptr;
+  if (memory == nullptr) return false;
+  auto* const copy = const_cast<char**>(Copier(memory).strings(environ));
+  if (lent.copy != nullptr && lent.bytes == bytes && are_same(copy, lent.copy, bytes)) {
+    sys::c_free(memory);
+  } else {
+    lent.copy = copy;
+    lent.bytes = bytes;
+    lent.users = 0;
+  }
+  lent.given = environ;
+  environ = lent.copy;
+  return true;
+}
+
 class PlainEnvironment {
  public:
-  PlainEnvironment() : given_(environ) {
-    const size_t bytes = copy_bytes(given_);
-    copy_ = bytes > 0 ? static_cast<char*>(sys::c_malloc(bytes)) : nullptr;
-    if (copy_ != nullptr) environ = const_cast<char**>(Copier(copy_).strings(given_));
+  PlainEnvironment() {
+    sys::LockGuard guard(lent.mutex);
+    const bool is_lent = lent.users > 0 && environ == lent.copy;
+    if (!is_lent && !lend_environment()) return;
+    ++lent.users;
+    copy_ = lent.copy;
   }
-  // What another thread has set meanwhile refers to the copy.
   ~PlainEnvironment() {
-    if (copy_ == nullptr || environ != reinterpret_cast<char**>(copy_)) return;
-    environ = given_;
-    sys::c_free(copy_);
+    if (copy_ == nullptr) return;
+    sys::LockGuard guard(lent.mutex);
+    if (copy_ == lent.copy && --lent.users == 0 && environ == copy_) environ = lent.given;
   }
   PlainEnvironment(const PlainEnvironment&) = delete;
   PlainEnvironment& operator=(const PlainEnvironment&) = delete;
 
  private:
-  char** given_;
-  char* copy_;
+  char** copy_ = nullptr;
 };
 
 int execute(const char* path, Strings arguments, Strings environment, bool searches) {
@@ -129,6 +174,9 @@ int spawn(Spawn* function, pid_t* child, const char* path, const posix_spawn_fil
 }
 
 }  // namespace
+
+void forget_plain_environment() { new (&lent) Lent; }
+
 }  // namespace spill
 
 using spill::PlainIn;
