@@ -46,6 +46,7 @@ void empty_record(Thread& thread) {
   thread.task = nullptr;
   thread.busy_count = 0;
   thread.blocked_faults = 0;
+  spillway_plain_memset(thread.kept_fault, 0, sizeof thread.kept_fault);
   thread.scratch_used_bytes = 0;
   thread.has_heap_arena.store(false, std::memory_order_relaxed);
 }

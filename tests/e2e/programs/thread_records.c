@@ -1,5 +1,5 @@
 // Threads that live at the same time have hazard slots of their own, also those whose start routine has returned
-// while destructors still run; the slots of dead threads are used again.
+// while destructors still run; the slots of dead threads are used again, and nothing else that was theirs.
 // flags: -pthread
 // levels: O2
 // chaos: 1
@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
 #include "e2e.h"
 
@@ -48,7 +49,19 @@ static void* live(void* index) {
 }
 static void* come_and_go(void* index) {
   seen[(size_t)index] = touch();
+  sigset_t none;
+  sigemptyset(&none);
+  CHECK(pthread_sigmask(SIG_SETMASK, &none, NULL) == 0);
   return NULL;
+}
+// What was sent to it, and had to wait, goes with it.
+static void* leave_signal(void* unused) {
+  sigset_t fault;
+  sigemptyset(&fault);
+  sigaddset(&fault, SIGSEGV);
+  CHECK(pthread_sigmask(SIG_BLOCK, &fault, NULL) == 0 && pthread_kill(pthread_self(), SIGSEGV) == 0);
+  touch();
+  return unused;
 }
 
 // How many different ones are among the first n.
@@ -72,6 +85,8 @@ int main(void) {
   pthread_barrier_wait(&all);
   go_on = 1;
   for (int i = 0; i < kThreads; ++i) pthread_join(threads[i], NULL);
+  CHECK(pthread_create(&threads[0], NULL, leave_signal, NULL) == 0);
+  pthread_join(threads[0], NULL);
   if (seen[0] != NULL) CHECK(different(kThreads) == kThreads);
   for (size_t i = 0; i < kLater; ++i) {
     CHECK(pthread_create(&threads[0], NULL, come_and_go, (void*)i) == 0);
