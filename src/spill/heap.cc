@@ -112,13 +112,15 @@ void note_plain_bytes(int64_t bytes, Caller caller) {
   (is_own ? plain_bytes : others_plain_bytes).fetch_add(bytes, std::memory_order_relaxed);
 }
 
-// What others have beyond a small heap of their own is taken for the program's: blocks that they gave it, and that it freed.
+// What others have beyond a small heap of their own is taken for the program's: blocks that they gave it, and that it freed. If they
+// have less than none they freed the program's.
 bool has_room_in_plain(size_t bytes) {
   const Thread* thread = this_thread_if_registered();
   const int64_t uncounted =
       thread != nullptr ? thread->uncounted_plain_bytes.load(std::memory_order_relaxed) : 0;
   const auto limit = static_cast<int64_t>(runtime.plain_limit_bytes);
-  const int64_t given = std::max(others_plain_bytes.load(std::memory_order_relaxed) - limit, int64_t{0});
+  const int64_t others = others_plain_bytes.load(std::memory_order_relaxed);
+  const int64_t given = others < 0 ? others : std::max(others - limit, int64_t{0});
   const int64_t taken = plain_bytes.load(std::memory_order_relaxed) + uncounted + given;
   return static_cast<int64_t>(bytes) <= limit - taken;
 }
