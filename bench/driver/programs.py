@@ -64,13 +64,15 @@ class Built:
     def build(self, side):
         # Programs of spillcc may be of an older one: only what is native is kept.
         built = (self.folder if side == "native" else self.context.folder) / f"{self.name}-{side}"
-        if not (built / "complete").exists():
+        if not ((built / "complete").exists() and (built / "commands").is_dir()):  # what was kept may be of an older driver
             shutil.rmtree(built, ignore_errors=True)
             shutil.copytree(self.source(), built, symlinks=True)
-            compilers = built / "compilers"
+            compilers, commands = built / "compilers", built / "commands"
             compilers.mkdir()
+            commands.mkdir()
             for tool, real in zip(("clang", "clang++"), self.sides[side][:2]):
-                words = f'printf "%q " "$PWD" "{tool}" "$@" >> {shlex.quote(str(built / "commands"))}\nprintf "\\n" >> {shlex.quote(str(built / "commands"))}\n'
+                # A file of each: several are at work at a time.
+                words = f'(printf "%q " "$PWD" "{tool}" "$@"; echo) >> {shlex.quote(str(commands))}/$$\n'
                 (compilers / tool).write_text(f'#!/bin/bash\n{words}exec {shlex.quote(str(real))} "$@" {shlex.join(self.sides[side][2])}\n')
                 (compilers / tool).chmod(0o755)
             clean = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_") and name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "CFLAGS")}
@@ -82,8 +84,8 @@ class Built:
     def largest(self):
         """(folder, tool, words) of the commands that compiled the largest sources natively, of their own build."""
         commands = []
-        for line in (self.folder / f"{self.name}-native" / "commands").read_text().splitlines():
-            folder, tool, *words = shlex.split(line)
+        lines = [line for path in (self.folder / f"{self.name}-native" / "commands").iterdir() for line in path.read_text().splitlines()]
+        for folder, tool, *words in map(shlex.split, lines):
             sources = [pathlib.Path(folder, word) for word in words if word.endswith((".c", ".cc", ".cpp"))]
             if "-c" in words and len(sources) == 1 and sources[0].exists():
                 commands.append((sources[0].stat().st_size, folder, tool, words))
