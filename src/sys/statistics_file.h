@@ -25,7 +25,7 @@ class StatisticsFile {
   std::string_view path() const { return path_.view(); }
   // Appends the text; after an error it does nothing.
   void put(const base::TextRef& text);
-  // Ends it: the file has all of it, or is what it was. Once. Errors: the first of all: ENAMETOOLONG; EINVAL: a disk; ENXIO: a pipe that nobody reads; ENOSPC: less was written than was put; as the kernel says. The message is why, without the path.
+  // Ends it: the file has all of it, or is what it was. Once. Errors: the first of all: ENAMETOOLONG; EINVAL: a disk; ENXIO, EPIPE: a pipe that nobody reads, or nobody to its end, without the signal; ENOSPC: less was written than was put; as the kernel says. The message is why, without the path.
   base::Expected<void> finish();
 
  private:

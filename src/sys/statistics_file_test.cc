@@ -93,6 +93,21 @@ TEST_F(StatisticsFileTest, APipeIsWrittenTo) {
   EXPECT_EQ(files(), 1u);
 }
 
+// Which is no end of the program.
+TEST_F(StatisticsFileTest, WhoReadsAPipeMayLeave) {
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  const int reader = open(path("pipe").c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  StatisticsFile file(path("pipe"));
+  close(reader);
+  base::Text<16> part;
+  part << "text";
+  file.put(part);
+  const auto finished = file.finish();
+  ASSERT_FALSE(finished);
+  EXPECT_EQ(finished.error().number, EPIPE);
+}
+
 // Who is root would have no /dev/null any more.
 TEST_F(StatisticsFileTest, ADeviceIsNotReplaced) {
   std::filesystem::create_symlink("/dev/null", folder_ / "null");
