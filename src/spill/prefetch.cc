@@ -209,14 +209,13 @@ Prefetcher::Loop& Prefetcher::loop_of(const LoopTraits* traits) {
 // The loop is at this address, which goes on by a step for each of the `left` iterations that surely come. While it rests, too.
 void Prefetcher::walk_on(Loop& loop, uint64_t address, uint64_t left) {
   cache::Cache& cache = *runtime.cache;
-  const uint32_t least = Walk::least_of(static_cast<uint32_t>(runtime.options.read_ahead), most_under_way());
   const int64_t step = loop.traits->step_bytes;
-  if (least == 0 || step < 0 || step > kMostWalkStep || address >> kAddressBits != 0 || !in_range(address))
-    return;
+  if (step < 0 || step > kMostWalkStep || address >> kAddressBits != 0 || !in_range(address)) return;
   const uint64_t page = index(cache.page_of(address));
-  const Walk::Window window =
-      loop.walk.at(page, 1 + static_cast<uint64_t>(step * kMostPause) / cache.page_bytes(), least);
-  if (window.count == 0 || pattern_at(address) == Pattern::kRandom || !is_worth_while(address)) return;
+  if (!loop.walk.at(page, 1 + static_cast<uint64_t>(step * kMostPause) / cache.page_bytes())) return;
+  const uint32_t least = Walk::least_of(static_cast<uint32_t>(runtime.options.read_ahead), most_under_way());
+  if (least == 0 || pattern_at(address) == Pattern::kRandom || !is_worth_while(address)) return;
+  const Walk::Window window = loop.walk.window(least);
   uint64_t count = window.count;
   // A nested loop goes on in its next row.
   if (!loop.traits->has(kLookAheadIsNested)) {

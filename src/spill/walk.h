@@ -22,7 +22,7 @@ class Walk {
   // Windows end at multiples of that, as reads do.
   static constexpr uint64_t kGroupPages = 16;
 
-  // Pages first, first + 1, ...; none if count is 0.
+  // Pages first, first + 1, ...
   struct Window {
     uint64_t first = 0;
     uint32_t count = 0;
@@ -31,9 +31,9 @@ class Walk {
   // How many pages windows begin with: `wanted`, but that all that is ahead is about `most` at most. 0: there is no room for any.
   static uint32_t least_of(uint32_t wanted, uint32_t most) { return std::min(wanted, most / kWindowGrowth); }
 
-  // The loop is at `page`; from one time that it says so to the next it comes `step` pages further at most. What to load ahead now: windows begin with
-  // `least` pages and grow to kWindowGrowth times that, but for what their ends are rounded up by. REQUIRES: least > 0.
-  Window at(uint64_t page, uint64_t step, uint32_t least) {
+  // The loop is at `page`; from one time that it says so to the next it comes `step` pages further at most. Is a window due? Cost: a few
+  // instructions.
+  bool at(uint64_t page, uint64_t step) {
     if (page != page_) {
       const bool goes_on = page > page_ && (page <= page_ + step || page < next_);
       if (!goes_on) *this = {};
@@ -41,11 +41,14 @@ class Walk {
       page_ = page;
       next_ = std::max(next_, page + 1);
     }
-    if (steps_ < kLeastSteps) return {};
+    return steps_ >= kLeastSteps && 2 * (next_ - page_ - 1) <= window_;
+  }
+
+  // What to load ahead now: windows begin with `least` pages and grow to kWindowGrowth times that, but for what their ends are rounded up
+  // by. REQUIRES: one is due; least > 0.
+  Window window(uint32_t least) {
     if (window_ == 0) window_ = least;
-    const auto ahead = static_cast<uint32_t>(next_ - page - 1);
-    if (2 * ahead > window_) return {};
-    const uint64_t end = (page + window_ + kGroupPages) / kGroupPages * kGroupPages;
+    const uint64_t end = (page_ + window_ + kGroupPages) / kGroupPages * kGroupPages;
     return {.first = next_, .count = static_cast<uint32_t>(end - next_)};
   }
 

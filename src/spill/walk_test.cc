@@ -16,10 +16,10 @@ class Walker {
   void be_at(uint64_t page, uint64_t step = 1) {
     late += !there.contains(page);
     there.insert(page);
-    const Walk::Window window = walk_.at(page, step, least_);
-    const uint32_t count = std::min(window.count, room_);
-    for (uint32_t i = 0; i < count; ++i) there.insert(window.first + i);
-    if (window.count > 0) {
+    if (walk_.at(page, step)) {
+      const Walk::Window window = walk_.window(least_);
+      const uint32_t count = std::min(window.count, room_);
+      for (uint32_t i = 0; i < count; ++i) there.insert(window.first + i);
       walk_.begun(count, least_);
       ++windows;
       largest = std::max(largest, count);
@@ -52,7 +52,8 @@ TEST(Walk, WhatComesNextIsAskedForInWindowsThatGrow) {
 TEST(Walk, WindowsEndWhereReadsDo) {
   Walk walk;
   for (uint64_t page = 5; page < 300; ++page)
-    if (const Walk::Window window = walk.at(page, 1, kLeast); window.count > 0) {
+    if (walk.at(page, 1)) {
+      const Walk::Window window = walk.window(kLeast);
       EXPECT_EQ((window.first + window.count) % Walk::kGroupPages, 0u) << page;
       walk.begun(window.count, kLeast);
     }
