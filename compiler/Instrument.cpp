@@ -85,8 +85,8 @@ private:
 static constexpr StringLiteral DoneAttribute = "spillway";
 
 // Resolvers of indirect functions and functions of .preinit_array run before the
-// runtime does, and what they call with them. Of what other objects may share
-// they get copies: all might get this one.
+// runtime does, and what they call with them. Of that they get copies: the rest of
+// the program may call it too, and with link-time optimisation all of it.
 void ModuleInstrumenter::collectEarly() {
   SmallVector<Function *, 4> Early;
   DenseMap<Function *, Function *> Copies;
@@ -114,13 +114,12 @@ void ModuleInstrumenter::collectEarly() {
       auto *Callee =
           Called ? dyn_cast_or_null<Function>(Called->getAliaseeObject())
                  : nullptr;
-      if (!Callee || Callee->isDeclaration() ||
+      if (!Callee || Callee->isDeclaration() || Exempt.contains(Callee) ||
+          Callee->hasFnAttribute(Attribute::Naked) ||
           GlobalValue::isInterposableLinkage(Called->getLinkage()))
         continue;
-      if (!Callee->isStrongDefinitionForLinker()) {
-        if (any_of(*Callee,
-                   [](BasicBlock &BB) { return BB.hasAddressTaken(); }))
-          continue;
+      if (none_of(*Callee,
+                  [](const BasicBlock &BB) { return BB.hasAddressTaken(); })) {
         Function *&Copy = Copies[Callee];
         if (!Copy)
           Copy = copyLocally(*Callee, ".early");

@@ -1,6 +1,5 @@
-; What runs before the runtime does translates nothing: the resolver of an indirect function, what stands in .preinit_array, and what
-; they call. What may be the program's only copy of something is as ever, and they call one of their own; what another object may
-; replace is called as ever.
+; What runs before the runtime does translates nothing: the resolver of an indirect function, what stands in .preinit_array, and copies
+; of what they call. For the rest of the program that is as ever, and so is what another object may replace.
 
 @indirect = ifunc void (), ptr @resolver
 @elsewhere = external global ptr
@@ -10,8 +9,11 @@
 
 ; CHECK-LABEL: define {{.*}}@resolver(
 ; CHECK-NOT: spill
+; CHECK: call void @called.early(
 ; CHECK: call void @shared.early(
+; CHECK: call void @named.early(
 ; CHECK: call void @replaceable(
+; CHECK: call void @jumps(
 ; CHECK: ret ptr
 define internal ptr @resolver() {
   %p = load ptr, ptr @elsewhere, align 8
@@ -20,12 +22,13 @@ define internal ptr @resolver() {
   call void @shared(ptr %p)
   call void @another_name(ptr %p)
   call void @replaceable(ptr %p)
+  call void @jumps(ptr %p, ptr blockaddress(@jumps, %on))
   ret ptr @other
 }
 
 ; CHECK-LABEL: define {{.*}}@called(
-; CHECK-NOT: spill
-; CHECK: ret void
+; CHECK: spill.slots
+; CHECK: call void @further(
 define internal void @called(ptr %p) {
   store i32 2, ptr %p, align 4
   call void @further(ptr %p)
@@ -33,8 +36,7 @@ define internal void @called(ptr %p) {
 }
 
 ; CHECK-LABEL: define {{.*}}@further(
-; CHECK-NOT: spill
-; CHECK: ret void
+; CHECK: spill.slots
 define void @further(ptr %p) {
   store i32 3, ptr %p, align 4
   ret void
@@ -50,8 +52,7 @@ define linkonce_odr void @shared(ptr %p) {
 }
 
 ; CHECK-LABEL: define {{.*}}@named(
-; CHECK-NOT: spill
-; CHECK: ret void
+; CHECK: spill.slots
 define void @named(ptr %p) {
   store i32 5, ptr %p, align 4
   ret void
@@ -61,6 +62,18 @@ define void @named(ptr %p) {
 ; CHECK: spill.slots
 define weak void @replaceable(ptr %p) {
   store i32 6, ptr %p, align 4
+  ret void
+}
+
+; What cannot exist twice is left alone itself.
+; CHECK-LABEL: define {{.*}}@jumps(
+; CHECK-NOT: spill
+; CHECK: indirectbr
+define void @jumps(ptr %p, ptr %to) {
+entry:
+  store i32 7, ptr %p, align 4
+  indirectbr ptr %to, [label %on]
+on:
   ret void
 }
 
@@ -85,7 +98,17 @@ define void @other() {
   ret void
 }
 
+; CHECK-LABEL: define {{.*}}@called.early(
+; CHECK-NOT: spill
+; CHECK: call void @further.early(
+; CHECK: ret void
 ; CHECK-LABEL: define {{.*}}@shared.early(
 ; CHECK-NOT: spill
 ; CHECK: call void @shared.early(
+; CHECK: ret void
+; CHECK-LABEL: define {{.*}}@named.early(
+; CHECK-NOT: spill
+; CHECK: ret void
+; CHECK-LABEL: define {{.*}}@further.early(
+; CHECK-NOT: spill
 ; CHECK: ret void
