@@ -299,6 +299,8 @@ MUTATIONS = [
     product("child of clone begins on spilled memory", "^e2e_fork_corners$",
             ("src/spill/intercept/fork.cc", "  return is_plain_stack(stack) ? copying(stack) : clone_on_plain_stack(copying, true);",
              "  return copying(stack);")),
+    product("the kernel is to store a child's number in spilled memory", "^e2e_clone_stacks$",
+            ("src/spill/intercept/fork.cc", "  if (is_told) more[0] = static_cast<int*>(told);\n", "")),
     product("stacks of children are looked for behind their end", "^e2e_globals_stacks$",
             ("src/spill/intercept/fork.cc", "  return !in_range(address - 1) && !reaches_range(reinterpret_cast<const void*>(address - bytes), bytes);", "  return !in_range(address) || bytes == 0;")),
     product("plain ends of stacks are kept as spilled memory", "^e2e_globals_stacks$",

@@ -127,6 +127,10 @@ SPILL_EXPORT int __spill_clone(int (*function)(void*), void* stack, int flags, v
   void* more[3];
   for (void*& word : more) word = va_arg(list, void*);
   va_end(list);
+  // The kernel stores the child's number there, or its descriptor.
+  const bool is_told = (flags & (CLONE_PARENT_SETTID | CLONE_PIDFD)) != 0;
+  PlainObject<int> told(is_told ? static_cast<int*>(more[0]) : nullptr);
+  if (is_told) more[0] = static_cast<int*>(told);
   const auto clone = LIBC_VERSION(clone, "GLIBC_2.2.5");
   if ((flags & CLONE_VM) != 0) {
     if ((flags & CLONE_VFORK) == 0) note_threads();

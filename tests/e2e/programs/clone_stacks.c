@@ -1,7 +1,7 @@
 // memory: 3M
 // expect: cache.evictions>=50
 //
-// Children of clone() that have the memory in common and run on a block of the heap.
+// Children of clone() that have the memory in common and run on a block of the heap, where their number is stored, too.
 #define _GNU_SOURCE
 #include <sched.h>
 #include <signal.h>
@@ -32,15 +32,16 @@ int main(void) {
   static const int flags[] = {CLONE_VM | SIGCHLD, CLONE_VM | CLONE_VFORK | SIGCHLD};
   for (int i = 0; i < 60; ++i) {
     char* stack = malloc(kStack);
-    int* result = malloc(sizeof *result);
-    *result = 0;
-    const int pid = clone(child, stack + kStack, flags[i % 2], result);
-    CHECK(pid > 0);
+    int *result = malloc(sizeof *result), *number = malloc(sizeof *number);
+    *result = *number = 0;
+    const int pid = clone(child, stack + kStack, flags[i % 2] | CLONE_PARENT_SETTID, result, number);
+    CHECK(pid > 0 && *number == pid);
     int status;
     CHECK(waitpid(pid, &status, 0) == pid);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 8);
     CHECK(*result == 42);
     free(result);
+    free(number);
     free(stack);
   }
   printf("ok %u\n", expected);
