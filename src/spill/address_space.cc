@@ -221,7 +221,7 @@ bool touches_runtime(const void* address, uint64_t bytes) {
 
 uint64_t same_allocation_end(uint64_t address, uint64_t end) {
   const bool allocated = is_allocated(address);
-  uint64_t at = address;
+  uint64_t at = base::round_down(address, base::kOsPageBytes);
   while (at < end) {
     const uint64_t chunk = at / kChunkBytes;
     const ChunkUse use = chunk_use[chunk].load(std::memory_order_acquire);

@@ -48,6 +48,8 @@ class AddressSpaceTest : public testing::Test {
       const auto next = owned.upper_bound(address);
       const bool touches = next != owned.end() && next->first == address + bytes;
       EXPECT_EQ(is_allocated(address + bytes), touches);
+      // From wherever in a page.
+      if (!touches) EXPECT_EQ(same_allocation_end(address + 1, address + bytes + 1), address + bytes);
     }
   }
   void TearDown() override {

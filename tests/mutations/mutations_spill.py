@@ -681,6 +681,8 @@ MUTATIONS = [
              ("src/spill/sequences.h", "std::clamp(room / others, 1u, most)", "most")),
     mutation("what was not begun is not expected", "sequences_test", "Sequences.WhatWasNotBegun*",
              ("src/spill/sequences.h", "if (count < 2) return;", "if (count < 2) count = 8;")),
+    mutation("what is allocated ends where it was begun to be looked at", "address_space_test", "*",
+             ("src/spill/address_space.cc", "uint64_t at = base::round_down(address, base::kOsPageBytes);\n  while (at < end) {\n    const uint64_t chunk", "uint64_t at = address;\n  while (at < end) {\n    const uint64_t chunk")),
     mutation("a row of two pages is a walk", "walk_test", "Walk.ShortRows*", ("src/spill/walk.h", "kLeastSteps = 2;", "kLeastSteps = 1;")),
     mutation("what is ahead of a walk is as much as there are frames", "walk_test", "Walk.WhatIsAhead*",
              ("src/spill/walk.h", "return std::min(wanted, most / kWindowGrowth); }", "return most < kWindowGrowth ? 0 : wanted; }")),

@@ -231,9 +231,10 @@ TEST_F(RespKeysTest, AScanGoesOnWhereItBegan) {
     for (bool has_more = true; has_more;) {
       has_more = false;
       for (uint32_t i = 0; i < kScans; ++i) {
-        if (turn[i] > 0 && cursors[i] == 0) continue;
+        const uint32_t now = turn[i];  // the other may be ending its own
+        if (now > 0 && cursors[i] == 0) continue;
         has_more = true;
-        if ((turn[i] + i) % 2 != worker) continue;
+        if ((now + i) % 2 != worker) continue;
         auto step = caller->step({.cursor = cursors[i], .count = 100, .type = ""});
         ASSERT_TRUE(step) << step.error().message;
         found[i].insert(step->keys.begin(), step->keys.end());
