@@ -18,13 +18,8 @@ constinit std::atomic<uint32_t> counted{0};
 constinit std::atomic<bool> has_endless_thread{false};
 constinit pthread_key_t key = 0;
 
-// The value is the round of destructors: it is set again up to the last one.
-void leave_thread(void* value) {
-  const auto round = reinterpret_cast<uintptr_t>(value);
-  if (round < sys::kLastDestructorRound) {
-    pthread_setspecific(key, reinterpret_cast<void*>(round + 1));
-    return;
-  }
+void leave_thread(void* round) {
+  if (!sys::is_last_round(key, round)) return;
   this_thread_returned();
   if (counted.fetch_sub(1, std::memory_order_acq_rel) == 1) exit(0);
 }

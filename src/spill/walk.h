@@ -13,14 +13,17 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "cache/pages/page_map.h"
+#include "spill/streams.h"
+
 namespace spill {
 
 class Walk {
  public:
   static constexpr uint32_t kLeastSteps = 2;
-  static constexpr uint32_t kWindowGrowth = 8;
-  // Windows end at multiples of that, as reads do.
-  static constexpr uint64_t kGroupPages = 16;
+  static constexpr uint32_t kWindowGrowth = Streams::kWindowGrowth;
+  // Windows end where reads do.
+  static constexpr uint64_t kGroupPages = cache::kGroupPages;
 
   // Pages first, first + 1, ...
   struct Window {

@@ -5,6 +5,7 @@
 // handlers never run on them.
 #pragma once
 #include <limits.h>
+#include <pthread.h>
 
 #include <cstdint>
 
@@ -19,6 +20,14 @@ inline constexpr unsigned kLastDestructorRound = PTHREAD_DESTRUCTOR_ITERATIONS -
 #else
 inline constexpr unsigned kLastDestructorRound = PTHREAD_DESTRUCTOR_ITERATIONS;
 #endif
+
+// Of the destructor of a key whose value is the round, 1 at first: is this the last one? Else it is set for one more.
+inline bool is_last_round(pthread_key_t key, void* value) {
+  const auto round = reinterpret_cast<uintptr_t>(value);
+  if (round >= kLastDestructorRound) return true;
+  pthread_setspecific(key, reinterpret_cast<void*>(round + 1));
+  return false;
+}
 
 // Processors that the calling thread may use, at least 1.
 uint32_t cpu_count();

@@ -252,7 +252,7 @@ MUTATIONS = [
     mutation("writes that failed long ago count against who needs a frame now", "CacheTest.StorageThatFailed*",
              (LOAD, "    if (attempts == 0 || failed_writes_ < in_vain.failed_writes) in_vain.failed_writes = failed_writes_;\n", "")),
     mutation("failed cleanings count against who needs a frame", "CleanTest.FailedCleanings*",
-             (CLEAN, "        failed_writes_ = failed_writes;", "        (void)failed_writes;")),
+             (CLEAN, "        ++result.failed;", "        ++result.failed, ++failed_writes_;")),
 
     # Discard
     mutation("discard under a hazard does not zero", "DiscardTest.AHeldPage*",
@@ -322,7 +322,7 @@ MUTATIONS = [
     mutation("moved pages in no order", "MoveTest.MovedPages*",
              (MOVE, "at > 0 && lane.victims[v].page < lane.victims[order[at - 1]].page;", "at > count;")),
     mutation("failed moves count as storage that takes nothing", "MoveTest.WhenNewPlaces*",
-             (MOVE, "    --failed_writes_;\n", ""),
+             (EVICT, "if (!whole && !may_stay) ++failed_writes_;", "if (!whole) ++failed_writes_;"),
              (MOVE, "    shared_->places.pause_moves();\n", "")),
     mutation("moves go on where storage takes nothing new", "MoveTest.WhenNewPlaces*",
              (MOVE, "    shared_->places.pause_moves();\n", "")),

@@ -47,7 +47,7 @@ MUTATIONS = [
     mutation("daemon holds the standard error that it began with, preloaded",
              ("src/spill/preload/start.cc", "  sys::leave_error_output();  // it may be a daemon\n", "")),
     of_whole("program whose main thread left never ends",
-             ("src/spill/preload/last_thread.cc", "    note(kMainLeft);\n", "    return;\n")),
+             ("src/spill/preload/last_thread.cc", " note(kMainLeft);\n", " return;\n")),
     of_whole("the kernel's workers are threads of a program",
              ("src/spill/preload/last_thread.cc", "return (flags & kIoWorker) != 0;", "return false;")),
     mutation("program can close what serves its faults",

@@ -148,7 +148,6 @@ Partition::Cleaned Partition::settle_cleaned(Lane& lane, const char* copies) {
     CHECK(frame.is(State::kResident, victim.version));
     if (victim.changed_count > 0) {
       const storage::Io& io = lane.ios[victim.first_io];
-      const uint32_t failed_writes = failed_writes_;
       if (settle_place(victim, io.whole() ? nullptr : &io)) {
         const char* copy = copies + v * shared_->page_bytes;
         for (uint64_t piece = 0; piece < pieces_; ++piece)
@@ -159,7 +158,6 @@ Partition::Cleaned Partition::settle_cleaned(Lane& lane, const char* copies) {
         ++result.written;
       } else {
         victim.held = true;
-        failed_writes_ = failed_writes;  // nobody waits for this frame
         ++result.failed;
       }
     }

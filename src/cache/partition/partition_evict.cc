@@ -304,6 +304,7 @@ void Partition::prepare_write(Lane& lane, Lane::Victim& victim, uint32_t victims
   take_place(victim);
   if (frame.place == base::kNoPlace || (victim.must_move && victim.new_place == base::kNoPlace)) {
     note_failed_write(ENOSPC);
+    ++failed_writes_;
     frame.rescue();
     reopen(victim.frame);
     victim.changed_count = 0;
@@ -362,7 +363,6 @@ void Partition::forget_fingerprints(FrameId frame, const uint64_t* pieces) {
 }
 
 void Partition::note_failed_write(int error) {
-  ++failed_writes_;
   write_error_ = error;
   base::statistics.cache_write_failures.add();
   base::probes::write_failed(static_cast<uint64_t>(error));
@@ -395,6 +395,9 @@ uint32_t Partition::settle_written(Lane& lane) {
       if (!lane.ios[i].whole()) failed = &lane.ios[i];
     const bool whole = settle_place(victim, failed);
     if (whole) base::statistics.cache_writebacks.add(victim.changed_count);
+    // One that was to move need not: where it is it may still be written.
+    const bool may_stay = victim.new_place != base::kNoPlace && !victim.must_move;
+    if (!whole && !may_stay) ++failed_writes_;
     if (!frame.is(State::kWriting, victim.version)) {
       frame.done();  // rescued meanwhile; its fingerprints stay unknown
     } else if (!whole) {

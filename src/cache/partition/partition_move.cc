@@ -118,7 +118,6 @@ bool Partition::settle_place(const Lane::Victim& victim, const storage::Io* fail
     if (victim.must_move) return false;
     // Where it is the page may still be written: storage that is full takes no more, but what it has.
     shared_->places.pause_moves();
-    --failed_writes_;
   } else if (victim.whole_page) {
     // Nothing is there until all of the page was written.
     shared_->places.give_back(frame.place);

@@ -77,13 +77,8 @@ void note(uint32_t what) {
     static_cast<void>(sys::start_thread(wait_for_end, nullptr, "spillway end").has_value());
 }
 
-// The value is the round of destructors: it is set again up to the last one.
-void leave_main(void* value) {
-  const auto round = reinterpret_cast<uintptr_t>(value);
-  if (round < sys::kLastDestructorRound)
-    pthread_setspecific(key, reinterpret_cast<void*>(round + 1));
-  else
-    note(kMainLeft);
+void leave_main(void* round) {
+  if (sys::is_last_round(key, round)) note(kMainLeft);
 }
 
 void mark_thread() {
