@@ -244,12 +244,16 @@ TEST_F(CleanTest, FailedCleaningsAreNoReasonToGiveUp) {
     for (uint64_t page = 0; page < 64; ++page)
       if (page != unchanged) write(page, 'y');
     a->release_all();
+    // The one page that could leave does not before a few evictions have failed, with many cleanings beside each.
+    ASSERT_TRUE(world->cache->pin(PageId{unchanged}, *b->lane));
     world->device->write_errors_per_million = 1'000'000;
     bool inside = false;
+    int evictions = 0;
     world->device->after_transfer = [&](const Io&) {
       if (inside) return;
       inside = true;
       for (int i = 0; i < 20; ++i) world->cache->idle_step(*b->lane);
+      if (++evictions == 4) world->cache->unpin(PageId{unchanged});
       inside = false;
     };
     EXPECT_NE(a->translate(world->address(100)), nullptr) << a->error.message;
