@@ -282,6 +282,26 @@ TEST_P(SchedulerTest, ExceptionsAndErrorNumbersBelongToTheTask) {
   });
 }
 
+// A program may run a loop of tasks while it handles an exception.
+TEST_P(SchedulerTest, ExceptionsOfWhoRunsTasksStay) {
+  int rethrown = 0;
+  try {
+    try {
+      throw 7;
+    } catch (int) {
+      run([] {
+        EXPECT_TRUE(std::current_exception() == nullptr);
+        yield();
+      });
+      ASSERT_TRUE(std::current_exception() != nullptr);
+      throw;
+    }
+  } catch (int value) {
+    rethrown = value;
+  }
+  EXPECT_EQ(rethrown, 7);
+}
+
 struct Hooks {
   std::atomic<uint32_t> begun{0};
   std::atomic<uint32_t> ended{0};

@@ -16,7 +16,8 @@ namespace {
 
 constexpr uint32_t kTasksPerTurn = 64;
 
-// What the C and the C++ library keep for a thread and a task takes for its own.
+// What the C and the C++ library keep for each thread, and each task has of its own: errno, and exceptions that are being handled. Tasks leave
+// theirs behind, so whoever runs them keeps its own meanwhile.
 class LibraryState {
  public:
   void take() {
@@ -87,6 +88,8 @@ void Worker::remove_poller(base::Poller& poller) {
 
 void Worker::run() {
   Worker* const before = current_worker;
+  LibraryState callers;
+  callers.take();
   current_worker = this;
   for (;;) {
     const size_t done = take_messages() + fire_timers() + run_tasks() + poll_all();
@@ -109,6 +112,7 @@ void Worker::run() {
     sleep(until_ns);
   }
   current_worker = before;
+  callers.bring_back();
 }
 
 // At the end of a turn.

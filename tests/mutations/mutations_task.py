@@ -63,6 +63,7 @@ MUTATIONS = [
              program="task_test", gtest_filter="StackPool*"),
     mutation("a timer's children are lost", (TIMERS, "  root_ = join(root_, join_all(node.child));", "  static_cast<void>(node.child);"), program="task_test", gtest_filter="Timers*"),
     mutation("exceptions stay with the thread", (WORKER, "    kept.bring_back();\n", ""), program="task_test", gtest_filter="*Exceptions*"),
+    mutation("who runs tasks loses its exceptions", (WORKER, "  callers.bring_back();\n", ""), program="task_test", gtest_filter="*Exceptions*"),
     mutation("a task begins with another's exceptions", (WORKER, "  LibraryState().bring_back();\n", ""), program="task_test", gtest_filter="*Exceptions*"),
     mutation("control words stay with the thread", ("src/sys/fiber.cc", "  ldmxcsr (%rsp)\n", ""), program="task_test", gtest_filter="*Rounding*"),
 
