@@ -25,11 +25,15 @@ using base::failure;
 constexpr uint64_t kLeastFreeBytes = uint64_t{64} << 20;
 constexpr uint64_t kMostFileBytes = uint64_t{8} << 40;
 
-// Makes a file that has a name for a moment only. -EEXIST: somebody else has just made it.
+// Makes a file that has a name for a moment only. -EEXIST: somebody else has just made it, or has opened this one by its name and uses it.
 long make_nameless(const Path& path) {
-  long result = open_path(path, O_CREAT | O_EXCL | O_NOFOLLOW);
-  if (!sys::failed(result)) sys::syscall(SYS_unlinkat, AT_FDCWD, path.c_str(), 0);
-  return result;
+  Opened made(open_path(path, O_CREAT | O_EXCL | O_NOFOLLOW));
+  if (sys::failed(made.get())) return made.get();
+  // Whoever opens it by that name uses it only with this lock (open_file). On a file system without locks nobody else can.
+  if (auto locked = lock_for_spilling(path, made.get()); !locked && locked.error().number == EBUSY)
+    return -EEXIST;
+  sys::syscall(SYS_unlinkat, AT_FDCWD, path.c_str(), 0);
+  return made.take();
 }
 
 long make_nameless_in(const Path& directory) {
@@ -262,7 +266,11 @@ base::Expected<Medium> open_medium(std::string_view path_text, const OpenParamet
     if (sys::failed(result)) return std::unexpected(open_error(path, result));
     switch (facts.stx_mode & S_IFMT) {
       case S_IFDIR: return open_directory(path, parameters);
-      case S_IFREG: return open_file(path, parameters);
+      case S_IFREG: {
+        auto medium = open_file(path, parameters);
+        if (!medium && medium.error().number == ENOENT) continue;  // it has just been removed
+        return medium;
+      }
       case S_IFBLK: return open_block_device(path, parameters);
       case S_IFCHR:
         if (is_nvme(facts)) return open_nvme(path, parameters);

@@ -23,7 +23,7 @@ struct OpenParameters {
 
 // What becomes of `path`, with `spill`:
 //   a directory            a private file in it that has no name (mode 0600)
-//   nothing is there       a file is made, mode 0600, and its name removed at once
+//   nothing is there       a file is made, mode 0600, locked against others, and its name removed at once
 //   an empty file          used as it is, locked against other processes
 //   a file with content    EEXIST, or emptied with `overwrite`, unless `keep_size`
 //   a block device         EBUSY if anything uses it; EEXIST if its first and last MiB are not zeros, unless `overwrite`

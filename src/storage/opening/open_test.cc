@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -119,6 +120,43 @@ TEST_F(OpenTest, NothingThereBecomesAFileWithoutName) {
   use(**device, 0);
   EXPECT_EQ(entry_count(), 0u);
   (*device)->close();
+}
+
+// Whoever has opened it by the name that it had for a moment would write over its pages.
+TEST_F(OpenTest, AFileWithoutNameIsLocked) {
+  auto medium = open_medium(path("new"), kSpill);
+  ASSERT_TRUE(medium.has_value()) << medium.error().message;
+  EXPECT_EQ(refusal("/proc/self/fd/" + std::to_string(medium->descriptor)).number, EBUSY);
+  close_medium(*medium);
+}
+
+TEST_F(OpenTest, TwoThatComeAtOnceDoNotShareAFile) {
+  for (int round = 0; round < 300; ++round) {
+    base::Expected<Medium> media[2];
+    std::atomic<int> ready{0};
+    const auto open_one = [&](base::Expected<Medium>& medium) {
+      ++ready;
+      while (ready < 2) std::this_thread::yield();
+      medium = open_medium(path("new"), kSpill);
+    };
+    std::thread other([&] { open_one(media[1]); });
+    open_one(media[0]);
+    other.join();
+    ino_t inodes[2] = {0, 1};
+    for (int i : {0, 1}) {
+      if (!media[i]) {
+        EXPECT_EQ(media[i].error().number, EBUSY) << media[i].error().message;
+        continue;
+      }
+      struct stat facts = {};
+      EXPECT_EQ(fstat(media[i]->descriptor, &facts), 0);
+      inodes[i] = facts.st_ino;
+    }
+    EXPECT_NE(inodes[0], inodes[1]);
+    for (const auto& medium : media)
+      if (medium) close_medium(*medium);
+    std::filesystem::remove(path("new"));  // that of the one who had found it
+  }
 }
 
 TEST_F(OpenTest, AnEmptyFileIsUsed) {
