@@ -12,9 +12,11 @@ enum { kSmall = 512, kPart = 1 << 20 };
 static void throw_line(JNIEnv *env, int status, const char *line) {
   const jclass class = (*env)->FindClass(env, "io/spillway/KvException");
   if (class == NULL) return;
-  const jmethodID make = (*env)->GetMethodID(env, class, "<init>", "(ILjava/lang/String;)V");
-  const jstring text = (*env)->NewStringUTF(env, line);
-  if (make == NULL || text == NULL) return;
+  const jmethodID make = (*env)->GetMethodID(env, class, "<init>", "(I[B)V");
+  const jsize bytes = (jsize)strlen(line);
+  const jbyteArray text = make != NULL ? (*env)->NewByteArray(env, bytes) : NULL;
+  if (text == NULL) return;
+  (*env)->SetByteArrayRegion(env, text, 0, bytes, (const jbyte *)line);
   const jobject error = (*env)->NewObject(env, class, make, (jint)status, text);
   if (error != NULL) (*env)->Throw(env, error);
 }
@@ -87,26 +89,26 @@ NATIVE(jstring, version)(JNIEnv *env, jclass class) {
   return (*env)->NewStringUTF(env, spillway_kv_version());
 }
 
-NATIVE(void, make)(JNIEnv *env, jclass class, jstring device, jlong capacity, jboolean overwrite) {
+NATIVE(void, make)(JNIEnv *env, jclass class, jbyteArray device, jlong capacity, jboolean overwrite) {
   (void)class;
-  const char *const text = (*env)->GetStringUTFChars(env, device, NULL);
-  if (text == NULL) return;
+  struct bytes name;
+  if (take(env, device, NULL, 0, 0, &name) != 0) return;
   const spillway_kv_make_options options = {
       .struct_bytes = sizeof options, .capacity_bytes = (uint64_t)capacity, .overwrite = overwrite};
-  const int status = spillway_kv_make(text, &options);
-  (*env)->ReleaseStringUTFChars(env, device, text);
+  const int status = spillway_kv_make(name.data, &options);
+  free(name.copy);
   if (status != SPILLWAY_KV_OK) throw_status(env, status, NULL);
 }
 
-NATIVE(jlong, open)(JNIEnv *env, jclass class, jstring device, jint durability, jboolean read_only) {
+NATIVE(jlong, open)(JNIEnv *env, jclass class, jbyteArray device, jint durability, jboolean read_only) {
   (void)class;
-  const char *const text = (*env)->GetStringUTFChars(env, device, NULL);
-  if (text == NULL) return 0;
+  struct bytes name;
+  if (take(env, device, NULL, 0, 0, &name) != 0) return 0;
   const spillway_kv_open_options options = {
       .struct_bytes = sizeof options, .durability = (uint32_t)durability, .read_only = read_only};
   spillway_kv *store;
-  const int status = spillway_kv_open(text, &options, &store);
-  (*env)->ReleaseStringUTFChars(env, device, text);
+  const int status = spillway_kv_open(name.data, &options, &store);
+  free(name.copy);
   if (status != SPILLWAY_KV_OK) throw_status(env, status, NULL);
   return (jlong)(intptr_t)store;
 }

@@ -9,7 +9,8 @@ import java.nio.file.Path;
 
 /**
  * The C API (spillway/kv.h), by libspillway_kv_jni: a file's path in -Dspillway.jni, or what the jar brings along, or by
- * -Djava.library.path. Handles are addresses; of keys and values there is an array, or, where that is null, a direct buffer with a range.
+ * -Djava.library.path. Handles are addresses; of keys and values there is an array, or, where that is null, a direct buffer with a range. A
+ * device's name is in UTF-8, which JNI's own strings are not beyond U+FFFF, and ends with a byte 0.
  */
 final class KvNative {
   private static final String JNI = "libspillway_kv_jni.so";
@@ -46,9 +47,9 @@ final class KvNative {
 
   static native String version();
 
-  static native void make(String device, long capacityBytes, boolean overwrite) throws KvException;
+  static native void make(byte[] device, long capacityBytes, boolean overwrite) throws KvException;
 
-  static native long open(String device, int durability, boolean readOnly) throws KvException;
+  static native long open(byte[] device, int durability, boolean readOnly) throws KvException;
 
   static native long openMemory(long capacityBytes) throws KvException;
 

@@ -1,6 +1,7 @@
 package io.spillway;
 
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayDeque;
 import java.util.List;
 import java.util.Objects;
@@ -43,12 +44,12 @@ public final class KvStore implements AutoCloseable {
 
   /** Makes an empty store; a file needs a capacity (0: all of a device). Content is not lost: that is an error. */
   public static void make(String device, long capacityBytes) throws KvException {
-    KvNative.make(Objects.requireNonNull(device), capacityBytes, false);
+    KvNative.make(nativeName(device), capacityBytes, false);
   }
 
   /** Makes an empty store, whatever there was. */
   public static void makeAnew(String device, long capacityBytes) throws KvException {
-    KvNative.make(Objects.requireNonNull(device), capacityBytes, true);
+    KvNative.make(nativeName(device), capacityBytes, true);
   }
 
   public static KvStore open(String device) throws KvException {
@@ -56,12 +57,12 @@ public final class KvStore implements AutoCloseable {
   }
 
   public static KvStore open(String device, Durability durability) throws KvException {
-    return new KvStore(KvNative.open(Objects.requireNonNull(device), durability.ordinal(), false));
+    return new KvStore(KvNative.open(nativeName(device), durability.ordinal(), false));
   }
 
   /** Nothing is written, also where nothing can be; changes throw a KvException. */
   public static KvStore openReadOnly(String device) throws KvException {
-    return new KvStore(KvNative.open(Objects.requireNonNull(device), Durability.SYNC.ordinal(), true));
+    return new KvStore(KvNative.open(nativeName(device), Durability.SYNC.ordinal(), true));
   }
 
   /** A store in memory, gone when it is closed. */
@@ -227,6 +228,11 @@ public final class KvStore implements AutoCloseable {
     } finally {
       end(session);
     }
+  }
+
+  private static byte[] nativeName(String device) {
+    if (device.indexOf('\0') >= 0) throw new IllegalArgumentException("the device's name has a character 0; give a path or a device string");
+    return (device + '\0').getBytes(StandardCharsets.UTF_8);
   }
 
   private static void checkDirect(ByteBuffer buffer) {

@@ -8,6 +8,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.stream.Stream;
 
 /** All calls of KvStore. Needs no framework: ends with an exception where something is not as it should be. */
 public final class KvStoreTest {
@@ -177,6 +178,20 @@ public final class KvStoreTest {
     }
   }
 
+  /** A character that JNI's own strings have in six bytes, and file names in four. */
+  private static void nameBeyondTheFirstPlane(Path folder) throws Exception {
+    String path = folder + "/\uD83D\uDCE6";
+    KvStore.make(path, 32 << 20);
+    checkThrows(KvException.class, "\uD83D\uDCE6", () -> KvStore.make(path, 32 << 20));
+    KvStore.open(path).close();
+    try (Stream<Path> files = Files.list(folder)) {
+      Path made = files.findAny().orElseThrow();
+      check(made.toUri().toString().toLowerCase().endsWith("/%f0%9f%93%a6"), "a file of another name: " + made.toUri());
+      Files.delete(made);
+    }
+    checkThrows(IllegalArgumentException.class, "a character 0", () -> KvStore.open(path + '\0'));
+  }
+
   public static void main(String[] arguments) throws Exception {
     check(KvStore.version().matches("\\d+\\.\\d+\\.\\d+"), KvStore.version());
     KvStore store = KvStore.inMemory(64 << 20);
@@ -191,6 +206,7 @@ public final class KvStoreTest {
     Path folder = Files.createTempDirectory("spillway-java");
     files(folder.resolve("store").toString());
     Files.delete(folder.resolve("store"));
+    nameBeyondTheFirstPlane(folder);
     Files.delete(folder);
     System.out.println("all calls of KvStore do what they should");
   }
