@@ -52,6 +52,12 @@ base::Expected<Geometry> geometry_for(const storage::Device& device, const MakeO
     return base::failure(ENOSPC, "store: ", device.name(), " is too small: ", capacity,
                          " bytes; a store needs ",
                          kSegmentsOffset + Log::kSegmentsMin * geometry.segment_bytes);
+  constexpr uint64_t kGrainsMost = uint64_t{1} << EntryFormat::kAddressBitsMax;
+  if (geometry.segment_count > kGrainsMost / geometry.segment_grains())
+    return base::failure(EINVAL, "store: ", device.name(), " is too large for grains of ",
+                         geometry.grain_bytes, " bytes; give a capacity of ",
+                         base::Bytes{kGrainsMost * geometry.grain_bytes}, " or less",
+                         geometry.grain_bytes < 4096 ? ", or larger grains" : "");
   return geometry;
 }
 

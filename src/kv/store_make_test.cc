@@ -13,6 +13,7 @@
 #include <string>
 #include <thread>
 
+#include "kv/testing/medium_device.h"
 #include "kv/testing/test_store.h"
 #include "storage/decorators/fault.h"
 #include "storage/opening/open.h"
@@ -186,6 +187,24 @@ TEST(StoreMake, AStoreIsOpenedOnWhatItWasMadeOnAlone) {
   with(a, opens);
   refused(right, "store: it was made on one device, and is opened on a stripe of 2 devices in units of 64K");
   std::filesystem::remove_all(folder);
+}
+
+class VeryLargeDevice final : public MediumDevice {
+ public:
+  VeryLargeDevice() : MediumDevice(std::vector<std::byte>(4096)) { capacity_bytes_ = uint64_t{1} << 50; }
+};
+
+// An entry of the index has 40 bits for a grain's address.
+TEST(StoreMake, ADeviceThatIsTooLargeForItsGrainsIsRefused) {
+  auto* const device = new VeryLargeDevice;
+  const auto made = Store::make(*device, {});
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().number, EINVAL);
+  EXPECT_STREQ(
+      made.error().message,
+      "store: medium is too large for grains of 512 bytes; give a capacity of 512T or less, or larger "
+      "grains");
+  device->close();
 }
 
 // A device whose flushes fail from the first one on that the store makes after it was opened, or a bit later.

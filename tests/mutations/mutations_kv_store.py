@@ -170,6 +170,7 @@ MUTATIONS = [
 
     # Media
     mutation("recovery does not know the second header", ("src/kv/recovery/recovery_reader.cc", "  if (!found.is_known) found.is_known = read_segment_header(*identity_, tail, found.header);\n", ""), gtest_filter="CheckLifeTest.Either*"),
+    mutation("a store has grains without addresses", (STORE, "  if (geometry.segment_count > kGrainsMost / geometry.segment_grains())\n", "  if (false)\n"), gtest_filter="StoreMake.ADeviceThatIsTooLarge*"),
     mutation("a store begins where another did", (STORE, "  generation >>= 64 - kFirstGenerationBits;\n", "  generation = 0;\n"), gtest_filter="StoreMake.*"),
     mutation("second headers are not written", (STORE, "    for (uint64_t offset : geometry.header_offsets(i))\n      if (error == 0)", "    for (uint64_t offset : {geometry.segment_offset(i)})\n      if (error == 0)"), gtest_filter="StoreMake.*:CheckLifeTest.Either*"),
     mutation("failure that a call tells is logged", (STORE, "  if (is_told) is_told_.store(true, std::memory_order_relaxed);\n", ""), (STORE, "  if (at_ns == 0 || now_ns < at_ns) return;", "  if (at_ns == 0) return;"), gtest_filter="StoreFailure.*"),
