@@ -31,7 +31,7 @@ base::Expected<void> Log::open(const Identity& identity, uint32_t stream_count) 
   // All streams' segments, and those that are not to be filled, hold nothing when the others are full.
   const uint64_t idle = free_high_ + stream_count + 1;
   const uint64_t most = segment_count_ > idle ? segment_count_ - idle : 1;
-  const uint64_t wanted = segment_count_ * (100 - identity.geometry.spare_percent) / 100;
+  const uint64_t wanted = identity.geometry.segment_count * (100 - identity.geometry.spare_percent) / 100;
   limit_most_bytes_ =
       std::min(most, wanted) * (identity.geometry.segment_bytes - identity.geometry.grain_bytes);
   limit_bytes_.store(limit_most_bytes_, std::memory_order_relaxed);
