@@ -10,6 +10,7 @@
 
 #include "spill/access.h"
 #include "spill/address_space.h"
+#include "spill/holders.h"
 #include "spill/mapped_pages.h"
 #include "spill/native.h"
 #include "spill/protection.h"
@@ -264,6 +265,26 @@ void put(uint64_t address, const char* bytes) {
   });
 }
 
+// Whole chunks for a map of `length` bytes, of which the cache has nothing in memory; 0 if there are none. Memory that was freed
+// while a hazard slot named it, or while it was pinned (spill_pin), stays in its frame as zeros: a load would find them instead of
+// the file.
+uint64_t allocate_chunks(uint64_t length, cache::Lane& lane) {
+  const uint64_t reserved = base::round_up(length, kChunkBytes);
+  const uint64_t begin = allocate_addresses(reserved, kChunkBytes);
+  if (begin == 0) return 0;
+  withhold_addresses(begin + length, reserved - length);
+  end_native(cache::RegionsEnd::kFileMap);
+  cache::Cache& cache = *runtime.cache;
+  cache.unmap_regions(begin, reserved);
+  clear_slots_of_all(begin, begin + reserved);
+  const base::PageId first = cache.page_of(begin);
+  const uint64_t count = reserved / cache.page_bytes();
+  cache.discard(first, count, lane, cache::Cache::After::kFree);
+  if (!cache.close_again(first, count).resident) return begin;
+  free_addresses(begin, reserved);
+  return 0;
+}
+
 FileMap* unused_map() {
   for (FileMap& map : maps)
     if (map.kind.load(std::memory_order_relaxed) == FileMapKind::kNone) return &map;
@@ -311,19 +332,11 @@ uint64_t map_file(uint64_t bytes, int protection, int flags, int descriptor, int
   const int own = open_leased(descriptor);
   if (own < 0) return 0;
   const uint64_t length = base::round_up(bytes, base::kOsPageBytes);
-  const uint64_t reserved = base::round_up(length, kChunkBytes);
-  const uint64_t begin = allocate_addresses(reserved, kChunkBytes);
+  const uint64_t begin = allocate_chunks(length, lane_of(inside.thread()));
   if (begin == 0) {
     sys::close_own_descriptor(own);
     return 0;
   }
-  withhold_addresses(begin + length, reserved - length);
-  end_native(cache::RegionsEnd::kFileMap);
-  cache::Cache& cache = *runtime.cache;
-  cache.unmap_regions(begin, reserved);
-  // What was freed here piece by piece may be in memory still, as zeros.
-  cache.discard(cache.page_of(begin), reserved / cache.page_bytes(), lane_of(inside.thread()),
-                cache::Cache::After::kFree);
   map->is_shared = type == MAP_SHARED;
   map->has_lease = true;
   map->has_pages = false;

@@ -386,6 +386,44 @@ static void held_at_fork(void) {
   puts("held");
 }
 
+// The runtime's (include/spillway/spill.h); null natively.
+extern int __spillway_pin(const void* p, size_t bytes) __attribute__((weak));
+extern int __spillway_unpin(const void* p, size_t bytes) __attribute__((weak));
+
+// Memory that a thread held when it was freed, or that was pinned, has nothing to do with a file that is mapped at its addresses later.
+static void at_addresses_of_others(void) {
+  for (int pinned = 1; pinned >= 0; --pinned) {
+    make(0);
+    // The next map will be here.
+    char* place = map(PROT_READ, MAP_SHARED);
+    CHECK(munmap(place, BYTES) == 0);
+    char* before = mmap(place, BYTES, RW, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    CHECK(before == place);
+    memset(before, 'b', BYTES);
+    pthread_t thread;
+    holds = 0;
+    if (!pinned) {
+      CHECK(pthread_create(&thread, NULL, hold_page, before + 2 * P) == 0);
+      while (holds == 0) usleep(100);
+    } else if (__spillway_pin != NULL) {
+      CHECK(__spillway_pin(before + 2 * P, P) == 0);
+    }
+    CHECK(munmap(before, BYTES) == 0);
+    char* all = map_part(PROT_READ, MAP_SHARED, BYTES, 0);
+    if (!pinned) CHECK_SPILLED(all);
+    CHECK(pinned || !is_spilled(all) || all == place);
+    expect_all(all, 0);
+    CHECK(munmap(all, BYTES) == 0);
+    if (!pinned) {
+      holds = 0;
+      CHECK(pthread_join(thread, NULL) == 0);
+    } else if (__spillway_unpin != NULL) {
+      CHECK(__spillway_unpin(before + 2 * P, P) == 0);
+    }
+  }
+  puts("of others");
+}
+
 // madvise gives a private map the file's content back, whatever may be done with it, to the end of its last page.
 static void private_again(void) {
   make(0);
@@ -464,6 +502,7 @@ int main(int argc, char** argv) {
     if (strcmp(argv[1], "past") == 0) return ((volatile char*)all)[BYTES + 20 * P];
     return foreign_load(all + BYTES + 20 * P);
   }
+  at_addresses_of_others();  // before there were other maps: those that are gone give their addresses back when they can
   read_only();
   written_later();
   change_private();
