@@ -10,7 +10,7 @@ set(public_symbols
   malloc_conf malloc_conf_2_conf_harder malloc_message)
 set(system_symbols
   mmap munmap madvise pthread_mutex_lock pthread_mutex_trylock pthread_mutex_unlock pthread_mutex_init pthread_create
-  close)
+  pthread_key_create close)
 set(renames "")
 foreach(symbol IN LISTS public_symbols)
   list(APPEND renames --redefine-sym ${symbol}=spillje_${symbol})

@@ -125,10 +125,31 @@ bool has_room_in_plain(size_t bytes) {
   return static_cast<int64_t>(bytes) <= limit - taken;
 }
 
+// Not before the start: to ask how large a block is may need the loader, which allocates too.
+bool counts_plain(Caller caller) {
+  return caller == Caller::kInstrumented || runtime.started.load(std::memory_order_acquire);
+}
+
+void* allocate_plain(size_t bytes, size_t alignment, bool zeroed, Caller caller) {
+  void* block;
+  if (alignment > 16) {
+    block = sys::c_memalign(alignment, bytes);
+    if (block != nullptr && zeroed) spillway_plain_memset(block, 0, bytes);
+  } else {
+    block = zeroed ? sys::c_calloc(1, bytes) : sys::c_malloc(bytes);
+  }
+  if (block != nullptr && counts_plain(caller))
+    note_plain_bytes(static_cast<int64_t>(plain_usable_bytes(block)), caller);
+  return block;
+}
+
+// Plain memory for a thread that has left the heap.
 void* allocate_spilled(size_t bytes, size_t alignment) {
   Thread& thread = this_thread();
-  if (!thread.has_heap_arena.load(std::memory_order_relaxed)) [[unlikely]]
+  if (!thread.has_heap_arena.load(std::memory_order_relaxed)) [[unlikely]] {
+    if (thread.has_left_heap) return allocate_plain(bytes, alignment, false, Caller::kInstrumented);
     choose_arena(thread);
+  }
   void* block;
   size_t usable;
   // jemalloc would draw where in its first page the block begins, another place in each process, and what is hot in it would cross an
@@ -151,7 +172,7 @@ void* allocate_spilled(size_t bytes, size_t alignment) {
 
 void zero_block(void* block, size_t bytes) {
   const auto address = reinterpret_cast<uint64_t>(block);
-  if (bytes >= kZeroByDiscardBytes) {
+  if (bytes >= kZeroByDiscardBytes && in_range(address)) {
     discard_memory(address, bytes);
     return;
   }
@@ -170,11 +191,6 @@ bool goes_plain(size_t bytes, size_t more, Caller caller) {
   return bytes < runtime.options.min_alloc || has_room_in_plain(more);
 }
 
-// Not before the start: to ask how large a block is may need the loader, which allocates too.
-bool counts_plain(Caller caller) {
-  return caller == Caller::kInstrumented || runtime.started.load(std::memory_order_acquire);
-}
-
 // What is freed is likely to be allocated again, and takes no misses then if its pages stay: as long as there is more than enough
 // memory for all of them. Where pages have left memory already, those of freed blocks would be written too.
 bool keeps_freed_pages() {
@@ -182,20 +198,13 @@ bool keeps_freed_pages() {
          runtime.cache->used_count() <= runtime.cache->frame_count() / 2;
 }
 
-void* allocate_plain(size_t bytes, size_t alignment, bool zeroed, Caller caller) {
-  void* block;
-  if (alignment > 16) {
-    block = sys::c_memalign(alignment, bytes);
-    if (block != nullptr && zeroed) spillway_plain_memset(block, 0, bytes);
-  } else {
-    block = zeroed ? sys::c_calloc(1, bytes) : sys::c_malloc(bytes);
-  }
-  if (block != nullptr && counts_plain(caller))
-    note_plain_bytes(static_cast<int64_t>(plain_usable_bytes(block)), caller);
-  return block;
-}
-
 }  // namespace
+
+void heap_leave_thread() {
+  Thread& thread = this_thread();
+  thread.has_heap_arena.store(false, std::memory_order_relaxed);
+  thread.has_left_heap = true;
+}
 
 void heap_count_bytes() {
   for (Thread* thread = first_thread(); thread != nullptr; thread = thread->next) count_bytes(*thread);

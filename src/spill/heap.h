@@ -9,6 +9,8 @@
 //                        size below --min-alloc; else spilled
 //   other libraries      plain memory below kForeignSpillBytes, else spilled
 //   the C library        plain memory: it hands its buffers to the kernel, which sees no spilled memory
+//   a thread that ends   plain memory, once jemalloc has taken the thread's caches apart: what it gave to destructors of keys after
+//                        that would come from the arena of its own metadata
 // Freed memory of a megabyte and more is discarded at once, less when jemalloc purges it.
 //
 // Thread contract: any thread. Errors: null with errno ENOMEM.
@@ -38,6 +40,9 @@ void* heap_resize(void* block, size_t bytes, Caller caller);
 // Of any block; the result is plain memory. Zero bytes are one.
 void* heap_resize_resident(void* block, size_t bytes);
 size_t heap_usable_bytes(void* block);
+
+// jemalloc is about to take the calling thread's caches apart (heap_system.cc).
+void heap_leave_thread();
 
 // What threads have allocated and freed since they last told the statistics, up to 64 KiB each, is counted too. For the end of the
 // program: what a thread does meanwhile may be counted twice, or not at all.

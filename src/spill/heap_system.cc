@@ -1,5 +1,5 @@
 // What jemalloc calls instead of the C library's functions of these names (cmake/SpillHeap.cmake):
-// neither its mutexes nor its mappings go through interceptors.
+// neither its mutexes nor its mappings go through interceptors, and the runtime is told when it takes a thread's caches apart.
 #include <errno.h>
 #include <pthread.h>
 #include <sys/types.h>
@@ -13,6 +13,15 @@
 namespace {
 
 constinit spill::HeapMappings mappings;
+
+// jemalloc's destructor of what it keeps for a thread.
+constinit void (*destroy_thread_data)(void*) = nullptr;
+
+// The key is older than the program's, so this comes before their destructors. Twice does no harm: jemalloc asks for another round.
+void leave_thread(void* thread_data) {
+  spill::heap_leave_thread();
+  destroy_thread_data(thread_data);
+}
 
 long with_errno(long result) {
   if (!sys::failed(result)) return result;
@@ -60,6 +69,11 @@ int spillway_heap_pthread_mutex_trylock(pthread_mutex_t* mutex) {
 int spillway_heap_pthread_mutex_unlock(pthread_mutex_t* mutex) {
   lock_in(mutex).unlock();
   return 0;
+}
+// jemalloc has one key.
+int spillway_heap_pthread_key_create(pthread_key_t* key, void (*destroy)(void*)) {
+  destroy_thread_data = destroy;
+  return pthread_key_create(key, leave_thread);
 }
 // jemalloc's background threads are off.
 int spillway_heap_pthread_create(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*) {

@@ -49,6 +49,7 @@ void empty_record(Thread& thread) {
   spillway_plain_memset(thread.kept_fault, 0, sizeof thread.kept_fault);
   thread.scratch_used_bytes = 0;
   thread.has_heap_arena.store(false, std::memory_order_relaxed);
+  thread.has_left_heap = false;
 }
 
 // A record whose thread is gone, emptied; null if there is none. REQUIRES: records_mutex.

@@ -60,6 +60,7 @@ struct Thread {
   std::atomic<Satc*> satc;           // null before first use; satc.h
   bool has_left_satc;                // it gets nothing there any more
   std::atomic<bool> has_heap_arena;  // the heap chose an arena for it; relaxed: looked at by every allocation
+  bool has_left_heap;                // it is ending, and its blocks are plain memory from now on (heap.h)
   // Bytes that the statistics do not have yet (heap.cc). Relaxed: its own thread alone changes them while the program runs.
   std::atomic<int64_t> uncounted_allocated_bytes, uncounted_live_bytes;
   std::atomic<int64_t> uncounted_plain_bytes;         // the same, of what small heaps have in plain memory

@@ -55,6 +55,16 @@ static void destroy(void* value) {
   unsigned* own = value;
   CHECK(own[0] == 77);
   touch_all();
+  // The heap has taken the thread's caches apart by now; what is allocated here is a block all the same.
+  unsigned* zeros = calloc(kWords / 4, 4);
+  HIDE(zeros);
+  CHECK(zeros != NULL);
+  for (int i = 0; i < kWords / 4; i += 100) CHECK(zeros[i] == 0);
+  own = realloc(own, 50000);
+  CHECK(own != NULL && own[0] == 77);
+  own[12499] = 78;
+  HIDE(own);
+  free(zeros);
   free(own);
   ++destroyed;
 }
