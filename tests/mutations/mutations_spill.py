@@ -440,6 +440,8 @@ MUTATIONS = [
             ("src/spill/intercept/kernel.cc", "  if (!waits && poll(&room, 1, 0) == 0) return spill::fail(EAGAIN);\n", "")),
     product("what is no time limit of a futex taken for one", "^e2e_by_number$",
             ("src/spill/intercept/by_number.cc", "!has_time_limit(a[1]) || plain", "plain")),
+    product("a program that asks whether memory can be read crashes", "^e2e_by_number$",
+            ("src/spill/intercept/by_number.cc", "(how < SIG_BLOCK || how > SIG_SETMASK)) break;", "false) break;")),
     product("strptime sees a text's first piece only", "^e2e_long_texts$",
             ("src/spill/intercept/time.cc", "return solid > (format_bytes + 1) * kNameBytes;", "return solid + format_bytes + 1 > 0;")),
     product("a character between a text's pieces is read twice", "^e2e_long_texts$",

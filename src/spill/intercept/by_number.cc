@@ -331,11 +331,13 @@ long call_by_number(long number, const long* a) {
     case SYS_rt_sigprocmask: {
       const auto* given = argument<const uint64_t*>(a[1]);
       auto* told = argument<uint64_t*>(a[2]);
+      const int how = static_cast<int>(a[0]);
       if (static_cast<size_t>(a[3]) != sizeof(uint64_t)) break;
+      // Programs find out so whether memory can be read: the kernel copies the set before it refuses an unknown `how`.
+      if (given != nullptr && plain(given) && (how < SIG_BLOCK || how > SIG_SETMASK)) break;
       sigset_t set = {}, old = {};
       if (given != nullptr) *reinterpret_cast<uint64_t*>(&set) = load(given);
-      if (const int error =
-              change_program_mask(static_cast<int>(a[0]), given != nullptr ? &set : nullptr, &old))
+      if (const int error = change_program_mask(how, given != nullptr ? &set : nullptr, &old))
         return fail(error);
       if (told != nullptr) store(told, mask_of(old));
       return 0;

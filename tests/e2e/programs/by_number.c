@@ -266,6 +266,12 @@ static void masks(void) {
   CHECK(syscall(SYS_rt_sigprocmask, SIG_SETMASK, old, all, 8L) == 0);
   CHECK((*all >> (SIGSEGV - 1) & 1) && (*all >> (SIGUSR1 - 1) & 1) && !(*old >> (SIGSEGV - 1) & 1));
   CHECK(syscall(SYS_rt_sigprocmask, SIG_SETMASK, old, NULL, 7L) == -1 && errno == EINVAL);
+  // Whether memory can be read, as libraries that walk up the stack ask.
+  void* nothing = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+  CHECK(nothing != MAP_FAILED);
+  CHECK(syscall(SYS_rt_sigprocmask, ~0, nothing, NULL, 8L) == -1 && errno == EFAULT);
+  CHECK(syscall(SYS_rt_sigprocmask, ~0, &nothing, NULL, 8L) == -1 && errno == EINVAL);
+  CHECK(syscall(SYS_rt_sigprocmask, ~0, all, NULL, 8L) == -1 && errno == EINVAL);
   static uint64_t plain_mask;
   plain_mask = ~(uint64_t)0 & ~((uint64_t)1 << (SIGALRM - 1));
   *all = plain_mask;
