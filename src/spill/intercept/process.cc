@@ -81,7 +81,8 @@ int with_copies(size_t bytes, F f) {
   return f(Copier(memory.data()));
 }
 
-// `environ`, which the C library gives to the kernel as it is, is plain for the time of some calls: an array of the program's own need not be.
+// Some functions of the C library use `environ` where spilled memory cannot be read: they give it to the kernel, or read it in a child that
+// takes no faults. An array of the program's own may be spilled, so environ is a plain copy for the time of such a call.
 // Calls of several threads share a copy. It is never freed: others may have got a string of it meanwhile (getenv), or be about to begin a
 // child with it. So there is a new one only when something has changed.
 struct Lent {
@@ -251,6 +252,8 @@ SPILL_EXPORT int __spill_posix_spawnp(pid_t* child, const char* file,
                                       const posix_spawn_file_actions_t* actions,
                                       const posix_spawnattr_t* attributes, char* const* arguments,
                                       char* const* environment) {
+  // The child looks for PATH there, and takes no faults any more: the C library has reset its handlers.
+  const spill::PlainEnvironment plain_environment;
   return spill::spawn(posix_spawnp, child, file, actions, attributes, arguments, environment);
 }
 SPILL_EXPORT int __spill_posix_spawn_file_actions_addopen(posix_spawn_file_actions_t* actions, int descriptor,

@@ -118,6 +118,8 @@ int main(void) {
   stream = popen("echo \"$SPILLED\"", "r");
   CHECK(stream != NULL && fgets(answer, 9000, stream) == answer);
   CHECK(strcmp(answer, "in the environment\n") == 0 && pclose(stream) == 0);
+  CHECK(posix_spawnp(spawned, text("sh"), NULL, NULL, arguments, environment) == 0);
+  reap(*spawned, 5);
   CHECK(environ == environment);
   environ = before;
   CHECK(setenv(text("NAME"), text("value of NAME"), 1) == 0);
