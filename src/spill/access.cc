@@ -71,12 +71,16 @@ size_t string_length(const char* text, size_t limit) {
   return length;
 }
 
-size_t spilled_string_bytes(const char* text) {
-  if (in_range(text)) return string_length(text) + 1;
+bool ends_spilled(const char* text, size_t limit) {
   constexpr size_t kMost = 128 << 10;  // as long as any that the kernel takes
-  if (plain_length(text, kMost) == kMost) return 0;
-  const size_t bytes = string_length(text) + 1;
-  return plain_length(text, bytes) < bytes ? bytes : 0;
+  if (plain_length(text, kMost) == kMost) return false;
+  const size_t length = string_length(text, limit);
+  const size_t bytes = length < limit ? length + 1 : limit;
+  return plain_length(text, bytes) < bytes;
+}
+
+size_t spilled_string_bytes(const char* text) {
+  return in_range(text) || ends_spilled(text) ? string_length(text) + 1 : 0;
 }
 
 WiredRange::WiredRange(const void* address, size_t n, Need need) {

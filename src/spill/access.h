@@ -87,6 +87,10 @@ void copy(void* to, const void* from, size_t n);
 // Length of a string that may be spilled, at most `limit`.
 size_t string_length(const char* text, size_t limit = ~size_t{0});
 
+// Does a text that begins in plain memory go on in spilled memory, within its first `limit` bytes? A global's begin may be
+// plain (globals.h). No of null. REQUIRES: not in_range(text).
+bool ends_spilled(const char* text, size_t limit = ~size_t{0});
+
 // How long a string is, with its end, if any of it is spilled; else 0, as of null.
 size_t spilled_string_bytes(const char* text);
 

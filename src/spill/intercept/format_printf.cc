@@ -27,6 +27,7 @@ struct Argument {
   int precision_argument = -1;    // strings: index of the argument that limits this one
   size_t precision = 0;           // strings: the largest limit written in the format
   uint64_t value = 0;             // integers, pointers, the bits of a double
+  bool is_spilled = false;        // strings and counts: what it points to, in part at least
   size_t content_bytes = 0;       // of the plain copy, without the 0 that ends a string
   char* copy = nullptr;
   long double long_double = 0;
@@ -157,27 +158,40 @@ void read_format(const char* format, Arguments& arguments) {
   for (FormatReader reader(format); reader.find_conversion();) read_conversion(reader, arguments, next);
 }
 
-// Whether one of them points to spilled memory.
-bool take_values(const Arguments& arguments, va_list from) {
-  bool spilled = false;
+void take_values(const Arguments& arguments, va_list from) {
   va_list list;
   va_copy(list, from);
   for (Argument& argument : arguments.used()) {
     switch (argument.kind) {
       case Kind::kDouble: argument.value = std::bit_cast<uint64_t>(va_arg(list, double)); break;
       case Kind::kLongDouble: argument.long_double = va_arg(list, long double); break;
-      case Kind::kGap:
-      case Kind::kInteger: argument.value = va_arg(list, uint64_t); break;
-      case Kind::kString:
-      case Kind::kWideString:
-      case Kind::kCount:
-        argument.value = va_arg(list, uint64_t);
-        spilled |= in_range(argument.value);
-        break;
+      default: argument.value = va_arg(list, uint64_t);
     }
   }
   va_end(list);
-  return spilled;
+}
+
+// How much of a string is printed at most.
+size_t limit_of(const Arguments& arguments, const Argument& argument) {
+  if (argument.precision_argument < 0) return argument.precision;
+  const int precision = static_cast<int>(arguments.at[argument.precision_argument].value);
+  // A negative one means none.
+  return precision < 0 ? ~size_t{0} : std::max(argument.precision, static_cast<size_t>(precision));
+}
+
+// Finds the arguments that point to spilled memory. Returns whether there are any.
+bool find_spilled(const Arguments& arguments) {
+  bool any = false;
+  for (Argument& argument : arguments.used()) {
+    if (argument.kind < Kind::kString) continue;
+    argument.is_spilled = in_range(argument.value);
+    // A stream gives a long string to the kernel from where it is.
+    if (argument.kind == Kind::kString && !argument.is_spilled)
+      argument.is_spilled =
+          ends_spilled(reinterpret_cast<const char*>(argument.value), limit_of(arguments, argument));
+    any |= argument.is_spilled;
+  }
+  return any;
 }
 
 size_t wide_length(const char* text, size_t limit) {
@@ -190,19 +204,10 @@ size_t wide_length(const char* text, size_t limit) {
 // of output; each wide character makes at least one.
 size_t content_bytes(const Arguments& arguments, const Argument& argument) {
   if (argument.kind == Kind::kCount) return argument.count_bytes;
-  size_t limit = argument.precision;
-  if (argument.precision_argument >= 0) {
-    const int precision = static_cast<int>(arguments.at[argument.precision_argument].value);
-    // A negative one means none.
-    limit = precision < 0 ? ~size_t{0} : std::max(limit, static_cast<size_t>(precision));
-  }
+  const size_t limit = limit_of(arguments, argument);
   const char* text = reinterpret_cast<const char*>(argument.value);
   if (argument.kind == Kind::kWideString) return wide_length(text, limit) * sizeof(wchar_t);
   return string_length(text, limit);
-}
-
-bool needs_copy(const Argument& argument) {
-  return argument.kind >= Kind::kString && in_range(argument.value);
 }
 
 // A copy and its end, a 0 as wide as the widest character.
@@ -215,7 +220,7 @@ int call_with_copies(const Arguments& arguments, const char* format, va_list ori
   const size_t list_bytes = ArgumentList::kBytesPerArgument * static_cast<size_t>(arguments.count);
   size_t bytes = list_bytes;
   for (Argument& argument : arguments.used()) {
-    if (!needs_copy(argument)) continue;
+    if (!argument.is_spilled) continue;
     argument.content_bytes = content_bytes(arguments, argument);
     bytes += copy_bytes(argument);
   }
@@ -226,7 +231,7 @@ int call_with_copies(const Arguments& arguments, const char* format, va_list ori
   for (Argument& argument : arguments.used()) {
     if (argument.kind == Kind::kLongDouble) {
       list.add(argument.long_double);
-    } else if (!needs_copy(argument)) {
+    } else if (!argument.is_spilled) {
       list.add(argument.value);
     } else {
       argument.copy = free;
@@ -242,14 +247,15 @@ int call_with_copies(const Arguments& arguments, const char* format, va_list ori
   const int result = call(context, format, rebuilt);
   va_end(rebuilt);
   for (const Argument& argument : arguments.used())
-    if (argument.kind == Kind::kCount && needs_copy(argument))
+    if (argument.kind == Kind::kCount && argument.is_spilled)
       copy(reinterpret_cast<void*>(argument.value), argument.copy, argument.count_bytes);
   return result;
 }
 
 int call_with(const Arguments& arguments, const char* format, va_list original, FormatCall call,
               void* context) {
-  if (take_values(arguments, original)) return call_with_copies(arguments, format, original, call, context);
+  take_values(arguments, original);
+  if (find_spilled(arguments)) return call_with_copies(arguments, format, original, call, context);
   return call(context, format, original);
 }
 

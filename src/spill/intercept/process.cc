@@ -252,7 +252,7 @@ SPILL_EXPORT int __spill_posix_spawnp(pid_t* child, const char* file,
                                       const posix_spawn_file_actions_t* actions,
                                       const posix_spawnattr_t* attributes, char* const* arguments,
                                       char* const* environment) {
-  // The child looks for PATH there, and takes no faults any more: the C library has reset its handlers.
+  // The child looks for PATH in environ when the C library has reset its handlers.
   const spill::PlainEnvironment plain_environment;
   return spill::spawn(posix_spawnp, child, file, actions, attributes, arguments, environment);
 }

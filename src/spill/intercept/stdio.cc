@@ -80,8 +80,7 @@ size_t write_bytes(const void* from, size_t n, FILE* stream) {
 
 // All of it: long ones go to the kernel from where they are.
 bool is_plain_text(const char* text) {
-  return plain(text) &&
-         (!spillway_has_globals.load(std::memory_order_relaxed) || spilled_string_bytes(text) == 0);
+  return plain(text) && (!spillway_has_globals.load(std::memory_order_relaxed) || !ends_spilled(text));
 }
 
 size_t write_items(const void* from, size_t size, size_t count, FILE* stream) {

@@ -93,6 +93,8 @@ static void texts_and_buffers(void) {
   stream = fdopen(file, "w");
   CHECK(stream != NULL && fputs((char*)data, stream) >= 0 && fflush(stream) == 0);
   CHECK(lseek(file, 0, SEEK_END) == kEnd);
+  CHECK(fprintf(stream, "%.*s|%s", kEnd - 1, (char*)data, (char*)data) == 2 * kEnd && fflush(stream) == 0);
+  CHECK(lseek(file, 0, SEEK_END) == 3 * kEnd);
   fclose(stream);
 }
 
