@@ -41,6 +41,8 @@ MUTATIONS = [
     mutation("a map may lack the last regions", ("src/batch/stored/format.cc", "  if (rest_.empty()) return prefix_ == kAll ? Next::kEnd : Next::kDamaged;", "  if (rest_.empty()) return Next::kEnd;"), gtest_filter="MapReader.*"),
     mutation("what a map says of two regions may overlap", ("src/batch/stored/format.cc", " || prefix_ % span != 0 ||", " ||"), gtest_filter="MapReader.*"),
 
+    mutation("more parts than chunks are waited for in vain", (MAKE, "    if (!region.staged.is_empty())\n      return base::failure(EAGAIN", "      return base::failure(EAGAIN"), gtest_filter="StoredTest.ARegionBecomes*"),
+
     # Slots and checkpoints
     mutation("a slot is written over that the last checkpoint has", (MAKE, "  if (slot != 0) given_up_.push_back(slot);", "  give_back(slot);"), gtest_filter=CUT),
     mutation("a superblock is written before what it tells of is there", (MAKE, "    if (done) done = access.sync();\n", ""), gtest_filter=CUT),

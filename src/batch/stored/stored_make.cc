@@ -102,7 +102,7 @@ base::Expected<void> StoredTable::make_others(uint32_t index, Maker& maker) {
 // 3 what becomes of the region gets slots
 // 4 it is written there, without the lock
 // 5 it counts
-// Where a step fails all is as before 1. EAGAIN: others have to be made first, so that there are chunks.
+// Where a step fails all is as before 1. EAGAIN: there are too few chunks for what comes to the region, and to its parts, until more changes are made, or none come.
 base::Expected<void> StoredTable::make(uint32_t index, Maker& maker) {
   Region& region = regions_[index];
   region.is_making = true;
@@ -142,14 +142,17 @@ base::Expected<Merge::Result> StoredTable::make_parts(const Region& region, Make
   return make_records(region.prefix, entry, maker);
 }
 
-// Steps 3 and 4.
+// Steps 3 and 4. install() deals out to the parts what was staged meanwhile: it takes a chunk for each of them, beside those that step 5 frees.
 base::Expected<void> StoredTable::write_parts(const Region& region, uint64_t made, Maker& maker) {
-  // Those that the changes are in are free then.
   const uint32_t own_chunks = staged_.chunks_of(region.making);
   const auto parts = static_cast<uint32_t>(maker.parts.size());
-  const uint32_t reserved = parts > 1 && parts > own_chunks ? parts - own_chunks : 0;
-  if (reserved > 0 && staged_.free_count() < reserved_chunks_ + reserved)
-    return base::failure(EAGAIN, "table: no room for changes of what becomes of a region");
+  uint32_t reserved = parts > 1 && parts > own_chunks ? parts - own_chunks : 0;
+  if (reserved > 0 && staged_.free_count() < reserved_chunks_ + reserved) {
+    if (!region.staged.is_empty())
+      return base::failure(EAGAIN, "table: no room for changes of what becomes of a region");
+    // Of keys in clusters there may be more parts than chunks. Nothing is staged, and has_room() keeps it so until they count.
+    reserved = staged_.chunk_count();
+  }
   reserved_chunks_ += reserved;
   auto done = take_slots(maker);
   if (done) {

@@ -114,7 +114,6 @@ base::Expected<bool> StoredTable::open_store(BucketStore::Access& access) {
       static_cast<uint32_t>(std::clamp<uint64_t>(std::bit_floor(share), kChunkBytesMin, most));
   if (auto staged = staged_.open(shape_, options_.staging_bytes, chunk_bytes); !staged)
     return std::unexpected(staged.error());
-  static_assert(StagedChanges::kChunksMin >= 2 * kChunksForParts);
   low_water_ = std::max(2 * kChunksLeft, staged_.chunk_count() / 8);
   return found;
 }

@@ -95,8 +95,8 @@ class StoredTable {
   static constexpr uint32_t kNone = ~uint32_t{0};
   static constexpr uint64_t kSpareShare = 8;  // of slots, that there are more of than regions
   static constexpr uint64_t kSlotsLeft = 8;   // and so many at least
-  // Chunks that are left, and in a table at least: a region becomes at most so many more than the chunks that its changes were in.
-  static constexpr uint32_t kChunksLeft = 4, kChunksForParts = kDepthMax + 2;
+  // Chunks that sessions leave free.
+  static constexpr uint32_t kChunksLeft = 4;
   // A list that is so long is made before others: who makes it has a copy of it.
   static constexpr uint32_t kLongList = 1 << 18;
 

@@ -630,6 +630,32 @@ TEST(StoredTest, KeysThatAreTooNearEachOtherAreDropped) {
   EXPECT_LE(missing, 2000u);
 }
 
+// The parts of a region whose keys lie in clusters are as many as it takes to come down to each: more than there are chunks.
+TEST(StoredTest, ARegionBecomesMorePartsThanThereAreChunks) {
+  StoredOptions options = small_options();
+  options.records = 1;
+  options.key_space = uint64_t{1} << 33;
+  Tables tables(options, false);
+  ASSERT_EQ(tables.open(), "");
+  ASSERT_EQ(tables.table->statistics().regions, 1u);
+  // All at once, in clusters of a few more than a slot holds.
+  Batch batch = {.code = {.action = Action::kUpsert}};
+  for (uint64_t cluster = 0; cluster < 6; ++cluster)
+    for (uint64_t i = 0; i < 520; ++i) {
+      batch.keys.push_back(number_key((cluster << 30 | uint64_t{1} << 29) + 200 + i, 8));
+      batch.given.push_back(i);
+    }
+  ASSERT_EQ(run(*tables.session, batch), "");
+  Model model;
+  make_in(model, batch);
+  auto flushed = tables.session->flush();
+  ASSERT_TRUE(flushed) << flushed.error().message;
+  const StoredStatistics statistics = tables.table->statistics();
+  EXPECT_GT(statistics.regions, options.staging_bytes / 512);  // the chunks
+  EXPECT_EQ(statistics.records, model.size());
+  EXPECT_EQ(content_of(*tables.session, 8), model);
+}
+
 // Of a table whose changes had room, and have not when it is opened with less.
 TEST(StoredTest, ALogIsMadeAgainInLessMemory) {
   StoredOptions options = small_options();
