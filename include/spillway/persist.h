@@ -79,7 +79,7 @@ int spillway_persist_unmap(void *address);
 // as the domain is there, or -1: then each range that was flushed costs an I/O of its own. INVALID; FULL: there are 256 domains.
 int spillway_persist_add(void *address, size_t bytes, const char *kind, int descriptor);
 // What is in domains of these lines is in none any more: before it is unmapped. What was flushed there by anybody is durable, and of a file all that was stored.
-// ABSENT: it was in none; INVALID: no whole lines; IO.
+// ABSENT: it was in none; INVALID: no whole lines; FULL: two domains would be left of one, and there are 256; IO.
 int spillway_persist_remove(void *address, size_t bytes);
 
 // Flushes the lines of [address, address + bytes). Promises nothing before the fence. Cost: some 2 ns a line, and what the instruction takes.

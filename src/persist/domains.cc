@@ -67,14 +67,21 @@ base::Expected<void> Domains::add(const Domain& domain) {
   return {};
 }
 
+uintptr_t Domains::removal_end(uintptr_t begin, uintptr_t end) const {
+  const Found found = find(begin);
+  const bool would_be_two = found.is_inside && found.domain.begin < begin && end < found.domain.end;
+  return would_be_two && size() == kDomainsMax ? found.domain.end : end;
+}
+
 bool Domains::remove(uintptr_t begin, uintptr_t end) {
+  end = removal_end(begin, end);
   Domain left[kDomainsMax];
   size_t count = 0;
   bool is_changed = false;
   const auto keep = [&](Domain piece, uintptr_t piece_begin, uintptr_t piece_end) {
     piece.begin = piece_begin;
     piece.end = piece_end;
-    if (piece_begin < piece_end && count < kDomainsMax) left[count++] = piece;
+    if (piece_begin < piece_end) left[count++] = piece;
   };
   for (size_t i = 0; i < size(); ++i) {
     const Domain domain = cells_[i].load();

@@ -21,8 +21,9 @@ class Domains {
   // Errors: EINVAL: empty, or not of whole lines; EEXIST: it overlaps another; ENOSPC: there are too many.
   base::Expected<void> add(const Domain& domain);
   // Removes what lies in [begin, end); a domain that lies in it in part loses that part, and becomes two if it was the middle. Returns whether anything did.
-  // Of more than kDomainsMax pieces the last are lost, and are no domains any more.
+  // Where that would make more than kDomainsMax, all of the domain from `begin` on is removed: up to removal_end().
   bool remove(uintptr_t begin, uintptr_t end);
+  uintptr_t removal_end(uintptr_t begin, uintptr_t end) const;
 
   // All stay as they are; who keeps what it found looks again.
   void touch() { version_.fetch_add(2, std::memory_order_release); }

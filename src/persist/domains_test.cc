@@ -62,6 +62,26 @@ TEST(Domains, LoseWhatIsRemoved) {
   EXPECT_EQ(domains->size(), 0u);
 }
 
+TEST(Domains, LoseTheRestOfOneThatThereIsNoPlaceForAndNoOther) {
+  const auto domains = std::make_unique<Domains>();
+  constexpr auto begin_of = [](size_t i) { return 0x10000 * (i + 1); };
+  for (size_t i = 0; i < Domains::kDomainsMax; ++i)
+    ASSERT_TRUE(domains->add(domain(begin_of(i), begin_of(i) + 0x1000)));
+  EXPECT_EQ(domains->removal_end(begin_of(5) + 0x400, begin_of(5) + 0x800), begin_of(5) + 0x1000);
+  EXPECT_TRUE(domains->remove(begin_of(5) + 0x400, begin_of(5) + 0x800));
+  EXPECT_EQ(domains->size(), Domains::kDomainsMax);
+  for (size_t i = 0; i < Domains::kDomainsMax; ++i) {
+    EXPECT_TRUE(domains->find(begin_of(i)).is_inside) << i;
+    EXPECT_EQ(domains->find(begin_of(i) + 0xfff).is_inside, i != 5) << i;
+  }
+  // A part at an end makes no more of them; and where there is a place, the middle is removed alone.
+  EXPECT_TRUE(domains->remove(begin_of(6) + 0x800, begin_of(6) + 0x2000));
+  EXPECT_TRUE(domains->remove(begin_of(0), begin_of(1)));
+  EXPECT_EQ(domains->removal_end(begin_of(7) + 0x400, begin_of(7) + 0x800), begin_of(7) + 0x800);
+  EXPECT_TRUE(domains->remove(begin_of(7) + 0x400, begin_of(7) + 0x800));
+  EXPECT_TRUE(domains->find(begin_of(7) + 0x800).is_inside);
+}
+
 // Against a map of lines, by random adds and removals.
 TEST(Domains, AreWhatAMapOfAllLinesSays) {
   std::mt19937_64 random(7);

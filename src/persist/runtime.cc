@@ -31,6 +31,7 @@ base::Expected<void> Runtime::add_domain(const Domain& domain) {
 
 base::Expected<bool> Runtime::remove_domain(uintptr_t begin, uintptr_t end) {
   sys::QuietLockGuard scope(lock_);
+  end = domains_.removal_end(begin, end);
   Domain removed[Domains::kDomainsMax];
   size_t count = 0;
   domains_.visit([&](Domain domain) {

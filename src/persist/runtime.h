@@ -55,8 +55,8 @@ class Runtime {
   const Domains& domains() const { return domains_; }
   // One of a device starts the flushers if threads' way may need them: who gives the runtime up stops them before. Errors: as Domains::add.
   base::Expected<void> add_domain(const Domain& domain);
-  // Returns whether any of [begin, end) was in a domain. The caller has fenced what it has flushed there itself. May block for an I/O. Errors: EIO, ENOSPC: of a file; it is
-  // removed all the same.
+  // Returns whether any of [begin, end) was in a domain. The caller has fenced what it has flushed there itself. What Domains::remove() removes beyond `end` is durable as well. May
+  // block for an I/O. Errors: EIO, ENOSPC: of a file; it is removed all the same.
   base::Expected<bool> remove_domain(uintptr_t begin, uintptr_t end);
 
   // For the calling thread; `direct` as Thread's. Null: there is no memory for it, or there are kThreadsMax: then it executes each flush where it stands.

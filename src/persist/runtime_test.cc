@@ -198,5 +198,25 @@ TEST(Runtime, WhatAnotherThreadHasPutOffIsDurableWhenItsDomainIsRemoved) {
   EXPECT_TRUE(thread->fence());
 }
 
+// What follows on the part that is removed would be one domain too many. It goes, too, and whatever was put off there is durable.
+TEST(Runtime, ARemovalTakesTheRestThatThereIsNoPlaceFor) {
+  Own runtime(Way::kEpoch);
+  ShadowDevice device(1 << 16);
+  ASSERT_TRUE(runtime->add_domain(device.domain()));
+  for (uintptr_t i = 1; i < Domains::kDomainsMax; ++i)
+    ASSERT_TRUE(runtime->add_domain({.begin = i * 4096, .end = i * 4096 + 64}));
+  Thread* const thread = runtime->enter();
+  char* const last = device.memory() + device.bytes() - 64;
+  for (int again = 0; again < 3; ++again) thread->flush(reinterpret_cast<uintptr_t>(last));
+  store(last, 77);
+  std::thread([&] {
+    ASSERT_TRUE(runtime->remove_domain(device.begin() + 4096, device.begin() + 8192).value());
+  }).join();
+  EXPECT_TRUE(device.is_durable(last, 8));
+  EXPECT_TRUE(thread->fence());
+  EXPECT_TRUE(runtime->domains().find(device.begin()).is_inside);
+  EXPECT_FALSE(runtime->domains().find(reinterpret_cast<uintptr_t>(last)).is_inside);
+}
+
 }  // namespace
 }  // namespace persist

@@ -139,6 +139,16 @@ static void adds(const char *folder) {
   // Nor is there room for one that spillway_persist_map() would make.
   refused_without_a_trace(path_in(folder, "file"), 4096, "dram", SPILLWAY_PERSIST_FULL, "256 domains");
   CHECK_OK(spillway_persist_remove(memory, sizeof memory));
+  // Nor for the two that would be left of one without its middle.
+  for (int i = 0; i < 255; ++i) CHECK_OK(spillway_persist_add(memory + 128 * i, 64, "dram", -1));
+  CHECK_OK(spillway_persist_add(memory + 32768, 32768, "dram", -1));
+  CHECK_REFUSED(spillway_persist_remove(memory + 40960, 4096), SPILLWAY_PERSIST_FULL,
+                "there are 256 domains already");
+  CHECK_OK(spillway_persist_remove(memory + 32768, 4096));
+  CHECK_OK(spillway_persist_remove(memory, 64));
+  CHECK_OK(spillway_persist_remove(memory + 40960, 4096));
+  CHECK(statistic("domains") == 256);
+  CHECK_OK(spillway_persist_remove(memory, sizeof memory));
   CHECK(statistic("domains") == 0);
 }
 

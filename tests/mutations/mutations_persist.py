@@ -81,6 +81,9 @@ MUTATIONS = [
     mutation("a fence touches lines whose domain is gone", (FENCE, "  if (place.action == Action::kOutside || place.action == Action::kNote || place.action == Action::kNothing)\n    return false;\n", ""), test=CAPI),
     mutation("a thread goes on in a domain that is gone", ("src/persist/thread.h", "line - place_.begin < place_.bytes && place_.version == domains_.version();", "line - place_.begin < place_.bytes;"), test=CAPI),
 
+    mutation("a removal loses another domain", (DOMAINS, "  end = removal_end(begin, end);\n", ""), (DOMAINS, "    if (piece_begin < piece_end) left", "    if (piece_begin < piece_end && count < kDomainsMax) left"), gtest_filter="Domains.*"),
+    mutation("what was put off is lost with the rest of a domain", (RUNTIME, "  end = domains_.removal_end(begin, end);\n", ""), gtest_filter="Runtime.ARemoval*"),
+
     # Files
     mutation("a file's domain is not written when it is removed", (RUNTIME, "    return write_range(file_failures_, removed, removed.begin, removed.end);\n", "    return {};\n"), gtest_filter="FileTest.*"),
     mutation("only the first range of a file is written", (RANGES, "const int error = call(SYS_fdatasync, range.descriptor);", "const int error = 0;"), gtest_filter="FileTest.*"),

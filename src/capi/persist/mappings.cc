@@ -216,8 +216,13 @@ int spillway_persist_remove(void* address, size_t bytes) {
   if ((begin | bytes) % base::kLineBytes != 0 || begin + bytes < begin)
     return refuse_invalid("remove: ", bytes, " bytes at ", base::Hex{begin},
                           " are not whole lines; give address and size as multiples of 64");
-  const persist::Domains::Found found = persist::own::runtime().domains().find(begin);
+  const persist::Domains& domains = persist::own::runtime().domains();
+  const persist::Domains::Found found = domains.find(begin);
   if (bytes == 0 || (!found.is_inside && found.domain.end >= begin + bytes)) return SPILLWAY_PERSIST_ABSENT;
+  if (domains.removal_end(begin, begin + bytes) != begin + bytes)
+    return refuse(base::Error::of(ENOSPC, "remove: this would leave two domains of one, and there are ",
+                                  persist::Domains::kDomainsMax,
+                                  " domains already; remove another one before, or all of this one"));
   return answer_written(persist::own::remove_domain(begin, begin + bytes));
 }
 
