@@ -146,6 +146,7 @@ void Runtime::after_fork_in_child(Thread* own) {
     discard(thread);
   });
   flushers_.after_fork_in_child(own != nullptr && own->fifo() != nullptr ? 1 : 0);
+  new (&shared_syncs_) SharedSyncs;  // whoever was in the middle of one is the parent's
   if (own != nullptr) own->enter_child();
   lock_.unlock();
 }

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <memory>
 #include <set>
 #include <thread>
@@ -216,6 +219,35 @@ TEST(Runtime, ARemovalTakesTheRestThatThereIsNoPlaceFor) {
   EXPECT_TRUE(thread->fence());
   EXPECT_TRUE(runtime->domains().find(device.begin()).is_inside);
   EXPECT_FALSE(runtime->domains().find(reinterpret_cast<uintptr_t>(last)).is_inside);
+}
+
+// Its parent's other thread waits for the kernel, for whoever shares that; the child waits for nobody.
+TEST(Runtime, AChildSharesNoSyncOfItsParents) {
+  Own runtime;
+  runtime->configure({.shares_syncs = true});
+  constexpr int kDescriptor = 3;
+  std::atomic<bool> is_begun{false}, may_end{false};
+  std::thread syncing([&] {
+    runtime->shared_syncs()->of(kDescriptor)->run([&] {
+      is_begun = true;
+      while (!may_end) std::this_thread::yield();
+      return 0;
+    });
+  });
+  while (!is_begun) std::this_thread::yield();
+  runtime->before_fork();
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(30);  // ends one that waits for ever
+    runtime->after_fork_in_child(nullptr);
+    _exit(runtime->shared_syncs()->of(kDescriptor)->run([] { return 0; }));
+  }
+  runtime->after_fork_in_parent();
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  may_end = true;
+  syncing.join();
 }
 
 }  // namespace

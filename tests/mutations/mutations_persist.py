@@ -83,6 +83,7 @@ MUTATIONS = [
 
     mutation("a removal loses another domain", (DOMAINS, "  end = removal_end(begin, end);\n", ""), (DOMAINS, "    if (piece_begin < piece_end) left", "    if (piece_begin < piece_end && count < kDomainsMax) left"), gtest_filter="Domains.*"),
     mutation("what was put off is lost with the rest of a domain", (RUNTIME, "  end = domains_.removal_end(begin, end);\n", ""), gtest_filter="Runtime.ARemoval*"),
+    mutation("a child waits for a sync of its parent's", (RUNTIME, "  new (&shared_syncs_) SharedSyncs;", "  "), gtest_filter="Runtime.AChild*"),
 
     # Files
     mutation("a file's domain is not written when it is removed", (RUNTIME, "    return write_range(file_failures_, removed, removed.begin, removed.end);\n", "    return {};\n"), gtest_filter="FileTest.*"),
