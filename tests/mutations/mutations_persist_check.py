@@ -61,6 +61,7 @@ MUTATIONS = [
     mutation("a failure is not narrowed to its lines", (CHECKER, "          image = other;\n", ""), gtest_filter="CheckerTest.*"),
     mutation("lines that do not matter are named", (CHECKER, "          if (!to_newest) matters[i] = false;\n", ""), gtest_filter="CheckerTest.*"),
     mutation("what a recovery changed is there for the next", (TRIAL, "    if (memcmp(there + at, wanted + at, length) == 0) continue;\n", "    if (there[at] == wanted[at]) continue;\n"), gtest_filter="TrialTest.*"),
+    mutation("what a recovery wrote behind a mapping is there for the next", (TRIAL, "ftruncate(*image, static_cast<off_t>(bytes)) != 0 ||\n      ", ""), gtest_filter="TrialTest.*"),
     mutation("findings of a library are left out only where it has no debug information", ("tools/persist_check/report.cc", " || sites.library(finding.site).contains(text)", ""), test="ctest", gtest_filter="^persist_check_usage$"),
     mutation("who is interrupted leaves the command behind", (TRIAL, "    if (const pid_t child = running; child > 0) kill(-child, SIGKILL);\n", ""), gtest_filter="TrialTest.*"),
     mutation("an image is longer than its file", (TRIAL, "static_cast<off_t>(file.image_bytes)) != 0", "static_cast<off_t>(content.size() * sizeof(Units))) != 0"), gtest_filter="TrialTest.*"),

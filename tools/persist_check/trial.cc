@@ -155,10 +155,13 @@ void Trial::write_image(const std::string& path, const File& file, const std::ve
   if (lstat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) std::filesystem::remove_all(path);
   const Descriptor image(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (*image < 0) fail("cannot write", path);
-  if (ftruncate(*image, static_cast<off_t>(file.image_bytes)) != 0) fail("cannot write", path);
+  const uint64_t bytes = std::min<uint64_t>(file.image_bytes, content.size() * sizeof(Units));
+  // Behind what was mapped are zeros, whatever the last command wrote there.
+  if (ftruncate(*image, static_cast<off_t>(bytes)) != 0 ||
+      ftruncate(*image, static_cast<off_t>(file.image_bytes)) != 0)
+    fail("cannot write", path);
   if (file.image_bytes == 0) return;
   const char* const wanted = reinterpret_cast<const char*>(content.data());
-  const uint64_t bytes = std::min<uint64_t>(file.image_bytes, content.size() * sizeof(Units));
   void* const mapped = mmap(nullptr, file.image_bytes, PROT_READ, MAP_SHARED, *image, 0);
   if (mapped == MAP_FAILED) fail("cannot map", path);
   const char* const there = static_cast<const char*>(mapped);

@@ -94,6 +94,18 @@ TEST_F(TrialTest, WhatOneRecoveryChangesTheNextDoesNotSee) {
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(removes.run(content_, "").is_good);
 }
 
+TEST_F(TrialTest, WhatARecoveryWritesBehindAMappingTheNextDoesNotSee) {
+  LogBuilder log;
+  log.map(1, 0x10000, std::vector<uint64_t>(8, 0x4141414141414141), "a", 0, 8192);
+  const History history = log.history();
+  const std::vector<std::vector<Units>> content = {history.files[0].initial};
+  Trial trial(
+      history,
+      {"! grep -q X {} && test $(wc -c < {}) = 8192 && printf X | dd of={} bs=1 seek=8000 conv=notrunc",
+       folder_, std::chrono::seconds(60)});
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(trial.run(content, "").is_good) << i;
+}
+
 TEST_F(TrialTest, KeepsAnImage) {
   {
     Trial trial(history_, {"echo said; rm {}; test {marker}", folder_, std::chrono::seconds(60)});
