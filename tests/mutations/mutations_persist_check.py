@@ -38,6 +38,7 @@ MUTATIONS = [
     # What compiled code and the runtime tell
     mutation("stores past the caches told of as others", ("compiler/persist/Stores.cpp", "      S.IsPastCaches = isPastCaches(I);\n", ""), test="ctest", gtest_filter="^ir_persist_record$|^persist_check$"),
     mutation("locks are no fences when recording", (OWN, "  if (!is_ordered) __spillway_persist_thread.pending = 1;\n", ""), test="ctest", gtest_filter="^persist_check_usage$"),
+    mutation("locks are no fences of copies when recording", (OWN, "  store(address, bytes, true, site);\n}", "  if (Observer* const observing = observer(); observing != nullptr) observing->store(address, bytes, true, site);\n}"), test="persist_own_test", gtest_filter="OwnRuntime.ACopyPast*"),
     mutation("a mapping that is added is no file's", (OWN, "  if (path.empty()) mapping = sys::find_mapping(domain.begin);\n", ""), test="ctest", gtest_filter="^persist_check$"),
     mutation("the first flush of a mapping flushes nothing", (OWN, "    observing->store(address, bytes, false, site);\n  observing->flush", "    (void)site;\n  observing->flush"), test="ctest", gtest_filter="^persist_check_usage$"),
 

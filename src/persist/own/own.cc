@@ -262,8 +262,7 @@ void mark(std::string_view text) {
 
 void copied(uintptr_t address, size_t bytes, const void* site) {
   if (Thread* const own = enter(); own != nullptr) return own->note_copied(bytes / base::kLineBytes);
-  if (Observer* const observing = observer(); observing != nullptr)
-    observing->store(address, bytes, true, site);
+  store(address, bytes, true, site);
 }
 
 void sampled(uintptr_t address) {

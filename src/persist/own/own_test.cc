@@ -143,6 +143,23 @@ TEST(OwnRuntime, CompiledCodeIsToldWhatNeedsNoCall) {
   std::filesystem::remove(path);
 }
 
+// Locked instructions are fences of what went past the caches, for the CPU and so for who records: compiled code looks whether something is pending.
+TEST(OwnRuntime, ACopyPastTheCachesIsPendingWhereItIsRecorded) {
+  const std::string path = testing::TempDir() + "spillway_own_test_copy";
+  std::filesystem::remove(path);
+  EXPECT_EQ(in_child({{"SPILLWAY_PERSIST_RECORD", path.c_str()}},
+                     [] {
+                       REQUIRE(own::add_domain({.begin = begin, .end = begin + sizeof memory}, "", 0));
+                       own::set(memory, 7, 4096, Caches::kPast, nullptr);
+                       REQUIRE(__spillway_persist_thread.pending == 1);
+                       REQUIRE(own::fence(nullptr));
+                       REQUIRE(__spillway_persist_thread.pending == 0);
+                       return 0;
+                     }),
+            0);
+  for (const char* const suffix : {"", ".1"}) std::filesystem::remove(path + suffix);
+}
+
 // The destructors of a thread's values flush, after the thread's own end.
 TEST(OwnRuntime, LastDestructorsMayFlush) {
   EXPECT_EQ(
