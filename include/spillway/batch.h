@@ -185,7 +185,8 @@ int spillway_batch_merge(spillway_batch_session *session, const void *key, uint3
                          const void *given);
 int spillway_batch_remove(spillway_batch_session *session, const void *key);
 
-// All that had returned when it was called, by any session, is in the file, or the log, for good when this returns OK. Errors: INVALID: the table is in memory; IO, FULL.
+// All that had returned when it was called, by any session, is in the file, or the log, for good when this returns OK. Errors: INVALID: the table is in memory; IO, FULL; without a log those of
+// spillway_batch_flush(), too.
 // Cost: with a log a write and a flush, which calls share; without one as spillway_batch_flush(), and two flushes of the file.
 int spillway_batch_sync(spillway_batch_session *session);
 // All that was staged when it was called, by any session, is made. FULL: something had no room, and is dropped, or the file has none, and the rest stays; NO_MEMORY, IO, DAMAGED: the rest stays. Cost: all that
