@@ -109,6 +109,7 @@ MUTATIONS = [
     of_serve("who has all keys listed holds up the end", ("src/server/clients/resp_keys.cc", "connection.is_killed.load(std::memory_order_relaxed) || ", "")),
     of_serve("who asks for many keys holds up the end", ("src/server/clients/resp_client.h", "return !connection_.is_killed.load(std::memory_order_relaxed);", "return true;")),
     of_serve("who has sent many requests holds up the end", (CLIENT, "    if (connection_.is_killed.load(std::memory_order_relaxed)) return {};\n", "")),
+    of_serve("a server that cannot begin leaves what it has opened", (SERVER, "Server::~Server() { close(); }", "Server::~Server() = default;")),
     of_serve("SIGHUP opens no log again", (SERVER, "  if (has_log) reopen_log();\n", "")),
     of_serve("SIGHUP says nothing where there is nothing to do", (SERVER, "  if (!has_log && !has_certificate)\n", "  if (false)\n")),
     of_serve("the user keeps the groups of who started it", ("tools/spillway/privileges.cc", "initgroups(user.pw_name, user.pw_gid) != 0 || ", "")),

@@ -363,6 +363,12 @@ class Life(Case):
         process.terminate()
         self.assertEqual(process.wait(HANG_SECONDS), 0)
 
+    def test_what_goes_wrong_when_it_listens_already_leaves_no_socket(self):
+        self.assertEqual(self.serve("--memcache", "0").end(), 0)
+        place = self.path("socket")
+        self.refused("--storage", self.store, "-s", place, "--pid-file", self.path("none/pid"), says="--pid-file: cannot write")
+        self.assertFalse(os.path.exists(place))
+
     def test_a_log_that_cannot_be_written(self):
         self.refused("--storage", self.store, "--capacity", "64M", "--memcache", "0", "--log", self.path("none/log"), says=["--log", "No such file"])
 

@@ -236,6 +236,8 @@ int run_server(ServeOptions& options) {
     options.store.clock = &clock;
     options.server.settings.movable_clock = &clock;
   }
+  // In this order, so that the server, which has threads that use the store, is gone before it, also when something is thrown.
+  std::unique_ptr<KvStore> kept;
   server::Server serves;
   options.server.takes_signals = true;
   if (!options.without_effect.empty())
@@ -243,7 +245,7 @@ int run_server(ServeOptions& options) {
               "serve: has no effect here: ", options.without_effect);
   value_of(serves.listen(options.server));
   const uint64_t opening_ns = sys::monotonic_ns();
-  const std::unique_ptr<KvStore> kept = open_store(options);
+  kept = open_store(options);
   const uint64_t opened_ms = milliseconds_since(opening_ns);
   KvStore& store = *kept;
   value_of(serves.open(*store));

@@ -70,7 +70,7 @@ struct Server::Worker {
 };
 
 Server::Server() = default;
-Server::~Server() = default;
+Server::~Server() { close(); }
 
 base::Expected<void> Server::listen_at_all(std::string_view text, Speech speech) {
   const bool is_tls = text.starts_with(kTlsPrefix);

@@ -70,9 +70,10 @@ class Server {
   // Clients that connect from now on are answered once it runs. Errors: those of addresses and of Tls::open; EINVAL when it would listen nowhere, or
   // a certificate is missing, or of no use.
   base::Expected<void> listen(ServerOptions options);
-  // Errors: those of SharedItems and MemoryBound, ENOMEM. The store, opened with Settings::memory_bytes, outlives it.
+  // Errors: those of SharedItems and MemoryBound, ENOMEM. The store, which was opened with Settings::memory_bytes, stays until close(), also after an
+  // error.
   base::Expected<void> open(kv::Store& store);
-  // Also of one that only listens, or is not open.
+  // Also of a server that only listens, or could not be opened; of one that is closed nothing. The destructor does the same.
   void close();
 
   const std::vector<Listening>& listening() const { return listening_; }
