@@ -45,6 +45,8 @@ MUTATIONS = [
     client("a value's end is not looked at", (CLIENT, "    if (!memcache::is_block_end(", "    if (false && !memcache::is_block_end("), gtest_filter="MemcacheClientTest.WhatIsWrong*"),
     client("a get does not say that it is over", (GETS, "  if (command.is_last) asked_.push_back(", "  if (false) asked_.push_back("), gtest_filter="MemcacheClientTest.StoresAndFinds"),
     client("a stale item is nobody's to fetch anew", (GETS, "found->marks() != Marks{}", "false"), gtest_filter="MemcacheClientTest.MetaCommands*"),
+    client("a get of a stale item is two", (GETS, "FetchOptions options = {.is_get = !is_noted,", "FetchOptions options = {.is_get = true,"), gtest_filter="MemcacheClientTest.AGetIs*"),
+    client("a get of a stale item is told twice", (GETS, "  if (!is_noted) note_fetched(key, fetched->item);\n", "  note_fetched(key, fetched->item);\n"), gtest_filter="MemcacheClientTest.AGetIs*"),
     client("an item that was too large leaves what was there", (CLIENT, "  if (refusal.drops_key)", "  if (false)"), gtest_filter="MemcacheClientTest.WhatIsWrong*"),
     client("cas stores whatever is there", (CHANGES, "asks_for_cas ? std::optional(command.cas) : std::nullopt", "std::nullopt"), gtest_filter="MemcacheClientTest.TheCas*"),
     client("counts do not begin again", (HUB, "  items_before_ = items_now;\n", ""), gtest_filter="MemcacheClientTest.Statistics"),

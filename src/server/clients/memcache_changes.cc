@@ -224,7 +224,7 @@ base::Expected<void> MemcacheClient::add(const Command& command) {
 base::Expected<void> MemcacheClient::touch(const Command& command) {
   if (command.protocol != Protocol::kBinary)
     return answer(command, items_.touch(command.key, expiry_of(command.exptime)));
-  auto fetched = items_.fetch(command.key, {.expires_ms = expiry_of(command.exptime)});
+  auto fetched = items_.fetch(command.key, {.is_get = false, .expires_ms = expiry_of(command.exptime)});
   if (!fetched) return answer_error(command, fetched.error());
   if (!fetched->item.found()) return answer(command, Result::kNotFound);
   return reply([&](auto& to) { memcache::write_found(to, command, fetched->item.flags(), 0, fetched->cas); });

@@ -88,7 +88,7 @@ class MemcacheClient {
   base::Expected<void> end_gets(size_t& next);
   base::Expected<void> end_get();
   base::Expected<void> answer_get(const Asked& asked, base::Expected<Item>& found);
-  base::Expected<void> fetch(const Command& command, std::string_view key);
+  base::Expected<void> fetch(const Command& command, std::string_view key, bool is_noted = false);
   base::Expected<void> answer_found(const Command& command, std::string_view key, Item&& item,
                                     const memcache::MetaItem& meta);
   base::Expected<void> answer_miss(const Command& command);

@@ -336,6 +336,14 @@ TEST_F(MemcacheClientTest, TellsOfPrefixes) {
       "CLIENT_ERROR usage: stats detail on|off|dump\r\nCLIENT_ERROR usage: stats detail on|off|dump\r\n");
 }
 
+TEST_F(MemcacheClientTest, AGetIsCountedOnce) {
+  ask("set a:1 0 0 1\r\nx\r\nstats detail on\r\nmd a:1 I\r\n");
+  EXPECT_EQ(ask("mg a:1 v\r\nmg a:1 v\r\nme a:1\r\n").substr(0, 33),
+            "VA 1 X W\r\nx\r\nVA 1 Z X\r\nx\r\nME a:1 ");
+  EXPECT_EQ(ask("stats detail dump\r\n"), "PREFIX a get 2 hit 2 set 0 del 1\r\nEND\r\n");
+  EXPECT_TRUE(ask("stats\r\n").contains("STAT get_hits 2\r\n"));
+}
+
 TEST_F(MemcacheClientTest, TestsMoveTheClock) {
   EXPECT_EQ(ask("debugtime 5\r\n"), "ERROR\r\n");
   hang_up();
@@ -426,6 +434,15 @@ TEST_F(MemcacheClientTest, SpeaksTheBinaryProtocol) {
   EXPECT_EQ(reply.substr(24), "Not found");
   say(binary(0x07, "", "", ""));
   EXPECT_EQ(hear(1000).size(), 24u) << "quit is answered, and ends it";
+}
+
+TEST_F(MemcacheClientTest, ABinaryTouchIsNoGet) {
+  connect();
+  say(binary(0x01, std::string(8, '\0'), "key", "v") + binary(0x1c, std::string(4, '\0'), "key", ""));
+  EXPECT_EQ(hear(24)[7], 0);
+  EXPECT_EQ(hear(24 + 4)[7], 0);
+  EXPECT_EQ(shared.counts()[Count::kTouchHits], 1u);
+  EXPECT_EQ(shared.counts()[Count::kGetHits], 0u);
 }
 
 TEST_F(MemcacheClientTest, AFlushThatIsRefusedIsSoInItsOwnProtocol) {

@@ -112,7 +112,8 @@ base::Expected<void> MemcacheClient::answer_get(const Asked& asked, base::Expect
   note_fetched(asked.key, *found);
   if (!found->found()) return answer_miss(command);
   // Somebody is to fetch it anew, perhaps this client: that is decided with the item's lock.
-  if (command.protocol == Protocol::kMeta && found->marks() != Marks{}) return fetch(command, asked.key);
+  if (command.protocol == Protocol::kMeta && found->marks() != Marks{})
+    return fetch(command, asked.key, true);
   const auto meta = meta_of(*found, items_.clock().now_ms());
   return answer_found(command, asked.key, std::move(*found), meta);
 }
@@ -155,9 +156,10 @@ base::Expected<void> MemcacheClient::answer_found(const Command& command, std::s
   return stream_.write_value(items_, std::move(item), end_of(command));
 }
 
-// All that a get may do besides.
-base::Expected<void> MemcacheClient::fetch(const Command& command, std::string_view key) {
-  FetchOptions options = {.leaves_no_trace = command.meta.has('u'),
+// All that a get may do besides. `is_noted`: the item has been looked up for it before, and that is counted.
+base::Expected<void> MemcacheClient::fetch(const Command& command, std::string_view key, bool is_noted) {
+  FetchOptions options = {.is_get = !is_noted,
+                          .leaves_no_trace = command.meta.has('u'),
                           .own_cas = command.own_cas,
                           .claims_stale = command.protocol == Protocol::kMeta};
   if (command.verb == Verb::kGat || command.has_exptime) options.expires_ms = expiry_of(command.exptime);
@@ -166,7 +168,7 @@ base::Expected<void> MemcacheClient::fetch(const Command& command, std::string_v
     options.claims_below_ms = static_cast<uint64_t>(command.meta.recache_exptime) * 1000;
   auto fetched = items_.fetch(key, options);
   if (!fetched) return answer_error(command, fetched.error());
-  note_fetched(key, fetched->item);
+  if (!is_noted) note_fetched(key, fetched->item);
   if (!fetched->item.found() && !fetched->is_made) return answer_miss(command);
   memcache::MetaItem meta = meta_of(fetched->item, items_.clock().now_ms());
   meta.cas = fetched->cas;
@@ -182,7 +184,7 @@ base::Expected<void> MemcacheClient::fetch(const Command& command, std::string_v
 
 // me: what is known of an item.
 base::Expected<void> MemcacheClient::show(const Command& command) {
-  auto fetched = items_.fetch(command.key, {.leaves_no_trace = true});
+  auto fetched = items_.fetch(command.key, {.is_get = false});
   if (!fetched) return answer_error(command, fetched.error());
   if (!fetched->item.found()) return reply([&](auto& to) { memcache::write_meta_debug_miss(to); });
   memcache::MetaItem meta = meta_of(fetched->item, items_.clock().now_ms());

@@ -166,6 +166,7 @@ base::Expected<Fetched> Items::fetch(std::string_view key, const FetchOptions& o
   }
   const bool is_hit = fetched.item.found();
   if (options.expires_ms) count(is_hit ? Count::kTouchHits : Count::kTouchMisses);
+  if (!options.is_get) return fetched;
   if (options.leaves_no_trace)
     count(is_hit ? Count::kGetHits : Count::kGetMisses);
   else

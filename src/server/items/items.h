@@ -61,7 +61,9 @@ struct NewItem {
 };
 
 struct FetchOptions {
-  bool leaves_no_trace = false;                       // it does not count as used
+  // It counts as a get, and marks the item as used. False: it only touches or shows the item, or follows a get of the same request.
+  bool is_get = true;
+  bool leaves_no_trace = false;                       // it counts, but does not mark the item as used
   std::optional<uint64_t> expires_ms = std::nullopt;  // from now on
   // When there is none, an empty one is made, claimed by the caller, that ends then (mg with N).
   std::optional<uint64_t> makes_until_ms = std::nullopt;
