@@ -45,6 +45,7 @@ MUTATIONS = [
     client("a value's end is not looked at", (CLIENT, "    if (!memcache::is_block_end(", "    if (false && !memcache::is_block_end("), gtest_filter="MemcacheClientTest.WhatIsWrong*"),
     client("a get does not say that it is over", (GETS, "  if (command.is_last) asked_.push_back(", "  if (false) asked_.push_back("), gtest_filter="MemcacheClientTest.StoresAndFinds"),
     client("a stale item is nobody's to fetch anew", (GETS, "found->marks() != Marks{}", "false"), gtest_filter="MemcacheClientTest.MetaCommands*"),
+    client("a time since 1970 that an item is to last is from now on", (GETS, "options.claims_before_ms = expiry_of(command.meta.recache_exptime);", "options.claims_before_ms = items_.clock().now_ms() + static_cast<uint64_t>(command.meta.recache_exptime) * 1000;"), gtest_filter="MemcacheClientTest.WhatEndsSoon*"),
     client("a get of a stale item is two", (GETS, "FetchOptions options = {.is_get = !is_noted,", "FetchOptions options = {.is_get = true,"), gtest_filter="MemcacheClientTest.AGetIs*"),
     client("a get of a stale item is told twice", (GETS, "  if (!is_noted) note_fetched(key, fetched->item);\n", "  note_fetched(key, fetched->item);\n"), gtest_filter="MemcacheClientTest.AGetIs*"),
     client("an item that was too large leaves what was there", (CLIENT, "  if (refusal.drops_key)", "  if (false)"), gtest_filter="MemcacheClientTest.WhatIsWrong*"),

@@ -171,6 +171,15 @@ TEST_F(MemcacheClientTest, MetaCommandsAnswerWhatTheyAreAskedFor) {
   EXPECT_EQ(ask("me binary\r\n").substr(0, 10), "ME binary ");
 }
 
+// As all times of memcached's: up to 30 days from now, or since 1970.
+TEST_F(MemcacheClientTest, WhatEndsSoonIsToBeFetchedAnew) {
+  const auto since_1970 = [&](uint64_t from_now_s) { return std::to_string(now_ms() / 1000 + from_now_s); };
+  ask("set a 0 100 1\r\nx\r\nset b 0 100 1\r\nx\r\nset stays 0 0 1\r\nx\r\n");
+  EXPECT_EQ(ask("mg a R-1\r\nmg a R0\r\nmg a R100\r\nmg a R101\r\n"), "HD\r\nHD\r\nHD\r\nHD W\r\n");
+  EXPECT_EQ(ask("mg b R" + since_1970(50) + "\r\nmg b R" + since_1970(200) + "\r\n"), "HD\r\nHD W\r\n");
+  EXPECT_EQ(ask("mg stays R9223372036854775807\r\n"), "HD\r\n");
+}
+
 TEST_F(MemcacheClientTest, WhatIsWrongIsSaidAndTheConnectionGoesOn) {
   EXPECT_EQ(ask("fly\r\n"), "ERROR\r\n");
   EXPECT_EQ(ask("set a 0 0 3\r\nabcde\r\n"), "CLIENT_ERROR bad data chunk\r\nERROR\r\n");

@@ -164,8 +164,7 @@ base::Expected<void> MemcacheClient::fetch(const Command& command, std::string_v
                           .claims_stale = command.protocol == Protocol::kMeta};
   if (command.verb == Verb::kGat || command.has_exptime) options.expires_ms = expiry_of(command.exptime);
   if (command.creates) options.makes_until_ms = expiry_of(command.create_exptime);
-  if (command.meta.has('R') && command.meta.recache_exptime > 0)
-    options.claims_below_ms = static_cast<uint64_t>(command.meta.recache_exptime) * 1000;
+  if (command.meta.has('R')) options.claims_before_ms = expiry_of(command.meta.recache_exptime);
   auto fetched = items_.fetch(key, options);
   if (!fetched) return answer_error(command, fetched.error());
   if (!is_noted) note_fetched(key, fetched->item);

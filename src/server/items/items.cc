@@ -136,9 +136,7 @@ base::Expected<Fetched> Items::fetch(std::string_view key, const FetchOptions& o
       return change;
     }
     if (!item.found()) return Change::nothing(Outcome::kAbsent);
-    const bool ends_soon = item.expires_ms() != kNever && options.claims_below_ms > 0 &&
-                           ms_left(item.expires_ms(), clock().now_ms()) <
-                               static_cast<int64_t>(std::min(options.claims_below_ms, kLastMs));
+    const bool ends_soon = item.expires_ms() != kNever && item.expires_ms() < options.claims_before_ms;
     fetched.has_claimed =
         !item.marks().is_claimed && ((options.claims_stale && item.marks().is_stale) || ends_soon);
     Change change = Change::same_as(item);

@@ -68,8 +68,8 @@ struct FetchOptions {
   // When there is none, an empty one is made, claimed by the caller, that ends then (mg with N).
   std::optional<uint64_t> makes_until_ms = std::nullopt;
   uint64_t own_cas = 0;  // of what is made
-  // Who asks claims it, if nobody has, if less time is left (R), or if it is stale.
-  uint64_t claims_below_ms = 0;
+  // Who asks claims it, if nobody has, if it ends before this time (R), or if it is stale.
+  uint64_t claims_before_ms = 0;
   bool claims_stale = false;
 };
 

@@ -33,14 +33,14 @@ TEST_F(ItemsMetaTest, FetchMakesAndClaimsWhatIsNotThere) {
 TEST_F(ItemsMetaTest, OneFetchClaimsWhatEndsSoon) {
   set("key", "value", {.expires_ms = now_ms() + 120'000});
   set("stays", "value");
-  EXPECT_FALSE(of(items.fetch("key", {.claims_below_ms = 120'000})).has_claimed);
-  EXPECT_FALSE(of(items.fetch("stays", {.claims_below_ms = ~uint64_t{0}})).has_claimed);
+  EXPECT_FALSE(of(items.fetch("key", {.claims_before_ms = now_ms() + 120'000})).has_claimed);
+  EXPECT_FALSE(of(items.fetch("stays", {.claims_before_ms = kLastMs})).has_claimed);
   const uint64_t cas = cas_of("key");
-  Fetched fetched = of(items.fetch("key", {.claims_below_ms = 120'001}));
+  Fetched fetched = of(items.fetch("key", {.claims_before_ms = now_ms() + 120'001}));
   EXPECT_TRUE(fetched.has_claimed && !fetched.item.marks().is_claimed);
   EXPECT_EQ(fetched.cas, cas);
   EXPECT_EQ(whole_value(items, fetched.item), "value");
-  fetched = of(items.fetch("key", {.claims_below_ms = 120'001}));
+  fetched = of(items.fetch("key", {.claims_before_ms = now_ms() + 120'001}));
   EXPECT_TRUE(!fetched.has_claimed && fetched.item.marks().is_claimed);
   EXPECT_EQ(cas_of("key"), cas);
   EXPECT_EQ(set("key", "new", {.cas = cas}), Outcome::kDone);

@@ -281,7 +281,7 @@ class ItemsModelTest : public ItemsTest {
   void call_fetch(const std::string& key) {
     ModelItem* const is = find(key);
     FetchOptions fetch = {.own_cas = flip() ? 1 + pick(1000) : 0,
-                          .claims_below_ms = flip() ? pick(30) : 0,
+                          .claims_before_ms = flip() ? now_ms() + pick(30) : 0,
                           .claims_stale = flip()};
     if (flip()) fetch.expires_ms = some_expiry();
     if (flip()) fetch.makes_until_ms = some_expiry();
@@ -295,7 +295,7 @@ class ItemsModelTest : public ItemsTest {
                 fetch.own_cas);
       return;
     }
-    const bool ends_soon = is->expires_ms != kNever && is->expires_ms - now_ms() < fetch.claims_below_ms;
+    const bool ends_soon = is->expires_ms != kNever && is->expires_ms < fetch.claims_before_ms;
     const bool claims = !is->marks.is_claimed && (ends_soon || (fetch.claims_stale && is->marks.is_stale));
     EXPECT_EQ(fetched.has_claimed, claims);
     EXPECT_EQ(fetched.item.marks(), is->marks);

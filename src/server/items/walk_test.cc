@@ -42,7 +42,7 @@ TEST_F(WalkTest, ComesToEachItemOnceAndToNothingElse) {
 
 TEST_F(WalkTest, TellsWhatAnItemHas) {
   of(items.set("key", bytes_of("value"), {.flags = 8, .expires_ms = now_ms() + 9, .own_cas = 77}));
-  of(items.fetch("key", {.claims_below_ms = 1000}));
+  of(items.fetch("key", {.claims_before_ms = now_ms() + 1000}));
   Walk walk;
   ASSERT_TRUE(walk.open(items));
   set("key", "after");

@@ -21,7 +21,7 @@ class MetaFlags {
 
   std::string_view key;         // as it was written, in base64 if has('b')
   std::string_view opaque;      // O: without the letter, at most kOpaqueBytesMax
-  int64_t recache_exptime = 0;  // R: who sees the item with less time left than this is to fetch it anew
+  int64_t recache_exptime = 0;  // R: who sees an item that ends before then is to fetch it anew
 
   static constexpr std::string_view kReplied = "Ocfhklst";
   static constexpr size_t kOpaqueBytesMax = 31;
