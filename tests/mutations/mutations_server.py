@@ -49,6 +49,7 @@ MUTATIONS = [
     client("a get of a stale item is two", (GETS, "FetchOptions options = {.is_get = !is_noted,", "FetchOptions options = {.is_get = true,"), gtest_filter="MemcacheClientTest.AGetIs*"),
     client("a get of a stale item is told twice", (GETS, "  if (!is_noted) note_fetched(key, fetched->item);\n", "  note_fetched(key, fetched->item);\n"), gtest_filter="MemcacheClientTest.AGetIs*"),
     client("an item that was too large leaves what was there", (CLIENT, "  if (refusal.drops_key)", "  if (false)"), gtest_filter="MemcacheClientTest.WhatIsWrong*"),
+    client("what cannot be dropped is told as if it were", (CLIENT, "  if (!dropped)\n    replied = answer_error(command, dropped.error());\n  else if (!refusal.text.empty())", "  if (!refusal.text.empty())"), gtest_filter="FailingDeviceTest.*"),
     client("cas stores whatever is there", (CHANGES, "asks_for_cas ? std::optional(command.cas) : std::nullopt", "std::nullopt"), gtest_filter="MemcacheClientTest.TheCas*"),
     client("counts do not begin again", (HUB, "  items_before_ = items_now;\n", ""), gtest_filter="MemcacheClientTest.Statistics"),
     front("a socket that is in use is replaced", (ADDRESS, "  const bool is_stale = asks >= 0 &&", "  const bool is_stale = asks >= 0 ||"), gtest_filter="Address.ASocketThat*"),

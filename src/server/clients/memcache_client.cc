@@ -154,8 +154,8 @@ bool MemcacheClient::may_ask(const Parsed& parsed, const Command& command) const
 // Says so when all of the request has come: who has not sent its value yet, as a proxy that sends it in parts, expects no reply.
 base::Expected<MemcacheClient::Next> MemcacheClient::refuse(const Command& command, const Parsed& parsed) {
   const memcache::Refusal& refusal = parsed.refusal;
-  if (refusal.drops_key)
-    if (auto removed = items_.remove(command.key); !removed) return std::unexpected(removed.error());
+  base::Expected<Done> dropped;
+  if (refusal.drops_key) dropped = items_.remove(command.key);
   stream_.consume(parsed.consumed_bytes);
   auto skipped = stream_.skip(refusal.swallow_bytes);
   if (!skipped) return std::unexpected(skipped.error());
@@ -163,7 +163,9 @@ base::Expected<MemcacheClient::Next> MemcacheClient::refuse(const Command& comma
   // Of a get in parts that an error has ended before.
   if (std::exchange(get_has_failed_, false)) return Next::kGoesOn;
   base::Expected<void> replied;
-  if (!refusal.text.empty())
+  if (!dropped)
+    replied = answer_error(command, dropped.error());
+  else if (!refusal.text.empty())
     replied = write_line(refusal.text);
   else if (refusal.status != memcache::Status::kSuccess)
     replied = reply([&](auto& to) { memcache::write_status(to, command, refusal.status); });

@@ -6,11 +6,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <string>
 #include <thread>
 
 #include "server/items/test_items.h"
 #include "server/net/test_peer.h"
+#include "storage/testing/test_fail_device.h"
 #include "task/test_tasks.h"
 
 namespace server {
@@ -18,6 +21,8 @@ namespace {
 
 class MemcacheClientTest : public ItemsTest {
  protected:
+  explicit MemcacheClientTest(storage::Device* own_device = *storage::make_memory_device(128 << 20))
+      : ItemsTest(own_device) {}
   void SetUp() override {
     ItemsTest::SetUp();
     settings.version = "1.2.3";
@@ -219,6 +224,25 @@ TEST_F(MemcacheClientTest, AValueThatIsTooLargeIsRefusedWhenAllOfItHasCome) {
     const std::string expected = "SERVER_ERROR object too large for cache\r\nMN\r\n";
     EXPECT_EQ(hear(expected.size()), expected);
   }
+}
+
+class FailingDeviceTest : public MemcacheClientTest {
+ protected:
+  FailingDeviceTest()
+      : MemcacheClientTest(new storage::FailDevice(*storage::make_memory_device(128 << 20))) {}
+  storage::FailDevice& failing() { return *static_cast<storage::FailDevice*>(device); }
+};
+
+TEST_F(FailingDeviceTest, WhatCannotBeDroppedIsSaidAndTheConnectionGoesOn) {
+  const std::string large(1 << 20, 'v'), too_large = "set a 0 0 " + std::to_string(large.size());
+  ask("set a 0 0 1\r\nx\r\n");
+  failing().fail(storage::FailDevice::Failing::kWrites, EIO);
+  const std::string heard =
+      ask(too_large + "\r\n" + large + "\r\n" + too_large + " noreply\r\n" + large + "\r\n");
+  failing().fail(storage::FailDevice::Failing::kNothing, 0);
+  EXPECT_TRUE(heard.starts_with("SERVER_ERROR ") && !heard.contains("too large")) << heard;
+  EXPECT_EQ(std::ranges::count(heard, '\n'), 1) << heard;
+  EXPECT_TRUE(heard.ends_with("\r\n")) << heard;
 }
 
 TEST_F(MemcacheClientTest, QuitEndsIt) {
