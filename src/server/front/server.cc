@@ -270,20 +270,25 @@ void Server::accept_from(Listening& listening) {
       if (count % kAcceptedInTurn == 0) task::yield();
     } else if (accepted.error().number == ECANCELED) {
       break;
-    } else if (is_passing(accepted.error().number)) {
-      if (const uint64_t now = sys::monotonic_ns(); now - told_ns_ > kSecondNs) {
-        told_ns_ = now;
-        base::log({.name = "connections_wait", .fields = {{"address", listening.address.text()}}},
-                  "server: ", listening.address.text(), ": ", accepted.error().message,
-                  "; others wait until connections end (ulimit -n, --connections)");
-      }
+    } else {
+      if (is_passing(accepted.error().number)) tell_that_connections_wait(listening, accepted.error());
+      // Else that connection has gone again, or the socket, which others may have too, was shut down and says so each time.
       if (task::sleep_until(sys::monotonic_ns() + kPauseNs) == task::Woken::kCancelled) break;
     }
-    // Else that connection has gone again.
   }
   // The file first: where nobody listens any more another server puts its own.
   if (!listening.is_given) forget(listening.address);
   listens.close();
+}
+
+// Once a second.
+void Server::tell_that_connections_wait(const Listening& listening, const base::Error& error) {
+  const uint64_t now_ns = sys::monotonic_ns();
+  if (now_ns - told_ns_ <= kSecondNs) return;
+  told_ns_ = now_ns;
+  base::log({.name = "connections_wait", .fields = {{"address", listening.address.text()}}},
+            "server: ", listening.address.text(), ": ", error.message,
+            "; others wait until connections end (ulimit -n, --connections)");
 }
 
 void Server::take_signals() {

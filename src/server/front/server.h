@@ -94,6 +94,7 @@ class Server {
   void keep_worker(Worker& worker);
   void drain(Worker& worker);
   void accept_from(Listening& listening);
+  void tell_that_connections_wait(const Listening& listening, const base::Error& error);
   void take_signals();
   void reload();
   void reopen_log();

@@ -7,6 +7,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -35,16 +36,18 @@ class ServerTest : public testing::Test {
     ASSERT_TRUE(store->close());
     device->close();
   }
-  void begin(uint32_t connections_most = 1024, uint64_t drain_ns = 10'000'000'000) {
+  void begin(uint32_t connections_most = 1024, uint64_t drain_ns = 10'000'000'000,
+             std::vector<ServerOptions::Given> given = {}) {
     server = std::make_unique<Server>();
     auto listens =
         server->listen({.settings = {.version = "1", .worker_count = 2, .connections_most = connections_most},
                         .memcache = {"127.0.0.1:0"},
                         .metrics = {"127.0.0.1:0"},
+                        .given = std::move(given),
                         .drain_ns = drain_ns,
                         .metrics_idle_ns = metrics_idle_ns});
     ASSERT_TRUE(listens) << listens.error().message;
-    address = server->listening().front().address;
+    address = std::ranges::find(server->listening(), false, &Listening::is_given)->address;
     metrics = server->listening().back().address;
     ASSERT_TRUE(server->open(*store));
     runs = std::thread([this] { EXPECT_TRUE(server->run()); });
@@ -171,6 +174,24 @@ TEST_F(ServerTest, WhoListensNoMoreIsCutOffAtTheEnd) {
   EXPECT_LT(std::chrono::steady_clock::now() - begun, 30s);
   server->close();
   ::close(client);
+}
+
+// A socket that was given may be shut down by who else has it: then accepting fails again and again, on the worker that also answers clients.
+TEST_F(ServerTest, ASocketThatOthersShutDownDisturbsNoOther) {
+  end(Hub::End::kDrained);
+  Address own = parse_address("127.0.0.1:0")->front();
+  const int given = *listen_at(own), others = dup(given);
+  ::shutdown(others, SHUT_RDWR);
+  ::close(others);
+  begin(1024, 10'000'000'000, {{.descriptor = given}});
+  for (int i = 0; i < 2; ++i) {  // of each worker
+    const int client = connect();
+    const timeval limit = {.tv_sec = 5, .tv_usec = 0};
+    ASSERT_EQ(setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit), 0);
+    ASSERT_TRUE(say(client, "mn\r\n"));
+    EXPECT_EQ(hear(client, 4), "MN\r\n");
+    ::close(client);
+  }
 }
 
 TEST_F(ServerTest, WhoAsksForMetricsTakesNoClientsPlace) {
