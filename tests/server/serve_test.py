@@ -487,6 +487,16 @@ class Metrics(Case):
         self.assertEqual(self.top("{}:{}".format(*server.address)).returncode, 1)  # where no metrics are
         for words in ("host:",), (address, "1"):
             self.assertEqual(self.top(*words).returncode, 2)
+        for _ in range(16):  # who has asked once, and stays
+            asks = http.client.HTTPConnection(*server.metrics, timeout=HANG_SECONDS)
+            self.addCleanup(asks.close)
+            asks.request("HEAD", "/metrics")
+            answer = asks.getresponse()
+            self.assertEqual((answer.status, answer.read()), (200, b""))
+        full = self.top(address)
+        self.assertEqual(full.returncode, 1)
+        self.assertRegex(full.stderr, ONE_LINE)
+        self.assertIn("takes no more connections that ask for metrics", full.stderr)
 
     def test_top_tells_in_json_too_that_a_server_has_gone(self):
         server = self.serve("--memcache", "0", "--metrics", "0")

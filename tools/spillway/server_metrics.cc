@@ -43,7 +43,8 @@ std::string receive_all(int descriptor, const std::string& address) {
   char part[16 << 10];
   for (;;) {
     const ssize_t got = recv(descriptor, part, sizeof part, 0);
-    if (got == 0) return all;
+    // Who refuses an asker has not read what is asked: behind its answer the connection is reset.
+    if (got == 0 || (got < 0 && errno == ECONNRESET && !all.empty())) return all;
     if (got < 0) fail(address, errno == EAGAIN ? "no answer in time" : std::strerror(errno));
     all.append(part, static_cast<size_t>(got));
     if (all.size() > kPageBytesMost) fail(address, "the answer does not end");
@@ -96,6 +97,10 @@ Metrics fetch_metrics(const std::string& address) {
   if (send(number, request.data(), request.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(request.size()))
     fail(address, std::strerror(errno));
   const std::string answer = receive_all(number, address);
+  if (answer.starts_with("HTTP/1.1 503 "))
+    throw std::runtime_error(
+        concat("the server at ", printable(address),
+               " takes no more connections that ask for metrics; end others, or wait a minute"));
   Metrics metrics = parse_metrics(answer);
   if (metrics.empty()) fail(address, "what answers is no server of this kind");
   return metrics;
