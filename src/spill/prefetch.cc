@@ -94,12 +94,14 @@ class Prefetcher {
   bool load_sequence(base::PageId page);
   uint64_t prefetch_range(uint64_t address, uint64_t bytes);
 
-  // Has it a queue, or can it have one now? If there is none it will soon be there.
+  // Has it a queue, or can it have one now? If there is none it will soon be there. Of the thread, which is in the runtime: a handler
+  // that came in the middle would do the same.
   bool is_ready();
   // The same of one that does not wait for it.
   bool make_ready();
   void leave_queue();
-  // Also of a look that a handler interrupted, which forks: it finds nothing more.
+  // Also of a look that a handler interrupted, which forks: it finds nothing more. So a look asks whether there is a queue after it
+  // has entered the runtime.
   void forget_queue() {
     queue_ = nullptr;
     page_count_ = 0;
@@ -184,10 +186,7 @@ bool Prefetcher::is_ready() {
 }
 
 bool Prefetcher::make_ready() {
-  if (!is_ready() && may_have_queue()) {
-    const InRuntime inside;
-    queue_ = open_queue();
-  }
+  if (!is_ready() && may_have_queue()) queue_ = open_queue();
   return queue_ != nullptr;
 }
 
@@ -375,7 +374,7 @@ void Prefetcher::add_in_order(uint64_t address, uint64_t bytes) {
   const base::PageId first = cache.page_of(address);
   const uint64_t count = index(cache.page_of(address + bytes - 1)) - index(first) + 1;
   InRuntime::enter(*thread_);
-  cache.prefetch_run(first, std::min<uint64_t>(count, room_), *queue_);
+  if (queue_ != nullptr) cache.prefetch_run(first, std::min<uint64_t>(count, room_), *queue_);
   InRuntime::leave(*thread_);
   find_room();
 }
@@ -403,10 +402,9 @@ void Prefetcher::add(uint64_t address) {
 void Prefetcher::submit() {
   if (page_count_ == 0) return;
   InRuntime::enter(*thread_);
-  const size_t done = runtime.cache->prefetch({pages_, page_count_}, *queue_);
-  InRuntime::leave(*thread_);
-  is_full_ |= done < page_count_;
+  if (queue_ != nullptr) is_full_ |= runtime.cache->prefetch({pages_, page_count_}, *queue_) < page_count_;
   page_count_ = 0;
+  InRuntime::leave(*thread_);
   find_room();
 }
 
@@ -458,8 +456,8 @@ bool Prefetcher::load_sequence(base::PageId page) {
   return true;
 }
 
+// Of the thread, which is in the runtime.
 uint64_t Prefetcher::prefetch_range(uint64_t address, uint64_t bytes) {
-  const InRuntime inside;
   cache::Cache& cache = *runtime.cache;
   const base::PageId first = cache.page_of(address);
   const uint64_t count = index(cache.page_of(address + bytes - 1)) - index(first) + 1;
@@ -473,6 +471,7 @@ namespace {
 Prefetcher* prefetcher_of(Thread& thread) {
   if (thread.prefetcher == nullptr) [[unlikely]] {
     const InRuntime inside;
+    if (thread.prefetcher != nullptr) return thread.prefetcher;  // by a handler that came before that
     auto memory = sys::map_anonymous(sizeof(Prefetcher), "what a thread loads ahead");
     if (memory) thread.prefetcher = new (*memory) Prefetcher;
   }
@@ -500,7 +499,8 @@ void note_miss(Thread& thread, uint64_t address) {
 
 uint64_t prefetch_range(uint64_t address, uint64_t bytes) {
   if (!runtime.started.load(std::memory_order_relaxed) || bytes == 0) return 0;
-  Prefetcher* const prefetcher = prefetcher_of(this_thread());
+  const InRuntime inside;
+  Prefetcher* const prefetcher = prefetcher_of(inside.thread());
   return prefetcher != nullptr && prefetcher->make_ready() ? prefetcher->prefetch_range(address, bytes) : 0;
 }
 

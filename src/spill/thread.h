@@ -153,7 +153,11 @@ class InRuntime {
   Thread& thread() const { return thread_; }
 
   // The same where no object can stand for it. REQUIRES: the calling thread's.
-  static void enter(Thread& thread) { ++thread.runtime_depth; }
+  static void enter(Thread& thread) {
+    ++thread.runtime_depth;
+    // A handler may have run until here: what follows is not read before.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
   static void leave(Thread& thread) {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (--thread.runtime_depth == 0 && thread.deferred_count != 0) deliver_deferred(thread);
