@@ -12,6 +12,7 @@
 #include "spill/mapped_pages.h"
 #include "spill/native.h"
 #include "spill/runtime.h"
+#include "spill/standing_pins.h"
 #include "sys/memory.h"
 
 namespace spill {
@@ -72,6 +73,7 @@ void give_back_range(uint64_t begin, uint64_t end) {
   unmap_range(begin, end - begin);
   clear_slots();
   clear_slots_of_all(begin, end);
+  end_pins_of(begin, end - begin);
   discard_memory(begin, end - begin);
   mark_globals(begin, end - begin, false);
   for (uint64_t at = begin; at < end; at += base::kOsPageBytes)

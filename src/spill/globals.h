@@ -6,7 +6,7 @@
 //     plain memory; so does a library that lies above the frames (sys::map_shared_high)
 //   3 for each piece: its content is copied aside, its addresses become inaccessible and a global's (in_range,
 //     is_allocated), its entries unknown; then the content is stored through the cache, but for zeros
-//   4 dlclose: hazard slots that still name the pages are cleared, the pages dropped, their entries unknown
+//   4 dlclose: hazard slots that still name the pages are cleared, their pins end, the pages are dropped, their entries unknown
 //
 // Invariant: an entry of the table that is not a global's is unknown or identity, whatever lay there before.
 //

@@ -33,6 +33,13 @@ void unpin_pages(base::PageId first, uint64_t count) {
   for (uint64_t i = 0; i < count; ++i) runtime.cache->unpin(first + i);
 }
 
+// REQUIRES: mutex.
+void end_pin(PinnedRange& range) {
+  unpin_pages(first_page(range), page_count(range));
+  pinned_count -= page_count(range);
+  range = {};
+}
+
 }  // namespace
 
 int pin_range(uint64_t address, uint64_t bytes) {
@@ -65,10 +72,16 @@ int unpin_range(uint64_t address, uint64_t bytes) {
   sys::LockGuard guard(mutex);
   PinnedRange* const range = find(address, bytes);
   if (range == nullptr) return EINVAL;
-  unpin_pages(first_page(*range), page_count(*range));
-  pinned_count -= page_count(*range);
-  *range = {};
+  end_pin(*range);
   return 0;
+}
+
+void end_pins_of(uint64_t address, uint64_t bytes) {
+  InRuntime inside;
+  sys::LockGuard guard(mutex);
+  for (PinnedRange& range : ranges)
+    if (range.bytes != 0 && range.address < address + bytes && address < range.address + range.bytes)
+      end_pin(range);
 }
 
 uint64_t standing_pin_count() { return pinned_count.load(std::memory_order_relaxed); }

@@ -16,6 +16,8 @@ inline constexpr uint32_t kMostPinnedRanges = 256;
 int pin_range(uint64_t address, uint64_t bytes);
 // EINVAL: that range was not pinned.
 int unpin_range(uint64_t address, uint64_t bytes);
+// Ends the pins of all ranges that touch [address, address + bytes): it is about to be other memory.
+void end_pins_of(uint64_t address, uint64_t bytes);
 // Pages that are pinned so, each as often as it is.
 uint64_t standing_pin_count();
 
