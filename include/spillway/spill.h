@@ -100,9 +100,10 @@ static inline int spill_flush(const void* p, size_t bytes) {
 // Uninitialised; `alignment` is a power of two, or 0 for malloc's. Owned by the caller until spill_free, which free() is as good as.
 static inline void* spill_alloc(size_t bytes, size_t alignment) {
   if (__spillway_alloc) return __spillway_alloc(bytes, alignment);
-  // The C library's wants a multiple.
-  return alignment > sizeof(void*) ? aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment)
-                                   : malloc(bytes);
+  if (alignment <= sizeof(void*)) return malloc(bytes);
+  // The C library's wants a multiple. What has none is too large for it, too.
+  const size_t whole = (bytes + alignment - 1) / alignment * alignment;
+  return aligned_alloc(alignment, whole >= bytes ? whole : bytes);
 }
 // Null is allowed.
 static inline void spill_free(void* p) {

@@ -49,6 +49,10 @@ int main(void) {
   none = spill_calloc_resident(much, 3);
   HIDE(none);
   CHECK(none == NULL && errno == ENOMEM);
+  errno = 0;
+  none = spill_alloc(much, 64);
+  HIDE(none);
+  CHECK(none == NULL && errno == ENOMEM);
   for (int i = 0; i < 400000; ++i) CHECK(spilled[i] == (char)(i * 7));
   puts("resident");
   return 0;
