@@ -307,7 +307,8 @@ void* heap_resize(void* block, size_t bytes, Caller caller) {
       return moved;
     }
   } else if (size_t usable = spillje_xallocx(block, bytes, 0, 0); usable >= bytes) {
-    note_bytes(this_thread(), 0, static_cast<int64_t>(usable - old_usable));
+    const int64_t grown = static_cast<int64_t>(usable) - static_cast<int64_t>(old_usable);
+    note_bytes(this_thread(), std::max(grown, int64_t{0}), grown);
     // In place, and not much larger than asked for.
     if (usable / 2 <= bytes || usable <= base::kOsPageBytes) return block;
   }

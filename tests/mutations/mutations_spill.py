@@ -237,6 +237,8 @@ MUTATIONS = [
     product("what threads allocated last is not told when the program ends", "^e2e_heap_counts$", ("src/spill/runtime.cc", "  heap_count_bytes();\n", "")),
     product("a thread that ends gets blocks of the allocator's own memory", "^e2e_process_ends$",
             (HEAP, "    if (thread.has_left_heap) return allocate_plain(", "    if (thread.closing_depth > 9) return allocate_plain(")),
+    product("what blocks grow by where they are does not count as allocated", "^e2e_heap_growth$",
+            (HEAP, "note_bytes(this_thread(), std::max(grown, int64_t{0}), grown);", "note_bytes(this_thread(), 0, grown);")),
     product("alignment forgotten", "^e2e_aligned$",
             (HEAP, "if (alignment > 16) {\n    block = spillje_mallocx", "if (alignment > 4096) {\n    block = spillje_mallocx")),
     product("mremap loses the last page", "^e2e_mmap_zero$",
