@@ -620,6 +620,8 @@ MUTATIONS = [
             ("tools/spillway/process.cc", "  if (head[1] != spill::kLayoutVersion)", "  if (head[1] == 0)")),
     product("memory of a fork's child dumped", "^e2e_seeing$",
             ("tools/spillway/dump.cc", "  if (process.is_fork_child())", "  if (false)")),
+    product("less than no bytes told", "^e2e_seeing$",
+            ("tools/spillway/top_programs.cc", "  return static_cast<int64_t>(value) < 0 ? 0 : value;\n", "  return value;\n")),
     product("freed memory dumped", "^e2e_seeing$",
             ("tools/spillway/process.cc", "  return spill::is_allocated_by(", "  return true || spill::is_allocated_by(")),
     product("length beyond all addresses dumped as nothing", "^e2e_seeing$",

@@ -67,7 +67,11 @@ struct Watched {
   CodeMap code;
 };
 
-uint64_t counter(const Sample& sample, size_t number) { return sample.counters[number]; }
+// What threads count in pieces of their own, such as spill.live_bytes, may be less than nothing for a while.
+uint64_t counter(const Sample& sample, size_t number) {
+  const uint64_t value = sample.counters[number];
+  return static_cast<int64_t>(value) < 0 ? 0 : value;
+}
 
 // Of a counter that only grows; nothing before there were two samples.
 std::optional<double> per_second(const Watched& watched, size_t number) {

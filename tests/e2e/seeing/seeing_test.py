@@ -515,6 +515,17 @@ class Top(unittest.TestCase):
         self.assertRegex(rows[lives[0].pid], r"libforeign\.so\+0x\w+ \(foreign_cold\)$")
         lives[1].ask("rest")
 
+    def test_blocks_that_another_thread_frees_are_never_less_than_none(self):
+        program = WORK / "lent"
+        subprocess.run([BIN / "spillcc", "-O1", "-pthread", SOURCES / "lent.c", "-o", program], check=True, env=CLEAN)
+        with subprocess.Popen([program], env=environment(memory="1M", spill_all=1, storage=WORK), stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, text=True) as child:
+            self.assertEqual(child.stdout.readline(), "ready\n")
+            [seen] = self.json_of(child.pid)["programs"]
+            child.stdin.close()
+            self.assertEqual(child.wait(timeout=HANG_SECONDS), 0)
+        self.assertEqual(seen["spill"]["live_bytes"], 0)
+
     def test_one_program_until_it_ends(self):
         live = Live(self)
         live.ask("foreign")
