@@ -28,7 +28,7 @@ class AioQueue final : public Queue {
 
  private:
   void do_start(Io& io) override {
-    // A write of a process that was killed must be over when the process is, as in uring.cc.
+    // As in uring.cc: if this child is killed, its writes must have ended when the process has.
     const bool by_call = io.operation == Operation::kDiscard ||
                          (io.operation == Operation::kFlush && !flushes_) ||
                          (io.operation != Operation::kRead && is_in_child_);
@@ -52,17 +52,17 @@ class AioQueue final : public Queue {
 
   void do_poll(bool block) override {
     do_flush_submissions();
-    // The kernel takes nothing, although it has nothing of ours to do.
+    // The kernel takes nothing although it has nothing of ours to do: one Io goes on by a blocking call.
     if (ring_.pending_count() > 0 && ring_.in_kernel_count() == 0)
       perform(*reinterpret_cast<Io*>(ring_.take_first()));
     if (reap() > 0 || !block || has_completed()) return;
     const long result = ring_.wait();
-    // Waiting failed for a reason that will not pass: completions still appear, so look for them.
+    // Waiting failed, and would fail again. Completions appear all the same: look for them.
     if (sys::failed(result) && result != -EINTR) sys::syscall(SYS_sched_yield);
     reap();
   }
 
-  // Completions that come after they have been looked for are told of.
+  // The kernel sets the event for completions that come after reap() has looked.
   base::Quiet do_quiet() override {
     if (ended_.descriptor() < 0) return {};
     ended_.clear();
@@ -98,7 +98,7 @@ class AioQueue final : public Queue {
     }
   }
 
-  // The kernel will not have it.
+  // The kernel has refused the Io.
   void refuse(Io& io, long result) {
     if (io.operation == Operation::kFlush && (result == -EINVAL || result == -EOPNOTSUPP)) {
       flushes_ = false;
@@ -116,7 +116,7 @@ class AioQueue final : public Queue {
     while (ring_.next_completion(user_data, result)) {
       Io& io = *reinterpret_cast<Io*>(user_data);
       ++count;
-      // Given up where a blocking call would sleep, or go on.
+      // The kernel gave it up where a blocking call would have slept or gone on.
       if (result == -EAGAIN || result == -EINTR || result == -ECANCELED) {
         perform(io);
       } else {
@@ -136,7 +136,7 @@ class AioQueue final : public Queue {
   const bool is_in_child_;
   bool flushes_ = true;  // does the kernel's AIO?
   sys::AioRing ring_;
-  // Set by the kernel once the ring has a completion. Not open if the user does not sleep.
+  // The kernel sets it when the ring has a completion. Open only if the queue's user sleeps.
   sys::Event ended_;
 };
 

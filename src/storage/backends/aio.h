@@ -1,13 +1,13 @@
-// The aio backend: a context of Linux AIO for each Queue, over the same medium as the file backend. What io_uring's
-// is replaced by where it is forbidden, as in most containers.
+// The aio backend: each Queue has a context of Linux AIO, over the same medium as the file backend. It replaces the uring backend
+// where io_uring is forbidden, as in most containers.
 //
-// submit() costs one system call for every four Ios of a batch, poll() none, wait() one. run() of one Io is a blocking call.
-// Only direct I/O is asynchronous: on a buffered medium submit() does the work, one Io after the other. Discards
-// are done by submit() always (AIO has none), and flushes where the kernel's AIO has none (before 4.18).
-// When the kernel has no room (EAGAIN) the rest of a batch is handed over by later polls; an Io that it
-// refuses fails with its reason, and the others go on. Where a context cannot be had (forbidden, or the system has
-// fs.aio-max-nr requests already), a queue of the file backend takes its place, with one line of log for the
-// device. A child of fork, as with uring, opens its own queues, and its writes are blocking calls.
+// submit() costs one system call for every two Ios of a batch, poll() none, wait() one; run() of one Io is a blocking call.
+// Only direct I/O is asynchronous: on a buffered medium submit() does the work, one Io after the other. It also does all discards, which
+// AIO has not, and the flushes of kernels whose AIO has none (before 4.18).
+// When the kernel has no room (EAGAIN), later polls hand over the rest of a batch. An Io that the kernel refuses fails with its error,
+// and the others go on. Where a context cannot be had (forbidden, or the system has fs.aio-max-nr requests already), a queue of the file
+// backend takes its place; one line of log per device says so. A child of fork opens its own queues, and its writes are blocking calls,
+// as with uring.
 #pragma once
 #include "storage/backends/file.h"
 
@@ -15,9 +15,8 @@ namespace storage {
 
 inline constexpr size_t kDefaultAioDepth = 128;
 
-// Takes over the medium, also on errors. Queues are at most `max_depth` deep. `helper_count` threads
-// serve the queues of the file backend; they are started only when AIO is not available at all.
-// Errors: ENOMEM.
+// Takes the medium over, also on errors. Queues are at most `max_depth` deep. The `helper_count` threads are those of the file backend;
+// they are started only if AIO is not available at all. Errors: ENOMEM.
 base::Expected<Device*> make_aio_device(const Medium& medium, size_t max_depth = kDefaultAioDepth,
                                         uint32_t helper_count = kDefaultHelperCount);
 
@@ -27,7 +26,7 @@ class AioDevice : public FileDevice {
   AioDevice(std::string_view scheme, const Medium& medium, size_t max_depth)
       : FileDevice(scheme, medium, max_depth), aio_works_(!medium.takes_commands()) {}
 
-  // Finds out whether AIO works here at all; if not, says so and starts helpers.
+  // Finds out whether AIO works here at all. If not, logs a line and starts helpers. Errors: ENOMEM.
   base::Expected<void> probe(uint32_t helper_count);
 
  protected:
@@ -35,13 +34,13 @@ class AioDevice : public FileDevice {
   base::Expected<Queue*> do_open_queue(size_t depth, const QueueUse& use) override;
   void do_close() override;
 
-  // Whether contexts of AIO may be made here, and are of use for the medium.
+  // An error if contexts of AIO may not be made here, or are of no use for the medium.
   base::Expected<void> probe_aio() const;
   // Does without AIO from now on. Errors: ENOMEM.
   base::Expected<void> give_up_aio(uint32_t helper_count);
-  // A queue of AIO or none. REQUIRES: the medium takes no commands. Errors: of the system; ENOMEM.
+  // A queue of AIO, without falling back. REQUIRES: the medium takes no commands. Errors: the system's; ENOMEM.
   base::Expected<Queue*> open_aio_queue(size_t depth, const QueueUse& use);
-  // The one line: what does not work, and what is used instead.
+  // Logs the one line: what does not work, and what is used instead. Later calls do nothing.
   void log_fallback(std::string_view what, const char* instead);
 
  private:

@@ -61,7 +61,7 @@ class FileQueue final : public Queue {
     }
   }
 
-  // Helpers tell of what they do after it has been looked for. Without helpers there is nothing left to do.
+  // Helpers set the event for whatever they complete after collect() has looked. Without helpers nothing is ever left to be done.
   base::Quiet do_quiet() override {
     if (client_.told.descriptor() < 0) return {};
     client_.told.clear();
@@ -70,7 +70,7 @@ class FileQueue final : public Queue {
             .descriptor = client_.told.descriptor()};
   }
 
-  // A child of fork has none, nor those that were at work for the queue when it came into being.
+  // A child of fork has none: neither idle ones, nor those that were working for the queue when it forked.
   bool has_helpers() const { return file_.helpers() != nullptr && file_.helpers()->helper_count() > 0; }
 
   void perform_here(Io& io) {
@@ -180,7 +180,7 @@ void FileDevice::do_close() {
 
 bool FileDevice::is_in_child() const { return sys::syscall(SYS_getpid) != process_; }
 
-// What a transfer by calls would have returned.
+// The result that a call for a file would have had: bytes, or -errno.
 int64_t FileDevice::result_of_command(Io& io, int64_t status) const {
   if (status == 0) return static_cast<int64_t>(nvme_command(medium_.nvme, io).transferred_bytes);
   const uint32_t type = nvme_status_type(status), code = nvme_status_code(status);

@@ -1,10 +1,10 @@
-// The file backend: preadv and pwritev on a file or block device, or commands of an NVMe character device, one call each.
-// Works everywhere.
+// The file backend: each Io is one blocking call, preadv or pwritev on a file or block device, or a command of an NVMe character
+// device. It works everywhere.
 //
-// A batch of one Io runs in the submitting thread, which is the shortest way for one miss. Larger batches
-// go to helper threads shared by the device's queues, so that the medium sees their depth.
-// O_DIRECT where the descriptor has it. EINTR is retried; short transfers are reported as they are.
-// FileDevice is also what the aio and uring backends build on: the same descriptor, the same facts about it.
+// A batch of one Io runs in the submitting thread, which is the shortest way for a single miss. Larger batches go to helper threads,
+// which all queues of the device share, so that the medium sees their depth.
+// Transfers are direct where the descriptor has O_DIRECT. EINTR is retried; short transfers are reported as they are.
+// The aio and uring backends build on FileDevice: they use the same descriptor, and need the same facts about it.
 #pragma once
 #include <string_view>
 
@@ -14,24 +14,24 @@
 
 namespace storage {
 
-// An open medium and what open_medium (open_medium.h) found out about it.
+// An open medium, and what open_medium (open_medium.h) found out about it.
 struct Medium {
-  int descriptor = -1;          // the runtime's own
+  int descriptor = -1;          // one of the runtime's own (sys/files.h)
   uint64_t capacity_bytes = 0;  // a multiple of block_bytes
-  uint64_t missing_bytes = 0;   // of its last block: Device::end_bytes
+  uint64_t missing_bytes = 0;   // how much of the last block is not there (Device::end_bytes)
   uint32_t block_bytes = 512;
   bool discards = false;
   bool is_block_device = false;  // discards by BLKDISCARD instead of hole punching
-  bool is_direct = false;        // O_DIRECT; else transfers go through the kernel's page cache
-  bool polls = false;  // its device can be polled for completions of reads and writes, as opposed to commands
-  bool is_memory = false;  // nothing to wait for: transfers end before their system call returns
-  bool ends_with_process =
-      false;           // others want its room, or its lock, as soon as the process has ended or was killed
-  NvmeNamespace nvme;  // of a character device, which takes commands; else none
-  // Of a character device: the block device of the same namespace, the runtime's own, open exclusively as long as the
-  // medium, for direct reading.
+  bool is_direct = false;        // by O_DIRECT; otherwise transfers go through the kernel's page cache
+  bool polls = false;      // its device can be polled for completions of reads and writes (not of commands)
+  bool is_memory = false;  // there is nothing to wait for: transfers end before their system call returns
+  // Others want its room, or its lock, as soon as this process has ended or was killed.
+  bool ends_with_process = false;
+  NvmeNamespace nvme;  // of a character device, which takes commands; otherwise none
+  // Of a character device: the block device of the same namespace, open for direct reading, and exclusively, as long as the medium
+  // is; one of the runtime's own descriptors.
   int block_descriptor = -1;
-  char label[200] = {};  // for Device::name(), after the scheme: "/mnt/nvme (unlinked file, direct)"
+  char label[200] = {};  // follows the scheme in Device::name(): "/mnt/nvme (unlinked file, direct)"
 
   bool takes_commands() const { return nvme.id != 0; }
 };
@@ -41,8 +41,8 @@ void close_medium(const Medium& medium);
 
 inline constexpr uint32_t kDefaultHelperCount = 8;
 
-// Takes over the medium, also on errors. helper_count 0: batches run one after the other.
-// Errors: ENOMEM.
+// Takes the medium over, also on errors. With helper_count 0 the Ios of a batch run one after the other. Fewer helpers are started if
+// the system has no more threads. Errors: ENOMEM.
 base::Expected<Device*> make_file_device(const Medium& medium, uint32_t helper_count = kDefaultHelperCount,
                                          size_t max_depth = kMaxQueueDepth);
 
@@ -54,21 +54,22 @@ class FileDevice : public Device {
   size_t max_depth() const { return max_depth_; }
   // Null without helpers.
   FileHelpers* helpers() const { return helpers_; }
+  // Once. Errors: ENOMEM.
   base::Expected<void> start_helpers(uint32_t helper_count);
 
-  // Runs the Io to its end: sets error and transferred_bytes. Thread-safe. May block.
+  // Runs the Io to its end by a blocking call, and sets error and transferred_bytes. Thread-safe.
   void perform(Io& io) const;
-  // Where the kernel finds the first byte of a transfer.
+  // The descriptor and offset that the kernel is given for a transfer.
   struct Where {
     int descriptor;
     uint64_t offset_bytes;
   };
   virtual Where where(const Io& io) const { return {medium_.descriptor, io.offset_bytes}; }
-  // Sets error and transferred_bytes by what the kernel says: bytes (0 for discard and flush) or, where it takes commands, the
-  // status of one, or -errno. Of statuses the first that is an error is logged.
+  // Sets error and transferred_bytes from the kernel's result: a number of bytes (0 for discard and flush), -errno, or, if the medium
+  // takes commands, the status of one. The first status that is an error is logged.
   void set_result(Io& io, int64_t result) const;
 
-  // Is this a child of fork of the process that opened it?
+  // Has the calling process inherited the device by fork?
   bool is_in_child() const;
 
  protected:
@@ -76,7 +77,7 @@ class FileDevice : public Device {
   bool do_has_room_at(uint64_t offset_bytes, uint64_t length_bytes) const override;
   void do_close() override;
   ~FileDevice() = default;
-  // What it is called, "uring" or so, is what it turned out to be.
+  // Names the device after the backend that serves it, which may be another one than was asked for: "uring", "aio", "file".
   void set_scheme(std::string_view scheme);
   // Ends the helpers and closes the medium, but does not free the object.
   void end();

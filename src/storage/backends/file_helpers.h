@@ -1,18 +1,18 @@
 // FileHelpers: the helper threads of a file device, which give batches of blocking calls depth.
 //
-//   HelperClient   one queue's share: what it wants done, and what has been done
+//   HelperClient   one queue's share: the Ios that it wants done, and those that have been done
+//   round          the clients that want something, first in, first out
 //
 // The protocol of one batch
-//  1 the queue's thread appends to client.wanted under the lock, puts the client at the end of the round
-//    of clients, and wakes helpers
-//  2 a helper takes the first client of the round and one Io of it under the lock, counts itself into
-//    client.helpers_inside, and puts the client at the end of the round if it wants more
-//  3 it runs the Io without the lock, pushes it to client.done, notifies client.finished, and sets client.told
-//  4 it leaves client.helpers_inside, the last time that it touches the client
+//  1 the queue's thread, with the lock, appends to client.wanted and puts the client at the end of the round; then it wakes helpers
+//  2 a helper, with the lock, takes the first client of the round and one Io of it, counts itself into client.helpers_inside, and
+//    puts the client back at the end of the round if it wants more
+//  3 the helper runs the Io without the lock, pushes it to client.done, notifies client.finished, and sets client.told
+//  4 it counts itself out of client.helpers_inside; after that it does not touch the client
 //  5 the queue's thread takes client.done whole. While it waits it runs wanted Ios itself (take_wanted)
 //
-// In a child of fork the threads and all of this object's state are gone (MADV_WIPEONFORK): it has no
-// helpers there, and the queues run their Ios themselves.
+// In a child of fork the threads and all state of this object are gone (MADV_WIPEONFORK): there are no helpers, and queues run their
+// Ios themselves.
 #pragma once
 #include <atomic>
 
@@ -30,15 +30,15 @@ struct HelperClient {
   std::atomic<Io*> done{nullptr};         // pushed by helpers, taken whole by the queue's thread
   std::atomic<uint32_t> helpers_inside{0};
   sys::EventCount finished;
-  sys::Event told;  // the same as a descriptor; not open if the queue's user does not sleep
+  sys::Event told;  // as `finished`, for a descriptor to sleep on; open only if the queue's user sleeps
 };
 
 class FileHelpers {
  public:
   static constexpr uint32_t kMaxHelpers = 64;
 
-  // Starts at most `helper_count` threads, each of which calls perform(argument, io) for one Io at a
-  // time. Fewer, or none, when the system has no more. Errors: ENOMEM.
+  // Starts `helper_count` threads, each of which calls perform(argument, io) for one Io at a time; fewer, or none, if the system has
+  // no more. Errors: ENOMEM.
   static base::Expected<FileHelpers*> make(uint32_t helper_count, void (*perform)(void* argument, Io& io),
                                            void* argument);
   // Waits for the threads to end. REQUIRES: no client wants anything.
@@ -65,7 +65,7 @@ class FileHelpers {
   uint32_t helper_count_ = 0;
   sys::Thread threads_[kMaxHelpers];
 
-  sys::Mutex mutex_;  // guards what follows, and what HelperClient says
+  sys::Mutex mutex_;  // guards what follows, and the members of HelperClient that are marked "lock"
   HelperClient* round_first_ = nullptr;
   HelperClient* round_last_ = nullptr;
   uint32_t sleeping_count_ = 0;

@@ -1,10 +1,9 @@
-// NVMe commands: how an Io is said to a namespace that is used past the kernel's block layer, by its character device
-// (/dev/ng0n1).
+// NVMe commands: what an Io becomes for a namespace that is used past the kernel's block layer, by its character device (/dev/ng0n1).
 //
 // Invariants
-//  1 a command transfers the front of its Io, as much as the kernel and the controller take at once; the rest is resumed
-//    (device.h), one command after the other
-//  2 the same Io gives the same command as long as nobody changes it, so that who hears of its end knows what it was
+//  1 a command transfers the front of its Io: as much as the kernel and the controller take at once. The rest is resumed (device.h), one
+//    command after the other
+//  2 an Io that nobody has changed gives the same command again: so the command is computed anew when it has ended, and not kept
 #pragma once
 #include <linux/ioctl.h>
 #include <linux/nvme_ioctl.h>
@@ -19,31 +18,33 @@ struct NvmeNamespace {
   uint32_t id = 0;  // 0: none
   uint32_t block_bytes = 0;
   uint64_t block_count = 0;
-  uint64_t command_bytes = 0;  // at most, of one that transfers; a multiple of 4096
+  uint64_t command_bytes = 0;  // the most that one command transfers; a multiple of 4096
 };
 
-// What the Identify command says of a namespace: its blocks. Pure. Errors: ENOTSUP (metadata, or blocks that are not of 512 to 4096
-// bytes), ENXIO (there is none, or it is empty); the message is what is wrong with it.
+// What the data of the Identify command says of a namespace's blocks. Pure. Errors: ENOTSUP (metadata, or blocks that are not of 512 to 4096
+// bytes), ENXIO (the namespace is empty); the message says what is wrong with it.
 inline constexpr size_t kNvmeIdentityBytes = 4096;
 base::Expected<NvmeNamespace> parse_nvme_identity(
     std::span<const unsigned char, kNvmeIdentityBytes> identity);
-// Asks the kernel for it, by a descriptor of the character device. Errors: as above, and the kernel's.
+// Identifies the namespace of a descriptor of its character device; command_bytes is not set. Errors: as above; ENXIO (there is no such
+// namespace any more); the kernel's.
 base::Expected<NvmeNamespace> identify_nvme(long descriptor);
 
 struct NvmeCommand {
   nvme_uring_cmd words = {};
-  bool is_vector = false;          // words.addr is a list of data_len segments
-  uint64_t transferred_bytes = 0;  // when it succeeds; 0 for what transfers nothing
+  bool is_vector = false;          // words.addr is an array of data_len segments
+  uint64_t transferred_bytes = 0;  // what it transfers when it succeeds; 0 for discards and flushes
 };
 
-// Pure. Of a discard the Io holds what the controller reads, until the command has ended.
+// Changes nothing of the Io but resumption.rest, where it puts what the controller reads of a discard: the Io has to stay until the command
+// has ended.
 NvmeCommand nvme_command(const NvmeNamespace& space, Io& io);
 
-// Runs that command. Returns what the kernel does: the status of the completion (nvme_status_type), 0 for success, or -errno, among
-// them ENODEV when the device is gone. May block. One that the kernel gave up, since the controller was reset, is tried again a few times.
+// Runs that command, and blocks until it has ended. Returns 0 for success, the status of the completion (nvme_status_type), or -errno;
+// ENODEV means that the device is gone. A command that the kernel gave up because the controller was reset is tried again a few times.
 long run_nvme_command(int descriptor, const NvmeNamespace& space, Io& io);
 
-// The parts of a status that is not 0, for nvme_status.h.
+// The parts of a status that is not 0, as nvme_status.h takes them.
 inline uint32_t nvme_status_type(long status) { return static_cast<uint32_t>(status) >> 8 & 7; }
 inline uint32_t nvme_status_code(long status) { return static_cast<uint32_t>(status) & 0xff; }
 

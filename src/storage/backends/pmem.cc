@@ -84,7 +84,7 @@ class PmemQueue final : public Queue {
     if (io.error == 0) io.transferred_bytes = io.length_bytes;
     complete(io);
   }
-  // A write is durable as it ends; where the kernel has to see to that, a flush has it write what all queues have written.
+  // A write is durable when it ends. Of a mapping through the page cache it is not: a flush has the kernel write what all queues have written.
   void finish(Io& io) {
     if (pmem_.kind() == DomainKind::kFile && io.operation == Operation::kWrite) return;
     const auto done = pmem_.kind() == DomainKind::kFile ? pmem_.runtime().write_files() : thread_.fence();
@@ -119,7 +119,7 @@ base::Expected<void> allocate(const Medium& medium, uint64_t bytes) {
   if (bytes > sys::file_size_limit())
     return base::failure(EFBIG, "storage ", medium.label, ": files may not be as large as ",
                          base::Bytes{bytes}, " in this process; raise ulimit -f");
-  // Else the kernel would take all there is before it says so.
+  // The kernel itself would allocate all there is before it fails.
   struct statfs facts = {};
   const bool is_known = !sys::failed(sys::syscall(SYS_fstatfs, medium.descriptor, &facts));
   const uint64_t free_bytes = static_cast<uint64_t>(facts.f_bavail) * static_cast<uint64_t>(facts.f_bsize);

@@ -79,10 +79,10 @@ class SpdkQueue final : public Queue {
       : Queue(device, depth), backend_(device), library_(device.library()), channel_(channel) {}
 
  private:
-  // What an answer over a network takes is longer than this; whom it does not reach may as well sleep.
+  // An answer over a network takes less than this as a rule; while it takes longer, the thread may as well sleep.
   static constexpr uint64_t kYieldingNs = 1'000'000;
   static constexpr uint64_t kNapNs = 50'000;
-  // More than what is too little to sleep for (cache/servers/bell.cc).
+  // Long enough that servers of the cache think a sleep worth while (cache/servers/bell.cc).
   static constexpr uint64_t kQuietNs = 100'000;
 
   void do_start(Io& io) override { library_.start(channel_, io); }
@@ -104,7 +104,7 @@ class SpdkQueue final : public Queue {
     while (!ended.empty()) complete(ended.take_first());
   }
 
-  // Nothing tells of an answer: who has other things to do looks again after a while.
+  // Nothing signals an answer: a user with other things to do looks again after a while.
   base::Quiet do_quiet() override {
     do_poll(false);
     return {.until_ns = sys::monotonic_ns() + kQuietNs};

@@ -1,15 +1,14 @@
-// The spdk backend: a namespace of an NVMe controller, reached without the kernel's block layer, over PCIe, NVMe-oF/TCP or
-// RDMA. The work is done by libspillway-spdk.so (storage/spdk/), which is built where pkg-config finds SPDK; this is its face.
+// The spdk backend: a namespace of an NVMe controller, reached without the kernel's block layer, over PCIe, NVMe-oF/TCP or RDMA. This is
+// the runtime's side of it. The work is done by libspillway-spdk.so (storage/spdk/), which is built where pkg-config finds SPDK.
 //
-// A Queue is one I/O queue pair. submit() hands over to the network or the device; poll() and wait() ask it again and
-// again, wait() yielding in between. Data goes straight from and to the caller's memory over TCP, and by memory of SPDK's own
-// (registered once) over PCIe and RDMA.
+// A Queue is one I/O queue pair. submit() hands requests to the network or the device; poll() asks for completions once, and wait() again
+// and again, yielding in between. Over TCP data goes straight from and to the caller's memory; over PCIe and RDMA it is copied through
+// memory of SPDK's own, which is registered once.
 //
-// Nothing stays in flight for ever: when the oldest Io of a queue is older than the target's time-out, or the connection
-// ends, the device is lost: what any of its queues has in flight, and all that is asked for later, fails with ETIMEDOUT, or with
-// ENXIO. It does not connect again.
+// Nothing stays in flight for ever. When the oldest Io of a queue is older than the target's time-out, or the connection ends, the device is
+// lost: all that its queues have in flight, and all that is asked for later, fails with ETIMEDOUT or ENXIO. It does not connect again.
 //
-// A child of fork can open no queue (ENOTSUP): the memory and connections are its parent's.
+// A child of fork can open no queue (ENOTSUP): the memory and the connections are its parent's.
 #pragma once
 #include "storage/backends/spdk_interface.h"
 #include "storage/opening/open_medium.h"
@@ -19,7 +18,7 @@ namespace storage {
 inline constexpr size_t kDefaultSpdkDepth = 128;
 inline constexpr uint32_t kDefaultSpdkTimeoutSeconds = 10;
 
-// Which namespace, as its device string has it. Its texts are no longer than SpdkTarget's.
+// Which namespace, as its device string says. The texts point into that string, and are no longer than those of SpdkTarget.
 struct SpdkParameters {
   SpdkTransport transport = SpdkTransport::kPcie;
   std::string_view address;  // "0000:01:00.0", or a host
@@ -27,11 +26,11 @@ struct SpdkParameters {
   std::string_view nqn;      // not PCIe
   uint32_t namespace_id = 1;
   uint32_t timeout_seconds = kDefaultSpdkTimeoutSeconds;
-  bool bounces = false;  // by memory of SPDK's own; over PCIe and RDMA always
+  bool bounces = false;  // copies data through memory of SPDK's own, as it always does over PCIe and RDMA
 };
 
-// Queues are at most `max_depth` deep. As open_medium does with block devices, it refuses with EEXIST what does not begin
-// with zeros when parameters say so. Errors: those of connecting, ENOTSUP, ENOMEM; each with one line for the user.
+// Queues are at most `max_depth` deep. For spilling, a namespace with content is refused with EEXIST, as open_medium refuses block devices.
+// Errors: those of connecting, ENOTSUP, ENOMEM; each with one line for the user.
 base::Expected<Device*> make_spdk_device(const SpdkParameters& spdk, size_t max_depth,
                                          const OpenParameters& parameters);
 

@@ -1,11 +1,11 @@
-// What the runtime and libspillway-spdk.so have in common. The library is loaded with a C library of its own
-// (spdk_load.h): whatever crosses here is plain data, and who takes memory gives it back.
+// What the runtime and libspillway-spdk.so have in common. The library is loaded with a C library of its own (spdk_load.h), so only plain data
+// crosses this interface, and each side frees the memory that it has allocated.
 //
 // Invariants
-//  1 the library never keeps a pointer of a caller's longer than the call, Ios and SpdkHost excepted
-//  2 a channel belongs to one thread at a time; all else may be called by any thread
-//  3 an Io that was given to start() comes back once in the list of poll(), with error and transferred_bytes set
-//    (device.h), however its connection ends
+//  1 the library keeps no pointer of a caller's beyond the call, except to Ios and to the functions of SpdkHost
+//  2 a channel belongs to one thread at a time; everything else may be called by any thread
+//  3 an Io that was given to start() comes back exactly once in the list of poll(), with error and transferred_bytes set (device.h), however
+//    its connection ends
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace storage {
 
-// Of this file, and of the layout of Io and IoList.
+// Changes with this file, and with the layouts of Io and IoList.
 inline constexpr uint32_t kSpdkInterfaceVersion = 1;
 
 enum class SpdkTransport : uint32_t { kPcie, kTcp, kRdma };
@@ -27,19 +27,19 @@ struct SpdkTarget {
   char nqn[224] = {};      // name of the subsystem; not PCIe
   uint32_t namespace_id = 1;
   uint32_t timeout_seconds = 10;
-  bool bounces = false;  // data goes by memory of SPDK's own
+  bool bounces = false;  // data is copied through memory of SPDK's own
 };
 
-// What the library found out.
+// What the library found out about the namespace.
 struct SpdkFacts {
   uint64_t capacity_bytes = 0;
   uint32_t block_bytes = 0;
   bool discards = false;
 };
 
-// What the runtime does for the library.
+// What the runtime does for the library: functions of sys/files.h.
 struct SpdkHost {
-  // Of descriptors, as in sys/files.h. -1: not possible, and the descriptor stays as it was.
+  // Returns the new number; -1 if that is not possible, and the descriptor stays as it was.
   int (*own_descriptor)(int descriptor);
   void (*close_descriptor)(int descriptor);
   bool (*is_own_descriptor)(int descriptor);
@@ -56,17 +56,18 @@ struct SpdkError {
 
 struct SpdkLibrary {
   uint32_t version;  // kSpdkInterfaceVersion
-  // Null on errors. Blocks up to a few of the target's time-outs; so does open_channel.
+  // Connects. Null on errors, which `error` describes. Blocks for a few of the target's time-outs at most; so does open_channel.
   SpdkDevice* (*open)(const SpdkHost& host, const SpdkTarget& target, SpdkFacts& facts, SpdkError& error);
-  // All channels must have been closed.
+  // REQUIRES: all channels have been closed.
   void (*close)(SpdkDevice* device);
+  // As open.
   SpdkChannel* (*open_channel)(SpdkDevice* device, size_t depth, SpdkError& error);
-  // Nothing may be in flight.
+  // REQUIRES: nothing is in flight.
   void (*close_channel)(SpdkChannel* channel);
-  // Takes an Io, of which at most `depth` may be in flight; flush() or poll() gives it to the target.
+  // Takes an Io, which flush() or poll() gives to the target. REQUIRES: with it at most `depth` Ios are in flight.
   void (*start)(SpdkChannel* channel, Io& io);
   void (*flush)(SpdkChannel* channel);
-  // Appends what has ended.
+  // Appends the Ios that have ended.
   void (*poll)(SpdkChannel* channel, IoList& ended);
 };
 

@@ -17,7 +17,7 @@
 namespace storage {
 namespace {
 
-// What it falls back to is its base: Linux AIO, and then plain calls.
+// Its base classes are what it falls back to: Linux AIO, and then plain calls.
 class UringDevice final : public AioDevice {
  public:
   UringDevice(const Medium& medium, size_t max_depth, const UringModes& modes)
@@ -111,8 +111,8 @@ class UringQueue final : public Queue {
   static constexpr uint32_t kMaxSubmitTries = 1000;
 
   void do_start(Io& io) override {
-    // What a ring of a process that was killed has begun may end later, when the child's parent has given the room to
-    // others. A blocking call ends before its process does.
+    // If this child is killed, what its ring has begun may end later, when the parent has given that room on the device to others. A
+    // blocking call ends before its process does.
     if (is_in_child_ && io.operation != Operation::kRead) {
       file_.perform(io);
       complete(io);
@@ -130,9 +130,8 @@ class UringQueue final : public Queue {
     prepare(io);
   }
 
-  // The caller sleeps until it is done, so a blocking call is the shortest way: a ring adds a hop to a
-  // kernel worker on media that cannot start without blocking (5.5 against 2.5 us a page on zram), and
-  // is no faster on the others.
+  // The caller sleeps until it is done anyway, so a blocking call is the shortest way: on media that cannot start a transfer without
+  // blocking a ring adds a hop to a kernel worker (5.5 against 2.5 us a page on zram), and on the others it is no faster.
   void do_start_alone(Io& io) override {
     file_.perform(io);
     complete(io);
@@ -144,19 +143,19 @@ class UringQueue final : public Queue {
 
   void do_poll(bool block) override {
     if (ring_.pending_count() > 0 || block || ring_.needs_enter()) {
-      // What is there already needs no waiting for.
+      // For completions that are there already there is no need to enter the kernel.
       if (ring_.pending_count() == 0 && reap() > 0) return;
       enter(block ? 1 : 0);
     }
     reap();
   }
 
-  // Completions that come after they have been looked for are told of.
+  // The kernel sets the event for completions that come after do_poll has looked.
   base::Quiet do_quiet() override {
     if (told_.descriptor() < 0) return {};
     told_.clear();
     do_poll(false);
-    // The kernel does a part of what a ring of one thread has to do, and has told of the rest already.
+    // Of a ring of one thread the kernel may have done a part of the work, and it does not set the event again for the rest.
     const bool goes_on = ring_.pending_count() > 0 || ring_.needs_enter();
     return {.until_ns = goes_on ? 0 : base::Quiet::kForever, .descriptor = told_.descriptor()};
   }
@@ -174,8 +173,9 @@ class UringQueue final : public Queue {
     return true;
   }
 
-  // The kernel closes what is registered some time after a process that has ended, with its locks. What is not stays open for
-  // what is in flight. That is not so of the block device that keeps others away from a device that takes commands.
+  // The kernel closes registered files, and gives their locks up, some time after a process has ended. A file that is not registered stays
+  // open until its last Io in flight has ended, which is sooner. But the block device that keeps others away from a device that takes
+  // commands has no Ios of its own: only as a registered file it stays open until the commands have ended.
   void fix_files() {
     const Medium& medium = file_.medium();
     if (medium.ends_with_process && !medium.takes_commands()) return;
@@ -242,7 +242,7 @@ class UringQueue final : public Queue {
     }
   }
 
-  // In which of the registered pieces that lies; -1: in none.
+  // The registered piece that the range lies in; -1: none.
   int fixed_piece(uint64_t address, uint64_t bytes) const {
     const uint64_t at = address - reinterpret_cast<uint64_t>(fixed_.data());
     if (at >= fixed_.size() || bytes > fixed_.size() - at) return -1;
@@ -250,7 +250,7 @@ class UringQueue final : public Queue {
     return (at + bytes - 1) / kFixedPieceBytes == piece ? static_cast<int>(piece) : -1;
   }
 
-  // Hands over all that is pending; with wait_count, then sleeps unless something completed or went wrong.
+  // Hands over all that is pending. With wait_count it then sleeps, unless something has completed or gone wrong.
   void enter(uint32_t wait_count) {
     for (uint32_t tries = 0;; ++tries) {
       long result = ring_.enter(wait_count);
@@ -261,7 +261,7 @@ class UringQueue final : public Queue {
         return;
       }
       if (ring_.pending_count() == 0) {
-        // Waiting failed for a reason that will not pass: completions still appear, so look for them.
+        // Waiting failed, and would fail again. Completions appear all the same: the caller looks for them.
         if (sys::failed(result) && !temporary) sys::syscall(SYS_sched_yield);
         return;
       }
@@ -272,7 +272,7 @@ class UringQueue final : public Queue {
     }
   }
 
-  // No Io is dropped: those that the kernel did not take fail with its reason.
+  // No Io is dropped: those that the kernel has not taken fail with its error.
   void fail_pending(int error) {
     while (ring_.pending_count() > 0) {
       Io& io = *reinterpret_cast<Io*>(ring_.take_back());
@@ -289,9 +289,8 @@ class UringQueue final : public Queue {
       Io& io = *reinterpret_cast<Io*>(user_data);
       if (result == -EAGAIN || result == -EINTR || result == -ECANCELED ||
           (result == -EOPNOTSUPP && polls_device_)) {
-        // The kernel gives up where a blocking call would sleep or go on, or could not start the thread that would have
-        // slept: signals kept it from that, or a limit. It gives up commands when their controller is reset. Or what lies
-        // between us and a device that polls does not.
+        // The kernel gave it up where a blocking call would have slept or gone on; or it could not start the thread that was to sleep,
+        // because of a signal or a limit; or the controller was reset; or a layer between us and a device that polls does not poll.
         file_.perform(io);
         complete(io);
       } else {
@@ -315,7 +314,7 @@ class UringQueue final : public Queue {
   sys::Event told_;  // by the kernel; not open if the user does not sleep, or the device is polled
 };
 
-// By one: an old kernel takes the ring and refuses the commands, or those with registered memory.
+// Tries one command: an old kernel accepts the ring and refuses the commands, or those with registered memory.
 base::Expected<void> UringDevice::probe_commands() {
   auto page = sys::map_anonymous(base::kOsPageBytes, "a storage buffer");
   if (!page) return std::unexpected(page.error());
@@ -341,7 +340,7 @@ base::Expected<void> UringDevice::probe_commands() {
 base::Expected<Queue*> UringDevice::do_open_queue(size_t depth, const QueueUse& use) {
   if (!rings_work_) return AioDevice::do_open_queue(depth, use);
   if (use.undisturbed) {
-    // Into the kernel's page cache AIO reads before it returns.
+    // Of a buffered medium AIO reads before submit() returns.
     if (!medium().is_direct || medium().takes_commands())
       return base::failure(EOPNOTSUPP, name(), ": only io_uring reads it ahead");
     return open_aio_queue(depth, use);
