@@ -1,11 +1,11 @@
-// What decorators over one device have in common: a device that is what the inner one is, and a queue that hands each request
-// on to a queue of the inner device, from a slot of its own.
+// What decorators over one device have in common: a device with the properties of the inner one, and a queue that hands each request on to a
+// queue of the inner device. It keeps a slot for each request under way.
 //
-// A decorator is three types, which know of each other:
+// A decorator is made of three types, which know of each other:
 //   struct Slot : DecoratorSlot<XQueue, Slot>            what it keeps of a request under way
-//   class XQueue : public DecoratorQueue<XQueue, Slot>    do_start, do_poll, and inner_done(Slot&), which is called when the inner
-//                                                        device is done with what was handed on
-//   class XDevice : public Decorator<XDevice, XQueue>     its name, and what its queues share
+//   class XQueue : public DecoratorQueue<XQueue, Slot>   do_start, do_poll, and inner_done(Slot&), which is called when the inner device has
+//                                                        completed what was handed on
+//   class XDevice : public Decorator<XDevice, XQueue>    its name, and what its queues share
 #pragma once
 #include <utility>
 
@@ -20,17 +20,17 @@ struct DecoratorSlot {
   Io inner;
   Io* outer = nullptr;
   QueueType* queue = nullptr;
-  SlotType* next = nullptr;  // of the free ones; the decorator's while it is not
+  SlotType* next = nullptr;  // in the list of free slots; for the decorator's use while the slot is taken
 };
 
 template <class QueueType, class SlotType>
 class DecoratorQueue : public Queue {
  public:
-  // Memory right after the queue, of which what the decorator adds comes last.
+  // How much memory this class needs right after the queue. A decorator that needs more adds it behind that.
   static uint64_t extra_bytes(size_t depth) { return depth * (sizeof(SlotType) + sizeof(Io*)); }
 
  protected:
-  // `extra`: that memory. The inner queue is as deep as this one.
+  // `extra` is that memory. REQUIRES: the inner queue is `depth` Ios deep.
   DecoratorQueue(Device& device, Queue* inner, size_t depth, void* extra)
       : Queue(device, depth), inner_(inner) {
     auto* slots = static_cast<SlotType*>(extra);
@@ -41,7 +41,7 @@ class DecoratorQueue : public Queue {
 
   Queue& inner() { return *inner_; }
 
-  // A slot for the request, whose inner Io asks for the same.
+  // A slot whose inner Io asks for the same as the request.
   SlotType& take_slot(Io& outer) {
     CHECK(free_ != nullptr);
     SlotType& slot = *free_;
@@ -61,16 +61,16 @@ class DecoratorQueue : public Queue {
     return slot;
   }
 
-  // The inner Io is submitted with others, by the next do_flush_submissions().
+  // The next do_flush_submissions() submits the inner Io, together with others.
   void gather(SlotType& slot) { gathered_[gathered_count_++] = &slot.inner; }
   void do_flush_submissions() override {
     if (gathered_count_ == 0) return;
-    // The inner queue holds nothing that this one does not.
+    // There is room: the inner queue is as deep as this one, and has Ios of this one only.
     CHECK_EQ(inner_->submit({gathered_, gathered_count_}), gathered_count_);
     gathered_count_ = 0;
   }
 
-  // Until the inner queue has something to hand on, or is to be given something.
+  // Quiet as long as the inner queue is, unless Ios wait to be submitted.
   base::Quiet do_quiet() override {
     base::Quiet quiet = inner_->quiet();
     if (gathered_count_ > 0) quiet.until_ns = 0;
@@ -79,7 +79,7 @@ class DecoratorQueue : public Queue {
 
   bool do_fix_memory(void* address, uint64_t bytes) override { return inner_->fix_memory(address, bytes); }
 
-  // The caller's Io, to be completed, with the inner one's result; the slot is free.
+  // Frees the slot; returns the caller's Io, which has the inner one's result now and is to be completed.
   Io& take_result(SlotType& slot) {
     Io& outer = *slot.outer;
     outer.error = slot.inner.error;

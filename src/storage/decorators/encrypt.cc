@@ -19,11 +19,11 @@ class EncryptDevice final : public Decorator<EncryptDevice, EncryptQueue> {
   EncryptDevice(Device* inner, const XtsKey& key) : Decorator(inner), cipher_(key) {
     base::TextRef(name_, sizeof name_) << "encrypt:[" << inner->name() << ']';
     block_bytes_ = std::max<uint32_t>(inner->block_bytes(), kSectorBytes);
-    // Of a block of which only a part is there nothing can be decrypted.
+    // A last block that is there only in part cannot be decrypted.
     capacity_bytes_ = base::round_down(inner->end_bytes(), block_bytes_);
     missing_bytes_ = 0;
     whereabouts_ = {};
-    // All of it, and nothing else's: it has OS pages of its own.
+    // The object has OS pages of its own, with nothing else on them.
     sys::keep_from_core_files(this, sizeof *this);
     sys::syscall(SYS_mlock, this, sizeof *this);  // as far as the limit on locked memory allows it
   }
@@ -46,7 +46,7 @@ struct alignas(base::kOsPageBytes) Cell {
 constexpr size_t kCells = 256;
 
 struct EncryptSlot : DecoratorSlot<EncryptQueue, EncryptSlot> {
-  // Of a write:
+  // For writes:
   uint64_t written_bytes = 0;    // before the piece that is under way
   iovec segments[kMaxSegments];  // of that piece, in cells
 };
@@ -122,7 +122,7 @@ class EncryptQueue final : public DecoratorQueue<EncryptQueue, EncryptSlot> {
     do_flush_submissions();
   }
 
-  // May the inner device be given it now? Else it waits.
+  // Can the inner device be given the request now? If not, it waits.
   bool is_ready(EncryptSlot& slot) {
     if (slot.outer->operation != Operation::kWrite) return true;
     slot.written_bytes = 0;
@@ -163,7 +163,7 @@ class EncryptQueue final : public DecoratorQueue<EncryptQueue, EncryptSlot> {
     }
   }
 
-  // Its cells are free, and the inner Io says what has become of the write as a whole. Is there more to write?
+  // Frees the cells of the piece that has ended; from now on the inner Io's result is that of the write as a whole. Is there more to write?
   bool end_piece(EncryptSlot& slot) {
     Io& inner = slot.inner;
     for (uint32_t i = inner.segment_count; i-- > 0;) {
@@ -177,7 +177,7 @@ class EncryptQueue final : public DecoratorQueue<EncryptQueue, EncryptSlot> {
     return may_go_on && slot.written_bytes < slot.outer->length_bytes;
   }
 
-  // What has been read, as far as it came.
+  // Decrypts what has been read: whole sectors.
   void decrypt(EncryptSlot& slot) {
     Io& inner = slot.inner;
     inner.transferred_bytes = base::round_down(inner.transferred_bytes, kSectorBytes);
@@ -190,7 +190,7 @@ class EncryptQueue final : public DecoratorQueue<EncryptQueue, EncryptSlot> {
   }
 
   const XtsCipher& cipher_;
-  IoList waiting_;  // the inner Ios of writes whose next piece there was no cell for
+  IoList waiting_;  // inner Ios of writes that wait for cells for their next piece
   Cell* free_cells_[kCells];
   size_t free_count_ = kCells;
 };

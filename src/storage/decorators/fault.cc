@@ -18,7 +18,7 @@ class FaultDevice final : public Decorator<FaultDevice, FaultQueue> {
     base::TextRef(name_, sizeof name_) << "fault:seed=" << schedule.seed << ":[" << inner->name() << ']';
   }
 
-  // Draws the next operation's fate.
+  // Decides what happens to the next operation.
   Fault next_fault(Operation operation) {
     Fault fault;
     for (size_t i = 0; i < schedule_.rule_count; ++i) {
@@ -36,9 +36,8 @@ class FaultDevice final : public Decorator<FaultDevice, FaultQueue> {
   std::atomic<uint64_t> counts_[FaultSchedule::kMaxRules] = {};
 };
 
-// One operation under way: the caller's Io, and the inner device's for it. A slot is free, in the inner
-// queue (or gathered for it), or held back until its time has come.
-struct Slot : DecoratorSlot<FaultQueue, Slot> {  // `next`: also of the held ones
+// One operation under way. Its slot is in the inner queue, or gathered for it, and then held back until its time has come.
+struct Slot : DecoratorSlot<FaultQueue, Slot> {  // `next` also links the slots that are held back
   int forced_error = 0;
   bool split = false;
   uint64_t polls_left = 0;
@@ -96,7 +95,7 @@ class FaultQueue final : public DecoratorQueue<FaultQueue, Slot> {
     return quiet;
   }
 
-  // The inner Io asks for the front of what the caller wants.
+  // Makes the inner Io ask for the front of what the caller wants.
   static void shorten(Slot& slot, uint64_t length_bytes) {
     const Io& outer = *slot.outer;
     Io& inner = slot.inner;
@@ -111,7 +110,7 @@ class FaultQueue final : public DecoratorQueue<FaultQueue, Slot> {
     }
   }
 
-  // From here on only the delay stands between the operation and its completion.
+  // Holds the operation back: it completes as soon as its delay is over.
   void hold(Slot& slot) {
     slot.next = held_;
     held_ = &slot;

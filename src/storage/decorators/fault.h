@@ -1,7 +1,7 @@
-// The fault decorator: a device over a device that fails, shortens and delays by a schedule.
+// The fault decorator: a device over a device that fails, shortens and delays operations by a schedule (fault_schedule.h).
 //
-// What the schedule leaves alone passes through unchanged. Operations are counted in the order in which
-// queues start them; with one thread a schedule replays exactly.
+// Operations that the schedule leaves alone pass through unchanged. They are counted in the order in which queues start them, so with one
+// thread the same schedule brings exactly the same faults again.
 #pragma once
 #include "storage/decorators/fault_schedule.h"
 

@@ -1,7 +1,7 @@
-// FaultSchedule: which operations a fault device harms, and how. Pure: the same schedule and the same
-// order of operations always give the same faults.
+// FaultSchedule: which operations a fault device harms, and how. Pure: the same schedule and the same order of operations always give the same
+// faults.
 //
-// A rule counts the operations that it is about, from 1, and fires on some of them:
+// Each rule counts the operations of its kinds, from 1, and fires on some of them:
 //   kAt     on the n-th            "@5"
 //   kFrom   on the n-th and later  "@5+"   (a device that filled up)
 //   kEvery  on every n-th          "%5"
@@ -24,8 +24,8 @@ struct FaultRule {
   enum class Effect : uint8_t {
     kError,  // fails with `error`; the medium is not touched
     kTorn,   // writes the first half, then fails with `error`
-    kShort,  // transfers the first half (whole blocks, so none of a single one), where the medium seems to end
-    kSplit,  // transfers the first half, and the rest as an operation of its own, to which rules apply anew
+    kShort,  // transfers the first half in whole blocks (of a single block nothing), as if the medium ended there
+    kSplit,  // transfers the first half, then the rest as an operation of its own, to which rules apply anew
     kDelayPolls,  // completes `amount` polls later than it would
     kDelayUs,     // completes not before `amount` microseconds after submission
   };
@@ -48,7 +48,7 @@ struct FaultSchedule {
   void add(const FaultRule& rule) { rules[rule_count++] = rule; }
 };
 
-// What happens to one operation: all rules that fire on it together.
+// What happens to one operation: the effects of all rules that fire on it.
 struct Fault {
   int error = 0;
   bool torn = false;
@@ -60,6 +60,7 @@ struct Fault {
 
 // Does rule `rule_index` fire on the `ordinal`-th (from 1) of its operations?
 bool fault_fires(const FaultSchedule& schedule, size_t rule_index, uint64_t ordinal);
+// Adds the rule's effect. Of several errors the first one counts; delays add up.
 void apply_fault(const FaultRule& rule, Fault& fault);
 
 }  // namespace storage

@@ -28,7 +28,7 @@ class LatencyDevice final : public Decorator<LatencyDevice, LatencyQueue> {
   const bool sleeps_;
 };
 
-// One request under way. It is timed (in the heap) until it is due, then late if the inner device has not done it.
+// One request under way. It is timed, in the heap, until it is due; from then on it is late, if the inner device has not completed it.
 struct LatencySlot : DecoratorSlot<LatencyQueue, LatencySlot> {
   uint64_t due_ns = 0;
   bool inner_done = false;
@@ -76,13 +76,13 @@ class LatencyQueue final : public DecoratorQueue<LatencyQueue, LatencySlot> {
       if (timed_count_ == 0)
         inner().wait();
       else if (late_count_ > 0)
-        sys::nap(kNapNs);  // either may be next
+        sys::nap(kNapNs);  // a late one may end first, or the next one may become due
       else
         wait_until_about(timed_[0]->due_ns);
     }
   }
 
-  // What is late ends when the inner device is done with it; all else not before the earliest is due.
+  // Late requests complete when the inner device completes them; all others not before the earliest is due.
   base::Quiet do_quiet() override {
     base::Quiet quiet = DecoratorQueue::do_quiet();
     if (timed_count_ > 0) quiet.no_longer_than(timed_[0]->due_ns);
@@ -109,7 +109,7 @@ class LatencyQueue final : public DecoratorQueue<LatencyQueue, LatencySlot> {
     }
   }
 
-  // Returns when it is due, a little before or at a signal.
+  // Returns when it is due, a little before that, or when a signal comes.
   void wait_until_about(uint64_t due_ns) const {
     const uint64_t now_ns = sys::monotonic_ns();
     if (!sleeps_ && due_ns <= now_ns + kSpinNs) {

@@ -54,7 +54,7 @@ uint64_t LatencyModel::due_ns(uint64_t now_ns, uint64_t length_bytes) {
       }
     }
     const uint64_t due = (free_at > now_ns ? free_at : now_ns) + service;
-    // Else another thread was given that channel meanwhile.
+    // If that fails another thread has taken the channel meanwhile.
     if (first->compare_exchange_strong(free_at, due, std::memory_order_relaxed)) return due;
   }
 }

@@ -1,14 +1,14 @@
-// LatencyModel: when a device of a given speed would have done what it is asked. A model, not a measurement.
+// LatencyModel: when a device of a given speed would have completed a request. A model, not a measurement.
 //
-//   channels   servers that work side by side; a request is served by the one that is free first, in the order in
-//              which requests come. So a device of c channels and a mean of t does at most c / t requests a second,
-//              and with more than c under way they queue
-//   service    drawn from a distribution around the mean, plus length / bandwidth for reads and writes; each
-//              channel has the whole bandwidth
-//   due        when it was free, or the request came if that is later, plus the service time
+//   channels   servers that work side by side. Requests are served in the order in which they come, each by the channel that is free first.
+//              So a device of c channels and a mean service time t serves at most c / t requests a second, and with more than c under way
+//              requests queue
+//   service    the time that a request is served for: drawn from a distribution around the mean, plus length / bandwidth for reads and writes.
+//              Each channel has the whole bandwidth
+//   due        when the request came, or its channel became free if that is later, plus the service time
 //
-// The n-th request that any thread starts has the n-th number of the seed's: with one thread, and requests at the same
-// times, everything is the same again. Thread-safe, without locks, so that a child of fork can go on with its copy.
+// The n-th request that is started gets the n-th number drawn from the seed, whichever thread starts it: with one thread, and requests at the
+// same times, everything is the same again. Thread-safe, without locks, so that a child of fork can go on with its copy.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -31,10 +31,10 @@ struct LatencyParameters {
   uint64_t megabytes_per_second = 0;  // of 1,000,000 bytes; 0: no limit
   Distribution distribution = Distribution::kFixed;
   uint64_t seed = 1;
-  bool sleeps = false;  // whoever waits leaves the CPU to others, and hears of it later (latency.h)
+  bool sleeps = false;  // wait() leaves the CPU to others, and returns later (latency.h)
 };
 
-// How long the ordinal-th request (from 0) is served. `length_bytes`: 0 for what transfers nothing. Pure.
+// How long the ordinal-th request (from 0) is served. `length_bytes` is 0 for flushes and discards. Pure.
 uint64_t service_ns(const LatencyParameters& parameters, uint64_t ordinal, uint64_t length_bytes);
 
 // -ln(x). REQUIRES: 0 < x <= 1. (The C library's may be the program's own.)
@@ -44,7 +44,7 @@ class LatencyModel {
  public:
   explicit LatencyModel(const LatencyParameters& parameters) : parameters_(parameters) {}
 
-  // A request comes at `now_ns`: when is it done? Cost: a look at each channel.
+  // When a request that comes at `now_ns` is due. Cost: a look at each channel.
   uint64_t due_ns(uint64_t now_ns, uint64_t length_bytes);
 
  private:

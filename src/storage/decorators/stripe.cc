@@ -63,13 +63,13 @@ struct Whole {
   Io* outer = nullptr;
   Whole* next = nullptr;  // of the free ones
   size_t parts_under_way = 0;
-  // What is to be made next: on the member_index-th member from that of the first byte on.
+  // The next part to be made is on this member, counted from that of the request's first byte on, and begins at this offset of it.
   size_t member_index = 0;
-  uint64_t done_to_bytes = 0;  // in the member's offsets; 0: nothing yet
-  // Of the parts that ended; the stripe's offsets, of a flush the member.
-  uint64_t missing_from_bytes = ~uint64_t{0};
-  uint64_t error_at_bytes = ~uint64_t{0};
-  int error = 0;
+  uint64_t done_to_bytes = 0;  // 0: where the request begins there
+  // How the parts ended that have: offsets of the stripe; of a flush, members.
+  uint64_t missing_from_bytes = ~uint64_t{0};  // the first byte that was not transferred
+  uint64_t error_at_bytes = ~uint64_t{0};      // the first one with an error
+  int error = 0;                               // of that one
 };
 
 // A request to one member.
@@ -82,13 +82,13 @@ struct Part {
   iovec segments[kMaxSegments];
 };
 
-// Walks through the memory of a request, in one direction.
+// Walks forward through the memory of a request.
 class Memory {
  public:
   explicit Memory(const Io& io) : io_(io) {}
 
-  // Appends [at_bytes, at_bytes + length_bytes) of the request to `to`, which has `count` of kMaxSegments; returns how
-  // much of it fitted. REQUIRES: at_bytes is not before that of the last call.
+  // Appends the memory of the request's bytes [at_bytes, at_bytes + length_bytes) to `to`, which has `count` of kMaxSegments segments;
+  // returns how many bytes fitted. REQUIRES: at_bytes is not before that of the last call.
   uint64_t append(uint64_t at_bytes, uint64_t length_bytes, iovec* to, uint32_t& count) {
     uint64_t appended_bytes = 0;
     while (appended_bytes < length_bytes) {
@@ -157,7 +157,7 @@ class StripeQueue final : public Queue {
     make_parts();
   }
 
-  // One part alone takes the member's shortest way.
+  // A request that is one part takes the member's shortest way.
   void do_start_alone(Io& io) override {
     do_start(io);
     if (gathered_count_ != 1 || waiting_first_ != nullptr) return;
@@ -201,12 +201,12 @@ class StripeQueue final : public Queue {
       else if (busy_count > 1)
         rest(rounds);
     }
-    // What became free is for those that wait.
+    // Requests that wait take the room that has become free.
     make_parts();
     do_flush_submissions();
   }
 
-  // Until a member has something. What waits for room has it then.
+  // Quiet until a member has something to complete. Requests that wait for room cannot go on before that.
   base::Quiet do_quiet() override {
     if (members_told_.descriptor() < 0) return {};
     base::Quiet quiet = {.until_ns = gathered_count_ > 0 ? 0 : base::Quiet::kForever,
@@ -223,7 +223,7 @@ class StripeQueue final : public Queue {
     return fixed;
   }
 
-  // No call waits for several queues at once. (Yielding the processor costs a time slice on a busy machine.)
+  // There is no call that waits for several queues at once. (Yielding the processor would cost a time slice on a busy machine.)
   static void rest(size_t rounds) {
     constexpr size_t kSpins = 64;
     constexpr uint64_t kNapNs = 20'000;
@@ -237,12 +237,12 @@ class StripeQueue final : public Queue {
     return gathered_[member].count() + queues_[member]->in_flight_count() < queues_[member]->depth();
   }
 
-  // Makes parts of the requests that wait, as long as there is room.
+  // Turns requests that wait into parts, as long as there is room.
   void make_parts() {
     while (waiting_first_ != nullptr && make_parts_of(*waiting_first_)) waiting_first_ = waiting_first_->next;
   }
 
-  // Returns whether all were made.
+  // Returns whether all parts have been made.
   bool make_parts_of(Whole& whole) {
     const Io& outer = *whole.outer;
     const bool flush = outer.operation == Operation::kFlush;
@@ -281,7 +281,7 @@ class StripeQueue final : public Queue {
     return true;
   }
 
-  // Gives the part what it can take of [at, end) of its member; returns how far that is.
+  // Gives the part as much of its member's [at, end) as its segments have room for; returns where that ends.
   uint64_t fill(Part& part, Memory& memory, uint64_t at, uint64_t end) const {
     const Io& outer = *part.whole->outer;
     if (outer.operation == Operation::kDiscard) return end;
@@ -333,7 +333,7 @@ class StripeQueue final : public Queue {
     waiting_last_ = &whole;
   }
 
-  // The first free one, or one that was never used: their pages come into being when there is so much to do.
+  // Takes the first free one, or else one that was never used: so memory is touched only when that many are under way.
   template <class T>
   static T& take_free(T*& free, T* all, size_t& used_count, size_t count) {
     if (free != nullptr) {
@@ -346,7 +346,7 @@ class StripeQueue final : public Queue {
   }
 
   const StripeMap& map_;
-  sys::EventSet members_told_;  // the members' descriptors; not open if the user does not sleep
+  sys::EventSet members_told_;  // the members' descriptors; open only if the queue's user sleeps
   Queue* queues_[kMaxStripeMembers] = {};
   IoList gathered_[kMaxStripeMembers];  // parts to be submitted
   size_t gathered_count_ = 0;           // of all members

@@ -37,7 +37,7 @@ bool is_gap(const TraceRecord& record) {
   return memcmp(&record, &kGap, sizeof record) == 0;
 }
 
-// What is wrong with it; null: nothing.
+// What is wrong with the record; null: nothing.
 const char* flaw(const TraceHeader& header, const TraceRecord& record) {
   if (record.operation < 1 || record.operation > 4) return "the operation is none";
   if (record.transferred_bytes > record.length_bytes) return "more was transferred than asked for";

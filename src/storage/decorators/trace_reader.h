@@ -1,4 +1,4 @@
-// Reads traces (trace_format.h). trace_replay.h asks a device for the same again.
+// Reads traces (trace_format.h), and checks them, since they come from outside.
 #pragma once
 #include <span>
 #include <string_view>
@@ -13,9 +13,9 @@ struct Trace {
   std::span<const TraceRecord> records;  // in the order of their starts
 };
 
-// What the bytes of a trace file say. They are put in order in place: gaps out, sorted; what is returned points into
-// them. Each record lies within the device and its operation is one of the four; offsets and lengths are whole
-// blocks. REQUIRES: `bytes` is aligned to 8. Errors: EINVAL, with a message that says what is wrong where.
+// Parses the bytes of a trace file, in place: gaps are taken out and the records sorted, and the result points into `bytes`. Each record that it
+// has lies within the device, is one of the four operations, and is of whole blocks. REQUIRES: `bytes` is aligned to 8. Errors: EINVAL, with a
+// message that says what is wrong where.
 base::Expected<Trace> parse_trace(std::span<char> bytes);
 
 // A trace file, mapped.

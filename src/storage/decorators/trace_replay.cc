@@ -7,7 +7,7 @@
 namespace storage {
 namespace {
 
-// What all requests read to and write from, over and over.
+// Of the memory that all requests read to and write from.
 constexpr uint64_t kScratchBytes = uint64_t{1} << 20;
 constexpr uint64_t kLateNs = 1'000'000;
 constexpr uint64_t kNapNsMost = 1'000'000;
@@ -25,7 +25,7 @@ class Replay {
     start_ns_ = sys::monotonic_ns();
     for (const TraceRecord& record : trace_.records) {
       if (timed_) wait_for_time(record);
-      // Longer than one Io can be here: in pieces.
+      // A request may be longer than one Io can be here.
       uint64_t at = 0;
       do {
         at += start_piece(record, at);
@@ -60,7 +60,7 @@ class Replay {
     }
   }
 
-  // Starts what is left of the record from `at` on, or as much as one Io can be; returns how much that is.
+  // Starts what is left of the record's request from `at` on, or as much of it as one Io can be; returns how much that is.
   uint64_t start_piece(const TraceRecord& record, uint64_t at) {
     const auto operation = static_cast<Operation>(record.operation - 1);
     const bool transfers = operation == Operation::kRead || operation == Operation::kWrite;
@@ -88,7 +88,7 @@ class Replay {
     return length_bytes;
   }
 
-  // A slot that is not under way, once nothing that is touches these bytes.
+  // Waits until no request under way is in conflict with this one; returns a slot that is not in use.
   Slot& free_slot(Operation operation, uint64_t offset_bytes, uint64_t length_bytes) {
     for (;;) {
       Slot* free = nullptr;

@@ -1,4 +1,4 @@
-// Asks a device for what a trace says.
+// Replays a trace: asks a device for the same requests again.
 #pragma once
 #include "storage/decorators/trace_reader.h"
 #include "storage/device.h"
@@ -6,9 +6,9 @@
 namespace storage {
 
 struct ReplayParameters {
-  bool timed =
-      false;  // each request as long after the first as in the trace; else as fast as the device takes them
-  size_t depth = 128;  // of the queue; at most so many at a time
+  // Starts each request as long after the first one as in the trace; otherwise as fast as the device takes them.
+  bool timed = false;
+  size_t depth = 128;  // of the queue: at most so many requests are under way at a time
 };
 
 struct ReplayResult {
@@ -18,9 +18,9 @@ struct ReplayResult {
   uint64_t duration_ns = 0;
 };
 
-// Asks `device` for what the trace says, in the order of its starts. Writes zeros: what the device held is lost. A
-// request that touches the bytes of one that is under way waits for that, unless both read. Blocks until all is done.
-// Errors: EINVAL if the trace is of a larger device, or one of smaller blocks; ENOMEM, and those of open_queue.
+// Asks `device` for the requests of the trace, in the order in which they were started. Writes write zeros: what the device held is lost. A
+// request waits while another one for some of the same bytes is under way, unless both read. Blocks until all have ended.
+// Errors: EINVAL if the trace is of a larger device, or of one with smaller blocks; ENOMEM, and those of open_queue.
 base::Expected<ReplayResult> replay_trace(const Trace& trace, Device& device,
                                           const ReplayParameters& parameters);
 
