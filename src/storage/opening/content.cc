@@ -10,7 +10,7 @@
 namespace storage {
 namespace {
 
-// Of what lies between the holes. Where a file system knows of none, all of it is.
+// Looks between the holes; at everything where the file system does not tell them.
 int64_t file_content(long descriptor, uint64_t size_bytes, std::span<char> buffer) {
   const auto read = [&](char* to, uint64_t bytes, uint64_t offset) {
     return sys::syscall(SYS_pread64, descriptor, to, bytes, offset);

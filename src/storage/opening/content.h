@@ -1,4 +1,4 @@
-// Does a medium hold anything that whoever makes something new on it would lose? What is not zeros is content.
+// Has a medium content that would be lost if something new were made on it? Everything but zeros is content.
 #pragma once
 #include <string_view>
 
@@ -6,11 +6,11 @@
 
 namespace storage {
 
-// Of a file all of it is looked at, holes excepted; of a block device what content_of_ends() looks at, without its being opened for use;
-// of a path where nothing is, or something else, nothing. Cost: reads all that a file has. Errors: of reading it, ENOMEM.
+// Looks at all of a file except its holes, and at the first and last MiB of a block device, which need not be free for use. False for a path that
+// leads to nothing, or to anything else. Cost: reads all that a file has. Errors: those of reading; ENOMEM.
 base::Expected<bool> path_has_content(std::string_view path);
-// The first and the last MiB of a device: file systems, partition tables, labels of RAIDs and stores begin there, or have their copies
-// there. What lies past the medium's end is none. Errors: of reading it, EMFILE, ENOMEM.
+// Looks at the first and the last MiB of a device, where file systems, partition tables, labels of RAIDs and stores begin or have copies. What
+// lies past the medium's end is no content. Errors: those of reading; EMFILE, ENOMEM.
 base::Expected<bool> device_has_content(Device& device);
 
 }  // namespace storage

@@ -1,4 +1,4 @@
-// What device_string.cc and device_settings.cc parse with, and the settings of decorators.
+// Parsing of settings in device strings: what device_string.cc and device_settings.cc share, and the settings that the latter parses.
 #pragma once
 #include <string_view>
 
@@ -9,7 +9,7 @@
 
 namespace storage {
 
-// What an error message shows of user input: printable, and short enough to leave room for the rest.
+// User input as an error message shows it: printable, and short enough to leave room for the rest.
 class Shown {
  public:
   explicit Shown(std::string_view text) {
@@ -44,7 +44,7 @@ base::Expected<void> parse_faults(std::string_view text, FaultSchedule& schedule
 base::Expected<void> parse_latency_settings(std::string_view text, LatencyParameters& latency);
 // "tcp=127.0.0.1:4420,nqn=nqn.2016-06.io.spdk:cnode1,ns=1,qd=64". Errors: EINVAL.
 base::Expected<void> parse_spdk_settings(std::string_view text, SpdkParameters& spdk, size_t& depth);
-// Does `text` begin with one of them?
+// Does `text` begin with a setting of spdk?
 bool begins_with_spdk_setting(std::string_view text);
 
 }  // namespace storage

@@ -96,13 +96,13 @@ base::Expected<void> parse_memory(std::string_view rest, DeviceNode& node) {
   return {};
 }
 
-// "seed=7,read_eio=1/1000:[inner]": what is before the bracket, and in it.
+// The two parts of "seed=7,read_eio=1/1000:[inner]".
 struct Decorated {
   std::string_view settings;
   std::string_view inner;
 };
 
-// `rest` of a decorator of one device, whose text is `scheme` and rest; `example` is how it should be.
+// Splits what follows the scheme of a decorator of one device; `example` is shown if it is wrong.
 base::Expected<Decorated> split_decorated(std::string_view scheme, std::string_view rest,
                                           const char* example) {
   size_t open = rest.find('[');
@@ -113,7 +113,7 @@ base::Expected<Decorated> split_decorated(std::string_view scheme, std::string_v
                    rest.substr(open + 1, rest.size() - open - 2)};
 }
 
-// Where the bracket that `text` begins with is closed; npos if it is not.
+// Where the bracket that `text` begins with is closed; npos: nowhere.
 size_t closing_bracket(std::string_view text) {
   size_t nesting = 0;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -123,8 +123,8 @@ size_t closing_bracket(std::string_view text) {
   return std::string_view::npos;
 }
 
-// How long the first device of a list is: up to a comma outside of brackets that is neither among its settings nor
-// before one more of them.
+// The length of the first device in a list: it ends at a comma outside of brackets that is neither among the device's settings nor followed by
+// one more of them.
 size_t first_device_bytes(std::string_view list) {
   const bool settings_come_first = list.starts_with("fault:") || list.starts_with("latency:") ||
                                    list.starts_with("trace:") || list.starts_with("encrypt:");
@@ -150,12 +150,12 @@ size_t first_device_bytes(std::string_view list) {
   return list.size();
 }
 
-// Makes the nodes of a tree, outermost first.
+// Makes the nodes of a tree, the outermost first.
 class TreeParser {
  public:
   explicit TreeParser(DeviceTree& tree) : tree_(tree) {}
 
-  // Returns the index of the node of the device that `text` is, which is inside `nesting` others.
+  // Makes the node of the device that `text` describes, which is inside `nesting` others, and the nodes inside it; returns its index.
   base::Expected<size_t> parse(std::string_view text, size_t nesting) {
     if (nesting == DeviceTree::kMaxNesting)
       return failure(EINVAL, "storage: more than ", DeviceTree::kMaxNesting, " devices inside each other");
@@ -223,7 +223,7 @@ class TreeParser {
     return add_child(node, parts->inner, nesting);
   }
 
-  // "NAME=PATH", of a device that takes this and nothing else.
+  // "NAME=PATH", the only setting of a device.
   static base::Expected<void> parse_path_of(std::string_view kind, std::string_view name,
                                             std::string_view settings, const char* example,
                                             DeviceNode& node) {

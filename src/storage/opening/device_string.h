@@ -1,4 +1,4 @@
-// Device strings: what --storage and its kin accept, as text, and parsed.
+// Device strings, which --storage and its kin accept: their grammar, and the tree that they are parsed into.
 //
 //   device  := path                                     uring, or where that is not possible aio, or file
 //            | "memory:" SIZE
@@ -19,10 +19,9 @@
 //   effect  := "eio" | "enospc" | "torn" | "short" | "split" | "delay_polls" | "delay_us"
 //   when    := N "/" M  | "@" N | "@" N "+" | "%" N      see fault_schedule.h; "x" N: how long a delay is
 //
-// A plain path is a text with a "/" before its first ":" or without ":", and is taken as it is. Paths after
-// "file:", "uring:", "aio:" and "pmem:" end at the first "?". In the list of a stripe a path has no "," and as many "[" as "]";
-// a "," before a setting of the device before it belongs to that: "[aio:/a?qd=8,threads=2,/b]" are two. A HOST that
-// has colons is put in brackets.
+// A text without ":", or with a "/" before its first ":", is a plain path, and is taken as it is. Paths after "file:", "uring:", "aio:" and
+// "pmem:" end at the first "?". In the list of a stripe a path has no ",", and as many "[" as "]". There a "," that is followed by a setting of
+// the device before it belongs to that device: "[aio:/a?qd=8,threads=2,/b]" are two devices. A HOST with colons is put in brackets.
 #pragma once
 #include <string_view>
 
@@ -39,10 +38,10 @@ namespace storage {
 
 enum class Scheme { kMemory, kFile, kUring, kAio, kPmem, kFault, kStripe, kLatency, kTrace, kEncrypt, kSpdk };
 
-// One device of the string. Which fields count depends on the scheme.
+// One device of the string. A comment says which schemes a field is for.
 struct DeviceNode {
   Scheme scheme = Scheme::kUring;
-  // Of file, uring, aio, pmem, trace; of encrypt the key's, empty if it has none. Points into the text.
+  // file, uring, aio, pmem, trace; encrypt: that of the key's file, empty if there is none. Points into the text.
   std::string_view path;
   uint64_t capacity_bytes = 0;                    // memory
   size_t depth = 0;                               // file, uring, aio, spdk
@@ -53,11 +52,11 @@ struct DeviceNode {
   uint64_t unit_bytes = kDefaultStripeUnitBytes;  // stripe
   LatencyParameters latency;                      // latency
   SpdkParameters spdk;                            // spdk; points into the text
-  // What it decorates: fault, latency, trace and encrypt 1, stripe several, others none.
+  // The devices that it is made of: fault, latency, trace and encrypt have 1, stripe several, the others none.
   size_t child_count = 0;
   uint8_t children[kMaxStripeMembers] = {};  // indexes in DeviceTree::nodes, each larger than its own
 
-  // Is `path` that of what holds the bytes?
+  // Does `path` lead to what holds the bytes?
   bool names_medium() const {
     using enum Scheme;
     return scheme == kFile || scheme == kUring || scheme == kAio || scheme == kPmem;
@@ -66,8 +65,9 @@ struct DeviceNode {
 
 // nodes[0] is the outermost device. About 30 KiB.
 struct DeviceTree {
-  static constexpr size_t kMaxNodes = 40;   // a stripe of 16, each of them decorated, and some around it
-  static constexpr size_t kMaxNesting = 8;  // devices inside each other, that without children included
+  static constexpr size_t kMaxNodes =
+      40;  // enough for a stripe of 16, each of them decorated, and some around it
+  static constexpr size_t kMaxNesting = 8;  // devices inside each other, the innermost included
   size_t node_count = 0;
   DeviceNode nodes[kMaxNodes];
 };

@@ -56,7 +56,7 @@ long make_nameless_in(const Path& directory) {
   return result;
 }
 
-// Is there room, and is it storage at all?
+// Has the file system room, and is it storage at all?
 base::Expected<void> check_file_system(const Path& path, long descriptor) {
   struct statfs facts = {};
   if (sys::failed(sys::syscall(SYS_fstatfs, descriptor, &facts))) return {};
@@ -83,7 +83,7 @@ base::Expected<uint64_t> file_capacity_bytes(const Path& path, bool read_only) {
   return capacity_bytes;
 }
 
-// Holes can be punched past a file's end without changing it.
+// Tries it past the file's end, which changes nothing.
 bool can_punch_holes(long descriptor, uint64_t size_bytes) {
   return !sys::failed(sys::syscall(SYS_fallocate, descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                                    base::round_up(size_bytes, base::kOsPageBytes), base::kOsPageBytes));
@@ -100,7 +100,7 @@ bool block_device_is_memory(const struct statx& facts) {
   return false;
 }
 
-// Turns O_DIRECT on where it works; sets the block size that it asks for, and returns whether it is on.
+// Turns O_DIRECT on if it works, sets the block size that it needs, and returns whether it is on.
 bool turn_on_direct(long descriptor, const struct statx& facts, uint32_t sector_bytes, Medium& medium) {
   uint32_t block_bytes = sector_bytes;
   if (facts.stx_mask & STATX_DIOALIGN) {
@@ -188,7 +188,7 @@ base::Expected<Medium> open_file(const Path& path, const OpenParameters& paramet
     return std::unexpected(open_error(path, result));
   if ((facts.stx_mode & S_IFMT) != S_IFREG)
     return failure(EINVAL, path, ": it has just been replaced; try again");
-  // While it waited for the lock, too: who had it may have removed it.
+  // Who had the lock while this waited for it may have removed the file.
   if (parameters.store && !is_at(path, facts))
     return failure(EBUSY, path, ": it has just been replaced or removed; try again");
   if (parameters.store) return finish_file(path, Opened(opened.take()), "file", parameters);

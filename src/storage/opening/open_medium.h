@@ -9,16 +9,14 @@ namespace storage {
 struct OpenParameters {
   bool overwrite = false;  // content that is there may be lost
   bool spill = false;      // for spilled pages, which nobody needs after this process
-  bool store =
-      false;  // for what is to be there after this process, and is nobody else's meanwhile; not with `spill`
-  // With `store`: the end of a file that is not of whole OS pages is not left out. It is refused, or, where it is `read_only`, a block of which
-  // only a part is there (Device::end_bytes).
+  // For content that outlives this process, and that nobody else uses meanwhile. Not with `spill`.
+  bool store = false;
+  // With `store`: all of the file is used, also if its size is not a multiple of an OS page. To be written, such a file is refused; with
+  // `read_only` its last block is there only in part (Device::end_bytes). Otherwise what follows the last whole page is left out.
   bool whole = false;
-  bool is_locked = false;  // by the caller, as `store` would (store_files.h)
-  bool read_only =
-      false;  // what is there is only read: of files and block devices, which may be such that they cannot be written
-  bool keep_size =
-      false;  // a file that `overwrite` is for is not emptied: its length says how much of it to use
+  bool is_locked = false;  // with `store`: the caller has the lock already (store_files.h)
+  bool read_only = false;  // nothing is written: files and block devices need not be writable
+  bool keep_size = false;  // with `overwrite`: a file is not emptied, as its size says how much of it to use
 };
 
 // What becomes of `path`, with `spill`:
@@ -29,11 +27,12 @@ struct OpenParameters {
 //   a block device         EBUSY if anything uses it; EEXIST if its first and last MiB are not zeros, unless `overwrite`
 //   an NVMe character device   as a block device; see open_nvme.h
 //   anything else          EINVAL
-// Less than 64 MiB free: ENOSPC. A file system in memory: one line of warning.
-// Without `spill` files and block devices are opened as they are (made, and kept, if there is none), and
-// directories refused. With `store` none is made (ENOENT); a file's capacity is its size, and it is locked: EBUSY while another
-// process has it so. With `read_only` it may be a medium that cannot be written.
-// Nothing is changed when it fails. Errors have one line that says what, where and what to do.
+// Less than 64 MiB free on the file system is ENOSPC; a file system in memory brings one line of warning.
+//
+// Without `spill` files and block devices are opened as they are, a missing file is made and kept, and directories are refused (EISDIR). With
+// `store` no file is made (ENOENT); a file's capacity is its size, and it is locked: EBUSY if another process still has it after a second.
+//
+// What fails leaves what was there as it was. Errors have one line that says what, where and what to do.
 base::Expected<Medium> open_medium(std::string_view path, const OpenParameters& parameters);
 
 }  // namespace storage

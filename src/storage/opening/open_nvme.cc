@@ -28,8 +28,8 @@ struct Block {
   base::Text<40> path;
 };
 
-// Opens the block device of the namespace whose character device is that: its folder in /sys lies beside the other's, and
-// "nvme0n1" beside "ng0n1".
+// Opens the block device of the namespace that a character device belongs to. Their folders in /sys lie beside each other: "nvme0n1" beside
+// "ng0n1".
 base::Expected<void> open_block_of(const Path& path, const struct statx& facts, Block& block) {
   char text[256];
   base::Text<64> folder;
@@ -66,11 +66,11 @@ base::Expected<void> open_block_of(const Path& path, const struct statx& facts, 
   return {};
 }
 
-// As much as the kernel takes in one command, whatever the memory's pages are.
+// The most that the kernel takes in one command, however the memory is aligned.
 uint64_t command_bytes(const Block& block) {
   const uint64_t most_bytes = queue_number(block.major, block.minor, "max_hw_sectors_kb") << 10;
   const uint64_t most_pages = queue_number(block.major, block.minor, "max_segments");
-  // Memory that begins inside a page reaches into one more.
+  // Memory that begins inside a page needs one page more.
   const uint64_t whole_pages = most_pages > 1 ? most_pages - 1 : 1;
   return std::max(base::kOsPageBytes, base::round_down(std::min(most_bytes, whole_pages * base::kOsPageBytes),
                                                        base::kOsPageBytes));

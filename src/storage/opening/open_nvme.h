@@ -5,13 +5,13 @@
 
 namespace storage {
 
-// Is it one?
+// Is a character device with these facts that of an NVMe namespace?
 bool is_nvme(const struct statx& facts);
 
-// What becomes of one by the rules of open_medium.h. The character device itself cannot be locked against who uses the namespace otherwise, so its block device (/dev/nvme0n1)
-// is: it is held open exclusively as long as the medium, as file systems, volumes and Spillway itself do, and whoever has
-// it already is EBUSY. Where there is none, or it may not be opened, so may the medium not be: ENODEV and others. Blocks with
-// metadata: ENOTSUP.
+// Opens one by the rules of open_medium.h. The character device itself cannot be locked against others who use the namespace. So its block
+// device (/dev/nvme0n1) is held open exclusively as long as the medium is open, as file systems, volumes and Spillway itself do. Errors: EBUSY
+// if somebody else has it; ENODEV and others if there is no block device, or it may not be opened; ENOTSUP for blocks with metadata; those of
+// open_medium.
 base::Expected<Medium> open_nvme(const Path& path, const OpenParameters& parameters);
 
 }  // namespace storage

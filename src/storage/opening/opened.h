@@ -1,5 +1,5 @@
-// What opens media by their paths shares: paths as messages show them, descriptors until they are the runtime's own, and what the
-// kernel says of devices.
+// What the files that open media by their paths share: paths as messages show them, descriptors that are not yet the runtime's own, locks, and
+// what the kernel says of devices.
 #pragma once
 #include <linux/stat.h>
 
@@ -17,7 +17,7 @@
 
 namespace storage {
 
-// A path as a C string, and how messages show it: its end, if it is long. REQUIRES: at most kMaxPathBytes.
+// A path as a C string, and as messages show it: only its end if it is long. REQUIRES: at most kMaxPathBytes.
 struct Path {
   explicit Path(std::string_view path);
   const char* c_str() const { return text.c_str(); }
@@ -31,7 +31,7 @@ inline base::TextRef& operator<<(base::TextRef& to, const Path& path) {
   return to << "storage " << path.shown.view();
 }
 
-// A descriptor until it becomes the runtime's own.
+// Closes its descriptor, unless that has been taken or has become the runtime's own. A negative one, such as -errno, is none.
 class Opened {
  public:
   explicit Opened(long descriptor) : descriptor_(descriptor) {}
@@ -49,53 +49,53 @@ class Opened {
     descriptor_ = -1;
     return taken;
   }
-  // Takes it. Errors: EMFILE.
+  // Takes the descriptor, and makes it the runtime's own; on an error it is closed. Errors: EMFILE.
   base::Expected<int> own();
 
  private:
   long descriptor_;
 };
 
-// What went wrong there, by the kernel's -errno, and what to do.
+// The line for a path that could not be opened, from the kernel's -errno: what went wrong, and what to do.
 base::Error open_error(const Path& path, long result);
 
-// A process that was killed has its store until what it had under way has ended: who starts the next one at once need not know, and tries
-// again this often.
+// A process that was killed has its store open until the I/O that it had under way has ended. So that whoever starts the next process at once
+// need not know, a store that is in use is tried again this often.
 inline constexpr int kStoreTries = 100;
 inline constexpr uint64_t kStoreTryNs = 10'000'000;
-// Locks a file of a store until its descriptor is closed. Errors: EBUSY: somebody has it, all that time; those of a file system that cannot
-// keep others away.
+// Locks a file of a store until its descriptor is closed. Errors: EBUSY: somebody else had it all that time; those of a file system without
+// locks.
 base::Expected<void> lock_for_store(const Path& path, long descriptor);
-// The same of a file that has the pages of one process. Nobody who has it is waited for.
+// The same for a file of spilled pages, without waiting.
 base::Expected<void> lock_for_spilling(const Path& path, long descriptor);
 
-// Does the path still lead to what is open, of which these are the facts?
+// Does the path still lead to the open file that these facts describe?
 bool is_at(const Path& path, const struct statx& opened);
 
 // Is the path itself a symbolic link?
 bool is_link(const Path& path);
-// What is wrong with a link where no file is and none can be made.
+// The line for a symbolic link that leads to no file.
 base::Error broken_link(const Path& path);
 
-// A misspelt device must not become a file there.
+// Is it in /dev, where a misspelt device must not become a file?
 bool is_in_dev(std::string_view path);
 
 // For reading and writing, or only reading; new files are private. Returns a descriptor or -errno.
 long open_path(const Path& path, int flags, bool read_only = false);
 
-// Of `path`, or of the descriptor itself if that is "". Returns 0 or -errno.
+// statx: of `path`, or, if that is "", of the descriptor. Returns 0 or -errno.
 long describe(long descriptor, const char* path, struct statx& facts);
 
 // The last name that the symbolic link at `path`, in /sys, leads to; empty if there is none. Points into `text`.
 std::string_view link_name(const char* path, std::span<char> text);
 
-// A number of a block device's queue, which the kernel shows ("discard_max_bytes"); 0 if it shows none.
+// A number that the kernel shows of a block device's queue in /sys ("discard_max_bytes"); 0 if it shows none.
 uint64_t queue_number(uint32_t major, uint32_t minor, const char* name);
 
 inline constexpr uint64_t kContentPieceBytes = 64 << 10;
 
-// Is there anything but zeros from `begin` to `end`, or to where the medium ends? 1, 0 or -errno. `read(to, bytes, offset)` returns how
-// much it read, 0 at the end, or -errno.
+// Is there anything but zeros from `begin` to `end`, or to where the medium ends? Returns 1, 0 or -errno. `read(to, bytes, offset)` returns how
+// much it has read, 0 at the end, or -errno.
 template <class Read>
 int64_t content_between(uint64_t begin, uint64_t end, std::span<char> buffer, Read&& read) {
   for (uint64_t at = begin; at < end;) {
@@ -109,8 +109,8 @@ int64_t content_between(uint64_t begin, uint64_t end, std::span<char> buffer, Re
   return 0;
 }
 
-// The same of a device's first and last MiB: some file systems begin at 64 KiB, copies of superblocks and partition tables, and what
-// makes a device one of a RAID lie at the end.
+// The same for a device's first and last MiB: some file systems begin at 64 KiB; copies of superblocks and partition tables, and labels of RAIDs,
+// lie at the end.
 template <class Read>
 int64_t content_of_ends(uint64_t capacity_bytes, std::span<char> buffer, Read&& read) {
   constexpr uint64_t kProbedBytes = 1 << 20;
@@ -121,8 +121,8 @@ int64_t content_of_ends(uint64_t capacity_bytes, std::span<char> buffer, Read&& 
                       : content_between(std::max(first_end, last_begin), capacity_bytes, buffer, read);
 }
 
-// Does a device have content that `parameters` do not give up? Its first and last MiB are looked at: a file system or a partition
-// table is not zeros. `read` as above. Messages begin with `what`. Errors: EEXIST.
+// Refuses a device for spilling, unless `parameters` allow to overwrite it, if its first or last MiB has content: a file system or a partition
+// table is not all zeros. `read` as above; messages begin with `what`. Errors: EEXIST; those of reading; ENOMEM.
 template <class What, class Read>
 base::Expected<void> check_content(const What& what, uint64_t capacity_bytes,
                                    const OpenParameters& parameters, Read&& read) {

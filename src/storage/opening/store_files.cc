@@ -19,7 +19,7 @@ StoreFiles::~StoreFiles() {
     if (sys::failed(describe(file.opened.get(), "", facts))) continue;
     if (!file.was_made && facts.stx_size > file.bytes)
       sys::syscall(SYS_ftruncate, file.opened.get(), file.bytes);
-    // What was moved there meanwhile is somebody else's.
+    // A file that was moved there meanwhile is somebody else's.
     if (file.was_made && is_at(path, facts)) sys::syscall(SYS_unlinkat, AT_FDCWD, path.c_str(), 0);
   }
 }
@@ -41,7 +41,7 @@ base::Expected<void> StoreFiles::open_node(size_t node) {
     const long found = describe(AT_FDCWD, path.c_str(), facts);
     const bool is_missing = found == -ENOENT;
     if (sys::failed(found) && !is_missing) return std::unexpected(open_error(path, found));
-    // What else there is, or is not, the device says when it is opened.
+    // Everything else is left to open_device, which has the message for it.
     if (is_missing ? is_in_dev(tree_.nodes[node].path) : (facts.stx_mode & S_IFMT) != S_IFREG) return {};
     Opened opened(open_path(path, is_missing ? O_CREAT | O_EXCL : O_NONBLOCK));
     if (is_missing && opened.get() == -EEXIST && is_link(path)) return std::unexpected(broken_link(path));
@@ -50,7 +50,7 @@ base::Expected<void> StoreFiles::open_node(size_t node) {
     if (auto locked = lock_for_store(path, opened.get()); !locked) return std::unexpected(locked.error());
     if (const long result = describe(opened.get(), "", facts); sys::failed(result))
       return std::unexpected(open_error(path, result));
-    // Who made it may have given it up meanwhile, or made a store in what this one has made.
+    // Meanwhile whoever has made the file may have removed it again, or somebody may have made a store in the one that this call has made.
     if (!is_at(path, facts)) continue;
     files_[count_].opened = std::move(opened);
     files_[count_].node = node;
@@ -84,7 +84,7 @@ base::Expected<void> StoreFiles::set_sizes(uint64_t capacity_bytes) {
   return set_size(0, capacity_bytes);
 }
 
-// Of what the node needs for so many bytes.
+// Makes the node's files large enough for a device of so many bytes.
 base::Expected<void> StoreFiles::set_size(size_t index, uint64_t bytes) {
   const DeviceNode& node = tree_.nodes[index];
   if (node.scheme == Scheme::kStripe)

@@ -1,13 +1,13 @@
-// The files of a device string while a store is made in them: made if they are missing, nobody else's meanwhile, and as they were before
-// if it comes to nothing.
+// StoreFiles: the files of a device string while a store is made in them. Missing ones are created, all are locked, and unless they are kept they
+// are in the end as they were before.
 //
 //   StoreFiles files;
 //   files.open(text)                                    files.path_with_content()         files.set_sizes(capacity)
 //   open_device(text, {.store = true, .is_locked = true}) and make the store in it
 //   files.keep()
 //
-// Without a lock from the first look to the last write, two that make a store at one path would each undo, or write over, what the other
-// one has made. Block devices and memory are as large as they are, and a block device is open for one at a time anyway.
+// The locks are held from the first look to the last write: otherwise two processes that make a store at one path could each undo, or write over,
+// what the other one has made. Block devices need neither: their size is fixed, and only one process can have them open.
 #pragma once
 #include "storage/opening/device_string.h"
 #include "storage/opening/opened.h"
@@ -21,23 +21,24 @@ class StoreFiles {
   StoreFiles(const StoreFiles&) = delete;
   StoreFiles& operator=(const StoreFiles&) = delete;
 
-  // `text` outlives it. Missing files are made, but not in /dev. Errors: EINVAL for the text and for a link to what is not there; EBUSY when
-  // somebody has one of them, after a second; those of opening a file. Cost: some system calls for each.
+  // `text` outlives this object. Creates missing files, except in /dev. Errors: EINVAL for the text, and for a symbolic link that leads to no
+  // file; EBUSY if somebody else still has one of them after a second; those of opening a file. Cost: some system calls for each file.
   base::Expected<void> open(std::string_view text);
-  // Is one of them empty, so that somebody has to say how large the store is to be?
+  // Is one of the files empty, so that the user has to say how large the store is to be?
   bool needs_capacity() const;
-  // The first path, of a block device too, with content (content.h); "": none has any. Errors: of reading.
+  // The first path of the device string, of a file or block device, that has content (content.h); "" if none has. Errors: those of reading.
   base::Expected<std::string_view> path_with_content() const;
-  // None is smaller than what a device of so many bytes needs; of a stripe's members each its part. Errors: EFBIG for more than files may have here, those of the file system.
+  // Makes files larger, where a device of so many bytes needs it; of a stripe each member gets its part. Errors: EFBIG for more than files may
+  // have in this process; those of the file system.
   base::Expected<void> set_sizes(uint64_t capacity_bytes);
-  // They stay as they are now.
+  // The files stay as they are now.
   void keep() { is_kept_ = true; }
 
  private:
   struct File {
     Opened opened{-1};
-    size_t node = 0;
-    uint64_t bytes = 0;  // as it was
+    size_t node = 0;     // of the device string
+    uint64_t bytes = 0;  // when it was opened
     bool was_made = false;
   };
 
