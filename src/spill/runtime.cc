@@ -24,6 +24,7 @@
 #include "spill/satc.h"
 #include "spill/settings.h"
 #include "spill/shared_maps.h"
+#include "spill/signals.h"
 #include "sys/barrier.h"
 #include "sys/files.h"
 #include "sys/kernel.h"
@@ -204,7 +205,7 @@ extern "C" void spillway_start(int, char**, char** environment) {
   require(open_heap());
   lock_streams_before_fork();
   start_background_in_children();
-  this_thread();
+  adopt_signal_mask();
   count_first_thread();
   if (options.clean != 0) require(runtime.cache->prepare_cleaning());
   require(publish());

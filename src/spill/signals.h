@@ -64,6 +64,11 @@ void defer_signal(siginfo_t* info, void* context);
 // What the calling thread believes blocked from now on; a signal that was kept for it may come.
 void set_blocked_faults(Thread& thread, uint64_t blocked_faults);
 
+// Registers the calling thread, which begins to run the program's code. Where it began with signals blocked that the fault
+// path needs (the mask is inherited over exec, and pthread_attr_setsigmask_np gives one), they are let through from now
+// on, and the program is told that they are blocked (intercept/mask.cc). Cost: a system call.
+void adopt_signal_mask();
+
 // sigprocmask(2) as the program sees it (intercept/mask.cc). Plain pointers. Returns 0 or an error number.
 int change_program_mask(int how, const sigset_t* set, sigset_t* old);
 

@@ -16,7 +16,6 @@
 #include "spill/next.h"
 #include "spill/signals.h"
 #include "sys/c_library.h"
-#include "sys/kernel.h"
 
 namespace spill {
 namespace {
@@ -46,7 +45,7 @@ Callback* callback_of(void (*function)(sigval), sigval value) {
 }
 
 void run_callback(sigval value) {
-  sys::syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &kFaultSignals, nullptr, sizeof kFaultSignals);
+  adopt_signal_mask();
   const Callback callback = *static_cast<Callback*>(value.sival_ptr);
   callback.function(callback.value);
 }

@@ -20,6 +20,16 @@ void set_blocked_faults(Thread& thread, uint64_t blocked_faults) {
                &sent);
 }
 
+void adopt_signal_mask() {
+  Thread& thread = this_thread();
+  uint64_t mask = 0;
+  sys::syscall(SYS_rt_sigprocmask, SIG_BLOCK, nullptr, &mask, sizeof mask);
+  // First, since one that is pending comes at once.
+  thread.blocked_faults = mask & kFaultSignals;
+  if (thread.blocked_faults != 0)
+    sys::syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &kFaultSignals, nullptr, sizeof kFaultSignals);
+}
+
 int change_program_mask(int how, const sigset_t* set, sigset_t* old) {
   const uint64_t asked = set != nullptr ? mask_of(*set) : 0;
   const uint64_t real = asked & ~(kFaultSignals | kLibrarySignals);

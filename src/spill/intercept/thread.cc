@@ -11,6 +11,7 @@
 #include "spill/last_thread.h"
 #include "spill/next.h"
 #include "spill/runtime.h"
+#include "spill/signals.h"
 #include "sys/c_library.h"
 #include "sys/kernel.h"
 #include "sys/lock.h"
@@ -29,7 +30,7 @@ struct Start {
 template <class Routine>
 auto run(void* start_memory) {
   auto* start = static_cast<Start<Routine>*>(start_memory);
-  this_thread();
+  adopt_signal_mask();
   enter_counted_thread();
   // Pairs with the release in create().
   while (start->may_begin.load(std::memory_order_acquire) == 0) sys::futex_wait(start->may_begin, 0);

@@ -4,15 +4,20 @@
 // case: handler
 // case: waits
 // case: reports
+// case: inherited
+// case: thread
 // case: fault => 139
 // case: fault-in-handler => 139
 // levels: O2
 #define _GNU_SOURCE
 #include <poll.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <spawn.h>
 #include <sys/select.h>
 #include <sys/time.h>
+#include <unistd.h>
 #include <wchar.h>
 #include "e2e.h"
 
@@ -47,6 +52,14 @@ static void set_handler(int number, void (*handler)(int)) {
   action.sa_handler = handler;
   sigfillset(&action.sa_mask);
   CHECK(sigaction(number, &action, NULL) == 0);
+}
+
+static void* measure_in_thread(void* unused) {
+  sigset_t blocked;
+  CHECK(pthread_sigmask(SIG_BLOCK, NULL, &blocked) == 0 && sigismember(&blocked, SIGSEGV) &&
+        sigismember(&blocked, SIGUSR1));
+  measure(0);
+  return unused;
 }
 
 static void start_timer(void) {
@@ -111,6 +124,24 @@ int main(int argc, char** argv) {
     struct sigaction action;
     set_handler(SIGUSR2, measure);
     CHECK(sigaction(SIGUSR2, NULL, &action) == 0 && sigismember(&action.sa_mask, SIGSEGV));
+  } else if (strcmp(argv[1], "inherited") == 0) {
+    // Started by a program that blocks all signals.
+    posix_spawnattr_t attributes;
+    pid_t child;
+    char* arguments[] = {argv[0], "blocked", NULL};
+    CHECK(posix_spawnattr_init(&attributes) == 0 && posix_spawnattr_setsigmask(&attributes, &all) == 0);
+    CHECK(posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK) == 0);
+    CHECK(posix_spawn(&child, "/proc/self/exe", NULL, &attributes, arguments, environ) == 0);
+    expect_end(child);
+    measure(0);
+  } else if (strcmp(argv[1], "blocked") == 0) {
+    measure_in_thread(NULL);
+  } else if (strcmp(argv[1], "thread") == 0) {
+    pthread_attr_t attributes;
+    pthread_t thread;
+    CHECK(pthread_attr_init(&attributes) == 0 && pthread_attr_setsigmask_np(&attributes, &all) == 0);
+    CHECK(pthread_create(&thread, &attributes, measure_in_thread, NULL) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
   } else if (strcmp(argv[1], "fault") == 0) {
     signal(SIGSEGV, measure);
     CHECK(sigprocmask(SIG_BLOCK, &all, NULL) == 0);
