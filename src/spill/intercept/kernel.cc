@@ -63,8 +63,11 @@ const char* bytes(const void* memory) { return static_cast<const char*>(memory);
 SPILL_WAIT(int, eventfd_read, (int descriptor, eventfd_t* value), (descriptor, PlainObject<eventfd_t>(value)))
 SPILL_WAIT(int, signalfd, (int descriptor, const sigset_t* set, int flags),
            (descriptor, PlainIn<sigset_t>(set), flags))
-SPILL_WAIT(int, inotify_add_watch, (int descriptor, const char* path, uint32_t mask),
-           (descriptor, PlainString(path), mask))
+SPILL_EXPORT int __spill_inotify_add_watch(int descriptor, const char* path, uint32_t mask) {
+  const PlainString plain_path(path);
+  spill::clear_slots();
+  return LIBC(inotify_add_watch)(descriptor, plain_path, mask);
+}
 // Users and scheduling.
 SPILL_WAIT(int, getresuid, (uid_t * real, uid_t* effective, uid_t* saved),
            (PlainObject<uid_t>(real), PlainObject<uid_t>(effective), PlainObject<uid_t>(saved)))
@@ -272,7 +275,7 @@ SPILL_EXPORT ssize_t __spill_vmsplice(int pipe, const iovec* vector, size_t coun
   // In a pipe that is read from it means the other direction.
   if (mode == -1 || (mode & O_ACCMODE) == O_RDONLY) return spill::fail(EBADF);
   pollfd room = {pipe, POLLOUT, 0};
-  if (!waits && poll(&room, 1, 0) == 0) return spill::fail(EAGAIN);
+  if (!waits && LIBC(poll)(&room, 1, 0) == 0) return spill::fail(EAGAIN);
   return LIBC(writev)(pipe, &whole, 1);
 }
 

@@ -219,14 +219,14 @@ SPILL_EXPORT char* __spill___realpath_chk(const char* path, char* to, size_t roo
 SPILL_CALL(char*, canonicalize_file_name, (const char* path), (PlainString(path)))
 
 SPILL_EXPORT char* __spill_getcwd(char* to, size_t n) {
-  if (spill::all_plain(to, n)) return getcwd(to, n);
+  if (spill::all_plain(to, n)) return LIBC(getcwd)(to, n);
   PlainBytes content(to, n, PlainBytes::kOut);
   // Without memory of the caller's it would allocate some.
   if (content.data() == nullptr) {
     errno = n == 0 ? EINVAL : ENOMEM;
     return nullptr;
   }
-  if (getcwd(content.data(), n) == nullptr) return nullptr;
+  if (LIBC(getcwd)(content.data(), n) == nullptr) return nullptr;
   content.store(strlen(content.data()) + 1);
   return to;
 }

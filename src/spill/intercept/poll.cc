@@ -7,6 +7,7 @@
 
 #include "spill/intercept/call.h"
 #include "spill/intercept/plain_mask.h"
+#include "spill/next.h"
 
 using spill::PlainMask;
 
@@ -23,7 +24,7 @@ static int wait_for_descriptors(pollfd* descriptors, nfds_t count, Wait wait) {
   return ready;
 }
 SPILL_EXPORT int __spill_poll(pollfd* descriptors, nfds_t count, int timeout) {
-  return wait_for_descriptors(descriptors, count, [=](pollfd* d) { return poll(d, count, timeout); });
+  return wait_for_descriptors(descriptors, count, [=](pollfd* d) { return LIBC(poll)(d, count, timeout); });
 }
 SPILL_EXPORT int __spill_ppoll(pollfd* descriptors, nfds_t count, const timespec* timeout,
                                const sigset_t* mask) {

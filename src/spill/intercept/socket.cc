@@ -227,12 +227,12 @@ SPILL_EXPORT ssize_t __spill_recvmsg(int socket, msghdr* header, int flags) {
 
 SPILL_EXPORT int __spill_bind(int socket, const sockaddr* address, socklen_t bytes) {
   spill::PlainBytes memory(address, bytes, spill::PlainBytes::kIn);
-  return bind(socket, reinterpret_cast<sockaddr*>(memory.data()), bytes);
+  return LIBC(bind)(socket, reinterpret_cast<sockaddr*>(memory.data()), bytes);
 }
 SPILL_EXPORT int __spill_connect(int socket, const sockaddr* address, socklen_t bytes) {
   spill::PlainBytes memory(address, bytes, spill::PlainBytes::kIn);
   spill::clear_slots();
-  return connect(socket, reinterpret_cast<sockaddr*>(memory.data()), bytes);
+  return LIBC(connect)(socket, reinterpret_cast<sockaddr*>(memory.data()), bytes);
 }
 SPILL_EXPORT int __spill_accept(int socket, sockaddr* address, socklen_t* bytes) {
   spill::PlainAddress from(address, bytes);
@@ -246,11 +246,11 @@ SPILL_EXPORT int __spill_accept4(int socket, sockaddr* address, socklen_t* bytes
 }
 SPILL_EXPORT int __spill_getsockname(int socket, sockaddr* address, socklen_t* bytes) {
   spill::PlainAddress name(address, bytes);
-  return getsockname(socket, name.address(), name.size());
+  return LIBC(getsockname)(socket, name.address(), name.size());
 }
 SPILL_EXPORT int __spill_getpeername(int socket, sockaddr* address, socklen_t* bytes) {
   spill::PlainAddress name(address, bytes);
-  return getpeername(socket, name.address(), name.size());
+  return LIBC(getpeername)(socket, name.address(), name.size());
 }
 SPILL_EXPORT int __spill_setsockopt(int socket, int level, int option, const void* value, socklen_t bytes) {
   if (level == SOL_SOCKET && (option == SO_ATTACH_FILTER || option == SO_ATTACH_REUSEPORT_CBPF) &&

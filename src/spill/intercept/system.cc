@@ -16,6 +16,7 @@
 #include "spill/intercept/call.h"
 #include "spill/intercept/filter.h"
 #include "spill/intercept/plain_mask.h"
+#include "spill/next.h"
 
 using spill::PlainMask;
 
@@ -89,12 +90,14 @@ SPILL_EXPORT int __spill___getgroups_chk(int count, gid_t* to, size_t room) {
   if (count > 0 && static_cast<size_t>(count) > room / sizeof(gid_t)) spill::buffer_overflow();
   return __spill_getgroups(count, to);
 }
-SPILL_CALL(int, getentropy, (void* to, size_t n), (PlainBytes(to, n, PlainBytes::kInOut).data(), n))
+SPILL_EXPORT int __spill_getentropy(void* to, size_t n) {
+  return LIBC(getentropy)(PlainBytes(to, n, PlainBytes::kInOut).data(), n);
+}
 SPILL_EXPORT ssize_t __spill_getrandom(void* to, size_t n, unsigned flags) {
-  if (spill::all_plain(to, n)) return getrandom(to, n, flags);
+  if (spill::all_plain(to, n)) return LIBC(getrandom)(to, n, flags);
   // Fewer bytes than asked for are a normal answer to large requests.
   PlainBytes memory(to, std::min<size_t>(n, 64 << 10), PlainBytes::kOut);
-  const ssize_t filled = getrandom(memory.data(), std::min<size_t>(n, 64 << 10), flags);
+  const ssize_t filled = LIBC(getrandom)(memory.data(), std::min<size_t>(n, 64 << 10), flags);
   if (filled > 0) memory.store(static_cast<size_t>(filled));
   return filled;
 }
@@ -103,10 +106,10 @@ SPILL_EXPORT void __spill_arc4random_buf(void* to, size_t n) {
   // The C library's own asks the kernel to fill the buffer, and ends the process when that fails.
   constexpr size_t kBytes = 512;
   char random[kBytes];
-  if (spill::all_plain(to, n)) return arc4random_buf(to, n);
+  if (spill::all_plain(to, n)) return LIBC(arc4random_buf)(to, n);
   for (size_t done = 0; done < n;) {
     const size_t length = std::min(n - done, kBytes);
-    arc4random_buf(random, length);
+    LIBC(arc4random_buf)(random, length);
     spill::copy(static_cast<char*>(to) + done, random, length);
     done += length;
   }

@@ -1,0 +1,76 @@
+// What libraries that spillcc did not compile ask of the system with memory of the program's: addresses of sockets, arrays of
+// poll(), names of files to watch, room for a path and for random bytes. The names that such a library finds are called.
+// levels: O2
+// pages: 4K 16K
+// chaos: 2
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/inotify.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "e2e.h"
+
+#define FOREIGN(name) ((__typeof__(&name))dlsym(RTLD_DEFAULT, #name))
+
+static void sockets(void) {
+  struct sockaddr_in* address = spilled_zeros(sizeof *address);
+  socklen_t* length = spilled_zeros(sizeof *length);
+  *length = sizeof *address;
+  address->sin_family = AF_INET;
+  address->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  push_out(3 << 20);
+  const int listener = socket(AF_INET, SOCK_STREAM, 0), caller = socket(AF_INET, SOCK_STREAM, 0);
+  CHECK(FOREIGN(bind)(listener, (struct sockaddr*)address, sizeof *address) == 0 && listen(listener, 1) == 0);
+  CHECK(FOREIGN(getsockname)(listener, (struct sockaddr*)address, length) == 0 && *length == sizeof *address);
+  const in_port_t port = address->sin_port;
+  CHECK(port != 0 && FOREIGN(connect)(caller, (struct sockaddr*)address, sizeof *address) == 0);
+  memset(address, 0, sizeof *address);
+  CHECK(FOREIGN(getpeername)(caller, (struct sockaddr*)address, length) == 0 && address->sin_port == port);
+  struct pollfd* waits = spilled_zeros(2 * sizeof *waits);
+  waits[0] = (struct pollfd){listener, POLLIN, 0};
+  waits[1] = (struct pollfd){-1, POLLIN, 0};
+  push_out(3 << 20);
+  CHECK(FOREIGN(poll)(waits, 2, 10000) == 1 && waits[0].revents == POLLIN && waits[1].revents == 0);
+  close(listener);
+  close(caller);
+}
+
+static void names(void) {
+  char* folder = spilled_zeros(5000);
+  push_out(3 << 20);
+  CHECK(FOREIGN(getcwd)(folder, 5000) == folder && folder[0] == '/');
+  const int watches = inotify_init1(0);
+  CHECK(FOREIGN(inotify_add_watch)(watches, folder, IN_CREATE) >= 0);
+  close(watches);
+}
+
+static int is_filled(const unsigned char* bytes, size_t n) {
+  for (size_t i = 0; i < n; ++i)
+    if (bytes[i] != 0) return 1;
+  return 0;
+}
+static void random_bytes(void) {
+  enum { kBytes = 128 };
+  for (int way = 0; way < 3; ++way) {
+    unsigned char* bytes = spilled_zeros(kBytes);
+    push_out(3 << 20);
+    if (way == 0) CHECK(FOREIGN(getrandom)(bytes, kBytes, 0) == kBytes);
+    if (way == 1) CHECK(FOREIGN(getentropy)(bytes, kBytes) == 0);
+    if (way == 2) FOREIGN(arc4random_buf)(bytes, kBytes);
+    CHECK(is_filled(bytes, kBytes));
+  }
+}
+
+int main(void) {
+  sockets();
+  names();
+  random_bytes();
+  puts("served");
+  return 0;
+}
