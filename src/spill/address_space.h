@@ -6,7 +6,8 @@
 //   page bits   one bit per OS page, valid in chunks of which some is allocated
 //
 // An address that is not allocated is not translated: the access faults, as it would natively.
-// Thread contract: any thread; allocation takes a lock, is_allocated() none.
+// Thread contract: any thread; is_allocated() takes no lock. What allocates, frees and marks takes one that a fork takes, too: a compiled
+// program calls it within InRuntime, since a handler that came in the middle might fork.
 #pragma once
 #include <cstdint>
 

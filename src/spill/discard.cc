@@ -48,6 +48,7 @@ void discard_and_free(uint64_t address, uint64_t bytes) {
   discard(address, bytes, cache::Cache::After::kFree);
   end_protection(address, bytes);
   forget_pattern(address, bytes);
+  InRuntime inside;
   free_addresses(address, bytes);
 }
 

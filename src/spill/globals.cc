@@ -32,6 +32,11 @@ bool is_zero(const char* os_page) {
                      [](uint64_t word) { return word == 0; });
 }
 
+void mark(uint64_t begin, uint64_t bytes, bool spilled) {
+  const InRuntime inside;
+  mark_globals(begin, bytes, spilled);
+}
+
 // Step 3.
 void spill_piece(uint64_t begin, uint64_t bytes, char* aside) {
   spillway_plain_memcpy(aside, reinterpret_cast<const char*>(begin), bytes);
@@ -39,7 +44,7 @@ void spill_piece(uint64_t begin, uint64_t bytes, char* aside) {
     const int number = static_cast<int>(-result);
     end_process(base::Error::of(number, "cannot spill a global: ", base::error_name(number)), kFatalStatus);
   }
-  mark_globals(begin, bytes, true);
+  mark(begin, bytes, true);
   spillway_has_globals.store(true, std::memory_order_relaxed);
   forget_entries(begin, begin + bytes);
   for (uint64_t at = 0; at < bytes; at += base::kOsPageBytes)
@@ -75,7 +80,7 @@ void give_back_range(uint64_t begin, uint64_t end) {
   clear_slots_of_all(begin, end);
   end_pins_of(begin, end - begin);
   discard_memory(begin, end - begin);
-  mark_globals(begin, end - begin, false);
+  mark(begin, end - begin, false);
   for (uint64_t at = begin; at < end; at += base::kOsPageBytes)
     CHECK_EQ(entry_of(at).load(std::memory_order_acquire), kEntryUnknown);
   base::statistics.spill_globals_bytes.subtract(end - begin);

@@ -371,6 +371,9 @@ MUTATIONS = [
     product("child of fork has nobody who takes out", "^e2e_shared_maps$",
             (SHARED_MAPS, "  has_taker = false;\n", "")),
 
+    product("a handler forks in the middle of munmap", "^e2e_fork_handler$",
+            ("src/spill/discard.cc", "  InRuntime inside;\n  free_addresses(address, bytes);\n", "  free_addresses(address, bytes);\n"),
+            ("src/spill/intercept/maps.h", "  const InRuntime inside;\n  return allocate_addresses(bytes,", "  return allocate_addresses(bytes,")),
     product("memory stands still while fork waits for who flushes streams", "^e2e_fork_streams$",
             ("src/spill/runtime.cc", "  lock_streams_before_fork();\n", "")),
     product("a thread may run before its maker has stored its id", "^e2e_thread_ids$",

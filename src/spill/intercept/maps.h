@@ -73,6 +73,16 @@ int for_each_part_around_globals(const void* address, size_t bytes, F f) {
 // asked for. REQUIRES: no slot is held, of a map that is read through the cache.
 FileMapKind kernel_kind(uint64_t begin, uint64_t bytes);
 
+// allocate_addresses and allocate_addresses_at, for code that is not in the runtime yet.
+inline uint64_t take_addresses(uint64_t bytes) {
+  const InRuntime inside;
+  return allocate_addresses(bytes, base::kOsPageBytes);
+}
+inline bool take_addresses_at(uint64_t address, uint64_t bytes) {
+  const InRuntime inside;
+  return allocate_addresses_at(address, bytes);
+}
+
 // Spilled memory at an address of the runtime's choice, zeros; MAP_FAILED and ENOMEM if there is no room.
 void* map_spilled(size_t bytes, Protection protection);
 

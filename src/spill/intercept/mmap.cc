@@ -49,7 +49,7 @@ bool take_fixed(uint64_t begin, size_t bytes) {
   for (uint64_t at = begin; possible && at < begin + length;) {
     const uint64_t end = same_allocation_end(at, begin + length);
     if (!is_allocated(at)) {
-      possible = allocate_addresses_at(at, end - at);
+      possible = take_addresses_at(at, end - at);
       if (possible) base::statistics.spill_live_bytes.add(end - at);
     }
     at = end;
@@ -110,7 +110,7 @@ void* map_where_nothing_is(void* address, size_t bytes, int protection, int flag
   const auto begin = reinterpret_cast<uint64_t>(address);
   const uint64_t length = base::round_up(bytes, base::kOsPageBytes);
   const bool aligned = begin % base::kOsPageBytes == 0;
-  if (!aligned || !in_reserved_range(begin) || is_too_large(bytes) || !allocate_addresses_at(begin, length)) {
+  if (!aligned || !in_reserved_range(begin) || is_too_large(bytes) || !take_addresses_at(begin, length)) {
     errno = aligned ? EEXIST : EINVAL;
     return MAP_FAILED;
   }
@@ -136,7 +136,7 @@ FileMapKind kernel_kind(uint64_t begin, uint64_t bytes) {
 
 void* map_spilled(size_t bytes, Protection protection) {
   if (is_too_large(bytes)) return no_map();
-  const uint64_t address = allocate_addresses(base::round_up(bytes, base::kOsPageBytes), base::kOsPageBytes);
+  const uint64_t address = take_addresses(base::round_up(bytes, base::kOsPageBytes));
   if (address == 0) return no_map();
   const uint64_t length = base::round_up(bytes, base::kOsPageBytes);
   base::statistics.spill_allocated_bytes.add(length);

@@ -1,16 +1,17 @@
 // A handler that forks while a system call on spilled memory is under way, which has pinned its pages: the child, too, goes
-// on with the call, and finds what was read.
+// on with the call, and finds what was read. And one that forks in the middle of mmap and munmap, which natively are system calls.
 // levels: O2
 // pages: 4K 16K
 // expect: cache.evictions>=100
 #define _GNU_SOURCE
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "e2e.h"
 
-enum { kBytes = 200000, kWords = 300000, kChildren = 40 };
+enum { kBytes = 200000, kWords = 300000, kMapBytes = 1 << 16, kChildren = 40 };
 
 static unsigned* data;
 static volatile sig_atomic_t forks, is_child;
@@ -31,6 +32,16 @@ static void go_on(void) {
   for (unsigned i = 0; i < kWords; ++i)
     if (data[i] != i + (i % 100 == 0)) _exit(3);
   _exit(0);
+}
+
+static void wait_for_children(void) {
+  setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL);
+  for (int n = 0; n < kChildren; ++n) {
+    int status;
+    CHECK(wait(&status) > 0);
+    if (status != 0) printf("status %x\n", status);
+    CHECK(status == 0);
+  }
 }
 
 int main(void) {
@@ -58,13 +69,15 @@ int main(void) {
       if (block[i] != (unsigned char)(i * 7 >> 3)) _exit(4);
     if (is_child) go_on();
   }
-  setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL);
-  for (int n = 0; n < kChildren; ++n) {
-    int status;
-    CHECK(wait(&status) > 0);
-    if (status != 0) printf("status %x\n", status);
-    CHECK(status == 0);
+  wait_for_children();
+  forks = 0;
+  CHECK(setitimer(ITIMER_REAL, &often, NULL) == 0);
+  while (forks < kChildren) {
+    void* map = mmap(NULL, kMapBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(map != MAP_FAILED && munmap(map, kMapBytes) == 0);
+    if (is_child) _exit(0);
   }
+  wait_for_children();
   printf("ok\n");
   return 0;
 }
