@@ -421,7 +421,7 @@ MUTATIONS = [
     mutation("search misses what lies across two windows", "intercept_memory_test", "Memory.Search*",
              (MEMORY, "    at += length - m + 1;\n", "    at += length;\n")),
     mutation("last character of a path lost", "intercept_io_test", "Io.Paths",
-             (ACCESS, "  if (in_range(text)) return string_length(text) + 1;", "  if (in_range(text)) return string_length(text);")),
+             (ACCESS, "ends_spilled(text) ? string_length(text) + 1 : 0;", "ends_spilled(text) ? string_length(text) : 0;")),
     mutation("read() delivers a byte too few", "intercept_io_test", "Io.Files*",
              (IO, "memory.scatter(0, buffer.data(), static_cast<size_t>(moved));",
               "memory.scatter(0, buffer.data(), static_cast<size_t>(moved > 0 ? moved - 1 : 0));")),
