@@ -68,9 +68,10 @@ static std::optional<uint64_t> smallMaximum(const Term &T) {
   constexpr uint64_t Limit = 64;
   if (T.Index->getType()->isIntegerTy(1))
     return T.ZeroExtended ? std::optional<uint64_t>(1) : std::nullopt;
-  auto Small = [](const Value *V) -> std::optional<uint64_t> {
+  auto Small = [&](const Value *V) -> std::optional<uint64_t> {
     auto *C = dyn_cast<ConstantInt>(V);
-    if (!C || C->getValue().ugt(Limit))
+    // The upper bit of a type as narrow as i7 is a sign, if it is extended so.
+    if (!C || C->getValue().ugt(Limit) || (!T.ZeroExtended && C->isNegative()))
       return std::nullopt;
     return C->getZExtValue();
   };

@@ -36,3 +36,16 @@ define void @unknown(ptr %p, i64 %i) {
   store i64 0, ptr %e
   ret void
 }
+
+; The same of a narrow one whose upper bit is its sign: it is below zero.
+; CHECK-LABEL: define void @narrow(
+; CHECK: icmp ugt i32 {{.*}}, -8388608
+; CHECK: icmp ugt i32 {{.*}}, -8388608
+; CHECK: ret
+define void @narrow(ptr %p, i7 %i) {
+  store i64 0, ptr %p
+  %masked = and i7 %i, -64
+  %e = getelementptr i8, ptr %p, i7 %masked
+  store i64 0, ptr %e
+  ret void
+}

@@ -258,6 +258,8 @@ MUTATIONS = [
              (REUSE, "Where.Offset - C.LeaderOffset - C.LeaderExtent;", "Where.Offset - C.LeaderOffset;")),
     mutation("spread of the follower's index ignored", "^ir_reuse_index$",
              (REUSE, "Where.Offset - C.LeaderOffset + int64_t(Where.Extent);", "Where.Offset - C.LeaderOffset;")),
+    mutation("sign of a narrow index taken for a large number", "^ir_reuse_index$",
+             (ADDRESS, " || (!T.ZeroExtended && C->isNegative())", "")),
     mutation("index that may wrap taken apart", "^ir_reuse$",
              ("compiler/analysis/Address.cpp", "    if (!Safe)\n      return;\n", "    (void)Safe;\n")),
     mutation("follower uses a leader that crossed", RANDOM,
