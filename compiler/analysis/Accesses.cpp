@@ -90,17 +90,22 @@ static bool hasMnemonic(const CallBase &Assembly, StringRef Pattern) {
       .match(textOf(Assembly));
 }
 
-// Whether assembly may do more with an operand in memory than access it: lea
-// computes its address, which must be the program's; 8+%0 lies behind it; and
-// bt, bts, btr and btc take it for the first of many words if the bit's number is
-// in a register.
+// Whether assembly may do more with an operand in memory than access it:
+//   - lea computes its address, which must be the program's;
+//   - 8+%0, and %0+8 or %0[8] in Intel's dialect, lie behind it;
+//   - bt, bts, btr and btc take it for the first of many words if the bit's
+//     number is in a register.
 static bool mayLeaveOperands(const CallBase &Assembly) {
   auto IsNumber = [](const Use &U) {
     auto *C = dyn_cast<ConstantInt>(U);
     return U->getType()->isIntegerTy() && (!C || C->getValue().ugt(15));
   };
+  const Regex DistanceBefore("([0-9]|[+-][[:space:]]*)[$][0-9{]");
+  const Regex DistanceBehind(
+      "(^|[^$])[$]([0-9]+|[{][^}]*[}])[[:space:]]*[[+-]");
   return hasMnemonic(Assembly, "lea") ||
-         Regex("([0-9]|[+-][[:space:]]*)[$][0-9{]").match(textOf(Assembly)) ||
+         DistanceBefore.match(textOf(Assembly)) ||
+         DistanceBehind.match(textOf(Assembly)) ||
          (hasMnemonic(Assembly, "bt[src]?") &&
           any_of(Assembly.args(), IsNumber));
 }
@@ -119,7 +124,7 @@ static bool usesVectors(const CallBase &Assembly) {
 // The bytes that assembly may access of an operand in memory of Size bytes.
 // Instructions take what they take, and much code says that it is one byte.
 static uint64_t bytesTaken(const CallBase &Assembly, uint64_t Size) {
-  constexpr uint64_t Register = 8, Vector = 64;
+  constexpr uint64_t Register = 8, Vector = 64, BothHalves = 16;
   static constexpr struct {
     StringLiteral Mnemonic;
     uint64_t Bytes;
@@ -133,6 +138,9 @@ static uint64_t bytesTaken(const CallBase &Assembly, uint64_t Size) {
       Size = std::max(Size, Bytes);
   if (usesVectors(Assembly))
     Size = std::max(Size, Vector);
+  // %H0: what lies eight bytes behind where the operand begins.
+  if (textOf(Assembly).contains(":H}"))
+    Size = std::max(Size, BothHalves);
   return Size < 4 ? Register : Size;
 }
 

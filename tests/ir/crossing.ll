@@ -217,6 +217,28 @@ define i64 @second_with_blanks(ptr %p) {
   ret i64 %v
 }
 
+; In Intel's dialect the distance may stand behind; a constant or another operand that follows is none.
+; CHECK-LABEL: define i64 @second_of_intel(
+; CHECK-NOT: spill
+; CHECK: call i64 asm inteldialect "mov $0, $1 + 8", "=r,*m"(ptr elementtype(i64) %p)
+define i64 @second_of_intel(ptr %p) {
+  %v = call i64 asm inteldialect "mov $0, $1 + 8", "=r,*m"(ptr elementtype(i64) %p)
+  ret i64 %v
+}
+; CHECK-LABEL: define i64 @second_by_index(
+; CHECK-NOT: spill
+; CHECK: call i64 asm inteldialect "mov $0, ${1:q}[8]", "=r,*m"(ptr elementtype(i64) %p)
+define i64 @second_by_index(ptr %p) {
+  %v = call i64 asm inteldialect "mov $0, ${1:q}[8]", "=r,*m"(ptr elementtype(i64) %p)
+  ret i64 %v
+}
+; CHECK-LABEL: define void @no_distance(
+; CHECK: call void asm "addl $$4+4, $0\0A\09subl $1, $0", "=*m,r"(ptr elementtype(i32) %spill.pointer{{.*}}, i32 7)
+define void @no_distance(ptr %p) {
+  call void asm "addl $$4+4, $0\0A\09subl $1, $0", "=*m,r"(ptr elementtype(i32) %p, i32 7)
+  ret void
+}
+
 ; Instructions may take more than the type of their operand says: as much as a register has, or a vector's, or more.
 ; CHECK-LABEL: define i64 @wider(
 ; CHECK: call preserve_allcc i64 @__spillway_cross_map_stub(i64 {{.*}}, i64 64, i64 0)
@@ -225,10 +247,13 @@ define i64 @second_with_blanks(ptr %p) {
 ; CHECK: call void asm sideeffect "fxrstor $0"
 ; CHECK: call preserve_allcc i64 @__spillway_cross_map_stub(i64 {{.*}}, i64 8, i64 0)
 ; CHECK: call i64 asm "movq $1, $0"
+; CHECK: call preserve_allcc i64 @__spillway_cross_map_stub(i64 {{.*}}, i64 16, i64 0)
+; CHECK: call i64 asm "movq ${1:H}, $0"
 define i64 @wider(ptr %p, ptr %q) {
   call void asm sideeffect "movdqu $0, %xmm0", "*m,~{xmm0},~{memory}"(ptr elementtype(i8) %p)
   call void asm sideeffect "fxrstor $0", "*m,~{memory}"(ptr elementtype(i8) %p)
   %v = call i64 asm "movq $1, $0", "=r,*m"(ptr elementtype(i8) %q)
+  %w = call i64 asm "movq ${1:H}, $0", "=r,*m"(ptr elementtype(i64) %q)
   ret i64 %v
 }
 
