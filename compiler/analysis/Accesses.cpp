@@ -158,6 +158,10 @@ void Collector::addAsmOperands(CallBase &Call) {
       add(Call, SiteKind::Native, Arg, bytesTaken(Call, Size.getFixedValue()),
           Align(1));
   }
+  // Each needs a slot until the instruction is done.
+  if (!Sites.empty() && Sites.back().Inst == &Call &&
+      Sites.back().Accesses.size() > abi::SlotCount)
+    Sites.pop_back();
 }
 
 void Collector::addMemIntrinsic(MemIntrinsic &MI) {

@@ -172,6 +172,25 @@ define void @operands(ptr %p, ptr %q) {
   ret void
 }
 
+; More operands than there are slots are left where they are, all of them.
+; CHECK-LABEL: define void @all_slots(
+; CHECK: getelementptr inbounds i64, ptr %spill.slots, i64 31
+; CHECK: call void asm "nop", "=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m"(ptr elementtype(i64) %spill.pointer
+; CHECK: ret
+define void @all_slots(ptr %p) {
+  call void asm "nop", "=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m"(ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p)
+  ret void
+}
+; CHECK-LABEL: define void @too_many(
+; CHECK-NOT: spill
+; CHECK: call void asm "nop", "=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m"(ptr elementtype(i64) %p, {{.*}}%p)
+; CHECK-NOT: spill
+; CHECK: ret
+define void @too_many(ptr %p) {
+  call void asm "nop", "=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m"(ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p)
+  ret void
+}
+
 ; Assembly that may take an operand's address, or go on from it, has it where it is; a bit of the operand is in it.
 ; CHECK-LABEL: define ptr @address(
 ; CHECK-NOT: spill

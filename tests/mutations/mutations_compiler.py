@@ -159,6 +159,8 @@ MUTATIONS = [
              (ACCESSES, "bytesTaken(Call, Size.getFixedValue())", "Size.getFixedValue()")),
     mutation("assembly of two dialects not looked at for what it does", "^ir_crossing$", (ACCESSES, "([[:space:]]|[$][(])", "[[:space:]]")),
     mutation("distance of an operand with blanks not seen", "^ir_crossing$", (ACCESSES, "[+-][[:space:]]*)[$][0-9{]", "[+-])[$][0-9{]")),
+    mutation("operands of assembly take slots that there are not", "^ir_crossing$",
+             (ACCESSES, "Sites.back().Accesses.size() > abi::SlotCount", "Sites.back().Accesses.size() > 2 * abi::SlotCount")),
     mutation("distance behind an operand not seen", "^ir_crossing$", (ACCESSES, "         DistanceBehind.match(textOf(Assembly)) ||\n", "")),
     mutation("constant taken for an operand with a distance", "^ir_crossing$", (ACCESSES, '"(^|[^$])[$]([0-9]+', '"[$]([0-9]+')),
     mutation("upper half of an operand taken for its lower", "^ir_crossing$", (ACCESSES, "    Size = std::max(Size, BothHalves);\n", "    (void)BothHalves;\n")),
