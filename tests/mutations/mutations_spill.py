@@ -429,6 +429,8 @@ MUTATIONS = [
              (IO, "    if (static_cast<size_t>(moved) < part.iov_len) break;\n", "    done += part.iov_len - static_cast<size_t>(moved);\n")),
     mutation("bytes moved before an error are not reported", "intercept_io_test", "Io.Pipes*",
              (IO, "    if (moved < 0) return done > 0 ? static_cast<ssize_t>(done) : -1;\n    if constexpr", "    if (moved < 0) return -1;\n    if constexpr")),
+    product("a device is asked piece by piece", "^e2e_file_system$",
+            (IO, "if (memory.bytes() <= kDeviceBounceBytes) return", "if (memory.bytes() == 0) return")),
     product("all of a message is copied for a stream", "^e2e_sockets$",
             ("src/spill/intercept/socket.cc", "memory.bytes() <= kBounceBytes || !is_stream(socket);", "true;")),
     product("what the kernel did not copy is overwritten", "^e2e_sockets$",

@@ -2,8 +2,9 @@
 //
 //   up to 64 KiB                  one system call through Scratch, whatever the descriptor
 //   more, file or block device    the pages are wired and the kernel moves the bytes, range by range
-//   more, else                    it may wait: 64 KiB a call through Scratch. A read returns what came;
-//                                 a write goes on until all is written or a call writes less than asked
+//   more, other device            up to 2 MiB one call through Scratch, beyond that as a file
+//   more, else                    it may wait: 64 KiB a call through Scratch, 1 MiB of a socket. A read returns what
+//                                 came; a write goes on until all is written or a call writes less than asked
 // An error after some bytes were moved is left for the next call to find, as POSIX has it.
 #include "spill/intercept/io.h"
 
@@ -89,17 +90,22 @@ void PlainVector::scatter(size_t at, const char* from, size_t n) const {
 
 namespace {
 
-enum class Kind { kFile, kMessages, kStream };
+enum class Kind { kFile, kDevice, kMessages, kStream };
 
-// Files, block devices, and devices such as /dev/zero do not wait without limit.
+// What one call may move from or to a device that takes requests whole. The longest of a file system in a process
+// (/dev/fuse) have a MiB and their head.
+constexpr size_t kDeviceBounceBytes = 2 << 20;
+
+// Files and block devices do not wait without limit.
 Kind kind_of(int descriptor) {
   const int error = errno;
   struct stat status;
   Kind kind = Kind::kStream;
   if (fstat(descriptor, &status) == 0) {
-    if (S_ISREG(status.st_mode) || S_ISBLK(status.st_mode) ||
-        (S_ISCHR(status.st_mode) && !isatty(descriptor)))
+    if (S_ISREG(status.st_mode) || S_ISBLK(status.st_mode))
       kind = Kind::kFile;
+    else if (S_ISCHR(status.st_mode) && !isatty(descriptor))
+      kind = Kind::kDevice;
     else if (S_ISSOCK(status.st_mode))
       kind = Kind::kMessages;
   }
@@ -165,6 +171,9 @@ __attribute__((noinline)) ssize_t transfer(int descriptor, const PlainVector& me
   if (memory.bytes() > SSIZE_MAX) return fail(EINVAL);
   if (memory.bytes() <= kBounceBytes) return bounce<direction>(memory, kBounceBytes, call);
   switch (kind_of(descriptor)) {
+    case Kind::kDevice:
+      if (memory.bytes() <= kDeviceBounceBytes) return bounce<direction>(memory, kDeviceBounceBytes, call);
+      [[fallthrough]];
     case Kind::kFile: return wired<direction>(memory, call);
     case Kind::kMessages: return bounce<direction>(memory, kMessageBounceBytes, call);
     case Kind::kStream: return bounce<direction>(memory, kBounceBytes, call);
