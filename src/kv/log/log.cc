@@ -10,7 +10,7 @@
 namespace kv {
 namespace {
 
-// As the index tells it.
+// As many as the index's size code says.
 uint64_t held_grains(uint32_t grains) { return size_code::grains(size_code::of(grains)); }
 
 }  // namespace
@@ -28,7 +28,7 @@ base::Expected<void> Log::open(const Identity& identity, uint32_t stream_count) 
   pace_.open(identity.geometry.grain_bytes);
   free_low_ = kReserve + stream_count;
   free_high_ = free_low_ + 1 + segment_count_ / 128;
-  // All streams' segments, and those that are not to be filled, hold nothing when the others are full.
+  // Segments that may hold nothing when all others are full: those that stay free, and the open one of each stream.
   const uint64_t idle = free_high_ + stream_count + 1;
   const uint64_t most = segment_count_ > idle ? segment_count_ - idle : 1;
   const uint64_t wanted = identity.geometry.segment_count * (100 - identity.geometry.spare_percent) / 100;
@@ -51,7 +51,7 @@ uint32_t Log::usable_grains(uint32_t entry_count) const {
 
 // --- writers ---
 
-// What could not be used at the end, unless it was sealed early.
+// A segment with room left for any record was sealed early, and has lost nothing.
 Log::Ends Log::ends_of(const Segment& segment) const {
   const uint64_t used = segment.used_grains - 1, end = usable_grains(segment.entry_count) - used;
   return {.used_grains = used, .lost_grains = end > record_grains_most() ? 0 : end};
@@ -70,7 +70,7 @@ void Log::count_ends(const Segment& segment, bool is_sealed) {
   limit_bytes_.store(limit, std::memory_order_relaxed);
 }
 
-// Leaves so many. REQUIRES: lock_.
+// Takes a ready segment, unless only `reserve` segments are left; kNone: there is none. REQUIRES: lock_.
 uint32_t Log::take_ready(uint32_t reserve) {
   if (ready_count_ == 0 || available() <= reserve) return kNone;
   for (uint32_t i = 0; i < segment_count_; ++i) {
@@ -96,7 +96,7 @@ uint32_t Log::take_ready(uint32_t reserve) {
 // REQUIRES: the stream's lock; it has a segment.
 void Log::fill(Stream& stream) {
   Segment& segment = segments_[stream.segment.load(std::memory_order_relaxed)];
-  // In this order, and before the keeper looks for writers: invariant 5.
+  // First taken from the stream, then closed, and only then FULL: invariant 5.
   stream.segment.store(kNone, std::memory_order_seq_cst);
   // Pairs with the release in append().
   const Filling last = Filling::of(segment.filling.fetch_or(Filling::kClosed, std::memory_order_acquire));
@@ -121,7 +121,7 @@ bool Log::append(const Stream& stream, const Request& request, Extent& extent) {
     fits = (word & Filling::kClosed) == 0 && uint64_t{filling.used_grains} + request.grains <=
                                                  uint64_t{1} + usable_grains(filling.entry_count + 1);
     const Filling next = {filling.used_grains + request.grains, filling.entry_count + 1};
-    // Pairs with the acquire in fill(): a writer that has got room is counted.
+    // Pairs with the acquire in fill(), which counts all room that was given out.
     if (fits && segment.filling.compare_exchange_weak(word, next.word(), std::memory_order_release,
                                                       std::memory_order_relaxed))
       break;
@@ -138,7 +138,7 @@ bool Log::append(const Stream& stream, const Request& request, Extent& extent) {
   while (request.expiry != 0 && (first == 0 || request.expiry < first) &&
          !segment.first_expiry.compare_exchange_weak(first, request.expiry, std::memory_order_relaxed)) {
   }
-  // What is moved has been looked at: nothing of it is below the floor, or it is none's to be dropped for that.
+  // A relocated record has an old sequence, but was found to be above the floor: its segment must not be dropped for that sequence.
   const bool is_relocation = request.stream == relocation_stream();
   const uint64_t sequence = is_relocation ? last_sequence() : request.entry.sequence();
   uint64_t last = segment.last_sequence.load(std::memory_order_relaxed);
@@ -180,7 +180,7 @@ Log::Room Log::allocate(Request& request, Extent& extent) {
   bool is_filled = false, is_opened = false, is_done = false;
   {
     sys::LockGuard scope(stream.lock);
-    // Others may have opened one meanwhile, and filled it.
+    // Another writer may have opened a segment meanwhile, and others may have filled it.
     while (!(is_done = append(stream, request, extent))) {
       if (stream.segment.load(std::memory_order_relaxed) != kNone) {
         fill(stream);
@@ -195,7 +195,7 @@ Log::Room Log::allocate(Request& request, Extent& extent) {
   }
   for (uint32_t i = 0; is_tombstone && !is_relocation && !is_done && i < stream_count_; ++i)
     is_done = append(streams_[i], request, extent);
-  // Without locks: these are system calls, and others come.
+  // These are system calls: no lock is held meanwhile.
   if (is_filled || is_opened) keeper_wanted.notify_all();
   if (is_opened) collector_wanted.notify_all();
   return is_done ? Room::kDone : Room::kWait;
@@ -204,7 +204,7 @@ Log::Room Log::allocate(Request& request, Extent& extent) {
 void Log::finish(const Extent& extent, bool written) {
   Segment& segment = segments_[extent.segment];
   if (!written) {
-    // The entry is this writer's alone until the segment is sealed.
+    // The entry is this writer's alone until leave().
     SummaryEntry& entry = segment.entries[extent.entry];
     if (entry.kind() == RecordKind::kTombstone)
       release_tombstone(extent.address, entry.grains);
@@ -230,7 +230,7 @@ void Log::hold(uint64_t address, uint32_t size_code) {
 
 void Log::release(uint64_t address, uint32_t size_code) {
   const uint64_t grains = size_code::grains(size_code);
-  // Pairs with the acquire of the collector: what the caller has kept of the segment is seen by who sees that this is gone.
+  // Pairs with the acquire in Collector::empty(): who sees that the record is released sees that a snapshot keeps it.
   segments_[identity_->geometry.segment_of(address)].live_grains.fetch_sub(grains, std::memory_order_release);
   live_bytes_.fetch_sub(charge(grains), std::memory_order_relaxed);
 }
@@ -240,7 +240,7 @@ void Log::release_tombstone(uint64_t address, uint32_t grains) {
   tombstone_bytes_.fetch_sub(charge(held_grains(grains)), std::memory_order_relaxed);
 }
 
-// --- recovery's, and what is told of it all ---
+// --- for recovery; counts ---
 
 void Log::recovered(uint32_t index, Segment::State state, uint64_t generation) {
   sys::LockGuard scope(lock_);
@@ -250,12 +250,12 @@ void Log::recovered(uint32_t index, Segment::State state, uint64_t generation) {
   if (state != Segment::State::kFree) --free_count_;
   if (state == Segment::State::kEmptied) ++emptied_count_;
   generation_ = std::max(generation_, generation);
-  // An emptied one may hold copies, until it is given back.
+  // An emptied segment may hold copies until it is given back.
   if (state == Segment::State::kSealed || state == Segment::State::kEmptied)
     taken_generation_ = std::max(taken_generation_, generation);
 }
 
-// All tombstones are kept, as long as older copies may be somewhere.
+// All tombstones count as live: the collector finds out which of them hide nothing any more.
 void Log::recovered_content(uint32_t index, const SegmentFooter& footer) {
   Segment& segment = segments_[index];
   segment.used_grains = footer.used_grains;
@@ -328,7 +328,7 @@ void Log::verify() {
       CHECK_EQ(segment.live_grains.load(std::memory_order_relaxed), 0u);
       continue;
     }
-    // The collector, which goes on, is a writer of those that are open.
+    // Of open segments the collector, which goes on, may be a writer.
     if (state >= Segment::State::kUnsealed && state <= Segment::State::kEmptied)
       CHECK_EQ(segment.writers.load(std::memory_order_relaxed), 0u);
     const uint64_t generation = segment.generation.load(std::memory_order_relaxed);

@@ -1,4 +1,4 @@
-// The collector's part of the log: which segment is next, what it is told of it, and what a checkpoint needs.
+// The collector's part of the log: which segment it collects or drops next, what tombstones wait for, and what a checkpoint begins with.
 #include <algorithm>
 
 #include "kv/log/log.h"
@@ -6,11 +6,12 @@
 namespace kv {
 namespace {
 
-// What has so little to gain is not collected.
+// A segment that would gain less than this part of its grains is not collected.
 constexpr uint32_t kGainParts = 64;
-// A victim's cost, besides what is live in it: its summary, its headers, its share of two flushes.
+// What collecting a segment costs besides moving what is live in it, as a part of its grains: its summary, its headers, its share of two
+// flushes.
 constexpr uint32_t kVictimCostParts = 32;
-// Tombstones are to take less than this part of all segments: then the oldest segment is collected, so that older copies end.
+// When tombstones take more than this part of all segments, the oldest segment is collected: they last as long as it does.
 constexpr uint32_t kTombstoneParts = 32;
 
 }  // namespace
@@ -18,7 +19,7 @@ constexpr uint32_t kTombstoneParts = 32;
 uint32_t Log::choose_victim(uint64_t expired_ms, uint64_t floor) {
   const uint32_t grains = identity_->geometry.segment_grains();
   const bool has_room = has_more_than(kReserve);
-  // Without a free segment only what needs none is sure to be done.
+  // Without a free segment only a victim that needs none is sure to become empty.
   if (!has_free_segment())
     for (uint32_t i = 0; i < segment_count_; ++i)
       if (can_be_collected(segments_[i], has_room) &&
@@ -43,16 +44,16 @@ uint32_t Log::choose_victim(uint64_t expired_ms, uint64_t floor) {
       if (!is_below && (identity_->is_cache || (first_expiry == 0 || first_expiry > expired_ms))) continue;
     } else {
       if (identity_->is_cache && live != 0) continue;
-      // What is lost at its end is nothing that another segment would use.
+      // Room that was lost at its end is not gained: a segment with the same records would lose it, too.
       const uint64_t used = usable_grains(segment.entry_count) - ends_of(segment).lost_grains;
       const uint64_t gain = used > live ? used - live : 0;
       if (gain < std::max<uint64_t>(1, grains / kGainParts)) continue;
       benefit = gain;
       cost = live + grains / kVictimCostParts;
     }
-    // Since it was opened so many others were, or given back.
+    // How many segments were opened or given back since this one was opened.
     const uint64_t age = newest - std::min(newest, segment.generation.load(std::memory_order_relaxed)) + 1;
-    using Product = unsigned __int128;  // fractions are compared
+    using Product = unsigned __int128;  // fractions are compared without a division
     if (Product{benefit} * age * chosen_cost <= Product{chosen_benefit} * cost) continue;
     chosen = i;
     chosen_benefit = Product{benefit} * age;
@@ -61,7 +62,7 @@ uint32_t Log::choose_victim(uint64_t expired_ms, uint64_t floor) {
   return chosen;
 }
 
-// What is not there any more in others, since it is older than what this one holds, is little: they were filled at the same time.
+// With it go all records of other segments that are older than its last one. They are few, since segments are filled about in this order.
 uint32_t Log::choose_to_drop() {
   uint32_t chosen = kNone;
   uint64_t oldest = ~uint64_t{0};
@@ -76,10 +77,10 @@ uint32_t Log::choose_to_drop() {
 }
 
 bool Log::can_be_collected(const Segment& segment, bool has_room) {
-  // Pairs with the release in seal(): what is said of the segment is there.
+  // Pairs with the release in sealed() and seal(): the segment's other members are set.
   const auto state = segment.state.load(std::memory_order_acquire);
   if (state != Segment::State::kSealed && state != Segment::State::kUnsealed) return false;
-  // Looked at once more before it is emptied.
+  // A hint: snapshots may keep records of it later. Collector::is_kept() looks again before it is emptied.
   if (segment.keeps.load(std::memory_order_relaxed) != 0) return false;
   const uint64_t live = segment.live_grains.load(std::memory_order_relaxed);
   if (!has_room && live != 0 && live == segment.left_grains) return false;
@@ -91,7 +92,7 @@ bool Log::has_many_tombstones() const {
          segment_count_ * identity_->geometry.segment_bytes / kTombstoneParts;
 }
 
-// What keeps most tombstones from ending, but for one.
+// The segment that tombstones wait for, apart from `but`. One that may hold older copies than its generation says counts as the oldest of all.
 Log::Oldest Log::oldest(uint32_t but) const {
   Oldest oldest;
   for (uint32_t i = 0; i < segment_count_; ++i) {
@@ -146,10 +147,11 @@ void Log::emptied(uint32_t index) {
     segment.state.store(Segment::State::kEmptied, std::memory_order_release);
     ++emptied_count_;
   }
-  changed_room();  // less may be live than may be
+  changed_room();  // what was live in it may have been all that was too much
 }
 
-// What is moved later has an old sequence: in a segment with records from before nothing would tell it from those.
+// The relocation stream's segment is filled first. Records that are relocated later have old sequences: in a segment with records from before the
+// checkpoint a start could not tell which of them the checkpoint knows.
 bool Log::begin_checkpoint(CheckpointState& state) {
   {
     Stream& stream = streams_[relocation_stream()];
@@ -191,7 +193,7 @@ uint32_t Log::take_for_checkpoint() {
 uint64_t Log::sealed_records() {
   uint64_t records = 0;
   for (uint32_t i = 0; i < segment_count_; ++i)
-    // Pairs with the release in seal().
+    // Pairs with the release in sealed().
     if (segments_[i].state.load(std::memory_order_acquire) == Segment::State::kSealed)
       records += segments_[i].entry_count;
   return records;

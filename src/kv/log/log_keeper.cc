@@ -1,4 +1,5 @@
-// The keeper's part of the log: segments are prepared for writers, sealed behind them, and given back.
+// The keeper's part of the log: it prepares segments for writers and seals them behind these. And all that writes headers: giving segments
+// back, and the floor of a cache.
 #include <algorithm>
 
 #include "base/check.h"
@@ -16,13 +17,13 @@ constexpr uint32_t kReadyParts = 32;
 constexpr uint64_t kPutOffNs = 100'000'000;
 constexpr uint8_t kPutOffDoublings = 6;
 constexpr uint32_t kFloorTries = 8;
-// Written at a time where a file has no room yet: others' requests wait behind no more.
+// Zeros that are written at a time to a file's holes: other requests wait behind no more than this.
 constexpr uint64_t kZeroBytes = 128 << 10;
-// The largest grain, and as much as file systems give at a time.
+// Room that headers have taken already: the largest grain, and the least that file systems allocate.
 constexpr uint64_t kHeaderRoomBytes = 4096;
-// What a medium writes at once, or not at all.
+// A medium writes a block of this size as a whole or not at all, also when the power goes off.
 constexpr uint32_t kBlockBytesLeast = 512;
-// Which headers.
+// Which of a segment's two headers: in its first grain, in its last grain.
 constexpr unsigned kFirst = 1, kLast = 2;
 
 uint64_t entries_bytes(const Geometry& geometry) {
@@ -42,14 +43,14 @@ int Log::seal_all(Channel& channel) {
   fill_all();
   hurried_ns_ = 0;
   if (hurry_put_offs()) retry_seals();
-  // What has no summary is read as a whole by the next start.
+  // A segment that stays without a summary is read as a whole by the next start.
   for (bool did = true; did;) {
     did = false;
     const int error = seal(channel, did);
     if (flush_error() != 0) return flush_error();
     if (error != 0) break;
   }
-  // A start would read all of a segment that is in use and has no summary.
+  // A start would read the whole of a ready segment, which is in use and has no summary.
   if (const int error = free_all(channel, Segment::State::kReady); error != 0) return error;
   if (const int error = give_back(channel); error != 0) return error;
   return flush(channel);
@@ -87,9 +88,9 @@ bool Log::is_due_to_give_back() {
   return false;
 }
 
-// --- what the medium does not take ---
+// --- write errors of single segments ---
 
-// Else it is the device's, or this process's. Of a flush nobody knows what it has lost.
+// Else it concerns the device or this process. After a failed flush nobody knows which writes are lost.
 bool Log::is_of_segment(int error) const { return is_of_medium(error) && flush_error() == 0; }
 
 bool Log::is_due(const Segment& segment) const {
@@ -107,7 +108,7 @@ void Log::put_off(Segment& segment) {
   if (segment.put_offs <= kPutOffDoublings) ++segment.put_offs;
 }
 
-// REQUIRES: lock_; what was counted of it by its state is.
+// REQUIRES: lock_; the caller has updated emptied_count_.
 void Log::end_put_off(Segment& segment) {
   if (is_put_off(segment)) put_off_count_.fetch_sub(1, std::memory_order_relaxed);
   segment.put_offs = 0;
@@ -141,11 +142,11 @@ int Log::free_all(Channel& channel, Segment::State from) {
   return error;
 }
 
-// Once a free segment's header is on the medium nothing of what it held counts, whatever happens. 0, or an errno value; a place that the
-// medium does not take is none.
+// Once a segment's free header is durable, nothing of what it held counts, whatever happens. 0, or an errno value; that the medium does not
+// take one segment's header is no error.
 int Log::free_some(Channel& channel, Segment::State from, std::span<NextHeader> headers) {
   const Geometry& geometry = identity_->geometry;
-  // A last grain that is not written at once may lose its footer and not have the header: the first one is there before.
+  // The last grain, if it is not written as a whole, may lose its footer and not have the header yet: so the first header is durable before.
   if (geometry.grain_bytes > kBlockBytesLeast) {
     write_headers(channel, headers, SegmentState::kFree, kFirst);
     if (const int error = flush(channel); error != 0) return error;
@@ -160,7 +161,7 @@ int Log::free_some(Channel& channel, Segment::State from, std::span<NextHeader> 
     bool stays_free = false;
     {
       sys::LockGuard scope(lock_);
-      // Others are tried again at the next start.
+      // Ready segments are given back at the end of a store only: the next start tries them again.
       if (is_of_medium(header.error) && from == Segment::State::kEmptied) put_off(segment);
       if (header.is_there) segment.is_void.store(true, std::memory_order_relaxed);
       stays_free = from == Segment::State::kEmptied && available() >= free_high_;
@@ -169,8 +170,8 @@ int Log::free_some(Channel& channel, Segment::State from, std::span<NextHeader> 
       if (error == 0 && !is_of_medium(header.error)) error = header.error;
       continue;
     }
-    // That the medium has room again is worth trying, and no more; and not of what is written to soon: in a file such writes would have
-    // to find room first, one after the other.
+    // Whether a discard succeeds does not matter. Segments that are written to soon are not discarded: in a file, writes to them would first have
+    // to find room, one after the other.
     if (stays_free)
       static_cast<void>(channel.discard(geometry.segment_offset(header.segment) + geometry.grain_bytes,
                                         geometry.segment_bytes - 2 * geometry.grain_bytes));
@@ -188,8 +189,8 @@ int Log::free_some(Channel& channel, Segment::State from, std::span<NextHeader> 
   return error;
 }
 
-// One for each stream, and as many as are filled while these are prepared and others sealed, on a device that is busy: without them all
-// writers wait. A start after a crash reads them, so they are no large part of the store, nor large.
+// One for each stream, at least two, and as many more as may be filled while segments are prepared and sealed on a busy device: without
+// them all writers would wait. Not many, since a start after a crash reads all of them.
 uint32_t Log::ready_wanted() const {
   const uint64_t ahead =
       std::min<uint64_t>(kReadyBytes / identity_->geometry.segment_bytes, segment_count_ / kReadyParts);
@@ -203,8 +204,8 @@ int Log::keep(Channel& channel, bool& did) {
   return error != 0 ? error : seal_error;
 }
 
-// If the medium takes none of the headers, others are tried once: it is those places, or all of it. Where there are no others now, it is those
-// places as long as writers have segments to go on with, or will: if it is all of it, they find out.
+// If the medium takes none of the headers, other segments are tried once, to tell bad places from a bad device. If there are no other free
+// segments, the places count as bad as long as writers have, or will have, segments to go on with; if the device is bad, they find out.
 int Log::prepare(Channel& channel, bool& did) {
   NextHeader headers[2 * kPreparedAtOnce];
   size_t count = 0;
@@ -227,7 +228,7 @@ int Log::prepare(Channel& channel, bool& did) {
   return 0;
 }
 
-// None is free but those that are being prepared, and there are others.
+// Are the segments that are being prepared the only free ones, and are others ready or emptied?
 bool Log::has_only_others() {
   sys::LockGuard scope(lock_);
   return free_count_ == 0 && ready_count_ + emptied_count_ > 0;
@@ -250,7 +251,7 @@ size_t Log::choose_to_prepare(std::span<NextHeader> to) {
   return count;
 }
 
-// With an error they are as free as they were, whichever header is there: no record has the new generation.
+// After an error a segment is as free as it was, whichever header is on the medium: no record has the new generation.
 void Log::prepared(std::span<const NextHeader> headers, bool puts_off) {
   sys::LockGuard scope(lock_);
   for (const NextHeader& header : headers) {
@@ -296,11 +297,11 @@ void Log::write_prepared(Channel& channel, std::span<NextHeader> headers) {
     for (NextHeader& header : headers) header.error = error;
 }
 
-// In a file that was never written there each record would have to find its room, one after the other: a put would cost ten times as much. What
-// cannot be written here is the records' to find out.
+// Fills a segment's holes in a file. Else each record's write would have to find room in the file system, one after the other, and a put would
+// cost ten times as much. Errors are not told: whoever writes a record there meets them again.
 void Log::find_room(Channel& channel, uint32_t segment) {
   const Geometry& geometry = identity_->geometry;
-  // Both ends hold headers, and have room.
+  // At both ends are headers, which have room already.
   const uint64_t begin = geometry.segment_offset(segment) + kHeaderRoomBytes;
   const uint64_t end = geometry.segment_offset(segment + 1) - kHeaderRoomBytes;
   if (channel.has_room_at(begin, end - begin)) return;
@@ -315,7 +316,7 @@ void Log::find_room(Channel& channel, uint32_t segment) {
   sys::unmap(*memory, kZeroBytes);
 }
 
-// Those of each that has no error but the medium's so far, all under way together.
+// Writes them all together, except those of segments that have had an error other than the medium's.
 void Log::write_headers(Channel& channel, std::span<NextHeader> headers, SegmentState state, unsigned which) {
   const Geometry& geometry = identity_->geometry;
   const size_t bytes = headers.size() * geometry.grain_bytes;
@@ -369,7 +370,7 @@ int Log::seal(Channel& channel, bool& did) {
   uint32_t chosen[kSealedAtOnce];
   uint32_t count = 0;
   for (uint32_t i = 0; i < segment_count_ && count < kSealedAtOnce; ++i)
-    // Pairs with the release in leave(): what its writers did is there.
+    // Pairs with the release in leave(): what its writers stored is seen.
     if (segments_[i].state.load(std::memory_order_acquire) == Segment::State::kFull &&
         segments_[i].writers.load(std::memory_order_seq_cst) == 0)
       chosen[count++] = i;

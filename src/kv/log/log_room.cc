@@ -1,4 +1,4 @@
-// The log's part that is about room: who waits for it, how writers are paced, and who is told that there will be none.
+// The log's part for room: who waits for it, how writers are paced, and who is told that there will be none.
 #include <algorithm>
 
 #include "kv/log/log.h"
@@ -7,7 +7,7 @@
 namespace kv {
 namespace {
 
-// Those whose turns come within the same so many go on together, when the first one's comes: one wake-up, and one system call, is for several.
+// Writers whose turns come within the same tick go on together, at its beginning, so that one wake-up and one system call serve several.
 constexpr uint64_t kTickNs = 200'000;
 
 }  // namespace
@@ -55,7 +55,7 @@ bool Log::wait_for_room(uint64_t since, Room why, const Request& request) {
     sys::LockGuard scope(lock_);
     if (has_failed()) return false;
     if (room_changes_.load(std::memory_order_relaxed) != since) return true;
-    // Nobody makes any but the collector itself.
+    // Only the collector makes free segments, and it is the caller.
     if (request.stream == relocation_stream() && available() == 0) return false;
     waiting_.append(call);
   }
@@ -65,7 +65,7 @@ bool Log::wait_for_room(uint64_t since, Room why, const Request& request) {
   return !call.is_refused && !has_failed();
 }
 
-// Whoever waits for a segment, or the limit, asks again.
+// Wakes all that wait for a segment or for the limit: they ask again.
 void Log::changed_room() {
   task::CallWaiters waiting;
   {
@@ -77,7 +77,7 @@ void Log::changed_room() {
   waiting.wake_all();
 }
 
-// Those that are to be woken. REQUIRES: lock_.
+// Returns the paced writers, for the caller to wake without the lock. REQUIRES: lock_.
 task::CallWaiters Log::end_pace() {
   is_paced_.store(false, std::memory_order_relaxed);
   return paced_.take_all();
@@ -106,7 +106,7 @@ void Log::refuse_waiting() {
   waiting.wake_all();
 }
 
-// Those of the waiting that are for the limit. REQUIRES: lock_.
+// Takes those out of waiting_ that wait for the limit. REQUIRES: lock_.
 task::CallWaiters Log::take_limited() {
   task::CallWaiters all = waiting_.take_all(), limited;
   while (!all.empty()) {
@@ -124,7 +124,7 @@ Log::Need Log::need() {
     const uint32_t free = available();
     has_new_victims_ = false;
     if (free >= free_high_) paced = end_pace();
-    // Whoever made less live since they began to wait has told nobody. Asked once: it may be otherwise the next moment.
+    // release() wakes nobody: whoever waits for the limit is woken here. is_full() is asked once, since it may change at any moment.
     const bool is_over = is_full();
     if (!is_over) limited = take_limited();
     const bool waits = !waiting_.empty(), is_limited = waits && is_over;
@@ -137,7 +137,7 @@ Log::Need Log::need() {
   return need;
 }
 
-// A victim's live records fill a segment at most, besides what is left of the collector's present one.
+// A victim's live records take one segment at most beyond the rest of the collector's open one.
 bool Log::may_start_victim() {
   sys::LockGuard scope(lock_);
   const uint32_t free = available();
@@ -156,7 +156,7 @@ void Log::gained(uint64_t grains) {
   pace_.gained(grains, free_level(), now_ns());
 }
 
-// As LogCounts has it. REQUIRES: lock_.
+// LogCounts::free_level. REQUIRES: lock_.
 double Log::free_level() const {
   const auto segment_grains = static_cast<double>(identity_->geometry.segment_grains());
   double free = static_cast<double>(available() + emptied_count_) - kReserve;
@@ -166,7 +166,7 @@ double Log::free_level() const {
     const uint64_t filling = segments_[index].filling.load(std::memory_order_relaxed);
     free += 1 - Filling::of(filling).used_grains / segment_grains;
   }
-  // Victims are given back two at a time: one segment more than streams fill meanwhile.
+  // The 1: victims are given back two at a time (kEmptiedMax), so one segment more is filled meanwhile.
   return free / (stream_count_ * 1.5 + 1);
 }
 
@@ -190,12 +190,12 @@ void Log::tell_waiting() {
   waiting.wake_all();
 }
 
-// Would it be told that the store is full, if nothing is to be gained? REQUIRES: lock_.
+// Would tell_waiting() tell this call that the store is full? REQUIRES: lock_.
 bool Log::is_refused(const Call& call) const {
   return available() <= kReserve - call.is_tombstone || (call.is_limited && is_full());
 }
 
-// By what nobody has looked at: a segment is being sealed, or has been since the collector chose. REQUIRES: lock_.
+// May a segment be gained that the collector has not considered: one that is being sealed, or has been since need()? REQUIRES: lock_.
 bool Log::may_gain_soon() const {
   if (has_new_victims_) return true;
   for (uint32_t i = 0; i < segment_count_; ++i)

@@ -27,7 +27,7 @@ void Pace::set_rate() {
                   std::memory_order_relaxed);
 }
 
-// Nothing else is read by what these say: relaxed.
+// Relaxed: these numbers order no other memory.
 uint64_t Pace::turn(uint64_t grains, uint64_t now_ns) {
   const uint64_t takes_ns = grains * grain_ps_.load(std::memory_order_relaxed) / 1000;
   const uint64_t first_ns = now_ns - std::min(now_ns, kSlackNs);
