@@ -51,7 +51,7 @@ Checkpointer::Taken Checkpointer::take(Channel& channel) {
   return taken;
 }
 
-// What is removed meanwhile is still there to be counted: this thread is who releases it.
+// Values that were removed meanwhile are still there to be counted: only this thread releases their pieces.
 void Checkpointer::count_headless(CheckpointState& state) {
   const uint64_t count = state.headless_count + large_values_->headless_count();
   state.headless_count = static_cast<uint32_t>(std::min<uint64_t>(count, ~0u));
@@ -68,7 +68,7 @@ Checkpointer::Taken Checkpointer::write_tables(Channel& channel, CheckpointState
   }
   index_->end_images();
   if (taken != Taken::kDone) return taken;
-  // A head that was replaced while images were taken is in none of them, but its pieces may be.
+  // A head that was replaced while images were taken may be in none of them, while its pieces are.
   changes_->wait();
   count_headless(state);
   error_ = log_->flush(channel);
@@ -79,7 +79,7 @@ Checkpointer::Taken Checkpointer::write_tables(Channel& channel, CheckpointState
   return error_ == 0 ? Taken::kDone : Taken::kFailed;
 }
 
-// A piece, which is in memory.
+// Writes the piece that is in memory_.
 Checkpointer::Taken Checkpointer::write_piece_bytes(Channel& channel, size_t bytes) {
   CHECK_GT(bytes, 0u);
   const Geometry& geometry = identity_->geometry;
@@ -93,8 +93,8 @@ Checkpointer::Taken Checkpointer::write_piece_bytes(Channel& channel, size_t byt
   return Taken::kDone;
 }
 
-// Before the first piece its number is on the medium for good, so that no later one has it, too. Other headers need not be there before what
-// follows: a checkpoint counts as a whole.
+// Begins the next segment; false: there is none, or error_ says why not. The first header is durable before anything follows it, so that no later
+// checkpoint gets the same number. The others need not be: a checkpoint counts as a whole or not at all.
 bool Checkpointer::next_segment(Channel& channel) {
   const Geometry& geometry = identity_->geometry;
   error_ = 0;

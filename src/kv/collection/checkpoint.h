@@ -1,19 +1,24 @@
 // Checkpoints: the index on the medium, so that a start need not list all records. (uDepot, section 4.4)
 //
-// One is taken while everything goes on, by the collector's thread, between two victims:
-//  1 the log says which segments are not sealed, which of these have no records yet, and the last sequence, at one time
-//    (Log::begin_checkpoint); what the collector moves from then on goes to one of those, or to a newer segment
-//  2 changes that have begun are waited for: the index knows now of all with this sequence or a lower one, and what they have ended
-//  3 images of the index's tables go to segments of their own, one behind the other (checkpoint_format.h)
-//  4 changes are waited for again, and large values that have no head are counted: also those that lost it since 2, whose
-//    pieces may be in images that their heads are not in. A flush, which makes all records last that the images know; the end, which
-//    says what 1 was, and the count; a flush. From then on it counts
-//  5 the segments of the one before are given back
-// A start uses the newest that is whole, and replays what is newer (recovery.h). Why that is enough: whatever ended a record with a higher
-// sequence has a higher one still, and so is in a segment that was not sealed, or is newer. A record with a lower sequence is in a newer
-// segment, or one that had no records, only if it was alive after step 2: the collector has moved it there since; or its change was under way
-// at step 1. What ends it has a higher sequence in either case. Pieces end with their heads. None is needed: without a checkpoint
-// all of the log is replayed.
+// The collector's thread takes one between two victims, while everything else goes on:
+//  1 The log says, as of one moment, which segments are not sealed, which of these have no records yet, and the last sequence
+//    (Log::begin_checkpoint). What the collector moves from then on goes to one without records, or to a newer segment
+//  2 Changes that have begun are waited for. From then on the index knows all changes with this sequence or a lower one, and nothing that they
+//    have ended
+//  3 Images of the index's tables are written to segments of their own, one behind the other (checkpoint_format.h)
+//  4 Changes are waited for again, and the large values without a head are counted, with those that have lost their head since 2: their pieces may be
+//    in images that their heads are not in. Then come a flush, which makes all records durable that the images know; the end, which holds the facts
+//    of 1 and the count; and another flush. From then on the checkpoint counts
+//  5 The segments of the checkpoint before are given back
+//
+// A start uses the newest checkpoint that is whole, and replays what is newer (recovery.h). Why that is enough:
+//  - A record with a higher sequence is in a segment that was not sealed at step 1, or in a newer one; so is whatever has ended it, which has a
+//    higher sequence still. Both are replayed
+//  - A record with a lower sequence is in a segment without records at step 1, or in a newer one, only if the collector has moved it since, so that
+//    it was alive after step 2, or if its change was under way at step 1. All of these segments is replayed, and what ends the record has a
+//    higher sequence in either case
+//  - Pieces end with their heads
+// No checkpoint is needed: without one all of the log is replayed.
 #pragma once
 #include "kv/collection/large_values.h"
 #include "kv/collection/readers.h"
@@ -29,20 +34,20 @@ class Checkpointer {
   Checkpointer(const Checkpointer&) = delete;
   Checkpointer& operator=(const Checkpointer&) = delete;
 
-  // All outlive it. `segments` are those of the last one, whose number is `number` or lower.
+  // All outlive it. `segments`: those of the last checkpoint; `number`: the highest number that any has had.
   void open(const Identity& identity, Index& index, Log& log, Readers& changes, LargeValues& large_values,
             uint64_t number, std::vector<uint32_t> segments);
 
   enum class Taken {
-    kDone,    // segments were emptied
-    kNotNow,  // too many segments were being written
-    kNoRoom,  // too few free segments; segments were emptied: what had been written
-    kFailed,  // so, too
+    kDone,    // it counts; the segments of the one before are EMPTIED
+    kNotNow,  // too many segments were not sealed; nothing was done
+    kNoRoom,  // too few segments are free; those that it had taken are EMPTIED
+    kFailed,  // error() says why; those that it had taken are EMPTIED
   };
   Taken take(Channel& channel);
-  int error() const { return error_; }  // of kFailed: an errno value
+  int error() const { return error_; }  // an errno value, after kFailed
   uint64_t number() const { return number_; }
-  uint64_t bytes() const { return bytes_; }  // of the last one
+  uint64_t bytes() const { return bytes_; }  // of pieces that the last call has written
 
  private:
   void count_headless(CheckpointState& state);
@@ -59,12 +64,12 @@ class Checkpointer {
   uint64_t number_ = 0;
   uint64_t bytes_ = 0;
   int error_ = 0;
-  std::vector<uint32_t> segments_;  // of the last one that counts
-  // While one is taken.
+  std::vector<uint32_t> segments_;  // of the last checkpoint that counts
+  // Of the one that is being taken.
   std::vector<uint32_t> written_;
-  uint64_t at_ = 0;  // bytes into the segment
-  uint32_t piece_ = 0;
-  std::span<std::byte> memory_;  // of a piece
+  uint64_t at_ = 0;              // where the next piece goes: bytes into the last of written_
+  uint32_t piece_ = 0;           // the next piece's number
+  std::span<std::byte> memory_;  // for a piece
   TableImage* image_ = nullptr;
 };
 

@@ -14,7 +14,7 @@ namespace kv {
 namespace {
 
 constexpr uint64_t kBufferBytes = 2 << 20;  // more than any record
-// A start looks at so many records in some 0.1 s.
+// A start replays so many records in some 0.1 s.
 constexpr uint64_t kReplayedMin = 1 << 18;
 constexpr uint64_t kPauseNs = 100'000'000, kPauseNsMost = 6'400'000'000;
 
@@ -51,10 +51,10 @@ base::Expected<void> Collector::open(const Parts& parts, uint64_t checkpoint_rec
   changes_->add(change_place_);
   checkpoint_records_ = checkpoint_records;
   takes_checkpoints_ = recovered.report.has_read_all();
-  // What had to be replayed is to be in the next one.
+  // What this start had to replay counts as changed since the last checkpoint.
   const uint64_t replayed = std::min(recovered.report.replayed_records, log_->last_sequence());
   checkpoint_sequence_ = log_->last_sequence() - replayed;
-  // Recovery may have found some.
+  // Recovery may have found emptied segments.
   to_settle_ = static_cast<uint32_t>(log_->counts().emptied_segments);
   const Geometry& geometry = identity_->geometry;
   if (auto opened = channel_.open_for_threads(*device_, kDepth); !opened) return opened;
@@ -101,7 +101,7 @@ Collector::Failure Collector::step(bool& did) {
   if (victim != Log::kNone && log_->may_start_victim()) {
     did = true;
     const int error = empty(victim);
-    // What has been emptied before may be the room that it lacked.
+    // If it lacked room, settling may give it some.
     if (error != 0 && (error != ENOSPC || !has_to_settle())) return {.error = error};
     if (error == 0 && to_settle_ < Log::kEmptiedMax && !log_->is_short()) return {};
   }
@@ -134,7 +134,7 @@ uint64_t Collector::checkpoint_interval() const {
   return std::max(kReplayedMin, index_->counts().entries / 2);
 }
 
-// Returns whether there is something to settle.
+// Returns whether there is anything to settle afterwards.
 bool Collector::take_checkpoint() {
   const uint64_t sequence = log_->last_sequence();
   channel_.counts_as(IoFor::kCheckpoints);
@@ -146,7 +146,7 @@ bool Collector::take_checkpoint() {
     counts_.checkpoints.fetch_add(1, std::memory_order_relaxed);
     counts_.checkpoint_bytes.fetch_add(checkpointer_.bytes(), std::memory_order_relaxed);
   } else {
-    // Later, and sooner than after a good one.
+    // It is tried again sooner than another one would be due.
     checkpoint_sequence_ -= std::min(sequence, checkpoint_interval() / 2);
   }
   if (taken == Checkpointer::Taken::kFailed)
@@ -167,7 +167,7 @@ void Collector::end() {
   static_cast<void>(settle());
 }
 
-// All segments have been collected twice, and all that together has not gained one. Nothing but a change will.
+// As many victims as there are segments, twice, have together not gained one segment: collection is in vain until something changes.
 bool Collector::is_in_vain() {
   if (victims_looked_at_ >= 2 * log_->segment_count()) {
     is_in_vain_ = is_in_vain_ || gained_grains_ < identity_->geometry.segment_grains();
@@ -179,7 +179,7 @@ bool Collector::is_in_vain() {
 
 int Collector::release_pieces(const Pieces& pieces) {
   const Geometry& geometry = identity_->geometry;
-  // Its record was as it was written, but no store wrote it: nobody knows what it names.
+  // The head's check was right, but no store writes such a head: nobody knows what it names.
   if (!pieces.of.is_possible(geometry)) return 0;
   bool is_left = false;
   for (uint64_t number = 0; number < pieces.of.count(); ++number) {
@@ -207,14 +207,14 @@ int Collector::release_pieces(const Pieces& pieces) {
   return 0;
 }
 
-// Pieces whose room could not be given back.
+// Tries again to release pieces that could not be read.
 void Collector::retry_left_pieces() {
   if (!large_values_->has_left()) {
     left_pause_ = {};
     return;
   }
   if (!left_pause_.is_over()) return;
-  // For the first time they have just been tried.
+  // The first delay begins when they have just been tried.
   if (left_pause_.has_begun()) large_values_->retry_left();
   left_pause_.begin();
 }
@@ -229,7 +229,8 @@ Collector::Failure Collector::settle() {
   return {.error = error, .is_of_flush = error != 0 && log_->flush_error() != 0};
 }
 
-// 0 when it is EMPTIED, kept, or found to be damaged; else an errno value: it is as it was, but for what has been moved.
+// 0: it is EMPTIED, or stays because a snapshot keeps it or because not all of it can be read or moved. Else an errno value: it is begun anew
+// later, and what has been moved is elsewhere.
 int Collector::empty(uint32_t number) {
   // Pairs with the release in Log::release().
   const uint64_t live = log_->segment(number).live_grains.load(std::memory_order_acquire);
@@ -239,7 +240,7 @@ int Collector::empty(uint32_t number) {
   if (live > 0)
     if (const int error = move_live(victim); error != 0) return error;
   if (victim.is_left || is_kept(number)) return 0;
-  // Not before: a victim that is left for an error is begun anew.
+  // Not before: of a victim that is begun anew all tombstones are moved again.
   for (const Move& move : tombstones_) log_->release_tombstone(move.old_address, move.from.grains);
   if (victim.is_damaged)
     leave_damaged(number);
@@ -255,7 +256,7 @@ void Collector::leave_damaged(uint32_t victim) {
             ", which is left as it is; spillway check says which");
 }
 
-// EMPTIED from now on.
+// The victim is EMPTIED from now on.
 void Collector::finish(const Victim& victim, uint64_t moved_bytes) {
   const Segment& segment = log_->segment(victim.number);
   has_failed_reads_ = false;
@@ -272,7 +273,8 @@ void Collector::finish(const Victim& victim, uint64_t moved_bytes) {
   log_->gained(victim.to_gain);
 }
 
-// Has the medium failed to read something of the segment again and again? Other errors are no sign of that.
+// Counts an error of reading something of the segment. True: the medium has failed so often that this is given up. Other errors than the
+// medium's say nothing of the place.
 bool Collector::is_given_up(Segment& segment, uint64_t address, int error) {
   if (!is_of_medium(error)) return false;
   has_failed_reads_ = true;
@@ -281,14 +283,14 @@ bool Collector::is_given_up(Segment& segment, uint64_t address, int error) {
   return segment.failed_reads == kReadTries;
 }
 
-// For who would be refused: what the medium could not read may be readable now. Tried once more, each; false: nothing is to be tried.
+// For writers that would be refused: each segment that the medium could not read is tried once more. False: there is none, or it is too early.
 bool Collector::retry_unread() {
   if (!unread_pause_.is_over()) return false;
   bool any = false;
   for (uint32_t i = 0; i < log_->segment_count(); ++i) {
     Segment& segment = log_->segment(i);
     if (segment.failed_reads < kReadTries) continue;
-    // Of others some has been moved: their tombstones are not to be moved, and released, twice.
+    // A damaged segment of which the summary was read has been moved in part: its tombstones would be moved and released twice.
     if (segment.is_damaged && segment.failed_address != identity_->geometry.address(i, 0)) continue;
     segment.failed_reads = kReadTries - 1;
     segment.left_grains = 0;
@@ -299,15 +301,16 @@ bool Collector::retry_unread() {
   return any;
 }
 
-// What had failed, if that was between these, has been read. More than that may be unreadable: what was given up once stays so.
+// Records from `first` to `last` have been read: if what had failed is among them, the count begins anew. A segment that was given up stays so,
+// since more of it may be unreadable.
 void Collector::note_read(Segment& segment, uint64_t first, uint64_t last) {
   if (segment.failed_reads < kReadTries && first <= segment.failed_address && segment.failed_address <= last)
     segment.failed_reads = 0;
 }
 
-// Has a snapshot kept something of it? REQUIRES: nothing in it is live, as far as could be.
+// Does a snapshot keep a record of it? Snapshots are cancelled for it when room is short. REQUIRES: all that can be moved has been.
 bool Collector::is_kept(uint32_t victim) {
-  // Pairs with the release in Snapshots::give_back(). What was kept before the index changed is seen by who has found that change.
+  // Pairs with the release in Snapshots::give_back(). A record is kept before the index changes: who has seen that change sees this.
   const auto keeps = [&] { return log_->segment(victim).keeps.load(std::memory_order_acquire); };
   if (keeps() == 0) return false;
   while (!log_->has_more_than(Log::kReserve) && keeps() != 0 && snapshots_->cancel_oldest(Log::Room::kWait)) {

@@ -1,23 +1,23 @@
-// Collector: makes room. Takes sealed segments of which little is live, writes what is live again elsewhere, and gives them back.
-// (uDepot, section 4.1; who is chosen: Log::choose_victim)
+// Collector: makes room. It takes sealed segments of which little is live ("victims"), writes what is live to other segments, and gives the
+// victims back. (uDepot, section 4.1; which segment is next: Log::choose_victim)
 //
-//  1 a victim's summary says what it holds; what the index still knows by its address there is live, and so are tombstones
-//  2 live records are read, many in one Io and several Ios at a time, and checked: what is damaged stays where it is, and its segment too
-//  3 they are written to the collector's stream, with their sequences, as runs; the next are read meanwhile
-//  4 the index learns of each new address if it still knows the old one; else the copy is void
-//  5 victims are settled a few at a time: a flush, so that the copies are on the medium for good; a wait for those who may still read the
-//    old ones; free headers, a flush (Log::give_back)
-//  6 after each piece of the work the log is told of its share of what the victim will gain: writers are paced by that
+//  1 A victim's summary lists its records. Live are those that the index still knows at their address there, and tombstones
+//  2 Live records are read, many in one Io and several Ios at a time, and checked. A damaged record stays where it is, and so does its segment
+//  3 They are appended to the collector's own stream with their sequences, and written in runs; meanwhile the next ones are read
+//  4 The index gets each new address if it still has the old one; else the copy is void
+//  5 Emptied victims are settled a few at a time: a flush, which makes the copies durable; a wait for those who may still read the old
+//    records; free headers, and another flush (Log::give_back)
+//  6 After each piece of this work the log is told of its share of what the victim will gain: writers are paced by that
 //
-// A victim that turns out to be damaged has taken room, and gives none back. The last of the collector's room is not for such: while there is
-// little, all of a victim is read, and looked at, before any of it is moved.
+// A victim that turns out to be damaged has taken room and gives none back. The collector's last room is not spent on such victims: while room is
+// short, a victim is read and checked as a whole before any of it is moved.
 //
-// What has expired, or is below the store's floor (lifetimes.h), leaves the index and becomes a tombstone of the same sequence: an older
-// copy must not come back after a crash. A tombstone ends when nothing on the medium can be older than what it removed: every segment
-// but the victim has a higher generation than any had when the tombstone's own was sealed.
+// A value that has expired, or is below the store's floor (lifetimes.h), leaves the index and becomes a tombstone of the same sequence, so that no
+// older value of the key comes back after a crash. A tombstone ends when nothing on the medium can be older than what it removed: when every
+// segment but the victim has a higher generation than any had when the tombstone's own segment was sealed.
 //
-// Pieces of values that are gone leave the index first of all (large_values.h). A victim of which a snapshot has kept something meanwhile
-// stays as it is (snapshots.h). When nothing else is to be done a checkpoint may be due (checkpoint.h).
+// Each step first takes the pieces of removed large values out of the index (large_values.h). A victim of which a snapshot has kept a record
+// meanwhile is not emptied (snapshots.h). When there is nothing else to do, a checkpoint may be due (checkpoint.h).
 //
 // Thread contract: one thread, the store's collector.
 #pragma once
@@ -59,33 +59,33 @@ class Collector {
   Collector(const Collector&) = delete;
   Collector& operator=(const Collector&) = delete;
 
-  // Of the store; all outlive it.
+  // Parts of the store; all outlive the collector.
   struct Parts {
     storage::Device* device = nullptr;
     const Identity* identity = nullptr;
     Index* index = nullptr;
     Log* log = nullptr;
     Readers* readers = nullptr;
-    Readers* changes = nullptr;  // those who have a sequence, until the index knows of it
+    Readers* changes = nullptr;  // calls that have taken a sequence, until the index knows it
     LargeValues* large_values = nullptr;
     Snapshots* snapshots = nullptr;
     Lifetimes* lifetimes = nullptr;
     KeyLocks* key_locks = nullptr;
-    UsedRecords* used = nullptr;  // of a cache
+    UsedRecords* used = nullptr;  // open if the store is a cache
   };
-  // Errors: ENOMEM, EMFILE.
+  // `checkpoint_records`: StoreOptions'. Errors: ENOMEM, EMFILE.
   base::Expected<void> open(const Parts& parts, uint64_t checkpoint_records, const RecoveredStore& recovered);
   void close();
 
   struct Failure {
     int error = 0;             // an errno value; 0: none
-    bool is_of_flush = false;  // what has been written may be lost
+    bool is_of_flush = false;  // a flush has failed: what was written may be lost
   };
-  // A victim, or what there is to settle. `did`: there may be more to do at once.
+  // Empties a victim, or settles emptied ones, or does what else is due. `did`: there may be more to do at once.
   Failure step(bool& did);
-  // At the end of a store whose log is sealed: a checkpoint, if a start would take long without. REQUIRES: the thread has ended.
+  // At the end of a store whose log is sealed: takes a checkpoint, if a start would take long without one. REQUIRES: the thread has ended.
   void end();
-  // Victims for as long as any would gain something.
+  // Collect for as long as any victim would gain something?
   void wants_all(bool wants) { wants_all_.store(wants, std::memory_order_relaxed); }
   bool wants_all() const { return wants_all_.load(std::memory_order_relaxed); }
 
@@ -93,25 +93,27 @@ class Collector {
   const Channel& channel() const { return channel_; }
 
  private:
-  // A record on its way.
+  // A record of a victim, and where it goes.
   struct Move {
     SummaryEntry from;
     uint64_t old_address = 0;
-    uint32_t old_size = 0;  // size_code
-    uint64_t read_offset = 0;
+    uint32_t old_size = 0;     // size_code
+    uint64_t read_offset = 0;  // where it is in its piece's memory
+    // As it is written.
     Extent to;
     uint32_t grains = 0;
     uint64_t expiry = 0;
-    RecordKind kind = RecordKind::kValue;  // there
-    PiecesOf pieces;                       // of a head that has expired
-    uint64_t new_sequence = 0;             // of what is written anew
+    RecordKind kind = RecordKind::kValue;
+    PiecesOf pieces;            // what an expired head names
+    uint64_t new_sequence = 0;  // of a record that a cache keeps
   };
+  // Bytes that are behind each other on the device and in memory.
   struct Run {
     uint64_t offset_bytes = 0;  // on the device
     uint64_t at = 0;            // in memory
     uint64_t bytes = 0;
   };
-  // Some of live_, which are read together.
+  // Moves of live_, from `first` to before `end`, whose records are read together.
   struct Piece {
     size_t first = 0, end = 0;
     std::vector<Run> runs;
@@ -126,10 +128,10 @@ class Collector {
     uint64_t live_grains = 0;  // when that began
     uint64_t to_gain = 0;      // grains that the log has not been told of
     SegmentFooter footer = {};
-    bool is_left = false;     // as it was, since not all that is live in it could be read
-    bool is_damaged = false;  // what is not has been moved
+    bool is_left = false;     // nothing of it was moved, since not all that is live in it could be read
+    bool is_damaged = false;  // some of it cannot be moved; the rest has been
   };
-  // Before what could not be read is tried again: each is twice as long as the one before.
+  // A delay before what could not be read is tried again; each is twice as long as the one before.
   struct Pause {
     uint64_t length_ns = 0, end_ns = 0;
 
@@ -137,7 +139,7 @@ class Collector {
     bool is_over() const;
     void begin();
   };
-  // All of a victim, in memory of its own.
+  // All that is live in a victim, in memory of its own.
   struct Whole {
     Whole() = default;
     ~Whole();
@@ -148,15 +150,15 @@ class Collector {
     std::span<std::byte> memory;
   };
 
-  // Others' small requests wait behind no more than this, kDepth times.
+  // Small requests of others wait behind kDepth Ios of this size at most.
   static constexpr uint64_t kIoBytes = 128 << 10;
   static constexpr size_t kDepth = 8;
-  static constexpr size_t kGentleDepth = 2;  // instead, while nobody waits for room
-  // Moved at a time, and told to the log as gained in part. While one piece is written the next is read.
+  static constexpr size_t kGentleDepth = 2;  // instead of kDepth while no writer waits for its turn
+  // What is moved at a time, after which the log is told what has been gained. While one piece is written the next is read.
   static constexpr uint64_t kPieceBytes = kDepth / 2 * kIoBytes;
   static constexpr uint8_t kReadTries = 3;
 
-  // Of a victim in which so much is live.
+  // What a victim gains in which so much is live.
   uint64_t gain_with(uint64_t live_grains) const {
     const uint64_t all = log_->usable_grains(0);
     return all > live_grains ? all - live_grains : 0;
@@ -206,7 +208,7 @@ class Collector {
   bool is_kept(uint32_t victim);
   bool has_to_settle() { return to_settle_ > 0 || log_->is_due_to_give_back(); }
   Failure settle();
-  // If there is one.
+  // The failure of a flush, if one has failed.
   Failure flush_failure() const {
     return {.error = log_->flush_error(), .is_of_flush = log_->flush_error() != 0};
   }
@@ -228,19 +230,20 @@ class Collector {
   UsedRecords* used_ = nullptr;
   Checkpointer checkpointer_;
   uint64_t checkpoint_records_ = 0;   // StoreOptions'
-  bool takes_checkpoints_ = true;     // has all been read that a later start might read?
-  uint64_t checkpoint_sequence_ = 0;  // when the last one was taken, or tried
+  bool takes_checkpoints_ = true;     // not if recovery could not read all: a later start may read the rest
+  uint64_t checkpoint_sequence_ = 0;  // the store's sequence when one was last taken, or tried
   Channel channel_;
   std::span<std::byte> summary_;  // memory for the largest
   Piece pieces_[2];
   std::span<std::byte> written_;
   std::vector<Move> live_;
-  std::vector<Move> tombstones_;  // of the victim, that have ended or are elsewhere; released with it
+  std::vector<Move> tombstones_;  // of the victim: ended, or moved; released when it is emptied
   std::vector<Run> writes_;
-  Pause left_pause_;    // pieces
-  Pause unread_pause_;  // segments
-  uint32_t to_settle_ = 0;
-  uint32_t victims_looked_at_ = 0;  // and what they gained, since is_in_vain() last summed up
+  Pause left_pause_;        // of pieces that could not be released
+  Pause unread_pause_;      // of segments that could not be read
+  uint32_t to_settle_ = 0;  // emptied segments
+  // Since is_in_vain() last summed up.
+  uint32_t victims_looked_at_ = 0;
   uint64_t gained_grains_ = 0;
   bool is_in_vain_ = false;
   bool has_failed_reads_ = false;

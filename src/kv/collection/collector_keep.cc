@@ -1,20 +1,21 @@
-// The collector's part of a cache: what goes to make room, and what of it is kept.
+// The collector of a cache: what is dropped to make room, and what of it is kept.
 //
-// The segment whose last record is the oldest goes, and with it all that is as old, wherever it is: the floor rises (SegmentHeader::floor), so
-// that no older copy of what went can come back. Before that, values that were read since they were written are written anew, as their
-// clients could have done: with new sequences, under their keys' locks. They are few, or the oldest of them go too.
+// The segment whose last record is the oldest is dropped, and with it all records that are as old, wherever they are: the floor rises
+// (SegmentHeader::floor), so that no older copy of what was dropped can come back. Before that, values that were read since they were written are
+// kept: they are written anew as their clients could have done it, with new sequences and under their keys' locks. So that there is a gain, a part
+// of the segment is dropped in any case (kGoneParts).
 #include "kv/collection/collector.h"
 #include "kv/index/entry.h"
 
 namespace kv {
 namespace {
 
-constexpr uint64_t kGoneParts = 16;  // of a segment at least this part goes
+constexpr uint64_t kGoneParts = 16;  // at least this part of a segment is dropped
 
 }  // namespace
 
-// kNone: there is no segment, or the medium does not take the floor. It is there for good before anybody finds nothing: who is told that a key is
-// not there, or removes what is not there, must not find it after a crash.
+// Returns the segment to empty; kNone: there is none, or the medium does not take the floor. The floor is durable before lookups go by it: whoever
+// is told that a key is not there must not find it after a crash.
 uint32_t Collector::drop_oldest() {
   const uint32_t oldest = log_->choose_to_drop();
   if (oldest == Log::kNone) return Log::kNone;
@@ -61,7 +62,8 @@ void Collector::list_used(uint32_t victim, std::span<const SummaryEntry> entries
   }
 }
 
-// Of a piece that has been read. False: there is no room, or the medium does not take it. What has changed meanwhile, or has ended, is left out.
+// Keeps the records of a piece that has been read, except those that were changed meanwhile or have ended. False: there is no room, or the medium
+// does not take them.
 bool Collector::write_anew(uint32_t victim, const Piece& piece) {
   const Readers::Reading change(*changes_, change_place_);
   std::list<KeyLocks::Hold> locks;
@@ -75,7 +77,7 @@ bool Collector::write_anew(uint32_t victim, const Piece& piece) {
     Record record;
     const std::span from = bytes_of(piece, move);
     if (!is_as_listed(victim, from, move, record)) continue;
-    // Who changes the key, or has since it was listed, has a newer one: no copy of the old one may have a higher sequence.
+    // If somebody is changing the key, or has since it was listed, the new record must stay the newest: no copy of this one may get a sequence.
     locks.emplace_back(*key_locks_, move.from.hash.low, record.key, std::try_to_lock);
     if (!locks.back().is_held() || !index_->find_at(move.from.hash.low, move.old_address).found) {
       locks.pop_back();

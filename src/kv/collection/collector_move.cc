@@ -1,4 +1,4 @@
-// The collector's steps 1 to 4: what is live in a victim goes elsewhere.
+// The collector's steps 1 to 4: what is live in a victim is moved elsewhere.
 #include <algorithm>
 
 #include "kv/collection/collector.h"
@@ -9,7 +9,7 @@
 namespace kv {
 namespace {
 
-constexpr uint64_t kGapBytes = 16 << 10;  // what is read and not needed rather than read in two
+constexpr uint64_t kGapBytes = 16 << 10;  // a gap up to this is read along, rather than reading in two Ios
 
 }  // namespace
 
@@ -38,7 +38,7 @@ int Collector::read_summary(uint32_t victim, SegmentFooter& footer, std::span<co
   return entries.size() == footer.entry_count ? 0 : EBADMSG;
 }
 
-// What is live, and not damaged. 0, or an errno value: some of it was not moved.
+// Moves what is live and not damaged. 0, or an errno value: not all of that was moved.
 int Collector::move_live(Victim& victim) {
   Segment& segment = log_->segment(victim.number);
   std::span<const SummaryEntry> entries;
@@ -54,7 +54,7 @@ int Collector::move_live(Victim& victim) {
   return moved;
 }
 
-// None of it before all has been read.
+// Reads all before it moves any.
 int Collector::move_whole(Victim& victim) {
   Whole whole;
   const int read = read_all(victim.number, whole);
@@ -70,7 +70,7 @@ int Collector::move_whole(Victim& victim) {
   return 0;
 }
 
-// While one is written the next is read.
+// While one piece is written the next is read.
 int Collector::move_in_pieces(Victim& victim) {
   Piece *piece = &pieces_[0], *next = &pieces_[1];
   plan(0, *piece);
@@ -82,7 +82,7 @@ int Collector::move_in_pieces(Victim& victim) {
   return 0;
 }
 
-// The log is told of the piece's share of what the victim gains.
+// Moves a piece, and tells the log of its share of what the victim gains.
 int Collector::move_piece(Victim& victim, const Piece& piece, Piece& next) {
   const uint64_t part = victim.to_gain * (piece.end - piece.first) / (live_.size() - piece.first);
   if (const int error = move(victim.number, victim.footer, piece, next); error != 0) return error;
@@ -91,8 +91,8 @@ int Collector::move_piece(Victim& victim, const Piece& piece, Piece& next) {
   return 0;
 }
 
-// Of a cache: what is below the floor leaves it. No older copy comes back after a crash, since its header says so when the segment is given
-// back. A head has ended with its pieces (lifetimes.h), each of which leaves with its own segment.
+// For a cache: a record below the floor leaves the index. Neither it nor an older copy comes back after a crash, since a header holds the floor,
+// durably. A head has ended with its pieces (lifetimes.h), each of which leaves with its own segment. False: the record is not below the floor.
 bool Collector::drop(uint32_t victim, const SummaryEntry& entry) {
   if (entry.sequence() >= lifetimes_->dropped_below()) return false;
   const uint64_t address = identity_->geometry.address(victim, entry.grain);
@@ -134,7 +134,7 @@ void Collector::list_live(uint32_t victim, std::span<const SummaryEntry> entries
   }
 }
 
-// What is read from `first` on: kPieceBytes at most, or one record; nothing behind the last.
+// Plans what is read together from live_[first] on: kPieceBytes at most, or one record; nothing if `first` is the end.
 void Collector::plan(size_t first, Piece& piece) {
   const uint64_t grain_bytes = identity_->geometry.grain_bytes;
   std::vector<Run>& runs = piece.runs;
@@ -164,7 +164,7 @@ void Collector::plan(size_t first, Piece& piece) {
   piece.end = i;
 }
 
-// Writes from written_, and reads of a piece, all at a time. 0, or the first error of a write; the piece has its own.
+// Writes from written_ and reads a piece, together. 0, or the first error of a write; that of a read is in the piece.
 int Collector::transfer(std::span<const Run> writes, Piece& reads) {
   std::vector<storage::Io> ios(writes.size() + reads.runs.size());
   std::vector<iovec> memory(ios.size());
@@ -195,7 +195,7 @@ int Collector::transfer(std::span<const Run> writes, Piece& reads) {
   return error;
 }
 
-// All that is live in a victim, before any of it is moved. 0; EBADMSG: not all of it is as it was written; or an errno value.
+// Reads all that is live in a victim. 0; EBADMSG: some of it is damaged, or unreadable for good; or an errno value.
 int Collector::read_all(uint32_t victim, Whole& whole) {
   uint64_t bytes = 0;
   for (Piece piece; piece.end < live_.size();) {
@@ -225,10 +225,10 @@ int Collector::read_all(uint32_t victim, Whole& whole) {
   return damaged == 0 ? 0 : EBADMSG;
 }
 
-// Of a piece that has been read, while the next one is. 0, or an errno value: the piece was not moved.
+// Moves a piece that has been read, while the next one is read. 0, or an errno value: the piece was not moved.
 int Collector::move(uint32_t victim, const SegmentFooter& footer, const Piece& piece, Piece& next) {
   const std::span moves = std::span(live_).subspan(piece.first, piece.end - piece.first);
-  // What the medium cannot read, again and again, cannot be moved.
+  // What the medium has failed to read again and again cannot be moved.
   if (piece.error != 0) {
     if (!is_given_up(log_->segment(victim), moves.front().old_address, piece.error)) return piece.error;
     counts_.damaged_records.fetch_add(moves.size(), std::memory_order_relaxed);
@@ -253,7 +253,7 @@ int Collector::move(uint32_t victim, const SegmentFooter& footer, const Piece& p
   return write(piece, moves.first(kept), next);
 }
 
-// Is the record what the summary says?
+// Is the record whole, and the one that the summary says?
 bool Collector::is_as_listed(uint32_t victim, std::span<const std::byte> bytes, const Move& move,
                              Record& record) const {
   const uint64_t generation = log_->segment(victim).generation.load(std::memory_order_relaxed);
@@ -262,7 +262,7 @@ bool Collector::is_as_listed(uint32_t victim, std::span<const std::byte> bytes, 
          record.header.sequence_and_kind == move.from.sequence_and_kind;
 }
 
-// If so, what becomes of it: `ends` is a tombstone that nobody needs.
+// False: the record is damaged. Else decides what becomes of it; `ends`: it is a tombstone that nobody needs any more.
 bool Collector::check(uint32_t victim, const SegmentFooter& footer, uint64_t oldest,
                       std::span<const std::byte> bytes, Move& move, bool& ends) {
   Record record;
@@ -270,7 +270,7 @@ bool Collector::check(uint32_t victim, const SegmentFooter& footer, uint64_t old
   move.grains = move.from.grains;
   move.expiry = record.header.expiry();
   if (move.kind == RecordKind::kTombstone) {
-    // Of a first move.
+    // It has not been moved before.
     if (move.expiry == 0) move.expiry = footer.sealed_generation;
     ends = move.expiry < oldest;
   } else if (move.kind != RecordKind::kPiece && lifetimes_->has_ended(record)) {
@@ -285,7 +285,7 @@ bool Collector::check(uint32_t victim, const SegmentFooter& footer, uint64_t old
   return true;
 }
 
-// So many of written_, from `at` on, go to the address: with those before, if they go on where these end.
+// Adds a write of so many bytes of written_, from `at` on, to the address; joins it to the last write if that ends there.
 void Collector::add_write(uint64_t address, uint64_t at, uint64_t bytes) {
   const uint64_t offset = identity_->geometry.offset_of(address);
   if (writes_.empty() || writes_.back().offset_bytes + writes_.back().bytes != offset ||
@@ -324,7 +324,7 @@ int Collector::write(const Piece& piece, std::span<Move> moves, Piece& next) {
   }
   const int error = transfer(writes_, next);
   if (error != 0) {
-    // Some may be on the medium.
+    // Some of the copies may be on the medium.
     for (const Move& move : moves) finish_unused(move);
     return error;
   }
@@ -333,7 +333,7 @@ int Collector::write(const Piece& piece, std::span<Move> moves, Piece& next) {
   return 0;
 }
 
-// Of a copy that the index does not come to know. If the key has been, or will be, removed, the tombstone may end before this copy does.
+// Gives up a copy that the index does not get. If the key has been removed, or will be, its tombstone must not end before this copy does.
 void Collector::finish_unused(const Move& move) {
   log_->segment(move.to.segment).has_old_copies.store(true, std::memory_order_relaxed);
   log_->finish(move.to, false);
@@ -361,7 +361,7 @@ void Collector::install(std::span<const Move> moves) {
       if (move.kind == RecordKind::kTombstone && move.from.kind() == RecordKind::kHead)
         large_values_->remove({.head = move.from.hash, .of = move.pieces});
     }
-    // Somebody has changed the key meanwhile.
+    // Else somebody has changed the key meanwhile.
     if (done)
       log_->finish(move.to, true);
     else

@@ -16,7 +16,7 @@ KeyLocks::Hold::Hold(KeyLocks& locks, uint64_t hash, std::string_view key, bool 
     }
     holder->waiting_.append(*this);
   }
-  wait();  // the holder before us has put us into the list, or one that supersedes us is done
+  wait();  // until the holder before this one has put it into the list, or one that supersedes it is done
 }
 
 KeyLocks::Hold::Hold(KeyLocks& locks, uint64_t hash, std::string_view key, std::try_to_lock_t)
@@ -53,9 +53,9 @@ KeyLocks::Hold::~Hold() {
   done.wake_all();
 }
 
-// Whose the lock is next, with all that wait for it. Null: nobody waits. REQUIRES: the list's lock.
+// Who gets the lock next, with all that wait. Null: nobody waits. REQUIRES: the list's lock.
 KeyLocks::Hold* KeyLocks::Hold::choose_heir() {
-  // What a call did not manage that supersedes others may be its own fault.
+  // This call has failed, maybe for a reason of its own: those that it superseded are made each for itself.
   superseded_.for_each([](task::CallWaiter& waiter) { static_cast<Hold&>(waiter).replaces_ = false; });
   superseded_.append_all(waiting_);
   if (superseded_.empty()) return nullptr;

@@ -1,15 +1,16 @@
-// KeyLocks: calls that change a key run one after the other; those of different keys do not know of each other.
+// KeyLocks: calls that change the same key run one after the other; those of different keys do not affect each other.
 //
-// A call holds its key's lock while it reads and writes, so that what it decides by (is there a value? which version?) is still so
-// when it has written, and sequences are in the order in which the index learns of them. Lookups take no such lock.
+// A call holds its key's lock while it reads and writes. So what its decision depends on (is there a value? which version?) still holds when it has
+// written, and the index learns of a key's changes in the order of their sequences. Lookups take no such lock.
 //
-// Of calls that replace whatever is there, and wait one after the other for the same key, only the last need do anything: it is as if
-// each had been made, and replaced at once by the next. It supersedes the others: they are told when it is done, so that a key that is
-// changed more often than a device writes keeps nobody waiting for more than two writes.
+// Superseding. Of successive waiting calls that replace whatever is there, only the last one needs to do anything: the result is as if each had been
+// made, and replaced at once by the next. That one supersedes the others, which are told when it is done. So a key that is changed more often than
+// a device writes keeps nobody waiting for more than two writes.
 //
-//  1 a lock is there only while somebody has it: the holder's Hold, on its stack, in one of 256 lists
-//  2 fair: first come, first served. Who leaves gives the lock to the first that waits, or to the last of a row of calls that supersede
-//  3 a call that supersedes others takes them with it; if it does not succeed they are the first to come after it, each for itself
+//  1 A lock exists only while somebody has it: as the holder's Hold, on its stack, in one of 256 lists
+//  2 Locks are fair: first come, first served. The holder hands the lock to the first that waits, or to the last of a row of calls that
+//    supersede each other
+//  3 A call that supersedes others takes them along. If it does not succeed, they are the first to get the lock after it, each for itself
 #pragma once
 #include <cstdint>
 #include <mutex>
@@ -21,29 +22,29 @@ namespace kv {
 
 class KeyLocks {
  public:
-  // Holds a key's lock for its lifetime, unless it has been superseded. Cost: two short locks; with others of the same hash, a wait.
+  // Holds a key's lock for its lifetime, unless it has been superseded. Cost: two short locks, and a wait if others have keys of the same hash.
   class Hold final : task::CallWaiter {
    public:
-    // The key outlives it. `replaces`: what is done does not depend on what is there.
+    // The key outlives it. `replaces`: what the call does, does not depend on what is there, so that it may supersede and be superseded.
     Hold(KeyLocks& locks, uint64_t hash, std::string_view key, bool replaces);
-    // Only if nobody has it; else is_held() is false, and there is nothing to give back.
+    // Takes the lock only if nobody has it: see is_held().
     Hold(KeyLocks& locks, uint64_t hash, std::string_view key, std::try_to_lock_t);
     ~Hold();
     Hold(const Hold&) = delete;
     Hold& operator=(const Hold&) = delete;
 
     bool is_held() const { return is_held_; }
-    // There is nothing left to do: one that replaces this has succeeded, and holds the lock no more.
+    // True: a call that supersedes this one has succeeded and given up the lock. There is nothing left to do.
     bool is_superseded() const { return is_superseded_; }
-    // What number_superseded() gave.
+    // The version that number_superseded() gave this call.
     uint64_t version() const { return version_; }
 
-    // Of the holder, as below: those that it supersedes get a version each, in their order.
+    // For the holder: gives each call that it supersedes a version, in their order.
     template <class Next>
     void number_superseded(const Next& next) {
       superseded_.for_each([&](task::CallWaiter& waiter) { static_cast<Hold&>(waiter).version_ = next(); });
     }
-    // What was to be done is done, and so is what is superseded.
+    // For the holder: its change is made, and so are those that it supersedes.
     void succeed() { has_succeeded_ = true; }
 
    private:
@@ -61,9 +62,10 @@ class KeyLocks {
     bool has_succeeded_ = false;
     bool is_superseded_ = false;
     uint64_t version_ = 0;
-    Hold* next_ = nullptr;          // in the list: another hash
-    task::CallWaiters waiting_;     // of the holder: the Holds that wait for it
-    task::CallWaiters superseded_;  // of the holder: those that it supersedes
+    Hold* next_ = nullptr;  // in the list: of another hash
+    // The holder's: Holds that wait for it, and those that it supersedes.
+    task::CallWaiters waiting_;
+    task::CallWaiters superseded_;
   };
 
  private:

@@ -1,14 +1,14 @@
-// LargeValues: values in pieces, while they are being read, written or taken apart.
+// LargeValues: which values in pieces are being read or written, and whose pieces are to be released.
 //
-// A value of more than Geometry::value_bytes_max() is as many records of pieces, which the index knows by hashes of their own, and a
-// head: the key's record, which says what the pieces are called (format.h). The head is written last, when the pieces are on the
-// medium for good, and is what makes the value be there; so it is one value or the other, whatever happens.
+// A value of more than Geometry::value_bytes_max() is stored as pieces, which are records that the index knows by hashes of their own, and a head:
+// the key's record, which names the pieces (format.h). The head is written last, when the pieces are durable, and makes the value be there; so
+// after a crash it is one value or the other.
 //
-//  1 a piece whose head is not the key's record any more is nobody's: it is released by the collector, or by recovery, which finds it
-//  2 who reads a value is registered here before it has looked, once more, whether the head is still its key's record. Who replaces a
-//    head changes the index first and comes here then. So a reader that found the head keeps the pieces
-//  3 the last reader of a value that is gone hands the pieces to the collector
-// Any thread.
+//  1 Pieces whose head is not its key's record any more belong to nobody: the collector releases them, or recovery, which finds them
+//  2 A reader of a value registers here, and then looks once more whether the head is still its key's record. Whoever replaces a head changes
+//    the index first and comes here then. So the pieces stay for every reader that has found the head
+//  3 The last reader of a value that is gone hands its pieces to the collector
+// Thread contract: any thread.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace kv {
 
-// What a value's pieces are called by.
+// What identifies a value's pieces.
 struct Pieces {
   KeyHash head;
   PiecesOf of;
@@ -28,26 +28,26 @@ struct Pieces {
 class LargeValues {
  public:
   void begin_read(const Pieces& pieces);
-  // Returns whether there is something for the collector.
+  // Returns whether the collector has pieces to release now.
   bool end_read(const Pieces& pieces);
-  // The head is not the key's record any more, or has never been. Returns as end_read().
+  // The head is not the key's record any more, or never was. Returns as end_read().
   bool remove(const Pieces& pieces);
-  // Only those who read it keep it.
+  // Has the value been removed, so that only those who read it keep it? False where nobody does.
   bool is_removed(const Pieces& pieces);
-  // Those that nobody reads. False: there are none.
+  // For the collector: pieces of a removed value that nobody reads. False: there are none.
   bool take_removed(Pieces& pieces);
 
-  // Not all of their room could be given back: the medium cannot read some of them. They are removed once more by retry_left().
+  // For the collector: the medium could not read some of these pieces, and their room was not given back. retry_left() removes them once more.
   void leave(const Pieces& pieces);
   bool has_left() const { return left_count_.load(std::memory_order_relaxed) != 0; }
   void retry_left();
-  // A record that cannot be read is not its key's any more: it may have been a head. The next start finds its pieces.
+  // A record that could not be read was replaced: it may have been a head, whose pieces the next start finds.
   void lose() { lost_count_.fetch_add(1, std::memory_order_relaxed); }
 
-  // Pieces that have no head so far: of who writes them.
+  // For writers: pieces that have no head so far.
   void begin_write(const Pieces& pieces);
   void end_write(const Pieces& pieces);
-  // How many of those, and of those that are to be released: what is in the index and may have no head. For a checkpoint.
+  // For a checkpoint: of how many values the index may have pieces without a head. These are written, removed, left or lost.
   size_t headless_count();
 
  private:
@@ -59,10 +59,10 @@ class LargeValues {
   std::vector<Use>::iterator find(const Pieces& pieces);
 
   sys::Mutex lock_;
-  std::vector<Use> uses_;        // those that are read
-  std::vector<Pieces> removed_;  // and nobody reads them
-  std::vector<Pieces> written_;
-  std::vector<Pieces> left_;
+  std::vector<Use> uses_;              // values that are being read
+  std::vector<Pieces> removed_;        // that nobody reads
+  std::vector<Pieces> written_;        // that are being written
+  std::vector<Pieces> left_;           // that could not be released
   std::atomic<size_t> left_count_{0};  // in left_
   std::atomic<size_t> lost_count_{0};
 };

@@ -1,14 +1,14 @@
-// Readers: a segment that was emptied is written over only when nobody reads it any more.
+// Readers: an emptied segment is written to only when nobody reads it any more.
 //
-// Who reads by an address that the index gave says so from before it asks the index until the read has ended. The collector, which has
-// taken a segment's addresses out of the index, waits for all who may have got one of them.
+// Whoever reads at an address that the index gave is counted as a reader from before it asks the index until the read has ended. The collector,
+// which has taken a segment's addresses out of the index, waits for all who may have got one of them.
 //
-//  1 a reader counts itself in its session, under the phase that it finds, and asks the index afterwards
-//  2 the collector changes the index first. It waits until the other phase has no readers, makes that the present one, and waits
-//    until the one that was has none
-// Who is counted after the collector has looked asks an index that has changed: an atomic addition is a full barrier on x86-64, and the
-// collector has a fence between its changes and its looks. A reader that counts itself late, under a phase that is over, holds up the
-// next wait, which looks at both.
+//  1 A reader counts itself in its session, under the phase that it finds, and asks the index afterwards
+//  2 The collector changes the index first. Then it waits until the other phase has no readers, makes that one the present phase, and waits until
+//    the phase before has none
+// A reader that counts itself after the collector has looked asks an index that has changed: its atomic addition is a full barrier on x86-64,
+// and the collector has a fence between its changes and its looks. A reader that counts itself late, under a phase that is over, delays the
+// next wait, which looks at both phases.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace kv {
 
 class Readers {
  public:
-  // Of a session: its readers, by phase.
+  // A session's readers, by phase.
   struct alignas(64) Place {
     std::atomic<uint32_t> counts[2] = {};
     Place* next = nullptr;
@@ -28,7 +28,7 @@ class Readers {
   // REQUIRES: no readers in it.
   void remove(Place& place);
 
-  // A reader, for its lifetime. Cost: two atomic additions to a line of the session's own.
+  // Counts a reader for its lifetime. Cost: two atomic additions to a cache line of the session's own.
   class Reading {
    public:
     Reading(const Readers& readers, Place& place)
@@ -44,7 +44,7 @@ class Readers {
     std::atomic<uint32_t>& count_;
   };
 
-  // Returns when all readers that were there at the call have ended. One caller at a time. Sleeps.
+  // Returns when all readers that were there at the call have ended; sleeps meanwhile. One caller at a time.
   void wait();
 
  private:

@@ -32,7 +32,7 @@ bool Snapshots::add(Member& member) {
   while (*at != nullptr) at = &(*at)->next;
   *at = &member;
   count_.fetch_add(1, std::memory_order_seq_cst);
-  // The sequence is nobody else's.
+  // No change has this sequence.
   member.sequence = log_->next_sequence();
   return true;
 }
@@ -50,7 +50,7 @@ void Snapshots::remove(Member& member) {
   give_back(kept);
 }
 
-// What is found nowhere here has been passed, or is no part of the snapshot.
+// An old record that is neither before the cursor's end nor pending nor being read has been given out, or is no part of the snapshot.
 void Snapshots::hand_over(const KeyHash& hash, const Location& old, uint64_t old_version,
                           const PiecesOf* head, uint64_t version) {
   const uint64_t position = Index::position_of(hash.low);
@@ -76,7 +76,7 @@ void Snapshots::hand_over(const KeyHash& hash, const Location& old, uint64_t old
 
 void Snapshots::keep(Member& member, const Location& location, const Pieces* pieces) {
   if (member.kept.values.size() + member.kept.large.size() == kKeptMost) {
-    member.is_cancelled = true;  // what it keeps is given back by its reader, or for who needs the room
+    member.is_cancelled = true;  // its reader gives back what it keeps, or cancel_oldest() does
     return;
   }
   log_->segment(geometry_->segment_of(location.address)).keeps.fetch_add(1, std::memory_order_relaxed);
@@ -102,7 +102,7 @@ void Snapshots::follow(const KeyHash& hash, uint64_t address, const Location& to
   }
 }
 
-// It is part of what the old one is part of, whatever its version says.
+// The new record is part of the snapshots that the old one is part of, whatever its version says.
 void Snapshots::note_renewed(const KeyHash& hash, uint64_t old_version, uint64_t version) {
   const uint64_t position = Index::position_of(hash.low);
   sys::LockGuard scope(lock_);
@@ -117,7 +117,8 @@ void Snapshots::note_renewed(const KeyHash& hash, uint64_t old_version, uint64_t
   }
 }
 
-// A segment has no room for writers while it is kept; over the limit it is only values that count, of which pieces are some.
+// A segment that is kept gives no room to writers who wait for a segment. For those who wait for the limit, only live records matter: of what a
+// snapshot keeps, these are the pieces of large values.
 bool Snapshots::holds_up(const Member& member, Log::Room why) {
   if (why == Log::Room::kWait && !member.kept.values.empty()) return true;
   return !member.kept.large.empty() || std::ranges::any_of(member.kept.held, [&](const Pieces& pieces) {

@@ -1,26 +1,26 @@
-// Snapshots: those of a store that are open, and what changes of keys do for them. (Reading them: snapshot.h)
+// Snapshots: the open snapshots of a store, and what changes of keys do for them. (Reading one: snapshot.h)
 //
-// A snapshot holds what was in the index at one moment, although changes go on. It scans the index, a region at a time; who changes a
-// key that the scan has not come to hands it the old record's place, and keeps the segment from being collected.
+// A snapshot shows what was in the index at one moment, although changes go on. It scans the index a region at a time. Whoever changes a key that
+// the scan has not come to hands over where the old record is, and its segment is kept from being given back.
 //
-//  1 whoever opens one has `count_` say so, and takes a sequence afterwards. A change with a higher one therefore finds the snapshot: it is
-//    not part of it. One with a lower sequence may also come to the index too late: then it says so (`late`). All else that a record can be,
-//    of a lower sequence and not late, is part of it; and so is what the collector of a cache has written anew of it (`renewed`)
-//  2 a change says what it does in the index's hook: under the lock of the key's region, before anybody sees the change. A scan moves the
-//    snapshot's cursor in its hook. So whoever changes a key knows for good whether the scan has passed it (index.h, invariant 6).
-//    Lookups wait for who holds a region's lock: nobody has seen a change after the moment, and then misses one that was before it
-//  3 what the scan has found and has not been read is `pending`: it is where the index says, as the collector tells of what it moves.
-//    It is taken from there by who is counted as a reader (readers.h) since before that
-//  4 the old record of a key that the cursor has not passed, or that is pending, is `kept`, as is its segment: Segment::keeps is raised
-//    before the index changes. The collector looks at keeps after it has found in the index, or by its own changes of it, that
-//    nothing in a segment is live; so it sees what was kept of that. It lets a segment that is kept alone
-//  5 keeps are lowered by a reader that has been counted since before that: the collector waits for it before the segment is written over
-//  6 of a large value that is kept the pieces are kept too: the snapshot is a reader of them (large_values.h) from before the head leaves the
-//    index. Those of what is being given out are `held`
-//  7 room for writers goes before snapshots: the collector cancels them, the oldest first, when a writer would be refused otherwise. A cancelled
-//    one keeps nothing
+//  1 Opening a snapshot first raises `count_`, and then takes a sequence. A change with a higher sequence therefore sees the snapshot and is no
+//    part of it. A change with a lower one may come to the index too late: then it says so (`late`) and is no part of it, either. All other records
+//    with a lower sequence are part of it, and so is what the collector of a cache has written anew of them (`renewed`)
+//  2 A change tells snapshots of itself in the index's hook: under the lock of the key's region, before anybody sees the change. A scan moves the
+//    snapshot's cursor in its own hook. So a change knows for certain whether the scan has passed its key (index.h, invariant 6). Lookups
+//    wait for whoever holds a region's lock: nobody sees a change of after the moment and then misses one of before it
+//  3 Records that the scan has found and that have not been read are `pending`. The collector tells where it moves them, so that they are where the
+//    index says. Whoever takes one of them to read it has been counted as a reader (readers.h) since before
+//  4 When a key changes that the cursor has not passed, or whose record is pending, the old record is `kept`, and so is its segment: Segment::keeps
+//    is raised before the index changes. The collector looks at `keeps` after it has seen, in the index or by its own changes, that nothing in
+//    a segment is live: so it sees what was kept, and lets the segment alone
+//  5 `keeps` is lowered by a reader that has been counted since before: the collector waits for it before the segment is written to
+//  6 Of a large value that is kept the pieces are kept, too: the snapshot is a reader of them (large_values.h) from before its head leaves the
+//    index. Pieces of the values that are being given out are `held`
+//  7 Writers come first: when one would be refused room otherwise, the collector cancels snapshots, the oldest first. A cancelled one keeps
+//    nothing
 //
-// Locks: a region's of the index, then lock_, then that of LargeValues. Any thread.
+// Locks are taken in this order: a region's of the index, lock_, that of LargeValues. Thread contract: any thread.
 #pragma once
 #include <atomic>
 #include <deque>
@@ -35,36 +35,38 @@ namespace kv {
 class Snapshots {
  public:
   static constexpr size_t kMost = 8;
-  // Locations that one keeps, in 16 bytes each; one that would keep more is cancelled.
+  // A snapshot that would keep more records, in 16 bytes each, is cancelled.
   static constexpr size_t kKeptMost = 1 << 20;
-  static constexpr size_t kRenewedMost = 2 * kKeptMost;  // the same of versions, in 8 bytes
+  static constexpr size_t kRenewedMost = 2 * kKeptMost;  // likewise of renewed versions, in 8 bytes each
 
   struct Large {
     Location location;
     Pieces pieces;
   };
-  // What a snapshot keeps from being written over.
+  // Records whose segments a snapshot keeps, and pieces that it is a reader of.
   struct Kept {
     std::deque<Location> values;
     std::deque<Large> large;
     std::vector<Pieces> held;
     bool empty() const { return values.empty() && large.empty() && held.empty(); }
   };
-  // A snapshot that is open. Under the lock.
+  // An open snapshot. Under the lock.
   struct Member {
     uint64_t sequence = 0;
     std::vector<uint64_t> late;
-    std::vector<uint64_t> renewed;  // in their order
-    // The scan's last step began at this position, which may be within the region; and what the region has.
+    std::vector<uint64_t> renewed;  // ascending
+    // The scan's last step asked for this position, and got the positions of a region from `begin` to before `end`, which is the cursor. A merge of
+    // tables may have brought positions below `asked` back: what they hold has been seen.
     uint64_t asked = 0;
     uint64_t begin = 0;
-    uint64_t end = 0;               // the cursor
+    uint64_t end = 0;
     std::vector<Location> pending;  // of that region
-    std::vector<Location> reading;  // taken from there; not `found`: it has been changed since
+    std::vector<Location> reading;  // taken from `pending`; not `found`: the key has been changed since
     Kept kept;
     bool is_cancelled = false;
     Member* next = nullptr;  // a younger one
 
+    // Is a record with this version part of it?
     bool has(uint64_t version) const;
   };
 
@@ -74,42 +76,43 @@ class Snapshots {
     geometry_ = &geometry;
   }
 
-  // False: there are kMost. The snapshot's moment is within the call.
+  // Opens a snapshot, whose moment is within the call. False: kMost are open.
   bool add(Member& member);
-  // It keeps nothing any more.
+  // Closes it, and gives back what it keeps.
   void remove(Member& member);
 
-  // Of hooks of the index. Cost while no snapshot is open: a load.
-  //
-  // A record with this version replaces what was there, if that is found: of the version `old_version`, 0 where it is not known; `head`
-  // is of a large value, else null.
+  // --- for hooks of the index. Cost while no snapshot is open: a load
+
+  // A record with this version comes in place of `old`, if that is found: one of the version `old_version`, or 0 where that is not known. `head`:
+  // what the old one names if it is the head of a large value, else null.
   void changed(const KeyHash& hash, const Location& old, uint64_t old_version, const PiecesOf* head,
                uint64_t version) {
-    // Pairs with the store in add(). That it is not seen too early: the region's lock was taken by an atomic exchange, which is a full barrier
-    // on x86-64.
+    // Pairs with the addition in add(). It is not read too early: the region's lock was taken by a compare-and-swap, which is a full barrier on
+    // x86-64.
     if (count_.load(std::memory_order_seq_cst) != 0) hand_over(hash, old, old_version, head, version);
   }
-  // The collector has moved a record there, or has taken it out of the index.
+  // The collector moves the record at this address to another place, or takes it out of the index (not `found`).
   void moved(const KeyHash& hash, uint64_t address, const Location& to) {
     if (count_.load(std::memory_order_seq_cst) != 0) follow(hash, address, to);
   }
   void removed(const KeyHash& hash, uint64_t address) { moved(hash, address, {}); }
-  // The record that it is about to move has another version there. REQUIRES: a higher one each time.
+  // The collector of a cache is about to move a record under a new version. REQUIRES: a higher one each time.
   void renewed(const KeyHash& hash, uint64_t old_version, uint64_t version) {
     if (count_.load(std::memory_order_seq_cst) != 0) note_renewed(hash, old_version, version);
   }
 
-  // The oldest one that holds up who is refused room for this reason is cancelled. False: there is none.
+  // Cancels the oldest snapshot that takes room which is short for this reason. False: there is none.
   bool cancel_oldest(Log::Room why);
 
-  // Of who reads a snapshot, under the lock. What it has taken out of Kept is its own to give back.
+  // --- for the reader of a snapshot, under the lock. What it takes out of Kept it has to give back itself
+
   sys::Mutex& lock() { return lock_; }
   void give_back(const Location& kept) {
-    // Pairs with the acquire of the collector, which waits for readers afterwards.
+    // Pairs with the acquire in Collector::is_kept(). The collector waits for readers afterwards.
     log_->segment(geometry_->segment_of(kept.address)).keeps.fetch_sub(1, std::memory_order_release);
   }
   void give_back(Kept& kept);
-  // REQUIRES: the lock. Of nothing that is held: nothing.
+  // Pieces that are not held any more, since the snapshot has been cancelled, are let alone. REQUIRES: the lock.
   void let_go(Member& member, const Pieces& pieces);
   void hold(Member& member, const Pieces& pieces);
 
