@@ -57,6 +57,8 @@ uint64_t resize_large(uint64_t address, uint64_t old_bytes, uint64_t bytes, bool
   if (bytes <= old_bytes || map_large_at(address + old_bytes, bytes - old_bytes)) return address;
   const uint64_t moved = may_move ? map_large(bytes, base::kOsPageBytes) : 0;
   if (moved == 0) return 0;
+  // The kernel moves no page that may not be written, and copies none that may not be read.
+  set_access(address, old_bytes, PROT_READ | PROT_WRITE);
   ask_relocate(moved, address, old_bytes);
   unmap_large(address, old_bytes);
   return moved;

@@ -17,7 +17,7 @@ bool map_large_at(uint64_t address, uint64_t bytes);
 void unmap_large(uint64_t address, uint64_t bytes);
 
 // Makes `old_bytes` of memory into `bytes`, where it is if possible, else elsewhere, if it may move: with its content.
-// 0 when there is no room; then nothing has changed.
+// What moves can be read and written afterwards. 0 when there is no room; then nothing has changed.
 uint64_t resize_large(uint64_t address, uint64_t old_bytes, uint64_t bytes, bool may_move);
 
 }  // namespace spill::preload

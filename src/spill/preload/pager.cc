@@ -295,7 +295,7 @@ void Pager::discard(uint64_t address, uint64_t bytes) {
 bool Pager::relocate_hot(uint64_t to, uint64_t from) {
   const long moved = faults_->move(to, from, kOsPageBytes);
   if (moved > 0 || moved == -ENOENT) return moved > 0;
-  // In use by the kernel, shared with a child of fork, or read-only. It is there: copying does not wait.
+  // In use by the kernel, or shared with a child of fork. It is there: copying does not wait.
   CHECK_EQ(copy_in(to, reinterpret_cast<void*>(from), kOsPageBytes), static_cast<long>(kOsPageBytes));
   sys::release(reinterpret_cast<void*>(from), kOsPageBytes);
   return true;

@@ -63,7 +63,10 @@ void start() {
 void become_child() {
   process.store(sys::syscall(SYS_getpid), std::memory_order_relaxed);
   become_main_thread();
-  if (phase.load(std::memory_order_relaxed) != Phase::kOn) return;
+  // Its parent spills, or is such a child itself: a daemon forks twice.
+  if (phase.load(std::memory_order_relaxed) != Phase::kOn &&
+      !runtime.is_fork_child.load(std::memory_order_relaxed))
+    return;
   phase.store(Phase::kOff, std::memory_order_relaxed);
   runtime.is_fork_child.store(true, std::memory_order_relaxed);
   NoSignals no_signals;

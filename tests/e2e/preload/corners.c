@@ -111,6 +111,16 @@ static void mappings(void) {
   check(memory, 110 * kPage, kBytes, "mremap");
   for (size_t i = 10 * kPage; i < 110 * kPage; ++i) require(memory[i] == 0, "zeros that moved");
   munmap(memory, 2 * kBytes);
+  // What may not be accessed moves too: its other half is in the way.
+  memory = map(2 * kBytes);
+  fill(memory, kBytes);
+  require(mprotect(memory, kBytes, PROT_NONE) == 0, "mprotect");
+  again = mremap(memory, kBytes, 2 * kBytes, MREMAP_MAYMOVE);
+  require(again != MAP_FAILED && again != memory, "mremap of what may not be accessed");
+  require(mprotect(again, 2 * kBytes, PROT_READ | PROT_WRITE) == 0, "mprotect");
+  check(again, 0, kBytes, "what could not be accessed");
+  munmap(memory + kBytes, kBytes);
+  munmap(again, 2 * kBytes);
   puts("mappings");
 }
 
@@ -275,6 +285,14 @@ static void children(void) {
   if (child == 0) _exit(memory[kBytes / 2] == content(kBytes / 2) ? 1 : 2);
   require(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 134,
           "fork alone");
+  // Nor has a child of that child, as a daemon is.
+  child = fork();
+  if (child == 0) {
+    child = fork();
+    if (child == 0) _exit(memory[kBytes / 2] == content(kBytes / 2) ? 1 : 2);
+    _exit(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 134 ? 0 : 3);
+  }
+  require(waitpid(child, &status, 0) == child && status == 0, "fork of a child");
   // Nor does a copy that the C library knows nothing of.
   child = (pid_t)syscall(57);
   if (child == 0) _exit(memory[kBytes / 2] == content(kBytes / 2) ? 1 : 2);
