@@ -50,6 +50,7 @@ int __spill_pthread_rwlock_rdlock(pthread_rwlock_t*);
 int __spill_pthread_rwlock_wrlock(pthread_rwlock_t*);
 int __spill_pthread_rwlock_tryrdlock(pthread_rwlock_t*);
 int __spill_pthread_rwlock_trywrlock(pthread_rwlock_t*);
+int __spill_pthread_rwlock_timedrdlock(pthread_rwlock_t*, const timespec*);
 int __spill_pthread_rwlock_timedwrlock(pthread_rwlock_t*, const timespec*);
 int __spill_pthread_rwlock_unlock(pthread_rwlock_t*);
 int __spill_sem_init(sem_t*, int, unsigned);
@@ -546,6 +547,18 @@ TEST_F(Pthread, ReadersAndWriters) {
   EXPECT_EQ(__spill_pthread_rwlock_unlock(lock), 0);
   EXPECT_EQ(__spill_pthread_rwlock_trywrlock(lock), 0);
   EXPECT_EQ(__spill_pthread_rwlock_tryrdlock(lock), EBUSY);
+  EXPECT_EQ(__spill_pthread_rwlock_trywrlock(lock), EBUSY);
+  // Who has it would wait for itself; others wait.
+  const timespec later = after_ms(CLOCK_REALTIME, kHangMs);
+  EXPECT_EQ(__spill_pthread_rwlock_timedwrlock(lock, &later), EDEADLK);
+  EXPECT_EQ(__spill_pthread_rwlock_timedrdlock(lock, &later), EDEADLK);
+  in_threads(1, [&](int) {
+    const timespec soon = after_ms(CLOCK_REALTIME, 20);
+    EXPECT_EQ(__spill_pthread_rwlock_timedrdlock(lock, &soon), ETIMEDOUT);
+  });
+  EXPECT_EQ(__spill_pthread_rwlock_unlock(lock), 0);
+  EXPECT_EQ(__spill_pthread_rwlock_rdlock(lock), 0);
+  EXPECT_EQ(__spill_pthread_rwlock_timedwrlock(lock, &time), ETIMEDOUT);
   EXPECT_EQ(__spill_pthread_rwlock_unlock(lock), 0);
 }
 

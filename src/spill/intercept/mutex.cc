@@ -36,12 +36,10 @@ constexpr uint32_t kKindMask = 3;
 constexpr uint32_t kRecursive = 1, kErrorChecking = 2;
 constexpr int kSpins = 40;
 
-uint32_t self() { return this_thread().thread_id.load(std::memory_order_relaxed); }
-
 // What a recursive or error-checking mutex says before it is locked: 0 to go on, else the result + 1.
 int lock_again(const Words& words, uint32_t kind, bool tries) {
   // Only the owner itself can find its own id there.
-  if (words[kOwner].load(std::memory_order_relaxed) != self()) return 0;
+  if (words[kOwner].load(std::memory_order_relaxed) != own_thread_id()) return 0;
   if (kind == kErrorChecking) return (tries ? EBUSY : EDEADLK) + 1;
   const uint32_t count = words[kCount].load(std::memory_order_relaxed);
   if (count == ~uint32_t{0}) return EAGAIN + 1;
@@ -50,7 +48,8 @@ int lock_again(const Words& words, uint32_t kind, bool tries) {
 }
 
 void set_owner(const Words& words, uint32_t kind) {
-  if (kind == kRecursive || kind == kErrorChecking) words[kOwner].store(self(), std::memory_order_relaxed);
+  if (kind == kRecursive || kind == kErrorChecking)
+    words[kOwner].store(own_thread_id(), std::memory_order_relaxed);
 }
 
 bool take_if_free(const Words& words) {
@@ -107,7 +106,7 @@ int unlock_spilled(pthread_mutex_t* mutex) {
     const Words words(mutex, kWordsBytes);
     const uint32_t kind = words[kKind].load(std::memory_order_relaxed) & kKindMask;
     if (kind == kRecursive || kind == kErrorChecking) {
-      if (words[kOwner].load(std::memory_order_relaxed) != self()) return EPERM;
+      if (words[kOwner].load(std::memory_order_relaxed) != own_thread_id()) return EPERM;
       if (const uint32_t count = words[kCount].load(std::memory_order_relaxed); count > 0) {
         words[kCount].store(count - 1, std::memory_order_relaxed);
         return 0;

@@ -30,6 +30,9 @@ void note_threads();
 inline void note_fork() { only_thread_id.store(0, std::memory_order_relaxed); }
 inline uint32_t only_thread() { return only_thread_id.load(std::memory_order_relaxed); }
 
+// The kernel's id of the calling thread, by which locks know their owner.
+inline uint32_t own_thread_id() { return this_thread().thread_id.load(std::memory_order_relaxed); }
+
 // The results of what locks, tries to or unlocks, noted: with a lock a task of a loop is not suspended (loop.h).
 inline int noted_lock(int result) {
   if (result == 0 || result == EOWNERDEAD) begin_busy();

@@ -1,8 +1,9 @@
-// Reader-writer locks. One in spilled memory is one word; all zeros, as its static initialiser says, is free:
+// Reader-writer locks. One in spilled memory has two words; all zeros, as its static initialiser says, is free:
 //
-//   bit 31  a writer has it        bit 30  somebody may be parked        bits 0..29  readers
+//   offset 0  state   bit 31  a writer has it        bit 30  somebody may be parked        bits 0..29  readers
+//         24  writer  kernel thread id of the one that has it, else 0
 //
-// Readers do not wait for writers that wait, as with the C library's default.
+// Readers do not wait for writers that wait, as with the C library's default. A writer that asks again gets EDEADLK, as there.
 #include <errno.h>
 #include <pthread.h>
 
@@ -14,7 +15,8 @@ namespace spill {
 namespace {
 
 constexpr uint32_t kWriter = 1u << 31, kParked = 1u << 30, kReaders = kParked - 1;
-constexpr size_t kWordBytes = 4;
+constexpr size_t kStateBytes = 4, kWriterAt = 24, kWordsBytes = 28;
+static_assert(offsetof(pthread_rwlock_t, __data.__cur_writer) == kWriterAt);
 
 bool admits_reader(uint32_t state) { return (state & kWriter) == 0; }
 bool admits_writer(uint32_t state) { return (state & ~kParked) == 0; }
@@ -22,21 +24,28 @@ bool admits_writer(uint32_t state) { return (state & ~kParked) == 0; }
 // Acquire: pairs with the releases in unlock_spilled(). 0, EBUSY or EAGAIN.
 template <bool kWrites>
 int try_spilled(pthread_rwlock_t* lock) {
-  const Words words(lock, kWordBytes);
+  const Words words(lock, kWordsBytes);
   uint32_t state = words[0].load(std::memory_order_relaxed);
   for (;;) {
     if (!(kWrites ? admits_writer(state) : admits_reader(state))) return EBUSY;
     if (!kWrites && (state & kReaders) == kReaders) return EAGAIN;
     const uint32_t next = kWrites ? state | kWriter : state + 1;
-    if (words[0].compare_exchange_weak(state, next, std::memory_order_acquire, std::memory_order_relaxed))
-      return 0;
+    if (!words[0].compare_exchange_weak(state, next, std::memory_order_acquire, std::memory_order_relaxed))
+      continue;
+    if (kWrites) words[kWriterAt].store(own_thread_id(), std::memory_order_relaxed);
+    return 0;
   }
+}
+
+// Only the writer itself can find its own id there.
+bool is_writer(pthread_rwlock_t* lock) {
+  return Words(lock, kWordsBytes)[kWriterAt].load(std::memory_order_relaxed) == own_thread_id();
 }
 
 // Under the bucket's lock: says that somebody parks, unless there is nothing to wait for.
 template <bool kWrites>
 bool must_wait(pthread_rwlock_t* lock) {
-  const Words words(lock, kWordBytes);
+  const Words words(lock, kStateBytes);
   uint32_t state = words[0].load(std::memory_order_relaxed);
   for (;;) {
     if (kWrites ? admits_writer(state) : admits_reader(state)) return false;
@@ -49,6 +58,7 @@ int lock_spilled(pthread_rwlock_t* lock, const Deadline& deadline) {
   for (;;) {
     const int result = try_spilled<kWrites>(lock);
     if (result != EBUSY) return result;
+    if (is_writer(lock)) return EDEADLK;
     if (!deadline.is_valid()) return EINVAL;
     if (park(lock, [lock] { return must_wait<kWrites>(lock); }, deadline) == Parked::kTimedOut)
       return ETIMEDOUT;
@@ -58,8 +68,9 @@ int lock_spilled(pthread_rwlock_t* lock, const Deadline& deadline) {
 int unlock_spilled(pthread_rwlock_t* lock) {
   uint32_t state, next;
   {
-    const Words words(lock, kWordBytes);
+    const Words words(lock, kWordsBytes);
     state = words[0].load(std::memory_order_relaxed);
+    if ((state & kWriter) != 0) words[kWriterAt].store(0, std::memory_order_relaxed);
     do {
       next = (state & kWriter) != 0 || (state & kReaders) <= 1 ? 0 : state - 1;
     } while (
