@@ -110,6 +110,8 @@ Thread* first_thread() { return first.load(std::memory_order_acquire); }
 uint32_t thread_count() { return alive_count.load(std::memory_order_relaxed); }
 
 bool reap_threads() {
+  // A handler that came in the middle might fork, which takes the lock.
+  const InRuntime inside;
   sys::LockGuard guard(records_mutex);
   while (Thread* thread = reuse_record(true)) thread->thread_id.store(0, std::memory_order_relaxed);
   for (Thread* thread = first_thread(); thread != nullptr; thread = thread->next)
