@@ -25,26 +25,26 @@ constinit std::atomic<uint64_t> __spillway_look_ahead{0};
 namespace spill {
 namespace {
 
-// Distances in iterations.
+// How far a look may reach, in iterations.
 constexpr int64_t kLeastDistance = 64;
 constexpr int64_t kMostDistance = 8192;
-// A look is due when one in so many of the iterations that were looked at is done; at the latest after kMostPause.
+// The next look is due when one in kLooksPerDistance of the iterations that were looked at is done, and after kMostPause at the latest.
 constexpr int64_t kLooksPerDistance = 4;
 constexpr int64_t kMostPause = 512;
-// Loops of longer steps leave pages out where they walk.
+// Loops with longer steps, in bytes, are no walks: they would skip pages.
 constexpr int64_t kMostWalkStep = 64;
-// Of the frames one in so many may be under way ahead of use, for all threads: more would push each other out.
+// One in kFramesPerPrefetch frames may be under way ahead of use, for all threads together: more would push each other out.
 constexpr uint32_t kFramesPerPrefetch = 8;
-// The same of what sequences may have ahead, under way or there.
+// One in kFramesPerSequences may be ahead for sequences, under way or in memory.
 constexpr uint32_t kFramesPerSequences = 2;
-// While there are more threads than that they keep a device busy by themselves; and rings are scarce (sys/io_ring.cc).
+// More threads than that keep a device busy without loads ahead; and rings are scarce (sys/io_ring.cc).
 constexpr uint32_t kMostThreads = 32;
-// A loop that has found all in memory, but for what lies in order, so many times as far as it looks is left alone for as many iterations, up to so
-// many times as far; and how many misses of its thread that lie in no order end that.
+// A loop rests when kLeastVain distances in a row were in memory (but for what it reads in order): for as many iterations, at most kMostRest
+// distances. kMissesPerRest misses of its thread that lie in no order end the rest.
 constexpr int64_t kLeastVain = 4;
 constexpr int64_t kMostRest = 16;
 constexpr uint32_t kMissesPerRest = 4;
-// Rounds of the background thread without misses until nobody looks ahead.
+// After so many rounds of the background thread without a miss nobody looks ahead.
 constexpr uint32_t kCalmRounds = 200;
 
 // What a loop of compiled code tells of itself: abi.inc, LookAheadBegin.
@@ -54,28 +54,29 @@ struct LoopTraits {
   bool has(uint64_t bit) const { return (bits & bit) != 0; }
 };
 
-// A queue for the next thread that is about to load ahead, opened by the background thread: it takes more stack than a thread
-// that misses may have.
+// A queue for the next thread that is about to load ahead. The background thread opens it: that takes more stack than a thread that misses
+// may have.
 constinit std::atomic<cache::LoadQueue*> spare_queue{nullptr};
-// Relaxed, both: they mean nothing but that.
+// Relaxed, both: they mean nothing but what their names say.
 constinit std::atomic<bool> wants_queue{false};
-constinit std::atomic<bool> has_no_queues{
-    false};  // and will have none: to try again costs more than it brings
+// The system refused one once: to try again and again costs more than it brings.
+constinit std::atomic<bool> has_no_queues{false};
 
-// Errors: none; then there are none from now on.
+// Null if the system refuses it; then there are none from now on.
 cache::LoadQueue* open_queue() {
-  // What the program calls meanwhile is not to notice.
+  // Undisturbed: the ends of its loads do not interrupt system calls of the program.
   auto queue = runtime.cache->open_loads(/*undisturbed=*/true);
   if (queue) return *queue;
   has_no_queues.store(true, std::memory_order_relaxed);
   return nullptr;
 }
 
-// On a device that does what it is asked for before it returns there is nothing to gain: a page costs as much ahead of use as when it is
-// missed, and to look for it costs besides. Pages that lie side by side come with a miss (Partition::load). Chaos mode looks on any device.
+// Is it worth while to load ahead of use from storage? Not from a device that has read when submit() returns: the read costs as much ahead of
+// use as after a miss, and looking for the page costs besides. (Neighbours come with a miss all the same: Partition::load.) Chaos mode does it on
+// any device.
 bool is_worth_while_on_storage() { return !runtime.device->ends_at_once() || runtime.options.chaos != 0; }
 
-// The same of the memory there; files that are mapped lie on disks.
+// And what lies at the address? Files that are mapped are on disks.
 bool is_worth_while(uint64_t address) { return is_worth_while_on_storage() || is_file_map(address); }
 bool is_worth_while_anywhere() { return is_worth_while_on_storage() || has_file_maps(); }
 
@@ -110,15 +111,15 @@ class Prefetcher {
  private:
   struct Loop {
     const LoopTraits* traits = nullptr;
-    uint64_t position = 0;   // of the last look
-    uint64_t seen_to = 0;    // position that the next look begins at
-    uint64_t near_to = 0;    // the same of what is looked at again
-    uint64_t looked_ns = 0;  // when the last was; 0: it does not tell how long an iteration takes
+    uint64_t position = 0;   // of the loop at the last look
+    uint64_t seen_to = 0;    // the position at which the next look begins
+    uint64_t near_to = 0;    // and at which the next second look begins (kLookAheadAgain)
+    uint64_t looked_ns = 0;  // time of the last look; 0: it does not tell how long an iteration takes
     int64_t distance = kLeastDistance;
-    int64_t vain = 0;     // iterations in a row that found all in memory
+    int64_t vain = 0;     // iterations in a row that found everything in memory
     int64_t rest = 0;     // iterations until it looks again
-    uint32_t misses = 0;  // of the thread, when it was left alone
-    Walk walk;            // if its position is an address
+    uint32_t misses = 0;  // misses_ when the rest began
+    Walk walk;            // for loops whose position is an address
   };
   static constexpr uint32_t kLoops = 16;
 
@@ -136,22 +137,22 @@ class Prefetcher {
   int64_t end();
 
   cache::LoadQueue* queue_ = nullptr;
-  uint32_t level_ = kIdle;  // of signal handlers, that looks
+  uint32_t level_ = kIdle;  // of signal handlers on which a look is under way
   static constexpr uint32_t kIdle = ~uint32_t{0};
   Thread* thread_ = nullptr;
   Loop* loop_ = nullptr;
   uint64_t position_ = 0;
-  // Iterations from position_: those to be looked at again, then those that are new.
+  // The look under way, in iterations from position_: [near_at_, near_end_) is looked at a second time, then [at_, end_) for the first time.
   int64_t near_at_ = 0, near_end_ = 0, at_ = 0, end_ = 0;
-  int64_t first_ = 0;  // where at_ was in the beginning
-  int64_t current_ = 0;
-  int64_t left_ = 0;  // of them surely come
+  int64_t first_ = 0;    // at_ when the look began
+  int64_t current_ = 0;  // the iteration that next() returned last
+  int64_t left_ = 0;     // iterations that surely come
   bool is_full_ = false;
-  bool is_stopped_ = false;
-  bool goes_on_ = false;        // the loop, from where it was left
-  uint32_t missing_count_ = 0;  // but for what lies in order
-  uint32_t misses_ = 0;         // the same
-  uint32_t room_ = 0;           // pages that may be under way besides
+  bool is_stopped_ = false;     // by a page that the next iterations need, too (load)
+  bool goes_on_ = false;        // the loop goes on where it was left
+  uint32_t missing_count_ = 0;  // pages that this look found missing, but for what lies in order
+  uint32_t misses_ = 0;         // of the thread, in no order
+  uint32_t room_ = 0;           // pages that may be under way besides those that are
   Streams streams_;
   Sequences sequences_;
   uint32_t page_count_ = 0;
@@ -165,14 +166,14 @@ uint32_t Prefetcher::most_under_way() {
   return std::min({static_cast<uint32_t>(runtime.options.prefetch), share, cache::LoadQueue::kDepth});
 }
 
-// What a child of vfork opens is not its parent's.
+// A child of vfork may not: the descriptors that it opens are not its parent's.
 bool Prefetcher::may_have_queue() {
   return runtime.options.prefetch != 0 && !has_no_queues.load(std::memory_order_relaxed) &&
          thread_count() <= kMostThreads && !is_sharing_child();
 }
 
 bool Prefetcher::is_ready() {
-  // Since it was opened files were mapped. A look that a handler interrupted goes on with the one that it has.
+  // A queue that was opened before the first file was mapped reads no files: it is exchanged, but not under a look that a handler interrupted.
   if (level_ == kIdle && queue_ != nullptr && has_file_maps() && !runtime.cache->knows_origins(*queue_) &&
       may_have_queue()) [[unlikely]] {
     leave_queue();
@@ -194,7 +195,7 @@ void Prefetcher::leave_queue() {
   if (queue_ != nullptr) runtime.cache->leave_loads(*queue_);
 }
 
-// Two loops that fall on one another forget each other.
+// Loops that share a place forget each other.
 Prefetcher::Loop& Prefetcher::loop_of(const LoopTraits* traits) {
   const uint64_t hash = reinterpret_cast<uint64_t>(traits) * 0x9e3779b97f4a7c15;
   Loop& loop = loops_[hash >> 60];
@@ -205,7 +206,7 @@ Prefetcher::Loop& Prefetcher::loop_of(const LoopTraits* traits) {
   return loop;
 }
 
-// The loop is at this address, which goes on by a step for each of the `left` iterations that surely come. While it rests, too.
+// The loop is at this address, and goes on by a step with each of the `left` iterations that surely come. Also while it rests.
 void Prefetcher::walk_on(Loop& loop, uint64_t address, uint64_t left) {
   cache::Cache& cache = *runtime.cache;
   const int64_t step = loop.traits->step_bytes;
@@ -228,7 +229,7 @@ void Prefetcher::walk_on(Loop& loop, uint64_t address, uint64_t left) {
   loop.walk.begun(static_cast<uint32_t>(done), least);
 }
 
-// `left`: iterations of it that surely come; the next question comes after them, or after kMostPause.
+// Does the loop rest? Counts down by the iterations until it asks again: those that surely come, kMostPause at most.
 bool Prefetcher::rests(Loop& loop, uint64_t left) const {
   if (loop.rest <= 0) return false;
   if (misses_ - loop.misses > kMissesPerRest) {
@@ -239,7 +240,7 @@ bool Prefetcher::rests(Loop& loop, uint64_t left) const {
   return true;
 }
 
-// `advanced` iterations were done since the last look.
+// Sets how far the loop looks, by what a load takes and what an iteration takes: `advanced` of them were done since the last look.
 void Prefetcher::adapt(Loop& loop, int64_t advanced) {
   const uint64_t now = sys::monotonic_ns();
   const uint64_t latency = queue_->latency_ns();
@@ -261,7 +262,7 @@ bool Prefetcher::begin(Thread& thread, const LoopTraits* traits, uint64_t positi
   pause = kMostPause;
   const uint32_t level = thread.top_level.load(std::memory_order_relaxed);
   if (level_ != kIdle && level_ < level) return false;
-  // One that looked at a deeper level, or at this one, was left by a jump.
+  // A look on this level, or on a deeper one, was left by a jump.
   level_ = kIdle;
   if (!is_ready()) return false;
   Loop& loop = loop_of(traits);
@@ -275,7 +276,7 @@ bool Prefetcher::begin(Thread& thread, const LoopTraits* traits, uint64_t positi
   int64_t seen = from_here(loop.seen_to), near = from_here(loop.near_to);
   const int64_t advanced = -from_here(loop.position);
   if (seen < 0 || seen > 2 * kMostDistance || advanced < 0) {
-    // Somewhere else than where it was.
+    // The loop is somewhere else than where it was left.
     seen = near = 0;
     loop.looked_ns = 0;
   }
@@ -302,7 +303,7 @@ bool Prefetcher::begin(Thread& thread, const LoopTraits* traits, uint64_t positi
   is_full_ = is_stopped_ = false;
   page_count_ = 0;
   find_room();
-  // What the iterations behind these load first should be there when they are looked at.
+  // What the iterations behind end_ load first should be in memory when they are looked at.
   if (traits->has(kLookAheadIsAddress)) {
     const auto page_bytes = static_cast<int64_t>(runtime.cache->page_bytes());
     note(position + static_cast<uint64_t>(end_ * step + (step > 0 ? page_bytes : -page_bytes)));
@@ -329,7 +330,7 @@ int64_t Prefetcher::end() {
   loop.near_to = position_of(near_at_);
   level_ = kIdle;
   release(kHoldAhead);
-  // What is not there yet of what lies in order says nothing of the rest.
+  // A look that was stopped found memory missing that is read in order, which says nothing of the rest.
   if (missing_count_ > 0 || (!has_seen_all && !is_stopped_)) {
     loop.vain = 0;
   } else {
@@ -346,7 +347,7 @@ uint64_t Prefetcher::load(uint64_t address, uint64_t bytes, uint64_t bits) {
   if (queue_ == nullptr || address >> kAddressBits != 0) return 0;
   if (!in_range(address)) return (bits & kLookAheadSure) != 0 && current_ < left_ ? address : 0;
   if ((address & (base::kOsPageBytes - 1)) + bytes > base::kOsPageBytes) return 0;
-  // As hold(), but for what is not there.
+  // As hold(), but nothing is loaded.
   __spillway_slots[kHoldAhead].store(address, std::memory_order_release);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   int64_t entry = entry_of(address).load(std::memory_order_acquire);
@@ -354,7 +355,7 @@ uint64_t Prefetcher::load(uint64_t address, uint64_t bytes, uint64_t bits) {
   // An identity says nothing about what may be done there.
   if (entry > kEntryIdentity) return address + static_cast<uint64_t>(entry) - 1;
   if (entry != kEntryUnknown) return 0;
-  // The iterations behind it need the same page: they are looked at when it is there.
+  // The next iterations need the same page: they are looked at when it is in memory.
   if ((bits & kLookAheadSequential) != 0 && current_ + 1 == at_) {
     add_in_order(address, bytes);
     is_stopped_ = true;
@@ -365,8 +366,8 @@ uint64_t Prefetcher::load(uint64_t address, uint64_t bytes, uint64_t bits) {
   return 0;
 }
 
-// What this iteration loads and those that are to be looked at after it, side by side: pages that lie together are one Io. A loop that did
-// not go on from where it was left may end soon.
+// Loads what this iteration and those that are looked at after it read side by side: pages that lie together are one Io. Only this iteration's
+// pages if the loop did not go on where it was left: it may end soon.
 void Prefetcher::add_in_order(uint64_t address, uint64_t bytes) {
   submit();
   if (goes_on_ && loop_->traits->step_bytes > 0) bytes *= static_cast<uint64_t>(end_ - current_);
@@ -443,7 +444,7 @@ void Prefetcher::note_miss(uint64_t address) {
   streams_.begun(static_cast<uint32_t>(done));
 }
 
-// The page that is missed, and what lies behind it, if it is one of a sequence.
+// Loads the missed page and those behind it, if it is part of a sequence; else returns false.
 bool Prefetcher::load_sequence(base::PageId page) {
   if (runtime.options.read_ahead == 0) return false;
   cache::Cache& cache = *runtime.cache;
@@ -467,7 +468,7 @@ uint64_t Prefetcher::prefetch_range(uint64_t address, uint64_t bytes) {
 
 namespace {
 
-// The thread's, made on first use; null: there is no memory.
+// The thread's Prefetcher, made on first use. Null: there is no memory.
 Prefetcher* prefetcher_of(Thread& thread) {
   if (thread.prefetcher == nullptr) [[unlikely]] {
     const InRuntime inside;
@@ -515,7 +516,7 @@ void choose_whether_to_look_ahead() {
   static constinit uint64_t missed_before = 0;
   static constinit uint32_t calm_rounds = 0;
   const base::Statistics& all = base::statistics;
-  // What comes into being as zeros is no miss that anybody could have looked ahead to.
+  // Nobody could have looked ahead to pages that come into being as zeros.
   const uint64_t missed = all.cache_misses.get() + all.cache_prefetches.get() - all.cache_zero_fills.get();
   calm_rounds = missed == missed_before ? calm_rounds + 1 : 0;
   missed_before = missed;

@@ -1,29 +1,29 @@
-// Pages that are loaded ahead of use by threads of the program, without waiting: what compiled code looks ahead to, and what the
-// program asks for (spill_prefetch, madvise).
+// Prefetching: threads of the program begin loads of pages that they will use, and do not wait for them. Three things tell which pages:
 //
-// Compiled code looks ahead in loops whose addresses depend on what they load (compiler/loops/Prefetch.h): while pages are missed
-// (__spillway_look_ahead is not zero), it calls a helper now and then, and when it enters the loop:
+//   looks ahead   by compiled code, in loops whose addresses depend on what they load (compiler/loops/Prefetch.h)
+//   misses        of compiled code that go in steps (streams.h), or upwards in hundreds of places (sequences.h)
+//   requests      of the program: spill_prefetch, madvise
+//
+// A look ahead. While pages are missed (__spillway_look_ahead is not zero), compiled code calls a helper when it enters such a loop, and now
+// and then inside:
 //
 //   begin(loop, position, left, pause)   is there anything to look at? null: no
-//   while ((i = next()) >= 0)            iterations from the present one on
-//     load(address, size, bits)          where to load what the iteration would load, if that is in memory; else its page is noted
-//     note(address)                      the iteration will access this
+//   while ((i = next()) >= 0)            iteration i from the present one
+//     load(address, size, bits)          where to load what that iteration would load, if it is in memory; else its page is noted
+//     note(address)                      that iteration will access this address
 //
-// How far: what is looked at is kept for each loop as the position up to which it was, so that loops that are entered again and
-// again where they left off, as the rows of a sparse matrix, look at everything once. The distance is twice what loads take
-// over what an iteration takes, and a look ends when enough loads are under way; the next one is due when a quarter of what
-// was looked at is used up. What lies in order is loaded many pages at a time, also while the loop rests (walk.h). A loop of which nothing else was missing is left alone for
-// a while, longer each time, but not while its thread misses pages that lie in no order (streams.h).
-//
-// Misses of compiled code that go in steps are loaded ahead of without its help (streams.h), and those that go upwards in hundreds of
-// places (sequences.h).
+// The position up to which a loop was looked at is kept. So a loop that is entered again and again where it was left, as for the rows of a
+// sparse matrix, looks at each iteration once. It looks ahead by twice the time of a load, counted in iterations. A look ends early when enough
+// loads are under way; the next one is due when a quarter of what was looked at is used up. The memory that a loop reads in order is loaded in
+// windows, also while the loop rests (walk.h). A loop rests after looks that found everything else in memory, longer each time, but no longer
+// than until its thread misses pages that lie in no order.
 //
 // Invariants
 //  1 nothing here waits for I/O, evicts, or fails
-//  2 what load() gives is safe to load: memory of a frame that is held, or what the iteration loads whatever happens
-//  3 one look at a time: a handler that interrupts it looks at nothing
+//  2 the address that load() returns may be loaded from: it lies in a frame that is held, or the iteration will load it in any case
+//  3 a thread has one look at a time: a handler that interrupts it has none
 //
-// Thread contract: of Prefetcher, its thread. Memory: three OS pages for each thread that misses, and a queue of loads for each that
+// Thread contract: a Prefetcher is its thread's. Memory: three OS pages for each thread that misses, and a queue of loads for each that
 // loads ahead.
 #pragma once
 #include <cstdint>
@@ -39,20 +39,20 @@ namespace spill {
 struct Thread;
 class Prefetcher;
 
-// The thread is gone: what it began ends when others poll.
+// The thread is gone: the loads that it has begun end when others poll.
 void leave_prefetcher(Thread& thread);
 // In a child of fork: the queue is its parent's.
 void forget_prefetcher(Thread& thread);
 
-// Compiled code of the thread, which runs no task, is about to load the page of this address, or to wait for it.
+// The thread, which runs no task, has missed the page of this address, and is about to load it or to wait for it.
 void note_miss(Thread& thread, uint64_t address);
 
-// Begins to load what of [address, address + bytes) is on storage and not in memory: as much as there is room for. Returns how
-// many bytes, from the front, need nothing more. REQUIRES: in_range(address) and all of it.
+// Begins to load the pages of [address, address + bytes) that are on storage and not in memory, from the front, as many as there is room
+// for. Returns how many bytes are in memory or on their way. REQUIRES: all of it is in_range.
 uint64_t prefetch_range(uint64_t address, uint64_t bytes);
 
-// Of whoever works in the background, about every millisecond: compiled code looks ahead while pages are missed, and threads
-// that are about to load ahead get their queues.
+// Both are called by the background thread, about every millisecond. The first turns looks ahead on while pages are missed; the second opens
+// a queue for the next thread that is about to load ahead.
 void choose_whether_to_look_ahead();
 void offer_queue();
 

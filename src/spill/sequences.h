@@ -1,11 +1,12 @@
-// Sequences: misses of one thread that go upwards page by page in hundreds of places at the same time, as when records are dealt out to the
-// parts of a sort. Streams (streams.h) follow a few, in steps of any size, and would lose each of these before it is missed again.
+// Sequences: misses of one thread that go upwards page by page in hundreds of places at the same time, as when a sort deals records out to
+// its parts. Streams (streams.h) follow only a few, in steps of any size; they would forget each of these before its next miss.
 //
-//   a page is missed                        the next one is expected
-//   the page that is expected               the one behind it is
-//   again                                   it is a sequence: pages from this one on are to be loaded, what lies behind them is expected
+//   a page is missed                         the page behind it is expected
+//   an expected page is missed               so is the page behind that
+//   once more                                it is a sequence: some pages from this one on are loaded, and the page behind those is expected
 //
-// How many pages is what the places have room for: those that were missed between two misses of a sequence are other sequences, about.
+// How many pages are loaded depends on how many sequences there are. Each miss between two misses of a sequence is taken for one of another
+// sequence, and they share the room.
 //
 // Thread contract: its thread. No I/O: pure bookkeeping, by page numbers. Memory: 8 KiB, zeros at first. Cost: two lines of the cache.
 #pragma once
@@ -18,8 +19,8 @@ class Sequences {
  public:
   static constexpr uint32_t kLeastMisses = 3;
 
-  // `page` is missed: how many pages are to be loaded from there on; 0: it is no sequence. `room`: how many pages all sequences may have ahead,
-  // `most`: one of them. REQUIRES: most > 0.
+  // `page` is missed. Returns how many pages to load, beginning with it; 0: it is part of no sequence. All sequences together may have `room`
+  // pages ahead, each of them `most`. REQUIRES: most > 0.
   uint32_t missed(uint64_t page, uint32_t room, uint32_t most) {
     ++now_;
     Expected* const found = find(page);
@@ -34,7 +35,7 @@ class Sequences {
     return misses < kLeastMisses ? 0 : std::clamp(room / others, 1u, most);
   }
 
-  // Of the pages that missed(page) asked for, `count` are loaded, or need not be.
+  // The first `count` of the pages that missed(page) returned are being loaded, or are in memory.
   void begun(uint64_t page, uint32_t count) {
     if (count < 2) return;
     if (Expected* const found = find(page + 1); found != nullptr) *found = {};
@@ -43,9 +44,9 @@ class Sequences {
 
  private:
   struct Expected {
-    uint64_t page = 0;    // no page is expected where misses is 0
-    uint32_t misses = 0;  // in a row, up to kLeastMisses
-    uint32_t time = 0;    // of the last one
+    uint64_t page = 0;
+    uint32_t misses = 0;  // of its sequence so far, up to kLeastMisses; 0: no page is expected here
+    uint32_t time = 0;    // now_ at the last one
   };
   static constexpr uint32_t kPlaces = 512;
   static_assert(sizeof(Expected) * kPlaces == 8192);
@@ -58,7 +59,7 @@ class Sequences {
       if (places[i].misses != 0 && places[i].page == page) return &places[i];
     return nullptr;
   }
-  // In place of nothing, or of what was missed longer ago.
+  // In the place that is free, or else whose sequence was missed longer ago.
   void expect(uint64_t page, uint32_t misses) {
     Expected* const places = places_of(page);
     const auto age = [&](const Expected& place) { return place.misses == 0 ? ~0u : now_ - place.time; };

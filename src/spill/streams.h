@@ -1,12 +1,12 @@
-// Streams: where the misses of one thread go, in steps that stay the same, upwards and downwards, several of them at a time (a loop
-// over three arrays), so that what comes next can be loaded ahead.
+// Streams: misses of one thread that go up or down in steps of the same size, several at a time (a loop over three arrays), so that the
+// pages that come next can be loaded ahead.
 //
-//   two misses apart          a stream, perhaps
-//   a third as far away       it is one: a window of pages is asked for, the one that is missed first
-//   a page in the window, of which more than half is used up, is missed, or waited for:  the next window, twice as large
-//   a page behind the window, by a window at most:    the same from that page on; those between were in memory
+//   two misses, some pages apart                      perhaps a stream
+//   a third one, as far from the second               it is a stream: a window of pages is loaded, beginning with the missed one
+//   a miss in a window of which half is used up       the next window, twice as large. (A wait for a page that is being loaded counts as a miss)
+//   a miss behind the window, by a window at most     a window from that page on: the pages between were in memory
 //
-// Where the program computes for longer than loads take it misses nothing inside a window, and waits once for each.
+// Where the program computes for longer than loads take, it misses nothing inside a window, and waits once for each window.
 //
 // Thread contract: its thread. No I/O: pure bookkeeping, by page numbers.
 #pragma once
@@ -30,9 +30,9 @@ class Streams {
     int64_t stride = 0;
     uint32_t count = 0;
   };
-  // `page` is missed; windows begin with `least` pages and grow to kWindowGrowth times that. What to load ahead now.
+  // `page` is missed. Returns the pages to load now: windows begin with `least` pages and grow to kWindowGrowth times as many.
   Window missed(uint64_t page, Pattern pattern, uint32_t least);
-  // Of the window that was returned last so many are loaded, or need not be.
+  // The first `count` pages of the window that was returned last are being loaded, or are in memory.
   void begun(uint32_t count);
 
  private:
@@ -40,16 +40,16 @@ class Streams {
     uint64_t last = 0;    // page that was missed
     uint64_t next = 0;    // first page behind the window
     int64_t stride = 0;   // 0: one miss so far
-    uint32_t window = 0;  // pages; 0: it is none yet
-    uint32_t used = 0;    // when it was
+    uint32_t window = 0;  // its size, in pages; 0: this is no stream yet
+    uint32_t used = 0;    // now_ when it was used last; 0: never
   };
   bool goes_on(const Stream& stream, uint64_t page) const;
   Window open_window(Stream& stream, uint64_t first, uint32_t count);
 
   Stream streams_[kStreams];
-  Stream* opened_ = nullptr;
-  Window window_;
-  uint32_t now_ = 0;
+  Stream* opened_ = nullptr;  // the one that window_ is of
+  Window window_;             // that was returned last
+  uint32_t now_ = 0;          // counts misses
 };
 
 }  // namespace spill

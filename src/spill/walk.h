@@ -1,12 +1,12 @@
-// Walk: a loop that loads memory in order, page after page, and says now and then where it is. What comes next is loaded ahead in windows, many pages
-// by one read. The loop's own distance (prefetch.h) is for what it finds there, which takes time for each iteration; of what lies in order it is a page
-// or two, and a device that is asked for single pages moves a quarter of what it could.
+// Walk: a loop that loads memory in order, page after page, and reports now and then where it is. The pages that come next are loaded ahead
+// in windows, many of them by one read. (The distance of prefetch.h is no substitute. It suits addresses that the loop computes from what it loads;
+// in the memory that it loads in order it covers a page or two, and a device that is asked for single pages delivers a quarter of what it can.)
 //
-//   a page somewhere else                    it may be the first of a row of a matrix, and the last
-//   twice one of the next                    it is a walk: a window of pages is asked for
-//   half of the window is used up            as much again, twice as large a window
+//   the loop reports a page elsewhere                    no window: it may be the only page of a row of a matrix
+//   it reports one of the next pages, twice in a row     it walks: a window of pages is loaded
+//   half of the window is used up                        the next window, twice as large
 //
-// A walk may leave out pages that were asked for: threads that share a loop take turns at parts of it.
+// A walk may skip pages that were loaded for it: threads that share a loop take turns at parts of it.
 //
 // Thread contract: its thread. No I/O: pure bookkeeping, by page numbers.
 #pragma once
@@ -25,17 +25,16 @@ class Walk {
   // Windows end where reads do.
   static constexpr uint64_t kGroupPages = cache::kGroupPages;
 
-  // Pages first, first + 1, ...
+  // Pages first to first + count - 1.
   struct Window {
     uint64_t first = 0;
     uint32_t count = 0;
   };
 
-  // How many pages windows begin with: `wanted`, but that all that is ahead is about `most` at most. 0: there is no room for any.
+  // The size of the first window, in pages: `wanted`, or less, so that the largest has about `most` pages. 0: there is no room for any.
   static uint32_t least_of(uint32_t wanted, uint32_t most) { return std::min(wanted, most / kWindowGrowth); }
 
-  // The loop is at `page`; from one time that it says so to the next it comes `step` pages further at most. Is a window due? Cost: a few
-  // instructions.
+  // The loop is at `page`, at most `step` pages further than when it reported last. Is a window due? Cost: a few instructions.
   bool at(uint64_t page, uint64_t step) {
     if (page != page_) {
       const bool goes_on = page > page_ && (page <= page_ + step || page < next_);
@@ -47,25 +46,25 @@ class Walk {
     return steps_ >= kLeastSteps && 2 * (next_ - page_ - 1) <= window_;
   }
 
-  // What to load ahead now: windows begin with `least` pages and grow to kWindowGrowth times that, but for what their ends are rounded up
-  // by. REQUIRES: one is due; least > 0.
+  // The pages to load now: at first `least` of them, later up to kWindowGrowth times as many, and a few more up to where a read ends.
+  // REQUIRES: a window is due; least > 0.
   Window window(uint32_t least) {
     if (window_ == 0) window_ = least;
     const uint64_t end = (page_ + window_ + kGroupPages) / kGroupPages * kGroupPages;
     return {.first = next_, .count = static_cast<uint32_t>(end - next_)};
   }
 
-  // Of the window that was returned last so many pages, from the front, are loaded, or need not be.
+  // The first `count` pages of the window that was returned last are being loaded, or are in memory.
   void begun(uint32_t count, uint32_t least) {
     next_ += count;
     if (count > 0) window_ = std::min(2 * window_, kWindowGrowth * least);
   }
 
  private:
-  uint64_t page_ = 0;    // where the loop was
-  uint64_t next_ = 0;    // the first page that was not asked for
-  uint32_t window_ = 0;  // pages; 0: none yet
-  uint32_t steps_ = 0;   // from page to page, in a row
+  uint64_t page_ = 0;    // that the loop reported last
+  uint64_t next_ = 0;    // the first page behind the last window
+  uint32_t window_ = 0;  // size of the next window, in pages; 0: there was none yet
+  uint32_t steps_ = 0;   // reports of a next page, in a row
 };
 
 }  // namespace spill
