@@ -17,7 +17,7 @@
 
 namespace spill {
 
-// More than there are addresses, which rounded up may be nothing.
+// Are so many bytes more than the range has? (Rounded up to OS pages, such a number may become 0.)
 constexpr bool is_too_large(uint64_t bytes) { return bytes > kRangeEnd - kRangeBegin; }
 
 // Maps the maps. Errors: ENOMEM.
@@ -28,10 +28,10 @@ base::Expected<void> open_address_space();
 uint64_t allocate_addresses(uint64_t bytes, uint64_t alignment);
 // Takes exactly [address, address + bytes) if all of it is free. Returns false if not.
 bool allocate_addresses_at(uint64_t address, uint64_t bytes);
-// Gives back any part of what was allocated. Its pages are discarded first, by the caller.
+// Gives back any part of what was allocated. REQUIRES: its pages were discarded.
 void free_addresses(uint64_t address, uint64_t bytes);
 
-// Takes any part of what was allocated away from its user, but keeps it from everybody else until free_addresses.
+// Any part of what was allocated is not allocated any more, but nobody else gets it before free_addresses.
 void withhold_addresses(uint64_t address, uint64_t bytes);
 
 // The two maps, for other processes that look into this one.
@@ -53,8 +53,8 @@ inline bool is_allocated_by(uint64_t address, ReadChunkUse&& chunk_use, ReadPage
   return (page_bits(page / 64) >> (page % 64) & 1) != 0;
 }
 
-// Does a spilled global lie in [begin, begin + bytes)? (And how far is it: bytes_before_globals of abi.h.) Cost: a byte for each 2 MiB
-// without any.
+// Does a spilled global lie in [begin, begin + bytes)? (bytes_before_globals of abi.h says how far away.) Cost: a look at a byte for each 2 MiB
+// that have none.
 bool touches_globals(uint64_t begin, uint64_t bytes);
 
 // [begin, begin + bytes), whole OS pages outside of the range, become globals, or are none any more.

@@ -12,8 +12,8 @@ namespace spill {
 
 void install_fault_handler();
 
-// Every SIGSEGV and SIGBUS that an access raised, from the runtime's handler (signals.h): what is not ours goes on to the
-// program's own handler.
+// Called by the runtime's handler (signals.h) for every SIGSEGV and SIGBUS that an access raised. Faults that are not the runtime's go on to
+// the program's own handler.
 void handle_fault(int number, siginfo_t* info, void* context);
 
 }  // namespace spill

@@ -180,7 +180,7 @@ void end_lease(FileMap& map) {
   map.has_lease = false;
 }
 
-// REQUIRES: all of the pages that lie in the range are gone; it begins with one.
+// Forgets the pages of [begin, end). REQUIRES: all of them are gone (Origins); `begin` is the first address of one.
 cache::Partition::Left forget_pages(uint64_t begin, uint64_t end, cache::Lane& lane) {
   cache::Cache& cache = *runtime.cache;
   return cache.forget(cache.page_of(begin), (end - begin) / cache.page_bytes(), lane);

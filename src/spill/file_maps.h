@@ -7,10 +7,10 @@
 //             read goes to storage when it leaves, unless nobody can have stored to it: what is written to the file
 //             later is not taken for what the program stored
 //   plain     a reading mapping that has become the kernel's: entries of the table lead to the addresses themselves
-//   gone      unmapped; pages that somebody held then are still to leave
+//   gone      unmapped; pages that somebody held at that moment have yet to leave memory
 //
-// Whatever cannot be done to a reading mapping here, the kernel does after make_plain. All other mappings of files are
-// plain ones of the kernel elsewhere from the start.
+// A reading mapping is made plain when the program asks for something that only the kernel can do to it. All other mappings of files are the
+// kernel's from the start.
 //
 // Invariants
 //  1 a file map has whole chunks of 2 MiB of addresses to itself, until all of it is unmapped and no page of it is left
@@ -41,22 +41,22 @@ cache::Origins& file_origins();
 // memory gain nothing, and are none.
 bool is_disk_file(int descriptor);
 
-// mmap without MAP_FIXED. 0 when it is not a mapping that goes through the cache: the kernel may know better, or say what
-// is wrong.
+// mmap without MAP_FIXED. Returns the address, or 0 if the mapping does not go through the cache: the caller asks the kernel then, which
+// maps the file or says what is wrong.
 uint64_t map_file(uint64_t bytes, int protection, int flags, int descriptor, int64_t offset);
 
 enum class FileMapKind : uint8_t { kNone, kReading, kPrivate, kPlain, kGone };
 // Cost: two loads. Async-signal-safe. REQUIRES: in_range(address).
 FileMapKind file_map_kind(uint64_t address);
 inline bool is_file_map(uint64_t address) { return file_map_kind(address) != FileMapKind::kNone; }
-// Is there anything, now?
+// Is any file mapped through the cache now?
 bool has_file_maps();
-// Does `error`, of loading the page of `address`, mean that the access itself shall say what is wrong (invariant 3), or
-// that it finds the kernel's mapping?
+// Does `error`, with which a load of the page of `address` failed, leave it to the access itself? That finds the kernel's mapping, or raises
+// the signal that says what is wrong (invariant 3).
 inline bool is_file_map_error(uint64_t address, const base::Error& error) {
   return (error.number == ENXIO || error.number == ESTALE) && is_file_map(address);
 }
-// The end of what belongs to the same map as `address`, or to none as `address`; at most `end`.
+// The end of the addresses that belong to the same map as `address`, or to none, if it belongs to none; at most `end`.
 uint64_t file_map_end(uint64_t address, uint64_t end);
 
 // Makes the reading map of `address` the kernel's. Afterwards its kind is kPlain, or what it was if that is not kReading.
@@ -69,7 +69,7 @@ void unmap_file(uint64_t address, uint64_t bytes);
 // be read.
 bool reload_file(uint64_t address, uint64_t bytes);
 
-// After a translation: the address of a plain map, or of another mapping of the kernel's, needs no other.
+// The address lies in a plain map, or in another mapping of the kernel's: its entry says from now on that it is accessed as it is.
 void note_plain(uint64_t address);
 
 // A page of a map that the cache cannot give: from now on an access raises SIGBUS, until hide_bus_error. Both do nothing
@@ -77,15 +77,16 @@ void note_plain(uint64_t address);
 void show_bus_error(uint64_t address);
 void hide_bus_error(uint64_t address);
 
-// Of the background thread: makes maps plain whose files others want to write, and lets go of what was held.
+// Called by the background thread: makes maps plain whose files others want to write, and gives back maps that are gone once nobody holds
+// their pages.
 void file_maps_step(cache::Lane& lane, uint32_t round);
-// The background thread is about to be started (who maps a file waits for it), was not, or is the caller: the kernel
-// tells it of leases, by a signal that it blocks.
+// The thread that leases are announced to (by a signal, which it blocks): it is about to be started, so that who maps a file waits for it;
+// it could not be started, so that no more files are mapped here; it is the caller.
 void will_watch_leases();
 void cannot_watch_leases();
 void watch_leases();
 
-// For fork. A child has reading maps as plain ones.
+// For fork. In a child all reading maps become plain.
 void freeze_file_maps();
 void thaw_file_maps();
 void own_file_maps();

@@ -35,9 +35,9 @@ constexpr unsigned kArenaCount = 4;
 
 constinit unsigned arenas[kArenaCount] = {};
 constinit std::atomic<uint32_t> next_arena{0};
-// Plain blocks, less what threads have not counted yet: what compiled code has allocated and freed of them, and what all others have.
-// The program frees what the C library allocated for it (asprintf), and the other way round, so each of the two may say too little
-// or too much; their sum does not.
+// Bytes of plain blocks that compiled code has allocated less those that it has freed, and the same of all other code; what threads have not
+// counted yet is missing. The program frees what the C library allocated for it (asprintf), and the other way round, so each of the two
+// may be too small or too large; their sum is right.
 constinit std::atomic<int64_t> plain_bytes{0}, others_plain_bytes{0};
 constinit std::atomic<bool> serves_others{false};
 
@@ -87,7 +87,7 @@ void count_bytes(Thread& thread) {
       static_cast<uint64_t>(thread.uncounted_live_bytes.exchange(0, std::memory_order_relaxed)));
 }
 
-// In the thread's own counters first: what all threads add to would be most of the cost of a small block.
+// Counts in the thread's own counters first: to add to a counter of all threads would be most of the cost of a small block.
 void note_bytes(Thread& thread, int64_t allocated, int64_t live) {
   allocated += thread.uncounted_allocated_bytes.load(std::memory_order_relaxed);
   live += thread.uncounted_live_bytes.load(std::memory_order_relaxed);
@@ -98,7 +98,7 @@ void note_bytes(Thread& thread, int64_t allocated, int64_t live) {
     count_bytes(thread);
 }
 
-// Of plain blocks, for the same reason; but what the thread itself has is known to it exactly.
+// Counts plain blocks in the same way, for the same reason; but has_room_in_plain knows what its own thread has not counted yet.
 void note_plain_bytes(int64_t bytes, Caller caller) {
   const bool is_own = caller == Caller::kInstrumented;
   if (Thread* thread = this_thread_if_registered(); thread != nullptr) {
@@ -112,8 +112,8 @@ void note_plain_bytes(int64_t bytes, Caller caller) {
   (is_own ? plain_bytes : others_plain_bytes).fetch_add(bytes, std::memory_order_relaxed);
 }
 
-// What others have beyond a small heap of their own is taken for the program's: blocks that they gave it, and that it freed. If they
-// have less than none they freed the program's.
+// May compiled code take so many bytes more of plain memory? What all other code has beyond the limit is taken for blocks that it gave to
+// the program, which freed them; if other code has less than nothing, it has freed blocks of the program.
 bool has_room_in_plain(size_t bytes) {
   const Thread* thread = this_thread_if_registered();
   const int64_t uncounted =
@@ -182,7 +182,7 @@ void zero_block(void* block, size_t bytes) {
   });
 }
 
-// A block of `bytes`, for which the plain heap would grow by `more`.
+// Does a block of `bytes`, for which the plain heap would grow by `more`, go to plain memory?
 bool goes_plain(size_t bytes, size_t more, Caller caller) {
   if (!runtime.started.load(std::memory_order_acquire)) return true;
   if (caller == Caller::kLibc) return true;
@@ -191,8 +191,8 @@ bool goes_plain(size_t bytes, size_t more, Caller caller) {
   return bytes < runtime.options.min_alloc || has_room_in_plain(more);
 }
 
-// What is freed is likely to be allocated again, and takes no misses then if its pages stay: as long as there is more than enough
-// memory for all of them. Where pages have left memory already, those of freed blocks would be written too.
+// Do the pages of a large block stay in memory when it is freed? It is likely to be allocated again, and takes no misses then. Only as long
+// as there is more than enough memory for all pages: once some have had to leave, those of freed blocks would be written too.
 bool keeps_freed_pages() {
   return base::statistics.cache_evictions.get() == 0 &&
          runtime.cache->used_count() <= runtime.cache->frame_count() / 2;

@@ -30,25 +30,25 @@ bool heap_serves_others();
 
 // `alignment` 0: what malloc gives. Zeroed memory costs no I/O.
 void* heap_allocate(size_t bytes, size_t alignment, bool zeroed, Caller caller);
-// The same in plain memory, whatever its size. It counts as what the small heap has of it.
+// The same in plain memory, whatever the size. It takes room from the plain memory of small heaps.
 void* heap_allocate_resident(size_t bytes, size_t alignment, bool zeroed);
 // The same in spilled memory, whatever its size and however small the heap; `alignment` 0 or a power of two.
 void* heap_allocate_spilled(size_t bytes, size_t alignment);
 // Null is allowed.
 void heap_free(void* block, Caller caller);
 void* heap_resize(void* block, size_t bytes, Caller caller);
-// Of any block; the result is plain memory. Zero bytes are one.
+// Resizes any block; the result is plain memory. 0 bytes are taken for 1.
 void* heap_resize_resident(void* block, size_t bytes);
 size_t heap_usable_bytes(void* block);
 
 // jemalloc is about to take the calling thread's caches apart (heap_system.cc).
 void heap_leave_thread();
 
-// What threads have allocated and freed since they last told the statistics, up to 64 KiB each, is counted too. For the end of the
-// program: what a thread does meanwhile may be counted twice, or not at all.
+// Adds to the statistics what threads have allocated and freed since they last did so themselves, up to 64 KiB each. For the end of the
+// program: what another thread allocates meanwhile may be counted twice, or not at all.
 void heap_count_bytes();
 
-// Bytes of memory that the heap takes to know its blocks, as far as they were touched. One thread. Cost: 10 us for each MiB of it.
+// Bytes of the heap's metadata that are in memory. For one thread. Cost: 10 us for each MiB of metadata.
 uint64_t heap_metadata_bytes();
 
 }  // namespace spill

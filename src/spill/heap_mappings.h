@@ -1,9 +1,9 @@
 // HeapMappings: the memory that jemalloc has from the OS for what it needs to know its blocks, and how much of that is in memory.
 //
-// It takes some of it long before it uses it: 2 MiB for each GiB of addresses with blocks, of which 8 bytes are touched for each of their OS
-// pages. What is not touched costs nothing, and the budget is not to be charged with it.
+// jemalloc maps metadata long before it uses it: 2 MiB for each GiB of addresses with blocks, of which it touches 8 bytes for each OS page of
+// blocks. Memory that was not touched costs nothing, and must not be charged to the budget.
 //
-// Thread contract: any thread; no lock, since it is told from within jemalloc's. Of one mapping one thread at a time. count_bytes: one
+// Thread contract: any thread, one at a time for each mapping; there is no lock, since jemalloc calls with its own. count_bytes: one
 // thread. A child of fork goes on with its parent's mappings, as they are its own.
 #pragma once
 #include <atomic>
@@ -15,7 +15,7 @@ namespace spill {
 
 class HeapMappings {
  public:
-  // Mappings grow, each larger than the last: so many are some TiB. What is beyond is counted as if it were in memory.
+  // Each mapping is larger than the last, so that these are some TiB. Further ones are counted as if all of them were in memory.
   static constexpr uint32_t kMost = 256;
 
   void add(uint64_t begin, uint64_t bytes) {
@@ -50,8 +50,8 @@ class HeapMappings {
     more_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
   }
 
-  // Bytes of all mappings that are in memory, about: mappings may come and go meanwhile. Cost: 10 ns for each of their OS pages, but of
-  // mappings that were all in memory before, which jemalloc does not give back.
+  // Bytes of all mappings that are in memory, about, since mappings may come and go meanwhile. Cost: 10 ns for each OS page; nothing for
+  // mappings that were in memory as a whole before: jemalloc does not give them back.
   uint64_t count_bytes() {
     uint64_t bytes = more_bytes_.load(std::memory_order_relaxed);
     for (Mapping& mapping : mappings_) {

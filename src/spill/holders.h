@@ -1,4 +1,4 @@
-// The hazard slots of all threads, and those that suspended tasks keep, as the cache asks for them (cache::Holders).
+// All hazard slots: those of threads, and those that suspended tasks keep (banks.h). The cache asks for them as cache::Holders.
 #pragma once
 #include "cache/holders.h"
 
@@ -10,7 +10,7 @@ cache::Holders& hazard_holders();
 // Calls f(context, address) for each slot that holds an address in [begin, end), whoever's it is.
 void for_each_held(uint64_t begin, uint64_t end, void (*f)(void* context, uint64_t address), void* context);
 
-// Addresses in [begin, end) leave all slots. REQUIRES: no thread uses memory there any more.
+// Clears all slots that hold an address in [begin, end), whoever's they are. REQUIRES: no thread uses memory there any more.
 void clear_slots_of_all(uint64_t begin, uint64_t end);
 
 }  // namespace spill

@@ -1,11 +1,11 @@
-// Pages that are mapped at their own addresses, for code that was not compiled by spillcc: a page that is mapped is resident,
-// pinned, and its frame is mapped a second time, at the spilled address itself: the same memory, so both views agree.
+// Pages that are mapped at their own addresses, for code that was not compiled by spillcc. Such a page is resident and pinned, and its
+// frame is mapped a second time, at the spilled address itself: it is the same memory, so that both views agree.
 //
-//   mapped   by the fault path (fault.h); stays until as many others as the limit says were mapped after it
-//   kept     stacks that the program made; stays until its memory is freed
+//   mapped   by the fault path (fault.h); stays until the limit's number of other pages was mapped after it
+//   kept     part of a stack that the program made; stays until its memory is freed
 //
-// Both are changed under one lock, that of mappings. A page's parts have the access that protection.h says; parts that are
-// the kernel's own mappings are left alone.
+// Both kinds are changed under one lock, the lock of mappings. Each OS page of such a page has the access that protection.h says; where the
+// kernel has a mapping of its own, nothing is mapped over it.
 #pragma once
 #include <cstdint>
 
@@ -13,8 +13,8 @@
 
 namespace spill {
 
-// Sets how many pages may be mapped at one time, as options and budget say, at least 2; kept ones are not counted. Again whenever the
-// budget has changed: those beyond go.
+// Sets how many pages may be mapped at a time, from the options and the budget: 2 or more, not counting those that are kept. To be called
+// again whenever the budget has changed: pages beyond the new limit are unmapped.
 void adjust_mapped_pages();
 // How many are kept, and how many of others may be mapped.
 uint64_t kept_page_count();
@@ -27,11 +27,11 @@ void map_at_own_address(uint64_t address, uint64_t site);
 // Takes every mapping within [address, address + bytes) away, before its addresses are freed.
 void unmap_range(uint64_t address, uint64_t bytes);
 
-// Takes every mapping within [address, address + bytes) away and calls f(context), before anything is mapped again.
+// The same, and calls f(context) before anything can be mapped there again.
 void hand_over(uint64_t address, uint64_t bytes, void (*f)(void* context), void* context);
 
-// What is mapped of pages that touch [address, address + bytes), but for what is kept, goes; then f(context) may change
-// protections, and what is kept gets them. Nothing is mapped meanwhile: this is the lock of mappings (protection.h).
+// Unmaps the pages that touch [address, address + bytes), but for those that are kept; then calls f(context), which may change protections,
+// and gives them to the pages that are kept. All of it under the lock of mappings (protection.h), so that nothing is mapped meanwhile.
 void change_mappings(uint64_t address, uint64_t bytes, void (*f)(void* context), void* context);
 
 // Keeps [address, address + bytes) in memory and mapped at its own address until it is freed: a stack that
@@ -46,8 +46,8 @@ void end_kept(uint64_t address, uint64_t bytes);
 // Is something kept of a page that touches [address, address + bytes)?
 bool keeps_any(uint64_t address, uint64_t bytes);
 
-// Fork. Between the first and one of the others nothing is mapped or unmapped; before it, all that is not kept is
-// unmapped. In the child what is kept becomes its own (own_kept_pages, while the parent waits if keeps_pages).
+// Fork. freeze_mappings unmaps all pages that are not kept; until thaw_mappings none is mapped or unmapped. In the child own_kept_pages makes
+// the kept ones its own, while the parent waits (if keeps_pages).
 void freeze_mappings();
 void thaw_mappings();
 // Whether the page lies in a range of keep_mapped. REQUIRES: between freeze_mappings and thaw_mappings.

@@ -57,12 +57,11 @@ void note_protection(uint64_t address, uint64_t bytes, Protection protection);
 
 // Changes the protection of spilled memory, all steps. REQUIRES: allocated, none of it kernel's. May do system calls.
 void protect(uint64_t address, uint64_t bytes, Protection protection);
-// Everything is open again, and the kernel's mappings are gone, before the addresses are freed. Cost: a look at the map
-// if all is open.
+// Opens all of it again and unmaps what is the kernel's, before the addresses are freed. Cost: a look at the map if all of it is open.
 void end_protection(uint64_t address, uint64_t bytes);
 
-// A guard at the address (FramePool::guard) refuses what is allowed by now: two threads may have changed the protection at
-// once, and the older one guarded last. Guards of the page are as they should be afterwards.
+// Sets the guards of the page of `address` (FramePool::guard) as its protection says now. For an access that a guard has refused although it
+// is allowed: two threads changed the protection at the same time, and the one whose change is older guarded last.
 void renew_guards(uint64_t address);
 
 // A mapping of the kernel's takes the place of what was there. `map(context)` makes it at the address (MAP_FIXED), and

@@ -6,7 +6,8 @@
 
 namespace spill {
 
-// Is the statistic told of a program in which so many threads translated by SATC? Of most programs, nothing of that.
+// Is the statistic reported of a program in which so many threads had caches of their own (satc.h)? Those of the folder satc are left out of
+// all other programs' reports.
 inline bool is_told(const base::StatisticInfo& info, uint64_t satc_threads) {
   return satc_threads != 0 || info.folder != std::string_view("satc");
 }

@@ -99,8 +99,8 @@ inline Thread& this_thread() {
 // Tasks of all loops that run (loop.h); 0 in a child of fork, also while it has an iteration of one.
 extern std::atomic<uint32_t> loop_task_count;
 
-// The calling thread has something from the first to the second that a task of a loop is not suspended with: a lock, a call
-// under way. Nested; the second may come without the first, and the other way round. Cost: a load when no loop runs.
+// Between the two the calling thread has something with which a task of a loop must not be suspended: a lock, a call under way. They nest;
+// either may come without the other. Cost: a load when no loop runs.
 inline void begin_busy() {
   if (loop_task_count.load(std::memory_order_relaxed) == 0) [[likely]]
     return;
@@ -125,16 +125,15 @@ Thread* first_thread();
 
 // Number of registered threads that are alive, an upper bound.
 uint32_t thread_count();
-// Takes the dead out of thread_count(). Returns whether others are about to end. Cost: a system call for each
-// record.
+// Takes threads that have ended out of thread_count(). Returns whether others are about to end. Cost: a system call for each record.
 bool reap_threads();
 
 // Says that the calling thread runs the program no more, but for destructors of thread-local data; its record is
 // free once the kernel reports it dead.
 void this_thread_returned();
 
-// Fork. Between the first and the last no thread registers. In the child, before that: the other threads' records are
-// free, and nobody has a lane.
+// Fork. Between the first and the last no thread registers. The second, in the child: the records of all other threads become free, and no
+// thread has a lane.
 void freeze_thread_records();
 void keep_only_this_thread();
 void thaw_thread_records();
