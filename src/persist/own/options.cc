@@ -2,8 +2,6 @@
 
 #include <tuple>
 
-#include "sys/threads.h"
-
 namespace persist {
 namespace {
 
@@ -38,7 +36,7 @@ base::Expected<sys::LineFlush> parse_instruction(std::string_view name) {
 
 base::Expected<Flushers::Settings> parse_flushers(std::string_view text) {
   Flushers::Settings settings;
-  settings.most = sys::cpu_count();
+  // Whose `most` nobody has said: that is more than a number (flushers.h, 5).
   if (text == "auto") return settings;
   const size_t dash = text.find('-');
   const auto most = parse_count(dash == text.npos ? text : text.substr(dash + 1), Flushers::kFlushersMax);
