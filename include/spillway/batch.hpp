@@ -8,9 +8,9 @@
 //   session.merge(keys, add, values);                     // what add() makes of each value, and of what is given
 //   std::optional<uint64_t> value = session.read(7);
 //
-// Functions that throw. A value is changed when its function has returned: a function that throws has changed nothing. The first exception of a table's functions is
-// kept, and thrown by the next call of any of its sessions that changes or flushes something; where changes are staged that may be later, and on another
-// thread. Changes after the one that threw are made as if nothing had been.
+// Functions that throw. A value changes only when its function returns: a function that throws has changed nothing. The table keeps the first exception of its functions, and the
+// next call of any session that changes, flushes or syncs throws it; where changes are staged, that may be later and in another thread. Changes that follow
+// the one that threw are made as usual.
 #ifndef SPILLWAY_BATCH_HPP
 #define SPILLWAY_BATCH_HPP
 #include <atomic>
@@ -40,9 +40,9 @@ class BatchError : public std::runtime_error {
   int status_;
 };
 
-// What of spillway_batch_options is not said by the types.
+// The members of spillway_batch_options that the types do not imply, with the same meaning.
 struct BatchOptions {
-  uint64_t records = 0;  // needed
+  uint64_t records = 0;  // required
   uint64_t key_space = 0;
   uint32_t bucket_bytes = 0;
   bool grows = true;
@@ -60,12 +60,12 @@ struct BatchOptions {
   uint64_t log_bytes = 0;
 };
 
-// What of a call's keys became, of those whose changes were not staged.
+// How many of a call's keys had no record, made one, removed one; all 0 where changes were staged.
 struct BatchCounts {
   size_t absent = 0, inserted = 0, removed = 0;
 };
 
-// Keys and values have no padding: their bytes are what is compared and stored.
+// Keys are compared, and keys and values stored, as the bytes that they are.
 template <class Key, class Value>
 class BatchTable {
   static_assert(std::is_trivially_copyable_v<Key> && std::is_trivially_copyable_v<Value>);
@@ -87,14 +87,14 @@ class BatchTable {
     Session &operator=(Session &&) = delete;
     ~Session() { spillway_batch_session_close(session_); }
 
-    // As many keys, with their values, or what functions are given. Throws BatchError, and what functions have thrown.
+    // `count` keys, with their values or what the function is given for each. Throws BatchError, and what functions have thrown.
     BatchCounts update(const Key *keys, const Value *values, size_t count) {
       return run(SPILLWAY_BATCH_UPDATE, keys, values, count);
     }
     BatchCounts update(const Key *keys, Function function, const Value *given, size_t count) {
       return run(SPILLWAY_BATCH_CHANGE, keys, given, count, function.number);
     }
-    // As update() with a function; of a key that is not there what is given becomes its value.
+    // As update() with a function; where a key has no record, the given value becomes one.
     BatchCounts merge(const Key *keys, Function function, const Value *given, size_t count) {
       return run(SPILLWAY_BATCH_MERGE, keys, given, count, function.number);
     }
@@ -104,7 +104,7 @@ class BatchTable {
     BatchCounts remove(const Key *keys, size_t count) {
       return run(SPILLWAY_BATCH_REMOVE, keys, nullptr, count);
     }
-    // Values of keys that are not there are left as they are; found: of each key whether it is there.
+    // Copies the values of `keys` to `values`; where a key has no record, the value there stays as it was. `found` tells for each key whether it has one.
     BatchCounts read(const Key *keys, Value *values, size_t count, std::vector<bool> *found = nullptr) {
       std::vector<uint8_t> outcomes(found != nullptr ? count : 0);
       spillway_batch_job job = job_of(SPILLWAY_BATCH_READ, keys, nullptr, count);
@@ -118,7 +118,7 @@ class BatchTable {
       return counts;
     }
 
-    // The same of containers that have their elements side by side.
+    // The same for containers whose elements lie side by side.
     template <class Keys, class Values, class = decltype(std::data(std::declval<const Keys &>()))>
     BatchCounts update(const Keys &keys, const Values &values) {
       return update(std::data(keys), std::data(values), same_size(keys, values));
@@ -147,8 +147,8 @@ class BatchTable {
     void merge(const Key &key, Function function, const Value &given) { merge(&key, function, &given, 1); }
     void upsert(const Key &key, const Value &value) { upsert(&key, &value, 1); }
     void remove(const Key &key) { remove(&key, 1); }
-    // change(value), at once and on this thread: what is staged of the key is made before. False: there is no such record. What change() throws is thrown
-    // here, and the value is as it was.
+    // Calls change(value) at once, in this thread, after whatever is staged for the key has been made. Returns whether there is such a record. What change() throws is
+    // thrown here, and the value stays as it was.
     template <class F>
     bool modify(const Key &key, F &&change) {
       struct Once {
@@ -177,7 +177,7 @@ class BatchTable {
       check(spillway_batch_sync(session_));
       table_->rethrow();
     }
-    // visit(key, value) -> whether to go on, for each record that is not only staged, in a file for all. False: it did not want to. What it throws is thrown here.
+    // Calls visit(key, value) for each record as spillway_batch_for_each() does; visit() returns whether to go on. Returns whether it always did. What visit() throws is thrown here.
     template <class F>
     bool for_each(F &&visit) {
       struct All {
@@ -268,17 +268,16 @@ class BatchTable {
   }
   BatchTable(const BatchTable &) = delete;
   BatchTable &operator=(const BatchTable &) = delete;
-  // Its sessions are gone.
+  // REQUIRES: its sessions are gone.
   ~BatchTable() { spillway_batch_close(table_); }
-  // The same, for who wants to know whether a table in a file is there for good. Nothing but its end comes after it.
+  // Closes the table before its destructor does, and throws if a table in a file could not be made durable. Nothing else may be called afterwards.
   void close() {
     const int status = spillway_batch_close(table_);
     if (status != SPILLWAY_BATCH_IN_USE) table_ = nullptr;
     check(status);
   }
 
-  // function(value, given) changes the value: up to 32 of them, before the first session. It may be called by any thread that has a session, and by the
-  // table's own.
+  // Adds function(value, given), which changes the value: up to 32 of them, before the first session. Any thread that has a session may call it, and the table's own threads.
   template <class F>
   Function add_function(F function) {
     struct Own final : Kept {
@@ -322,7 +321,7 @@ class BatchTable {
     virtual ~Kept() = default;
   };
 
-  // change(value) of what lies there, unless it throws.
+  // Calls change() with a copy of the value at `at`, and stores the copy unless it throws; returns what it threw.
   template <class F>
   static std::exception_ptr change_at(void *at, F change) noexcept {
     Value value;
