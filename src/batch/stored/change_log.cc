@@ -163,7 +163,7 @@ void ChangeLog::seal_record(std::byte* record, uint32_t count) {
 bool ChangeLog::begin_write() {
   if (is_writing_) return false;
   is_writing_ = true;
-  // One that could not be written is written once more.
+  // What could not be written last time is written again first.
   if (is_to_write_ || used_ == 0) return true;
   const uint64_t bytes = base::round_up(used_, kBlockBytes);
   memset(buffers_[active_].bytes().data() + used_, 0, bytes - used_);
@@ -191,7 +191,7 @@ void ChangeLog::end_write(bool is_done, bool is_flushed) {
   if (is_done && is_flushed) durable_ = std::max(durable_, writing_end_);
 }
 
-// At least so many bytes of the ring, from there on.
+// Returns at least so many bytes of the ring from that position on, in memory until the next call.
 base::Expected<const std::byte*> ChangeLog::look(Reader& reader, uint64_t position, uint64_t bytes) {
   const std::byte* const memory = buffers_[0].bytes().data();
   const uint64_t end = position + bytes;
@@ -215,12 +215,12 @@ bool ChangeLog::is_record_at(Reader& reader, const std::byte* at, uint64_t posit
   return bytes <= left && header.checksum == base::checksum(at + kSummed, bytes - kSummed);
 }
 
-// False: there is none. One lies within a buffer as it was written, and so in one window that begins with its block.
+// Sets the reader to the next record. False: there is none. A record was written from one buffer, so it lies within one window that begins with the record's block.
 base::Expected<bool> ChangeLog::read_record(Reader& reader) {
   const uint64_t next_block = base::round_up(reader.position, kBlockBytes);
   for (const uint64_t position : {reader.position, next_block}) {
     if (position != reader.position && reader.is_first && reader.is_exact) break;
-    // It may go on behind the window: then this one has to begin with it.
+    // The record may reach beyond the window; then a window that begins with it is read.
     for (const bool is_anew : {false, true}) {
       if (is_anew) reader.window_bytes = 0;
       auto at = look(reader, position, sizeof(RecordHeader));

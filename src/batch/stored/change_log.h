@@ -1,19 +1,19 @@
-// ChangeLog: the changes of a stored table in the order in which they came, on a medium of their own: what has not been made in a slot that a
-// checkpoint knows is made again from here. (docs/formats/batch.md)
+// ChangeLog: the changes of a stored table in the order in which they came, on a medium of their own. After a crash the changes that are in no slot of the last
+// checkpoint are made again from here. (docs/formats/batch.md)
 //
 //   block 0     Header
 //   the rest    a ring of records: position p is at kBlockBytes + p % capacity. Positions are never used twice
 //
-//   record      RecordHeader, and entries: a code, a key, and what is given
+//   record      RecordHeader, and entries: a code, a key, and the given value
 //
-// Two buffers: changes come to one, while the other is written by somebody, without the lock. What is written begins and ends with a block, so that no
-// block that is there for good is written again before the ring has come round.
+// There are two buffers: new changes are appended to one, while a thread writes the other without the lock. Each write begins and ends at a block, so that no durable block is
+// written again before the ring has come round.
 //
-// Who reads goes on where a record's predecessor ends, or, if there is none, with the next block; and no further than where none is. Records of the time before a
-// crash, which were not found after it, are told by their incarnation: that of the table's opening, after which only those since count. So are those that another
-// table has left, which was done with the log: where a table begins to use one its incarnation is drawn at random.
+// A reader looks for the next record where the last one ends, or else at the next block, and stops where neither has one. Two kinds of records may lie there that do not
+// count: those of the time before a crash that the start after it did not reach, and those of another table that was closed. Both are told by their incarnation, which
+// grows with each start after a crash, and is drawn at random when a table begins to use a log.
 //
-// Thread contract: under the table's lock, but for write(), which is of one thread at a time.
+// Thread contract: under the table's lock, except write(), which one thread at a time calls without it.
 #pragma once
 #include <memory>
 
@@ -35,7 +35,7 @@ class ChangeLog {
     uint32_t version = 1;
     uint32_t entry_bytes = 0;
     TableId table;
-    uint64_t id = 0;  // 0: nobody needs it
+    uint64_t id = 0;  // Superblock::log_id; 0: no table needs the log
     uint64_t capacity = 0;
     uint64_t checksum = 0;
   };
@@ -48,24 +48,24 @@ class ChangeLog {
   };
   static_assert(sizeof(RecordHeader) == 32);
 
-  // The device is the caller's. Errors: EINVAL: it is too small, or is neither a log nor empty; of I/O; ENOMEM.
+  // The device stays the caller's. Errors: EINVAL: it is too small, or neither a log nor empty, or the log in use has entries of another size; of I/O; ENOMEM.
   static base::Expected<std::unique_ptr<ChangeLog>> open(storage::Device& device, const Shape& shape,
                                                          uint64_t buffer_bytes);
   ~ChangeLog();
 
-  // As it was found: id 0 where it was empty.
+  // As it was found; of an empty device, or a log that no table needs, a new one with id 0.
   const Header& header() const { return header_; }
   const char* name() const { return device_.name(); }
   uint32_t entry_bytes() const { return header_.entry_bytes; }
   uint64_t capacity() const { return header_.capacity; }
 
-  // It is this table's from now on, without records. Returns when that is there for good.
+  // The log is this table's from now on. Returns when that is durable.
   base::Expected<void> begin(const TableId& table, uint64_t id);
-  // Records come from this position on; those before it are needed no more.
+  // The next record begins at this position, or the block behind it; no earlier one is needed any more.
   void go_on(uint64_t position, uint32_t incarnation);
 
-  // Calls visit(record's position, entries, count) -> base::Expected<void> for each record of that incarnation from `tail` on: with is_there the first one is exactly
-  // there. Returns where the last one ends.
+  // Calls visit(record's position, entries, count) -> base::Expected<void> for each record of the incarnation from `tail` on. With is_there the first record must be at `tail`, else it
+  // may be at the next block instead. Returns where the last one ends.
   template <class Visit>
   base::Expected<uint64_t> replay(uint64_t tail, uint32_t incarnation, bool is_there, const Visit& visit) {
     Reader reader = {.position = tail, .incarnation = incarnation, .is_exact = is_there};
@@ -80,11 +80,11 @@ class ChangeLog {
 
   // Where the next record begins.
   uint64_t end() const { return begin_ + used_; }
-  // Entries that a record may have now: 0: the buffer has to be written, or the ring is full.
+  // How many entries a record may have now. 0: the buffer has to be written first, or the ring is full.
   uint64_t room() const;
   bool is_full() const { return ring_left() < kBlockBytes + sizeof(RecordHeader) + entry_bytes(); }
   void set_tail(uint64_t tail) { tail_ = tail; }
-  // fill(i, to) makes the entry i. REQUIRES: 0 < count <= room().
+  // Appends a record; fill(i, to) writes its entry i. REQUIRES: 0 < count <= room().
   template <class Fill>
   void append(uint32_t count, const Fill& fill) {
     CHECK_LE(count, room());
@@ -96,27 +96,27 @@ class ChangeLog {
   static void fill_entry(const Shape& shape, Code code, const std::byte* key, const std::byte* given,
                          std::byte* to);
 
-  // Is all up to here on the medium for good?
+  // Is everything before this position durable?
   bool is_durable(uint64_t position) const { return position <= durable_; }
-  // What there is is to be written: false: it is being done. Then write() without the lock, and end_write() with it.
+  // Takes what was appended, to be written. False: another thread is writing. Else the caller calls write() without the lock, and then end_write() with it.
   bool begin_write();
   base::Expected<void> write(bool to_flush);
   void end_write(bool is_done, bool is_flushed);
 
   base::Expected<void> flush();
 
-  // Nobody needs it any more.
+  // No table needs the log any more. Returns when that is durable.
   base::Expected<void> end_use();
 
  private:
   struct Reader {
-    uint64_t position = 0;  // where the next one may be
+    uint64_t position = 0;  // where the last record ended
     uint32_t incarnation = 0;
     bool is_first = true;
-    bool is_exact = false;  // the first one is where it may be, and not with the next block
+    bool is_exact = false;  // the first record is at `position`, not at the next block
     RecordHeader header = {};
     const std::byte* entries = nullptr;
-    // In memory.
+    // The part of the ring that is in memory.
     uint64_t window_begin = 0, window_bytes = 0;
   };
   ChangeLog(storage::Device& device, storage::Queue* queue) : device_(device), queue_(queue) {}
@@ -139,18 +139,19 @@ class ChangeLog {
   Header header_;
   uint64_t buffer_bytes_ = 0;
   uint32_t incarnation_ = 0;
-  // The active buffer: from which position on, and how much is in it.
+  // The buffer that is appended to: the position of its first byte, and how many bytes are in it.
   uint32_t active_ = 0;
   uint64_t begin_ = 0;
   uint64_t used_ = 0;
-  uint64_t previous_end_ = 0;
-  uint64_t tail_ = 0;
-  // The other one.
+  uint64_t previous_end_ = 0;  // of the last record
+  uint64_t tail_ = 0;          // what lies before it may be written over
+  // The other buffer.
   bool is_writing_ = false;
-  bool is_to_write_ = false;  // it has something that is not on the medium
+  bool is_to_write_ =
+      false;  // it has something that is not on the medium: a write that failed is tried again
   uint64_t writing_begin_ = 0, writing_end_ = 0;
   uint64_t durable_ = 0;
-  int flush_error_ = 0;  // for good: nobody knows what the device has lost
+  int flush_error_ = 0;  // stays: after a failed flush nobody knows what the device has lost
 };
 
 }  // namespace batch

@@ -1,16 +1,17 @@
-// What a stored table looks like on its medium (docs/formats/batch.md). The words of this folder:
+// What a stored table looks like on its medium (docs/formats/batch.md). The terms of this folder:
 //
-//   position   where a key is in the order of all (positions.h)
-//   region     an interval of positions: those that begin with the same `depth` bits
-//   slot       a piece of the medium that has room for a region's records. A region that is made anew gets another slot
-//   page       4 KiB of a slot: what a read of a key reads
-//   sequence   a number that each change has, larger than those before it. Of a table with a log: where in the log it ends
-//   checkpoint what says which slots are those of the table. What is written to slots since does not count until the next one
+//   position     a key's place in the order of all keys, as a number of 64 bits (positions.h)
+//   region       the records whose positions begin with the same `depth` bits: what is read, changed and written as a whole
+//   slot         a piece of the medium with room for one region. A region that is written again goes to another slot
+//   page         4 KiB of a slot: what a read of a single key reads
+//   sequence     the number of a change, larger than those of all changes before it. With a log it is the position in the log where the change ends
+//   checkpoint   a map that says which slots make up the table, and a superblock that names the map. A slot that has been written since counts from the next
+//                checkpoint on
 //
-//   slot 0     a superblock in its first page, another in its second: that with the larger number counts
-//   others     regions' records, sorted by position, page after page, the last one not full; or a part of the map
+//   slot 0       two superblocks, in its first and its second page: the valid one with the larger number counts
+//   other slots  a region's records, sorted by position, in pages of which only the last may have room left; or a part of the map
 //
-// The map has an entry for each region, in the order of their positions, and lies in slots that are chained. All numbers are little-endian.
+// The map has an entry for each region, in the order of their positions, and lies in a chain of slots. All numbers are little-endian.
 #pragma once
 #include <bit>
 #include <cstring>
@@ -25,13 +26,13 @@ static_assert(std::endian::native == std::endian::little);
 inline constexpr uint64_t kPageBytes = 4096;
 inline constexpr uint32_t kSlotPagesMin = 2, kSlotPagesMax = 64;
 inline constexpr uint32_t kDepthMax = 28;
-inline constexpr uint64_t kSuperblockBytes = 512;  // a sector: it is there as a whole, or not
+inline constexpr uint64_t kSuperblockBytes = 512;  // a sector, which a power failure does not tear
 
 // Begins each page.
 struct PageHeader {
   uint64_t checksum = 0;  // of the rest of the page
-  uint64_t made = 0;      // the region's
-  uint32_t count = 0;     // of records, which follow
+  uint64_t made = 0;      // of the region's MapEntry
+  uint32_t count = 0;     // of the records that follow
   uint32_t zero = 0;
 };
 static_assert(sizeof(PageHeader) == 24);
@@ -40,9 +41,9 @@ constexpr uint32_t records_of_page(const Shape& shape) {
   return static_cast<uint32_t>((kPageBytes - sizeof(PageHeader)) / shape.record_bytes());
 }
 
-// Gives a page, whose records are there, its header, and zeros behind them.
+// Writes the header of a page whose `count` records are in place, and zeros behind them.
 void seal_page(const Shape& shape, std::span<std::byte> page, uint64_t made, uint32_t count);
-// Is it what seal_page() left, of a region that was made so? Then `count` is its records'.
+// Whether the page is as seal_page() left it, with this `made`. Then `count` is set to the number of its records.
 bool read_page(const Shape& shape, std::span<const std::byte> page, uint64_t made, uint32_t& count);
 inline const std::byte* page_records(std::span<const std::byte> page) {
   return page.data() + sizeof(PageHeader);
@@ -64,13 +65,13 @@ struct Superblock {
   uint32_t slot_pages = 0;
   uint64_t key_space = 0;
   TableId id;
-  uint64_t number = 0;    // of the checkpoint; 0: there is none yet, nor anything else
-  uint64_t map_slot = 0;  // the first one; 0: there are no regions but one without records
+  uint64_t number = 0;    // of the checkpoint; 0: there is none yet, and nothing else on the medium counts
+  uint64_t map_slot = 0;  // the first slot of the map
   uint64_t map_bytes = 0;
   uint64_t sequence = 0;  // of the last change that may be in a slot
-  uint64_t log_id = 0;    // 0: all is in the slots; else what a log is needed for, that has this one
-  uint64_t log_tail = 0;  // where its first record is that may be needed
-  // Of the log's records that count: drawn when a table begins to use a log, and one more each time that it is opened before it was closed.
+  uint64_t log_id = 0;    // of the log that is needed; 0: all changes are in slots
+  uint64_t log_tail = 0;  // position of the log's first record that may be needed
+  // Records of the log count if theirs is the same. It is drawn at random when a table begins to use a log, and grows by one each time that a table is opened which was not closed.
   uint32_t incarnation = 0;
   uint32_t zero = 0;
   uint64_t checksum = 0;  // of what precedes it
@@ -82,39 +83,41 @@ static_assert(sizeof(Superblock) <= kSuperblockBytes);
 
 // Begins each slot of the map.
 struct MapHeader {
-  uint64_t checksum = 0;   // of the rest, as far as it is used
+  uint64_t checksum = 0;   // of the rest of the header and the map's bytes
   uint64_t number = 0;     // of the checkpoint
-  uint64_t next_slot = 0;  // 0: it is the last one
-  uint64_t bytes = 0;      // of the map, which follow
+  uint64_t next_slot = 0;  // of the map; 0: this is the last one
+  uint64_t bytes = 0;      // of the map that follow
 };
 static_assert(sizeof(MapHeader) == 32);
+// Writes the header, with its checksum, in front of the map's bytes, which are in place.
 void seal_map_slot(std::span<std::byte> slot, MapHeader header);
-// False: it is not one of this checkpoint's.
+// Sets `header`. False: the slot is none of this checkpoint's map, or damaged.
 bool read_map_slot(std::span<const std::byte> slot, uint64_t number, MapHeader& header);
 
-// Of a region in the map; its fences follow, 4 bytes each.
+// A region in the map. Its fences follow, 4 bytes for each page.
 struct MapEntry {
   uint64_t slot = 0;  // 0: it has no records
-  uint64_t made = 0;  // all its changes with a sequence up to this one are in the slot, and no others
-  uint64_t count = 0;
+  uint64_t made =
+      0;  // the slot has all of the region's changes with a sequence up to this one, and no others
+  uint64_t count = 0;  // of records
   uint32_t depth = 0;
   uint32_t page_count = 0;
 };
 static_assert(sizeof(MapEntry) == 32);
 
-// What a map has of a region.
+// What a map says of a region.
 struct MapRegion {
   MapEntry entry;
   uint64_t prefix = 0;                  // its first position
   uint32_t fences[kSlotPagesMax] = {};  // entry.page_count of them
 };
 
-// Takes a map apart, region after region. It is right when the regions have all positions, each once, and what is said of one fits
-// together; which slots there are is for others to know.
+// Takes a map apart, region after region, and checks it: the regions must cover each position once, and what an entry says must be consistent. Whether its slots exist the caller
+// checks.
 class MapReader {
  public:
   struct Limits {
-    uint64_t sequence = 0;    // of the last change
+    uint64_t sequence = 0;    // the superblock's
     uint32_t slot_pages = 0;  // kSlotPagesMax at most
     uint32_t page_records = 0;
   };
@@ -130,7 +133,7 @@ class MapReader {
 
   std::span<const std::byte> rest_;
   Limits limits_;
-  Wide prefix_ = 0;  // of the next one
+  Wide prefix_ = 0;  // of the next region
 };
 
 }  // namespace batch

@@ -59,7 +59,7 @@ Merge::Result Merge::run_as(const std::byte* records, uint64_t count, std::span<
       from += record_bytes;
     memcpy(out, run_begin, static_cast<size_t>(from - run_begin));
     out += from - run_begin;
-    // Those of this position: one, as a rule.
+    // The records of this position: one, as a rule.
     std::byte* const group = out;
     for (; from != end && positions_.of(load_key(from, sizes.key_bytes())) == position;
          from += record_bytes, out += record_bytes)

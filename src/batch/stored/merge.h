@@ -1,4 +1,4 @@
-// Merge: changes are made in the records of a region, both in the order of their positions, in one pass over each.
+// Merge: makes changes in the records of a region, in one pass over both in the order of their positions.
 #pragma once
 #include <memory>
 #include <span>
@@ -12,7 +12,7 @@ namespace batch {
 // Memory that grows, and is not cleared.
 class Bytes {
  public:
-  // What was there is lost where it is too small. False: there is no memory.
+  // Makes room for so many bytes; the content may be lost. False: there is no memory.
   [[nodiscard]] bool reserve(size_t bytes);
   std::byte* data() const { return bytes_.get(); }
   std::span<std::byte> first(size_t bytes) const { return {bytes_.get(), bytes}; }
@@ -31,11 +31,11 @@ struct StoredChange {
 
 struct MergeCounts {
   uint64_t inserted = 0, removed = 0;
-  uint64_t missed = 0;   // changes of records that are not there
-  uint64_t dropped = 0;  // that would have made one where there is no room
+  uint64_t missed = 0;   // changes of records that do not exist
+  uint64_t dropped = 0;  // changes that would have inserted a record where there is no room
 };
 
-// What a change makes of a record, or of none: the value at `value`, and whether there is one. `functions` are those that codes have numbers of.
+// Makes a change in a record, which is there or not: updates the value at `value`, and `is_there`. `functions` are those that codes name by number.
 void apply_change(const Shape& shape, const Change* functions, Code code, const std::byte* given,
                   std::byte* value, bool& is_there, MergeCounts& counts);
 
@@ -52,8 +52,8 @@ class Merge {
   struct Result : MergeCounts {
     uint64_t count = 0;  // of records
   };
-  // `count` records at `records`, sorted by position, become others at `to`, sorted. Sorts `changes`. REQUIRES: `to` has room for a record for each record and
-  // each change. Where it is `full` no records are made.
+  // Makes the changes in `count` records at `records`, which are sorted by position, and writes the resulting records to `to`, sorted as well. Sorts `changes`. Inserts no record whose position lies
+  // in one of the intervals `full`. REQUIRES: `to` has room for as many records as there are records and changes.
   Result run(const std::byte* records, uint64_t count, std::span<StoredChange> changes,
              std::span<const Interval> full, std::byte* to) const {
     return (this->*run_)(records, count, changes, full, to);

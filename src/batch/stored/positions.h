@@ -1,5 +1,5 @@
-// Positions: the order of a stored table's keys, as numbers of 64 bits that are about evenly spread: their hashes, or, of keys that are numbers
-// below a bound, the numbers themselves.
+// Positions: the order of a stored table's keys, as 64-bit numbers that are about evenly spread: the keys' hashes, or, for keys that are numbers below a bound, these
+// numbers scaled up.
 #pragma once
 #include <bit>
 
@@ -16,7 +16,7 @@ class Positions {
 
   uint64_t key_space() const { return key_space_; }
   bool has(const Key& key) const { return key_space_ == 0 || key.low < key_space_; }
-  // Different keys of a key space have different ones; hashes of others are nearly always different. REQUIRES: has(key).
+  // Different for different keys of a key space; hashes may be equal, but hardly ever are. REQUIRES: has(key).
   [[gnu::always_inline]] uint64_t of(const Key& key) const {
     return key_space_ == 0 ? hash_of(key) : key.low * factor_;
   }

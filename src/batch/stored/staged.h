@@ -1,9 +1,10 @@
-// Staged: the changes that wait, in memory, until they are made in the slots of a stored table; in lists, one for each region, of chunks.
+// StagedChanges: the changes of a stored table that wait in memory until a maker makes them: a list for each region, of chunks of a fixed size.
 //
-//   chunk   | next, count | tags: a byte for each | codes: a byte for each | records ... |
-//   tag     a byte of its key's hash: who looks for the changes of a key compares these first, by vectors
+//   chunk   | next, count | tags: a byte for each change | codes: a byte for each | records ... |
+//   tag     a byte of the key's hash. A search for a key's changes compares tags first, by vectors
+//   record  the change's key, and the given value
 //
-// Thread contract: under the table's lock, but that records of a list to which nothing is added may be read without it.
+// Thread contract: under the table's lock. The records of a list to which nothing is appended may be read without it.
 #pragma once
 #include "base/error.h"
 #include "batch/huge_memory.h"
@@ -24,19 +25,19 @@ class StagedChanges {
     bool is_empty() const { return count == 0; }
   };
 
-  // Memory of so many bytes, in chunks of so many. Errors: EINVAL: less than kChunksMin of these; ENOMEM.
+  // Takes `bytes` of memory, for chunks of `chunk_bytes`. Errors: EINVAL: they are fewer than kChunksMin; ENOMEM.
   static constexpr uint32_t kChunksMin = 64;
   base::Expected<void> open(const Shape& shape, uint64_t bytes, uint32_t chunk_bytes);
 
   uint64_t memory_bytes() const { return memory_.bytes(); }
   uint32_t chunk_count() const { return chunk_count_; }
   uint32_t free_count() const { return free_count_; }
-  // That the list has at least.
+  // How many chunks the list has at least.
   uint32_t chunks_of(const List& list) const { return (list.count + capacity_ - 1) / capacity_; }
 
   // REQUIRES: free_count() > 0.
   void append(List& list, Code code, const Key& key, const std::byte* key_bytes, const std::byte* given);
-  // Brings what the next append() looks at into the cache, in two steps.
+  // Fetches what the next append() to the list accesses into the CPU's cache: first fetch_head(), a while later fetch_end().
   void fetch_head(const List& list) const {
     if (list.last != kNone) __builtin_prefetch(chunk(list.last), 1);
   }
@@ -47,11 +48,11 @@ class StagedChanges {
     __builtin_prefetch(codes(list.last) + i, 1);
     __builtin_prefetch(record(list.last, i), 1);
   }
-  // `more` comes behind what there is, and is empty afterwards.
+  // Moves the changes of `more` to the end of `list`.
   void append(List& list, List& more);
   void clear(List& list);
-  // Calls move(code, record) for each, which may append it to other lists: a chunk is free before the next one's changes are moved. The list is empty
-  // afterwards. REQUIRES: free_count() is at least the number of lists.
+  // Empties the list: calls move(code, record) for each change, which may append it to other lists. A chunk is freed before the changes of the next one are moved. REQUIRES:
+  // free_count() is at least the number of these lists.
   template <class Move>
   void drain(List& list, const Move& move) {
     uint32_t at = list.first;
@@ -64,13 +65,13 @@ class StagedChanges {
     }
   }
 
-  // Calls visit(code, record), a key and what is given.
+  // Calls visit(code, record) for each change, in their order.
   template <class Visit>
   void for_each(const List& list, const Visit& visit) const {
     for (uint32_t at = list.first; at != kNone; at = head(at).next)
       for (uint32_t i = 0; i < head(at).count; ++i) visit(Code::of(codes(at)[i]), record(at, i));
   }
-  // Those of the key.
+  // The same for the changes of one key.
   template <class Visit>
   void for_each_of(const List& list, const Key& key, const Visit& visit) const {
     const uint8_t tag = tag_of(key);
@@ -112,11 +113,11 @@ class StagedChanges {
   HugeMemory memory_;
   uint32_t chunk_bytes_ = 0;
   uint32_t capacity_ = 0;   // changes of a chunk
-  uint32_t tag_bytes_ = 0;  // as many as are compared at once, and more
+  uint32_t tag_bytes_ = 0;  // capacity_, rounded up to whole comparisons
   uint32_t records_at_ = 0;
   uint32_t chunk_count_ = 0;
   uint32_t free_count_ = 0;
-  uint32_t used_count_ = 0;  // the first ones, that have been used
+  uint32_t used_count_ = 0;  // chunks that have ever been used, which are the first ones
   uint32_t first_free_ = kNone;
 };
 

@@ -1,4 +1,4 @@
-// Regions of a stored table are made, and checkpoints.
+// Makes regions of a stored table, and takes checkpoints.
 #include <algorithm>
 #include <new>
 #include <utility>
@@ -10,7 +10,7 @@
 namespace batch {
 namespace {
 
-constexpr uint64_t kErrorNs = 10'000'000;  // until what went wrong is tried again
+constexpr uint64_t kErrorNs = 10'000'000;  // after an error, until the next try
 
 }  // namespace
 
@@ -33,14 +33,14 @@ void StoredTable::make_while_needed(Maker& maker) {
       error_ = made.error();
       ++error_count_;
       event_.notify_all();
-      // Whoever is told of something does not begin before that.
+      // Waits in full: others notify of what they do.
       const uint64_t until = sys::monotonic_ns() + kErrorNs;
       for (uint64_t now; !ends_ && (now = sys::monotonic_ns()) < until;) wait(until - now);
     }
   }
 }
 
-// The next region that has changes, and that nobody makes.
+// The next region that has staged changes and is not being made.
 uint32_t StoredTable::choose() {
   if (const uint32_t index = std::exchange(long_list_, kNone); index != kNone)
     if (!regions_[index].is_making && !regions_[index].staged.is_empty()) return index;
@@ -64,7 +64,7 @@ base::Expected<void> StoredTable::make_all(Maker& maker) {
       wait();
       continue;
     }
-    // What comes to it, or to what becomes of it, from now on, came later than the call.
+    // What is staged from now on for the region, or its parts, came after the call.
     const uint64_t end = region.end();
     if (!region.staged.is_empty()) result = make(index, maker);
     if (!result && result.error().number == EAGAIN) {
@@ -78,13 +78,13 @@ base::Expected<void> StoredTable::make_all(Maker& maker) {
   return result;
 }
 
-// Of what had no room since somebody was told of that.
+// Fails if changes have had no room since somebody was last told.
 base::Expected<void> StoredTable::tell_dropped() {
   if (!std::exchange(has_dropped_, false)) return {};
   return base::failure(ENOSPC, "table: some records have no room: too many keys are near each other");
 }
 
-// Some region that is not this one, so that there are chunks for its parts.
+// Makes some other region, or waits until others have, so that there are chunks for this one's parts.
 base::Expected<void> StoredTable::make_others(uint32_t index, Maker& maker) {
   for (uint64_t position = regions_[index].end(); find(position) != index;
        position = regions_[find(position)].end()) {
@@ -93,16 +93,16 @@ base::Expected<void> StoredTable::make_others(uint32_t index, Maker& maker) {
     auto made = make(other, maker);
     if (made || made.error().number != EAGAIN) return made;
   }
-  wait(kErrorNs);  // others make them
+  wait(kErrorNs);
   return {};
 }
 
 // 1 the region's list becomes the maker's
-// 2 the changes in it are made, without the lock
-// 3 what becomes of the region gets slots
-// 4 it is written there, without the lock
-// 5 it counts
-// Where a step fails all is as before 1. EAGAIN: there are too few chunks for what comes to the region, and to its parts, until more changes are made, or none come.
+// 2 its changes are made, without the lock; the result may be several parts
+// 3 the parts get slots
+// 4 they are written there, without the lock
+// 5 they take the region's place
+// If a step fails, all is as it was before 1. EAGAIN: there are too few chunks to deal out to the parts what is staged meanwhile; other regions have to be made first.
 base::Expected<void> StoredTable::make(uint32_t index, Maker& maker) {
   Region& region = regions_[index];
   region.is_making = true;
@@ -142,7 +142,7 @@ base::Expected<Merge::Result> StoredTable::make_parts(const Region& region, Make
   return make_records(region.prefix, entry, maker);
 }
 
-// Steps 3 and 4. install() deals out to the parts what was staged meanwhile: it takes a chunk for each of them, beside those that step 5 frees.
+// Steps 3 and 4. In step 5 install() deals out to the parts what was staged meanwhile. For that it takes a chunk for each part, beside those that it frees: they are reserved here.
 base::Expected<void> StoredTable::write_parts(const Region& region, uint64_t made, Maker& maker) {
   const uint32_t own_chunks = staged_.chunks_of(region.making);
   const auto parts = static_cast<uint32_t>(maker.parts.size());
@@ -150,7 +150,7 @@ base::Expected<void> StoredTable::write_parts(const Region& region, uint64_t mad
   if (reserved > 0 && staged_.free_count() < reserved_chunks_ + reserved) {
     if (!region.staged.is_empty())
       return base::failure(EAGAIN, "table: no room for changes of what becomes of a region");
-    // Of keys in clusters there may be more parts than chunks. Nothing is staged, and has_room() keeps it so until they count.
+    // Keys that lie in clusters may make more parts than there are chunks. Nothing has been staged meanwhile, and nothing will be until step 5: has_room() says no.
     reserved = staged_.chunk_count();
   }
   reserved_chunks_ += reserved;
@@ -167,7 +167,7 @@ base::Expected<void> StoredTable::write_parts(const Region& region, uint64_t mad
   return done;
 }
 
-// Undoes steps 1 and 3.
+// Undoes steps 1 and 3: the maker's changes come before those that were staged meanwhile.
 void StoredTable::put_back(Region& region, const Maker& maker) {
   for (const Part& part : maker.parts) give_back(part.slot);
   staged_.append(region.making, region.staged);
@@ -176,7 +176,7 @@ void StoredTable::put_back(Region& region, const Maker& maker) {
   region.making = {};
 }
 
-// False: there is no memory.
+// Sets maker.changes to those of both lists, in their order. False: there is no memory.
 bool StoredTable::gather(const StagedChanges::List& list, const StagedChanges::List& more,
                          Maker& maker) const {
   const uint64_t count = uint64_t{list.count} + more.count;
@@ -195,7 +195,7 @@ bool StoredTable::gather(const StagedChanges::List& list, const StagedChanges::L
   return true;
 }
 
-// What a slot has, one record behind the other.
+// Reads the records of a slot to maker.records. Returns how many there are.
 base::Expected<uint64_t> StoredTable::read_records(const MapEntry& entry, Maker& maker) const {
   const uint32_t record_bytes = shape_.record_bytes();
   const uint64_t pages_bytes = entry.page_count * kPageBytes;
@@ -218,7 +218,7 @@ base::Expected<uint64_t> StoredTable::read_records(const MapEntry& entry, Maker&
   return count;
 }
 
-// Makes the changes in what the slot has, and cuts that into parts. Where too many keys are near each other for a part, no more records are made there.
+// Makes maker.changes in the records of the slot, and cuts the result into parts. Where too many keys lie too near each other for a part, no records are inserted.
 base::Expected<Merge::Result> StoredTable::make_records(uint64_t prefix, const MapEntry& entry,
                                                         Maker& maker) const {
   const auto count = read_records(entry, maker);
@@ -239,7 +239,8 @@ base::Error StoredTable::damaged(uint64_t offset) const {
                          " is damaged; restore the file");
 }
 
-// Records of an interval of positions become parts that have room in a slot each. False: they lie too near each other, in what is full from now on.
+// Cuts the records [begin, end), which are those of the region with this depth and prefix, into parts that fit into a slot each. False: too many lie in the smallest possible region, which
+// has become one of maker.full.
 bool StoredTable::cut(Maker& maker, uint64_t begin, uint64_t end, uint32_t depth, uint64_t prefix) const {
   if (end - begin <= records_of_slot()) {
     Part& part = maker.parts.emplace_back();
@@ -284,7 +285,7 @@ base::Expected<void> StoredTable::write_part(Part& part, uint64_t made, Maker& m
   return maker.access->write(slot_offset(part.slot), maker.pages.first(bytes));
 }
 
-// What a maker has written counts from now on.
+// Step 5: the parts take the region's place, the first one in its object.
 void StoredTable::install(uint32_t index, Maker& maker, uint64_t made) {
   give_up(regions_[index].entry.slot);
   staged_.clear(regions_[index].making);
@@ -303,7 +304,7 @@ void StoredTable::install(uint32_t index, Maker& maker, uint64_t made) {
     if (maker.parts.size() > 1) set_directory(region, at);
   }
   if (maker.parts.size() == 1) return;
-  // What has come meanwhile.
+  // What was staged meanwhile.
   const uint64_t from = regions_[index].staged_from;
   StagedChanges::List list = regions_[index].staged;
   regions_[index].staged = {};
@@ -331,11 +332,11 @@ void StoredTable::set_directory(const Region& region, uint32_t index) {
 
 // ---- Slots
 
-// 0: there is none below the limit.
+// Takes a free slot below the limit, the next one behind the last that was taken. 0: there is none.
 uint64_t StoredTable::find_slot() {
   const uint64_t words = (slot_limit_ + 63) / 64;
   for (uint64_t i = 0; i <= words; ++i) {
-    // The first word twice: behind the place, and before it.
+    // The first word comes twice: first for what lies behind next_slot_, at last for what lies before it.
     const uint64_t word = (next_slot_ / 64 + i) % words;
     uint64_t left = ~used_[word];
     if (i == 0) left &= ~uint64_t{0} << next_slot_ % 64;
@@ -364,16 +365,16 @@ void StoredTable::give_back(uint64_t slot) {
   --used_count_;
 }
 
-// It is free when the next checkpoint is there for good.
+// The slot is free when the next checkpoint is durable: until then the last one refers to it.
 void StoredTable::give_up(uint64_t slot) {
   if (slot != 0) given_up_.push_back(slot);
 }
 
-// For each part that has records.
+// Takes a slot for each part that has records.
 base::Expected<void> StoredTable::take_slots(Maker& maker) {
   for (Part& part : maker.parts) {
     while (part.count > 0) {
-      // The next checkpoint has to have some for its map.
+      // Some are kept for the next checkpoint's map.
       const bool is_short = slot_count_ - used_count_ <= map_slot_count() + 1;
       if (!is_short && (part.slot = find_slot()) != 0) break;
       if (is_checkpointing_) {
@@ -385,7 +386,7 @@ base::Expected<void> StoredTable::take_slots(Maker& maker) {
         slot_limit_ = std::min(slot_count_, slot_limit_ + std::max(kSlotsLeft, used_count_ / kSpareShare));
         continue;
       }
-      // Others may give up what they had before, when they have written.
+      // Other makers give up slots when they have written.
       if (given_up_.empty() && writing_count_ > 0) {
         wait();
         continue;
@@ -401,7 +402,7 @@ base::Expected<void> StoredTable::take_slots(Maker& maker) {
 
 // ---- Checkpoints
 
-// As if all slots were full.
+// What the map takes at most: if all slots were full.
 uint64_t StoredTable::map_bytes_most() const {
   return regions_.size() * (sizeof(MapEntry) + slot_pages_ * sizeof(uint32_t));
 }
@@ -410,7 +411,7 @@ uint64_t StoredTable::map_slot_count() const {
   return map_bytes_most() / (slot_bytes() - sizeof(MapHeader)) + 1;
 }
 
-// Where the log's first record is that a start would need.
+// The position of the log's first record that a start would need.
 uint64_t StoredTable::log_tail() const {
   uint64_t tail = is_replaying_ ? record_begin_ : log_->end();
   for (const Region& region : regions_) tail = std::min(tail, region.oldest());
@@ -482,7 +483,7 @@ base::Expected<void> StoredTable::checkpoint(BucketStore::Access& access, bool i
   if (done) {
     const Unlocked scope(*this);
     done = write_map(access, map, map_slots, next.number);
-    // Also what makers have written to slots that the map has.
+    // This also flushes what makers have written to the slots that the map names.
     if (done) done = access.sync();
   }
   // Invariant 4.
@@ -501,7 +502,7 @@ base::Expected<void> StoredTable::checkpoint(BucketStore::Access& access, bool i
     ++counts_.checkpoints;
   } else {
     given_up_.insert(given_up_.end(), given_up.begin(), given_up.end());
-    // The superblock may be there all the same: then its map stays until the next one is.
+    // If the superblock was being written, it may be on the medium: then its map's slots stay until the next checkpoint.
     for (const uint64_t slot : map_slots) may_be_there ? give_up(slot) : give_back(slot);
   }
   is_checkpointing_ = false;

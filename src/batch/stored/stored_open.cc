@@ -1,4 +1,4 @@
-// Opening and closing of a stored table: what is on the medium, the log, and the threads.
+// Opens and closes a stored table: reads the map, replays the log, starts and ends the threads.
 #include <algorithm>
 
 #include "base/ids.h"
@@ -9,12 +9,13 @@ namespace batch {
 namespace {
 
 constexpr uint32_t kChunkBytesMin = 256, kChunkBytesMax = 16 << 10;
-constexpr double kFilled = 0.8;  // of a slot, when there are as many records as a table is made for
+constexpr double kFilled =
+    0.8;  // the share of a slot that has records, in a table with as many as it is made for
 
 uint64_t random_word() {
   uint64_t word = 0;
   sys::random_bytes({reinterpret_cast<unsigned char*>(&word), sizeof word});
-  return word | 1;  // not 0, which is none
+  return word | 1;  // not 0, which means none
 }
 
 uint32_t depth_for(uint64_t records, uint64_t records_of_slot) {
@@ -74,7 +75,7 @@ base::Expected<void> StoredTable::open(BucketStore& store, const StoredOptions& 
     is_new = !*found;
   }
   if (opened) opened = open_log();
-  // Number 0 says that it is being made, until there is another one.
+  // Number 0 says that the table is being made, until there is a checkpoint.
   if (opened && is_new) opened = write_superblock(**access, superblock_);
   if (opened && is_new) {
     sys::LockGuard scope(lock_);
@@ -89,7 +90,7 @@ void StoredTable::forget() {
   log_ = nullptr;
 }
 
-// False: it is a new one, which nothing on the medium tells of yet.
+// Returns whether there is a table in the store. False: the object is a new table, of which nothing is on the medium yet.
 base::Expected<bool> StoredTable::open_store(BucketStore::Access& access) {
   auto found = read_superblocks(access);
   if (!found) return found;
@@ -118,7 +119,7 @@ base::Expected<bool> StoredTable::open_store(BucketStore::Access& access) {
   return found;
 }
 
-// False: there are only zeros.
+// Returns whether there is a table. False: the store has only zeros, or a table whose making was not finished.
 base::Expected<bool> StoredTable::read_superblocks(BucketStore::Access& access) {
   if (store_->bytes() < kSlotsLeft * kSlotPagesMin * kPageBytes)
     return base::failure(ENOSPC, "table: ", store_->name(), " has ", store_->bytes(),
@@ -198,7 +199,7 @@ base::Expected<void> StoredTable::read_map(BucketStore::Access& access) {
   }
 }
 
-// What the map's slots have.
+// Reads the map, slot after slot.
 base::Expected<std::vector<std::byte>> StoredTable::load_map(BucketStore::Access& access) {
   std::vector<std::byte> map;
   Bytes slot;
@@ -218,7 +219,7 @@ base::Expected<std::vector<std::byte>> StoredTable::load_map(BucketStore::Access
   return map;
 }
 
-// A slot that something on the medium has. False: so has something else.
+// Marks a slot that something on the medium refers to. False: something else does, too.
 bool StoredTable::take_known(uint64_t slot) {
   uint64_t& word = used_[slot / 64];
   const uint64_t bit = uint64_t{1} << slot % 64;
@@ -258,7 +259,7 @@ uint8_t StoredTable::add_function(const Change& change) {
   return static_cast<uint8_t>(function_count_++);
 }
 
-// The first session's. What fails stays so: some of the log may be in lists by then.
+// Starts the table, for its first session. If that fails, it is not tried again: some changes of the log may have been staged by then.
 base::Expected<void> StoredTable::start() {
   sys::LockGuard scope(start_lock_);
   if (!is_started_) {
@@ -287,7 +288,7 @@ base::Expected<void> StoredTable::start_alone() {
   if (!access) return std::unexpected(access.error());
   sys::LockGuard scope(lock_);
   if (superblock_.log_id != 0) {
-    // What is found counts, so it has to be there for good before anything that it is in.
+    // What is found in the log counts from now on. So it has to be durable before slots have any of it.
     if (auto flushed = log_->flush(); !flushed) return flushed;
     is_replaying_ = true;
     replayed_ = superblock_.log_tail;
@@ -300,12 +301,12 @@ base::Expected<void> StoredTable::start_alone() {
     const uint64_t id = random_word();
     if (auto begun = log_->begin(superblock_.id, id); !begun) return begun;
     superblock_.log_id = id;
-    // A table that was done with this log before has left records there, which may lie at the same positions.
+    // Another table may have used this log before, and have left records at the same positions.
     superblock_.incarnation = static_cast<uint32_t>(id >> 32);
   }
-  // All is in slots: none of the records that there are is needed once this is there for good.
+  // All changes are in slots: once the checkpoint is durable none of the log's records is needed.
   while (is_checkpointing_) wait();
-  has_dropped_ = false;  // nobody of this time has changed anything
+  has_dropped_ = false;  // what was dropped are changes of the time before
   ++superblock_.incarnation;
   log_->go_on(sequence_, superblock_.incarnation);
   record_begin_ = log_->end();
@@ -313,7 +314,7 @@ base::Expected<void> StoredTable::start_alone() {
   return checkpoint(**access);
 }
 
-// REQUIRES: the lock.
+// Stages the log's changes that no slot has. REQUIRES: the lock.
 base::Expected<void> StoredTable::replay() {
   const uint32_t entry_bytes = log_->entry_bytes();
   const auto make = [&](uint64_t at, const std::byte* entries, uint32_t count) -> base::Expected<void> {
@@ -371,7 +372,7 @@ base::Expected<void> StoredTable::close() {
     if (closed) closed = make_all(maker);
     if (closed) closed = checkpoint(*maker.access, true);
     if (closed && log_ != nullptr) closed = log_->end_use();
-    // What has returned is in the log then, as far as that can be written.
+    // The log then has all changes, as far as it can be written.
     if (!closed && log_ != nullptr) static_cast<void>(sync_log());
   }
   forget();

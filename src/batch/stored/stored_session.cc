@@ -1,4 +1,4 @@
-// Sessions of a stored table: changes that are staged, and answers.
+// Sessions of a stored table: they stage changes, and answer.
 #include <algorithm>
 
 #include "batch/stored/stored_table.h"
@@ -24,7 +24,7 @@ base::Expected<void> StoredSession::stage(Job& job) {
   StoredTable& table = *table_;
   const Shape& shape = table.shape_;
   while (job.done_count < job.count) {
-    // Others have their turn in between.
+    // The lock is released after each stretch, so that others get their turn.
     sys::LockGuard scope(table.lock_);
     ChangeLog* const log = table.log_.get();
     const size_t begin = job.done_count;
@@ -84,12 +84,12 @@ base::Expected<void> StoredSession::sync() {
 
 // ---- Answers
 //
-// Some keys at a time
-//  1 with the lock: in which pages they may be
-//  2 without it: these are read together, and the records found
-//  3 with the lock, one after the other: where the region is still the one whose page that was, the changes that wait are made in a copy of
-//    the value, and what is asked for is done with it. What that makes of the record is staged: it is another value, or the record is gone
-// Where it is another one it is looked for anew, with the keys that follow.
+// Keys are answered some at a time:
+//  1 with the lock: look_for() says which pages may have them
+//  2 without it: the pages are read together, and the records are found in them
+//  3 with the lock, one key after the other: unless the region has been made meanwhile, the changes that wait are made in a copy of the value, and the job's action after
+//    them. The record that results is staged: an upsert of its value, or a remove
+// If the region has been made meanwhile, this key and those after it begin again.
 base::Expected<void> StoredSession::answer(Job& job) {
   StoredTable& table = *table_;
   const uint32_t entry_bytes = 1 + table.shape_.record_bytes();
@@ -106,7 +106,7 @@ base::Expected<void> StoredSession::answer(Job& job) {
             .offset = wanted_[i].offset,
             .to = pages_.first(kWindow * kPageBytes)
                       .subspan(wanted_[i].first_page * kPageBytes, wanted_[i].page_count * kPageBytes)};
-    // What is read may be another region's by now, or be written just then.
+    // A page may be another region's by now, or be written at this moment: step 3 finds that out.
     base::Expected<void> read;
     if (piece_count > 0) read = maker_.access->read(std::span(pieces).first(piece_count));
     if (!read) return read;
@@ -125,7 +125,7 @@ base::Expected<void> StoredSession::answer(Job& job) {
   return {};
 }
 
-// Step 3. Does some of them, or none.
+// Step 3. Answers the first few of the keys, or none.
 base::Expected<void> StoredSession::answer_window(Job& job, uint32_t count) {
   StoredTable& table = *table_;
   const uint32_t entry_bytes = 1 + table.shape_.record_bytes();
@@ -155,7 +155,7 @@ base::Expected<void> StoredSession::answer_window(Job& job, uint32_t count) {
   return answered;
 }
 
-// Step 1, for as many as there is room for their pages.
+// Step 1, for as many keys as there is room for their pages. Returns how many.
 uint32_t StoredSession::look_for(const Job& job, uint32_t most) {
   StoredTable& table = *table_;
   sys::LockGuard scope(table.lock_);
@@ -168,7 +168,7 @@ uint32_t StoredSession::look_for(const Job& job, uint32_t most) {
     const StoredTable::Region& region = table.regions_[wanted.region];
     wanted.version = region.version;
     wanted.made = region.entry.made;
-    // A change that does not ask what there was says all.
+    // After a change that does not depend on the record before, no page is needed.
     bool is_known = false;
     const auto look = [&](Code code, const std::byte*) {
       is_known |= code.action == Action::kUpsert || code.action == Action::kRemove;
@@ -176,12 +176,13 @@ uint32_t StoredSession::look_for(const Job& job, uint32_t most) {
     table.staged_.for_each_of(region.making, key, look);
     table.staged_.for_each_of(region.staged, key, look);
     if (is_known || region.entry.page_count == 0) continue;
-    // Its records lie behind the last fence before it, but where several pages begin with what is the same as far as fences go.
+    // The record lies in the last page that begins at or before its position. Fences have the first 32 bits only: pages with the key's own fence may begin before or behind it, so all of
+    // these are read, and the page before them.
     const uint32_t fence = StoredTable::fence_of(wanted.position, region.entry.depth);
     const uint32_t* const begin = region.fences;
     const uint32_t* const end = begin + region.entry.page_count;
     const uint32_t* const last = std::upper_bound(begin, end, fence);
-    if (last == begin) continue;  // before all
+    if (last == begin) continue;  // it lies before the first record
     const uint32_t* first = std::lower_bound(begin, end, fence);
     if (first != begin) --first;
     const auto page_count = static_cast<uint32_t>(last - first);
@@ -277,7 +278,7 @@ base::Expected<uint64_t> StoredSession::read_region(uint64_t& position) {
     const uint32_t version = region.version;
     const MapEntry entry = region.entry;
     const uint64_t end = region.end();
-    // In a copy: what is staged may be made meanwhile.
+    // The changes are copied, since they may be made, and freed, while the lock is released.
     const uint64_t count = uint64_t{region.making.count} + region.staged.count;
     if (!maker_.copies.reserve(count * record_bytes) || !table.gather(region.making, region.staged, maker_))
       return base::failure(ENOMEM, "table: no memory to read");

@@ -1,16 +1,16 @@
-// What sessions and makers of a stored table share: waiting, what is staged, and the log.
+// What sessions and makers of a stored table share: waiting, staging, and the log.
 #include "batch/stored/stored_table.h"
 
 namespace batch {
 
 void StoredTable::wait(uint64_t timeout_ns) {
-  // Whoever changes something has the lock until after this, and tells of it afterwards.
+  // Whoever changes something does so with the lock, and notifies afterwards: nothing is missed between this and the wait.
   const uint32_t key = event_.prepare();
   const Unlocked scope(*this);
   event_.wait(key, timeout_ns);
 }
 
-// With an error if makers have met one, and have made nothing since.
+// Waits until a change may be staged. Fails with the makers' error if they have met one meanwhile and have made nothing.
 base::Expected<void> StoredTable::wait_for_room() {
   if (!has_room()) event_.notify_all();
   uint64_t errors = error_count_, made = counts_.regions_made;
@@ -31,11 +31,11 @@ void StoredTable::stage(uint32_t index, Code code, const Key& key, const std::by
   if (region.staged.count == kLongList && !region.is_making) long_list_ = index;
 }
 
-// The buffer is written; or, where the ring is full, all changes are made, and a checkpoint.
+// Makes room for a record: writes the buffer; or, where the ring is full, makes all changes and takes a checkpoint.
 base::Expected<void> StoredTable::make_log_room(Maker& maker) {
   if (!log_->is_full()) return write_log(false);
   if (auto made = make_all(maker); !made) return made;
-  // Another one may have come before.
+  // Another thread may have taken a checkpoint meanwhile.
   return log_->is_full() ? checkpoint(*maker.access) : base::Expected<void>();
 }
 
@@ -44,7 +44,7 @@ base::Expected<void> StoredTable::write_log(bool to_flush) {
     wait();
     return {};
   }
-  record_begin_ = log_->end();  // it may be that of a block
+  record_begin_ = log_->end();  // which may have moved to the next block
   base::Expected<void> written;
   {
     const Unlocked scope(*this);

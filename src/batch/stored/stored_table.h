@@ -1,32 +1,32 @@
-// StoredTable: a table of records that is larger than memory. Changes wait in memory until there are many of a region; regions are made one after the
-// other, in the order in which they lie on the medium, each read and written in one piece. So a change at a random place costs its share of a
-// sequential read and write instead of one of each for itself. (BOSC: cache-aware batch update, section 2.1)
+// StoredTable: a table of records that is larger than memory. Changes wait in memory until there are many for the same region; then the region is read, changed and written in
+// one piece ("made"), one region after the other in the order in which they lie on the medium. So a change at a random place costs its share of a sequential read and
+// write instead of one of each for itself. (BOSC: cache-aware batch update, section 2.1)
 //
 //   StoredTable table;                            table.open(store, {.shape = ..., .records = ...});
 //   StoredSession session;                        session.open(table);         // one for each thread
 //   Job job{.code = {Action::kUpsert}, ...};      session.run(job);            // as batch::Session's
-//   session.sync();                               // what has returned is there for good
+//   session.sync();                               // what has returned is durable
 //
-// format.h has the words and what is on the medium.
+// format.h defines the terms, and says what is on the medium.
 //
-//   a change     the log, if there is one; its region's list (staged.h). Nothing is read
-//   a read       the page that may have the record, and the changes that wait for it. One read of the medium
-//   a maker      takes a region's list, reads its slot, makes the changes, and writes what becomes of it to another slot; in a region that is
-//                too large for a slot, to several: then there are more regions. Makers are threads of the table's, which work when little room is left,
-//                and callers of flush()
-//   checkpoint   when makers have no free slots: all that was written to slots is there for good, then a new map, then a superblock that
-//                says so. Slots that were given up before are free after that, and so is the log before the oldest change that waits
+//   change       is appended to the log, if there is one, and to its region's list (staged.h). Nothing is read
+//   read         reads the page that may have the record, and applies the changes that wait for it: one read of the medium
+//   maker        takes a region's list, reads the region's slot, makes the changes, and writes the result to another slot; or to several, if it is too large for one: then these are
+//                regions of their own. The table has threads that do so when little room is left; so do callers of flush()
+//   checkpoint   is taken when makers find no free slot: what was written to slots is flushed, then a new map and a superblock that names it are written. After that the slots that
+//                were given up before it are free, and so is the log before the oldest change that still waits
 //
 // Invariants
-//  1 a slot that a checkpoint or a region has is not written to
-//  2 a region's slot has its changes up to `made` and no later one, which all are in its lists: `making` first, while a maker is at work, then `staged`
-//  3 a region's version becomes another one when its slot or its interval does. Who has read a page without the lock looks at it again afterwards
-//  4 a checkpoint has no change that the log has not: what is found after a crash is what was changed up to some moment, and all that was synced. Without
-//    a log it is all that was synced, and of what came later, some
+//  1 a slot that the last checkpoint or a region refers to is not written to
+//  2 a region's slot has all of its changes up to `made`, and none after it. Those are in the region's lists: first the ones in `making`, while a maker works on them, then the ones in
+//    `staged`
+//  3 a region's version changes when its slot or its interval does. Who has read a page without the lock compares versions before it is used
+//  4 a checkpoint has no change that the log lacks: a start after a crash finds the table as it was at some moment since the last sync. Without a log it finds all that was synced, and
+//    some of the later changes
 //
-// One lock is held while lists, regions and the log's buffer are looked at or changed, and never during I/O, but when the first session makes what the log has.
+// One lock protects lists, regions and the log's buffer. It is not held during I/O, except where the first session reads the log.
 //
-// Thread contract: open, add_function and close alone; a session is for one call at a time; sessions come and go at any time.
+// Thread contract: open, add_function and close while nobody else uses the table; a session is for one call at a time; sessions come and go at any time.
 #pragma once
 #include <deque>
 #include <vector>
@@ -42,23 +42,23 @@ namespace batch {
 
 struct StoredOptions {
   Shape shape;           // without buckets
-  uint64_t records = 0;  // that a new one is made for; more are welcome
+  uint64_t records = 0;  // how many a new table is made for; it may get more
   uint64_t key_space = 0;
   uint64_t staging_bytes = uint64_t{64} << 20;  // for changes that wait
   uint32_t makers = 8;                          // threads, kMakersMax at most
-  uint32_t slot_pages = kSlotPagesMax;          // of a new one
-  storage::Device* log = nullptr;               // the caller's; null: none
+  uint32_t slot_pages = kSlotPagesMax;          // of a new table
+  storage::Device* log = nullptr;               // stays the caller's; null: no log
   uint64_t log_buffer_bytes = uint64_t{1} << 20;
 };
 
 struct StoredStatistics {
-  uint64_t records = 0;  // in slots
+  uint64_t records = 0;  // in slots, that is without what waits
   uint64_t regions = 0, slots = 0, slots_used = 0;
   uint64_t staged = 0;  // changes
   uint64_t staging_bytes = 0;
   uint64_t keys = 0, answers = 0, missed = 0, dropped = 0;
   uint64_t regions_made = 0, changes_made = 0, checkpoints = 0;
-  uint64_t log_bytes = 0;  // that a start would read
+  uint64_t log_bytes = 0;  // what a start after a crash would read
 };
 
 class StoredSession;
@@ -72,36 +72,36 @@ class StoredTable {
   StoredTable(const StoredTable&) = delete;
   StoredTable& operator=(const StoredTable&) = delete;
 
-  // Errors: EINVAL, with what may be.
+  // Whether there can be such a table. Errors: EINVAL, with what may be.
   static base::Expected<void> check(const StoredOptions& options);
-  // That a store takes for so many records.
+  // How large a store for so many records has to be.
   static uint64_t store_bytes_for(const Shape& shape, uint64_t records, uint32_t slot_pages = kSlotPagesMax);
-  // What is in the store, or a new one, if that has only zeros. REQUIRES: it never was. Errors: EINVAL: options, another table than they say, no table, the log is missing or another
-  // one; ENOSPC: the store is too small; EBADMSG: damaged; of I/O; ENOMEM.
+  // Opens the table in the store, or makes one, if the store has only zeros. REQUIRES: the first call for this object. Errors: EINVAL: an option is wrong, or the store has a table with other ones or
+  // something else, or the log that is needed is missing, or is another one; ENOSPC: the store is too small; EBADMSG: it is damaged; of I/O; ENOMEM.
   base::Expected<void> open(BucketStore& store, const StoredOptions& options);
-  // All is made, and there for good: the log is needed no more. With an error it is closed as well, and what was synced is there when it is opened again. REQUIRES: no
-  // sessions. Of one that is not open: nothing.
+  // Makes all changes and takes a checkpoint, after which the log is not needed. After an error the table is closed as well, and opening it again finds what was synced. REQUIRES: no
+  // sessions. Does nothing if the table is not open.
   base::Expected<void> close();
-  // As Table's. What is in the log may need it: it has the same number each time that the table is opened.
+  // As Table's. Changes in the log refer to functions by number: a table gets the same ones in the same order each time that it is opened.
   uint8_t add_function(const Change& change);
 
   const StoredOptions& options() const { return options_; }
   uint64_t slot_bytes() const { return uint64_t{slot_pages_} * kPageBytes; }
-  // The numbers are of one moment. Any thread.
+  // All of one moment. Any thread. Cost: a look at each region, under the lock.
   StoredStatistics statistics();
 
  private:
   friend class StoredSession;
   static constexpr uint32_t kNone = ~uint32_t{0};
-  static constexpr uint64_t kSpareShare = 8;  // of slots, that there are more of than regions
-  static constexpr uint64_t kSlotsLeft = 8;   // and so many at least
+  // There are more slots than regions: one for so many regions, and so many at least.
+  static constexpr uint64_t kSpareShare = 8, kSlotsLeft = 8;
   // Chunks that sessions leave free.
   static constexpr uint32_t kChunksLeft = 4;
-  // A list that is so long is made before others: who makes it has a copy of it.
+  // A list that is so long is made before others, since a maker takes memory for each of its changes.
   static constexpr uint32_t kLongList = 1 << 18;
 
   struct Region {
-    // Where the log's record is that has the first change of the list.
+    // Where in the log the record begins that has the list's first change.
     uint64_t staged_from = 0, making_from = 0;
     StagedChanges::List staged, making;
     uint32_t version = 0;
@@ -117,7 +117,7 @@ class StoredTable {
       return std::min(making.is_empty() ? none : making_from, staged.is_empty() ? none : staged_from);
     }
   };
-  // What becomes of a region: it, or several.
+  // A region that results when a region is made, which may be the only one.
   struct Part {
     uint32_t depth = 0;
     uint64_t prefix = 0;
@@ -126,13 +126,13 @@ class StoredTable {
     uint32_t page_count = 0;
     uint32_t fences[kSlotPagesMax] = {};
   };
-  // How one caller at a time makes regions.
+  // What a thread, or a session, has for making regions.
   struct Maker {
     std::unique_ptr<BucketStore::Access> access;
     Bytes pages, records, made_records, copies, change_bytes;
     std::span<StoredChange> changes;  // in change_bytes
     std::vector<Part> parts;
-    std::vector<Merge::Interval> full;  // where no records have room
+    std::vector<Merge::Interval> full;  // positions where no more records have room
   };
   struct Thread {
     StoredTable* table = nullptr;
@@ -141,7 +141,7 @@ class StoredTable {
   };
   class Unlocked;
 
-  // What is known of a position beside its region's prefix.
+  // The first 32 bits of a position behind its region's prefix.
   static uint32_t fence_of(uint64_t position, uint32_t depth) {
     return static_cast<uint32_t>((position << depth) >> 32);
   }
@@ -163,16 +163,16 @@ class StoredTable {
   void stop_makers();
   void forget();
 
-  // What follows REQUIRES the lock; those that return base::Expected let go of it meanwhile. (stored_table.cc)
+  // The functions below REQUIRE the lock; those that return base::Expected let go of it meanwhile. (stored_table.cc)
   const uint32_t* directory_at(uint64_t position) const {
     return &directory_[depth_ == 0 ? 0 : position >> (64 - depth_)];
   }
   uint32_t find(uint64_t position) const { return *directory_at(position); }
-  // Waits for others to do something, for a while.
+  // Waits without the lock until another thread notifies, or for so long; 0: without limit.
   void wait(uint64_t timeout_ns = 0);
   base::Expected<void> wait_for_room();
   void stage(uint32_t index, Code code, const Key& key, const std::byte* key_bytes, const std::byte* given);
-  // What was staged just now is in the log, too: fill() as ChangeLog::append()'s.
+  // Gives the changes that were staged just now their sequences, and appends them to the log, if there is one; fill() as ChangeLog::append()'s.
   template <class Fill>
   void append(uint32_t count, const Fill& fill) {
     if (log_ != nullptr) {
@@ -232,47 +232,48 @@ class StoredTable {
   uint32_t function_count_ = 0;
   std::unique_ptr<ChangeLog> log_;
   std::unique_ptr<Merge> merge_;
-  sys::Mutex start_lock_;  // of the next two; taken before the other
+  sys::Mutex start_lock_;  // of the next two members; taken before lock_
   bool is_started_ = false;
   base::Expected<void> started_;
 
-  sys::Mutex lock_;  // of all that follows
+  sys::Mutex lock_;  // of all members below
   sys::EventCount event_;
   Superblock superblock_;  // the newest
   StagedChanges staged_;
   std::deque<Region> regions_;
   std::vector<uint32_t> directory_;  // by the first depth_ bits of a position
   uint32_t depth_ = 0;
-  uint64_t sequence_ = 0;
-  uint64_t record_begin_ = 0;  // of the change that comes next, in the log
-  // While the log is made again: that of the last change.
+  uint64_t sequence_ = 0;      // of the last change
+  uint64_t record_begin_ = 0;  // where the next change's record begins in the log
+  // While the changes of the log are made again.
   bool is_replaying_ = false;
-  uint64_t replayed_ = 0;
+  uint64_t replayed_ = 0;  // the sequence of the last one that was taken
 
-  // Slots: one bit each.
+  // Slots: a bit for each, which is set where a region, the map or the last checkpoint has it.
   std::vector<uint64_t> used_;
   uint64_t slot_count_ = 0, used_count_ = 0;
-  uint64_t slot_limit_ = 0;  // of those below it some are tried first
+  uint64_t slot_limit_ = 0;  // only slots below it are taken; it rises when they do not suffice
   uint64_t next_slot_ = 1;
   std::vector<uint64_t> given_up_;   // since the last checkpoint
-  std::vector<uint64_t> map_slots_;  // of the last one
+  std::vector<uint64_t> map_slots_;  // of the last checkpoint
   bool is_checkpointing_ = false;
 
   std::vector<std::unique_ptr<Thread>> threads_;
   bool ends_ = false;
-  uint32_t low_water_ = 0;
+  uint32_t low_water_ = 0;        // makers begin when fewer chunks are free
   uint32_t reserved_chunks_ = 0;  // for parts of regions that are being written
   uint32_t writing_count_ = 0;    // makers that have slots which are no region's yet
   uint32_t long_list_ = kNone;    // a region that has one
-  bool has_dropped_ = false;      // since somebody was told
-  uint32_t flusher_count_ = 0;
-  uint64_t cursor_ = 0;  // a position: where makers are
+  bool has_dropped_ = false;      // a change had no room, and nobody has been told yet
+  uint32_t flusher_count_ = 0;    // callers that have all regions made
+  uint64_t cursor_ = 0;           // the position at which makers go on
+  // Of makers: how many errors they have met, and the last one.
   uint64_t error_count_ = 0;
   base::Error error_;
   StoredStatistics counts_;
 };
 
-// Lets go of the lock for a scope.
+// Releases the lock for a scope.
 class StoredTable::Unlocked {
  public:
   explicit Unlocked(StoredTable& table) : table_(table) { table_.lock_.unlock(); }
@@ -290,18 +291,21 @@ class StoredSession {
   StoredSession(const StoredSession&) = delete;
   StoredSession& operator=(const StoredSession&) = delete;
 
-  // The first one of a table makes again what the log has. Errors: EINVAL: that needs a function which was not added; of I/O, ENOMEM.
+  // The first session of a table makes again what the log has. Errors: EINVAL: the log needs a function that was not added; EBADMSG: it is damaged; ENOSPC; of I/O; ENOMEM. After an error no session of
+  // the table can be opened.
   base::Expected<void> open(StoredTable& table);
 
-  // As batch::Session's, but that what cannot be done is an error: job.done_count are done. Errors: EINVAL: the key number done_count is not in the key space, and
-  // nothing is done; ENOSPC: the store is full; EBADMSG: a page is damaged; of I/O. Cost: of changes whose outcome nobody asks for a copy or two, and, on average, their
-  // share of what makers do; of others a read of the medium, some of which overlap.
+  // As batch::Session's, but what cannot be done is an error; the first job.done_count keys are done then. Errors: EINVAL: the key number done_count is not in the key space, and
+  // nothing was done; ENOSPC: the store is full; EBADMSG: a page is damaged; of I/O. Cost: for changes whose outcome nobody asks for, a copy or two, and on average their share of
+  // what makers do; for other keys a read of the medium each, of which up to kWindow overlap.
   base::Expected<void> run(Job& job);
-  // All that was staged when it was called is made, but for what had no room (ENOSPC, once).
+  // Makes all changes that had been staged when it was called. Errors: ENOSPC: some had no room and were dropped, which is told once; or the store is full; EBADMSG, ENOMEM, of I/O: what could not be
+  // made stays staged.
   base::Expected<void> flush();
-  // All that had returned when it was called is there for good, but for what had no room (ENOSPC, once). Cost: with a log a write and a flush of that, which callers share; else a flush, and a checkpoint.
+  // Returns when all changes that had returned when it was called are durable. Errors: of the log's I/O; without a log flush()'s. Cost: with a log a write and a flush of it, which
+  // callers share; without one a flush(), and a checkpoint.
   base::Expected<void> sync();
-  // Calls visit(key, value) for each record, in the order of positions, as each region was at some moment. It returns whether to go on. False: it did not want to.
+  // Calls visit(key, value) for each record, in the order of positions; each region is seen as it was at some moment. visit() returns whether to go on. Returns whether it always did.
   template <class Visit>
   base::Expected<bool> for_each(const Visit& visit) {
     bool goes_on = true;
@@ -320,21 +324,22 @@ class StoredSession {
   }
 
  private:
-  static constexpr uint32_t kWindow = 64;        // keys, and pages
-  static constexpr uint64_t kStretch = 4096;     // keys that are staged without letting go of the lock
-  static constexpr uint64_t kAhead = 8;          // keys that staging is ahead with, in each of its steps
-  static constexpr uint64_t kRing = 4 * kAhead;  // of their positions
-  // Of a key whose outcome or value is asked for.
+  static constexpr uint32_t kWindow =
+      64;  // keys that are answered together, and the pages that are read for them
+  static constexpr uint64_t kStretch = 4096;     // keys that are staged without releasing the lock
+  static constexpr uint64_t kAhead = 8;          // keys between the steps of fetching ahead
+  static constexpr uint64_t kRing = 4 * kAhead;  // positions of the keys that are fetched ahead
+  // A key whose outcome or value is asked for.
   struct Wanted {
     uint32_t region = 0;
     uint32_t version = 0;
     uint64_t position = 0;
-    // Pages that may have it; none where a change that waits says what it is.
+    // The pages that may have it; none where a waiting change says what the record is.
     uint32_t first_page = 0, page_count = 0;  // in the window
     uint64_t offset = 0;
     uint64_t made = 0;
-    uint64_t damaged_at = 0;            // 0: none is
-    const std::byte* record = nullptr;  // in a page; null: none has it
+    uint64_t damaged_at = 0;            // offset of a page that is damaged; 0: none is
+    const std::byte* record = nullptr;  // in a page; null: no page has it
   };
 
   base::Expected<void> stage(Job& job);
@@ -343,14 +348,15 @@ class StoredSession {
   uint32_t look_for(const Job& job, uint32_t most);
   void find_in_pages(const std::byte* key_bytes, Wanted& wanted) const;
   void answer_one(Job& job, const Wanted& wanted);
-  // Of the region with this position, with all changes; sets `position` to what follows on the region; 0: nothing does.
+  // Reads the region with this position to maker_.made_records, with all changes made; returns how many records it has. Sets `position` to where the next region begins; 0: there is
+  // none.
   base::Expected<uint64_t> read_region(uint64_t& position);
 
   StoredTable* table_ = nullptr;
   StoredTable::Maker maker_;
   Bytes pages_;  // kWindow of them
   Wanted wanted_[kWindow];
-  // What answers have changed, for the log.
+  // What was changed for answers, as entries of the log.
   std::vector<std::byte> entries_;
 };
 
