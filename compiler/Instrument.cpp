@@ -301,6 +301,9 @@ void ModuleInstrumenter::translate(Function &F) {
     return;
   ++Count.Functions;
   F.addFnAttr(Attribute::NoRedZone); // Abi.h, translate
+  // Code generation must not turn a chain of comparisons into a call of memcmp:
+  // translations may be alive there, and the function may be the program's own.
+  F.addFnAttr("no-builtin-memcmp");
   Count.Pointers += Loops.Translations.size();
   if (emitsBenchCalls()) {
     for (const Site &S : Sites)

@@ -164,4 +164,4 @@ declare void @llvm.va_start.p0(ptr)
 declare void @llvm.va_end.p0(ptr)
 declare void @llvm.prefetch.p0(ptr, i32, i32, i32)
 ; CHECK: declare noalias ptr @__spill_malloc(i64){{$}}
-; CHECK: attributes #[[PURE]] = { noredzone "spillway" }
+; CHECK: attributes #[[PURE]] = { noredzone "no-builtin-memcmp" "spillway" }

@@ -150,6 +150,8 @@ MUTATIONS = [
               "T.Runtime.crossLoad(B, T.address(B, S.pointer(A)), A.Size, Buffer, 0);")),
     mutation("red zone under the slow path's stub", "^ir_load_store$",
              (INSTRUMENT, "  F.addFnAttr(Attribute::NoRedZone); // Abi.h, translate\n", "")),
+    mutation("comparisons become calls while translations are alive", "^ir_load_store$",
+             (INSTRUMENT, '  F.addFnAttr("no-builtin-memcmp");\n', "")),
     mutation("load may move because memory was constant", "^ir_load_store$",
              (SITES, "LLVMContext::MD_invariant_load, LLVMContext::MD_invariant_group,", "LLVMContext::MD_invariant_group,")),
     mutation("non-temporal store kept", "^ir_load_store$",
