@@ -1,6 +1,7 @@
 //===- Instrument.cpp - Instruments a module ------------------------------===//
 #include "Instrument.h"
 #include "Abi.h"
+#include "Functions.h"
 #include "Options.h"
 #include "analysis/Accesses.h"
 #include "analysis/Cold.h"
@@ -30,7 +31,6 @@
 #include "llvm/Support/Regex.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
-#include "llvm/Transforms/Utils/Cloning.h"
 
 using namespace llvm;
 
@@ -71,6 +71,7 @@ private:
               const SmallPtrSetImpl<Instruction *> &InPage);
   void instrument(Function &F);
   void translate(Function &F);
+  void printStats(const GlobalCounters &Globals) const;
 
   Module &M;
   FunctionAnalysisManager &FAM;
@@ -176,30 +177,6 @@ bool ModuleInstrumenter::isExempt(const Function &F) const {
     return true;
   return !options::SkipFunction.empty() &&
          matches(options::SkipFunction, F.getName());
-}
-
-void gatherStaticAllocas(Function &F) {
-  BasicBlock &Entry = F.getEntryBlock();
-  Instruction *Front = &*Entry.begin();
-  SmallVector<AllocaInst *, 16> Late;
-  for (Instruction &I : Entry)
-    if (auto *A = dyn_cast<AllocaInst>(&I); A && A->isStaticAlloca())
-      Late.push_back(A);
-  for (AllocaInst *A : Late)
-    if (A == Front)
-      Front = A->getNextNode();
-    else
-      A->moveBefore(Front);
-}
-
-Function *copyLocally(Function &F, StringRef Ending) {
-  ValueToValueMapTy Values;
-  Function *Copy = CloneFunction(&F, Values);
-  Copy->setLinkage(GlobalValue::InternalLinkage);
-  Copy->setVisibility(GlobalValue::DefaultVisibility);
-  Copy->setComdat(nullptr);
-  Copy->setName(F.getName() + Ending);
-  return Copy;
 }
 
 // Orders sites so that each block comes after its dominators. Those that cannot
@@ -329,22 +306,24 @@ void ModuleInstrumenter::translate(Function &F) {
     T.sinkSlots();
 }
 
-// A function that only read its argument's memory writes hazard slots now, or
-// calls the other runtime, and so does whoever calls it.
-void dropMemoryAttributes(Function &F) {
-  if (F.isIntrinsic())
-    return;
-  for (Attribute::AttrKind Kind :
-       {Attribute::Memory, Attribute::Speculatable, Attribute::NoSync})
-    F.removeFnAttr(Kind);
-  for (BasicBlock &BB : F)
-    for (Instruction &I : BB) {
-      auto *Call = dyn_cast<CallBase>(&I);
-      if (!Call || isa<IntrinsicInst>(Call) || Call->isInlineAsm())
-        continue;
-      for (Attribute::AttrKind Kind : {Attribute::Memory, Attribute::NoSync})
-        Call->removeFnAttr(Kind);
-    }
+void ModuleInstrumenter::printStats(const GlobalCounters &Globals) const {
+  auto Line = [&]() -> raw_ostream & {
+    return errs() << "spillway: " << M.getSourceFileName() << ": ";
+  };
+  Line() << Count.Functions << " functions, " << Count.Sites << " sites, "
+         << Count.Accesses << " accesses, " << Count.Followers
+         << " share a translation, " << Count.Checks << " checks for the edge, "
+         << Count.Pointers << " pointers ahead of loops, " << Count.LookAheads
+         << " loops look ahead, " << Count.Copies
+         << " functions copied for plain pointers\n";
+  if (options::Bodies != 1)
+    Line() << TwoBodies.size() << " functions with two bodies\n";
+  if (options::SpillGlobals != 0)
+    Line() << Globals.Spilled << " globals spilled; left are " << Globals.Small
+           << " small, " << Globals.Constant << " constant, "
+           << Globals.ThreadLocal << " thread-local, " << Globals.Annotated
+           << " annotated, " << Globals.Placed << " in sections of their own, "
+           << Globals.Replaceable << " common\n";
 }
 
 bool ModuleInstrumenter::run() {
@@ -373,23 +352,7 @@ bool ModuleInstrumenter::run() {
   if (options::Verify && verifyModule(M, &errs()))
     report_fatal_error("spillway: instrumentation broke the module");
   if (options::Stats)
-    errs() << "spillway: " << M.getSourceFileName() << ": " << Count.Functions
-           << " functions, " << Count.Sites << " sites, " << Count.Accesses
-           << " accesses, " << Count.Followers << " share a translation, "
-           << Count.Checks << " checks for the edge, " << Count.Pointers
-           << " pointers ahead of loops, " << Count.LookAheads
-           << " loops look ahead, " << Count.Copies
-           << " functions copied for plain pointers\n";
-  if (options::Stats && options::Bodies != 1)
-    errs() << "spillway: " << M.getSourceFileName() << ": " << TwoBodies.size()
-           << " functions with two bodies\n";
-  if (options::Stats && options::SpillGlobals != 0)
-    errs() << "spillway: " << M.getSourceFileName() << ": " << Globals.Spilled
-           << " globals spilled; left are " << Globals.Small << " small, "
-           << Globals.Constant << " constant, " << Globals.ThreadLocal
-           << " thread-local, " << Globals.Annotated << " annotated, "
-           << Globals.Placed << " in sections of their own, "
-           << Globals.Replaceable << " common\n";
+    printStats(Globals);
   return true;
 }
 

@@ -1,6 +1,6 @@
 //===- PlainPointers.cpp - Plain pointers across calls --------------------===//
 #include "analysis/PlainPointers.h"
-#include "Instrument.h"
+#include "Functions.h"
 #include "Options.h"
 #include "analysis/Provenance.h"
 

@@ -1,7 +1,7 @@
 //===- Persist.cpp - Flushes of persistent memory by the runtime ----------===//
 #include "persist/Persist.h"
 #include "Abi.h"
-#include "Instrument.h"
+#include "Functions.h"
 #include "Options.h"
 #include "persist/Direct.h"
 #include "persist/FlushAssembly.h"

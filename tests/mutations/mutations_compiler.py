@@ -4,6 +4,7 @@ ABI = "compiler/Abi.cpp"
 ACCESSES = "compiler/analysis/Accesses.cpp"
 ALIGNED = "compiler/loops/Aligned.cpp"
 FLOW = "compiler/analysis/Flow.cpp"
+FUNCTIONS = "compiler/Functions.cpp"
 GLOBALS = "compiler/module/Globals.cpp"
 HELD = "compiler/loops/Held.cpp"
 ADDRESS = "compiler/analysis/Address.cpp"
@@ -172,7 +173,7 @@ MUTATIONS = [
     mutation("slot let go of before assembly's non-temporal store", "^ir_crossing$",
              (SITES, "Call && Call->isInlineAsm() && storesPastCaches(*Call)", "Call && !Call->isInlineAsm()")),
     mutation("function still said to write nothing", "^ir_calls$",
-             (INSTRUMENT, "{Attribute::Memory, Attribute::Speculatable, Attribute::NoSync}", "{Attribute::Speculatable, Attribute::NoSync}")),
+             (FUNCTIONS, "{Attribute::Memory, Attribute::Speculatable, Attribute::NoSync}", "{Attribute::Speculatable, Attribute::NoSync}")),
 
     # Pointers that are plain across calls
     mutation("argument taken for plain although the address of its function is taken", "^ir_plain_calls$",

@@ -1,0 +1,53 @@
+//===- Functions.cpp - What several passes do to functions ----------------===//
+#include "Functions.h"
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+
+using namespace llvm;
+
+namespace spillway {
+
+void gatherStaticAllocas(Function &F) {
+  BasicBlock &Entry = F.getEntryBlock();
+  Instruction *Front = &*Entry.begin();
+  SmallVector<AllocaInst *, 16> Late;
+  for (Instruction &I : Entry)
+    if (auto *A = dyn_cast<AllocaInst>(&I); A && A->isStaticAlloca())
+      Late.push_back(A);
+  for (AllocaInst *A : Late)
+    if (A == Front)
+      Front = A->getNextNode();
+    else
+      A->moveBefore(Front);
+}
+
+Function *copyLocally(Function &F, StringRef Ending) {
+  ValueToValueMapTy Values;
+  Function *Copy = CloneFunction(&F, Values);
+  Copy->setLinkage(GlobalValue::InternalLinkage);
+  Copy->setVisibility(GlobalValue::DefaultVisibility);
+  Copy->setComdat(nullptr);
+  Copy->setName(F.getName() + Ending);
+  return Copy;
+}
+
+void dropMemoryAttributes(Function &F) {
+  if (F.isIntrinsic())
+    return;
+  for (Attribute::AttrKind Kind :
+       {Attribute::Memory, Attribute::Speculatable, Attribute::NoSync})
+    F.removeFnAttr(Kind);
+  for (BasicBlock &BB : F)
+    for (Instruction &I : BB) {
+      auto *Call = dyn_cast<CallBase>(&I);
+      if (!Call || isa<IntrinsicInst>(Call) || Call->isInlineAsm())
+        continue;
+      for (Attribute::AttrKind Kind : {Attribute::Memory, Attribute::NoSync})
+        Call->removeFnAttr(Kind);
+    }
+}
+
+} // namespace spillway

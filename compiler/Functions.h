@@ -1,0 +1,26 @@
+//===- Functions.h - What several passes do to functions --------*- C++ -*-===//
+#ifndef SPILLWAY_COMPILER_FUNCTIONS_H
+#define SPILLWAY_COMPILER_FUNCTIONS_H
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/IR/Function.h"
+
+namespace spillway {
+
+/// Moves static allocas to the front of the entry block. When that block is
+/// split, one that ended up behind the split would become dynamic: it would take
+/// new stack each time that it runs.
+void gatherStaticAllocas(llvm::Function &F);
+
+/// A local copy of F, named after it with Ending; the caller leads the calls that
+/// are to have it there. REQUIRES: the address of none of F's blocks is taken.
+llvm::Function *copyLocally(llvm::Function &F, llvm::StringRef Ending);
+
+/// Takes from F, and from the calls in it, the attributes that say which memory
+/// they access. Instrumented code stores to hazard slots and calls the runtime,
+/// and so does whoever calls it.
+void dropMemoryAttributes(llvm::Function &F);
+
+} // namespace spillway
+
+#endif
