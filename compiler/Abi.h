@@ -1,27 +1,26 @@
 //===- Abi.h - The runtime's symbols, as a module sees them -----*- C++ -*-===//
 //
-// abi.inc turned into constants, and into code and declarations made on demand.
+// abi.inc as constants, and as code and declarations that are made on demand.
 //
-// Compiled code enters the runtime through stubs in its own object:
+// Compiled code enters the runtime through stubs, which each object has and
+// linkers merge:
 //
-//   translate    called by inline assembly, address in r11, live slots in rax,
-//                entry back in rax: a call that code generation does not know
-//                to be one, so that functions which call nothing else remain
-//                leaves and no argument registers have to be cleared. Their red
-//                zone is given up for it.
+//   translate    takes the address in r11 and the live slots in rax, and returns
+//                the entry in rax. It is called by inline assembly, so that code
+//                generation does not see a call: functions that call nothing
+//                else remain leaves, and no argument registers are cleared. For
+//                that such functions do without a red zone.
 //   alone k      the whole translation of an address in slot k, out of line
-//   load n,      a whole access of n bytes, in slot 0, wherever they lie, called
-//   store n      like translate: value back in rax, or given in r10
-//   copy n       a copy of n bytes, called like translate: from the address in
-//                r10
-//   ... live m   one of these, for which slots m are live
-//   cross ...    one jump through the GOT. Calling the symbol itself would go
-//                through a PLT stub, which when bound lazily clobbers r10,
-//                although preserve_allcc promises to keep it; or load its
-//                address and hoist that into a register which the hot path then
-//                lacks. Those that return nothing by contract are declared to
-//                return i64 as well, so that LLVM never assumes that rax is
-//                kept.
+//   load n,      a whole access of n bytes in slot 0, wherever they lie. Called
+//   store n      like translate; the value is returned in rax, or given in r10
+//   copy n       a copy of n bytes from the address in r10. Called like translate
+//   ... live m   one of these, with the set m of live slots built in
+//   cross ...    one jump through the GOT. A call of the symbol itself would go
+//                through a PLT stub, which clobbers r10 when it is bound lazily,
+//                although preserve_allcc promises to keep it; or its address
+//                would be hoisted into a register that the hot path then lacks.
+//                Those that return nothing by contract are declared to return
+//                i64 all the same, so that LLVM never assumes that rax is kept.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_ABI_H
@@ -43,10 +42,10 @@ namespace abi {
 constexpr uint64_t PageSize = 1ull << TableShift;
 /// The table entry of what is not spilled, or mapped where it is.
 constexpr int64_t Identity = 1;
-/// What moves an offset in an OS page to the upper end of 32 bits: one
-/// multiplication, where a mask or a shift would need a copy of the address.
+/// Multiplies an address so that its offset in its OS page fills the upper end of
+/// 32 bits. A mask or a shift would need a copy of the address.
 constexpr uint64_t EdgeUnit = 1ull << (32 - TableShift);
-/// Of that, the last one from which Size bytes do not reach another OS page.
+/// The last offset, multiplied so, from which Size bytes stay in the OS page.
 constexpr uint32_t lastOffset(uint64_t Size) {
   return uint32_t((PageSize - Size) * EdgeUnit);
 }
@@ -125,7 +124,8 @@ private:
                                llvm::ArrayRef<llvm::Value *> Arguments);
 };
 
-/// Sanitizers, which come later, look at the program's accesses, and not at I.
+/// Marks I as an access of ours: sanitizers, which come later, are to look at the
+/// program's accesses only.
 void leaveOut(llvm::Instruction *I);
 
 } // namespace spillway

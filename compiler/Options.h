@@ -1,10 +1,12 @@
 //===- Options.h - Knobs of the plugin --------------------------*- C++ -*-===//
 //
-// Given to spillcc as `-mllvm -spill-...`, which puts them into the
-// environment: LLVM parses its own options before it loads a plugin, in lld
-// always. opt takes them as options. The first group narrows down what is
-// instrumented, to find the access that a miscompilation comes from: code that
-// is left alone still runs right, through the runtime's fault path.
+// Users give them to spillcc as `-mllvm -spill-...`. spillcc passes them on in
+// the environment, since LLVM may parse its options before it loads a plugin, as
+// lld always does. opt takes them as ordinary options.
+//
+// The first group narrows down what is instrumented, to find the access that a
+// miscompilation comes from. Code that is left alone still runs right, by the
+// runtime's fault path.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_OPTIONS_H
@@ -48,7 +50,7 @@ extern llvm::cl::opt<PersistMode> Persist;
 extern llvm::cl::opt<bool> PersistDirect;
 
 /// Takes options from SPILLWAY_COMPILER_OPTIONS, separated by blanks. Ends the
-/// program on one that is unknown.
+/// compiler if one is unknown or has a wrong value.
 void readEnvironment();
 
 } // namespace spillway::options

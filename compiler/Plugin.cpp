@@ -1,12 +1,19 @@
 //===- Plugin.cpp - Where the pass enters LLVM's pipelines ----------------===//
 //
-// What is hidden is hidden first, and what is marked (Once.h) is marked. Translation comes last, after vectorisation:
-// the optimiser sees the program's own accesses; just before it what concerns
-// persistent memory (Persist.h), which may be all there is to do, and after it what
-// of that needs no call (Direct.h). Without link-time
-// optimisation, and in ThinLTO's back ends, that is the "optimizer last" point.
-// Full link-time optimisation has its own; its compile step and ThinLTO's come
-// too early, so spillcc does not load us there.
+//   start of the pipeline   HidePass, OncePass
+//   its last point          PersistPass, InstrumentPass, DirectPass
+//
+// HidePass and OncePass recognise functions by their names, so they run before
+// anything is inlined. Translation runs last, so that the optimiser and the
+// vectoriser see the program's own accesses. PersistPass runs just before it,
+// since it needs the program's own addresses, and DirectPass behind it, since
+// what that accesses is the runtime's. With -fno-spill -fspill-persist only these
+// two run.
+//
+// Without link-time optimisation, and in ThinLTO's back ends, the last point is
+// "optimizer last"; full link-time optimisation has a point of its own. The
+// compile steps of both come too early for translation: spillcc does not load
+// this plugin there, but the one of HidePlugin.cpp.
 //
 //===----------------------------------------------------------------------===//
 #include "Instrument.h"
