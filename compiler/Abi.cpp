@@ -104,8 +104,9 @@ Function *Abi::translateStub(StringRef Symbol) {
                       "retq");
 }
 
-// The protocol of abi.inc, as Translator::lookUp emits it, for the address in r11.
-// The entry is in rdi afterwards; if it is of no use the code goes on at label 1.
+// The protocol of abi.inc, as Translator::lookUp emits it, for the address in
+// r11. The entry is in rdi afterwards; if it is of no use the code goes on at
+// label 1.
 static std::string findEntry(unsigned Slot) {
   // A table out of a displacement's reach needs a register for its base.
   const std::string Base = std::to_string(abi::TableBase);
@@ -148,8 +149,8 @@ Function *Abi::aloneStub(unsigned Slot) {
                   translateStub());
 }
 
-// Code of a stub, which has pushed rdi, that calls the runtime: the stack may have
-// any alignment.
+// Code of a stub, which has pushed rdi, that calls the runtime: the stack may
+// have any alignment.
 static std::string aligned(const std::string &Code) {
   return "pushq %rsi\n"
          ".cfi_adjust_cfa_offset 8\n"
@@ -179,8 +180,8 @@ static std::string aligned(const std::string &Code) {
          "retq";
 }
 
-// Label 2 of a stub: its bytes lie in two OS pages, and go through a buffer on the
-// stack.
+// Label 2 of a stub: its bytes lie in two OS pages, and go through a buffer on
+// the stack.
 static std::string crossing(uint64_t Size, bool IsStore,
                             const std::string &LoadFromBuffer) {
   return "2: " + aligned((IsStore ? "movq %r10, (%rsp)\n" : "") +
@@ -250,8 +251,8 @@ Function *Abi::copyStub(uint64_t Size) {
                               abi::CrossCopy.str() + "@GOTPCREL(%rip)\n"));
 }
 
-// A stub with the set of live slots built in, for the commonest sets: a call of it
-// is shorter by a third.
+// A stub with the set of live slots built in, for the commonest sets: a call of
+// it is shorter by a third.
 Function *Abi::withLive(Function *Stub, SlotSet Live) {
   constexpr SlotSet Most = 7;
   if (Live > Most)

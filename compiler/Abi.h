@@ -5,22 +5,23 @@
 // Compiled code enters the runtime through stubs, which each object has and
 // linkers merge:
 //
-//   translate    takes the address in r11 and the live slots in rax, and returns
-//                the entry in rax. It is called by inline assembly, so that code
-//                generation does not see a call: functions that call nothing
-//                else remain leaves, and no argument registers are cleared. For
-//                that such functions do without a red zone.
+//   translate    takes the address in r11 and the live slots in rax; returns
+//                the entry in rax. It is called by inline assembly, so that
+//                code generation does not see a call: functions that call
+//                nothing else remain leaves, and no argument registers are
+//                cleared. For that such functions do without a red zone.
 //   alone k      the whole translation of an address in slot k, out of line
 //   load n,      a whole access of n bytes in slot 0, wherever they lie. Called
 //   store n      like translate; the value is returned in rax, or given in r10
-//   copy n       a copy of n bytes from the address in r10. Called like translate
+//   copy n       copies n bytes from the address in r10. Called like translate
 //   ... live m   one of these, with the set m of live slots built in
 //   cross ...    one jump through the GOT. A call of the symbol itself would go
-//                through a PLT stub, which clobbers r10 when it is bound lazily,
-//                although preserve_allcc promises to keep it; or its address
-//                would be hoisted into a register that the hot path then lacks.
-//                Those that return nothing by contract are declared to return
-//                i64 all the same, so that LLVM never assumes that rax is kept.
+//                through a PLT stub, which clobbers r10 when it is bound
+//                lazily, although preserve_allcc promises to keep it; or its
+//                address would be hoisted into a register that the hot path
+//                then lacks. Those that return nothing by contract are declared
+//                to return i64 all the same, so that LLVM never assumes that
+//                rax is kept.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_ABI_H
@@ -42,8 +43,8 @@ namespace abi {
 constexpr uint64_t PageSize = 1ull << TableShift;
 /// The table entry of what is not spilled, or mapped where it is.
 constexpr int64_t Identity = 1;
-/// Multiplies an address so that its offset in its OS page fills the upper end of
-/// 32 bits. A mask or a shift would need a copy of the address.
+/// Multiplies an address so that its offset in its OS page fills the upper end
+/// of 32 bits. A mask or a shift would need a copy of the address.
 constexpr uint64_t EdgeUnit = 1ull << (32 - TableShift);
 /// The last offset, multiplied so, from which Size bytes stay in the OS page.
 constexpr uint32_t lastOffset(uint64_t Size) {
@@ -61,11 +62,12 @@ public:
   /// The thread-local variable that points to the thread's slots.
   llvm::GlobalVariable *slotsVariable();
 
-  /// The slow path of the translation of Address, which stands in a slot of
-  /// Live.
+  /// The slow path of the translation of Address, which stands in one of the
+  /// slots of Live. Returns the entry.
   llvm::Value *translate(llvm::IRBuilderBase &B, llvm::Value *Address,
                          SlotSet Live);
-  /// The thread's SatcThread; and the slow path of a translation by it (Satc.h).
+  /// The thread's SatcThread; and the slow path of a translation by it
+  /// (Satc.h).
   llvm::Value *satcThread(llvm::IRBuilderBase &B);
   llvm::Value *satcTranslate(llvm::IRBuilderBase &B, llvm::Value *Address);
   /// All of a translation of Address in Slot, where code should be small.
@@ -80,7 +82,7 @@ public:
                  llvm::Value *Buffer, SlotSet Live);
   void crossStore(llvm::IRBuilderBase &B, llvm::Value *Address, uint64_t Size,
                   llvm::Value *Buffer, SlotSet Live);
-  /// A copy of Size bytes, of which both sides are any addresses.
+  /// A copy of Size bytes between any two addresses.
   void crossCopy(llvm::IRBuilderBase &B, llvm::Value *To, llvm::Value *From,
                  uint64_t Size, SlotSet Live);
   llvm::Value *crossMap(llvm::IRBuilderBase &B, llvm::Value *Address,
@@ -124,8 +126,8 @@ private:
                                llvm::ArrayRef<llvm::Value *> Arguments);
 };
 
-/// Marks I as an access of ours: sanitizers, which come later, are to look at the
-/// program's accesses only.
+/// Marks I as an access of ours: sanitizers, which come later, are to look at
+/// the program's accesses only.
 void leaveOut(llvm::Instruction *I);
 
 } // namespace spillway

@@ -8,12 +8,13 @@
 namespace spillway {
 
 /// Moves static allocas to the front of the entry block. When that block is
-/// split, one that ended up behind the split would become dynamic: it would take
-/// new stack each time that it runs.
+/// split, one that ended up behind the split would become dynamic: it would
+/// take new stack each time that it runs.
 void gatherStaticAllocas(llvm::Function &F);
 
-/// A local copy of F, named after it with Ending; the caller leads the calls that
-/// are to have it there. REQUIRES: the address of none of F's blocks is taken.
+/// A local copy of F, named after it with Ending; the caller leads the calls
+/// that are to have it there. REQUIRES: the address of none of F's blocks is
+/// taken.
 llvm::Function *copyLocally(llvm::Function &F, llvm::StringRef Ending);
 
 /// Takes from F, and from the calls in it, the attributes that say which memory

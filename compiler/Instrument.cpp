@@ -2,15 +2,15 @@
 //
 //   1  What must stay as it is is collected: what runs before the runtime does,
 //      what the program has annotated, what has slots already.
-//   2  Functions of the C library are renamed (Rename.h), and globals that are to
-//      be spilled get pages of their own (Globals.h).
+//   2  Functions of the C library are renamed (Rename.h), and globals that are
+//      to be spilled get pages of their own (Globals.h).
 //   3  Arguments and results that are plain in all calls are marked
 //      (PlainPointers.h).
-//   4  Each function: a second body, if it is to have one (Bodies.h); loops look
-//      ahead (Prefetch.h); what is no plain access is lowered (Intrinsics.h);
-//      loops are copied and split (Aligned.h, Loops.h); sites are collected
-//      (Accesses.h), share translations (Reuse.h, Held.h) and get slots
-//      (Slots.h); their code is emitted (Segments.h, Sites.h).
+//   4  Each function: a second body, if it is to have one (Bodies.h); loops
+//      look ahead (Prefetch.h); what is no plain access is lowered
+//      (Intrinsics.h); loops are copied and split (Aligned.h, Loops.h); sites
+//      are collected (Accesses.h), share translations (Reuse.h, Held.h) and get
+//      slots (Slots.h); their code is emitted (Segments.h, Sites.h).
 //   5  The two bodies of functions are connected.
 //
 //===----------------------------------------------------------------------===//
@@ -100,10 +100,10 @@ private:
 
 static constexpr StringLiteral DoneAttribute = "spillway";
 
-// Resolvers of indirect functions and functions of .preinit_array run before the
-// runtime has started, and so does what they call: all of that is exempt. What
-// they call is copied for them, since the rest of the program may call it later,
-// and is to be translated there.
+// Resolvers of indirect functions and functions of .preinit_array run before
+// the runtime has started, and so does what they call: all of that is exempt.
+// What they call is copied for them, since the rest of the program may call it
+// later, and is to be translated there.
 void ModuleInstrumenter::collectEarly() {
   SmallVector<Function *, 4> Early;
   DenseMap<Function *, Function *> Copies;
@@ -147,8 +147,8 @@ void ModuleInstrumenter::collectEarly() {
     }
 }
 
-// Functions and variables annotated "spill_none" are left alone at the program's
-// wish.
+// Functions and variables annotated "spill_none" are left alone at the
+// program's wish.
 void ModuleInstrumenter::collectAnnotated() {
   GlobalVariable *Annotations = M.getNamedGlobal("llvm.global.annotations");
   if (!Annotations || !Annotations->hasInitializer())
@@ -168,9 +168,10 @@ void ModuleInstrumenter::collectAnnotated() {
   }
 }
 
-// Where bitcode of -emit-llvm, which is instrumented, meets that of -flto, which is
-// not, functions of the former may have been inlined into those of the latter.
-// Their code uses slots already, which would be given out a second time.
+// Where bitcode of -emit-llvm, which is instrumented, meets that of -flto,
+// which is not, functions of the former may have been inlined into those of the
+// latter. Their code uses slots already, which would be given out a second
+// time.
 void ModuleInstrumenter::collectInlined() {
   for (StringRef Name : {abi::Slots, abi::SatcThread})
     if (GlobalVariable *Variable = M.getNamedGlobal(Name))
@@ -195,8 +196,8 @@ bool ModuleInstrumenter::isExempt(const Function &F) const {
          matches(options::SkipFunction, F.getName());
 }
 
-// Orders sites so that each block comes after its dominators. Sites that no path
-// reaches are left out.
+// Orders sites so that each block comes after its dominators. Sites that no
+// path reaches are left out.
 static SmallVector<Site, 0> inDominanceOrder(Function &F,
                                              SmallVector<Site, 0> Sites) {
   DenseMap<BasicBlock *, SmallVector<Site, 4>> InBlock;

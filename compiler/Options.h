@@ -1,8 +1,8 @@
 //===- Options.h - Knobs of the plugin --------------------------*- C++ -*-===//
 //
 // Users give them to spillcc as `-mllvm -spill-...`. spillcc passes them on in
-// the environment, since LLVM may parse its options before it loads a plugin, as
-// lld always does. opt takes them as ordinary options.
+// the environment, since LLVM may parse its options before it loads a plugin,
+// as lld always does. opt takes them as ordinary options.
 //
 // The first group narrows down what is instrumented, to find the access that a
 // miscompilation comes from. Code that is left alone still runs right, by the

@@ -7,8 +7,8 @@
 // anything is inlined. Translation runs last, so that the optimiser and the
 // vectoriser see the program's own accesses. PersistPass runs just before it,
 // since it needs the program's own addresses, and DirectPass behind it, since
-// what that accesses is the runtime's. With -fno-spill -fspill-persist only these
-// two run.
+// what that accesses is the runtime's. With -fno-spill -fspill-persist only
+// these two run.
 //
 // Without link-time optimisation, and in ThinLTO's back ends, the last point is
 // "optimizer last"; full link-time optimisation has a point of its own. The

@@ -48,7 +48,7 @@ void Collector::add(Instruction &I, SiteKind Kind, unsigned Operand,
                     uint64_t Size, Align Alignment) {
   if (Size == 0 || isPlain(I.getOperand(Operand)))
     return;
-  // A lane of a vector access: its page is translated.
+  // A lane of a vector access, whose page is translated in its stead.
   if (auto *GEP = dyn_cast<GetElementPtrInst>(I.getOperand(Operand));
       GEP && isa<GetElementPtrInst>(GEP->getPointerOperand()) &&
       InPage.contains(cast<Instruction>(GEP->getPointerOperand())))
@@ -81,7 +81,9 @@ static StringRef textOf(const CallBase &Assembly) {
   return cast<InlineAsm>(Assembly.getCalledOperand())->getAsmString();
 }
 
-// What follows a mnemonic may depend on the dialect: bts{q %1, %0|%0, %1}.
+// Whether the text has an instruction whose mnemonic matches Pattern, with any
+// suffix for its size. What follows may depend on the dialect, as in
+// bts{q %1, %0|%0, %1}.
 static bool hasMnemonic(const CallBase &Assembly, StringRef Pattern) {
   return Regex(
              ("(^|[^[:alnum:]_.%$])(" + Pattern + ")[wlq]?([[:space:]]|[$][(])")
@@ -121,8 +123,8 @@ static bool usesVectors(const CallBase &Assembly) {
                 [&](const Use &U) { return IsVector(U->getType()); });
 }
 
-// The bytes that assembly may access of an operand in memory of Size bytes.
-// Instructions take what they take, and much code says that it is one byte.
+// How many bytes assembly may access of an operand in memory whose type has
+// Size bytes. Much code declares one byte whatever its instructions access.
 static uint64_t bytesTaken(const CallBase &Assembly, uint64_t Size) {
   constexpr uint64_t Register = 8, Vector = 64, BothHalves = 16;
   static constexpr struct {
@@ -144,8 +146,8 @@ static uint64_t bytesTaken(const CallBase &Assembly, uint64_t Size) {
   return Size < 4 ? Register : Size;
 }
 
-// "m" operands: assembly accesses the object named in the operand. What it
-// reaches through addresses in registers is left to the fault path.
+// Assembly accesses the objects that its "m" operands name. What it reaches by
+// addresses in registers is left to the fault path.
 void Collector::addAsmOperands(CallBase &Call) {
   if (mayLeaveOperands(Call))
     return;

@@ -1,8 +1,8 @@
 //===- Accesses.h - Which instructions touch which memory -------*- C++ -*-===//
 //
-// A Site is an instruction that accesses memory which may be spilled; each
-// pointer through which it does is an Access. A copy has up to two, inline
-// assembly any number, everything else one.
+// A Site is an instruction that may access spilled memory. Each pointer by
+// which it does so is an Access: a copy has up to two, inline assembly up to
+// one for each slot, everything else one.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_ACCESSES_H
@@ -22,11 +22,12 @@ class CallBase;
 
 namespace spillway {
 
-/// Largest constant-size memory intrinsic that is translated in place.
+/// Memory intrinsics of a constant size of up to so many bytes are translated
+/// in place; others become calls of the runtime.
 constexpr uint64_t MaxInlineBytes = 256;
-/// Of a memmove: it is in registers as a whole.
+/// The same of memmove, which has all of it in registers at once.
 constexpr uint64_t MaxMoveInlineBytes = 64;
-/// Where nothing is translated: what code generation expands anyway.
+/// The same between plain memory: what code generation expands without a call.
 constexpr uint64_t MaxPlainInlineBytes = 128;
 
 enum class SiteKind {
@@ -35,42 +36,45 @@ enum class SiteKind {
   Copy,   // memcpy of a constant size
   Set,    // memset of a constant size
   Native, // must be one instruction at one address: atomics, assembly
-  Anchor, // accesses nothing: stands where a translation is to be made ahead
+  Anchor, // accesses nothing, but marks where a loop's pointer is translated
 };
 
-/// One translation that several accesses share: the first leads, the others
-/// follow where it has run and nothing was called since. Offsets are relative
-/// to the leader's address.
+/// One translation that several accesses share. The leader makes it. Followers
+/// use it: each runs only after the leader, with no call in between. The window
+/// [Low, High) holds the bytes of them all, relative to the leader's address.
 struct Translation {
   llvm::Instruction *Leader;
-  int64_t Low, High; // bytes that leader and followers touch
-  bool MayCross;     // they do not provably lie in one OS page
+  int64_t Low, High;
+  bool MayCross; // the window does not provably lie in one OS page
   unsigned Slot = 0;
   llvm::SmallVector<llvm::Instruction *, 4> Followers = {};
-  /// What is translated: the leader's pointer, or the one that it was computed
-  /// from, Low bytes from it and inside the window too. Tracks the value, which
-  /// may be the result of a site that is rewritten.
+  /// What is translated instead of the leader's pointer: the pointer that it
+  /// was computed from, at which the window begins then. Null: the leader's
+  /// own. Tracks the value, which may be the result of a site that is
+  /// rewritten.
   llvm::WeakTrackingVH Reference = {};
-  /// Set when the leader is rewritten: the table entry, or 0 if the bytes do
-  /// cross a page's edge.
+  /// The table entry, or 0 if the window crosses a page's edge. Set when the
+  /// leader is rewritten.
   llvm::Value *Entry = nullptr;
-  /// Of a leader that holds its page (Held.h): variables for the entry and,
-  /// unless the address is always the same, the page; and the loop's blocks.
+  /// If the leader holds its page over a loop (Held.h): a variable for the
+  /// entry, one for the page unless the address never changes, and the loop's
+  /// blocks.
   llvm::AllocaInst *HeldEntry = nullptr;
   llvm::AllocaInst *HeldPage = nullptr;
   llvm::SmallVector<llvm::BasicBlock *, 0> HeldIn = {};
-  /// The one that holds the page for this one too, in the same slot; null: none.
+  /// The translation whose entry and slot hold the page for this one as well;
+  /// null: it holds alone, or nothing.
   Translation *HeldWith = nullptr;
 };
 
 struct Access {
   unsigned Operand;
   uint64_t Size;
-  bool MayCross;         // not provably inside one OS page
-  llvm::Align Alignment; // of the address
+  bool MayCross;         // its bytes do not provably lie in one OS page
+  llvm::Align Alignment; // what is known of the address
   llvm::Align Claimed;   // what its type says, which need not be true
-  bool Checked = false;  // runs only where what it shares does not cross
-  Translation *Shared = nullptr; // null: a translation of its own
+  bool Checked = false;  // runs only where its shared window does not cross
+  Translation *Shared = nullptr; // null: it has a translation of its own
 };
 
 struct Site {
@@ -79,7 +83,7 @@ struct Site {
   llvm::SmallVector<Access, 2> Accesses;
   /// Slots of shared translations that must stay protected here.
   uint32_t Live = 0;
-  /// It runs rarely: its code is to be small.
+  /// It runs rarely, so that its code is to be small rather than fast.
   bool IsCold = false;
 
   llvm::Value *pointer(const Access &A) const {
@@ -90,24 +94,25 @@ struct Site {
   }
 };
 
-/// Finds the sites of F in the order of its text. Intrinsics were lowered
-/// before (Intrinsics.h). InPage: instructions whose bytes are known to lie in
-/// one OS page where they execute, and the addresses of pages in which vectors'
-/// lanes lie, translated in their stead (Lanes.cpp). Anchors: those of split
-/// loops (Loops.h).
+/// Finds the sites of F in the order of its text. REQUIRES: intrinsics have
+/// been lowered (Intrinsics.h). InPage: instructions whose bytes are known to
+/// lie in one OS page where they execute; and computations of the page in which
+/// all lanes of a vector lie, of which each is translated in its lanes' stead
+/// (Lanes.cpp). Anchors: those of split loops (Loops.h).
 llvm::SmallVector<Site, 0>
 collectSites(llvm::Function &F,
              const llvm::SmallPtrSetImpl<llvm::Instruction *> &InPage,
              const llvm::SmallPtrSetImpl<llvm::Instruction *> &Anchors);
 
-/// Whether inline assembly stores past the caches: movnti, movntdq and their
-/// kin, which only a fence orders.
+/// Whether inline assembly stores past the caches (movnti, movntdq and their
+/// kin): only a fence orders such stores.
 bool storesPastCaches(const llvm::CallBase &Assembly);
 
-/// Lets accesses that share a translation compute pointers which lie at a
-/// constant distance from another in their own blocks. Optimisers share such
-/// pointers between blocks, trusting that code generation makes them a part of
-/// each address again; it does not see through a translation.
+/// Moves the computation of a pointer at a constant distance from another into
+/// the block of the access that uses it, if that shares a translation.
+/// Optimisers share such pointers between blocks and trust code generation to
+/// make them a part of each address again, but that does not see through a
+/// translation.
 void sinkPointers(llvm::MutableArrayRef<Site> Sites);
 
 } // namespace spillway

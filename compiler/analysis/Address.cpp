@@ -28,8 +28,8 @@ struct Term {
 
 } // namespace
 
-// Takes constants out of an index, into Offset. What is added in fewer bits
-// than a pointer's may be taken out of the extension only where it cannot wrap.
+// Moves constants from an index to Offset. A constant that is added before the
+// index is extended may be moved only if that addition cannot wrap.
 static void simplify(Term &T, uint64_t &Offset) {
   bool Narrow = T.Index->getType()->getIntegerBitWidth() < 64;
   for (unsigned Step = 0; Step < MaxSteps; ++Step) {
@@ -84,9 +84,10 @@ static std::optional<uint64_t> smallMaximum(const Term &T) {
                                                    : std::nullopt;
 }
 
-// Pointers that loops carry side by side, such as an element's and its
-// neighbour's: an earlier phi of the block that Phi is always the same little
-// more than, which is added to Offset; null: there is none.
+// Loops may carry several pointers side by side, such as those of an element
+// and of its neighbour. Returns an earlier phi of the block from which Phi
+// always has the same small distance, and adds that to Offset; null: there is
+// none.
 static Value *besideAnother(PHINode *Phi, const DataLayout &DL,
                             uint64_t &Offset) {
   // To where it pays to translate both at once.

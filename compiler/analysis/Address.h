@@ -1,10 +1,10 @@
 //===- Address.h - What an address is made of -------------------*- C++ -*-===//
 //
-// Two pointers with the same terms differ by the difference of their offsets,
-// wherever the values they are made of are both available. An index that takes
-// few values, such as the side of a tree's node, is no term: it makes the
-// address one of a small range. Pointers that a loop carries side by side are one
-// term.
+// An address is a sum of terms and a constant. Two pointers with the same terms
+// differ by the difference of their offsets wherever the values that they are
+// made of are available. An index of few values, such as the side of a tree's
+// node, is no term but an extent: the address is one of a small range. Pointers
+// that a loop carries side by side have the same term.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_ADDRESS_H
@@ -21,9 +21,11 @@ class Value;
 namespace spillway {
 
 struct Address {
-  std::vector<uint64_t> Terms; // base, then (index, extension, scale) in order
-  int64_t Offset;              // constant, bytes
-  uint64_t Extent;             // the address is up to so many bytes higher
+  /// The base, then (index, whether it is zero-extended, scale) of each term in
+  /// an order that depends on nothing else. Values are the addresses of LLVM's.
+  std::vector<uint64_t> Terms;
+  int64_t Offset;  // bytes
+  uint64_t Extent; // the address is from 0 to so many bytes above the offset
 };
 
 Address decompose(llvm::Value *Pointer, const llvm::DataLayout &DL);

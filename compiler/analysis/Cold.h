@@ -1,7 +1,8 @@
 //===- Cold.h - Code that runs rarely ---------------------------*- C++ -*-===//
 //
-// Of the code of a program most runs rarely. There an access is a call of a
-// stub, a third as long as a translation in line, and loops stay as they are.
+// Most code of a program runs rarely. An access there is a call of a stub,
+// which takes a third of the bytes of a translation in line, and loops stay as
+// they are.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_COLD_H
@@ -16,21 +17,22 @@ class LoopInfo;
 
 namespace spillway {
 
-/// What is known of F as it is now: valid until its blocks change.
+/// What is known of a function's blocks; valid until they change.
 class ColdCode {
 public:
   ColdCode(llvm::Function &F, llvm::FunctionAnalysisManager &FAM);
 
-  /// Runs at most once in options::Cold calls of the function or iterations of
-  /// its loop. Without a profile that is what the program says itself: what is
-  /// not expected, what does not return. To guess is no use: a switch of an
-  /// interpreter has hundreds of cases that each run all the time.
+  /// True if BB runs at most once in options::Cold calls of the function, or
+  /// iterations of its loop. Without a profile only what the program itself
+  /// says counts: what it does not expect, and what does not return. Guesses
+  /// would do harm: each of the hundred cases of an interpreter's switch runs
+  /// all the time.
   bool contains(const llvm::BasicBlock &BB) const;
 
 private:
   llvm::LoopInfo *Loops = nullptr;
-  llvm::BlockFrequencyInfo *Frequencies = nullptr; // null: all or nothing is
-  bool All = false;
+  llvm::BlockFrequencyInfo *Frequencies = nullptr; // null: All says it
+  bool All = false; // whether all blocks are, or none is
 };
 
 } // namespace spillway

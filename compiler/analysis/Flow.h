@@ -1,4 +1,8 @@
 //===- Flow.h - Paths between instructions without a call -------*- C++ -*-===//
+//
+// A call is here whatever ends translations (Kills.h).
+//
+//===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_FLOW_H
 #define SPILLWAY_COMPILER_FLOW_H
 
@@ -8,16 +12,17 @@
 
 namespace spillway {
 
-/// Where translations end in a function, by block.
+/// The calls of a function, by block; valid until its code changes.
 class Flow {
 public:
   explicit Flow(llvm::Function &F);
 
-  /// True if no path from From to To has a call. REQUIRES: From dominates To.
+  /// True if no path from From to To has a call between them. Paths that are
+  /// very long count as if they had one. REQUIRES: From dominates To.
   bool reachesFreely(llvm::Instruction *From, llvm::Instruction *To) const;
 
-  /// Adds to LiveIn the blocks on paths from From to To that are entered before
-  /// To. REQUIRES: reachesFreely(From, To).
+  /// Adds to LiveIn the blocks at whose beginning what From computes is alive
+  /// for the use in To. REQUIRES: reachesFreely(From, To).
   static void collectLiveIn(llvm::Instruction *From, llvm::Instruction *To,
                             llvm::SmallVectorImpl<llvm::BasicBlock *> &LiveIn);
 

@@ -9,7 +9,8 @@ using namespace llvm;
 
 namespace spillway {
 
-// Whether the processor that I is for has instructions of Set, as +fma.
+// Whether I is compiled for processors that have the instructions of Set, for
+// instance "+fma".
 static bool isFor(StringRef Set, const Instruction &I) {
   return I.getFunction()
       ->getFnAttribute("target-features")
@@ -17,9 +18,9 @@ static bool isFor(StringRef Set, const Instruction &I) {
       .contains(Set);
 }
 
-// Whether code generation calls the mathematical library's function for it,
-// which the program may have itself. Left out are those that use no memory in
-// any library (floor, sqrt, round).
+// Whether code generation calls a function of the mathematical library for II.
+// The program may have defined that function itself. Functions that use no
+// memory in any library (floor, sqrt, round) are left out.
 static bool isMathematics(const IntrinsicInst &II) {
   const Type *T = II.getType()->getScalarType();
   bool HasInstructions = T->isFloatTy() || T->isDoubleTy();
@@ -85,8 +86,8 @@ bool endsTranslations(const Instruction &I) {
   auto *II = dyn_cast<IntrinsicInst>(Call);
   if (!II)
     return !Call->hasFnAttr(KeepsTranslations);
-  // What is not expanded in line is a call of the C library's function, or of one
-  // of the program's own with its name.
+  // The others may become calls of the C library's function, or of one that the
+  // program has under its name.
   if (isa<MemIntrinsic>(II))
     return !isa<MemCpyInlineInst>(II) && !isa<MemSetInlineInst>(II);
   if (isMathematics(*II))

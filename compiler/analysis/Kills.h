@@ -10,17 +10,18 @@ class Instruction;
 
 namespace spillway {
 
-/// Attribute of a call after which the slots are what they were.
+/// Attribute of a call of ours that leaves all slots as they are.
 constexpr llvm::StringLiteral KeepsTranslations = "spillway-keeps";
 
-/// True if no translation may live across I: it is a call of code that uses
-/// slots itself, or might. Inline assembly counts as one, unless it accesses no
-/// memory.
+/// True if no translation may live across I: I is, or becomes, a call of code
+/// that may use slots itself. Inline assembly counts as such a call unless it
+/// accesses no memory.
 bool endsTranslations(const llvm::Instruction &I);
 
-/// True if I loads what others may store while a loop does nothing but wait for
-/// it: no translation from outside of the loop may serve it. The page may have
-/// become a plain mapping of a file meanwhile, which others write to.
+/// True if a loop may do nothing but wait until I loads what others have
+/// stored. Such a load must be translated anew in each iteration: while the
+/// loop waits, its page may become a plain mapping of a file, and what others
+/// store then is seen there only.
 bool awaitsOthers(const llvm::Instruction &I);
 
 } // namespace spillway

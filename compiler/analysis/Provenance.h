@@ -1,10 +1,13 @@
 //===- Provenance.h - What provably is not spill memory ---------*- C++ -*-===//
 //
-// Spill memory is heap and mapped memory, and globals where that is asked for
+// Spilled memory is heap, mapped memory, and globals where that is asked for
 // (Globals.h). Stacks, other globals, thread-local variables, code and what the
-// C library keeps to itself never are (the runtime refuses to spill memory that
-// becomes a stack), and by the rules of C a pointer derived from one of them
-// stays inside it.
+// C library keeps to itself are plain: never spilled. (The runtime does not
+// spill memory that becomes a stack.) By the rules of C a pointer that is
+// derived from an object stays inside it.
+//
+// A program that breaks these rules still runs right: an access that is wrongly
+// taken for plain goes by the fault path.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_PROVENANCE_H
@@ -16,12 +19,13 @@ class Value;
 
 namespace spillway {
 
-/// True if memory accessed through Pointer provably is not spill memory, or
-/// cannot be translated because it is in another address space.
+/// True if what Pointer leads to provably is plain, or cannot be translated
+/// since it is in another address space.
 bool isPlain(const llvm::Value *Pointer);
 
-/// False if memory accessed through Pointer provably is not persistent: that is
-/// mapped, so that it is none of the above, and no global either.
+/// False if what Pointer leads to provably is not persistent memory. That is
+/// always mapped by the program: it is neither plain in the sense above nor a
+/// global.
 bool mayPersist(const llvm::Value *Pointer);
 
 } // namespace spillway
