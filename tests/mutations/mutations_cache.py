@@ -117,6 +117,8 @@ MUTATIONS = [
              (PARTITION, "  frames_[id].watched = is_protected && !", "  frames_[id].watched |= is_protected && !")),
     mutation("frame watched that was never protected", "WatchTest.*",
              (EVICT, "    const bool is_protected = ", "    const bool is_protected = true || ")),
+    mutation("frame that a fork has lent is watched", "WatchTest.WhatIsOnlyReadIsNotWritten*",
+             (EVICT, "           frame.backing == Backing::kOwn && frame.is(", "           frame.is(")),
     mutation("page mapped elsewhere stays watched", "WatchTest.AStoreByAMapping*",
              (PARTITION, "  CHECK_GT(frames_[frame].pins(), 0u);\n  frames_[frame].watched = false;", "  CHECK_GT(frames_[frame].pins(), 0u);")),
     mutation("load stores where it leaves a trace", "WatchTest.WhatIsOnlyRead*",

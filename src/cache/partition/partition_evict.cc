@@ -262,7 +262,8 @@ uint32_t Partition::settle_unwritten(Lane& lane) {
 
 // Step 5, for victims that were compared and found unchanged: their frames are watched from now on, if most
 // pages of the batch left unchanged; else it would cost a fault for each that is stored to. Under the lock, so
-// that a frame that has become another page's meanwhile is not protected: it may be watched, and changed.
+// that a frame that has become another page's meanwhile is not protected: it may be watched, and changed. A frame that a fork has lent is
+// not watched: loads store to it by the mapping that is protected, and their pages would be written when they leave.
 void Partition::watch_unchanged(Lane& lane) {
   if (!frames_.can_watch()) return;
   uint32_t unchanged = 0, changed = 0;
@@ -275,8 +276,9 @@ void Partition::watch_unchanged(Lane& lane) {
   if (changed * kUnchangedToWatch > unchanged) return;
   const auto watchable = [&](uint32_t v) {
     const Lane::Victim& victim = lane.victims[v];
+    const Frame& frame = frames_[victim.frame];
     return !victim.watched && !victim.held && !victim.verified && victim.changed_count == 0 &&
-           frames_[victim.frame].is(State::kEvicting, victim.version);
+           frame.backing == Backing::kOwn && frame.is(State::kEvicting, victim.version);
   };
   for (uint32_t v = 0; v < lane.victim_count;) {
     if (!watchable(v)) {

@@ -1,5 +1,7 @@
 // Watched frames: pages whose content nobody looks at, because the kernel knows that nobody stored to them.
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -47,6 +49,25 @@ TEST_F(WatchTest, WhatIsOnlyReadIsNeitherComparedNorWritten) {
   for (int round = 0; round < 3; ++round) read_all();
   EXPECT_EQ(world->device->writes, writes);
   EXPECT_EQ(untouched() - before, 3 * world->parameters.range_pages);
+}
+
+// The first page leaves unchanged when a fork has lent all frames.
+TEST_F(WatchTest, WhatIsOnlyReadIsNotWrittenWhileAChildLives) {
+  open({});
+  for (uint64_t page = 0; page < 64; ++page) write(page, 'x');
+  evict();
+  ASSERT_TRUE(world->cache->before_fork({[](PageId) { return false; }, [](PageId) { return 0u; }}));
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);  // should nobody end it
+    for (;;) pause();
+  }
+  world->cache->after_fork_in_parent();
+  const uint64_t writes = world->device->writes;
+  for (int round = 0; round < 4; ++round) read_all();
+  EXPECT_EQ(world->device->writes, writes);
+  kill(child, SIGKILL);
+  EXPECT_EQ(waitpid(child, nullptr, 0), child);
 }
 
 TEST_F(WatchTest, AStoreToAnyByteIsWritten) {
