@@ -392,6 +392,8 @@ MUTATIONS = [
              (POOL, "    copied = sys::write_file_piece(descriptor_, file_offset(frame), bytes(frame), page_bytes_);\n", "    copied = true;\n")),
     mutation("free frame shared with what the file held", "CacheFork.*:FramePoolTest.*",
              (POOL, "    if (dropped && is_free(index(frame))) drop_content(frame);\n", "")),
+    mutation("frame beside another takes memory twice after a fork", "CacheFork.FramesThatWereNeverUsedTakeMemoryOnce",
+             (POOL, "    if (frames_[index(frame)].backing != Backing::kOwn) share_free_neighbours(frame);", "    if (!is_wished && frames_[index(frame)].backing != Backing::kOwn) share_free_neighbours(frame);")),
     mutation("only what changed of a page goes to its new place", "CacheFork.APageThatChangedInPart*",
              (MOVE, "  victim.changed_count = static_cast<uint32_t>(pieces_);\n  for (uint64_t piece = 0; piece < pieces_; ++piece)\n    lane.changed[v][piece / 64] |= uint64_t{1} << (piece % 64);\n", "")),
     mutation("child waits for a load that nobody ends", "CacheFork.AChildEnds*",

@@ -147,16 +147,16 @@ FrameId FramePool::taken(uint32_t frame) {
 
 FrameId FramePool::take(PageId page, FrameId wish, bool allow_fresh) {
   if ((allow_fresh ? free_count() : free_touched_count()) == 0) return base::kNoFrame;
-  if (wish != base::kNoFrame && acceptable(index(wish), allow_fresh)) return taken(index(wish));
-  FrameId frame = find_in_block(page, allow_fresh);
+  const bool is_wished = wish != base::kNoFrame && acceptable(index(wish), allow_fresh);
+  FrameId frame = is_wished ? wish : find_in_block(page, allow_fresh);
   if (frame == base::kNoFrame) frame = find_in_free_run(page, allow_fresh);
   if (frame == base::kNoFrame) frame = find_any(allow_fresh);
   if (frame == base::kNoFrame) return frame;
   if (frames_[index(frame)].fresh) {
     // What was never touched takes memory twice if it stays private.
     if (frames_[index(frame)].backing != Backing::kOwn) share_free_neighbours(frame);
-    if (const uint32_t block = blocks_.of(index(frame)); block != Blocks::kNone && blocks_.is_fresh(block))
-      fill_block(block);
+    const uint32_t block = blocks_.of(index(frame));
+    if (!is_wished && block != Blocks::kNone && blocks_.is_fresh(block)) fill_block(block);
   }
   return taken(index(frame));
 }
