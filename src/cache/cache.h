@@ -109,7 +109,10 @@ class Cache {
   // For who is about to load or pin these pages one by one: servers load those that are missing together. Nothing without
   // servers. Cost: as the loads.
   void load_together(PageId first, uint64_t count, Lane& lane);
+  // As Partition's.
   void unpin(PageId page) { of(page).unpin(page); }
+  void stay(PageId page) { of(page).stay(page); }
+  void end_stay(PageId page) { of(page).end_stay(page); }
   using After = Partition::After;
   void discard(PageId first, uint64_t count, Lane& lane, After after = After::kInUse);
   Partition::Left forget(PageId first, uint64_t count, Lane& lane);

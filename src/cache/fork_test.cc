@@ -581,6 +581,62 @@ TEST_F(CacheFork, AFrameThatWasPinnedToBeMappedIsNotSharedAfterAFork) {
   world->cache->unpin(PageId{3});
 }
 
+// The kernel stores to none of it because of that.
+TEST_F(CacheFork, APageThatStaysGetsMemoryOfItsOwnWhereItIs) {
+  write(3, 'a');
+  a->release_all();
+  for (int times = 0; times < 2; ++times) {
+    ASSERT_TRUE(world->cache->pin(PageId{3}, *a->lane).has_value());
+    world->cache->stay(PageId{3});
+  }
+  before_fork();
+  Child child([&] {
+    if (!become_child()) return 1;
+    world->cache->pin_again(PageId{3});
+    world->cache->stay(PageId{3});
+    evict();
+    if (!world->resident(3)) return 2;
+    world->cache->end_stay(PageId{3});
+    evict();
+    return !world->resident(3) && value(3) == 'a' ? 0 : 3;
+  });
+  world->cache->after_fork_in_parent();
+  write(3, 'b');
+  a->release_all();
+  ASSERT_FALSE(world->cache->is_shared(PageId{3}));
+  EXPECT_EQ(value_in_file(3), 'b');
+  EXPECT_TRUE(world->cache->is_shared(PageId{3}));
+  evict();
+  EXPECT_TRUE(world->resident(3));
+  before_fork();
+  world->cache->after_fork_in_parent();
+  EXPECT_EQ(child.end(), 0);
+  share_all();
+  EXPECT_TRUE(world->cache->is_shared(PageId{3}));
+  world->cache->end_stay(PageId{3});
+  evict();
+  EXPECT_FALSE(world->resident(3));
+  EXPECT_EQ(value(3), 'b');
+}
+
+// It was mapped elsewhere when one child was made, and is not any more when the next one is, by a handler that interrupts a call.
+TEST_F(CacheFork, APageThatIsKeptNoMoreDoesNotHoldUpAFork) {
+  write(3, 'a');
+  a->release_all();
+  const PinsOverFork kept = {[](PageId page) { return page == PageId{3}; }, [](PageId) { return 0u; }};
+  const PinsOverFork own = {[](PageId) { return false; },
+                            [](PageId page) { return uint32_t{page == PageId{3}}; }};
+  ASSERT_TRUE(world->cache->pin_shared(PageId{3}, *a->lane).has_value());
+  before_fork(kept);
+  Child first;
+  world->cache->after_fork_in_parent();
+  before_fork(own);
+  Child second;
+  world->cache->after_fork_in_parent();
+  EXPECT_EQ(value(3), 'a');
+  world->cache->unpin(PageId{3});
+}
+
 // Nobody works in the background.
 TEST_F(CacheFork, AForkLooksWhichChildrenHaveEnded) {
   for (int n = 0; n < 3; ++n) {

@@ -48,7 +48,7 @@ void for_each_wired(const Thread& thread, F&& f) {
 }  // namespace
 
 uint32_t pins_of_this_thread(base::PageId page) {
-  uint32_t count = standing_pins_of(page);
+  uint32_t count = 0;
   for_each_wired(this_thread(), [&](base::PageId wired) { count += wired == page; });
   return count;
 }

@@ -19,8 +19,9 @@ void unpin_page_piece(uint64_t address);
 // REQUIRES: in_range(address).
 void will_pin(uint64_t address, uint64_t bytes, Need need);
 
-// Fork. How often a page is pinned by the program (standing_pins.h), or for a system call of this thread that a handler interrupted: the
-// kernel does not store to such a page during the fork. The second call, in the child, where nothing is pinned at first, pins all of that again.
+// Fork. How often a page is pinned for a system call of this thread that a handler interrupted: the kernel does not store to such a page
+// during the fork. The second call, in the child, where nothing is pinned at first, pins all of that again, and what the program has pinned
+// (standing_pins.h).
 uint32_t pins_of_this_thread(base::PageId page);
 void pin_again_after_fork();
 

@@ -16,11 +16,15 @@ struct PinnedRange {
 
 constinit sys::Mutex mutex;
 constinit PinnedRange ranges[kMostPinnedRanges] = {};
-constinit std::atomic<uint64_t> pinned_count = 0;  // pages, each as often as it is pinned; under the mutex
+// Pages, each as often as it was asked for. Changes under the mutex.
+constinit std::atomic<uint64_t> pinned_count = 0;
 
 base::PageId first_page(const PinnedRange& range) { return runtime.cache->page_of(range.address); }
+base::PageId last_page(const PinnedRange& range) {
+  return runtime.cache->page_of(range.address + range.bytes - 1);
+}
 uint64_t page_count(const PinnedRange& range) {
-  return index(runtime.cache->page_of(range.address + range.bytes - 1)) - index(first_page(range)) + 1;
+  return index(last_page(range)) - index(first_page(range)) + 1;
 }
 
 PinnedRange* find(uint64_t address, uint64_t bytes) {
@@ -29,15 +33,24 @@ PinnedRange* find(uint64_t address, uint64_t bytes) {
   return nullptr;
 }
 
-void unpin_pages(base::PageId first, uint64_t count) {
-  for (uint64_t i = 0; i < count; ++i) runtime.cache->unpin(first + i);
+bool is_in_a_range(base::PageId page) {
+  for (const PinnedRange& range : ranges)
+    if (range.bytes != 0 && first_page(range) <= page && page <= last_page(range)) return true;
+  return false;
+}
+
+// Those of the pages that no range has need not stay any more.
+void let_go(base::PageId first, uint64_t count) {
+  for (uint64_t i = 0; i < count; ++i)
+    if (!is_in_a_range(first + i)) runtime.cache->end_stay(first + i);
 }
 
 // REQUIRES: mutex.
 void end_pin(PinnedRange& range) {
-  unpin_pages(first_page(range), page_count(range));
-  pinned_count -= page_count(range);
+  const PinnedRange ended = range;
   range = {};
+  pinned_count -= page_count(ended);
+  let_go(first_page(ended), page_count(ended));
 }
 
 }  // namespace
@@ -57,9 +70,10 @@ int pin_range(uint64_t address, uint64_t bytes) {
   cache::Lane& lane = lane_of(inside.thread());
   for (uint64_t i = 0; i < count; ++i) {
     if (auto pinned = runtime.cache->pin(first + i, lane); !pinned) {
-      unpin_pages(first, i);
+      let_go(first, i);
       return pinned.error().number;
     }
+    runtime.cache->stay(first + i);
   }
   *free = wanted;
   pinned_count += count;
@@ -89,17 +103,14 @@ uint64_t standing_pin_count() { return pinned_count.load(std::memory_order_relax
 void freeze_standing_pins() { mutex.lock(); }
 void thaw_standing_pins() { mutex.unlock(); }
 
-uint32_t standing_pins_of(base::PageId page) {
-  uint32_t count = 0;
-  for (const PinnedRange& range : ranges)
-    if (range.bytes != 0) count += index(page) - index(first_page(range)) < page_count(range);
-  return count;
-}
-
 void pin_standing_again() {
-  for (const PinnedRange& range : ranges)
-    if (range.bytes != 0)
-      for (uint64_t i = 0; i < page_count(range); ++i) runtime.cache->pin_again(first_page(range) + i);
+  for (const PinnedRange& range : ranges) {
+    if (range.bytes == 0) continue;
+    for (uint64_t i = 0; i < page_count(range); ++i) {
+      runtime.cache->pin_again(first_page(range) + i);
+      runtime.cache->stay(first_page(range) + i);
+    }
+  }
 }
 
 }  // namespace spill

@@ -1,4 +1,5 @@
-// Pages that the program has pinned by spill_pin, until it unpins them.
+// Pages that the program has pinned by spill_pin, until it unpins them. A page that several ranges have is pinned once
+// (cache::Partition::stay).
 //
 // Thread contract: any thread. Bounds: kMostPinnedRanges ranges, half of the frames.
 #pragma once
@@ -18,14 +19,12 @@ int pin_range(uint64_t address, uint64_t bytes);
 int unpin_range(uint64_t address, uint64_t bytes);
 // Ends the pins of all ranges that touch [address, address + bytes): it is about to be other memory.
 void end_pins_of(uint64_t address, uint64_t bytes);
-// How many pages are pinned; one that is pinned twice counts twice.
+// How many pages are pinned; one that two ranges have counts twice.
 uint64_t standing_pin_count();
 
-// Fork. Between the first two nothing is pinned or unpinned. Meanwhile: how often a page is pinned. In the child, where nothing is pinned at
-// first: pins all of these pages again.
+// Fork. Between the first two nothing is pinned or unpinned. In the child, where nothing is pinned at first: pins all of these pages again.
 void freeze_standing_pins();
 void thaw_standing_pins();
-uint32_t standing_pins_of(base::PageId page);
 void pin_standing_again();
 
 }  // namespace spill

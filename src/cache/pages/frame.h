@@ -83,11 +83,16 @@ class Frame {
     word_.fetch_add(uint64_t{1} << kPinShift, std::memory_order_relaxed);
   }
   // In a child of fork, whose parent's threads are not there to unpin.
-  void forget_pins() { word_.fetch_and(~kPinMask, std::memory_order_relaxed); }
+  void forget_pins() {
+    word_.fetch_and(~kPinMask, std::memory_order_relaxed);
+    stays = false;
+  }
   void unpin() {
     CHECK_GT(pins(), 0u);
     word_.fetch_sub(uint64_t{1} << kPinShift, std::memory_order_relaxed);
   }
+  // Pins of threads that may be storing to the memory by an address that they, or the kernel for them, have looked up.
+  uint32_t storing_pins() const { return stays ? pins() - 1 : pins(); }
 
   PageId page{};                   // which page it holds, unless absent or free
   PlaceId place = base::kNoPlace;  // that page's place on storage, kNoPlace: never written
@@ -101,6 +106,7 @@ class Frame {
   bool gone : 1 =
       false;  // EVICTING, of a page that was forgotten while somebody held it: nobody may rescue it
   bool guarded : 1 = false;  // some of its memory refuses accesses by bytes() (FramePool::guard)
+  bool stays : 1 = false;    // one of its pins only keeps the page here (Partition::stay)
   Ahead ahead : 2 = Ahead::kNo;
   Backing backing : 2 = Backing::kOwn;
   uint16_t looked_at =

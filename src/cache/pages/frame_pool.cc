@@ -327,16 +327,18 @@ void FramePool::end_guard(FrameId id) {
 
 FramePool::Lent FramePool::lend(const PinsOverFork& pins, bool waits) {
   const auto kept = [&](Frame& frame) { return frame.pins() > 0 && pins.is_kept(frame.page); };
+  const auto others_may_store = [&](Frame& frame) {
+    const uint32_t count = frame.storing_pins();
+    return count > 0 && count > pins.of_this_thread(frame.page);
+  };
   for (uint32_t i = 0; waits && i < frame_count_; ++i) {
     Frame& frame = frames_[i];
-    if (frame.backing == Backing::kOwn && frame.pins() > 0 && !pins.is_kept(frame.page) &&
-        frame.pins() > pins.of_this_thread(frame.page))
-      return Lent::kLater;
+    if (frame.backing == Backing::kOwn && !kept(frame) && others_may_store(frame)) return Lent::kLater;
   }
   for (uint32_t i = 0; unshared_count_ > 0 && i < frame_count_; ++i) {
     Frame& frame = frames_[i];
     if (frame.backing != Backing::kOld || kept(frame)) continue;
-    if (frame.pins() > 0 || frame.state() == State::kLoading) return Lent::kLater;
+    if (others_may_store(frame) || frame.state() == State::kLoading) return Lent::kLater;
     if (!share(FrameId{i}, 1)) return stale_load_count_ > 0 ? Lent::kLater : Lent::kFailed;
   }
   for (uint32_t i = 0; guarded_count_ > 0 && i < frame_count_; ++i) end_guard(FrameId{i});

@@ -132,8 +132,8 @@ class FramePool {
   void take_back() { is_base_ = false; }
   uint32_t unshared_count() const { return unshared_count_; }
   // Step 3 for [first, first + count). Returns false if there is no memory file to be had now, or no memory; then all
-  // is as it was. REQUIRES: none of them is loading, and no pins. Cost: a copy; a few system calls; threads that
-  // store to these frames meanwhile fault, and wait for the partition's lock.
+  // is as it was. REQUIRES: none of them is loading, and nobody stores there because of a pin (Frame::storing_pins). Cost: a copy; a few
+  // system calls; threads that store to these frames meanwhile fault, and wait for the partition's lock.
   bool share(FrameId first, uint32_t count);
   // Where share may go on: the next frame that is not kOwn. REQUIRES: unshared_count() > 0.
   FrameId next_unshared();

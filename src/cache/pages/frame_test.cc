@@ -128,6 +128,21 @@ TEST(Frame, ManyThreadsInLargeSystemCallsHaveRoomForTheirPins) {
   EXPECT_TRUE(frame.is(State::kResident, version + 1));
 }
 
+TEST(Frame, ThePinThatKeepsAPageIsNobodysWhoStores) {
+  Frame frame;
+  reach(frame, State::kResident, false);
+  frame.pin();
+  EXPECT_EQ(frame.storing_pins(), 1u);
+  frame.stays = true;
+  EXPECT_EQ(frame.storing_pins(), 0u);
+  frame.pin();
+  EXPECT_EQ(frame.storing_pins(), 1u);
+  EXPECT_EQ(frame.pins(), 2u);
+  frame.forget_pins();
+  EXPECT_EQ(frame.storing_pins(), 0u);
+  EXPECT_FALSE(frame.stays);
+}
+
 TEST(FrameDeathTest, APinForbidsLockAndClean) {
   Frame frame;
   reach(frame, State::kResident, false);

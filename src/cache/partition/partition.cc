@@ -131,12 +131,38 @@ void Partition::reopen(FrameId id) {
   shared_->table->reopen(frames_[id].page, frames_.bytes(id));
 }
 
+Frame& Partition::frame_of(PageId page) {
+  const FrameId id = map_.find(page).frame;
+  CHECK_NE(index(id), index(base::kNoFrame));
+  return frames_[id];
+}
+
 void Partition::unpin(PageId page) {
   sys::LockGuard guard(mutex_);
-  const FrameId frame = map_.find(page).frame;
-  CHECK_NE(index(frame), index(base::kNoFrame));
-  frames_[frame].unpin();
-  if (frames_[frame].pins() == 0) changed_.notify_all();
+  unpin_locked(frame_of(page));
+}
+
+void Partition::unpin_locked(Frame& frame) {
+  frame.unpin();
+  if (frame.storing_pins() == 0) changed_.notify_all();
+}
+
+void Partition::stay(PageId page) {
+  sys::LockGuard guard(mutex_);
+  Frame& frame = frame_of(page);
+  CHECK_GT(frame.storing_pins(), 0u);
+  if (frame.stays)
+    unpin_locked(frame);
+  else
+    frame.stays = true;
+}
+
+void Partition::end_stay(PageId page) {
+  sys::LockGuard guard(mutex_);
+  Frame& frame = frame_of(page);
+  CHECK(frame.stays);
+  frame.stays = false;
+  unpin_locked(frame);
 }
 
 void Partition::stop_watching(PageId page) {
@@ -251,6 +277,7 @@ void Partition::verify() {
     Frame& frame = frames_[id];
     const State state = frame.state();
     free_count += state == State::kFree;
+    CHECK(!frame.stays || frame.pins() > 0);
     CHECK_EQ(policies_.holds(id),
              state == State::kResident || state == State::kEvicting || state == State::kWriting);
     if (state == State::kFree || state == State::kAbsent) {

@@ -138,6 +138,11 @@ class Partition {
   void end_load(const BegunLoad& load);
   // REQUIRES: pinned.
   void unpin(PageId page);
+  // A pin of the caller's becomes the one that keeps the page in memory until end_stay. Nobody stores to the frame because of it, so that the frame
+  // may be given other memory after a fork. A page has one of them: where there is one already, the caller's is given back.
+  void stay(PageId page);
+  // REQUIRES: it stays.
+  void end_stay(PageId page);
 
   // As Cache's.
   void stop_watching(PageId page);
@@ -277,6 +282,9 @@ class Partition {
   bool evict_for_load(Lane& lane);
   uint32_t release_free(uint32_t count);
   void set_sizes(uint32_t frame_count);
+  // REQUIRES: the lock, and that the page is in a frame.
+  Frame& frame_of(PageId page);
+  void unpin_locked(Frame& frame);
   bool may_shrink() const { return frames_.touched_count() > least(); }
   bool over_budget_by(uint64_t bytes) const { return may_shrink() && shared_->budget.exceeded_by(bytes); }
   // Are there fewer frames to be had without evicting? Those that hold no memory yet count if the budget allows it.

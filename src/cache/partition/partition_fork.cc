@@ -59,7 +59,7 @@ base::Expected<char*> Partition::load_shared(PageId page, Lane& lane) {
       Frame& frame = frames_[id];
       if (frame.backing == Backing::kOwn) return bytes;
       frame.unpin();
-      if (frame.pins() == 0) {
+      if (frame.storing_pins() == 0) {
         const bool shared = frames_.share(id, 1);
         if (shared) frame.pin();
         changed_.notify_all();
@@ -92,7 +92,7 @@ bool Partition::share_some() {
   const auto sharable = [&](uint32_t i) {
     if (i >= frames_.frame_count()) return false;
     Frame& frame = frames_[FrameId{i}];
-    return frame.backing != Backing::kOwn && frame.state() != State::kLoading && frame.pins() == 0;
+    return frame.backing != Backing::kOwn && frame.state() != State::kLoading && frame.storing_pins() == 0;
   };
   const uint32_t first = index(frames_.next_unshared());
   uint32_t count = 0;

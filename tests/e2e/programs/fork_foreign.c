@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <unistd.h>
 #include <wchar.h>
+#include "../../../include/spillway/spill.h"
 #include "e2e.h"
 
 enum { kThreads = 3, kBlocks = 120, kBlock = 1000 };  // of wide characters: a block is about a page
@@ -31,6 +32,42 @@ static uint64_t sum(void) {
   return result;
 }
 
+// Pages that the program has pinned, while a child lives that has what they were.
+static void store_to_pinned(void) {
+  enum { kPages = 8, kPage = 16384 };
+  char* memory = spilled_zeros(kPages * kPage);
+  CHECK(spill_pin(memory, kPages * kPage) == 0);
+  int ends[2];
+  CHECK(pipe(ends) == 0);
+  const pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    char byte;
+    close(ends[1]);
+    CHECK(read(ends[0], &byte, 1) == 0);
+    int changed = 0;
+    for (int i = 0; i < kPages; ++i) changed += memory[i * kPage] != 0;
+    _exit(changed);
+  }
+  for (int i = 0; i < kPages; ++i) foreign_increment(memory + i * kPage);
+  for (int i = 0; i < kPages; ++i) CHECK(memory[i * kPage] == 1);
+  const pid_t other = fork();
+  CHECK(other >= 0);
+  if (other == 0) {
+    for (int i = 0; i < kPages; ++i) foreign_increment(memory + i * kPage);
+    int wrong = 0;
+    for (int i = 0; i < kPages; ++i) wrong += memory[i * kPage] != 2;
+    _exit(wrong);
+  }
+  expect_end(other);
+  for (int i = 0; i < kPages; ++i) CHECK(memory[i * kPage] == 1);
+  close(ends[0]);
+  close(ends[1]);
+  expect_end(child);
+  CHECK(spill_unpin(memory, kPages * kPage) == 0);
+  free(memory);
+}
+
 int main(void) {
   text = calloc(kThreads * kBlocks * kBlock, sizeof *text);
   CHECK_SPILLED(text);
@@ -54,6 +91,7 @@ int main(void) {
   }
   stop = 1;
   for (int t = 0; t < kThreads; ++t) pthread_join(threads[t], NULL);
+  store_to_pinned();
   printf("ok\n");
   return 0;
 }
