@@ -35,12 +35,16 @@ Way way_to(std::string_view path_text, const char* path) {
   return is_the_kernels && kind(AT_SYMLINK_NOFOLLOW) == S_IFLNK ? Way::kAppend : Way::kReplace;
 }
 
-// write(2), of which nobody is told by a signal that the pipe's reader has left.
+// write(2) to a pipe or a terminal. It goes on when a handler of the program's interrupts the wait for a slow reader, and no signal tells that
+// the reader has left.
 long write_quietly(long file, const base::TextRef& text) {
   constexpr uint64_t kPipe = uint64_t{1} << (SIGPIPE - 1);
   uint64_t before = 0;
   syscall(SYS_rt_sigprocmask, SIG_BLOCK, &kPipe, &before, sizeof before);
-  const long written = syscall(SYS_write, file, text.c_str(), text.size());
+  long written;
+  do {
+    written = syscall(SYS_write, file, text.c_str(), text.size());
+  } while (written == -EINTR);
   constexpr timespec kAtOnce = {};
   if (written == -EPIPE) syscall(SYS_rt_sigtimedwait, &kPipe, nullptr, &kAtOnce, sizeof kPipe);
   syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, nullptr, sizeof before);

@@ -2,16 +2,20 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <thread>
 
 namespace sys {
 namespace {
@@ -91,6 +95,36 @@ TEST_F(StatisticsFileTest, APipeIsWrittenTo) {
   EXPECT_STREQ(got, "text");
   close(reader);
   EXPECT_EQ(files(), 1u);
+}
+
+// A handler of the program's runs while the pipe is full.
+TEST_F(StatisticsFileTest, AWriteThatIsInterruptedGoesOn) {
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  const int reader = open(path("pipe").c_str(), O_RDONLY | O_NONBLOCK);
+  const int writer = open(path("pipe").c_str(), O_WRONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  ASSERT_GE(writer, 0);
+  while (::write(writer, "x", 1) == 1) {
+  }
+  close(writer);
+  struct sigaction action = {}, before = {};
+  action.sa_handler = [](int) {};
+  ASSERT_EQ(sigaction(SIGALRM, &action, &before), 0);
+  std::thread slow([reader] {
+    sigset_t alarm;
+    sigemptyset(&alarm);
+    sigaddset(&alarm, SIGALRM);
+    pthread_sigmask(SIG_BLOCK, &alarm, nullptr);
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    std::string all(1 << 20, 0);
+    EXPECT_GT(::read(reader, all.data(), all.size()), 0);
+  });
+  const itimerval timer = {.it_interval = {}, .it_value = {.tv_sec = 0, .tv_usec = 100'000}};
+  EXPECT_EQ(setitimer(ITIMER_REAL, &timer, nullptr), 0);
+  EXPECT_EQ(write(path("pipe"), "text"), 0);
+  slow.join();
+  sigaction(SIGALRM, &before, nullptr);
+  close(reader);
 }
 
 // Which is no end of the program.

@@ -137,6 +137,8 @@ MUTATIONS = [
              (STATISTICS, "  return is_the_kernels && kind(AT_SYMLINK_NOFOLLOW) == S_IFLNK ? Way::kAppend : Way::kReplace;", "  return is_the_kernels ? Way::kReplace : Way::kReplace;")),
     mutation("statistics on a pipe that nobody reads are waited for", "StatisticsFileTest.*",
              (STATISTICS, "O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC", "O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC")),
+    mutation("statistics for a slow reader are lost by a signal", "StatisticsFileTest.AWriteThatIs*",
+             (STATISTICS, "  } while (written == -EINTR);\n", "  } while (false);\n")),
     mutation("who reads statistics from a pipe, and leaves, ends the program", "StatisticsFileTest.WhoReads*",
              (STATISTICS, "  if (written == -EPIPE) syscall(SYS_rt_sigtimedwait, &kPipe, nullptr, &kAtOnce, sizeof kPipe);\n", "")),
     mutation("pressure of a group is looked for in version 2 first", "MemoryPressureTest.*",
