@@ -6,8 +6,9 @@
   .text
 #include "spillway/interceptors.inc"
 
-// syscall(2) of such code: the C library's, instruction by instruction, but for futexes, whose words may be spilled
-// (intercept/syscall.cc). They find their arguments where the caller left them.
+// syscall(2) of such code: the C library's, instruction by instruction, but for futexes, whose words may be spilled, and for
+// calls that libraries make by number with the program's memory (intercept/syscall.cc). Those find their arguments where
+// the caller left them.
 #include <asm/unistd.h>
   .globl syscall
   .type syscall, @function
@@ -16,6 +17,10 @@ syscall:
   .cfi_startproc
   cmpq $__NR_futex, %rdi
   je spillway_foreign_futex
+  .irp number, __NR_preadv, __NR_pwritev, __NR_recvmmsg, __NR_sendmmsg, __NR_getrandom, __NR_statx
+  cmpq $\number, %rdi
+  je spillway_foreign_call
+  .endr
   movq %rdi, %rax
   movq %rsi, %rdi
   movq %rdx, %rsi

@@ -450,6 +450,8 @@ MUTATIONS = [
     product("the kernel is given a spilled address that a library binds", "^e2e_foreign_calls$",
             ("include/spillway/interceptors.inc", "SPILLWAY_INTERPOSE(bind)", "SPILLWAY_INTERCEPT(bind)"),
             ("src/spill/intercept/socket.cc", "LIBC(bind)(", "bind(")),
+    product("calls that libraries make by number reach the kernel", "^e2e_foreign_calls$",
+            ("src/spill/exports.S", "  je spillway_foreign_call\n", "")),
     product("a full pipe is waited for by who does not wait", "^e2e_kernel_calls$",
             ("src/spill/intercept/kernel.cc", "  if (!waits && LIBC(poll)(&room, 1, 0) == 0) return spill::fail(EAGAIN);\n", "")),
     product("what is no time limit of a futex taken for one", "^e2e_by_number$",

@@ -321,11 +321,28 @@ SPILL_EXPORT ssize_t __spill_process_vm_writev(pid_t process, const iovec* local
                          });
 }
 
-// Several messages: one after the other.
+// Several messages: one after the other, where the kernel cannot be given all of them as they are. As the kernel has it,
+// more than IOV_MAX are not looked at.
 extern "C" ssize_t __spill_sendmsg(int socket, const msghdr* header, int flags);
 extern "C" ssize_t __spill_recvmsg(int socket, msghdr* header, int flags);
 
+static bool are_plain(const mmsghdr* messages, unsigned count) {
+  if (!spill::all_plain(messages, count * sizeof *messages)) return false;
+  return std::all_of(messages, messages + count, [](const mmsghdr& message) {
+    const msghdr& header = message.msg_hdr;
+    const spill::PlainVector vector(header.msg_iov, header.msg_iovlen);
+    return (!vector.is_valid() || (vector.is_plain() && vector.buffers().data() == header.msg_iov)) &&
+           spill::all_plain(header.msg_name, header.msg_namelen) &&
+           spill::all_plain(header.msg_control, header.msg_controllen);
+  });
+}
+
 SPILL_EXPORT int __spill_sendmmsg(int socket, mmsghdr* messages, unsigned count, int flags) {
+  count = std::min<unsigned>(count, IOV_MAX);
+  if (are_plain(messages, count)) {
+    spill::clear_slots();
+    return sendmmsg(socket, messages, count, flags);
+  }
   for (unsigned i = 0; i < count; ++i) {
     const ssize_t sent = __spill_sendmsg(socket, &messages[i].msg_hdr, flags);
     if (sent < 0) return i > 0 ? static_cast<int>(i) : -1;
@@ -335,6 +352,12 @@ SPILL_EXPORT int __spill_sendmmsg(int socket, mmsghdr* messages, unsigned count,
 }
 SPILL_EXPORT int __spill_recvmmsg(int socket, mmsghdr* messages, unsigned count, int flags,
                                   timespec* timeout) {
+  count = std::min<unsigned>(count, IOV_MAX);
+  if (are_plain(messages, count)) {
+    spill::PlainObject<timespec> plain_timeout(timeout);
+    spill::clear_slots();
+    return recvmmsg(socket, messages, count, flags, plain_timeout);
+  }
   timespec end = {};
   if (timeout != nullptr) end = spill::monotonic_after(spill::load(timeout));
   for (unsigned i = 0; i < count; ++i) {

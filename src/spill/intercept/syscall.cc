@@ -1,5 +1,6 @@
 // syscall(2): who does what is asked for by number. Code that was not compiled by spillcc reaches the kernel, but for
-// futexes on spilled words (exports.S): the C++ library's futures wait and wake by them, in functions of its own.
+// futexes on spilled words, since the C++ library's futures wait and wake by them in functions of its own, and for calls
+// that libraries make so with the program's memory: libuv reads, sends and asks about files by number (exports.S).
 #include <errno.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -37,7 +38,12 @@ SPILL_EXPORT long __spill_syscall(long number, ...) {
   return call_by_number(number, a);
 }
 
-// The arguments lie where syscall() has them.
+// Their parameters are those of syscall().
+extern "C" long spillway_foreign_call(long number, long a0, long a1, long a2, long a3, long a4, long a5) {
+  clear_slots();
+  const long a[] = {a0, a1, a2, a3, a4, a5};
+  return call_by_number(number, a);
+}
 extern "C" long spillway_foreign_futex(long, long word, long operation, long value, long timeout, long word2,
                                        long value3) {
   const long a[] = {word, operation, value, timeout, word2, value3};

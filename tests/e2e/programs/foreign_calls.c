@@ -6,12 +6,16 @@
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/inotify.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "e2e.h"
@@ -67,10 +71,44 @@ static void random_bytes(void) {
   }
 }
 
+// As libuv does.
+static void by_number(void) {
+  enum { kParts = 2, kBytes = 6, kFar = 5000 };
+  char* bytes = spilled_zeros(kParts * kFar);
+  struct statx* facts = spilled_zeros(sizeof *facts);
+  struct mmsghdr* messages = spilled_zeros(kParts * sizeof *messages);
+  struct iovec* parts = spilled_zeros(kParts * sizeof *parts);
+  for (int i = 0; i < kParts; ++i) {
+    parts[i] = (struct iovec){strcpy(bytes + i * kFar, i == 0 ? "first" : "other"), kBytes};
+    messages[i].msg_hdr = (struct msghdr){.msg_iov = &parts[i], .msg_iovlen = 1};
+  }
+  push_out(3 << 20);
+  int ends[2];
+  CHECK(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends) == 0);
+  CHECK(FOREIGN(syscall)(SYS_sendmmsg, ends[0], messages, (long)kParts, 0L) == kParts);
+  memset(bytes, 0, kParts * kFar);
+  CHECK(FOREIGN(syscall)(SYS_recvmmsg, ends[1], messages, (long)kParts, (long)MSG_DONTWAIT, NULL) == kParts);
+  CHECK(messages[1].msg_len == kBytes && strcmp(bytes, "first") == 0 && strcmp(bytes + kFar, "other") == 0);
+  char name[] = "foreign-XXXXXX";
+  const int file = mkstemp(name);
+  CHECK(FOREIGN(syscall)(SYS_pwritev, file, parts, (long)kParts, 0L, 0L) == kParts * kBytes);
+  memset(bytes, 0, kParts * kFar);
+  CHECK(FOREIGN(syscall)(SYS_preadv, file, parts, (long)kParts, 0L, 0L) == kParts * kBytes);
+  CHECK(strcmp(bytes, "first") == 0 && strcmp(bytes + kFar, "other") == 0 && unlink(name) == 0);
+  strcpy(bytes, ".");
+  CHECK(FOREIGN(syscall)(SYS_statx, AT_FDCWD, bytes, 0L, (long)STATX_TYPE, facts) == 0 &&
+        S_ISDIR(facts->stx_mode));
+  CHECK(FOREIGN(syscall)(SYS_statx, AT_FDCWD, name, 0L, (long)STATX_TYPE, facts) == -1 && errno == ENOENT);
+  memset(bytes, 0, kFar);
+  CHECK(FOREIGN(syscall)(SYS_getrandom, bytes, 64L, 0L) == 64 && is_filled((unsigned char*)bytes, 64));
+  CHECK(FOREIGN(syscall)(SYS_getpid) == getpid());
+}
+
 int main(void) {
   sockets();
   names();
   random_bytes();
+  by_number();
   puts("served");
   return 0;
 }
