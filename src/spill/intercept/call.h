@@ -1,6 +1,7 @@
 // Interceptors that only replace their spilled arguments: one line each.
 #pragma once
 #include "spill/intercept/intercept.h"
+#include "spill/next.h"
 
 using spill::plain;
 using spill::PlainBytes;
@@ -13,7 +14,11 @@ using spill::PlainString;
 #define SPILL_CALL(T, name, parameters, arguments) \
   SPILL_EXPORT T __spill_##name parameters { return name arguments; }
 
-// The same for a call that may wait, which lets go of all slots first.
+// The same for a name that the runtime exports too: the function behind.
+#define SPILL_NEXT(T, name, parameters, arguments) \
+  SPILL_EXPORT T __spill_##name parameters { return LIBC(name) arguments; }
+
+// SPILL_CALL for a call that may wait, which lets go of all slots first.
 #define SPILL_WAIT(T, name, parameters, arguments) \
   SPILL_EXPORT T __spill_##name parameters {       \
     spill::clear_slots();                          \

@@ -33,7 +33,6 @@
 
 #include "spill/intercept/call.h"
 #include "spill/intercept/io.h"
-#include "spill/next.h"
 
 namespace {
 
@@ -63,11 +62,8 @@ const char* bytes(const void* memory) { return static_cast<const char*>(memory);
 SPILL_WAIT(int, eventfd_read, (int descriptor, eventfd_t* value), (descriptor, PlainObject<eventfd_t>(value)))
 SPILL_WAIT(int, signalfd, (int descriptor, const sigset_t* set, int flags),
            (descriptor, PlainIn<sigset_t>(set), flags))
-SPILL_EXPORT int __spill_inotify_add_watch(int descriptor, const char* path, uint32_t mask) {
-  const PlainString plain_path(path);
-  spill::clear_slots();
-  return LIBC(inotify_add_watch)(descriptor, plain_path, mask);
-}
+SPILL_NEXT(int, inotify_add_watch, (int descriptor, const char* path, uint32_t mask),
+           (descriptor, PlainString(path), mask))
 // Users and scheduling.
 SPILL_WAIT(int, getresuid, (uid_t * real, uid_t* effective, uid_t* saved),
            (PlainObject<uid_t>(real), PlainObject<uid_t>(effective), PlainObject<uid_t>(saved)))
@@ -207,19 +203,19 @@ SPILL_WAIT(ssize_t, mq_timedreceive,
            (queue, in_out(message, n), n, PlainObject<unsigned>(priority), PlainIn<timespec>(time)))
 
 // Files.
-SPILL_WAIT(ssize_t, fgetxattr, (int file, const char* name, void* to, size_t n),
+SPILL_NEXT(ssize_t, fgetxattr, (int file, const char* name, void* to, size_t n),
            (file, PlainString(name), in_out(bytes(to), n), n))
-SPILL_WAIT(ssize_t, lgetxattr, (const char* path, const char* name, void* to, size_t n),
+SPILL_NEXT(ssize_t, lgetxattr, (const char* path, const char* name, void* to, size_t n),
            (PlainString(path), PlainString(name), in_out(bytes(to), n), n))
-SPILL_WAIT(int, fsetxattr, (int file, const char* name, const void* from, size_t n, int flags),
+SPILL_NEXT(int, fsetxattr, (int file, const char* name, const void* from, size_t n, int flags),
            (file, PlainString(name), in(bytes(from), n), n, flags))
-SPILL_WAIT(int, lsetxattr, (const char* path, const char* name, const void* from, size_t n, int flags),
+SPILL_NEXT(int, lsetxattr, (const char* path, const char* name, const void* from, size_t n, int flags),
            (PlainString(path), PlainString(name), in(bytes(from), n), n, flags))
-SPILL_WAIT(ssize_t, flistxattr, (int file, char* to, size_t n), (file, in_out(to, n), n))
-SPILL_WAIT(ssize_t, llistxattr, (const char* path, char* to, size_t n), (PlainString(path), in_out(to, n), n))
-SPILL_WAIT(int, removexattr, (const char* path, const char* name), (PlainString(path), PlainString(name)))
-SPILL_WAIT(int, lremovexattr, (const char* path, const char* name), (PlainString(path), PlainString(name)))
-SPILL_WAIT(int, fremovexattr, (int file, const char* name), (file, PlainString(name)))
+SPILL_NEXT(ssize_t, flistxattr, (int file, char* to, size_t n), (file, in_out(to, n), n))
+SPILL_NEXT(ssize_t, llistxattr, (const char* path, char* to, size_t n), (PlainString(path), in_out(to, n), n))
+SPILL_NEXT(int, removexattr, (const char* path, const char* name), (PlainString(path), PlainString(name)))
+SPILL_NEXT(int, lremovexattr, (const char* path, const char* name), (PlainString(path), PlainString(name)))
+SPILL_NEXT(int, fremovexattr, (int file, const char* name), (file, PlainString(name)))
 SPILL_WAIT(key_t, ftok, (const char* path, int project), (PlainString(path), project))
 SPILL_WAIT(int, futimes, (int file, const timeval* times), (file, in(times, times != nullptr ? 2 : 0)))
 SPILL_WAIT(int, lutimes, (const char* path, const timeval* times),

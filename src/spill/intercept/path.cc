@@ -21,12 +21,7 @@
 #include <utime.h>
 
 #include "spill/intercept/call.h"
-#include "spill/next.h"
 #include "spill/thread.h"
-
-// SPILL_CALL for names that the runtime exports too: the function behind.
-#define SPILL_NEXT(T, name, parameters, arguments) \
-  SPILL_EXPORT T __spill_##name parameters { return LIBC(name) arguments; }
 
 // Opening: a FIFO waits for its other end.
 #define SPILL_OPEN_MODE(flags)                                          \
@@ -112,11 +107,11 @@ SPILL_CALL(FILE*, setmntent, (const char* path, const char* mode), (PlainString(
 SPILL_CALL(nl_catd, catopen, (const char* path, int flags), (PlainString(path), flags))
 SPILL_CALL(int, utime, (const char* path, const utimbuf* times), (PlainString(path), PlainIn<utimbuf>(times)))
 
-SPILL_CALL(ssize_t, getxattr, (const char* path, const char* name, void* value, size_t n),
+SPILL_NEXT(ssize_t, getxattr, (const char* path, const char* name, void* value, size_t n),
            (PlainString(path), PlainString(name), PlainBytes(value, n, PlainBytes::kInOut).data(), n))
-SPILL_CALL(int, setxattr, (const char* path, const char* name, const void* value, size_t n, int flags),
+SPILL_NEXT(int, setxattr, (const char* path, const char* name, const void* value, size_t n, int flags),
            (PlainString(path), PlainString(name), PlainBytes(value, n, PlainBytes::kIn).data(), n, flags))
-SPILL_CALL(ssize_t, listxattr, (const char* path, char* list, size_t n),
+SPILL_NEXT(ssize_t, listxattr, (const char* path, char* list, size_t n),
            (PlainString(path), PlainBytes(list, n, PlainBytes::kInOut).data(), n))
 
 // What is known of a file.

@@ -7,7 +7,6 @@
 
 #include "spill/intercept/call.h"
 #include "spill/intercept/plain_mask.h"
-#include "spill/next.h"
 
 using spill::PlainMask;
 

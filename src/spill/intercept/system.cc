@@ -16,7 +16,6 @@
 #include "spill/intercept/call.h"
 #include "spill/intercept/filter.h"
 #include "spill/intercept/plain_mask.h"
-#include "spill/next.h"
 
 using spill::PlainMask;
 
@@ -90,9 +89,7 @@ SPILL_EXPORT int __spill___getgroups_chk(int count, gid_t* to, size_t room) {
   if (count > 0 && static_cast<size_t>(count) > room / sizeof(gid_t)) spill::buffer_overflow();
   return __spill_getgroups(count, to);
 }
-SPILL_EXPORT int __spill_getentropy(void* to, size_t n) {
-  return LIBC(getentropy)(PlainBytes(to, n, PlainBytes::kInOut).data(), n);
-}
+SPILL_NEXT(int, getentropy, (void* to, size_t n), (PlainBytes(to, n, PlainBytes::kInOut).data(), n))
 SPILL_EXPORT ssize_t __spill_getrandom(void* to, size_t n, unsigned flags) {
   if (spill::all_plain(to, n)) return LIBC(getrandom)(to, n, flags);
   // Fewer bytes than asked for are a normal answer to large requests.

@@ -1,5 +1,6 @@
 // What libraries that spillcc did not compile ask of the system with memory of the program's: addresses of sockets, arrays of
-// poll(), names of files to watch, room for a path and for random bytes. The names that such a library finds are called.
+// poll(), names of files and of their attributes, room for a path and for random bytes. The names that such a library finds
+// are called.
 // levels: O2
 // pages: 4K 16K
 // chaos: 2
@@ -16,6 +17,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "e2e.h"
@@ -52,6 +54,27 @@ static void names(void) {
   const int watches = inotify_init1(0);
   CHECK(FOREIGN(inotify_add_watch)(watches, folder, IN_CREATE) >= 0);
   close(watches);
+}
+
+// As libacl and libselinux do. Few file systems have such attributes; what has none says so.
+static void attributes(void) {
+  char* path = spilled_zeros(5000);
+  char* key = strcpy((char*)spilled_zeros(100), "user.spilled");
+  char* value = spilled_zeros(100);
+  strcpy(path, "attributes-XXXXXX");
+  const int file = mkstemp(path);
+  CHECK(file >= 0);
+  push_out(3 << 20);
+  const int works = FOREIGN(setxattr)(path, key, "content", 8, 0) == 0;
+  CHECK(works || errno == ENOTSUP);
+  CHECK(FOREIGN(getxattr)(path, key, value, 100) == (works ? 8 : -1));
+  CHECK(strcmp(value, works ? "content" : "") == 0);
+  memset(value, 0, 100);
+  CHECK(FOREIGN(lgetxattr)(path, key, value, 100) == (works ? 8 : -1) && (works || errno == ENOTSUP));
+  CHECK(FOREIGN(fgetxattr)(file, key, value, 100) == (works ? 8 : -1) && (works || errno == ENOTSUP));
+  CHECK(FOREIGN(listxattr)(path, value, 100) >= 0 || errno == ENOTSUP);
+  CHECK(FOREIGN(removexattr)(path, key) == (works ? 0 : -1) && unlink(path) == 0);
+  close(file);
 }
 
 static int is_filled(const unsigned char* bytes, size_t n) {
@@ -107,6 +130,7 @@ static void by_number(void) {
 int main(void) {
   sockets();
   names();
+  attributes();
   random_bytes();
   by_number();
   puts("served");
