@@ -1,4 +1,4 @@
-// Change: what is to become of an item, as somebody decides who has looked at it; and what calls say of it.
+// Change: what an item is to become, as a function decides that has looked at it; and Outcome and Done, which calls that change items return.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -22,7 +22,7 @@ enum class Outcome : uint8_t {
   kUnmet,      // another condition is not met
 };
 
-// What there is now: of the item that was changed, or, if nothing was done, of the one that is there, if the call has read it; else 0.
+// Of the item as it is after the call. If nothing was done: of the item that is there, if the call has read it; else 0.
 struct Done {
   Outcome outcome = Outcome::kDone;
   uint64_t cas = 0;
@@ -30,12 +30,12 @@ struct Done {
   uint64_t expires_ms = 0;
 };
 
-// Some of a value that is to be.
+// Part of a new value.
 struct Part {
   enum class Kind : uint8_t {
-    kBytes,  // these
-    kOld,    // of the value before, from `offset` on
-    kFill,   // one byte again and again
+    kBytes,  // `bytes`
+    kOld,    // of the old value, from `offset` on
+    kFill,   // `fill`, repeated
   };
   Kind kind = Kind::kBytes;
   const std::byte* bytes = nullptr;
@@ -43,7 +43,7 @@ struct Part {
   char fill = 0;
   uint64_t length = 0;
 
-  // The memory outlives the change.
+  // The bytes stay until the change has been made.
   static Part of(kv::Bytes bytes) { return {.bytes = bytes.data(), .length = bytes.size()}; }
   static Part old(uint64_t offset, uint64_t length) {
     return {.kind = Kind::kOld, .offset = offset, .length = length};
@@ -63,7 +63,7 @@ struct Change {
   ItemHead head = {};
   uint32_t flags = 0;
   uint64_t expires_ms = 0;
-  bool is_new_value = true;  // for who asks when it was used (hot_table.h)
+  bool is_new_value = true;  // false: for the hot table the item stays as much in use as it was (hot_table.h)
   std::array<Part, kPartsMost> parts = {};
   size_t part_count = 0;
 
@@ -74,14 +74,14 @@ struct Change {
     change.add(Part::of(value));
     return change;
   }
-  // A value of parts that are to be added, with another cas; all else as it is.
+  // A new value, whose parts are to be added, and so a new cas; all else stays.
   static Change value_of(const Item& item) {
     return {.kind = Kind::kPut,
             .head = {.marks = item.marks()},
             .flags = item.flags(),
             .expires_ms = item.expires_ms()};
   }
-  // All as it is, the cas too.
+  // Everything stays, the cas too.
   static Change same_as(const Item& item) {
     Change change = value_of(item);
     change.head.own_cas = item.cas();
@@ -101,8 +101,8 @@ struct Change {
   }
 };
 
-// A function that decides: `base::Expected<Change> decide(Item& item)`, or without the Expected, where `item` may not have been found. It is
-// called again when others have changed the item meanwhile, and outlives the Decision.
+// A reference to a function that decides: `base::Expected<Change> decide(Item& item)`, or `Change decide(Item& item)`. The item may be one that was
+// not found. The function is called again when others have changed the item meanwhile.
 class Decision {
  public:
   template <class Function>

@@ -38,7 +38,7 @@ void HotTable::set(uint64_t hash, uint64_t now_s, bool was_used) {
   if (count_ == 0) return;
   const uint64_t word = tag_of(hash) | (was_used ? kUsed : 0) | (now_s & kSeconds);
   std::atomic<uint64_t>& own = word_of(hash);
-  // What is so already is not written: a line that all read stays with all.
+  // A word that is right already is not written, so that its cache line stays shared by all processors.
   if (own.load(std::memory_order_relaxed) != word) own.store(word, std::memory_order_relaxed);
 }
 

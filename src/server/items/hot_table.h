@@ -1,10 +1,11 @@
-// HotTable: when items were used last, and whether they were since they were stored: what memcached's meta commands tell by their flags l,
-// h, and la. Memory facts: gone with the process.
+// HotTable: when items were used last, and whether they have been used since they were stored, which memcached's meta commands tell (flags l and h
+// of mg, `la` of me). It is kept in memory only, and so gone with the process.
 //
-// A word for each hash of a key, the last one's whose hash begins so: what was not used for long may be forgotten, and one key in some
-// billions is taken for another.
+// The table has a word for each value of some bits of a key's hash, which is that of the key that was used or stored last. So an item that was not
+// used for long may be forgotten, and one key in some billions is taken for another.
 //
-// Thread contract: any. Each call is one load and at most one store, relaxed: of two at a time one may be lost.
+// Thread contract: any thread. Each call is one load and at most one store, both relaxed: of two at the same time one may be lost, which nobody
+// relies on.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -21,14 +22,14 @@ class HotTable {
     uint64_t idle_s = 0;    // since it was used or stored
   };
 
-  // So many words, 8 bytes each, a power of two; 0: nothing is known of any. Errors: ENOMEM.
+  // The table has this number of words of 8 bytes, a power of two; with 0 nothing is known of any item. Errors: ENOMEM.
   base::Expected<void> open(size_t words);
 
-  // Of what is not known: it has not been used, just now.
+  // Of an item that is not known: that it was stored just now.
   Facts facts_of(uint64_t hash, uint64_t now_s) const;
   void used(uint64_t hash, uint64_t now_s) { set(hash, now_s, true); }
   void stored(uint64_t hash, uint64_t now_s) { set(hash, now_s, false); }
-  // One of these will come soon.
+  // One of these calls will come soon.
   void prefetch(uint64_t hash) const {
     if (count_ != 0) __builtin_prefetch(&word_of(hash), 1);
   }

@@ -1,12 +1,13 @@
 // Item: what a client has stored, as it lies in the key-value store (docs/formats/server.md).
 //
-//   key     the client's, but one that is empty or begins with a byte 0 has a byte 0 before it. What begins with 0 1 is the server's own
+//   key     the client's key, behind a byte 0 if it is empty or begins with a byte 0. Keys that begin with the bytes 0 1 are the server's own
 //   value   | marks | cas, 8 bytes, if the marks say so | what the client gave |
 //
-// Flags and expiry are the record's own.
+// Flags and expiry are those of the record.
 //
-// cas: an item is told from what it was before, and will be, by a number, the cas unique of memcached: the version of its record, unless
-// it has a number of its own, from a client (meta flag E) or because it was rewritten and counts as the same: a touch, a mark.
+// The cas (memcached's "cas unique") is a number that changes with the item. It is the version of the record, unless the item has a number of its
+// own: one that a client gave (meta flag E), or the cas that it had before the record was rewritten for a touch or a mark, which are no changes to
+// clients.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -19,11 +20,11 @@ namespace server {
 
 inline constexpr size_t kKeyBytesMost = kv::kKeyBytesMax - 1;
 
-// A client's key as the store has it.
+// A client's key as it is in the store.
 class StoreKey {
  public:
-  // Refers to `key`, or has a copy in the pool's memory. Errors: EINVAL for one of more than kKeyBytesMost, ENOMEM. Cost: no copy of one
-  // that begins with another byte than 0.
+  // Refers to `key`, or, if that is empty or begins with a byte 0, to a copy in the pool's memory. Errors: EINVAL for a key of more than
+  // kKeyBytesMost bytes, ENOMEM.
   static base::Expected<StoreKey> of(std::string_view key, storage::BufferPool& pool);
   std::string_view text() const { return text_; }
 
@@ -31,7 +32,7 @@ class StoreKey {
   std::string_view text_;
   storage::Buffer memory_;
 };
-// The client's key of one of the store's, which it refers to; none: it is the server's own.
+// The client's key for a key of the store, to which the result refers; none: it is a key of the server's own.
 std::optional<std::string_view> client_key(std::string_view store_key);
 
 // What memcached's meta commands mark an item with.
@@ -46,36 +47,36 @@ struct ItemHead {
   static constexpr size_t kBytesMost = 9;
 
   Marks marks = {};
-  uint64_t own_cas = 0;  // 0: the version is it
+  uint64_t own_cas = 0;  // 0: the cas is the record's version
 
   size_t bytes() const { return own_cas != 0 ? kBytesMost : 1; }
-  // Writes bytes() of them.
+  // Writes bytes() bytes.
   void write(std::byte* to) const;
-  // Of a value's first bytes, at least kBytesMost or all. None: this is no item's, or one of a later version.
+  // Reads the first bytes of a value: at least kBytesMost, or all that it has. None: it is no item's value, or one of a later version.
   static std::optional<ItemHead> read(kv::Bytes from);
 };
 
-// That a value is none.
+// EBADMSG: a value is no item's.
 base::Error no_item();
 
-// One that was found, or not. It keeps memory of the session, which it must not outlive.
+// An item that was looked for, found or not. It has memory of the session, and must be gone before that is closed.
 class Item {
  public:
   Item() = default;
-  // Errors: EBADMSG for what is no item; as kv::Session::read_value. Cost: of a large value one I/O.
+  // Errors: EBADMSG for a value that is no item's; as kv::Session::read_value. Cost: one I/O for a large value.
   static base::Expected<Item> of(kv::Session& session, kv::Found found);
 
   bool found() const { return found_.found(); }
-  // A large one is read by read(), a part at a time; any other may be.
+  // A large value can only be read by read(), a part at a time.
   bool is_large() const { return found_.is_large(); }
   uint64_t value_bytes() const { return found() ? found_.value_bytes() - head_.bytes() : 0; }
-  // Not copied. REQUIRES: not large.
+  // Refers to memory of the item. REQUIRES: not large.
   kv::Bytes value() const { return found() ? found_.value().subspan(head_.bytes()) : kv::Bytes(); }
-  // Copies what there is from `offset` on; how much. Errors, cost: as kv::Session::read_value.
+  // Copies the value from `offset` on, up to its end or that of `to`; returns how many bytes. Errors, cost: as kv::Session::read_value.
   base::Expected<size_t> read(kv::Session& session, uint64_t offset, std::span<std::byte> to) {
     return session.read_value(found_, head_.bytes() + offset, to);
   }
-  // 0, as all that follow, of one that was not found.
+  // These are 0, or false, of an item that was not found.
   uint64_t cas() const { return head_.own_cas != 0 ? head_.own_cas : version(); }
   uint64_t version() const { return found() ? found_.version() : 0; }
   uint32_t flags() const { return found() ? found_.flags() : 0; }

@@ -10,7 +10,7 @@
 namespace server {
 namespace {
 
-// Of values that are set together.
+// Of all values that are set together.
 constexpr size_t kGroupBytes = 256 << 10;
 
 }  // namespace
@@ -49,7 +49,7 @@ void Items::count_cas(Outcome outcome) {
   if (outcome == Outcome::kOtherCas) count(Count::kCasOthers);
 }
 
-// What each call begins with.
+// How each call begins.
 base::Expected<StoreKey> Items::begin(std::string_view key) {
   shared_->flush_if_due(session_);
   return StoreKey::of(key, pool_);
@@ -151,7 +151,7 @@ base::Expected<Fetched> Items::fetch(std::string_view key, const FetchOptions& o
   fetched.facts = shared_->hot_.facts_of(hash, now_s());
   auto item = read_item(store_key->text());
   if (!item) return std::unexpected(item.error());
-  // As a rule it stays as it is.
+  // As a rule the item stays as it is.
   if (decide(*item).kind == Change::Kind::kNothing) {
     fetched.item = std::move(*item);
     fetched.cas = fetched.item.cas();
@@ -261,7 +261,7 @@ void Items::set(std::span<const NewItem> items, std::span<base::Expected<Done>> 
   }
 }
 
-// How many of them, from the first on, were set: what is long, refused or fought for is not for groups.
+// Returns how many of them, from the first on, were set. A group ends before an item that is too long for it, has no valid key, or is fought for.
 size_t Items::set_group(SetGroup& group, std::span<const NewItem> items,
                         std::span<base::Expected<Done>> results) {
   const storage::Buffer memory(pool_, kGroupBytes);

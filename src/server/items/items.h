@@ -1,5 +1,5 @@
-// Items: what the commands of memcached's and Redis's clients mean, over a key-value store. Typed calls with typed outcomes; what they look
-// like on the wire is the protocols' own.
+// Items: what the commands of memcached's and Redis's clients do to a key-value store. Calls and outcomes are typed; what they look like on the wire
+// is left to the protocols.
 //
 //   SharedItems shared;
 //   shared.open(*store, {});                      one for a server
@@ -8,22 +8,23 @@
 //   items.set("key", bytes, {.flags = 1});
 //   items.get("key")->value();
 //
-// How what depends on what is there is changed (update())
-//  1 a flush that is due comes first (shared_items.h)
+// How an item is changed if the change depends on the item (update()):
+//  1 a flush that is due is made first (shared_items.h)
 //  2 the lock of the key is taken (update_locks.h)
-//  3 the item is read, and what it is to become is decided
-//  4 that is written, if the item has still the same version, or is still absent; else again from 3, after some times as who is in a fight,
-//    and kRoundsMost times in all
-// It is read twice, the second time by the store, which compares versions. What does not depend on what is there, or only on whether
-// something is, is one call of the store.
+//  3 the item is read, and it is decided what it becomes
+//  4 that is written, on the condition that the item still has the version that was read, or is still absent. If the condition does not hold, 3 and
+//    4 are repeated, up to kRoundsMost times; after UpdateLocks::kRoundsAlone the update keeps others out (it is in a fight)
+// So the item is read twice, the second time by the store, which compares versions. A change that does not depend on the item, or only on whether
+// there is one, is a single call of the store.
 //
-// Each call is at one moment for its key, for all clients, as the store's are, and flushes too. Many keys at once are each for itself.
+// For its key each call happens at one moment, the same one for all clients, as the store's calls do. So does a flush, for all keys. A call with
+// many keys is as many calls with one.
 //
-// Thread contract: of one thread, or the tasks of one worker. Values that calls are given outlive the call; what they find is in memory of
-// this, which it must not outlive.
+// Thread contract: of one thread, or of the tasks of one worker. The caller keeps the keys and values that it passes until the call returns. An item
+// that is found has memory of this object, and must be gone before it is closed.
 //
-// Errors of all calls: EINVAL for a key of more than kKeyBytesMost, EBADMSG for what is no item, those of the store (kv::Session), ENOMEM;
-// of those that change an item EBUSY, if it is changed by others all the time.
+// Errors of all calls: EINVAL for a key of more than kKeyBytesMost bytes, EBADMSG for a value that is no item, ENOMEM, those of the store
+// (kv::Session). Calls that change an item also return EBUSY, when others change it all the time.
 #pragma once
 #include <optional>
 #include <span>
@@ -40,19 +41,20 @@ enum class Mode : uint8_t { kSet, kAdd, kReplace, kAppend, kPrepend };
 
 struct SetOptions {
   Mode mode = Mode::kSet;
-  uint32_t flags = 0;  // of the three that replace a value; the others, and what follows, leave the item's
+  // kAppend and kPrepend leave the flags and the expiry of the item as they are.
+  uint32_t flags = 0;
   uint64_t expires_ms = kNever;
-  bool keeps_expiry = false;  // instead, if there is an item
-  std::optional<uint64_t> cas =
-      std::nullopt;  // that of the item, which must be there then; 0 is none's. Not of kAdd
-  // It may be one lower than the item's: then that stays stale, and ends when it did (ms with I).
+  bool keeps_expiry = false;  // the new item ends when the old one would have, if there is one
+  // There must be an item with this cas; none has 0. Not for kAdd.
+  std::optional<uint64_t> cas = std::nullopt;
+  // `cas` may also be lower than the item's: then the new item is stale, and ends when the old one would have (ms with I).
   bool takes_lower_cas = false;
-  uint64_t own_cas = 0;  // what it is to be; 0: the version
-  // Of kAppend and kPrepend, when there is no item: one is made that ends then.
+  uint64_t own_cas = 0;  // the cas of the new item; 0: its version
+  // For kAppend and kPrepend: if there is no item, one is made that ends then.
   std::optional<uint64_t> makes_until_ms = std::nullopt;
 };
 
-// For many that are set at once.
+// One of many items that are set by one call.
 struct NewItem {
   std::string_view key;
   kv::Bytes value;
@@ -64,39 +66,40 @@ struct FetchOptions {
   // It counts as a get, and marks the item as used. False: it only touches or shows the item, or follows a get of the same request.
   bool is_get = true;
   bool leaves_no_trace = false;                       // it counts, but does not mark the item as used
-  std::optional<uint64_t> expires_ms = std::nullopt;  // from now on
-  // When there is none, an empty one is made, claimed by the caller, that ends then (mg with N).
+  std::optional<uint64_t> expires_ms = std::nullopt;  // when the item is to end from now on
+  // If there is no item, an empty one is made that ends then, and that the caller has claimed (mg with N).
   std::optional<uint64_t> makes_until_ms = std::nullopt;
-  uint64_t own_cas = 0;  // of what is made
-  // Who asks claims it, if nobody has, if it ends before this time (R), or if it is stale.
+  uint64_t own_cas = 0;  // of the item that is made
+  // The caller claims an item that nobody has claimed, if it ends before this time (mg with R), or, with claims_stale, if it is stale.
   uint64_t claims_before_ms = 0;
   bool claims_stale = false;
 };
 
 struct Fetched {
-  Item item;                 // as it was before; not found: there was none
+  Item item;                 // as it was before the call, also in item.marks(); not found: there was none
   bool is_made = false;      // there is an empty one now
-  bool has_claimed = false;  // the caller is to store it anew (W). That another has before: item.marks()
-  uint64_t cas = 0;          // as it is now, 0: there is none; and when it ends
+  bool has_claimed = false;  // the caller is the one who is to store it anew (W)
+  // As they are after the call; 0 and kNever if there is no item.
+  uint64_t cas = 0;
   uint64_t expires_ms = kNever;
-  HotTable::Facts facts;  // before the call
+  HotTable::Facts facts;  // as they were before the call
 };
 
 struct InvalidateOptions {
   std::optional<uint64_t> cas = std::nullopt;  // as of SetOptions
   uint64_t own_cas = 0;
-  bool makes_stale = true;  // (md with I)
-  bool empties = false;     // its value and flags go, and it never ends but by expires_ms (md with x)
-  std::optional<uint64_t> expires_ms = std::nullopt;  // from now on
+  bool makes_stale = true;  // md with I
+  bool empties = false;     // md with x: the value and the flags go, and so does the expiry
+  std::optional<uint64_t> expires_ms = std::nullopt;  // when the item is to end from now on
 };
 
 struct AddOptions {
   uint64_t delta = 1;
   bool is_decrease = false;
-  uint64_t cas = 0;  // that of the item; 0: any
-  uint64_t own_cas = 0;
-  std::optional<uint64_t> expires_ms = std::nullopt;  // from now on, of an item that was there
-  // When there is none, one is made with this number, that ends then.
+  uint64_t cas = 0;                                   // the item must have this one; 0: any
+  uint64_t own_cas = 0;                               // as of SetOptions
+  std::optional<uint64_t> expires_ms = std::nullopt;  // when an item that was there is to end from now on
+  // If there is no item, one is made with this number, which ends at initial_expires_ms.
   std::optional<uint64_t> initial = std::nullopt;
   uint64_t initial_expires_ms = kNever;
 };
@@ -104,74 +107,75 @@ struct AddOptions {
 template <class Number>
 struct Added {
   Outcome outcome = Outcome::kDone;
-  Number number = 0;  // as it is now
+  // Of the item after the call.
+  Number number = 0;
   bool is_made = false;
   uint64_t cas = 0;
   uint64_t expires_ms = kNever;
 };
 
-// Of Redis's EXPIRE: all that are set must be met. An item that never ends counts as one that ends later than any.
+// Of Redis's EXPIRE: all that are set must hold. An item that never ends counts as one that ends later than any other.
 struct ExpireConditions {
-  bool if_never = false;   // NX: it does not end
-  bool if_ends = false;    // XX: it does
-  bool if_later = false;   // GT: it is to end later than it would
-  bool if_sooner = false;  // LT: sooner
+  bool if_never = false;   // NX: so far the item never ends
+  bool if_ends = false;    // XX: so far it ends some time
+  bool if_later = false;   // GT: the new time is later
+  bool if_sooner = false;  // LT: the new time is sooner
 };
 
 class Items {
  public:
-  // By the thread, or a task of the worker, that will use it; `depth` as of kv::Session::open. Errors: those of that.
+  // Called by the thread that will use it, or by a task of that worker. `depth` and errors: as of kv::Session::open.
   base::Expected<void> open(SharedItems& shared, size_t depth = 128);
-  // REQUIRES: nothing that was found is left.
+  // REQUIRES: no item that was found is left.
   void close();
 
-  // Cost: one I/O, or two of a large value.
+  // Cost: one I/O; for a large value two.
   base::Expected<Item> get(std::string_view key);
-  // As get(), but nothing counts it, nor the item as used.
+  // As get(), but it is not counted, and the item is not marked as used.
   base::Expected<Item> look(std::string_view key);
-  // Each is what get() would return. REQUIRES: as many results as keys. Cost: as of kv::MultiGet::get.
+  // Each result is what get() would return. REQUIRES: as many results as keys. Cost: as of kv::MultiGet::get.
   void get(std::span<const std::string_view> keys, std::span<base::Expected<Item>> results);
-  // All that memcached's gat and mg do. Cost: as get(), and, if it changes the item, an update.
+  // All that memcached's gat and mg do. Cost: as get(), and an update if the item is changed.
   base::Expected<Fetched> fetch(std::string_view key, const FetchOptions& options);
-  // Of an item that was found.
+  // Part of the value of an item that was found (item.h).
   base::Expected<size_t> read(Item& item, uint64_t offset, std::span<std::byte> to) {
     return item.read(session_, offset, to);
   }
 
-  // Outcomes: kAbsent, kPresent, kOtherCas, kTooLong. `before`: if not null, gets what was there (Redis's SET with GET). Cost: of kSet
-  // and kAdd without more one put; else an update.
+  // Outcomes: kAbsent, kPresent, kOtherCas, kTooLong. `before`, if not null, becomes the item that was there (Redis's SET with GET). Cost: one put
+  // for kSet and kAdd without cas, keeps_expiry and `before`; else an update.
   base::Expected<Done> set(std::string_view key, kv::Bytes value, const SetOptions& options = {},
                            Item* before = nullptr);
   base::Expected<Done> set(const NewItem& item) {
     return set(item.key, item.value, {.flags = item.flags, .expires_ms = item.expires_ms});
   }
-  // Each is what set() would return of it, one after the other. REQUIRES: as many results as items. Cost: as of kv::MultiPut::put.
+  // Each result is what set() would return, were they set one after the other. REQUIRES: as many results as items. Cost: as of kv::MultiPut::put.
   void set(std::span<const NewItem> items, std::span<base::Expected<Done>> results);
-  // Writes it from byte `offset` of the value on, which is made longer by zeros if it must be; of an empty `bytes` nothing (Redis's
-  // SETRANGE). Outcomes: kTooLong.
+  // Redis's SETRANGE: writes the bytes over the value from `offset` on. A value that is shorter is filled up with zeros first; without bytes nothing
+  // is changed. Outcomes: kTooLong.
   base::Expected<Done> set_range(std::string_view key, uint64_t offset, kv::Bytes bytes);
-  // Outcomes: kAbsent, kOtherCas. Cost: without cas and `before`, which is as of set(), one remove; else an update.
+  // `before` is as of set(). Outcomes: kAbsent, kOtherCas. Cost: without cas and `before` one remove; else an update.
   base::Expected<Done> remove(std::string_view key, std::optional<uint64_t> cas = std::nullopt,
                               Item* before = nullptr);
-  // memcached's md, where it leaves an item. Outcomes: as of remove().
+  // memcached's md with I or x, after which there still is an item. Outcomes: as of remove().
   base::Expected<Done> invalidate(std::string_view key, const InvalidateOptions& options);
-  // Its cas stays. Outcomes: kAbsent.
+  // The item keeps its cas. Outcomes: kAbsent.
   base::Expected<Done> touch(std::string_view key, uint64_t expires_ms);
-  // Outcomes: kAbsent, kUnmet. PERSIST is kNever with if_ends.
+  // The same under conditions; Redis's PERSIST is kNever with if_ends. Outcomes: kAbsent, kUnmet.
   base::Expected<Done> expire(std::string_view key, uint64_t expires_ms, const ExpireConditions& conditions);
 
-  // memcached's incr and decr: unsigned numbers of 64 bits; an increase wraps, a decrease ends at 0; a value that gets shorter is filled up
+  // memcached's incr and decr of unsigned numbers of 64 bits: an increase wraps, a decrease stops at 0, and a number that gets shorter is filled up
   // with blanks. Outcomes: kAbsent, kNotNumber, kOtherCas.
   base::Expected<Added<uint64_t>> add(std::string_view key, const AddOptions& options);
-  // Redis's INCRBY: what is not there is 0. Outcomes: kNotNumber, kOverflow, kTooLong.
+  // Redis's INCRBY: an item that is not there counts as 0. Outcomes: kNotNumber, kOverflow, kTooLong.
   base::Expected<Added<int64_t>> add_integer(std::string_view key, int64_t delta);
 
-  // Any other change: what `decide` says of the item as it is. It may read it, and calls nothing else of this. Outcomes: kTooLong, those of
-  // `decide`; kAbsent for the removal of what is not there. Errors of `decide` too.
+  // Any other change: `decide` says what becomes of the item. It may read the item, and must call nothing else of this object. Outcomes: kTooLong,
+  // those of `decide`, and kAbsent when it removes an item that is not there. Errors: also those of `decide`.
   base::Expected<Done> update(std::string_view key, Decision decide, Item* before = nullptr);
 
-  // All items are gone: at once, or, after this time, when anybody next calls anything; at most one is to come. With an error it is not
-  // known whether they are, or will be. Cost: one put, and a wait for the updates that are under way.
+  // Removes all items: flush() at once, flush_at() when anybody makes a call after that time. There is at most one flush to come: another one takes
+  // its place. After an error it is not known whether the items are gone, or will be. Cost: one put, and a wait for the updates that are under way.
   base::Expected<void> flush();
   base::Expected<void> flush_at(uint64_t at_ms);
 

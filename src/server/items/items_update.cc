@@ -8,9 +8,9 @@
 namespace server {
 namespace {
 
-// Up to here a value is put together in memory, and is put at once; longer ones are written in parts.
+// A value up to this is put together in memory, and put at once; a longer one is written in parts.
 constexpr uint64_t kWholeBytesMost = 64 << 10;
-// What is copied at a time of the others.
+// How much of a longer one is copied at a time.
 constexpr uint64_t kCopyBytes = 64 << 10;
 
 }  // namespace
@@ -36,7 +36,7 @@ base::Expected<Done> Items::update(std::string_view key, Decision decide, Item* 
   return base::failure(EBUSY, "others change the item all the time; try again");
 }
 
-// None: the item is another one by now.
+// Returns none if others have changed the item since it was read.
 base::Expected<std::optional<Done>> Items::apply(std::string_view store_key, uint64_t hash, Item& item,
                                                  const Change& change) {
   if (change.kind == Change::Kind::kNothing)
@@ -58,7 +58,7 @@ base::Expected<std::optional<Done>> Items::apply(std::string_view store_key, uin
                     .version = item.version(),
                     .expires_ms = change.expires_ms,
                     .flags = change.flags});
-  // A cache has dropped meanwhile what of it was to be copied.
+  // A cache has meanwhile dropped the part of the value that was to be copied.
   if (!put && put.error().number == ESTALE) return std::nullopt;
   if (!put) return std::unexpected(put.error());
   if (put->outcome != kv::Changed::Outcome::kDone) return std::nullopt;
@@ -113,7 +113,7 @@ base::Expected<kv::Changed> Items::write_in_parts(std::string_view store_key, It
   return writer.commit(options);
 }
 
-// Of a part from `offset` on.
+// Copies from the part, from its byte `offset` on.
 base::Expected<void> Items::copy(Item& item, const Part& part, uint64_t offset, std::span<std::byte> to) {
   if (to.empty()) return {};
   switch (part.kind) {

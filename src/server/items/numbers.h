@@ -7,13 +7,13 @@
 
 namespace server {
 
-// Digits of any number of 64 bits, with its sign.
+// The most characters that a number of 64 bits has, with its sign.
 inline constexpr size_t kDigitsMost = 20;
 
-// What memcached's incr takes for a number: blanks, then an optional plus, then digits of an unsigned number of 64 bits, then the end or a
-// blank, and behind that anything. Cost: reads all leading blanks.
+// Reads a value as memcached's incr does: blanks, a plus or none, the digits of an unsigned number of 64 bits, then the end, or a blank and anything
+// behind it.
 std::optional<uint64_t> unsigned_of_value(std::string_view value);
-// Writes it to `to`, kDigitsMost long; how many characters.
+// Writes the number to `to`, which has room for kDigitsMost characters; returns how many they are.
 size_t write_unsigned(uint64_t number, char* to);
 size_t write_integer(int64_t number, char* to);
 

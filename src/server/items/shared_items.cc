@@ -13,14 +13,14 @@ namespace {
 // The record of flushes (docs/formats/server.md).
 constexpr std::string_view kFlushKey("\0\1flush", 7);
 struct FlushRecord {
-  uint64_t floor = 0;  // items with a lower version are not there; 0: than the record's own
-  uint64_t at_ms = 0;  // 0: none is to come
+  uint64_t floor = 0;  // items with a lower version are not there; 0: the floor is the version of this record
+  uint64_t at_ms = 0;  // 0: no flush is to come
 };
 static_assert(sizeof(FlushRecord) == 16);
 // No item has a lower version.
 constexpr uint64_t kNoFloor = 1;
 
-// Its version.
+// Returns the version of the record.
 base::Expected<uint64_t> write(kv::Session& session, const FlushRecord& record) {
   auto done = session.put(kFlushKey, std::as_bytes(std::span(&record, 1)));
   if (!done) return std::unexpected(done.error());
@@ -44,7 +44,8 @@ base::Expected<void> SharedItems::open(kv::Store& store, const ItemsOptions& opt
     memcpy(&record, found->value().data(), sizeof record);
     if (record.floor == 0) {
       record.floor = found->version();
-      // It has been read now, and so a cache may keep it, with another version. What cannot be written is tried again by the next start.
+      // Since the record has been read, a cache may keep it under a new version, which is not the floor. If this write fails, the next start tries
+      // it again.
       if (store.identity().is_cache) static_cast<void>(write(session, record));
     }
   } else if (found->found()) {
@@ -126,7 +127,7 @@ void SharedItems::flush_if_past(kv::Session& session) {
   const kv::Store::FloorToCome coming(*store_);
   auto flushed = flush_under_locks(session);
   if (flushed) return;
-  // Nobody is to find what should be gone. The record says that the flush is to come: the next start makes it.
+  // Nobody may find items that should be gone. The record still says that the flush is to come, so the next start makes it.
   base::log({.name = "flush_not_kept",
              .level = base::LogLevel::kError,
              .fields = {{"error", flushed.error().number}}},

@@ -1,16 +1,16 @@
-// UpdateLocks: changes of an item that depend on what it was run one after the other, and none runs while all items are flushed.
+// UpdateLocks: updates of an item, which read it and write what follows from it, run one after the other, and none runs while all items are flushed.
 //
-// A lock for each of kCount parts of all hashes of keys. Whoever reads an item, and writes what follows from it, holds its key's lock
-// meanwhile. That is not what makes the change atomic: the write is refused if the item has another version by then, and all begins anew. It
-// makes that rare, and fair: only who changes an item without looking, or makes or removes it, can come in between.
+// The hashes of all keys are divided into kCount parts, each of which has a lock. An update holds the lock of its key from before the read until
+// after the write. That is not what makes it atomic: its write is refused if the item has another version by then, and the update begins anew. The
+// lock makes that rare, and fair: only calls that write without reading can come in between.
 //
-//  1 fair: first come, first served; the lock is handed over
-//  2 who has been refused kRoundsAlone times is in a fight: until it ends, those who do not look take the lock too. They are at most as many
-//    as are under way already, so the fight ends
-//  3 a flush takes all locks: what was read before it is not written after it. Others hold one at a time, and take it before the locks of
-//    the store: nobody waits in a circle
+//  1 the lock is fair: it is handed over to who has waited for longest
+//  2 an update that has been refused kRoundsAlone times is in a fight. Until that ends, calls that write without reading take the lock as well. Only
+//    those that are under way already can come in between then, so the fight ends
+//  3 a flush takes all locks, so that nothing that was read before it is written after it. All others hold one lock at a time, and take it before
+//    locks of the store: so there is no deadlock
 //
-// Thread contract: tasks and threads.
+// Thread contract: any task or thread.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -27,7 +27,7 @@ class UpdateLocks {
   static constexpr size_t kCount = 1024;
   static constexpr int kRoundsAlone = 4;
 
-  // Holds the lock of a hash for its lifetime. Cost: two short locks, or a wait.
+  // Holds the lock of a hash as long as it lives. Cost: two short critical sections, or a wait.
   class Held {
    public:
     Held(UpdateLocks& locks, uint64_t hash) : lock_(locks.lock_of(hash)) { lock_.take(); }
@@ -48,7 +48,7 @@ class UpdateLocks {
     bool fights_ = false;
   };
 
-  // All of them, for its lifetime.
+  // Holds all locks as long as it lives.
   class AllHeld {
    public:
     explicit AllHeld(UpdateLocks& locks) : locks_(locks) {
@@ -64,7 +64,7 @@ class UpdateLocks {
     UpdateLocks& locks_;
   };
 
-  // Relaxed: who does not see a fight that has just begun is one of those who are under way.
+  // Relaxed: a caller that does not yet see a fight is one of those that are under way (2).
   bool is_fought(uint64_t hash) { return lock_of(hash).fights.load(std::memory_order_relaxed) != 0; }
 
  private:

@@ -1,11 +1,11 @@
-// Walk: all items as they are at one moment, one after the other, in no order, while others change them. For what lists or counts keys.
+// Walk: all items as they are at one moment, one after the other, in no order, while others change them. For commands that list or count keys.
 //
 //   Walk walk;
 //   walk.open(items);
 //   for (Walk::Entry entry; *walk.next(entry);) use(entry.key);
 //   walk.close();
 //
-// Thread contract: as of the Items that it is opened with, which outlive it.
+// Thread contract: that of the Items that it is opened with. They stay open until the walk is closed.
 #pragma once
 #include <string_view>
 
@@ -25,9 +25,9 @@ class Walk {
     Marks marks;
   };
 
-  // The moment is within this call; what ends afterwards, or is dropped by a cache, may be left out. Errors: as kv::Snapshot::open.
+  // The moment is within this call. Items that end afterwards, or that a cache drops, may be left out. Errors: as kv::Snapshot::open.
   base::Expected<void> open(Items& items);
-  // False after the last item. Errors: as kv::Snapshot::next, and EBADMSG for what is no item: another call goes on behind it. Cost: an I/O
+  // False: there are no more. Errors: as kv::Snapshot::next, and EBADMSG for a value that is no item; the next call goes on behind it. Cost: one I/O
   // for each item, many at a time.
   base::Expected<bool> next(Entry& entry);
   void close() { snapshot_.close(); }
