@@ -12,11 +12,11 @@
 namespace server {
 namespace {
 
-constexpr size_t kKeptBytesMost = 64 << 10;  // then they are sent
+constexpr size_t kKeptBytesMost = 64 << 10;  // with more they are sent
 
 }  // namespace
 
-// What a session reads from and writes to.
+// What OpenSSL's session reads from and writes to.
 struct ChannelBio {
   static Channel& of(BIO* bio) { return *static_cast<Channel*>(BIO_get_data(bio)); }
 
@@ -82,7 +82,7 @@ void Channel::close() {
     SSL* const session = secure_->session.get();
     ERR_clear_error();
     if (!secure_->is_broken && SSL_is_init_finished(session)) SSL_shutdown(session);
-    // Perhaps only why it is refused.
+    // Also when the session is broken: perhaps these bytes tell the client why it was refused.
     const std::vector<std::byte>& kept = secure_->kept;
     if (!kept.empty() && socket_.descriptor() >= 0)
       static_cast<void>(::send(socket_.descriptor(), kept.data(), kept.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
@@ -99,7 +99,7 @@ base::Expected<void> Channel::send_kept(const task::Limit& limit) {
   return sent;
 }
 
-// After a call of the session that has not done what it was to do.
+// What the session wants after one of its calls has failed.
 base::Expected<Channel::Wants> Channel::wants_after(int result, const char* doing) {
   switch (SSL_get_error(secure_->session.get(), result)) {
     case SSL_ERROR_WANT_READ: return Wants::kInput;
@@ -144,7 +144,7 @@ base::Expected<void> Channel::wait_for_input(const task::Limit& limit) {
   return waited;
 }
 
-// To what is kept; a handshake that has not happened yet happens here.
+// Writes to what is kept. A handshake that is not complete is completed first.
 base::Expected<void> Channel::write(std::span<const std::byte> bytes, const task::Limit& limit) {
   while (!bytes.empty()) {
     ERR_clear_error();

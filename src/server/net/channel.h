@@ -1,4 +1,4 @@
-// Channel: the bytes of a client's connection, as they are or by TLS.
+// Channel: the bytes of a client's connection, plain or through TLS.
 //
 //   Channel channel;
 //   channel.take(descriptor, nullptr);               or &tls
@@ -7,12 +7,11 @@
 //     if (!*received) channel.wait_for_input(limit);
 //   }
 //
-//  1 TLS's handshake, and what else it says by itself, happens in receive() and send(): nobody else knows of it
-//  2 a session is between its client's bytes and the socket's, and waits for nothing: what it writes is kept here until the socket
-//    takes it
+//  1 TLS's handshake, and whatever else TLS sends by itself, happens within receive() and send(): callers need not know of it
+//  2 OpenSSL's session never waits: it reads what the socket has, and what it writes is kept here until the socket takes it
 //
-// Errors: those of the socket; EPROTO for what is no TLS, or is refused by it: then only close() is left.
-// Thread contract: of one task.
+// Errors: those of the socket; EPROTO for bytes that are no TLS, or that TLS refuses. After one only close() is left.
+// Thread contract: used by one task.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -35,16 +34,19 @@ class Channel {
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
-  // Takes the descriptor over; by TLS if there is one, which outlives this. Errors: as task::Socket::take; then it is closed.
+  // Takes the descriptor over. If `tls` is not null the connection speaks TLS, and `tls` outlives this. Errors: as task::Socket::take; then the
+  // descriptor is closed.
   base::Expected<void> take(int descriptor, Tls* tls);
-  // Says goodbye, as far as that needs no waiting. REQUIRES: no task waits for it.
+  // Sends TLS's goodbye, as far as that needs no waiting. REQUIRES: no task waits for the channel.
   void close();
   int descriptor() const { return socket_.descriptor(); }
 
-  // Bytes received, without waiting for any; 0 at the end, none if nothing is there. What TLS has to say is sent, for which it may wait.
+  // Returns how many bytes were received, without waiting for them: 0 at the end of the stream, none if there are none now. It may wait to send what
+  // TLS has to say.
   base::Expected<std::optional<size_t>> receive(std::span<std::byte> to, const task::Limit& limit);
-  // Something may be there to be received: there was a wait since, or the last receive left some. REQUIRES of a wait for input: nothing is.
+  // There may be more to receive: the last receive() filled its memory, or wait_for_input() has returned since.
   bool has_more() const { return has_more_; }
+  // REQUIRES: !has_more().
   base::Expected<void> wait_for_input(const task::Limit& limit);
   // Sends all of the pieces, and changes them.
   base::Expected<void> send(std::span<iovec> pieces, const task::Limit& limit);
@@ -53,13 +55,13 @@ class Channel {
   friend struct ChannelBio;
   enum class Wants : uint8_t { kNothing, kInput, kClosed };
 
-  // A session, and what is between it and the socket: of connections by TLS alone, since there are many others.
+  // A session, and what is between it and the socket. Only connections by TLS have one, so that the others stay small.
   struct Secure {
     TlsSession session;
-    std::vector<std::byte> kept;               // the session's, not sent yet
-    std::optional<base::Error> error;          // of the socket, when the session read
-    bool has_more = false, has_ended = false;  // of the socket
-    bool is_broken = false;                    // nothing more can be said
+    std::vector<std::byte> kept;               // what the session has written and has not been sent yet
+    std::optional<base::Error> error;          // of the socket, when the session read from it
+    bool has_more = false, has_ended = false;  // the socket may have more; its stream has ended
+    bool is_broken = false;                    // the session can send nothing more
   };
 
   base::Expected<Wants> wants_after(int result, const char* doing);

@@ -1,4 +1,4 @@
-// Memory: bytes for a scope, of a pool if they are few, else of the OS.
+// Memory: bytes for a scope, from a pool if the pool has so many in one piece, else from the OS.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace server {
 
-// Thread contract: as the pool's, which outlives it.
+// Thread contract: that of the pool, which outlives this.
 class Memory {
  public:
   Memory() = default;
@@ -21,13 +21,13 @@ class Memory {
     return *this;
   }
 
-  // At least so many bytes; what was there before is given back. Errors: ENOMEM; then there is none.
+  // Takes at least this many bytes, and gives back those that it had before. Errors: ENOMEM; then it has none.
   base::Expected<void> take(storage::BufferPool& pool, size_t bytes);
   void reset();
   std::span<std::byte> bytes() const { return bytes_; }
 
  private:
-  storage::BufferPool* pool_ = nullptr;  // null: of the OS
+  storage::BufferPool* pool_ = nullptr;  // null: the bytes are from the OS
   std::span<std::byte> bytes_;
 };
 

@@ -34,7 +34,7 @@ void Stream::consume(size_t bytes) {
   if (first_ == end_) first_ = end_ = 0;
 }
 
-// For some input more, behind what there is.
+// Makes sure that in_ has room behind the input.
 base::Expected<void> Stream::make_room() {
   const size_t used = end_ - first_;
   if (in_.bytes().empty()) return in_.take(pool_, kInputBytes);
@@ -56,7 +56,7 @@ base::Expected<void> Stream::make_room() {
   return {};
 }
 
-// Sends, and waits until something may be there. False: the server drains.
+// Sends, and waits until there may be input. False: the server drains, and no request has begun.
 base::Expected<bool> Stream::wait(uint64_t ns) {
   if (auto sent = send(); !sent) return std::unexpected(sent.error());
   const bool is_between = end_ == first_;
@@ -74,7 +74,7 @@ base::Expected<bool> Stream::wait(uint64_t ns) {
   return true;
 }
 
-// Without waiting. 0: the end; none: nothing is there.
+// Receives without waiting. 0: the end of the stream; none: nothing is there.
 base::Expected<std::optional<size_t>> Stream::receive_now(std::span<std::byte> to) {
   auto received = channel_.receive(to, limit_of(options_.send_ns, !is_draining_));
   if (received && *received) base::increase(received_bytes_, uint64_t{**received});
@@ -82,7 +82,7 @@ base::Expected<std::optional<size_t>> Stream::receive_now(std::span<std::byte> t
 }
 
 base::Expected<bool> Stream::receive_in(uint64_t ns) {
-  // It sends as much as is taken, and might go on for ever: others run in between.
+  // The client may send as fast as it is answered, for ever: the worker's other tasks run in between.
   if (channel_.has_more()) task::yield();
   for (;;) {
     if (channel_.has_more()) {
@@ -182,7 +182,7 @@ base::Expected<void> Stream::write(std::string_view text) {
   return {};
 }
 
-// What was written since the last piece is one.
+// The text that was written since the last piece becomes a piece.
 void Stream::end_text_piece() {
   if (text_bytes_ == text_first_) return;
   pieces_.push_back({.iov_base = text_.bytes().data() + text_first_, .iov_len = text_bytes_ - text_first_});
@@ -241,7 +241,7 @@ base::Expected<void> Stream::write_part(Items& items, Item& item, uint64_t offse
 }
 
 base::Expected<void> Stream::send() {
-  // Who drains cancels a task that waits for a request, which may just have come.
+  // The server cancels a task that waits for a request when it drains, and a request may just have come, whose reply is still to go.
   return send_by(limit_of(options_.send_ns, !is_draining_));
 }
 

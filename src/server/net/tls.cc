@@ -15,14 +15,14 @@ base::Error of_file(std::string_view what, const std::string& path, std::string_
   return base::Error::of(EINVAL, "TLS: ", what, " ", path, ": ", why);
 }
 
-// OpenSSL tells no error of the file system apart from one of the content.
+// OpenSSL does not tell an error of the file system from one of the content.
 base::Expected<void> check_readable(std::string_view what, const std::string& path) {
   errno = 0;
   if (std::ifstream(path).get() != std::ifstream::traits_type::eof()) return {};
   return std::unexpected(of_file(what, path, errno != 0 ? base::error_name(errno) : "is empty"));
 }
 
-// Nobody is asked for one.
+// Nobody can be asked for one.
 int no_passphrase(char*, int, int, void*) { return 0; }
 
 base::Expected<TlsContext> load(const TlsOptions& options) {
@@ -35,11 +35,11 @@ base::Expected<TlsContext> load(const TlsOptions& options) {
   if (context == nullptr) return base::failure(ENOMEM, "TLS: ", tls_reason());
   SSL_CTX* const raw = context.get();
   SSL_CTX_set_min_proto_version(raw, TLS1_2_VERSION);
-  // A client that goes without saying so has ended its side: requests have lengths of their own.
+  // A client that goes without TLS's goodbye has just ended its side: requests say themselves how long they are, so none can be cut off unnoticed.
   SSL_CTX_set_options(raw, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_IGNORE_UNEXPECTED_EOF);
   SSL_CTX_set_mode(raw, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   SSL_CTX_set_read_ahead(raw, 1);
-  // Tickets do without memory here.
+  // Sessions are resumed by tickets, which need no memory here.
   SSL_CTX_set_session_cache_mode(raw, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_default_passwd_cb(raw, no_passphrase);
   if (SSL_CTX_use_certificate_chain_file(raw, options.certificate.c_str()) != 1)
@@ -56,7 +56,7 @@ base::Expected<TlsContext> load(const TlsOptions& options) {
     return std::unexpected(of_file("authorities of clients", options.client_authorities, tls_reason()));
   SSL_CTX_set_client_CA_list(raw, names);
   SSL_CTX_set_verify(raw, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
-  // Tickets of sessions with verified clients are taken of this server's alone.
+  // With verified clients OpenSSL takes only tickets of sessions that have this name.
   constexpr unsigned char kName[] = "spillway";
   SSL_CTX_set_session_id_context(raw, kName, sizeof kName - 1);
   return context;

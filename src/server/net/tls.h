@@ -1,13 +1,13 @@
-// Tls: what a server needs for connections by TLS (1.2 and 1.3): its certificate and key, and whose clients it takes.
+// Tls: what a server needs for connections by TLS (1.2 and 1.3): its certificate and key, and the authorities whose clients it accepts.
 //
 //   Tls tls;
 //   tls.open({.certificate = "server.pem", .key = "server.key"});
 //   channel.take(descriptor, &tls);      channel.h
-//   tls.renew();                         the files have changed: sessions that begin from now on
+//   tls.renew();                         reads the files again, for sessions that begin from now on
 //
-// OpenSSL's, whose types nobody else needs to know.
+// Only this unit and channel.cc know OpenSSL's types.
 //
-// Thread contract: open by one thread before others use it; the rest by any.
+// Thread contract: open() by one thread before others use it; the rest by any.
 #pragma once
 #include <memory>
 #include <string>
@@ -22,9 +22,9 @@ namespace server {
 
 // Paths of PEM files.
 struct TlsOptions {
-  std::string certificate = {};  // the server's, and those that lead to an authority
-  std::string key = {};          // "": it is in the same file
-  // Clients need a certificate of one of these authorities; "": they need none.
+  std::string certificate = {};  // the server's, and behind it those that lead to an authority
+  std::string key = {};          // "": the key is in the same file
+  // Clients need a certificate that one of these authorities has signed; "": they need none.
   std::string client_authorities = {};
 };
 
@@ -35,16 +35,17 @@ struct TlsDeleter {
 using TlsContext = std::unique_ptr<ssl_ctx_st, TlsDeleter>;
 using TlsSession = std::unique_ptr<ssl_st, TlsDeleter>;
 
-// What OpenSSL says of the last call that failed, of this thread; forgets it.
+// What OpenSSL says of this thread's last call that failed. Clears OpenSSL's errors.
 std::string tls_reason();
 
 class Tls {
  public:
-  // Errors: EINVAL, what cannot be read, is no certificate or key, or does not fit each other: the file and why.
+  // Errors: EINVAL, with the file and the reason, for a file that cannot be read or holds no certificate or key, and for a key that does not fit the
+  // certificate.
   base::Expected<void> open(TlsOptions options);
-  // Reads the files again. Errors: as above; then everything stays as it was.
+  // Reads the files again. Errors: as open(); then everything stays as it was.
   base::Expected<void> renew();
-  // A server's side, which has no connection yet. Null: there is no memory.
+  // The server's side of a new session, without a connection yet. Null: there is no memory.
   TlsSession begin();
 
  private:
