@@ -3,7 +3,7 @@
 namespace server {
 namespace {
 
-// Takes as long wherever they differ.
+// Takes equally long wherever they differ.
 bool is_same_secret(std::string_view secret, std::string_view given) {
   unsigned difference = secret.size() != given.size();
   for (size_t i = 0; i < given.size(); ++i)

@@ -1,9 +1,9 @@
-// Accounts: who may use a server, by name and password, whatever protocol they speak.
+// Accounts: the names and passwords of those who may use a server, whatever protocol they speak.
 //
-//   alice:secret          a line for each; a password may have colons
-//   secret                the password of the user `default`, for clients that give no name
+//   alice:secret          a line for each user; a password may have colons
+//   secret                the password of the user `default`, which clients are that give no name
 //
-// Thread contract: const by any.
+// Thread contract: const calls by any thread.
 #pragma once
 #include <string>
 #include <string_view>
@@ -17,14 +17,15 @@ class Accounts {
  public:
   static constexpr std::string_view kDefaultUser = "default";
 
-  // Errors: EINVAL with the line's number: no name, no password, a name that is there already; no line at all.
+  // Errors: EINVAL, with the number of the line, for a line without a name or a password and for a name that an earlier line has; EINVAL if there is
+  // no line.
   static base::Expected<Accounts> parse(std::string_view lines);
-  // Of the default user alone.
+  // Only the default user, with this password.
   static Accounts of_password(std::string_view password);
 
-  // Then anybody may.
+  // True: there are no accounts, and anybody may use the server.
   bool is_empty() const { return accounts_.empty(); }
-  // Cost: the same for any wrong password of a user.
+  // Takes equally long for all wrong passwords of a user that have the same length.
   bool admits(std::string_view user, std::string_view password) const;
   // "": there is no such user.
   std::string_view password_of(std::string_view user) const;

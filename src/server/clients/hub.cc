@@ -74,9 +74,9 @@ size_t Hub::kill(const std::function<bool(const Connection&)>& is_meant) {
   for (Connection* at = first_; at != nullptr; at = at->next) {
     if (at->is_killed.load(std::memory_order_relaxed) || !is_meant(*at)) continue;
     at->is_killed.store(true, std::memory_order_relaxed);
-    // It has not left, and cannot meanwhile: its task and its stream are there.
+    // Under the lock it cannot leave, so its task and its stream are there.
     task::cancel(*at->task);
-    // What is sent at the server's end is not cancelled (Stream::send). Who kills himself is to be answered yet.
+    // What a draining connection sends is not cancelled (Stream::send). A client that kills its own connection is still to be answered.
     if (!task::in_task() || at->task != &task::self()) at->stream->cut_off();
     ++count;
   }

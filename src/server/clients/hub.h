@@ -1,6 +1,6 @@
-// Hub: what all connections of a server share, what is known of each, and what a client may ask of the server.
+// Hub: what all connections of a server share, what is known of each of them, and what a client may ask the server to do.
 //
-// Thread contract: by any, but where it says otherwise. Connections are entered and left by their own task.
+// Thread contract: any thread, except as noted. A connection is entered, and leaves, by its own task.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -20,21 +20,21 @@
 
 namespace server {
 
-// Fixed while the server runs.
+// They do not change while the server runs.
 struct Settings {
-  std::string version = {};  // as clients are told
+  std::string version = {};  // that clients are told
   uint32_t worker_count = 1;
-  uint32_t connections_most = 1024;    // of clients, at a time
-  uint64_t memory_bytes = 0;           // that the process may use (front/memory_bound.h); 0: any
-  uint64_t item_bytes_most = 1 << 20;  // memcached's: a value with its key and what memcached keeps beside it
-  uint64_t value_bytes_most = 1 << 20;        // Redis's: a value
-  uint16_t memcache_port = 0, resp_port = 0;  // 0: none
-  Accounts accounts = {};                     // of clients; none: nobody says who he is
-  std::string interface = {};                 // that it listens on, as memcached's -l
-  bool takes_shutdown = false;                // from any client
-  bool takes_watch = true;                    // from clients of memcached's protocol
-  bool takes_flush = true;                    // from any client
-  kv::Clock* movable_clock = nullptr;  // the store's: clients may move it (debugtime), for tests; null: not
+  uint32_t connections_most = 1024;     // of clients, at a time
+  uint64_t memory_bytes = 0;            // that the process may use (front/memory_bound.h); 0: any amount
+  uint64_t item_bytes_most = 1 << 20;   // for memcached: value, key and what it keeps beside them
+  uint64_t value_bytes_most = 1 << 20;  // for Redis: a value
+  uint16_t memcache_port = 0, resp_port = 0;  // 0: it does not listen for such clients, or at no port
+  Accounts accounts = {};                     // empty: clients need not say who they are
+  std::string interface = {};                 // what memcached's -l said
+  bool takes_shutdown = false;                // any client may end the server
+  bool takes_watch = true;                    // clients of memcached may watch
+  bool takes_flush = true;                    // any client may flush
+  kv::Clock* movable_clock = nullptr;         // the store's, if clients may move it (debugtime, for tests)
   StreamOptions stream = {};
 };
 
@@ -42,41 +42,41 @@ enum class Speech : uint8_t { kMemcache, kResp, kMetrics };
 // "memcache", "resp", "metrics": texts that stay.
 const char* name_of(Speech speech);
 
-// One that is there. It is on its task's stack.
+// A connection that is there. It lies on its task's stack.
 struct Connection {
-  // Its own, and the hub's that link it.
+  // Its task sets these before it enters; the links are the hub's.
   Connection* next = nullptr;
   Connection* previous = nullptr;
-  uint64_t number = 0;  // from 1 on, never again
+  uint64_t number = 0;  // given by the hub, from 1 on; none is used again
   Speech speech = Speech::kMemcache;
   Stream* stream = nullptr;
   task::Task* task = nullptr;
   uint32_t worker = 0;
-  std::string peer, own;  // addresses: "127.0.0.1:4711", or "unix" and a path
+  std::string peer, own;  // addresses of both ends: "127.0.0.1:4711", or "unix" and a path
   uint64_t begun_ms = 0;  // since 1970
-  // Its task changes these; anybody looks.
+  // Its task changes these, and any thread reads them; is_killed is set by the hub.
   std::atomic<uint64_t> used_ms{0};  // when the last request came
   std::atomic<uint64_t> requests{0};
-  std::atomic<const char*> command{""};  // the last one's name: a text that stays
-  std::atomic<bool> is_killed{false};    // its next wait fails, and it is to say nothing more
-  // A request has come; the text stays. Of its task.
+  std::atomic<const char*> command{""};  // the name of the last request, a text that stays valid
+  std::atomic<bool> is_killed{false};    // its waits fail from now on, and its client is sent nothing more
+  // A request has come. `asked` is a text that stays valid. Called by its task.
   void note_request(const char* asked) {
     base::increase(requests, uint64_t{1});
     command.store(asked, std::memory_order_relaxed);
     base::probes::request(number, reinterpret_cast<uintptr_t>(asked));
   }
-  // Under the hub's lock (Hub::change): what the client has said of itself.
+  // What the client has said of itself, changed by Hub::change() only.
   std::string name, library, library_version;
-  std::string user{Accounts::kDefaultUser};  // who it is, of Redis' clients
+  std::string user{Accounts::kDefaultUser};  // for a client of Redis: who it is
 };
 
-// Of clients: who asks for metrics is none.
+// Of clients; connections that ask for metrics are not among them.
 struct ConnectionCounts {
   uint64_t now = 0;
   uint64_t total = 0;
-  uint64_t refused = 0;                                       // there were too many
-  uint64_t idle = 0;                                          // have ended since nothing came
-  uint64_t received_bytes = 0, sent_bytes = 0, requests = 0;  // of all, since the start or reset_counts()
+  uint64_t refused = 0;                                       // since there were too many
+  uint64_t idle = 0;                                          // ended because nothing came
+  uint64_t received_bytes = 0, sent_bytes = 0, requests = 0;  // also those of connections that have ended
 };
 
 class Hub {
@@ -89,53 +89,55 @@ class Hub {
 
   // --- connections ---
 
-  // How many there may be that speak so, at a time. Those for metrics have places of their own: who looks after the server is answered when clients
-  // have taken all of theirs, and takes none of them.
+  // How many connections of this kind there may be at a time. Those for metrics have places of their own, so that who watches the server is answered
+  // also when clients have taken all of theirs.
   static constexpr uint32_t kMetricsConnectionsMost = 16;
   uint32_t connections_most(Speech speech) const {
     return speech == Speech::kMetrics ? kMetricsConnectionsMost : settings_.connections_most;
   }
-  // Gives it a number. False: there are too many; it is not entered.
+  // Enters the connection, and gives it a number. False: there are too many, and it is not entered.
   bool enter(Connection& connection);
-  // What it has counted goes to the counts. REQUIRES: its stream is still there.
+  // Adds what the connection has counted to the counts. REQUIRES: its stream is still there.
   void leave(Connection& connection);
-  // Its client has said something of itself.
+  // Calls the function under the lock: it must call nothing of the hub, and not wait.
   void change(Connection& connection, const std::function<void(Connection&)>& change);
-  // Of all, oldest first, under the lock: `look` calls nothing of this, and does not wait.
+  // Calls `look` for all connections, oldest first, under the lock as change() does.
   void for_each(const std::function<void(const Connection&)>& look);
-  // Ends those for which it holds, likewise, whatever they wait for; how many. The caller's own too: when it next waits.
+  // Ends the connections for which `is_meant` holds, whatever they wait for, and returns how many they are. Under the lock as above. The caller's
+  // own connection ends when it next waits.
   size_t kill(const std::function<bool(const Connection&)>& is_meant);
-  // Those of a worker end when no request is under way (stream.h). REQUIRES: on that worker.
+  // Lets the connections of a worker end as soon as no request is under way (Stream::drain). REQUIRES: called on that worker.
   void drain(uint32_t worker);
+  // Since the start or the last reset_counts().
   ConnectionCounts counts();
-  ConnectionCounts counts_since_start();
-  // Both those, the prefixes', and what clients are told of items begin at 0 again.
-  void reset_counts();
-  // Of items, since the start or reset_counts().
   ItemCounts item_counts();
+  ConnectionCounts counts_since_start();
+  // counts(), item_counts() and the counts of prefixes begin at 0 again.
+  void reset_counts();
 
-  // A client has said who it is.
+  // A client has given a name and a password, and was admitted or not.
   void note_admission(bool is_admitted) {
     admissions_.fetch_add(1, std::memory_order_relaxed);
     if (!is_admitted) rejections_.fetch_add(1, std::memory_order_relaxed);
   }
-  // How many did, and how many of them were turned away.
+  // How often that happened, and how often the client was turned away.
   uint64_t admissions() const { return admissions_.load(std::memory_order_relaxed); }
   uint64_t rejections() const { return rejections_.load(std::memory_order_relaxed); }
 
   // --- the server ---
 
-  // It is to end, and why is logged. Who runs it finds out by end_wanted(). A number that is greater counts: more haste.
+  // Tells the server to end, and logs why. The server finds out by on_end and end_wanted(). A call that asks for no more haste than an earlier one
+  // does nothing.
   enum class End : uint8_t { kNo, kDrained, kAtOnce };
   void end(End how, std::string_view why);
   End end_wanted() const { return end_.load(std::memory_order_acquire); }
-  // Called by end(), if set; of the server's start.
+  // Called by end(), by any thread. Set before there are connections.
   std::function<void()> on_end;
 
   std::atomic<int> verbosity{0};
-  PrefixCounts prefixes;  // of memcached's clients
-  Watchers watchers;      // what those fetch and store, and the connections of all
-  RespScans scans;        // of Redis' clients
+  PrefixCounts prefixes;  // of what clients of memcached ask for
+  Watchers watchers;      // of what clients of memcached fetch and store, and of all connections
+  RespScans scans;        // of clients of Redis
 
  private:
   static void add(const Connection& connection, ConnectionCounts& to);
@@ -151,8 +153,8 @@ class Hub {
   Connection* first_ = nullptr;
   Connection* last_ = nullptr;
   uint64_t next_number_ = 1;
-  ConnectionCounts ended_;          // of those that have left; `now` and `total` of all
-  ConnectionCounts metrics_ended_;  // likewise of those for metrics, of which nobody is told
+  ConnectionCounts ended_;          // of connections that have left; now, total and refused of all
+  ConnectionCounts metrics_ended_;  // the same for connections that ask for metrics, which nobody is told
   ConnectionCounts before_;         // at the last reset
   ItemCounts items_before_;
 };

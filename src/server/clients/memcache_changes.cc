@@ -1,4 +1,4 @@
-// What a MemcacheClient answers to who changes items.
+// How a MemcacheClient changes items, and what it answers then.
 #include "server/clients/memcache_client.h"
 #include "server/memcache/binary_reply.h"
 #include "server/memcache/messages.h"
@@ -37,7 +37,7 @@ Mode mode_of(Verb verb) {
   }
 }
 
-// memcached's word, for who watches.
+// memcached's word for an outcome, for those who watch.
 std::string_view word_of(const base::Expected<Done>& done) {
   if (!done) return "no_memory";
   switch (done->outcome) {
@@ -80,7 +80,7 @@ base::Expected<void> MemcacheClient::answer(const Command& command, const base::
                  .seconds_left = seconds_left(done->expires_ms, items_.clock().now_ms())});
 }
 
-// Of the store.
+// An error of the store.
 base::Expected<void> MemcacheClient::answer_error(const Command& command, const base::Error& error) {
   get_has_failed_ =
       command.protocol == Protocol::kClassic && (command.verb == Verb::kGet || command.verb == Verb::kGat);
@@ -91,14 +91,14 @@ base::Expected<void> MemcacheClient::answer_error(const Command& command, const 
   return write_line(error.message);
 }
 
-// What is done for nobody here: flushes, if it takes none, and what is about slabs.
+// For commands that this server does for nobody: those about slabs, and flushes where they are disabled.
 base::Expected<void> MemcacheClient::answer_refused(const Command& command, std::string_view why) {
   if (is_binary_)
     return reply([&](auto& to) { memcache::write_status(to, command, memcache::Status::kAuthError); });
   return command.is_quiet ? base::Expected<void>() : write_line(why);
 }
 
-// memcached looks an item up before it stores another, and says so to who watches what is fetched.
+// memcached looks for the item before it stores a new one, and those who watch fetchers are told so.
 void MemcacheClient::note_storing(const Command& command) {
   hub_.prefixes.stored(command.key);
   if (!hub_.watchers.wants(Watchers::kFetches)) return;
@@ -107,7 +107,7 @@ void MemcacheClient::note_storing(const Command& command) {
 
 base::Expected<void> MemcacheClient::store(const Command& command, kv::Bytes value) {
   note_storing(command);
-  // 0 is no item's, but for what is appended or prepended any.
+  // A cas of 0 is no item's, but for append and prepend it means any.
   const bool is_joined = command.verb == Verb::kAppend || command.verb == Verb::kPrepend;
   const bool asks_for_cas = command.has_cas && (command.cas != 0 || !is_joined);
   SetOptions options = {.mode = mode_of(command.verb),
@@ -127,13 +127,13 @@ void MemcacheClient::note_stored(const Command& command, const base::Expected<Do
                             command.value_bytes, connection_.number);
 }
 
-// One that asks nothing of what is there, and whose key stays where it is while others are parsed.
+// A set that does not depend on the item, and whose key stays where it is while more commands are parsed.
 bool MemcacheClient::is_plain_set(const Command& command) {
   return command.verb == Verb::kSet && !command.has_cas && !command.has_own_cas && !command.creates &&
          !command.meta.has('I') && !command.meta.has('b');
 }
 
-// That of a command whose line ends there in the input, if it is there, and ends as it should.
+// The value of a command whose line ends at `line_end` in the input; none if not all of it has come, or it does not end as it should.
 std::optional<kv::Bytes> MemcacheClient::value_there(const Command& command, size_t line_end) const {
   const std::string_view block = stream_.input().substr(line_end, block_bytes(command));
   if (block.size() < block_bytes(command)) return std::nullopt;
@@ -141,7 +141,7 @@ std::optional<kv::Bytes> MemcacheClient::value_there(const Command& command, siz
   return std::as_bytes(std::span(block.substr(0, command.value_bytes)));
 }
 
-// The sets that the input begins with, as take_gets().
+// Makes and answers all sets that the input begins with, as far as they have come. `value` is that of the first one.
 base::Expected<MemcacheClient::Next> MemcacheClient::take_sets(const Command& first, size_t first_bytes,
                                                                kv::Bytes value) {
   stored_.clear();

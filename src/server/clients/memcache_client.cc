@@ -22,7 +22,7 @@ MemcacheClient::MemcacheClient(Hub& hub, Connection& connection, Items& items)
 
 base::Expected<void> MemcacheClient::serve() {
   for (;;) {
-    // What it has sent besides nobody hears of: with a flush for each change a buffer full of requests may take a minute.
+    // Nobody would hear the answers to further requests, and a buffer full of them may take a minute, where each change is flushed.
     if (connection_.is_killed.load(std::memory_order_relaxed)) return {};
     auto next = stream_.input().empty() ? Next::kNeedsMore : take_one();
     if (!next) return std::unexpected(next.error());
@@ -44,7 +44,7 @@ memcache::Parsed MemcacheClient::parse(std::string_view input, Command& command)
                     : text_.next(input, command);
 }
 
-// One of the names, as the beginning of a whole line.
+// Does the input begin with a whole line that begins with one of the names?
 bool MemcacheClient::begins_with_line(std::string_view input, std::initializer_list<std::string_view> names) {
   return std::ranges::any_of(names, [&](std::string_view name) { return input.starts_with(name); }) &&
          input.substr(0, memcache::kLineBytesMax).contains('\n');
@@ -131,14 +131,14 @@ base::Expected<MemcacheClient::Next> MemcacheClient::take_credentials() {
   return Next::kGoesOn;
 }
 
-// Who is turned away is nobody any more, whoever it was before.
+// A client that is turned away loses what it had been admitted as before.
 bool MemcacheClient::admit(const memcache::Credentials& credentials) {
   is_admitted_ = hub_.settings().accounts.admits(credentials.user, credentials.password);
   hub_.note_admission(is_admitted_);
   return is_admitted_;
 }
 
-// Before a client that speaks binary has said who it is.
+// May the client have an answer to this? Before it has said who it is, one that speaks binary may only ask how to do so, and for the version.
 bool MemcacheClient::may_ask(const Parsed& parsed, const Command& command) const {
   if (is_admitted_ || parsed.outcome == memcache::Outcome::kMore) return true;
   if (parsed.outcome == memcache::Outcome::kRefused) return false;
@@ -151,7 +151,8 @@ bool MemcacheClient::may_ask(const Parsed& parsed, const Command& command) const
   }
 }
 
-// Says so when all of the request has come: who has not sent its value yet, as a proxy that sends it in parts, expects no reply.
+// The refusal is sent when all of the request has come: a client that is still sending the value, such as a proxy that sends it in parts, expects no
+// reply yet.
 base::Expected<MemcacheClient::Next> MemcacheClient::refuse(const Command& command, const Parsed& parsed) {
   const memcache::Refusal& refusal = parsed.refusal;
   base::Expected<Done> dropped;
@@ -160,7 +161,7 @@ base::Expected<MemcacheClient::Next> MemcacheClient::refuse(const Command& comma
   auto skipped = stream_.skip(refusal.swallow_bytes);
   if (!skipped) return std::unexpected(skipped.error());
   if (!*skipped) return Next::kEnds;
-  // Of a get in parts that an error has ended before.
+  // Of a get in parts whose reply an error has ended already.
   if (std::exchange(get_has_failed_, false)) return Next::kGoesOn;
   base::Expected<void> replied;
   if (!dropped)
@@ -173,15 +174,15 @@ base::Expected<MemcacheClient::Next> MemcacheClient::refuse(const Command& comma
   return refusal.closes ? Next::kEnds : Next::kGoesOn;
 }
 
-// The value of a command, of text with its end: in the input behind the command, or in value_, when nothing of the command is left in the
-// input. `used_bytes` of the input are the command's, and become those that are the value's too. False: the client has gone.
+// Receives the value of a command, in text with its end. It is in the input behind the command then, whose `used_bytes` become those of both; or in
+// value_, and nothing of the command is left in the input. False: the client has gone.
 base::Expected<bool> MemcacheClient::receive_value(Command& command, size_t& used_bytes, kv::Bytes& value) {
   const size_t bytes = block_bytes(command);
   if (used_bytes + bytes <= Stream::kInputBytes) {
     if (stream_.input().size() < used_bytes + bytes) {
       auto received = stream_.receive_at_least(used_bytes + bytes);
       if (!received || !*received) return received;
-      // It may have moved.
+      // The input may have moved.
       parse(stream_.input(), command);
     }
     value = std::as_bytes(std::span(stream_.input().substr(used_bytes, bytes)));

@@ -2,14 +2,15 @@
 //
 //   input ──parser──► command ──► Items ──► reply, value ──► output
 //
-//  1 where clients have to say who they are, nothing is done before they have; who speaks binary and does not is left
-//  2 commands that have come are executed one after the other, in their order; gets that follow each other are looked up together, up to
-//    kTogether keys, and sets, whose values are there, are made together; they are answered in their order
-//  3 a value that fits the input is used where it is; a longer one goes to memory of its own
-//  4 what a command refers to lies in the input: no more is received before it is answered. Of one whose value is still to come the line is
-//    copied, or parsed again where it lies then
+//  1 if clients have to say who they are, nothing is done for one that has not. A client that speaks binary, and asks for something else first, is
+//    cut off
+//  2 commands are executed and answered in their order. Gets that follow each other are looked up together, up to kTogether keys; sets whose values
+//    have come are made together, too
+//  3 a value that fits the input is used where it lies there; a longer one gets memory of its own
+//  4 a command refers to the input, so nothing is received between its parsing and its answer. If its value is still to come, its line is copied, or
+//    parsed again where it lies afterwards
 //
-// Thread contract: of the connection's task.
+// Thread contract: used by the connection's task.
 #pragma once
 #include <initializer_list>
 #include <optional>
@@ -29,12 +30,12 @@ namespace server {
 
 class MemcacheClient {
  public:
-  // All outlive it; the items are the worker's.
+  // All outlive the client; the items are those of the worker.
   MemcacheClient(Hub& hub, Connection& connection, Items& items);
   MemcacheClient(const MemcacheClient&) = delete;
   MemcacheClient& operator=(const MemcacheClient&) = delete;
 
-  // Until the client or the server ends the connection. Errors: those of the stream that ended it.
+  // Answers the client until it or the server ends the connection. Errors: those of the stream that ended it.
   base::Expected<void> serve();
 
  private:
@@ -42,14 +43,14 @@ class MemcacheClient {
   using Parsed = memcache::Parsed;
   using Result = memcache::Result;
   enum class Next : uint8_t { kGoesOn, kNeedsMore, kEnds };
-  // One key of a get that is looked up with others.
+  // A key of a get that is looked up together with others; or, with ends_command, the end of a classic get.
   struct Asked {
-    Command command;  // meta: the whole; classic: what its keys have in common
+    Command command;  // of a classic get what all its keys have in common
     std::string_view key;
-    bool ends_command = false;  // of classic: END follows
+    bool ends_command = false;  // there is no key, and END is to be sent
   };
 
-  // A set that is made with others.
+  // A set that is made together with others.
   struct Stored {
     Command command;
     kv::Bytes value;
@@ -64,12 +65,12 @@ class MemcacheClient {
   bool may_ask(const Parsed& parsed, const Command& command) const;
   base::Expected<bool> receive_value(Command& command, size_t& used_bytes, kv::Bytes& value);
   base::Expected<void> execute(Command& command, kv::Bytes value);
-  // memcached's word for it, a text that stays; of what is rare "other".
+  // memcached's name of the command, a text that stays valid; for rare ones "other".
   static const char* name_of(const Command& command);
   void note(const Command& command);
   uint64_t expiry_of(int64_t exptime) const;
 
-  // What follows a command's line: its value, of text with its end.
+  // How much follows the command's line: its value, and in text the end of that.
   size_t block_bytes(const Command& command) const {
     return command.value_bytes + (is_binary_ ? 0 : memcache::kBlockEndBytes);
   }
@@ -128,20 +129,21 @@ class MemcacheClient {
   Connection& connection_;
   Stream& stream_;
   Items& items_;
-  bool is_known_ = false, is_binary_ = false;
-  bool is_admitted_;      // it has said who it is, or need not
-  bool ends_ = false;     // once what is to be sent has been
-  unsigned watched_ = 0;  // of Watchers::Kind: from now on it only watches
+  bool is_known_ = false, is_binary_ = false;  // which protocol the client speaks, from its first byte on
+  bool is_admitted_;                           // the client has said who it is, or need not
+  bool ends_ = false;                          // the connection ends when all has been sent
+  unsigned watched_ = 0;  // of Watchers::Kind; not 0: the client only watches from now on
   memcache::TextParser text_;
   std::string line_;  // of a command whose value does not fit the input
-  Memory value_;      // and that
+  Memory value_;      // that value
   std::vector<Asked> asked_;
-  bool get_has_failed_ = false;  // the classic get that is being answered: an error was its end
+  bool get_has_failed_ = false;  // an error has ended the reply to the classic get that is being answered
   std::vector<Stored> stored_;
 };
 
-// Commands of text that begin with one of the names, or any binary ones, of which the input's first bytes are used so far: as long as their lines are
-// there, and take(command, the line's end in the input) takes them and says where they end; 0: it does not. Returns how much is used then.
+// Goes through the commands that follow in the input behind `used_bytes`, as long as there are whole ones, in text with one of the names, and
+// take(command, the end of its line in the input) takes them. It returns where the command ends, or 0 if it does not take it. Returns how many bytes
+// of the input all of them use.
 template <class Taken, class Take>
 size_t MemcacheClient::take_more(size_t used_bytes, std::initializer_list<std::string_view> names,
                                  const std::vector<Taken>& taken, const Take& take) {
@@ -160,7 +162,7 @@ size_t MemcacheClient::take_more(size_t used_bytes, std::initializer_list<std::s
   return used_bytes;
 }
 
-// Writes a reply of at most kReplyBytesMax bytes by a function of a ReplyBuffer.
+// Writes a reply of at most kReplyBytesMax bytes: `write` is called with a ReplyBuffer.
 template <class Write>
 base::Expected<void> MemcacheClient::reply(Write write) {
   auto room = stream_.room(memcache::kReplyBytesMax);

@@ -1,4 +1,4 @@
-// What a MemcacheClient answers to who asks for items.
+// How a MemcacheClient answers gets.
 #include <algorithm>
 #include <utility>
 
@@ -17,7 +17,7 @@ std::string_view end_of(const memcache::Command& command) {
   return command.protocol == Protocol::kBinary ? "" : "\r\n";
 }
 
-// Of one that was only looked up.
+// What a reply may say of an item that was only looked up.
 memcache::MetaItem meta_of(const Item& item, uint64_t now_ms) {
   return {.value_bytes = item.value_bytes(),
           .flags = item.flags(),
@@ -29,7 +29,7 @@ memcache::MetaItem meta_of(const Item& item, uint64_t now_ms) {
 
 }  // namespace
 
-// One that changes nothing, and asks for nothing that only Items::fetch() knows.
+// A get that changes nothing, and asks for nothing that only Items::fetch() knows.
 bool MemcacheClient::is_plain_get(const Command& command) {
   if (command.verb != Verb::kGet) return false;
   if (command.protocol != Protocol::kMeta) return true;
@@ -45,11 +45,11 @@ void MemcacheClient::add_keys(const Command& command) {
   memcache::Words keys = command.keys;
   for (std::string_view key; !(key = keys.next()).empty();)
     asked_.push_back({.command = command, .key = key});
-  // A part of a line may have none.
+  // The last part of a line may have no keys.
   if (command.is_last) asked_.push_back({.command = command, .key = {}, .ends_command = true});
 }
 
-// The gets that the input begins with, as far as they are there: nothing is received meanwhile.
+// Answers all gets that the input begins with, as far as they have come.
 base::Expected<MemcacheClient::Next> MemcacheClient::take_gets(const Command& first, size_t first_bytes) {
   asked_.clear();
   add_keys(first);
@@ -83,14 +83,14 @@ base::Expected<void> MemcacheClient::answer_gets() {
   return {};
 }
 
-// The ends of commands from here on, to the next key.
+// Answers the ends of commands from `next` on, up to the next key.
 base::Expected<void> MemcacheClient::end_gets(size_t& next) {
   for (; next < asked_.size() && asked_[next].ends_command; ++next)
     if (auto written = end_get(); !written) return written;
   return {};
 }
 
-// An error is what clients take for its end.
+// Not after an error, which clients take for the end.
 base::Expected<void> MemcacheClient::end_get() {
   if (std::exchange(get_has_failed_, false)) return {};
   return write_line(memcache::messages::kEnd);
@@ -101,7 +101,7 @@ void MemcacheClient::note_fetched(std::string_view key, const Item& item) {
   tell_fetched(key, item);
 }
 
-// Who watches.
+// Tells those who watch.
 void MemcacheClient::tell_fetched(std::string_view key, const Item& item) {
   hub_.watchers.tell_fetched(key, item.found(), item.found() ? item.value_bytes() : 0, connection_.number);
 }
@@ -111,7 +111,7 @@ base::Expected<void> MemcacheClient::answer_get(const Asked& asked, base::Expect
   if (!found) return answer_error(command, found.error());
   note_fetched(asked.key, *found);
   if (!found->found()) return answer_miss(command);
-  // Somebody is to fetch it anew, perhaps this client: that is decided with the item's lock.
+  // Some client is to store it anew, perhaps this one. That is decided with the item's lock.
   if (command.protocol == Protocol::kMeta && found->marks() != Marks{})
     return fetch(command, asked.key, true);
   const auto meta = meta_of(*found, items_.clock().now_ms());
@@ -156,7 +156,7 @@ base::Expected<void> MemcacheClient::answer_found(const Command& command, std::s
   return stream_.write_value(items_, std::move(item), end_of(command));
 }
 
-// All that a get may do besides. `is_noted`: the item has been looked up for it before, and that is counted.
+// A get that may do all that Items::fetch() does. `is_noted`: the get has been counted already, by a look-up before this one.
 base::Expected<void> MemcacheClient::fetch(const Command& command, std::string_view key, bool is_noted) {
   FetchOptions options = {.is_get = !is_noted,
                           .leaves_no_trace = command.meta.has('u'),
@@ -181,7 +181,7 @@ base::Expected<void> MemcacheClient::fetch(const Command& command, std::string_v
   return stream_.write("\r\n");
 }
 
-// me: what is known of an item.
+// me: tells what is known of an item.
 base::Expected<void> MemcacheClient::show(const Command& command) {
   auto fetched = items_.fetch(command.key, {.is_get = false});
   if (!fetched) return answer_error(command, fetched.error());

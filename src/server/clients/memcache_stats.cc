@@ -1,5 +1,5 @@
-// What a MemcacheClient answers to who asks about the server, or of it. Statistics have memcached's names where they mean the same; what this
-// server has not, it does not tell.
+// How a MemcacheClient answers commands about the server. Statistics have memcached's names where they mean the same; what this server does not have
+// is left out.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -20,7 +20,7 @@ namespace {
 using memcache::Protocol;
 using memcache::Verb;
 
-// Tells one statistic after the other.
+// Called for one statistic after the other.
 using Tell = std::function<void(std::string_view name, const std::string& value)>;
 
 std::string text_of(const timeval& time) {
@@ -88,7 +88,7 @@ void tell_general(Hub& hub, uint64_t now_ms, const Tell& tell) {
   tell("total_items", std::to_string(items[Count::kSets]));
   tell("evictions", std::to_string(store.collected.dropped_records));
   tell("reclaimed", std::to_string(store.collected.expired_records));
-  // Of memcached's own tier on flash; here what was not in memory.
+  // In memcached the gets from its tier on flash; here those that were not answered from memory.
   tell("get_extstore", std::to_string(store.use.io_for(kv::IoFor::kGets).reads));
 }
 
@@ -110,7 +110,7 @@ void tell_settings(Hub& hub, const Tell& tell) {
   tell("shutdown_command", settings.takes_shutdown ? "yes" : "no");
 }
 
-// Behind the hub's lock: who is told may be slow to listen.
+// Only after the hub's lock has been given back: the client may be slow to take it.
 void tell_each_connection(Hub& hub, uint64_t now_ms, const Tell& tell) {
   std::vector<std::pair<std::string, std::string>> all;
   hub.for_each([&](const Connection& connection) {
@@ -181,7 +181,7 @@ base::Expected<void> MemcacheClient::answer_detail(std::string_view what) {
   return write_line(memcache::messages::kOk);
 }
 
-// Of tests: the clock goes on by so many seconds, or back.
+// For tests: moves the clock forward by some seconds, or back.
 base::Expected<void> MemcacheClient::move_time(std::string_view seconds) {
   const auto by = parse_number<int64_t>(seconds);
   if (hub_.settings().movable_clock == nullptr || !by) return write_line(memcache::messages::kError);
@@ -189,7 +189,7 @@ base::Expected<void> MemcacheClient::move_time(std::string_view seconds) {
   return write_line(memcache::messages::kOk);
 }
 
-// As memcached with and without its -S.
+// As memcached does with its -S, and without it.
 base::Expected<void> MemcacheClient::answer_sasl(const Command& command) {
   if (hub_.settings().accounts.is_empty())
     return reply([&](auto& to) { memcache::write_status(to, command, memcache::Status::kUnknownCommand); });
@@ -220,7 +220,7 @@ base::Expected<void> MemcacheClient::begin_watch(std::string_view kinds) {
   return write_line(memcache::messages::kOk);
 }
 
-// Until the client goes; what it says is not looked at any more.
+// Tells what is watched until the client goes. What the client sends is not looked at any more.
 base::Expected<void> MemcacheClient::watch() {
   constexpr uint64_t kTurnNs = 20'000'000;
   Watchers::Watcher watcher(hub_.watchers, watched_);
@@ -269,7 +269,7 @@ base::Expected<void> MemcacheClient::administer(const Command& command) {
         return answer(command, Result::kDone);
       return write_line("CLIENT_ERROR there is no crawler: what has expired goes when room is made");
     case Verb::kSlabs:
-      // Room is always made where it is wanted.
+      // There is nothing to be moved here, whatever is asked for.
       if (first == "automove" && !parse_number<uint64_t>(second))
         return answer_refused(command, memcache::messages::kBadFormat);
       if (first == "automove") return answer(command, Result::kDone);

@@ -17,12 +17,12 @@ namespace {
 constexpr size_t kHeadBytesMost = 8 << 10;
 constexpr std::string_view kHeadEnd = "\r\n\r\n";
 
-// Metrics with their lines of help and type.
+// The text of metrics, with their lines of help and type.
 class Page {
  public:
   using Labels = std::initializer_list<std::pair<std::string_view, std::string_view>>;
 
-  // Of what follows, until the next one.
+  // Begins a metric, to which the following calls of add() belong.
   void begin(std::string_view name, std::string_view type, std::string_view help) {
     name_ = name;
     text_.append("# HELP spillway_").append(name).append(" ").append(help).append("\n");
@@ -149,7 +149,7 @@ void tell_use(const kv::UseCounts& use, Page& page) {
   }
 }
 
-// Of a page: what it is, and its text.
+// What a request is answered with.
 struct Resource {
   std::string_view status = "200 OK";
   std::string_view type = "text/plain; charset=utf-8";
@@ -173,7 +173,7 @@ Resource resource_at(std::string_view path, Hub& hub) {
       .type = "text/html; charset=utf-8", .further_heads = kDashboardHeads, .text = std::string(kDashboard)};
 }
 
-// Does a request's head say it, whatever the case of its letters? `what` is in small ones.
+// Does the head of a request contain `what`, which is in lower case, in whatever case?
 bool says(std::string_view head, std::string_view what) {
   const auto is_same = [](char a, char b) { return resp::to_lower(a) == b; };
   return !std::ranges::search(head, what, is_same).empty();

@@ -1,8 +1,8 @@
-// Metrics: what a server and its store do, in the text format that Prometheus reads (version 0.0.4), and a client that asks for it by HTTP: for
-// /metrics, or for /, a page that draws them in a browser (dashboard.html).
+// Metrics: what a server and its store do, as text in the format that Prometheus reads (version 0.0.4); and MetricsClient, which serves it by HTTP
+// at /metrics, and at / a page that draws it in a browser (dashboard.html).
 //
-// Counters have counted since the server's start, also over memcached's `stats reset`. docs/server.md lists the names. To add one: a call in
-// metrics_text().
+// Counters count from the server's start on; memcached's `stats reset` does not change them. docs/server.md lists the names. To add a metric: a call
+// in one of the functions that metrics_text() calls, and its place in docs/server.md.
 #pragma once
 #include <string>
 #include <string_view>
@@ -14,7 +14,7 @@ namespace server {
 // Cost: as Hub::for_each and kv::Store::counts.
 std::string metrics_text(Hub& hub);
 
-// One connection that asks for pages by GET or HEAD, each request answered, until its client ends it or says that it is the last one.
+// A connection that asks for pages by GET or HEAD. Requests are answered until the client ends the connection, or says that one is the last.
 class MetricsClient {
  public:
   // Both outlive it.

@@ -1,7 +1,8 @@
-// PrefixCounts: how often items are asked for, stored and deleted, by the beginning of their keys up to the first ':', as memcached's
-// `stats detail` tells. Nothing is counted until somebody turns it on.
+// PrefixCounts: how often items are asked for, stored and deleted, by the prefix of their keys up to the first ':', as memcached's `stats detail`
+// tells it. Nothing is counted until somebody turns it on.
 //
-// Thread contract: any. Cost while it is on: a lock that all share, as memcached's; of more than kMost beginnings the later ones are not counted.
+// Thread contract: any thread. Cost while it is on: a lock that all share, as in memcached. Once there are kMost prefixes, further ones are not
+// counted.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -33,7 +34,7 @@ class PrefixCounts {
     if (is_on()) add(key, {.deletes = 1});
   }
   void reset();
-  // In the order of their names, under the lock.
+  // Calls `use` in the order of the prefixes, under the lock.
   void for_each(const std::function<void(const std::string& prefix, const Counts& counts)>& use);
 
  private:

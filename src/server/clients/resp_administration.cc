@@ -45,7 +45,7 @@ void RespClient::command_infos(Arguments arguments) {
   }
 }
 
-// Of names that are not known nothing.
+// Names that are not known are left out.
 void RespClient::command_docs(Arguments arguments) {
   const auto docs_of = [&](const Command& command) {
     answer_.write([&](ReplyWriter& reply) { resp::write_command_docs(reply, command); });
@@ -84,7 +84,7 @@ void RespClient::get_config(Arguments arguments) {
   }
 }
 
-// To what it is, each may be set.
+// Each setting may be set to the value that it has.
 void RespClient::set_config(Arguments arguments) {
   const auto pairs = accepted(resp::parse_config_set(arguments));
   if (!pairs) return;
@@ -103,7 +103,7 @@ void RespClient::set_config(Arguments arguments) {
   answer_.ok();
 }
 
-// Takes as little time at once as later.
+// ASYNC makes no difference: a flush takes little time.
 void RespClient::flush(Arguments arguments) {
   if (!accepted(resp::parse_flush(arguments))) return;
   if (!hub_.settings().takes_flush) return answer_.refuse(Problem::kNoFlush);
@@ -112,7 +112,7 @@ void RespClient::flush(Arguments arguments) {
 
 void RespClient::info(Arguments arguments) { answer_.text_for_people(info_text(hub_, arguments.subspan(1))); }
 
-// On the device: the record, with the item's head, in whole grains.
+// How much the record takes on the device: with the item's head, in whole grains.
 void RespClient::memory_usage(Arguments arguments) {
   const auto key = accepted(resp::parse_memory_usage(arguments));
   if (!key) return;
@@ -125,12 +125,12 @@ void RespClient::memory_usage(Arguments arguments) {
   answer_.integer(static_cast<int64_t>(geometry.grains(bytes) * geometry.grain_bytes));
 }
 
-// Nothing is left to be saved (run()).
+// Nothing is left to be saved (SAVE in run()).
 void RespClient::background_save(Arguments arguments) {
   if (accepted(resp::parse_bgsave(arguments))) answer_.simple("Background saving started");
 }
 
-// Is not answered if it is done, as Redis's.
+// As in Redis it is not answered when it succeeds.
 void RespClient::shut_down(Arguments arguments) {
   const auto request = accepted(resp::parse_shutdown(arguments));
   if (!request) return;
@@ -140,7 +140,7 @@ void RespClient::shut_down(Arguments arguments) {
   hub_.end(request->is_at_once ? Hub::End::kAtOnce : Hub::End::kDrained, "a client's SHUTDOWN");
 }
 
-// To the millisecond, as expiry goes by it.
+// By the clock that items expire by, which has milliseconds.
 void RespClient::tell_time() {
   const uint64_t now_ms = items_.clock().now_ms();
   answer_.array(2);
@@ -148,7 +148,7 @@ void RespClient::tell_time() {
   answer_.bulk(std::to_string(now_ms % 1000 * 1000));
 }
 
-// There are no replicas, and none will come: nobody waits for them.
+// There are no replicas to wait for, and none will come.
 void RespClient::wait(Arguments arguments) {
   if (accepted(resp::parse_wait(arguments))) answer_.integer(0);
 }

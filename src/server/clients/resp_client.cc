@@ -42,7 +42,7 @@ resp::RequestLimits RespClient::limits() const {
           .is_authenticated = is_authenticated_};
 }
 
-// All requests that are there. False: the connection is to end.
+// Executes all requests that have come. False: the connection is to end.
 base::Expected<bool> RespClient::execute_input() {
   for (;;) {
     const Parsed parsed = parser_.parse(stream_.input().substr(parsed_bytes_), limits());
@@ -77,7 +77,7 @@ base::Expected<bool> RespClient::execute_input() {
   }
 }
 
-// The argument that begins in the input. False: the connection is to end.
+// Receives a large argument, which begins in the input. False: the connection is to end.
 base::Expected<bool> RespClient::take_large() {
   const uint64_t bytes = parser_.large_bytes();
   large_bytes_ += bytes;
@@ -98,7 +98,7 @@ base::Expected<bool> RespClient::take_large() {
   return true;
 }
 
-// Of an argument that lies there; that of an inline command, or a large one, lies elsewhere.
+// Where in the input an argument lies; none: it lies elsewhere, being large or of an inline command.
 std::optional<RespClient::Place> RespClient::place_of(std::string_view argument) const {
   const std::string_view input = stream_.input();
   const std::less<const char*> is_before;
@@ -107,7 +107,7 @@ std::optional<RespClient::Place> RespClient::place_of(std::string_view argument)
   return Place{.offset = static_cast<size_t>(argument.data() - input.data()), .bytes = argument.size()};
 }
 
-// Is the request one that may wait for others? Then it is noted.
+// Notes the request, if it is one that may wait for others; else returns false.
 bool RespClient::note() {
   const Arguments arguments = parser_.arguments();
   if (!is_authenticated_ || replies_ != resp::Replies::kOn) return false;
@@ -141,7 +141,7 @@ void RespClient::answer_noted() {
   noted_count_ = 0;
 }
 
-// False: one was not; else what is wrong with it is answered if they are not all.
+// Sets all of them, and answers each, or, if not answers_each, only the first one that was not set. False: one was not.
 bool RespClient::make_sets(std::span<const NewItem> items, bool answers_each) {
   bool all = true;
   set_together(items_, stream_.pool(), items, [&](base::Expected<Done>& result) {
@@ -277,7 +277,7 @@ void RespClient::run(const Command& command, Arguments arguments) {
     case CommandId::kFlushall:
     case CommandId::kFlushdb: return flush(arguments);
     case CommandId::kInfo: return info(arguments);
-    // What is acknowledged is kept as the store's durability says: nothing is left to be saved.
+    // Nothing is left to be saved: the durability of the store says how what was acknowledged is kept.
     case CommandId::kLastsave: return answer_.integer(now_ms() / 1000);
     case CommandId::kSave: return answer_.ok();
     case CommandId::kMemoryUsage: return memory_usage(arguments);
@@ -289,7 +289,7 @@ void RespClient::run(const Command& command, Arguments arguments) {
     case CommandId::kConfigHelp:
     case CommandId::kMemoryHelp:
     case CommandId::kObjectHelp: return help(command);
-    // Containers: a request is for a subcommand.
+    // find_command() returns a subcommand of these.
     case CommandId::kClient:
     case CommandId::kConfig:
     case CommandId::kMemory:

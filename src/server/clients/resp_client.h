@@ -1,20 +1,21 @@
 // RespClient: a client that speaks the Redis protocol, from its connection's first byte to its end.
 //
-// How what has come is answered
-//  1 requests are parsed where they lie in the input. As long as they are plain GETs, or SETs without options, they are only noted, up to
-//    kTogether, and are looked up, or made, together then: that many I/Os at a time. Any other request, one that is not complete, and the end
-//    of the input end the group
-//  2 another request is executed behind the group: replies are in the order of requests
-//  3 both go from the input
-// A large argument goes to memory of its own, past the input, until its request has been answered.
+// How the input is answered:
+//  1 requests are parsed where they lie. A plain GET, or a SET without options, is only noted. Up to kTogether of the same kind make a group, which
+//    is looked up, or set, together, with as many I/Os at a time. The group ends before any other request, before one that is not complete, and with
+//    the input
+//  2 any other request is executed behind the group, so that replies are in the order of the requests
+//  3 all of them are consumed
+// A large argument does not go through the input: it has memory of its own until its request has been answered.
 //
-// Many keys (MGET, MSET, DEL) are each for itself: others may see some of them changed and some not yet. So MSETNX of more than one is
-// refused. All that is told of the server is true, or left out; what nobody counts, and clients do not do without, is 0.
+// A command of many keys (MGET, MSET, DEL) does each of them separately, so others may see some of them changed and some not yet. That is why MSETNX
+// of more than one is refused. Whatever clients are told about the server is true, or left out; only numbers that nobody counts, and clients need,
+// are told as 0.
 //
-// The commands: resp_strings.cc, resp_keys.cc, resp_connection.cc, resp_administration.cc. To add one: a row in resp/commands.inc, and its case in
-// run().
+// The commands are in resp_strings.cc, resp_keys.cc, resp_connection.cc and resp_administration.cc. To add one: a row in resp/commands.inc, and its
+// case in run().
 //
-// Thread contract: of the connection's task.
+// Thread contract: used by the connection's task.
 #pragma once
 #include <array>
 #include <optional>
@@ -32,26 +33,26 @@ namespace server {
 
 class RespClient {
  public:
-  // All outlive it.
+  // All outlive the client.
   RespClient(Hub& hub, Connection& connection, Items& items);
 
-  // Requests are executed and answered until the client or the server ends the connection. Errors: those of the stream that ended it.
+  // Answers the client until it or the server ends the connection. Errors: those of the stream that ended it.
   base::Expected<void> serve();
 
  private:
   using Command = resp::Command;
   using Arguments = resp::Arguments;
 
-  static constexpr size_t kLargeBytes = 8 << 10;            // arguments of so many are large
-  static constexpr uint64_t kAllLargeBytesMost = 64 << 20;  // in one request, or what one value may have
-  // Of the input.
+  static constexpr size_t kLargeBytes = 8 << 10;            // arguments of this size and more are large
+  static constexpr uint64_t kAllLargeBytesMost = 64 << 20;  // of one request, unless a value may have more
+  // Part of the input.
   struct Place {
     size_t offset = 0;
     size_t bytes = 0;
   };
-  // A request that waits for others like it.
+  // A GET or SET that is noted.
   struct Noted {
-    Place key, value;  // of a SET
+    Place key, value;  // of a GET both are the key
   };
 
   // --- resp_client.cc: what comes ---
@@ -71,14 +72,14 @@ class RespClient {
   void run(const Command& command, Arguments arguments);
   resp::RequestLimits limits() const;
 
-  // What a parser has accepted, or none: it was refused, and that is answered.
+  // What a parser has accepted; none: it has refused the request, and the refusal is answered.
   template <class T>
   std::optional<T> accepted(const resp::Accepted<T>& parsed) {
     if (parsed) return *parsed;
     answer_.refuse(parsed.error());
     return std::nullopt;
   }
-  // The same of a call of Items.
+  // What a call of Items has returned; null: an error, which is answered.
   template <class T>
   T* done(base::Expected<T>& result) {
     if (result) return &*result;
@@ -89,13 +90,13 @@ class RespClient {
     if (!result) answer_.failed(result.error());
     return result.has_value();
   }
-  // Else it was killed: nobody hears an answer, and many keys may take minutes.
+  // False: the connection was killed. Nobody would hear an answer, and a command of many keys, which may take minutes, need not go on.
   bool is_heard() const { return !connection_.is_killed.load(std::memory_order_relaxed); }
 
   int64_t now_ms() const { return static_cast<int64_t>(items_.clock().now_ms()); }
-  // For a reply; the client has said whether that counts as used.
+  // Marks the item as used, unless the client has said CLIENT NO-TOUCH.
   base::Expected<Item> get(std::string_view key);
-  // As it is, whatever the client has said.
+  // Never marks the item as used.
   base::Expected<Item> look(std::string_view key) { return fetch_quietly(key, {}); }
   base::Expected<Item> fetch_quietly(std::string_view key, std::optional<uint64_t> expires_ms);
 
@@ -173,14 +174,14 @@ class RespClient {
   bool is_authenticated_;
   bool leaves_no_trace_ = false;  // CLIENT NO-TOUCH
   resp::Replies replies_ = resp::Replies::kOn;
-  bool has_ended_ = false;  // nothing more is read; what was answered is sent
-  // The beginning of the input that has been parsed: what is noted, and what is answered with nothing.
+  bool has_ended_ = false;  // nothing more is read; the replies so far are sent
+  // How much of the input the requests have that are noted.
   size_t parsed_bytes_ = 0;
   std::array<Noted, kTogether> noted_;
   size_t noted_count_ = 0;
   bool noted_are_sets_ = false;
-  std::vector<Memory> large_;  // arguments of the request
-  uint64_t large_bytes_ = 0;
+  std::vector<Memory> large_;  // the large arguments of the request
+  uint64_t large_bytes_ = 0;   // of all of them
 };
 
 }  // namespace server

@@ -1,4 +1,4 @@
-// Commands about the connection, and others (resp_client.h).
+// Commands about this connection and others (resp_client.h).
 #include <algorithm>
 #include <string>
 
@@ -45,7 +45,7 @@ void RespClient::ping(Arguments arguments) {
   answer_.simple("PONG");
 }
 
-// As Redis, whose only user needs no password until there is one.
+// As in Redis: as long as there are no passwords, the default user is admitted with any.
 bool RespClient::admit(const resp::Credentials& credentials) {
   const Accounts& accounts = hub_.settings().accounts;
   const std::string_view user = credentials.user;
@@ -122,11 +122,11 @@ void RespClient::set_library(Arguments arguments) {
   answer_.ok();
 }
 
-// Only ON is answered.
+// OFF and SKIP are not answered themselves.
 void RespClient::set_replies(Arguments arguments) {
   const auto replies = accepted(resp::parse_client_reply(arguments));
   if (!replies) return;
-  // Who is not answered at all is not answered the next time either.
+  // SKIP changes nothing while replies are off.
   if (*replies != resp::Replies::kSkipNext || replies_ == resp::Replies::kOn) replies_ = *replies;
   answer_.is_silent = replies_ != resp::Replies::kOn;
   answer_.ok();
@@ -146,7 +146,7 @@ void RespClient::tell_name() {
   answer_.bulk(name);
 }
 
-// As Redis 7.0's, without what there is not here. Under the hub's lock.
+// As Redis 7.0 has it, without what there is not here. REQUIRES: the hub's lock is held.
 std::string RespClient::line_of(const Connection& connection) const {
   const uint64_t now_ms = items_.clock().now_ms();
   const char* const command = connection.command.load(std::memory_order_relaxed);
@@ -154,7 +154,7 @@ std::string RespClient::line_of(const Connection& connection) const {
   std::string line = "id=" + number(connection.number);
   line += " addr=" + connection.peer + " laddr=" + connection.own + " name=" + connection.name;
   line += " age=" + number(seconds_between(connection.begun_ms, now_ms));
-  // Who has asked nothing yet has been idle since it came.
+  // A client that has asked for nothing yet has been idle since it came.
   const uint64_t used_ms = std::max(connection.begun_ms, connection.used_ms.load(std::memory_order_relaxed));
   line += " idle=" + number(seconds_between(used_ms, now_ms));
   line += " flags=N db=0 sub=0 psub=0 ssub=0 multi=-1 cmd=";

@@ -12,7 +12,7 @@
 namespace server {
 namespace {
 
-// "name:value" lines.
+// Writes lines "name:value".
 class Lines {
  public:
   explicit Lines(std::string& text) : text_(text) {}
@@ -40,7 +40,7 @@ void tell_server(Hub& hub, Lines& lines) {
   lines.add("io_threads_active", settings.worker_count > 1);
 }
 
-// A cache drops what was not used for longest, as near as it can tell.
+// A cache drops items that were not used for long, which is nearest to Redis's allkeys-lru.
 const char* policy_of(Hub& hub) {
   return hub.items().store().identity().is_cache ? "allkeys-lru" : "noeviction";
 }
@@ -61,7 +61,7 @@ void tell_memory(Hub& hub, Lines& lines) {
   lines.add("maxmemory_policy", policy_of(hub));
 }
 
-// What is acknowledged is on the device, as the store's durability says.
+// There is nothing to load or to save: what was acknowledged is on the device, as the durability of the store says.
 void tell_persistence(Hub& hub, Lines& lines) {
   const kv::StoreCounts counts = hub.items().store().counts();
   lines.add("loading", uint64_t{0});
@@ -106,8 +106,8 @@ void tell_cpu(Hub&, Lines& lines) {
 
 void tell_cluster(Hub&, Lines& lines) { lines.add("cluster_enabled", uint64_t{0}); }
 
-// As many as the index has: some that have ended, and pieces of large values, count too. The others are not counted, but clients take apart what has
-// all three, and nothing else.
+// `keys` is the number of entries in the index, among them items that have ended and pieces of large values. Nobody counts the other two, but
+// clients can only take a line apart that has all three.
 void tell_keyspace(Hub& hub, Lines& lines) {
   const uint64_t entries = hub.items().store().counts().index.entries;
   if (entries != 0) lines.add("db0", "keys=" + std::to_string(entries) + ",expires=0,avg_ttl=0");

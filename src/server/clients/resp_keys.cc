@@ -16,18 +16,19 @@ using resp::Problem;
 
 namespace {
 
-// KEYS finds so much at most; SCAN has no end.
+// Keys that KEYS returns have at most this many bytes together; SCAN has no such bound.
 constexpr size_t kKeysBytesMost = 64 << 20;
-// RANDOMKEY's is one of so many, those that a walk finds first.
+// RANDOMKEY returns one of this many keys, those that a walk finds first.
 constexpr size_t kAnyOf = 64;
-// DBSIZE counts the keys if the index has no more entries.
+// DBSIZE counts the keys one by one if the index has this many entries or fewer.
 constexpr uint64_t kCountedMost = 1 << 16;
 
-constexpr int64_t kAbsent = -2;  // of expiries
+// What TTL and its kin return instead of a time.
+constexpr int64_t kAbsent = -2;
 constexpr int64_t kForEver = -1;
 
-// Calls `use` with each key until it says no, or the connection is killed, which hears of it no more: all keys may take minutes. The worker's
-// other tasks run in between, also if all is in memory: who ends it is one of them.
+// Calls `use` with each key until it returns false, or the connection is killed: all keys may take minutes. The worker's other tasks run in between,
+// also when everything is in memory; one of them may be the one that kills.
 template <class Use>
 base::Expected<void> for_each_key(const Connection& connection, RespScans::Caller& scans, const Use& use) {
   constexpr uint64_t kKeysInTurn = 64;
@@ -42,7 +43,7 @@ base::Expected<void> for_each_key(const Connection& connection, RespScans::Calle
   }
 }
 
-// As Redis 7.0 would keep it.
+// The encoding that Redis 7.0 would use for the value.
 std::string_view encoding_of(const Item& item) {
   constexpr uint64_t kEmbeddedBytesMost = 44, kIntegerBytesMost = 20;
   if (item.is_large()) return "raw";
@@ -166,8 +167,8 @@ void RespClient::scan(Arguments arguments) {
   for (const std::string& key : step->keys) answer_.bulk(key);
 }
 
-// Exact as of a moment within the call, for an I/O a key; of a large store what the index has, which counts some that have ended and pieces
-// of large values too.
+// Counts the keys, as they are at a moment within the call, with an I/O for each. For a large store it is the number of entries in the index, among
+// them items that have ended and pieces of large values.
 void RespClient::count_keys() {
   uint64_t count = hub_.items().store().counts().index.entries;
   if (count <= kCountedMost) {

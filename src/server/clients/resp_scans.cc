@@ -10,7 +10,8 @@
 namespace server {
 namespace {
 
-// A cursor: the steps of its worker, counted from the time at which that began, so that those of an earlier server are not known; the worker.
+// A cursor is the number of the step, among those of its worker, and in the lowest bits the worker. Steps are counted from the time at which the
+// worker began, so that cursors of an earlier server are not known.
 constexpr unsigned kWorkerBits = 8, kStepsPerMsBits = 4;
 static_assert(RespScans::kWorkersMost == 1 << kWorkerBits &&
               task::Scheduler::kMostWorkers <= RespScans::kWorkersMost);
@@ -21,7 +22,7 @@ base::Error unknown() { return base::Error::of(ESRCH, "the cursor is not known a
 
 }  // namespace
 
-// Those of a worker, whose tasks alone use it.
+// The scans of a worker. Only tasks of that worker use it.
 class RespScans::Table {
  public:
   Table(uint32_t worker, Items& items)
@@ -34,9 +35,9 @@ class RespScans::Table {
   static constexpr int kBeginsMost = 20;
 
   void end_idle();
-  // Nobody seems to go on with it, if it is still there.
+  // The scan with this cursor, if it is still there, seems to be abandoned.
   void disown(uint64_t cursor);
-  // Of those with a walk that nobody seems to go on with the one that was not used for longest. False: there is none.
+  // Ends, of the scans with a walk that seem to be abandoned, the one that was not used for longest. False: there is none.
   bool end_oldest_walk();
   base::Expected<Step> step(const resp::ScanRequest& request, Caller& caller);
 
@@ -44,13 +45,13 @@ class RespScans::Table {
   struct Scan {
     uint64_t cursor = 0;
     uint64_t used_ms = 0;
-    std::unique_ptr<Walk> walk;      // null: there are no more keys than those ahead
-    std::vector<std::string> ahead;  // the next one last
-    bool is_under_way = false;       // a task makes a step
+    std::unique_ptr<Walk> walk;      // null: there are no more keys than those in `ahead`
+    std::vector<std::string> ahead;  // keys that were read ahead, the next one last
+    bool is_under_way = false;       // a task is making a step of it
     bool is_disowned = false;
 
     bool has_more() const { return walk != nullptr || !ahead.empty(); }
-    // Not for so long; or since a time that is yet to come, by a clock that was put back.
+    // Also true if it was used at a time that is still to come, by a clock that was put back since.
     bool is_unused(uint64_t ms, uint64_t now_ms) const {
       return !is_under_way && (now_ms < used_ms || now_ms - used_ms >= ms);
     }
@@ -99,7 +100,7 @@ bool RespScans::Table::end_oldest_walk() {
   return oldest != nullptr;
 }
 
-// In the place of none, or of the one that was not used for longest.
+// Begins a scan in a free place, or in that of the abandoned one that was not used for longest.
 base::Expected<RespScans::Table::Scan*> RespScans::Table::begin(Caller& caller) {
   auto walk = std::make_unique<Walk>();
   if (auto opened = caller.open(*walk); !opened) return std::unexpected(opened.error());
@@ -117,7 +118,7 @@ base::Expected<RespScans::Table::Scan*> RespScans::Table::begin(Caller& caller) 
   return place;
 }
 
-// REQUIRES: there are none ahead, and a walk.
+// REQUIRES: `ahead` is empty, and there is a walk.
 base::Expected<void> RespScans::Table::read_ahead(Scan& scan) {
   for (size_t bytes = 0; scan.ahead.size() < kAheadMost && bytes < kAheadBytesMost;) {
     Walk::Entry entry;
@@ -176,7 +177,8 @@ base::Expected<RespScans::Step> RespScans::Table::step(const resp::ScanRequest& 
     auto begun = begin(caller);
     if (!begun) return std::unexpected(begun.error());
     auto step = go_on(**begun, request);
-    // Too much has changed meanwhile, as where a cache drops items all the time: nobody has been told of a key yet.
+    // ECANCELED: too much has changed meanwhile, as where a cache drops items all the time. The client has been told no key yet, so the scan can
+    // begin anew.
     if (step || step.error().number != ECANCELED || begins == kBeginsMost) return step;
   }
 }
@@ -192,7 +194,7 @@ void RespScans::end_idle(uint32_t worker) { tables_[worker]->end_idle(); }
 
 void RespScans::end(uint32_t worker) { tables_[worker].reset(); }
 
-// For a task of `worker`.
+// Calls the function on the worker `home`, for a task of `worker`, which waits until it has returned.
 template <class Function>
 base::Expected<void> RespScans::run_at(uint32_t home, uint32_t worker, Function function) {
   if (home == worker) return function(), base::Expected<void>();
@@ -207,7 +209,7 @@ base::Expected<void> RespScans::run_at(uint32_t home, uint32_t worker, Function 
 
 void RespScans::disown(uint32_t worker, uint64_t cursor) {
   const uint32_t home = home_of(cursor);
-  // Without memory for that it is there for a while longer.
+  // If there is no memory for that, the scan just stays for a while longer.
   static_cast<void>(run_at(home, worker, [&] { tables_[home]->disown(cursor); }));
 }
 
@@ -215,7 +217,7 @@ base::Expected<void> RespScans::Caller::open(Walk& walk) {
   auto opened = walk.open(items_);
   if (opened || opened.error().number != EBUSY) return opened;
   for (uint32_t i = 0; i < 2 * kWorkersMost && !opened && opened.error().number == EBUSY; ++i) {
-    // Its own go when there is no other.
+    // In the second round its own scans may end, too.
     if (i == kWorkersMost) leave();
     const uint32_t home = (worker_ + i) % kWorkersMost;
     Table* const table = scans_.tables_[home].get();

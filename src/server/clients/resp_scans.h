@@ -1,18 +1,21 @@
-// RespScans: the scans (SCAN) that clients have under way, and their cursors, which any connection may come with: clients take whichever of their
-// connections is free.
+// RespScans: the scans (SCAN) that clients have under way, and their cursors. A cursor may come back on any connection, since clients use whichever
+// of theirs is free.
 //
-// A scan is a Walk that stays open between its calls: it lists the keys as they were when it began, each once. Some keys are read ahead: a
-// scan of few keeps no Walk open, of which the store has room for some only. Each call has a new cursor,
-// which tells of what is left, and is never used again; they have at most 53 bits, since some clients keep numbers as doubles. A cursor is known until the
-// next call with it, or until nobody has come with it for kIdleMs. Where a worker has kMost scans, or the store no room for another Walk, one goes that
-// nobody seems to go on with: whose last connection has gone, or has come to two others since, or that was not used for kUsedMs. If there is none,
-// who comes is refused. The store
-// ends a scan itself when it would have to keep too much for it. Who comes with a cursor that is not known is told so: to answer that
-// nothing is left would hide keys.
+// A scan is a Walk that stays open between its calls, so it lists each key once, of those that there were when it began. Some keys are read ahead: a
+// scan of few keys needs no open Walk, of which the store has room for some only.
 //
-// A scan lives on the worker that began it, whose memory it has: a call that comes to another one is carried out there, by a task.
+// Each call returns a new cursor for what is left; none is used twice. Cursors have at most 53 bits, since some clients keep numbers as doubles. One
+// is known until the next call with it, or until nobody has come with it for kIdleMs. A call with a cursor that is not known is refused: to answer
+// that nothing is left would hide keys.
 //
-// Thread contract: as each call says; a Caller is its connection's task's. Tables change only before connections come, and when none is left.
+// When a worker has kMost scans, or the store no room for another Walk, a scan ends that seems to be abandoned: its last connection has gone, or has
+// been given cursors of two other scans since, or it was not used for kUsedMs. If there is none, the new scan is refused. The store itself ends a
+// scan for which it would have to keep too much.
+//
+// A scan lives on the worker that began it, whose memory it has. A call that comes to another worker is carried out there, by a task.
+//
+// Thread contract: as each call says; a Caller is used by its connection's task. Tables change only before there are connections, and when none is
+// left.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -28,11 +31,11 @@ namespace server {
 class RespScans {
  public:
   static constexpr uint32_t kWorkersMost = 256;
-  static constexpr size_t kMost = 256;           // of a worker, at a time
-  static constexpr uint64_t kIdleMs = 60'000;    // since the last call
-  static constexpr uint64_t kUsedMs = 5'000;     // likewise, when others need the room
-  static constexpr uint64_t kKeysMost = 4096;    // that are looked at in a call, whatever its count is
-  static constexpr size_t kBytesMost = 1 << 20;  // of a call's keys, but for the last one
+  static constexpr size_t kMost = 256;           // scans of a worker at a time
+  static constexpr uint64_t kIdleMs = 60'000;    // since its last call a scan that is abandoned for certain
+  static constexpr uint64_t kUsedMs = 5'000;     // the same when others need its room
+  static constexpr uint64_t kKeysMost = 4096;    // keys that a call looks at, whatever COUNT it has
+  static constexpr size_t kBytesMost = 1 << 20;  // of the keys that a call returns, but for the last one
   static constexpr size_t kAheadMost = 512;      // keys that are read ahead
   static constexpr size_t kAheadBytesMost = 64 << 10;
 
@@ -41,30 +44,31 @@ class RespScans {
   RespScans(const RespScans&) = delete;
   RespScans& operator=(const RespScans&) = delete;
 
-  // A worker's connections may scan from now on. On that worker, before any of them does. The items outlive end().
+  // From now on connections of the worker may scan. Called on that worker. The items stay open until end().
   void begin(uint32_t worker, Items& items);
-  // Ends the scans that nobody has come to for too long. On that worker.
+  // Ends the scans that were not used for kIdleMs. Called on that worker.
   void end_idle(uint32_t worker);
-  // Ends them all. On that worker. REQUIRES: no step is under way, on any worker, nor will be.
+  // Ends all scans of the worker. Called on that worker. REQUIRES: no step is under way on any worker, and none will begin.
   void end(uint32_t worker);
 
   struct Step {
-    uint64_t cursor = 0;  // of the next call; 0: there is none
+    uint64_t cursor = 0;  // for the next call; 0: nothing is left
     std::vector<std::string> keys;
   };
-  // A connection of a worker.
+  // A connection that scans. Its calls are made by tasks of its worker.
   class Caller {
    public:
-    // The items are the worker's. All that follows in tasks of that.
+    // The items are those of the worker.
     Caller(RespScans& scans, uint32_t worker, Items& items) : scans_(scans), worker_(worker), items_(items) {}
     ~Caller() { leave(); }
     Caller(const Caller&) = delete;
     Caller& operator=(const Caller&) = delete;
-    // Errors: ESRCH for a cursor that is not known; EBUSY: others scan too; ENOMEM; as Walk::open and Walk::next, after which the scan has ended.
+    // Errors: ESRCH for a cursor that is not known; EBUSY when there are too many scans; ENOMEM; those of Walk::open and Walk::next, after which the
+    // scan has ended.
     base::Expected<Step> step(const resp::ScanRequest& request);
-    // Opens a walk for something else; as Walk::open, but scans that nobody seems to go on with end before it is refused.
+    // Opens a walk that is none of the scans. As Walk::open, but scans that seem to be abandoned end before it returns EBUSY.
     base::Expected<void> open(Walk& walk);
-    // It will not go on with any.
+    // The connection goes on with none of its scans.
     void leave();
 
    private:
@@ -72,7 +76,7 @@ class RespScans {
     RespScans& scans_;
     const uint32_t worker_;
     Items& items_;
-    std::vector<uint64_t> cursors_;  // that it has been told and has not come with again, the oldest first
+    std::vector<uint64_t> cursors_;  // that it was given and has not come back with, the oldest first
   };
 
  private:

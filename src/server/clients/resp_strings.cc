@@ -26,7 +26,7 @@ Mode mode_of(resp::Condition condition) {
   std::unreachable();
 }
 
-// Of what cannot be done to a value.
+// Why something cannot be done to a value.
 Problem problem_of(Outcome outcome) {
   switch (outcome) {
     case Outcome::kNotNumber: return Problem::kNotAnInteger;
@@ -56,7 +56,7 @@ void RespClient::set(const Command& command, Arguments arguments) {
   answer_.ok();
 }
 
-// Each for itself: what was set beside an error stays so.
+// Each key is set separately: after an error those that were set stay.
 void RespClient::set_all(const Command& command, Arguments arguments) {
   const auto pairs = accepted(resp::parse_pairs(command, arguments));
   if (!pairs) return;
@@ -103,7 +103,7 @@ void RespClient::get_and_remove(Arguments arguments) {
 
 void RespClient::get_and_expire(const Command& command, Arguments arguments) {
   const auto parsed = resp::parse_getex(command, arguments, now_ms());
-  // Of a time that is none Redis speaks only if there is what was to end then.
+  // Redis refuses a wrong time only if the key is there.
   if (!parsed && parsed.error().problem != Problem::kSyntax) {
     auto found = look(arguments[1]);
     const Item* const item = done(found);

@@ -1,4 +1,4 @@
-// Gets, or sets, of several items at a time, as all protocols' clients have them.
+// Gets or sets of several items at a time, for the clients of all protocols.
 #pragma once
 #include <memory>
 #include <span>
@@ -11,8 +11,8 @@ namespace server {
 
 inline constexpr size_t kTogether = 64;
 
-// Calls use(base::Expected<Result>&) for each of `count`, in their order: with what all(results) gives for all of them at once, that many I/Os at a
-// time. The results are in memory of the pool, since tasks have small stacks; without any one(i) gives each. REQUIRES: at most kTogether.
+// Calls use(base::Expected<Result>&) for each of `count` results, in their order. all(results) makes all of them at once, with as many I/Os at a
+// time. They lie in memory of the pool, since tasks have small stacks; if it has none, one(i) makes each. REQUIRES: count <= kTogether.
 template <class Result, class All, class One, class Use>
 void do_together(storage::BufferPool& pool, size_t count, const All& all, const One& one, const Use& use) {
   struct Results {

@@ -1,4 +1,4 @@
-// Watchers: connections that are told, a line each, what others do, as memcached's `watch` has it.
+// Watchers: connections that are told what others do, a line for each event, as memcached's `watch` has it.
 //
 //   Watchers::Watcher watcher(watchers, Watchers::kFetches | Watchers::kStores);
 //   watcher.take();                                     the lines since the last time
@@ -7,12 +7,13 @@
 //   ts=1700000000.123460 gid=8 type=item_store key=KEY status=stored cmd=set ttl=0 clsid=0 cfd=3 size=5
 //   ts=1700000000.123470 gid=9 type=conn_new rip=127.0.0.1 rport=4711 transport=tcp cfd=4
 //
-// cfd is the connection's number, as `stats conns` tells it; classes there are none. Keys are encoded as in addresses of the Web.
+// cfd is the number of the connection, as `stats conns` tells it; clsid is always 0, since there are no slab classes. Keys are percent-encoded, as
+// in URLs.
 //
-//  1 who is watched never waits: lines that a watcher has no room for are left out, and it is told how many (skipped=N)
-//  2 where nobody watches, a line costs a call and one load
+//  1 a connection that is watched never waits: lines for which a watcher has no room are left out, and it is told how many they were (skipped=N)
+//  2 an event that nobody watches costs a call and one load
 //
-// Thread contract: any; a Watcher's take() by its own task.
+// Thread contract: any thread; Watcher::take() by the watcher's own task.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -27,15 +28,16 @@ namespace server {
 class Watchers {
  public:
   enum Kind : uint8_t { kFetches = 1, kStores = 2, kConnections = 4 };
-  static constexpr size_t kBytesMost = 256 << 10;  // that wait for one watcher
+  static constexpr size_t kBytesMost = 256 << 10;  // of lines that wait for one watcher
 
   class Watcher {
    public:
-    // Is told of these kinds from now on, as long as it is there.
+    // As long as it lives it is told of these kinds of events, a sum of Kind.
     Watcher(Watchers& watchers, unsigned kinds);
     ~Watcher();
     Watcher(const Watcher&) = delete;
     Watcher& operator=(const Watcher&) = delete;
+    // The lines since the last call.
     std::string take();
 
    private:
@@ -51,7 +53,7 @@ class Watchers {
   // `status` and `command` are memcached's words.
   void tell_stored(std::string_view key, std::string_view status, std::string_view command, int64_t exptime,
                    uint64_t value_bytes, uint64_t connection);
-  // `peer` is HOST:PORT, or another text for what has none. `reason`: why it has ended; "": it has begun.
+  // `peer` is HOST:PORT, or a text without a colon for a local socket. `reason` says why the connection has ended; "": it has begun.
   void tell_connection(std::string_view peer, std::string_view reason, uint64_t connection);
 
   struct Counts {
