@@ -14,7 +14,7 @@
 namespace tools {
 namespace {
 
-// What a program that it became would have of its capabilities, though it is not root.
+// Inheritable and ambient capabilities, which a program has that the process executes, also if it is not root.
 void forget_inheritable() {
   __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
   __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
@@ -35,7 +35,7 @@ const passwd* find_user(const std::string& name) {
 void forbid_new_rights() {
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   forget_inheritable();
-  // Those that the kernel knows.
+  // The kernel knows no more when this fails.
   for (unsigned capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; ++capability)
     prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
 }

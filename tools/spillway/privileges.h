@@ -1,7 +1,8 @@
-// What a server may do once it serves: what a user may who is not root.
+// How a server gives up the rights of root.
 //
-//  1 before there is a second thread: nothing that it starts gains rights, nor does it itself by a program that it becomes. Threads inherit this
-//  2 once it listens and has opened the store: it is the user, in all threads, with that one's groups alone and without capabilities
+//  1 before there is a second thread it gives up all ways to gain rights: no program that it starts, or becomes, has more than it has. Threads
+//    inherit this
+//  2 when it listens and has opened the store, it becomes the user in all threads, with only that user's groups and without capabilities
 #pragma once
 #include <pwd.h>
 
@@ -9,14 +10,14 @@
 
 namespace tools {
 
-// Throws WrongInput if there is none.
+// Throws WrongInput if there is no such user.
 const passwd* find_user(const std::string& name);
 
-// Step 1: no_new_privs, and no capability is left that could come back. REQUIRES: one thread. Who is not root and may not give capabilities up has
-// none to lose.
+// Step 1: sets no_new_privs, and empties all sets by which capabilities could come back. REQUIRES: there is one thread. Errors are ignored: who is
+// not root may be unable to do some of it, and has less to give up.
 void forbid_new_rights();
 
-// Step 2. Throws WrongInput: it may not. Of who is the user already: nothing.
+// Step 2. If the process is that user already, nothing is done. Throws WrongInput if the process may not become the user.
 void become_user(const passwd& user);
 
 }  // namespace tools

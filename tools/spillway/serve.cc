@@ -1,9 +1,9 @@
 // spillway serve: a store for clients of memcached and Redis.
 //
-//  1 everything that can be found wrong is found before it serves, and said in one line; the daemon's parent waits for that
-//  2 the sockets, the store, the user, the file with the process id; then clients are answered
-//  3 the first SIGTERM or SIGINT lets requests end that have begun, the second one does not; what was acknowledged is in the store; SIGHUP has
-//    the log opened and the files of TLS read again
+//  1 whatever can be wrong is found before it serves, and said in one line; the parent of a daemon waits until then
+//  2 it opens its sockets and the store, writes the file with its process id, becomes the user, and then answers clients
+//  3 after the first SIGTERM or SIGINT requests that have begun are still answered, after the second one they are not. What was acknowledged is in
+//    the store. After SIGHUP the log is opened and the files of TLS are read again (server/front/server.h)
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -30,10 +30,10 @@
 namespace tools {
 namespace {
 
-// The parent of a daemon, which says and returns what the daemon would have until it serves.
+// Makes the process a daemon. Its parent stays until the daemon serves, and returns 0 then, or the daemon's exit status if that ends before.
 class Daemon {
  public:
-  // Returns in the child alone.
+  // Returns only in the child, the daemon.
   void begin() {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error(concat("serve: ", std::strerror(errno)));
@@ -47,7 +47,7 @@ class Daemon {
     ready_ = ends[1];
     setsid();
   }
-  // Standard error, if it is a log, stays.
+  // It serves now. Standard error stays if the log goes there.
   void serves(bool has_log) {
     if (ready_ < 0) return;
     if (const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC); nothing >= 0) {
@@ -71,7 +71,7 @@ class Daemon {
   int ready_ = -1;
 };
 
-// The file with the process id, as long as this is there.
+// The file with the process id; it exists as long as the object.
 class PidFile {
  public:
   explicit PidFile(const std::string& path) : path_(path) {
@@ -80,7 +80,7 @@ class PidFile {
     file << getpid() << '\n';
     if (!file.flush()) throw WrongInput(concat("serve: --pid-file: cannot write ", printable(path)));
   }
-  // A device or a link that was there, /dev/null or /dev/stdout, is not ours to remove.
+  // Only a regular file is ours to remove, no device or link that was there before (/dev/null, /dev/stdout).
   ~PidFile() {
     struct stat there = {};
     if (!path_.empty() && lstat(path_.c_str(), &there) == 0 && S_ISREG(there.st_mode)) unlink(path_.c_str());
@@ -92,7 +92,7 @@ class PidFile {
   const std::string& path_;
 };
 
-// As the user who opens it again at SIGHUP.
+// Called as the user who will have to open the log again at SIGHUP.
 void begin_log(const std::string& path) {
   if (path.empty()) return;
   if (auto opened = server::log_to(path); !opened)
@@ -120,7 +120,7 @@ void allow_descriptors(uint32_t connections) {
               " connections; others will wait (ulimit -n)");
 }
 
-// Those that end it are read by the server. That a log's reader has gone is no reason to end.
+// The server reads the signals that end it. SIGPIPE is ignored: that nobody reads the log any more is no reason to end.
 void block_signals() {
   signal(SIGPIPE, SIG_IGN);
   sigset_t signals;
@@ -146,7 +146,7 @@ void make_store(const ServeOptions& options) {
     throw_error(made.error());
 }
 
-// One that was there is as it was made.
+// A store that was there stays as it was made, whatever the options say.
 void compare(const kv::Identity& identity, const ServeOptions& options) {
   if (options.is_cache && !identity.is_cache)
     throw WrongInput(concat(
@@ -160,7 +160,7 @@ void compare(const kv::Identity& identity, const ServeOptions& options) {
               "; --capacity says what is made where nothing is");
 }
 
-// Made first, if it is not there and may be.
+// Makes the store first, if there is none and --capacity was given.
 std::unique_ptr<KvStore> open_store(const ServeOptions& options) {
   try {
     if (options.capacity_bytes != 0) make_store(options);
@@ -168,7 +168,7 @@ std::unique_ptr<KvStore> open_store(const ServeOptions& options) {
     if (options.capacity_bytes != 0) compare((*store)->identity(), options);
     return store;
   } catch (const SystemFailure& error) {
-    // As an address that is.
+    // A store in use is wrong input, as an address in use is.
     if (error.number == EBUSY) throw WrongInput(error.what());
     throw;
   } catch (const WrongInput& error) {
@@ -186,7 +186,7 @@ std::string listening_text(const server::Server& of) {
   return text;
 }
 
-// The sockets that a service manager has opened, each for whom its name says.
+// Adds the sockets that a service manager has opened. Their names say for which clients they are.
 void take_given_sockets(server::ServerOptions& options) {
   using enum server::Speech;
   constexpr server::Speech kAll[] = {kMemcache, kResp, kMetrics};
@@ -222,7 +222,7 @@ void tell_started(const server::Server& serves, const ServeOptions& options, KvS
             "serve: ", places, "; ", items, " items, ready after ", ready_ms, " ms");
 }
 
-// Until it has ended; the exit status.
+// Returns the exit status, when the server has ended.
 int run_server(ServeOptions& options) {
   const passwd* const user = options.user.empty() ? nullptr : find_user(options.user);
   Daemon daemon;

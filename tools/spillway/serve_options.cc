@@ -17,7 +17,7 @@ namespace {
 
 [[noreturn]] void refuse(std::string_view what) { throw WrongInput(concat("serve: ", what)); }
 
-// What the words say, as far as it depends on more than one of them.
+// What is collected from all words of the line, for what depends on more than one of them.
 struct Line {
   ServeOptions& options;
   std::optional<uint16_t> port;         // -p
@@ -35,7 +35,7 @@ using Set = void (*)(Line& line, std::string_view name, std::string_view value);
 
 struct Option {
   std::string_view name;
-  std::string_view short_name;  // memcached's
+  std::string_view short_name;  // that of memcached's option
   const char* argument;         // "": it takes none
   const char* doc;              // null: it is left out of the help
   Set set;
@@ -78,7 +78,7 @@ void set_idle(Line& line, std::string_view name, std::string_view seconds) {
   line.options.server.settings.stream.idle_ns = number_of(name, seconds, 1, 1'000'000'000) * kSecondNs;
 }
 
-// Words between commas, in order; one at least, which may be empty.
+// Calls `use` for the words between commas, in order: at least one, which may be empty.
 template <class Use>
 void for_each_word(std::string_view words, const Use& use) {
   for (size_t at = 0; at <= words.size();) {
@@ -99,10 +99,10 @@ void set_extended(Line& line, std::string_view name, std::string_view words) {
   });
 }
 
-// Of memcached's own threads, memory and sockets.
+// An option about memcached's own threads, memory or sockets.
 void set_nothing(Line& line, std::string_view name, std::string_view) { note_without_effect(line, name); }
 
-// Of memcached, whose protocol is spoken as that one does: clients read the version to know what they may ask.
+// The version of memcached whose protocol is spoken. Clients read it to know what they may ask.
 constexpr std::string_view kSpokenVersion = "1.6.18";
 constexpr uint64_t kItemBytesLeast = 1 << 10;
 
@@ -199,7 +199,7 @@ constexpr Option kOptions[] = {
          refuse(concat(name, ": '", printable(value), "' is neither text nor json"));
        line.options.logs_json = value == "json";
      }},
-    // memcached's, for scripts that start it.
+    // Options of memcached, for scripts that start it.
     {"--port", "-p", "PORT", "memcached's: the port of --memcache, with -l; 0: none",
      [](Line& line, auto name, auto value) {
        line.port = static_cast<uint16_t>(number_of(name, value, 0, 65535));
@@ -213,7 +213,7 @@ constexpr Option kOptions[] = {
      }},
     {"--unix-socket", "-s", "PATH", "memcached's: --memcache PATH",
      [](Line& line, auto, auto value) { line.options.server.memcache.push_back(concat("unix:", value)); }},
-    // Scripts that start memcached with less go on.
+    // Less than the least memory is no error, so that scripts that start memcached with less go on.
     {"--memory-limit", "-m", "MEGABYTES", "memcached's: --memory, in MiB; less than 32 is 32",
      [](Line& line, auto name, auto value) {
        line.options.server.settings.memory_bytes =
@@ -238,7 +238,7 @@ constexpr Option kOptions[] = {
     {"", "-R", "NUMBER", nullptr, set_nothing},
 };
 
-// Of the machine's, or of what its container leaves, if that is less.
+// A quarter of the memory that is free, on the machine or in its container.
 uint64_t default_memory() {
   const uint64_t whole = std::min(sys::machine_memory_bytes(), sys::free_memory_bytes());
   return std::max(whole / 4, server::MemoryBound::kBytesLeast);
@@ -253,7 +253,7 @@ const Option* find_option(std::string_view word) {
 
 bool takes_argument(const Option& option) { return *option.argument != 0; }
 
-// -p11211 and -vv are memcached's way to write -p 11211 and -v -v. Returns how many words it was.
+// memcached takes -p11211 and -vv for -p 11211 and -v -v. Returns how many words were taken.
 size_t take_short(Line& line, Arguments left) {
   std::string_view letters = std::string_view(left[0]).substr(1);
   while (!letters.empty()) {
@@ -290,14 +290,14 @@ size_t take_long(Line& line, Arguments left) {
   return 1;
 }
 
-// Of memcached's -l and -p.
+// Adds the addresses that memcached's -l and -p mean.
 void add_interfaces(Line& line) {
   const std::string port = std::to_string(line.port.value_or(11211));
   const std::string_view tls = line.has_tls_ports ? "tls:" : "";
   std::string& told = line.options.server.settings.interface;
   for (const std::string& host : line.interfaces) {
     told += concat(told.empty() ? "" : ",", host);
-    // One of IPv6 without brackets has no port.
+    // An IPv6 address without brackets has no port behind it.
     const bool is_bare = !host.starts_with('[') && host.find(':') != host.rfind(':');
     const bool has_port = !is_bare && host.contains(':') && (!host.starts_with('[') || host.contains("]:"));
     if (!has_port && line.port == 0)

@@ -1,4 +1,4 @@
-// The words of `spillway serve`, its own and memcached's, as options of a server.
+// The options of `spillway serve`, its own and those of memcached.
 #pragma once
 #include <string>
 
@@ -10,17 +10,17 @@ namespace tools {
 
 struct ServeOptions {
   std::string storage;
-  uint64_t capacity_bytes = 0;  // of a store that is made if there is none; 0: none is made
-  bool is_cache = false;        // that one
+  uint64_t capacity_bytes = 0;  // if there is no store, one of this size is made; 0: none is made
+  bool is_cache = false;        // the store that is made is a cache
   kv::StoreOptions store;
   server::ServerOptions server;
   bool is_daemon = false;
   std::string pid_file;
-  std::string user;  // to become once it listens; empty: nobody else
+  std::string user;  // whom it becomes when it listens and has opened the store; empty: it stays who it is
   int verbosity = 0;
   bool logs_json = false;
   bool has_movable_clock = false;
-  std::string without_effect;  // what was said of memcached's that means nothing here: "-k, -o modern"
+  std::string without_effect;  // options of memcached that were given and do nothing here: "-k, -o modern"
 };
 
 // False: help was asked for. Throws WrongInput.

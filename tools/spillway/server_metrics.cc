@@ -83,7 +83,7 @@ Metrics fetch_metrics(const std::string& address) {
   addrinfo wanted = {};
   wanted.ai_socktype = SOCK_STREAM;
   addrinfo* list = nullptr;
-  // This machine's addresses have no need of a name, which may be known nowhere.
+  // Without a host no name has to be looked up for this machine: "localhost" may be unknown.
   const char* const name = host.empty() ? nullptr : host.c_str();
   if (const int error = getaddrinfo(name, port.c_str(), &wanted, &list); error != 0)
     fail(address, gai_strerror(error));

@@ -1,4 +1,4 @@
-// What a server's --metrics tells, by name.
+// Reads what a server tells at its --metrics address.
 #pragma once
 #include <map>
 #include <string>
@@ -9,13 +9,14 @@ namespace tools {
 // "connections" -> 3, "item_calls_total{call=\"get\",result=\"hit\"}" -> 100; names without the "spillway_" that they begin with.
 using Metrics = std::map<std::string, double, std::less<>>;
 
-// Of a page in Prometheus' text format. Lines that are of no server of Spillway, or are none of the format, are left out.
+// The metrics of a page in Prometheus' text format. Lines that are no metrics of a Spillway server, or not in that format, are left out.
 Metrics parse_metrics(std::string_view page);
 
-// Asks for it by HTTP. `address` is HOST:PORT, [IPV6]:PORT, or :PORT of this machine. Throws std::runtime_error with what does not answer, and why.
+// Asks a server by HTTP. `address` is HOST:PORT, [IPV6]:PORT, or :PORT of this machine. Throws std::runtime_error, which says who does not answer,
+// and why.
 Metrics fetch_metrics(const std::string& address);
 
-// Host and port; no host is this machine. Throws WrongInput for what is no such address.
+// Returns host and port; an empty host is this machine. Throws WrongInput for a text that is no such address.
 std::pair<std::string, std::string> split_address(std::string_view address);
 
 }  // namespace tools

@@ -42,7 +42,7 @@ struct Watched {
     return found == metrics.end() ? std::nullopt : std::optional(found->second);
   }
   std::optional<double> value(std::string_view name) const { return of(now, name); }
-  // Of a counter that only grows; nothing before there were two looks.
+  // The rate of a counter; none before there were two looks.
   std::optional<double> per_second(std::string_view name) const {
     const auto first = of(before, name), last = of(now, name);
     if (!first || !last) return std::nullopt;
@@ -104,7 +104,7 @@ std::string overview(const std::vector<Watched>& servers) {
   return text;
 }
 
-// All that one tells.
+// All metrics of a server.
 std::string details(const Watched& server) {
   std::string text = concat("server ", server.address, "\n\n", padded("", 64), padded("now", 16),
                             padded("per second", 16), '\n');
@@ -134,7 +134,7 @@ class Servers final : public TopView {
   void look() override {
     for (Watched& server : servers_) server.look();
   }
-  // Of several the ones that are there are shown.
+  // Of several servers those are shown that are there, and what is wrong with each other one.
   std::string problem() const override { return servers_.size() == 1 ? servers_.front().problem : ""; }
   bool may_come_back() const override { return true; }
   std::string table() override {

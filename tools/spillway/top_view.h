@@ -1,4 +1,4 @@
-// TopView: what `spillway top` shows, of programs or of servers: looked at again and again, as a table or as JSON.
+// TopView: what `spillway top` shows of programs or of servers. It looks at them again and again, and shows a table or JSON.
 #pragma once
 #include <sys/types.h>
 
@@ -13,15 +13,15 @@ namespace tools {
 class TopView {
  public:
   virtual ~TopView() = default;
-  // What is there now. Rates are between the last two looks.
+  // Looks at what is there now. Rates are those between the last two looks.
   virtual void look() = 0;
   // Why there is nothing to show; "": there is something.
   virtual std::string problem() const = 0;
-  // What has gone may be there again later.
+  // True: if there is nothing to show any more, there may be something later.
   virtual bool may_come_back() const = 0;
   // REQUIRES: no problem.
   virtual std::string table() = 0;
-  // REQUIRES: no problem, or that it may come back, which is then told.
+  // REQUIRES: no problem, or may_come_back(): then it tells the problem.
   virtual nlohmann::ordered_json json() = 0;
 };
 
@@ -30,7 +30,7 @@ std::unique_ptr<TopView> watch_programs(pid_t pid);
 // Servers, by the addresses of their metrics: HOST:PORT, :PORT of this machine. Throws WrongInput for what is no address.
 std::unique_ptr<TopView> watch_servers(const std::vector<std::string>& addresses);
 
-// Cells of tables; of no value "".
+// Cells of tables; "" if there is no value.
 std::string padded(std::string text, size_t width, bool right = true);
 std::string count_text(std::optional<double> value);
 std::string bytes_text(std::optional<double> value);

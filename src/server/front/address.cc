@@ -68,14 +68,14 @@ base::Expected<std::vector<Address>> look_up(std::string_view text, const std::s
   std::vector<Address> all;
   for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
     all.push_back(address_of(at->ai_addr, at->ai_addrlen));
-    // Of a name one is enough.
+    // One of a name's addresses is enough.
     all.back().is_optional = all.size() > 1;
   }
   freeaddrinfo(found);
   return all;
 }
 
-// Of no family if it cannot be told.
+// An address of no family if it cannot be found out.
 template <class Call>
 Address address_by(Call call, int descriptor) {
   Address address;
@@ -84,13 +84,13 @@ Address address_by(Call call, int descriptor) {
                                                                                            : Address();
 }
 
-// Was there a socket that nobody listens at any more?
+// Removes a socket at which nobody listens any more. False: there was none.
 bool remove_stale(const Address& address) {
   const auto* of = reinterpret_cast<const sockaddr_un*>(&address.bytes);
   struct stat status;
   if (address.bytes.ss_family != AF_UNIX || lstat(of->sun_path, &status) != 0 || !S_ISSOCK(status.st_mode))
     return false;
-  // Of a server that hangs, and accepts nobody more, it need not wait.
+  // Non-blocking, so that it does not wait for a server that hangs and accepts no connections.
   const int asks = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   const bool is_stale = asks >= 0 &&
                         connect(asks, reinterpret_cast<const sockaddr*>(of), address.size) != 0 &&
@@ -114,7 +114,7 @@ int bind_and_listen(int descriptor, Address& address, unsigned unix_mode) {
   const auto* bytes = reinterpret_cast<const sockaddr*>(&address.bytes);
   if (address.bytes.ss_family == AF_INET6) setsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
   if (address.bytes.ss_family != AF_UNIX) setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  // Its mode is right from the beginning on.
+  // So the file has the right mode from the beginning on.
   const mode_t before = umask(0777 & ~unix_mode);
   int error = bind(descriptor, bytes, address.size) == 0 ? 0 : errno;
   if (error == EADDRINUSE && remove_stale(address))
@@ -151,7 +151,7 @@ std::string Address::text() const {
       inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6*>(&bytes)->sin6_addr, host, sizeof host);
       return "[" + std::string(host) + "]:" + std::to_string(port());
     case AF_UNIX:
-      // A client's end has no name.
+      // A client's end as a rule has no name.
       if (size <= offsetof(sockaddr_un, sun_path)) return "unix";
       return reinterpret_cast<const sockaddr_un*>(&bytes)->sun_path;
     default: return "";
@@ -178,7 +178,7 @@ base::Expected<std::vector<Address>> parse_address(std::string_view text) {
 Address address_of(int descriptor) { return address_by(getsockname, descriptor); }
 std::string peer_of(int descriptor) {
   const Address peer = address_by(getpeername, descriptor);
-  // Of one in the file system it is the client's to choose, line breaks too.
+  // The client may have chosen any path for its end, with line breaks in it, too.
   return peer.bytes.ss_family == AF_UNIX ? "unix" : peer.text();
 }
 std::string own_end_of(int descriptor) { return address_of(descriptor).text(); }

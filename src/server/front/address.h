@@ -20,7 +20,7 @@ namespace server {
 struct Address {
   sockaddr_storage bytes = {};
   socklen_t size = 0;
-  bool is_optional = false;  // nobody misses it where the machine has none such
+  bool is_optional = false;  // it may be left out if the machine has no such address
 
   uint16_t port() const;  // 0: of none that has ports
   void set_port(uint16_t port);
@@ -28,18 +28,18 @@ struct Address {
   std::string text() const;
 };
 
-// Errors: EINVAL for what is no address, with what is wrong and the forms that there are; what names cannot be found.
+// Errors: EINVAL, with what is wrong and which forms there are, for text that is no address and for names that cannot be found.
 base::Expected<std::vector<Address>> parse_address(std::string_view text);
-// Of a socket that listens.
+// The address of a socket that listens.
 Address address_of(int descriptor);
-// That of the peer of a connection, "unix" if it has no port, or its own end's; what cannot be told is "".
+// The addresses of both ends of a connection. The peer of one in the file system is "unix"; an address that cannot be found out is "".
 std::string peer_of(int descriptor);
 std::string own_end_of(int descriptor);
 
-// A listening socket. What it is bound to is written back: the port that was free. A socket in the file system that nobody listens at any more
-// is replaced. Errors: EADDRINUSE, EACCES, EADDRNOTAVAIL and others of bind, with the address and what to do.
+// Returns a socket that listens there, and writes the address back that it is bound to, with the port that was free. A socket in the file system at
+// which nobody listens any more is replaced. Errors: EADDRINUSE, EACCES, EADDRNOTAVAIL and others of bind, with the address and what to do.
 base::Expected<int> listen_at(Address& address, unsigned unix_mode = 0700);
-// Removes its file, if it has one.
+// Removes the file of a socket in the file system.
 void forget(const Address& address);
 
 }  // namespace server

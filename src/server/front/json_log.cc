@@ -21,13 +21,13 @@ const char* name_of(base::LogLevel level) {
   return "";
 }
 
-// How many bytes of UTF-8 the text's first character has; 0: it is none.
+// How many bytes the first character of the text has in UTF-8; 0: it is none.
 size_t character_bytes(std::string_view text) {
   const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
   const unsigned first = byte(0);
   if (first < 0x80) return 1;
   const size_t bytes = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  // The least and the most second byte: no character has two forms, none is above U+10FFFF or half of a pair.
+  // Bounds of the second byte, by which no character has a second, longer form, is above U+10FFFF, or is half of a surrogate pair.
   const unsigned least = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
   const unsigned most = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
   if (first < 0xc2 || first > 0xf4 || byte(1) < least || byte(1) > most) return 0;
@@ -61,7 +61,7 @@ void put_padded(unsigned number, unsigned digits, base::TextRef& to) {
   to << number;
 }
 
-// RFC 3339, in UTC. Not by the C library, which takes a lock for it.
+// As RFC 3339 has it, in UTC. Not by the C library, which would take a lock.
 void put_time(uint64_t now_ms, base::TextRef& to) {
   using namespace std::chrono;
   const sys_time<milliseconds> now{milliseconds(now_ms)};

@@ -1,8 +1,8 @@
-// The log in a file: standard error is that file from then on, and so is whatever the process says, also when it can go on no longer.
+// The log in a file. The file becomes standard error, so that it gets everything that the process says, also when that ends by an internal error.
 //
-//   log_to("/var/log/spillway.log");    and the same once more: somebody (logrotate) has moved the file away, and there is to be a new one
+//   log_to("/var/log/spillway.log");    and again after somebody (logrotate) has moved the file away, to begin a new one
 //
-// Thread contract: by any; others may log meanwhile, and each of their lines is in the one file or the other.
+// Thread contract: any thread. Others may log meanwhile: each of their lines is in the old file or in the new one.
 #pragma once
 #include <string>
 
@@ -10,7 +10,7 @@
 
 namespace server {
 
-// Lines go to the end of the file, which is made if there is none. Errors: those of open(2), with the path; then everything stays as it was.
+// Lines are appended to the file, which is made if there is none. Errors: those of open(2), with the path; then everything stays as it was.
 base::Expected<void> log_to(const std::string& path);
 
 }  // namespace server

@@ -9,7 +9,7 @@
 namespace server {
 namespace {
 
-// What of the process is in memory. A sanitizer's own memory is there too, a multiple of ours: with one the records alone are counted.
+// How much memory the process has. A sanitizer has a multiple of what the rest has: with one only the store's records are counted.
 uint64_t counted_bytes([[maybe_unused]] const kv::Store& store) {
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
   return store.memory_in_use();

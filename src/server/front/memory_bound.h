@@ -1,9 +1,10 @@
-// MemoryBound: what the process uses stays within a bound. All but one of its parts grow as they must, by keys and connections; what is left
-// is for records that the store keeps in memory (kv/tier/memory_tier.h), which give way.
+// MemoryBound: keeps the memory of the process within a bound. All parts but one grow as they must, with keys and connections. That one, the records
+// that the store keeps in memory (kv/tier/memory_tier.h), gets what is left, and gives way.
 //
-// A thread of its own looks every kStepNs, by what the kernel says is resident. In between others may grow by what is held back for them.
+// A thread of its own looks every kStepNs at how much the kernel says is resident. Between two looks the other parts may grow by what is held back
+// for them.
 //
-// Thread contract: of one thread.
+// Thread contract: used by one thread.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -25,20 +26,20 @@ class MemoryBound {
   MemoryBound(const MemoryBound&) = delete;
   MemoryBound& operator=(const MemoryBound&) = delete;
 
-  // The store was opened with `bytes` as its memory_bytes, and outlives it. Errors: EINVAL: what is in use besides is more already; with how
-  // much it takes. EAGAIN: no thread.
+  // The store was opened with `bytes` as its memory_bytes, and stays open until close(). Errors: EINVAL, with how much is needed, if everything else
+  // takes more already; EAGAIN if there can be no thread.
   base::Expected<void> open(kv::Store& store, uint64_t bytes);
   void close();
 
  private:
   void keep();
   void step();
-  // Of the bound, for what grows between two steps.
+  // How much of the bound is for what grows between two looks.
   uint64_t held_back() const;
 
   kv::Store* store_ = nullptr;
   uint64_t bytes_ = 0;
-  bool is_exceeded_ = false;  // and that has been said
+  bool is_exceeded_ = false;  // and that has been logged
   sys::Thread thread_;
   bool has_thread_ = false;
   std::atomic<bool> ends_{false};

@@ -25,11 +25,11 @@ constexpr size_t kStackBytes = 1 << 20;  // frames of the sanitizers are several
 constexpr size_t kStackBytes = 128 << 10;
 #endif
 constexpr uint32_t kAcceptedInTurn = 64;   // then the worker's other tasks run
-constexpr uint64_t kPauseNs = 10'000'000;  // before what may have changed meanwhile is looked at again
+constexpr uint64_t kPauseNs = 10'000'000;  // before something is tried, or looked at, again
 constexpr std::string_view kTlsPrefix = "tls:";
 constexpr uint64_t kSecondNs = 1'000'000'000;
-constexpr uint64_t kRefusalNs = 2 * kSecondNs;  // that a client may take to hear that there are too many
-constexpr uint64_t kLookNs = 10 * kSecondNs;    // at scans that nobody goes on with
+constexpr uint64_t kRefusalNs = 2 * kSecondNs;  // for telling a client that there are too many
+constexpr uint64_t kLookNs = 10 * kSecondNs;    // between looks for scans that were abandoned
 
 std::string_view too_many(Speech speech) {
   switch (speech) {
@@ -41,7 +41,7 @@ std::string_view too_many(Speech speech) {
   return {};
 }
 
-// A task of the worker, of the caller's if there is none, that calls a copy of `function`.
+// Starts a task that calls a copy of `function`, on the worker, or if that is null on the caller's.
 template <class Function>
 base::Expected<task::Task*> spawn(const char* name, task::Worker* worker, Function function) {
   return task::spawn({.name = name,
@@ -51,7 +51,7 @@ base::Expected<task::Task*> spawn(const char* name, task::Worker* worker, Functi
                       .closure_bytes = sizeof function});
 }
 
-// What may be otherwise in a moment: others' connections end.
+// May the error be over in a moment, when other connections have ended?
 bool is_passing(int error) {
   return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
@@ -64,9 +64,9 @@ struct Server::Worker {
   task::Task* keeps = nullptr;
   storage::BufferPool pool;
   Items items;
-  task::Future began;                    // with an errno value
-  task::Future drained;                  // it has no connections, nor gets any
-  std::atomic<uint64_t> connections{0};  // worker 0 gives them, others end them
+  task::Future began;                    // its value is an errno value, or 0
+  task::Future drained;                  // it has no connections, and gets none
+  std::atomic<uint64_t> connections{0};  // added by worker 0, and taken off by their own tasks
 };
 
 Server::Server() = default;
@@ -94,7 +94,7 @@ base::Expected<void> Server::listen_at_all(std::string_view text, Speech speech)
   return {};
 }
 
-// Of each kind clients are told the first port.
+// Clients are told the first port of each kind.
 void Server::add(const Listening& listening) {
   listening_.push_back(listening);
   if (listening.speech == Speech::kMetrics) return;
@@ -127,7 +127,7 @@ base::Expected<void> Server::listen(ServerOptions options) {
   return {};
 }
 
-// Before it serves, since what is wrong with its files is to be known then.
+// As part of listen(), so that whatever is wrong with the files is said before the server serves.
 base::Expected<void> Server::open_tls() {
   const bool is_wanted = std::ranges::any_of(listening_, &Listening::is_tls);
   if (is_wanted == !options_.tls.certificate.empty())
@@ -176,7 +176,7 @@ base::Expected<void> Server::run() {
   return ran ? outcome_ : ran;
 }
 
-// The task of the whole server's life.
+// The task that begins and ends all others.
 void Server::lead() {
   outcome_ = begin_workers();
   if (!outcome_) hub_->end(Hub::End::kAtOnce, outcome_.error().message);
@@ -202,7 +202,7 @@ void Server::lead() {
   };
   end_all(accepting);
   accepts_none_.fulfil();
-  // A second signal may come meanwhile.
+  // The task that takes signals goes on meanwhile, since a second one may come.
   for (const auto& worker : workers_)
     if (worker->keeps != nullptr) worker->drained.wait({.cancellable = false});
   closes_.fulfil();
@@ -229,7 +229,7 @@ base::Expected<void> Server::begin_workers() {
   return {};
 }
 
-// On the worker, from its beginning to its end.
+// A task of the worker, from the worker's beginning to its end.
 void Server::keep_worker(Worker& worker) {
   auto opened = worker.items.open(items_);
   if (opened) hub_->scans.begin(worker.number, worker.items);
@@ -240,7 +240,7 @@ void Server::keep_worker(Worker& worker) {
     hub_->scans.end_idle(worker.number);
   drain(worker);
   worker.drained.fulfil();
-  // Others' clients may still scan here.
+  // Clients of other workers may still have scans here.
   closes_.wait({.cancellable = false});
   hub_->scans.end(worker.number);
   worker.items.close();
@@ -249,7 +249,7 @@ void Server::keep_worker(Worker& worker) {
 void Server::drain(Worker& worker) {
   const uint64_t until_ns = sys::monotonic_ns() + options_.drain_ns;
   while (worker.connections.load(std::memory_order_acquire) != 0) {
-    // One that has just begun is told, or cut off, the next time.
+    // A connection that has just begun may be missed, and is told, or cut off, in the next round.
     hub_->drain(worker.number);
     if (hub_->end_wanted() == Hub::End::kAtOnce || sys::monotonic_ns() >= until_ns)
       hub_->kill([&](const Connection& connection) { return connection.worker == worker.number; });
@@ -262,7 +262,7 @@ void Server::accept_from(Listening& listening) {
   if (auto taken = listens.take(std::exchange(listening.descriptor, -1)); !taken) {
     return hub_->end(Hub::End::kDrained, taken.error().message);
   }
-  // Connections may come without end: then nothing suspends this, nor tells it that it is cancelled.
+  // If connections come all the time, accept() never waits, and so does not return that the task was cancelled.
   for (uint32_t count = 1; hub_->end_wanted() == Hub::End::kNo; ++count) {
     auto accepted = listens.accept();
     if (accepted) {
@@ -276,7 +276,7 @@ void Server::accept_from(Listening& listening) {
       if (task::sleep_until(sys::monotonic_ns() + kPauseNs) == task::Woken::kCancelled) break;
     }
   }
-  // The file first: where nobody listens any more another server puts its own.
+  // The file goes first: as soon as nobody listens there another server may put its own in that place.
   if (!listening.is_given) forget(listening.address);
   listens.close();
 }
@@ -312,7 +312,7 @@ void Server::take_signals() {
   }
 }
 
-// The log first: what is said of the rest is in the new one.
+// The log comes first, so that the new one has what is said of the rest.
 void Server::reload() {
   const bool has_log = !options_.log_file.empty(), has_certificate = !options_.tls.certificate.empty();
   if (has_log) reopen_log();
@@ -387,16 +387,16 @@ void Server::serve(Worker& worker, const Listening& listening, int descriptor) {
                               {"most", hub_->connections_most(speech)}}},
                   "server: a connection from ", connection.peer, " was refused: there are ",
                   hub_->connections_most(speech));
-      // By TLS its client has something to say before, and the hub, which does not know it, cannot cut it off.
+      // A time limit, since TLS waits for the client's handshake, and the hub does not know this connection and cannot cut it off.
       if (stream.write(too_many(speech))) static_cast<void>(stream.send_within(kRefusalNs));
     }
     stream.close();
   }
-  // Pairs with the acquire in drain(): nothing of it is left.
+  // Pairs with the acquire in drain(): nothing of the connection is left.
   worker.connections.fetch_sub(1, std::memory_order_release);
 }
 
-// With --verbose, if that was in the middle; given twice, each.
+// With --verbose, of a connection that an error has ended; with two, of each.
 void Server::tell_end(const Connection& connection, const base::Expected<void>& served) {
   if (hub_->verbosity.load(std::memory_order_relaxed) < (served ? 2 : 1)) return;
   const char* const why = served ? "its client, or the server, ended it" : served.error().message;
@@ -411,7 +411,7 @@ void Server::tell_end(const Connection& connection, const base::Expected<void>& 
             "server: connection ", connection.number, " from ", connection.peer, " ended: ", why);
 }
 
-// Why it has ended in the middle: an errno value; 0: it has not.
+// Returns the errno value of the error that has ended the connection; 0: none has.
 int Server::answer(Worker& worker, Connection& connection) {
   base::Expected<void> served;
   switch (connection.speech) {

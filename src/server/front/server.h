@@ -6,14 +6,14 @@
 //   server.run();       returns when it has ended
 //   server.close();
 //
-// A worker is a thread with tasks: one for each of its connections. Worker 0 accepts them, and gives them to all in turn.
+// A worker is a thread with a task for each of its connections. Worker 0 accepts connections, and gives them to all workers in turn.
 //
-//   end() ──► nothing is accepted any more, the sockets are closed
-//         ──► each worker: connections end once no request of theirs is under way (Stream::drain)
-//         ──► those that are left after drain_ns, or when it is to end at once, are cut off
+//   end() ──► no more connections are accepted, and the listening sockets are closed
+//         ──► on each worker connections end as soon as no request of theirs is under way (Stream::drain)
+//         ──► those that are left after drain_ns, or when the server is to end at once, are cut off
 //         ──► run() returns; what was acknowledged is in the store, which its owner closes
 //
-// Thread contract: listen, open, run and close by one thread; end() by any.
+// Thread contract: listen(), open(), run() and close() by one thread; end() by any.
 #pragma once
 #include <memory>
 #include <string>
@@ -30,11 +30,11 @@
 namespace server {
 
 struct ServerOptions {
-  Settings settings = {};  // its ports are set by listen()
-  // Where it listens for whom, as address.h has it; behind "tls:" by TLS.
+  Settings settings = {};  // listen() sets its ports
+  // The addresses at which it listens for each kind of client (address.h); those that begin with "tls:" speak TLS.
   std::vector<std::string> memcache = {}, resp = {}, metrics = {};
   TlsOptions tls = {};  // without a certificate there is no TLS
-  // Sockets that listen already, and become the server's.
+  // Sockets that listen already. The server takes them over.
   struct Given {
     Speech speech = Speech::kMemcache;
     bool is_tls = false;
@@ -43,21 +43,22 @@ struct ServerOptions {
   std::vector<Given> given = {};
   unsigned unix_mode = 0700;  // of sockets in the file system
   uint64_t drain_ns = 10'000'000'000;
-  // Who asks for metrics, and then for nothing for so long, gives his place to others (Hub::kMetricsConnectionsMost): browsers hold some for good.
+  // A connection that asks for metrics ends when nothing has come for this long: browsers would hold its place for good
+  // (Hub::kMetricsConnectionsMost).
   uint64_t metrics_idle_ns = 60'000'000'000;
-  // SIGTERM, SIGINT and SIGHUP, which the caller has blocked in all threads. The first two end it, the second time at once; SIGHUP has the log
-  // opened and the files of TLS read again; a line says what there was of these.
+  // The server takes SIGTERM, SIGINT and SIGHUP, which the caller has blocked in all threads. The first two end it, and at once if it is ending
+  // already. After SIGHUP it opens the log and reads the files of TLS again, and logs what it has done.
   bool takes_signals = false;
-  std::string log_file = {};  // where the caller has the log go to (log_file.h); "": to no file
+  std::string log_file = {};  // where the caller has sent the log (log_file.h); "": to no file
 };
 
-// Where it listens.
+// A socket that listens.
 struct Listening {
   Address address;
   Speech speech = Speech::kMemcache;
   int descriptor = -1;
   bool is_tls = false;
-  bool is_given = false;  // its file is somebody else's
+  bool is_given = false;  // somebody else has made it, and removes its file
 };
 
 class Server {
@@ -67,8 +68,8 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Clients that connect from now on are answered once it runs. Errors: those of addresses and of Tls::open; EINVAL when it would listen nowhere, or
-  // a certificate is missing, or of no use.
+  // Clients that connect from now on are answered when the server runs. Errors: those of addresses and of Tls::open; EINVAL if it would listen
+  // nowhere, if a certificate is missing, or if it is of no use since no address begins with "tls:".
   base::Expected<void> listen(ServerOptions options);
   // Errors: those of SharedItems and MemoryBound, ENOMEM. The store, which was opened with Settings::memory_bytes, stays until close(), also after an
   // error.
@@ -79,7 +80,7 @@ class Server {
   const std::vector<Listening>& listening() const { return listening_; }
   Hub& hub() { return *hub_; }
 
-  // Errors: EAGAIN, EMFILE, ENOMEM: it could not begin.
+  // Returns when the server has ended. Errors: EAGAIN, EMFILE, ENOMEM: it could not begin.
   base::Expected<void> run();
   void end(Hub::End how) { hub_->end(how, "it was told to"); }
 
@@ -114,10 +115,10 @@ class Server {
   task::Scheduler scheduler_;
   task::Future ended_;  // somebody has called end()
   std::atomic<bool> has_ended_{false};
-  task::Future accepts_none_;  // connections that come are not given to workers any more
-  task::Future closes_;        // no worker has any
+  task::Future accepts_none_;  // workers are given no more connections
+  task::Future closes_;        // no worker has any connections left
   size_t next_worker_ = 0;
-  uint64_t told_ns_ = 0;  // when it was last said that connections cannot be accepted
+  uint64_t told_ns_ = 0;  // when it was last logged that connections have to wait
   base::Expected<void> outcome_;
 };
 

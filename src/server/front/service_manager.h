@@ -1,7 +1,7 @@
-// What a service manager (systemd) gives a server, and is told by it: sockets that it listens on already (sd_listen_fds(3)), and that the server
-// is ready (sd_notify(3)). Both by variables of the environment; without them nothing happens.
+// What a service manager (systemd) and a server tell each other: the manager passes sockets that listen already (sd_listen_fds(3)), and the server
+// says when it is ready (sd_notify(3)). Variables of the environment say how; without them nothing happens.
 //
-// Thread contract: take_sockets() before there are threads.
+// Thread contract: take_sockets() before there are other threads.
 #pragma once
 #include <string>
 #include <string_view>
@@ -15,11 +15,11 @@ struct GivenSocket {
   int descriptor = -1;
   std::string name;  // FileDescriptorName= of its unit
 };
-// Those that are for this process, close-on-exec from now on; the variables go, so that no child takes them for its own. Errors: EINVAL for
-// what is no listening stream socket.
+// Returns the sockets for this process, and makes them close-on-exec. The variables are removed, so that no child takes the sockets for its own.
+// Errors: EINVAL for a descriptor that is no listening stream socket.
 base::Expected<std::vector<GivenSocket>> take_sockets();
 
-// "READY=1", "STOPPING=1". What cannot be told is left untold.
+// `state` is "READY=1" or "STOPPING=1". Errors are ignored.
 void tell_manager(std::string_view state);
 
 }  // namespace server
