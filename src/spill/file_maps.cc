@@ -37,7 +37,7 @@ struct FileMap {
   std::atomic<FileMapKind> kind{FileMapKind::kNone};
   bool is_shared = false;
   bool has_lease = false;
-  bool has_pages = false;  // plain: some were held
+  bool has_pages = false;  // plain: some were held, or pinned in a child, and have yet to leave
   int descriptor = -1;
   uint64_t begin = 0;
   uint64_t end = 0;     // OS page
@@ -221,9 +221,10 @@ void map_by_kernel(FileMap& map) {
   }
 }
 
-// REQUIRES: maps_mutex; no slot of the calling thread holds the map.
-void make_plain(FileMap& map, cache::Lane& lane) {
-  if (map.kind.load(std::memory_order_relaxed) != FileMapKind::kReading) return;
+// What make_plain does at once: from here on the kernel's mapping is found. Its pages have yet to leave. Returns false if the map is not a
+// reading one. REQUIRES: maps_mutex; no slot of the calling thread holds the map.
+bool become_plain(FileMap& map) {
+  if (map.kind.load(std::memory_order_relaxed) != FileMapKind::kReading) return false;
   // What the fault path mapped goes first, and comes no more: the kernel's mapping takes its place in one step.
   hand_over(
       map.begin, map.end - map.begin,
@@ -233,6 +234,13 @@ void make_plain(FileMap& map, cache::Lane& lane) {
         handed.kind.store(FileMapKind::kPlain, std::memory_order_release);
       },
       &map);
+  base::statistics.spill_file_maps_ended.add();
+  return true;
+}
+
+// REQUIRES: as become_plain. Waits until nobody pins pages of the map.
+void make_plain(FileMap& map, cache::Lane& lane) {
+  if (!become_plain(map)) return;
   for (;;) {
     const auto left = forget_pages(map, lane);
     map.has_pages = left.held > 0;
@@ -240,7 +248,6 @@ void make_plain(FileMap& map, cache::Lane& lane) {
     sys::pause_ns(kRetryNs);
   }
   end_lease(map);
-  base::statistics.spill_file_maps_ended.add();
 }
 
 // All of the map is unmapped: gives everything back if none of its pages is left, and its file has no record locks. REQUIRES: maps_mutex.
@@ -492,7 +499,9 @@ void own_file_maps() {
       sys::close_own_descriptor(map.descriptor);
       map.descriptor = own;
     }
-    make_plain(map, lane_of(inside.thread()));
+    become_plain(map);
+    // A system call that a handler of this thread interrupted, to fork, may have pinned some: they leave when it is over.
+    map.has_pages = !forget_pages(map, lane_of(inside.thread())).nothing();
   }
 }
 

@@ -371,6 +371,8 @@ MUTATIONS = [
     product("child of fork has nobody who takes out", "^e2e_shared_maps$",
             (SHARED_MAPS, "  has_taker = false;\n", "")),
 
+    product("a child waits for what its own thread has pinned of a file", "^e2e_fork_handler$",
+            (FILE_MAPS, "    become_plain(map);\n", "    make_plain(map, lane_of(inside.thread()));\n")),
     product("a handler forks in the middle of munmap", "^e2e_fork_handler$",
             ("src/spill/discard.cc", "  InRuntime inside;\n  free_addresses(address, bytes);\n", "  free_addresses(address, bytes);\n"),
             ("src/spill/intercept/maps.h", "  const InRuntime inside;\n  return allocate_addresses(bytes,", "  return allocate_addresses(bytes,")),

@@ -1,9 +1,11 @@
 // A handler that forks while a system call on spilled memory is under way, which has pinned its pages: the child, too, goes
-// on with the call, and finds what was read. And one that forks in the middle of mmap and munmap, which natively are system calls.
+// on with the call, and finds what was read; also where the memory is a file's. And one that forks in the middle of mmap and munmap, which
+// natively are system calls.
 // levels: O2
 // pages: 4K 16K
 // expect: cache.evictions>=100
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/time.h>
@@ -44,6 +46,20 @@ static void wait_for_children(void) {
   }
 }
 
+// A file of these bytes, mapped to be read.
+static unsigned char* map_file_of(const unsigned char* bytes) {
+  char path[64];
+  snprintf(path, sizeof path, "fork_handler.%d", (int)getpid());
+  const int writer = open(path, O_CREAT | O_EXCL | O_WRONLY, 0600);
+  CHECK(writer >= 0 && write(writer, bytes, kBytes) == kBytes && close(writer) == 0);
+  const int reader = open(path, O_RDONLY);
+  CHECK(reader >= 0);
+  unsigned char* map = mmap(NULL, kBytes, PROT_READ, MAP_SHARED, reader, 0);
+  CHECK(map != MAP_FAILED && close(reader) == 0 && unlink(path) == 0);
+  CHECK_SPILLED(map);
+  return map;
+}
+
 int main(void) {
   data = malloc(kWords * sizeof *data);
   CHECK_SPILLED(data);
@@ -73,9 +89,20 @@ int main(void) {
   forks = 0;
   CHECK(setitimer(ITIMER_REAL, &often, NULL) == 0);
   while (forks < kChildren) {
-    void* map = mmap(NULL, kMapBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CHECK(map != MAP_FAILED && munmap(map, kMapBytes) == 0);
+    void* zeros = mmap(NULL, kMapBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(zeros != MAP_FAILED && munmap(zeros, kMapBytes) == 0);
     if (is_child) _exit(0);
+  }
+  wait_for_children();
+  unsigned char* map = map_file_of(block);
+  forks = 0;
+  CHECK(setitimer(ITIMER_REAL, &often, NULL) == 0);
+  while (forks < kChildren) {
+    CHECK(pwrite(descriptor, map, kBytes, 0) == kBytes);
+    if (!is_child) continue;
+    for (int i = 0; i < kBytes; ++i)
+      if (map[i] != (unsigned char)(i * 7 >> 3)) _exit(5);
+    _exit(0);
   }
   wait_for_children();
   printf("ok\n");
