@@ -1,11 +1,11 @@
-// Buckets: the records of a table, and what is known of each bucket. Memory and nothing else: kernels work on it (kernels.h).
+// Buckets: the records of a table, and the head of each bucket. This is memory and nothing else: kernels work on it (kernels.h).
 //
-// A record that finds its home full lies in one of the buckets behind it, Head::kReachMax at most, of which there are as many at the end.
+// A record whose home is full lies in one of the next Head::kReachMax buckets; so many more lie behind the last home.
 //
 // Invariants, while no head is locked (verify)
 //  1 a record lies from its home on, not farther than its home's reach says
 //  2 no key is there twice
-//  3 with tags, slot i's is that of record i, for all records that there are
+//  3 with tags, tag i of a bucket is that of its record i, for each record that it has
 #pragma once
 #include <atomic>
 
@@ -22,21 +22,21 @@ class Buckets {
   Buckets(const Buckets&) = delete;
   Buckets& operator=(const Buckets&) = delete;
 
-  // Empty ones, in memory of large OS pages where there are some. Errors: ENOMEM. REQUIRES: closed, or as it was made.
+  // Makes empty buckets, in large OS pages where the system has some. Errors: ENOMEM. REQUIRES: not open.
   base::Expected<void> open(const Shape& shape, const Spread& spread);
   void close() {
     memory_.close();
     tags_memory_.close();
     tags_ = nullptr;
   }
-  // Tags of all records, from now on. Errors: ENOMEM. REQUIRES: nobody else uses it.
+  // From now on all records have tags. Errors: ENOMEM. REQUIRES: nobody else uses the buckets.
   base::Expected<void> add_tags();
   void swap(Buckets& other);
 
   const Shape& shape() const { return shape_; }
   const Spread& spread() const { return spread_; }
   bool has_tags() const { return tags_ != nullptr; }
-  // Homes, and those behind the last one.
+  // Of all buckets: the homes, and those behind the last one.
   uint64_t count() const { return spread_.bucket_count() + Head::kReachMax; }
   uint64_t memory_bytes() const { return memory_.bytes() + tags_memory_.bytes(); }
 
@@ -45,12 +45,12 @@ class Buckets {
     return bucket(index) + slot * shape_.record_bytes();
   }
   std::atomic<uint16_t>& head(uint64_t index) const { return heads_[index]; }
-  // Bytes of tags for each bucket: as many as a comparison of vectors looks at.
+  // How many bytes of tags a bucket has: as many as a comparison of vectors reads.
   uint32_t tag_bytes() const { return tag_bytes_; }
   uint8_t* tags(uint64_t index) const { return tags_ + index * tag_bytes_; }
   static uint8_t tag_of(const Key& key) { return static_cast<uint8_t>(hash_of(key)); }
 
-  // What the bucket's head was. Spins, and yields after a while. Cost: an atomic exchange.
+  // Locks the bucket, and returns what its head was. Spins, and yields after a while. Cost: an atomic exchange.
   Head lock(uint64_t index) const {
     // Pairs with the release in unlock().
     const uint16_t word = heads_[index].exchange(Head::kLocked, std::memory_order_acquire);

@@ -37,7 +37,7 @@ Staged CacheBuckets::put(Session& session, Job& job) {
     }
     cells_.put(region, count, job);
     head.count.store(count + 1, std::memory_order_relaxed);
-    // Who comes next tries again, if there is no room.
+    // If there is no room the next one who comes tries again.
     if (count + 1 == cells_.capacity()) static_cast<void>(empty(session, region));
   }
   return Staged::kDone;
@@ -68,7 +68,7 @@ Staged CacheBuckets::settle(Session& session, const Job& job) {
 
 Staged CacheBuckets::flush(Session& session) {
   for (uint64_t region = 0; region < regions_.bucket_count(); ++region) {
-    // Relaxed: who staged what is to be flushed has returned, and is known to have.
+    // Relaxed: the calls that have staged what is to be flushed have returned, and the caller knows that.
     if (heads_[region].count.load(std::memory_order_relaxed) == 0) continue;
     sys::LockGuard scope(heads_[region].lock);
     if (!empty(session, region)) return Staged::kNoRoom;

@@ -1,11 +1,11 @@
-// CacheBuckets: staging in buckets that stay in the CPU's cache, each with a lock, made empty by the thread that fills it.
+// CacheBuckets: staging in buckets that are to stay in the CPU's cache. Each has a lock, and the thread that fills one empties it.
 // (cache-aware batch update, section 3.1)
 //
-//   cache-bucket   a cell of changes (staged_cells.h)
-//   head           the lock, and how many there are
+//   cache-bucket   a cell of changes (staged_cells.h), of a region
+//   head           its lock, and how many changes it has
 //
-//  1 who stages a change has the bucket's lock; so has who makes those that are in it, one after the other
-//  2 a bucket that is full is emptied by who filled it, or, if the table had no room, by who comes next
+//  1 whoever stages a change holds the bucket's lock, and so does whoever makes its changes, one after the other
+//  2 a full bucket is emptied by the thread that has filled it; if the table had no room, by the next one that comes
 #pragma once
 #include <atomic>
 #include <memory>
@@ -20,7 +20,7 @@ namespace batch {
 
 class CacheBuckets final : public Staging {
  public:
-  // As many of `bucket_bytes` as `bytes` hold, but not more than homes. Errors: ENOMEM, EINVAL: not even one. REQUIRES: one has room for a record.
+  // Makes as many cache-buckets of `bucket_bytes` as `bytes` hold, but not more than there are homes. Errors: ENOMEM; EINVAL: `bytes` do not hold one. REQUIRES: a bucket has room for a record.
   static base::Expected<std::unique_ptr<Staging>> make(const Shape& shape, uint32_t bucket_bytes,
                                                        uint64_t bytes, uint64_t key_space,
                                                        uint64_t home_count);

@@ -1,13 +1,13 @@
 // Choice: which engine a table has that chooses for itself.
 //
 //  1 the model (model.h) says what an update costs with each engine; those that it takes for more than kModelFactor times as slow as the best are not tried
-//  2 the others are tried in turns, the best one first, on what is asked for anyhow: until as much is staged as may be, and then for so many keys whose
-//    time counts: that of the calls, of all sessions
+//  2 the others are tried in turns, the best one first, on what the program asks for anyhow: first until as much is staged as may be, and then for a number of keys, for which the
+//    time of all sessions' calls is taken
 //  3 after a round those that are kTrialFactor times as slow as the best are left out; after kRounds the one whose fastest trial was the best stays. One that stages
 //    has to be better by kStagingGain
 //  4 all begins again when the table has grown, has twice or half as many sessions, or when the share of keys that want an answer has changed by kShareChange
 //
-// Thread contract: as is said, by any thread; all else with the table's gates shut, or alone.
+// Thread contract: what says "any thread", and is_trying(), by any thread; all else with the table's gates shut, or while nobody else uses the table.
 #pragma once
 #include <atomic>
 #include <span>
@@ -20,27 +20,27 @@ class Choice {
  public:
   enum class Why : uint8_t { kOpened, kGrown, kSessions, kAnswers };
 
-  // It is to begin, or to begin again: it does in the next begin().
+  // The choice is to begin, or to begin again: the next begin() does so.
   void want(Why why);
   bool is_wanted() const { return is_wanted_; }
-  // `base`: of the shape.
+  // `base`: the costs of the load's shape.
   void begin(const Load& load, const Machine& machine, const BaseCosts& base);
-  // No: the choice is made, and nobody is timed.
+  // Are engines being tried, and calls timed? Any thread.
   bool is_trying() const { return is_trying_.load(std::memory_order_acquire); }
-  // So many keys, of all sessions, until step(). Any thread.
+  // After how many keys, of all sessions, step() is due. Any thread.
   uint64_t keys_of_phase() const { return keys_of_phase_.load(std::memory_order_relaxed); }
 
-  // That is being tried, or has been chosen.
+  // The engine that is being tried, or has been chosen.
   Engine engine() const { return candidates_[at_].engine; }
-  // Goes on after keys_of_phase() keys, each of which took a thread so long; `answers`: the share of them that wanted one. Then engine() is next.
+  // Goes on after keys_of_phase() keys, each of which took its session ns_each; `answers`: the share of them that wanted an answer. engine() is the one to use next.
   void step(double ns_each, double answers);
-  // engine() cannot be used: it is left out. False: there is no other one.
+  // Leaves out engine(), which cannot be used. False: there is no other one.
   bool leave_out();
-  // With this one.
+  // Ends the choice with this engine.
   void stay(Engine engine);
-  // Without a decision: nobody wants one any more.
+  // Ends it without a result: nobody wants one any more.
   void stop();
-  // The share of keys that want an answer has come to be another one than it was when the choice was made. Any thread.
+  // Has the share of keys that want an answer changed since the choice was made? Any thread.
   bool has_other_answers(double answers) const;
 
   // For statistics.

@@ -105,7 +105,7 @@ Decoupled::Flusher& Decoupled::flusher_of(uint64_t region) const { return flushe
 
 void Decoupled::run_flusher(void* argument) {
   Flusher& flusher = *static_cast<Flusher*>(argument);
-  // From the first request on: whoever makes the flushers may have the gates shut.
+  // Made with the first request, not before: whoever starts the flushers may hold the gates shut.
   std::optional<Session> session;
   while (flusher.await_work()) {
     if (!session) session.emplace(flusher.decoupled->table_, Session::Whose::kTables);
@@ -180,14 +180,14 @@ Staged Decoupled::put(Session& session, Job& job) {
 
 bool Decoupled::has(uint64_t region, uint32_t half, const Key& key) const {
   const Head& head = heads_[region];
-  // What has been emptied has nothing; whoever fills it again is the foreground, as the caller is.
+  // A half that has been emptied has nothing; and only the foreground, which the caller is, may fill it again.
   if (head.tickets[half] != 0 &&
       flusher_of(region).done.load(std::memory_order_acquire) >= head.tickets[half])
     return false;
   return cells_.has(2 * region + half, head.counts[half], key);
 }
 
-// Of each flusher, for as many halves; 0: not for it.
+// Waits for each flusher until it has done so many halves; 0: does not wait for it.
 Staged Decoupled::wait_for(const Session& session, const Tickets& tickets) const {
   for (uint32_t i = 0; i < flusher_count_; ++i) {
     if (tickets[i] == 0) continue;
@@ -196,7 +196,7 @@ Staged Decoupled::wait_for(const Session& session, const Tickets& tickets) const
   return Staged::kDone;
 }
 
-// For all halves that have something. REQUIRES: the foreground, or nobody else is in a gate.
+// Asks for all halves that have something. REQUIRES: the foreground, or nobody else is in a gate.
 void Decoupled::ask_all() {
   for (uint64_t region = 0; region < regions_.bucket_count(); ++region) {
     const Head& head = heads_[region];

@@ -1,16 +1,16 @@
-// Decoupled: staging in cache-buckets that one thread fills while others make them empty, without a lock for each.
+// Decoupled: staging in cache-buckets that one thread fills while others empty them, without a lock for each.
 // (cache-aware batch update, section 3.3)
 //
-//   cache-bucket   | half 0 | half 1 |      cells of changes (staged_cells.h): one half is being filled, the other one is empty, or its flusher's
-//   flusher        a thread, to whom a region of neighbouring cache-buckets belongs, and a FIFO of their halves that it is to empty
-//   ticket         how many halves a flusher has been asked for, this one included; it has been emptied when as many are done
+//   cache-bucket   | half 0 | half 1 |      cells of changes (staged_cells.h): one half is being filled; the other one is empty, or its flusher empties it
+//   flusher        a thread that empties a region of neighbouring cache-buckets, with a FIFO of the halves that it has been asked to empty
+//   ticket         of a half: how many halves its flusher had been asked for when it was asked for this one. The half is empty when the flusher has done so many
 //
-//  1 sessions are the foreground by turns, a call each. Who is it fills a half, and when that is full asks for it and fills the other one, as soon
-//    as that is done
-//  2 a flusher makes the changes of the halves that it is asked for, in that order: so those of a key are made in theirs
-//  3 who reads a key asks for the half that has something of it, and waits
-//  4 a flusher for whose changes the table has no room is stuck, and leaves its gate. Who waits for it has the table grow, and sends it on
-//  5 flushers have sessions of their own. While somebody shuts the gates, who waits for a flusher leaves its gate, and comes back
+//  1 sessions take turns at being the foreground, a call each. The foreground fills a half; when that is full, it asks for it, and goes on with the other half as soon as
+//    that is empty
+//  2 a flusher makes the changes of the halves in the order in which it is asked for them, so that the changes of a key are made in their order
+//  3 a call that reads a key asks for the half that has changes of it, and waits for that
+//  4 a flusher whose next change has no room in the table is stuck, and leaves its gate. Whoever waits for it has the table grow, and sends it on
+//  5 flushers have sessions of their own. While somebody shuts the gates, a call that waits for a flusher leaves its gate, and comes back
 // (The thesis has one foreground thread, and nobody reads what is staged.)
 #pragma once
 #include <atomic>
@@ -31,8 +31,8 @@ class Decoupled final : public Staging {
  public:
   static constexpr uint32_t kHalfBytes = 512;
 
-  // As many cache-buckets as `bytes` hold, but not more than homes; a flusher has one at least. Errors: ENOMEM, EAGAIN: no threads; EINVAL: too few
-  // bytes for one.
+  // Makes as many cache-buckets as `bytes` hold, but not more than there are homes, and so many flushers, but not more than cache-buckets. Errors: ENOMEM; EAGAIN: no threads; EINVAL: `bytes` do
+  // not hold one.
   static base::Expected<std::unique_ptr<Staging>> make(Table& table, const Shape& shape, uint64_t bytes,
                                                        uint64_t key_space, uint64_t home_count,
                                                        uint32_t flusher_count);
@@ -49,7 +49,7 @@ class Decoupled final : public Staging {
  private:
   struct Flusher;
   using Tickets = uint64_t[kFlushersMax];
-  // The foreground's, but for the counts of halves that a flusher has.
+  // The foreground's alone, except the count of a half that a flusher empties, which it reads.
   struct Head {
     uint64_t tickets[2];  // 0: it is not asked for
     uint32_t counts[2];

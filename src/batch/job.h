@@ -9,12 +9,12 @@
 namespace batch {
 
 enum class Action : uint8_t {
-  kRead,    // copies the value
-  kUpdate,  // the record, if it is there, gets another value
-  kChange,  // a function makes a new value of the old one, if the record is there, and what is given
-  kUpsert,  // as update; a record that is not there is made
+  kRead,    // copies the value out
+  kUpdate,  // replaces the value, if there is a record
+  kChange,  // a function makes a new value of the old one and the given one, if there is a record
+  kUpsert,  // update; or insert, if there is no record
   kRemove,
-  kMerge,  // as change; a record that is not there is made, with what is given
+  kMerge,  // change; or insert of the given value, if there is no record
 };
 constexpr bool may_insert(Action action) { return action == Action::kUpsert || action == Action::kMerge; }
 constexpr bool calls_function(Action action) { return action == Action::kChange || action == Action::kMerge; }
@@ -26,14 +26,13 @@ enum class Outcome : uint8_t {
   kInserted,  // by an upsert or a merge
 };
 
-// Changes value_bytes at `value`, aligned to nothing, by as many bytes at `given`. Calls nothing of the table, and throws nothing. The bucket is
-// locked meanwhile.
+// Changes the value_bytes at `value` by the value_bytes at `given`; neither is aligned. Calls nothing of the table, and throws nothing. The bucket is locked meanwhile.
 struct Change {
   void (*function)(void* context, void* value, const void* given) = nullptr;
   void* context = nullptr;
 };
 
-// What is done with a key, in a byte: an action, and of those that call a function its number.
+// What is done with a key, in a byte: an action, and the number of the function if it calls one.
 struct Code {
   static constexpr uint32_t kFunctionsMax = 32;
 
@@ -52,23 +51,23 @@ struct Job {
   Code code = {};
   size_t count = 0;
   const std::byte* keys = nullptr;   // of key_bytes each
-  const std::byte* given = nullptr;  // of value_bytes each; reads and removes: none
-  std::byte* read = nullptr;    // of reads: count * value_bytes; of what is absent they are left as they are
-  Outcome* outcomes = nullptr;  // count of them; null: nobody asks
-  const Change* own_function = nullptr;  // instead of one of the table's; then nothing is staged
-  // Set by the session that is asked: keys, and what is given, at so many bytes from the next, in arrays without gaps.
+  const std::byte* given = nullptr;  // of value_bytes each; null for reads and removes
+  std::byte* read = nullptr;         // of reads: count * value_bytes; places of absent keys stay as they are
+  Outcome* outcomes = nullptr;       // count of them; null: nobody asks
+  const Change* own_function = nullptr;  // instead of one of the table's; such a job is not staged
+  // The distance in bytes from a key, and a given value, to the next. The session that is asked sets it: the caller's arrays have no gaps.
   uint32_t key_stride = 0;
   uint32_t given_stride = 0;
   const uint8_t* codes = nullptr;     // for each key; null: `code` is for all
   const Change* functions = nullptr;  // by their numbers
 
-  // Set by who does it: how many are done, the first ones, and of those
+  // Set by whoever does the job: how many keys are done, which are the first ones, and what became of these.
   size_t done_count = 0;
   size_t absent_count = 0;
   size_t inserted_count = 0;
   size_t removed_count = 0;
 
-  // Of the session that is asked: sets what it sets. False: a key is not below the key space, and done_count says which it is.
+  // The session that is asked begins with this, which sets what it is to set. False: a key is not below the key space; done_count is its number.
   bool begin(const Shape& shape, uint64_t key_space) {
     key_stride = shape.key_bytes;
     given_stride = shape.value_bytes;

@@ -14,7 +14,7 @@ struct Key {
   friend bool operator==(const Key&, const Key&) = default;
 };
 
-// Unaligned, and not the C library's: these are in the innermost loops.
+// Of any alignment. Not by the C library's memcpy, since this is in the innermost loops.
 template <class Word>
 [[gnu::always_inline]] inline Word load_word(const std::byte* at) {
   Word word;
@@ -31,7 +31,7 @@ template <class Word>
 }
 
 [[gnu::always_inline]] inline uint64_t hash_of(const Key& key) {
-  // The two words of a long key overlap: neither may undo the other.
+  // The two words of a key overlap if it has less than 16 bytes: mixing one keeps equal bytes from cancelling out.
   return base::mix(key.low ^ base::mix(key.high));
 }
 

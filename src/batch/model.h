@@ -7,8 +7,8 @@
 
 namespace batch {
 
-// Misses of the cache that processors share, by the thesis: requests are uniformly random, a bucket is in the cache or it is not, and all that a
-// request asks of is counted as one miss. Its letters.
+// Misses of the cache that processors share, as the thesis has it, with its letters: requests are uniformly random, a bucket is in the cache as a whole or not at all, and all
+// that a request looks at counts as one miss.
 struct ThesisModel {
   double m = 0;  // buckets of the table
   double a = 0;  // bytes of one that a request looks at
@@ -17,23 +17,23 @@ struct ThesisModel {
   double r = 0;  // bytes of a request
   double s = 0;  // bytes of the cache
 
-  // Equations 2.1 and 2.2: that a bucket is in the cache, or not, when it is updated. At most 1, at least 0.
+  // Equations 2.1 and 2.2: the probability that a bucket is in the cache, or is not, when it is updated.
   double hits() const;
   double misses() const { return 1 - hits(); }
   // Equation 3.1: of how many buckets the requests in a full cache-bucket are.
   double buckets_of_flush() const;
   // Equation 3.2: misses of a request that went through cache-buckets.
   double batched_misses() const { return buckets_of_flush() / c; }
-  // Equation 3.3, the other way around: as many cache-buckets of `requests` as fill the cache.
+  // Equation 3.3, solved for n: as many cache-buckets for `requests` each as fill the cache.
   void fill_cache(double requests) {
     c = requests;
     n = s / (c * r);
   }
-  // Equation 3.4: misses with cache-buckets over those without. Of a table that the cache holds there are none to save: infinite.
+  // Equation 3.4: misses with cache-buckets over those without. Infinite for a table that the cache holds, which has none to save.
   double relative_misses() const { return batched_misses() / misses(); }
 };
 
-// What a table asks of the machine.
+// What a table demands of the machine.
 struct Load {
   Shape shape;
   uint64_t buckets = 0;
@@ -44,8 +44,8 @@ struct Load {
   uint64_t sessions = 1;
 };
 
-// Nanoseconds of an update of a random record, of the thread that asks for it: what the machine was measured to take for lines of memory, and the engine's
-// loop for a table that the cache holds. Of engines that the automatic choice has.
+// How many nanoseconds an update of a random record takes the thread that asks for it: what lines of memory were measured to take on this machine, and the engine's loop in a table that the
+// cache holds. Infinite for engines that the automatic choice does not have.
 double modelled_ns(Engine engine, const Load& load, const Machine& machine, const BaseCosts& base);
 
 }  // namespace batch

@@ -16,9 +16,9 @@
 namespace batch {
 namespace {
 
-// Of the table, that a region's changes are made in: what stays in the cache that a processor has for itself while they are.
+// A region's part of the table, which is to stay in a processor's own cache while the changes are made.
 constexpr uint64_t kRegionTableBytes = 256 << 10;
-// Of a lane, for a region: less is not worth a visit of so much of the table.
+// What a lane has for a region at least: for fewer changes it does not pay to go through so much of the table.
 constexpr uint64_t kRegionLaneBytes = 4 << 10;
 constexpr uint32_t kMixed = 1 << 8;
 constexpr uint32_t kChunk = 128;
@@ -28,8 +28,7 @@ constexpr uint64_t kLinesPerChange = 4;
 constexpr uint64_t kNoStamp = ~uint64_t{0};
 constexpr uint32_t kNone = ~uint32_t{0};
 
-// To or from a line, which its owner may be changing while others copy it: they find out afterwards (look()). A race by design, of words that no one
-// relies on then.
+// Copies to or from a line that its owner may be changing while others copy it. That is a race by design: look() finds out afterwards, and does not use the copy.
 __attribute__((no_sanitize("thread"))) void copy_open(std::byte* to, const std::byte* from, uint64_t bytes) {
   for (; bytes >= sizeof(uint64_t);
        bytes -= sizeof(uint64_t), to += sizeof(uint64_t), from += sizeof(uint64_t))
@@ -39,14 +38,14 @@ __attribute__((no_sanitize("thread"))) void copy_open(std::byte* to, const std::
 
 }  // namespace
 
-// Of a region in a lane.
+// A region in a lane.
 struct Partitioned::Region {
-  std::atomic<uint32_t> count{0};  // staged; the owner's
-  uint32_t made = 0;               // the first ones, in the table already; under the region's lock
-  // From which on they have stamps, and that of this one; published by count. kNone: none has.
+  std::atomic<uint32_t> count{0};  // of staged changes; only the owner changes it
+  uint32_t made = 0;  // so many of them, the first ones, are in the table already; under the region's lock
+  // From which change on they have stamps, and the stamp of that one; published by count. kNone: none has.
   std::atomic<uint32_t> first_stamped{0};
   uint64_t begin_stamp = 0;
-  // That of all, or kMixed: they have different ones.
+  // The code of all changes; kMixed: they have different ones.
   std::atomic<uint32_t> code{0};
 };
 
@@ -60,30 +59,30 @@ struct Partitioned::Lane final : StagingLane {
   uint32_t* stamps = nullptr;
   uint8_t* codes = nullptr;
 
-  // That which has these bytes of the region's buffer while they are not there.
+  // The line that has these bytes of the region's buffer until they are streamed there.
   std::byte* line(uint64_t number, uint64_t offset_bytes) const {
     return lines + (2 * number + (offset_bytes / base::kLineBytes & 1)) * base::kLineBytes;
   }
 };
 
-// What a lane has in a region, as it is to be seen by who has its lock. Set by look().
+// What a lane has in a region, as look() has found it for the thread that holds the region's lock.
 struct Partitioned::Part {
   Region* region;
   const std::byte* buffer;
   const uint32_t* stamps;
-  const uint8_t* codes;  // null: `code` is that of all
+  const uint8_t* codes;  // null: all have `code`
   uint8_t code;
-  uint32_t at, end;  // entries
+  uint32_t at, end;  // the changes that are to be made
   uint32_t first_stamped;
-  // Of a merge: the stamp of the one at `at`, or kNoStamp; and where `at` was.
+  // For a merge: the stamp of the change `at`, or kNoStamp if that is the end; and where `at` was when the chunk began.
   uint64_t next_stamp;
   uint32_t begin;
-  uint64_t line_begin;  // bytes from here on are in the line
+  uint64_t line_begin;  // bytes from here on are in `line`, the others in the buffer
   alignas(base::kLineBytes) std::byte line[base::kLineBytes];
 
-  // 0: older than all that have one.
+  // That of the change `at`. 0: it has none, and is older than all that have one.
   uint64_t stamp() const { return at < first_stamped ? 0 : region->begin_stamp + stamps[at]; }
-  // The first bytes of a record.
+  // Copies the first `bytes` of a record.
   [[gnu::always_inline]] void copy(uint32_t index, uint32_t record_bytes, std::byte* to,
                                    uint32_t bytes) const {
     const uint64_t first = uint64_t{index} * record_bytes;
@@ -165,17 +164,17 @@ base::Expected<StagingLane*> Partitioned::open_lane() {
   return lanes_[count];
 }
 
-// Of one lane alone changes have their order without them. What it has staged by now is older than all that others will.
+// The second lane is about to come: from now on changes need stamps. What the first lane has staged by now is older than anything that others will stage.
 void Partitioned::begin_stamps() {
   has_stamps_.store(true, std::memory_order_relaxed);
   sys::pass_seldom(streams_);  // put() passes often
-  // A call that may not have seen this ends before others stage anything. Pairs with the release in put().
+  // A call that may not have seen has_stamps_ ends before others stage anything. Pairs with the release in put().
   const std::atomic<uint64_t>& call_stamp = lanes_[0]->call_stamp;
   const uint64_t under_way = call_stamp.load(std::memory_order_acquire);
   while (under_way != 0 && call_stamp.load(std::memory_order_acquire) == under_way) sched_yield();
 }
 
-// What it has staged stays, for who comes next.
+// What the lane has staged stays in it; the next session that needs a lane gets it.
 void Partitioned::close_lane(StagingLane* lane) {
   sys::LockGuard scope(lanes_lock_);
   static_cast<Lane*>(lane)->is_free = true;
@@ -190,7 +189,7 @@ Staged Partitioned::put(Session& session, Job& job) {
   const bool has_room =
       (this->*put_)(session, job, lane, has_stamps_.load(std::memory_order_relaxed) ? stamp : 0);
   sys::drain_streams();
-  // Pairs with the acquire in look(): who sees that it has ended sees all of it.
+  // Pairs with the acquire in look(): who sees that the call has ended sees all that it has staged.
   lane.call_stamp.store(0, std::memory_order_release);
   return has_room ? Staged::kDone : Staged::kNoRoom;
 }
@@ -241,13 +240,13 @@ bool Partitioned::put_all(Session& session, Job& job, Lane& lane, uint64_t stamp
     }
     // Pairs with the acquire in look().
     region.count.store(count + 1, std::memory_order_release);
-    // Nor is the line that was open before this one written to until that is known.
+    // The line before the open one is not written to until the count is stored.
     std::atomic_signal_fence(std::memory_order_seq_cst);
   }
   return true;
 }
 
-// Another one than those before have, or they have different ones already.
+// Notes a code that differs from those of the changes before, or follows on different ones.
 void Partitioned::note_code(Region& region, uint8_t* codes, uint32_t count, uint32_t code) {
   const uint32_t known = region.code.load(std::memory_order_relaxed);
   if (known != kMixed) memset(codes, static_cast<int>(known), count);
@@ -256,7 +255,8 @@ void Partitioned::note_code(Region& region, uint8_t* codes, uint32_t count, uint
   if (known != kMixed) region.code.store(kMixed, std::memory_order_release);
 }
 
-// False: there is nothing. REQUIRES: the region's lock.
+// Sets `part` to the changes of a lane in the region that may be made now: those of calls that began before `limit` and have returned; or all, of the lane
+// `own`. False: there are none. REQUIRES: the region's lock.
 bool Partitioned::look(Lane& lane, uint64_t number, const Lane* own, uint64_t limit, Part& part) const {
   Region& region = lane.regions[number];
   uint32_t count = region.count.load(std::memory_order_acquire);
@@ -275,7 +275,7 @@ bool Partitioned::look(Lane& lane, uint64_t number, const Lane* own, uint64_t li
            region.begin_stamp + part.stamps[part.end - 1] >= end_stamp)
       --part.end;
     part.line_begin = base::round_down(uint64_t{count} * shape_.record_bytes(), base::kLineBytes);
-    // Step 3. Of what has no stamps it is not known which call it is of.
+    // Step 3. Changes without stamps may be of the call that is under way.
     if (streams_ && (has_changed || (call_stamp != 0 && (part.end < count || part.at < part.first_stamped))))
       sys::process_barrier();
     copy_open(part.line, lane.line(number, part.line_begin), base::kLineBytes);
@@ -285,17 +285,17 @@ bool Partitioned::look(Lane& lane, uint64_t number, const Lane* own, uint64_t li
     count = now;
     has_changed = true;
   }
-  // Of entries behind the count they may be mixed, too.
+  // kMixed may come from changes behind the count; the codes of those before it are there then, too.
   const uint32_t code = region.code.load(std::memory_order_acquire);
   part.codes = code == kMixed ? lane.codes + number * capacity_ : nullptr;
   part.code = static_cast<uint8_t>(code);
   return part.at < part.end;
 }
 
-// Those of all lanes that have some. REQUIRES: the region's lock.
+// Looks at all lanes; sets the first of `parts`, and returns how many. REQUIRES: the region's lock.
 uint32_t Partitioned::look_at_all(uint64_t number, const Lane* own, Part* parts) const {
   uint32_t found = 0;
-  // Lanes are looked at one after the other: what is of later than this may follow on something that one of them did not have yet.
+  // Lanes are looked at one after the other. A change that is staged later than this may come after one in a lane that has been looked at already: it is left for later.
   const uint64_t limit = sys::cycle_clock();
   sys::finish_loads();
   // Pairs with the release in open_lane().
@@ -304,7 +304,7 @@ uint32_t Partitioned::look_at_all(uint64_t number, const Lane* own, Part* parts)
   return found;
 }
 
-// The region's buckets come into the cache from front to back, which is faster than at random where most of them are wanted.
+// Fetches the region's buckets into the cache from front to back where most of them are wanted: that is faster than fetching each when it is needed.
 void Partitioned::fetch(const Session& session, uint64_t number, uint32_t changes) const {
   const Buckets& buckets = session.buckets();
   const uint64_t begin = buckets.spread().home_of_first(regions_, number),
@@ -312,7 +312,7 @@ void Partitioned::fetch(const Session& session, uint64_t number, uint32_t change
   if (changes * kLinesPerChange >= (end - begin) * shape_.lines()) buckets.fetch(begin, end);
 }
 
-// Those of the caller's own lane alone, where they are.
+// Makes changes that are all in the caller's own lane, where they lie.
 bool Partitioned::make_own(Session& session, Lane& own, uint64_t number, Part& part) const {
   const uint32_t record_bytes = shape_.record_bytes();
   std::byte* const buffer = own.buffers + number * buffer_bytes_;
@@ -330,7 +330,7 @@ bool Partitioned::make_own(Session& session, Lane& own, uint64_t number, Part& p
   return job.done_count == job.count;
 }
 
-// By their stamps.
+// Makes the changes of several lanes in the order of their stamps.
 template <class Sizes>
 bool Partitioned::make_merged(Session& session, std::span<Part> parts) const {
   const Sizes sizes(shape_);
@@ -390,7 +390,7 @@ bool Partitioned::make_region(Session& session, uint64_t number) {
   return true;
 }
 
-// May a change of the key be staged? Where there are many the answer is yes.
+// May a change of the key be staged? Where there are too many changes to look at, the answer is yes.
 bool Partitioned::may_have(uint64_t number, const Key& key, const Lane* own) {
   sys::LockGuard scope(locks_[number]);
   Part parts[kLanesMax];

@@ -1,20 +1,19 @@
-// Partitioned: staging by each session for itself, without locks, in buffers that are written past the CPU's cache; a region's are merged when one of
-// them is full, and made together while its part of the table is in the cache.
+// Partitioned: each session stages for itself, without locks, in buffers that are written past the CPU's cache. When a session's buffer for a region is full, the changes that all sessions
+// have staged for the region are merged, and made together while the region's part of the table is in the cache.
 //
-//   lane            of a session, one after the other: for each region
-//     lines         what comes next, in the CPU's cache, until a line is full: two in turns, so that who looks at one finds out by the count that it
-//                   was written over
-//     buffer        | record 0 | record 1 | ...         |   whole lines, streamed; only the last, open one is not there yet
-//     stamps        when each was staged: the CPU's clock at the begin of its call, counted from the region's first one; only where there are several
-//                   lanes
-//     codes         what is to be done with each
+//   lane            belongs to one session at a time, and has for each region:
+//     lines         the open line, which is filled in the CPU's cache, and the one before it. The two take turns, so that a reader of the open line finds out by the count whether
+//                   it was written over meanwhile
+//     buffer        | record 0 | record 1 | ...         |   whole lines, streamed past the cache; only the open one is missing
+//     stamps        when each change was staged: the CPU's clock at the beginning of the call, less that of the region's first change. There are some only with several lanes
+//     codes         what each change does
 //
 //  1 a session appends to its own lane, and publishes the count. Nobody waits for anybody
-//  2 who makes a region's changes has its lock. It takes the changes of all lanes, by their stamps: what had returned before another call began
-//    comes first. Those of calls that have not returned yet, or that began since it looks, it leaves for later
-//  3 a call drains its streams before it says that it has ended. Where the lane of a call that is under way has something in the region, its lines
-//    of earlier calls may still be on their way: who wants to read them has all processors pass a barrier
-//  4 the owner alone empties a lane's region: when all of it has been made, with the region's lock
+//  2 whoever makes a region's changes holds the region's lock, and takes the changes of all lanes in the order of their stamps: changes of a call that had returned before another
+//    began come before that one's. Changes of calls that have not returned yet, or that began since it looked at the clock, are left for later
+//  3 a call drains its streams before it says that it has ended. If a lane has a call under way, lines that the lane has streamed to the region may not have arrived yet: whoever
+//    reads them first has all processors pass a barrier
+//  4 only the owner empties a region of its lane: when all of it has been made, with the region's lock
 #pragma once
 #include <atomic>
 #include <memory>
@@ -30,9 +29,9 @@ namespace batch {
 
 class Partitioned final : public Staging {
  public:
-  // Of a lane, at least.
+  // What a lane has at least.
   static constexpr uint64_t kLaneBytesMin = 64 << 10;
-  // Errors: EINVAL: less than that; ENOMEM.
+  // Errors: EINVAL: lane_bytes is less than that; ENOMEM.
   static base::Expected<std::unique_ptr<Staging>> make(const Shape& shape, uint64_t lane_bytes,
                                                        uint64_t key_space, uint64_t home_count,
                                                        bool has_barrier);
@@ -71,9 +70,9 @@ class Partitioned final : public Staging {
   bool (Partitioned::*make_merged_)(Session&, std::span<Part>) const = nullptr;
   bool (Partitioned::*put_)(Session&, Job&, Lane&, uint64_t) = nullptr;
   std::atomic<bool> has_stamps_{false};  // from the second lane on
-  bool streams_ = false;                 // with the kernel's barriers alone
-  uint32_t capacity_ = 0;                // entries of a region in a lane
-  uint64_t buffer_bytes_ = 0;            // of these
+  bool streams_ = false;                 // only where the kernel has barriers (3)
+  uint32_t capacity_ = 0;                // changes that a lane has room for in a region
+  uint64_t buffer_bytes_ = 0;            // what their records take
   HugeMemory locks_memory_;
   sys::Mutex* locks_ = nullptr;  // of regions
   sys::Mutex lanes_lock_;

@@ -9,10 +9,10 @@
 //   bucket   | record 0 | record 1 | ...        | what is left |     begins at a line
 //   head     | lock | reach: 4 bits | count: 7 bits |                16 bits, in an array of their own
 //
-//   count   records of the bucket, which are its first ones
-//   reach   keys whose home this is lie in it, or in so many buckets behind it
-// A head that is locked is kLocked and nothing else: what it was is known to who has locked it, who alone changes the bucket. (The thesis has a
-// lock for each bucket as well; its buckets are always full. Cache-aware batch update, section 2.2.1.)
+//   count   how many records the bucket has, which are in its first places
+//   reach   keys whose home this is lie in it, or in one of so many buckets behind it
+// A locked head is kLocked and nothing else: only the thread that has locked it knows what it was, and only that thread changes the bucket. (The thesis has a lock for each bucket
+// as well; its buckets are always full. Cache-aware batch update, section 2.2.1.)
 #pragma once
 #include <cstdint>
 
@@ -37,7 +37,7 @@ struct Shape {
   constexpr uint32_t lines() const { return bucket_bytes / base::kLineBytes; }
 };
 
-// Can there be a table of such records? Errors: EINVAL, with what may be. Not of buckets.
+// Whether there can be a table of such records; buckets are not looked at. Errors: EINVAL, with what may be.
 base::Expected<void> check_records(const Shape& shape, uint64_t records, uint64_t key_space);
 
 struct Head {

@@ -1,10 +1,10 @@
-// StagedCells: changes that wait in small pieces of memory, all of the same size: what both kinds of cache-buckets are made of.
+// StagedCells: small pieces of memory of one size in which changes wait. Both kinds of cache-buckets are made of them.
 //
-//   cell    | record 0 | record 1 | ...     |     each a change: its key, and what is given for it
-//   codes   a byte for each of them: what is to be done (job.h)
+//   cell    | record 0 | record 1 | ...     |     each a change: its key, and the given value
+//   codes   a byte for each record: what is to be done (job.h)
 //
-// Memory and nothing else: how many changes a cell has, and whose it is at the moment, its owner knows. Zeros at first, as are the bytes beside the cells,
-// which are the owner's.
+// This is memory and nothing else: the owner knows how many changes a cell has, and who uses it at the moment. All of it is zeros at first, also the bytes beside the cells, which
+// the owner uses as it likes.
 #pragma once
 #include <cstring>
 
@@ -20,7 +20,7 @@ class StagedCells {
  public:
   StagedCells(const Shape& shape, uint32_t cell_bytes) : shape_(shape), cell_bytes_(cell_bytes) {}
 
-  // Of a cell, with its codes.
+  // What a cell takes, with its codes.
   uint64_t bytes_each() const { return cell_bytes_ + capacity(); }
   // Errors: ENOMEM. REQUIRES: not open.
   base::Expected<void> open(uint64_t count, uint64_t bytes_beside) {
@@ -54,7 +54,7 @@ class StagedCells {
       if (load_key(records(cell) + i * shape_.record_bytes(), shape_.key_bytes) == key) return true;
     return false;
   }
-  // That makes the first `count` changes.
+  // A job that makes the first `count` changes.
   Job job_of(uint64_t cell, uint32_t count) const {
     const uint32_t record_bytes = shape_.record_bytes();
     return {.count = count,
@@ -64,7 +64,7 @@ class StagedCells {
             .given_stride = record_bytes,
             .codes = codes(cell)};
   }
-  // The first `made` of `count` changes go, and the others to the front.
+  // Removes the first `made` of `count` changes, and moves the others to the front.
   void drop_first(uint64_t cell, uint64_t made, uint32_t count) const {
     const uint64_t left = count - made, record_bytes = shape_.record_bytes();
     memmove(records(cell), records(cell) + made * record_bytes, left * record_bytes);

@@ -1,7 +1,7 @@
 // Staging: changes that wait until many of one region of the table can be made together.
 //
 // A region is a run of neighbouring homes, as Spread deals keys to regions. Changes of a key are made in the order in which they were staged.
-// Whoever reads keys, or wants to know how a change ends, has what is staged of them made first.
+// Whoever reads keys, or asks for outcomes, first has made what is staged for these keys.
 #pragma once
 #include "base/error.h"
 #include "batch/job.h"
@@ -11,7 +11,7 @@ namespace batch {
 
 class Session;
 
-// What a session has for itself, where it has something.
+// A session's own part of a staging, if it has one.
 class StagingLane {
  public:
   virtual ~StagingLane() = default;
@@ -20,8 +20,8 @@ class StagingLane {
 // How a call of a staging went.
 enum class Staged : uint8_t {
   kDone,
-  kNoRoom,  // something that is staged has no room in the table, which has to grow
-  kWait,    // for others, while somebody shuts the caller's gate: it leaves, and comes back
+  kNoRoom,  // a staged change has no room in the table, which has to grow
+  kWait,    // the call waits for others, and somebody shuts its gate: it has to leave the gate and come back
 };
 
 class Staging {
@@ -30,22 +30,22 @@ class Staging {
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
-  // The caller of these three is in its session's gate (table.h), and has the job's strides set. Where they are not done they go on where they were.
+  // The caller of the next three is in its session's gate (table.h). If the result is not kDone, it calls again later, and the call goes on where it was.
 
-  // Stages changes, from job.done_count on, which says how many are.
+  // Stages the job's changes from number job.done_count on, and advances that. REQUIRES: the job has its strides.
   virtual Staged put(Session& session, Job& job) = 0;
-  // Of the job's keys, and maybe of others, nothing is staged that was when it was called.
+  // Makes all changes of the job's keys, and maybe of other keys, that were staged when it was called.
   virtual Staged settle(Session& session, const Job& job) = 0;
-  // Nothing is staged that was when it was called.
+  // Makes all changes that were staged when it was called.
   virtual Staged flush(Session& session) = 0;
-  // The same while nobody else is in a gate. False: no room.
+  // The same while nobody else is in a gate. False: a change has no room.
   virtual bool flush_alone(Session& session) { return flush(session) == Staged::kDone; }
 
-  // Before a session's first put(), and after its last. Null: it needs none. Errors: ENOMEM.
+  // Comes before a session's first put(), and close_lane() after its last. Null: a session needs no lane. Errors: ENOMEM.
   virtual base::Expected<StagingLane*> open_lane() { return nullptr; }
   virtual void close_lane(StagingLane*) {}
 
-  // Changes that are staged. While nobody else is in a gate.
+  // How many changes are staged. REQUIRES: nobody else is in a gate.
   virtual uint64_t staged_count() const = 0;
   // Any thread.
   virtual uint64_t memory_bytes() const = 0;

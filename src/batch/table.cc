@@ -15,9 +15,9 @@ namespace batch {
 namespace {
 
 constexpr uint32_t kSlotsWanted = 16, kBucketBytesWanted = 128;
-// Of a table of any keys, how full it is when it has what it was made for.
+// How full a table is when it has as many records as it was made for.
 constexpr uint64_t kFullPercent = 80;
-// One that is emptier than this and has no room for a record does not grow: its keys are not spread.
+// A table that is emptier than this and has no room for a record does not grow: its keys are not spread.
 constexpr uint64_t kSpreadPercent = 5;
 
 base::Expected<void> check_options(Options& options) {
@@ -83,7 +83,7 @@ base::Expected<void> Table::open(const Options& options) {
   return done;
 }
 
-// With that one, or one that the table chooses. REQUIRES: growth_lock_; nobody is in a gate; nothing is staged.
+// Begins with this engine; none: the table chooses one. REQUIRES: growth_lock_; nobody is in a gate; nothing is staged.
 base::Expected<Table::OldStaging> Table::start(std::optional<Engine> engine) {
   if (engine) {
     auto set = set_engine(*engine);
@@ -187,7 +187,7 @@ uint8_t Table::add_function(const Change& change) {
   return static_cast<uint8_t>(function_count_++);
 }
 
-// Of all sessions, those that are gone among them. REQUIRES: sessions_lock_.
+// The sum over all sessions, including those that are gone. REQUIRES: sessions_lock_.
 Table::Counts Table::count_all() const {
   Counts all = gone_;
   for (const Session* session = sessions_; session != nullptr; session = session->next_)
@@ -243,7 +243,7 @@ void Table::open_gates() {
   sessions_lock_.unlock();
 }
 
-// False: they have no room for a record.
+// Copies all records to these buckets. False: a record has no room there.
 bool Table::move_to(Buckets& to) const {
   const Shape& shape = options_.shape;
   std::byte keys[kSlotsMax * kKeyBytesMax], values[kBucketBytesMax];
@@ -278,13 +278,13 @@ Table::Grown Table::grow(uint64_t growths_seen) {
 Table::Grown Table::grow_alone() {
   if (!options_.grows) return Grown::kNo;
   const uint64_t slots = buckets_.count() * options_.shape.slots();
-  // What is staged may be most of it: a part of the table gets all of its records before others get any.
+  // What is staged counts: one part of the table may get all of its records before others get any.
   uint64_t records = staging_ == nullptr ? 0 : staging_->staged_count();
   for (uint64_t i = 0; i < buckets_.count(); ++i)
     records += Head::of(buckets_.head(i).load(std::memory_order_relaxed)).count;
   if (records * 100 < slots * kSpreadPercent) return Grown::kNo;
   Spread spread = buckets_.spread();
-  // Twice is enough, but where keys are not spread.
+  // Twice as large is enough, unless keys are not spread.
   for (int tries = 0; tries < 4; ++tries) {
     spread = spread_twice(spread);
     Buckets larger;
@@ -320,7 +320,7 @@ void Table::note_session_count() {
   if (now >= 2 * before || 2 * now <= before) want_choice(Choice::Why::kSessions);
 }
 
-// Of what all sessions have asked for since the last look: one that only reads beside one that only writes is no change.
+// Looks at what all sessions have asked for since the last look, not one of them: a session that only reads beside one that only writes is no change.
 void Table::look_at_answers() {
   double share = 0;
   {
@@ -339,7 +339,7 @@ void Table::look_at_answers() {
   open_gates();
 }
 
-// Keys that were tried since the last step. REQUIRES: sessions_lock_.
+// How many keys were timed since the choice's last step. REQUIRES: sessions_lock_.
 uint64_t Table::count_tried() const {
   uint64_t count = 0;
   for (const Session* session = sessions_; session != nullptr; session = session->next_)
@@ -347,7 +347,7 @@ uint64_t Table::count_tried() const {
   return count;
 }
 
-// A step, if it is time for one.
+// Takes the choice's next step, if it is time for one.
 void Table::go_on_with_choice(Session& session) {
   {
     sys::LockGuard scope(sessions_lock_);
@@ -378,7 +378,7 @@ Table::OldStaging Table::step_choice(Session& session) {
   while (choice_.engine() != engine()) {
     if (flush_all(session))
       if (auto set = set_engine(choice_.engine())) return std::move(*set);
-    // What was chosen at last, or all that could be tried, cannot be used.
+    // The engine cannot be used. If it was the choice's result, or no other is left to try, the table stays with what it has.
     if (!choice_.is_trying() || !choice_.leave_out()) choice_.stay(engine());
   }
   return nullptr;

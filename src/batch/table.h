@@ -4,20 +4,20 @@
 //   Table table;                         table.open({.shape = {.key_bytes = 8, .value_bytes = 8}, .records = 10'000'000});
 //   Session session(table);              // one for each thread
 //   Job job{.code = {Action::kUpsert}, .count = 64, .keys = keys, .given = values};
-//   session.run(job);                    // many keys in a call: their misses overlap
+//   session.run(job);                    // many keys in one call: their cache misses overlap
 //
-// Growth. A table without room near a record's home is made twice as large: all sessions wait meanwhile.
+// Growth. When a record finds no room near its home, the table is made twice as large, while all sessions wait.
 //
-//  1 a call of a session is inside its gate (sys/gate.h), from before it looks at the buckets until it has left them
-//  2 who finds no room leaves its gate, and takes the lock of growth. If the table has grown meanwhile there is nothing to do
-//  3 else it shuts all sessions' gates, moves all records to other buckets, front to back, and opens the gates
-// So calls pay a store and a load for growth. In the same way, with the gates shut, a table gets another engine, and it becomes known whether several
-// sessions are open: while there is but one, it locks no buckets.
+//  1 a call of a session is inside the session's gate (sys/gate.h) for as long as it uses the buckets
+//  2 a call that finds no room leaves its gate, and takes the lock of growth. If the table has grown meanwhile, nothing is to be done
+//  3 else it shuts all sessions' gates, moves all records to other buckets, front to back, and opens the gates again
+// So growth costs a call a store and a load. With the gates shut a table is also given another engine, and told whether several sessions are open: while there is only
+// one, it locks no buckets.
 //
-// No room. A change without outcomes may be staged before it is known that its record has no room in a table that may not grow. It is dropped when it
-// is to be made: dropped_count() has it, and the call that comes to it says kFull, whoever has staged it, unless it asks for something else.
+// No room. A staged change may turn out to have no room in a table that may not grow. It is dropped when it is to be made, and counted in dropped_count(). The call that makes it returns
+// kFull, whoever has staged the change, unless that call asks for something else.
 //
-// Thread contract: open and close alone; a session is for one call at a time, from any thread; sessions come and go at any time.
+// Thread contract: open and close while nobody else uses the table; a session is for one call at a time, from any thread; sessions come and go at any time.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -35,21 +35,21 @@
 namespace batch {
 
 struct Options {
-  Shape shape;           // bucket_bytes 0: as many as hold 16 records, 128 at least
-  uint64_t records = 0;  // that it is made for; more are welcome
-  // Keys are numbers, the lowest byte first, below this; they are about evenly spread, and neighbours lie together, in their order. 0: any keys.
+  Shape shape;           // bucket_bytes 0: what 16 records take, and at least 128
+  uint64_t records = 0;  // how many the table is made for; it may get more
+  // Keys are numbers, the lowest byte first, that are less than this and about evenly spread; neighbours lie together, in their order. 0: any keys.
   uint64_t key_space = 0;
-  // None: the table chooses, and chooses again (choice.h): a staging one only with staging_bytes.
+  // None: the table chooses, and chooses again (choice.h); an engine that stages only with staging_bytes.
   std::optional<Engine> engine = Engine::kPrefetch;
   bool grows = true;
-  // Memory for what is staged, without some 5 bytes for each change that partitions may need: of cache-buckets, which are to stay in the cache that processors share; and of kPartitioned, for each session. Less than
-  // it takes at least is EINVAL when the engine is used.
+  // Memory for staged changes: of all cache-buckets together, which are to stay in the cache that processors share; and of each session with kPartitioned, which takes some 5 bytes more
+  // for each change. If it is less than an engine needs, using that engine is EINVAL.
   uint64_t cache_bytes = uint64_t{8} << 20;
   uint32_t cache_bucket_bytes = kCacheBucketBytes;  // a multiple of base::kLineBytes
   uint64_t staging_bytes = uint64_t{64} << 20;
   // Threads of kDecoupled.
   uint32_t flushers = 1;  // up to kFlushersMax
-  // After so many changes of a session all that anybody has staged is made, and after so long; 0: when there is no room for it, or somebody reads it.
+  // All that is staged is made after so many changes of a session, and after so long; 0: only when there is no room for more, or somebody asks for it.
   uint64_t stale_changes_max = 0;
   uint32_t stale_ms_max = 0;
 };
@@ -58,7 +58,7 @@ struct Statistics {
   Engine engine = Engine::kDirect;
   uint64_t records = 0, buckets = 0, sessions = 0, growths = 0;
   uint64_t table_bytes = 0, staging_bytes = 0;
-  // Keys that calls were for, and those of them whose outcome or value was asked for.
+  // Keys that calls have asked for, and those of them whose outcome or value was wanted.
   uint64_t keys = 0, answers = 0;
   uint64_t missed = 0, dropped = 0;
 };
@@ -75,40 +75,38 @@ class Table {
 
   // Errors: EINVAL, with what may be; ENOMEM; EAGAIN: no threads.
   base::Expected<void> open(const Options& options);
-  // REQUIRES: no sessions. Of one that is not open: nothing.
+  // REQUIRES: no sessions. Does nothing if the table is not open.
   void close();
 
-  // The number of a function for kChange, for all sessions. REQUIRES: no sessions yet, fewer than Code::kFunctionsMax.
+  // Adds a function, and returns the number that jobs of all sessions call it by. REQUIRES: no sessions yet, fewer than Code::kFunctionsMax functions.
   uint8_t add_function(const Change& change);
 
   const Options& options() const { return options_; }
-  // That of the calls that begin now.
+  // The engine of calls that begin now.
   Engine engine() const { return engine_.load(std::memory_order_relaxed); }
-  // Another one does what calls ask for that begin from now on, when all that was staged is made; none: the one that the table chooses. Others wait
-  // meanwhile. `session` is the caller's. Errors, after which all is as it was: ENOMEM; EINVAL: less staging_bytes than it takes; ENOSPC: what is staged has
-  // no room; EAGAIN: no threads.
+  // Makes all that is staged, and uses another engine from then on; none: the table chooses. Other calls wait meanwhile. `session` is the caller's. Errors, after which all is as it was:
+  // ENOMEM; EINVAL: the engine needs more staging_bytes; ENOSPC: what is staged has no room; EAGAIN: no threads.
   base::Expected<void> use(Session& session, std::optional<Engine> engine);
 
-  // Exact while nobody is in a call, and nothing is staged.
+  // Exact while nobody is in a call and nothing is staged.
   uint64_t record_count();
-  // Changes that were staged and found no record, and those that found no room.
+  // How many staged changes have found no record, and how many no room.
   uint64_t missed_count();
   uint64_t dropped_count();
-  // Of buckets, what is known of them, and what is staged.
+  // What buckets, their heads and tags, and staged changes take.
   uint64_t memory_bytes();
   uint64_t bucket_count();
   uint64_t growth_count() const { return growths_.load(std::memory_order_relaxed); }
   // The numbers are not of one moment. Cost: waits for a growth; looks at each session.
   Statistics statistics();
-  // Calls visit(choice): what the table has chosen, or is choosing. Cost: as statistics(). Of one that does not choose it is that of the last time
-  // that it did.
+  // Calls visit(choice) with what the table has chosen, or is choosing; in a table that does not choose any more, with its last choice. Cost: as statistics().
   template <class Visit>
   void visit_choice(Visit visit) {
     sys::LockGuard scope(growth_lock_);
     visit(std::as_const(choice_));
   }
 
-  // For tests; nobody else may use it meanwhile.
+  // For tests. REQUIRES: nobody else uses the table.
   void verify();
 
  private:
@@ -152,15 +150,15 @@ class Table {
 
   Options options_;
   Kernels kernels_;
-  // Change with all gates shut.
+  // The next members change with all gates shut.
   std::atomic<Engine> engine_{Engine::kDirect};
-  Run run_ = nullptr;  // a job on the buckets
+  Run run_ = nullptr;  // does a job on the buckets
   Change functions_[Code::kFunctionsMax];
   uint32_t function_count_ = 0;
   std::unique_ptr<Staging> staging_;  // null: nothing is staged
   Buckets buckets_;                   // changes under growth_lock_, with all gates shut
   std::atomic<bool> chooses_{false};
-  Choice choice_;  // for a table that does, as the next
+  Choice choice_;  // of a table that chooses, as the next
   BaseCosts base_costs_;
   std::atomic<uint64_t> growths_{0};
   bool has_barrier_ = false;
@@ -169,14 +167,14 @@ class Table {
   Session* sessions_ = nullptr;
   uint32_t callers_sessions_ = 0;  // those that are not the table's
   Counts gone_;                    // of sessions that are gone; under sessions_lock_
-  // When answers were looked at, by all sessions; under sessions_lock_.
+  // All sessions' counts when answers were last looked at; under sessions_lock_.
   uint64_t seen_keys_ = 0, seen_answers_ = 0;
   std::unique_ptr<Sweeper> sweeper_;
 };
 
 class Session {
  public:
-  // Whose the session is: the table's own do what others have staged.
+  // Whose the session is. The table's threads have sessions, too, to make what others have staged.
   enum class Whose : bool { kCallers, kTables };
   explicit Session(Table& table, Whose whose = Whose::kCallers);
   ~Session();
@@ -185,21 +183,20 @@ class Session {
 
   enum class Ran {
     kAll,
-    kOutside,  // a key is not in the key space: nothing is done, and job.done_count says which it is
-    // job.done_count are done; the next one's record has no room, and there may be no more. If all are, of a job that is staged or a flush: of what was
-    // staged some had none, and are dropped.
+    kOutside,  // a key is not in the key space: nothing was done, and job.done_count is its number
+    // The first job.done_count keys are done; the next one's record has no room, and the table may not grow. If all are done, or of a flush: staged changes had no room, and were dropped.
     kFull,
-    kNoMemory,  // the same, for want of memory to grow, or to stage
+    kNoMemory,  // the same, for lack of memory to grow, or to stage
   };
-  // Does the job's keys in their order; what it did is seen by every call that begins when it has returned, of any session. With an engine that stages
-  // changes without job.outcomes are: of them job.done_count alone is told. kNoMemory may be of what was staged before; it stays. Cost: each
-  // key's share of overlapping misses; of a growth, see above.
+  // Does the job's keys in their order. Every call of any session that begins after it has returned sees what it did. An engine that stages does so with changes whose job has no outcomes: of
+  // the counts only job.done_count is set then. kNoMemory may be about changes that were staged before, which stay staged. Cost: for each key its share of overlapping cache
+  // misses; now and then a growth.
   Ran run(Job& job);
-  // All that was staged when it was called, by any session, is made: also for_each() sees it. Nothing where nothing is staged.
+  // Makes all that any session had staged when it was called, so that for_each() sees it. Does nothing where nothing is staged.
   Ran flush();
 
-  // Calls visit(key, value) for each record that is not only staged: those that are there all the time once. The records of a bucket are copied under its
-  // lock. visit() calls nothing of the table: it does not change as a whole meanwhile; it returns whether to go on. False: it did not want to.
+  // Calls visit(key, value) for each record that is not only staged; a record that exists all the time is visited once. The records of a bucket are copied under its lock. visit()
+  // calls nothing of the table, which neither grows nor changes its engine meanwhile, and returns whether to go on. Returns whether it always did.
   template <class Visit>
   bool for_each(Visit visit) {
     gate_.enter();
@@ -217,12 +214,12 @@ class Session {
     return goes_on;
   }
 
-  // Of staging. In the session's gate: does the job's keys in the table, as far as there is room, or all but what has none.
+  // For stagings, in the session's gate: does the job's keys in the table, until one has no room; or, if drops(), drops those that have none.
   void apply_staged(Job& job);
-  // Is what is staged and has no room to be dropped now?
+  // Are staged changes without room to be dropped now?
   bool drops() const { return drops_; }
   void set_drops(bool drops) { drops_ = drops; }
-  // Somebody shuts the session's gate.
+  // Does somebody shut the session's gate?
   bool must_leave() const { return gate_.is_shut(); }
   template <class Do>
   void inside(Do what) {
@@ -259,7 +256,7 @@ class Session {
   // This session's.
   std::atomic<int64_t> records_{0};
   std::atomic<uint64_t> missed_{0}, dropped_{0}, keys_{0}, answers_{0};
-  // Since the choice's step; set to 0 with the gate shut.
+  // Since the last step of the choice, which sets them to 0 with the gate shut.
   std::atomic<uint64_t> tried_cycles_{0}, tried_keys_{0}, tried_answers_{0};
   uint64_t recent_keys_ = 0;    // since the table looked at answers
   uint64_t stale_changes_ = 0;  // staged since the last flush
