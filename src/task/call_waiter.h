@@ -1,7 +1,7 @@
-// CallWaiter: how a call waits for another one, be its caller a task or a thread; and a list of them.
+// CallWaiter: how a call waits for another one, whether its caller is a task or a thread; and CallWaiters, a list of them.
 //
-// Whoever waits appends its CallWaiter to a list, under the list's lock, gives the lock back and calls wait(). Whoever makes happen
-// what it waits for takes it out, under the lock, and calls wake(), once; the CallWaiter may be gone from then on.
+// Whoever waits appends its CallWaiter to a list, with the list's lock, gives the lock back and calls wait(). Whoever makes happen what it
+// waits for takes it out, with the lock, and calls wake(), once; from then on the CallWaiter may be gone.
 #pragma once
 #include "base/check.h"
 #include "sys/lock.h"
@@ -12,10 +12,10 @@ namespace task {
 
 class CallWaiter : public Waiting {
  public:
-  // What is waited for, for the dump of all tasks; a text that stays.
+  // `what` is waited for, as the dump of all tasks says; a text that stays.
   explicit CallWaiter(const char* what) : task_(in_task() ? &self() : nullptr), what_(what) {}
 
-  // REQUIRES: somebody finds it; no lock is held.
+  // Returns when it has been woken. REQUIRES: it is in a list; no lock is held.
   void wait() {
     if (task_ != nullptr) {
       static_cast<void>(block(*this, {.cancellable = false}));
@@ -24,7 +24,7 @@ class CallWaiter : public Waiting {
     // Pairs with the release in wake().
     while (woken_.load(std::memory_order_acquire) == 0) sys::futex_wait(woken_, 0);
   }
-  // The same until then; false: the time has come first, and abandon() has taken this out of its list.
+  // The same with a deadline of the monotonic clock. False: that came first, and abandon() has taken this out of its list.
   bool wait_until(uint64_t deadline_ns) {
     if (task_ != nullptr)
       return block(*this, {.deadline_ns = deadline_ns, .cancellable = false}) == Woken::kNotified;
@@ -42,12 +42,12 @@ class CallWaiter : public Waiting {
       return;
     }
     woken_.store(1, std::memory_order_release);
-    // By now the address may be somebody else's, whom a wake for nothing does not harm.
+    // By now somebody else may use the address; a futex may be woken for nothing.
     sys::futex_wake(woken_, 1);
   }
 
   const char* what() const final { return what_; }
-  // Of who waits with a deadline: takes this out of its list, with the lock. False: somebody has, and will wake it.
+  // For wait_until(): takes this out of its list, with the list's lock. False: somebody else has taken it out, and will wake it.
   bool abandon() override { return false; }
 
  protected:
@@ -62,7 +62,7 @@ class CallWaiter : public Waiting {
   CallWaiter* next_ = nullptr;
 };
 
-// First in, first out; under its owner's lock.
+// First in, first out. Used with its owner's lock.
 class CallWaiters {
  public:
   bool empty() const { return first_ == nullptr; }
@@ -72,7 +72,7 @@ class CallWaiters {
     (first_ == nullptr ? first_ : last_->next_) = &waiter;
     last_ = &waiter;
   }
-  // All of another list, after those of this one.
+  // Moves all of another list behind those of this one.
   void append_all(CallWaiters& others) {
     if (others.empty()) return;
     (first_ == nullptr ? first_ : last_->next_) = others.first_;
@@ -88,13 +88,13 @@ class CallWaiters {
     first.is_listed_ = false;
     return first;
   }
-  // For who wakes them without the lock.
+  // Empties the list, so that its waiters can be woken without the lock. They cannot be abandoned any more.
   CallWaiters take_all() {
     CallWaiters all = *this;
     first_ = nullptr;
     return all;
   }
-  // False: it is not there.
+  // False: it is not in the list.
   bool remove(CallWaiter& waiter) {
     CallWaiter* before = nullptr;
     for (CallWaiter* at = first_; at != nullptr; before = at, at = at->next_) {

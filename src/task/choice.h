@@ -1,5 +1,6 @@
-// The points where a deterministic test decides what happens next (simulation.h). In the product they are nothing, a
-// lock, a clock and a sleep; the library of the tests is the same sources built with SPILLWAY_SIMULATED.
+// Choice points, where a deterministic test decides what happens next (simulation.h): steps between workers, locks, the clock, a turn
+// without work. In the product a choice point is nothing, and the others are what they are called. The tests' library is the same sources,
+// built with SPILLWAY_SIMULATED.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -20,11 +21,11 @@ void choice_point();
 uint32_t choose(uint32_t count);
 // The simulated clock.
 uint64_t now_ns();
-// A turn that found nothing.
+// Called in a turn that found nothing to do.
 inline void relax() {}
 inline constexpr base::Idle::Pace kPace = {0, 8};
 
-// A lock of simulated workers: who finds it held lets another run.
+// A lock of simulated workers: one that finds it held lets others run.
 class InterLock {
  public:
   void lock() {
@@ -52,24 +53,24 @@ using InterLock = sys::Mutex;
 
 #endif
 
-// For what one worker alone uses: no lock is a lock, too. (No task is suspended while it holds one or the other.)
+// For what one worker alone uses. No task is suspended while it holds this or an InterLock, so it need not do anything.
 class IntraLock {
  public:
   void lock() {}
   void unlock() {}
 };
 
-// A word that tasks of any worker change, each time in one step. What was written before a change is there for who sees it.
+// A word that tasks of any worker change, each time in one step. Whoever sees a change sees what was written before it.
 class InterWord {
  public:
   uintptr_t get() const { return word_.load(std::memory_order_relaxed); }
   void set(uintptr_t value) { word_.store(value, std::memory_order_release); }
-  // False: it is another one than `expected`.
+  // False: the word is not `expected`, and stays as it is.
   bool replace(uintptr_t expected, uintptr_t value) {
     return word_.compare_exchange_strong(expected, value, std::memory_order_acq_rel,
                                          std::memory_order_relaxed);
   }
-  // Adds the bits. What it was.
+  // Adds the bits; returns the word before.
   uintptr_t mark(uintptr_t bits) { return word_.fetch_or(bits, std::memory_order_acq_rel); }
 
  private:

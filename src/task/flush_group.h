@@ -1,10 +1,10 @@
-// FlushGroup: all flushes of a medium, which calls share. One is under way at a time; who comes meanwhile shares the next.
+// FlushGroup: the flushes of a medium, which calls share. One flush is under way at a time; calls that come meanwhile share the next one.
 //
-//  1 who finds none under way leads: takes all that wait into its group, flushes, and tells them how it ended
-//  2 who finds one under way waits: what it wrote may have come too late for that one
-//  3 a leader that is done makes the first of those that have come meanwhile the next leader
-//  4 nobody knows what a flush that failed has lost, and the next one says nothing of it: all later ones fail with the first error
-// All that a group's calls had written, when they came, was written before its flush began, and no flush has failed since.
+//  1 a call that finds no flush under way leads: it takes all that wait into its group, flushes, and tells them how the flush ended
+//  2 a call that finds one under way waits, since that flush may have begun before what the call is about was written
+//  3 a leader that is done makes the first of the calls that have come meanwhile the next leader
+//  4 nobody knows what a flush that failed has lost, and the next one would say nothing of it: all later calls fail with the first error
+// So when a call succeeds, everything that was written before the call was written before its flush began, and no flush has failed before.
 //
 // Thread contract: any thread or task.
 #pragma once
@@ -17,14 +17,15 @@ namespace task {
 
 class FlushGroup {
  public:
-  // What was written before the call is on the medium for good when it returns 0; else an errno value. flush() returns the same of one flush; the caller makes it if it leads.
+  // Returns 0 when what was written before the call is on the medium for good, or an errno value. flush() flushes the medium, and returns 0
+  // or an errno value; a call that leads makes it, once. Blocks.
   template <class Flush>
   int run(const Flush& flush) {
     Call own;
     if (begin(own)) end(own, error() != 0 ? error() : flush());
     return own.error;
   }
-  // The first one's; 0: none has failed.
+  // That of the first flush that has failed; 0: none has.
   int error() const { return error_.load(std::memory_order_relaxed); }
 
  private:
@@ -32,17 +33,17 @@ class FlushGroup {
     Call() : CallWaiter("a flush that others share") {}
     bool leads = false;
     int error = 0;
-    CallWaiters group;  // of who leads: the others
+    CallWaiters group;  // of a leader: the others that share its flush
   };
 
-  // False: another one has led it.
+  // True: the call leads. False: another one has led, and own.error is the result.
   bool begin(Call& own);
   void end(Call& own, int error);
 
   sys::Mutex lock_;
   bool under_way_ = false;
-  CallWaiters waiting_;        // for the next one
-  std::atomic<int> error_{0};  // set before who leads next is woken
+  CallWaiters waiting_;        // for the next flush
+  std::atomic<int> error_{0};  // set before the next leader is woken
 };
 
 }  // namespace task

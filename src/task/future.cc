@@ -12,7 +12,7 @@ void Future::fulfil(uint64_t value) {
     CHECK(!fulfilled_);
     fulfilled_ = true;
     value_ = value;
-    // Out of the lists, so that nobody abandons them; they stay where they are until they are woken.
+    // Not queued any more, so that nobody abandons them: they stay where they are until they are woken.
     while (!waiters_.empty()) {
       Waiter& waiter = waiters_.take_first();
       waiters.append(waiter);
@@ -22,7 +22,7 @@ void Future::fulfil(uint64_t value) {
     for (Link* link = links; link != nullptr; link = link->next) link->is_listed = false;
     links_ = nullptr;
   }
-  // Whoever saw that it is fulfilled may have ended this object by now.
+  // By now whoever has seen that it is fulfilled may have ended this object.
   choice_point();
   while (!waiters.empty()) wake(*waiters.take_first().task);
   while (links != nullptr) {
@@ -64,7 +64,7 @@ void WaitSet::add(Future& future, Future::Link& link) {
   arrive(link);
 }
 
-// Step 2. The set may end as soon as its lock is given back.
+// Step 2. The set may be gone as soon as its lock is given back.
 void WaitSet::arrive(Future::Link& link) {
   Task* woken = nullptr;
   {

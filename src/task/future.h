@@ -1,16 +1,17 @@
-// Future: something that happens once, with a value. WaitSet: several of them, of which a task waits for the first.
+// Future: something that happens once, and brings a value. WaitSet: several futures, of which a task waits for the first that is fulfilled.
 //
 // Protocol of a WaitSet
-//  1 add() hangs a Link into the future's list, with the future's lock; if the future is fulfilled already, the link goes to the
-//    set's list of ready ones instead
-//  2 fulfil() takes all links off the future's list, and puts each into its set's ready list, with the set's lock; whoever
-//    puts in the first one while the task waits takes it out of the set and wakes it
+//  1 add() puts a Link into the future's list, with the future's lock; if the future is fulfilled already, the link goes to the set's ready
+//    list instead
+//  2 fulfil() takes all links off the future's list, and puts each into its set's ready list, with the set's lock. If the set's task waits,
+//    whoever puts in the first link takes the task out of the set and wakes it
 //  3 wait() takes the first ready link, or blocks
-//  4 the end of a set takes its links off the futures that are not fulfilled, each with the future's lock. A link that
-//    fulfil() has taken off and not yet put in is waited for: it holds `arriving`
+//  4 clear() takes the set's links off the futures that are not fulfilled, each with the future's lock. Links that fulfil() has taken off,
+//    and not yet put into the ready list, are waited for: arrived_count_ is then less than count_
 //
 // Lock order: a future's, then a set's.
-// Thread contract: a future is fulfilled by any thread; a set is its task's. A Future outlives all that wait for it.
+// Thread contract: any thread may fulfil a future; a set is used by one task. A Future outlives all that wait for it, and all sets that it
+// is in.
 #pragma once
 #include <cstdint>
 
@@ -22,7 +23,7 @@ class WaitSet;
 
 class Future {
  public:
-  // Hangs a future into a set; the set's owner keeps it until the set ends.
+  // What puts a future into a set. The set's owner keeps it until the set has ended or is cleared.
   struct Link {
     Future* future = nullptr;
     WaitSet* set = nullptr;
@@ -32,13 +33,13 @@ class Future {
     bool is_listed = false;  // in the future's list
   };
 
-  // Once. Wakes all that wait.
+  // Wakes all that wait. REQUIRES: it is called once.
   void fulfil(uint64_t value = 0);
   bool is_fulfilled();
-  // The value. REQUIRES: fulfilled.
+  // REQUIRES: it is fulfilled.
   uint64_t value() const { return value_; }
 
-  // kNotified: it is fulfilled.
+  // By tasks. kNotified: it is fulfilled.
   Woken wait(const Limit& limit = {});
 
  private:
@@ -60,10 +61,10 @@ class WaitSet final : public Waiting {
 
   // REQUIRES: the link is in no set.
   void add(Future& future, Future::Link& link);
-  // The next future of the set that is fulfilled, each once, in the order of their fulfilment; null when the wait
-  // ended otherwise (`woken` says how) or all have been returned.
+  // The set's futures, each once, in the order in which they are fulfilled. Null: the wait has ended otherwise, and `woken` says how; or
+  // all have been returned.
   Future* wait(const Limit& limit = {}, Woken* woken = nullptr);
-  // Takes all links out; they may be used again.
+  // Takes all links out, which may be used again. May wait for a moment.
   void clear();
 
  private:
@@ -76,10 +77,11 @@ class WaitSet final : public Waiting {
   Task* waiting_ = nullptr;        // the task that is blocked
   Future::Link* ready_ = nullptr;  // first in, first out
   Future::Link* last_ready_ = nullptr;
-  Future::Link* all_ = nullptr;  // the owner's
-  uint32_t arrived_count_ = 0;   // links that were put in
-  uint32_t taken_count_ = 0;     // and returned by wait(): the owner's
-  uint32_t count_ = 0;           // links of the set: the owner's
+  uint32_t arrived_count_ = 0;  // links that have been put into the ready list
+  // Used by the set's task alone, without the lock.
+  Future::Link* all_ = nullptr;
+  uint32_t taken_count_ = 0;  // links that wait() has returned
+  uint32_t count_ = 0;        // links of the set
 };
 
 }  // namespace task

@@ -10,11 +10,12 @@ namespace task {
 namespace {
 
 constexpr size_t kBatch = 64;
-constexpr uint64_t kLeastBytes = 4096;  // what a call costs, as bytes
-constexpr uint64_t kTurnBytes =
-    16 << 10;  // some 8 us: with 64 tasks at work each waits half a millisecond for its next turn
+// Counted for each Io at least: the call itself costs about as much as a copy of so many.
+constexpr uint64_t kLeastBytes = 4096;
+// Some 8 us: with 64 tasks at work each waits half a millisecond for its next turn.
+constexpr uint64_t kTurnBytes = 16 << 10;
 
-// A task that waits for its Ios; `owner` of each while it is under way.
+// A task that waits for Ios, and their `owner` meanwhile.
 class IoWait final : public Waiting {
  public:
   IoWait(Task& task, size_t count) : task_(task), left_count_(count) {}
@@ -79,7 +80,7 @@ void IoQueue::run(std::span<storage::Io* const> batch) {
   static_cast<void>(block(wait, {.cancellable = false}));
 }
 
-// Whether `next` is a part of `first` from now on, which is a write that may be a joined one already.
+// Joins the write `next` to `first`, which may be a joined write already, or becomes one. False: they cannot be joined.
 bool IoQueue::join(storage::Io*& first, storage::Io& next) {
   if (next.operation != storage::Operation::kWrite ||
       next.offset_bytes != first->offset_bytes + first->length_bytes ||

@@ -1,12 +1,11 @@
-// Lanes: threads, on each of which tasks carry out what it is given, many at a time, while whoever gave it does something else.
-// (uDepot, section 3)
+// Lanes: threads that carry out work for others, each of them many pieces at a time, by tasks. (uDepot, section 3)
 //
-//   give ──► a lane's list ──► one of its tasks: LaneUser::perform()
+//   give ──► a lane's list ──► one of the lane's tasks: LaneUser::perform()
 //
 // Invariants
-//  1 a lane is one worker of a scheduler of their own
-//  2 its tasks take what it is given in the order in which it came
-//  3 a permit of a lane's semaphore is a piece of work in its list, or, when it is being closed, a task that is to end
+//  1 a lane is one worker of a scheduler that all lanes share
+//  2 the tasks of a lane take pieces of work in the order in which the lane was given them
+//  3 each permit of a lane's semaphore is a piece of work in its list; when the lane is being closed, a task that is to end
 #pragma once
 #include "sys/latch.h"
 #include "sys/threads.h"
@@ -15,7 +14,7 @@
 
 namespace task {
 
-// Something to be done: the part of it that lists need. In one list at a time.
+// A piece of work, to be derived from: what lists need of it. It is in one list at a time.
 struct Work {
   Work* next_work = nullptr;
 };
@@ -54,14 +53,14 @@ class WorkList {
   uint32_t count_ = 0;
 };
 
-// What lanes do. Each is called by a task of the lane, on its thread.
+// What lanes do. All is called by tasks of the lane, on its thread.
 class LaneUser {
  public:
-  // Before all else. After an error the lane is not closed.
+  // Called first. After an error close_lane() is not called.
   virtual base::Expected<void> open_lane(uint32_t lane) = 0;
-  // May block the task. The work may be gone when it returns.
+  // Carries the work out. May block the task. The lane does not touch the work afterwards, so it may be gone.
   virtual void perform(uint32_t lane, Work& work) = 0;
-  // When all its tasks have ended.
+  // Called when all tasks that perform work have ended.
   virtual void close_lane(uint32_t lane) = 0;
 
  protected:
@@ -77,17 +76,17 @@ struct LanesParameters {
 
 class Lanes {
  public:
-  // Returns when all lanes are open, or one is not: then none is. Errors: those of Scheduler::open and of `user`, EAGAIN, ENOMEM.
+  // Returns when all lanes are open, or, with an error, when none is. Errors: those of Scheduler::open and of `user`; EAGAIN, ENOMEM.
   base::Expected<void> open(const LanesParameters& parameters, LaneUser& user);
-  // REQUIRES: all that was given has been carried out. Blocks until the threads have ended.
+  // Blocks until the threads have ended. REQUIRES: everything that lanes were given has been carried out.
   void close();
   uint32_t count() const { return lane_count_; }
 
-  // Any thread. Cost: two short locks, the second for each piece; a system call if the lane's thread sleeps.
+  // Any thread. Cost: two short locks, the second one for each piece; a system call if the lane's thread sleeps.
   void give(uint32_t lane, Work& work);
-  // All of them, in their order. The list is empty afterwards.
+  // Gives all of the list, in its order; the list is empty afterwards.
   void give(uint32_t lane, WorkList& works);
-  // Of a lane, by its own tasks: has it been given something that a task takes as soon as it runs?
+  // Asked by a lane's own tasks: is there work in the lane's list that a task will take as soon as it runs?
   bool is_to_begin(uint32_t lane);
 
  private:
@@ -96,19 +95,19 @@ class Lanes {
     InterSemaphore waiting{0};
     sys::Mutex lock;  // of the list
     WorkList works;
-    Task** tasks = nullptr;  // those that take work
+    Task** tasks = nullptr;  // that take work
     uint32_t task_count = 0;
-    uint32_t busy_count = 0;  // of them, that carry some out
+    uint32_t busy_count = 0;  // how many of them carry some out
   };
 
   static void run_thread(void* self);
   static void run_main(void* self);
   static void run_lane(void* lane);
   static void run_task(void* lane);
-  // Of lanes, and of the pointers to their tasks.
+  // For the lanes, and for the pointers to their tasks.
   size_t memory_bytes() const { return lane_count_ * (sizeof(Lane) + tasks_each_ * sizeof(Task*)); }
   uint32_t index_of(const Lane& lane) const { return static_cast<uint32_t>(&lane - lanes_); }
-  // A lane has opened, or not.
+  // Called once for each lane: whether it has opened.
   void opened(const base::Expected<void>& result);
   void free_lanes();
 
@@ -120,7 +119,7 @@ class Lanes {
   sys::Thread thread_;  // the first worker's
   sys::Latch* opening_ = nullptr;
   sys::Mutex opening_lock_;
-  base::Expected<void> opened_;  // the first error of those that open
+  base::Expected<void> opened_;  // the first error of a lane; with opening_lock_
 };
 
 }  // namespace task

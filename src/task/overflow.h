@@ -1,7 +1,7 @@
-// Stack overflow of a task: one line that names it, instead of a fault without a word.
+// What happens when a task overflows its stack: one line names the task, before the fault ends the process.
 //
-// A frame that reaches into the guard below a stack (stack_pool.h) faults. A handler of SIGSEGV that runs on another stack,
-// report_overflows' or the program's own, calls explain_overflow with the address.
+// A frame that reaches into the guard below a stack (stack_pool.h) faults. A handler of SIGSEGV that runs on another stack, that of
+// report_overflows() or the program's own, calls explain_overflow() with the address.
 #pragma once
 #include <cstdint>
 
@@ -9,15 +9,15 @@
 
 namespace task {
 
-// If the address is in a guard of the calling worker's scheduler, says which task has used more than its stack; false if not.
+// If the address is in a guard of the calling worker's scheduler, logs which task has used more than its stack, and returns true.
 // Async-signal-safe.
 bool explain_overflow(uint64_t fault_address);
 
-// Handles SIGSEGV for the process: explains overflows and ends it; other faults go to the handler that was there before.
-// Once; for processes in which nobody else does.
+// Installs a handler of SIGSEGV that explains overflows and ends the process; other faults go to the handler that was there before. To be
+// called once, in processes in which nobody else handles SIGSEGV (in those that spill the runtime does).
 void report_overflows();
 
-// Gives the calling thread a stack for signal handlers as long as it lives, unless it has one.
+// A stack for signal handlers of the thread that opens it, from open() to close(), unless that has one already. Errors: ENOMEM.
 class SignalStack {
  public:
   base::Expected<void> open();

@@ -112,7 +112,7 @@ base::Expected<Task*> Scheduler::spawn(const TaskParameters& parameters) {
 }
 
 void Scheduler::release(Task& task) {
-  // Acquire and release: who gives the slot back comes after all that others did with the record.
+  // Acquire and release: the slot is given back after everything that others have done with the record.
   if (task.references.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
   const uint32_t slot = task.slot;
   task.state.store(State::kUnused, std::memory_order_relaxed);

@@ -5,7 +5,7 @@
 //   scheduler.run({.name = "main", .entry = entry, .argument = argument});     returns when all tasks have ended
 //   scheduler.close();
 //
-// Memory: a task that does little takes one OS page, of which its record is part, and its share of page tables.
+// Memory: a task that does little takes one OS page, which its record is a part of, and its share of page tables.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -22,9 +22,10 @@ namespace task {
 struct SchedulerParameters {
   uint32_t worker_count = 1;  // the first is the thread that calls run
   size_t stack_bytes = 64 << 10;
-  size_t guard_bytes = base::kOsPageBytes;  // below each stack: larger frames may step over it
-  bool pinned = false;                      // each worker to a CPU of its own
-  // Of each worker, on its thread: before its first task, and after the last task of all.
+  size_t guard_bytes =
+      base::kOsPageBytes;  // below each stack; a frame that is larger may step over the guard
+  bool pinned = false;     // each worker stays on a CPU of its own
+  // Called for each worker, on its thread: before its first task, and after all tasks of all workers have ended.
   void (*worker_begins)(Worker& worker, void* context) = nullptr;
   void (*worker_ends)(Worker& worker, void* context) = nullptr;
   void* context = nullptr;  // of both
@@ -35,8 +36,8 @@ struct TaskParameters {
   void (*entry)(void* argument) = nullptr;
   void* argument = nullptr;
   Worker* worker = nullptr;       // null: that of the task that spawns it
-  const void* closure = nullptr;  // if not null, `argument` is a copy of this on the new task's stack
-  size_t closure_bytes = 0;
+  const void* closure = nullptr;  // if not null, `argument` is a copy of this, on the new task's stack
+  size_t closure_bytes = 0;       // a quarter of a stack at most
 };
 
 class Scheduler {
@@ -47,14 +48,14 @@ class Scheduler {
   base::Expected<void> open(const SchedulerParameters& parameters);
   void close();
 
-  // Runs the task and all that it spawns; the calling thread is worker 0 meanwhile. Errors: those of spawn, and
-  // EAGAIN when threads cannot be started; then nothing has run.
+  // Runs the task and all that it spawns, and returns when all have ended; the calling thread is worker 0 meanwhile. Errors: those of
+  // spawn, and EAGAIN when threads cannot be started; then nothing has run.
   base::Expected<void> run(const TaskParameters& parameters);
 
-  // A new task, runnable, with one reference for the caller: join() or detach() ends it. By tasks; from a
-  // thread without one, `worker` says where. Errors: ENOMEM, EAGAIN.
+  // A new task, which is runnable, with one reference for the caller, which join() or detach() gives up. Called by tasks; a thread that
+  // runs none has to name a worker. Errors: ENOMEM, EAGAIN.
   base::Expected<Task*> spawn(const TaskParameters& parameters);
-  // The reference is given up; the task goes on alone.
+  // Gives a reference up; the task goes on.
   void release(Task& task);
 
   Worker& worker(uint32_t index) { return workers_[index]; }
@@ -62,21 +63,21 @@ class Scheduler {
   const StackPool& stacks() const { return stacks_; }
   bool has_ended() const { return live_count_.load(std::memory_order_acquire) == 0; }
 
-  // Calls f for every task that is there, now or a moment ago; others go on meanwhile, so what it sees may be old.
+  // Calls f for every task. Tasks go on meanwhile, so what f sees may be a moment old.
   void for_each_task(void (*f)(void* context, const Task& task), void* context);
-  // One line for each task to standard error: worker, name, state, what it waits for, where.
+  // One line for each task to standard error: its name, its worker, its state, and what it waits for.
   void dump();
 
-  // The record of the task that has the slot, or had it. Async-signal-safe.
+  // The record of the task that has the slot, or had it last. Async-signal-safe.
   const Task& task_of(uint32_t slot) const { return *record_of(slot); }
 
-  // Of workers: the task has ended, and nobody runs on its stack.
+  // For workers: the task has ended, and nobody runs on its stack any more.
   void ended(Task& task);
-  // Of workers: ends the process with a line that names the task, if it has used more stack than it has.
+  // For workers, on the task's stack: if the task has used more of it than there is, ends the process with a line that names the task.
   void check_stack(const Task& task) {
     if (__builtin_expect(!is_on_its_stack(task), 0)) report_overflow(task);
   }
-  // Whether the caller, which the task runs, stands on the task's stack.
+  // Does the caller, whom the task runs, stand on the task's stack?
   bool is_on_its_stack(const Task& task) const {
     const auto at = reinterpret_cast<uint64_t>(__builtin_frame_address(0));
     return at - reinterpret_cast<uint64_t>(stacks_.stack_of(task.slot)) < stacks_.stack_bytes();
@@ -86,35 +87,40 @@ class Scheduler {
 
  private:
   Task* record_of(uint32_t slot) const;
-  // Worker 1 and those after it, on threads of their own (threads.cc) or simulated. Errors: EAGAIN; then the first
-  // started_count workers are there.
+  // Starts worker 1 and those after it, on threads of their own (threads.cc) or simulated. Errors: EAGAIN; then only the first
+  // started_count workers run.
   base::Expected<void> start_workers(uint32_t& started_count);
   void join_workers(uint32_t started_count);
   void run_worker(Worker& worker);
-  // One reason less for workers to go on.
+  // There is one reason less for workers to go on; without any they end.
   void let_go();
 
   StackPool stacks_;
   Worker* workers_ = nullptr;
   uint32_t worker_count_ = 0;
   SchedulerParameters parameters_;
-  std::atomic<uint64_t> live_count_{0};  // tasks, and run() until the first is there
+  std::atomic<uint64_t> live_count_{
+      0};  // of tasks that have not ended; run() counts until it has spawned the first one
   sys::Thread* threads_ = nullptr;
   SignalStack signal_stack_;  // of the thread in run()
   uint64_t signal_mask_ = 0;  // and its mask, which the workers' threads take
 };
 
-// What the running task may do.
-// A task that takes a copy of `closure` with it and calls it, on the worker of the task that calls this, or on `worker`.
+// --- What a running task may do ---
+
+// As Scheduler::spawn().
 base::Expected<Task*> spawn(const TaskParameters& parameters);
-// Waits until it has returned, and gives the reference up; kCancelled, kTimedOut: not, and keeps it.
+// Waits until the task has ended, and gives the reference up. After kCancelled and kTimedOut it has not ended, and the reference stays.
 Woken join(Task& task, const Limit& limit = {.cancellable = false});
+// Gives the reference up.
 void detach(Task& task);
-// Its present or next cancellable wait ends with kCancelled, and so do those after it. REQUIRES: a reference. Any thread.
+// Ends the task's present or next cancellable wait with kCancelled, and all later ones. Any thread. REQUIRES: the caller has a reference.
 void cancel(Task& task);
+// Has the running task been cancelled?
 bool is_cancelled();
+// Lets the other runnable tasks of the worker run first.
 void yield();
-// kTimedOut is what it ends with, or kCancelled.
+// Ends with kTimedOut or kCancelled.
 Woken sleep_until(uint64_t deadline_ns);
 
 }  // namespace task

@@ -37,7 +37,7 @@ void Socket::Direction::told() {
 
 base::Expected<void> Socket::Direction::wait(const Limit& limit) {
   CHECK(waiting_ == nullptr);
-  // Told before the call that found nothing, perhaps: then it finds nothing once more, at worst.
+  // It may have been reported before the caller found nothing: then the caller finds nothing once more.
   if (!was_told_) {
     waiting_ = &self();
     switch (block(*this, limit)) {
@@ -82,7 +82,7 @@ base::Expected<void> Socket::take(int descriptor) {
 
 void Socket::close() {
   if (descriptor_ < 0) return;
-  // A duplicate of it that somebody has would stay registered.
+  // If somebody has a duplicate of the descriptor it would stay registered.
   worker_->peers().remove(descriptor_, *this);
   sys::syscall(SYS_close, descriptor_);
   worker_ = nullptr;

@@ -1,15 +1,16 @@
-// Socket: a network connection of a worker's tasks, whose calls suspend the task instead of the thread. It is a member of the epoll instance that
-// its worker sleeps on. (uDepot, section 3: Epoll)
+// Socket: a network connection of a worker's tasks; its calls block the task, and not the thread. Its descriptor is registered with the
+// epoll instance that the worker sleeps on. (uDepot, section 3: Epoll)
 //
 //   Socket client;
-//   client.take(descriptor);             // in a task of the worker; any descriptor that epoll knows: sockets, pipes
+//   client.take(descriptor);             // in a task of the worker; any descriptor that epoll takes: sockets, pipes
 //   client.receive(buffer, sizeof buffer, {.deadline_ns = now_ns() + 1'000'000'000});
 //
-// Each call tries first and waits only if the kernel has nothing: the kernel tells of a change once (EPOLLET), so what it told is
-// kept in the Socket until a call finds nothing more.
+// Each call first tries, and waits only if the kernel says EAGAIN. The kernel reports each change once (EPOLLET), so the Socket remembers
+// that a change was reported until a call waits for one.
 //
-// Errors: what the call says; ETIMEDOUT and ECANCELED when the wait ended otherwise; then nothing was moved.
-// Thread contract: of one worker and its tasks. One task may receive (or accept) and one send (or connect) at a time.
+// Errors: those of the system call; ETIMEDOUT or ECANCELED if the wait has ended so: then nothing was received or accepted, but of a send
+// some bytes may have gone. Thread contract: used by one worker and its tasks. At a time one task may receive or accept, and one may send
+// or connect.
 #pragma once
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -33,53 +34,55 @@ class Socket final : private sys::EventSet::Listener {
   Socket(const Socket&) = delete;
   Socket& operator=(const Socket&) = delete;
 
-  // Takes the descriptor over and makes it non-blocking; it is the worker's of the task that calls. Errors: EPERM for what cannot be
-  // waited for (files), ENOMEM, ENOSPC; then it is closed. REQUIRES: in a task.
+  // Takes the descriptor over, for the worker of the calling task, and makes it non-blocking. On an error it is closed. Errors: EPERM for
+  // what cannot be waited for (files); ENOMEM, ENOSPC. REQUIRES: the caller is a task.
   base::Expected<void> take(int descriptor);
-  // Closes it. REQUIRES: no task waits for it.
+  // Closes the descriptor; does nothing if there is none. REQUIRES: no task waits for it.
   void close();
   int descriptor() const { return descriptor_; }
 
-  // Bytes received, at most `bytes`; 0 at the end of the stream.
+  // How many bytes were received, at most `bytes`; 0 at the end of the stream.
   base::Expected<size_t> receive(void* to, size_t bytes, const Limit& limit = {});
-  // The same of what is there now, without waiting; none if nothing is.
+  // The same without waiting; nullopt if nothing is there.
   base::Expected<std::optional<size_t>> receive_now(void* to, size_t bytes);
-  // Waits until there may be something to receive: for who takes memory only then. Of a stream that has been received from before:
-  // REQUIRES that this got less than it had room for, since the kernel tells of what comes afterwards alone.
+  // Waits until there may be something to receive, so that the caller need not have memory for it before. REQUIRES: the last receive, if
+  // there was one, got less than it had room for, since the kernel reports only what comes later.
   base::Expected<void> wait_for_input(const Limit& limit = {});
-  // Sends all. The deadline is for all of it; on an error some may have gone.
+  // Sends all. The deadline is for all of it; after an error some may have gone.
   base::Expected<void> send(const void* from, size_t bytes, const Limit& limit = {});
-  // The same of pieces, one after the other, in as few system calls as can be; changes them. REQUIRES: it is a socket.
+  // The same for pieces, one after the other, in as few system calls as possible. Changes `pieces`. REQUIRES: the descriptor is a socket's.
   base::Expected<void> send(std::span<iovec> pieces, const Limit& limit = {});
-  // The descriptor of the next connection, close-on-exec, to be taken by a Socket.
+  // The descriptor of the next connection, close-on-exec, for another Socket to take.
   base::Expected<int> accept(const Limit& limit = {});
   base::Expected<void> connect(const sockaddr* address, socklen_t bytes, const Limit& limit = {});
 
  private:
-  // One direction: what waits for it.
+  // One direction, and the task that waits for it.
   class Direction final : public Waiting {
    public:
     explicit Direction(const char* what) : what_(what) {}
     const char* what() const override { return what_; }
     bool abandon() override;
-    // Until the kernel tells of a change.
+    // Until the kernel reports a change, or has reported one since the last wait.
     base::Expected<void> wait(const Limit& limit);
+    // The kernel has reported a change.
     void told();
 
    private:
     const char* what_;
     Task* waiting_ = nullptr;
-    bool was_told_ = false;  // since somebody last began to wait
+    bool was_told_ = false;  // since the last wait
   };
 
-  // Calls `call` until it does not say EAGAIN, and waits in between; its result.
+  // Repeats `call` while it says EAGAIN, and waits in between; returns its result.
   template <class Call>
   base::Expected<long> retry(Direction& direction, const Limit& limit, const char* what, Call call);
   void changed(sys::EventSet::Change change) override;
 
-  Worker* worker_ = nullptr;  // while it has a descriptor
+  Worker* worker_ = nullptr;  // set while there is a descriptor
   int descriptor_ = -1;
-  bool has_ended_ = false;  // the peer sends nothing more: the kernel has told of that, and will not again
+  bool has_ended_ =
+      false;  // the peer sends nothing more: the kernel has reported that, and will not report it again
   Direction in_{"something to receive"};
   Direction out_{"room to send"};
 };

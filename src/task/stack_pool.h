@@ -1,17 +1,16 @@
-// StackPool: the stacks of a scheduler's tasks, all of one size, each above a guard that nobody may touch: a page, or more.
+// StackPool: the stacks of a scheduler's tasks, all of one size, each above a guard of one or more pages that nobody may touch.
 //
 //   chunk (kSlotsPerChunk slots)    | guard | stack ...            top |   one slot
 //                                             stack_bytes()
 //
-// A guard is a mark in the page table (MADV_GUARD_INSTALL, Linux 6.13), which costs no mapping: the kernel allows 65,530
-// mappings, and a protected page is one. Where there are no such marks, the first kMostProtected guards are protected pages,
-// and stacks made after them have none: for those, and for frames that jump over a guard, the scheduler looks at the stack
-// pointer when a task is switched out.
+// A guard is a mark in the page table (MADV_GUARD_INSTALL, Linux 6.13), which costs no mapping; a protected page costs one, of 65,530 that
+// the kernel allows. Where there are no such marks, the first kMostProtected guards are protected pages, and later stacks have none. For
+// these, and for frames that reach beyond a guard, the scheduler looks at the stack pointer when a task is switched out.
 //
-// Memory: a stack takes what its task touched, and 8 bytes of page table for each of its pages. Of stacks given back
+// Memory: a stack takes what its task has touched, and 8 bytes of page table for each of its pages. Of the stacks that were given back
 // kMostWarm keep their memory.
 //
-// Thread contract: any thread; a lock for each call. (Workers keep some for themselves.)
+// Thread contract: any thread. take() and give_back() hold a lock.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -36,8 +35,8 @@ class StackPool {
 
   size_t stack_bytes() const { return stack_bytes_; }
 
-  // A slot whose stack holds anything. Errors: ENOMEM, EAGAIN when there are as many as can be. Cost: 1 us when it is new,
-  // and a page fault for each page touched.
+  // A slot; what its stack holds is undefined. Errors: ENOMEM; EAGAIN when there are as many as there can be. Cost: 1 us when it is new,
+  // and a page fault for each page that is touched.
   base::Expected<uint32_t> take();
   // REQUIRES: nobody runs on it.
   void give_back(uint32_t slot);
@@ -45,17 +44,17 @@ class StackPool {
   char* stack_of(uint32_t slot) const {
     return chunks_[slot / kSlotsPerChunk].memory + slot % kSlotsPerChunk * slot_bytes_ + guard_bytes_;
   }
-  // The slot whose guard or stack has the address, or kNoSlot. Async-signal-safe.
+  // The slot whose guard or stack contains the address; kNoSlot: there is none. Async-signal-safe.
   uint32_t slot_at(uint64_t address) const;
-  // How many slots there have ever been; each one's stack may be read.
+  // How many slots have been made; the stacks of all of them may be read.
   uint32_t slot_count() const { return slot_count_.load(std::memory_order_acquire); }
-  // Has the slot a guard? Else only the look at the stack pointer finds an overflow. For tests.
+  // Has the slot a guard? If not, only the look at the stack pointer finds an overflow. For tests.
   bool is_guarded(uint32_t slot) const { return slot < unguarded_from_; }
 
  private:
   struct Chunk {
     char* memory = nullptr;
-    uint32_t* next = nullptr;  // of a slot in the list of those given back
+    uint32_t* next = nullptr;  // for each slot: the next one in the list of slots that were given back
   };
   base::Expected<void> add_chunk();
   void guard(uint32_t slot);
@@ -66,9 +65,9 @@ class StackPool {
   Chunk* chunks_ = nullptr;
   uint32_t chunk_count_ = 0;
   std::atomic<uint32_t> slot_count_{0};  // stored with release after the slot can be read
-  uint32_t first_free_ = kNoSlot;        // warm ones
-  uint32_t free_count_ = 0;
-  uint32_t first_cold_ = kNoSlot;  // without memory
+  uint32_t first_free_ = kNoSlot;        // given back, with their memory
+  uint32_t free_count_ = 0;              // how many these are
+  uint32_t first_cold_ = kNoSlot;        // given back, without memory
   uint32_t protected_count_ = 0;
   bool marks_work_ = true;
   uint32_t unguarded_from_ = kNoSlot;

@@ -1,12 +1,12 @@
-// Mutex, Condition, Semaphore: for tasks. Each in two variants that are the same code: Intra, for tasks of one worker, has no
-// atomic operation; Inter is for tasks of any worker. (uDepot, section 3: intra- and inter-core)
+// Mutex, Condition, Semaphore, for tasks. Each has two variants that are the same code: Intra, for tasks of one worker, has no atomic
+// operations; Inter is for tasks of any workers. (uDepot, section 3: intra- and inter-core)
 //
-// All are fair: first come, first served. A mutex and a permit are handed to who waits longest, not left to be fought for.
+// All are fair: first come, first served. A mutex or a permit is handed to the task that has waited longest, and not left to be fought for.
 //
-// Cost without waiting: Intra a few instructions; Inter an uncontended atomic exchange for a mutex, two for a semaphore. With: a
-// switch, and a wake.
-// Thread contract: called by tasks; of Intra variants, all of one worker. release and notify of Inter variants also by threads
-// that run no task. Each outlives the calls that are under way in it.
+// Cost without waiting: Intra a few instructions; Inter an uncontended atomic exchange for a mutex, two for a semaphore. With waiting: a
+// switch and a wake.
+// Thread contract: called by tasks; Intra variants by tasks of one worker. Threads that run no task may also call release and notify of
+// Inter variants. Each object outlives the calls that are under way in it.
 #pragma once
 #include "base/check.h"
 #include "task/waiting.h"
@@ -15,16 +15,18 @@ namespace task {
 
 // Held by one task at a time; not recursive.
 //
-// Its word: 0 while nobody holds it, else the owner, with kWaited if somebody waits, or did and has given up.
-//  lock    1 from 0 to the owner in one step; else 2 with the lock, kWaited is added: from then on the owner's unlock comes to 4,
-//          and it lists itself, or has found 0 and sets the owner
-//  unlock  3 from the owner without kWaited to 0 in one step; else 4 with the lock, it sets who waits longest, or 0
+// Its word is 0 while nobody holds it, and otherwise its owner, with kWaited if somebody waits, or has waited and given up.
+//  lock    1 changes 0 to the owner in one step
+//          2 if that fails, with the lock, adds kWaited: from then on the owner's unlock comes to step 4. If the word was 0 it sets the
+//            owner; else the task lists itself and waits
+//  unlock  3 changes the owner without kWaited to 0 in one step
+//          4 if that fails, with the lock, sets the task that has waited longest, or 0
 template <class Lock>
 class BasicMutex {
  public:
-  // Ends by being given the mutex; is not cancelled.
+  // Waits until it is held; cannot be cancelled.
   void lock() { static_cast<void>(lock_until({.cancellable = false})); }
-  // kNotified: it is held.
+  // kNotified: it is held; otherwise it is not.
   [[nodiscard]] Woken lock_until(const Limit& limit) { return try_lock() ? Woken::kNotified : wait(limit); }
   bool try_lock() {
     choice_point();
@@ -72,8 +74,8 @@ class BasicMutex {
 template <class Lock>
 class BasicCondition {
  public:
-  // Gives the mutex back, waits for a notify that comes after that, and takes the mutex again, whatever ended the wait.
-  // REQUIRES: the task holds the mutex.
+  // Gives the mutex back, waits for a notify that comes later, and takes the mutex again, however the wait has ended. REQUIRES: the task
+  // holds the mutex.
   Woken wait(BasicMutex<Lock>& mutex, const Limit& limit = {}) {
     lock_.lock();
     ListedWaiter<Lock> waiter(lock_, waiters_, "a condition");
@@ -108,7 +110,7 @@ template <class Lock>
 class BasicSemaphore {
  public:
   explicit BasicSemaphore(uint32_t permits) : permits_(permits) {}
-  // kNotified: a permit was taken.
+  // kNotified: a permit was taken; otherwise none.
   [[nodiscard]] Woken acquire(const Limit& limit = {}) {
     lock_.lock();
     if (permits_ > 0 && waiters_.empty()) {
@@ -118,7 +120,7 @@ class BasicSemaphore {
     }
     return ListedWaiter<Lock>(lock_, waiters_, "a semaphore").wait(limit);
   }
-  // Without waiting. For tests.
+  // Never waits. For tests.
   bool try_acquire() {
     sys::LockGuard scope(lock_);
     if (permits_ == 0 || !waiters_.empty()) return false;

@@ -6,7 +6,7 @@
 
 namespace task {
 
-// One heap of two; their siblings are not looked at.
+// Makes one heap of two, whose siblings are not looked at.
 Timers::Node* Timers::join(Node* a, Node* b) {
   if (a == nullptr) return b;
   if (b == nullptr) return a;
@@ -18,7 +18,7 @@ Timers::Node* Timers::join(Node* a, Node* b) {
   return a;
 }
 
-// One heap of a list: pairs from the front, then those from the back.
+// Makes one heap of a list of heaps: first of pairs from the front, then of these pairs from the back.
 Timers::Node* Timers::join_all(Node* list) {
   Node* pairs = nullptr;  // last one first
   while (list != nullptr) {

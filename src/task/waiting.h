@@ -1,12 +1,12 @@
-// How tasks wait: what a wait is limited by, how it ended, and the list that primitives keep of who waits.
+// How tasks wait: what limits a wait, how it ended, and the list that a primitive keeps of the tasks that wait for it.
 //
 // The protocol of a wait in a primitive whose state a lock guards
-//  1 the task, with the lock: finds that it must wait, and appends its Waiter to the list
-//  2 it gives the lock back and blocks: its worker runs others
-//  3 whoever makes what it waits for happen takes its Waiter out of the list, with the lock, and wakes it
-//  4 or: the deadline comes, or the task is cancelled. The task's worker calls Waiting::abandon, which takes the Waiter out of
-//    the list, with the lock, unless step 3 has; then the wake of step 3 is on its way, and it counts
-// Nothing is lost between 2 and 3, since a wake from elsewhere is read by the worker only when the task is switched out.
+//  1 the task, with the lock, finds that it must wait, and appends its Waiter to the list
+//  2 it gives the lock back and blocks: its worker runs other tasks
+//  3 whoever makes happen what it waits for takes its Waiter out of the list, with the lock, and wakes it
+//  4 or the deadline comes, or the task is cancelled: the task's worker calls Waiting::abandon, which takes the Waiter out of the list,
+//    with the lock. If step 3 has done so already, its wake is on its way, and counts
+// A wake that comes between 2 and 3 is not lost: the worker reads messages from elsewhere only when the task has been switched out.
 #pragma once
 #include <cstdint>
 
@@ -19,34 +19,36 @@ struct Task;
 
 enum class Woken : uint8_t { kNotified, kTimedOut, kCancelled };
 
-// What ends a wait besides that which is waited for.
+// What may end a wait early.
 struct Limit {
-  uint64_t deadline_ns = kNever;  // by the monotonic clock; 0: do not wait
-  uint64_t within_ns = kNever;    // of when the task blocks, each time: no clock is asked before
+  uint64_t deadline_ns = kNever;  // of the monotonic clock; 0: do not wait
+  uint64_t within_ns =
+      kNever;  // counted from when the task blocks, each time; a call that need not block asks no clock
   bool cancellable = true;
 };
 
 // What a blocked task waits in.
 class Waiting {
  public:
-  // For the dump of all tasks: "a mutex". A text that stays.
+  // What the task waits for, for the dump of all tasks: "a mutex". A text that stays.
   virtual const char* what() const = 0;
-  // Takes the task out, so that nobody else will wake it. False: somebody has, and will. On the task's worker.
+  // Takes the task out, so that nobody else will wake it. False: somebody else has taken it out, and will wake it. Called on the task's
+  // worker.
   virtual bool abandon() = 0;
 
  protected:
   ~Waiting() = default;
 };
 
-// The task that runs blocks until it is woken. REQUIRES: `waiting` is where somebody finds it; no IntraLock nor InterLock is
-// held. Cost: a switch to another task.
+// Blocks the running task until it is woken. REQUIRES: `waiting` can be found by whoever is to wake the task; neither an IntraLock nor an
+// InterLock is held. Cost: a switch to another task.
 Woken block(Waiting& waiting, const Limit& limit = {});
-// Makes a blocked task runnable; its wait ends with kNotified. REQUIRES: the caller took it out of what it waits in. Any
-// thread. Cost: a few stores on its own worker; from elsewhere an atomic exchange, and a system call if that worker sleeps.
+// Makes a blocked task runnable; its wait ends with kNotified. Any thread. REQUIRES: the caller has taken the task out of what it waits in.
+// Cost: a few stores on the task's own worker; from elsewhere an atomic exchange, and a system call if that worker sleeps.
 void wake(Task& task);
-// The task that runs. REQUIRES: one does.
+// The running task. REQUIRES: the caller is one.
 Task& self();
-// Are we in a task?
+// Is the caller a task?
 bool in_task();
 
 struct Waiter {
@@ -56,7 +58,7 @@ struct Waiter {
   bool is_queued = false;
 };
 
-// A doubly linked list of who waits for a primitive, first in, first out; the primitive's, under its lock.
+// A primitive's list of the tasks that wait for it, first in, first out. Used with the primitive's lock.
 class WaitList {
  public:
   bool empty() const { return head_ == nullptr; }
@@ -101,7 +103,7 @@ class ListedWaiter final : public Waiting {
     list_.remove(waiter_);
     return true;
   }
-  // Steps 2 to 4. REQUIRES: the lock is held; it is not any more afterwards.
+  // Steps 2 to 4. REQUIRES: the lock is held; this gives it back.
   Woken wait(const Limit& limit) {
     lock_.unlock();
     choice_point();

@@ -1,21 +1,21 @@
-// Worker: a thread that runs the tasks of a scheduler that are its own, and what it polls for them.
+// Worker: a thread that runs those tasks of a scheduler that belong to it, and polls for them.
 //
 // One turn of the loop (run)
-//  1 messages: tasks that other threads woke become runnable, cancellations are carried out
-//  2 timers that are due
-//  3 up to kTasksPerTurn runnable tasks, first in, first out, each until it blocks, yields or ends; one is switched to
-//    the next directly
-//  4 every poller
-//  5 what has happened to sockets. If nothing ran and nothing came for some turns (base/idle.h), it sleeps until it does: until a socket has
-//    changed, a message comes, a poller's descriptor becomes readable, or the first of the timers and of the pollers' own times is due.
-//    Who has sockets and expects nothing soon asks and sleeps with one system call, as soon as no task is to run: a request that
-//    comes in the meantime costs less than the looking
+//  1 messages: tasks that other threads have woken become runnable, and cancellations are carried out
+//  2 timers: the waits of those that are due end
+//  3 tasks: up to kTasksPerTurn runnable ones, first in, first out, each until it blocks, yields or ends. It switches from one directly to
+//    the next
+//  4 pollers: each is polled
+//  5 sockets and sleep. When nothing has run and nothing has come for some turns (base/idle.h), the worker sleeps until a socket changes, a
+//    message comes, a poller's descriptor becomes readable, or the first timer, or the first time that a poller has named, is due. A worker
+//    with sockets whose pollers expect nothing soon does not look on for some turns: as soon as no task is runnable it asks for changes of
+//    sockets and sleeps with one system call, which costs less than looking again
 //
 // Sleep and wake, without a lost wake-up
-//  worker: asleep_ = 1; fence; looks at the inbox; sleeps on an event among others; asleep_ = 0
-//  other:  puts its message into the inbox; fence; if asleep_ was 1 and it is who makes that 0, sets the event
+//  worker: asleep_ = 1; fence; looks at the inbox; sleeps on its events, woken_ among them; asleep_ = 0
+//  other:  puts its message into the inbox; fence; if asleep_ is 1, and it is the one that changes it to 0, sets woken_
 //
-// Thread contract: post() by anyone; everything else by the worker's own thread.
+// Thread contract: post() and rouse() by any thread; everything else by the worker's own thread.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -40,7 +40,7 @@ class Worker {
 
   // Errors: EMFILE, ENOMEM.
   base::Expected<void> open(Scheduler& scheduler, uint32_t index);
-  // Waits for those who post: what they have posted may have been done, and they not be back.
+  // Waits for threads that are still inside post(), though what they have posted may have been done already.
   void close();
 
   // Runs tasks on the calling thread until the scheduler stops.
@@ -54,26 +54,26 @@ class Worker {
   Scheduler& scheduler() const { return *scheduler_; }
   Task* running() const { return running_; }
 
-  // It is polled once a turn; stays as long as the worker runs. Errors: ENOSPC when there are kMostPollers.
+  // Polls it once a turn, until it is removed. Errors: ENOSPC when there are kMostPollers; those of watching its descriptor.
   base::Expected<void> add_poller(base::Poller& poller);
   // REQUIRES: it was added; its descriptor is still open.
   void remove_poller(base::Poller& poller);
 
-  // Sockets: what tells tasks of this worker what peers do. REQUIRES: the worker runs.
+  // Where sockets of this worker's tasks are registered, so that the worker tells them what their peers do. REQUIRES: the worker runs.
   sys::EventSet& peers() { return events_; }
 
   // Blocks the running task (waiting.h).
   Woken block(Waiting& waiting, const Limit& limit);
   // Lets the other runnable tasks run first.
   void yield();
-  // The first thing that a task does, and the last.
+  // The first and the last thing that a task does.
   void begin();
   [[noreturn]] void end();
-  // A task of its own becomes runnable.
+  // REQUIRES: the task is the worker's own, and is not runnable already.
   void make_runnable(Task& task);
-  // From anywhere: it looks at the message soon. The message is its own again when it has been delivered.
+  // Any thread: the worker will look at the message soon. The message may be posted again when it has been delivered.
   void post(Message& message);
-  // The loop looks whether it should end.
+  // Any thread: ends the worker's sleep, so that it looks again whether there is something to do, or whether it is to end.
   void rouse();
 
  private:
@@ -82,8 +82,8 @@ class Worker {
   size_t run_tasks();
   size_t poll_all();
   void sleep(uint64_t until_ns);
-  // The kernel's share of it (worker_sleep.cc), or the simulation's: sleeps until then, or until somebody calls end_sleep
-  // or has called it since the last sleep, or for no reason.
+  // The kernel's share of sleeping (worker_sleep.cc), or the simulation's. sleep_until_woken() returns at that time, when somebody calls
+  // end_sleep() or has called it since the last sleep, and sometimes for no reason.
   base::Expected<void> open_sleep();
   void close_sleep();
   base::Expected<void> watch(int descriptor);
@@ -97,13 +97,13 @@ class Worker {
   void switch_away(bool ends);
   void switched_in();
   void deliver_cancel(Task& task);
-  // Ends a task's wait, unless somebody else has.
+  // Ends a task's wait, unless somebody else has ended it, or is about to.
   void end_wait(Task& task, Woken how);
 
   Scheduler* scheduler_ = nullptr;
   uint32_t index_ = 0;
   Task* running_ = nullptr;
-  Task* ended_ = nullptr;  // whose stack may be given back
+  Task* ended_ = nullptr;  // its stack can be given back by whatever runs next on another one
   Task* runnable_ = nullptr;
   Task* last_runnable_ = nullptr;
   uint32_t runnable_count_ = 0;
@@ -113,11 +113,11 @@ class Worker {
   Timers timers_;
   base::Poller* pollers_[kMostPollers] = {};
   uint32_t poller_count_ = 0;
-  sys::EventSet events_;  // it sleeps on; sockets among them
-  sys::Event woken_;      // of these, by other threads
-  // What others write.
-  alignas(64) std::atomic<Message*> inbox_{nullptr};  // last in, first
-  std::atomic<uint32_t> posting_{0};                  // those in post()
+  sys::EventSet events_;  // what the worker sleeps on: woken_, descriptors of pollers, sockets
+  sys::Event woken_;      // set by other threads
+  // Written by other threads.
+  alignas(64) std::atomic<Message*> inbox_{nullptr};  // last in, first out
+  std::atomic<uint32_t> posting_{0};                  // how many threads are inside post()
   std::atomic<uint32_t> asleep_{0};
 };
 
