@@ -21,8 +21,8 @@ struct NvmeNamespace {
   uint64_t command_bytes = 0;  // the most that one command transfers; a multiple of 4096
 };
 
-// What the data of the Identify command says of a namespace's blocks. Pure. Errors: ENOTSUP (metadata, or blocks that are not of 512 to 4096
-// bytes), ENXIO (the namespace is empty); the message says what is wrong with it.
+// What the data of the Identify command says of a namespace's blocks. Pure. Errors: ENOTSUP (metadata, or blocks that are not of 512 to
+// 4096 bytes), ENXIO (the namespace is empty); the message says what is wrong with it.
 inline constexpr size_t kNvmeIdentityBytes = 4096;
 base::Expected<NvmeNamespace> parse_nvme_identity(
     std::span<const unsigned char, kNvmeIdentityBytes> identity);

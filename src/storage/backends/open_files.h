@@ -1,5 +1,5 @@
-// A device of files that others have opened. An offset names a descriptor and a place in its file, so that one queue reads from any number of
-// files, and need not be told when one is opened or closed.
+// A device of files that others have opened. An offset names a descriptor and a place in its file, so that one queue reads from any number
+// of files, and need not be told when one is opened or closed.
 //
 //   offset   descriptor << kOpenFileOffsetBits | place in the file
 //

@@ -84,7 +84,8 @@ class PmemQueue final : public Queue {
     if (io.error == 0) io.transferred_bytes = io.length_bytes;
     complete(io);
   }
-  // A write is durable when it ends. Of a mapping through the page cache it is not: a flush has the kernel write what all queues have written.
+  // A write is durable when it ends. Of a mapping through the page cache it is not: a flush has the kernel write what all queues have
+  // written.
   void finish(Io& io) {
     if (pmem_.kind() == DomainKind::kFile && io.operation == Operation::kWrite) return;
     const auto done = pmem_.kind() == DomainKind::kFile ? pmem_.runtime().write_files() : thread_.fence();

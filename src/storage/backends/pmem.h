@@ -21,8 +21,8 @@ struct PmemSettings {
   bool needs_dax = true;
 };
 
-// Takes the medium over, also on errors. Errors: EOPNOTSUPP if the file is not memory and needs_dax; EINVAL if it is empty and settings give
-// no size; ENOSPC, EFBIG; ENOMEM. Each has one line for the user, and leaves the file's size and content as they were.
+// Takes the medium over, also on errors. Errors: EOPNOTSUPP if the file is not memory and needs_dax; EINVAL if it is empty and settings
+// give no size; ENOSPC, EFBIG; ENOMEM. Each has one line for the user, and leaves the file's size and content as they were.
 base::Expected<Device*> make_pmem_device(const Medium& medium, const PmemSettings& settings);
 
 // For tests: a device on memory that sys has mapped, and that the device unmaps; its cache lines are flushed to `lines`, which outlives it.

@@ -5,8 +5,8 @@
 // and again, yielding in between. Over TCP data goes straight from and to the caller's memory; over PCIe and RDMA it is copied through
 // memory of SPDK's own, which is registered once.
 //
-// Nothing stays in flight for ever. When the oldest Io of a queue is older than the target's time-out, or the connection ends, the device is
-// lost: all that its queues have in flight, and all that is asked for later, fails with ETIMEDOUT or ENXIO. It does not connect again.
+// Nothing stays in flight for ever. When the oldest Io of a queue is older than the target's time-out, or the connection ends, the device
+// is lost: all that its queues have in flight, and all that is asked for later, fails with ETIMEDOUT or ENXIO. It does not connect again.
 //
 // A child of fork can open no queue (ENOTSUP): the memory and the connections are its parent's.
 #pragma once

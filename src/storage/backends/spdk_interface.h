@@ -1,11 +1,11 @@
-// What the runtime and libspillway-spdk.so have in common. The library is loaded with a C library of its own (spdk_load.h), so only plain data
-// crosses this interface, and each side frees the memory that it has allocated.
+// What the runtime and libspillway-spdk.so have in common. The library is loaded with a C library of its own (spdk_load.h), so only plain
+// data crosses this interface, and each side frees the memory that it has allocated.
 //
 // Invariants
 //  1 the library keeps no pointer of a caller's beyond the call, except to Ios and to the functions of SpdkHost
 //  2 a channel belongs to one thread at a time; everything else may be called by any thread
-//  3 an Io that was given to start() comes back exactly once in the list of poll(), with error and transferred_bytes set (device.h), however
-//    its connection ends
+//  3 an Io that was given to start() comes back exactly once in the list of poll(), with error and transferred_bytes set (device.h),
+//    however its connection ends
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,10 +1,10 @@
-// What decorators over one device have in common: a device with the properties of the inner one, and a queue that hands each request on to a
-// queue of the inner device. It keeps a slot for each request under way.
+// What decorators over one device have in common: a device with the properties of the inner one, and a queue that hands each request on to
+// a queue of the inner device. It keeps a slot for each request under way.
 //
 // A decorator is made of three types, which know of each other:
 //   struct Slot : DecoratorSlot<XQueue, Slot>            what it keeps of a request under way
-//   class XQueue : public DecoratorQueue<XQueue, Slot>   do_start, do_poll, and inner_done(Slot&), which is called when the inner device has
-//                                                        completed what was handed on
+//   class XQueue : public DecoratorQueue<XQueue, Slot>   do_start, do_poll, and inner_done(Slot&), which is called when the inner device
+//                                                        has completed what was handed on
 //   class XDevice : public Decorator<XDevice, XQueue>    its name, and what its queues share
 #pragma once
 #include <utility>

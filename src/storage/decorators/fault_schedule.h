@@ -1,5 +1,5 @@
-// FaultSchedule: which operations a fault device harms, and how. Pure: the same schedule and the same order of operations always give the same
-// faults.
+// FaultSchedule: which operations a fault device harms, and how. Pure: the same schedule and the same order of operations always give the
+// same faults.
 //
 // Each rule counts the operations of its kinds, from 1, and fires on some of them:
 //   kAt     on the n-th            "@5"

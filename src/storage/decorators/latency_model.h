@@ -3,12 +3,12 @@
 //   channels   servers that work side by side. Requests are served in the order in which they come, each by the channel that is free first.
 //              So a device of c channels and a mean service time t serves at most c / t requests a second, and with more than c under way
 //              requests queue
-//   service    the time that a request is served for: drawn from a distribution around the mean, plus length / bandwidth for reads and writes.
-//              Each channel has the whole bandwidth
+//   service    the time that a request is served for: drawn from a distribution around the mean, plus length / bandwidth for reads and
+//              writes. Each channel has the whole bandwidth
 //   due        when the request came, or its channel became free if that is later, plus the service time
 //
-// The n-th request that is started gets the n-th number drawn from the seed, whichever thread starts it: with one thread, and requests at the
-// same times, everything is the same again. Thread-safe, without locks, so that a child of fork can go on with its copy.
+// The n-th request that is started gets the n-th number drawn from the seed, whichever thread starts it: with one thread, and requests at
+// the same times, everything is the same again. Thread-safe, without locks, so that a child of fork can go on with its copy.
 #pragma once
 #include <atomic>
 #include <cstddef>

@@ -6,11 +6,11 @@
 // stripe's bytes, that has one; transferred_bytes is how much of its front is whole. A flush goes to all members.
 // The capacity is that of the smallest member in whole units, times the number of members.
 //
-// While one member alone has something under way, wait() sleeps in that member's queue. While several have, it polls each of them in turn, with
-// naps in between (of 20 us, which the kernel makes some 70).
+// While one member alone has something under way, wait() sleeps in that member's queue. While several have, it polls each of them in turn,
+// with naps in between (of 20 us, which the kernel makes some 70).
 //
-// Each queue has a pool of parts. When none is free, or a member's queue is full, that request and those after it wait inside the queue, first
-// in, first out, until poll() or wait() finds room.
+// Each queue has a pool of parts. When none is free, or a member's queue is full, that request and those after it wait inside the queue,
+// first in, first out, until poll() or wait() finds room.
 #pragma once
 #include <span>
 

@@ -1,9 +1,9 @@
 // The trace decorator: a device over a device that records each request in a file (trace_format.h). trace_reader.h reads it, and
 // trace_replay.h asks another device for the same.
 //
-// Each queue gathers records and writes them 1,024 at a time, and the rest when it is closed, by a blocking call of the thread that uses it.
-// When that fails (a full disk, the process's limit on file sizes), one line of log says so and tracing ends, but the I/O goes on. What a child
-// of fork does is not recorded. Requests are handed on as they are.
+// Each queue gathers records and writes them 1,024 at a time, and the rest when it is closed, by a blocking call of the thread that uses
+// it. When that fails (a full disk, the process's limit on file sizes), one line of log says so and tracing ends, but the I/O goes on. What
+// a child of fork does is not recorded. Requests are handed on as they are.
 #pragma once
 #include <string_view>
 

@@ -13,9 +13,9 @@ struct Trace {
   std::span<const TraceRecord> records;  // in the order of their starts
 };
 
-// Parses the bytes of a trace file, in place: gaps are taken out and the records sorted, and the result points into `bytes`. Each record that it
-// has lies within the device, is one of the four operations, and is of whole blocks. REQUIRES: `bytes` is aligned to 8. Errors: EINVAL, with a
-// message that says what is wrong where.
+// Parses the bytes of a trace file, in place: gaps are taken out and the records sorted, and the result points into `bytes`. Each record
+// that it has lies within the device, is one of the four operations, and is of whole blocks. REQUIRES: `bytes` is aligned to 8. Errors:
+// EINVAL, with a message that says what is wrong where.
 base::Expected<Trace> parse_trace(std::span<char> bytes);
 
 // A trace file, mapped.

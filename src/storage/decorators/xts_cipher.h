@@ -1,7 +1,7 @@
 // XtsCipher: AES-256 in XTS mode (IEEE 1619-2007, NIST SP 800-38E) for sectors of 512 bytes, the cipher of encrypted storage.
 //
-// The code is OpenSSL's for the CPU's AES instructions (cmake/SpillwayAes.cmake). It allocates nothing, calls nothing, and takes the same time
-// for any key and data: some 0.1 us a sector. Any thread may use a cipher, also several at once.
+// The code is OpenSSL's for the CPU's AES instructions (cmake/SpillwayAes.cmake). It allocates nothing, calls nothing, and takes the same
+// time for any key and data: some 0.1 us a sector. Any thread may use a cipher, also several at once.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -36,8 +36,8 @@ class XtsCipher {
   XtsCipher(const XtsCipher&) = delete;
   XtsCipher& operator=(const XtsCipher&) = delete;
 
-  // One sector. Its number is the tweak, so that the same bytes look different at each place. Others may store to `from` meanwhile: each of its
-  // blocks of 16 bytes is encrypted as it was at some moment of the call. `to` may be `from`, and need not be aligned.
+  // One sector. Its number is the tweak, so that the same bytes look different at each place. Others may store to `from` meanwhile: each of
+  // its blocks of 16 bytes is encrypted as it was at some moment of the call. `to` may be `from`, and need not be aligned.
   void encrypt(const void* from, void* to, uint64_t sector) const;
   void decrypt(const void* from, void* to, uint64_t sector) const;
 

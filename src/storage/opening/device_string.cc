@@ -123,8 +123,8 @@ size_t closing_bracket(std::string_view text) {
   return std::string_view::npos;
 }
 
-// The length of the first device in a list: it ends at a comma outside of brackets that is neither among the device's settings nor followed by
-// one more of them.
+// The length of the first device in a list: it ends at a comma outside of brackets that is neither among the device's settings nor followed
+// by one more of them.
 size_t first_device_bytes(std::string_view list) {
   const bool settings_come_first = list.starts_with("fault:") || list.starts_with("latency:") ||
                                    list.starts_with("trace:") || list.starts_with("encrypt:");

@@ -20,8 +20,9 @@
 //   when    := N "/" M  | "@" N | "@" N "+" | "%" N      see fault_schedule.h; "x" N: how long a delay is
 //
 // A text without ":", or with a "/" before its first ":", is a plain path, and is taken as it is. Paths after "file:", "uring:", "aio:" and
-// "pmem:" end at the first "?". In the list of a stripe a path has no ",", and as many "[" as "]". There a "," that is followed by a setting of
-// the device before it belongs to that device: "[aio:/a?qd=8,threads=2,/b]" are two devices. A HOST with colons is put in brackets.
+// "pmem:" end at the first "?". In the list of a stripe a path has no ",", and as many "[" as "]". There a "," that is followed by a
+// setting of the device before it belongs to that device: "[aio:/a?qd=8,threads=2,/b]" are two devices. A HOST with colons is put in
+// brackets.
 #pragma once
 #include <string_view>
 

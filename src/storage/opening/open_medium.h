@@ -29,8 +29,9 @@ struct OpenParameters {
 //   anything else          EINVAL
 // Less than 64 MiB free on the file system is ENOSPC; a file system in memory brings one line of warning.
 //
-// Without `spill` files and block devices are opened as they are, a missing file is made and kept, and directories are refused (EISDIR). With
-// `store` no file is made (ENOENT); a file's capacity is its size, and it is locked: EBUSY if another process still has it after a second.
+// Without `spill` files and block devices are opened as they are, a missing file is made and kept, and directories are refused (EISDIR).
+// With `store` no file is made (ENOENT); a file's capacity is its size, and it is locked: EBUSY if another process still has it after a
+// second.
 //
 // What fails leaves what was there as it was. Errors have one line that says what, where and what to do.
 base::Expected<Medium> open_medium(std::string_view path, const OpenParameters& parameters);

@@ -1,5 +1,5 @@
-// What the files that open media by their paths share: paths as messages show them, descriptors that are not yet the runtime's own, locks, and
-// what the kernel says of devices.
+// What the files that open media by their paths share: paths as messages show them, descriptors that are not yet the runtime's own, locks,
+// and what the kernel says of devices.
 #pragma once
 #include <linux/stat.h>
 
@@ -59,8 +59,8 @@ class Opened {
 // The line for a path that could not be opened, from the kernel's -errno: what went wrong, and what to do.
 base::Error open_error(const Path& path, long result);
 
-// A process that was killed has its store open until the I/O that it had under way has ended. So that whoever starts the next process at once
-// need not know, a store that is in use is tried again this often.
+// A process that was killed has its store open until the I/O that it had under way has ended. So that whoever starts the next process at
+// once need not know, a store that is in use is tried again this often.
 inline constexpr int kStoreTries = 100;
 inline constexpr uint64_t kStoreTryNs = 10'000'000;
 // Locks a file of a store until its descriptor is closed. Errors: EBUSY: somebody else had it all that time; those of a file system without
@@ -94,8 +94,8 @@ uint64_t queue_number(uint32_t major, uint32_t minor, const char* name);
 
 inline constexpr uint64_t kContentPieceBytes = 64 << 10;
 
-// Is there anything but zeros from `begin` to `end`, or to where the medium ends? Returns 1, 0 or -errno. `read(to, bytes, offset)` returns how
-// much it has read, 0 at the end, or -errno.
+// Is there anything but zeros from `begin` to `end`, or to where the medium ends? Returns 1, 0 or -errno. `read(to, bytes, offset)` returns
+// how much it has read, 0 at the end, or -errno.
 template <class Read>
 int64_t content_between(uint64_t begin, uint64_t end, std::span<char> buffer, Read&& read) {
   for (uint64_t at = begin; at < end;) {
@@ -109,8 +109,8 @@ int64_t content_between(uint64_t begin, uint64_t end, std::span<char> buffer, Re
   return 0;
 }
 
-// The same for a device's first and last MiB: some file systems begin at 64 KiB; copies of superblocks and partition tables, and labels of RAIDs,
-// lie at the end.
+// The same for a device's first and last MiB: some file systems begin at 64 KiB; copies of superblocks and partition tables, and labels of
+// RAIDs, lie at the end.
 template <class Read>
 int64_t content_of_ends(uint64_t capacity_bytes, std::span<char> buffer, Read&& read) {
   constexpr uint64_t kProbedBytes = 1 << 20;
@@ -121,8 +121,8 @@ int64_t content_of_ends(uint64_t capacity_bytes, std::span<char> buffer, Read&& 
                       : content_between(std::max(first_end, last_begin), capacity_bytes, buffer, read);
 }
 
-// Refuses a device for spilling, unless `parameters` allow to overwrite it, if its first or last MiB has content: a file system or a partition
-// table is not all zeros. `read` as above; messages begin with `what`. Errors: EEXIST; those of reading; ENOMEM.
+// Refuses a device for spilling, unless `parameters` allow to overwrite it, if its first or last MiB has content: a file system or a
+// partition table is not all zeros. `read` as above; messages begin with `what`. Errors: EEXIST; those of reading; ENOMEM.
 template <class What, class Read>
 base::Expected<void> check_content(const What& what, uint64_t capacity_bytes,
                                    const OpenParameters& parameters, Read&& read) {

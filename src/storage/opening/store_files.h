@@ -1,13 +1,13 @@
-// StoreFiles: the files of a device string while a store is made in them. Missing ones are created, all are locked, and unless they are kept they
-// are in the end as they were before.
+// StoreFiles: the files of a device string while a store is made in them. Missing ones are created, all are locked, and unless they are
+// kept they are in the end as they were before.
 //
 //   StoreFiles files;
 //   files.open(text)                                    files.path_with_content()         files.set_sizes(capacity)
 //   open_device(text, {.store = true, .is_locked = true}) and make the store in it
 //   files.keep()
 //
-// The locks are held from the first look to the last write: otherwise two processes that make a store at one path could each undo, or write over,
-// what the other one has made. Block devices need neither: their size is fixed, and only one process can have them open.
+// The locks are held from the first look to the last write: otherwise two processes that make a store at one path could each undo, or write
+// over, what the other one has made. Block devices need neither: their size is fixed, and only one process can have them open.
 #pragma once
 #include "storage/opening/device_string.h"
 #include "storage/opening/opened.h"
@@ -21,15 +21,15 @@ class StoreFiles {
   StoreFiles(const StoreFiles&) = delete;
   StoreFiles& operator=(const StoreFiles&) = delete;
 
-  // `text` outlives this object. Creates missing files, except in /dev. Errors: EINVAL for the text, and for a symbolic link that leads to no
-  // file; EBUSY if somebody else still has one of them after a second; those of opening a file. Cost: some system calls for each file.
+  // `text` outlives this object. Creates missing files, except in /dev. Errors: EINVAL for the text, and for a symbolic link that leads to
+  // no file; EBUSY if somebody else still has one of them after a second; those of opening a file. Cost: some system calls for each file.
   base::Expected<void> open(std::string_view text);
   // Is one of the files empty, so that the user has to say how large the store is to be?
   bool needs_capacity() const;
   // The first path of the device string, of a file or block device, that has content (content.h); "" if none has. Errors: those of reading.
   base::Expected<std::string_view> path_with_content() const;
-  // Makes files larger, where a device of so many bytes needs it; of a stripe each member gets its part. Errors: EFBIG for more than files may
-  // have in this process; those of the file system.
+  // Makes files larger, where a device of so many bytes needs it; of a stripe each member gets its part. Errors: EFBIG for more than files
+  // may have in this process; those of the file system.
   base::Expected<void> set_sizes(uint64_t capacity_bytes);
   // The files stay as they are now.
   void keep() { is_kept_ = true; }
