@@ -1,14 +1,13 @@
-// Balancer: which memory nodes of a cache miss more than others for the frames that they have, and when some of those move.
+// Balancer: finds memory nodes of a cache that miss more than others, for the frames that they have, and decides when frames move to them.
 //
 //   a miss ──count_miss──► a period ends ──Server::start_balance──► begin ──► who serves moves frames ──► end, a new period
 //
 // Invariants
-//  1 a period ends when a node has had as many misses as a quarter of an equal share of all frames; what misses while frames move does
-//    not count
-//  2 one move at a time is under way, from begin() until end(), and none while somebody holds it, or nobody serves it
-//  3 who holds it, or closes it, asks the move to stop, and waits until it has
+//  1 a period ends when a node has had as many misses as a quarter of an equal share has frames; misses while frames move do not count
+//  2 one move is under way at a time, from begin() until end(); none while somebody holds the balancer, or nobody serves it
+//  3 a call that holds or closes the balancer asks a move that is under way to stop, and waits until it has
 //
-// Thread contract: any. Its lock is held for a few instructions, and while who serves it is started.
+// Thread contract: any thread. The balancer's lock is held for a few instructions, and while its server is started.
 #pragma once
 #include <array>
 #include <atomic>
@@ -27,13 +26,13 @@ class Balancer {
 
   class Server {
    public:
-    // With the balancer's lock.
+    // Has a task call begin() and end(). Called with the balancer's lock.
     virtual void start_balance() = 0;
 
    protected:
     ~Server() = default;
   };
-  // Of a node, in a period.
+  // What a node has had to do in a period.
   struct Load {
     uint64_t misses = 0;
     uint64_t frames = 0;
@@ -42,16 +41,17 @@ class Balancer {
   };
   struct Move {
     uint32_t from = 0;
-    uint32_t to = 0;  // as `from`: none
+    uint32_t to = 0;  // the same as `from`: no move
   };
-  // From the node that misses least to that which misses most, for a frame, of those that may; none, unless that is more than twice as much.
+  // A move from the node that has missed least for each of its frames, of those that may give, to the one that has missed most, of those
+  // that may take; no move, unless that is more than twice as much.
   static Move choose(std::span<const Load> loads);
 
-  // False: another one serves it.
+  // From now on `server` serves it. `frames_each` is an equal share of all frames. False: another one serves it.
   bool open(Server& server, uint64_t frames_each);
   // REQUIRES: open() was true.
   void close();
-  // No move is under way from when this returns until release(). By any number at a time.
+  // No move is under way from when this returns until release(). Any number of calls may hold it at a time. Blocks the thread.
   void hold();
   void release();
 
@@ -63,9 +63,9 @@ class Balancer {
       start();
   }
 
-  // --- by who was started ---
+  // --- for the task that was started ---
 
-  // Of each node, in the period that has ended. False: it is not to move anything; end() all the same.
+  // Sets the misses of each node in the period that has ended. False: nothing is to be moved. end() follows in any case.
   bool begin(std::span<uint64_t> misses);
   bool is_to_stop() const { return is_to_stop_.load(std::memory_order_relaxed); }
   void end(uint64_t frames_each);
@@ -76,7 +76,7 @@ class Balancer {
   void set_stop() { is_to_stop_.store(server_ == nullptr || holder_count_ != 0, std::memory_order_relaxed); }
   void wait_until_idle();
 
-  // Relaxed: counts, and hints for who looks without the lock.
+  // Relaxed: counts, and hints for those who look without the lock.
   struct alignas(base::kLineBytes) Misses {
     std::atomic<uint64_t> value{0};
   };

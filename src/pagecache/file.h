@@ -1,8 +1,8 @@
-// File: a device whose pages are in a cache, and where on it the file's bytes are.
+// File: a device whose pages are in a cache, and where on the device the file's bytes are.
 //
-//   without checksums   page n is the device's bytes from n * page_bytes on, to where they end: the last one may have less
-//   with                each page has its checksum in its last 8 bytes (docs/formats/pagecache.md), and the file goes on in the next page:
-//                       it is as many bytes shorter than the device. What follows the last whole page of the device is not used
+//   without checksums   page n is the device's bytes from n * page_bytes on; the last page may be shorter
+//   with checksums      the last 8 bytes of each page are its checksum (docs/formats/pagecache.md), and the file's bytes go on in the next
+//                       page: the file is shorter than the device. What follows the device's last whole page is not used
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -17,12 +17,13 @@
 namespace pagecache {
 
 struct FileOptions {
-  // Each page is checked when it is read from the device, and gets its checksum when it is written back. The file was made so, with pages of
-  // this size, or is zeros.
+  // Each page gets a checksum when it is written back, and is checked when it is read from the device. REQUIRES: the file was written so,
+  // with pages of this size, or is zeros.
   bool checksums = false;
 };
 
-// Bytes of the device are only read and written through the cache meanwhile. Behind the keys of its pages, and before them, are some of no page.
+// While it exists the device's bytes are read and written through the cache alone. The keys before that of its first page and behind that
+// of its last one are those of no page: a run of neighbours ends there.
 class File {
  public:
   static constexpr unsigned kPageBits = 48;
@@ -40,9 +41,10 @@ class File {
   storage::Device& device() const { return device_; }
   uint32_t number() const { return number_; }
   bool has_checksums() const { return has_checksums_; }
-  // That may be read and written.
+  // How many may be read and written.
   uint64_t bytes() const { return bytes_; }
 
+  // Where a byte of the file is.
   struct Position {
     uint64_t page = 0;
     uint64_t begin = 0;  // in the page
@@ -51,13 +53,16 @@ class File {
     if (!has_checksums_) return {offset >> page_shift_, offset & (page_bytes() - 1)};
     return {offset / data_bytes(page_shift_), offset % data_bytes(page_shift_)};
   }
-  // Of the file, in a whole page.
+  // How many bytes of the file a whole page has.
   uint64_t page_data_bytes() const { return has_checksums_ ? data_bytes(page_shift_) : page_bytes(); }
-  // Of the file, in this page. REQUIRES, as of what follows: it has such a page.
+
+  // REQUIRES, of the next four: the file has such a page.
+
+  // How many bytes of the file the page has.
   uint64_t data_bytes_of(uint64_t page) const {
     return has_checksums_ ? data_bytes(page_shift_) : std::min(page_bytes(), bytes_ - device_offset_of(page));
   }
-  // All of the page, on the device: as many bytes as are to be transferred, and of these, how many there are.
+  // Where the page is on the device, how many bytes are transferred for it, and how many of these the device has.
   uint64_t device_offset_of(uint64_t page) const { return page << page_shift_; }
   uint64_t device_bytes_of(uint64_t page) const {
     return std::min(page_bytes(), device_.capacity_bytes() - device_offset_of(page));
@@ -66,7 +71,7 @@ class File {
     return std::min(page_bytes(), device_.end_bytes() - device_offset_of(page));
   }
 
-  // Of a device for so many bytes of a file with checksums, whole pages. More than any file may have stays so.
+  // How large a device has to be for so many bytes of a file with checksums: whole pages. Sizes that no file can have stay such.
   static uint64_t device_bytes_for(uint64_t bytes, uint64_t page_bytes) {
     const uint64_t data_bytes = page_bytes - kChecksumBytes;
     const uint64_t pages = bytes / data_bytes + (bytes % data_bytes != 0);
@@ -82,9 +87,9 @@ class File {
     return static_cast<uint64_t>(key) & ((uint64_t{1} << kPageBits) - 1);
   }
 
-  // Gives a page, that is to be written to the device, its checksum. REQUIRES: it has_checksums().
+  // Sets the checksum of a page that is to be written to the device. REQUIRES: has_checksums().
   void seal(uint64_t page, std::byte* bytes) const;
-  // Is what was read from there what seal() left? A page of zeros was never written. REQUIRES: it has_checksums().
+  // Are these the bytes that seal() has left for this page? A page of zeros was never written, and is intact. REQUIRES: has_checksums().
   bool is_intact(uint64_t page, const std::byte* bytes) const;
 
  private:
@@ -102,9 +107,9 @@ class File {
   const uint32_t number_;
   const unsigned page_shift_;
   const bool has_checksums_;
-  std::atomic<bool> is_left_{false};                // by servers, which do not flush it
-  task::FlushGroup flushes_;                        // of its device, by all sessions
-  mutable std::atomic<uint32_t> session_count_{0};  // that have used it
+  std::atomic<bool> is_left_{false};                // servers have left it, and do not flush it
+  task::FlushGroup flushes_;                        // of its device, which all sessions share
+  mutable std::atomic<uint32_t> session_count_{0};  // sessions that have a channel to the device
 };
 
 }  // namespace pagecache

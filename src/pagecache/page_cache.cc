@@ -77,7 +77,7 @@ uint32_t PageCache::node_of_thread() const {
   return Partition::kNoNode;
 }
 
-// What is wrong with the share of a node.
+// The error of a node's share, as that of the cache.
 base::Error PageCache::of_each(const base::Error& error) const {
   if (node_count_ == 1) return error;
   return base::Error::of(error.number, error.message, "; each of ", node_count_, " nodes has a share");
@@ -92,7 +92,7 @@ base::Expected<Partition::Size> PageCache::size_of_each(uint64_t memory_bytes) c
   return size;
 }
 
-// A sixteenth of an equal share: of most sets one frame.
+// A sixteenth of an equal share: about one frame of each set.
 uint64_t PageCache::part_bytes() const {
   uint64_t bytes = 0;
   for (const Share& share : shares_) bytes += share.bytes;

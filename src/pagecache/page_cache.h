@@ -6,14 +6,14 @@
 //   session.open(*cache);
 //   session.read(*file, offset, bytes);
 //
-// A page's hash chooses its set. A hit takes no lock and looks at two CPU lines of the set; who misses holds the set's lock for as long
-// as it takes to choose a frame, not while it reads. No lock is held during I/O, and nobody waits for more than one thing at a time.
+// A page's hash chooses its set. A hit takes no lock, and looks at two CPU lines of the set. A miss holds the set's lock while it chooses a
+// frame, not while it reads. No lock is held during I/O, and no call waits for more than one thing at a time.
 //
-// Sets have 9 to 16 frames: all have the same number, or some one more, so that all of the memory is used. partition.h: how there come to
-// be more of them, or less, while calls are under way.
+// Sets have 9 to 16 frames: all have the same number, or some have one more, so that all of the memory is used. partition.h says how their
+// number changes while calls are under way.
 //
-// A cache has a partition for each memory node. The hash of a page's region, 64 pages of its file, chooses the node: pages that follow each
-// other are on one.
+// A cache has a partition for each memory node. The hash of a page's region, 64 pages of its file, chooses the node, so that pages that
+// follow each other are on one node.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -32,23 +32,24 @@
 namespace pagecache {
 
 struct CacheOptions {
-  uint64_t memory_bytes = 0;  // of frames and of what is known about them, at most
-  // What it may be resized to. 0: no more than that.
+  uint64_t memory_bytes = 0;  // for frames and sets together, at most
+  // The most that it may be resized to. 0: memory_bytes.
   uint64_t memory_bytes_max = 0;
   uint32_t page_bytes = 4096;  // a power of two, 4 KiB to 64 KiB
   cache::SetPolicy policy = cache::SetPolicy::kAlfu;
-  // How long a call waits for pages that others hold, before it says EBUSY: what holds them may be the caller's own views.
+  // How long a call waits for pages that others hold before it fails with EBUSY: the caller's own views may be what holds them.
   uint64_t wait_ns_max = 10'000'000'000;
-  // Of all pages, how many may be dirty before servers flush more than those that leave next: more than 0; 1: all. When an eighth of all are
-  // dirty beyond that, who makes another one dirty writes one back, too. Without servers: any number.
+  // The share of all pages, more than 0 and at most 1, that may be dirty before servers flush more than the pages that leave next. When an
+  // eighth of all pages are dirty beyond that, a call that makes another page dirty writes one back. Without servers any number may be
+  // dirty.
   double dirty_share_max = 0.5;
-  // How long a page may be dirty, about, until servers write it back, whether or not somebody needs its frame. 0: for ever.
+  // For about how long a page may be dirty until servers write it back even if nobody needs its frame. 0: for ever.
   uint64_t dirty_ns_max = 30'000'000'000;
-  // Parts of the cache, one for each memory node, 64 at most. 0: those of the machine, or one if there is too little memory for all of them;
-  // else so many, wherever their memory is, for tests.
+  // How many parts the cache has, one for each memory node, 64 at most. 0: as many as the machine has nodes, or one if there is too little
+  // memory for so many. Other numbers are for tests: the memory of these parts is anywhere.
   uint32_t nodes = 0;
-  // Servers move frames between nodes: to those that miss more than others for the frames that they have. A node has half an equal share of
-  // memory_bytes at least, and two at most.
+  // Servers move frames to nodes that miss more than others, for the frames that they have. A node keeps at least half an equal share of
+  // memory_bytes, and has at most two.
   bool balances_nodes = true;
 };
 
@@ -56,22 +57,22 @@ class PageCache {
  public:
   // Errors: EINVAL: options that make no cache, among them memory for less than one set; ENOMEM.
   static base::Expected<PageCache*> open(const CacheOptions& options);
-  // REQUIRES: all sessions are closed. What was not synced is lost.
+  // What was not synced is lost. REQUIRES: all sessions and servers are closed.
   void close();
 
-  // The device stays the caller's, and is the cache's until Session::remove(). Any thread. Errors: EINVAL: blocks of the device that are
-  // larger than a page; one with checksums that has not a page; EFBIG; EMFILE: too many files.
+  // Makes the device a file of the cache, until Session::remove(). The caller closes the device after that. Any thread. Errors: EINVAL: its
+  // blocks are larger than a page, or with checksums it has less than a page; EFBIG; EMFILE: too many files.
   base::Expected<File*> add(storage::Device& device, const FileOptions& options = {});
 
   const CacheOptions& options() const { return options_; }
   uint64_t page_bytes() const { return uint64_t{1} << page_shift_; }
   uint32_t node_count() const { return node_count_; }
-  // Whose partition is the page's home, from 0 on.
+  // The node, from 0 on, whose partition has the page's home.
   uint32_t node_of(PageKey key) const {
     const uint64_t hash = base::mix(static_cast<uint64_t>(key) >> kRegionShift);
     return static_cast<uint32_t>((hash >> 32) * node_count_ >> 32);
   }
-  // Any thread. They change while the cache is resized (Session::resize).
+  // Any thread. Both change while the cache is resized (Session::resize).
   uint64_t frame_count() const;
   uint64_t set_count() const;
   // For tests. REQUIRES: there is such a node.
@@ -94,33 +95,33 @@ class PageCache {
   base::Expected<void> open_partitions();
   base::Error of_each(const base::Error& error) const;
 
-  // Of all nodes.
+  // What each node has if the cache has so much memory. Errors: EINVAL.
   base::Expected<Partition::Size> size_of_each(uint64_t memory_bytes) const;
   uint64_t memory_bytes_max() const {
     return options_.memory_bytes_max == 0 ? options_.memory_bytes : options_.memory_bytes_max;
   }
-  // What a node may have, and whether it has the frames and sets for that. Of who resizes.
+  // The memory that a node is to have, and whether it has frames and sets for that already. For whoever resizes.
   struct Share {
     uint64_t bytes = 0;
     bool is_settled = true;
   };
-  // Of a node's share, that goes to another at a time.
+  // How much of a node's share goes to another node at a time.
   uint64_t part_bytes() const;
   Balancer::Move choose_move(std::span<const uint64_t> misses) const;
-  // False: another one is resizing.
+  // False: another call is resizing.
   bool begin_resize() { return !is_resizing_.exchange(true, std::memory_order_acquire); }
   void end_resize() { is_resizing_.store(false, std::memory_order_release); }
 
-  // The machine's number of a node; kNoNode: its memory is anywhere.
+  // The machine's number of a node; kNoNode: the node's memory is anywhere.
   uint32_t machine_node(uint32_t node) const {
     return is_near_ ? machine_nodes_.ids[node] : Partition::kNoNode;
   }
-  // Whose CPU the calling thread runs on; kNoNode: that is none of them, or their memory is anywhere.
+  // The node whose CPU the calling thread runs on; kNoNode: that is none of them, or their memory is anywhere.
   uint32_t node_of_thread() const;
 
   Partition& partition(uint32_t node) { return node == 0 ? partition_ : *others_[node - 1]; }
   const Partition& partition(uint32_t node) const { return node == 0 ? partition_ : *others_[node - 1]; }
-  // Of one node it is found at once: the other call is out of the way of hits, and leaves their registers alone.
+  // With one node it is found at once. The call for many nodes is kept out of the way of hits, and leaves their registers alone.
   Partition& partition_of(PageKey key) { return node_count_ == 1 ? partition_ : partition_of_many(key); }
   [[gnu::noinline, clang::preserve_most]] Partition& partition_of_many(PageKey key) {
     return partition(node_of(key));
@@ -131,13 +132,13 @@ class PageCache {
     for (uint32_t node = 0; node < node_count_; ++node) partition(node).for_all_sets(each, between...);
   }
 
-  // REQUIRES: it is in use. Any thread.
+  // The file of a page. Any thread. REQUIRES: it is not removed meanwhile.
   File& file_of(PageKey key);
   void drop(const File& file);
-  // Takes out those of files that servers have left, or that are no more. Any thread.
+  // Takes out the keys of files that servers have left, or that have been removed. Any thread.
   void keep_flushed(std::vector<PageKey>& keys);
 
-  // Of servers: is it time to flush more than the pages that leave next? And for who writes to wait for that?
+  // Is it time for servers to flush more than the pages that leave next? And for calls that write to clean a page themselves?
   bool has_many_dirty() const { return flushes_.is_served() && is_dirtier_than(options_.dirty_share_max); }
   bool has_too_many_dirty() const {
     return flushes_.is_served() && is_dirtier_than(options_.dirty_share_max + kDirtyShareMargin);
@@ -151,21 +152,21 @@ class PageCache {
   const CacheOptions options_;
   const unsigned page_shift_;
   uint32_t node_count_ = 0;
-  Partition partition_;  // the first node's, which hits find at once if there is no other
+  Partition partition_;  // the first node's: if there is no other, hits find it at once
   std::array<std::unique_ptr<Partition>, sys::kNodesMost - 1> others_;
   sys::Nodes machine_nodes_;
-  bool is_near_ = false;  // each node's memory is that of one of the machine
+  bool is_near_ = false;  // the memory of each node is that of one of the machine's
   std::byte* frame_memory_ = nullptr;
   uint64_t frame_memory_bytes_ = 0;
   std::atomic<bool> is_resizing_{false};
-  std::vector<Share> shares_;  // by node; together what was asked for
+  std::vector<Share> shares_;  // by node; together they are what was asked for
   Balancer balancer_;
   FlushQueue flushes_;
 
   sys::Mutex files_lock_;
   std::vector<std::unique_ptr<File>> files_;  // by number - 1; under the lock
 
-  // Changes after the page has: less than 0 for a moment. Relaxed: a count, which orders nothing.
+  // Changes after the page's mark has, so it may be less than 0 for a moment. Relaxed: a count, which orders nothing.
   alignas(base::kLineBytes) std::atomic<int64_t> dirty_count_{0};
 };
 

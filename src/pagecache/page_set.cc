@@ -15,7 +15,7 @@ PageSet::Layout::Layout(cache::SetPolicy of) : policy(of) {
   bytes = static_cast<uint32_t>(base::round_up(ways_offset + kWaysMost * sizeof(Way), base::kLineBytes));
 }
 
-// Byte by byte: hits may change a number meanwhile, which then puts one page in a wrong place.
+// Copies byte by byte, since hits may change a number meanwhile. One that is torn puts one page in a wrong place of the order, no more.
 cache::WayMask PageSet::next_victims(const Layout& layout, cache::WayMask spared, uint32_t count) {
   return cache::visit_set_policy<kWaysMost>(layout.policy, [&]<class Policy>() {
     alignas(Policy) std::byte copy[sizeof(Policy)];

@@ -1,13 +1,13 @@
-// PageSet: the pages of a set, 16 at most, and what is looked at to find one. (set-associative page cache, "set-associative caching")
+// PageSet: a set of 16 ways, and what is needed to find a page in it. (set-associative page cache, "set-associative caching")
 //
-//   bytes 0-31   a tag of 16 bits for each way, 0: it is free
-//   32-39        the set's lock, whether somebody waits, whether it is to be flushed (flush_queue.h)
-//   40-          what the policy knows (cache/sets/set_policy.h); of lfu, nrlfu, alfu and gclock the next 16 bytes are all that a hit changes
-//   then         how often a page had to come; who waits; and, in CPU lines of their own, 16 ways
+//   bytes 0-31   a tag of 16 bits for each way: bits of the page's hash; 0: the way is free
+//   32-39        the set's lock; whether somebody waits; whether the set is in the flush queue (flush_queue.h)
+//   40-          the policy's state (cache/sets/set_policy.h); of lfu, nrlfu, alfu and gclock a hit changes the first 16 bytes at most
+//   then         a count of misses; a list of calls that wait; and, beginning with a CPU line of their own, 16 ways
 //
-// A hit looks at two CPU lines: this one, and that of its way. Nobody else's hits in other sets touch them.
+// A hit looks at two CPU lines: the first one of the set, and that of the way. Hits in other sets do not touch them.
 //
-// Thread contract: tags, keys, and what the policy knows change under the lock, but for what hits change. Zeroed memory is an empty set
+// Thread contract: tags, keys, and the policy's state change with the lock, except for what hits change. Zeroed memory is an empty set
 // without frames.
 #pragma once
 #include <atomic>
@@ -28,13 +28,13 @@ inline constexpr uint32_t kWaysLeast = 8;  // that have frames
 
 class PageSet {
  public:
-  // Where things are; the same in all sets of a cache.
+  // Where the parts of a set are; the same in all sets of a cache.
   struct Layout {
     cache::SetPolicy policy = cache::SetPolicy::kAlfu;
     uint32_t misses_offset = 0;
     uint32_t waiters_offset = 0;
     uint32_t ways_offset = 0;
-    uint32_t bytes = 0;  // of a set, whole CPU lines
+    uint32_t bytes = 0;  // of all of a set, in whole CPU lines
 
     explicit Layout(cache::SetPolicy of);
   };
@@ -48,13 +48,13 @@ class PageSet {
   sys::Mutex& lock() { return lock_; }
   Way& way(const Layout& layout, uint32_t index) { return at<Way>(layout.ways_offset)[index]; }
 
-  // Calls see(way) for each way that may hold a page of this tag, until it returns true; returns whether it has. Tags may change
-  // meanwhile, without the lock: only the way tells what it holds.
+  // Calls see(way) for each way that may hold a page with this tag, until see returns true; returns whether it has. Without the lock tags
+  // may change meanwhile: only the way itself says which page it holds.
   template <class See>
   bool any_of_tag(uint16_t tag, const See& see) const {
     constexpr uint64_t kOnes = 0x0001000100010001;
     for (uint32_t i = 0; i < kWaysMost / 4; ++i) {
-      // Those that are equal become 0. Of lanes above one that is 0, others may be taken for it, too.
+      // Lanes whose tag is equal become 0. Above a lane that is 0 other lanes may be taken for 0, too.
       const uint64_t difference = tags_[i].load(std::memory_order_relaxed) ^ (kOnes * tag);
       for (uint64_t found = (difference - kOnes) & ~difference & (kOnes << 15); found != 0;
            found &= found - 1)
@@ -76,7 +76,7 @@ class PageSet {
   void on_hit(const Layout& layout, uint32_t way) {
     by_policy(layout, [&](auto& policy) { policy.on_hit(way); });
   }
-  // REQUIRES: the lock; those of a policy.
+  // REQUIRES, of these: the lock; what the policy requires.
   void on_insert(const Layout& layout, uint32_t way) {
     by_policy(layout, [&](auto& policy) { policy.on_insert(way, tag(way)); });
   }
@@ -88,30 +88,32 @@ class PageSet {
     by_policy(layout, [&](auto& policy) { victim = policy.pick_victim(spared); });
     return victim;
   }
-  // Those that would be picked if it were done `count` times, each spared from then on. A copy of what the policy knows is asked.
-  // REQUIRES: the lock.
+  // The ways that pick_victim() would name if it were called `count` times, and each of them were spared from then on. It asks a copy of
+  // the policy's state. REQUIRES: the lock.
   cache::WayMask next_victims(const Layout& layout, cache::WayMask spared, uint32_t count);
 
-  // Pages that had to come, since the set was first one; at most 2^32 - 1. REQUIRES: the lock.
+  // How many pages had to be brought into the set since it was first used; at most 2^32 - 1. REQUIRES: the lock.
   uint32_t miss_count(const Layout& layout) { return *at<uint32_t>(layout.misses_offset); }
   void count_miss(const Layout& layout) {
     uint32_t& count = *at<uint32_t>(layout.misses_offset);
     if (count != ~uint32_t{0}) ++count;
   }
 
-  // Changes under the lock of the queue that the set is in.
+  // Is the set in the flush queue? Changes with the queue's lock.
   bool is_queued() const { return is_queued_.load(std::memory_order_relaxed); }
   void set_queued(bool is_queued) { is_queued_.store(is_queued, std::memory_order_relaxed); }
 
-  // Waiting for an edge of one of its ways
-  //  1 who waits, with the lock: says so in waits_, looks whether there is still something to wait for, and appends itself
+  // How a call waits for an edge of one of the ways
+  //  1 the call, with the lock, sets waits_, looks whether it still has to wait, and appends itself to the list
   //  2 it gives the lock back and waits
-  //  3 whoever took an edge looks into waits_; and if somebody waits, with the lock: takes all out, and wakes them. They look again
-  // Nothing is lost, since either 1 sees the edge, or 3 sees that somebody waits: both are sequentially consistent.
+  //  3 whoever takes an edge calls changed(), which looks into waits_. If that is set, it takes all out of the list, with the lock, and
+  //    wakes them; they look again
+  // No wake-up is lost: either 1 sees the edge, or 3 sees waits_, since both are sequentially consistent.
   void changed(const Layout& layout) {
     if (waits_.load() != 0) wake_all(layout);
   }
-  // REQUIRES: the lock, which is given back. Calls still() to know whether to wait. False: the deadline has come.
+  // Steps 1 and 2; returns at once if still() says that there is nothing to wait for. `what` is waited for, as a dump of tasks says. False:
+  // the deadline has come. REQUIRES: the lock, which this gives back.
   template <class Still>
   bool wait(const Layout& layout, const char* what, uint64_t deadline_ns, const Still& still) {
     waits_.store(1);

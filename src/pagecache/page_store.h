@@ -1,4 +1,4 @@
-// PageStore: a file in a page cache, where a table that is larger than memory is kept.
+// PageStore: a file in a page cache as the BucketStore of a batched update table that is larger than memory.
 #pragma once
 #include "batch/bucket_store.h"
 #include "pagecache/session.h"

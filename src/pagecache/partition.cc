@@ -180,7 +180,7 @@ bool Partition::is_to_flush(PageSet& set) {
   return dirty_victims(set, choice, choice.frame_count / 4) != 0;
 }
 
-// The way is free already.
+// REQUIRES: the way is free already.
 void Partition::forget(PageSet& set, uint32_t index) {
   set.on_remove(layout_, index, cache::Removal::kForgotten);
   set.set_tag(index, 0);
@@ -206,7 +206,7 @@ uint32_t Partition::way_without_frame(PageSet& set) {
   return index;
 }
 
-// Until it has so many. REQUIRES: its lock.
+// Gives the set frames until it has so many. REQUIRES: its lock.
 void Partition::give(PageSet& set, uint32_t count) {
   for (uint32_t had = frames_of(set); had < count; ++had) {
     uint32_t frame = 0;
@@ -309,7 +309,7 @@ Partition::Obstacle Partition::merge() {
   return {};
 }
 
-// Keeps others from a page, of which no reader is left. False: somebody holds it, loads it, or cleans it. REQUIRES: the set's lock.
+// Excludes others from a page, and sees the last reader go. False: somebody holds it, loads it, or cleans it. REQUIRES: the set's lock.
 bool Partition::hold(Way& way) {
   if (!way.try_exclude(way.key())) return false;
   for (int i = 0; i < kSpins && way.has_readers(); ++i) __builtin_ia32_pause();
@@ -318,7 +318,7 @@ bool Partition::hold(Way& way) {
   return false;
 }
 
-// Steps 2 and 3: what has its home in the other set when there are so many.
+// Steps 2 and 3: moves the pages that have their home in the other set, as soon as there are so many sets.
 Partition::Obstacle Partition::move_pages(PageSet& from, PageSet& to, Sets then) {
   cache::WayMask moving = 0;
   for (uint32_t i = 0; i < kWaysMost; ++i) {

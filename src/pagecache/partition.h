@@ -1,34 +1,35 @@
-// Partition: the sets of a node of a cache, their frames, and how many there are of both, which changes while they are in use: linear
-// hashing. (Litwin: Linear hashing, a new tool for file and table addressing, VLDB 1980)
+// Partition: the sets of one node of a cache, and their frames. The number of both changes while they are in use, by linear hashing.
+// (Litwin: Linear hashing, a new tool for file and table addressing, VLDB 1980)
 //
 //   8 sets      0   1   2   3   4   5   6   7               the last three bits of a page's hash choose its home
 //   split()     0'  1   2   3   4   5   6   7   8'          of these two, four bits: pages of 0 whose fourth is 1 are in 8 now
 //   16 sets     0'  1'  2'  3'  4'  5'  6'  7'  8'  9'  ... 15'
 //
-// merge() undoes the last split(). Sets have at most 16 frames, and 8 at least but for a moment; a page moves with its frame.
+// merge() undoes the last split(). A set has at most 16 frames, and, except for a moment, at least 8. A page moves together with its frame.
 //
 // Invariants
-//  1 a page is in its home or nowhere, and in one way only
-//  2 what a set is the home of changes under its lock: who has the lock of a page's home, and has looked once more whether it is that,
-//    knows all about the page (lock_home). Without a lock, who looks in a set that is the home no more misses
-//  3 pages that are held, loading, or being cleaned do not move: who holds one, or waits for one, knows set and way
-//  4 sets and frames stay where they are. Frames that are not in use have given their memory back. Sets have not: late ones may
-//    still look into one, or wait for its lock
+//  1 the set that a page's hash chooses is its home. A page is in its home or nowhere, and in one way only
+//  2 which pages a set is the home of changes with its lock. So a call that has the lock of a page's home, and has looked once more whether
+//    it still is the home, knows all about the page (lock_home). Without a lock a call may look into a set that is the home no more: it
+//    misses
+//  3 pages that are held, loading, or being cleaned do not move: whoever holds a page, or waits for one, knows its set and way
+//  4 sets and frames stay where they are in memory. Frames that are not in use give their memory back. Sets do not: a late call may still
+//    look into one, or wait for its lock
 //
-// A set s is split, and s + n merged into it again, in these steps
-//  1 the locks of both are taken, s first
-//  2 others are kept from all pages that have to move. If one is held: lets go of all, gives the locks back, and says which; the caller
-//    waits, without a lock, and begins again
-//  3 the pages move
-//  4 the number of sets is published
-//  5 the locks are given back, and who waits in s is woken: a page that it needs room for may have another home, or s has room. In the
-//    other set nobody waits but for edges that have happened: who took one wakes those that wait for it
+// Splitting a set s, and merging set s + n into it again, takes these steps
+//  1 take the locks of both, s first
+//  2 exclude others from all pages that have to move. If one of them is held: give up all, give the locks back, and return which page it
+//    was; the caller waits, without a lock, and begins again
+//  3 move the pages
+//  4 publish the number of sets
+//  5 give the locks back, and wake the calls that wait in s: the page that they need room for may have another home now, or s has room.
+//    Calls that wait in the other set wait for edges that have been taken already, and are woken by whoever took them
 //
-// All partitions of a cache have one layout, and their frames are in one array: what is done with a set or a way, but for splits and merges
-// and for frames that come and go, any of them can do.
+// All partitions of a cache have the same layout, and their frames are in one array. So a set or a way may be used through any of them,
+// except for splits, merges, and changes of the number of frames.
 //
-// Thread contract: any, but for those under "resizing", which are for one at a time (PageCache::begin_resize). Nothing here waits or does
-// I/O.
+// Thread contract: any thread, except for what is under "resizing", which is for one at a time (PageCache::begin_resize). Nothing here
+// waits or does I/O.
 #pragma once
 #include <vector>
 
@@ -48,18 +49,18 @@ class Partition {
   struct Size {
     uint32_t set_count = 0;  // a power of two
     uint32_t frame_count = 0;
-    // That set i has in the end: all have the same number, or some one more.
+    // How many frames set i is to have: all have the same number, or some have one more.
     uint32_t frames_of(uint32_t i) const {
       return frame_count / set_count + (i < frame_count % set_count ? 1 : 0);
     }
   };
   enum class Claim : uint8_t {
-    kClaimed,    // of a way that is LOADING now, the caller's
-    kThere,      // another way holds the page, or loads it
-    kCleanable,  // nothing can leave but this dirty page, once it is clean
-    kHeld,       // all pages are in use
+    kClaimed,    // the way is LOADING now, for the caller
+    kThere,      // this way holds the page already, or loads it
+    kCleanable,  // no page can leave, but that of this way could once it has been cleaned
+    kHeld,       // no page can leave: all are in use
   };
-  // Where a page is, if it is there.
+  // The set that a page is in, if it is in the cache.
   struct Home {
     PageKey key;
     PageSet& set;
@@ -71,21 +72,22 @@ class Partition {
   Partition(const Partition&) = delete;
   Partition& operator=(const Partition&) = delete;
   static constexpr uint32_t kNoNode = ~uint32_t{0};
-  // The array of frames, zeroed, and which of them are this partition's.
+  // The array of frames, zeroed, and which part of it is this partition's.
   struct FrameSpace {
     std::byte* memory = nullptr;
-    uint32_t before = 0;      // those of others
-    uint32_t node = kNoNode;  // of the machine, whose memory sets and frames should be
+    uint32_t before = 0;      // how many frames of other partitions come before its own
+    uint32_t node = kNoNode;  // the machine's node whose memory sets and frames should have
   };
-  // Address space of sets for `memory_bytes_max`, sets and frames for `memory_bytes`. Errors: those of size_for(); ENOMEM.
-  // REQUIRES: the array has frame_space_bytes() for it, as long as it lives.
+  // Makes sets and frames for `memory_bytes`, and reserves address space of sets for `memory_bytes_max`. Errors: those of size_for();
+  // ENOMEM. REQUIRES: the array has frame_space_bytes() for this partition, as long as it lives.
   base::Expected<void> open(uint64_t memory_bytes, uint64_t memory_bytes_max, const FrameSpace& space);
-  // Whole large OS pages, of as many frames as it may come to have, and more. Errors: those of size_for().
+  // Room for as many frames as the partition may ever have, in whole large OS pages. Errors: those of size_for().
   base::Expected<uint64_t> frame_space_bytes(uint64_t memory_bytes_max) const;
-  // As few sets as can have all frames. Errors: EINVAL: less than one set takes, more than this was opened for, or than a cache can have.
+  // How many frames so much memory has room for, and the fewest sets that can have them all. Errors: EINVAL: less than one set takes, more
+  // than this was opened for, or more than a cache can have.
   base::Expected<Size> size_for(uint64_t memory_bytes) const;
 
-  // What one set takes, with as many frames as it may have.
+  // What one set with all its frames takes.
   uint64_t least_bytes() const { return layout_.bytes + (uint64_t{kWaysMost} << page_shift_); }
 
   const PageSet::Layout& layout() const { return layout_; }
@@ -96,15 +98,15 @@ class Partition {
   // REQUIRES: it has one.
   std::byte* frame(const Way& way) const { return frame_at(way.frame()); }
 
-  // Of this moment: for who looks without the lock.
+  // The home at this moment; without its lock it may change at any time.
   Home home_of(PageKey key) {
     const uint64_t hash = base::mix(static_cast<uint64_t>(key));
     return {key, set_at(sets().index_of(hash)), PageSet::tag_of(hash)};
   }
-  // Its home as long as the caller has the lock of that, which this takes.
+  // Takes the lock of the page's home, which stays its home as long as the caller has that lock.
   Home lock_home(PageKey key);
-  // Calls each(set), with the set's lock, until all have been seen, and between() without one, after each. A page that is there all the
-  // time is in one of the sets that are seen, wherever it moves meanwhile; it may be in two.
+  // Calls each(set), with the set's lock, for all sets, and between(), without a lock, after each. A page that is in the cache all the time
+  // is in a set when that is seen, wherever it moves meanwhile; it may be seen twice.
   template <class Each, class Between>
   void for_all_sets(const Each& each, const Between& between);
   template <class Each>
@@ -113,51 +115,59 @@ class Partition {
   }
 
   // REQUIRES, of all of these: the set's lock.
-  // kNoWay: no way has the page.
+
+  // The way that has the page, or loads it; kNoWay: there is none.
   uint32_t find(const Home& home);
-  // `way`: of kHeld none. Adds to `evictions` what has left.
+  // Finds a way for the page. `way` is the one that the answer is about; with kHeld there is none. Adds the number of pages that have left
+  // to `evictions`.
   Claim claim(const Home& home, uint32_t& way, uint64_t& evictions);
+  // Could a page come in, perhaps after another one has been cleaned?
   bool has_room(PageSet& set);
-  // Dirty pages that nobody holds
-  //   of those that would leave with the next misses, half as many as the set has frames
+  // The dirty pages that nobody holds, of those that would leave with the next misses: half as many misses as the set has frames.
   cache::WayMask dirty_victims(PageSet& set);
-  //   so many, that would leave first of all of them, however late
+  // The first `count` dirty pages that nobody holds, in the order in which they would leave, however late that is.
   cache::WayMask dirty_victims(PageSet& set, uint32_t count);
-  // Would one of them leave with half as many misses? Then it is time: there is more to do at a time than when each miss makes one clean.
+  // Would a dirty page leave with a quarter as many misses as the set has frames? Then it is time to flush the set: so several pages are
+  // written at a time, and not one for each miss.
   bool is_to_flush(PageSet& set);
+  // Takes a way whose page has gone out of tags and policy.
   void forget(PageSet& set, uint32_t way);
 
   // --- resizing ---
 
-  // A page that cannot move.
+  // A page that cannot move, because somebody holds, loads or cleans it.
   struct Obstacle {
     PageSet* set = nullptr;  // nullptr: there is none
     Way* way = nullptr;
   };
   // Gives back the memory of frames that no set has.
   void end_resize();
-  // Makes one more set; both get frames, if they have less than kWaysLeast. REQUIRES: it was opened for so many.
+  // Makes one more set; the two halves get frames until they have kWaysLeast. If there is an obstacle nothing has changed. REQUIRES: the
+  // partition was opened for so many sets.
   Obstacle split();
-  // Makes one less. REQUIRES: those two have at most kWaysMost frames; there are two sets.
+  // Makes one set less. If there is an obstacle nothing has changed. REQUIRES: the two sets have at most kWaysMost frames together; there
+  // are at least two sets.
   Obstacle merge();
-  // Of the set that merge() takes away, and of the one that its pages go to.
+  // The set that merge() takes away, and the one that its pages go to.
   uint32_t last() const { return sets().count - 1; }
   uint32_t parent_of(uint32_t index) const { return index - std::bit_floor(index); }
+  // How many frames a set has, and how many of their pages somebody holds, loads or cleans. REQUIRES: the set's lock, if the answer is to
+  // last.
   uint32_t frames_of(PageSet& set);
-  uint32_t held_of(PageSet& set);  // whose pages somebody holds, loads or cleans
+  uint32_t held_of(PageSet& set);
+  // Gives the set frames until it has so many.
   void give_frames(PageSet& set, uint32_t count);
-  // As claim(); kClaimed: the set has one less.
+  // Takes a frame away, whose page leaves if it has one. As claim(): after kClaimed the set has one frame less.
   Claim take_frame(PageSet& set, uint32_t& way, uint64_t& evictions);
-  // Copies pages from frames at the end to those that have become free further up, unless they are held, so that memory can be given back
-  // in large pieces.
+  // Copies pages from the last frames to free ones further up, unless they are held, so that memory can be given back in large pieces.
   void compact();
 
  private:
-  // One word, that all see change at once.
+  // The number of sets, and what follows from it, in one word, which changes at once.
   struct alignas(uint64_t) Sets {
     uint32_t count;
-    uint32_t
-        mask;  // of the bits that choose, where a set is split already: count rounded up to a power of two, less one
+    // The bits of a hash that choose a set, where sets have been split already: `count` rounded up to a power of two, less one.
+    uint32_t mask;
 
     static Sets of(uint32_t count) { return {count, std::bit_ceil(count) - 1}; }
     uint32_t index_of(uint64_t hash) const {
@@ -172,14 +182,14 @@ class Partition {
   };
   static_assert(std::atomic<Sets>::is_always_lock_free);
 
-  // Relaxed: it changes under the locks of all sets that it matters to; what others take from it they look at again.
+  // Relaxed: it changes with the locks of all sets that it matters to; whoever reads it without one of these looks again with the lock.
   Sets sets() const { return sets_.load(std::memory_order_relaxed); }
   std::byte* frame_at(uint32_t frame) const { return frame_memory_ + (uint64_t{frame} << page_shift_); }
   base::Expected<Size> size_within(uint64_t memory_bytes, uint64_t memory_bytes_max) const;
 
-  // kClaimed: of a FREE way.
+  // kClaimed: the way is FREE now.
   Claim make_room(PageSet& set, uint32_t& chosen, uint64_t& evictions);
-  // What there is to choose from when pages are to leave.
+  // What there is to choose from when pages are to leave the set.
   struct Choice {
     cache::WayMask spared = 0, dirty = 0;
     uint32_t frame_count = 0, free_count = 0;
@@ -205,12 +215,12 @@ class Partition {
   // Not in the line that hits look at.
   alignas(base::kLineBytes) std::atomic<uint32_t> frame_count_{0};  // that sets have
   // Of who resizes.
-  std::vector<uint32_t> spare_frames_;  // that sets have had
-  uint32_t next_frame_ = 1;             // in the array; none has had from here on
+  std::vector<uint32_t> spare_frames_;  // frames that sets have had, and given back
+  uint32_t next_frame_ = 1;             // the first frame in the array that no set has had yet
 };
 
-// By hashes whose bits count from the last one on: those of a set follow each other, however many sets there are, and what was seen is
-// what comes before.
+// Goes by hashes, in the order of their bits from the last one on. In that order all hashes of a set follow each other, however many sets
+// there are, and the hashes whose pages have been seen are those that come before.
 template <class Each, class Between>
 void Partition::for_all_sets(const Each& each, const Between& between) {
   for (uint32_t hash = 0;;) {

@@ -50,7 +50,7 @@ size_t RequestQueue::submit(std::span<Request* const> requests) {
   return taken;
 }
 
-// That of its first page, or of any if there is no such page.
+// The node of the request's first page; any node if the file has no such page.
 uint32_t RequestQueue::node_of(const Request& request) const {
   if (node_count_ == 1) return 0;
   const PageCache& cache = servers_->cache();
@@ -69,7 +69,7 @@ void RequestQueue::send(Outgoing& message) {
   servers_->send(static_cast<uint32_t>(&message - outgoing_.get()), message.requests);
 }
 
-// Of one that is not full.
+// Is a message that is not full to be sent after a poll?
 bool RequestQueue::is_to_go(Outgoing& message, size_t ended_count, uint64_t sent_count) const {
   if (message.requests.empty()) return false;
   const bool is_alone = node_count_ == 1;
@@ -129,7 +129,7 @@ size_t RequestQueue::deliver() {
   return count;
 }
 
-// What wakes is done with the lock: once it has been given back the queue may be closed.
+// It wakes the thread before it gives the lock back: after that the queue may be closed.
 void RequestQueue::take(task::WorkList& ended) {
   sys::LockGuard scope(lock_);
   ended_.append(ended);

@@ -1,22 +1,23 @@
-// RequestQueue: asynchronous requests of one thread: arrays of them, a callback for each, so many under way at most.
+// RequestQueue: asynchronous requests of one thread, in arrays, with a callback for each, and a limit on how many are under way.
 // (set-associative page cache, figure 2)
 //
 //   Servers* servers = *Servers::open(*cache, {.threads = 1});
 //   RequestQueue queue;
 //   queue.open(*servers, 256);
-//   queue.submit(requests);            // takes as many as it may
-//   queue.poll();                      // callbacks of those that have ended; wait() for one at least; run() for all of some
+//   queue.submit(requests);            // takes as many as there is room for
+//   queue.poll();                      // runs the callbacks of those that have ended; wait(): of one at least; run(): of all of an array
 //
-// What is in memory, and of the queue's own memory node, is done by submit() itself; all else goes to the servers of the node that the page is
-// on, up to 64 requests in a message. For each node one message is being filled. It goes when
+// submit() itself carries out requests for pages that are in memory, on the queue's own memory node. All others go to the servers of the
+// node that the page is on, up to 64 requests in a message. For each node one message is being filled, which is sent when
 //  1 it is full; or
-//  2 a poll finds that nothing has ended: there is nothing else to do. Of a cache with several nodes only if it has no fewer requests than
-//    a node has under way on average: what ends meanwhile makes it larger, where each poll would send as many messages as there are nodes; or
-//  3 eight polls have found something since it was begun; of a cache with several nodes, they have found as many requests as make a full
-//    message to each
-// One that stays in 2 waits for requests that will end: nobody waits for ever.
+//  2 a poll finds that nothing has ended, so that there is nothing else to do. If the cache has several nodes, the message must have no
+//    fewer requests than a node has under way on average: otherwise each poll would send as many messages as there are nodes, and by
+//    waiting it becomes larger; or
+//  3 eight polls have found something since it was begun; if the cache has several nodes, when polls have found as many requests as make a
+//    full message to each of them
+// A message that is not sent in 2 stays because others are under way, and these will end: no message waits for ever.
 //
-// Thread contract: of one thread.
+// Thread contract: used by one thread.
 #pragma once
 #include "pagecache/servers.h"
 #include "sys/events.h"
@@ -31,41 +32,43 @@ class RequestQueue {
   RequestQueue& operator=(const RequestQueue&) = delete;
 
   static constexpr uint32_t kAnyNode = ~uint32_t{0};
-  // At most `most` requests are under way at a time. It is of the memory node `node`; kAnyNode: that of the thread's CPU, or, if nodes'
-  // memory is anywhere, of the next one. REQUIRES: at least 1; there is such a node.
+  // At most `most` requests are under way at a time. The queue belongs to the memory node `node`; kAnyNode: to that of the thread's CPU,
+  // or, if the memory of nodes is anywhere, to the next one. REQUIRES: `most` is at least 1; there is such a node.
   void open(Servers& servers, uint32_t most, uint32_t node = kAnyNode);
-  // Waits for all that is under way; the callbacks run. Of one that is not open: nothing.
+  // Waits for all requests that are under way, and runs their callbacks. Does nothing if it is not open.
   void close();
 
-  // Takes requests from the front until it has as many as it may; returns how many it took. Requests of the same bytes are carried out in
-  // any order. A callback never runs in here. Cost: of a page that is there as a session's; else a share of a message.
+  // Takes requests from the front until `most` are under way; returns how many it took. Requests for the same bytes are carried out in any
+  // order. No callback runs in here. Cost: for a page that is in memory, on the queue's node, that of a session's call; otherwise a share
+  // of a message.
   size_t submit(std::span<Request* const> requests);
   // Runs the callbacks of what has ended; returns how many. Does not block.
   size_t poll();
-  // The same, once something has ended. 0: nothing is under way.
+  // The same, but waits until something has ended. 0: nothing is under way.
   size_t wait() { return wait_until(kForever); }
-  // 0, too: the monotonic clock shows that time.
+  // The same with a deadline of the monotonic clock. 0: nothing is under way, or the deadline has come.
   static constexpr uint64_t kForever = ~uint64_t{0};
   size_t wait_until(uint64_t deadline_ns);
   // Submits all of them and waits until they have ended; others may end meanwhile.
   void run(std::span<Request* const> requests);
 
   uint32_t in_flight_count() const { return in_flight_count_; }
-  // What submit() did by itself; Servers::session_counts() has the rest. Any thread.
+  // What submit() has done itself; Servers::session_counts() has the rest. Any thread.
   SessionCounts counts() const { return session_.counts(); }
-  // Is set from now on when servers have ended something. Who sleeps on it has polled until nothing had ended: requests are sent then.
-  // The event outlives the queue.
+  // From now on servers set the event when they have ended something. REQUIRES: whoever sleeps on it has polled before until nothing had
+  // ended, since that sends messages that are not full; the event outlives the queue.
   void set_event(sys::Event& event);
   uint32_t node() const { return node_; }
 
  private:
   friend class Servers;
   static constexpr uint32_t kMessageRequests = 64;
-  static constexpr uint32_t kPollsMost = 8;  // that a message which is not full waits for
+  static constexpr uint32_t kPollsMost = 8;  // how many a message that is not full waits for
   // The message to a node that is being filled.
   struct Outgoing {
     task::WorkList requests;
-    uint64_t waited_count = 0;  // polls that have found something since it was begun, or what they have found
+    // With one node: how many polls have found something since it was begun; with several: how many requests they have found.
+    uint64_t waited_count = 0;
   };
 
   uint32_t node_of(const Request& request) const;
@@ -73,23 +76,23 @@ class RequestQueue {
   size_t deliver();
   bool is_to_go(Outgoing& message, size_t ended_count, uint64_t sent_count) const;
   void send(Outgoing& message);
-  // A message of a server.
+  // Receives a message of a server.
   void take(task::WorkList& ended);
 
   Servers* servers_ = nullptr;
-  Session session_;  // of what is there
+  Session session_;  // for pages that are in memory
   uint32_t most_ = 0;
   uint32_t in_flight_count_ = 0;
-  uint32_t sent_count_ = 0;  // of those, that servers have, or have ended since the last poll
+  uint32_t sent_count_ = 0;  // how many of these servers have, or have ended since the last poll
   uint32_t node_ = 0;
   uint32_t node_count_ = 0;
   std::unique_ptr<Outgoing[]> outgoing_;  // by node
   task::WorkList ended_here_;
-  std::unique_ptr<Servers::Replies[]> replies_;  // each of one lane
+  std::unique_ptr<Servers::Replies[]> replies_;  // by lane
 
   sys::Mutex lock_;
-  task::WorkList ended_;         // by servers; under the lock
-  sys::Event* event_ = nullptr;  // under the lock
+  task::WorkList ended_;         // by servers; with the lock
+  sys::Event* event_ = nullptr;  // with the lock
   sys::EventCount has_ended_;
 };
 

@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kYieldsMost = 64;
 constexpr uint32_t kThreadsMost = FlushQueue::kLanesMost, kTasksMost = 1024;
-// Address space: what a task does not use of its stack takes no memory. With a sanitizer frames are several times as large.
+// Mostly address space: what a task does not touch of its stack takes no memory. With a sanitizer frames are several times as large.
 constexpr size_t kStackBytes = 256 << 10;
 
 }  // namespace
@@ -93,7 +93,7 @@ base::Expected<void> Servers::open_lane(uint32_t index) {
   return opened;
 }
 
-// Another task of the first lane.
+// Starts a task of the first lane.
 base::Expected<void> Servers::start(const char* name, void (*entry)(void*), task::Task*& started) {
   auto task = task::spawn({.name = name, .entry = entry, .argument = this});
   if (!task) return std::unexpected(task.error());
@@ -117,7 +117,7 @@ void Servers::close_lane(uint32_t index) {
   lane.session.close();
 }
 
-// Those of a node are each so many after the one before.
+// Lane i belongs to node i % nodes.
 uint32_t Servers::lane_for(uint32_t node) {
   const uint32_t nodes = cache_.node_count(), lanes = lanes_.count();
   if (lanes <= nodes) return node % lanes;
@@ -134,7 +134,8 @@ void Servers::send(uint32_t node, task::WorkList& requests) {
 }
 
 void Servers::leave(File& file) {
-  file.is_left_.store(true, std::memory_order_relaxed);  // the lanes see it by what they are given
+  file.is_left_.store(true,
+                      std::memory_order_relaxed);  // a lane sees it when it takes what it is given below
   cache_.balancer_.hold();
   sys::Latch left(lanes_.count());
   const auto leaves = std::make_unique<Leave[]>(lanes_.count());
@@ -175,7 +176,7 @@ void Servers::start_flush(uint32_t index) { lanes_.give(index, lane_states_[inde
 
 void Servers::start_balance() { is_to_balance_.release(); }
 
-// Errors: it will be tried again.
+// Ignores errors, since it will be tried again.
 void Servers::run_balancer(void* self) {
   auto& servers = *static_cast<Servers*>(self);
   PageCache& cache = servers.cache_;
@@ -190,7 +191,8 @@ void Servers::run_balancer(void* self) {
   }
 }
 
-// A page that is found dirty twice has been so for half the time at least, and for all of it at most, if a look takes no longer.
+// A page that two sweeps in a row find dirty has been dirty for half of dirty_ns_max at least, and for all of it at most, unless the sweeps
+// take longer.
 void Servers::run_sweeper(void* self) {
   auto& servers = *static_cast<Servers*>(self);
   const uint64_t period_ns = servers.cache_.options().dirty_ns_max / 2;
@@ -204,7 +206,7 @@ void Servers::run_sweeper(void* self) {
   }
 }
 
-// Some at a time: a file that is left meanwhile is left alone.
+// Some pages at a time, so that a file which is left meanwhile is left alone from then on.
 void Servers::flush_aged(Lane& lane) {
   lane.session.for_aged_pages([&](std::span<const PageKey> keys) {
     static_cast<void>(lane.may_flush.acquire({.cancellable = false}));
@@ -214,7 +216,7 @@ void Servers::flush_aged(Lane& lane) {
   });
 }
 
-// One batch; the next one waits for its turn.
+// Flushes one batch, and gives the lane the next one, which waits for its turn behind requests.
 void Servers::flush(uint32_t index) {
   Lane& lane = lane_states_[index];
   std::array<PageSet*, FlushQueue::kBatchSets> sets;
@@ -232,8 +234,9 @@ void Servers::count_flushed(Lane& lane, const WriteCounts& written) {
   base::increase(lane.flush_writes, written.writes);
 }
 
-// Runs when it is woken and all tasks that could run before have: what they ended goes with it. With several nodes so does what I/O ends in
-// the next turn, and what a message has brought whose requests are still being handed to tasks.
+// It runs when it has been woken and all tasks that could run before it have run, and sends all requests that these have ended. With
+// several nodes it also waits for those that I/O ends in the next turn of the lane, and for those of a message whose requests are still
+// being handed to tasks.
 void Servers::run_sender(void* argument) {
   Lane& lane = *static_cast<Lane*>(argument);
   Servers& servers = *lane.servers;

@@ -1,18 +1,18 @@
-// Servers: threads that carry out requests of a page cache, many at a time, for threads that do something else meanwhile.
+// Servers: threads that carry out requests of a page cache, each of them many at a time, for threads that do something else meanwhile.
 // (set-associative page cache: messages)
 //
-//   RequestQueue ──a message: requests──► a lane, whose tasks carry them out ──a message: what has ended──► RequestQueue
+//   RequestQueue ──a message: requests──► a lane, whose tasks carry them out ──a message: requests that have ended──► RequestQueue
 //
-// Each lane is of one memory node, and stays on its CPUs; a message goes to one of the node that its requests' pages are on. If there are
-// more nodes than lanes, some lanes are of several, and all go anywhere.
+// Each lane belongs to one memory node, and stays on its CPUs; a message goes to a lane of the node that its requests' pages are on. If
+// there are more nodes than lanes, some lanes belong to several nodes, and none stays anywhere.
 //
-// Messages are lists: nothing is copied, and each takes a lock and at most one wake-up, however many requests it has. What has ended is
-// sent when no other task of the lane can run, so that all that ended meanwhile goes together; of a cache with several nodes a turn of the
-// lane later, since there are more messages that each have less.
+// Messages are lists: nothing is copied, and a message takes one lock and at most one wake-up, however many requests it has. Requests that
+// have ended are sent back when no other task of the lane can run, so that all that have ended meanwhile go together; of a cache with
+// several nodes one turn of the lane later, since there are more messages, each with fewer requests.
 //
-// Meanwhile lanes write dirty pages back that others will need the frames of soon (flush_queue.h), one batch at a time, each after the
-// requests that have come before it. A task of the first lane moves frames between nodes (balancer.h). Of several servers of a cache those
-// that were opened first do both. Another task of that lane looks now and then for pages that have been dirty for long.
+// Lanes also write dirty pages back before others need their frames (flush_queue.h), one batch at a time, each after the requests that have
+// come before it. One task of the first lane moves frames between nodes (balancer.h), and another one looks now and then for pages that
+// have been dirty for long. If a cache has several Servers, those that were opened first do all this.
 #pragma once
 #include <memory>
 
@@ -23,33 +23,34 @@ namespace pagecache {
 
 class RequestQueue;
 
-// What is asked for, and how it ended. The caller's; it stays where it is from submit until `done`.
+// What is asked for, and how it ended. Memory of the caller's, which stays where it is from submit until `done` runs.
 struct Request : task::Work {
-  enum class Kind : uint8_t { kRead, kWrite, kLeave, kFlush };  // the last two are the servers' own
+  enum class Kind : uint8_t { kRead, kWrite, kLeave, kFlush };  // the last two are for the servers' own use
 
   Kind kind = Kind::kRead;
   File* file = nullptr;
   uint64_t offset = 0;
-  std::span<std::byte> bytes;                // read to them, or written from them: then they are not changed
-  void (*done)(Request& request) = nullptr;  // may submit this or other requests; may be null
-  void* owner = nullptr;                     // the caller's
+  std::span<std::byte> bytes;  // memory that is read to, or written from; a write does not change it
+  void (*done)(Request& request) = nullptr;  // may be null; may submit this or other requests
+  void* owner = nullptr;                     // for the caller's use
 
-  // Valid once `done` runs: as Session::read() and write().
+  // Valid once `done` runs: that of Session::read() or write().
   base::Expected<void> result;
 
-  // The queue's.
+  // For the queue's use.
   RequestQueue* queue = nullptr;
   bool in_flight = false;  // from submit until just before `done` runs
 };
 
 struct ServersOptions {
-  uint32_t threads = 1;      // 1 to 64; of a cache with several memory nodes each is of the next one
+  uint32_t threads =
+      1;  // 1 to 64; if the cache has several memory nodes, each thread belongs to the next one
   uint32_t tasks_each = 64;  // how many requests a thread carries out at a time; 1 to 1,024
 };
 
-// Relaxed counts, for the message that tells how well requests go together.
+// How well requests go together in messages.
 struct MessageCounts {
-  uint64_t requests = 0;  // that were sent
+  uint64_t requests = 0;  // that were sent to servers
   uint64_t request_messages = 0;
   uint64_t reply_messages = 0;
 };
@@ -58,27 +59,28 @@ class Servers final : private task::LaneUser, private FlushQueue::Server, privat
  public:
   // Errors: EINVAL, ENOMEM, EAGAIN: no threads.
   static base::Expected<Servers*> open(PageCache& cache, const ServersOptions& options);
-  // REQUIRES: all queues are closed. The cache goes on.
+  // The cache goes on without them. REQUIRES: all queues are closed.
   void close();
 
-  // As Session::leave(), of all of them; they do not flush its pages from now on, until there is a request for it. Any thread but theirs.
-  // REQUIRES: no request for the file is under way. While there are some for others, it is synced, and nobody writes to it: or they may be writing its pages back, to have the frames.
+  // As Session::leave(), for the sessions of all servers, which do not flush the file's pages from now on, until there is a request for it.
+  // Any thread but the servers' own. REQUIRES: no request for the file is under way; and if there may be requests for other files, the file
+  // is synced and nobody writes to it, since such a request may otherwise write a page of the file back, to have its frame.
   void leave(File& file);
-  // Ends that: they flush its pages again. Any thread.
+  // Ends that: servers flush the file's pages again. Any thread.
   static void take_up(File& file) { file.is_left_.store(false, std::memory_order_relaxed); }
 
   PageCache& cache() const { return cache_; }
   // Any thread.
   MessageCounts counts() const;
   MessageCounts counts_of(uint32_t thread) const;
-  // What was flushed, without what had to be written for requests.
+  // Pages that were flushed, without those that had to be written for requests.
   WriteCounts flush_counts() const;
-  // What their sessions were asked for, by requests and for flushes.
+  // What the servers' sessions have done, for requests and for flushes.
   SessionCounts session_counts() const;
 
  private:
   friend class RequestQueue;
-  // What has ended of a queue's requests, and is still to be sent. In the lane's list while there is any.
+  // A queue's requests that a lane has carried out and has still to send back. In the lane's list while there are any.
   struct alignas(base::kLineBytes) Replies {
     RequestQueue* queue = nullptr;
     task::WorkList ended;
@@ -92,7 +94,7 @@ class Servers final : private task::LaneUser, private FlushQueue::Server, privat
     task::Task* sender = nullptr;
     bool is_closing = false;
     Request flush;
-    task::IntraSemaphore may_flush{1};  // or leave a file: not both at a time
+    task::IntraSemaphore may_flush{1};  // taken by a task that flushes, or leaves a file
     std::atomic<uint64_t> requests{0}, request_messages{0}, reply_messages{0};
     std::atomic<uint64_t> flushed_pages{0}, flush_writes{0};
   };
@@ -115,8 +117,9 @@ class Servers final : private task::LaneUser, private FlushQueue::Server, privat
   void flush(uint32_t lane);
   static void run_sender(void* lane);
 
-  // One message, to the servers of a node. Any thread.
+  // Sends a message to the servers of a node. Any thread.
   void send(uint32_t node, task::WorkList& requests);
+  // The next lane of the node.
   uint32_t lane_for(uint32_t node);
 
   PageCache& cache_;
@@ -124,13 +127,13 @@ class Servers final : private task::LaneUser, private FlushQueue::Server, privat
   task::Lanes lanes_;
   bool flushes_ = false;
   bool balances_ = false;
-  // Of the first lane.
+  // Tasks of the first lane, and what they wait for.
   task::InterSemaphore is_to_balance_{0};
   task::Task* balancer_ = nullptr;
   task::IntraSemaphore is_to_end_sweeps_{0};
   task::Task* sweeper_ = nullptr;
   std::atomic<uint32_t> next_lane_{0};
-  std::atomic<uint32_t> next_node_{0};  // of a queue that may be of any
+  std::atomic<uint32_t> next_node_{0};  // for a queue that may belong to any node
 };
 
 }  // namespace pagecache

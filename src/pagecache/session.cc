@@ -1,4 +1,4 @@
-// A session's reads and writes: pages that are there, and those that have to come. What leaves is in session_sync.cc.
+// A session's reads and writes: of pages that are in memory, and of those that have to be brought in. session_sync.cc has what leaves.
 #include "pagecache/session.h"
 
 #include <algorithm>
@@ -84,7 +84,7 @@ base::Error Session::busy_error(const File& file, uint64_t page) const {
 
 // --- a page that is there ---
 
-// What is needed of it, from `begin` on, comes to the CPU meanwhile: the atomic operation would have it wait.
+// Prefetches the bytes that are needed, from `begin` on, since the atomic operation would have their load wait.
 bool Session::take(const Partition::Home& home, Use use, uint64_t begin, Held& held) {
   PageSet& set = home.set;
   return set.any_of_tag(home.tag, [&](uint32_t index) {
@@ -94,7 +94,7 @@ bool Session::take(const Partition::Home& home, Use use, uint64_t begin, Held& h
     __builtin_prefetch(bytes);
     __builtin_prefetch(bytes + base::kLineBytes);
     if (!(use == Use::kShare ? way.try_share(home.key) : way.try_exclude(home.key))) {
-      set.changed(partition().layout());  // for a moment it looked as if it were held
+      set.changed(partition().layout());  // for a moment it may have looked held
       return false;
     }
     set.on_hit(partition().layout(), index);
@@ -104,7 +104,7 @@ bool Session::take(const Partition::Home& home, Use use, uint64_t begin, Held& h
   });
 }
 
-// Of a page that the caller excludes others from: is no reader left, now or in a moment?
+// Has the last reader of a page that is exclusive for the caller gone, now or in a moment?
 bool Session::is_drained_soon(const Held& held) {
   for (int i = 0; i < kSpins; ++i) {
     if (!held.way->has_readers()) return true;
@@ -113,7 +113,7 @@ bool Session::is_drained_soon(const Held& held) {
   return false;
 }
 
-// Waits for that.
+// Waits until it has. After an error the page is not exclusive any more.
 base::Expected<void> Session::drain(const File& file, const Held& held, uint64_t page) {
   if (is_drained_soon(held)) return {};
   const uint64_t deadline = sys::monotonic_ns() + cache_->options_.wait_ns_max;
@@ -171,7 +171,7 @@ Partition::Claim Session::claim(PageKey key, Place& place) {
   return claimed;
 }
 
-// Waits for who loads it or writes to it; of a page that is not there, until another may leave.
+// Waits for whoever loads the page or writes to it; if the page is not there, until another one may leave.
 base::Expected<void> Session::wait_for_page(const File& file, uint64_t page, uint64_t deadline) {
   base::increase(waits_, uint64_t{1});
   const Partition::Home home = lock_home(file.key(page));
@@ -201,7 +201,8 @@ base::Expected<Session::Held> Session::load(File& file, const Place& place, Use 
   return end_load(place, use);
 }
 
-// Of a page that is loading, by this Io, maybe with others: it is there, or it is not loading any more.
+// What has become of a page that this Io, perhaps with others, was to load. After an error the page is not loading any more; else the
+// caller ends the load.
 base::Expected<void> Session::end_read(const File& file, const Place& place, const storage::Io& io) {
   const uint64_t end = file.device_offset_of(place.page) + file.device_bytes_there(place.page);
   const bool is_read = io.error == 0 && io.offset_bytes + io.transferred_bytes >= end;
@@ -240,7 +241,7 @@ void Session::end_failed_load(const Place& place) {
 
 // --- calls ---
 
-// A range within one page that is there is most of what is asked for.
+// Most calls are for a range within one page that is in memory.
 base::Expected<void> Session::read(File& file, uint64_t offset, std::span<std::byte> to) {
   if (try_read(file, offset, to)) return {};
   if (!is_within(file, offset, to.size())) return range_error(file, "read", offset, to.size());
@@ -292,10 +293,10 @@ void Session::copy_out(const Held& held, const Part& part, std::span<std::byte> 
 }
 
 // Some pages at a time
-//  1 those that are there are copied, and those that a frame is there for are claimed
-//  2 what was claimed is read together, neighbours in one Io, and copied
-//  3 the others come one after the other, and so do neighbours whose Io has failed: one of them may be at fault
-// Nothing is held while this waits for somebody else: all that is claimed in 1 has been given up in 2.
+//  1 pages that are in memory are copied; others are claimed, if there is a frame for them
+//  2 the claimed pages are read together, neighbours in one Io, and copied
+//  3 all other pages come one after the other; so do neighbours whose Io has failed, since only one of them may be at fault
+// This holds nothing while it waits for others: what step 1 has claimed step 2 has given up.
 struct Session::ReadBatch {
   struct Wanted {
     Part part;

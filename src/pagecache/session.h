@@ -1,12 +1,13 @@
 // Session: how one thread, or the tasks of one worker, read and write through a page cache.
 //
-// Calls look as if I/O blocked: a thread's does, a task's lets others of its worker run meanwhile. Of the bytes of one page a read or view
-// sees all of a write, or nothing; a call over several pages is as many such.
+// Calls block until their I/O has ended: a thread blocks; while a task blocks, other tasks of its worker run. Of the bytes of one page a
+// read or view sees all of a write or nothing of it; a call over several pages is as many calls over one page.
 //
-// What is written stays in memory until its page has to go, servers flush it, or sync(). Errors are one line of text with what could not be
-// done where. A page that cannot be written back stays, and is dirty: whoever needs its frame is told, and so is each sync().
+// What is written stays in memory until its page has to leave, servers flush it, or the file is synced. Errors are one line of text, which
+// says what could not be done where. A page that cannot be written back stays in memory, and stays dirty: the call that needs its frame
+// fails, and so does each sync().
 //
-// Thread contract: of the thread that opens it, or of the tasks of its worker. Files and cache are shared by all.
+// Thread contract: used by the thread that opens it, or by the tasks of its worker. Files and caches are for all threads.
 #pragma once
 #include <cstring>
 #include <span>
@@ -19,15 +20,15 @@
 
 namespace pagecache {
 
-// What sessions have been asked for. Pages, each time one is used.
+// What sessions have done. Hits and misses count each page that a call uses.
 struct SessionCounts {
   uint64_t hits = 0;
   uint64_t misses = 0;
   uint64_t evictions = 0;
   uint64_t reads = 0;       // pages read from devices
   uint64_t writebacks = 0;  // pages written to devices
-  uint64_t damaged = 0;     // pages that were read, and have not their checksum
-  uint64_t waits = 0;       // for other calls
+  uint64_t damaged = 0;     // pages that were read, and whose checksum is wrong
+  uint64_t waits = 0;       // how often a call waited for another one
 
   SessionCounts& operator+=(const SessionCounts& other) {
     hits += other.hits;
@@ -41,7 +42,7 @@ struct SessionCounts {
   }
 };
 
-// Pages that were written back, and how many writes that took.
+// Pages that were written back, and how many writes these took.
 struct WriteCounts {
   uint64_t pages = 0;
   uint64_t writes = 0;
@@ -49,13 +50,13 @@ struct WriteCounts {
 
 class Session;
 
-// A range of a file that is to be read, and where to.
+// A range of a file that is to be read, and the memory that it is read to.
 struct Piece {
   uint64_t offset = 0;
   std::span<std::byte> to;
 };
 
-// Some bytes of a page, which stays where it is until the view ends. Nobody writes to the page meanwhile.
+// Bytes of a page in memory, where they stay until the view ends. Nobody writes to the page meanwhile.
 class View {
  public:
   View() = default;
@@ -88,40 +89,44 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   void open(PageCache& cache) { cache_ = &cache; }
-  // Of one that is not open: nothing. REQUIRES: its views have ended.
+  // Does nothing if it is not open. REQUIRES: its views have ended.
   void close();
 
-  // All of the range, or an error. Pages that are not there are read together. Errors: EINVAL: the range is not within the file; those of
-  // I/O; EIO: the device has become shorter; EBADMSG: a page has not its checksum; EBUSY (CacheOptions::wait_ns_max).
+  // Reads all of the range, or fails. Pages that are not in memory are read together. Errors: EINVAL: the range is not within the file;
+  // those of I/O; EIO: the device has become shorter; EBADMSG: a page's checksum is wrong; EBUSY: pages that others hold are in the way for
+  // wait_ns_max (CacheOptions).
   base::Expected<void> read(File& file, uint64_t offset, std::span<std::byte> to);
-  // The same of several ranges: what is not there is read together, neighbours in one Io.
+  // The same for several ranges: all their pages that are not in memory are read together, neighbours in one Io.
   base::Expected<void> read(File& file, std::span<const Piece> pieces);
-  // As read(). Of a page that is written as a whole nothing is read. After an error some pages of the range may be written.
+  // Errors: as read(); then some pages of the range may have been written. A page that is written as a whole is not read.
   base::Expected<void> write(File& file, uint64_t offset, std::span<const std::byte> from);
-  // Read, modify, write: change(bytes of a page, their offset in the file) for each page of the range, which nobody else sees meanwhile.
-  // It must not call this session. As write().
+  // Read, modify, write: calls change(bytes, their offset in the file) for the part of the range in each page, which nobody else sees
+  // meanwhile. `change` must not call this session. Errors: as write().
   template <class Change>
   base::Expected<void> update(File& file, uint64_t offset, uint64_t bytes, const Change& change);
-  // REQUIRES: the range is within one page. As read(). A view holds a frame: calls of anybody that need all frames of the set wait for it.
+  // A view of the range. It holds a frame, so calls of anybody that need another frame of the set may have to wait for it. Errors: as
+  // read(). REQUIRES: the range is within one page.
   base::Expected<View> view(File& file, uint64_t offset, uint64_t bytes);
 
-  // The same of a range within one page, if that needs neither I/O nor a wait. False: nothing is done.
+  // Reads or writes a range within one page, if that needs neither I/O nor a wait. False: nothing has been done.
   bool try_read(File& file, uint64_t offset, std::span<std::byte> to);
   bool try_write(File& file, uint64_t offset, std::span<const std::byte> from);
 
-  // What was written to the file before the call is on its device for good when this returns without an error. Errors: those of I/O. After a
-  // flush has failed each later one of the file fails, too. Cost: syncs of a file that come together share a flush.
+  // When this returns without an error, everything that was written to the file before the call is on its device for good. Errors: those of
+  // I/O; EBUSY. After a flush of the file has failed, all later syncs fail. Cost: a look at each set, writes of the dirty pages, and a
+  // flush, which syncs of the file that come together share.
   base::Expected<void> sync(File& file);
-  // This session gives up what it needs to use the file, until it uses it again. REQUIRES: no call of it is under way.
+  // Closes what this session needs to use the file, until it uses the file again. REQUIRES: no call of the session for the file is under
+  // way.
   void leave(const File& file);
-  // Syncs it, and takes it out of the cache; with an error it stays. REQUIRES: no views of it, and nobody uses it from now on. Errors: those
-  // of sync(); EBUSY: other sessions have used it, and neither left it nor been closed.
+  // Syncs the file and takes it out of the cache; after an error it stays. Errors: those of sync(); EBUSY: another session has used the
+  // file, and has neither left it nor been closed. REQUIRES: there are no views of the file, and nobody uses it from now on.
   base::Expected<void> remove(File& file);
 
-  // The cache has frames and sets for so many bytes from now on; what others do goes on meanwhile, and finds what is there. Pages that have to
-  // leave do so as if others came. Errors, after which it has a size between the two: EINVAL, and nothing is changed: more than
-  // CacheOptions::memory_bytes_max, or less than one set takes; EBUSY: another call is resizing it, or pages are held
-  // (CacheOptions::wait_ns_max for each set), views of the caller's among them; those of I/O, of any file whose pages have to leave.
+  // Gives the cache frames and sets for so many bytes. Other calls go on meanwhile, and find the pages that are there. Pages that have to
+  // leave do so as if others came. Errors: EINVAL: more than CacheOptions::memory_bytes_max, or less than one set takes; then nothing has
+  // changed. EBUSY: another call is resizing the cache, or pages are held, perhaps by the caller's own views (CacheOptions::wait_ns_max for
+  // each set); those of I/O, of any file whose pages have to leave: then the cache has a size between the two.
   base::Expected<void> resize(uint64_t memory_bytes);
 
   // Any thread.
@@ -131,36 +136,38 @@ class Session {
   friend class Servers;
   friend class View;
   static constexpr uint32_t kBatchPages = 64;
-  static constexpr uint32_t kRunPages = 16;          // that are written back for the sake of one
-  static constexpr uint64_t kCopyBytes = 256 << 10;  // of pages that are written back together
-  static constexpr uint64_t kRunBytes = 64 << 10;    // of one run, but for larger pages
+  static constexpr uint32_t kRunPages = 16;  // neighbours that are written back together, for the sake of one
+  static constexpr uint64_t kCopyBytes = 256 << 10;  // for copies of pages that are written back at a time
+  static constexpr uint64_t kRunBytes = 64 << 10;  // for copies of one run, or of one page if that is larger
 
+  // What a page is wanted for: to be read; to be changed; to be written as a whole, so that it need not be read first.
   enum class Use : uint8_t { kShare, kExclude, kOverwrite };
-  // A page that the caller holds, as it asked for.
+  // A page that the caller holds: as a reader, or excluding others.
   struct Held {
     PageSet* set = nullptr;
     Way* way = nullptr;
     std::byte* bytes = nullptr;
   };
-  // One that it has claimed, or is cleaning.
+  // A page that the caller has claimed, or is cleaning.
   struct Place {
     PageSet* set = nullptr;
-    uint32_t index = 0;
+    uint32_t index = 0;  // of the way
     uint64_t page = 0;
   };
+  // The part of a range that is in one page.
   struct Part {
     uint64_t page = 0;
     uint64_t begin = 0;  // in the page
     uint64_t bytes = 0;
-    uint64_t done = 0;  // of the range, before it
+    uint64_t done = 0;  // how much of the range comes before it
   };
-  // Calls each(Part) for each page of a range, until one is not done.
+  // Calls each(Part) for each page of a range, until one fails.
   template <class Each>
   base::Expected<void> for_parts(const File& file, uint64_t offset, uint64_t bytes, const Each& each);
   static bool is_within(const File& file, uint64_t offset, uint64_t bytes) {
     return offset <= file.bytes() && bytes <= file.bytes() - offset;
   }
-  // Is it one part?
+  // Is the range within one page, and not empty?
   static bool is_in_page(const File& file, uint64_t offset, uint64_t bytes) {
     return is_within(file, offset, bytes) && bytes != 0 &&
            file.position_of(offset).begin + bytes <= file.page_data_bytes();
@@ -173,13 +180,14 @@ class Session {
                                                   uint64_t bytes);
   base::Expected<task::Channel*> channel_of(const File& file);
 
-  // For what any of them can do.
+  // For what any partition can do (partition.h).
   Partition& partition() const { return cache_->partition_; }
-  // As Partition's.
+  // As those of the page's partition.
   Partition::Home home_of(PageKey key) const { return cache_->partition_of(key).home_of(key); }
   Partition::Home lock_home(PageKey key) const { return cache_->partition_of(key).lock_home(key); }
+  // Holds the page if it is there, and nobody is in the way. With kExclude and kOverwrite the caller still has to see the last reader go.
   bool take(const Partition::Home& home, Use use, uint64_t begin, Held& held);
-  // `is_missing`: it was not there just now.
+  // Holds the page, which is brought in if it is not there. `is_missing`: the caller has just found that it is not there.
   base::Expected<Held> get(File& file, uint64_t page, Use use, bool is_missing = false);
   bool is_drained_soon(const Held& held);
   base::Expected<void> drain(const File& file, const Held& held, uint64_t page);
@@ -191,14 +199,15 @@ class Session {
   void clean_first(PageSet& set);
   struct ReadBatch;
   struct WriteBatch;
-  // Ends what claim or begin_clean began.
+  // End what claim() began.
   Held end_load(const Place& place, Use use);
   void end_failed_load(const Place& place);
   void unshare(PageSet& set, Way& way) {
     way.unshare();
     set.changed(partition().layout());
   }
-  // False: the cache has too many dirty pages now. The caller of this, who holds nothing, cleans some.
+  // Ends the hold of a page that has been changed. False: the cache has too many dirty pages now, and the caller, who holds nothing any
+  // more, is to clean some.
   [[nodiscard]] bool written(const Held& held) {
     const bool was_clean = held.way->written();
     held.set->changed(partition().layout());
@@ -220,12 +229,12 @@ class Session {
   Clean begin_clean(PageKey key, WriteBatch& batch);
   bool looks_cleanable(PageKey key);
   void begin_run(PageKey key, WriteBatch& batch);
-  // Writes pages of these sets back, if they look as if they would leave soon, and others that follow them in their files. A page that
-  // cannot be written is dirty again.
+  // Writes back the dirty pages of these sets that are to leave soon, or these pages, and their dirty neighbours in their files. A page
+  // that cannot be written is dirty again.
   WriteCounts flush(std::span<PageSet* const> sets);
   WriteCounts flush(std::vector<PageKey> keys);
-  // Calls act(keys) for pages that are dirty, and were when this was called before, some at a time, and without a lock; no more when it
-  // returns false. Lets others run meanwhile. REQUIRES: a task.
+  // Calls act(keys), without a lock, for pages that are dirty and have been since the last call of this, some at a time, until act returns
+  // false. Lets other tasks run meanwhile. REQUIRES: the caller is a task.
   template <class Act>
   void for_aged_pages(const Act& act);
   std::vector<PageKey> pages_to_flush(std::span<PageSet* const> sets);
@@ -233,16 +242,17 @@ class Session {
   std::vector<PageKey> dirty_pages(const File& file);
   base::Expected<void> write_back_all(File& file);
   base::Expected<void> write_back(File& file, WriteBatch& batch);
-  // How a change of size goes on.
+  // How a change of size is carried out.
   struct Resizing {
     uint64_t wait_ns_max = 0;
-    // Then others of the calling task's worker run between sets, the balancer may have it stop, and files that servers have left are left
-    // alone; nullptr: somebody asked for it.
+    // Set if servers balance nodes, and not if a caller has asked for another size. Then other tasks of the worker run between sets, the
+    // balancer may stop it, and it writes no page of files that servers have left.
     const Balancer* balancer = nullptr;
+    // Lets others run. False: it is to stop.
     bool goes_on() const;
   };
-  // Moves a part of the frames from one node to another, if that is to be done. Errors: those of resize(), of which nothing is to be told;
-  // ECANCELED: it was to stop. The next one goes on from there. REQUIRES: a task.
+  // Moves a part of the frames from one node to another, if their misses ask for it. Errors, which nobody need be told of, since the next
+  // call goes on from there: those of resize(); ECANCELED: it was to stop. REQUIRES: the caller is a task.
   base::Expected<void> balance(std::span<const uint64_t> misses);
   base::Expected<void> move_part(const Balancer::Move& move, const Resizing& how);
   base::Expected<void> settle(const Resizing& how);
@@ -263,7 +273,7 @@ class Session {
     const File* file = nullptr;
     task::Channel channel;
   };
-  std::vector<std::unique_ptr<Channel>> channels_;  // by the file's number - 1; opened when first used
+  std::vector<std::unique_ptr<Channel>> channels_;  // by the file's number - 1; opened when it is first used
   storage::BufferPool pool_;
   std::atomic<uint64_t> hits_{0}, misses_{0}, evictions_{0}, reads_{0}, writebacks_{0}, damaged_{0},
       waits_{0};

@@ -1,7 +1,8 @@
-// A cache gets more frames, or less, while others use it: what has to leave is written back through the channels of the session that asks.
+// How a cache gets more frames, or less, while others use it. What has to leave is written back through the channels of the session that
+// asks for it.
 //
-// One set at a time; nothing is locked, and nothing held, while this waits or writes. After an error the cache has the size that it had
-// got to, and another resize goes on from there.
+// It goes from set to set; it locks and holds nothing while it waits or writes. After an error the cache has the size that it has reached,
+// and another resize goes on from there.
 #include <algorithm>
 
 #include "pagecache/session.h"
@@ -12,7 +13,8 @@ namespace pagecache {
 
 namespace {
 
-constexpr uint64_t kBalanceWaitNs = 1'000'000;  // there will be another time
+constexpr uint64_t kBalanceWaitNs =
+    1'000'000;  // a page that is in the way for longer is left to the next time
 
 std::unexpected<base::Error> stopped_error() {
   return base::failure(ECANCELED, "page cache: its servers are to stop moving frames between nodes");
@@ -52,10 +54,10 @@ base::Expected<void> Session::balance(std::span<const uint64_t> misses) {
   return done;
 }
 
-// Some frames of a node for another, in these steps
-//  1 the one has less. After an error it is to have what it had: the next settle() gives it back
-//  2 the other has more. After an error the next settle() goes on
-// So all of them together never have more than they had.
+// Moves some frames from one node to another
+//  1 the one gets less. After an error its share is again what it was: the next settle() gives the frames back
+//  2 the other gets more. After an error the next settle() goes on
+// So all nodes together never have more frames than before.
 base::Expected<void> Session::move_part(const Balancer::Move& move, const Resizing& how) {
   PageCache::Share &from = cache_->shares_[move.from], &to = cache_->shares_[move.to];
   const uint64_t bytes = cache_->part_bytes();
@@ -68,7 +70,8 @@ base::Expected<void> Session::move_part(const Balancer::Move& move, const Resizi
   return settle(how);
 }
 
-// Each node is to have what its share is enough for. First those that get smaller: all together never have more than before or after.
+// Gives each node as many frames as its share has room for. Nodes that get smaller come first, so that all together never have more than
+// the larger of before and after.
 base::Expected<void> Session::settle(const Resizing& how) {
   struct Change {
     uint32_t node;
@@ -93,8 +96,9 @@ base::Expected<void> Session::settle(const Resizing& how) {
   return {};
 }
 
-// More sets first, with few frames; what the halves of a set have beyond their shares goes at once, so that no more than those of one are
-// too many. Or fewer, once pairs of them have no more frames than one may have. Then each has its frames.
+// First the number of sets. When a set has been split, what its halves have beyond their share goes at once, so that never more than the
+// frames of one set are too many; before two sets are merged, they have no more frames together than one set may have. Then each set gets
+// its share of frames.
 base::Expected<void> Session::resize_to(Partition& partition, const Partition::Size& size,
                                         const Resizing& how) {
   while (partition.set_count() < size.set_count) {
@@ -135,7 +139,8 @@ base::Expected<void> Session::move_pages(const Resizing& how, const Step& step) 
   }
 }
 
-// Until the set has no more than so many. As long as it has to keep more it keeps all: others need some that are not held.
+// Takes frames away until the set has no more than `most`. While more pages than that are held it takes none: calls of others need frames
+// that are not held.
 base::Expected<void> Session::take_frames(Partition& partition, PageSet& set, uint32_t most,
                                           const Resizing& how) {
   const auto is_held = [&] { return partition.held_of(set) > most; };
@@ -156,7 +161,7 @@ base::Expected<void> Session::take_frames(Partition& partition, PageSet& set, ui
   return {};
 }
 
-// Servers use no file that they have left.
+// May the page of a way be cleaned? Servers use no file that they have left.
 bool Session::may_clean(PageSet& set, uint32_t index, const Resizing& how) {
   if (how.balancer == nullptr) return true;
   std::vector<PageKey> keys;

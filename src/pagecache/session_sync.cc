@@ -1,10 +1,11 @@
-// What leaves a cache: dirty pages that are written back, to make room, before that or all of a file, and files that are taken out.
+// What leaves a cache: dirty pages that are written back (to make room, before room is needed, or all of a file), and files that are taken
+// out.
 //
-// Whoever writes a page back for the sake of its frame takes those along that precede and follow it in the file, as long as they are dirty:
-// it is one write all the same.
+// Whoever writes a page back for the sake of its frame takes along the pages that precede and follow it in the file, as long as they are
+// dirty: it is one write all the same.
 //
-// A page is written from a copy, which is made while the page has a reader: whoever writes to it waits for the copy, not for the device. An
-// error marks the page dirty again.
+// A page is written from a copy, which is made while the page has a reader: a call that wants to write to it waits for the copy, not for
+// the device. If the write fails the page is dirty again.
 #include <algorithm>
 
 #include "base/check.h"
@@ -18,10 +19,10 @@ namespace pagecache {
 struct Session::WriteBatch {
   Place places[kBatchPages];
   uint32_t count = 0;
-  uint32_t first[kBatchPages];  // place of each Io
+  uint32_t first[kBatchPages];  // for each Io: its first place
   storage::PieceIos<kBatchPages> ios;
   std::span<std::byte> copies;
-  uint32_t most = 0;    // pages that there are copies for, and places
+  uint32_t most = 0;    // how many pages there is room for
   WriteCounts written;  // since the batch was made
 };
 
@@ -36,7 +37,7 @@ base::Expected<Session::WriteBatch*> Session::new_batch(const storage::Buffer& m
   return batch;
 }
 
-// Makes a dirty page clean that nobody holds; if it is that no more, does nothing.
+// Writes back the page of a way, if it is dirty and nobody holds it.
 base::Expected<void> Session::clean(PageSet& set, uint32_t index) {
   PageKey key;
   {
@@ -48,7 +49,7 @@ base::Expected<void> Session::clean(PageSet& set, uint32_t index) {
   return clean(key);
 }
 
-// Of pages that are written together another may be at fault: then this one is written alone.
+// Writes back the page with its run. If that fails, another page of the run may be at fault: then this one is written alone.
 base::Expected<void> Session::clean(PageKey key) {
   const storage::Buffer memory(pool_, sizeof(WriteBatch)),
       copies(pool_, std::max(kRunBytes, cache_->page_bytes()));
@@ -65,7 +66,8 @@ base::Expected<void> Session::clean(PageKey key) {
   return write_back(cache_->file_of(key), batch);
 }
 
-// The dirty page of the set that would leave first. An error is told to who needs its frame, and to each sync: it is dirty again.
+// Writes back the dirty page of the set that would leave first. Nobody is told of an error: the page is dirty again, and whoever needs its
+// frame, and each sync, will be told.
 void Session::clean_first(PageSet& set) {
   PageKey key;
   {
@@ -77,7 +79,7 @@ void Session::clean_first(PageSet& set) {
   static_cast<void>(clean(key));
 }
 
-// REQUIRES: begin_clean() has made the caller a reader.
+// Copies a page whose cleaning has begun. REQUIRES: begin_clean() has made the caller a reader, which this ends.
 void Session::add_copy(WriteBatch& batch, const Place& place) {
   const uint64_t page_bytes = cache_->page_bytes();
   Way& way = partition().way(*place.set, place.index);
@@ -86,7 +88,7 @@ void Session::add_copy(WriteBatch& batch, const Place& place) {
   batch.places[batch.count++] = place;
 }
 
-// Pages that follow each other are one Io. The batch is empty afterwards.
+// Writes what has been copied, pages that follow each other by one Io, and ends their cleaning. The batch is empty afterwards.
 base::Expected<void> Session::write_back(File& file, WriteBatch& batch) {
   const uint64_t page_bytes = cache_->page_bytes();
   const std::span places = std::span(batch.places).first(batch.count);
@@ -131,7 +133,7 @@ void Session::end_clean(const Place& place, bool is_clean) {
   place.set->changed(partition().layout());
 }
 
-// Of a page that is dirty, or being cleaned, unless it is clean by now.
+// Begins to clean a page, and copies it, unless it is clean by now, or somebody writes to it or cleans it.
 Session::Clean Session::begin_clean(PageKey key, WriteBatch& batch) {
   const Partition::Home home = lock_home(key);
   const uint32_t index = partition().find(home);
@@ -143,14 +145,14 @@ Session::Clean Session::begin_clean(PageKey key, WriteBatch& batch) {
     else if (way.is_unsaved())
       begun = Clean::kBusy;
   }
-  // With the lock: who finds nothing else to clean in the set finds one less that is dirty.
+  // With the lock: a call that finds nothing more to clean in the set finds one page less in the count, too.
   if (begun == Clean::kBegun) cache_->dirty_count_.fetch_sub(1, std::memory_order_relaxed);
   home.set.lock().unlock();
   if (begun == Clean::kBegun) add_copy(batch, {.set = &home.set, .index = index, .page = File::page_of(key)});
   return begun;
 }
 
-// Is it dirty, and does nobody hold it, as far as a look without the lock tells?
+// Is the page dirty, and does nobody hold it, as far as a look without the lock tells?
 bool Session::looks_cleanable(PageKey key) {
   const Partition::Home home = home_of(key);
   return home.set.any_of_tag(home.tag, [&](uint32_t index) {
@@ -159,7 +161,7 @@ bool Session::looks_cleanable(PageKey key) {
   });
 }
 
-// Of a page and those around it in the file. REQUIRES: the batch has room for a run.
+// Begins to clean a page and its dirty neighbours in the file. REQUIRES: the batch has room for a run.
 void Session::begin_run(PageKey key, WriteBatch& batch) {
   if (!looks_cleanable(key)) return;
   const auto next_to = [](PageKey page, int64_t by) {
@@ -174,10 +176,11 @@ void Session::begin_run(PageKey key, WriteBatch& batch) {
 }
 
 // Some sets at a time
-//  1 with each one's lock: which of its pages are dirty and would leave soon
-//  2 in the order of files and places, a run for each is begun and copied: one lock at a time, and nothing is waited for
-//  3 what one file has is written together
-// Of a page that has begun the file stays: who removes it waits for the page.
+//  1 with the lock of each set, finds which of its pages are dirty and would leave soon
+//  2 in the order of files and places, begins to clean a run for each of them, and copies it: takes one lock at a time, and waits for
+//    nothing
+//  3 writes the pages of one file together
+// As soon as the cleaning of a page has begun its file stays: a call that removes the file waits for the page.
 WriteCounts Session::flush(std::span<PageSet* const> sets) { return flush(pages_to_flush(sets)); }
 
 // Steps 2 and 3.
@@ -216,7 +219,7 @@ std::vector<PageKey> Session::pages_to_flush(std::span<PageSet* const> sets) {
   return keys;
 }
 
-// Waits for whoever writes to it, or cleans it.
+// Waits for whoever writes to the page, or cleans it.
 base::Expected<void> Session::wait_until_cleanable(const File& file, PageKey key, uint64_t deadline) {
   base::increase(waits_, uint64_t{1});
   const Partition::Home home = lock_home(key);
@@ -256,7 +259,7 @@ base::Expected<void> Session::write_back_all(File& file) {
   for (const PageKey key : dirty_pages(file)) {
     uint64_t deadline = 0;
     while (begin_clean(key, batch) == Clean::kBusy) {
-      end_batch();  // who waits holds nothing that others may wait for
+      end_batch();  // so that this holds nothing that others wait for while it waits
       if (deadline == 0) deadline = sys::monotonic_ns() + cache_->options_.wait_ns_max;
       if (auto waited = wait_until_cleanable(file, key, deadline); !waited) return waited;
     }

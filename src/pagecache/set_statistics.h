@@ -1,38 +1,38 @@
-// SetStatistics: how what a cache holds, and what it missed, is spread over its sets: they are managed each alone, and one that has many
-// pages which are asked for often has no more room than any other. (set-associative page cache, "set-associative caching")
+// SetStatistics: how the pages and the misses of a cache are spread over its sets. Each set is managed by itself, and one with many pages
+// that are asked for often has no more room than any other. (set-associative page cache, "set-associative caching")
 #pragma once
 #include <cstdint>
 #include <vector>
 
 namespace pagecache {
 
-// Of a number that each set has. Percentiles are numbers that a set has: so many percent of the others have no more.
+// How a number differs from set to set. A percentile is the number of one of the sets: so many percent of the others have no more.
 struct Spread {
   uint32_t min = 0, p50 = 0, p90 = 0, p99 = 0, max = 0;
   double mean = 0;
 
-  // All 0 of none. Sorts them.
+  // Sorts the numbers. If there are none, all is 0.
   static Spread of(std::vector<uint32_t>& numbers);
 };
 
-// Of the sets of a node.
+// The sets of one node.
 struct NodeStatistics {
   uint64_t set_count = 0;
   uint64_t frame_count = 0;
   uint64_t page_count = 0;
   uint64_t dirty_count = 0;
-  uint64_t miss_count = 0;  // since each set was first one
+  uint64_t miss_count = 0;  // since each set was first used
 };
 
-// Of the sets that the cache had when it was looked at, one after the other.
+// All sets of a cache, which are looked at one after the other.
 struct SetStatistics {
   uint64_t set_count = 0;
-  uint64_t page_count = 0;  // that are there, or are being read
+  uint64_t page_count = 0;  // in memory, or being read
   uint64_t dirty_count = 0;
   uint64_t held_count = 0;  // that calls or views hold, or that are being read or written
   Spread frames;
   Spread pages;
-  Spread misses;  // since the set was first one
+  Spread misses;  // since each set was first used
   std::vector<NodeStatistics> nodes;
 };
 

@@ -1,32 +1,32 @@
-// Way: a slot of a set that holds one page; what page that is, its frame, and the state machine of its life, in 16 bytes.
+// Way: a slot of a set, with room for one page: which page that is, its frame, and the page's state, in 16 bytes.
 //
 //   FREE --claim--> LOADING --loaded----------------------> RESIDENT --evict--> FREE
 //                      |    `-loaded_for_write--> RESIDENT+exclusive   (clean, nobody holds it)
 //                      `--load_failed--> FREE
 //   without a frame --give_frame--> FREE --take_frame--> without a frame
 //   RESIDENT+exclusive, without a reader and without io --move_to--> without a frame; the other way: without a frame --> RESIDENT
-//   RESIDENT: each of these by itself
-//     readers    try_share +1, unshare -1
-//     exclusive  try_exclude, unshare by the last reader before it; written (dirty is set) or unexclude end it
+//   RESIDENT has these marks, each of which changes by itself
+//     readers    a count: try_share adds one, unshare takes one away
+//     exclusive  try_exclude sets it, and its holder waits until the last reader has gone; written (which sets dirty) and unexclude end it
 //     dirty      written sets it; begin_clean ends it
-//     aged       a mark of a page that is dirty: age sets it; what ends dirty ends it, and so does move_to
-//     io         begin_clean (dirty, not exclusive) sets it and adds a reader, who copies the page; cleaned ends it, or clean_failed,
+//     aged       marks a page that is dirty: age sets it; what ends dirty ends it too, and so does move_to
+//     io         begin_clean (dirty, not exclusive) sets it, and adds a reader, who copies the page; cleaned ends it, or clean_failed,
 //                which sets dirty again
 //
 //   word   bits 0-25 readers, 26 exclusive, 27 resident, 28 loading, 29 dirty, 30 io, 31 aged, 32-63 frame, 0: none
-//   key    which page, PageKey; 0: none
+//   key    PageKey of the page; 0: none
 //
 // Invariants
-//  1 the key changes under the set's lock, and not while the page is loading, cleaned, or held: who holds a reader, or the exclusive mark,
-//    of a resident page sees it stay in this way
-//  2 a page leaves only when it is clean, not being written, and nobody holds it
-//  3 one Io at a time is under way for a page: loading or io
-//  4 anybody may add a reader to any way, or exclude others from its page, for a moment, to find out that it holds another page: edges that
-//    need to have no reader are compare-and-swaps, or excluded others before and have seen the last one go; all others leave readers as
-//    they are
+//  1 the key changes with the set's lock, and not while the page is held (it has readers, or is exclusive), is loading, or is being
+//    cleaned: a page that somebody holds stays in this way
+//  2 a page leaves only when it is clean, is not being cleaned, and nobody holds it
+//  3 at most one Io is under way for a page: it is loading, or has io
+//  4 a call that looks for a page may add a reader to any way, or exclude others from its page, for a moment, until it sees that the way
+//    holds another page. So edges that need a way without readers are compare-and-swaps, or are taken by a holder of exclusive that has
+//    seen the last reader go; all other edges leave the count of readers as it is
 //
-// Order: what the bytes of a page were when an edge was taken is seen by who takes a later one: all edges are acquire and release. They are
-// sequentially consistent, too, as SetWaits (page_set.h) needs.
+// Order: all edges are acquire and release, so that whoever takes an edge sees the bytes of the page as they were at all earlier ones. They
+// are sequentially consistent, too, which the waiting of PageSet needs (PageSet::changed).
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -50,14 +50,14 @@ class Way {
   bool is_exclusive() const { return (get() & kExclusive) != 0; }
   bool is_dirty() const { return (get() & kDirty) != 0; }
   bool is_io() const { return (get() & kIo) != 0; }
-  // Dirty, or being cleaned, at one moment: a clean that fails goes from the one to the other.
+  // Dirty, or being cleaned, by one look: a cleaning that fails changes the one into the other in between two.
   bool is_unsaved() const { return (get() & (kDirty | kIo)) != 0; }
   bool has_readers() const { return (get() & kReaders) != 0; }
   // Does the page have to stay in this way?
   bool is_held() const { return (get() & (kReaders | kExclusive | kLoading | kIo)) != 0; }
   bool is_evictable() const { return look().is_evictable(); }
   bool is_cleanable() const { return look().is_cleanable(); }
-  // What it was at one moment, for who asks for more than one of these.
+  // The state at one moment, for callers that ask for several of these.
   class Look {
    public:
     bool has_frame() const { return (word_ & kFrame) != 0; }
@@ -76,17 +76,17 @@ class Way {
   };
   Look look() const { return Look(get()); }
 
-  // --- under the set's lock ---
+  // --- with the set's lock ---
 
   // REQUIRES: it has no frame.
   void give_frame(uint32_t frame) { word_.fetch_add(uint64_t{frame} << kFrameShift); }
   // REQUIRES: FREE.
   uint32_t take_frame() { return static_cast<uint32_t>(word_.fetch_and(~kFrame) >> kFrameShift); }
-  // Another frame, which holds the same bytes if there is a page. REQUIRES: FREE, or the caller excludes others, and has seen no reader and
-  // no io since.
+  // Gives the way another frame, which holds the same bytes if there is a page. REQUIRES: FREE; or the caller excludes others, and has
+  // since seen neither a reader nor io.
   void replace_frame(uint32_t other) { word_.fetch_add((uint64_t{other} - frame()) << kFrameShift); }
-  // The page goes with its frame, and dirty if it is. REQUIRES: the caller excludes others, and has seen no reader and no io since; the
-  // other way has no frame; the locks of both sets.
+  // Moves the page with its frame and its dirty mark; nobody is excluded from it afterwards. REQUIRES: the caller excludes others, and has
+  // since seen neither a reader nor io; the other way has no frame; the locks of both sets.
   void move_to(Way& other) {
     const uint64_t key = key_.load(std::memory_order_relaxed);
     const uint64_t word = word_.fetch_and(kReaders);
@@ -101,7 +101,7 @@ class Way {
     const uint64_t before = word_.fetch_or(kLoading);
     CHECK_EQ(before & (kResident | kLoading | kDirty | kIo), 0u);
   }
-  // False: somebody holds it, or it is not clean.
+  // False, and nothing is changed: somebody holds the page, or it is not clean.
   bool evict() {
     uint64_t clean = (get() & kFrame) | kResident;
     if (!word_.compare_exchange_strong(clean, clean & kFrame)) return false;
@@ -112,7 +112,7 @@ class Way {
     key_.store(0, std::memory_order_relaxed);
     CHECK((word_.fetch_and(~kLoading) & kLoading) != 0);
   }
-  // False: it is not dirty, is exclusive, or an Io is under way. True: the caller is a reader, who copies the page.
+  // True: the caller is a reader now, and is to copy the page. False: it is not dirty, is exclusive, or an Io is under way.
   bool begin_clean() {
     for (uint64_t word = get(); (word & (kDirty | kExclusive | kIo)) == kDirty;) {
       DCHECK((word & kReaders) != kReaders);
@@ -120,15 +120,15 @@ class Way {
     }
     return false;
   }
-  // Marks a page that is dirty. Returns whether it is, and was marked before.
+  // Marks the page if it is dirty. Returns whether it is dirty and was marked before.
   bool age() { return is_dirty() && (word_.fetch_or(kAged) & kAged) != 0; }
 
   // --- by anybody ---
 
-  // Who claimed it has filled the frame; it is a reader, or excludes all others, from now on.
+  // The caller, who has claimed the way, has filled its frame. From now on it is a reader, or excludes all others.
   void loaded() { word_.fetch_add(kResident - kLoading + 1); }
   void loaded_for_write() { word_.fetch_add(kResident + kExclusive - kLoading); }
-  // Is this page here, and not exclusive? Then the caller is a reader.
+  // If this page is here, and is not exclusive, the caller is a reader from now on.
   bool try_share(PageKey key) {
     const uint64_t before = word_.fetch_add(1);
     DCHECK((before & kReaders) != kReaders);
@@ -140,7 +140,7 @@ class Way {
     const uint64_t before = word_.fetch_sub(1);
     DCHECK((before & kReaders) != 0);
   }
-  // Is this page here, and not exclusive? Then it is for the caller, once the last reader has gone.
+  // If this page is here, and is not exclusive, it is exclusive from now on: for the caller, once the last reader has gone.
   bool try_exclude(PageKey key) {
     for (uint64_t word = get(); (word & (kResident | kExclusive)) == kResident;) {
       if (!word_.compare_exchange_weak(word, word | kExclusive)) continue;
@@ -151,7 +151,7 @@ class Way {
     return false;
   }
   void unexclude() { CHECK((word_.fetch_and(~kExclusive) & kExclusive) != 0); }
-  // Returns whether it was clean.
+  // Ends exclusive, and makes the page dirty. Returns whether it was clean.
   bool written() {
     uint64_t word = get();
     while (!word_.compare_exchange_weak(word, (word | kDirty) & ~kExclusive)) {
@@ -160,7 +160,7 @@ class Way {
     return (word & kDirty) == 0;
   }
   void cleaned() { CHECK((word_.fetch_and(~kIo) & kIo) != 0); }
-  // Returns whether it was clean: nobody has written to it meanwhile.
+  // Makes the page dirty again. Returns whether it was clean: nobody has written to it since begin_clean().
   bool clean_failed() {
     uint64_t word = get();
     while (!word_.compare_exchange_weak(word, (word | kDirty) & ~kIo)) {
