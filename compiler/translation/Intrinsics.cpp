@@ -97,8 +97,9 @@ void Lowering::lowerMemIntrinsic(AnyMemIntrinsic &MI) {
   }
   if (isa<MemCpyInlineInst, MemSetInlineInst>(MI))
     return;
-  // Code generation has to expand these in line: the function that it would call
-  // may be the program's own, which uses the slots of translations that are alive.
+  // Code generation has to expand these in line: the function that it would
+  // call may be the program's own, which uses the slots of translations that
+  // are alive.
   BuilderBefore B(&MI);
   if (MI.getIntrinsicID() == Intrinsic::memcpy)
     B.CreateMemCpyInline(MI.getRawDest(), MI.getDestAlign(),

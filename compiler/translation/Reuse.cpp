@@ -22,8 +22,8 @@ namespace {
 /// A translation under construction.
 struct Candidate {
   Translation *T;
-  int64_t LeaderOffset; // among the addresses with the same terms
-  int64_t LeaderExtent; // what the leader's address may add to that
+  int64_t LeaderOffset; // of the leader's address (Address.h)
+  int64_t LeaderExtent; // the same
   Align LeaderAlign;
 };
 
@@ -49,8 +49,8 @@ private:
 
 } // namespace
 
-// How many earlier translations of the same base are tried. Only those that
-// dominate count: in a large switch most are another case's.
+// How many earlier translations of the same terms are tried. Only those that
+// dominate the access count: in a large switch most are another case's.
 static constexpr unsigned MaxTries = 16;
 
 bool Sharing::follow(Site &S, Access &A, const Address &Where,
@@ -65,7 +65,7 @@ bool Sharing::follow(Site &S, Access &A, const Address &Where,
       continue;
     if (++Tries > MaxTries)
       return false;
-    // From the leader's address as it turns out to be.
+    // Measured from what the leader's address turns out to be when it runs.
     int64_t First = Where.Offset - C.LeaderOffset - C.LeaderExtent;
     int64_t Last = Where.Offset - C.LeaderOffset + int64_t(Where.Extent);
     int64_t Low = std::min(C.T->Low, First);
@@ -76,7 +76,8 @@ bool Sharing::follow(Site &S, Access &A, const Address &Where,
     // What the leader says of its alignment holds of the whole window.
     int64_t Unit = int64_t(std::min(C.LeaderAlign.value(), abi::PageSize));
     bool MayCross = Low < 0 || High > Unit;
-    // To ask whether the leader has an entry is longer than to go alone.
+    // The code that asks whether the leader has an entry would be longer than
+    // an access of its own.
     if (S.IsCold && MayCross)
       continue;
     C.T->Low = Low;
@@ -110,8 +111,9 @@ void Sharing::visit(Site &S) {
   }
 }
 
-// Makes the object's own address the window's lowest if it is near: code has it
-// in a register, while that of a member would have to be computed.
+// Lets the window begin at the address of the object itself if that is near.
+// Code has it in a register, while a member's address would have to be
+// computed.
 static void chooseReference(Translation &T, Value *Pointer,
                             const DataLayout &DL) {
   APInt Offset(64, 0);

@@ -1,8 +1,8 @@
 //===- Satc.h - Translation by software caches ------------------*- C++ -*-===//
 //
 // The other way to translate (spillcc -fspill-translation=satc), which TriCache
-// (section 3.3) describes: every access asks the thread's Direct cache, in line,
-// and the runtime if the page is not in there.
+// (section 3.3) describes: every access asks the thread's Direct cache, in
+// line, and the runtime if the page is not in there.
 //
 //     if (address is in the range of spilled memory)
 //       line = Direct[page mod lines]

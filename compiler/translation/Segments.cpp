@@ -9,8 +9,8 @@ using namespace llvm;
 
 namespace spillway {
 
-// Instructions of a segment at most: each is there once more per translation
-// that begins or is asked for in it.
+// The most instructions of a segment. There is one more copy of each for each
+// translation that is decided in it.
 static constexpr unsigned MaxLength = 64;
 // Segments within one another.
 static constexpr unsigned MaxDepth = 4;
@@ -30,7 +30,8 @@ private:
   void mergeResults(BasicBlock *Hot, BasicBlock *Cold, BasicBlock *Tail,
                     ValueToValueMapTy &Copies);
 
-  // Those measured from a value that is no operand of their leader.
+  // Translations whose reference is that value, which is no operand of their
+  // leader.
   DenseMap<Value *, SmallVector<Translation *, 2>> MeasuredFrom;
 };
 
@@ -65,8 +66,8 @@ static size_t reach(ArrayRef<Site> Sites) {
   return Count;
 }
 
-// The number of sites from Sites.front() to the last that uses T; with what
-// overlaps.
+// The number of sites from Sites.front() to the last that uses T, or a
+// translation whose accesses overlap with those of T.
 static size_t segmentLength(ArrayRef<Site> Sites, const Translation *T) {
   Sites = Sites.take_front(reach(Sites));
   auto LastUse = [&](const Translation *Of) {
@@ -89,7 +90,8 @@ static bool isUsedBehind(const Translation &T, ArrayRef<Site> Segment) {
   });
 }
 
-// Whether all that the segment translates for others may be without an entry.
+// Whether all translations that the segment makes for code behind it may be
+// without an entry there.
 static bool mayLackEntries(ArrayRef<Site> Segment) {
   for (const Site &S : Segment)
     for (const Access &A : S.Accesses)
@@ -98,7 +100,7 @@ static bool mayLackEntries(ArrayRef<Site> Segment) {
   return true;
 }
 
-// What the segment computes for the code behind it.
+// Joins what both copies of the segment compute for the code behind it.
 void Duplicator::mergeResults(BasicBlock *Hot, BasicBlock *Cold,
                               BasicBlock *Tail, ValueToValueMapTy &Copies) {
   for (Instruction &I : *Hot) {
@@ -193,8 +195,8 @@ void Duplicator::arrange(MutableArrayRef<Site> Block, unsigned Depth) {
     const Access *First = nullptr;
     if (Depth < MaxDepth)
       for (const Access &A : S.Accesses) {
-        // A site that leads on one side and shares on the other has no entry
-        // where either of them crosses.
+        // A site that leads with one access and shares with another has no
+        // entry for its followers where either of the two crosses.
         if (!A.Shared || !A.Shared->MayCross || A.Checked ||
             (S.leads(A) && S.Accesses.size() > 1))
           continue;

@@ -7,8 +7,9 @@
 //     if (the window crosses an edge)  segment, translating each access alone
 //     else                             segment, in which nobody asks
 //
-// Segments nest where the accesses of two translations alternate. What the hot
-// copy translates for code behind the segment, the other one gives no entry.
+// Segments nest where the accesses of two translations alternate. A translation
+// that code behind the segment follows has an entry if the hot copy ran, and
+// none if the other one did.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_SEGMENTS_H
@@ -21,13 +22,14 @@
 
 namespace spillway {
 
-/// What is to be done in order of the vector, once the blocks are laid out.
+/// What is left to do once the blocks are laid out, in the order of the vector.
 struct Step {
   enum KindType {
-    Rewrite, // the site S
-    Decide,  // condition of Branch: the first access of S crosses; true is cold
-    Join,    // Entry's first incoming value becomes Shared's entry, Entry its
-             // entry from here on
+    Rewrite, // rewrite the site S
+    Decide,  // let Branch depend on whether the window of S's first access
+             // crosses an edge; true leads to the copy that shares nothing
+    Join,    // behind a segment: Entry takes Shared's entry as its first
+             // incoming value, and is Shared's entry from here on
   } Kind;
   Site S;
   llvm::BranchInst *Branch = nullptr;
@@ -35,7 +37,7 @@ struct Step {
   llvm::PHINode *Entry = nullptr;
 };
 
-/// Duplicates segments, if that is wanted. Sites: ordered as for
+/// Lays out the blocks, with segments if Duplicates. Sites: ordered as for
 /// shareTranslations, with slots.
 llvm::SmallVector<Step, 0> arrangeSteps(llvm::MutableArrayRef<Site> Sites,
                                         bool Duplicates);

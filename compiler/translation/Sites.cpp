@@ -10,10 +10,10 @@ using namespace llvm;
 
 namespace spillway {
 
-// What is said about the original memory need not hold of a frame: its content
-// changes as pages come and go, so a load must stay where its translation is
-// valid. Non-temporal stores become plain ones: a page's fingerprint is taken
-// without a fence for them.
+// Metadata that is true of the program's memory need not be true of a frame. A
+// frame's content changes as pages come and go, so a load must stay where its
+// translation is valid. Non-temporal stores become ordinary ones, since a
+// page's fingerprint is taken without a fence for them.
 static void dropMetadata(Instruction &I) {
   for (unsigned Kind :
        {LLVMContext::MD_invariant_load, LLVMContext::MD_invariant_group,
@@ -25,9 +25,9 @@ static void dropMetadata(Instruction &I) {
       I.setMetadata(LLVMContext::MD_tbaa, nullptr);
 }
 
-// A pointer at a constant distance from another, computed where it is needed.
-// If the cold path used the hot one's, the latter could not be part of an
-// address.
+// Pointer, computed again before the instruction Before if it lies at a
+// constant distance from another. A cold path that used the hot path's pointer
+// would keep code generation from making that a part of an address.
 static Value *recompute(Value *Pointer, Instruction *Before) {
   APInt Offset(64, 0);
   Value *Base = Pointer->stripAndAccumulateConstantOffsets(
@@ -37,8 +37,8 @@ static Value *recompute(Value *Pointer, Instruction *Before) {
                          : B.CreateGEP(B.getInt8Ty(), Base, B.getInt(Offset));
 }
 
-// The type of a load's or store's value as an integer that a register holds;
-// null if it is none.
+// The integer type of the size of what S loads or stores, if the value can be
+// converted to it and a stub takes it (Abi.h); else null.
 static IntegerType *registerType(const Site &S) {
   if (S.Kind != SiteKind::Load && S.Kind != SiteKind::Store)
     return nullptr;
@@ -54,7 +54,8 @@ static IntegerType *registerType(const Site &S) {
              : nullptr;
 }
 
-// The whole access, if its value fits a register; what is loaded, if it loads.
+// Calls a stub for the whole access. Returns what it loads; null for a store.
+// REQUIRES: registerType(S).
 Value *SiteRewriter::accessOutOfLine(const Site &S, IRBuilderBase &B) {
   IntegerType *Register = registerType(S);
   Value *Address = T.address(B, S.pointer(S.Accesses.front()));
@@ -107,8 +108,9 @@ void SiteRewriter::bounceSet(const Site &S, IRBuilderBase &B) {
                        S.Live);
 }
 
-// Splits the block at S.Inst, which moves to the end of the hot path. Its
-// result becomes that of both paths; the cold one's is still missing.
+// Splits the block at S.Inst, which moves to the end of the hot path. If it has
+// a result, returns the phi that takes its place behind both paths; the value
+// from the cold path is still missing in it.
 PHINode *SiteRewriter::split(Value *Cold, const Site &S, Instruction *&ColdEnd,
                              Instruction *&HotEnd) {
   SplitBlockAndInsertIfThenElse(Cold, S.Inst->getIterator(), &ColdEnd, &HotEnd,
@@ -161,7 +163,7 @@ BranchInst *SiteRewriter::shareNothingIf(Value *Cold, const Site &S) {
   }
   if (Result)
     Result->addIncoming(Alone.Inst, ColdEnd->getParent());
-  // To those that follow, a leader that went this way has no entry.
+  // A leader that went this way has no entry for its followers.
   BasicBlock *Join = HotEnd->getSuccessor(0);
   for (const Access &A : S.Accesses)
     if (S.leads(A)) {
@@ -174,7 +176,7 @@ BranchInst *SiteRewriter::shareNothingIf(Value *Cold, const Site &S) {
   return cast<BranchInst>(Head->getTerminator());
 }
 
-// Whether A must not use what it shares; null: never.
+// Whether A must not use the translation that it shares; null: it always may.
 Value *SiteRewriter::coldCondition(const Site &S, const Access &A,
                                    IRBuilderBase &B) {
   const Translation *Shared = A.Shared;
@@ -197,10 +199,10 @@ Value *SiteRewriter::windowBegin(const Site &S, const Access &A,
 }
 
 // A block for a window that crosses an edge and does not move. An object on the
-// stack, or any other that is not spilled, may lie so for as long as it exists:
-// if the table says of either page that it is where it is, the loop goes on
-// with that. Whatever the table says later, an access to the address itself is
-// right: at worst it faults, as foreign code's do.
+// stack, or any other that is not spilled, may lie so for as long as it exists.
+// If the table says of both pages that they are where they are, the loop holds
+// that and goes on. Whatever the table says later, an access to the address
+// itself is right: at worst it faults, as those of foreign code do.
 BasicBlock *SiteRewriter::holdPlain(const Translation &Shared, Value *Begin,
                                     uint64_t Size, BasicBlock *Alone,
                                     BasicBlock *Hot) {
@@ -221,9 +223,10 @@ BasicBlock *SiteRewriter::holdPlain(const Translation &Shared, Value *Begin,
   return Edge;
 }
 
-// Before the only access of S, which leads: translates unless the page is held.
-// Cold decides whether S shares nothing (true) or goes on, and is decided by
-// whether the window crosses; null if it never does.
+// Translates before the only access of S, which leads, unless the page is held.
+// Cold: the branch to the code that shares nothing (true) or to the access
+// (false), which depends on whether the window crosses an edge from here on;
+// null if it never does.
 void SiteRewriter::holdOr(BranchInst *Cold, const Site &S) {
   const Access &A = S.Accesses.front();
   const Translation &Shared = *A.Shared;
@@ -273,8 +276,8 @@ void SiteRewriter::holdOr(BranchInst *Cold, const Site &S) {
   EndB.CreateStore(Entry, Shared.HeldEntry);
 }
 
-// The entry for a native access that may cross an edge: of its own, or the first
-// of a window.
+// The entry for a native access that may cross an edge and shares nothing, or
+// leads a window.
 Value *SiteRewriter::mapOrTranslate(const Site &S, const Access &A,
                                     unsigned Slot, SlotSet Live) {
   BuilderBefore B(S.Inst);
@@ -308,7 +311,7 @@ Value *SiteRewriter::enterNative(const Site &S, const Access &A, unsigned Slot,
   if (!A.Shared)
     return T.translate(S.Inst, T.address(B, S.pointer(A)), Slot, Live);
   if (Leads) {
-    // It lies in one page itself; the window may not.
+    // The access itself lies in one page; its window may not.
     Value *Entry =
         T.translate(S.Inst, T.address(B, S.pointer(A)), A.Shared->Slot, Live);
     B.SetInsertPoint(S.Inst);
@@ -346,7 +349,8 @@ void SiteRewriter::rewriteNative(const Site &S) {
     S.Inst->setOperand(A.Operand, T.redirect(B, S.pointer(A), Entry));
     Live |= SlotSet(1) << Slot++;
   }
-  // Behind it the slots may be others' before such a store is in its frame.
+  // Without a fence such a store may reach its frame when the slots have become
+  // others' already.
   if (auto *Call = dyn_cast<CallInst>(S.Inst);
       Call && Call->isInlineAsm() && storesPastCaches(*Call)) {
     BuilderBefore B(Call->getNextNode());
@@ -382,7 +386,7 @@ void SiteRewriter::rewrite(const Site &S) {
 
 void SiteRewriter::rewriteHolder(const Site &S) {
   const Access &A = S.Accesses.front();
-  // What was decided for a segment is done already.
+  // In a segment the page was looked for, and the edge, where it begins.
   if (!A.Checked)
     holdOr(A.Shared->MayCross
                ? shareNothingIf(ConstantInt::getFalse(S.Inst->getContext()), S)
@@ -394,7 +398,7 @@ void SiteRewriter::rewriteHolder(const Site &S) {
   publish(S, A, Entry);
 }
 
-// Lets those that follow A know its entry.
+// If A leads, lets its followers know its entry.
 void SiteRewriter::publish(const Site &S, const Access &A, Value *Entry) {
   if (!S.leads(A))
     return;
@@ -424,8 +428,9 @@ void SiteRewriter::perform(const Step &S) {
   }
 }
 
-// A load or store that may cross and shares nothing: what is to be done out of
-// line then, and if its page is not there, is the same, all of it.
+// A load or store that may cross and shares nothing. Where it crosses, and
+// where its page is not in memory, all of it is done by the same call out of
+// line.
 void SiteRewriter::rewriteAlone(const Site &S) {
   const Access &A = S.Accesses.front();
   BasicBlock *Head = S.Inst->getParent();
@@ -457,8 +462,8 @@ void SiteRewriter::rewriteAccesses(const Site &S, bool OutOfLine) {
     S.Inst->eraseFromParent();
     return;
   }
-  // One that never crosses is done after both ways have met, where what uses it
-  // can be one instruction with it.
+  // One that never crosses is not done like that: it stands where both ways
+  // have met, and may become one instruction with what uses its value.
   if (const Access &A = S.Accesses.front();
       A.MayCross && !A.Shared && registerType(S) && !T.isBySatc())
     return rewriteAlone(S);

@@ -1,23 +1,23 @@
 //===- Sites.h - Rewriting one site -----------------------------*- C++ -*-===//
 //
-// Turns an instruction that accesses memory which may be spilled into
+// Turns an instruction that may access spilled memory into
 //
 //     if (it crosses an OS page's edge)   do all of it out of line, or bounce
-//                                         through a buffer; atomics and
-//                                         assembly: map the pages natively
+//                                         through a buffer; for atomics and
+//                                         assembly, map the pages natively
 //     else                                translate, then the instruction on
 //                                         translated pointers
 //
 // One that shares a translation becomes
 //
-//     if (the window crosses an edge)     the same on a copy of the
-//                                         instruction, sharing nothing
-//     else                                the instruction on pointers that were
-//                                         translated by the leader
+//     if (the window crosses an edge)     the above on a copy of the
+//                                         instruction, which shares nothing
+//     else                                the instruction on pointers that the
+//                                         leader has translated
 //
-// where the leader checks the window, and a follower asks whether the leader
-// has an entry. A leader that holds its page asks first whether the window is
-// in it (Held.h).
+// The leader checks the window; a follower checks whether the leader has an
+// entry. A leader that holds its page first checks whether the window lies in
+// it (Held.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_SITES_H

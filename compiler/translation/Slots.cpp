@@ -1,8 +1,10 @@
 //===- Slots.cpp - Which translation takes which slot ---------------------===//
 //
 // A translation's live range is that of a value in SSA form: its definition
-// dominates its uses. So the ranges can be coloured greedily in dominance
-// order, and only what is live where a range begins has to be looked at.
+// dominates its uses. So ranges can be coloured greedily in dominance order,
+// and only what is live where a range begins has to be looked at. Translations
+// that a loop holds are the exception, since they are live before their leaders
+// in it: they get their slots first.
 //
 //===----------------------------------------------------------------------===//
 #include "translation/Slots.h"
@@ -40,8 +42,8 @@ private:
   DenseMap<const Translation *, LiveRange> Ranges;
   DenseMap<const BasicBlock *, SmallVector<Translation *, 4>> LiveInOf;
   SmallPtrSet<const Translation *, 4> Dropped;
-  SmallVector<Translation *, 4> Held;    // have their slots from the start
-  SmallVector<Translation *, 16> Active; // at the point being looked at
+  SmallVector<Translation *, 4> Held;    // have had slots from the start
+  SmallVector<Translation *, 16> Active; // live at the site being looked at
 };
 
 } // namespace
@@ -67,11 +69,11 @@ SlotAssigner::SlotAssigner(std::deque<Translation> &Translations) {
       const LiveRange &Joined = Ranges[&T];
       Range.LiveIn.insert(Joined.LiveIn.begin(), Joined.LiveIn.end());
     }
-  // A loop's does not begin at its leader.
   for (Translation &T : Translations)
     if (T.HeldEntry && !T.HeldWith && take(&T, slotsOfHeld(&T)))
       Held.push_back(&T);
-  // Behind all of them: the one that holds for another may come after it.
+  // Only when all of these have their slots: a translation that holds for
+  // another may come after it.
   for (Translation &T : Translations) {
     if (!T.HeldWith)
       continue;
@@ -88,7 +90,7 @@ SlotAssigner::SlotAssigner(std::deque<Translation> &Translations) {
         LiveInOf[BB].push_back(&T);
 }
 
-// Whether there is a block in which both are live.
+// Whether both are live in some block.
 bool SlotAssigner::meet(const Translation *T, const Translation *Other) const {
   auto IsIn = [&](const Translation *Of, const BasicBlock *BB) {
     return Of->Leader->getParent() == BB ||
@@ -150,7 +152,6 @@ void SlotAssigner::assign(MutableArrayRef<Site> Block) {
     if (!isDropped(T))
       Active.push_back(T);
   for (Site &S : Block) {
-    // What ended between sites is taken off below, where it ended.
     for (Access &A : S.Accesses)
       if (S.leads(A))
         begin(A.Shared);

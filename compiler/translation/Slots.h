@@ -1,10 +1,10 @@
 //===- Slots.h - Which translation takes which slot -------------*- C++ -*-===//
 //
-//   slots 0, 1     scratch: translations of one access, done with it
-//   slots 2 .. 31  shared translations, coloured: two that are live at one
-//                  point never have the same
+//   slots 0, 1     scratch: translations for one access, which end with it
+//   slots 2 .. 31  shared translations, coloured: two that are live at the same
+//                  point never have the same slot
 //
-// Inline assembly may take all, since nothing is live across it.
+// Inline assembly may take all of them, since no translation lives across it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_SLOTS_H
@@ -20,10 +20,10 @@ namespace spillway {
 
 constexpr unsigned ScratchSlots = 2;
 
-/// Gives each translation a slot for the instructions from its leader to its
-/// last follower, and each site the set of slots that must survive it. A
-/// translation that finds no slot is not shared. Sites: ordered as for
-/// shareTranslations.
+/// Gives each translation a slot from its leader to its last follower, and in
+/// all of the loop in which it is held (Held.h); and each site the set of slots
+/// that must survive it. A translation that finds no free slot is not shared.
+/// Sites: ordered as for shareTranslations.
 void assignSlots(llvm::MutableArrayRef<Site> Sites,
                  std::deque<Translation> &Translations);
 

@@ -22,9 +22,9 @@ public:
   llvm::Value *crossesPage(llvm::IRBuilderBase &B, llvm::Value *Address,
                            uint64_t Size);
 
-  /// The same, or something cheaper that is nearly always right: where the
-  /// bytes' type claims so much alignment, whether they lack it. True wherever
-  /// they do reach into another page.
+  /// The same, or something cheaper: where the bytes' type claims enough
+  /// alignment, whether the address lacks it. True wherever the bytes do reach
+  /// into another page; elsewhere true only where the claim is wrong.
   llvm::Value *mayCross(llvm::IRBuilderBase &B, llvm::Value *Address,
                         uint64_t Size, llvm::Align Claimed);
 
@@ -34,31 +34,32 @@ public:
 
   struct Lookup {
     llvm::Value *Entry; // of Address in the table
-    llvm::Value *Slow;  // whether it is of no use
+    llvm::Value *Slow;  // whether the entry is of no use
   };
-  /// Emits what a translation of Address in Slot is where its page is there.
-  /// REQUIRES: !isBySatc().
+  /// Emits steps 1 to 3 of the protocol, which suffice where the page is in
+  /// memory. REQUIRES: !isBySatc().
   Lookup lookUp(llvm::Instruction *Before, llvm::Value *Address, unsigned Slot);
 
   /// Emits a translation of Address in Slot before the instruction Before,
-  /// whose block is split. Live: the slots that must stay protected while it
-  /// waits; Slot is added. Returns the table entry, positive.
+  /// whose block is split. Live: the slots that must stay protected while the
+  /// slow path waits; Slot is added. Returns the table entry, which is
+  /// positive.
   llvm::Value *translate(llvm::Instruction *Before, llvm::Value *Address,
                          unsigned Slot, SlotSet Live);
 
-  /// Where Pointer's bytes are under the table entry Entry.
+  /// Where the bytes of Pointer are if Entry is its table entry.
   static llvm::Value *redirect(llvm::IRBuilderBase &B, llvm::Value *Pointer,
                                llvm::Value *Entry);
 
   /// Memory on the stack for one bounced access of up to Size bytes.
   llvm::Value *buffer(uint64_t Size);
 
-  /// When all is translated: lets paths without a translation not ask for the
-  /// thread's slots.
+  /// To be called when all is translated: moves the load of the thread's slots
+  /// to where all paths need it, so that others do without.
   void sinkSlots();
 
-  /// The translations that follow are by software caches (Satc.h): each is
-  /// used at once, before the next one.
+  /// Whether the translations that follow are by software caches (Satc.h). Each
+  /// of those must be used before the next one is made.
   void setBySatc(bool IsBySatc) { BySatc = IsBySatc; }
   bool isBySatc() const { return BySatc; }
 
