@@ -24,13 +24,15 @@ namespace spillway {
 
 static constexpr StringLiteral AlignedKind = "spill.aligned";
 
-// Of a loop that is copied.
+// The most instructions of a loop that is copied.
 static constexpr unsigned MaxInstructions = 300;
-// What calls asks for more than its data's alignment in each iteration.
+// The same of one that calls something, where checks are a small part of the
+// time.
 static constexpr unsigned MaxBesideCalls = 50;
+// How many pointers are checked before a loop.
 static constexpr unsigned MaxRoots = 6;
-// Of an access. Vectors ask for more than the heap promises: a loop over them
-// would mostly run in its copy.
+// The largest access that is marked. Vectors need more alignment than the heap
+// promises: a loop over them would mostly run in its copy.
 static constexpr uint64_t MaxSize = 8;
 // How far an address is followed to what it is made of.
 static constexpr unsigned MaxValues = 32;
@@ -98,9 +100,9 @@ bool Copier::isCopyable(Loop *L) const {
   return true;
 }
 
-// Whether nobody asks for the edge at each access by Pointer in L, which is its
-// innermost loop: L is split at pages' edges (Loops.h), or holds the page
-// (Held.h).
+// Whether accesses by Pointer in L, their innermost loop, are not checked one
+// by one for the edge anyway: L will be split at pages' edges (Loops.h), or
+// hold the page (Held.h).
 bool Copier::asksRarely(Value *Pointer, Loop *L) {
   for (BasicBlock *BB : L->blocks())
     if (any_of(*BB, endsTranslations))
@@ -166,8 +168,8 @@ bool Copier::traceTo(Roots &Found, Value *Pointer, uint64_t Size,
   return true;
 }
 
-// The pointer by which I accesses memory, and its type's value; null if it does
-// not, or by several.
+// The pointer by which I accesses memory, and the type of what it accesses.
+// Null if it accesses none, or by several pointers.
 static std::pair<Value *, Type *> accessOf(Instruction &I) {
   if (Value *Pointer = getLoadStorePointerOperand(&I))
     return {Pointer, getLoadStoreType(&I)};
@@ -178,7 +180,8 @@ static std::pair<Value *, Type *> accessOf(Instruction &I) {
   return {nullptr, nullptr};
 }
 
-// The accesses of L that Asked makes aligned.
+// Collects the accesses of L that are aligned if all of Asked are the multiples
+// that they must be; adds to Asked what that takes.
 void Copier::collect(Loop *L, Roots &Asked,
                      SmallVectorImpl<Instruction *> &Accesses) const {
   for (BasicBlock *BB : L->blocks())
@@ -200,7 +203,7 @@ void Copier::collect(Loop *L, Roots &Asked,
     }
 }
 
-// The accesses of L that need not ask any more if L is copied.
+// The accesses of L that need no check any more if L is copied.
 SmallPtrSet<Instruction *, 16> Copier::spared(Loop *L) {
   Roots Asked;
   SmallVector<Instruction *, 16> Accesses;
@@ -213,8 +216,9 @@ SmallPtrSet<Instruction *, 16> Copier::spared(Loop *L) {
   return Result;
 }
 
-// An outer loop, unless it loads what inner ones would ask: those are copied
-// then.
+// Chooses L, or else loops in it. Inner loops are better if their own copies
+// would spare accesses that a copy of L does not: where L loads the pointers
+// that they begin with.
 void Copier::consider(Loop *L) {
   SmallPtrSet<Instruction *, 16> Outer = spared(L);
   bool InnerSpareMore = any_of(L->getLoopsInPreorder(), [&](Loop *Inner) {
@@ -229,8 +233,8 @@ void Copier::consider(Loop *L) {
       consider(Sub);
 }
 
-// Of atomics the type says it already: code generation calls a library for those
-// that are less aligned.
+// Lets I claim the alignment. Atomics keep what their type claims: code
+// generation would call a library for atomics that are less aligned.
 static void claim(Instruction *I, Align Alignment) {
   if (I->isAtomic())
     return;
@@ -248,7 +252,7 @@ void Copier::mark(ArrayRef<Instruction *> Accesses) {
   }
 }
 
-// Whether all of Asked are the multiples that they must be.
+// Emits whether all of Asked are the multiples that they must be.
 Value *Copier::ask(const Roots &Asked, IRBuilderBase &B) {
   Value *Bits = B.getInt64(0);
   for (auto [Root, Size] : Asked) {
@@ -275,7 +279,7 @@ void Copier::copy(Loop *L, const Roots &Asked,
     for (Instruction &I : *BB)
       if (InPage.contains(&I))
         InPage.insert(cast<Instruction>(Copies[&I]));
-  // Some of them are not what their types say.
+  // In the copy some addresses are not what their types claim.
   for (Instruction *I : Accesses)
     claim(cast<Instruction>(Copies[I]), Align(1));
 
@@ -304,7 +308,8 @@ bool Copier::run() {
   for (Loop *L : LI)
     consider(L);
   for (Loop *L : Copied) {
-    // Anew: copying one loop changes what others see of its values.
+    // Not as collected for the choice: when one loop has been copied, others
+    // see its values through phis.
     Roots Asked;
     SmallVector<Instruction *, 16> Accesses;
     collect(L, Asked, Accesses);

@@ -1,13 +1,13 @@
 //===- Aligned.h - Loops that exist for aligned data, too -------*- C++ -*-===//
 //
-// An access may lie across a page's edge only if its address is no multiple of
-// its size. In most loops every address is, if a few pointers are that come
-// from outside of the loop: those are asked once, before it.
+// An access can lie across a page's edge only if its address is no multiple of
+// its size. In most loops all addresses are multiples if a few pointers from
+// outside of the loop are. Those are checked once, before the loop:
 //
 //     preheader ──all are multiples──► loop, whose accesses are marked
-//         └────────────────────────► copy, which asks for each access
+//         └────────────────────────► copy, which checks each access
 //
-// The claims of types are not believed: nothing keeps programs from storing a
+// What types claim is not believed: nothing keeps programs from storing a
 // number of eight bytes at an odd address.
 //
 //===----------------------------------------------------------------------===//
@@ -19,14 +19,14 @@
 
 namespace spillway {
 
-/// Copies the loops of F for which that spares questions. The copies of
-/// instructions in InPage (Accesses.h) are added to it. Analyses of the function
-/// are stale afterwards if it returns true.
+/// Copies the loops of F in which that saves checks. The copies of instructions
+/// in InPage (Accesses.h) are added to it. Returns whether F has changed;
+/// analyses of F are stale then.
 bool copyForAlignment(llvm::Function &F, llvm::FunctionAnalysisManager &FAM,
                       llvm::SmallPtrSetImpl<llvm::Instruction *> &InPage);
 
-/// True if the address of I is a multiple of the alignment that I claims,
-/// wherever it executes.
+/// True if I is marked: its address is a multiple of the alignment that I
+/// claims, wherever it executes.
 bool isKnownAligned(const llvm::Instruction &I);
 
 } // namespace spillway

@@ -16,24 +16,26 @@ using namespace llvm;
 
 namespace spillway {
 
-// Each of them takes one or two registers in the whole loop.
+// How many pages are held: each takes one or two registers in the whole loop.
 static constexpr unsigned MaxPerLoop = 4;
 static constexpr unsigned MaxPerFunction = 12;
 // Values that an address may be computed from in a loop.
 static constexpr unsigned MaxValues = 48;
-// Accesses for each call of their loop at least, by what is known before.
+// How many accesses there must be, as far as is known, for each call in the
+// loop.
 static constexpr uint64_t MinPerCall = 2;
-// What it may advance by at once.
+// The largest step of a pointer that advances, in bytes.
 static constexpr uint64_t MaxStep = 512;
 
 namespace {
 
+// How a pointer goes through a loop: not at all, in small steps, or anyhow.
 enum class Course { Constant, Advancing, Wild };
 
-// What an address may begin anew with, from one iteration to the next: nothing
-// that is loaded; a member of an object that stays, such as where an array
-// begins; or what an advancing pointer loads too, as rows of compressed matrices
-// and graphs do: where one ends, the next begins.
+// What an iteration may load to let an address begin anew from there: nothing;
+// a member of an object that stays, such as the beginning of an array; or also
+// what an advancing pointer leads to, as with the rows of compressed matrices
+// and graphs, of which each begins where the one before ends.
 enum class Reload { None, Members, Rows };
 
 class Holder {
@@ -57,7 +59,8 @@ private:
   MutableArrayRef<Site> Sites;
   MapVector<const BasicBlock *, SmallVector<Instruction *, 4>> Calls;
 
-  // Of objects that stay: what holds their pages, and where.
+  // An object that stays where it is in a loop, and the leaders that hold its
+  // page.
   struct Staying {
     const Value *Base;
     const Loop *L;
@@ -91,7 +94,7 @@ static bool isSmallMask(const Instruction *I) {
   return I->getOpcode() == Instruction::And && isSmall(I->getOperand(1));
 }
 
-// Whether I is its first operand and a little more.
+// Whether I adds a small constant to its first operand.
 static bool addsLittle(const Instruction *I, const DataLayout &DL) {
   if (auto *GEP = dyn_cast<GetElementPtrInst>(I)) {
     APInt Offset(64, 0);
@@ -103,9 +106,9 @@ static bool addsLittle(const Instruction *I, const DataLayout &DL) {
          isSmall(Op->getOperand(1));
 }
 
-// Follows the values of a loop that an address is made of, back to where they
-// enter it. What is computed from one iteration's for the next may only add a
-// little; what is computed for the address itself may multiply too.
+// Follows the values that an address is made of back to where they enter the
+// loop. From one iteration's value to the next one's only small constants may
+// be added; what is computed for the address alone may multiply, too.
 static Course course(Value *Pointer, const Loop *L, const DataLayout &DL,
                      Reload Carried) {
   Course Result = Course::Constant;
@@ -154,8 +157,8 @@ bool staysInPages(Value *Pointer, const Loop *L) {
          Course::Wild;
 }
 
-// The sites in loops that may hold a page. What there are registers and slots
-// for goes to those that run most.
+// The sites in loops that may hold a page, those that run most first: there are
+// few registers and slots.
 SmallVector<Site *, 0> Holder::hottestFirst() {
   SmallVector<std::pair<uint64_t, Site *>, 0> Found;
   const auto &Frequencies = FAM.getResult<BlockFrequencyAnalysis>(F);
@@ -165,7 +168,7 @@ SmallVector<Site *, 0> Holder::hottestFirst() {
         Loops.getLoopFor(S.Inst->getParent()))
       Found.push_back(
           {Frequencies.getBlockFreq(S.Inst->getParent()).getFrequency(), &S});
-  // Of those that run as often, by their order in the function.
+  // Sites that run equally often stay in the order of the function.
   llvm::sort(Found, [](auto &A, auto &B) {
     return A.first != B.first ? A.first > B.first : A.second < B.second;
   });
@@ -180,8 +183,8 @@ bool Holder::hasCall(const Loop *L) const {
                 [&](const BasicBlock *BB) { return Calls.contains(BB); });
 }
 
-// Most loops that call do so too often for what is held in between to make up
-// for asking. Where: the access that asks.
+// Whether L calls so rarely that what an access in Where saves between two
+// calls makes up for its checks. Most loops that call do so too often.
 bool Holder::callsRarely(const Loop *L, const BasicBlock *Where) {
   if (!hasCall(L))
     return true;
@@ -217,9 +220,9 @@ void Holder::hold(Translation &T, Course C, const Loop *L) {
         HoldNothing(Call);
 }
 
-// Lets T, whose pointer does not change in L, use what another of the same
-// object holds there, in one window that is both's. The first of an object is
-// noted.
+// Lets T, whose pointer does not change in L, share the entry, the slot and the
+// window of a leader that holds the same object there. Returns false if there
+// is none; T is noted as the first one then.
 bool Holder::join(Translation &T, const Value *Pointer, const Loop *L) {
   APInt Offset(64, 0);
   const Value *Base = Pointer->stripAndAccumulateConstantOffsets(
@@ -257,7 +260,7 @@ void Holder::run() {
     for (Instruction &I : BB)
       if (endsTranslations(I))
         Calls[&BB].push_back(&I);
-  // What is left of loops that were split runs at pages' edges.
+  // What splitting has left of a loop runs at pages' edges only.
   SmallPtrSet<const Loop *, 4> Split;
   for (const Site &S : Sites)
     if (S.Kind == SiteKind::Anchor)
@@ -276,7 +279,8 @@ void Holder::run() {
     Course C = course(Pointer, L, DL, Reload::Members);
     if (C == Course::Wild)
       continue;
-    // In as many loops around it as it goes on in the same way.
+    // The page is held in as many of the loops around it as the pointer goes on
+    // in the same way.
     const Loop *Innermost = L;
     while (const Loop *Outer = L->getParentLoop()) {
       Course Further = course(Pointer, Outer, DL, Reload::Rows);
@@ -297,8 +301,7 @@ void Holder::run() {
 }
 
 void holdPages(Function &F, FunctionAnalysisManager &FAM,
-               MutableArrayRef<Site> Sites,
-               std::deque<Translation> &Translations) {
+               MutableArrayRef<Site> Sites) {
   Holder(F, FAM, Sites).run();
 }
 

@@ -22,13 +22,14 @@ using namespace llvm;
 
 namespace spillway {
 
-// Of a loop.
+// Limits of a loop that looks ahead.
 static constexpr unsigned MaxTargets = 8;
 static constexpr unsigned MaxInstructions = 2000;
-// What is called in each iteration takes longer, and touches more.
+// The most instructions of one that calls something in each iteration: what is
+// called takes longer, and touches more.
 static constexpr unsigned MaxBesideCalls = 50;
 static constexpr unsigned MinTripCount = 16;
-// Of what computes one address.
+// The most instructions that compute one address.
 static constexpr unsigned MaxSlice = 64;
 static constexpr uint64_t MaxLoadBytes = 64;
 // An address that advances by so much meets another page soon.
@@ -102,8 +103,8 @@ std::optional<int64_t> LookPlanner::constantStep(Value *V, Loop *L) {
   return Step->getAPInt().getSExtValue();
 }
 
-// What Phi advances by in each iteration, if that is a constant or something the
-// loop does not change; null: neither.
+// What Phi advances by in each iteration, if that is a constant or a value that
+// the loop does not change; else null.
 Value *LookPlanner::counterStep(PHINode *Phi, Loop *L) {
   if (!SE.isSCEVable(Phi->getType()) ||
       SE.getTypeSizeInBits(Phi->getType()) > 64)
@@ -119,8 +120,8 @@ Value *LookPlanner::counterStep(PHINode *Phi, Loop *L) {
                                                       : nullptr;
 }
 
-// Whether V can be computed for an iteration to come; the instructions of the
-// loop that it takes.
+// Whether V can be computed for an iteration to come. Adds to Found the
+// instructions of the loop that this takes.
 bool LookPlanner::slice(LookPlan &Plan, Value *V,
                         SetVector<Instruction *> &Found) {
   Loop *L = Plan.L;
@@ -179,7 +180,7 @@ bool LookPlanner::isLoaded(LookPlan &Plan, Value *V) {
   return any_of(Parts, [](Instruction *Part) { return isa<LoadInst>(Part); });
 }
 
-// Is it worth a look? Sequences are read ahead of anyway.
+// Whether a look at Pointer may be worth it. Sequences are read ahead anyway.
 bool LookPlanner::isFar(Value *Pointer, Loop *L, bool Loads) {
   if (!SE.isSCEVable(Pointer->getType()))
     return Loads;
@@ -192,8 +193,8 @@ bool LookPlanner::isFar(Value *Pointer, Loop *L, bool Loads) {
   return Loads || L->isInnermost();
 }
 
-// What tells one iteration from another: an address that goes on from one run
-// of a nested loop to the next, or else a counter.
+// Chooses what tells one iteration from another: an address, which goes on from
+// one run of a nested loop to the next, or else a counter.
 void LookPlanner::choosePosition(LookPlan &Plan,
                                  const SetVector<Instruction *> &Slice) {
   for (bool Address : {true, false})

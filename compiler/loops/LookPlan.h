@@ -19,8 +19,8 @@ namespace spillway {
 struct LookPlan {
   llvm::Loop *L = nullptr;
   llvm::Value *TripCount = nullptr; // 64 bits, in the preheader; null: unknown
-  bool IsQuiet = true;       // nothing in the loop could end it but its count
-  bool StoresNothing = true; // what it loads now it would load then
+  bool IsQuiet = true;              // it calls nothing that could end it
+  bool StoresNothing = true; // so that what it loads now it would load then
   bool IsRow = false;        // Loops.h
   llvm::Value *Position = nullptr; // a pointer or an integer, in L's terms
   int64_t Step = 0;                // of that

@@ -24,7 +24,7 @@ static constexpr unsigned MaxPointers = 6;
 static constexpr int64_t MaxStep = 1024;
 static constexpr int64_t MaxWindow = 512;
 static constexpr unsigned MaxInstructions = 400;
-// A loop that never runs longer does not pay for its plan.
+// A loop that never runs longer than this is not worth its plan.
 static constexpr unsigned MinTripCount = 8;
 // How complicated a trip count may be to compute, in cheap instructions.
 static constexpr unsigned TripCountBudget = 8;

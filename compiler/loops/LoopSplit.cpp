@@ -52,7 +52,7 @@ private:
   BasicBlock *Body, *PlanBlock, *Enter, *Fast, *Done;
   PHINode *Left;                  // iterations, in Header
   Value *Chunk;                   // iterations of Fast, in PlanBlock
-  Value *FastCondition;           // what would have ended Fast
+  Value *FastCondition;           // what ended the loop, in Fast; unused there
   SmallVector<Value *, 6> Firsts; // lowest byte of each pointer, in PlanBlock
   ValueToValueMapTy Copies;       // from one iteration to Fast
 };
@@ -230,7 +230,7 @@ void Splitter::split() {
   cloneFast();
   Done->moveBefore(Body);
   emitDone();
-  // Not before: what the condition was computed from may be used behind.
+  // Only now: what the condition was computed from may be used behind the loop.
   RecursivelyDeleteTriviallyDeadInstructions(FastCondition);
 
   auto Anchored = Result.Translations.end() - Plan.Pointers.size();

@@ -12,15 +12,15 @@
 //   header  the values that the loop carries, and how many iterations are left
 //   plan    how many of them keep every pointer inside its OS page
 //   enter   translates each pointer once, for all of those iterations
-//   fast    a copy of the loop that runs them on raw addresses
+//   fast    a copy of the loop that runs these iterations on raw addresses
 //   body    one iteration of the loop as it was, translated access by access:
-//           taken where an element lies across a page's edge
+//           where an element lies across a page's edge, or few are left
 //
 //   1  A pointer is translated ahead only if the iteration that comes next
-//      accesses it whatever happens: its block dominates the latch, which is
-//      the only exit.
-//   2  Accesses under conditions may share the translation: same distance, same
-//      page.
+//      accesses it whatever happens: the access's block dominates the latch,
+//      which is the only exit.
+//   2  Accesses under conditions may share such a translation if they lie at a
+//      constant distance: the plan keeps them in the same page.
 //   3  Nothing is called between "enter" and the last iteration of "fast".
 //
 //===----------------------------------------------------------------------===//
@@ -42,8 +42,8 @@ class TargetTransformInfo;
 
 namespace spillway {
 
-/// Accesses of a loop at constant distances from each other, in the same page
-/// for as many iterations as the loop's plan allows.
+/// Accesses of a loop at constant distances from each other. They share one
+/// translation for as many iterations as the loop's plan allows.
 struct PagePointer {
   struct Member {
     llvm::Instruction *Inst;
@@ -66,33 +66,34 @@ llvm::SmallVector<LoopPlan, 0>
 planLoops(llvm::Function &F, llvm::FunctionAnalysisManager &FAM,
           const llvm::SmallPtrSetImpl<llvm::Instruction *> &InPage);
 
-/// How often the loop runs, in 64 bits, computed in its preheader; null if that
-/// is not known there, or costs too much. All 2^64 iterations wrap to none.
-/// REQUIRES: L has a preheader.
+/// The number of iterations of the loop, an i64 that is computed in its
+/// preheader. Null if it is not known there, or costs too much. 2^64 iterations
+/// wrap to 0. REQUIRES: L has a preheader.
 llvm::Value *expandTripCount(llvm::Loop *L, llvm::ScalarEvolution &SE,
                              const llvm::TargetTransformInfo &TTI);
 
-/// Whether L is a row of a compressed matrix or graph, by all appearances: how
-/// long it is was loaded in the loop around. Most are short, and where one ends
-/// the next begins: it is not split, but the page is held over all of them
-/// (Held.h).
+/// Whether L seems to walk along a row of a compressed matrix or graph: its
+/// length depends on what the loop around it loads. Most rows are short, and
+/// where one ends the next begins. So such a loop is not split, but its pages
+/// are held over all rows (Held.h).
 bool isRow(const llvm::Loop *L, llvm::ScalarEvolution &SE);
 
-/// Notes of a loop that has become a part of another, which runs it again and
-/// again, whether it was a row before. Latch: how it ends.
+/// Notes whether a loop was a row before it became a strip: an inner loop of a
+/// few iterations that an outer one repeats (Prefetch.h). Latch: its
+/// terminator.
 void markStrip(llvm::Instruction *Latch, bool WasRow);
 
-/// What splitting leaves for the rewriting of sites: one translation per
-/// pointer, whose leader is an anchor, an instruction that stands where it is
-/// to be made.
+/// What splitting leaves for the rewriting of sites: one translation for each
+/// pointer. Its leader is an anchor, an instruction that stands where the
+/// translation is to be made.
 struct Chunks {
   std::deque<Translation> Translations;
   llvm::DenseMap<std::pair<llvm::Instruction *, unsigned>, Translation *>
       Shared;
 };
 
-/// Splits the loop of Plan. The copies of instructions in InPage are added to
-/// it. Analyses of the function are stale afterwards.
+/// Splits the loop of Plan. The copies of instructions in InPage (Accesses.h)
+/// are added to it. Analyses of the function are stale afterwards.
 void splitLoop(const LoopPlan &Plan, Chunks &Result,
                llvm::SmallPtrSetImpl<llvm::Instruction *> &InPage);
 

@@ -16,7 +16,7 @@ using namespace llvm;
 
 namespace spillway {
 
-// While nobody misses, a loop asks again after so many iterations.
+// While no page is missed, a loop asks again after so many iterations.
 static constexpr uint64_t IterationsPerQuestion = 512;
 
 namespace {
@@ -73,7 +73,7 @@ LookBuilder::LookBuilder(const LookPlan &Plan, Abi &Runtime)
     collect(Target);
 }
 
-// What has to be passed for V to be computed.
+// Adds to Arguments what the function needs to compute V.
 void LookBuilder::collect(Value *V) {
   if (isa<Constant, MetadataAsValue, InlineAsm>(V) ||
       !Collected.insert(V).second)
@@ -177,8 +177,9 @@ void LookBuilder::note(Value *Pointer) {
   }
 }
 
-// Whether code generation calls the program where such a function begins or ends
-// (-finstrument-functions-after-inlining, -pg, -fxray-instrument): it uses slots.
+// Whether a function with this attribute gets calls of the program where it
+// begins or ends (-finstrument-functions-after-inlining, -pg,
+// -fxray-instrument): those use slots.
 static bool asksForCalls(StringRef Attribute) {
   return Attribute.starts_with("instrument-function-") ||
          Attribute.starts_with("xray-") || Attribute == "function-instrument" ||
@@ -194,13 +195,14 @@ void LookBuilder::declare(const Twine &Name) {
   Types.push_back(I64); // iterations left
   Helper = Function::Create(FunctionType::get(I64, Types, false),
                             GlobalValue::InternalLinkage, Name, Runtime.M);
-  // Code generation needs what it knows of F's machine; nothing else of F is
-  // true here.
+  // Code generation needs what the attributes say of F's machine. Nothing else
+  // that they say of F is true here.
   for (Attribute A : F.getAttributes().getFnAttrs())
     if (A.isStringAttribute() && !asksForCalls(A.getKindAsString()))
       Helper->addFnAttr(A);
-  // It returns with all vector registers as they were, which code generation
-  // forgets where it spares others the cost of their upper halves.
+  // It must return with all vector registers as they were, also their upper
+  // halves, which code generation would clear for the sake of other code's
+  // speed.
   StringRef Features = F.getFnAttribute("target-features").getValueAsString();
   Helper->addFnAttr(
       "target-features",
@@ -212,7 +214,7 @@ void LookBuilder::declare(const Twine &Name) {
   Helper->setCallingConv(CallingConv::PreserveAll);
 }
 
-// What the runtime has to know of the loop, whatever it looks at.
+// The constant by which the runtime knows the loop.
 GlobalVariable *LookBuilder::describe(const Twine &Name) {
   return new GlobalVariable(
       Runtime.M, ArrayType::get(B.getInt64Ty(), 2), /*isConstant=*/true,
@@ -222,8 +224,8 @@ GlobalVariable *LookBuilder::describe(const Twine &Name) {
       Name + ".loop");
 }
 
-// Asks for the runtime's state; null: it wants to know of nothing, and Pause is
-// what it has put there.
+// Emits the question for the runtime's state. Null: the runtime wants to be
+// told of nothing, and has put into Pause when to come back.
 Value *LookBuilder::begin(GlobalVariable *Traits, Value *Pause) {
   Type *I64 = B.getInt64Ty();
   Iteration = B.getInt64(0);
@@ -238,14 +240,15 @@ Value *LookBuilder::begin(GlobalVariable *Traits, Value *Pause) {
       {Traits, Position, Helper->getArg(Arguments.size()), Pause});
 }
 
-// Of the iteration: each target for itself, if it can be computed.
+// Emits what tells the runtime of each target of Iteration that can be computed
+// then.
 void LookBuilder::noteTargets() {
   for (Value *Target : Plan.Targets) {
     Next = BasicBlock::Create(B.getContext(), "look", Helper);
     note(compute(Target));
     B.CreateBr(Next);
     B.SetInsertPoint(Next);
-    Known.clear(); // another's may not have been computed
+    Known.clear(); // this target's values need not have been computed
   }
 }
 
@@ -337,7 +340,8 @@ void Interrupter::interrupt(Function *Helper, ArrayRef<Value *> Arguments) {
     comeBack();
 }
 
-// Ahead: what the loop carries, and whether anybody misses.
+// Emits "ahead": the values that the loop carries, and whether pages are
+// missed.
 void Interrupter::ask() {
   B.SetInsertPoint(Ahead);
   B.SetCurrentDebugLocation(Plan.L->getStartLoc());
@@ -377,7 +381,8 @@ Value *Interrupter::look(Function *Helper, ArrayRef<Value *> Arguments) {
   return Call;
 }
 
-// The loop begins there, with a strip, instead of in its preheader.
+// Lets the loop be entered from "enter", with a strip, and not from its
+// preheader.
 void Interrupter::enter(Value *PauseAfterLook) {
   B.SetInsertPoint(Enter);
   PHINode *Pause = B.CreatePHI(Runtime.I64, 2, "spill.ahead.pause");
@@ -399,7 +404,7 @@ void Interrupter::enter(Value *PauseAfterLook) {
   Done->addIncoming(B.getInt64(0), Enter);
 }
 
-// What ends the loop stays as it is.
+// For a loop whose count is not known: what ends it stays as it is.
 void Interrupter::comeBack() {
   Latch->getTerminator()->replaceSuccessorWith(Header, Back);
   B.SetInsertPoint(Back);
@@ -409,8 +414,8 @@ void Interrupter::comeBack() {
   Done->addIncoming(Next, Back);
 }
 
-// Its count ends the loop: there is one exit still, so that it can be split at
-// page edges.
+// For a loop whose count is known: that ends it now. It still has one exit, so
+// that it can be split at page edges.
 void Interrupter::comeBackUntilCounted() {
   Instruction *Old = Latch->getTerminator();
   Value *Condition = cast<BranchInst>(Old)->getCondition();

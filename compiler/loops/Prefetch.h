@@ -8,23 +8,26 @@
 //                   │                               └────────────────┤
 //                   └───────── so many iterations later ─────────────┘
 //
-//   ahead   asks the runtime's word whether pages are missed at all, and after
-//           how many iterations to come back
-//   look    calls a function of the loop's own, which computes the addresses of
-//           iterations to come and tells the runtime of them (abi.inc,
-//           LookAheadBegin and its kin): it begins to load what is not there
+//   ahead   reads a word of the runtime's that says whether pages are missed at
+//           all; if not, the loop comes back after a fixed number of iterations
+//   look    calls a function that is made for the loop. It computes the
+//           addresses of iterations to come and tells the runtime of them
+//           (abi.inc, LookAheadBegin and its kin), which begins to load the
+//           pages that are not in memory, and says after how many iterations to
+//           come back
 //
-// What the function loads it asks the runtime for, which gives nothing that
-// could fault. It has no other effects, so that it may run ahead of the loop's
-// end, and of a nested loop's: a sparse matrix's next row begins where this one
-// ends.
+// The function asks the runtime for all that it loads, and gets nothing that
+// could fault. It has no other effects. So it may run ahead of the loop's end,
+// also of a nested loop's: the next row of a sparse matrix begins where this
+// one ends.
 //
 //   1  Only simple loads are done ahead: none that is volatile or atomic.
 //   2  What each iteration loads whatever happens may be loaded from plain
-//      memory, as long as the loop's count says that the iteration comes, and
-//      what the loop stores until then has no part in the address; everything
-//      else only from frames.
-//   3  Of what a loop carries only counters go ahead, not what it computes.
+//      memory, if the loop's count says that the iteration comes, and if
+//      nothing that the loop stores until then has a part in the address.
+//      Everything else is loaded from frames only.
+//   3  Of the values that a loop carries only counters are known ahead, not
+//      what the loop computes from its data.
 //   4  The slots stay as they are: translations live on over a look.
 //
 //===----------------------------------------------------------------------===//
@@ -37,8 +40,8 @@ namespace spillway {
 
 class Abi;
 
-/// Lets the loops of F look ahead for which it may pay. Returns how many.
-/// Analyses of F are stale afterwards.
+/// Lets those loops of F look ahead that may gain by it. Returns how many they
+/// are. Analyses of F are stale afterwards.
 unsigned lookAhead(llvm::Function &F, llvm::FunctionAnalysisManager &FAM,
                    Abi &Runtime);
 

@@ -134,7 +134,7 @@ void shareTranslations(Function &F, FunctionAnalysisManager &FAM,
   for (Site &S : Sites)
     Result.visit(S);
   if (options::Held && !F.hasOptNone() && !F.hasMinSize())
-    holdPages(F, FAM, Sites, Translations);
+    holdPages(F, FAM, Sites);
   for (Site &S : Sites)
     for (Access &A : S.Accesses)
       if (A.Shared && A.Shared->Followers.empty() && !A.Shared->HeldEntry)
