@@ -30,15 +30,16 @@ using namespace llvm;
 
 namespace spillway {
 
-// Loops that never run longer, and call nothing, are left to their end.
+// Native loops of at most so many iterations that call nothing have no way:
+// they run to their end.
 static constexpr unsigned MaxShortTrips = 64;
 
-// Native loops of so many instructions look at the byte once in so many
-// iterations.
+// Native loops of at most so many instructions look at the byte once in
+// SmallLoopRepeats iterations.
 static constexpr unsigned MaxSmallLoop = 24;
 static constexpr unsigned SmallLoopRepeats = 4;
 
-// Variables of the stack up to so many bytes are gathered.
+// Variables of the stack of at most so many bytes are gathered into one.
 static constexpr unsigned MaxSmallVariable = 256;
 
 namespace {
@@ -46,11 +47,12 @@ namespace {
 // From the head of a native loop into the instrumented body.
 struct Way {
   BasicBlock *Head;
-  SmallBitVector Arguments; // that are alive there, and passed as ever
-  SetVector<Value *> Cargo; // what else is
-  /// Pointers at a constant distance from any of these.
+  SmallBitVector Arguments; // of F that are alive there, and passed as ever
+  SetVector<Value *> Cargo; // what else is alive there
+  /// Pointers that are alive there at a constant distance from any of these,
+  /// and need not be brought along.
   SmallVector<Instruction *, 8> Derived;
-  BasicBlock *Leave = nullptr; // where it begins
+  BasicBlock *Leave = nullptr; // the native block in which it begins
 };
 
 class BodyMaker {
@@ -85,7 +87,7 @@ static bool mayBeSpilled(const Value *V) {
   return V->getType()->isVectorTy() || !isPlain(V);
 }
 
-// Whether instrumentation would make anything of I but rename what it calls.
+// Whether instrumentation would change I, apart from the name of what it calls.
 static bool mayAccessSpilled(const Instruction &I) {
   if (const Value *Pointer = getLoadStorePointerOperand(&I))
     return mayBeSpilled(Pointer);
@@ -152,9 +154,9 @@ static bool hasByValArgument(const Function &F) {
   return any_of(F.args(), [](const Argument &A) { return A.hasByValAttr(); });
 }
 
-// Whether nothing asks for the frame that code runs in, which is another one
-// for what comes by a way, and so may be for what has the caller's copy of an
-// argument.
+// Whether the instrumented body may run in a frame of its own. It does when
+// control comes by a way, and may when F has an argument by value; code that
+// asks for its frame or its caller would notice.
 bool BodyMaker::mayBeApart() const {
   for (const Way &W : Ways)
     if (any_of(W.Cargo, [](const Value *V) {
@@ -181,8 +183,8 @@ bool BodyMaker::mayBeApart() const {
   });
 }
 
-// Functions of the C library that do nothing but access what they are given:
-// native code calls the library's own.
+// Whether a function of the C library does nothing but access the memory that
+// it is given. Native code calls the library's own then.
 static bool isPureOfMemory(StringRef Name) {
   static const StringSet<> Names = {
       "bcmp",   "memchr",  "memcmp",  "memcpy",  "memmove", "memrchr",
@@ -205,7 +207,8 @@ static void callTheLibrary(Function &Native) {
   }
 }
 
-// A page's fingerprint is taken without a fence for stores past the caches.
+// Makes non-temporal stores ordinary ones: a page's fingerprint is taken
+// without a fence for stores past the caches.
 static void storeIntoCaches(Function &Native) {
   for (Instruction &I : instructions(Native))
     if (isa<StoreInst>(I))
@@ -226,7 +229,8 @@ static bool isShort(BasicBlock *Head, LoopInfo &LI, ScalarEvolution &SE) {
   });
 }
 
-// Every cycle runs through the target of such an edge, be it a loop or not.
+// Each cycle of the code, be it a loop or not, runs through the target of a
+// back edge: there are the heads.
 void BodyMaker::findWays() {
   SmallVector<std::pair<const BasicBlock *, const BasicBlock *>, 8> Edges;
   FindFunctionBackedges(F, Edges);
@@ -269,8 +273,8 @@ liveAt(Value &V, const DenseMap<BasicBlock *, unsigned> &Heads) {
   return Result;
 }
 
-// Small variables become one, so that ways bring one address. What protects
-// the stack orders and separates them by what they are, and is not disturbed.
+// Makes one variable of the small ones, so that ways bring one address. Not
+// where a stack protector orders and separates variables by what they are.
 void BodyMaker::gatherVariables() {
   if (Ways.empty() || F.hasStackProtectorFnAttr())
     return;
@@ -311,7 +315,8 @@ void BodyMaker::gatherVariables() {
   }
 }
 
-// What V is at a constant distance from; V itself, if there is nothing.
+// The pointer from which V is at a constant distance; V itself if there is
+// none.
 static Value *baseOf(Value &V, const DataLayout &DL, APInt &Offset) {
   Offset = APInt(64, 0);
   if (!V.getType()->isPointerTy() || V.getType()->getPointerAddressSpace() != 0)
@@ -352,8 +357,8 @@ void BodyMaker::findCargo() {
   }
 }
 
-// The way's number, and its cargo. Not padded, so that its alignment is
-// nobody's concern.
+// The way's number, then its cargo. It is packed, so that alignment is no
+// concern.
 StructType *BodyMaker::cargoType(const Way &W) const {
   SmallVector<Type *, 8> Types(1, Type::getInt32Ty(F.getContext()));
   for (Value *V : W.Cargo)
@@ -361,8 +366,8 @@ StructType *BodyMaker::cargoType(const Way &W) const {
   return StructType::get(F.getContext(), Types, /*isPacked=*/true);
 }
 
-// What comes by a way passes no arguments that are not alive, and has pointers
-// that were made from others.
+// Where control comes by a way, arguments that are not alive are not passed,
+// and pointers may be based on others than the arguments they were based on.
 static void dropArgumentPromises(Function &Spill) {
   AttributeMask Promises = AttributeFuncs::getUBImplyingAttributes();
   Promises.addAttribute(Attribute::NoAlias).addAttribute(Attribute::Returned);
@@ -398,7 +403,7 @@ void BodyMaker::copy() {
   markPlain(*Cargo);
 }
 
-// Where V comes by ways, what they bring takes its place.
+// Lets uses of V that ways lead to use what the ways bring instead of it.
 static void bring(Value &V, BasicBlock *Def,
                   ArrayRef<std::pair<BasicBlock *, Value *>> Brought) {
   SSAUpdater Updater;
@@ -411,7 +416,8 @@ static void bring(Value &V, BasicBlock *Def,
     Uses.push_back(&U);
   for (Use *U : Uses) {
     auto *User = cast<Instruction>(U->getUser());
-    // A variable may be the native body's: this frame keeps room for its own.
+    // The variable may be the native body's, and this frame keeps its own all
+    // the time: lifetimes say nothing that is true of both.
     if (User->isLifetimeStartOrEnd())
       User->eraseFromParent();
     else if (isa<PHINode>(User) || User->getParent() != Def)
@@ -508,7 +514,8 @@ void goOver(BasicBlock *From, const Bodies &Both, ArrayRef<Value *> Arguments,
     B.CreateRet(Call);
 }
 
-// The test at each head, and the part of the way behind it that is native.
+// Emits the test at each head, and the part of each way that lies in the native
+// body.
 void BodyMaker::leave() {
   const DataLayout &DL = F.getDataLayout();
   uint64_t Bytes = 0;
@@ -560,8 +567,8 @@ static bool isSmall(const Loop &L) {
   return L.getLoopLatch() && L.isSafeToClone();
 }
 
-// A test takes a third of the time of the smallest loops. So they do several
-// iterations for each.
+// A test takes a third of the time of the smallest loops: they do several
+// iterations for each test.
 void BodyMaker::lookLessOften() {
   if (F.hasOptSize())
     return;

@@ -1,27 +1,32 @@
 //===- Bodies.h - Two bodies for a function ---------------------*- C++ -*-===//
 //
-// While nothing has been evicted, spilled memory is mapped at its own addresses
-// and plain code can access it. So a function may have a second body. F itself
-// is the code as it was, and F.spill, a local function, is instrumented. Which
-// one runs says the byte at abi::NativeBodies, which becomes 0 once and stays
-// so:
+// While nothing has been evicted, spilled memory is mapped at its own
+// addresses, where code that does not translate can access it. So a function
+// may have two bodies: F itself is the code as it was, and F.spill, a local
+// function, is instrumented. The byte at abi::NativeBodies, which becomes 0
+// once and stays so, says which one runs:
 //
 //     F ──not 0──► native body
 //     │ 0             │ at the head of each loop that may run long:
 //     ▼               │   0
 //     F.spill ◄───────┴────► way: what is alive there ─► the same head in F.spill
 //
-//   1  F.spill is whole before it is instrumented: a way begins in its entry
-//      and ends at the head, with values that are loaded from the cargo. So who
-//      dominates whom is known, and no translation is alive on a way.
+// A way leads from the head of a native loop into the instrumented body. What
+// is alive at the head is its cargo.
+//
+//   1  F.spill has all its ways before it is instrumented: a way begins in its
+//      entry and ends at the head, with values that are loaded from the cargo.
+//      So the passes see who dominates whom, and no translation is alive on a
+//      way.
 //   2  The cargo lies in the frame of F, which calls F.spill and returns what
-//      it returns. A variable of the stack that is alive on the way stays
-//      there, and its address is cargo.
-//   3  Native code that is not at a loop's head when the byte becomes 0 remains
-//      right (abi.inc).
-//   4  An instrumented body calls others by their F.spill, which is always
-//      right. A native one looks at the byte when it begins, unless only native
-//      bodies call it; of those that call each other in a circle one looks.
+//      that returns. A variable of the stack that is alive on the way stays in
+//      F's frame, and its address is cargo.
+//   3  Native code that is not at a loop's head when the byte becomes 0 goes on
+//      and remains right, by the fault path (abi.inc).
+//   4  An instrumented body calls the F.spill of others, which is always right.
+//      A native body looks at the byte when it begins, unless only native
+//      bodies call it. Of native bodies that call each other in a circle one
+//      looks.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_BODIES_H
@@ -40,23 +45,23 @@ struct Bodies {
   llvm::Function *Spill;
 };
 
-/// Gives F, whose static allocas are gathered, two bodies, of which the other
-/// one is to be instrumented. Null if F is to have one: it accesses nothing
-/// that may be spilled, or its code may not exist twice. Analyses of F are stale
-/// afterwards.
+/// Gives F a second body and returns that, which is to be instrumented. Null if
+/// F is to have one body only: it accesses nothing that may be spilled, or its
+/// code must not exist twice. REQUIRES: F's static allocas are gathered
+/// (Functions.h). Analyses of F are stale afterwards.
 llvm::Function *addSpillBody(llvm::Function &F, Abi &Runtime,
                              llvm::FunctionAnalysisManager &FAM);
 
-/// Lets all bodies of a module begin as they are to, and call each other, when
-/// they are instrumented.
+/// To be called when all bodies of a module are instrumented: lets native ones
+/// look at the byte when they begin, and instrumented ones call each other.
 void connectBodies(llvm::ArrayRef<Bodies> All, Abi &Runtime);
 
-/// In a block of Native: calls Spill, and returns what it returns. Cargo: null
-/// if there is none.
+/// Lets the block From of B.Native call B.Spill and return what that returns.
+/// Cargo: null if there is none.
 void goOver(llvm::BasicBlock *From, const Bodies &B,
             llvm::ArrayRef<llvm::Value *> Arguments, llvm::Value *Cargo);
 
-/// Whether only instrumented bodies may run.
+/// Emits whether only instrumented bodies may run from now on.
 llvm::Value *isOver(llvm::IRBuilderBase &B, const Abi &Runtime);
 
 } // namespace spillway

@@ -9,7 +9,8 @@ using namespace llvm;
 
 namespace spillway {
 
-// A call of the other body instead. The cargo parameter is the last one.
+// Replaces Call by one of Spill, which may have one more parameter, for the
+// cargo, behind all others.
 static void callSpillBody(CallBase &Call, Function &Spill) {
   if (Call.getFunctionType() == Spill.getFunctionType()) {
     Call.setCalledFunction(&Spill);
@@ -41,8 +42,10 @@ static void callSpillBody(CallBase &Call, Function &Spill) {
   Call.eraseFromParent();
 }
 
-// F, if the call is one of F's and names no other function when it is linked:
-// what is defined in several objects has its other body only together with it.
+// The function that is called, if it is certain that it will be this very
+// definition when the program is linked; else null. Of a function that several
+// objects define the linker may take another object's, and drop this one with
+// its other body.
 static Function *calledHere(const CallBase &Call) {
   Function *F = Call.getCalledFunction();
   return F && F->getFunctionType() == Call.getFunctionType() &&
@@ -69,9 +72,9 @@ private:
   ArrayRef<Bodies> All;
   Abi &Runtime;
   DenseMap<const Function *, unsigned> Numbers; // of native bodies
-  /// Whether it looks when it begins.
+  /// By number: whether the native body looks at the byte when it begins.
   SmallVector<bool, 0> Looks;
-  /// Of those that do not: which of them it calls.
+  /// By number: which native bodies that do not look it calls.
   SmallVector<SmallVector<unsigned, 4>, 0> Callees;
 };
 
@@ -91,7 +94,7 @@ void Connector::callAmongSpillBodies() {
     }
 }
 
-// Who is called by native bodies only, and by which.
+// Finds out which native bodies only native bodies call, and which ones.
 void Connector::findCallers() {
   Looks.assign(All.size(), true);
   Callees.resize(All.size());
@@ -115,7 +118,8 @@ void Connector::findCallers() {
   }
 }
 
-// Going down from call to call, who is met a second time on the way down looks.
+// Goes down from call to call: a body that is met again while its own callees
+// are visited is in a circle, and looks.
 void Connector::breakCircles() {
   enum class State : uint8_t { New, Open, Done };
   SmallVector<State, 0> States(All.size(), State::New);
