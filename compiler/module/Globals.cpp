@@ -79,8 +79,8 @@ bool GlobalSpiller::isChosen(const GlobalVariable &G) {
   return !Reason;
 }
 
-// Nothing else may lie on the pages that leave memory: the object begins on one
-// and is lengthened to the end of its last.
+// Nothing else may lie on pages that leave memory: the object begins at the
+// beginning of an OS page, and is lengthened to the end of its last one.
 void GlobalSpiller::giveOwnPages(GlobalVariable *Old) {
   Type *T = Old->getValueType();
   Align Alignment =
@@ -90,7 +90,7 @@ void GlobalSpiller::giveOwnPages(GlobalVariable *Old) {
   uint64_t Whole = alignTo(Size, abi::PageSize);
   Type *Rest = ArrayType::get(Type::getInt8Ty(M.getContext()), Whole - Size);
   auto *Longer = StructType::get(M.getContext(), {T, Rest}, /*isPacked=*/true);
-  // An undefined rest of a zeroed object would end up in the file.
+  // Zeros, so that a zeroed object still takes no room in the file.
   Constant *Content = Old->getInitializer();
   if (isa<UndefValue>(Content))
     Content = Constant::getNullValue(T);
@@ -109,9 +109,9 @@ void GlobalSpiller::giveOwnPages(GlobalVariable *Old) {
   record(G, Whole);
 }
 
-// The record follows its global: when the linker drops one, as a duplicate or as
-// unused, it drops the other. It names the global of this object, even where
-// the symbol leads to another's.
+// A record shares its global's fate: when the linker drops the global, as a
+// duplicate or as unused, it drops the record. The record names this object's
+// definition, even if the symbol leads to another object's.
 void GlobalSpiller::record(GlobalVariable *G, uint64_t Size) {
   Constant *Address = G;
   if (!G->hasLocalLinkage())
@@ -139,8 +139,9 @@ Constant *GlobalSpiller::boundary(StringRef Symbol) {
   return G;
 }
 
-// One call for all records of a program or library, however many of its objects
-// ask for it; before its other constructors, or after its other destructors.
+// Emits one call for all records of a program or library, which linkers merge
+// with those of its other objects. It runs before all other constructors, or
+// after all other destructors.
 void GlobalSpiller::callRuntime(StringRef Symbol, bool AtStart) {
   std::string Name = (Symbol + "_call").str();
   if (M.getFunction(Name))

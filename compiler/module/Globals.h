@@ -2,11 +2,11 @@
 //
 // With -spill-globals=SIZE (spillcc -fspill-globals) globals of at least that
 // size are spilled where they lie. Each gets whole OS pages of its own, and the
-// object a record of where it is (abi.inc, Globals); a constructor that runs
-// before all others hands the records to the runtime, which takes the pages
-// into the cache. So a global's address is what it is natively: constant
-// initialisers, other objects and libraries go on as ever, and code that was
-// not compiled by spillcc reaches it by the fault path.
+// object file a record of where it is (abi.inc, Globals). A constructor that
+// runs before all others hands the records to the runtime, which takes the
+// pages into the cache. So a global's address is what it is natively: constant
+// initialisers, other objects and libraries work as ever, and code that was not
+// compiled by spillcc reaches it by the fault path.
 //
 // Left where they are, and counted by -spill-stats:
 //   small        below SIZE
@@ -35,15 +35,16 @@ struct GlobalCounters {
            Placed = 0, Replaceable = 0;
 };
 
-/// Prepares the module's globals for the runtime. Those of Annotated stay as
-/// they are. Each is done once, however often the module comes by.
+/// Prepares the module's globals for the runtime, except those in Annotated.
+/// Each is done once, however often the pass meets the module. Returns what was
+/// done, and what was left and why.
 GlobalCounters
 spillGlobals(llvm::Module &M,
              const llvm::SmallPtrSetImpl<const llvm::GlobalValue *> &Annotated);
 
-/// True if the variable may be spilled: here, or by the object that defines it.
-/// An object that was compiled with another SIZE may know better; what is
-/// missed goes by the fault path.
+/// True if G may be spilled, by this object or by the one that defines it. That
+/// one may have been compiled with another SIZE: what this misses goes by the
+/// fault path.
 bool mayBeSpilled(const llvm::GlobalVariable &G);
 
 } // namespace spillway

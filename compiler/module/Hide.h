@@ -1,16 +1,16 @@
 //===- Hide.h - What other libraries must not get ---------------*- C++ -*-===//
 //
-// Strings and string streams, and what reads and writes strings, are compiled
-// anew in each object (tools/spillcc/instantiated.tcc.in), though the C++
-// library holds them compiled, so that their accesses are translated. Other
-// libraries call the same symbols, and would get the program's: their strings
-// would be spilled, and strings that the kernel should read with them. So these
-// copies are seen by the program, or the shared library, only that they are
+// The C++ library holds strings, string streams, and what reads and writes
+// strings compiled. Each object compiles them anew
+// (tools/spillcc/instantiated.tcc.in), so that their accesses are translated.
+// Other libraries use the same symbols, and would get the program's copies:
+// their strings would be spilled, among them some that the kernel is to read.
+// So the copies are visible only in the program or shared library that they are
 // linked into.
 //
-// A program's own malloc and its kin are seen by nobody: compiled code calls
-// the runtime's, and what other libraries allocate is freed by compiled code
-// and the other way round, so that all blocks must be of one heap.
+// A program's own malloc and its kin are visible to nobody. Compiled code calls
+// the runtime's, and blocks that other libraries allocate may be freed by
+// compiled code and the other way round: all of them must be of one heap.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_HIDE_H
@@ -20,16 +20,16 @@
 
 namespace spillway {
 
-/// Makes the module's implicit instantiations of these hidden: functions,
-/// virtual tables, thunks. Type information stays common. Returns
+/// Hides the module's implicit instantiations of these classes and functions:
+/// functions, virtual tables, thunks. Type information stays visible. Returns
 /// whether there are any.
 bool hideLibraryCopies(llvm::Module &M);
 
-/// Takes the names away from the module's definitions of malloc and its kin,
-/// also from its own uses. Returns whether there are any.
+/// Gives the module's definitions of malloc and its kin other names, and leads
+/// its own uses of them to the runtime's, too. Returns whether there are any.
 bool disownHeap(llvm::Module &M);
 
-/// Both, before anything is inlined.
+/// Does both. Must run before anything is inlined.
 struct HidePass : llvm::PassInfoMixin<HidePass> {
   llvm::PreservedAnalyses run(llvm::Module &M, llvm::ModuleAnalysisManager &) {
     bool Changed = hideLibraryCopies(M);

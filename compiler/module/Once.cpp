@@ -44,8 +44,9 @@ void Marker::call(StringRef Name, Instruction *Before,
   Changed = true;
 }
 
-// Calls of the C++ library's functions; the first says by its result whether the
-// caller is to initialise.
+// Marks initialisers of static variables, by the C++ library's functions that
+// guard them. The result of __cxa_guard_acquire says whether the caller is to
+// initialise.
 void Marker::markGuards() {
   auto EachCall = [&](StringRef Name, auto Mark) {
     Function *F = M.getFunction(Name);
@@ -65,7 +66,8 @@ void Marker::markGuards() {
              [&](CallInst *Call) { call(abi::EndBusy, Call->getNextNode()); });
 }
 
-// From where the guard was found zero to where that path meets the other.
+// Marks from where the guard is found to be zero to where that path meets the
+// other one again.
 void Marker::markThreadLocal(GlobalVariable &Guard) {
   for (User *U : make_early_inc_range(Guard.users())) {
     auto *Load = dyn_cast<LoadInst>(U);
@@ -90,7 +92,8 @@ void Marker::markThreadLocal(GlobalVariable &Guard) {
   }
 }
 
-// Members of libstdc++'s _Sp_atomic<T>::_Atomic_count.
+// Marks the lock in libstdc++'s _Sp_atomic<T>::_Atomic_count, by its members'
+// names.
 void Marker::markLockBit(Function &F) {
   StringRef Name = F.getName();
   bool Locks = Name.contains("13_Atomic_count4lockE");
@@ -104,8 +107,9 @@ void Marker::markLockBit(Function &F) {
       call(Locks ? abi::BeginBusy : abi::EndBusy, Return);
 }
 
-// dlopen runs them with the dynamic linker's lock, which its thread may take
-// again: another task of the thread would find a library half made.
+// dlopen runs constructors with the dynamic linker's lock, which the same
+// thread may take again: another task of the thread would find a library that
+// is half initialised.
 void Marker::markConstructors() {
   GlobalVariable *All = M.getGlobalVariable("llvm.global_ctors");
   auto *Array = All && All->hasInitializer()

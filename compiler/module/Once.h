@@ -1,10 +1,10 @@
 //===- Once.h - What only one may be doing at a time ------------*- C++ -*-===//
 //
-// A task of a parallel_for (spillway/task.h) is suspended when it misses, and
-// its thread runs others. It must not be while it has something that the others
-// would wait for, with the very thread that it needs to go on, or would take
-// for theirs. Mutexes the runtime sees itself; what code does inline is marked
-// here by calls of the runtime:
+// A task of a parallel_for (spillway/task.h) is suspended when it misses a
+// page, and its thread runs other tasks. It must not be suspended while it has
+// something that other tasks would wait for, on the very thread that it needs
+// to go on, or would take for their own. The runtime sees mutexes itself. What
+// code does inline is marked here by calls of the runtime:
 //
 //   an initialiser of a static variable in a function, from __cxa_guard_acquire
 //     to __cxa_guard_release or __cxa_guard_abort
@@ -13,8 +13,8 @@
 //   the lock that the C++ library keeps in a bit of a std::atomic<shared_ptr>
 //   a constructor of the module: dlopen runs it with the dynamic linker's lock
 //
-// An exception that leaves an initialiser of the second kind leaves the mark:
-// its task waits with its thread from then on.
+// An exception out of an initialiser of a thread_local variable leaves the
+// mark: from then on its task is not suspended any more.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_ONCE_H
@@ -24,7 +24,7 @@
 
 namespace spillway {
 
-/// Before anything is inlined or moved.
+/// Marks these. Must run before anything is inlined or moved.
 struct OncePass : llvm::PassInfoMixin<OncePass> {
   llvm::PreservedAnalyses run(llvm::Module &M, llvm::ModuleAnalysisManager &);
   static bool isRequired() { return true; }

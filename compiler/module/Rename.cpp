@@ -12,8 +12,9 @@ static constexpr StringLiteral Intercepted[] = {
 #include "spillway/interceptors.inc"
 };
 
-// What LLVM knows of a C library function by its name, such as that malloc's
-// counterpart is free, is not true of one half of a pair.
+// Takes from F what LLVM knows of a C library function by its name: that
+// malloc's counterpart is free, for instance, is not true of functions of other
+// names.
 static void dropLibraryKnowledge(Function &F) {
   for (Attribute::AttrKind Kind :
        {Attribute::AllocKind, Attribute::AllocSize, Attribute::Memory,

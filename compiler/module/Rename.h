@@ -6,9 +6,9 @@
 
 namespace spillway {
 
-/// Replaces every use of the functions in interceptors.inc that M only
-/// declares, in code and in initialisers, by the runtime's. Returns whether
-/// there was any.
+/// Replaces every use, in code and in initialisers, of a function in
+/// interceptors.inc that the module declares and does not define, by the
+/// runtime's function. Returns whether there was any.
 bool renameIntercepted(Abi &Runtime);
 
 } // namespace spillway
