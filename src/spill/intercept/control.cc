@@ -106,6 +106,7 @@ static size_t ioctl_argument_bytes(unsigned long request, const void* argument) 
     case FIONBIO:
     case FIOASYNC:
     case TIOCOUTQ:
+    case SIOCOUTQNSD:
     case TIOCGPGRP:
     case TIOCSPGRP:
     case TIOCGSID: return sizeof(int);
@@ -122,6 +123,8 @@ static size_t ioctl_argument_bytes(unsigned long request, const void* argument) 
     case TCSETAW:
     case TCSETAF: return sizeof(termio);
     case BLKGETSIZE: return sizeof(long);
+    case SIOCGSTAMP:
+    case SIOCGSTAMPNS: return sizeof(timespec);
     case SIOCGARP:
     case SIOCSARP:
     case SIOCDARP: return sizeof(arpreq);

@@ -24,6 +24,7 @@
 #include <linux/fs.h>
 #include <linux/fsmap.h>
 #include <linux/if_tun.h>
+#include <linux/sockios.h>
 #include <mntent.h>
 #include <net/if.h>
 #include <net/if_arp.h>
@@ -344,6 +345,19 @@ static void requests(void) {
   CHECK(ioctl(socket_, SIOCGPGRP, value) == 0 && *value == getpid());
   *value = 0;
   CHECK(ioctl(socket_, FIOGETOWN, value) == 0 && *value == getpid());
+  // When the last message came.
+  struct sockaddr_in* here = NEW(struct sockaddr_in);
+  socklen_t* here_bytes = NEW(socklen_t);
+  *here_bytes = sizeof *here;
+  here->sin_family = AF_INET;
+  here->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  CHECK(bind(socket_, (struct sockaddr*)here, sizeof *here) == 0);
+  CHECK(getsockname(socket_, (struct sockaddr*)here, here_bytes) == 0);
+  struct timespec* arrival = NEW(struct timespec);
+  CHECK(ioctl(socket_, SIOCGSTAMPNS, arrival) == -1 && errno == ENOENT);
+  CHECK(sendto(socket_, "x", 1, 0, (struct sockaddr*)here, sizeof *here) == 1 &&
+        recv(socket_, value, 1, 0) == 1);
+  CHECK(ioctl(socket_, SIOCGSTAMPNS, arrival) == 0 && arrival->tv_sec > 0);
   struct ifconf* list = NEW(struct ifconf);
   list->ifc_buf = zeros(4000);
   list->ifc_len = 4000;
