@@ -1,5 +1,6 @@
-// What calls have in common that end later, asynchronous I/O (aio.cc) and lookups (lookup.cc): the word in the program's
-// memory that says how they ended, threads that serve them, how the program is told of their end, and how it waits for that.
+// What asynchronous I/O (aio.cc) and lookups (lookup.cc) share, whose requests end after the call that made them: the word in
+// the program's memory that says how a request ended, threads that serve requests, and the two ways in which the program
+// learns of the end: it is told, or it waits.
 #pragma once
 #include <pthread.h>
 #include <signal.h>
@@ -7,11 +8,12 @@
 
 namespace spill {
 
-// The word, which may be spilled: who reads what was set sees what was stored before that.
+// The word, which may be spilled. Who reads a value that was set also sees all that was stored before it was set.
 int end_word(const int* word);
 void set_end_word(int* word, int value);
 
-// No signal of the calling thread's meanwhile, whose handler could ask for more. Faults on spilled memory still come.
+// While one lives the calling thread takes no signals, whose handlers could make further requests. Faults on spilled memory are
+// still served.
 class NoSignals {
  public:
   NoSignals();
@@ -27,16 +29,17 @@ class NoSignals {
 // thread can be made.
 bool run_in_thread(const pthread_attr_t* attributes, void* (*routine)(void*), void* argument);
 
-// Tells the program what it wanted to be told: by a signal with this si_code, or in a thread; in the calling one where none
-// can be made.
+// Tells the program of an end as `event` says: by a signal with this si_code, or by a call in a new thread, which is made in
+// the calling one if there can be no other.
 void tell(const sigevent& event, int code);
 
-// How long a caller waits: until something may have ended, again and again.
+// For callers that wait: they look whether a request has ended, and pause in between, until their time is over.
 class Patience {
  public:
   // Null: for ever. May be spilled.
   explicit Patience(const timespec* timeout);
-  // Returns false, with errno set, when there is no more time (EAGAIN) or a signal came (EINTR). No slot may be held.
+  // Half a millisecond. Returns false, with errno set, when the time is over (EAGAIN) or a signal came (EINTR). Clears the
+  // thread's slots.
   bool pause() const;
 
  private:

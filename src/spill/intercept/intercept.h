@@ -27,11 +27,12 @@ inline bool plain(Pointers... pointers) {
   return (!in_range(static_cast<const void*>(pointers)) && ...);
 }
 
-// All of n bytes. (A global may be plain at its ends, so that the kernel reaches a part of it only.)
+// Whether none of the n bytes is spilled. (A spilled global may be plain memory at its ends: the kernel would reach only a
+// part of it.)
 inline bool all_plain(const void* memory, size_t n) { return !reaches_range(memory, n); }
 
-// What threads wait for is the C library's own in plain memory, and in mappings of the kernel's that lie among spilled
-// memory: other processes may wait there too.
+// Whether locks and the like are left to the C library's functions: those in plain memory, and those in mappings of the
+// kernel's that lie among spilled memory, where other processes may wait too.
 template <class... Pointers>
 inline bool is_c_library_object(Pointers... pointers) {
   const auto is_kernels = [](const void* pointer) {
@@ -40,7 +41,7 @@ inline bool is_c_library_object(Pointers... pointers) {
   return ((plain(pointers) || is_kernels(static_cast<const void*>(pointers))) && ...);
 }
 
-// What most calls return when they fail.
+// Sets errno, and returns what most calls return when they fail.
 inline int fail(int number) {
   errno = number;
   return -1;
@@ -65,7 +66,7 @@ inline int lock_or_wait(int (*try_lock)(Lock*), int (*wait_for_lock)(Lock*), Loc
   return wait_for_lock(lock);
 }
 
-// So long from now on by the monotonic clock, and whether that has come.
+// The time of the monotonic clock that is `time` away, and whether such a time has come.
 inline timespec monotonic_after(const timespec& time) {
   timespec end;
   clock_gettime(CLOCK_MONOTONIC, &end);
@@ -121,7 +122,8 @@ class PlainObject {
   T copy_;
 };
 
-// The same for `n` bytes; data() is null when there is no memory for the copy, or `bytes` was null.
+// `n` bytes that the C library reads (kIn), reads and writes (kInOut), or of which it writes the first ones (kOut, store()).
+// data() is null when there is no memory for the copy, or `bytes` was null.
 class PlainBytes {
  public:
   enum Direction { kIn, kOut, kInOut };
@@ -176,7 +178,8 @@ long call_futex(const uint32_t* word, int operation, uint32_t value, const times
 // syscall(2) with any other number, and the six arguments (by_number.cc). REQUIRES: no slot is held.
 long call_by_number(long number, const long* arguments);
 
-// After a call that may have closed or replaced descriptor 2: messages follow (descriptor.cc, sys/files.h).
+// To be called after descriptor 2 may have been closed or replaced: the runtime's messages go where it leads now, or
+// nowhere (descriptor.cc, sys/files.h).
 void look_at_error_output();
 
 // Ends the process as the C library's _chk functions do when a destination is too small.

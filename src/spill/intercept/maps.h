@@ -1,5 +1,5 @@
-// What mmap.cc, mremap.cc and advise.cc share: whose the memory at an address is, and spilled addresses that are taken and
-// given back.
+// What mmap.cc, mremap.cc and advise.cc share: they find out what kind of memory lies at an address, go through a range part
+// by part, and allocate and free spilled addresses.
 #pragma once
 #include <errno.h>
 #include <sys/mman.h>
@@ -17,23 +17,23 @@ namespace spill {
 
 inline constexpr int kAllAccess = PROT_READ | PROT_WRITE | PROT_EXEC;
 
-// What the calls that map return when they fail.
+// Sets errno, and returns what the calls that map return when they fail.
 inline void* no_map(int number = ENOMEM) {
   errno = number;
   return MAP_FAILED;
 }
 
-// Whose the memory at the address is: the kernel's mappings among spilled memory count as plain maps.
+// The kind of map that the address belongs to. The kernel's mappings among spilled memory count as plain ones.
 inline FileMapKind kind_at(uint64_t address) {
   return protection_at(address) == Protection::kKernel ? FileMapKind::kPlain : file_map_kind(address);
 }
 
-// The end of what is of one kind and one protection; at most `end`.
+// Where the kind or the protection of the memory changes first; at most `end`.
 inline uint64_t part_end(uint64_t address, uint64_t end) {
   return same_protection_end(address, file_map_end(address, end));
 }
 
-// A global stays where it is.
+// Whether a spilled global lies at the address: it can neither be unmapped nor moved.
 inline bool is_global_at(const void* address) {
   const auto begin = reinterpret_cast<uint64_t>(address);
   return !in_reserved_range(begin) && in_range(begin);
@@ -49,12 +49,13 @@ inline bool touches_range(const void* address, size_t bytes) {
   return (begin < kRangeEnd && begin + bytes > kRangeBegin) || holds_globals(address, bytes);
 }
 
-// Memory outside of the range with spilled globals in it, which are plain at their ends.
+// Whether the memory begins outside of the spilled range and holds spilled globals, whose ends may be plain memory.
 inline bool is_around_globals(const void* address, size_t bytes) {
   return !in_reserved_range(reinterpret_cast<uint64_t>(address)) && holds_globals(address, bytes);
 }
 
-// Calls f(part, bytes, is_spilled) for the parts of such memory, until one returns something else than 0; returns that.
+// Calls f(part, bytes, is_spilled) for each part of such memory that is all spilled or all plain, in order. Stops when f
+// returns something else than 0, and returns that.
 template <class F>
 int for_each_part_around_globals(const void* address, size_t bytes, F f) {
   const auto begin = reinterpret_cast<uint64_t>(address);
@@ -69,8 +70,9 @@ int for_each_part_around_globals(const void* address, size_t bytes, F f) {
   return 0;
 }
 
-// The kind of the file map that all of [begin, begin + bytes) belongs to, made plain if only the kernel can do what is
-// asked for. REQUIRES: no slot is held, of a map that is read through the cache.
+// The kind of the file map that all of [begin, begin + bytes) belongs to; kNone if there is no such map. One that is read
+// through the cache becomes a plain mapping of the kernel's first, since only the kernel can do what is asked for: this
+// clears the thread's slots, and may block.
 FileMapKind kernel_kind(uint64_t begin, uint64_t bytes);
 
 // allocate_addresses and allocate_addresses_at, for code that is not in the runtime yet.
@@ -92,8 +94,8 @@ void* map_fixed(void* address, size_t bytes, Protection protection);
 // munmap of spilled addresses: 0, or -1 and errno.
 int unmap_spilled(void* address, size_t bytes);
 
-// Calls f(part, bytes) for what of [address, address + bytes) belongs to one file map each, or to none, and has one
-// protection, until one returns something else than 0; returns that.
+// Calls f(part, bytes) for each part of [address, address + bytes) that belongs to one file map, or to none, and has one
+// protection, in order. Stops when f returns something else than 0, and returns that.
 template <class F>
 int for_each_part(const void* address, size_t bytes, F f) {
   const auto begin = reinterpret_cast<uint64_t>(address);
@@ -107,7 +109,8 @@ int for_each_part(const void* address, size_t bytes, F f) {
   return 0;
 }
 
-// The same for what is mapped. As the kernel has it: holes are passed over, and at the end it is -1 and ENOMEM for them.
+// The same for the parts that are mapped. As the kernel does, it passes over what is not, and returns -1 with ENOMEM at the
+// end if there was such a hole.
 template <class F>
 int for_each_mapped_part(const void* address, size_t bytes, F f) {
   bool holes = !is_global_at(address) &&

@@ -10,19 +10,20 @@
 
 namespace spill {
 
-// The kernel's id of the program's thread as long as it is the only one that runs the program's code; 0
-// before the runtime has started, for good once the program has made another, and in a child of fork.
-// Mutexes do without locked instructions while it is set, which are most of their cost. Threads are seen
-// where they are made (pthread_create, thrd_create, clone, callback.cc); one that got past that is
-// seen when it comes for its first mutex:
+// While the program has a single thread, this is the kernel's id of that thread. It is 0 before the runtime has started, in a
+// child of fork, and for good once the program has made another thread. As long as it is set, mutexes do without locked
+// instructions, which are most of their cost.
 //
-//   1 the other thread says that the time alone ends, issues a barrier, and waits until nothing is under way
+// New threads are noticed where they are made (pthread_create, thrd_create, clone, callback.cc). One that was made elsewhere
+// is noticed when it comes for its first mutex; the only thread may be changing a mutex at that moment:
+//
+//   1 the other thread says that the time alone ends, issues a barrier, and waits until no change is under way
 //   2 the only thread says that a change is under way, and then asks whether the time alone ends
 //
 // One of the two sees what the other said.
 extern std::atomic<uint32_t> only_thread_id;
 
-// The calling thread is the only one. REQUIRES: no other has come yet.
+// The calling thread is the only one. REQUIRES: no other thread has run yet.
 void begin_alone(uint32_t thread_id);
 // Before the program makes a thread, or has the C library make one that calls it. Any thread.
 void note_threads();
@@ -33,7 +34,8 @@ inline uint32_t only_thread() { return only_thread_id.load(std::memory_order_rel
 // The kernel's id of the calling thread, by which locks know their owner.
 inline uint32_t own_thread_id() { return this_thread().thread_id.load(std::memory_order_relaxed); }
 
-// The results of what locks, tries to or unlocks, noted: with a lock a task of a loop is not suspended (loop.h).
+// Pass on the result of a call that locks, tries to, or unlocks, and note it: a task of a loop is not suspended while it has a
+// lock (loop.h).
 inline int noted_lock(int result) {
   if (result == 0 || result == EOWNERDEAD) begin_busy();
   return result;

@@ -16,13 +16,13 @@
 
 namespace spill {
 
-// Slots of compiled code (compiler/translation/Slots.h, ScratchSlots).
+// The slots that compiled code uses for one access at a time (compiler/translation/Slots.h, ScratchSlots).
 inline constexpr unsigned kScratchA = 0, kScratchB = 1;
 
 inline bool has_slots(const Slot* slots) { return reinterpret_cast<uint64_t>(slots) != kUnregisteredSlots; }
 
-// n bytes, one at least, in the OS page of `address`, if that is to be had at once. REQUIRES: as of all here, no call of the runtime or the
-// program while `raw` is used. Cost: about 10 instructions.
+// Translates n bytes at `address`. Not ready if n is 0, if they do not lie in one OS page, or if the page's entry says nothing.
+// REQUIRES, as of all here: neither the runtime nor the program is called while `raw` is used. Cost: about 10 instructions.
 struct QuickRange {
   QuickRange(const void* address, size_t n) {
     Slot* slots = __spillway_slots;
