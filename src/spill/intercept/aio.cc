@@ -59,7 +59,7 @@ constinit Requests requests;
 // Operations beside those of lists.
 enum : int { kSync = 100, kSyncData };
 
-// Of invariant 1: who sees that it ended sees its result, and what it read.
+// Invariant 1: who sees that a request ended sees its result, and what it read.
 int error_of(const aiocb* block) { return end_word(&block->__error_code); }
 
 bool may_wait(int descriptor) {
@@ -67,7 +67,7 @@ bool may_wait(int descriptor) {
   return fstat(descriptor, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISBLK(status.st_mode);
 }
 
-// The C library's threads are as lenient about what cannot seek.
+// A file that cannot seek is read or written where it is: the C library's own threads do that too.
 ssize_t transfer(const aiocb& request) {
   if (request.aio_lio_opcode == kSync) return fsync(request.aio_fildes);
   if (request.aio_lio_opcode == kSyncData) return fdatasync(request.aio_fildes);
@@ -89,7 +89,7 @@ void end(aiocb* block, ssize_t result, int error) {
   set_end_word(&block->__error_code, error);
 }
 
-// The calling thread may be cancelled: natively the request would be carried out.
+// The calling thread is not cancelled meanwhile: natively another thread would carry the request out all the same.
 void carry_out(aiocb* block) {
   int cancellable;
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
@@ -119,7 +119,7 @@ void remove(Request* removed) {
   *request = removed->next;
 }
 
-// The request of its argument, and what was asked of the descriptor since.
+// A thread: carries out the request that it is given, and then all that wait for the same descriptor.
 void* serve(void* memory) {
   auto* request = static_cast<Request*>(memory);
   const int descriptor = request->descriptor;
@@ -190,7 +190,7 @@ int suspend(const aiocb* const* list, int count, const timespec* timeout) {
   return -1;
 }
 
-// A list whose end somebody wants to know of.
+// Requests of a list, and how the program is told when all of them have ended.
 struct List {
   sigevent event;
   int count;

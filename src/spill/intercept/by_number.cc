@@ -4,8 +4,8 @@
 //   SPILL_SAME_CALLS   calls that the C library passes on as they are: its function's interceptor is called
 //   kByKernel          others: arguments in spilled memory are copied, as the list says
 //
-// A number in neither list gets its arguments as they are: the kernel refuses spilled ones (EFAULT). So are structures
-// with addresses in them (bpf, io_submit, keyctl).
+// Arguments of a number in neither list are passed as they are, and the kernel refuses spilled addresses (EFAULT). So it does
+// where a structure holds further addresses (bpf, io_submit, keyctl).
 #include <asm/prctl.h>
 #include <dirent.h>
 #include <errno.h>
@@ -201,7 +201,7 @@ size_t bytes_of(const Memory& memory, const long* a) {
   if (memory.kind == Memory::kMask) return address != nullptr ? memory.bytes : 0;
   if (memory.kind == Memory::kNone) return 0;
   if (memory.kind == Memory::kText) return spilled_string_bytes(address);
-  // More is not meant: the kernel refuses it.
+  // A larger count is a mistake, which the kernel refuses.
   constexpr long kMost = 16 << 20;
   const long count = memory.count < 0 ? 1 : a[memory.count];
   const size_t n = count > 0 && count <= kMost ? static_cast<size_t>(count) * memory.bytes : 0;
@@ -234,7 +234,7 @@ long with_copies(const ByKernel& entry, const long* arguments) {
   return result;
 }
 
-// Sets as large as the first argument says; the mask lies behind the last, with its size.
+// The first argument says how large the sets are. The last one leads to the address and the size of the mask.
 long pselect6(const long* a) {
   struct Mask {
     const uint64_t* signals;
@@ -257,7 +257,7 @@ long pselect6(const long* a) {
                  static_cast<timespec*>(timeout), a[5] != 0 ? &mask : nullptr);
 }
 
-// Structures that say themselves how long they are, in the 32 bits at `at`.
+// A call with a structure, argument number `position`, that has its own length in the 32 bits at `at`.
 long with_sized(long number, const long* arguments, unsigned position, size_t at) {
   long a[6];
   memcpy(a, arguments, sizeof a);

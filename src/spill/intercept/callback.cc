@@ -1,9 +1,9 @@
-// Functions of the C library that call the program in threads of their own making (SIGEV_THREAD): the
-// program has threads from here on (mutex.h).
+// Functions of the C library that make threads which call the program (SIGEV_THREAD): from their first use on the program
+// counts as having threads (mutex.h).
 //
-// Those of a timer have all signals blocked, and faults must come: they call through run_callback, which is told by a
-// Callback whom to call. The kernel may have started one when its timer is deleted, so a Callback is for good; there is
-// one for each function and value.
+// A timer's threads have all signals blocked, while faults must be served: they call run_callback, and a Callback tells that
+// whom to call. A thread may have been started when its timer is deleted, so Callbacks are never freed; there is one for
+// each function and value.
 #include <mqueue.h>
 #include <signal.h>
 #include <time.h>

@@ -1,5 +1,5 @@
-// What is asked of descriptors by number: fcntl and ioctl, whose arguments are as large as the request says, and
-// what terminals have instead.
+// Requests on descriptors that are told by a number, fcntl and ioctl: the number says how large the argument is, and what is
+// known of it here. And the functions that terminals have beside them.
 #include <fcntl.h>
 #include <linux/fiemap.h>
 #include <linux/fs.h>
@@ -60,14 +60,15 @@ SPILL_EXPORT int __spill_fcntl64(int descriptor, int command, ...) {
   return result;
 }
 
-// What of an ioctl's argument follows the structure: as many elements as one of its fields says.
+// Bytes of an ioctl's argument that is a structure with an array behind it, whose length stands in the field `count`.
 template <class Structure, class Element, class Count>
 static size_t with_elements(const void* argument, Count Structure::* count) {
   return sizeof(Structure) +
          size_t{spill::load(&(static_cast<const Structure*>(argument)->*count))} * sizeof(Element);
 }
 
-// Bytes at the argument of an ioctl: newer requests say it, with exceptions; of the older ones these are common.
+// Bytes that the kernel reads or writes at an ioctl's argument; 0 if that is not known. Newer requests have the size in their
+// number, with the exceptions listed first. Of the older ones the common ones are listed.
 static size_t ioctl_argument_bytes(unsigned long request, const void* argument) {
   switch (request) {
     case FS_IOC_FIEMAP: return with_elements<fiemap, fiemap_extent>(argument, &fiemap::fm_extent_count);
@@ -163,15 +164,15 @@ SPILL_EXPORT int __spill_ioctl(int descriptor, unsigned long request, ...) {
   va_end(list);
   spill::clear_slots();
   request = static_cast<uint32_t>(request);  // as the kernel does
-  // What they point to may be spilled when they are not.
+  // These arguments hold pointers, to memory that may be spilled even where the argument is plain.
   if (request == SIOCGIFCONF && argument != nullptr)
     return list_interfaces(descriptor, static_cast<ifconf*>(argument));
   if ((request == SIOCADDRT || request == SIOCDELRT) && argument != nullptr)
     return change_route(descriptor, request, argument);
-  // None is larger; it may also be a number.
+  // No argument is larger. It may also be a number instead of an address.
   constexpr size_t kMostBytes = size_t{1} << _IOC_SIZEBITS;
   const size_t bytes = spill::all_plain(argument, kMostBytes) ? 0 : ioctl_argument_bytes(request, argument);
-  // Of unknown size: as it is, which the kernel refuses when it is spilled.
+  // An argument of unknown size is passed as it is: the kernel refuses it if it is spilled.
   if (bytes == 0) return ioctl(descriptor, request, argument);
   return ioctl(descriptor, request, PlainBytes(argument, bytes, PlainBytes::kInOut).data());
 }
@@ -187,7 +188,7 @@ SPILL_EXPORT int __spill___ttyname_r_chk(int descriptor, char* to, size_t n, siz
   if (n > room) spill::buffer_overflow();
   return __spill_ttyname_r(descriptor, to, n);
 }
-// What of the arguments the C library fills in itself stays as it is.
+// The C library stores the descriptors and the name itself, which needs no plain memory.
 SPILL_CALL(int, openpty,
            (int* owner, int* terminal, char* name, const termios* settings, const winsize* size),
            (owner, terminal, name, PlainIn<termios>(settings), PlainIn<winsize>(size)))

@@ -59,11 +59,12 @@ int start_clone(void* memory) {
   return start.function(start.argument);
 }
 
-// Spilled memory is nobody's stack before it is mapped, and nobody says how much of it a child needs: it gets another one.
+// A child of clone() cannot begin on a stack in spilled memory, where nothing is mapped, and clone() is not told how large the
+// stack is. Such a child gets another one, of this size.
 constexpr uint64_t kStackBytes = uint64_t{8} << 20;
 
-// Such a stack of a child that has the memory in common: at its lowest address. It is given back when another is made and
-// the child is no more.
+// Lies at the lowest address of such a stack, of a child that shares the memory with its parent. The stack is unmapped when
+// another one is made and the child has ended.
 struct ChildStack {
   ChildStack* next;
   pid_t child;
@@ -88,14 +89,15 @@ void give_back_stacks() {
   }
 }
 
-// Whether a stack that ends there is plain memory. It begins below, and of an array of static storage the end may be plain alone.
+// Whether a stack that grows down from `end` is plain memory. The last bytes of a spilled array of static storage may be plain:
+// as much as a page of the cache below `end` must be plain, too.
 bool is_plain_stack(const void* end) {
   const auto address = reinterpret_cast<uint64_t>(end);
   const uint64_t bytes = std::min<uint64_t>(address, runtime.cache->page_bytes());
   return !in_range(address - 1) && !reaches_range(reinterpret_cast<const void*>(address - bytes), bytes);
 }
 
-// clone() with a spilled stack. `is_done`: when it returns the child does not need that stack any more.
+// Calls clone(stack) with a stack of its own. `is_done`: the child does not need the stack any more when that has returned.
 template <class Clone>
 int clone_on_plain_stack(Clone clone, bool is_done) {
   give_back_stacks();
@@ -142,14 +144,14 @@ SPILL_EXPORT int __spill_clone(int (*function)(void*), void* stack, int flags, v
   }
   // Until the child is over nobody would let go of what fork holds.
   if ((flags & CLONE_VFORK) != 0) return fail(ENOTSUP);
-  // The child begins elsewhere: it runs its half of the work there. No handler comes before.
+  // The child does not return here: it does its half of the work at its own beginning, before any handler runs.
   CloneStart start = {function, argument};
   const auto copying = [&](void* its_stack) {
     return static_cast<int>(copy_process([&] {
       return static_cast<long>(clone(start_clone, its_stack, flags, &start, more[0], more[1], more[2]));
     }));
   };
-  // The child's is a copy.
+  // The child's stack is a copy of the parent's.
   return is_plain_stack(stack) ? copying(stack) : clone_on_plain_stack(copying, true);
 }
 

@@ -110,8 +110,8 @@ SPILL_WAIT(int, semtimedop, (int id, sembuf* operations, size_t count, const tim
 static int semctl_with_memory(int id, int index, int command, void* argument, size_t n) {
   return semctl(id, index, command, PlainBytes(argument, n, PlainBytes::kInOut).data());
 }
-// Some commands have memory for an argument. Others have a number, of which a union semun leaves half of the word as it was, or
-// nothing: the word may be any pointer then.
+// Only some commands take an address. Others take a number, in half of a union semun whose other half is whatever it was, or
+// nothing at all: the word may look like any pointer then.
 SPILL_EXPORT int __spill_semctl(int id, int index, int command, ...) {
   va_list list;
   va_start(list, command);
@@ -126,7 +126,7 @@ SPILL_EXPORT int __spill_semctl(int id, int index, int command, ...) {
     case SEM_INFO: return semctl_with_memory(id, index, command, argument, sizeof(seminfo));
     case GETALL:
     case SETALL: {
-      // As many as there may be.
+      // The largest set that a system allows, so that plain arrays need not be asked about.
       constexpr size_t kMostBytes = size_t{1} << 17;
       semid_ds status = {};
       if (!spill::all_plain(argument, kMostBytes) && semctl(id, 0, IPC_STAT, &status) != 0) return -1;
@@ -139,7 +139,7 @@ SPILL_WAIT(int, msgsnd, (int id, const void* message, size_t n, int flags),
            (id, PlainBytes(message, n + sizeof(long), PlainBytes::kIn).data(), n, flags))
 SPILL_WAIT(ssize_t, msgrcv, (int id, void* message, size_t n, long type, int flags),
            (id, PlainBytes(message, n + sizeof(long), PlainBytes::kInOut).data(), n, type, flags))
-// As of semctl: a command that has no memory for an argument does not look at it, and what some tell of is shorter than the others'.
+// As with semctl, the argument counts only where the command takes one; and MSG_INFO and IPC_INFO fill in a shorter structure.
 SPILL_EXPORT int __spill_msgctl(int id, int command, msqid_ds* status) {
   switch (command) {
     case IPC_STAT:
@@ -154,7 +154,8 @@ SPILL_EXPORT int __spill_msgctl(int id, int command, msqid_ds* status) {
     default: return msgctl(id, command, status);
   }
 }
-// The kernel does not map over spilled memory unseen, and knows nothing of what is free of its addresses.
+// Segments are not attached at spilled addresses: the kernel's mapping would take the place of memory that the runtime counts
+// as its own.
 SPILL_EXPORT void* __spill_shmat(int id, const void* address, int flags) {
   if (!spill::in_range(address)) return shmat(id, address, flags);
   errno = EINVAL;
@@ -238,7 +239,7 @@ SPILL_WAIT(int, umount2, (const char* folder, int flags), (PlainString(folder), 
 SPILL_WAIT(int, setdomainname, (const char* name, size_t n), (in(name, n), n))
 SPILL_WAIT(int, sethostname, (const char* name, size_t n), (in(name, n), n))
 
-// Names that the C library makes up in place.
+// Templates, which the C library overwrites with the name that it has made.
 #define SPILL_TEMPLATE(T, name, parameters, arguments)                              \
   SPILL_EXPORT T __spill_##name parameters {                                        \
     PlainBytes memory(text, spill::spilled_string_bytes(text), PlainBytes::kInOut); \
@@ -253,14 +254,14 @@ SPILL_TEMPLATE(int, mkostemps64, (char* text, int suffix, int flags), (memory.da
 SPILL_WAIT(ssize_t, splice,
            (int from, off64_t* from_offset, int to, off64_t* to_offset, size_t n, unsigned flags),
            (from, PlainObject<off64_t>(from_offset), to, PlainObject<off64_t>(to_offset), n, flags))
-// Its pages cannot be given to a pipe: the bytes are.
+// The pages of spilled memory cannot be lent to a pipe: their bytes are copied to it.
 SPILL_EXPORT ssize_t __spill_vmsplice(int pipe, const iovec* vector, size_t count, unsigned flags) {
   const spill::PlainVector memory(vector, count);
   spill::clear_slots();
   if (!memory.is_valid() || memory.is_plain() || memory.bytes() == 0)
     return vmsplice(pipe, memory.buffers().data(), count, flags);
   const bool waits = (flags & SPLICE_F_NONBLOCK) == 0;
-  // What a pipe that has room takes at once.
+  // A pipe of which poll() says that it can be written takes as much without waiting.
   constexpr size_t kRoom = PIPE_BUF;
   spill::Scratch buffer(std::min(memory.bytes(), waits ? spill::kBounceBytes : kRoom));
   if (buffer.data() == nullptr) return spill::fail(ENOMEM);
@@ -268,14 +269,14 @@ SPILL_EXPORT ssize_t __spill_vmsplice(int pipe, const iovec* vector, size_t coun
   spill::clear_slots();
   const iovec whole = {buffer.data(), buffer.size()};
   const int mode = fcntl(pipe, F_GETFL);
-  // In a pipe that is read from it means the other direction.
+  // On the reading end of a pipe the call moves bytes the other way, which is not supported.
   if (mode == -1 || (mode & O_ACCMODE) == O_RDONLY) return spill::fail(EBADF);
   pollfd room = {pipe, POLLOUT, 0};
   if (!waits && LIBC(poll)(&room, 1, 0) == 0) return spill::fail(EAGAIN);
   return LIBC(writev)(pipe, &whole, 1);
 }
 
-// Memory of another process, piece by piece. Addresses there are its own affair.
+// Moves bytes between this process and another one, piece by piece. The addresses there are used as they are.
 template <class Move>
 static ssize_t move_to_process(const iovec* local, size_t local_count, const iovec* remote,
                                size_t remote_count, bool reads, Move move) {

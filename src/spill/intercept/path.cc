@@ -252,7 +252,7 @@ SPILL_EXPORT char* __spill_mkdtemp(char* path) {
   return make_temporary(path, mkdtemp) != nullptr ? path : nullptr;
 }
 
-// Names for files that nobody made yet: looked for by the kernel.
+// Names that no file has yet. The C library asks the kernel about them.
 SPILL_EXPORT char* __spill_mktemp(char* path) {
   PlainBytes memory(path, spill::spilled_string_bytes(path), PlainBytes::kInOut);
   return mktemp(memory.data()) != nullptr ? path : nullptr;
@@ -296,8 +296,7 @@ SPILL_EXPORT int __spill_utimes(const char* path, const timeval* times) {
   }
 
 // Walks call the program back with paths of the C library's own, and have copies in Scratch meanwhile: a task of a loop is not
-// suspended there. With offsets of 64 bits in any case, the functions
-// whose names end in 64 are the same.
+// suspended there. Offsets have 64 bits in any case, so the functions whose names end in 64 are the same.
 #define SPILL_WALK(name, visit_type)                                                \
   SPILL_BUSY_CALL(int, name, (const char* path, visit_type visit, int descriptors), \
                   (PlainString(path), visit, descriptors))

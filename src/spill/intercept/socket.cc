@@ -32,7 +32,8 @@ ssize_t send_memory(int socket, const PlainVector& memory, int flags, Call call)
   const bool whole = memory.bytes() <= kBounceBytes || !is_stream(socket);
   const size_t n = std::min(memory.bytes(), kCallBytes);
   Scratch buffer(whole ? n : kBounceBytes);
-  // What is not copied is read when the call is over. Each call that says so is told of once, so one of its pieces does.
+  // With MSG_ZEROCOPY the kernel reads the memory after the call, and tells the program of each such call once: so one piece has
+  // the flag, and memory that nothing else uses.
   const bool lends = (flags & MSG_ZEROCOPY) != 0;
   Scratch lent(lends ? std::min(n, buffer.size()) : 0, Scratch::kOwn);
   if (n > 0 && (buffer.data() == nullptr || (lends && lent.data() == nullptr))) return fail(ENOMEM);
@@ -43,7 +44,8 @@ ssize_t send_memory(int socket, const PlainVector& memory, int flags, Call call)
     memory.gather(done, bytes, part.iov_len);
     clear_slots();
     int part_flags = flags;
-    // The urgent byte is the last one. The next call tells, and signals, what went wrong after a part was sent.
+    // The urgent byte is the last one of all. What goes wrong after a part was sent is told, and signalled, by the program's next
+    // call.
     if (done + part.iov_len < n) part_flags &= ~MSG_OOB;
     if (done > 0) part_flags = (part_flags & ~(MSG_FASTOPEN | MSG_ZEROCOPY)) | MSG_NOSIGNAL;
     const ssize_t sent = call(&part, part_flags, done == 0);
@@ -69,8 +71,8 @@ ssize_t send_spilled(int socket, const void* from, size_t n, int flags, const so
   });
 }
 
-// MSG_WAITALL promises everything in one call. Of a stream it may be many, until one brings less. (What is only looked at
-// takes one; the kernel has no more of it than its buffer holds.)
+// MSG_WAITALL promises all bytes in one call. From a stream they may be received by several, until one brings less. (With
+// MSG_PEEK it is one: the kernel shows no more than its buffer holds.)
 bool goes_on(int socket, size_t n, int flags) {
   return (flags & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL && n > kMessageBounceBytes && is_stream(socket);
 }
@@ -157,7 +159,7 @@ ssize_t receive_message(int socket, msghdr* original, int flags) {
   PlainBytes name(header.msg_name, header.msg_namelen, PlainBytes::kInOut);
   PlainBytes control(header.msg_control, header.msg_controllen, PlainBytes::kInOut);
   const bool bounces = vector.is_valid() && !vector.is_plain();
-  // With descriptors and the like among the bytes the kernel must see all of the call.
+  // Control messages, such as descriptors, belong to certain bytes: these are received by one call.
   const bool all = bounces && header.msg_control == nullptr && goes_on(socket, vector.bytes(), flags);
   Scratch message(bounces ? receive_capacity(vector.bytes(), flags, all) : 0);
   iovec whole = {message.data(), message.size()};

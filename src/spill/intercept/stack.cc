@@ -17,7 +17,8 @@ extern "C" __attribute__((visibility("hidden"))) void spill_end_context();  // c
 namespace spill {
 namespace {
 
-// Of an array of static storage the ends may be plain memory, which has no pages of the cache.
+// Keeps the spilled part of a stack mapped. False if there is no room. (A stack may be an array of static storage, whose ends
+// are plain memory.)
 bool keep_stack(const void* begin, size_t bytes) {
   const auto address = reinterpret_cast<uint64_t>(begin);
   const uint64_t plain_bytes = plain(begin) ? plain_length(begin, bytes) : 0;

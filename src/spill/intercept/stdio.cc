@@ -22,7 +22,7 @@ namespace spill {
 namespace {
 
 constexpr size_t kBounceBytes = 32 << 10;
-// The same for streams without a buffer, each of whose calls is one of the kernel's: messages that do not fit are cut.
+// The same for streams without a buffer, each of whose calls is one system call: messages that are longer are cut.
 constexpr size_t kMessageBounceBytes = 1 << 20;
 
 // _IO_USER_BUF of the C library: the stream does not free its buffer.
@@ -78,7 +78,7 @@ size_t write_bytes(const void* from, size_t n, FILE* stream) {
   });
 }
 
-// All of it: long ones go to the kernel from where they are.
+// Whether none of the text is spilled: a stream gives a long text to the kernel from where it is.
 bool is_plain_text(const char* text) {
   return plain(text) && (!spillway_has_globals.load(std::memory_order_relaxed) || !ends_spilled(text));
 }
@@ -152,7 +152,7 @@ ssize_t get_line(char** line, size_t* capacity, int delimiter, FILE* stream) {
   if (ferror_unlocked(stream)) return -1;
   char* block = load(line);
   size_t room = block == nullptr ? 0 : load(capacity);
-  // As the C library: of no size it is not looked at.
+  // As in the C library, a block of no size is not looked at.
   if (room == 0) block = nullptr;
   bool out_of_memory = false;
   auto reserve = [&](size_t size) -> char* {
@@ -298,7 +298,7 @@ SPILL_EXPORT FILE* __spill_fdopen(int descriptor, const char* mode) {
 SPILL_EXPORT int __spill_setvbuf(FILE* stream, char* buffer, int mode, size_t n) {
   const bool is_plain = spill::all_plain(buffer, n);
   if (is_plain || mode == _IONBF) return setvbuf(stream, is_plain ? buffer : nullptr, mode, n);
-  // One of no size is not looked at.
+  // A buffer of no size is never used: any address serves.
   static char none;
   auto* block = n > 0 ? static_cast<char*>(sys::c_malloc(n)) : &none;
   const int result = setvbuf(stream, block, mode, n);

@@ -19,7 +19,8 @@
 namespace spill {
 namespace {
 
-// How a thread begins. may_begin: 0 until its id is where the program looks for it, which the C library stores before the thread runs.
+// What a new thread is told. `may_begin` is 0 until the thread's id is stored where the program looks for it: with the C library
+// alone, that is so before the thread runs.
 template <class Routine>
 struct Start {
   Routine* routine;
@@ -52,7 +53,7 @@ void* run_standard_thread(void* start) {
 bool frames_suffice() {
   constexpr uint32_t kHeldPerThread = 4;  // slots that compiled code keeps live at once, as a rule
   const uint32_t frames = runtime.cache != nullptr ? runtime.cache->frame_count() : ~uint32_t{0};
-  // The background thread, which is counted, holds none: its share is the new thread's.
+  // The count holds the background thread, which needs no frames: its share is the new thread's.
   const auto suffice = [frames] {
     return thread_count() * kHeldPerThread + cache::Cache::kMinFrames <= frames;
   };

@@ -56,7 +56,7 @@ SPILL_EXPORT size_t __spill_strftime(char* to, size_t n, const char* format, con
   if (plain(to)) return strftime(to, n, plain_format, plain_time);
   PlainBytes text(to, n, PlainBytes::kOut);
   if (text.data() == nullptr) return 0;
-  // Of length 0 are what does not fit, and the empty text, which is stored.
+  // 0 is returned where the text does not fit, and for an empty text, which is to be stored: the first byte tells them apart.
   *text.data() = 1;
   const size_t length = strftime(text.data(), n, plain_format, plain_time);
   if (length > 0 || *text.data() == 0) text.store(length + 1);
@@ -65,11 +65,11 @@ SPILL_EXPORT size_t __spill_strftime(char* to, size_t n, const char* format, con
 
 namespace {
 
-// More than any name of a month or of an era that a locale has: so far strptime looks behind what it takes, and so much
-// each character of a format may stand for, but for white space.
+// Longer than the name of any month or era in any locale. strptime looks no further than this beyond what it takes, and no
+// character of a format stands for more text, other than white space.
 constexpr size_t kNameBytes = 256;
 
-// Whether more text would not have changed what strptime said of the first `length` bytes.
+// Whether strptime's answer about the first `length` bytes of a text holds for all of the text.
 bool is_decided(const char* head, size_t length, const char* end, size_t format_bytes) {
   if (end != nullptr && static_cast<size_t>(end - head) + kNameBytes < length) return true;
   size_t solid = 0;
@@ -79,7 +79,7 @@ bool is_decided(const char* head, size_t length, const char* end, size_t format_
 
 }  // namespace
 
-// Of a text that may be long a copy of the start is parsed, as of numbers (number.cc).
+// The text may be long: a copy of its start is parsed, and made longer until the answer is decided, as with numbers (number.cc).
 SPILL_EXPORT char* __spill_strptime(const char* text, const char* format, tm* to) {
   PlainString plain_format(format);
   if (plain(text)) return strptime(text, plain_format, PlainObject<tm>(to));
