@@ -1,7 +1,7 @@
-// The malloc family in preload mode: large blocks are memory of the spilled range, the rest is that of whose heap the program
-// has: the C library's, or one that it is linked with and may call by other names, too.
+// The malloc family in preload mode: large blocks are memory of the spilled range. Small ones come from the heap that the
+// program has, which is the C library's, or one that it is linked with and may also call by other names.
 //
-// A large block begins at an OS page; a table says how many it has.
+// A large block begins at an OS page; a table says how many pages it has.
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -144,7 +144,7 @@ void* aligned(size_t alignment, size_t bytes) {
   return allocate_large(bytes, std::bit_ceil(std::max(alignment, size_t{1})));
 }
 
-// Is an allocation of `bytes` left to the function behind? Asked once for each: it counts what is large.
+// Is an allocation of `bytes` left to the function behind? To be asked once for each allocation: large ones are counted.
 bool is_left(size_t bytes) { return is_passive() || !spills(bytes); }
 
 }  // namespace

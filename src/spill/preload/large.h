@@ -1,4 +1,5 @@
-// Memory of the spilled range, in whole OS pages: allocated it can be read and written, free it cannot be touched.
+// Allocates memory of the spilled range, in whole OS pages. Allocated memory can be read and written; free memory cannot be
+// accessed.
 //
 // Thread contract: any thread. REQUIRES of all: the calling thread has a NoSignals.
 #pragma once
@@ -12,7 +13,7 @@ inline uint64_t whole_pages(uint64_t bytes) { return base::round_up(bytes, base:
 
 // Zeros. 0 when there is no room. REQUIRES: the alignment is a power of two.
 uint64_t map_large(uint64_t bytes, uint64_t alignment);
-// The same at exactly this address; false when part of it is taken.
+// The same at exactly this address; false when part of it is taken, or the kernel cannot split another mapping.
 bool map_large_at(uint64_t address, uint64_t bytes);
 void unmap_large(uint64_t address, uint64_t bytes);
 

@@ -41,7 +41,7 @@ bool is_io_worker(const char* thread) {
   return (flags & kIoWorker) != 0;
 }
 
-// Threads of the process, but for those; of another number if the system does not tell.
+// How many threads the process has, without the workers of io_uring; ~0 if the system does not tell.
 uint32_t count_threads() {
   const long folder =
       sys::syscall(SYS_openat, AT_FDCWD, "/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
@@ -70,7 +70,7 @@ void wait_for_end(void*) {
   exit(0);
 }
 
-// Whoever notes the second of two things begins.
+// Notes one of two things, and starts the thread that waits for the end when both have been noted.
 void note(uint32_t what) {
   const uint32_t before = state.fetch_or(what, std::memory_order_acq_rel);
   if ((before & what) == 0 && (before | what) == (kMainLeft | kHasThreads))

@@ -1,16 +1,16 @@
 // The end of a program whose main thread left by pthread_exit, when its last thread ends.
 //
-// The C library ends the process when no thread is left; it counts those of the runtime, which never end. So when main's thread leaves a
-// thread of ours begins to look, some times in a second, whether any is left but ours.
+// The C library ends the process when its last thread ends. It counts the runtime's threads too, which never end. So once main's
+// thread has left, a thread of the runtime's looks several times a second whether the runtime's are the only ones left.
 #pragma once
 
 namespace spill::preload {
 
 // In main's thread, once, before all others.
 void watch_main_thread();
-// The process has threads of the runtime's.
+// The runtime has started its threads in this process.
 void note_own_threads();
-// In a child of fork: its only thread is main's, and it has none of the runtime's yet.
+// In a child of fork: the calling thread is its main thread, and the runtime has no threads there yet.
 void become_main_thread();
 
 }  // namespace spill::preload

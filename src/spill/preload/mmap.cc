@@ -1,5 +1,5 @@
-// Anonymous mappings in preload mode. Large private ones that may be read and written are memory of the spilled range;
-// all else is the kernel's, as natively. What is spilled is real memory: mprotect and msync are the kernel's too.
+// Anonymous mappings in preload mode. Large private ones that may be read and written are memory of the spilled range; all
+// others are the kernel's, as natively. Spilled memory is real memory here: mprotect and msync on it are the kernel's.
 #include <errno.h>
 #include <stdarg.h>
 #include <sys/mman.h>
@@ -57,7 +57,7 @@ void for_allocated(uint64_t begin, uint64_t end, Use&& use) {
   }
 }
 
-// MAP_FIXED onto the range: what was there is gone. Other mappings than spilled ones cannot lie there.
+// MAP_FIXED onto the range replaces what was there, by a spilled mapping: others cannot lie there.
 void* map_fixed(void* address, size_t bytes, bool spilled_kind) {
   const auto begin = reinterpret_cast<uint64_t>(address);
   const uint64_t length = whole_pages(bytes);
@@ -93,7 +93,7 @@ void* resize(void* address, size_t old_bytes, size_t bytes, int flags) {
   if (bytes == 0 || old_bytes == 0 || begin % kOsPageBytes != 0 ||
       (flags & ~(MREMAP_MAYMOVE | kElsewhere)) != 0 || ((flags & kElsewhere) != 0 && !may_move))
     return no_map(EINVAL);
-  // Elsewhere than where we choose, or kept at both places.
+  // An address of the program's choice, or memory that stays at both places, is not supported.
   if ((flags & kElsewhere) != 0 || !is_on() || is_too_large(bytes)) return no_map(ENOMEM);
   if (!is_allocated(begin)) return no_map(EFAULT);
   const uint64_t old_end = old_bytes > kRangeEnd - begin ? kRangeEnd : begin + whole_pages(old_bytes);
@@ -167,7 +167,7 @@ SPILL_EXPORT int madvise(void* address, size_t bytes, int advice) {
   return advise(address, bytes, advice);
 }
 
-// Memory that may not leave: not where all may.
+// Spilled memory cannot be locked: all of it may leave.
 SPILL_EXPORT int mlock(const void* address, size_t bytes) {
   if (is_passive() || !in_range(address)) PASS(mlock, address, bytes);
   return fail(EAGAIN);

@@ -11,8 +11,8 @@
 //
 // A fault may be told of twice, the doorbell's too: a question that is done is not done again.
 //
-// The thread has its own table of descriptors, with its own in it and nothing else, so that a program that closes what
-// it did not open cannot close ours: without userfaultfd's, missing pages would read as zeros.
+// The thread has a table of descriptors of its own, which holds the runtime's descriptors and no others: a program that closes
+// what it did not open cannot close those. Without userfaultfd's, missing pages would read as zeros.
 #pragma once
 #include <cstdint>
 
@@ -20,8 +20,8 @@
 
 namespace spill::preload {
 
-// Reserves the spilled range and starts the thread. runtime.options and runtime.device are there. Once. REQUIRES:
-// signals are blocked, the caller's process is the one that goes on.
+// Reserves the spilled range and starts the thread. To be called once. Errors: those of sys::UserFaults, ENOMEM, those of
+// Pager::open. REQUIRES: runtime.options and runtime.device are set; signals are blocked; not in a child of vfork.
 base::Expected<void> start_service();
 
 // In a child of fork, which has none of its parent's spilled memory: makes the range such that touching it ends the

@@ -1,8 +1,8 @@
-// Whether this process spills: preload mode starts when large allocations come to more than a little.
+// Whether this process spills, and the start of preload mode.
 //
-// The library is preloaded into whatever `spillway run` starts, and into what that starts. In programs that use the
-// runtime for compiled code it leaves everything to that; others run natively until their large allocations, all that
-// were ever made, exceed 4 MiB or 1/32 of the budget, so that the many small programs of a build or a shell script cost
+// The library is preloaded into the program that `spillway run` starts, and into all that this one starts. In programs that
+// use the runtime for compiled code it does nothing. Others run natively until all large allocations that they have ever
+// made come to more than 4 MiB or 1/32 of the budget, so that the many small programs of a build or a shell script cost
 // nothing. From then on large allocations spill.
 #pragma once
 #include <cstddef>
@@ -19,7 +19,7 @@ inline constexpr size_t kLargeBytes = 64 * 1024;
 // fails. Not in a child of fork: it has the rest of its life in plain memory.
 bool spills(size_t bytes);
 
-// Does the process have spilled memory that is its own?
+// Does the process spill? Not a child of fork, whose parent's memory is not its own.
 bool is_on();
 
 // From now on nothing spills. False when something does already.
