@@ -1,19 +1,19 @@
-// Fifo: lines that one thread hands to others to flush. (Ribbon, PACT'20, 2.1: decoupled flushing, each application thread's circular buffer)
+// Fifo: the lines that one thread hands over to flushers. (Ribbon, PACT'20, 2.1: decoupled flushing, each application thread's circular buffer)
 //
 //   positions    claimed - taken <= claimed <= head;  head - claimed <= kLines
 //   lines_[position % kLines]
-//   state_       claimed (43 bits) | taken: of what was claimed, not done yet (14) | held: of that, by the thread itself (7)
+//   state_       claimed (43 bits) | taken: how many of the claimed lines are not durable yet (14 bits) | held: how many of those the thread itself has taken (7 bits)
 //
 //  1 the thread writes a line, and then head
-//  2 who takes lines, a flusher or the thread at its fence, reads `claimed`, then head, copies lines between them, and takes them by advancing `claimed`; if another was faster
-//    the copy is void
-//  3 what is flushed and fenced is taken no more, by each for its own, in any order
-//  4 the thread's fence waits until all is claimed and nothing taken: all is durable then, whatever the order
-//  5 what the thread has taken itself is held from the instruction on that claims it, to the one that says that it is done: a handler that interrupts it anywhere knows which
-//    lines it must not wait for, and finds them in held_
-// (In the paper a queue has one flushing thread; here several may serve one, so that there can be more of them than application threads, and the thread itself.)
+//  2 a flusher, or the thread at its fence, takes lines: it reads `claimed`, then head, copies lines between them, and claims these by advancing `claimed`. If another was faster, its copy
+//    is void
+//  3 whoever has taken lines subtracts them from `taken` when they are flushed and fenced, in any order
+//  4 the thread's fence waits until all lines are claimed and none is taken: then all are durable
+//  5 lines that the thread takes are held from the instruction that claims them to the one that says that they are done. So a handler that interrupts the thread anywhere knows which lines it
+//    must not wait for, and finds them in held_
+// (In the paper a queue has one flushing thread. Here several may serve one, so that there can be more of them than application threads, and the thread itself may.)
 //
-// Thread contract: claim() and finish() by flushers; waiting(), is_worthwhile() and visit() by any; the rest by the thread, whose handlers may call what is const, ask() and wait().
+// Thread contract: claim() and finish() by flushers; waiting(), is_worthwhile() and visit() by any thread; the rest by the owner, whose handlers may call const functions, ask() and wait().
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -29,10 +29,10 @@ class Fifo {
  public:
   static constexpr uint32_t kLines = 1024;
   static constexpr uint32_t kClaimLinesMax = 64;
-  // So many that wait are worth the way to another core, although the thread's fence could execute them: who sleeps there is woken by a system call, which takes as long as some
-  // fifty lines.
+  // When so many lines wait, handing them to another core pays even if the thread's fence could execute them: waking a flusher that sleeps takes a system call, as long as
+  // some fifty lines.
   static constexpr uint32_t kWorthLines = 128;
-  // That all who claim may have taken at a time.
+  // How many lines may be taken at a time, by all together.
   static constexpr uint32_t kTakenMost = (1 << 14) - 1;
 
   // False: it is full. Cost: some 1 ns.
@@ -52,13 +52,13 @@ class Fifo {
     const uint64_t state = state_.load(std::memory_order_acquire);
     return between(state, head_.load(std::memory_order_relaxed));
   }
-  // Many wait, or the thread waits for them.
+  // Do many lines wait, or does the thread wait for them?
   bool is_worthwhile() const {
     return waiting() >= kWorthLines || asks_.load(std::memory_order_relaxed) != 0;
   }
-  // Copies lines to `to`, at most that many, which are the caller's to flush. Returns how many; 0: none wait, or another was faster.
+  // Takes at most count_max lines, which the caller has to flush, and copies them to `to`. Returns how many; 0: none wait, or another was faster.
   uint32_t claim(uintptr_t* to, uint32_t count_max = kClaimLinesMax) { return take(to, count_max, 0); }
-  // So many claimed lines are durable.
+  // Says that so many lines that the caller has claimed are durable.
   void finish(uint32_t count) {
     state_.fetch_sub(kTaken * count);  // pairs with the acquire in is_done()
     if (waiter_.load(std::memory_order_seq_cst) != 0 && is_done()) {
@@ -67,7 +67,7 @@ class Fifo {
     }
   }
 
-  // The same by the thread itself: takes lines that nobody has claimed, which it holds until it says that they are durable.
+  // For the thread itself: takes lines that nobody has claimed, and holds them until finish_held() says that they are durable. Returns how many.
   uint32_t hold() { return take(held_, kClaimLinesMax, kHeld); }
   const uintptr_t* held() const { return held_; }
   uint32_t held_count() const {
@@ -75,13 +75,13 @@ class Fifo {
   }
   void finish_held() { state_.fetch_sub((kTaken + kHeld) * held_count(), std::memory_order_release); }
 
-  // All that was pushed is durable, but for what the thread holds.
+  // Is all durable that was pushed, except what the thread holds?
   bool is_done() const {
     const uint64_t state = state_.load(std::memory_order_seq_cst);
     return between(state, head_.load(std::memory_order_relaxed)) == 0 &&
            (state & (kClaimed - 1)) == (kTaken + kHeld) * (state & kHeldMost);
   }
-  // Flushers are to take what waits, however little it is: the thread is going to wait().
+  // Has flushers take what waits, however little it is, since the thread is going to wait().
   void ask() { asks_.store(1, std::memory_order_relaxed); }
   // Returns when it is done. REQUIRES: flushers run, and have been asked for what waits.
   void wait() {
@@ -96,14 +96,14 @@ class Fifo {
     asks_.store(0, std::memory_order_relaxed);
   }
 
-  // visit(line) for each line that was pushed and is not durable yet, and for others that were pushed before, beside what the thread and flushers do.
+  // Calls visit(line) for each line that was pushed and is not durable yet, and for some that were pushed before; the thread and flushers may go on meanwhile.
   template <class Visit>
   void visit(const Visit& visit) const {
     for (const auto& line : lines_)
       if (const uintptr_t address = line.load(std::memory_order_relaxed); address != 0) visit(address);
   }
 
-  // After fork, in the child: whatever was pushed is the parent's to flush. What the thread holds, interrupted by who forks, it goes on with.
+  // In the child of a fork: what was pushed is the parent's to flush. If a handler has forked, the thread that it interrupted goes on with what it holds.
   void forget() {
     const uint64_t held = held_count();
     state_.store(kClaimed * head_.load(std::memory_order_relaxed) + (kTaken + kHeld) * held,
@@ -118,7 +118,7 @@ class Fifo {
   static constexpr uint64_t kHeldMost = kTaken - 1;
   static_assert(kClaimLinesMax <= kHeldMost);
 
-  // From what is claimed to the head. REQUIRES: the head was read after the state, or by the thread that pushes.
+  // How many lines lie between `claimed` and the head. REQUIRES: the head was read after the state, or by the thread that pushes.
   static uint64_t between(uint64_t state, uint64_t head) {
     return (kClaimed * head - (state & ~(kClaimed - 1))) / kClaimed;
   }
@@ -134,7 +134,7 @@ class Fifo {
       const uint64_t taken = state + (kClaimed + kTaken + held) * count;
       if (state_.compare_exchange_strong(state, taken, std::memory_order_acq_rel, std::memory_order_acquire))
         return count;
-      // Flushers do not all stay with what is left of one FIFO.
+      // A flusher that was too late leaves the rest of this FIFO to the other one.
       if (held == 0 && state / kClaimed != claimed) return 0;
     }
   }

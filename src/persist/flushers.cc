@@ -12,11 +12,11 @@
 namespace persist {
 namespace {
 
-// Looks in vain before a flusher sleeps: some 50 us.
+// So many looks in vain, some 50 us, before a flusher sleeps.
 constexpr int kSpins = 400;
-// A flusher that sleeps looks by itself so often; nobody relies on it.
+// A flusher that sleeps looks again after so long, though nobody relies on that.
 constexpr uint64_t kSleepNs = 50'000'000;
-// Lines that a flusher takes at least: a fence for each share costs some 100 ns, and memory is written in blocks of 256 bytes.
+// A flusher takes so many lines at least: each share costs a fence, some 100 ns, and memory is written in blocks of 256 bytes.
 constexpr uint32_t kShareLeast = 4;
 
 }  // namespace
@@ -154,7 +154,7 @@ void Flushers::serve(Member& member) {
         wanted_.wait(key, kSleepNs);
     } else {
       if (look(member) == 0) look_and_sleep(member);
-      // What it was woken for, or kept others from being woken for, is another's.
+      // If it is not wanted any more, what it was woken for, or kept others from being woken for, is another one's to do.
       if (!is_wanted(member)) wake_surely();
     }
   }
@@ -184,7 +184,7 @@ void Flushers::serve_ahead(Member& member) {
     if (look(member) != 0) continue;
     ahead_sleeps_.store(1, std::memory_order_relaxed);
     const uint32_t key = ahead_.prepare();
-    // Nobody relies on it: what it oversees it finds later, or never.
+    // Nobody relies on this flusher: what it misses it finds later, or never.
     if (is_ending() || look(member) != 0)
       ahead_.cancel();
     else
@@ -197,14 +197,14 @@ void Flushers::control() {
   Governor governor(settings_.least, settings_.most);
   Together together;
   count_.store(governor.count(), std::memory_order_relaxed);
-  // Whoever executes what was pushed.
+  // Pushed lines that were executed, whether by flushers or by fences.
   const auto pushed_and_executed = [this](const Counts& counts) {
     return executed_lines() + counts.fence_lines;
   };
   const Counts at_begin = runtime_->counts();
   uint64_t lines = pushed_and_executed(at_begin), asked = at_begin.asked_lines,
            begin_ns = sys::monotonic_ns();
-  bool is_mixed = false;  // the period is of threads that hand over in part
+  bool is_mixed = false;  // in this period threads change to handing over together, or back
   while (is_ending_.load(std::memory_order_relaxed) == 0) {
     sys::futex_wait(is_ending_, 0, settings_.period_ns);
     const Counts counts = runtime_->counts();
@@ -222,7 +222,7 @@ void Flushers::control() {
     begin_ns = now_ns;
     lines = now_lines;
     asked = now_asked;
-    // With fewer that may flush more flushers can be wanted: those that fences were.
+    // A smaller count can want more flushers: those in the place of fences.
     if (count_.exchange(governor.count(), std::memory_order_relaxed) != governor.count())
       wanted_.notify_all();
   }

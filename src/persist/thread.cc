@@ -77,7 +77,7 @@ void Thread::put_in(uintptr_t line) {
   look_again(line);
 }
 
-// The line was put off or pushed. If its domain has been removed since it was found, nobody may have executed it, and the fence will not.
+// After a line was put off or pushed: if its domain was removed in between, maybe nobody has executed it, and the fence will not. So it is executed here.
 void Thread::look_again(uintptr_t line) {
   if (is_place_true() || find_place(line).action != Action::kOutside) return;
   execute_now(line);
@@ -130,19 +130,19 @@ void Thread::take_place(uintptr_t line) {
   if (place.action == Action::kOutside && place.domain.kind != DomainKind::kNone && find_domain != nullptr &&
       find_domain(line))
     place = find_place(line);
-  // What was put off may have been of a domain that there is no more: the table must not say so of what is there now.
+  // Lines that were put off may have been in a domain that is gone: the table must not take lines that are there now for them.
   if (std::exchange(set_version_, place.version) != place.version) set_.begin_epoch();
   is_together_ = is_together(place.domain);
-  // The CPU's own instructions are over before another thread has heard of the line: there others never pay.
+  // The CPU's own instruction is done before another thread could hear of the line, so that handing over pays for devices only.
   if (place.domain.kind == DomainKind::kDevice && offer_ == Offer::kNone) offer_ = Offer::kWanted;
   place_ = place;
   open_direct();
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  // A handler has changed the way, or forked: what was found is of before.
+  // A handler has changed the way, or has forked: what was found is of before that.
   if (place_changes_ != changes) forget_place();
 }
 
-// As it is when a handler that may change it has not come in between.
+// The place of a line; again if a handler has come in between that may have changed it.
 Thread::Place Thread::known_place(uintptr_t line) {
   for (;;) {
     if (!is_known(line)) take_place(line);
@@ -167,16 +167,16 @@ void Thread::close_direct() {
   direct_.close();
 }
 
-// Without a barrier nobody could close it.
+// Without the kernel's barrier nobody could close what is open.
 bool Thread::may_open() const { return !counts_all() && runtime_.has_barrier(); }
 
-// Looked at after something was stored that those who change the domains look for.
+// Comes after the thread has stored something that whoever changes the domains looks at.
 bool Thread::is_place_true() const {
   sys::pass_often(runtime_.has_barrier());  // pairs with the barriers of Runtime::close_all()
   return place_.version == domains_.version();
 }
 
-// Of place_, anew.
+// Opens what may be done in place_ without a call.
 void Thread::open_direct() {
   direct_.close();
   const auto looks = [this] { return is_place_true(); };
@@ -194,7 +194,7 @@ void Thread::open_put_off() {
     direct_.open_put_off(set_.put_off(), [this] { return is_place_true(); });
 }
 
-// What a handler flushes while its thread is inside is durable at once, so that no fence has to know of it; and what is flushed before later stores.
+// Flushes a line so that it is durable at once: for a handler that has come while its thread is inside, so that no fence has to know of it; and for ordered flushes.
 void Thread::flush_alone(const Place& place, uintptr_t line) {
   switch (place.action) {
     case Action::kNothing: return base::increase<uint64_t>(counts_.away_lines, 1);
@@ -211,7 +211,7 @@ void Thread::flush_alone(const Place& place, uintptr_t line) {
   }
 }
 
-// One line, or as many of [line, end) as one note takes. Returns where those end.
+// Flushes one line, or as many of [line, end) as one range notes. Returns where those end.
 uintptr_t Thread::flush_slowly(uintptr_t line, uintptr_t end) {
   uintptr_t next = line + base::kLineBytes;
   if (is_inside_.load(std::memory_order_relaxed) != 0) {
@@ -245,7 +245,7 @@ void Thread::push(LineDevice* device, uintptr_t line) {
     if (runtime_.flushers().may_take(*fifo())) runtime_.flushers().wake();
     return;
   }
-  // Flushers cannot keep up: the line is one more that this thread flushes, as if nobody else did.
+  // The FIFO is full, since flushers do not keep up: the thread flushes this line by itself.
   runtime_.flushers().wake_surely();
   if (device != nullptr)
     flush_to_device(device, line);
@@ -271,7 +271,7 @@ void Thread::note_device(LineDevice* device) {
   Inside inside(*this);
   *pending_ = 1;
   if (device_count_ == kDevicesMax) {
-    // What is put off of one of these is noted again when it is executed.
+    // Lines that are put off for one of these note it again when they are executed.
     for (LineDevice* const other : devices_) other->fence();
     device_count_ = 0;
   }
@@ -311,7 +311,7 @@ void Thread::end_window() {
 }
 
 void Thread::offer_flushers() {
-  // Without memory or threads the policy has the ways that need none. A handler of a signal may come here: it starts none.
+  // Without memory or threads the policy keeps to the ways that need none. A signal handler may come here, so no thread is started.
   offer_ = Offer::kRefused;
   if (!runtime_.flushers().are_running() || !take_queue(fifo_) || !take_queue(recent_)) return;
   offer_ = Offer::kMade;

@@ -1,4 +1,4 @@
-// Fences of a thread, and whatever else executes what it has put off or handed over. (thread.h)
+// Fences of a thread, and whatever else executes what a thread has put off or handed over. (thread.h)
 #include <algorithm>
 #include <limits>
 
@@ -17,7 +17,7 @@ void Thread::grant_fences() {
   direct_.fences.store(granted_fences_, std::memory_order_relaxed);
 }
 
-// A handler's may come between compiled code's look and its subtraction: then it is a few more or less.
+// A handler's fence may come between compiled code's look at `fences` and its subtraction: then a few more or less are counted.
 uint64_t Thread::take_fences() {
   const int32_t left = direct_.fences.exchange(0, std::memory_order_relaxed);
   const int32_t taken = std::max(granted_fences_ - std::max(left, 0), 0);
@@ -26,7 +26,7 @@ uint64_t Thread::take_fences() {
   return static_cast<uint64_t>(taken);
 }
 
-// What is put off was put off in memory or a device; if its place is another thing by now, its domain was removed, and the line executed then.
+// Lines are put off only in memory and devices. If something else is there now, the domain was removed, and the line was executed then.
 bool Thread::execute_again(Place& place, uintptr_t line) {
   if (line - place.begin >= place.bytes || place.version != domains_.version()) place = find_place(line);
   if (place.action == Action::kOutside || place.action == Action::kNote || place.action == Action::kNothing)
@@ -37,7 +37,7 @@ bool Thread::execute_again(Place& place, uintptr_t line) {
 }
 
 void Thread::execute_put_off() {
-  // A handler's flush of such a line may come after it was executed.
+  // From now on a handler's flush of such a line may come after the line was executed: its compiled code has to call.
   direct_.put_off.store(&kNonePutOff, std::memory_order_relaxed);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   gate_.enter();
@@ -70,7 +70,7 @@ base::Expected<void> Thread::fence() {
   if (*pending_ != 0) {
     result = fence_slowly();
   } else {
-    // What is done before the instruction goes on while lines are written back, and costs nothing.
+    // Before sfence, which waits for lines that are being written back: what is done meanwhile costs nothing.
     set_.begin_epoch();
     sys::fence_stores();
   }
@@ -113,7 +113,7 @@ base::Expected<void> Thread::fence_slowly() {
   return result;
 }
 
-// What the thread was doing is not known: all that it may have put off is executed, and stays put off.
+// What the thread was doing is not known: whatever it may have put off is executed, and stays put off.
 base::Expected<void> Thread::fence_in_handler() {
   if (*pending_ == 0) {
     sys::fence_stores();
