@@ -1,11 +1,11 @@
-// Copies into a domain that are flushed as they are made.
+// Copies into a domain, which are flushed as they are made.
 //
-// A line that is written whole is written past the caches, where that is durable after a fence: it is not read before, needs no flush after, and throws nothing out. Parts of lines, at both
-// ends, are stored and flushed. All is durable after the next fence of whoever flushed.
+// Whole lines are written past the caches where that makes them durable after a fence: they need not be read before, or flushed after, and throw nothing else out of the caches. Parts of lines at
+// both ends are stored and flushed. All is durable after the next fence of the thread that copies.
 //
-//   Sink   flush(address, bytes)     lines that were stored to
-//          copied(address, bytes)    whole lines that went past the caches
-//          has_streams(begin, end)   are those durable after a fence, in all of this?
+//   Sink   flush(address, bytes)     flushes lines that were stored to
+//          copied(address, bytes)    is told of whole lines that went past the caches
+//          has_streams(begin, end)   does a fence make such lines durable, everywhere in the range?
 #pragma once
 #include <string.h>
 
@@ -18,12 +18,12 @@
 
 namespace persist {
 
-// From this size on copies go past the caches, where there is a choice: below it, what is copied is likely to be read soon.
+// From this size on copies go past the caches unless the caller says otherwise. Shorter ones are likely to be read soon.
 inline constexpr size_t kPastCachesBytes = 256;
 
 enum class Caches { kChoose, kThrough, kPast };
 
-// store(offset, bytes) for parts of lines, stream(offset) for whole ones.
+// Calls store(offset, bytes) for what goes through the caches, and stream(offset) for each line that goes past them.
 template <class Sink, class Store, class Stream>
 void write_lines(Sink& sink, void* place, size_t bytes, Caches caches, const Store& store,
                  const Stream& stream) {
@@ -55,7 +55,7 @@ void copy(Sink& sink, void* to, const void* from, size_t bytes, Caches caches) {
   auto* const target = static_cast<char*>(to);
   const auto* const source = static_cast<const char*>(from);
   const auto distance = reinterpret_cast<uintptr_t>(to) - reinterpret_cast<uintptr_t>(from);
-  // Where the source is overwritten while it is read, only memmove knows how.
+  // Where source and target overlap, only memmove copies in the right order.
   if (distance < bytes || -distance < bytes) caches = Caches::kThrough;
   write_lines(
       sink, to, bytes, caches,
@@ -78,7 +78,7 @@ void set(Sink& sink, void* to, int byte, size_t bytes, Caches caches) {
       [&](size_t offset) { sys::stream_line(target + offset, line); });
 }
 
-// Of a domain's kind.
+// Does a fence make durable what went past the caches into such a domain?
 inline bool has_streams(const Domains::Found& found) {
   return !found.is_inside ||
          (found.domain.kind != DomainKind::kFile && found.domain.kind != DomainKind::kDevice);

@@ -1,16 +1,17 @@
-// Direct: what compiled code looks at before it calls the runtime, so that most of its flushes and fences are no call (spillway/abi.inc, compiler/persist/Direct.h).
+// Direct: what compiled code looks at before it calls the runtime, so that most of its flushes and fences need no call (spillway/abi.inc, compiler/persist/Direct.h).
 //
-//   a flush of a line      in the range of its instruction: compiled code executes the instruction
-//                          among those that are put off:    it does nothing
-//   a fence                pending is 0, fences above 0:    it executes sfence, and then counts down
-//   else                   it calls
+//   flush of a line that is   in the range of the flush's instruction:   compiled code executes the instruction
+//                             in the table of lines that are put off:    it does nothing
+//   fence while               pending is 0, and fences above 0:          it executes sfence, and counts down
+//   anything else                                                        it calls
 //
-// A thread's own (thread.h says when it opens what). Others close it after the domains have changed, and so do handlers of the thread's signals:
-//  1 who changes the domains has all threads pass a barrier, then closes it for each, and has them pass another: what was stored before a look at what was open is stored
-//  2 who opens it writes tickets, which open nothing, looks at the domains' version, and puts what it opens in the place of the tickets, unless they are gone: either the look
-//    comes later than the change, or the tickets are closed
+// Each thread has one, and opens what its state allows (thread.h). Threads that change the domains close it, and so do the thread's own signal handlers:
+//  1 whoever changes the domains has all threads pass a barrier, then closes every thread's, and has them pass another barrier. Then all that a thread has stored before it looked at
+//    something open is visible
+//  2 whoever opens something first writes a ticket, which opens nothing, then looks at the domains' version, and replaces the ticket, unless it is gone. So either it sees the
+//    change of the domains, or whoever made that change has closed the ticket
 //
-// Lines that are flushed so are not counted; fences are, later.
+// Lines that compiled code flushes by itself are not counted; its fences are counted later.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -23,7 +24,7 @@ namespace persist {
 #define SPILLWAY_NUMBER(name, value, doc) inline constexpr uint64_t kAbi##name = value;
 #include "spillway/abi.inc"
 
-// Lines whose flush waits for the fence: how an entry of this epoch ends that says so, and entries by lines' numbers. (line_set.h)
+// The table of lines whose flush waits for the fence: the low bits of an entry of this epoch that says so, and the entries, by lines' numbers. (line_set.h)
 struct PutOff {
   static constexpr size_t kEntries = kAbiPersistPutOffEntries;
 
@@ -32,7 +33,7 @@ struct PutOff {
 
   static constexpr size_t index_of(uint64_t number) { return (number ^ number / kEntries) % kEntries; }
 };
-// None, and a ticket: no entry has that mark.
+// An empty table, and a ticket: no entry has their mark.
 inline constexpr PutOff kNonePutOff, kPutOffTicket;
 
 struct alignas(base::kLineBytes) Direct {
@@ -43,7 +44,7 @@ struct alignas(base::kLineBytes) Direct {
 
   static constexpr uint64_t kRangeTicket = uint64_t{1} << kAbiPersistRangeShift;  // of no pages
 
-  // Opens one of these, if `looks` says that the domains are still those. REQUIRES: it is not open. A ticket that is left opens nothing.
+  // Opens a range, or the table, if looks() says that the domains have not changed. Else a ticket stays, which opens nothing. REQUIRES: it is not open.
   template <class Look>
   void open_range(size_t instruction, uint64_t range, const Look& looks) {
     open(ranges[instruction], kRangeTicket, range, looks);
@@ -52,12 +53,12 @@ struct alignas(base::kLineBytes) Direct {
   void open_put_off(const PutOff& table, const Look& looks) {
     open<const PutOff*>(put_off, &kPutOffTicket, &table, looks);
   }
-  // Of another thread, or a handler, too.
+  // Any thread, and signal handlers.
   void close() {
     for (auto& range : ranges) range.store(0, std::memory_order_relaxed);
     put_off.store(&kNonePutOff, std::memory_order_relaxed);
   }
-  // The OS pages that lie in [begin, begin + bytes) as a whole; 0: none, or they are too many, or too far up.
+  // The range of OS pages that lie in [begin, begin + bytes) as a whole; 0: there are none, or too many, or they lie too far up.
   static uint64_t range_of(uintptr_t begin, uintptr_t bytes) {
     const uint64_t first = (begin + base::kOsPageBytes - 1) / base::kOsPageBytes,
                    end = (begin + bytes) / base::kOsPageBytes;

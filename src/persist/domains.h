@@ -3,7 +3,7 @@
 // Invariants
 //  1 domains do not overlap; they stand in the order of their addresses
 //  2 readers take no lock: they read a version, what they need, and the version again; it is odd while something changes
-//  3 a reader keeps what it found as long as version() stays the same
+//  3 what a reader has found holds as long as version() stays the same
 //
 // Thread contract: find() and version() by any thread at any time, and in signal handlers; add() and remove() under the caller's lock.
 #pragma once
@@ -25,19 +25,20 @@ class Domains {
   bool remove(uintptr_t begin, uintptr_t end);
   uintptr_t removal_end(uintptr_t begin, uintptr_t end) const;
 
-  // All stay as they are; who keeps what it found looks again.
+  // Has all readers look again, though all domains stay as they are.
   void touch() { version_.fetch_add(2, std::memory_order_release); }
 
   uint64_t version() const { return version_.load(std::memory_order_acquire); }
 
   struct Found {
-    Domain domain;  // if is_inside; else only `begin` and `end`, of the addresses around that are in none
+    // The one that has the address, if is_inside; else only begin and end, of the addresses around it that are in no domain.
+    Domain domain;
     bool is_inside = false;
-    uint64_t version = 0;  // it is true of
+    uint64_t version = 0;  // of the domains, for which this holds
   };
   Found find(uintptr_t address) const;
 
-  // visit(domain) for each, beside changes: of those that stay, all.
+  // Calls visit(domain) for each domain, while others may change: those that stay are all visited.
   template <class Visit>
   void visit(const Visit& visit) const {
     for (uintptr_t address = 0;;) {
@@ -50,7 +51,7 @@ class Domains {
   size_t size() const { return count_.load(std::memory_order_relaxed); }
 
  private:
-  // As Domain; relaxed, under the version.
+  // A Domain that is read and written by relaxed accesses, ordered by the version.
   struct Cell {
     std::atomic<uintptr_t> begin{0}, end{0};
     std::atomic<DomainKind> kind{DomainKind::kMemory};
@@ -60,7 +61,7 @@ class Domains {
     Domain load() const;
     void store(const Domain& domain);
   };
-  // Writes all anew.
+  // Writes all of them anew.
   void publish(const Domain* domains, size_t count);
 
   std::atomic<uint64_t> version_{0};

@@ -1,12 +1,12 @@
 // FileFailures: what the kernel could not write of files' mappings, of all threads.
 //
-// The kernel tells of a failure once, to whoever has it write the file next: that may be another thread than the one whose flush is lost, which is told that all is well. So
-// each failure is noted here, and each thread's next fence that has something of the file fails too. One that looks between what the kernel said to another thread and the
-// note learns of it at the fence after.
+// The kernel tells of a failed write once, to whoever has the file written next. That may be another thread than the one whose flush is lost, which is told that all is well. So each failure
+// is noted here, and the next fence of each thread that has flushed something of the file fails, too. A thread that looks after the kernel has told another one, but before that one has noted
+// it, learns of it at the fence after.
 //
-// Files are known by their descriptors; those without one are taken for one file, and so are some others, of which a thread may be told once too often.
+// Files are known by their descriptors. Files without one are taken for the same file, and so are some others: a thread may be told of a failure that was not in its file.
 //
-// Thread contract: any thread; handlers of signals, too.
+// Thread contract: any thread, and signal handlers.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -31,11 +31,11 @@ class FileFailures {
   // What one thread has been told of.
   class Seen {
    public:
-    // All that there were.
+    // As if told of all failures so far.
     explicit Seen(const FileFailures& failures) : failures_(failures) {
       for (size_t i = 0; i < kPlaces; ++i) last_[i] = failures.last(i);
     }
-    // The error of the last failure of this file that it has not been told of; 0: there is none. It has been told now.
+    // Tells of the last failure of this file since the last call for it: an errno value; 0: there was none.
     int take(int descriptor) {
       const size_t place = place_of(descriptor);
       const uint64_t last = failures_.last(place);
@@ -51,10 +51,10 @@ class FileFailures {
   static constexpr uint64_t kErrors = 1 << 12;
 
   static size_t place_of(int descriptor) { return static_cast<size_t>(descriptor + 1) % kPlaces; }
-  // Relaxed: whoever has come too early looks again.
+  // Relaxed: a thread that misses a failure learns of it at its next fence.
   uint64_t last(size_t place) const { return last_[place].load(std::memory_order_relaxed); }
 
-  // Of each place: how many, and the last one's error.
+  // For each place: how many failures, times kErrors, and the last one's error.
   std::atomic<uint64_t> last_[kPlaces] = {};
 };
 

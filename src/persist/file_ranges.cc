@@ -75,7 +75,7 @@ void FileRanges::skip_others(size_t number) {
     if (ranges_[i].domain_begin == ranges_[number].domain_begin) ranges_[i].end = ranges_[i].begin;
 }
 
-// A domain may have been removed since, or a part of it, whose memory is not to be touched: whoever removed it has had it written.
+// The domain may have been removed since, or a part of it. That memory must not be touched; whoever removed it has had it written.
 int FileRanges::write_one(const Domains& domains, size_t number, SharedSyncs* shared) {
   const Range& range = ranges_[number];
   for (uintptr_t address = range.begin; address < range.end;) {

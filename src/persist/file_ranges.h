@@ -1,7 +1,7 @@
 // FileRanges: what one thread has flushed of files' mappings since its last fence, as ranges of OS pages.
 //
-// The kernel writes whole OS pages, so lines of a page are one range, and neighbours join. A fence with one range of a file has the kernel write that (msync); with
-// several, or more than there is room for, all of the file (fdatasync), since each call waits for the device by itself.
+// The kernel writes whole OS pages, so the lines of a page are one range, and neighbours join. If a fence has one range of a file, the kernel writes that (msync); if it has several, the
+// kernel writes all of the file (fdatasync), since each call waits for the device by itself.
 //
 // Thread contract: one thread's.
 #pragma once
@@ -14,26 +14,25 @@
 
 namespace persist {
 
-// Has the kernel write what has changed in [begin, end), part of a file's domain, and waits for it. Errors: as the kernel says, EIO or ENOSPC; noted. May block for the time of an
-// I/O.
+// Has the kernel write what has changed in [begin, end), part of a file's domain, and waits for that. Errors: as the kernel says, EIO or ENOSPC; they are noted in `failures`. May block for an I/O.
 base::Expected<void> write_range(FileFailures& failures, const Domain& domain, uintptr_t begin,
                                  uintptr_t end);
 
 class FileRanges {
  public:
-  // The failures are those of all threads, and outlive it.
+  // `failures`: those of all threads, which outlive this.
   explicit FileRanges(FileFailures& failures) : failures_(failures), seen_(failures) {}
 
-  // Is there room for one more range of this domain, be it in another one of it?
+  // Can one more range of this domain be noted, maybe as part of another one?
   bool has_room(const Domain& domain) const;
   // Notes [begin, end), which lies in the domain, of kind kFile. REQUIRES: has_room(). Cost: some 10 ns.
   void add(const Domain& domain, uintptr_t begin, uintptr_t end);
   bool is_empty() const { return count_ == 0; }
-  // Has the kernel write what was noted and lies in a file's domain still, and waits for it; nothing is noted any more. `shared`: who else waits for the same file, if that is to be shared. REQUIRES: none of them is removed meanwhile.
-  // Errors: as the kernel says, EIO or ENOSPC, of the first that fails, or of what others have met in these files since this thread was told: what was noted may not be durable then,
-  // and the kernel will not try again by itself. May block for the time of an I/O.
+  // Has the kernel write what was noted and still lies in a file's domain, waits for that, and forgets what was noted. `shared`: not null where threads that wait for the same file share the
+  // write. REQUIRES: no domain is removed meanwhile. Errors: as the kernel says, EIO or ENOSPC: of the first write that fails, or of one in these files that failed for another thread since this
+  // one was last told. What was noted may not be durable then, and the kernel does not try again by itself. May block for an I/O.
   base::Expected<void> write(const Domains& domains, SharedSyncs* shared = nullptr);
-  // The same, to have room; write() tells of the error.
+  // The same, to make room; the next write() tells of an error.
   void write_early(const Domains& domains);
 
  private:
@@ -48,14 +47,15 @@ class FileRanges {
   // Each returns 0 or an errno value.
   int write_all(const Domains& domains, SharedSyncs* shared);
   int write_one(const Domains& domains, size_t number, SharedSyncs* shared);
-  // Of ranges behind it that are of its domain's file: one fdatasync writes them all.
+  // Does no range behind this one lie in the same domain?
   bool is_alone(size_t number) const;
+  // Leaves out those that do, since one fdatasync writes them all.
   void skip_others(size_t number);
 
   FileFailures& failures_;
   FileFailures::Seen seen_;
   size_t count_ = 0;
-  int error_ = 0;  // of what was written early
+  int error_ = 0;  // of write_early()
   Range ranges_[kRangesMax];
 };
 

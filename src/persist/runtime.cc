@@ -19,7 +19,7 @@ void Runtime::configure(const Settings& settings) {
 }
 
 base::Expected<void> Runtime::add_domain(const Domain& domain) {
-  // Before anybody hands lines over: that may first be in a handler of a signal, which must not start threads. Without them there are the ways that need none.
+  // Here, and not when the first thread hands lines over: that may be in a signal handler, which must not start threads. Without flushers there are the ways that need none.
   const bool may_need_flushers = settings_.way != Way::kInline && settings_.way != Way::kEpoch;
   if (domain.kind == DomainKind::kDevice && may_need_flushers)
     (void)flushers_.start(*this, settings_.flushers);
@@ -41,7 +41,7 @@ base::Expected<bool> Runtime::remove_domain(uintptr_t begin, uintptr_t end) {
   });
   if (count == 0) return false;
   base::Expected<bool> result = true;
-  // A handler's fence waits for flushers inside of its thread's gate: those are shut later.
+  // Threads come first: a handler's fence may wait for flushers while its thread is inside its gate.
   visit_threads([](Thread& thread) { thread.gate().begin_shut(); });
   sys::pass_seldom(has_barrier_);
   visit_threads([](Thread& thread) { thread.gate().end_shut(); });
@@ -56,7 +56,7 @@ base::Expected<bool> Runtime::remove_domain(uintptr_t begin, uintptr_t end) {
   return result;
 }
 
-// All that was flushed there and is not durable yet.
+// Makes durable all that was flushed there.
 base::Expected<void> Runtime::execute_for(const Domain& removed) {
   if (removed.kind == DomainKind::kFile)
     return write_range(file_failures_, removed, removed.begin, removed.end);
@@ -65,7 +65,7 @@ base::Expected<void> Runtime::execute_for(const Domain& removed) {
   return {};
 }
 
-// (direct.h) Of a thread that has ended without leaving there is no variable any more.
+// As direct.h says. The variable of a thread that has ended without leaving does not exist any more.
 void Runtime::close_all() {
   sys::pass_seldom(has_barrier_);
   if (!has_barrier_) return;  // nothing is open
@@ -118,7 +118,7 @@ base::Expected<void> Runtime::leave(Thread* thread) {
   visit_places([&](std::atomic<Thread*>& place) {
     if (place.load(std::memory_order_relaxed) == thread) place.store(nullptr, std::memory_order_release);
   });
-  // No flusher looks at its queues any more.
+  // No flusher uses its queues any more.
   flushers_.pass_all();
   left_.add(thread->counts());
   if (thread->fifo() != nullptr) flushers_.count_pusher(-1);

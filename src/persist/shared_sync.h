@@ -1,11 +1,11 @@
-// SharedSync: fences of several threads that wait for the same file, which share the kernel's writing of it. Opt-in (Settings::shares_syncs): one thread alone has
-// only its own range written, which may be less.
+// SharedSync: lets fences of several threads that wait for the same file share the kernel's writing of it. Opt-in (Settings::shares_syncs), since one thread alone would have only its own range
+// written, which may be less.
 //
-//  1 a sync has a number, and covers who came before it began: who comes while none runs, or during one, waits for the next
-//  2 whoever finds none running, and its own number not reached, runs the next; the others sleep
-//  3 an error is that of all whom the sync covered. Who comes late to ask may be told of a later one's: what it wrote may be lost then, too, for all it knows
+//  1 syncs are numbered. A sync covers the callers that came before it began: whoever comes, even during a sync, waits for the next one
+//  2 a caller that finds no sync running, and its own number not reached, runs the next one; the others sleep
+//  3 an error is told to all callers that the sync covered. A caller that wakes late may be told of a later sync's error instead: its own data may be lost then, too, for all it knows
 //
-// Thread contract: any thread; not in handlers of signals.
+// Thread contract: any thread; not in signal handlers. In the child of a fork a new one takes its place.
 #pragma once
 #include <cstdint>
 
@@ -15,7 +15,7 @@ namespace persist {
 
 class SharedSync {
  public:
-  // All that was stored to the file's mappings before the call is durable when it returns 0; else an errno value. sync(): returns 0 or an errno value.
+  // Returns 0 when all that was stored to the file's mappings before the call is durable; else an errno value. sync() writes the file, and returns 0 or an errno value.
   template <class Sync>
   int run(const Sync& sync) {
     lock_.lock();
@@ -50,15 +50,15 @@ class SharedSync {
   sys::Mutex lock_;  // of the rest
   sys::EventCount changed_;
   bool is_running_ = false;
-  uint64_t begun_ = 0, ended_ = 0;  // the last one's number
-  uint64_t failed_ = 0;             // the last one's that did
+  // Numbers of the last sync that has begun, ended, failed; and that one's error.
+  uint64_t begun_ = 0, ended_ = 0, failed_ = 0;
   int error_ = 0;
 };
 
 // One for each file.
 class SharedSyncs {
  public:
-  // Null: there are too many files, which are then written by each for itself.
+  // Null: there are too many files; fences of this one share nothing.
   SharedSync* of(int descriptor) {
     sys::LockGuard scope(lock_);
     for (Place& place : places_) {

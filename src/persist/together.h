@@ -1,13 +1,13 @@
-// Together: whether all threads that leave their way to the runtime hand their lines of devices to flushers, from nothing but how fast they flush.
+// Together: decides whether all threads with policy auto hand their lines for devices over to flushers, from nothing but the rate at which they flush.
 //
-// A thread finds out by itself which way is best for it (policy.h) while the others go on as they are. That more of them than a device can take stand in each other's way it
-// cannot find out: one that flushes less gains little, and all the others a little. So they try it all at the same time, in turns with each on its own.
+// A thread by itself finds out which way is best for it (policy.h) while the others go on as they are. It cannot find out that there are more threads than the device can take, which stand
+// in each other's way: if one of them flushes less, it gains little, and so does each other one. So all threads try it at the same time, in turns with each on its own.
 //
 //   rounds   | alone | together, at first until the Governor has found its number | alone | together | ...       then hold
 //
 // Together wins if it is better in every round, by more than noise. A result holds for many times what the rounds took, longer each time that it is the same again.
 //
-// Pure: who calls brings the rates. Thread contract: one thread's. (In the paper all threads hand their lines over, always: Ribbon, PACT'20, 2.1)
+// Pure: the caller brings the rates. Thread contract: one thread. (In the paper all threads always hand their lines over: Ribbon, PACT'20, 2.1)
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -24,10 +24,10 @@ class Together {
   static constexpr double kGainLeast = 0.04;
 
   bool is_on() const { return is_on_; }
-  // A result holds. For tests.
+  // Does a result hold? For tests.
   bool is_holding() const { return hold_left_ > 0; }
 
-  // A period has ended in which is_on() was what it is: so many lines were flushed in a unit of time. One in which nobody flushed says nothing. Returns whether is_on() is another now.
+  // Takes the number of lines that were flushed in a unit of time during the last period; 0, when nobody flushed, says nothing. Returns whether is_on() has changed.
   bool on_period(double rate) {
     if (!(rate > 0)) return false;
     if (hold_left_ > 0) {
@@ -52,7 +52,7 @@ class Together {
 
  private:
   bool begin_block(bool is_on) {
-    skip_left_ = is_on && round_ == 0 ? kSettlePeriods : 1;  // what was begun in the other way ends
+    skip_left_ = is_on && round_ == 0 ? kSettlePeriods : 1;  // until what was begun the other way has ended
     block_periods_ = 0;
     sum_ = 0;
     return set(is_on);
