@@ -21,10 +21,10 @@ base::Expected<void> check_options(const PutOptions& options) {
 
 namespace {
 
-// Of buffers for each call at a time: what small records need.
+// Memory of buffers that is reserved for each call at a time: enough for small records.
 constexpr size_t kReservedBytes = 8 << 10;
 
-// Is it one with all of its value? Then what that says.
+// Is it the head of a large value, with all that names its pieces?
 bool is_head(const Record& record, PiecesOf& pieces) {
   if (record.header.kind() != RecordKind::kHead || record.value.size() != sizeof pieces) return false;
   memcpy(&pieces, record.value.data(), sizeof pieces);
@@ -64,8 +64,8 @@ base::Error Session::damaged() const {
                          " has a damaged record where the key's should be");
 }
 
-// Memory for the record at a location, or, not `whole`, for at least its header, a key of this length, and all of a head. Empty: there
-// is none.
+// Memory for the record at a location; if not `whole`, for so much of it that its header, a key of this length, and all of a head fit. Empty: there
+// is no memory.
 std::span<std::byte> Session::room_for(const Location& location, size_t key_bytes, bool whole,
                                        storage::Buffer& memory) {
   const Geometry& geometry = store_->identity_.geometry;
@@ -82,7 +82,7 @@ uint64_t Session::generation_at(uint64_t address) const {
       .generation.load(std::memory_order_relaxed);
 }
 
-// Does what has been read there have the key?
+// Has the record that was read there the key?
 Session::Match Session::judge(const Location& location, std::string_view key, About about, bool whole,
                               Bytes bytes, Record& record) const {
   const Reading reading =
@@ -111,15 +111,15 @@ base::Expected<Session::Match> Session::read(const Location& location, std::stri
   return match;
 }
 
-// What is kept there may be of an earlier life of the segment.
+// A copy in memory may be of an earlier life of its segment: it is judged as what is read from the device.
 bool Session::read_from_memory(const Location& location, std::string_view key, bool whole,
                                std::span<std::byte> to, Record& record) const {
   const size_t bytes = store_->tier_.read(location.address, to);
   return bytes != 0 && judge(location, key, About::kKey, whole, to.first(bytes), record) == Match::kYes;
 }
 
-// The key's record, as a change needs it: of a long one only the beginning is read, which no check is of. So what seldom is so, and
-// would decide something, is looked at whole: that it is another key's, or has expired.
+// Reads the record as far as a change needs it. Of a long one that is only the beginning, which the check does not cover. So where the beginning
+// says what is rarely so and would decide something, that the record is another key's or has expired, all of it is read.
 base::Expected<Session::Match> Session::read_for_change(const Location& location, std::string_view key,
                                                         Need need, storage::Buffer& memory, Record& record) {
   const auto read_as = [&](bool whole) {
@@ -164,7 +164,7 @@ base::Expected<bool> Session::find(const KeyHash& hash, std::string_view key, Fo
     found.memory_.reset();
     return true;
   }
-  // What is damaged, or cannot be read, may be another key's with the same tag: the key's own is looked for all the same.
+  // A record that is damaged, or cannot be read, may be another key's with the same tag: the key's own is looked for all the same.
   bool is_damaged = false;
   base::Expected<void> unread;
   const auto is_own = [&](const Location& at) {
@@ -175,7 +175,7 @@ base::Expected<bool> Session::find(const KeyHash& hash, std::string_view key, Fo
   };
   bool is_there = is_own(location);
   if (!is_there) {
-    // Others with the same tag, one in millions.
+    // Other keys may have the same tag, but seldom do.
     Index::Candidates all;
     const size_t count = store_->index_->find_all(hash.low, all);
     const uint64_t first = location.address;
@@ -222,13 +222,13 @@ base::Expected<void> Session::look(const KeyHash& hash, std::string_view key, Ne
     current.is_damaged = current.is_damaged || !match || *match == Match::kDamaged;
     if (!match || *match != Match::kYes) continue;
     note(all[i], record, current);
-    current.is_damaged = false;  // that was another key's, with the same tag
+    current.is_damaged = false;  // the damaged one was another key's, with the same tag
     return {};
   }
   return {};
 }
 
-// What has been read there is what the change will replace, if it is the key's, as far as one can tell; else false.
+// Notes what the change will replace, if the bytes that were read there are the key's record, as far as one can tell; else returns false.
 bool Session::note_read(const Location& location, std::string_view key, Bytes bytes, Current& current) const {
   Record record;
   if (judge(location, key, About::kKey, false, bytes, record) != Match::kYes) return false;
@@ -236,7 +236,7 @@ bool Session::note_read(const Location& location, std::string_view key, Bytes by
   return true;
 }
 
-// The same of what memory has there, for which `to` is room.
+// The same for a copy in memory, which is read to `to`.
 bool Session::note_from_memory(const Location& location, std::string_view key, std::span<std::byte> to,
                                Current& current) const {
   Record record;
@@ -283,7 +283,7 @@ base::Expected<Changed> Session::remove(std::string_view key, When when, uint64_
                  .options = {.when = when, .version = version}});
 }
 
-// `has_room`: the record, or part of it, may be on the medium, also after an error.
+// `has_room`, if not null, is set to whether the record, or part of it, may be on the medium, also after an error.
 base::Expected<Changed> Session::change(const New& next, bool* has_room) {
   using Outcome = Changed::Outcome;
   if (auto checked = check_key(next.key); !checked) return std::unexpected(checked.error());
@@ -316,7 +316,7 @@ base::Expected<Changed> Session::change(const New& next, bool* has_room) {
   return conclude(hash, next, current, written, hold);
 }
 
-// The record is on the medium.
+// The record has been written, and flushed if need be: the change is made.
 base::Expected<Changed> Session::conclude(const KeyHash& hash, const New& next, Current& current,
                                           const Written& written, KeyLocks::Hold& hold) {
   auto installed = install(hash, next, current, written);
@@ -335,8 +335,8 @@ Log::Request Session::request_for(const New& next) const {
           .expiry = next.options.expires_ms};
 }
 
-// A sequence, and room. Who has a sequence is counted until the index knows of it: never while it waits for room, which a checkpoint,
-// whose begin waits for those that are counted, may hold up.
+// Takes a sequence and room. The call is counted from before it has the sequence until the index knows it. Never while it waits for room: a
+// checkpoint waits for all calls that are counted, and room may have to wait for the checkpoint.
 Log::Room Session::allocate_now(const KeyHash& hash, const New& next, Log::Request& request,
                                 Written& written) {
   Log& log = store_->log_;
@@ -365,7 +365,7 @@ base::Expected<void> Session::write(const KeyHash& hash, const New& next, Log::R
                                     Current& current, Written& written) {
   const Geometry& geometry = store_->identity_.geometry;
   const uint64_t bytes = uint64_t{request.grains} * geometry.grain_bytes;
-  // Before there is memory for it. Who waits has its key: changes of a key are made in the order in which they came.
+  // Before the record has memory. The call has its key's lock while it waits: changes of a key are made in the order in which they came.
   if (!store_->log_.wait_for_turn(request)) return std::unexpected(store_->tell_failure());
   const storage::Buffer memory(pool_, bytes);
   if (memory.bytes().empty()) return base::failure(ENOMEM, "store: no memory for a record");
@@ -377,7 +377,7 @@ base::Expected<void> Session::write(const KeyHash& hash, const New& next, Log::R
                   ? channel_.write(offset, record)
                   : write_and_look(hash, next.key, offset, record, current);
   const char* what = "write";
-  // What is a piece's is flushed when all of them are there.
+  // Pieces are flushed together, when all of them are written.
   if (error == 0 && next.kind != RecordKind::kPiece) {
     error = keep_promise();
     what = "flush";
@@ -392,7 +392,7 @@ base::Expected<void> Session::write(const KeyHash& hash, const New& next, Log::R
 }
 
 void Session::fill_record(const New& next, const Written& written, std::span<std::byte> record) const {
-  if (!next.value.empty())  // it may be null
+  if (!next.value.empty())  // else its data may be null
     memcpy(record.data() + record_bytes(next.key.size(), 0), next.value.data(), next.value.size());
   write_record(store_->identity_.secret,
                {.generation = written.extent.generation,
@@ -406,7 +406,7 @@ void Session::keep_in_memory(const New& next, const Written& written, Bytes reco
   store_->tier_.keep(written.extent.address, record.first(record_bytes(next.key.size(), next.value.size())));
 }
 
-// What the durability says of what has been written is made so: 0, or the errno value of a flush.
+// Makes what has been written as durable as the store promises. 0, or the errno value of a flush.
 int Session::keep_promise() {
   if (store_->options_.durability == Durability::kSync) {
     const int error = store_->log_.flush(channel_, &store_->sync_flush_times_);
@@ -420,8 +420,8 @@ int Session::keep_promise() {
   return 0;
 }
 
-// The record is written while the one that it will replace, as far as one can tell, is read: `current`, if that is the key's. 0, or the
-// errno value of the write.
+// Writes the record, and meanwhile reads the one that it will replace, as far as one can tell; if that is the key's, it is noted in `current`. 0, or
+// the errno value of the write.
 int Session::write_and_look(const KeyHash& hash, std::string_view key, uint64_t offset, Bytes record,
                             Current& current) {
   const Readers::Reading reading(store_->readers_, place_);
@@ -435,19 +435,19 @@ int Session::write_and_look(const KeyHash& hash, std::string_view key, uint64_t 
                         to.data(), to.size());
   storage::Io* const both[] = {&write, &look};
   channel_.run(both);
-  // What could not be read, or is another key's, is install()'s to find out.
+  // If it could not be read, or is another key's, install() finds that out.
   if (look.whole()) note_read(location, key, to, current);
   if (write.whole()) return 0;
   return write.error != 0 ? write.error : EIO;
 }
 
-// Which of the candidates is the key's; `current` says then what that is. Null: none.
+// The candidate that is the key's record, which `current` describes then. Null: there is none.
 base::Expected<const Location*> Session::find_own(const Index::Candidates& all, size_t count,
                                                   std::string_view key, storage::Buffer& memory,
                                                   Current& current) {
   const Location* damaged = nullptr;
   for (size_t i = 0; i < count; ++i) {
-    // Of what is where it was, nothing needs to be read again: an address has one record as long as its segment has the generation.
+    // It is where it was, and need not be read again: as long as a segment has the same generation, an address has the same record.
     if (current.location.found && all[i].address == current.location.address &&
         current.generation == generation_at(all[i].address))
       return &all[i];
@@ -461,7 +461,7 @@ base::Expected<const Location*> Session::find_own(const Index::Candidates& all, 
     return &all[i];
   }
   if (damaged != nullptr) {
-    // It has the key's tag, and is no other key's but once in millions.
+    // It has the key's tag, and so is, nearly always, the key's.
     store_->large_values_.lose();
     current.is_head = false;
     current.version = 0;
@@ -469,7 +469,7 @@ base::Expected<const Location*> Session::find_own(const Index::Candidates& all, 
   return damaged;
 }
 
-// `current` is what was replaced, afterwards, if anything.
+// The index learns of the change. Afterwards `current` describes what was replaced, if anything.
 base::Expected<void> Session::install(const KeyHash& hash, const New& next, Current& current,
                                       const Written& written) {
   const uint64_t address = written.extent.address;

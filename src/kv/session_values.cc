@@ -1,4 +1,4 @@
-// What sessions do with values in pieces: reading them, and writing one piece.
+// What sessions do with values in pieces: reading them, and writing a piece.
 #include <algorithm>
 #include <utility>
 
@@ -27,7 +27,7 @@ void Found::reset() {
   piece_ = {};
 }
 
-// Of a large one the pieces count as they are read.
+// Of a large value only the key: its pieces are counted when they are read.
 uint64_t Session::count_found(std::string_view key, const base::Expected<Found>& found) {
   if (!found || !found->found()) return 0;
   const uint64_t bytes = key.size() + found->value().size();
@@ -60,7 +60,8 @@ base::Expected<void> Session::read_piece(Found& found, uint64_t number) {
   const PieceKey key = {.head = pieces.head, .sequence = pieces.of.sequence, .number = number};
   const KeyHash hash = hash_piece(store_->identity_.secret, key);
   found.piece_ = {};
-  base::Expected<void> unread;  // it may be another key's, with the same tag
+  base::Expected<void>
+      unread;  // an error of reading a candidate, which may be of another key with the same tag
   const Readers::Reading reading(store_->readers_, place_);
   Index::Candidates all;
   const size_t count = store_->index_->find_all(hash.low, all);
@@ -94,7 +95,8 @@ base::Expected<void> Session::write_piece(const PieceKey& key, Bytes value) {
     Index::Candidates all;
     uint64_t others[Index::kCandidatesMax];
     const size_t count = store_->index_->find_all(hash.low, all);
-    for (size_t i = 0; i < count; ++i) others[i] = all[i].address;  // of other keys, whatever their hashes
+    for (size_t i = 0; i < count; ++i)
+      others[i] = all[i].address;  // a piece's name is new: these are other keys'
     const auto done = store_->index_->insert(hash.low, written.extent.address, written.size, {others, count});
     if (done == Index::Inserted::kOther) continue;
     store_->log_.finish(written.extent, done == Index::Inserted::kDone);

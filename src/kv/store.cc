@@ -18,8 +18,8 @@ namespace {
 constexpr uint64_t kSegmentsWanted = 256;
 constexpr uint64_t kRetryNs = 100'000'000;
 constexpr uint64_t kTellNs = 1'000'000'000;
-// A store's generations begin anywhere below: what an older one has left on the medium has, as good as surely, none of them. Far from
-// the 48 bits that tombstones have for one.
+// A store's generations begin at a random number of so many bits, so that what an older store has left on the medium has, as good as surely, none of
+// them. That leaves enough of the 48 bits in which tombstones keep one.
 constexpr unsigned kFirstGenerationBits = 40;
 
 uint64_t segment_bytes_for(uint64_t capacity_bytes) {
@@ -27,7 +27,7 @@ uint64_t segment_bytes_for(uint64_t capacity_bytes) {
   return std::clamp<uint64_t>(share, kSegmentBytesMin, 64 << 20);
 }
 
-// Of a new store. Errors: as of Store::make, EINVAL and ENOSPC.
+// The shape of a new store. Errors: EINVAL, ENOSPC, as Store::make's.
 base::Expected<Geometry> geometry_for(const storage::Device& device, const MakeOptions& options) {
   const uint64_t capacity = options.capacity_bytes != 0 ? options.capacity_bytes : device.capacity_bytes();
   if (capacity > device.capacity_bytes())
@@ -68,7 +68,7 @@ uint64_t first_generation() {
   return generation;
 }
 
-// Free segments, and then what says whose they are. 0, or an errno value.
+// Writes the headers of free segments, and then the superblocks. 0, or an errno value.
 int write_new(Channel& channel, const Identity& identity) {
   const Geometry& geometry = identity.geometry;
   const uint64_t generation = first_generation();
@@ -79,7 +79,7 @@ int write_new(Channel& channel, const Identity& identity) {
       if (error == 0) error = channel.write(offset, block);
     if (error == 0) error = channel.flush();
   };
-  write_superblocks();  // of an old store none is left while segments are already the new one's
+  write_superblocks();  // zeros: an old store is gone before its segments are written over
   for (uint64_t i = 0; i < geometry.segment_count && error == 0; ++i) {
     const std::span header(block, geometry.grain_bytes);
     write_segment_header(identity, {.generation = generation, .state = SegmentState::kFree}, header);
@@ -108,7 +108,7 @@ void log_not_read_whole(const storage::Device& device, const RecoveryReport& rep
             "if it stays so, dump what is there and load it into a new store");
 }
 
-// For who is told of the error.
+// What to do about the error: the end of a message.
 const char* remedy_of(int error) {
   return error == ENOSPC ? "; make room where its file is, and open it again" : "";
 }
@@ -162,18 +162,18 @@ base::Expected<void> Store::start() {
   auto identity = superblocks.read(device_, keeper_channel_);
   if (!identity) return std::unexpected(identity.error());
   identity_ = *identity;
-  // Each stream's open segment is room that is not used.
+  // Not too many streams for a small store: each has an open segment, whose rest is room that is not used.
   const auto fitting = static_cast<uint32_t>(std::max<uint64_t>(1, identity_.geometry.segment_count / 16));
   if (auto opened = log_.open(identity_, std::min(streams, fitting)); !opened) return opened;
   auto recovered = recover(device_, identity_, log_, index_);
   if (!recovered) return std::unexpected(recovered.error());
   recovery_ = recovered->report;
-  // What cannot be read may have told a higher floor: rather nothing is there than what is too old.
+  // A header that cannot be read may have a higher floor. It is better to drop everything than to find what was dropped.
   const bool has_lost_floor = identity_.is_cache && !recovery_.has_read_all();
   const uint64_t floor = has_lost_floor ? log_.last_sequence() + 1 : recovered->floor;
   lifetimes_.drop_below(floor);
   log_.drop_below(floor);
-  // After recovery, which has flushed what it found.
+  // Only now, when recovery has flushed what the last process may have left in the device's cache.
   if (const int error = superblocks.mend(device_, keeper_channel_, !options_.read_only); error != 0)
     fail(error, true);
   if (auto opened = tier_.open(options_.memory_bytes); !opened) return opened;
@@ -218,7 +218,7 @@ base::Expected<void> Store::start_threads() {
   return {};
 }
 
-// The collector first: it may wait for the keeper.
+// The collector is stopped first: it may have to wait for what the keeper does.
 void Store::stop_threads() {
   stopping_.store(true, std::memory_order_release);
   log_.collector_wanted.notify_all();
@@ -229,7 +229,7 @@ void Store::stop_threads() {
   has_keeper_ = has_collector_ = false;
 }
 
-// What start() got, as far as it came, and the store's own memory.
+// Gives back what start() has taken, as far as it came, and the store's own memory.
 void Store::release() {
   stop_threads();
   collector_.close();
@@ -239,7 +239,7 @@ void Store::release() {
   if (index_ != nullptr) index_->close();
   keeper_channel_.close();
   if (own_device_ != nullptr) own_device_->close();
-  this->~Store();  // what its parts have of the C++ library's heap
+  this->~Store();  // its parts have memory of the C++ library's heap
   sys::unmap(this, sizeof(Store));
 }
 
@@ -266,8 +266,8 @@ void Store::keep() {
   }
 }
 
-// The keeper's, of kBatch. Who writes first after a flush wakes the keeper; what others write until the time is over shares the next one.
-// How long that is still; 0: there is nothing to flush.
+// The keeper's, at kBatch. Whoever writes first after a flush wakes the keeper, and what others write in the next batch_ns shares its flush. Returns
+// how long that is from now; 0: there is nothing to flush.
 uint64_t Store::flush_batch() {
   if (options_.durability != Durability::kBatch || log_.has_failed()) return 0;
   if (!wrote_.load(std::memory_order_relaxed)) return 0;
@@ -281,7 +281,7 @@ uint64_t Store::flush_batch() {
   return 0;
 }
 
-// Who waits is told, and may try again, as the keeper does.
+// Tells those who wait for room of the keeper's error. They may try again, as the keeper does.
 void Store::tell_keeper_error(int error) {
   const int before = keeper_error_.exchange(error, std::memory_order_relaxed);
   if (error == 0) return;
@@ -316,7 +316,7 @@ void Store::collect() {
       continue;
     }
     if (!did || failure.error != 0) compacted_.notify_all();
-    // What is put off, or left, is tried again, whatever else there is to do.
+    // What is put off or left is tried again after a while, even if nobody asks for anything.
     const bool retries = failure.error != 0 || log_.put_off_count() != 0 || large_values_.has_left();
     log_.collector_wanted.wait(key, retries ? kRetryNs : 0);
   }
@@ -335,7 +335,7 @@ base::Error Store::io_error(int error, const char* what) const {
 base::Expected<void> Store::compact() {
   const uint64_t compaction = compactions_.fetch_add(1, std::memory_order_relaxed) + 1;
   collector_.wants_all(true);
-  // One step that finds nothing, after one that began since.
+  // The first step that finds nothing may have begun before this call: two of them are waited for.
   for (int steps = 0; steps < 2 && !log_.has_failed(); ++steps) {
     const uint32_t key = compacted_.prepare();
     log_.collector_wanted.notify_all();
@@ -344,14 +344,14 @@ base::Expected<void> Store::compact() {
   collector_.wants_all(false);
   if (log_.has_failed()) return std::unexpected(tell_failure());
   const uint64_t failure = compaction_failure_.load(std::memory_order_relaxed);
-  // A step that has begun before says nothing of this.
+  // A failure of a step that began before this call does not count.
   if (failure >> 32 < compaction) return {};
   return std::unexpected(cannot_collect(static_cast<int>(static_cast<uint32_t>(failure))));
 }
 
 void Store::forget_below(uint64_t version) {
   lifetimes_.raise_floor(version);
-  log_.collector_wanted.notify_all();  // writers may wait for what this was
+  log_.collector_wanted.notify_all();  // writers may wait for the room that this makes
 }
 
 void Store::fail(int error, bool is_told) {
@@ -371,7 +371,7 @@ void Store::log_put_off() {
   told_put_off_ = count;
 }
 
-// The keeper's. `at_ns` is when it will be logged; 0: there is nothing to log.
+// The keeper's: logs a failure that no call has told of for a while. `at_ns`: when it will be logged; 0: there is nothing to log.
 void Store::log_failure(uint64_t& at_ns) {
   const bool is_untold = has_failure() && !is_told_.load(std::memory_order_relaxed);
   const uint64_t now_ns = is_untold ? sys::monotonic_ns() : 0;
@@ -405,7 +405,7 @@ base::Expected<void> Store::close() {
 }
 
 base::Error Store::tell_failure() {
-  // That it is full is not a failure of which anybody else is to be told.
+  // A full store is no failure that has to be logged.
   if (has_failure()) is_told_.store(true, std::memory_order_relaxed);
   return failure();
 }

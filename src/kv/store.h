@@ -7,11 +7,16 @@
 //   session.put("key", bytes, {});
 //   session.get("key")->value();
 //
-// How a put works: 0 while writers are paced: its turn (log.h)  1 the key's lock (key_locks.h)  2 if it depends on what is there: look that up  3 a sequence, room in the log,
-// the record is written, and what is there is read meanwhile  4 by the durability, flushed  5 the index learns of it, which is when others see it; what it knew
-// before is released. A remove is the same with a tombstone. A get looks into the index and reads.
+// How a put works:
+//  0 while writers are paced, it waits for its turn (log.h)
+//  1 it takes the key's lock (key_locks.h)
+//  2 if it depends on what is there, it looks that up
+//  3 it gets a sequence and room in the log; the record is written, and what is there is read meanwhile
+//  4 it is flushed, as the durability says
+//  5 the index learns of it, which is when others see it; the record that the index knew before is released
+// A remove is the same with a tombstone. A get looks into the index and reads.
 //
-// Who sees what: a get that begins after a put has returned sees it or something newer; what a get has seen does not go back while the
+// Who sees what: a get that begins after a put has returned sees that put or something newer. What a get has seen does not go back while the
 // process lives. At kSync nothing is seen that a power cut could take back.
 #pragma once
 #include <cstdint>
@@ -37,19 +42,19 @@
 
 namespace kv {
 
-// What a put or remove that has returned promises after the process was killed: it is there. And after a power cut:
+// A put or remove that has returned is there after the process was killed. After a power cut it is there
 enum class Durability : uint8_t {
-  kNone,   // what the device's own cache keeps
-  kBatch,  // all but the last StoreOptions::batch_ns
-  kSync,   // it is there
+  kNone,   // if the device's own cache has kept it
+  kBatch,  // unless it returned within the last StoreOptions::batch_ns
+  kSync,   // in any case
 };
 
 struct MakeOptions {
-  uint32_t grain_bytes = 512;  // at least the device's block
-  uint64_t segment_bytes = 0;  // 0: by the capacity, 1 to 64 MiB
-  uint32_t spare_percent = 10;
+  uint32_t grain_bytes = 512;   // or the device's block, if that is larger
+  uint64_t segment_bytes = 0;   // 0: by the capacity, 1 to 64 MiB
+  uint32_t spare_percent = 10;  // of the segments, that values do not fill, so that collection is cheap
   uint64_t capacity_bytes = 0;  // 0: the device's
-  // A store that is full drops what was written longest ago and not read since, instead of refusing puts. For good: it is made so.
+  // A cache: when it is full, it drops what was written longest ago and not read since, instead of refusing puts. A store is one for good.
   bool is_cache = false;
 };
 
@@ -57,15 +62,15 @@ struct StoreOptions {
   Durability durability = Durability::kSync;
   uint64_t batch_ns = 10'000'000;
   uint32_t stream_count = 0;  // segments that are written at a time; 0: by the processors, up to 8
-  // After so many changes there is a checkpoint, and at the end. 0: when a start has half as many to look at as there are keys, if
+  // A checkpoint is taken after so many changes, and at the end. 0: when a start would have to replay half as many records as there are keys, if
   // that takes long.
   uint64_t checkpoint_records = 0;
-  // Nothing is written to the device, which may be one that cannot be: changes have EROFS, and what recovery would write, it forgets.
-  // There is no collector and no keeper.
+  // Nothing is written to the device, which may be one that cannot be written. Changes fail with EROFS, and what recovery would write is
+  // forgotten. There is no collector and no keeper.
   bool read_only = false;
-  // For copies of records that are in use, so that they need no I/O: the most there will be (Store::set_memory); 0: none.
+  // The most memory that copies of records in use may take, so that they need no I/O (Store::set_memory); 0: none.
   uint64_t memory_bytes = 0;
-  // What expiry goes by. It outlives the store.
+  // The clock that expiry goes by. It outlives the store.
   const Clock* clock = &kMachineClock;
 };
 
@@ -73,7 +78,7 @@ enum class When : uint8_t { kAlways, kIfAbsent, kIfPresent, kIfVersion };
 
 struct PutOptions {
   When when = When::kAlways;
-  uint64_t version = 0;     // of kIfVersion
+  uint64_t version = 0;     // for kIfVersion
   uint64_t expires_ms = 0;  // since 1970, below 2^48; 0: never
   uint32_t flags = 0;       // the user's, kept with the value
 };
@@ -86,12 +91,12 @@ struct Changed {
     kVersion,  // nothing was done: it has another version
   };
   Outcome outcome = Outcome::kDone;
-  uint64_t version = 0;  // of what is there now, as far as the call knows; 0: nothing
+  uint64_t version = 0;  // of the value that is there now, as far as the call knows; 0: there is none
 };
 
 class Store;
 
-// What a get found. It keeps memory of its session, which it must not outlive; and of a large value the pieces on the medium.
+// What a get has found. It holds memory of its session, which must outlive it, and keeps the pieces of a large value on the medium.
 class Found {
  public:
   Found() = default;
@@ -103,7 +108,7 @@ class Found {
   }
 
   bool found() const { return !memory_.bytes().empty(); }
-  // A large value is read by Session::read_value(), a part at a time; any other may be.
+  // A large value is read by Session::read_value(), a part at a time. Other values may be, too.
   bool is_large() const { return is_large_; }
   uint64_t value_bytes() const { return is_large_ ? pieces_.of.value_bytes : record_.value.size(); }
   // REQUIRES: not large.
@@ -121,7 +126,8 @@ class Found {
 
   storage::Buffer memory_;
   Record record_;
-  Store* store_ = nullptr;  // of a large one
+  // For a large value.
+  Store* store_ = nullptr;
   bool is_large_ = false;
   Pieces pieces_;
   storage::Buffer piece_memory_;  // the piece that was read last
@@ -129,7 +135,7 @@ class Found {
   Bytes piece_;
 };
 
-// Errors: EINVAL for what no key, or no options, may be.
+// Errors: EINVAL for what cannot be a key, or options.
 base::Expected<void> check_key(std::string_view key);
 base::Expected<void> check_options(const PutOptions& options);
 
@@ -142,10 +148,10 @@ struct StoreCounts {
     uint64_t moved_records = 0;
     uint64_t moved_bytes = 0;
     uint64_t read_bytes = 0;
-    uint64_t expired_records = 0;  // or below the floor
+    uint64_t expired_records = 0;  // and those below the floor
     uint64_t ended_tombstones = 0;
     uint64_t damaged_records = 0;
-    // Of a cache: what was dropped to make room, and what was kept since it was read.
+    // For a cache: dropped to make room, and kept since they had been read.
     uint64_t dropped_records = 0;
     uint64_t dropped_bytes = 0;
     uint64_t kept_records = 0;
@@ -153,30 +159,31 @@ struct StoreCounts {
     uint64_t checkpoint_bytes = 0;  // in all
   } collected;
   TierCounts tier;
-  // But for recovery, of which its report tells.
+  // Without recovery, of which its report tells.
   UseCounts use;
 };
 
 class Store {
  public:
-  // Makes an empty store, of the shape that is returned; what was on the device is lost. Errors: EINVAL, ENOSPC for a device that is too
-  // small, those of I/O.
+  // make(), open(), close() and compact() block the thread, also in a task.
+
+  // Makes an empty store and returns its shape; what was on the device is lost. Errors: EINVAL, ENOSPC for a device that is too small, those of
+  // I/O.
   static base::Expected<Geometry> make(storage::Device& device, const MakeOptions& options);
-  // A superblock that is damaged is written anew, but of one that is read only, and a line says so.
-  // Errors: those of read_superblock and recovery, ENOMEM, EINVAL. The device outlives the store. These three block the thread, also
-  // under a task.
+  // The device outlives the store. A damaged superblock is logged, and written anew unless the store is read only. Errors: those of
+  // read_superblock and recovery, ENOMEM, EINVAL.
   static base::Expected<Store*> open(storage::Device& device, const StoreOptions& options);
-  // What was put is on the medium for good, or the error says that it may not be; not of one that is read only. A segment whose summary or
-  // headers the medium does not take is no error: its records are there, and the next open reads all of it. REQUIRES: no sessions.
+  // What was put is durable, or the error says that it may not be (no error where the store is read only). That the medium does not take a
+  // segment's summary or headers is no error: its records are durable, and the next open reads the whole segment. REQUIRES: no sessions.
   base::Expected<void> close();
-  // Collects until nothing would gain anything. Errors: those of I/O, ENOSPC and EROFS: it could not go on, or what failed may have been done
-  // since. Waits as the three above.
+  // Collects until nothing would gain anything. Errors: those of I/O, ENOSPC, EROFS: collection could not go on; what failed may have been done
+  // since. REQUIRES: tasks of the calling thread have no calls of the store under way, since collection waits for these.
   base::Expected<void> compact();
-  // From now on what has a lower version is not there any more, as if it had expired; a snapshot that is open may leave it out. The store
-  // does not keep this: who opens it says so again. A lower version than before changes nothing. Any thread.
+  // From now on no record of a lower version is there any more, as if it had expired; open snapshots may leave it out. The store does not keep
+  // this: whoever opens it says so again. A lower version than before changes nothing. Any thread.
   void forget_below(uint64_t version);
-  // For whom that version is of something that it puts: from before the put until it has called forget_below(). A cache gives nothing that is
-  // there a new version meanwhile, which could be a higher one.
+  // For a caller whose floor will be the version of something that it puts: exists from before that put until after forget_below(). Meanwhile a
+  // cache gives no record that is there a new version, which could be above the floor.
   class FloorToCome {
    public:
     explicit FloorToCome(Store& store) : lifetimes_(store.lifetimes_) { lifetimes_.expect_floor(); }
@@ -187,19 +194,20 @@ class Store {
    private:
     Lifetimes& lifetimes_;
   };
-  // Nothing with a lower version is there; 0: that has not been said.
+  // No record of a lower version is there; 0: no floor has been set.
   uint64_t floor() const { return lifetimes_.floor(); }
   const Clock& clock() const { return lifetimes_.clock(); }
-  // What copies of records may use from now on, up to StoreOptions::memory_bytes. Any thread. Cost: of less than before, giving it back.
+  // The memory that copies of records may use from now on, up to StoreOptions::memory_bytes. Any thread. Cost: if it is less than before, that of
+  // giving memory back.
   void set_memory(uint64_t bytes) { tier_.set_budget(bytes); }
-  // What they use now. Any thread. Cost: a load.
+  // The memory that they use now. Any thread. Cost: a load.
   uint64_t memory_in_use() const { return tier_.used_bytes(); }
 
   const Identity& identity() const { return identity_; }
   const RecoveryReport& recovery() const { return recovery_; }
   // Any thread, also while others open and close sessions. Cost: looks at each segment, table and session.
   StoreCounts counts();
-  // Invariants of index and log, for tests; nobody else may use the store meanwhile. Its own threads are stopped for it.
+  // Checks the invariants of index, log and memory, for tests; stops the store's threads for it. REQUIRES: nobody else uses the store.
   void verify();
 
  private:
@@ -209,7 +217,7 @@ class Store {
   friend class Session;
   friend class Snapshot;
   friend class ValueWriter;
-  // Pieces that nobody reads are the collector's to release.
+  // The collector releases pieces that nobody reads.
   void remove_pieces(const Pieces& pieces) {
     if (large_values_.remove(pieces)) log_.collector_wanted.notify_all();
   }
@@ -224,20 +232,21 @@ class Store {
   uint64_t flush_batch();
   void tell_keeper_error(int error);
   void collect();
-  // The medium does not keep what it is given: nothing is written any more. A call tells who made it; what no call has told within a second
-  // is logged.
+  // The store takes no writes any more. A call that meets the failure tells its caller (`is_told`); one that no call has told within a second is
+  // logged.
   void fail(int error, bool is_told);
   base::Error tell_failure();
   base::Error cannot_collect(int error) const;
   base::Error io_error(int error, const char* what) const;
-  // That, or that it is full.
+  // Why the log takes no writes, or that it is full.
   base::Error failure() const;
   bool has_failure() const;
   void log_failure(uint64_t& at_ns);
   void log_put_off();
 
   storage::Device& device_;
-  storage::Device* own_device_ = nullptr;  // of a store that is read only: device_, over the caller's
+  storage::Device* own_device_ =
+      nullptr;  // for a read-only store: device_, a ForgetfulDevice over the caller's
   StoreOptions options_;
   Lifetimes lifetimes_;
   Identity identity_;
@@ -245,50 +254,49 @@ class Store {
   Index* index_ = nullptr;
   Log log_;
   Readers readers_;
-  Readers changes_;  // those that have a sequence, until the index knows of it
+  Readers changes_;  // calls that have taken a sequence, until the index knows it
   LargeValues large_values_;
   Snapshots snapshots_;
   Collector collector_;
   KeyLocks key_locks_;
-  UsedRecords used_records_;  // of a cache
+  UsedRecords used_records_;  // open if the store is a cache
   MemoryTier tier_;
   SharedTimes sync_flush_times_;  // the log's flushes, one at a time
   Calls calls_;
   std::atomic<uint32_t> next_stream_{0};
-  std::atomic<bool> wrote_{false};        // since the keeper's last flush; of kBatch
-  uint64_t batch_end_ns_ = 0;             // the keeper's: when that is to be flushed; 0: it has not looked
+  std::atomic<bool> wrote_{false};        // at kBatch: something was written since the keeper's last flush
+  uint64_t batch_end_ns_ = 0;             // the keeper's: when that is to be flushed; 0: not known yet
   std::atomic<int> error_{0};             // why the log has failed
-  std::atomic<bool> is_told_{false};      // that it has
+  std::atomic<bool> is_told_{false};      // a call, or the log of events, has told of the failure
   std::atomic<uint64_t> compactions_{0};  // calls of compact()
-  // Of a step for one of them: which was the last then, and its error in the lower half.
+  // The last step of collection that failed for compact(): the upper half is compactions_ by then, the lower half its errno value.
   std::atomic<uint64_t> compaction_failure_{0};
-  std::atomic<int> keeper_error_{0};  // why no segments could be prepared or sealed, when that was tried last
+  std::atomic<int> keeper_error_{0};  // why segments could not be prepared or sealed at the last try
   Channel keeper_channel_;            // the keeper's
-  uint64_t told_put_off_ = 0;         // segments; the keeper's, and close()'s
+  uint64_t told_put_off_ = 0;  // segments that were put off when that was logged; the keeper's, and close()'s
   sys::Thread keeper_, collector_thread_;
   bool has_keeper_ = false, has_collector_ = false;
   std::atomic<bool> stopping_{false};
-  std::atomic<bool> is_collected_{false};  // the collector has stopped, and the keeper may
-  sys::EventCount compacted_;              // when the collector found nothing to do
+  std::atomic<bool> is_collected_{false};  // the collector has stopped, so that the keeper may
+  sys::EventCount compacted_;              // notified when the collector finds nothing to do, or fails
 };
 
 class Session {
  public:
-  // By the thread, or a task of the worker, that will use it, for `depth` calls of tasks at a time; more wait for each other. Errors:
-  // those of Channel::open.
+  // Called by the thread that will use it, or by a task of the worker whose tasks will. `depth`: so many calls of tasks are under way at a time;
+  // more wait for each other. Errors: those of Channel::open.
   base::Expected<void> open(Store& store, size_t depth = 128);
   void close();
 
-  // Errors: EINVAL for the key, EBADMSG for a damaged record, EIO and others of the device. What cannot be read is there until a put or a
-  // remove without a condition; with one that depends on it these have the same errors. Cost: one I/O.
+  // Errors: EINVAL for the key, EBADMSG for a damaged record, EIO and others of the device. A record that cannot be read stays until a put or a
+  // remove without a condition; those with one that depends on it have the same errors. Cost: one I/O, none if the record is in memory.
   base::Expected<Found> get(std::string_view key);
-  // Copies what there is of a found value from `offset` on; how much. It is of the version that was found, whatever others do. Errors: as
-  // get; of a cache ESTALE: what is left of a large value was dropped meanwhile. Cost: one I/O for each piece of a large value that is not
-  // the last one's.
+  // Copies what there is of a found value from `offset` on, and returns how much that is. It is of the version that was found, whatever others do.
+  // Errors: as of get; for a cache ESTALE: what is left of a large value was dropped meanwhile. Cost: one I/O for each piece of a large value,
+  // but the piece that was read last.
   base::Expected<size_t> read_value(Found& found, uint64_t offset, std::span<std::byte> to);
-  // A value of up to kValueBytesMax; a ValueWriter takes one in parts. Errors: EINVAL, E2BIG, ENOSPC when the store is full, EROFS when
-  // it is read only, those of I/O.
-  // With an error of I/O it is not known whether it was done.
+  // Puts a value of up to kValueBytesMax; a ValueWriter takes one in parts. Errors: EINVAL, E2BIG, ENOSPC when the store is full, EROFS when it is
+  // read only, those of I/O. After an error of I/O it is not known whether the change was made.
   base::Expected<Changed> put(std::string_view key, Bytes value, const PutOptions& options = {});
   base::Expected<Changed> remove(std::string_view key, When when = When::kAlways, uint64_t version = 0);
 
@@ -297,30 +305,31 @@ class Session {
   friend class MultiPut;
   friend class Snapshot;
   friend class ValueWriter;
-  // The key's record, as far as a change knows it.
+  // What a change knows of the key's record.
   struct Current {
     Location location;
-    uint64_t generation = 0;  // of its segment, when it was read there
-    uint64_t version = 0;     // 0: there is none
-    bool is_alive = false;
+    uint64_t generation = 0;  // of its segment when it was read
+    uint64_t version = 0;     // 0: there is no record
+    bool is_alive = false;    // it has not ended (lifetimes.h)
     bool is_head = false;
-    bool is_damaged = false;  // there is none, or one that cannot be read
-    PiecesOf pieces;
+    bool is_damaged = false;  // no record was found, but one that cannot be read may be the key's
+    PiecesOf pieces;          // of a head
   };
+  // What a change writes.
   struct New {
     RecordKind kind = RecordKind::kValue;
     std::string_view key;
     Bytes value;
     PutOptions options;
-    uint64_t sequence = 0;  // a piece's; else it gets one of its own
+    uint64_t sequence = 0;  // a piece's; other records get one of their own
   };
-  // A record's kind that a lookup is about: pieces are found as such alone.
+  // What a lookup is for: the records of keys and those of pieces are never taken for each other.
   enum class About { kKey, kPiece };
   enum class Match { kYes, kNo, kDamaged };
-  // What a change has to know for certain of the key's record, besides where it is.
+  // What a change must know for certain of the key's record, besides where it is.
   enum class Need { kKey, kExpiry, kAll };
 
-  // What get and put do, but counting.
+  // get and put without counting.
   base::Expected<Found> do_get(std::string_view key);
   base::Expected<Changed> do_put(std::string_view key, Bytes value, const PutOptions& options);
   uint64_t count_found(std::string_view key, const base::Expected<Found>& found);
@@ -347,12 +356,12 @@ class Session {
   base::Expected<void> flush();
   base::Error damaged() const;
   base::Expected<void> look(const KeyHash& hash, std::string_view key, Need need, Current& current);
-  // Where the record of a change goes.
+  // Where a change's record goes.
   struct Written {
     Extent extent;
     uint64_t sequence = 0;
-    uint32_t size = 0;  // size_code
-    std::optional<Readers::Reading> change;
+    uint32_t size = 0;                       // size_code
+    std::optional<Readers::Reading> change;  // counted from before it has a sequence until the index knows it
   };
   Log::Request request_for(const New& next) const;
   Log::Room allocate_now(const KeyHash& hash, const New& next, Log::Request& request, Written& written);
@@ -381,7 +390,7 @@ class Session {
   uint32_t stream_ = 0;
 };
 
-// A value that comes in parts, up to kValueBytesMax, in the memory of one piece. It is there when commit() has returned that it is, and
+// Puts a value that comes in parts, up to kValueBytesMax, in the memory of one piece. The value is there when commit() has returned kDone, and
 // never in part.
 class ValueWriter {
  public:
@@ -390,18 +399,18 @@ class ValueWriter {
   ValueWriter(const ValueWriter&) = delete;
   ValueWriter& operator=(const ValueWriter&) = delete;
 
-  // The session outlives it, and is used by the same thread or worker. Errors: EINVAL, ENOMEM.
+  // The session outlives it, and is used by the same thread or worker. Errors: EINVAL, ENOMEM, EROFS.
   base::Expected<void> open(Session& session, std::string_view key);
-  // Errors: as of put. After one only abandon() is left.
+  // Errors: as of put. After an error it can only be abandoned.
   base::Expected<void> append(Bytes part);
-  // Errors, and outcomes: as of put.
+  // Errors and outcomes: as of put. REQUIRES: no call has failed.
   base::Expected<Changed> commit(const PutOptions& options = {});
-  // What was appended is forgotten. Of one that is not open: nothing.
+  // Forgets what was appended. Does nothing if it is not open.
   void abandon();
 
  private:
   friend class Session;
-  base::Expected<Changed> do_commit(const PutOptions& options);  // but counting
+  base::Expected<Changed> do_commit(const PutOptions& options);  // without counting
   base::Expected<void> write_piece();
   PieceKey piece_key() const;
 
@@ -410,7 +419,7 @@ class ValueWriter {
   std::string_view key_;
   size_t filled_bytes_ = 0;
   Pieces pieces_;
-  uint64_t number_ = 0;  // of pieces that were written
+  uint64_t number_ = 0;  // how many pieces were written
 };
 
 }  // namespace kv

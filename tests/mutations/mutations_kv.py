@@ -184,8 +184,8 @@ MUTATIONS = [
     mutation("put of one key supersedes another's of the same hash", ("src/kv/collection/key_locks.h", " && hash_ == next.hash_ && key_ == next.key_", " && hash_ == next.hash_"), gtest_filter="KeyLocks.*"),
     mutation("put of one key waits for each before it", ("src/kv/collection/key_locks.cc", "while (!rest.empty() && heir->is_replaced_by", "while (false && heir->is_replaced_by"), gtest_filter="KeyLocks.*"),
     mutation("key read is not compared", (SESSION, "  return record.key == key && is_piece", "  return is_piece"), gtest_filter="LargeStore.*"),
-    mutation("another key's damage is the key's", (SESSION, "    current.is_damaged = false;  // that was another key's, with the same tag\n", ""), gtest_filter="LargeStore.*"),
-    mutation("who cannot read another key's record does not find the key's", (SESSION, "  if (!is_there) {\n    // Others", "  if (!is_there && unread) {\n    // Others"), gtest_filter="LargeStore.*"),
+    mutation("another key's damage is the key's", (SESSION, "    current.is_damaged = false;  // the damaged one was another key's, with the same tag\n", ""), gtest_filter="LargeStore.*"),
+    mutation("who cannot read another key's record does not find the key's", (SESSION, "  if (!is_there) {\n    // Other keys", "  if (!is_there && unread) {\n    // Other keys"), gtest_filter="LargeStore.*"),
     mutation("the keeper waits as the task that opened the store", ("src/kv/store.cc", "keeper_channel_.open_for_threads(device_)", "keeper_channel_.open(device_, 1)"), gtest_filter="StoreTest.ATask*"),
 
     # Snapshots
