@@ -15,7 +15,7 @@
 namespace kv {
 namespace {
 
-// Index and log as recovery makes them.
+// Index and log, as recovery makes them.
 class Recovered {
  public:
   explicit Recovered(const Identity& identity) : identity_(identity) {}
@@ -39,11 +39,11 @@ class Recovered {
   }
   std::span<const RejectedCheckpoint> rejected_checkpoints() const { return rejected_checkpoints_; }
   const Index& index() const { return *index_; }
-  // Else it was found to hold only copies.
+  // False: recovery gives the segment back, since it holds only copies.
   bool is_kept(uint64_t segment) {
     return log_.segment(segment).state.load(std::memory_order_relaxed) != Segment::State::kEmptied;
   }
-  // It holds what has not been found, so that nothing is known of its counters.
+  // Some of the segment could not be read, so that its counters are not known.
   bool is_unknown(uint32_t segment) { return log_.segment(segment).is_damaged; }
   uint64_t live_grains(uint32_t segment) {
     return log_.segment(segment).live_grains.load(std::memory_order_relaxed);
@@ -70,7 +70,7 @@ class IndexCheck {
         report_(report),
         live_grains_(identity.geometry.segment_count) {}
 
-  // By key, the newest first; of copies, the one that comes first on the medium.
+  // Sorts records by key, the newest first; copies by their places on the medium.
   void run() {
     std::ranges::sort(content_.records, [](const CheckedRecord& a, const CheckedRecord& b) {
       if (a.hash != b.hash) return is_before(a.hash, b.hash);
@@ -93,13 +93,13 @@ class IndexCheck {
   }
 
  private:
-  // All records of one.
+  // All records of a key, the newest first.
   using Key = std::span<const CheckedRecord>;
   // Is its newest record in the index?
   enum class Life {
     kLive,
     kGone,    // it was removed, or is a piece of no value
-    kEither,  // nothing says so, and it does not matter: it has expired, or is near what is damaged
+    kEither,  // both are right: a value that has expired, or a piece whose head may be damaged
   };
 
   static bool is_before(const KeyHash& a, const KeyHash& b) {
@@ -113,7 +113,7 @@ class IndexCheck {
       act(records.subspan(begin, end - begin));
     }
   }
-  // Its copies.
+  // The key's newest record, with its copies.
   static Key newest(Key key) {
     size_t count = 1;
     while (count < key.size() && key[count].sequence() == key[0].sequence()) ++count;
@@ -129,7 +129,7 @@ class IndexCheck {
           !has_damaged_head_ && !std::ranges::binary_search(damaged_pieces_, key[0].sequence());
       return is_known ? Life::kGone : Life::kEither;
     }
-    // What has expired becomes a tombstone of the same sequence, and of the two any may be found first.
+    // An expired value becomes a tombstone of the same sequence: either of the two may have been found first.
     if (std::ranges::all_of(copies, is_value)) return Life::kLive;
     return std::ranges::none_of(copies, is_value) ? Life::kGone : Life::kEither;
   }
@@ -141,7 +141,7 @@ class IndexCheck {
                        [&](const Location& location) { return location.address == record.address; });
   }
 
-  // Of a large value that counts. One that is in the index though it may have expired need not have all of them.
+  // Marks the pieces that the key's head names, if it counts. A value that is in the index although it may have expired need not have all of them.
   void name_pieces(Key key) {
     if (key[0].kind() == RecordKind::kPiece) {
       for (const CheckedRecord& piece : key)
@@ -165,7 +165,7 @@ class IndexCheck {
                     "): the large value lacks ", missing, " of its ", head->of.count(), " pieces");
     }
   }
-  // How many are not there.
+  // Returns how many are missing.
   uint64_t name_pieces(const KeyHash& head, const PiecesOf& of) {
     uint64_t missing = 0;
     for (uint64_t number = 0; number < of.count(); ++number) {
@@ -200,11 +200,11 @@ class IndexCheck {
         if (candidate.size != size_code::of(own->grains))
           entry_is_wrong(candidate.address, "has the wrong size");
       } else if (own != key.end() || !std::ranges::binary_search(live_, candidate.address)) {
-        // Of those of other keys with the same tag each is looked at with its own key.
+        // Candidates may be other keys' with the same tag: those that may be live are looked at with their own keys.
         if (note_wrong(candidate.address)) entry_is_wrong(candidate.address, "is of no live record");
       }
     }
-    // Tombstones are held until it is known that they hide nothing.
+    // All tombstones count as live.
     for (const CheckedRecord& record : key)
       if (!is_value(record) && recovered_.is_kept(geometry_.segment_of(record.address))) hold(record);
     if (found != nullptr) {
@@ -248,9 +248,9 @@ class IndexCheck {
   Findings& findings_;
   CheckReport& report_;
   bool has_damaged_head_ = false;
-  std::vector<uint64_t> damaged_pieces_;  // sequences of values of which one is damaged
-  std::vector<uint64_t> live_;            // addresses of what may be in the index, copies too
-  std::vector<uint64_t> wrong_;           // of wrong entries that were told
+  std::vector<uint64_t> damaged_pieces_;  // sequences of values with a damaged piece
+  std::vector<uint64_t> live_;            // addresses of records that may be in the index, with copies
+  std::vector<uint64_t> wrong_;           // addresses of wrong entries that were told
   std::vector<uint64_t> live_grains_;     // by segment, as they should be
   uint64_t found_ = 0;
 };
@@ -261,7 +261,7 @@ std::unexpected<base::Error> not_done(const base::Error& why) {
                                             : "give the process more files and threads, and check again");
 }
 
-// What both superblocks say, or the one that is whole.
+// What the superblocks say, or the one of them that is whole.
 base::Expected<Identity> check_superblocks(storage::Device& device, Channel& channel, Findings& findings,
                                            CheckReport& report) {
   Superblocks superblocks;

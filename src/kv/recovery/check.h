@@ -1,16 +1,16 @@
-// Check: is all that a store keeps as it should be? Reads only.
+// Check: verifies a store that nobody uses. Reads only.
 //
-//  1 both superblocks, every segment's headers or header and footer, and each summary; no two segments in use are of one generation
-//  2 every record of every segment in use: its check, and that the summary's entry is the record's. Of a segment without a summary, as
-//    a process that was killed leaves it, each record that can be read counts, as for recovery
-//  3 which records are live follows from these: the newest of their keys, but tombstones, and the pieces that a live head names, of which
-//    none may be missing. Recovery makes index and log, on a device that forgets what is written: the index has to have exactly the live
-//    records, and each segment as many live grains, with those of all tombstones
-//  4 recovery reads the newest checkpoint for that, whole. If it was damaged, the log has all that it had. One that was being written when the
-//    process ended has no end, and one that was being given back not all of its segments: these are as they should be
+//  1 Both superblocks are read, and every segment's two headers, or its header, footer and summary. No two segments in use have one generation
+//  2 Every record of every segment in use is read: its check must be right, and its entry in the summary must be its own. In a segment without a
+//    summary, as a killed process leaves it, each record that can be read counts, as for recovery
+//  3 From these follows which records are live: the newest of each key, unless it is a tombstone, and the pieces that live heads name, of which none
+//    may be missing. Then recovery makes index and log, on a device that forgets what is written. The index must have exactly the live records, and
+//    the log must count for each segment the grains of its live records and of all of its tombstones
+//  4 Recovery reads the newest checkpoint whole for that. A damaged one is a finding, although the log has all that it had. One without an end was
+//    being written when the process ended, and one that lacks segments was being given back: neither is a finding
 //
-// Memory: 40 bytes for each record in the log, 32 more for each large value and each segment, and what recovery takes. What step 4 reads is some MiB at a
-// time, and it reads a segment again, for the end, only of a checkpoint that recovery has rejected.
+// Memory: 40 bytes for each record in the log, 32 more for each large value and each segment, and what recovery takes. Of a checkpoint some MiB at a time
+// are read; a segment of it is read again, to look for the end, only if recovery has rejected the checkpoint.
 #pragma once
 #include <cstdint>
 
@@ -21,17 +21,17 @@ namespace kv {
 
 struct CheckReport {
   uint64_t segments = 0;           // in use
-  uint64_t unsealed_segments = 0;  // of them; without a summary: the store was not closed
-  uint64_t records = 0;            // in them, dead ones and tombstones too
-  uint64_t live_records = 0;       // what is to be in the index; a large value is some
-  uint64_t entries = 0;            // of the index
+  uint64_t unsealed_segments = 0;  // those of them without a summary: the store was not closed
+  uint64_t records = 0;            // in segments in use, with dead ones and tombstones
+  uint64_t live_records = 0;       // that should be in the index; a large value has several
+  uint64_t entries = 0;            // in the index
   uint64_t damaged_superblocks = 0;
   uint64_t damaged_segments = 0;  // headers, footer or summary
   uint64_t damaged_records = 0;   // and large values that lack a piece
   uint64_t damaged_checkpoints = 0;
   uint64_t wrong_entries = 0;   // of the index: missing, or of no live record
-  uint64_t wrong_counters = 0;  // of segments
-  uint64_t read_bytes = 0;      // by 1 and 2
+  uint64_t wrong_counters = 0;  // of segments: other live grains than there are
+  uint64_t read_bytes = 0;      // in steps 1 and 2
 
   bool is_clean() const {
     return damaged_superblocks + damaged_segments + damaged_records + damaged_checkpoints + wrong_entries +
@@ -40,9 +40,9 @@ struct CheckReport {
   }
 };
 
-// Each finding is one line for `finding`; `progress` is told bytes of the segments, again and again. Errors: there is no store, as
-// Store::open says it; EOPNOTSUPP: it is a cache; what the process lacks: ENOMEM, EMFILE, ENFILE, EAGAIN. What cannot be read is a finding. REQUIRES: nobody
-// writes to the device meanwhile.
+// `finding` is called with one line for each finding, `progress` again and again with how many bytes of all segments are done. That something cannot be
+// read is a finding. Errors: as of Store::open where there is no store; EOPNOTSUPP: it is a cache; what the process lacks: ENOMEM, EMFILE, ENFILE,
+// EAGAIN. REQUIRES: nobody writes to the device meanwhile.
 base::Expected<CheckReport> check(storage::Device& device, void (*finding)(void* context, const char* line),
                                   void (*progress)(void* context, uint64_t done_bytes, uint64_t all_bytes),
                                   void* context);

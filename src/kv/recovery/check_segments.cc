@@ -10,7 +10,7 @@ namespace kv {
 namespace {
 
 constexpr uint64_t kWindowBytes = 4 << 20;  // more than any record
-constexpr uint64_t kPieceBytes = 1 << 20;   // of a read
+constexpr uint64_t kPieceBytes = 1 << 20;   // read at a time
 
 }  // namespace
 
@@ -58,7 +58,7 @@ int SegmentCheck::read(uint32_t segment, uint64_t grain, std::span<std::byte> to
   return 0;
 }
 
-// Some grains of the segment, before `end`, read with those after them; empty, if they cannot be read.
+// `count` grains of the segment and what follows them before `end`, as far as it has been read; empty if they cannot be read.
 Bytes SegmentCheck::grains_at(uint32_t segment, uint64_t grain, uint64_t count, uint64_t end) {
   const uint64_t grain_bytes = geometry_.grain_bytes;
   if (segment != window_segment_ || grain < window_begin_ || grain + count > window_end_) {
@@ -66,7 +66,7 @@ Bytes SegmentCheck::grains_at(uint32_t segment, uint64_t grain, uint64_t count, 
     window_begin_ = grain;
     window_end_ = std::min(end, grain + kWindowBytes / grain_bytes);
     int error = read(segment, grain, memory_.first((window_end_ - grain) * grain_bytes));
-    // Only what is asked for, then: others may be readable.
+    // Then only what is asked for: other grains may be what cannot be read.
     if (error != 0) {
       window_end_ = grain + count;
       error = read(segment, grain, memory_.first(count * grain_bytes));
@@ -83,7 +83,7 @@ base::Expected<void> SegmentCheck::run(uint32_t segment, CheckedContent& content
   const Known known = look(segment);
   if (known.generation != 0) {
     ++report_.segments;
-    // What belongs here went elsewhere, or what belongs elsewhere came here.
+    // Writes of one segment went to another one's place.
     if (const auto [first, is_first] = segment_of_generation_.emplace(known.generation, segment); !is_first)
       segment_is_wrong(segment, "it holds what segment ", first->second,
                        " does: one of them was overwritten");
@@ -99,8 +99,8 @@ base::Expected<void> SegmentCheck::run(uint32_t segment, CheckedContent& content
   return {};
 }
 
-// Two headers are written one after the other, and a footer over the second: which of them there are says how far that came, and each
-// may be of an earlier life of the segment. But that there is nothing is damage, or a write that was cut off.
+// A segment's two headers are written one after the other, and later the footer over the second one. So any of them may be there, and each may be of an
+// earlier life of the segment. That there is none is damage, or a write that was cut off.
 SegmentCheck::Known SegmentCheck::look(uint32_t segment) {
   const uint64_t grain_bytes = geometry_.grain_bytes;
   alignas(4096) std::byte block[4096];
@@ -126,7 +126,7 @@ SegmentCheck::Known SegmentCheck::look(uint32_t segment) {
     const bool has_second = read_segment_header(identity_, grain, second);
     if (!known.has_footer && !has_second)
       segment_is_wrong(segment, "the footer, or second header, is damaged");
-    // Recovery goes by these, where there is no first one, or only an older one.
+    // As recovery does: the second header counts if the first one is damaged or older.
     const bool is_younger = has_header && has_second && second.generation > header.generation;
     if (is_younger || (!has_header && has_second)) {
       header = second;
@@ -144,7 +144,7 @@ SegmentCheck::Known SegmentCheck::look(uint32_t segment) {
 
 bool SegmentCheck::read_entries(uint32_t segment, const SegmentFooter& footer) {
   const uint64_t grains = summary_grains(geometry_, footer.entry_count);
-  // With memory that a device takes: vectors are not aligned.
+  // Read to aligned memory, which a vector's is not.
   const uint64_t bytes = grains * geometry_.grain_bytes;
   auto memory = sys::map_anonymous(bytes, "the check of a store");
   if (!memory) {
@@ -194,7 +194,7 @@ void SegmentCheck::check_sealed(uint32_t segment, const Known& known, CheckedCon
   if (footer.sealed_generation < known.generation)
     segment_is_wrong(segment, "sealed at generation ", footer.sealed_generation, ", before it was opened at ",
                      known.generation);
-  // One that could not be written may have been the first to expire.
+  // The footer's may be earlier: that of a record that could not be written.
   if (first_expiry != 0 && (footer.first_expiry == 0 || footer.first_expiry > first_expiry))
     segment_is_wrong(segment, "the footer's first expiry is ", footer.first_expiry, ", but its records' ",
                      first_expiry);
@@ -207,7 +207,7 @@ bool SegmentCheck::check_entry(uint32_t segment, uint64_t generation, const Summ
     record_is_wrong(segment, entry.grain, what...);
     return false;
   };
-  // No more is used of the segment than what the footer says, in whose bounds the entries are.
+  // The window ends with the last record that is listed.
   const Bytes bytes =
       grains_at(segment, entry.grain, entry.grains, uint64_t{entries_.back().grain} + entries_.back().grains);
   if (bytes.empty()) return wrong("the record cannot be read");
@@ -240,12 +240,13 @@ bool SegmentCheck::take_head(uint32_t segment, uint32_t grain, const Record& rec
   return true;
 }
 
-// Where no record is, but one follows, there was one, or was to be one. After the last of them what begins as a record was to be one.
+// Reads a segment without a summary. A gap with a record behind it held, or was to hold, a record. Behind the last record only what begins as one was
+// to be one.
 void SegmentCheck::scan(uint32_t segment, uint64_t generation, CheckedContent& content) {
   const uint64_t end = geometry_.segment_grains();
   const uint64_t most = geometry_.record_grains_max();
   constexpr uint64_t kNone = ~uint64_t{0};
-  uint64_t gap = kNone, begun = kNone;  // where it begins; where something is that begins as a record
+  uint64_t gap = kNone, begun = kNone;  // where a gap begins; where in it something begins as a record
   const auto end_gap = [&](bool was_one) {
     if (was_one || begun != kNone)
       record_is_wrong(segment, begun != kNone ? begun : gap,

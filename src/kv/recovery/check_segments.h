@@ -1,4 +1,4 @@
-// Steps 1 and 2 of a check (check.h): what a store's segments hold, and what is wrong with it.
+// Steps 1 and 2 of a check (check.h): reads what a store's segments hold, and finds what is wrong with it.
 #pragma once
 #include <unordered_map>
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace kv {
 
-// Where findings go. One line each: where it is, then what it is.
+// Where findings go: a line each, which says where it is and then what it is.
 class Findings {
  public:
   Findings(void (*finding)(void* context, const char* line), void* context)
@@ -32,8 +32,8 @@ struct CheckedRecord {
   uint64_t sequence_and_kind = 0;
   uint64_t address = 0;
   uint32_t grains = 0;
-  bool is_damaged = false;  // what is here is the summary's
-  bool is_named = false;    // a piece: by a head that counts. Of a key's records the first has it
+  bool is_damaged = false;  // then all this is what the summary says
+  bool is_named = false;    // a live head names this piece. Set in the first record of the piece's key
 
   uint64_t sequence() const { return sequence_and_kind >> 8; }
   RecordKind kind() const { return static_cast<RecordKind>(sequence_and_kind & 0xff); }
@@ -41,7 +41,7 @@ struct CheckedRecord {
 
 static_assert(sizeof(CheckedRecord) == 40);
 
-// What a head that is not damaged says.
+// What a head names that is not damaged.
 struct CheckedHead {
   uint64_t address = 0;
   PiecesOf of;
@@ -69,9 +69,9 @@ class SegmentCheck {
 
   // Errors: ENOMEM.
   base::Expected<void> open();
-  // All of a segment. What it has is appended. Errors: what the process lacks, which is no finding.
+  // Checks a segment, and appends what it holds. Errors: what the process lacks, which is no finding.
   base::Expected<void> run(uint32_t segment, CheckedContent& content);
-  // Has the segment this checkpoint's end, whole? Then all that comes before it was on the medium for good.
+  // Has the segment the end of this checkpoint, whole? Then everything before the end was durable.
   bool has_end(uint32_t segment, uint64_t checkpoint);
 
  private:
@@ -101,10 +101,10 @@ class SegmentCheck {
   Channel& channel_;
   Findings& findings_;
   CheckReport& report_;
-  std::span<std::byte> memory_;  // of a piece of a segment
+  std::span<std::byte> memory_;  // the window: a part of a segment
   std::vector<std::byte> summary_;
   std::span<const SummaryEntry> entries_;  // in it
-  // What is in memory_.
+  // What the window has.
   uint32_t window_segment_ = 0;
   uint64_t window_begin_ = 0;  // grains
   uint64_t window_end_ = 0;

@@ -17,11 +17,11 @@ namespace kv {
 namespace {
 
 constexpr uint64_t kTablesAtOnce = 8;
-// What is not known may have been of so many changes, and segments opened or given back, after the last that is.
+// After the last change that is known, so many more may have been made, and after the highest generation so many more segments opened or given back.
 constexpr uint64_t kUnknownChanges = uint64_t{1} << 32;
 constexpr uint64_t kUnknownGenerations = 1 << 20;
 
-// Of one that is listed.
+// Does the segment, which is listed, get a summary?
 bool is_to_seal(const FoundSegment& segment) {
   return !segment.has_summary && !segment.entries.empty() && segment.unreadable_grains == 0;
 }
@@ -61,7 +61,7 @@ base::Expected<RecoveredStore> Recovery::run(Index*& index) {
   tell_log_what_lives();
   if (was_open())
     if (auto skipped = skip_lost(); !skipped) return std::unexpected(skipped.error());
-  // What a process that was killed has written may still be in the device's own cache.
+  // What a killed process has written may still be in the device's own cache.
   if (const int error = workers_[0].reader.channel.flush(); error != 0)
     return base::failure(error, "store: cannot flush: ", base::error_name(error));
   if (auto done = for_all_segments(&Recovery::seal); !done) return std::unexpected(done.error());
@@ -113,7 +113,7 @@ bool Recovery::has_read_all() const {
                      [](const Worker& worker) { return worker.reader.report.has_read_all(); });
 }
 
-// A device of which most cannot be read has failed as a whole.
+// A device of which more than half cannot be read has failed as a whole.
 base::Expected<void> Recovery::check_readable() const {
   const auto unreadable = static_cast<size_t>(std::ranges::count_if(segments_, &FoundSegment::is_unreadable));
   if (unreadable <= segments_.size() / 2) return {};
@@ -146,14 +146,15 @@ base::Expected<void> Recovery::load_checkpoint(Index*& index) {
   return open_index(index);
 }
 
-// REQUIRES: they are in their order.
+// REQUIRES: the parts are in their order.
 bool Recovery::has_gaps(std::span<const uint32_t> parts) const {
   for (uint32_t i = 0; i < parts.size(); ++i)
     if (segments_[parts[i]].header.part != i) return true;
   return false;
 }
 
-// The collector may have no room to begin with: without the checkpoint there is its room, and what drop_copies() finds.
+// Does without the checkpoint, since the collector would have no room to begin with: so it gets the checkpoint's segments, and those that
+// drop_copies() finds.
 base::Expected<void> Recovery::leave_checkpoint(Index*& index) {
   if (auto opened = open_index(index); !opened) return opened;
   index_ = index;
@@ -173,7 +174,7 @@ base::Expected<void> Recovery::open_index(Index*& index) {
   return {};
 }
 
-// Errors: EBADMSG, ENOMEM: what has been read is no index, or not one that could be; those of I/O.
+// Errors: EBADMSG: what has been read is no index; ENOMEM: or one for which there is no memory; those of I/O.
 base::Expected<void> Recovery::restore(uint64_t number, std::span<const uint32_t> parts, Index& index) {
   CheckpointReader checkpoint(identity_, number, parts, index);
   if (auto read = by_all([&](Worker& worker) { return checkpoint.run(worker.reader); }); !read) return read;
@@ -186,7 +187,7 @@ base::Expected<void> Recovery::restore(uint64_t number, std::span<const uint32_t
   for (uint32_t i = 0; i < segments_.size(); ++i) is_replayed_[i] = segments_[i].is_used() && is_newer(i);
   for (const uint32_t i : std::span(state_.unsealed).first(state_.unsealed_count))
     is_replayed_[i] = segments_[i].is_used();
-  // What the checkpoint can know of, and may know of.
+  // The segments that the checkpoint can know, and those of which it is not known whether it does.
   std::vector<char> is_old(segments_.size());
   for (uint32_t i = 0; i < segments_.size(); ++i)
     is_old[i] = !segments_[i].is_known || (segments_[i].is_used() && !is_newer(i));
@@ -222,7 +223,7 @@ base::Expected<void> Recovery::list_once(Worker& worker, uint32_t index) {
   return worker.reader.list(index, segment);
 }
 
-// Of a segment that is listed, if it is to be.
+// REQUIRES: the segments that are to be listed have been.
 Segment::State Recovery::state_of(uint32_t index) const {
   const FoundSegment& segment = segments_[index];
   // It may hold what is nowhere else.
@@ -232,7 +233,7 @@ Segment::State Recovery::state_of(uint32_t index) const {
     return Segment::State::kCheckpoint;
   if (segment.is_used() && (segment.has_summary || !segment.entries.empty() || segment.unreadable_grains > 0))
     return Segment::State::kSealed;
-  // It was prepared, and no more; or is part of a checkpoint that is not used; or holds only copies.
+  // It was prepared, but has no records; or is of a checkpoint that is not used; or holds only copies.
   return Segment::State::kEmptied;
 }
 
@@ -261,14 +262,14 @@ void Recovery::tell_log_what_lives() {
       log_.recovered_live(segment, workers_[i].live[segment].grains, workers_[i].live[segment].records);
 }
 
-// Has a process ended without closing the store?
+// Has the last process ended without closing the store?
 bool Recovery::was_open() const {
   return std::ranges::any_of(
       segments_, [](const FoundSegment& segment) { return segment.is_used() && !segment.has_summary; });
 }
 
-// What a power cut has taken may be known by its version, which nothing else gets. A header says so for good before there are the summaries by
-// which the next start, if this one ends early, takes the store for one that was closed.
+// A client may know a version whose record a power cut has taken: nothing else gets that version. A header says so, durably, before summaries are
+// written: if this start ends early, the next one takes a store whose segments all have summaries for one that was closed.
 base::Expected<void> Recovery::skip_lost() {
   log_.recovered_sequence(log_.last_sequence() + kUnknownChanges);
   log_.drop_below(recovered_.floor);
@@ -283,8 +284,8 @@ base::Expected<void> Recovery::skip_lost() {
   return {};
 }
 
-// Of what has not been read, which may be found out as late as in the last step. What comes must not look as if it were of the same
-// time as what a segment holds of which nothing is known.
+// That something cannot be read may be found out as late as in the last step. What is written from now on must not get generations or sequences that
+// an unreadable segment may have.
 void Recovery::tell_log_of_unknown() {
   for (uint32_t i = 0; i < segments_.size(); ++i)
     if (!segments_[i].is_known || segments_[i].unreadable_grains > 0) log_.recovered_unreadable(i);
@@ -293,8 +294,9 @@ void Recovery::tell_log_of_unknown() {
   log_.recovered_sequence(log_.last_sequence() + kUnknownChanges);
 }
 
-// What the index does not know is superseded by what it knows of, or knew. Among it may be copies of what was removed while the collector
-// moved it: a tombstone may end before them, and a later start would believe them.
+// The segment's entries for its summary: a record that the index does not know has been superseded, and is listed as void. It may be a copy of a record
+// that was removed while the collector moved it: the tombstone may end before this copy does, and a later start would take the copy for the key's
+// record.
 std::vector<SummaryEntry> Recovery::entries_that_count(uint32_t index) {
   const std::span<const SummaryEntry> entries = segments_[index].entries;
   std::vector<SummaryEntry> all(entries.begin(), entries.end());

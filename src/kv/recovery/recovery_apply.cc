@@ -1,12 +1,12 @@
 // Recovery's steps 4 and 5: records of replayed segments go to the index.
 //
-//  1 records are counted by part: the bits of the hash that choose a table of the index. All of a key are of the same part
-//  2 the index is made as large as the keys need: how many there are the first part's tell
-//  3 some segments at a time, their records are staged, part after part, by several threads at places that are known beforehand
-//  4 each part of what is staged is applied by one thread: it looks at a table or two, which stay in its CPU's cache, and others look at other
-//    ones. In which order does not matter: of two records of a key the newer one counts, whenever it comes
+//  1 Records are counted by part. A part is given by the bits of the hash that choose a table of the index, so all records of a key are of one part
+//  2 The index is made as large as the keys need; how many there are is estimated from part 0
+//  3 The records of some segments at a time are staged, one part behind the other; several threads copy them to places that are known beforehand
+//  4 Each part of what is staged is applied by one thread. It looks at a table or two, which stay in its CPU's cache, and other threads look at other
+//    tables. The order does not matter: of two records of a key the newer one counts, whichever comes first
 //
-// The order of work is the cache-aware batch update's.
+// This is the order of work of the cache-aware batch update (docs/batch.md).
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -22,17 +22,17 @@ namespace {
 constexpr uint64_t kPartRecords = 4096;
 constexpr uint64_t kPartsMax = 1024;
 constexpr size_t kPrefetched = 8;  // records whose cache misses overlap
-// Records that are staged at a time: a share of all, within bounds, or those of one segment, if they are more.
+// How many records are staged at a time: a share of all within these bounds, or those of one segment if they are more.
 constexpr uint64_t kStagedShare = 4, kStagedLeast = 4096, kStagedMost = 1 << 20;
 
-// Where the entry at this grain would be if all records were alike in size, as they are as a rule. Looks at none of them: each is a cache miss.
-// REQUIRES: there are some.
+// Where the entry at this grain would be if all records had the same size, as they often have. Does not look at the entries, each of which is a
+// cache miss. REQUIRES: there are entries.
 size_t guess(const FoundSegment& segment, uint32_t grain) {
   const size_t count = segment.entries.size();
   return std::min(count - 1, static_cast<size_t>(grain * uint64_t{count} / segment.footer.used_grains));
 }
 
-// The first entry at this grain or behind it; the end, if there is none; null of none at all.
+// The first entry at this grain or behind it; the end of the entries, if there is none; null if there are no entries.
 const SummaryEntry* first_from(const FoundSegment& segment, uint32_t grain) {
   const std::vector<SummaryEntry>& entries = segment.entries;
   if (entries.empty()) return nullptr;
@@ -61,17 +61,17 @@ void Recovery::release(Worker& worker, uint64_t address, uint32_t size) {
   --live.records;
 }
 
-// Tombstones are held by their segments.
+// Tombstones count by their segments' footers, not here.
 void Recovery::release(Worker& worker, const Known& known) {
   if (known.entry->kind() != RecordKind::kTombstone) release(worker, known.at.address, known.at.size);
 }
 
-// What is listed at an address; null: nothing begins there.
+// The entry of the record at an address; null: none begins there.
 base::Expected<const SummaryEntry*> Recovery::entry_at(Worker& worker, uint64_t address) {
   const auto index = static_cast<uint32_t>(segment_of(address));
   FoundSegment& segment = segments_[index];
   if (!segment.is_known) return nullptr;
-  // Of what a checkpoint knows only what is needed is listed. Pairs with the release in RecoveryReader::list().
+  // Segments that are not replayed are listed only when they are needed. Pairs with the release in RecoveryReader::list().
   if (!segment.is_listed.load(std::memory_order_acquire)) {
     sys::LockGuard scope(locks_[index % kLocks]);
     if (auto listed = list_once(worker, index); !listed) return std::unexpected(listed.error());
@@ -82,7 +82,7 @@ base::Expected<const SummaryEntry*> Recovery::entry_at(Worker& worker, uint64_t 
   return at != nullptr && at != entries.data() + entries.size() && at->grain == grain ? at : nullptr;
 }
 
-// The bits by which the index's tables are chosen, in their order.
+// By the bits of the hash that choose the index's tables, the first one lowest.
 uint32_t Recovery::part_of(const KeyHash& hash) const {
   return static_cast<uint32_t>(hash.low >> kHomeBits) & (part_count_ - 1);
 }
@@ -128,8 +128,8 @@ base::Expected<void> Recovery::count_parts(Worker& worker, uint32_t index) {
   return {};
 }
 
-// The keys of the first part have all their records there: as many, times the parts, there are in the log. Tables take some more than
-// Index::reserve() counts on; so the index does not become larger than it would by growing.
+// Part 0 has all records of its keys: the log has about as many keys as these, times the number of parts. A sixteenth less is reserved, since tables
+// take more than Index::reserve() counts on: so the index does not become larger than it would by growing.
 bool Recovery::reserve() {
   std::vector<uint64_t> sample;
   for (uint32_t i = 0; i < worker_count_; ++i)
@@ -138,13 +138,13 @@ bool Recovery::reserve() {
   const auto repeated = std::ranges::unique(sample);
   uint64_t records = 0;
   for (const Parted& parted : parted_) records += parted.count;
-  // A medium whose hashes are not random may have all of them in one part.
+  // Where hashes are not random, all keys may be in part 0.
   const uint64_t keys = std::min(records, (sample.size() - repeated.size()) * part_count_);
   has_others_ = keys < records - records / 8;
   return index_->reserve(keys - keys / 16);
 }
 
-// The records of these segments.
+// Stages and applies the records of these segments.
 base::Expected<void> Recovery::apply_some(uint32_t begin, uint32_t end) {
   uint32_t staged = 0;
   for (uint32_t part = 0; part < part_count_; ++part) {
@@ -186,7 +186,7 @@ base::Expected<void> Recovery::apply(Worker& worker, uint32_t part) {
   return {};
 }
 
-// Begins to bring what is listed of the record that the index has of the key, if it has one, into the cache.
+// If the index has a record of the key, begins to bring that record's entry into the cache.
 void Recovery::prefetch_other(const SummaryEntry& entry) const {
   const Location other = index_->find(entry.hash.low);
   if (!other.found) return;
@@ -196,18 +196,18 @@ void Recovery::prefetch_other(const SummaryEntry& entry) const {
   __builtin_prefetch(&segment.entries[guess(segment, geometry_.grain_of(other.address))]);
 }
 
-// False: others have changed what it looked at.
+// False: another thread has changed the index meanwhile; to be tried again.
 base::Expected<bool> Recovery::try_apply(Worker& worker, const SummaryEntry& entry, uint64_t address) {
   const uint32_t size = size_code::of(entry.grains);
-  const bool is_live = entry.kind() != RecordKind::kTombstone;  // those are held already
-  // Without a checkpoint the index knows of no segment that cannot be read.
+  const bool is_live = entry.kind() != RecordKind::kTombstone;  // tombstones count already
+  // Without a checkpoint, what the index has can be told apart: it is all from segments that have been listed.
   if (recovered_.report.checkpoint == 0 &&
       index_->insert(entry.hash.low, address, size, {}) == Index::Inserted::kDone) {
     if (is_live) hold(worker, address, size);
     return true;
   }
   const size_t count = index_->find_all(entry.hash.low, worker.candidates);
-  // The newest of the key, of which a checkpoint may know two: tables that are split while it is taken are of different times.
+  // The newest record of the key. A checkpoint may know two, since images of tables that are split while it is taken are of different times.
   Known known;
   for (size_t i = 0; i < count; ++i) {
     const Location candidate = worker.candidates[i];
@@ -230,7 +230,8 @@ base::Expected<bool> Recovery::try_apply(Worker& worker, const SummaryEntry& ent
   }
   for (const Location& other : std::span(worker.candidates, count)) {
     if (segments_[segment_of(other.address)].is_known) continue;
-    // What is replayed is newer than what a checkpoint knew; that this was another key's happens once in millions.
+    // A candidate in a segment of which nothing is known. A replayed record is newer than what a checkpoint knew, and that this is another key's is
+    // unlikely.
     if (!index_->replace(entry.hash.low, other.address, address, size)) return false;
     release(worker, other.address, other.size);
     if (is_live) hold(worker, address, size);

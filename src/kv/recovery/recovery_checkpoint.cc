@@ -9,7 +9,7 @@
 namespace kv {
 namespace {
 
-// Most checkpoints are small; of a segment that is not the last one all will be wanted.
+// In a checkpoint's last segment reads begin small and grow, since most checkpoints are small; other segments are read to their ends.
 constexpr uint64_t kFirstBytes = 512 << 10;
 constexpr uint64_t kStepBytesMax = RecoveryReader::kMostBytes - kFirstBytes;
 static_assert(kFirstBytes >= kPieceBytesMax + 4096,
@@ -65,7 +65,7 @@ base::Expected<CheckpointReader::Pieces> CheckpointReader::next(RecoveryReader& 
   return std::unexpected(not_whole().error());
 }
 
-// How many of these bytes are whole pieces; of what follows them rest_ becomes what may be another one's beginning.
+// How many of these bytes are whole pieces. What follows them, if it may be the beginning of another piece, goes to rest_.
 base::Expected<uint64_t> CheckpointReader::find_pieces(Bytes window) {
   const Geometry& geometry = identity_.geometry;
   const uint64_t end = geometry.segment_bytes - geometry.grain_bytes;

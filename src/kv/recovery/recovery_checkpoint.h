@@ -1,7 +1,7 @@
-// CheckpointReader: from a checkpoint's segments to the index, on several threads.
+// CheckpointReader: restores the index from a checkpoint's segments, on several threads.
 //
-//  1 one thread at a time reads some MiB of pieces, as they lie one behind the other; what is cut off at the end is left for the next one
-//  2 it checks the pieces that it has read, and puts tables into the index, while others read on
+//  1 One thread at a time reads some MiB of pieces, which lie one behind the other; a piece that is cut off at the end is left for the next thread
+//  2 It then checks the pieces that it has read and puts their tables into the index, while other threads read on
 #pragma once
 #include <vector>
 
@@ -14,12 +14,12 @@ namespace kv {
 
 class CheckpointReader {
  public:
-  // Of this number, whose segments are `parts` in their order, into an index as it was opened. All outlive it.
+  // For the checkpoint of this number, whose segments are `parts` in their order. `index` is as it was opened. All outlive it.
   CheckpointReader(const Identity& identity, uint64_t number, std::span<const uint32_t> parts, Index& index);
   CheckpointReader(const CheckpointReader&) = delete;
   CheckpointReader& operator=(const CheckpointReader&) = delete;
 
-  // By each thread that helps, with a reader of its own. When all have returned, none with an error, the index has all images, and
+  // Called by each thread that helps, with a reader of its own. When all calls have returned, none with an error, the index has all images, and
   // state() is the checkpoint's. Errors: EBADMSG: it is not whole; those of I/O, ENOMEM.
   base::Expected<void> run(RecoveryReader& reader);
   const CheckpointState& state() const { return state_; }
@@ -40,15 +40,15 @@ class CheckpointReader {
   const uint64_t number_;
   const std::span<const uint32_t> parts_;
   Index& index_;
-  CheckpointState state_;  // of who finds the end
+  CheckpointState state_;  // set by the thread that reads the end
 
-  sys::Mutex lock_;  // of what follows
+  sys::Mutex lock_;  // guards what follows
   size_t part_ = 0;
-  uint64_t at_ = 0;              // what of the part has not been read
-  uint64_t step_bytes_;          // to read next
+  uint64_t at_ = 0;              // where the part has been read to
+  uint64_t step_bytes_;          // how much to read next
   std::vector<std::byte> rest_;  // what has been read of the next piece
-  uint32_t piece_ = 0;           // its number
-  bool has_end_ = false;         // it has been read
+  uint32_t piece_ = 0;           // the next piece's number
+  bool has_end_ = false;         // the end has been read
   bool has_failed_ = false;
 };
 

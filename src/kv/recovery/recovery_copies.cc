@@ -1,8 +1,8 @@
-// Recovery's step 3, its end: a segment that holds only copies of what is elsewhere too is given back.
+// The end of recovery's step 3: an open segment all of whose records are elsewhere, too, is given back.
 //
-// The collector's segment is such after a crash that came before a victim was given back. Sealed, it would be taken for good; the collector of
-// a full store, which has kReserve segments to begin with, would have none left after a few such lives. A segment that it leaves with
-// something that is only there has been paid for: a victim was given back since it was opened.
+// The collector's segment is such a one after a crash that came before the first victim was given back. If it were sealed, it would take room for
+// good, and the collector of a full store, which has kReserve segments to begin with, would have none left after a few such lives. A segment
+// with a record that is nowhere else has paid for itself: a victim was given back since it was opened.
 #include <algorithm>
 #include <bitset>
 #include <memory>
@@ -19,17 +19,17 @@ struct Sought {
   bool operator==(const Sought&) const = default;
 };
 
-// Most of a log are told from what is sought by a bit.
+// Bits of a filter that tells most of a log's records from those that are sought.
 constexpr size_t kFilterBits = 1 << 16;
 
 }  // namespace
 
-// REQUIRES: everything is replayed, and could be read.
+// REQUIRES: everything is replayed and could be read.
 base::Expected<void> Recovery::drop_copies() {
   std::vector<uint32_t> unsealed;
   for (uint32_t i = 0; i < segments_.size(); ++i)
     if (is_replayed_[i] && !segments_[i].has_summary && !segments_[i].entries.empty()) unsealed.push_back(i);
-  // One after the other: of two with the same copies one stays.
+  // One after the other, so that of two segments with the same copies one stays.
   std::ranges::sort(unsealed, std::greater<>(), [&](uint32_t i) { return segments_[i].header.generation; });
   for (const uint32_t i : unsealed) {
     auto are_elsewhere = are_all_elsewhere(i);
@@ -41,12 +41,12 @@ base::Expected<void> Recovery::drop_copies() {
   return {};
 }
 
-// Of the segment's records.
+// Are all of the segment's records in other segments, too?
 base::Expected<bool> Recovery::are_all_elsewhere(uint32_t index) {
   uint64_t highest = 0;
   for (uint32_t i = 0; i < segments_.size(); ++i)
     if (i != index && is_replayed_[i]) highest = std::max(highest, segments_[i].footer.last_sequence);
-  // As a writer's segment holds what is newer than all others hold.
+  // A quick answer for a writer's segment, which has a record that is newer than those of all other segments.
   if (segments_[index].footer.last_sequence > highest) return false;
   std::vector<Sought> sought;
   const auto filter = std::make_unique<std::bitset<kFilterBits>>();

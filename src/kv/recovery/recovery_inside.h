@@ -1,4 +1,4 @@
-// What the files of recovery (recovery.h) share; of nobody else.
+// What the files of recovery (recovery.h) share. No other file includes this.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -19,7 +19,7 @@ class Recovery {
   base::Expected<RecoveredStore> run(Index*& index);
 
  private:
-  // What the index knows of a segment, as the log is told in the end. A difference may be below zero, as numbers go round.
+  // Records of a segment that the index points to, as one worker has counted them: a difference, modulo 2^64. The log is told the sums.
   struct Live {
     uint64_t grains = 0;
     uint64_t records = 0;
@@ -29,30 +29,30 @@ class Recovery {
     SummaryEntry entry;
     uint64_t address = 0;
   };
-  // A replayed segment's records that are to be applied.
+  // A replayed segment's records that are to be applied, by part (recovery_apply.cc).
   struct Parted {
-    std::vector<uint32_t> parts;  // how many each part has; while they are staged: where its next one goes
+    std::vector<uint32_t> parts;  // how many each part has; during staging: where its next one goes
     uint32_t count = 0;           // of all parts
   };
-  // What the index has of a key; null: nothing.
+  // What the index has of a key. `entry` null: nothing.
   struct Known {
     Location at;
     const SummaryEntry* entry = nullptr;
   };
-  // One thread, and what is its own.
+  // What each thread has of its own.
   struct Worker {
     RecoveryReader reader;
     std::vector<Live> live;        // by segment
-    std::vector<uint64_t> sample;  // KeyHash::low of records of the first part
+    std::vector<uint64_t> sample;  // KeyHash::low of the records of part 0
     Location candidates[Index::kCandidatesMax];
     uint64_t others[Index::kCandidatesMax];
   };
   using Step = base::Expected<void> (Recovery::*)(Worker& worker, uint32_t segment);
 
-  // Calls act(worker) on all threads. Returns an error that none outranks, if there is any.
+  // Calls act(worker) on all threads. Returns the worst error, if there is any (outranks()).
   template <class Act>
   base::Expected<void> by_all(const Act& act);
-  // Calls act(worker, begin, end), which together are all numbers below `count`, `step` of them at a time, until one fails.
+  // Calls act(worker, begin, end) for all numbers below `count`, `step` of them at a time, until one call fails.
   template <class Act>
   base::Expected<void> for_all(uint64_t count, uint64_t step, const Act& act);
   base::Expected<void> for_all_segments(Step step);
@@ -103,17 +103,17 @@ class Recovery {
   base::Expected<PiecesOf> read_head(Worker& worker, uint64_t address, const SummaryEntry& entry);
   base::Expected<bool> has_head(Worker& worker, const KeyHash& head, uint64_t sequence);
 
-  // Had it no records when the checkpoint began?
+  // Had the segment no records when the checkpoint began?
   bool is_newer(uint64_t segment) const {
     return segments_[segment].header.generation > state_.generation || was_ready_[segment] != 0;
   }
-  // Of a replayed segment: need the index not know of the record, or of what ended it?
+  // May the record, which is in a replayed segment, be missing in the checkpoint, or have ended something that is in it?
   bool is_to_apply(uint32_t segment, const SummaryEntry& entry) const {
     if (entry.kind() == RecordKind::kVoid) return false;
     return recovered_.report.checkpoint == 0 || is_newer(segment) || entry.kind() == RecordKind::kPiece ||
            entry.sequence() >= state_.next_sequence;
   }
-  // A segment has a power of two grains.
+  // Segments have a power of two grains.
   uint64_t segment_of(uint64_t address) const { return address >> segment_shift_; }
   void hold(Worker& worker, uint64_t address, uint32_t size);
   void release(Worker& worker, uint64_t address, uint32_t size);
@@ -130,18 +130,18 @@ class Recovery {
   Index* index_ = nullptr;
   std::vector<FoundSegment> segments_;
   std::vector<char> is_replayed_;
-  std::vector<char> was_ready_;           // when the checkpoint began
+  std::vector<char> was_ready_;           // was the segment READY when the checkpoint began?
   uint32_t part_count_ = 1;               // a power of two
-  std::vector<Parted> parted_;            // of a replayed one
-  std::unique_ptr<std::byte[]> staging_;  // Placed, each of which is written before it is read
-  bool has_others_ = true;  // of many records that are applied the index knows another one of the key
-  std::vector<uint32_t> part_ends_;  // in it
+  std::vector<Parted> parted_;            // by segment
+  std::unique_ptr<std::byte[]> staging_;  // memory for Placed, each of which is written before it is read
+  bool has_others_ = true;  // for many records that are applied the index knows another one of the key
+  std::vector<uint32_t> part_ends_;  // where each part ends in staging_
   CheckpointState state_;
-  std::atomic<bool> has_dropped_{false};  // what was in the checkpoint, and now is in no segment of that time
+  std::atomic<bool> has_dropped_{false};  // the checkpoint had entries whose segments are of a later time now
   RecoveredStore recovered_;
   std::unique_ptr<Worker[]> workers_;
   uint32_t worker_count_ = 0;
-  sys::Mutex locks_[kLocks];  // of segments that are listed when they are needed
+  sys::Mutex locks_[kLocks];  // for listing segments when they are needed, by their numbers modulo kLocks
 };
 
 template <class Act>

@@ -1,8 +1,8 @@
 // Recovery's step 7: pieces of large values leave the index if no head there names them.
 //
-// Without a checkpoint that may be so of all that is in the log. With one, of what has lost its head since: that head is gone from the
-// log, if its segment has been given back, and nothing says which it was. So all pieces are listed either way, unless nothing has
-// happened since.
+// Without a checkpoint that may be so for any piece in the log. With one it may be so for values that have lost their head since: if the head's
+// segment has been given back, nothing in the log says which value it was. So all pieces are looked at in either case, unless nothing has
+// changed since the checkpoint.
 #include <algorithm>
 #include <cstring>
 
@@ -17,7 +17,7 @@ constexpr uint64_t kValuesAtOnce = 16;
 
 }  // namespace
 
-// Step 7. REQUIRES: has_read_all(), or a head that cannot be read would lose its pieces.
+// Step 7. REQUIRES: has_read_all(): a head that cannot be read must not lose its pieces.
 base::Expected<void> Recovery::end_pieces() {
   if (!may_have_headless()) return {};
   if (auto listed = for_all_segments(&Recovery::list_pieces); !listed) return listed;
@@ -47,7 +47,7 @@ base::Expected<void> Recovery::list_pieces(Worker& worker, uint32_t index) {
   return list_once(worker, index);
 }
 
-// By value: all of one have the same sequence, which no others have.
+// Sorted by value: the pieces of a value have the same sequence, which those of no other value have.
 std::vector<Recovery::Placed> Recovery::pieces_in_index() const {
   std::vector<Placed> pieces;
   for (uint32_t i = 0; i < segments_.size(); ++i) {
@@ -64,7 +64,7 @@ std::vector<Recovery::Placed> Recovery::pieces_in_index() const {
   return pieces;
 }
 
-// These pieces of a value leave the index, unless its key's record there names them, or none of them can say which key that is.
+// The pieces of a value leave the index, unless its key's record there names them, or all are damaged, so that nothing says which key that is.
 base::Expected<void> Recovery::end_if_headless(Worker& worker, std::span<const Placed> pieces) {
   PieceKey key;
   bool is_known = false;
@@ -85,7 +85,7 @@ base::Expected<void> Recovery::end_if_headless(Worker& worker, std::span<const P
   return {};
 }
 
-// False: it is damaged. The hash says that it is the one; what is behind it is not read.
+// Reads which value a piece is of. False: it is damaged. Only its first grain is read, and its hash confirms the key.
 base::Expected<bool> Recovery::read_key(Worker& worker, const Placed& piece, PieceKey& key) {
   auto bytes = worker.reader.read_grain(static_cast<uint32_t>(segment_of(piece.address)), piece.entry.grain);
   if (!bytes) return std::unexpected(bytes.error());
@@ -94,7 +94,7 @@ base::Expected<bool> Recovery::read_key(Worker& worker, const Placed& piece, Pie
   return hash_piece(identity_.secret, key) == piece.entry.hash;
 }
 
-// One of sequence 0: it is damaged.
+// What a head names; the sequence is 0 if it is damaged.
 base::Expected<PiecesOf> Recovery::read_head(Worker& worker, uint64_t address, const SummaryEntry& entry) {
   const auto index = static_cast<uint32_t>(segment_of(address));
   Record record;
@@ -106,7 +106,7 @@ base::Expected<PiecesOf> Recovery::read_head(Worker& worker, uint64_t address, c
   return pieces;
 }
 
-// Is there a head in the index, of this key, that names the sequence? What is damaged counts as if, and so does what cannot be read.
+// Does the index have a head of this key that names the sequence? A head that is damaged or cannot be read counts as one.
 base::Expected<bool> Recovery::has_head(Worker& worker, const KeyHash& head, uint64_t sequence) {
   Location all[Index::kCandidatesMax];
   const size_t count = index_->find_all(head.low, all);

@@ -12,10 +12,11 @@ namespace kv {
 namespace {
 
 constexpr uint64_t kPieceBytes = 256 << 10;
-// A place that cannot be read may take the device seconds: of a segment with many more than these others nearby are not tried.
+// A device may try for seconds to read a bad place. After so many unreadable grains of a segment the other grains of failed reads are not tried
+// one by one.
 constexpr uint64_t kUnreadableMost = 1024;
 
-// Reads in flight together.
+// Reads that are in flight together.
 class Batch {
  public:
   static constexpr size_t kMost = 32;
@@ -26,7 +27,7 @@ class Batch {
   void add(uint64_t offset_bytes, std::span<std::byte> to) {
     ios_.add(storage::Operation::kRead, offset_bytes, to.data(), to.size());
   }
-  // 0, or the errno value of one of them that none outranks; EIO for what ended early. It is empty afterwards.
+  // 0, or the worst errno value of the reads; EIO for one that ended early. Afterwards the batch is empty.
   int run(Channel& channel) {
     if (ios_.size() != 0) channel.run(ios_.all());
     int error = 0;
@@ -37,7 +38,7 @@ class Batch {
     ios_.clear();
     return error;
   }
-  // Of the one that was added after `index` others, when all have been run.
+  // The error of the read that was added after `index` others; valid until others have been run.
   int error(size_t index) const { return errors_[index]; }
 
  private:
@@ -111,7 +112,7 @@ base::Expected<void> RecoveryReader::cannot_read(uint32_t segment, int error) {
   return base::failure(error, "store: cannot read segment ", segment, ": ", base::error_name(error));
 }
 
-// As read(); false: the medium cannot.
+// As read(); false: the medium cannot read it.
 base::Expected<bool> RecoveryReader::try_read(uint32_t segment, uint64_t offset, uint64_t bytes, Bytes& to) {
   auto got = read(segment, offset, bytes);
   if (!got && !is_of_medium(got.error().number)) return std::unexpected(got.error());
@@ -125,7 +126,7 @@ base::Expected<void> RecoveryReader::find(uint32_t first, std::span<FoundSegment
   const auto grain = [&](size_t index) {
     return memory_.subspan(index * geometry.grain_bytes, geometry.grain_bytes);
   };
-  // Of each: its first grain, its last one.
+  // Of each segment its first grain is read, then its last one.
   for (const size_t which : {0, 1}) {
     Batch batch;
     size_t read[kFoundAtOnce];
@@ -154,12 +155,12 @@ base::Expected<void> RecoveryReader::find(uint32_t first, std::span<FoundSegment
   return {};
 }
 
-// Is there something to learn from the last grain?
+// Is there anything to learn from the last grain?
 bool RecoveryReader::needs_tail(const FoundSegment& found) {
   return !found.is_known || found.header.state == SegmentState::kUsed;
 }
 
-// None: it cannot be read.
+// `tail`: the last grain; empty: it cannot be read.
 void RecoveryReader::look_at_tail(Bytes tail, FoundSegment& found) {
   const bool is_first_right = found.is_known;
   if (!found.is_known) found.is_known = read_segment_header(*identity_, tail, found.header);
@@ -169,7 +170,8 @@ void RecoveryReader::look_at_tail(Bytes tail, FoundSegment& found) {
     generation = found.footer.generation;
   }
   found.has_summary = read_footer(*identity_, generation, tail, found.footer);
-  // There it would be the same one, or a summary over it: it was given back, and its first grain was not written any more.
+  // While the segment is in use its last grain has the same header, or the footer. A younger one says that the segment was given back, but
+  // its first grain was not written.
   SegmentHeader last;
   if (is_first_right && read_segment_header(*identity_, tail, last) &&
       last.generation > found.header.generation) {
@@ -189,7 +191,7 @@ void RecoveryReader::look_at_tail(Bytes tail, FoundSegment& found) {
 
 base::Expected<void> RecoveryReader::list(uint32_t segment, FoundSegment& found) {
   auto listed = found.has_summary ? read_entries(segment, found) : scan(segment, found);
-  // Pairs with the acquire of who looks whether it is.
+  // Pairs with the acquires in Recovery::entry_at() and prefetch_other().
   if (listed) found.is_listed.store(true, std::memory_order_release);
   return listed;
 }
@@ -209,7 +211,7 @@ base::Expected<void> RecoveryReader::read_entries(uint32_t segment, FoundSegment
   return {};
 }
 
-// As read_into(), but a grain at a time where the medium cannot read more at once; what it cannot read at all is zeros.
+// As read_into(), but reads single grains where the medium cannot read more; a grain that it cannot read becomes zeros, and is counted.
 // REQUIRES: to.size() <= kMostBytes.
 base::Expected<void> RecoveryReader::read_what_can_be(uint32_t segment, uint64_t offset,
                                                       std::span<std::byte> to, FoundSegment& found) {
@@ -246,7 +248,7 @@ base::Expected<void> RecoveryReader::scan(uint32_t segment, FoundSegment& found)
   uint32_t begin = 1, end = 1;
   for (uint32_t grain = 1; grain < geometry.segment_grains();) {
     if (grain + grains_most > end && end < geometry.segment_grains()) {
-      // What has been read of it goes to the beginning.
+      // The beginning of the next record, which has been read, goes to the front of the memory.
       const std::span rest = memory_.first((end - grain) * grain_bytes);
       memmove(rest.data(), window.data() + (grain - begin) * grain_bytes, rest.size());
       const uint64_t from = end * grain_bytes;

@@ -1,6 +1,6 @@
-// RecoveryReader: what a start reads of segments: headers, footers, and what lists their records. One for each thread of it.
+// RecoveryReader: reads headers and footers of segments, and lists their records. Each thread of recovery has one.
 //
-// What the medium cannot read is passed over and counted; it may be readable again at the next start (recovery.h).
+// What the medium cannot read is passed over and counted: it may be readable again at the next start (recovery.h).
 #pragma once
 #include <atomic>
 #include <vector>
@@ -13,18 +13,18 @@ namespace kv {
 struct RecoveryReport {
   uint64_t records = 0;  // in the log, dead ones too
   uint64_t read_bytes = 0;
-  uint64_t scanned_segments = 0;     // without a summary
-  uint64_t damaged_segments = 0;     // whose first grain was damaged; their records were found nevertheless
-  uint64_t lost_segments = 0;        // and those that nothing else was known of
-  uint64_t unreadable_segments = 0;  // the medium could not read what would say what they are
-  uint64_t unreadable_grains = 0;    // of others, which were scanned
-  uint64_t unsealed_segments = 0;    // of them; the medium does not take their summaries
-  uint64_t passed_grains = 0;        // of scanned segments, before their last record
-  uint64_t headless_pieces = 0;      // of large values that never came to be, or were replaced
+  uint64_t scanned_segments = 0;     // without a summary, so that they were read whole
+  uint64_t damaged_segments = 0;     // with a damaged first grain; what they are was known from the last one
+  uint64_t lost_segments = 0;        // damaged at both ends: what they hold is not known
+  uint64_t unreadable_segments = 0;  // as lost ones, but one end could not be read, and may be readable later
+  uint64_t unreadable_grains = 0;    // of scanned segments
+  uint64_t unsealed_segments = 0;    // scanned ones whose summary the medium does not take
+  uint64_t passed_grains = 0;        // of scanned segments, before their last record, that belong to none
+  uint64_t headless_pieces = 0;      // of large values that were never completed, or were replaced
   uint64_t checkpoint = 0;           // the number of the one that was used; 0: none
   uint64_t replayed_records = 0;     // that were looked at one by one
 
-  // Is all there that the medium should have? Else some keys may be missing, or have older values.
+  // Has everything been read that should be on the medium? Else some keys may be missing, or have older values.
   bool has_read_all() const {
     return unreadable_segments == 0 && unreadable_grains == 0 && lost_segments == 0;
   }
@@ -33,23 +33,23 @@ struct RecoveryReport {
 
 // A segment, as it is on the medium.
 struct FoundSegment {
-  bool is_known = false;       // else neither header nor footer is right: what it holds is not known
-  bool is_unreadable = false;  // nor could both be read
+  bool is_known = false;       // a header or the footer is right; else it is not known what the segment holds
+  bool is_unreadable = false;  // it is not known, and the medium could not read one of its ends
   bool has_summary = false;
-  bool has_copies = false;             // and nothing else: what was listed is left out
-  std::atomic<bool> is_listed{false};  // stored last
+  bool has_copies = false;             // it held copies only, and `entries` was emptied
+  std::atomic<bool> is_listed{false};  // `footer` and `entries` are those of the segment; stored last
   SegmentHeader header;
-  SegmentFooter footer;               // of one in use that has a summary, or is listed
-  std::vector<SummaryEntry> entries;  // when it is listed; in the order of their grains
-  uint64_t unreadable_grains = 0;     // of one that was scanned
-  // There may be a summary, which could not be read: of what was scanned nobody knows what it lists as void.
+  SegmentFooter footer;               // set if the segment is in use, and has a summary or is listed
+  std::vector<SummaryEntry> entries;  // in the order of their grains
+  uint64_t unreadable_grains = 0;     // that a scan could not read
+  // There may be a summary that could not be read: then it is not known which of the records that a scan finds it lists as void.
   bool is_summary_unread = false;
 
   bool is_used() const { return is_known && header.state == SegmentState::kUsed; }
 };
 
-// Of errors that several threads, or Ios, have met the worst is told: 0, what is damaged (EBADMSG), a place that the medium cannot read,
-// want of memory, and all others, which say that the device has failed. Is the first worse than the second?
+// Is the first error worse than the second? Of several errors the worst is told; from the least: 0, damage (EBADMSG), a place that the medium cannot
+// read, want of memory, all others, which say that the device has failed.
 bool outranks(int error, int other);
 
 class RecoveryReader {
@@ -62,22 +62,23 @@ class RecoveryReader {
   // Both outlive it. Errors: ENOMEM, EMFILE.
   base::Expected<void> open(storage::Device& device, const Identity& identity);
 
-  // Bytes of a segment; valid until the next call. REQUIRES: bytes <= kMostBytes, or those of a summary. Errors: of I/O, as all.
+  // Bytes of a segment, valid until the next call. Errors: those of I/O, as for all calls here. REQUIRES: bytes <= kMostBytes, or those of a
+  // summary.
   static constexpr uint64_t kMostBytes = 4 << 20;
   base::Expected<Bytes> read(uint32_t segment, uint64_t offset, uint64_t bytes);
-  // The same, into memory of this reader.
+  // The same, to a part of memory().
   base::Expected<void> read_into(uint32_t segment, uint64_t offset, std::span<std::byte> to);
-  // Of kMostBytes or more; what read() returns is its beginning.
+  // At least kMostBytes; read() reads to its beginning.
   std::span<std::byte> memory() { return memory_; }
-  // Headers and footers of as many segments, from this one on. REQUIRES: found.size() <= kFoundAtOnce.
+  // Reads headers and footers of found.size() segments from `first` on. REQUIRES: found.size() <= kFoundAtOnce.
   static constexpr size_t kFoundAtOnce = 32;
   base::Expected<void> find(uint32_t first, std::span<FoundSegment> found);
-  // The records of one in use: by its summary, else all of it is read and each record counts whose check is right; a grain that begins
-  // none is passed over.
+  // Lists the records of a segment in use by its summary. Without one all of the segment is read, and each record counts whose check is right; a
+  // grain where none begins is passed over.
   base::Expected<void> list(uint32_t segment, FoundSegment& found);
-  // One of its grains; empty: the medium cannot. Valid as what read() returns.
+  // One grain, valid until the next call; empty: the medium cannot read it.
   base::Expected<Bytes> read_grain(uint32_t segment, uint32_t grain);
-  // A record that is listed.
+  // Reads a record that is listed; kDamaged also where the medium cannot read it.
   base::Expected<Reading> read_record(const FoundSegment& found, uint32_t segment, const SummaryEntry& entry,
                                       Record& record);
 
