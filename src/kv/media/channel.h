@@ -1,7 +1,6 @@
-// Channel: how one thread, or the tasks of one worker, reach the store's device, counted. All I/O of the store but recovery's
-// goes this way.
+// Channel: how one thread, or the tasks of one worker, reach the store's device. Counts its I/O by purpose.
 //
-// Thread contract: of the thread that opens it, or of the tasks of its worker.
+// Thread contract: for the thread that opens it, or for the tasks of its worker.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -31,14 +30,14 @@ class Channel {
   }
   bool overlaps() const { return channel_.overlaps(); }
 
-  // What is done from now on is counted as done for that, where a call does not say so itself.
+  // I/O from now on is counted as done for this, where a call does not say what it is for.
   void counts_as(IoFor purpose) { purpose_ = purpose; }
-  // Adds what has been done since it was opened to counts by IoFor. Any thread.
+  // Adds the I/O since it was opened to counts by IoFor. Any thread.
   void add_io(IoCounts (&to)[kIoForCount]) const {
     for (size_t i = 0; i < kIoForCount; ++i) to[i].add(io_[i].counts());
   }
 
-  // All or nothing: 0, or an errno value; EIO for what ended early.
+  // Transfer everything, or fail: 0, or an errno value; EIO for a transfer that ended early.
   int read(uint64_t offset_bytes, std::span<std::byte> to) { return read(offset_bytes, to, purpose_); }
   int read(uint64_t offset_bytes, std::span<std::byte> to, IoFor purpose);
   int write(uint64_t offset_bytes, std::span<const std::byte> from);

@@ -1,4 +1,4 @@
-// The clock that expiry is of, and the one that calls are timed by, with what counts such times.
+// The clock that expiry goes by, and the one that calls are timed by, with the histograms of such times.
 #pragma once
 #include <time.h>
 
@@ -8,38 +8,38 @@
 
 namespace kv {
 
-// Since 1970, by a clock that is a few ms coarse and costs a few ns.
+// The time since 1970. The clock advances by a few ms at a time; asking it costs a few ns.
 inline uint64_t now_ms() {
   timespec now = {};
   clock_gettime(CLOCK_REALTIME_COARSE, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1000 + static_cast<uint64_t>(now.tv_nsec) / 1'000'000;
 }
 
-// What expiry goes by: the machine's clock, unless its owner has moved it, or made it stand. Any thread may ask.
+// The clock that a store's expiry goes by: the machine's, unless its owner has moved or stopped it. Any thread may ask.
 class Clock {
  public:
-  // Since 1970. Cost: as of kv::now_ms().
+  // The time since 1970. Cost: as of kv::now_ms().
   uint64_t now_ms() const {
     const uint64_t machine_ms = stands_.load(std::memory_order_relaxed) ? 0 : kv::now_ms();
     return machine_ms + moved_ms_.load(std::memory_order_relaxed);
   }
-  // Forth, or back: then what has expired since, and has not been collected, is there again.
+  // Moves it forward, or back. After the latter, what has expired since that time and has not been collected is there again.
   void move(int64_t ms) { moved_ms_.fetch_add(static_cast<uint64_t>(ms), std::memory_order_relaxed); }
-  // From now on only move() moves it. REQUIRES: nobody asks meanwhile; once.
+  // From now on only move() moves it. REQUIRES: nobody asks during the call; it was not stopped before.
   void stop() {
     moved_ms_.store(now_ms(), std::memory_order_relaxed);
     stands_.store(true, std::memory_order_relaxed);
   }
 
  private:
-  // Relaxed: times, which order nothing.
+  // Relaxed: times order no other memory.
   std::atomic<bool> stands_{false};
-  std::atomic<uint64_t> moved_ms_{0};  // by so much, modulo 2^64; since 1970 when it stands
+  std::atomic<uint64_t> moved_ms_{0};  // modulo 2^64; while it stands, the time since 1970
 };
 
 inline constinit const Clock kMachineClock;
 
-// By a clock that never goes back. Cost: no system call where the C library needs none, some 20 to 50 ns.
+// A clock that never goes back. Cost: some 20 to 50 ns, where the C library needs no system call for it.
 inline uint64_t now_ns() {
   timespec now = {};
   clock_gettime(CLOCK_MONOTONIC, &now);

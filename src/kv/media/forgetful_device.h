@@ -1,5 +1,5 @@
-// ForgetfulDevice: another device to read from; what is written to it is forgotten, and said to be done. For looking at what a store
-// would do, without its doing it.
+// ForgetfulDevice: a device that reads from another one and only pretends to write: writes end well, and are forgotten. For recovery where nothing may
+// be written.
 #pragma once
 #include "storage/device.h"
 

@@ -34,7 +34,7 @@ bool take(Bytes from, T& value) {
   return true;
 }
 
-// A piece that ends with its check.
+// Is the check right with which the struct ends?
 template <class T>
 bool is_whole(const Secret& secret, const T& piece) {
   return piece.check == check_of(secret, &piece, offsetof(T, check));
@@ -170,7 +170,7 @@ void describe(std::span<const SummaryEntry> entries, SegmentFooter& footer) {
     if (entry.kind() == RecordKind::kPiece) ++footer.piece_count;
     if (entry.kind() != RecordKind::kTombstone) continue;
     ++footer.tombstone_count;
-    // As the log counts it.
+    // As the log counts them.
     footer.tombstone_grains += static_cast<uint32_t>(size_code::grains(size_code::of(entry.grains)));
   }
 }

@@ -7,15 +7,15 @@
 //             0        1 grain                                              the segment's last 88 bytes ^
 //   record    | header 40 bytes | key | value | zeros to the end of the grain |
 //
-// Numbers are little-endian. Each piece ends or begins with a check: 64 bits of XXH3 under the store's secret, which is in its
-// superblock: who chooses keys and values cannot make them look like anything else.
+// Numbers are little-endian. Each of these begins or ends with a check: 64 bits of XXH3 under the store's secret, which is in its superblock, so
+// that nobody who chooses keys and values can make these look like something else.
 //
 // Invariants
-//  1 a segment's header is on the medium, for good, before anything else of it is written: what has another generation is of
-//    an earlier life of the segment, and no part of the store
-//  2 a footer is written when all records of the segment are on the medium for good. Without one a record counts if its own check
-//    is right, and nothing else is known of it
-//  3 of two records with the same key the one with the higher sequence counts; two with the same sequence are copies
+//  1 A segment's header is durable before anything else of the segment is written. Whatever has another generation is of an earlier life of the
+//    segment, and no part of the store
+//  2 A footer is written when all records of the segment are durable. Without a footer a record counts if its own check is right, and nothing else is
+//    known of it
+//  3 Of two records with the same key the one with the higher sequence counts. Two with the same sequence are copies of each other
 //
 // Readers are pure functions of bytes that come from outside, and fuzzed (format_fuzz.cc).
 #pragma once
@@ -39,7 +39,7 @@ static_assert(std::endian::native == std::endian::little, "the format is that of
 using Bytes = std::span<const std::byte>;
 
 inline constexpr uint32_t kFormatVersion = 1;
-// Bits of Superblock::features_needed. The store is a cache: what has a lower sequence than the highest floor of any segment's header is gone.
+// A bit of Superblock::features_needed. The store is a cache: records with lower sequences than the highest floor of any segment's header are gone.
 inline constexpr uint64_t kFeatureCache = 1;
 inline constexpr uint64_t kSuperblockBytes = 4096;
 inline constexpr uint64_t kSuperblockOffsets[] = {0, 512 << 10};
@@ -55,10 +55,10 @@ constexpr bool may_be_segment_bytes(uint64_t bytes) {
 }
 
 inline constexpr size_t kKeyBytesMax = 64 << 10;
-inline constexpr uint64_t kInlineValueBytesMax = 1 << 20;      // of one record, in any store
-inline constexpr uint64_t kValueBytesMax = uint64_t{4} << 30;  // of one in pieces
+inline constexpr uint64_t kInlineValueBytesMax = 1 << 20;      // in one record, of any store
+inline constexpr uint64_t kValueBytesMax = uint64_t{4} << 30;  // in pieces
 
-// What all checks of a store, and the hashes of its keys, are keyed by.
+// The key of all checks of a store, and of the hashes of its keys.
 struct Secret {
   unsigned char bytes[kSecretBytes];
   bool operator==(const Secret&) const = default;
@@ -67,7 +67,7 @@ inline uint64_t check_of(const Secret& secret, const void* bytes, size_t length)
   return base::checksum(bytes, length, secret.bytes);
 }
 
-// Two keys with the same hash are the same key (128 bits). `low` is what the index knows them by.
+// 128 bits: two keys with the same hash are taken for the same key. The index goes by `low`.
 struct KeyHash {
   uint64_t low = 0, high = 0;
   bool operator==(const KeyHash&) const = default;
@@ -76,7 +76,7 @@ KeyHash hash_key(const Secret& secret, std::string_view key);
 
 // The store's shape, chosen when it is made.
 struct Geometry {
-  uint64_t capacity_bytes = 0;  // of the device, when the store was made
+  uint64_t capacity_bytes = 0;  // that the store was made with: the device's, or less
   uint32_t grain_bytes = 0;     // 512 to 4096, a power of two; records begin at multiples of it
   uint64_t segment_bytes = 0;   // 1 MiB to 1 GiB, a power of two
   uint64_t segment_count = 0;
@@ -85,20 +85,20 @@ struct Geometry {
   bool operator==(const Geometry&) const = default;
   uint32_t segment_grains() const { return static_cast<uint32_t>(segment_bytes / grain_bytes); }
   uint64_t segment_offset(uint64_t segment) const { return kSegmentsOffset + segment * segment_bytes; }
-  // Of its first and its last grain: both hold the header until the segment is sealed, when the last one becomes the footer's.
+  // The offsets of a segment's first and last grain. Both hold its header until it is sealed, when the last grain becomes the footer's.
   std::array<uint64_t, 2> header_offsets(uint64_t segment) const {
     return {segment_offset(segment), segment_offset(segment + 1) - grain_bytes};
   }
-  // Grains are numbered through all segments: an address.
+  // An address is a grain's number, counted through all segments.
   uint64_t address(uint64_t segment, uint32_t grain) const { return segment * segment_grains() + grain; }
   uint64_t segment_of(uint64_t address) const { return address / segment_grains(); }
   uint32_t grain_of(uint64_t address) const { return static_cast<uint32_t>(address % segment_grains()); }
   uint64_t offset_of(uint64_t address) const { return kSegmentsOffset + address * grain_bytes; }
   uint64_t grains(uint64_t bytes) const { return (bytes + grain_bytes - 1) / grain_bytes; }
   unsigned address_bits() const;
-  // Of a record in any store: who reads one has memory for so many.
+  // Of the longest record that any store with these grains may have: readers have memory for so many.
   uint64_t record_grains_max() const;
-  // Of one record: much smaller than segments, so that little is left at their ends.
+  // Of a value in one record: much less than a segment, so that little room is lost at the ends of segments.
   uint64_t value_bytes_max() const { return std::min(kInlineValueBytesMax, segment_bytes / 4); }
 };
 
@@ -116,7 +116,7 @@ struct Superblock {
   uint32_t grain_bytes = 0;
   uint32_t spare_percent = 0;
   Secret secret = {};
-  // Of the stripe that it was made on. 1 member and no unit: of none. 0 members, as older stores have it: taken for none.
+  // The stripe that the store was made on. 1 member and no unit: it was made on none. 0 members, as in older stores: taken for none.
   uint64_t member_count = 0;
   uint64_t unit_bytes = 0;
   uint64_t reserved = 0;
@@ -124,23 +124,23 @@ struct Superblock {
 };
 static_assert(sizeof(Superblock) == 304);
 
-// The store's, once its superblock is known.
+// What a superblock tells of its store.
 struct Identity {
   uint64_t store_id = 0;
   Secret secret = {};
   Geometry geometry;
-  storage::Layout layout = {};  // of the device that it was made on
+  storage::Layout layout = {};  // of the device that the store was made on
   bool is_cache = false;
 
   bool operator==(const Identity&) const = default;
 };
 
-// Writes `to` kSuperblockBytes.
+// REQUIRES: to.size() == kSuperblockBytes.
 void write_superblock(const Identity& identity, uint64_t made_ns, std::span<std::byte> to);
-// Errors, each with one line that begins with what is wrong: EINVAL: no store, another byte order; EPROTONOSUPPORT: a newer
-// version; EBADMSG: damaged; ENOSPC: the device has shrunk. `from` has kSuperblockBytes.
+// `from` has kSuperblockBytes. Errors, with a line that goes on behind the device's name: EINVAL: it holds no store, or one of another byte order;
+// EPROTONOSUPPORT: one of a newer version; EBADMSG: a damaged one; ENOSPC: one that is larger than the device.
 base::Expected<Identity> read_superblock(Bytes from, uint64_t device_bytes);
-// The same, however large the device is.
+// The same, whatever the size of the device.
 base::Expected<Identity> read_superblock(Bytes from);
 
 enum class SegmentState : uint32_t { kFree = 1, kUsed = 2, kCheckpoint = 3 };
@@ -150,22 +150,23 @@ struct SegmentHeader {
   uint64_t store_id = 0;
   uint64_t generation = 0;  // rises with every segment that is opened or given back
   SegmentState state = SegmentState::kFree;
-  uint32_t part = 0;             // of kCheckpoint: which of its segments, from 0
-  uint64_t opened_sequence = 0;  // the highest that any change had when this was written
-  uint64_t checkpoint = 0;       // its number
-  uint64_t floor = 0;            // of a cache: what has a lower sequence was gone when this was written
+  uint32_t part = 0;  // for kCheckpoint: which of the checkpoint's segments this is, from 0
+  uint64_t opened_sequence =
+      0;                    // the highest of any change when this was written; or higher, to skip lost ones
+  uint64_t checkpoint = 0;  // for kCheckpoint: the checkpoint's number
+  uint64_t floor = 0;       // for a cache: records of lower sequences were gone when this was written
   uint64_t check = 0;
 };
 static_assert(sizeof(SegmentHeader) == 64);
 
 enum class RecordKind : uint8_t {
   kValue = 0,
-  // The key was removed; `expiry` is a generation: older copies are in segments with at most that one. 0: the sealed_generation of
-  // this record's own segment.
+  // The key was removed. `expiry` is a generation: no older record of the key is in a segment with a higher one. 0: that is the sealed_generation
+  // of this record's own segment.
   kTombstone = 1,
-  kHead = 2,   // a value in pieces; the record's own says which (PiecesOf)
-  kPiece = 3,  // of one
-  kVoid = 4,   // in summaries: not written; no record
+  kHead = 2,   // of a value in pieces: the record's value names them (PiecesOf)
+  kPiece = 3,  // of such a value; its key is a PieceKey
+  kVoid = 4,   // in summaries only: what was written here, if anything, does not count
 };
 
 struct SummaryEntry {
@@ -187,15 +188,15 @@ struct SegmentFooter {
   uint64_t magic = 0;
   uint64_t store_id = 0;
   uint64_t generation = 0;
-  uint64_t sealed_generation = 0;  // segments that got their first record later have a higher generation
+  uint64_t sealed_generation = 0;  // the highest of any segment with records when this one was sealed
   uint32_t entry_count = 0;
   uint32_t used_grains = 0;  // the end of the last record
   uint64_t entries_check = 0;
   uint64_t last_sequence = 0;
-  uint32_t tombstone_count = 0;  // of its records
-  uint32_t tombstone_grains = 0;
-  uint64_t first_expiry = 0;  // the earliest of its values', as RecordHeader::expiry; 0: none expires
-  uint32_t piece_count = 0;   // of its records
+  uint32_t tombstone_count = 0;   // among its records
+  uint32_t tombstone_grains = 0;  // as size codes tell them
+  uint64_t first_expiry = 0;      // the earliest of its values', as RecordHeader::expiry; 0: none expires
+  uint32_t piece_count = 0;       // among its records
   uint32_t zero = 0;
   uint64_t check = 0;
 };
@@ -209,14 +210,14 @@ bool read_segment_header(const Identity& identity, Bytes from, SegmentHeader& he
 constexpr uint32_t summary_grains(const Geometry& geometry, uint64_t entry_count) {
   return static_cast<uint32_t>(geometry.grains(entry_count * sizeof(SummaryEntry) + sizeof(SegmentFooter)));
 }
-// What the footer says of the entries: how many, the last sequence, tombstones, pieces.
+// Sets what the footer says of the entries: how many, the highest sequence, tombstones, pieces.
 void describe(std::span<const SummaryEntry> entries, SegmentFooter& footer);
-// Writes all of `to`, summary_grains() long, the end of the segment; the entries are at its beginning already.
+// Writes the summary, the end of a segment. `to` is summary_grains() long and begins with the entries.
 void write_summary(const Identity& identity, SegmentFooter footer, std::span<std::byte> to);
-// `from` is the segment's last grain. False: there is none, or it is damaged, or of another generation.
+// `from` is the segment's last grain. False: it has no footer, or one that is damaged or of another generation.
 bool read_footer(const Identity& identity, uint64_t generation, Bytes from, SegmentFooter& footer);
-// `from`, summary_grains() long, begins with the entries. Empty: damaged. Else footer.entry_count of them, in the order of their
-// grains, none over another, all within the segment, and none of more than record_grains_max().
+// `from`, summary_grains() long, begins with the entries. Returns footer.entry_count of them: in the order of their grains, not overlapping, within
+// the segment, and none longer than record_grains_max(). Empty, while the footer counts some: they are damaged.
 std::span<const SummaryEntry> read_summary(const Identity& identity, const SegmentFooter& footer, Bytes from);
 
 struct RecordHeader {
@@ -224,7 +225,7 @@ struct RecordHeader {
   uint64_t generation = 0;  // of the segment
   uint64_t sequence_and_kind = 0;
   uint64_t
-      expiry_and_key;  // expiry in ms since 1970, 48 bits, 0 for never; 16 bits: bytes of the key, less 1
+      expiry_and_key;  // 48 bits: expiry in ms since 1970, 0 for never; 16 bits: bytes of the key, less 1
   uint32_t value_bytes = 0;
   uint32_t flags = 0;  // the user's
 
@@ -247,7 +248,7 @@ struct PiecesOf {
   uint32_t reserved = 0;
 
   uint64_t count() const { return (value_bytes + piece_bytes - 1) / piece_bytes; }
-  // Else it is none that this store has written. Pieces that are looked for one by one are no more than there is room for.
+  // False: no store of this shape has written it. Pieces are looked for one by one, so there must be no more than the store has room for.
   bool is_possible(const Geometry& geometry) const {
     return value_bytes > 0 && value_bytes <= kValueBytesMax && piece_bytes > 0 &&
            piece_bytes <= geometry.value_bytes_max() &&
@@ -263,13 +264,13 @@ struct PieceKey {
   uint64_t number = 0;
 
   std::string_view text() const { return {reinterpret_cast<const char*>(this), sizeof *this}; }
-  // With header and key a piece of so many bytes fills whole grains.
+  // How much of the value a piece has: with header and key it fills whole grains.
   static uint32_t value_bytes(const Geometry& geometry) {
     return static_cast<uint32_t>(geometry.value_bytes_max() - sizeof(RecordHeader) - sizeof(PieceKey));
   }
 };
 static_assert(sizeof(PieceKey) == 32);
-// Of a piece: that of a user's key with the same bytes is another one.
+// A user's key with the same bytes has another hash.
 KeyHash hash_piece(const Secret& secret, const PieceKey& key);
 
 // A record as it lies in memory.
@@ -280,27 +281,27 @@ struct Record {
   uint64_t bytes() const { return record_bytes(key.size(), value.size()); }
 };
 
-// What the index and summaries know it by.
+// The hash by which the index and summaries know a record.
 KeyHash hash_record(const Secret& secret, const Record& record);
 
-// Writes header and key before the value, which is there already, zeros behind it to the end of `to`, and the check.
-// REQUIRES: to.size() >= record_bytes, key and value within their limits.
+// Writes header and key before the value, which is in `to` already, zeros behind it to the end of `to`, and the check.
+// REQUIRES: to.size() >= record_bytes(); key and value are within their limits.
 void write_record(const Secret& secret, RecordHeader header, std::string_view key, uint64_t value_bytes,
                   std::span<std::byte> to);
-// The record at the beginning of `to`, in another segment, with this expiry; a value may become a tombstone, whose `to` is as long as that
-// needs. What is behind it in `to` becomes zeros.
+// Makes the record at the beginning of `to` one of another segment, with this kind and expiry. A value may become a tombstone; then `to` is as long
+// as that needs. What is behind the record in `to` becomes zeros.
 void move_record(const Secret& secret, uint64_t generation, RecordKind kind, uint64_t expiry,
                  std::span<std::byte> to);
 
-// The record at the beginning of `to`, in another segment, with another sequence: as if it had been written anew.
+// Makes the record at the beginning of `to` one of another segment with another sequence, as if it had been written anew.
 void renew_record(const Secret& secret, uint64_t generation, uint64_t sequence, std::span<std::byte> to);
 
 enum class Reading {
   kWhole,
-  kPart,  // what there is of it has all of header and key, but not all of the value; nothing has been checked
-  kDamaged,  // or no record of this generation at all
+  kPart,  // `from` ends before the record does; header, and key if all of it is there, are set, and nothing has been checked
+  kDamaged,  // or no record of this generation
 };
-// What `from`, which begins where a record should, holds. `record` refers to it.
+// Reads what `from` holds, which begins where a record should. `record` refers to it.
 Reading read_record(const Secret& secret, uint64_t generation, Bytes from, Record& record);
 
 }  // namespace kv

@@ -1,4 +1,4 @@
-// What has been read and written on the device, and what for.
+// What has been read from and written to the device, by purpose.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -11,9 +11,9 @@
 namespace kv {
 
 enum class IoFor : uint8_t {
-  kGets,        // and large values that are read, by snapshots too
-  kChanges,     // puts and removes: what they write, and look at before
-  kSnapshots,   // the records that these go through
+  kGets,        // and reading large values, by snapshots too
+  kChanges,     // what puts and removes write, look at before, and flush
+  kSnapshots,   // the records that snapshots go through
   kCollection,  // victims, copies, and giving back
   kCheckpoints,
   kKeeper,  // headers and summaries of segments, and the flushes of batches
@@ -22,7 +22,7 @@ inline constexpr const char* kIoForNames[] = {"gets",       "changes",     "snap
                                               "collection", "checkpoints", "keeper"};
 inline constexpr size_t kIoForCount = std::size(kIoForNames);
 
-// Those that ended without an error. Discards are none.
+// I/O that has ended without an error. Discards do not count.
 struct IoCounts {
   uint64_t reads = 0;
   uint64_t read_bytes = 0;
@@ -42,7 +42,7 @@ struct IoCounts {
 // Thread contract: one thread at a time counts; any may look meanwhile. Relaxed: counts, which order nothing.
 class IoCounter {
  public:
-  // REQUIRES: it has ended.
+  // REQUIRES: the Io has ended.
   void count(const storage::Io& io) {
     if (io.error != 0) return;
     switch (io.operation) {

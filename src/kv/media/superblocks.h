@@ -1,6 +1,6 @@
-// Superblocks: the two copies on a device. One that does not read is no loss while the other does, and is written anew from that one.
+// Superblocks: the two copies of a store's superblock. One that cannot be used is no loss while the other can: it is written anew from that one.
 //
-// The other copy stays as it is and lies far away: a power cut while one is written leaves the store as it was.
+// Meanwhile the good copy, which lies far from the other one, stays as it is: a power cut leaves the store as it was.
 #pragma once
 #include "kv/media/channel.h"
 #include "kv/media/format.h"
@@ -10,13 +10,13 @@ namespace kv {
 
 class Superblocks {
  public:
-  // What they say. Errors, as "store: NAME ...": those of read_superblock, of I/O; EINVAL if the store cannot be used on this
-  // device: its blocks, or that it is another stripe than the store was made on.
+  // Reads both, and returns what they say. Errors, as "store: NAME ...": those of read_superblock, those of I/O; EINVAL: the store cannot be used on
+  // this device, whose blocks are larger than its grains, or which is another stripe than it was made on.
   base::Expected<Identity> read(storage::Device& device, Channel& channel);
-  // What the copy at kSuperblockOffsets[which] says, or why it does not read. After read(); of a copy that it did not come to, nothing.
+  // What the copy at kSuperblockOffsets[which] says, or why it cannot be used. REQUIRES: read() was called; a copy that it has not come to is not set.
   const base::Expected<Identity>& copy(size_t which) const { return copies_[which].identity; }
-  // Tells of a copy that does not read and, where it may, writes it anew, for good. A failure is told, too; that of a flush is
-  // returned, since others' writes may be lost with it. REQUIRES: read() has found the store.
+  // Logs that a copy cannot be used, and writes it anew, durably, if it may. An error of the write is logged; that of the flush is returned, since
+  // others' writes may be lost with it. REQUIRES: read() has found the store.
   int mend(storage::Device& device, Channel& channel, bool may_write);
 
  private:
