@@ -4,13 +4,12 @@
 //   tag: 49-A bits             | address, A | size    | offset |       all zeros: a free slot
 //
 //   offset   how far the slot is behind the entry's home, the slot that its hash chooses
-//   size     of the record in grains, as a number of 8 significant bits (size_code)
-//   address  of the record's first grain. Its width A is chosen by the device's capacity
-//   tag      the bits of the hash that follow those which chose table and home, the next one lowest, below a 1 that ends them
+//   size     the record's grains, as a floating-point number of 8 bits (size_code)
+//   address  the record's first grain. The store's capacity decides its width A
+//   tag      the bits of the hash that follow those which chose table and home, the next one lowest, ended by a 1
 //
-// An index that doubles chooses tables by one more bit of the hash: it takes that bit from the tag, which is then a bit shorter,
-// and needs no I/O. Entries made later begin with a whole tag. One without bits left matches every key of its home, and cannot
-// be told apart by growth.
+// When the index doubles, it chooses tables by one more bit of the hash. It takes that bit from the tag, which is then a bit shorter, so that no key
+// is read. Entries that are made later begin with a whole tag. An entry without bits left matches every key of its home, and growth cannot move it.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -19,10 +18,10 @@ namespace kv {
 
 inline constexpr unsigned kOffsetBits = 7;
 inline constexpr unsigned kSizeBits = 8;
-// An entry lies in one of so many slots from its home on.
+// An entry is in one of so many slots, from its home on.
 inline constexpr uint32_t kNeighbourhood = 1u << kOffsetBits;
 
-// Sizes that are exact below 16 and rounded up by an eighth at most above, so that one read brings the whole record.
+// Sizes in grains as 8 bits: exact below 16, rounded up by an eighth at most above, so that one read brings the whole record.
 namespace size_code {
 
 inline constexpr uint64_t kGrainsMax = uint64_t{15} << 30;
@@ -42,10 +41,10 @@ constexpr uint32_t of(uint64_t grains) {
 
 }  // namespace size_code
 
-// The widths, and what is in an entry by them. A value; passed by copy.
+// How an entry of a store is laid out. A value, passed by copy.
 class EntryFormat {
  public:
-  // The tag ends within an entry's upper half: what is zero there is free. And it has bits to grow by.
+  // These leave a tag enough bits to grow by, and put its end into the entry's upper half: a slot whose upper half is zero is free.
   static constexpr unsigned kAddressBitsMin = 18;
   static constexpr unsigned kAddressBitsMax = 40;
 
@@ -66,21 +65,21 @@ class EntryFormat {
   }
   constexpr uint64_t tag(uint64_t entry) const { return entry >> tag_shift_; }
 
-  // An entry at its home, with as much of `rest`, the hash's bits that have chosen nothing, as its tag holds.
+  // An entry at its home. Its tag holds as much as it can of `rest`, the hash's bits that have chosen neither table nor home.
   constexpr uint64_t make(uint64_t rest, uint64_t address, uint32_t size) const {
     return with_tag(address << (kOffsetBits + kSizeBits) | uint64_t{size} << kOffsetBits, whole_tag(rest));
   }
-  // Could it be of a key whose hash has these bits left? Not of a free slot.
+  // Could the entry be of a key whose hash has these bits left? REQUIRES: it is not a free slot.
   constexpr bool matches(uint64_t entry, uint64_t rest) const {
     const uint64_t own = tag(entry);
     return ((own ^ rest) & (std::bit_floor(own) - 1)) == 0;
   }
 
-  // Growth: the tag's next bit, and the entry without it. REQUIRES: has_bit.
+  // For growth: the tag's next bit, and the entry without it. REQUIRES: has_bit().
   constexpr bool has_bit(uint64_t entry) const { return tag(entry) > 1; }
   constexpr bool bit(uint64_t entry) const { return (tag(entry) & 1) != 0; }
   constexpr uint64_t without_bit(uint64_t entry) const { return with_tag(entry, tag(entry) >> 1); }
-  // Shrinking: the entry with a bit before its others, of which a whole tag loses the last.
+  // For shrinking: the entry with one more bit before those of its tag. A whole tag loses its last bit.
   constexpr uint64_t with_bit(uint64_t entry, bool bit) const {
     const uint64_t longer = tag(entry) << 1 | (bit ? 1 : 0);
     return with_tag(entry, longer >> tag_bits() == 0 ? longer : whole_tag(longer));

@@ -1,7 +1,7 @@
-// Hook: what a caller of the index has done while a region is locked, so that it is of one time with what the index does there. Refers to
-// a function object, which outlives the call it is passed to.
+// Hook: something that the index does for its caller while a region is locked, so that both are one step to others. Refers to a function object, which
+// outlives the call that the hook is passed to.
 //
-// It does no I/O, waits for nobody but those who hold a lock as briefly, and uses nothing of the index.
+// The function does no I/O, takes only locks that are held as briefly, and does not use the index.
 #pragma once
 
 namespace kv {
@@ -9,7 +9,7 @@ namespace kv {
 template <class What>
 class Hook {
  public:
-  Hook() = default;  // nothing is done
+  Hook() = default;  // does nothing
   template <class Call>
   Hook(const Call& call)
       : context_(&call),

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kAhead = 12;  // lookups whose cache misses overlap
 constexpr size_t kDirectoryBytes = (size_t{1} << kDirectoryBitsMax) * sizeof(std::atomic<Table*>);
-// A region that has so few entries makes its table a candidate; it is asked every so many removals.
+// With so few entries in a region its table may be merged: that is considered once in so many removals.
 constexpr uint32_t kSparse = kRegionSlots / 5;
 constexpr uint32_t kSparseEvery = 32;
 
@@ -62,7 +62,7 @@ void Index::close() {
 
 // --- memory ---
 
-// Zeros are free slots.
+// The memory is zeros, which are free slots.
 Index::Chunk* Index::new_chunk(bool huge) {
   auto own = sys::map_anonymous(base::round_up(sizeof(Chunk), base::kOsPageBytes), "an index's tables");
   if (!own) return nullptr;
@@ -105,7 +105,7 @@ Table* Index::new_table(Table* parent, uint64_t prefix, unsigned depth) {
   const uint32_t number = table_count_.load(std::memory_order_relaxed);
   if (number % kChunkTables == 0) {
     if (number == kChunksMax * kChunkTables) return nullptr;
-    // The first chunk is filled page by page: a store with few keys takes little.
+    // The first chunk is not of huge pages, and so is filled page by page: a store with few keys takes little memory.
     Chunk* chunk = spare_.exchange(nullptr, std::memory_order_relaxed);
     if (chunk == nullptr) chunk = new_chunk(number != 0);
     if (chunk == nullptr) return nullptr;
@@ -129,7 +129,7 @@ Location Index::location(uint64_t entry) const {
   return {.address = format_.address(entry), .size = EntryFormat::size(entry), .found = true};
 }
 
-// Calls look(table, depth) until nothing has changed meanwhile in the neighbourhood that it looked at.
+// Calls look(table, depth) for the table of the hash, again until nothing has changed meanwhile in the neighbourhood that it looks at.
 template <class Look>
 void Index::search(uint64_t hash, const Look& look) const {
   const uint32_t home = home_of(hash), region = region_of(home), next = next_region(region);
@@ -148,7 +148,7 @@ void Index::search(uint64_t hash, const Look& look) const {
       continue;
     }
     look(*table, word.depth());
-    // What look() has read, by relaxed loads, was read before the words are: pairs with the fence in Table::lock().
+    // What look() reads by relaxed loads is read before the words are read again: pairs with the fence in Table::lock().
     std::atomic_thread_fence(std::memory_order_acquire);
     if (table->words[region].load(std::memory_order_relaxed) == word.bits &&
         (!both || table->words[next].load(std::memory_order_relaxed) == other.bits))
@@ -156,7 +156,7 @@ void Index::search(uint64_t hash, const Look& look) const {
   }
 }
 
-// Calls take(slot, entry) for what may be of the hash's key, until it returns false.
+// Calls take(slot, entry) for each entry that may be of the hash's key, until it returns false.
 template <class Take>
 void Index::candidates(const Table& table, uint64_t hash, unsigned depth, const Take& take) const {
   const uint64_t left = rest(hash, depth);
@@ -219,7 +219,7 @@ void Index::prefetch(uint64_t hash) const {
   const Table& table = *guess(hash);
   const uint32_t home = home_of(hash);
   prefetch_lookup(table, home);
-  // Who finds nothing in the first group, as a rule, looks at how far to go on, and goes there.
+  // A search that does not end in the first group reads the reach, and goes on to the next groups.
   const std::atomic<uint64_t>* const slots = table.slots.load(std::memory_order_relaxed);
   __builtin_prefetch(&table.reaches[home / kReachHomes]);
   for (const uint32_t group : {2, 3}) __builtin_prefetch(slots + slot_at(home, group * kGroup));
@@ -244,8 +244,8 @@ Index::Inserted Index::insert(uint64_t hash, uint64_t address, uint32_t size, st
       });
       if (other) return Outcome::kOther;
       if (!table.place(home, format_.make(rest(hash, depth), address, size), both)) {
-        // Regions that are half empty and have no room have entries of one home, which growth does not part. What others remove and move
-        // once the locks are given back does not count.
+        // If these regions are half empty and there is no room, the entries are of one home, which growth does not tell apart. This is decided
+        // under the locks, since others remove and move entries afterwards.
         return both && locks.count() < kRegionSlots ? Outcome::kCannotGrow : Outcome::kNoRoom;
       }
       locks.word() = locks.word().with(depth, locks.word().count() + 1);

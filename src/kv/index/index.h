@@ -1,32 +1,33 @@
 // Index: where each key's record is, in 8 bytes of memory a key. (uDepot, section 4.2)
 //
-// A directory of hopscotch tables (table.h). The index knows hashes, not keys: what it finds for a hash are candidates, which the
-// caller tells apart by reading the keys. With whole tags one lookup in a million or fewer finds a wrong one.
+// The index is a directory of hopscotch tables (table.h). It knows hashes, not keys: what it finds for a hash are candidates, which the caller tells
+// apart by reading the keys. How many candidates are of other keys depends on the bits that tags have: with 18 bits, one lookup in some 100,000 finds
+// one.
 //
 //   hash   | .. the tag, as long as it is .. | depth bits: which table | 15 bits: home |
 //                                                                               bit 0 ^
 //
-// Growth, a table at a time. A table that has no room for an entry is split: a child takes those whose next bit of the tag is 1.
-// They are moved a region at a time, by inserts: the one that found no room moves its own region, and each later one the
-// next. A region's word says by how many bits its homes are chosen, so that everybody finds the right table whatever has been
-// moved, from any table, by going to a child where the hash has a 1 that the table has not, and to the parent where the region has
-// no homes: the directory only shortens this walk, and may be behind. Shrinking is the same in reverse. Nothing is ever freed but
-// the memory behind slots of a merged child, which reads as zeros then: lookups need no protection from that.
+// Growth, a table at a time. A table that has no room for an entry is split: a child takes those entries whose tag's next bit is 1. Regions are moved
+// one at a time, by inserts: the one that found no room moves its own region, each later one the next. A region's word says by how many bits its
+// homes are chosen. So the right table is found from any table, whatever has been moved: by going to a child where the hash has a 1 that the
+// table has not, and to the parent where the region has no homes. The directory only shortens this walk, and may be out of date. Shrinking is the
+// same in reverse. Nothing is ever freed but the memory behind slots of a merged child, which reads as zeros afterwards: lookups need no protection
+// from that.
 //
 // Invariants
-//  1 lookups take no lock and store nothing. Theirs is what stood in the neighbourhood at one time during the call
-//  2 an entry is in one table, and what has been inserted is found until it is removed, whatever is being moved
-//  3 a change (split or merge) is under its table's change_lock. Locks are taken in the order: a parent's change_lock, its
-//    child's, a region's of the parent, the next region's, those of the child
-//  4 a table's split begins when no change between it and its parent is under way, and ends before the next one; a merge takes a
-//    child that has no children of its own
-//  5 while images are taken there are no merges: an entry is in the same table as before, or in a later one
-//  6 an entry changes, and a scan passes it, under the lock of its home's region; a split or merge that moves it holds this lock of both
-//    tables. Hooks are called under it. So of a cursor that only scans' hooks move, the hook of a change finds out for good whether the
-//    entry's position has been passed: if not, it can hand over what was there, and whoever scans sees that or what is there then
+//  1 Lookups take no lock and store nothing. They answer what was in the neighbourhood at one moment during the call
+//  2 An entry is in one table. What has been inserted is found until it is removed, whatever is being moved
+//  3 A change (split or merge) is made under its table's change_lock. Locks are taken in this order: a parent's change_lock, its child's, a region's
+//    of the parent, the next region's, those of the child
+//  4 A table's split begins when no change between it and its parent is under way, and ends before the next one begins. A merge takes a child that
+//    has no children of its own
+//  5 While images are taken there are no merges: an entry stays in its table or goes to one with a higher number
+//  6 An entry is changed, and passed by a scan, under the lock of its home's region; a split or merge that moves it holds this lock of both tables.
+//    Hooks are called under it. So if only scans' hooks move a cursor, the hook of a change knows for certain whether the entry's position has been
+//    passed. If it has not, the hook can hand over what was there, and whoever scans sees either that or what is there now
 //
-// Insert, replace and remove lock one region, or two at its end. No call does I/O, and none waits for another thread but for these
-// locks. All may be called by any thread.
+// Insert, replace and remove lock one region, or two at a region's end. No call does I/O, and none waits for another thread except for these locks.
+// Thread contract: any thread, where a call does not say otherwise.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -43,10 +44,10 @@ namespace kv {
 struct Location {
   uint64_t address = 0;  // of its first grain; less than EntryFormat::addresses()
   uint32_t size = 0;     // size_code
-  bool found = false;    // else there is no candidate, and the rest is 0
+  bool found = false;    // false: there is no candidate, and the rest is 0
 };
 
-// What a step of a scan has seen: all entries with positions in [begin, end).
+// A step of a scan has seen all entries with positions in [begin, end), `count` of them.
 struct ScanStep {
   uint64_t begin = 0;
   uint64_t end = 0;
@@ -56,7 +57,7 @@ struct ScanStep {
 struct IndexCounts {
   uint64_t entries = 0;
   uint64_t tables = 0;
-  uint64_t memory_bytes = 0;   // of the tables in use, and what describes them
+  uint64_t memory_bytes = 0;   // of the tables in use, with what describes them
   uint64_t regions_moved = 0;  // since the index was opened
   unsigned depth = 0;          // bits of the hash that the directory goes by
 };
@@ -65,24 +66,24 @@ class Index {
  public:
   static constexpr size_t kCandidatesMax = kNeighbourhood;
   static constexpr size_t kScanMax = kRegionSlots + kNeighbourhood - 1;
-  static constexpr uint64_t kScanEnd = ~uint64_t{0};  // no hash's position
+  static constexpr uint64_t kScanEnd = ~uint64_t{0};  // no hash has this position
 
-  // An index with one empty table. 18 <= address_bits <= 40. Errors: ENOMEM.
-  // It takes memory as it grows, for eight tables of 256 KiB at a time.
+  // An index with one empty table. It takes memory as it grows, for eight tables of 256 KiB at a time. Errors: ENOMEM.
+  // REQUIRES: EntryFormat::kAddressBitsMin <= address_bits <= EntryFormat::kAddressBitsMax.
   static base::Expected<Index*> open(unsigned address_bits);
   void close();
 
-  // Gets the memory for the next eight tables, if it is not there. For a thread in the background, from time to time: the insert
-  // that needs it waits some 0.2 ms for it otherwise. Returns false when there is none.
+  // Gets the memory for the next eight tables beforehand, if it is not there. For a background thread, from time to time: else the insert that needs
+  // it waits some 0.2 ms. False: there is no memory.
   bool prepare();
-  // Grows until so many entries fit. REQUIRES: nobody else uses the index. Returns false when there is no memory.
+  // Grows until so many entries fit. False: there is no memory. REQUIRES: nobody else uses the index.
   bool reserve(uint64_t entries);
 
   // The first candidate. Cost: a cache miss or two in a large index, a few dozen instructions.
   Location find(uint64_t hash) const;
-  // The first candidate of each, whose cache misses overlap. REQUIRES: found.size() == hashes.size().
+  // The first candidate of each hash; their cache misses overlap. REQUIRES: found.size() == hashes.size().
   void find(std::span<const uint64_t> hashes, std::span<Location> found) const;
-  // Memory for find_all(), which is not cleared first: two KiB of it for each change of a key would be.
+  // Memory for find_all(): an array of Location that is not cleared first, which would take 2 KiB of stores for each change of a key.
   class Candidates {
    public:
     operator std::span<Location, kCandidatesMax>() {
@@ -93,9 +94,9 @@ class Index {
    private:
     alignas(Location) std::byte bytes_[kCandidatesMax * sizeof(Location)];
   };
-  // All candidates as they were at one time. Returns how many there are.
+  // All candidates as they were at one moment. Returns how many there are.
   size_t find_all(uint64_t hash, std::span<Location, kCandidatesMax> found) const;
-  // That of these with this address, if there is one.
+  // The candidate with this address, if there is one.
   Location find_at(uint64_t hash, uint64_t address) const;
   // Begins to bring what a change for this hash will look at into the cache.
   void prefetch(uint64_t hash) const;
@@ -103,18 +104,18 @@ class Index {
   enum class Inserted {
     kDone,
     kOther,  // nothing was done: there is a candidate whose address is not among `known`; its key may be the same
-    kFull,  // nothing was done: no room, and growth cannot tell the entries apart, or has no memory
+    kFull,  // nothing was done: there is no room, and growth cannot tell the entries apart, or has no memory
   };
-  // The hook of these three is called if the change is made, once, with what was there (insert: nothing), before anybody sees that.
+  // The hook of these three is called if the change is made, once, with what was there before (insert: nothing), and before anybody sees the change.
   Inserted insert(uint64_t hash, uint64_t address, uint32_t size, std::span<const uint64_t> known,
                   const Hook<Location>& hook = {});
-  // The entry with this address gets another one, and a whole tag. False if it is not there any more.
+  // The entry with this address gets the new address and size, and a whole tag. False: there is no such entry any more.
   bool replace(uint64_t hash, uint64_t address, uint64_t new_address, uint32_t new_size,
                const Hook<Location>& hook = {});
   bool remove(uint64_t hash, uint64_t address, const Hook<Location>& hook = {});
 
-  // A scan of all entries while other threads do what they like, by positions: hashes ordered by their home's region, then by the
-  // bits that growth goes by, the first one first. What a region of a table holds is an interval of these, which a split halves and a merge
+  // A scan of all entries, by their positions, while other threads do what they like. A hash's position orders hashes by their home's region, then by
+  // the bits that growth goes by, the first one first. What a region of a table holds is an interval of positions, which a split halves and a merge
   // doubles.
   //
   //   for (uint64_t at = 0; at != Index::kScanEnd; at = step.end) {
@@ -123,9 +124,9 @@ class Index {
   //       if (Index::position_of(hash) >= at) use(location);   // hash is that of the key in the record there
   //   }
   //
-  // A merge may bring positions below `at` back, which earlier steps have seen. A key that is there throughout is seen once.
-  // Fills `found` with all entries of the region that has the position, and calls the hook. REQUIRES: `at` is 0 or an earlier step's end
-  // but kScanEnd, found.size() >= kScanMax. Others wait for this region meanwhile, some 5 us.
+  // A key that is there throughout is seen once: a merge may bring positions below `at` back, which earlier steps have seen.
+  // Fills `found` with all entries of the region that has the position, and calls the hook. Others wait for this region meanwhile, some 5 us.
+  // REQUIRES: `at` is 0, or an earlier step's end other than kScanEnd; found.size() >= kScanMax.
   ScanStep scan(uint64_t at, std::span<Location> found, const Hook<ScanStep>& hook = {}) const;
   static uint64_t position_of(uint64_t hash);
 
@@ -136,25 +137,28 @@ class Index {
   //     if (index.image(number, image)) keep(image);
   //   index.end_images();
   //
-  // What is in the index all the time is in one of them, or in two that a split has brought it through. What is in an image was in
-  // the index when its region was copied. Tables are not merged meanwhile; end_images() makes up for it. One thread at a time.
+  // An entry that is in the index all the time is in one image, or in two, if a split has moved it meanwhile. What is in an image was in the index when
+  // that table was copied. Tables are not merged meanwhile; end_images() makes up for that. One thread at a time.
   void begin_images();
   void end_images();
-  // All that there have been, and may still be: children have higher numbers than their parents.
+  // How many tables there have been, of which some may be merged. A child has a higher number than its parent.
   uint32_t table_count() const { return table_count_.load(std::memory_order_acquire); }
-  // Copies a table, 256 KiB. False: it has no homes, and there is nothing to keep. Where others change it all the time, they wait some
-  // 20 us. REQUIRES: number < table_count(), begin_images().
+  // Copies a table, 256 KiB. False: it has no homes, and there is nothing to keep. If others change it all the time, they have to wait some 20 us.
+  // REQUIRES: number < table_count(); between begin_images() and end_images().
   bool image(uint32_t number, TableImage& to) const;
 
-  // Restores what a set of images holds, in parts that several threads share: restore_shape() of each image, in any order, by one thread at a
-  // time; restore_slots() of those whose shape is known, once each, by any. Then, by one thread, join_images(); sift() for each
-  // number < table_count(), by any; by one, end_restore(). Images may come from anywhere: errors are EBADMSG, one that no table can have, or
-  // images that do not fit together, and ENOMEM. The index is to be closed then. REQUIRES: it is as it was opened, and nobody else uses it.
+  // Restoring an index from a set of images, in steps that several threads share:
+  //  1 restore_shape() for each image, in any order, by one thread at a time; restore_slots() once for each whose shape is known, by any thread
+  //  2 join_images(), by one thread
+  //  3 sift() for each number < table_count(), by any thread
+  //  4 end_restore(), by one thread
+  // Images may come from anywhere. Errors: EBADMSG: one that no table can have, or images that do not fit together; ENOMEM. The index is to be closed
+  // then. REQUIRES: it is as it was opened, and nobody else uses it.
   base::Expected<void> restore_shape(const TableShape& shape);
   base::Expected<void> restore_slots(const TableImage& image);
   base::Expected<void> join_images();
-  // Calls stays(address, size) -> bool for each entry. One that was replaced while images were taken may be there twice, with both
-  // addresses: the caller knows what was written since.
+  // Calls stays(address, size) -> bool for each entry, and drops those for which it is false. An entry that was replaced while images were taken may be
+  // there twice, with both addresses: the caller knows what was written since.
   template <class Stays>
   void sift(uint32_t number, const Stays& stays) {
     sift(
@@ -169,7 +173,7 @@ class Index {
   IndexCounts counts() const;
   const EntryFormat& format() const { return format_; }
 
-  // Invariants of all tables, for tests; nobody else may use the index meanwhile. Ends the process where one does not hold.
+  // Checks the invariants of all tables, for tests; ends the process where one does not hold. REQUIRES: nobody else uses the index.
   void verify() const;
 
  private:
@@ -194,7 +198,7 @@ class Index {
   bool deepen(Table& table, uint32_t region);
   void sift(uint32_t number, Keep keep, const void* context);
 
-  // Growth and shrinking. REQUIRES of those that name a change: the table's change_lock.
+  // Growth and shrinking. Those that are about a change under way REQUIRE the table's change_lock.
   Table* new_table(Table* parent, uint64_t prefix, unsigned depth);
   Table* child_of(Table& table, unsigned bit);
   static Chunk* new_chunk(bool huge);
@@ -219,14 +223,14 @@ class Index {
   std::atomic<uint64_t> directory_mask_{0};  // grows only; published after what it lets be read
   std::atomic<Table*>* directory_ = nullptr;
   Chunk** chunks_ = nullptr;
-  std::atomic<uint32_t> table_count_{0};  // all that there have been
-  std::atomic<uint32_t> live_count_{0};   // those with homes
+  std::atomic<uint32_t> table_count_{0};  // how many there have been
+  std::atomic<uint32_t> live_count_{0};   // those that have homes
   std::atomic<uint64_t> regions_moved_{0};
-  // No merge begins. Stored before, and read under, a table's change_lock.
+  // Images are taken: no merge begins. Set before a table's change_lock is taken, read under it.
   std::atomic<bool> is_imaged_{false};
-  uint32_t image_count_ = 0;  // restored
-  sys::Mutex memory_lock_;    // of what follows, and of the directory's changes; the last lock taken
-  std::atomic<Chunk*> spare_{nullptr};  // for tables to come; without the lock, a hint
+  uint32_t image_count_ = 0;  // that have been restored
+  sys::Mutex memory_lock_;    // guards what follows, and changes of the directory; the last lock taken
+  std::atomic<Chunk*> spare_{nullptr};  // for tables to come; read without the lock as a hint
 };
 
 }  // namespace kv

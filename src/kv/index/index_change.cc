@@ -11,7 +11,7 @@ namespace {
 
 // A table and its child are merged when both together would fill so much of one.
 constexpr uint64_t kMergeBelow = kSlots * 2 / 5;
-// Tables that are filled so far, at random, need not grow.
+// A table of random hashes takes so many entries before it has to grow.
 constexpr uint64_t kReserved = kSlots * 9 / 10;
 
 }  // namespace
@@ -19,7 +19,7 @@ constexpr uint64_t kReserved = kSlots * 9 / 10;
 bool Index::reserve(uint64_t entries) {
   unsigned depth = 0;
   while ((kReserved << depth) < entries) ++depth;
-  // Those that a split adds come behind.
+  // Tables that a split adds come later in this loop.
   for (uint32_t number = 0; number < table_count_.load(std::memory_order_relaxed); ++number) {
     Table& own = table(number);
     sys::LockGuard guard(own.change_lock);
@@ -30,7 +30,7 @@ bool Index::reserve(uint64_t entries) {
   return true;
 }
 
-// Makes room for a home in this region, which had none when its depth was this. Returns false when it cannot.
+// Makes room for a home in this region, which had none when the region's depth was `depth`. False: it cannot.
 bool Index::grow(Table& table, uint32_t region, unsigned depth) {
   if (Table* const parent = table.parent; parent != nullptr) {
     // The parent's lock is kept: no merge of this table begins (invariant 4).
@@ -46,13 +46,13 @@ bool Index::grow(Table& table, uint32_t region, unsigned depth) {
 bool Index::split(Table& table, uint32_t region, unsigned depth) {
   sys::LockGuard guard(table.change_lock);
   if (RegionWord{table.words[region].load(std::memory_order_relaxed)}.depth() != depth)
-    return true;  // somebody has
+    return true;  // somebody else has
   if (!begin_split(table)) return false;
-  // A region that has been moved, and has no room all the same, needs the next split.
+  // If the region has been moved, and has no room all the same, this split has to end before the next one.
   return is_to_move(table, region) ? move_region(table, region) : finish_split(table);
 }
 
-// Moves a region on, if a change of this table, or between it and its parent, is under way and nobody else does so.
+// If a change of this table, or one between it and its parent, is under way, moves a region of it, unless somebody else is doing so.
 void Index::help(Table& table) {
   const auto advance = [this](Table& changing) {
     if (changing.change.load(std::memory_order_relaxed) == Table::Change::kNone) return;
@@ -68,7 +68,7 @@ void Index::help(Table& table) {
   if (table.parent != nullptr) advance(*table.parent);
 }
 
-// Begins to merge this table with its last child, or its parent with it, if they have few entries.
+// Begins to merge this table with its last child, or with its parent, if the two have few entries.
 void Index::shrink(Table& table) {
   for (unsigned bit = table.birth_depth; bit < kDepthMax; ++bit)
     if (Table* const child = table.children[bit].load(std::memory_order_acquire); child != nullptr)
@@ -90,7 +90,7 @@ void Index::try_merge(Table& parent, Table& child) {
   parent.change_lock.unlock();
 }
 
-// The table's child for a 1 after so many bits, which is made if need be. Null: no memory. REQUIRES: change_lock.
+// The table's child for hashes with a 1 after so many bits, which is made if need be. Null: there is no memory. REQUIRES: change_lock.
 Table* Index::child_of(Table& table, unsigned bit) {
   std::atomic<Table*>& child = table.children[bit];
   if (Table* const known = child.load(std::memory_order_relaxed); known != nullptr) return known;
@@ -99,7 +99,7 @@ Table* Index::child_of(Table& table, unsigned bit) {
   return made;
 }
 
-// REQUIRES: change_lock. A split is under way afterwards, if true is returned.
+// True: a split is under way afterwards. REQUIRES: change_lock.
 bool Index::begin_split(Table& table) {
   if (table.change.load(std::memory_order_relaxed) == Table::Change::kMerge)
     table.change.store(Table::Change::kSplit, std::memory_order_relaxed);
@@ -129,20 +129,20 @@ bool Index::move_region(Table& table, uint32_t region) {
   } else if (move_back(table, child, region)) {
     --table.moved_count;
   } else {
-    table.change.store(Table::Change::kSplit,
-                       std::memory_order_relaxed);  // what cannot be merged stays split
+    // A region that cannot be merged keeps the table split: the change goes the other way now.
+    table.change.store(Table::Change::kSplit, std::memory_order_relaxed);
   }
   regions_moved_.fetch_add(1, std::memory_order_relaxed);
   end_change(table, child);
   return true;
 }
 
-// REQUIRES: change_lock, a change under way; it ends as a split if true is returned.
+// True: the change has ended as a split. REQUIRES: change_lock, a change under way.
 bool Index::finish_split(Table& table) {
   table.change.store(Table::Change::kSplit, std::memory_order_relaxed);
   for (uint32_t region = 0; region < kRegions; ++region)
     if (is_to_move(table, region) && !move_region(table, region)) return false;
-  // A merge that had moved nothing yet leaves nothing to move.
+  // A merge that has moved nothing yet leaves nothing to move back: it is ended here.
   if (table.change.load(std::memory_order_relaxed) != Table::Change::kNone)
     end_change(table, *table.children[table.depth].load(std::memory_order_relaxed));
   return true;
@@ -169,7 +169,7 @@ void Index::end_change(Table& table, Table& child) {
   }
 }
 
-// Lets the directory lead to `table` where it is about the hashes of `child`.
+// Makes the directory lead to `table` for the hashes of `child`.
 void Index::publish(Table& child, Table& table) {
   if (child.birth_depth > kDirectoryBitsMax) return;
   sys::LockGuard guard(memory_lock_);
@@ -185,10 +185,10 @@ void Index::publish(Table& child, Table& table) {
     directory_[i].store(&table, std::memory_order_release);
 }
 
-// Moves those homes' entries that have a 1 next to the child. All or none: false, when there is no room or an entry has no bit.
+// Moves the entries of the region's homes whose next bit is 1 to the child: all or none. False: there is no room, or an entry has no bit left.
 bool Index::move_out(Table& table, Table& child, uint32_t region) {
   RegionLocks own(table, region, true), its(child, region, true);
-  if (own.word().count() == 0) {  // as where room is made beforehand, in memory that nobody has touched yet
+  if (own.word().count() == 0) {  // an index that is grown beforehand: its memory is not touched
     its.word() = its.word().with(table.depth + 1, 0);
     own.word() = own.word().with(table.depth + 1, 0);
     return true;
@@ -214,7 +214,7 @@ bool Index::move_out(Table& table, Table& child, uint32_t region) {
   return true;
 }
 
-// Takes the child's entries of those homes. All or none: false, when there is no room.
+// Takes the child's entries of the region's homes: all or none. False: there is no room.
 bool Index::move_back(Table& table, Table& child, uint32_t region) {
   RegionLocks own(table, region, true), its(child, region, true);
   for_each_homed(table, region, [&](uint32_t slot, uint32_t, uint64_t entry) {

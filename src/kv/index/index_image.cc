@@ -8,7 +8,7 @@ namespace kv {
 
 namespace {
 
-constexpr int kCopies = 3;  // that somebody's change may spoil, before they have to wait
+constexpr int kCopies = 3;  // so many copies may be spoilt by others' changes before these have to wait
 
 void copy_region(const Table& table, uint32_t region, TableImage& to) {
   const std::atomic<uint64_t>* const slots = table.slots.load(std::memory_order_relaxed);
@@ -16,7 +16,7 @@ void copy_region(const Table& table, uint32_t region, TableImage& to) {
     to.slots[slot] = slots[slot].load(std::memory_order_relaxed);
 }
 
-// False: somebody has changed the table meanwhile.
+// Copies without locks. False: somebody has changed the table meanwhile.
 bool copy_as_it_was(const Table& table, TableImage& to) {
   uint64_t words[kRegions];
   for (uint32_t region = 0; region < kRegions; ++region) {
@@ -38,8 +38,8 @@ bool copy_as_it_was(const Table& table, TableImage& to) {
   return true;
 }
 
-// A region's lock is given back when the next one's is held: entries with homes here that lie there are as they were. Those of the
-// last region lie in the first, which is held to the end.
+// A region's lock is given back only when the next one's is held: entries of its homes may lie there. Those of the last region may lie in the first one,
+// which is locked to the end.
 void copy_locked(Table& table, TableImage& to) {
   RegionWord words[kRegions];
   words[0] = table.lock(0);
@@ -58,7 +58,7 @@ void Index::begin_images() {
   CHECK(!is_imaged_.exchange(true, std::memory_order_relaxed));
   for (uint32_t number = 0; number < table_count(); ++number) {
     Table& own = table(number);
-    // Who begins merges reads what was said above under this lock: it has begun, or will not.
+    // Whoever begins a merge reads is_imaged_ under this lock: the merge has begun by now, or does not begin.
     sys::LockGuard guard(own.change_lock);
     if (own.change.load(std::memory_order_relaxed) != Table::Change::kMerge) continue;
     own.change.store(Table::Change::kSplit, std::memory_order_relaxed);
@@ -68,7 +68,7 @@ void Index::begin_images() {
 
 void Index::end_images() {
   CHECK(is_imaged_.exchange(false, std::memory_order_relaxed));
-  // The merges that were put off. Children come after their parents, and keep them from being merged.
+  // Makes the merges that were put off. Children come first, since a table with children is not merged.
   for (uint32_t number = table_count(); --number > 0;) {
     Table& child = table(number);
     Table& parent = *child.parent;

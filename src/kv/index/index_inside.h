@@ -1,4 +1,4 @@
-// What the files of the index share; of nobody else.
+// What the files of the index share. No other file includes this.
 #pragma once
 #include <bit>
 
@@ -21,10 +21,10 @@ struct Index::Chunk {
 
 constexpr uint64_t low_bits(unsigned count) { return (uint64_t{1} << count) - 1; }
 
-// The bits of a hash that have chosen neither table nor home.
+// The bits of a hash that have chosen neither table nor home, at this depth.
 constexpr uint64_t rest(uint64_t hash, unsigned depth) { return hash >> (kHomeBits + depth); }
 
-// The table to go to from this one for a hash, as far as a region's depth tells; null: this is the one.
+// Where to go from this table for a hash, by the depth of the hash's region; null: this is the right one.
 inline Table* nearer(const Table& table, uint64_t hash, unsigned depth) {
   if (depth == kAbsent) return table.parent;
   const uint64_t wrong = (rest(hash, 0) ^ table.prefix) & low_bits(depth);
@@ -34,7 +34,7 @@ inline Table* nearer(const Table& table, uint64_t hash, unsigned depth) {
   return bit < table.birth_depth ? table.parent : table.children[bit].load(std::memory_order_acquire);
 }
 
-// Calls visit(slot, home, entry) for all entries whose home is in the region. REQUIRES: it and the next one are locked.
+// Calls visit(slot, home, entry) for each entry whose home is in the region. REQUIRES: it and the next one are locked.
 template <class Visit>
 void for_each_homed(const Table& table, uint32_t region, const Visit& visit) {
   const uint32_t begin = region * kRegionSlots;
@@ -52,12 +52,12 @@ inline Table& Index::table(uint32_t number) const {
 }
 
 inline Table* Index::guess(uint64_t hash) const {
-  // Pairs with the release in publish(). A directory that grows meanwhile leads near enough.
+  // Pairs with the release in publish(). If the directory grows meanwhile, the table is one from which the right one is found.
   const uint64_t mask = directory_mask_.load(std::memory_order_acquire);
   return directory_[rest(hash, 0) & mask].load(std::memory_order_acquire);
 }
 
-// Calls act(table, locks) with the table's region of the hash locked, and with `both` the next one as well.
+// Calls act(table, locks) for the table of the hash, with the hash's region locked, and with `both` the next one as well.
 template <class Do>
 auto Index::locked(uint64_t hash, bool both, const Do& act) const {
   const uint32_t region = region_of(home_of(hash));

@@ -1,12 +1,11 @@
-// An index out of images.
+// Restores an index from images.
 //
-// Images are of different times, so that a table may be there as it was before a split and its child as it was after it. What the
-// tables become is decided for each region first: `goals`, depths that
+// Images are of different times: a table's may be of before a split, and its child's of after it. So it is decided first, for each region of each table,
+// what its depth becomes: `goals`. These depths
 //  1 are no less than those of the image
-//  2 part a table from all its children that have homes, and give it a child wherever it is parted
-//  3 are those of a table that is not being split, or of one that is: they differ by 1 at most, and what a split has moved out is not
-//    split itself
-// Then every entry goes to where its tag's bits lead: nearly all are there already.
+//  2 tell a table's entries from those of all its children that have homes, and a table has a child for each bit that it is deeper than at its birth
+//  3 are those that a table can have, whether it is being split or not: they differ by 1 at most, and a child that a split is filling is not split itself
+// Then every entry goes to where the bits of its tag lead. Nearly all are there already.
 #include <algorithm>
 
 #include "base/check.h"
@@ -16,7 +15,7 @@ namespace kv {
 
 namespace {
 
-// Images bring so many tables at most that have none: those in between that came to be while images were taken.
+// Tables without an image came into being between others while images were taken. There may be so many of them for each image, and so many more.
 constexpr uint32_t kTablesForImage = 4;
 constexpr uint32_t kTablesBeside = 256;
 
@@ -27,7 +26,7 @@ unsigned most(const Table& table) {
   return depth;
 }
 
-// Raises the goals of the regions that have homes.
+// Raises the goals of the regions that have homes to at least this depth.
 void raise(Table& table, unsigned depth) {
   for (uint8_t& goal : table.goals)
     if (goal != kAbsent) goal = static_cast<uint8_t>(std::max<unsigned>(goal, depth));
@@ -37,7 +36,7 @@ bool is_parted(const Table& table, unsigned depth) {
   return std::ranges::all_of(table.goals, [&](uint8_t goal) { return goal == kAbsent || goal == depth; });
 }
 
-// Is the entry, whatever its offset, in that home's neighbourhood?
+// Is the entry in that home's neighbourhood, at whatever offset?
 bool holds(const Table& table, uint32_t home, uint64_t entry) {
   for (uint32_t offset = 0; offset < kNeighbourhood; ++offset)
     if (table.at(slot_at(home, offset)) == EntryFormat::with_offset(entry, offset)) return true;
@@ -86,7 +85,7 @@ base::Expected<void> Index::restore_slots(const TableImage& image) {
   return {};
 }
 
-// The table's child for a 1 after so many bits. Null: there is none, and no memory or no reason for one.
+// The table's child for hashes with a 1 after so many bits. Null: there is no memory for it, or there are too many tables without an image.
 Table* Index::restored_child(Table& table, unsigned bit) {
   if (Table* const child = table.children[bit].load(std::memory_order_relaxed); child != nullptr)
     return child;
@@ -105,10 +104,10 @@ base::Expected<void> Index::join_images() {
   }
   for (uint8_t& goal : table(0).goals)
     if (goal == kAbsent) goal = 0;
-  // Those that this adds come behind.
+  // Tables that set_goals() adds come later in this loop.
   for (uint32_t number = 0; number < table_count(); ++number)
     if (!set_goals(table(number))) return base::failure(ENOMEM, "index: no memory for what its images hold");
-  // Children first: what comes to one is as deep as all that it has.
+  // Children first: what comes to a child from its parent is as deep as what it has already.
   for (uint32_t number = table_count(); number-- > 0;)
     for (uint32_t region = 0; region < kRegions; ++region)
       if (!deepen(table(number), region))
@@ -116,7 +115,7 @@ base::Expected<void> Index::join_images() {
   return {};
 }
 
-// REQUIRES: those of the parent are set. Returns false when there is no memory.
+// False: there is no memory. REQUIRES: the goals of the parent are set.
 bool Index::set_goals(Table& table) {
   const unsigned depth = most(table);
   if (depth == table.birth_depth) return true;
@@ -136,7 +135,7 @@ bool Index::set_goals(Table& table) {
   return true;
 }
 
-// Brings the image's entries of a region to where its goals are. Returns false when there is no room, or an entry has no bit to go by.
+// Moves the image's entries of a region to where its goal puts them. False: there is no room, or an entry has no bit left to go by.
 bool Index::deepen(Table& table, uint32_t region) {
   const unsigned depth = RegionWord{table.words[region].load(std::memory_order_relaxed)}.depth();
   if (depth == kAbsent || depth == table.goals[region]) return true;

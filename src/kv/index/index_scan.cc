@@ -8,7 +8,7 @@ namespace {
 
 constexpr unsigned kRegionShift = 64 - std::bit_width(kRegions - 1);
 
-// The first position of a region's hashes whose next bits are those of `bits`, the lowest one first.
+// The first position of hashes whose home is in the region, and whose next bits are those of `bits`, the lowest one first.
 uint64_t position(uint32_t region, uint64_t bits) {
   return uint64_t{region} << kRegionShift | __builtin_bitreverse64(bits) >> (64 - kRegionShift);
 }

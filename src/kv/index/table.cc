@@ -11,7 +11,7 @@ RegionWord Table::lock(uint32_t region) {
     // Pairs with the release in unlock().
     if ((bits & RegionWord::kLocked) == 0 &&
         words[region].compare_exchange_weak(bits, bits | RegionWord::kLocked, std::memory_order_acquire)) {
-      // Whoever sees a slot that is stored to from now on sees the lock as well: pairs with the fence in Index::search().
+      // Whoever reads a slot that is stored to from now on sees the lock as well: pairs with the fence in Index::search().
       std::atomic_thread_fence(std::memory_order_release);
       return {bits | RegionWord::kLocked};
     }
@@ -19,7 +19,8 @@ RegionWord Table::lock(uint32_t region) {
   }
 }
 
-// An entry of the home lies that far from it. Whoever moves one may have another region's lock than who moves one of a home beside it.
+// Notes that an entry of the home is that far from it. Homes beside each other share a reach, and their entries may be moved under different regions'
+// locks: so it is changed by compare-and-swap.
 void Table::reach(uint32_t home, uint32_t offset) {
   std::atomic<uint8_t>& known = reaches[home / kReachHomes];
   const auto groups = static_cast<uint8_t>(offset / kGroup + 1);

@@ -6,15 +6,15 @@
 //   reaches   one for each 32 homes: in how many groups of eight slots, from a home on, its entries are, at most
 //
 // Invariants
-//  1 an entry lies in one of the kNeighbourhood slots from its home on
-//  2 whoever stores to a slot holds the lock of the region that the slot is in. A neighbourhood is in one region or two: what was
-//    read of it is as it was at one time if neither word has changed meanwhile
-//  3 `depth` says by how many bits of the hash this table has been chosen, for the homes in this region: growth moves a
-//    region at a time (index.h). kAbsent: none of its homes is here
-//  4 `count` is how many entries have their home in the region; it and `depth` change under the region's own lock
-//  5 a reach is true whenever the words say that nothing changes. It grows with the entries that are put in or moved, and is
+//  1 An entry is in one of the kNeighbourhood slots from its home on
+//  2 Whoever stores to a slot holds the lock of the region that the slot is in. A neighbourhood is in one region or two: what was read of it is of
+//    one moment if neither word has changed meanwhile
+//  3 `depth` says by how many bits of the hash this table is chosen, for the homes in this region. Growth moves one region at a time (index.h).
+//    kAbsent: none of the region's homes is in this table
+//  4 `count` is how many entries have their home in the region. It and `depth` change under the region's own lock
+//  5 A reach is right whenever the regions' words say that nothing is being changed. It grows with the entries that are put in or moved, and is
 //    measured anew when a region is moved to another table
-//  6 regions are locked in the order of their numbers, and no more than two of one table, or three where an image is taken
+//  6 Regions are locked in the order of their numbers, no more than two of a table at a time, or three while an image is taken
 #pragma once
 #include <emmintrin.h>
 
@@ -57,33 +57,34 @@ struct RegionWord {
   static constexpr uint64_t kVersion = uint64_t{1} << 24;
 };
 
-// What of a table is never given back.
+// A table, but for its slots, whose memory alone is given back when a table has been merged.
 struct alignas(64) Table {
   enum class Change : uint8_t { kNone, kSplit, kMerge };
 
   std::atomic<uint64_t> words[kRegions] = {};
   std::atomic<std::atomic<uint64_t>*> slots{nullptr};  // kSlots of them; set once
   Table* parent = nullptr;                             // that this one was split from
-  uint64_t prefix =
-      0;  // the bits of the hash, after those of the home, that chose this table when it was made
-  unsigned birth_depth = 0;  // how many these were; the table is the one with zeros in all later ones
-  // The table for those with a 1 after `depth` bits, from the first split at that depth on.
+  // The bits of the hash, after those of the home, that chose this table when it was made, and how many these were. While the table is chosen by
+  // more bits, these are zeros.
+  uint64_t prefix = 0;
+  unsigned birth_depth = 0;
+  // children[depth]: the table for hashes with a 1 after `depth` bits; set by the first split at that depth, for good.
   std::atomic<Table*> children[kDepthMax] = {};
   std::atomic<uint8_t> reaches[kSlots / kReachHomes] = {};
 
-  sys::Mutex
-      change_lock;  // guards what follows; taken before a region's lock, and a parent's before its child's
+  // Guards what follows. Taken before a region's lock, and a parent's before its child's.
+  sys::Mutex change_lock;
   std::atomic<Change> change{Change::kNone};  // read without the lock as a hint
-  unsigned depth = 0;        // of all regions, but those that a split under way has moved on (depth + 1)
-  uint32_t moved_count = 0;  // of these, during a change
+  unsigned depth = 0;        // of all regions, but during a change those that are split have depth + 1
+  uint32_t moved_count = 0;  // during a change: how many regions are split
   uint32_t cursor = 0;       // the region to move next
 
-  // Of an index that is being restored: what the regions' depths become (index_restore.cc).
+  // While an index is being restored: what the regions' depths become (index_restore.cc).
   uint8_t goals[kRegions] = {kAbsent, kAbsent, kAbsent, kAbsent, kAbsent, kAbsent, kAbsent, kAbsent};
 
-  // Follows invariant 2. Spins; a holder does no I/O. Returns the word, locked.
+  // Locks a region and returns its word. Spins: holders do no I/O.
   RegionWord lock(uint32_t region);
-  // Ends it: a new version, with this depth and count.
+  // Unlocks it, with a new version, and the depth and count of this word.
   void unlock(uint32_t region, RegionWord word) {
     words[region].store((word.bits & ~RegionWord::kLocked) + RegionWord::kVersion, std::memory_order_release);
   }
@@ -95,22 +96,22 @@ struct alignas(64) Table {
     slots.load(std::memory_order_relaxed)[slot].store(entry, std::memory_order_relaxed);
   }
 
-  // Calls take(slot, entry) for the entries of a home, until it returns false.
+  // Calls take(slot, entry) for each entry of a home, until it returns false.
   template <class Take>
   void for_each(uint32_t home, const Take& take) const;
 
-  // Puts an entry (its offset is ignored) into a slot of its home's neighbourhood, moving others. It uses slots of the home's
-  // region, and with `both` of the next one. Returns whether there was room. REQUIRES: these regions are locked.
+  // Puts an entry, whose offset is ignored, into a slot of its home's neighbourhood, and moves others for it. Uses slots of the home's region, with
+  // `both` of the next one as well. False: there is no room. REQUIRES: these regions are locked.
   bool place(uint32_t home, uint64_t entry, bool both);
 
   // Measures the reaches of a region's homes anew. REQUIRES: it and the next one are locked.
   void measure(uint32_t region);
 
-  // Entries in all regions; what is being changed meanwhile may be missed.
+  // How many entries there are in all regions; changes meanwhile may be missed.
   uint64_t count() const;
 
  private:
-  // Which of the group of slots from home + first on hold an entry of that home: a bit for each.
+  // Which slots of the group from home + first on hold an entry of that home: a bit for each.
   uint32_t homed(uint32_t home, uint32_t first) const;
   void reach(uint32_t home, uint32_t offset);
 };
@@ -118,7 +119,7 @@ struct alignas(64) Table {
 // Is the neighbourhood of a home partly in the next region?
 constexpr bool crosses(uint32_t home) { return home % kRegionSlots > kRegionSlots - kNeighbourhood; }
 
-// The locks of one region of a table, or of it and the next one.
+// Holds the locks of a region of a table, with `both` that of the next one as well.
 class RegionLocks {
  public:
   RegionLocks(Table& table, uint32_t region, bool both) : table_(table), region_(region), both_(both) {
@@ -134,9 +135,9 @@ class RegionLocks {
   RegionLocks(const RegionLocks&) = delete;
   RegionLocks& operator=(const RegionLocks&) = delete;
 
-  // Of the first region; what is set here is in force when the locks are given back.
+  // The first region's word: what is set here becomes valid when the locks are given back.
   RegionWord& word() { return word_; }
-  // Entries of both. REQUIRES: both().
+  // Entries of both regions. REQUIRES: both().
   uint32_t count() const { return word_.count() + next_word_.count(); }
   bool both() const { return both_; }
 
@@ -148,12 +149,12 @@ class RegionLocks {
   RegionWord next_word_ = {};
 };
 
-// Half of each of eight slots, as two vectors of four: the lower halves, or the upper ones. They may change meanwhile; who has no
-// lock compares versions afterwards.
+// The lower halves of eight slots, or the upper ones, as two vectors of four. The slots may change meanwhile: a reader without locks compares versions
+// afterwards.
 struct Halves {
   __m128i first, second;
 
-  // A bit for each of the eight that equals the vectors' element.
+  // A bit for each of the eight that equals the element of these vectors at its place.
   uint32_t equal(__m128i to_first, __m128i to_second) const {
     const int low = _mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(first, to_first)));
     const int high = _mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(second, to_second)));
@@ -195,7 +196,7 @@ void Table::for_each(uint32_t home, const Take& take) const {
       // A free slot looks like an entry at home.
       if (const uint64_t entry = at(slot); entry != 0 && !take(slot, entry)) return;
     }
-    // Most are in the first group, and need not be told how far to look.
+    // Most entries are in the first group: the reach is read only afterwards.
     if (group == 0) groups = reaches[home / kReachHomes].load(std::memory_order_relaxed);
   }
 }

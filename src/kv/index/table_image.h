@@ -1,4 +1,4 @@
-// TableImage: a table as a checkpoint keeps it. Whoever reads one from outside believes nothing of it.
+// TableImage: a table as a checkpoint keeps it. One that comes from outside may hold anything.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -7,12 +7,12 @@
 
 namespace kv {
 
-// Which hashes a table holds, region by region (Table::prefix, RegionWord::depth).
+// Which hashes a table is for, region by region (Table::prefix, RegionWord::depth).
 struct TableShape {
   uint64_t prefix = 0;
   uint8_t depths[kRegions] = {};  // kAbsent: none of the region's homes is here
 
-  // A table is made for a 1 in the hash, the last one of its prefix.
+  // A table is made for hashes with a further 1, which is the last one of its prefix.
   constexpr unsigned birth_depth() const { return static_cast<unsigned>(std::bit_width(prefix)); }
   // The regions that have homes here: a bit for each.
   constexpr uint32_t present() const {
@@ -21,7 +21,7 @@ struct TableShape {
       regions |= (depths[region] == kAbsent ? 0u : 1u) << region;
     return regions;
   }
-  // Could there be such a table? It has homes, and is deep enough for its prefix.
+  // Could there be such a table: has it homes, and is it deep enough for its prefix?
   constexpr bool is_possible() const {
     for (uint8_t depth : depths)
       if (depth != kAbsent && (depth < birth_depth() || depth >= kDepthMax)) return false;
