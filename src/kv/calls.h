@@ -1,9 +1,9 @@
-// Calls: what a store has been asked for and how long that took its callers, and what came of it on the device.
+// Calls: what a store has been asked for, how long its callers waited for that, and what I/O it took.
 //
-//  1 what a session counts is written by its thread alone, by plain additions: no lock, nothing that sessions share, no allocation
-//  2 a session that is closed adds what it has counted to the store's own, under the lock that open ones are summed up under: nothing
-//    is missed, or counted twice
-// A call counts when it ends, however it ends. Times are to 1/16, up to 17 s; longer ones have the longest there was.
+//  1 A session's counts are changed by its thread alone, by plain additions: without a lock, shared memory or allocation
+//  2 A session that is closed adds its counts to the store's, under the lock under which open sessions are summed up: nothing is missed or counted
+//    twice
+// A call counts when it ends, however it ends. Times are precise to 1/16 up to 17 s; a quantile above that is the longest time there was.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -23,10 +23,10 @@ namespace kv {
 enum class CallKind : uint8_t {
   kGet,
   kGetMany,  // of up to MultiGet::kGroup keys
-  kPut,      // of a ValueWriter its commit
+  kPut,      // and a ValueWriter's commit
   kPutMany,  // of up to MultiPut::kGroup keys
   kRemove,
-  kSyncFlush,  // of the device, which calls that it is for share
+  kSyncFlush,  // a flush of the device at kSync, which calls share
 };
 inline constexpr const char* kCallNames[] = {"get", "get_many", "put", "put_many", "remove", "sync_flush"};
 inline constexpr size_t kCallCount = std::size(kCallNames);
@@ -40,27 +40,27 @@ struct Latency {
 struct UseCounts {
   Latency latencies[kCallCount];  // by CallKind
   IoCounts io[kIoForCount];       // by IoFor
-  uint64_t asked_keys = 0;        // of gets, and of those of many
-  uint64_t from_memory = 0;       // records of theirs that needed no I/O
+  uint64_t asked_keys = 0;        // by gets, single ones and those of many
+  uint64_t from_memory = 0;       // records that gets found in memory, without I/O
   uint64_t got_bytes = 0;      // of keys that were found and of their values; of large values what was read
-  uint64_t put_many_keys = 0;  // of kPutMany
+  uint64_t put_many_keys = 0;  // put by kPutMany
   uint64_t put_bytes = 0;      // of keys and values of puts that were done
 
   const Latency& latency(CallKind call) const { return latencies[static_cast<size_t>(call)]; }
   const IoCounts& io_for(IoFor purpose) const { return io[static_cast<size_t>(purpose)]; }
   IoCounts all_io() const;
-  // Bytes that were written for one byte of keys and values; 0 without any.
+  // Bytes written for each of put_bytes. These three are 0 where nothing was asked for.
   double write_amplification() const;
-  // Reads for a key that was asked for.
+  // Reads for each key that was asked for.
   double reads_per_get() const;
-  // Writes of all kinds for a put or remove.
+  // Writes of all kinds for each put or remove.
   double writes_per_change() const;
 };
 
-// What one session counts, but for its channel's I/O.
+// What one session counts, besides its channel's I/O.
 class SessionCounts {
  public:
-  // All calls but kSyncFlush.
+  // REQUIRES: not kSyncFlush.
   SharedTimes& times(CallKind call) { return times_[static_cast<size_t>(call)]; }
   const SharedTimes& times(CallKind call) const { return times_[static_cast<size_t>(call)]; }
   void asked(uint64_t keys) { base::increase(asked_keys_, keys); }
@@ -81,7 +81,7 @@ class SessionCounts {
 };
 static_assert(sizeof(SessionCounts) <= 20 << 10, "each session has one");
 
-// How long a call takes: a scope.
+// Times a call: for its lifetime.
 class Timing {
  public:
   Timing(SessionCounts& counts, CallKind call) : counts_(counts), call_(call), began_ns_(now_ns()) {}
@@ -92,7 +92,7 @@ class Timing {
   }
   Timing(const Timing&) = delete;
   Timing& operator=(const Timing&) = delete;
-  // Of keys and values that it has found, or put; for who listens.
+  // The call has found or put so many bytes of keys and values; for who listens to the probe.
   void moved(uint64_t bytes) { moved_bytes_ += bytes; }
 
  private:
@@ -104,18 +104,18 @@ class Timing {
 
 class Calls {
  public:
-  // Of a session, as long as it is open.
+  // A session's place, as long as it is open.
   struct Place {
     SessionCounts* counts = nullptr;
     const Channel* channel = nullptr;
     Place* next = nullptr;
   };
-  // The channel, which has just been opened, outlives the place. Errors: ENOMEM. Cost: a system call; memory as it is counted in.
+  // The channel, which has just been opened, outlives the place. Errors: ENOMEM. Cost: a system call; memory comes with use.
   base::Expected<void> add(Place& place, const Channel& channel);
   // REQUIRES: no call is under way.
   void remove(Place& place);
 
-  // Of all sessions, open ones and those that were. Any thread. Cost: looks at each session's histograms.
+  // The counts of all sessions, open and closed ones. Any thread. Cost: looks at each session's histograms.
   UseCounts counts();
 
  private:

@@ -1,6 +1,6 @@
-// A store made where a device string says, its files included: what `spillway kv make` and spillway_kv_make are.
+// Makes a store where a device string says, and the files for it: for `spillway kv make` and spillway_kv_make.
 //
-// What is refused leaves everything as it was, the files' existence and sizes included, and what another process has made meanwhile.
+// A refusal leaves everything as it was: whether files exist, their sizes, and what another process has made meanwhile.
 #pragma once
 #include <string_view>
 
@@ -9,15 +9,15 @@
 namespace kv {
 
 struct MakeAtOptions {
-  MakeOptions store;  // its capacity is needed where a file is empty or missing
+  MakeOptions store;  // with a capacity where a file is empty or missing
   bool overwrite = false;
-  // How whoever asks says so: the ends of the lines that refuse it.
+  // How the caller's user can ask for these: the ends of messages.
   const char* overwrite_advice = "";
   const char* capacity_advice = "";
 };
 
-// Errors: EEXIST for content, in files as a whole and on devices at both ends (storage/opening/content.h), unless it may be overwritten; EINVAL
-// where no capacity says how large an empty file is to be; those of StoreFiles, open_device and Store::make.
+// Errors: EEXIST: there is content, anywhere in a file or at either end of a device (storage/opening/content.h), and `overwrite` is not set; EINVAL: an
+// empty file, and no capacity; those of StoreFiles, open_device and Store::make.
 base::Expected<Geometry> make_store_at(std::string_view device, const MakeAtOptions& options);
 
 }  // namespace kv

@@ -14,7 +14,7 @@ struct MultiGet::Group {
   uint64_t hashes[kGroup];
   Location locations[kGroup];
   storage::PieceIos<kGroup> ios;
-  const storage::Io* of_key[kGroup];  // null: none
+  const storage::Io* of_key[kGroup];  // the read for each key; null: none
 };
 
 void MultiGet::get(Session& session, std::span<const std::string_view> keys,
@@ -53,13 +53,13 @@ void MultiGet::get_group(Session& session, Group& group, std::span<const std::st
     if (group.of_key[i] != nullptr)
       end(session, group.hashes[i], group.locations[i], keys[i], *group.of_key[i], results[i]);
     else if (keys[i].empty() || keys[i].size() > kKeyBytesMax)
-      results[i] = session.do_get(keys[i]);  // says what is wrong
+      results[i] = session.do_get(keys[i]);  // for its error
     timing.moved(session.count_found(keys[i], results[i]));
   }
   counts.asked(keys.size());
 }
 
-// Memory for the record, and the Io that reads it. Null: the result has it, or says why not.
+// Gives the result memory for the record, and adds the Io that reads it. Null: the record was in memory, or the result is an error.
 const storage::Io* MultiGet::begin(Session& session, Group& group, const Location& location,
                                    std::string_view key, base::Expected<Found>& result) {
   const std::span to = session.room_for(location, key.size(), true, result->memory_);
@@ -82,7 +82,7 @@ void MultiGet::end(Session& session, uint64_t hash, const Location& location, st
   Store& store = *session.store_;
   if (!io.whole()) {
     result = std::unexpected(session.io_error(io.error != 0 ? io.error : EIO, "read"));
-    // It may be another key's, with the same tag.
+    // The record may be another key's with the same tag.
     if (Index::Candidates all; store.index_->find_all(hash, all) > 1) result = session.do_get(key);
     return;
   }
@@ -92,7 +92,7 @@ void MultiGet::end(Session& session, uint64_t hash, const Location& location, st
   const Bytes record = result->memory_.bytes().first(io.length_bytes);
   if (read_record(store.identity_.secret, generation, record, result->record_) != Reading::kWhole ||
       result->record_.key != key || result->record_.header.kind() != RecordKind::kValue) {
-    // Another key's, moved on, damaged, or a large value: looked at one by one.
+    // It is another key's, damaged, or a large value: looked up alone.
     result = Found();  // its memory is given back first
     result = session.do_get(key);
     return;
@@ -101,7 +101,7 @@ void MultiGet::end(Session& session, uint64_t hash, const Location& location, st
   end(session, location, result);
 }
 
-// The record is the key's.
+// The record is the key's; has it ended?
 void MultiGet::end(Session& session, const Location& location, base::Expected<Found>& result) {
   Store& store = *session.store_;
   if (store.lifetimes_.has_ended(result->record_))

@@ -1,12 +1,11 @@
-// Many keys at once: their reads are in flight together, so that a thread without tasks uses a device that takes many.
-// (uDepot, section 3: a device is fast only when much is asked of it at a time)
+// MultiGet: gets of many keys at once. Their reads are in flight together, so that a thread without tasks makes use of a device that takes many at a
+// time. (uDepot, section 3)
 //
-//  1 the keys of a group, up to kGroup, are looked up in the index together: its cache misses overlap
-//  2 one read for each that has a candidate, all under way at once
-//  3 what is in memory (tier/memory_tier.h) needs none
-//  4 a record that is not the key's, or damaged, or the head of a large value, is looked for again, alone: Session::get says what is so
+//  1 The keys of a group, up to kGroup, are looked up in the index together, so that their cache misses overlap
+//  2 Each key that has a candidate gets one read, unless its record is in memory (tier/memory_tier.h); all are under way at once
+//  3 If a record is another key's, damaged, or the head of a large value, the key is looked up again alone, as by Session::get
 //
-// Thread contract: as Session.
+// Thread contract: Session's.
 #pragma once
 #include <span>
 
@@ -18,8 +17,8 @@ class MultiGet {
  public:
   static constexpr size_t kGroup = 64;
 
-  // results[i] is what session.get(keys[i]) would return, each for itself: one that fails takes no other with it. They were not all
-  // so at one time. REQUIRES: results.size() == keys.size(). Cost: one I/O for each key that there is, two for that of a large value.
+  // Sets results[i] to what session.get(keys[i]) would return: one that fails does not affect others, and they are not of one moment. Cost: one I/O for
+  // each key that there is, two for that of a large value. REQUIRES: results.size() == keys.size().
   static void get(Session& session, std::span<const std::string_view> keys,
                   std::span<base::Expected<Found>> results);
 

@@ -12,8 +12,8 @@ namespace kv {
 
 namespace {
 
-constexpr size_t kPrefetched = 8;  // of a group's changes of the index, whose cache misses overlap
-// Places that the medium does not take, before it is all of it.
+constexpr size_t kPrefetched = 8;  // changes of the index whose cache misses overlap
+// After so many places of a group that the medium does not take, the whole medium counts as bad.
 constexpr size_t kBadPlaces = 2;
 
 }  // namespace
@@ -25,9 +25,9 @@ struct MultiPut::One {
   Log::Request request;
   Session::Written written;
   std::span<std::byte> record;
-  const storage::Io* write = nullptr;  // that has its record
-  int error = 0;                       // of writing it
-  // What the index knows, and the read of that.
+  const storage::Io* write = nullptr;  // the write that has its record
+  int error = 0;                       // of writing the record
+  // Where the index has a candidate for what is replaced, and the read of that.
   Location there;
   storage::Buffer memory;
   const storage::Io* look = nullptr;
@@ -56,7 +56,7 @@ void MultiPut::put(Session& session, std::span<const Put> puts, std::span<base::
       const size_t taken = take(session, *group, puts.subspan(at));
       const storage::Buffer records(session.pool_, group->bytes);
       if (!records.bytes().empty()) count = allocate(session, {group->ones, taken});
-      // Those without room wait for it without their locks.
+      // Those without room give up their locks; they are put again in a later group, or alone.
       for (size_t i = count; i < taken; ++i) group->ones[i].hold.reset();
       const std::span ones(group->ones, count);
       if (count > 0) {
@@ -70,7 +70,7 @@ void MultiPut::put(Session& session, std::span<const Put> puts, std::span<base::
   }
 }
 
-// How many are of the group.
+// How many puts are in the group.
 size_t MultiPut::take(Session& session, Group& group, std::span<const Put> puts) {
   const uint32_t grain_bytes = session.store_->identity_.geometry.grain_bytes;
   const size_t most = std::min(puts.size(), kGroup);
@@ -105,7 +105,7 @@ bool MultiPut::take_one(Session& session, One& one, const Put& put) {
   return false;
 }
 
-// For how many there is room.
+// For how many of them there is room.
 size_t MultiPut::allocate(Session& session, std::span<One> ones) {
   for (size_t i = 0; i < ones.size(); ++i)
     if (session.allocate_now(ones[i].hash, ones[i].next, ones[i].request, ones[i].written) !=
@@ -116,14 +116,14 @@ size_t MultiPut::allocate(Session& session, std::span<One> ones) {
 
 void MultiPut::write(Session& session, Group& group, std::span<One> ones, std::span<std::byte> memory) {
   const Geometry& geometry = session.store_->identity_.geometry;
-  // What is read must not be written over meanwhile.
+  // The segments that are read from must not be given back meanwhile.
   const Readers::Reading reading(session.store_->readers_, session.place_);
   for (One& one : ones) {
     one.record = memory.first(one.request.grains * uint64_t{geometry.grain_bytes});
     memory = memory.subspan(one.record.size());
     session.fill_record(one.next, one.written, one.record);
   }
-  // One write is for all that lie behind each other.
+  // One write serves all records that lie behind each other.
   for (size_t first = 0; first < ones.size();) {
     const uint64_t address = ones[first].written.extent.address;
     uint64_t grains = 0;
@@ -143,7 +143,7 @@ void MultiPut::write(Session& session, Group& group, std::span<One> ones, std::s
                         one.current);
 }
 
-// What has not been written with others is by itself: a place that the medium does not take is one record's.
+// If a write of several records has failed, each is written by itself: a place that the medium does not take then concerns one record only.
 void MultiPut::write_alone(Session& session, std::span<One> ones) {
   const Geometry& geometry = session.store_->identity_.geometry;
   size_t bad_places = 0;
@@ -158,7 +158,7 @@ void MultiPut::write_alone(Session& session, std::span<One> ones) {
   }
 }
 
-// Reads of what the puts will replace, as far as one can tell; what they do not find is Session::install's to find out.
+// Adds the reads of what the puts will replace, as far as one can tell. Session::install() finds out what they do not.
 void MultiPut::look(Session& session, Group& group, std::span<One> ones) {
   uint64_t hashes[kGroup];
   Location locations[kGroup];
@@ -176,7 +176,7 @@ void MultiPut::look(Session& session, Group& group, std::span<One> ones) {
   }
 }
 
-// Returns how many bytes of keys and values were put.
+// Flushes if need be, and makes the changes. Returns how many bytes of keys and values were put.
 uint64_t MultiPut::finish(Session& session, std::span<One> ones, std::span<base::Expected<Changed>> results) {
   uint64_t put_bytes = 0;
   const bool has_written = std::ranges::any_of(ones, [](const One& one) { return one.error == 0; });

@@ -1,12 +1,12 @@
-// Many puts at once: their records are written together, and those that come to lie behind each other with one write.
+// MultiPut: many puts at once. Their records are written together; one write serves all that come to lie behind each other.
 //
-//  1 as many as get their keys' locks without waiting, up to kGroup and kBytesMost, are a group; the same key twice is two groups
-//  2 each gets a sequence and room in the log, in their order; who gets none is not of the group any more
-//  3 all records are written, and what is there is read, under way at once; at kSync one flush is for all
-//  4 the index learns of each, in their order
-// What is not of a group, such as a large value, is put alone.
+//  1 Puts that get their keys' locks without waiting form a group, up to kGroup of them and kBytesMost. The same key twice makes two groups
+//  2 Each gets a sequence and room in the log, in their order. The first one without room and those behind it leave the group
+//  3 All records are written, and what they replace is read, at the same time. At kSync one flush serves all
+//  4 The index learns of each, in their order
+// A put that cannot be in a group, such as that of a large value, is made alone.
 //
-// Thread contract: as Session.
+// Thread contract: Session's.
 #pragma once
 #include <span>
 
@@ -25,9 +25,9 @@ class MultiPut {
     uint64_t expires_ms = 0;
     uint32_t flags = 0;
   };
-  // results[i] is what session.put() of puts[i] would return, one after the other: of the same key the last one stays. One that fails takes no
-  // other with it; others may see some done and some not yet. REQUIRES: results.size() == puts.size(). Cost: one write, for each that lies elsewhere
-  // one more, and of keys that there are already a read each.
+  // Sets results[i] to what session.put() of puts[i] would return, one after the other: of puts of the same key the last one stays. One that fails does
+  // not affect others, and others may see some made and some not yet. Cost: a write for each run of records that lie behind each other, and a read for
+  // each key that is there already. REQUIRES: results.size() == puts.size().
   static void put(Session& session, std::span<const Put> puts, std::span<base::Expected<Changed>> results);
 
  private:

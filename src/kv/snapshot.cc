@@ -11,7 +11,7 @@
 namespace kv {
 namespace {
 
-// A longer record is begun with so much: more than the header and key of a piece.
+// Of a record of more than kLongBytes so much is read at first, which is more than the header and key of a piece.
 constexpr uint64_t kBeginBytes = 4096;
 constexpr uint64_t kLongBytes = 64 << 10;
 
@@ -20,29 +20,29 @@ constexpr uint64_t kLongBytes = 64 << 10;
 // A record that is being read, or has been.
 struct Snapshot::Item {
   enum class State {
-    kBegun,
-    kWhole,
-    kOther,  // and not to be given out
-    kFailed,
+    kBegun,   // not read, or only its beginning
+    kWhole,   // read, and a key's
+    kOther,   // not to be given out: a piece, or seen already, or it has ended
+    kFailed,  // it could not be read: `error`
   };
   Location location;
   State state = State::kBegun;
-  bool is_kept = false;  // else it was pending; and is at `place` of Member::reading
-  bool is_held = false;
-  bool is_cut = false;  // only the beginning is read
-  int error = 0;        // of kFailed
+  bool is_kept = false;  // it was kept; else it was pending, and is at `place` of Member::reading
+  bool is_held = false;  // Kept::held has its pieces
+  bool is_cut = false;   // only the beginning is read
+  int error = 0;         // of kFailed
   size_t place = 0;
   bool is_head = false;
   Pieces pieces;                    // of a head
   Found found;                      // the record
-  const storage::Io* io = nullptr;  // that reads it
+  const storage::Io* io = nullptr;  // the read of it
 };
 
 // In memory of the session's pool: tasks have small stacks.
 struct Snapshot::Group {
   Item items[kGroup];
   size_t count = 0;
-  size_t at = 0;  // the entry that next() gave last is the one before
+  size_t at = 0;  // the item that next() gives next; the one before it was given last
   Item* chosen[kGroup];
   storage::PieceIos<kGroup> ios;
 };
@@ -118,7 +118,7 @@ base::Expected<size_t> Snapshot::read_value(uint64_t offset, std::span<std::byte
   return member_.is_cancelled ? std::unexpected(canceled()) : read;
 }
 
-// The next group that has any, or an empty one at the end.
+// Gets the next group that is not empty; an empty one at the end.
 base::Expected<void> Snapshot::fill() {
   Snapshots& snapshots = store_->snapshots_;
   Group& group = *group_;
@@ -185,7 +185,7 @@ void Snapshot::take() {
   }
 }
 
-// False: there is nothing more.
+// Makes the scan's next step, unless there is something to take. False: the scan has ended, or the snapshot is cancelled.
 bool Snapshot::scan() {
   Snapshots& snapshots = store_->snapshots_;
   {
@@ -194,7 +194,7 @@ bool Snapshot::scan() {
     // What was changed since take() looked may have been kept.
     if (!member_.pending.empty() || !member_.kept.values.empty() || !member_.kept.large.empty()) return true;
   }
-  const uint64_t at = member_.end;  // this thread's to change
+  const uint64_t at = member_.end;  // only this thread changes it
   if (at == Index::kScanEnd) return false;
   store_->index_->scan(at, found_, [&](const ScanStep& step) {
     sys::LockGuard scope(snapshots.lock());
@@ -206,7 +206,7 @@ bool Snapshot::scan() {
   return true;
 }
 
-// Of what is long and pending the beginning only; then the rest, as far as there is memory, unless it is a piece.
+// Reads the group: of long pending records only the beginnings at first, then all of those that are no pieces, as far as there is memory.
 void Snapshot::read() {
   const uint64_t grain_bytes = store_->identity_.geometry.grain_bytes;
   Group& group = *group_;
@@ -253,7 +253,7 @@ void Snapshot::run(std::span<Item* const> items, bool whole) {
     if (item->state != Item::State::kFailed) examine(*item, *item->io);
 }
 
-// What has been read of it?
+// Finds out what has been read.
 void Snapshot::examine(Item& item, const storage::Io& io) {
   const Geometry& geometry = store_->identity_.geometry;
   const auto fail = [&](int error) {
@@ -272,7 +272,7 @@ void Snapshot::examine(Item& item, const storage::Io& io) {
   item.state = Item::State::kOther;
   if (kind != RecordKind::kValue && kind != RecordKind::kHead) return;
   const KeyHash hash = hash_record(store_->identity_.secret, record);
-  // A merge has brought it back behind the cursor: it has been seen.
+  // A merge of tables has brought it back: it was seen in an earlier step.
   if (!item.is_kept && Index::position_of(hash.low) < member_.asked) return;
   if (store_->lifetimes_.has_ended(record)) return;
   item.state = Item::State::kWhole;
@@ -281,18 +281,18 @@ void Snapshot::examine(Item& item, const storage::Io& io) {
   item.pieces.head = hash;
   if (record.value.size() != sizeof item.pieces.of) return fail(EBADMSG);
   memcpy(&item.pieces.of, record.value.data(), sizeof item.pieces.of);
-  // Of one that was damaged when it was replaced nobody has held the pieces.
+  // If the head could not be read when it was replaced, its pieces were not kept.
   if (!item.pieces.of.is_possible(geometry) || item.is_kept != item.is_held) fail(EBADMSG);
 }
 
-// It is one, and not only looks like one: the index knows it by what a piece's key would be.
+// Is the record, of which only the unchecked beginning was read, a piece? It is one if the index knows it by the hash of the piece's key.
 bool Snapshot::is_piece(const Item& item) const {
   const Record& record = item.found.record_;
   return record.header.kind() == RecordKind::kPiece && record.key.size() == sizeof(PieceKey) &&
          session_->is_current(hash_record(store_->identity_.secret, record), item.location.address);
 }
 
-// What is to be given out stays in the group. False: the snapshot is over.
+// Leaves in the group what is to be given out. False: the snapshot is cancelled.
 bool Snapshot::finish() {
   Group& group = *group_;
   size_t stays = 0;
@@ -325,13 +325,14 @@ bool Snapshot::is_to_stay(Item& item) {
   if (member_.is_cancelled) return false;
   if (!item.is_kept) {
     Location& place = member_.reading[item.place];
-    if (!place.found) return false;  // it has been kept, or is no part
+    if (!place.found)
+      return false;  // the key was changed meanwhile: the record is kept now, or is no part of the snapshot
     if (item.state == State::kBegun) member_.pending.push_back(place);
     place.found = false;
   }
   if (item.state == State::kFailed) return true;
   if (item.state != State::kWhole || !member_.has(item.found.record_.header.sequence())) return false;
-  // It is in the index, as nobody has said otherwise: who takes it out finds a reader.
+  // The head is still in the index, since `place` was found: whoever takes it out finds that its pieces have a reader.
   if (item.is_head && !item.is_held) {
     store_->snapshots_.hold(member_, item.pieces);
     item.is_held = true;
@@ -339,7 +340,7 @@ bool Snapshot::is_to_stay(Item& item) {
   return true;
 }
 
-// What it holds is given back.
+// Gives back what the item holds, and empties it.
 void Snapshot::reset(Item& item) {
   if (item.is_held) {
     sys::LockGuard scope(store_->snapshots_.lock());
@@ -349,7 +350,7 @@ void Snapshot::reset(Item& item) {
 }
 
 void Snapshot::make_empty(Item& item) {
-  item.found.is_large_ = false;  // the reader is the snapshot
+  item.found.is_large_ = false;  // the snapshot is the pieces' reader, not `found`
   item.~Item();
   new (&item) Item;
 }

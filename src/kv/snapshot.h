@@ -5,14 +5,14 @@
 //   for (Snapshot::Entry entry; *snapshot.next(entry);) use(entry.key, entry.value);
 //   snapshot.close();
 //
-// How keys are read, a group at a time, up to kGroup, all under way together:
-//  1 as a reader (readers.h), from before the rest: what is kept is taken first, so that its segments can be collected; else what the last
-//    step of the scan has found and has not been read; else the next step is made
-//  2 of a large record first only the beginning: it may be a piece of a large value, which is none of the keys
-//  3 what is not part of the snapshot is left out. So is what was changed while it was read: it is kept then, and comes later
-//  4 large values are held, until the next entry is asked for. What was too much for the memory goes back to what has not been read
+// Keys come in no order. They are read in groups of up to kGroup, whose reads are under way together:
+//  1 The caller is counted as a reader (readers.h) from before the rest. Records that are kept are taken first, so that their segments can be
+//    collected; else those that the scan's last step has found and that have not been read; else the next step is made
+//  2 Of a long record only the beginning is read at first: it may be a piece of a large value, which is no key
+//  3 Records that are not part of the snapshot are left out. So are those that were changed while they were read: they are kept then, and come later
+//  4 Large values are held until the next entry is asked for. Records for which there was not enough memory are read with a later group
 //
-// In no order. Thread contract: as the session's.
+// Thread contract: the session's.
 #pragma once
 #include "kv/store.h"
 
@@ -35,21 +35,21 @@ class Snapshot {
   Snapshot(const Snapshot&) = delete;
   Snapshot& operator=(const Snapshot&) = delete;
 
-  // The moment is within this call: what was put or removed before it is so for the snapshot, what is after it is not. Keys that expire
-  // afterwards may be left out. The session outlives it. Errors: EBUSY when Snapshots::kMost are open in the store, ENOMEM. No I/O.
+  // The snapshot's moment is within this call: it shows what was put or removed before the call, and not what is after it. Keys that expire later may
+  // be left out. The session outlives it. Errors: EBUSY when Snapshots::kMost are open in the store, ENOMEM. Cost: no I/O.
   base::Expected<void> open(Session& session);
-  // The next key, and its value, which are there until the next call; false after the last one. Errors: ECANCELED when others have
-  // changed more than can be kept, or need the room: it is over. EBADMSG for a damaged record, EIO and others of the device, ENOMEM: a
-  // call after one of these goes on behind what could not be read. Cost: an I/O for each key, kGroup at a time.
+  // The next key and its value, which stay until the next call of next() or close(); false after the last one. Errors: ECANCELED: others have changed
+  // more than can be kept, or need the room, and the snapshot is over; EBADMSG for a damaged record, EIO and others of the device, ENOMEM: the
+  // next call goes on behind what could not be read. Cost: an I/O for each key, kGroup at a time.
   base::Expected<bool> next(Entry& entry);
-  // Copies what there is of the value of the last entry from `offset` on; how much. Errors: as of next(), and as Session::read_value.
+  // Copies what there is of the last entry's value from `offset` on, and returns how much that is. Errors: as of next() and Session::read_value.
   base::Expected<size_t> read_value(uint64_t offset, std::span<std::byte> to);
-  // Of one that is not open: nothing.
+  // Does nothing if it is not open.
   void close();
 
  private:
   static constexpr size_t kGroup = 64;
-  // Of a group's records, or one.
+  // Memory for the records of a group.
   static constexpr uint64_t kGroupBytes = 4 << 20;
   struct Group;
   struct Item;
@@ -71,7 +71,7 @@ class Snapshot {
   Session* session_ = nullptr;
   Store* store_ = nullptr;
   Snapshots::Member member_;
-  std::vector<Location> found_;  // by a step of the scan
+  std::vector<Location> found_;  // by the scan's step
   storage::Buffer memory_;       // the group's
   Group* group_ = nullptr;
 };

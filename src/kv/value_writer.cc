@@ -1,4 +1,4 @@
-// ValueWriter (store.h): a value in pieces, one after the other.
+// ValueWriter (store.h): writes a value in pieces, one after the other.
 #include <algorithm>
 
 #include "base/check.h"
@@ -49,7 +49,7 @@ base::Expected<void> ValueWriter::append(Bytes part) {
     return base::failure(E2BIG, "store: a value of more than ", kValueBytesMax, " bytes");
   const uint64_t most = session_->store_->identity_.geometry.value_bytes_max();
   while (!part.empty()) {
-    // What one record can hold is not cut: it is known to be more when more comes.
+    // A value that fits in one record is not cut into pieces: that it does not fit is known when more comes.
     if (filled_bytes_ == most || (number_ > 0 && filled_bytes_ == pieces_.of.piece_bytes)) {
       const size_t left = filled_bytes_ - std::min<size_t>(filled_bytes_, pieces_.of.piece_bytes);
       filled_bytes_ -= left;
@@ -88,7 +88,7 @@ base::Expected<Changed> ValueWriter::do_commit(const PutOptions& options) {
   if (auto checked = check_options(options); !checked) return std::unexpected(checked.error());
   if (filled_bytes_ > 0)
     if (auto written = write_piece(); !written) return std::unexpected(written.error());
-  // A head whose pieces a power cut has taken would hide the value that was there before.
+  // The pieces are made durable first: a head whose pieces a power cut has taken would hide the value that was there before.
   if (auto flushed = session.flush(); !flushed) return std::unexpected(flushed.error());
   bool has_room = false;
   auto done = session.change({.kind = RecordKind::kHead,
@@ -98,7 +98,7 @@ base::Expected<Changed> ValueWriter::do_commit(const PutOptions& options) {
                              &has_room);
   const bool is_done = done && done->outcome == Changed::Outcome::kDone;
   if (is_done) session.store_->large_values_.end_write(pieces_);
-  // A head of which it is not known whether it is on the medium may be found there after a crash: its pieces stay.
+  // After an error the head may be on the medium, and be found after a crash: then its pieces stay.
   if (is_done || (!done && has_room)) {
     pieces_.of.sequence = 0;
     number_ = 0;

@@ -17,8 +17,8 @@ struct MemoryTier::Box {
   uint64_t address : 56;
   uint64_t uses : 6;
   uint64_t is_in_main : 1;
-  uint64_t is_linked : 1;  // else it is only room that is not used
-  uint32_t next;           // of its chain
+  uint64_t is_linked : 1;  // it can be found; else it only takes room
+  uint32_t next;           // the next one's position plus 1 in its chain; 0: none
   uint32_t bytes;
 
   std::span<std::byte> record() { return {reinterpret_cast<std::byte*>(this + 1), bytes}; }
@@ -29,7 +29,7 @@ struct MemoryTier::Box {
 
 namespace {
 
-// Low bits choose the shard, those from 16 on the chain; the upper ones are the ghost's.
+// The low bits of a hash choose the shard, those from 16 on the chain, and the upper half is the ghost's mark.
 uint64_t hash_of(uint64_t address) { return base::mix(address); }
 uint32_t ghost_mark(uint64_t hash) { return static_cast<uint32_t>(hash >> 32) | 1; }
 
@@ -74,7 +74,7 @@ void MemoryTier::close() {
   used_blocks_.store(0, std::memory_order_relaxed);
 }
 
-// --- chains: of positions plus one, 0 at the end ---
+// --- chains: linked by positions plus 1, with 0 at the end ---
 
 MemoryTier::Box& MemoryTier::box_at(uint32_t position) const {
   return *reinterpret_cast<Box*>(memory_ + uint64_t{position} * kUnitBytes);
@@ -145,7 +145,7 @@ bool MemoryTier::has_room(const Queue& queue, uint32_t bytes) const {
   return queue.last != kNone && blocks_[queue.last].used_bytes + bytes <= kBlockBytes;
 }
 
-// False: there is no room.
+// Appends a copy to the queue's newest block, or to a new one. False: there is no room.
 bool MemoryTier::append(Shard& shard, Queue& queue, uint64_t hash, uint64_t address, uint8_t uses,
                         std::span<const std::byte> record) {
   const uint32_t bytes = Box::size(record.size());
@@ -171,9 +171,9 @@ bool MemoryTier::append(Shard& shard, Queue& queue, uint64_t hash, uint64_t addr
   return true;
 }
 
-// One that is in no queue. kNone: there is none.
+// A block that is in no queue. kNone: there is none.
 uint32_t MemoryTier::take_block(Shard& shard) {
-  // The rest is set_budget()'s, from all in turn.
+  // If there are more blocks than the budget, this shard gives one; set_budget() takes the rest from all shards in turn.
   if (is_over()) give_one(shard);
   if (block_count_of(shard) + 1 < kBlocksLeast && !is_over()) have_one_given(shard);
   if (shard.spare == kNone) shard.spare = take_free();
@@ -182,12 +182,12 @@ uint32_t MemoryTier::take_block(Shard& shard) {
   return make_room(shard);
 }
 
-// By one that has more than it needs, while all are taken: else who has lost its blocks would have none ever again.
+// While all blocks are taken, a shard that has more than it needs gives one. Else a shard that has lost its blocks would never have any again.
 void MemoryTier::have_one_given(const Shard& shard) {
   if (used_blocks_.load(std::memory_order_relaxed) < budget_blocks_.load(std::memory_order_relaxed)) return;
   for (uint32_t i = 0; i < shard_count_; ++i) {
     Shard& other = shards_[i];
-    // Whose lock is held is let be: two may be here at once.
+    // Shards that are locked are passed over: two threads may be here at once, each with the lock of its own shard.
     if (&other == &shard || !other.lock.try_lock()) continue;
     const bool gives = block_count_of(other) > kBlocksLeast && give_one(other);
     other.lock.unlock();
@@ -195,7 +195,7 @@ void MemoryTier::have_one_given(const Shard& shard) {
   }
 }
 
-// The oldest goes, until one is free besides the spare one.
+// Evicts the oldest blocks until one is free besides the spare one. kNone: there are none.
 uint32_t MemoryTier::make_room(Shard& shard) {
   if (block_count_of(shard) == 0) return kNone;
   CHECK(shard.spare != kNone);
@@ -208,7 +208,8 @@ uint32_t MemoryTier::make_room(Shard& shard) {
   }
 }
 
-// The queue's oldest block, which is in no queue then. False: the spare one is used up, and it is that.
+// Takes the oldest block out of its queue, and copies what stays of it; nothing stays unless `keeps`. False: that took the spare block, in whose place the
+// evicted one is now.
 bool MemoryTier::evict(Shard& shard, Queue& from, bool keeps) {
   const bool is_small = &from == &shard.small;
   const uint32_t block = from.first;
@@ -228,7 +229,7 @@ bool MemoryTier::evict(Shard& shard, Queue& from, bool keeps) {
     if (!keeps || uses == 0) return;
     if (is_small) ++shard.counts.promoted_records;
     Queue& main = shard.main;
-    // All that stays fits the newest block and one more.
+    // All that stays of one block fits into the newest block and one more.
     if (!has_room(main, Box::size(box.bytes))) {
       CHECK(shard.spare != kNone);
       add_block(main, std::exchange(shard.spare, kNone));
@@ -240,7 +241,7 @@ bool MemoryTier::evict(Shard& shard, Queue& from, bool keeps) {
   return false;
 }
 
-// False: it has none.
+// The shard gives a block back. False: it has none.
 bool MemoryTier::give_one(Shard& shard) {
   uint32_t block = make_room(shard);
   if (block == kNone) std::swap(block, shard.spare);
@@ -291,7 +292,7 @@ void MemoryTier::keep(uint64_t address, std::span<const std::byte> record) {
   Shard& shard = shard_of(hash);
   sys::LockGuard scope(shard.lock);
   if (Box* const old = find(shard, hash, address); old != nullptr) {
-    // Somebody else has read it too.
+    // Somebody else has read and kept it, too.
     if (std::ranges::equal(old->record(), record)) return;
     unlink(shard, hash, *old);
   }
@@ -309,7 +310,7 @@ void MemoryTier::replace(uint64_t address, uint64_t by) {
   with_box(by, [&](Shard&, uint64_t, Box& box) { box.uses = std::max<uint64_t>(box.uses, uses); });
 }
 
-// What it leaves of its uses to another one.
+// Forgets the record at the address. Returns how often it was used, as a successor inherits it.
 uint8_t MemoryTier::take_out(uint64_t address) {
   uint8_t uses = 0;
   with_box(address, [&](Shard& shard, uint64_t hash, Box& box) {

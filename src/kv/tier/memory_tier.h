@@ -8,18 +8,18 @@
 //             ▼                                             ▼
 //           ghost: only that it was there                 gone
 //
-// S3-FIFO (Yang, Zhang, Qiu, Yue, Vigfusson: FIFO queues are all you need for cache eviction, SOSP 2023, section 4), of blocks: records of
-// any length lie one behind the other, a queue is a list of blocks, and its oldest block goes as a whole. What is to stay of it is
-// copied to the newest block of main: memory has no gaps that fit nothing.
+// S3-FIFO (Yang, Zhang, Qiu, Yue, Vigfusson: FIFO queues are all you need for cache eviction, SOSP 2023, section 4), of blocks: records of any length
+// are appended to blocks, a queue is a list of blocks, and its oldest block is evicted as a whole. Records of it that are to stay are copied to the
+// newest block of main. So there are no gaps in memory into which nothing fits.
 //
-//  1 a copy has the address of its record, and may be of an earlier life of that segment: who gets one judges it, as what comes from the
-//    device, by the segment's generation and the record's check. So nothing needs to be told here when segments are collected
-//  2 small has a tenth of the memory: what is used once passes through it, and leaves main alone
-//  3 memory is parted by a hash of the address into shards, each with a lock, which is held while a record is copied
-//  4 there are never more blocks than the budget, which may change at any time; memory of those that are too many is given back at once
+//  1 A copy is found by the address of its record, and may be of an earlier life of that segment. Whoever gets one judges it as what comes from the
+//    device: by the segment's generation and the record's check. So nothing needs to be told here when segments are collected
+//  2 Small has a tenth of the memory. Records that are used once pass through it and leave main alone
+//  3 Memory is divided into shards by a hash of the address. Each has a lock, which is held while a record is copied
+//  4 There are never more blocks than the budget, which may change at any time. Memory of blocks that are too many is given back at once
 //
-// Thread contract: any, but for open() and close(). Cost: of read() and keep() a lock, some cache misses, the copy; of one keep() in some hundreds
-// besides a block that goes: 50 us.
+// Thread contract: any thread, except for open() and close(). Cost of read() and keep(): a lock, some cache misses, the copy; one keep() in some hundreds
+// evicts a block, too: 50 us.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -35,11 +35,12 @@ namespace kv {
 
 struct TierCounts {
   uint64_t budget_bytes = 0;
-  uint64_t used_bytes = 0;    // of blocks
+  uint64_t used_bytes = 0;    // in blocks
   uint64_t record_count = 0;  // that can be found
-  uint64_t record_bytes = 0;
-  uint64_t kept_records = 0;      // since it was opened, that were copied to it
-  uint64_t promoted_records = 0;  // from small to main, or that came back
+  uint64_t record_bytes = 0;  // theirs
+  // Since it was opened:
+  uint64_t kept_records = 0;      // copied to it
+  uint64_t promoted_records = 0;  // moved from small to main, or kept in main since they came back
 };
 
 class MemoryTier {
@@ -47,7 +48,7 @@ class MemoryTier {
   static constexpr size_t kBlockBytes = 256 << 10;
   // Longer ones are not kept.
   static constexpr size_t kRecordBytesMost = kBlockBytes / 4;
-  // What positions reach.
+  // The most memory that positions of 32 bits can address.
   static constexpr uint64_t kBytesMost = uint64_t{128} << 30;
 
   MemoryTier() = default;
@@ -55,40 +56,41 @@ class MemoryTier {
   MemoryTier(const MemoryTier&) = delete;
   MemoryTier& operator=(const MemoryTier&) = delete;
 
-  // Address space for the largest budget there will be, up to kBytesMost; the budget is that, until it is set. 0: nothing is ever kept. Errors:
-  // ENOMEM.
+  // Takes address space for the largest budget there will be, up to kBytesMost, and sets the budget to that. 0: nothing is ever kept. Errors: ENOMEM.
   base::Expected<void> open(uint64_t bytes_most);
   void close();
 
-  // What may be used, at most what open() had; of less than a tenth of that nothing. An index takes up to 1/64 more. Cost: of less than before, the work of giving back.
+  // Sets how much memory may be used, at most what open() was given. A budget that has fewer than kBlocksLeast blocks for each shard counts as 0: one
+  // of less than a tenth of that, or of less than 768 KiB. What finds the records takes up to 1/64 more. Cost: if it is less than before, that of
+  // giving memory back.
   void set_budget(uint64_t bytes);
 
-  // Copies what was kept under the address, as much as there is room for: how much. 0: nothing was.
+  // Copies the record that was kept under the address, as much of it as there is room for. Returns how much that is; 0: none was kept.
   size_t read(uint64_t address, std::span<std::byte> to);
-  // The record at the address is this; what was kept under it goes.
+  // Keeps a copy of the record at this address, in place of what was kept under it.
   void keep(uint64_t address, std::span<const std::byte> record);
-  // The record at the address is not used any more: that at the other one, which was kept, is its successor, and as much in use as it was.
+  // The record at `address` has been replaced by the one at `by`, which has been kept and counts as used as often. Forgets the former.
   void replace(uint64_t address, uint64_t by);
   void forget(uint64_t address) { take_out(address); }
 
-  // Of blocks.
+  // The memory in blocks.
   uint64_t used_bytes() const { return used_blocks_.load(std::memory_order_relaxed) * uint64_t{kBlockBytes}; }
-  // Cost: all locks, one after the other.
+  // Cost: takes all locks, one after the other.
   TierCounts counts();
-  // Invariants, for tests.
+  // Checks the invariants, for tests; ends the process where one does not hold.
   void verify();
 
  private:
   static constexpr uint32_t kNone = ~uint32_t{0};
-  static constexpr uint32_t kUnitBytes = 64;  // of positions: where records begin
+  static constexpr uint32_t kUnitBytes = 64;  // records begin at multiples of this, in which positions count
   static constexpr uint32_t kBlocksPerShard = 32;
   static constexpr uint32_t kShardsMost = 64;
-  static constexpr uint32_t kBlocksLeast = 3;  // of a shard: one in each queue, and a spare one
+  static constexpr uint32_t kBlocksLeast = 3;  // for a shard: one in each queue, and a spare one
   static constexpr uint32_t kSmallPart = 10;
-  static constexpr uint64_t kHeadBytes = 1024;  // of memory for each head of a chain
+  static constexpr uint64_t kHeadBytes = 1024;  // for each so many bytes of memory a chain has a head
   static constexpr uint8_t kUsesMost = 3;
-  static constexpr uint8_t kUsesToStay = 2;  // in small
-  // Blocks of main all of which stay, one after the other; of the next one nothing stays.
+  static constexpr uint8_t kUsesToStay = 2;  // uses in small that bring a record to main
+  // If so many blocks in a row have freed none, since what was in use filled another one, nothing of the next one stays.
   static constexpr int kInVainMost = 8;
 
   struct Box;
@@ -96,7 +98,7 @@ class MemoryTier {
     uint32_t next = kNone;
     uint32_t used_bytes = 0;
   };
-  // Of blocks, oldest first.
+  // A list of blocks, the oldest first.
   struct Queue {
     uint32_t first = kNone, last = kNone;
     uint32_t count = 0;
@@ -104,10 +106,10 @@ class MemoryTier {
   struct alignas(64) Shard {
     sys::Mutex lock;
     Queue small, main;
-    uint32_t spare = kNone;     // a block in no queue: for what stays of one that goes
-    uint32_t* heads = nullptr;  // of chains: positions
-    uint32_t* ghosts = nullptr;
-    TierCounts counts;  // of its records
+    uint32_t spare = kNone;      // a block in no queue: for what stays of one that is evicted
+    uint32_t* heads = nullptr;   // of chains: positions plus 1; 0: an empty chain
+    uint32_t* ghosts = nullptr;  // marks of records that have left small
+    TierCounts counts;           // record_count to promoted_records, for the shard
   };
 
   Shard& shard_of(uint64_t hash) { return shards_[hash & (shard_count_ - 1)]; }
@@ -123,7 +125,7 @@ class MemoryTier {
               std::span<const std::byte> record);
   void add_block(Queue& queue, uint32_t block);
   bool has_room(const Queue& queue, uint32_t bytes) const;
-  // In its queues.
+  // Blocks in the shard's queues.
   static uint32_t block_count_of(const Shard& shard) { return shard.small.count + shard.main.count; }
   uint32_t take_block(Shard& shard);
   void have_one_given(const Shard& shard);
@@ -144,10 +146,10 @@ class MemoryTier {
   std::unique_ptr<Block[]> blocks_;
   uint32_t shard_count_ = 0;
   std::unique_ptr<Shard[]> shards_;
-  uint32_t heads_ = 0;  // of a shard, a power of two; and its ghosts
+  uint32_t heads_ = 0;  // how many heads, and ghosts, a shard has; a power of two
   uint32_t* tables_ = nullptr;
   std::atomic<uint32_t> budget_blocks_{0}, used_blocks_{0};
-  sys::Mutex free_lock_;  // of what follows
+  sys::Mutex free_lock_;  // guards what follows
   std::vector<uint32_t> free_;
 };
 
