@@ -1,8 +1,8 @@
-// Blocks: the pieces of a FramePool that are as large as a large OS page, and which of them a region of addresses was given.
+// Blocks: the pieces of a FramePool that are as large as a large OS page, and which region of addresses each of them was given to.
 //
-// Pages of a region lie in its block, each at its own position, as long as nothing else took that: so what a program fills in
-// order lies in order, over 2 MiB, and one entry of the CPU's translation caches reaches all of it where the block is one large
-// OS page. Who owns a block is a hint: a frame of it that is free may be anybody's.
+// A page of a region lies in the region's block at its own position, unless another page has taken that. So memory that a program fills in order
+// lies in order, over 2 MiB, and one entry of the CPU's translation caches reaches all of it if the block is one large OS page. The region
+// that a block was given to is a hint: any page may get a free frame of it.
 //
 // Thread contract: guarded by the partition's lock. Memory: 24 bytes a block.
 #pragma once
@@ -15,19 +15,20 @@ namespace cache {
 class Blocks {
  public:
   static constexpr uint32_t kNone = ~uint32_t{0};
-  static constexpr uint32_t kMostLooks = 16;  // of give
+  static constexpr uint32_t kMostLooks = 16;  // blocks that give() looks at
 
   static uint64_t bytes_for(uint32_t block_count) {
     return block_count * (sizeof(Block) + 2 * sizeof(uint32_t));
   }
-  // None so far. `memory` has bytes_for(most_blocks) bytes, zeros, aligned as uint64_t.
+  // There are no blocks so far. `memory`: bytes_for(most_blocks) bytes of zeros, aligned as uint64_t.
   void open(char* memory, uint32_t most_blocks, uint32_t frames_per_block) {
     blocks_ = reinterpret_cast<Block*>(memory);
     hints_ = reinterpret_cast<uint32_t*>(memory + most_blocks * sizeof(Block));
     count_ = 0;
     frames_ = frames_per_block;
   }
-  // There are so many blocks from now on, of frames that may be in use already. REQUIRES: not fewer, at most most_blocks.
+  // There are so many blocks from now on. Frames of the new ones may be in use already: `look` says what they are. REQUIRES: not fewer than
+  // before, at most most_blocks.
   struct Looks {
     bool is_free, is_fresh;
   };
@@ -67,7 +68,8 @@ class Blocks {
     const uint32_t block = hints_[hint_of(region)];
     return blocks_[block].region == region ? block : kNone;
   }
-  // Gives the region a block that is wholly free: the next one after that which was given last. kNone if none of a few is.
+  // Gives the region a block that is wholly free: the first one behind the block that was given last, among the next kMostLooks; kNone if none
+  // of these is.
   uint32_t give(uint64_t region, bool allow_fresh) {
     for (uint32_t looked = 0; looked < count_ && looked < kMostLooks; ++looked) {
       const uint32_t block = cursor_;

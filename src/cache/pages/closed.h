@@ -1,5 +1,5 @@
-// Closed OS pages: those that the table leads nobody to, although their page may be in memory. Their entries are
-// Table::kDirect while it is: an access goes to the address itself (spill: memory that the program has protected).
+// Closed: which OS pages the table leads nobody to, although their page may be in memory. Their entries are Table::kDirect then, so that an access
+// goes to the address itself (spill: memory that the program has protected).
 #pragma once
 #include "base/ids.h"
 
@@ -7,8 +7,8 @@ namespace cache {
 
 class Closed {
  public:
-  // Both are asked whenever entries are opened, under the page's partition's lock: they take no lock, a few loads.
-  // Sequentially consistent: pairs with the fence in Table::may_have_residents.
+  // Both are called whenever entries are opened, under the lock of the page's partition: they take no lock. Their loads are sequentially
+  // consistent, and pair with the fence in Table::may_have_residents. Cost: a few loads.
   virtual bool has_any(base::PageId page) = 0;
   // Is the page's i-th OS page closed?
   virtual bool has(base::PageId page, uint64_t i) = 0;

@@ -30,23 +30,23 @@ using base::FrameId;
 using base::PageId;
 using base::PlaceId;
 
-// Whose the frame's memory is.
-//   kOwn      the pool's present memory file, which can be mapped a second time
-//   kPrivate  a memory file that this process has in common with others since a fork: they see nothing of what is
-//             stored here
-//   kOld      a memory file of before a fork: the page is kept mapped a second time
+// Which memory the frame has.
+//   kOwn      a piece of the pool's present memory file, which can be mapped a second time
+//   kPrivate  a private mapping of the memory file that the pool had before a fork: the other processes that have this file do not see what
+//             is stored here
+//   kOld      a shared mapping of that file, because the page is kept mapped a second time
 enum class Backing : uint8_t { kOwn, kPrivate, kOld };
 
-// Whether its page was loaded ahead of use (Partition::prefetch, read-ahead), as long as nobody is known to have used it.
-//   kNew    the hand has not come by since
-//   kSpared it has, and left the page where it is
+// Whether the page was loaded ahead of use (Partition::prefetch, read-ahead) and is not known to have been used since.
+//   kNew     it was not considered as a victim so far
+//   kSpared  it was once, and stayed
 enum class Ahead : uint8_t { kNo, kNew, kSpared };
 
 enum class State : uint8_t { kAbsent, kFree, kLoading, kResident, kEvicting, kWriting };
 
 class Frame {
  public:
-  // A system call has one for each OS page of a buffer and each entry of a vector, and many threads may be in one.
+  // A system call pins a page once for each OS page of a buffer and for each entry of a vector, and many threads may be in such calls.
   static constexpr uint32_t kMostPins = (1 << 23) - 1;
 
   State state() const { return static_cast<State>(word() & 0xff); }
@@ -54,12 +54,13 @@ class Frame {
   uint32_t pins() const { return static_cast<uint32_t>(word() >> kPinShift) & kMostPins; }
   uint32_t version() const { return static_cast<uint32_t>(word() >> kVersionShift); }
 
-  // Still in the state that the edge with this version led to?
+  // Is it still in the state that the edge with this version led to?
   bool is(State expected, uint32_t expected_version) const {
     return state() == expected && version() == expected_version;
   }
 
-  // Each edge returns the new version. REQUIRES: the state it starts from, the partition's lock.
+  // Each edge returns the new version. REQUIRES: the frame is in the state that the edge starts from, and the caller holds the partition's
+  // lock.
   uint32_t add() { return edge(State::kAbsent, State::kFree, false); }
   uint32_t claim() { return edge(State::kFree, State::kLoading, false); }
   uint32_t loaded() { return edge(State::kLoading, State::kResident, false); }
@@ -94,23 +95,22 @@ class Frame {
   // Pins of threads that may be storing to the memory by an address that they, or the kernel for them, have looked up.
   uint32_t storing_pins() const { return stays ? pins() - 1 : pins(); }
 
-  PageId page{};                   // which page it holds, unless absent or free
+  PageId page{};                   // the page that it holds, unless it is absent or free
   PlaceId place = base::kNoPlace;  // that page's place on storage, kNoPlace: never written
   bool fresh : 1 = true;           // reads as zeros: never touched since the OS gave it
   bool verified : 1 = false;       // nobody could touch it since its fingerprints were found right
   bool poisoned : 1 = false;       // chaos: poisoned since it became free
-  bool watched : 1 = false;  // its memory was protected before its page was loaded: what the kernel says was
-                             // not stored to since is as it was loaded
-  bool stale_load : 1 =
-      false;  // its load began before a fork: what is read may go to the memory file of then
-  bool gone : 1 =
-      false;  // EVICTING, of a page that was forgotten while somebody held it: nobody may rescue it
+  // Its memory was protected before its page was loaded: OS pages of which the kernel says that nobody stored to them are as they were
+  // loaded.
+  bool watched : 1 = false;
+  bool stale_load : 1 = false;  // its load began before a fork, and may store to the memory file of then
+  bool gone : 1 = false;  // EVICTING: its page was forgotten while somebody held it, and nobody may rescue it
   bool guarded : 1 = false;  // some of its memory refuses accesses by bytes() (FramePool::guard)
   bool stays : 1 = false;    // one of its pins only keeps the page here (Partition::stay)
   Ahead ahead : 2 = Ahead::kNo;
   Backing backing : 2 = Backing::kOwn;
-  uint16_t looked_at =
-      0;  // how many evictors have it as a victim and may read its memory: it may not be guarded
+  // How many evictors have it as a victim, and may be reading its memory: it may not be guarded meanwhile.
+  uint16_t looked_at = 0;
 
  private:
   static constexpr uint64_t kIo = 1 << 8;

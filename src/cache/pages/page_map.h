@@ -1,5 +1,5 @@
-// PageMap: PageId -> nothing, the frame that holds the page, or its place on storage. The record of
-// truth; the translation table is a cache of it.
+// PageMap: for each page the frame that holds it, or its place on storage, or nothing. It is the record of truth, of which the translation table
+// is a cache.
 //
 //   directory  4 bytes per group of 16 pages, flat, touched lazily: leaf number + 1, 0 for none
 //   leaf       16 words of 4 bytes (one CPU line): 0 nothing, 1 << 31 | frame, or place + 1
@@ -43,12 +43,12 @@ class PageMap {
     PlaceId place = base::kNoPlace;
   };
 
-  // page_limit bounds how many groups this map can hold. Errors: ENOMEM.
+  // group_limit: how many groups of pages the map may hold. Errors: ENOMEM.
   base::Expected<void> open(PageDirectory& directory, uint64_t group_limit, Budget& budget);
   void close();
 
   Where find(PageId page) const;
-  // For those who read it from outside (page_reader.h): what a leaf's word says, and how far it lies from leaves().
+  // For readers in other processes (page_reader.h): what a leaf's word says, and how far it lies from leaves().
   static Where where_of(uint32_t word) {
     if (word == 0) return {};
     if ((word & kIsFrame) != 0) return {.frame = FrameId{word & ~kIsFrame}};

@@ -1,28 +1,24 @@
-// Places: which page-sized places on storage are in use. A place is looked up (PageMap, Frame), never
-// computed from the page, so that a page may move and two pages may one day share one.
+// Places: which page-sized places on storage are in use. A page's place is looked up (PageMap, Frame), never computed from the page, so that
+// a page may move.
 //
-// Neighbouring pages get neighbouring places where possible (sequential reads become large): next to
-// the place of the page before; else at the page's position in a new run; else any free one. Changed pages
-// that leave memory together may move to neighbouring places (take_run), so that one Io writes them.
+// Choice. Neighbouring pages get neighbouring places where possible, so that sequential reads become large: the place behind that of the page
+// before; else the page's position in a new run; else any free place. Changed pages that leave memory together may move to neighbouring
+// places (take_run), so that one Io writes them. A process uses new places only as long as it knows at most about twice as many as are in
+// use, and kSlackPlaces, unless there are no free ones among those.
 //
-// Places that were ever used are at most twice as many as those in use, and kSlackPlaces, unless storage that
-// is smaller than that is nearly full.
+// Garbage. A place that was given back still takes room on the device, until the background thread discards it. While that Io is under way the
+// places count as used.
 //
-// A place that was given back still takes room on the device: garbage, until whoever works in the
-// background discards it. While that Io is under way the places count as taken.
-//
-// A process and its children of fork, and theirs, share one device. It is divided into extents of places; each process
-// hands out those of its own extents, which it claims one after the other in memory that all of them share.
-//
-// What a process's pages were when it made a child stays where the child finds it. freeze() notes the places in use:
-// until the child has ended or execed, and all its own children, they are neither overwritten (may_overwrite) nor
-// handed out again, also when the parent has given them back. A child owns none of the places that it finds its pages
-// at: it may read them.
+// Fork. A process, its children, and theirs share one device. It is divided into extents of places, and each process hands out places of its
+// own extents, which it claims in memory that all of them share. A child finds its pages where they were when it was made: before_fork()
+// notes the places in use, and until the child and all its own children have ended or execed, these are frozen: neither overwritten
+// (may_overwrite) nor handed out again, even if the parent gives them back. A child owns none of the places that it finds its pages at;
+// it only reads them.
 //
 // Invariants
 //  1 a place is given back only after its last Io completed
-//  2 a place is at most one of: free, used, given back but frozen; a free one is in an extent of this process
-// Thread contract: takes its own lock. Memory: four bits per place, one more for each living child.
+//  2 a place is at most one of: free, used, given back but frozen; a free place is in an extent of this process
+// Thread contract: takes its own lock. Memory: four bits for each place, and one more for each living child.
 #pragma once
 #include <atomic>
 
@@ -41,72 +37,69 @@ class Places {
   static constexpr uint32_t kRunPlaces = 16;
   static constexpr uint32_t kSlackPlaces = 128 * kRunPlaces;
 
-  // place_limit: how many fit the device, at most 2^31 - 2. `copied_by_fork`: a child has a device of its own, whose
-  // content is that of its parent's; then nothing is ever frozen or shared. Errors: ENOMEM.
+  // place_limit: how many places the device has; those beyond 2^31 - 32 are not used. `copied_by_fork`: a child gets a device of its own, with
+  // the content of its parent's, so that nothing is ever frozen or shared. Errors: ENOMEM.
   base::Expected<void> open(uint64_t place_limit, bool copied_by_fork = false);
   void close();
 
-  // A free place for `page`, `wish` if it is free (kNoPlace: no wish). kNoPlace: storage is full.
+  // Takes a free place for `page`: `wish`, if it is free (kNoPlace: no wish). Returns kNoPlace if storage is full.
   PlaceId take(PageId page, PlaceId wish);
-  // REQUIRES: taken, or of a page that this process was forked with; no Io under way for it. Giving back twice is a
-  // CHECK.
+  // REQUIRES: this process took the place, or was forked with a page there; no Io is under way for it. Giving back twice is a CHECK.
   void give_back(PlaceId place);
-  // May its content be replaced? Not if it is frozen, or another process's. Cost: a load as long as this process
-  // neither is a child nor has one.
+  // May the place's content be replaced? Not if it is frozen, or another process's. Cost: a load, as long as this process neither is a child
+  // nor has one.
   bool may_overwrite(PlaceId place);
 
   struct Run {
     PlaceId first{};
     uint32_t count = 0;
   };
-  // Up to `most` neighbouring free places, taken, to move pages to. Free stretches are used in turn, so that
-  // those that were passed over as too short have time to grow; the longer, the more places are free. Count
-  // 0: none was found nearby, or moves are paused; never when more than two thirds of the places are in use.
-  // Cost: a look at up to 64 words. REQUIRES: most > 0.
+  // Takes up to `most` neighbouring free places, to move pages to. Free stretches are used in turn, so that those that were passed over as too
+  // short have time to grow; the more places are free, the longer a stretch has to be. Count 0: none was found nearby, moves are paused, or
+  // more than two thirds of the places are in use and the process may not grow. Cost: a look at up to 64 words. REQUIRES: most > 0.
   Run take_run(uint32_t most);
-  // Writing to a place that take_run gave failed, which need not mean that pages cannot be written where
-  // they are: the next take_run calls find nothing.
+  // Writing to a place that take_run gave has failed. Pages may still be written where they are, so the next take_run calls find nothing.
   void pause_moves();
 
-  // Fork, between Partition::freeze and thaw. In the parent before it: takes the lock, and freezes what is in use for
-  // the child to come. Without a descriptor to watch it it is taken to live as long as the newest one that is watched;
-  // without such a one, or memory, for good. Returns whether it is watched itself.
+  // Fork. The three are called between Partition::freeze and thaw, the first one in the parent before the fork: it takes the lock, and freezes
+  // what is in use for the child to come. A child for which there is no descriptor to watch it is taken to live as long as the newest child
+  // that is watched; without one, or without memory for its record, for good. Returns whether it is watched itself.
   bool before_fork();
   void after_fork_in_parent();
-  // Owns nothing yet. REQUIRES: before_fork in its parent.
+  // The child owns no extent yet. REQUIRES: its parent called before_fork.
   void after_fork_in_child();
-  // The children made so far that still live, as far as this process looked.
+  // How many children live, as far as this process has looked (collect_children).
   uint32_t child_count() const { return child_count_.load(std::memory_order_relaxed); }
-  // Looks which of them have ended, and lets go of what was kept for them. Returns how many that were. Cost: a system
-  // call for each that lives.
+  // Looks which children have ended, and lets go of what was kept for them. Returns how many these were. Cost: a system call for each child
+  // that lives.
   uint32_t collect_children();
-  // Is the child that is being made, or the last one, over? For whoever waits for it. REQUIRES: after_fork_in_parent.
+  // Is the child that was made last over? For whoever waits for it. REQUIRES: after_fork_in_parent.
   bool last_child_is_over();
 
-  // Up to `most` neighbouring garbage places, taken; count 0 when no whole run of kRunPlaces is garbage. One at a time.
+  // Takes up to `most` neighbouring garbage places, whole runs of kRunPlaces; count 0 if there is no such run. The next call comes after
+  // give_back_discarded.
   Run take_garbage(uint32_t most);
-  // The device has discarded the run. REQUIRES: from take_garbage().
+  // The device has discarded the run. REQUIRES: the run is from take_garbage().
   void give_back_discarded(Run run);
-  // An extent that a child used which has ended; count 0: none. Its content is to be discarded before
-  // give_back_extent().
+  // Takes an extent of a child that has ended; count 0 if there is none. The caller discards its content, and then calls give_back_extent().
   Run take_ended_extent();
   void give_back_extent(Run run);
 
   uint32_t used_count() const { return used_count_; }
-  // How often take_run found places.
+  // How often take_run has found places.
   uint32_t move_count() const { return move_count_.load(std::memory_order_relaxed); }
   // Is there more garbage than moving pages need to find room?
   bool too_much_garbage();
   uint32_t garbage_count() const { return garbage_count_.load(std::memory_order_relaxed); }
 
  private:
-  // What processes share that descend from one by fork; all zeros at first.
+  // What all processes share that descend from one by fork; all zeros at first.
   static constexpr uint32_t kMaxMembers = 4096;
   struct Family {
-    std::atomic<uint32_t> member_end;  // bounds of those that ever were
-    std::atomic<uint32_t> extent_end;
-    std::atomic<uint32_t> parents[kMaxMembers];  // of each member; 0: no such member, kIsRoot, or number + 1
-    std::atomic<uint32_t> owners[];              // of each extent; 0: nobody, kEnded, or number + 1
+    std::atomic<uint32_t> member_end;            // no member that ever was has this number or a greater one
+    std::atomic<uint32_t> extent_end;            // the same of extents that were claimed
+    std::atomic<uint32_t> parents[kMaxMembers];  // of each member: 0: it is none; kIsRoot; or number + 1
+    std::atomic<uint32_t> owners[];              // of each extent: 0: nobody; kEnded; or number + 1
   };
   static constexpr uint32_t kIsRoot = ~uint32_t{0};
   static constexpr uint32_t kEnded = ~uint32_t{0};
@@ -116,8 +109,8 @@ class Places {
     Child* next;
     uint64_t bytes;  // of this record and `bits`
     sys::Lifeline lifeline;
-    Child* joined;   // whose lifeline it has, if it has none of its own
-    uint32_t joins;  // how many have this one's
+    Child* joined;   // the child whose lifeline it has, if it has none of its own
+    uint32_t joins;  // how many children have this one's lifeline
     uint32_t member;
     uint32_t word_count;
     uint64_t bits[];  // places in use when it was made
@@ -156,12 +149,11 @@ class Places {
   sys::Mutex mutex_;
   uint32_t limit_ = 0;
   uint32_t extent_places_ = 64;
-  uint32_t end_ = 0;        // this process has no place at or past it
-  uint32_t begin_ = 0;      // nor below this one
-  uint32_t grow_next_ = 0;  // [grow_next_, grow_end_): of the extent claimed last, never used
+  uint32_t begin_ = 0;  // all places of this process are in [begin_, end_)
+  uint32_t end_ = 0;
+  uint32_t grow_next_ = 0;  // [grow_next_, grow_end_): places of the extent claimed last that were never used
   uint32_t grow_end_ = 0;
-  uint32_t known_count_ =
-      0;  // places of this process that were ever used, or are neighbours of such in a run
+  uint32_t known_count_ = 0;  // places of this process that were ever used, and their neighbours in runs
   uint32_t used_count_ = 0;
   uint32_t free_count_ = 0;
   uint32_t kept_count_ = 0;      // given back but frozen
@@ -173,11 +165,11 @@ class Places {
   std::atomic<uint32_t> move_count_{0};
   std::atomic<uint32_t> child_count_{0};
   std::atomic<uint32_t> ended_extents_{0};  // upper bound of those in state kEnded that this process knows of
-  std::atomic<bool> overwrites_all_{
-      true};  // nothing is frozen, and all places of this process's pages are its own
+  // Nothing is frozen, and all places of this process's pages are its own.
+  std::atomic<bool> overwrites_all_{true};
   bool copied_by_fork_ = false;
-  uint32_t self_ = 0;                 // member
-  uint32_t next_member_ = kNoMember;  // of the child that is being made
+  uint32_t self_ = 0;                 // this process's number among the members
+  uint32_t next_member_ = kNoMember;  // that of the child that is being made
   Child* children_ = nullptr;
   Child* last_child_ = nullptr;   // null: not watched, or collected
   Run discarding_;                // from take_garbage() to give_back_discarded()

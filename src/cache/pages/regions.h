@@ -1,25 +1,25 @@
 // Regions: 2 MiB of addresses each, whose pages the cache maps at their own addresses too, beside where frames are mapped:
 // the same memory file, so that both agree. Code that does not translate reaches them there, for nothing.
 //
-//   map     the first load of a page of a region of which no page is known: all pages of it that may be mapped (Mappable)
-//           become resident at once, zeros, in frames that lie side by side, and one mapping leads to them. The budget
-//           is charged for all of them; the kernel gives memory when they are touched. What may be mapped later comes later
-//   reach   an access at its own address found a page that is not mapped there: freed and used again, protected until now
-//   empty   a part is discarded that stays in use: its frames stay, the memory file gets a hole
-//   cut     a part is freed or protected: it becomes inaccessible at its own addresses
-//   unmap   the whole region does, before a page of it is evicted
+//   map     when a page of a region is loaded first of all: all pages of the region that may be mapped (Mappable) become resident at once, as
+//           zeros, in frames that lie side by side, and one mapping leads to them. The budget is charged for all of them; the kernel gives
+//           them memory when they are touched. Parts that may be mapped later only are mapped then
+//   reach   when an access at a page's own address faults, because the page was freed and is used again, or was protected until now
+//   empty   when a part that stays in use is discarded: its frames stay, and the memory file gets a hole
+//   cut     when a part is freed or protected: it becomes inaccessible at its own addresses
+//   unmap   before a page of the region is evicted: the whole region becomes inaccessible
 //
-// No region is mapped any more after end(): when there is no room for another one, when a page is about to be evicted for
-// whatever reason, and when the cache's user says so. Those that are mapped then stay until they are unmapped.
+// After end() no more regions are mapped. It is called when there is no room for another region, when a page is about to be evicted for
+// whatever reason, and when the cache's user says so. Regions that are mapped then stay so until they are unmapped.
 //
 // Invariants
-//  1 whoever stores to a page by its own address leaves no trace, so that a page of a mapped region is never verified, and
-//    its frame is not watched while it is mapped
-//  2 a page is locked, for whatever reason, and then unmapped, before anybody relies on its content or frame: the unmapping
-//    is the barrier for accesses at its own address, as the scan of the slots is for translated ones
-//  3 what is mapped lies in frames that are kOwn: all is unmapped before a fork
+//  1 a store by a page's own address leaves no trace, so a page of a mapped region is never verified, and its frame is not watched while it
+//    is mapped
+//  2 before anybody relies on a page's content or frame, the page's entries are locked and the page is unmapped, in this order: unmapping
+//    is the barrier for accesses by the page's own address, as the scan of the slots is for translated ones
+//  3 the frames of what is mapped are kOwn: everything is unmapped before a fork
 //
-// Thread contract: a region's state is guarded by the lock of its partition; what is any() and is_on() anybody may ask.
+// Thread contract: a region's state is guarded by the lock of its partition; any() and is_on() may be asked without.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -48,10 +48,10 @@ enum class RegionsEnd : uint8_t {
 // What the cache's user says of addresses.
 class Mappable {
  public:
-  // Makes [begin, end), whole OS pages of one region, the first part of it that may be reached at its own addresses. False if
-  // nothing of it may. Asked under the partition's lock: takes no lock.
+  // Shrinks [begin, end), whole OS pages of one region, to the first part of it that may be reached at its own addresses. Returns false if
+  // nothing of it may. Called under the partition's lock: takes no lock.
   virtual bool find(uint64_t& begin, uint64_t& end) = 0;
-  // No region is mapped any more; told once. As find.
+  // No more regions are mapped. Called once, perhaps under a partition's lock: takes no lock.
   virtual void ended(RegionsEnd why) = 0;
 
  protected:
@@ -60,7 +60,7 @@ class Mappable {
 
 class Regions {
  public:
-  // Of all addresses from 0 to address_end. Errors: ENOMEM.
+  // For all addresses from 0 to address_end. Errors: ENOMEM.
   base::Expected<void> open(uint64_t address_end);
   void close();
 
@@ -68,12 +68,12 @@ class Regions {
     mappable_ = &mappable;
     is_on_.store(true, std::memory_order_release);
   }
-  // A region that somebody is about to map may still become mapped.
+  // A region that a thread is just mapping may still become mapped.
   void end(RegionsEnd why) {
     if (is_on() && is_on_.exchange(false, std::memory_order_seq_cst)) mappable_->ended(why);
   }
   bool is_on() const { return is_on_.load(std::memory_order_seq_cst); }
-  // May anything be mapped? Not, if so, for good, unless is_on(). Pairs with begin_mapping, in this order.
+  // May anything be mapped? If not, nothing will be, unless begin() is called. It looks at both in this order: pairs with begin_mapping.
   bool any() const { return is_on() || mapped_count_.load(std::memory_order_seq_cst) != 0; }
   // REQUIRES: begin() was called.
   Mappable& mappable() { return *mappable_; }
@@ -81,12 +81,12 @@ class Regions {
   bool is_mapped(uint64_t address) const {
     return mapped_count_.load(std::memory_order_relaxed) != 0 && of(address) != 0;
   }
-  // The first of the region's frames, if it is mapped. Later pages of it need not lie there.
+  // The first of the region's frames, if the region is mapped. Pages that came later need not lie there.
   FrameId first_frame(uint64_t address) const {
     const uint32_t found = of(address);
     return found == 0 ? base::kNoFrame : FrameId{found - 1};
   }
-  // Around mapping a region: false if that is over. note_mapped, or note_unmapped if it failed, comes after it.
+  // Comes before a region is mapped; note_mapped comes after it, or note_unmapped if that failed. False: no more regions are mapped.
   bool begin_mapping();
   void note_mapped(uint64_t address, FrameId first_frame);
   void note_unmapped(uint64_t address);

@@ -1,15 +1,15 @@
-// Table: the flat translation table that compiled code reads, one 8-byte entry per OS page of the
-// cache's address range. It caches PageMap and can lose any entry that is not locked without harm.
+// Table: the flat translation table that compiled code reads, one 8-byte entry for each OS page of the cache's address range. It is a cache of
+// PageMap: an entry that becomes unknown does no harm, since the slow path finds the page again.
 //
 //   0 not known   d > 1 resident at address + d - 1   -d cooling   -1 locked   1 resident, but closed (closed.h)
 //
 // Who writes an entry:
-//   the holder of the page's partition lock   publish, lock, reopen, clear
-//   any thread, by compare-and-swap           -d -> d (rearm): the page was touched while cooling
-// so the owner changes an entry by exchange or compare-and-swap and looks at what it replaced.
+//   the holder of the page's partition lock   publish, lock, reopen, close_again, cool, clear
+//   any thread, by compare-and-swap           -d -> d (rearm): the page was touched while it was cooling
+// So whoever locks an entry exchanges it, and looks at what it replaced.
 //
-// A page of the table (512 entries, 2 MiB of addresses) without resident pages is given back to the
-// OS; region_residents_ counts. A region belongs to one partition.
+// A page of the table has 512 entries, for 2 MiB of addresses, called a region, which belongs to one partition. Regions without resident pages
+// (region_residents_) are given back to the OS, the longest empty one first.
 #pragma once
 #include <atomic>
 
@@ -30,33 +30,34 @@ class Table {
   static constexpr int64_t kLocked = -1;
   static constexpr int64_t kDirect = 1;
   static constexpr uint64_t kRegionOsPages = 512;
-  static constexpr uint32_t kEmptyRegionLimit = 16;  // given back oldest first beyond this
+  static constexpr uint32_t kEmptyRegionLimit = 16;  // so many keep their memory
 
-  // `entries` is the entry of the first OS page of the range [range_begin, range_begin + range_bytes);
-  // memory is the caller's. `closed` null: nothing is. Errors: ENOMEM.
+  // `entries`: the entry of the first OS page of [range_begin, range_begin + range_bytes), in memory of the caller's. `closed` may be null:
+  // nothing is closed. Errors: ENOMEM.
   base::Expected<void> open(Entry* entries, uint64_t range_begin, uint64_t range_bytes, size_t page_bytes,
                             Budget& budget, Closed* closed);
   void close();
 
   enum class Heat { kHot, kCooling };
 
-  // The page became resident in the frame whose memory is `bytes`. REQUIRES: its entries are 0 or locked.
+  // The page has become resident in the frame whose memory is `bytes`. REQUIRES: its entries are unknown or locked.
   void publish(PageId page, const char* bytes, Heat heat);
-  // Opens what lock() locked, or entries that were lost: the page is still in the same frame.
+  // Opens entries that lock() locked, or that were lost, while the page is still in the same frame.
   void reopen(PageId page, const char* bytes);
-  // What is closed of the page is other than it was. REQUIRES: resident, its entries not locked.
+  // Other OS pages of the page are closed than before. REQUIRES: the page is resident, and its entries are not locked.
   void close_again(PageId page, const char* bytes);
-  // False: no page of the OS page's region of the table is in memory, and who brings one in from now on sees what is closed
-  // now. Any thread, without the lock.
+  // May pages of the page's region be in memory? If not, whoever brings one in from now on sees what is closed now. Any thread, without the
+  // lock.
   bool may_have_residents(PageId page) const;
   // Makes hot entries cooling. Returns true if one was hot: touched since the last call.
   bool cool(PageId page);
-  // May it have been touched since it was cooled? An entry that was lost counts, and what is closed, which never cools.
+  // May the page have been touched since it was cooled? An entry that was lost counts as touched, and so does one that is closed, which never
+  // cools.
   bool is_hot(PageId page) const;
-  // Locks all entries, the unknown ones too. Returns is_hot() as it was, but for what is closed. The page may be held by
-  // threads that translated before: the caller goes on with barrier and scan.
+  // Locks all entries, unknown ones too. Returns what is_hot() was, without closed entries. Threads that translated before may hold the page:
+  // the caller goes on with a barrier and a scan of the slots.
   bool lock(PageId page);
-  // The page left memory: locked entries become unknown. May give the table's memory back.
+  // The page has left memory: its entries become unknown. May give memory of the table back.
   void clear(PageId page);
 
   void prefetch(PageId page) const { __builtin_prefetch(&entries_[index(page) * pieces_], 1); }
@@ -80,13 +81,13 @@ class Table {
   Entry* entries_ = nullptr;
   uint64_t range_begin_ = 0;
   uint64_t pieces_ = 0;                                // OS pages a page
-  std::atomic<uint32_t>* region_residents_ = nullptr;  // pages resident | kPresent once touched
+  std::atomic<uint32_t>* region_residents_ = nullptr;  // resident pages | kPresent if it has memory
   uint64_t region_bytes_ = 0;
   Budget* budget_ = nullptr;
   Closed* closed_ = nullptr;
 
   sys::Mutex empty_mutex_;
-  uint64_t empty_[kEmptyRegionLimit];  // ring of regions that became empty
+  uint64_t empty_[kEmptyRegionLimit];  // a ring of regions that became empty
   uint32_t empty_end_ = 0;
 };
 
