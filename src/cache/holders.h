@@ -7,8 +7,8 @@ namespace cache {
 
 class Holders {
  public:
-  // After it returns, every thread sees the entries that were locked before the call, or its hold
-  // shows in visit(): the store-load order that holders leave out on their side.
+  // When it returns, each thread either sees the entries that were locked before the call, or its hold shows in visit(). It is the order of a
+  // store and a later load that holders leave out on their side.
   virtual void barrier() = 0;
 
   // Calls visit(context, page) for every page that is held, in any order, some more than once, some no

@@ -25,22 +25,23 @@ class Lane {
   static constexpr uint32_t kMaxIos = 2 * kMaxBatch;
   static constexpr size_t kMaxPieces = 512;  // OS pages of the largest page, 2 MiB
 
-  // A page that an evict or discard batch locked.
+  // A page of the operation that the lane's thread is in: one that a batch of an eviction, a cleaning, a discard or a forget has locked, or one that is
+  // being loaded.
   struct Victim {
-    FrameId frame = base::kNoFrame;  // of a load none: the page is read and thrown away
+    FrameId frame = base::kNoFrame;  // of a load kNoFrame: the page is read and thrown away
     PageId page{};
-    uint32_t version = 0;  // of the frame after the batch's last edge
-    bool held = false;
-    bool verified = false;         // untouched since it was cleaned: no need to look at its content
-    bool watched = false;          // when it was locked, or claimed
-    bool guarded = false;          // when it was locked
+    uint32_t version = 0;          // of the frame after the batch's last edge
+    bool held = false;             // a thread holds it
+    bool verified = false;         // it was when it was locked: its content need not be looked at
+    bool watched = false;          // its frame was when it was locked, or claimed
+    bool guarded = false;          // its frame was when it was locked
     bool untouched = false;        // watched, and the kernel says that nobody stored to it
-    bool newly_protected = false;  // its frame's memory, in this eviction
-    bool whole_page = false;       // its place is its first: nothing on storage to keep
+    bool newly_protected = false;  // its frame's memory was protected in this eviction
+    bool whole_page = false;       // its place is its first: nothing on storage is to be kept
     bool fresh = false;            // of a load: the frame's memory is zeros
-    char* memory =
-        nullptr;  // of a load: where the content goes. A fork may give the frame other memory meanwhile
-    Origins::Kind origin = Origins::Kind::kZeros;  // of a load, of a page without a place
+    // Of a load: where the content goes. A fork may give the frame other memory meanwhile.
+    char* memory = nullptr;
+    Origins::Kind origin = Origins::Kind::kZeros;  // of a load of a page without a place
     uint32_t changed_count = 0;                    // OS pages to write
     PlaceId new_place = base::kNoPlace;            // where it moves if its write succeeds
     bool must_move = false;                        // it may not be written where it is
@@ -60,18 +61,18 @@ class Lane {
 
   Victim victims[kMaxBatch];
   uint32_t victim_count;
-  uint64_t changed[kMaxBatch][kMaxPieces / 64];    // bit per OS page of each victim
-  uint64_t untouched[kMaxBatch][kMaxPieces / 64];  // the same; of watched victims
+  uint64_t changed[kMaxBatch][kMaxPieces / 64];    // of each victim, a bit for each OS page
+  uint64_t untouched[kMaxBatch][kMaxPieces / 64];  // the same; only of watched victims
   storage::Io ios[kMaxIos];
   uint32_t io_count;
   iovec segments[kMaxSegments];
   uint32_t segment_count;
   Stream stream;    // of the thread's misses
-  Client* client;   // its, of the cache's servers; null: none so far
+  Client* client;   // by which the thread asks the cache's servers; null: none so far
   char* page_copy;  // one page, aligned: the cleaner's copy, chaos's read-back
 
  private:
-  storage::Io* batch_[kMaxIos];  // of run_ios: too large for the stacks it may run on
+  storage::Io* batch_[kMaxIos];  // of run_ios: it is too large for the stacks that this may run on
   storage::Queue* queue_;
   uint64_t bytes_;
 };

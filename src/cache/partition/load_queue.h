@@ -1,20 +1,20 @@
 // LoadQueue: loads that are begun by one thread and ended by any. (TriCache, "Threads or Fibers")
 //
-// A load that is begun (Partition::begin_load) has done steps 1 to 3 of Load (partition.h) and submitted its read, as soon as some
-// are together or somebody polls. Its frames are LOADING as those of any load, but nobody waits: what its end needs is kept here
-// instead of in a Lane. Whoever polls the queue when the read is done takes steps 5 and 6, and then calls `ended`.
+// A load that is begun (Partition::begin_load) has taken steps 1 to 3 of Load (partition.h). Its read is submitted as soon as kBatch reads have
+// come together, or somebody polls. Its frames are LOADING as those of any load, but nobody waits for it: what its end needs is kept here instead of
+// in a Lane. Whoever polls the queue when the read is done takes steps 5 and 6, and then calls `ended`.
 //
-// Who began a load may be waiting for something that only happens when that load, or another one, has ended: a lock that a
-// thread holds which misses the same page. So whoever waits for a page polls the queues of all (LoadQueues::poll).
+// The thread that began a load may be waiting for something that happens only when this load, or another one, has ended: a lock that is held by a
+// thread which misses the same page. So whoever waits for a page polls all queues (LoadQueues::poll).
 //
-// What comes from elsewhere (origins.h) is read by a second storage queue, of a device that the origins name, if they had one when the queue was
-// opened.
+// Pages that come from elsewhere (origins.h) are read by a second storage queue, of the device that the origins named when the queue was opened, if
+// they named one.
 //
 // Invariants
-//  1 the storage queues are used under mutex_ alone. Who holds that takes locks of partitions, and calls `ended`; nobody takes it
-//    with a partition's lock
-//  2 a load is counted from before its frame is claimed until after those who wait for it were told: who found a frame LOADING
-//    and then no load counted has been told, or waits for a load that its own thread ends
+//  1 the storage queues are used under mutex_ alone. Its holder takes locks of partitions, and calls `ended`; nobody takes it while holding
+//    the lock of a partition
+//  2 a load is counted from before its frame is claimed until after the threads that wait for it were told: a thread that finds a frame LOADING,
+//    and then no load counted, has been told, or waits for a load that another thread does and ends by itself
 #pragma once
 #include <span>
 
@@ -32,14 +32,14 @@ struct BegunLoad {
 
   storage::Io io;  // its `owner` is this
   iovec segments[kMostPages];
-  Lane::Victim victims[kMostPages];  // some may have no frame: Partition::claim_following
+  Lane::Victim victims[kMostPages];  // some may have no frame (Partition::claim_following)
   uint32_t victim_count = 0;
   Partition* partition = nullptr;
   LoadQueue* queue = nullptr;
   void (*ended)(void* context) = nullptr;  // null: nobody is told
   void* context = nullptr;
-  uint64_t begun_ns = 0;      // of the monotonic clock; 0: its time is not taken
-  BegunLoad* next = nullptr;  // of those that are free
+  uint64_t begun_ns = 0;      // of the monotonic clock; 0: its time is not measured
+  BegunLoad* next = nullptr;  // the next free one
 
   bool is_from_origin() const { return victims[0].origin != Origins::Kind::kZeros; }
 };
@@ -48,29 +48,30 @@ class LoadQueue {
  public:
   // How many loads of one queue may be under way.
   static constexpr uint32_t kDepth = 256;
-  // Reads that are submitted together: a system call for each would cost as much as a read, and to wait for more would keep the
-  // device waiting while tasks compute.
+  // How many reads are submitted together: a system call for each would cost as much as a read, and waiting for more would keep the device
+  // waiting while tasks compute.
   static constexpr size_t kBatch = 8;
 
-  // Submits what is to be, and ends the loads whose reads are done; returns how many. None if another thread is at it. Any thread.
+  // Submits what is gathered, and ends the loads whose reads are done; returns how many. Does nothing while another thread is at it. Any thread.
   size_t poll();
   // As base::Poller's.
   base::Quiet quiet();
 
-  // Of partitions. A load to fill in, counted, or null when kDepth are under way; submit, or give it back.
+  // For partitions. take() returns a load to fill in, which is counted from here on, or null if kDepth loads are under way. The caller submits it, or
+  // gives it back.
   BegunLoad* take();
   void give_back(BegunLoad& load);
   void submit(BegunLoad& load);
-  // Submits what is gathered. For who does not poll soon.
+  // Submits what is gathered, for a thread that does not poll soon.
   void flush();
 
-  // The origins' device that it was opened with, or null; and can it read from there? There may have been no room for another queue.
+  // The origins' device that the queue was opened with, or null; and can the queue read from it? The device may have had no room for another queue.
   const storage::Device* origins_device() const { return origins_device_; }
   bool reads_origins() const { return origins_.queue != nullptr; }
 
   // How many loads are under way, about.
   uint32_t under_way_count() const { return under_way_count_.load(std::memory_order_relaxed); }
-  // How long loads took lately whose time was taken, from begin to end; 0 before the first. Any thread.
+  // How long loads took lately, of those whose time was measured, from begin to end; 0 before the first. Any thread.
   uint64_t latency_ns() const { return latency_ns_.load(std::memory_order_relaxed); }
 
  private:
@@ -93,7 +94,7 @@ class LoadQueue {
   BegunLoad* loads() { return reinterpret_cast<BegunLoad*>(this + 1); }
 
   LoadQueues* all_ = nullptr;
-  LoadQueue* next_ = nullptr;  // of all that there ever were
+  LoadQueue* next_ = nullptr;  // in the list of all that there ever were
   sys::Mutex mutex_;
   Channel storage_;
   Channel origins_;
@@ -103,28 +104,29 @@ class LoadQueue {
   std::atomic<uint32_t> under_way_count_{0};  // taken and neither given back nor ended
   std::atomic<uint64_t> latency_ns_{0};
   BegunLoad* free_ = nullptr;
-  uint32_t used_count_ = 0;  // loads() beyond them were never taken: their memory was not touched
+  uint32_t used_count_ = 0;  // loads() beyond so many were never taken, and their memory was not touched
 };
 
-// Those of one cache.
+// The queues of one cache.
 class LoadQueues {
  public:
-  // A queue for one thread to begin loads with. It was another's before, as a rule. Undisturbed: as storage::QueueUse has it.
-  // `origins`: their device, or null. Errors: as Device::open_queue; ENOMEM; none of the origins' device, from which it does not read then.
+  // A queue for one thread to begin loads with; as a rule it was another thread's before. `undisturbed`: as in storage::QueueUse. `origins`: the
+  // device of the origins, or null. Errors: as Device::open_queue; ENOMEM. An error of the origins' device is none: the queue does not read from it
+  // then.
   base::Expected<LoadQueue*> open(storage::Device& device, storage::Device* origins,
                                   bool undisturbed = false);
-  // Afterwards nobody calls `ended` of its loads. REQUIRES: none is under way.
+  // The thread does not need the queue any more. REQUIRES: none of its loads is under way.
   void close(LoadQueue& queue);
-  // The same of a queue whose loads tell nobody: some may be under way, and end when somebody polls.
+  // The same of a queue whose loads tell nobody. Some may be under way, and end when somebody polls.
   void leave(LoadQueue& queue);
   void destroy();
 
-  // Is any load under way that may need somebody to end it?
+  // Is any load under way that somebody has to end by polling?
   bool has_begun() const { return begun_count_.load(std::memory_order_seq_cst) != 0; }
-  // Ends what can be ended of all queues; returns how many loads. Cost: a load when none is under way.
+  // Ends what loads of all queues can be ended; returns how many these were. Cost: a load from memory when none is under way.
   size_t poll();
 
-  // In a child of fork: what was under way is its parent's.
+  // In a child of fork: forgets what was under way, which is the parent's.
   void forget();
 
  private:

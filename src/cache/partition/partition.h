@@ -1,38 +1,38 @@
 // Partition: one owner's share of a cache: its index, frames, replacement policy and places.
 //
-// Every edge of a frame's life (frame.h) is taken here, under mutex_. I/O, hashing and waiting happen
-// without it.
+// Every edge of a frame's life (frame.h) is taken here, under mutex_. I/O, hashing and waiting happen without it. These are the protocols:
 //
-// Load     1 find the page: resident -> open its entries, done; loading -> wait; evicting or writing ->
-//            rescue, done   2 take a free frame (none: evict, from 1)   3 claim, map page -> frame, unlock
-//          4 read; a page without a place from its origin, or zero-fill it   5 fingerprint   6 lock, loaded, publish entries
-//          Of a load that is begun, 5 and 6 are done by whoever polls its queue (load_queue.h)
-// Evict    1 choose victims, lock their entries and states   2 barrier   3 rescue the held ones
-//          4 ask the kernel about watched ones; compare the fingerprints of others and of what was stored to
-//          5 unchanged -> FREE, their frames watched from now on if most are; changed -> fingerprints unknown, WRITING; places
-//            chosen (partition_move.cc)
-//          6 write what changed   7 written -> FREE unless rescued meanwhile; failed -> RESIDENT
-// Clean    1 io of cooling pages   2 barrier; pages that are held are left alone   3 copy what changed   4 write the
-//            copy   5 fingerprints of the copy; io ends. An eviction that finds the page as it was left
-//            (verified) neither hashes nor writes
-// Watch    A frame whose memory is protected (sys/write_watch.h) is watched: what the kernel says was not stored to
-//          since is as it was loaded, and needs no fingerprint, neither then nor when it leaves.
-//          1 a frame is protected under mutex_, by its evictor, who has found it unchanged and not rescued, and is
-//          watched and FREE before that lock is let go   2 loads store by another mapping, which leaves it protected
-//          3 the first store takes the protection away, nothing but 1 gives it back
-// Discard  1 lock entries and states   2 barrier   3 held or pinned -> zeroed in place, place forgotten
-//          4 else -> FREE, place given back
-// Forget   1 lock entries and states   2 barrier   3 held -> stays EVICTING and gone, so that nobody rescues it; asked for
-//          again later   4 else -> FREE, place given back
+// Load     1 find the page. In memory: open its entries, done; being evicted or written: rescue it, done; loading: wait, from 1
+//          2 take a free frame; if there is none, evict, from 1   3 claim the frame, map page -> frame, unlock
+//          4 read the page from its place; one that has none is read from its origin, or filled with zeros
+//          5 take its fingerprints   6 lock; the frame is RESIDENT, publish the entries
+//          Steps 5 and 6 of a load that is begun are taken by whoever polls its queue (load_queue.h)
+// Evict    1 choose victims, lock their entries and states   2 barrier   3 rescue the victims that threads hold
+//          4 ask the kernel which OS pages of watched frames were not stored to; compare the fingerprints of all others
+//          5 unchanged victims: FREE, and their frames are watched from now on if most of the batch is unchanged; changed ones: their
+//            fingerprints become unknown, the state WRITING, and places are chosen (partition_move.cc)
+//          6 write what has changed   7 written victims: FREE, unless they were rescued meanwhile; failed ones: RESIDENT
+// Clean    1 set io of pages that are cooling   2 barrier; leave alone what threads hold   3 copy what has changed   4 write the copies
+//          5 the fingerprints are those of the copies; clear io. A page that nobody could have touched since is verified: an eviction
+//            neither hashes nor writes it
+// Watch    A frame is watched while its memory is protected (sys/write_watch.h): an OS page of which the kernel says that nobody stored to it
+//          is as it was loaded, and needs no fingerprint, neither when it is loaded nor when it leaves
+//          1 an evictor that has found a page unchanged and not rescued protects its frame under mutex_; the frame is watched, and FREE,
+//            before mutex_ is let go   2 loads store by another mapping, which leaves the protection   3 the first store takes the
+//            protection away; nothing but 1 gives it back
+// Discard  1 lock entries and states   2 barrier   3 pages that are held or pinned are zeroed in place, and their places given back
+//          4 all others: FREE, their places given back
+// Forget   1 lock entries and states   2 barrier   3 pages that are held stay EVICTING, and gone, so that nobody rescues them; the caller
+//            asks again later   4 all others: FREE, their places given back
 //
 // Invariants
-//  1 a fingerprint is that of what a load of the OS page would return now, or unknown; step 4 of Load
-//    comes before it is known, step 6 of Evict leaves it unknown
-//  2 the frame holds the page's place while it is resident, the PageMap while it is not
+//  1 a fingerprint is that of what a load of the OS page would return now, or unknown: it becomes known in step 5 of Load and of Clean, and
+//    unknown before step 6 of Evict and step 4 of Clean
+//  2 the frame holds the page's place while the page is in a frame, the PageMap while it is not
 //  3 a place is given back only when no Io is under way for it: not while io is set
-//  4 a place that is frozen for a child of fork, or was inherited from a parent, is not written to: its page moves
-//  5 a page that moves on storage has both places while io is set; the frame holds the old one until the
-//    write to the new one has succeeded, and one of the two is given back then
+//  4 a place that is frozen for a child of fork, or that was inherited from a parent, is not written to: its page moves
+//  5 a page that moves on storage has both places while io is set: the frame holds the old one until the write to the new one has succeeded.
+//    One of the two is given back then
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -82,7 +82,7 @@ struct Shared {
   char* waste = nullptr;          // as Cache::waste
   char* clean_copies = nullptr;   // kCleanCopyBytes or a page if that is more, of the background thread
   sys::EventCount low_on_frames;  // wakes whoever evicts in the background
-  // Of the monotonic clock: failed writes are not told of before.
+  // Failed writes are not logged before; of the monotonic clock.
   std::atomic<uint64_t> next_write_message_ns{0};
 
   Partition& of(PageId page) const;
@@ -93,48 +93,48 @@ inline constexpr size_t kCleanCopyBytes = 256 * 1024;
 
 class Partition {
  public:
-  // With address space for frame_limit frames.
+  // With frame_count frames, and address space for frame_limit. Errors: ENOMEM, and those of FramePool::open.
   base::Expected<void> open(Shared& shared, uint32_t frame_count, uint32_t frame_limit);
   void close();
-  // It should do with so many frames from now on, or may have as many. Fewer: the budget says when their memory goes.
-  // False: since a fork there is no memory file for more, now. REQUIRES: frame_count <= frames().frame_limit().
+  // The partition may have so many frames from now on. If they are fewer than before, the budget says when memory goes. False: a fork has lent the
+  // memory file, and there is none for more frames now. REQUIRES: frame_count <= frames().frame_limit().
   bool resize(uint32_t frame_count);
-  // Frames that it keeps however much else takes of the budget: half, and what a loop over many arrays holds at once.
+  // How many frames it keeps however much of the budget is used otherwise: half, and as many as a loop over many arrays holds at once.
   uint32_t least() const {
     constexpr uint32_t kHeldAtOnce = 16;
     const uint32_t all = frame_count();
     return std::max((all + 1) / 2, std::min(all, kHeldAtOnce));
   }
-  // While the budget is exceeded, gives back memory of free frames, a few; returns whether there was some.
+  // If the budget is exceeded, gives back the memory of a few free frames. Returns whether any had some.
   bool give_memory_back();
 
-  // Makes the page resident with open entries. With `pin`, pins it too and returns its memory.
-  // Errors: EIO and others of a read (message names device and page); ENOSPC and others when nothing
-  // can be evicted because writes fail; ENOMEM when all frames are pinned or held.
+  // Makes the page resident with open entries, and returns its memory. That is good while the caller holds the page; with `pin` the page is
+  // pinned too, and its memory good until unpin(). Errors: EIO and others of a read (the message names device and page); ENOSPC and others when
+  // nothing can be evicted because writes fail; ENOMEM when all frames are pinned or held; ESTALE, the page is gone (Origins).
   base::Expected<char*> load(PageId page, Lane& lane, Stream& stream, bool pin);
   // The same without `pin`, and without waiting for the read.
   //   kDone      the page was resident with open entries a moment ago
-  //   kUnderWay  its load has begun; ended(context) is called when the page is resident, or when that failed, perhaps
-  //              before this returns, by the thread that ends it (load_queue.h)
+  //   kUnderWay  its load has begun. ended(context) is called when the page is resident, or when the load has failed, by the thread that
+  //              ends the load (load_queue.h), perhaps before this returns
   //   kWait      another load of the page is under way
   //   kNoRoom    the queue is full, or all frames are pinned or held: try again when something has ended
-  // May evict, and wait for writes. REQUIRES: the queue is the caller's alone, but for polling. Errors: those of load, but for
-  // reads: what a load that ended did not bring, the next load of the page says why.
+  // May evict, and wait for writes. REQUIRES: only the caller begins loads by this queue. Errors: those of load, without those of reads: if a
+  // load that was begun brings nothing, the next load of the page says why.
   enum class Begun { kDone, kUnderWay, kWait, kNoRoom };
   base::Expected<Begun> begin_load(PageId page, Lane& lane, Stream& stream, LoadQueue& queue,
                                    void (*ended)(void* context), void* context);
-  // Begins to load the page ahead of use, if it is on storage, or comes from elsewhere, and is not in memory. Nobody is told when it is there; the queue is
-  // to be flushed. Waits for nothing but the lock, and evicts nothing.
-  //   kThere    it is in memory, or under way
-  //   kNothing  there is nothing to load, or not by this queue
-  //   kNoRoom   the queue is full, or frames are few
+  // Begins to load the page ahead of use, if it is not in memory, and is on storage or comes from elsewhere. Nobody is told when it is there. The
+  // caller flushes the queue. Waits for nothing but the lock, and evicts nothing.
+  //   kThere    the page is in memory, or under way
+  //   kNothing  there is nothing to load, or this queue cannot load it
+  //   kNoRoom   the queue is full, or free frames are few
   enum class Prefetched { kBegun, kThere, kNothing, kNoRoom };
-  // `count`: up to so many pages, from that one on, if they can be loaded with it; how many that are afterwards, 1 at least.
+  // `count`: at most how many pages to load by the same read, from `page` on; afterwards, for how many of them the result holds, at least 1.
   Prefetched prefetch(PageId page, uint32_t& count, LoadQueue& queue, uint64_t now_ns);
-  // Is the page in memory? Then as load, and kThere; else nothing was done.
-  enum class Look { kThere, kNotThere, kBusy };  // busy: being loaded, or gone
+  // If the page is in memory: as load, and kThere. Else nothing is done; kBusy: the page is being loaded, or gone.
+  enum class Look { kThere, kNotThere, kBusy };
   Look look(PageId page, bool pin, char*& bytes);
-  // Of LoadQueue: the load's read has ended.
+  // Called by LoadQueue: the load's read has ended.
   void end_load(const BegunLoad& load);
   // REQUIRES: pinned.
   void unpin(PageId page);
@@ -147,40 +147,40 @@ class Partition {
   // As Cache's.
   void stop_watching(PageId page);
 
-  // Forgets the content of pages first .. first + count - 1: they read as zeros. The storage is given
-  // back. May block, does no I/O of its own. Pages of a mapped region keep their frames if they stay in use.
+  // Drops the content of pages first .. first + count - 1, which read as zeros from now on. Their places are given back, and so are their
+  // frames, but for pages that are held or pinned, and those of a mapped region that stay in use. May block; does no I/O of its own.
   enum class After { kInUse, kFree };
   void discard(PageId first, uint64_t count, After after, Lane& lane);
 
-  // Of regions (regions.h). map_own: the page can be reached at its own address, if its region is mapped, or could be; false:
-  // it is none of these. May load the page. The rest as Cache's, of addresses in one region.
+  // Of regions (regions.h). map_own: makes the page accessible at its own address, if its region is mapped or can be; else false. May load the
+  // page. The rest as Cache's, for addresses in one region.
   bool map_own(PageId page, Lane& lane);
   void unmap_if_mapped(uint64_t address);
   void cut(uint64_t begin, uint64_t end);
-  // Waits until nobody maps a region who began before.
+  // Waits for whoever is mapping a region.
   void wait_for_mapping() { sys::LockGuard guard(mutex_); }
 
-  // What is closed of the pages (closed.h) is other than it was: their entries say so when this returns, and what was
-  // guarded is not any more. Who translated before may stand in a slot.
+  // Other OS pages of the pages are closed than before (closed.h): when this returns, the entries say so, and guards of the pages have ended.
+  // Threads that translated before may still hold them.
   struct Seen {
     bool resident = false;  // some are in memory
     bool guarded = false;   // and were guarded
   };
   Seen close_again(PageId first, uint64_t count);
-  // Guards the page's i-th OS page (FramePool::guard) if it is closed and in memory. Waits while an evictor or a write
-  // looks at it.
+  // Guards the page's i-th OS page (FramePool::guard) if it is closed and in memory. Waits while an evictor looks at the frame, or an Io is under
+  // way.
   void guard(PageId page, uint64_t i, sys::Access access);
   // The page that the frame holds, if it is guarded.
   std::optional<PageId> guarded_page(FrameId frame);
-  // Zeroes and copies a part of the page, whatever is guarded there. REQUIRES: pinned. `from` and `to` are plain
-  // memory.
+  // Zeroes a part of the page, or copies to or from it, whatever is guarded there. REQUIRES: pinned; `from` and `to` are plain memory.
   void zero(PageId page, uint64_t offset, uint64_t bytes);
   void copy_in(PageId page, uint64_t offset, const char* from, uint64_t bytes);
   void copy_out(PageId page, uint64_t offset, char* to, uint64_t bytes);
 
-  // Takes pages out that their user has given up: nothing is written, their places are given back. Says what is left:
-  // pages that are pinned, under way or being evicted, and pages that somebody held when they were asked for, which
-  // nobody reaches any more. Call again until nothing is left. REQUIRES: Origins says kGone for the pages.
+  // Takes pages out that the cache's user has given up: nothing is written, their places are given back. Returns how many pages are left: busy
+  // ones, which are pinned, being loaded, written or evicted; and held ones, which threads held when they were looked at, and which nobody
+  // else reaches any more. The caller calls again until nothing is left. REQUIRES: Origins says kGone of the pages; for one page, one caller
+  // at a time, and no discard meanwhile.
   struct Left {
     uint64_t busy = 0;
     uint64_t held = 0;
@@ -191,25 +191,24 @@ class Partition {
   // Evicts up to `wanted` pages; returns how many frames became free. May do I/O.
   uint32_t evict(uint32_t wanted, Lane& lane);
 
-  // Cleans a batch of pages that will be evicted soon; returns how many it wrote. For whoever works in the
-  // background: may do I/O, and takes memory for copies once.
+  // Cleans a batch of pages that will be evicted soon; returns how many it wrote. For the background thread, whose copies (Shared) it uses. May
+  // do I/O.
   uint32_t clean(Lane& lane);
-  // Writes what was changed of pages first .. first + count - 1 that are in memory, where they stay; those that are pinned,
-  // that somebody holds, or that are being evicted are left as they are. `copies`: kCleanCopyBytes or a page if that is more, of
-  // the caller's. May do I/O.
+  // Writes those of the pages first .. first + count - 1 that are in memory and have changed; they stay in memory. Pages that are pinned, held,
+  // guarded or being evicted are left as they are. `copies`: memory of the caller's, kCleanCopyBytes or a page, whichever is more. May do I/O.
   struct Cleaned {
     uint32_t written = 0;
     uint32_t failed = 0;  // writes; storage that is full is no failure
   };
   Cleaned write_back(PageId first, uint64_t count, Lane& lane, char* copies);
-  // Is there pressure, and time?
+  // Are so many frames in use that pages will be evicted soon?
   bool wants_cleaning() const {
     return shared_->clean_copies != nullptr &&
            (shared_->chaos_seed != 0 ||
             frames_.frame_count() - frames_.free_count() > frame_count() - frame_count() / 4);
   }
 
-  // Are free frames so few that background eviction should start; that it should go on?
+  // Are free frames so few that eviction in the background should begin; are they so few that it should go on?
   bool wants_frames() const { return lacks(low_watermark_) || over_budget_by(0); }
   bool takes_frames() const { return lacks(high_watermark_) || over_budget_by(0); }
   uint32_t batch_size() const { return batch_size_; }
@@ -223,15 +222,15 @@ class Partition {
   // Pins a page that is resident. REQUIRES: frozen.
   FrameId pin_resident(PageId page);
 
-  // As load with `pin`, and the page's frame can be mapped elsewhere. Errors: also EAGAIN when the system has no
-  // memory file for it, or the page is pinned by others for ten seconds.
+  // As load with `pin`, and the page's frame can be mapped elsewhere. Errors: also EAGAIN, if the system has no memory file for it, or others
+  // have the page pinned for ten seconds.
   base::Expected<char*> load_shared(PageId page, Lane& lane);
   // Can the page's frame be mapped elsewhere? REQUIRES: pinned.
   bool is_shared(PageId page);
-  // Some frames of what a fork lent get memory of their own: that which they had then, if no child lives (under the lock,
-  // since one may just have been made), or new memory. Returns whether there were any. Cost: as FramePool::share.
+  // Gives some frames that a fork has lent memory of the pool's own: that which they had before, if no child lives, or new memory. (Whether a child
+  // lives is asked under the lock, since one may just have been made.) Returns whether there were any. Cost: as FramePool::share.
   bool share_some();
-  // Waits until nobody shares frames.
+  // Waits for whoever is giving frames other memory.
   void wait_for_share() { sys::LockGuard guard(mutex_); }
 
   // Checks every invariant that can be checked under the lock; CHECK fails otherwise. For tests and chaos.
@@ -243,7 +242,7 @@ class Partition {
   }
   FramePool& frames() { return frames_; }
   const FramePool& frames() const { return frames_; }
-  // How many frames it may have, of the pool's.
+  // How many of the pool's frames it may have.
   uint32_t frame_count() const { return allowed_count_.load(std::memory_order_relaxed); }
   // Pages in state RESIDENT now. Cost: a look at every frame, under the lock.
   uint32_t resident_count();
@@ -272,7 +271,7 @@ class Partition {
   void add_read_ahead(PageId page, PlaceId place, Lane& lane, Stream& stream);
   uint32_t claim_following(PageId page, PlaceId place, Lane::Victim* claimed, uint32_t most,
                            uint32_t reserve);
-  // Of a load that finds no frame: how often it tried to make room, and how many writes had failed when it began to.
+  // What a load that finds no frame knows: how often it has tried to make room, and how many writes had failed when it began to.
   struct InVain {
     uint64_t attempts = 0;
     uint32_t failed_writes = 0;
