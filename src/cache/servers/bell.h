@@ -1,10 +1,10 @@
 // Bell: how a server sleeps until somebody has something for it, or its loads go on.
 //
-// Sleeper   1 lie_down()   2 looks once more for all that others may have for it   3 sleep(), or get_up() if there was something
+// Sleeper   1 lie_down()   2 looks once more for all that others may have for it   3 sleep(), or get_up() if there is something
 // Others    1 store what they have for it   2 ring()
-// Either sees the other's store, by a fence on both sides: nothing is slept over.
+// Each side has a fence between its store and its load, so that one of them sees what the other has stored: the sleeper misses nothing.
 //
-// Thread contract: one sleeper; anybody rings.
+// Thread contract: one sleeper; any thread rings.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -25,15 +25,15 @@ class Bell {
     std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with must_ring()'s
   }
   void get_up() { asleep_.store(0, std::memory_order_relaxed); }
-  // Until it rings, or `quiet` ends; a poller that has no descriptor and no time is looked after every 20 us. What ends sooner
-  // than the kernel's timers wake anybody, or is to be polled now, is not slept for: false. Gets up.
+  // Sleeps until somebody rings, or `quiet` ends, and gets up. A poller without a descriptor and a time is looked after every 20 us. Returns false,
+  // without sleeping, if `quiet` ends sooner than the kernel's timers wake anybody, or has ended.
   bool sleep(base::Quiet quiet);
 
-  // Cost: a fence; a system call when it sleeps.
+  // Cost: a fence, and a system call if the sleeper sleeps.
   void ring() {
     if (must_ring()) rung_.set();
   }
-  // Its first half: says whether to wake it; to one of many.
+  // The first half of ring(): must this thread wake the sleeper? Of several that ring, one must.
   bool must_ring() {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     return asleep_.load(std::memory_order_relaxed) != 0 &&

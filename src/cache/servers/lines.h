@@ -4,12 +4,12 @@
 //   request line   message | sleeps | 7 requests of 8 bytes     written by the client
 //   reply line     message | -      | 7 replies of 8 bytes      written by the server
 //
-//   message        number of the message << 3 | how many requests it has. The lines are free when both say the same
+//   message        number of the message << 3 | how many requests it has. The lines are free when both lines say the same
 //
-// Client   1 waits until the lines are free   2 stores requests, then `message` (release)   3 looks whether the lines are
-//            free again; to sleep meanwhile: sleeps = 1, looks once more, waits on the reply line's `message`   4 reads replies
-// Server   1 finds a `message` that it has not taken (acquire)   2 reads requests, stores replies   3 stores the same `message` in
-//            the reply line (release)   4 wakes the client if it sleeps: either sees the other, by a fence on both sides
+// Client   1 waits until the lines are free   2 stores the requests, then `message` (release)   3 looks whether the lines are free again; to sleep
+//            meanwhile it sets sleeps = 1, looks once more, and waits on the reply line's `message`   4 reads the replies
+// Server   1 finds a `message` that it has not taken (acquire)   2 reads the requests, stores the replies   3 stores the same `message` in the reply
+//            line (release)   4 wakes the client if it sleeps. Each side has a fence between its store and its load: one sees the other's
 //
 // Zeroed memory is a pair of lines that is free.
 #pragma once
@@ -41,7 +41,7 @@ class Lines {
   }
   // REQUIRES: is_free() after send().
   uint64_t reply(uint32_t i) const { return reply_.words[i]; }
-  // Sleeps until the lines may be free. In two halves, for tests of the order between them and the server's.
+  // Sleeps until the lines may be free. lie_down() is its first half, so that tests can try all orders of these steps and the server's.
   void sleep() {
     const uint32_t seen = lie_down();
     if (!is_free()) sys::futex_wait(reply_.message, seen);
@@ -55,7 +55,7 @@ class Lines {
   }
   void get_up() { request_.sleeps.store(0, std::memory_order_relaxed); }
 
-  // Of the server. How many requests a message has that `taken` does not know, which does then; 0: there is none.
+  // Of the server. Takes a message that is not `taken`, which says its number afterwards; returns how many requests it has. 0: there is none.
   uint32_t take(uint32_t& taken) {
     const uint32_t message = request_.message.load(std::memory_order_acquire);
     if (message == taken) return 0;
@@ -65,11 +65,11 @@ class Lines {
   bool has_message(uint32_t taken) const { return request_.message.load(std::memory_order_relaxed) != taken; }
   uint64_t request(uint32_t i) const { return request_.words[i]; }
   void set_reply(uint32_t i, uint64_t reply) { reply_.words[i] = reply; }
-  // All replies to the message are set.
+  // Tells the client that all replies to the message are set.
   void answer(uint32_t taken) {
     if (publish_replies(taken)) sys::futex_wake(reply_.message, 1);
   }
-  // Its first half: says whether the client must be woken.
+  // The first half of answer(): must the client be woken?
   bool publish_replies(uint32_t taken) {
     reply_.message.store(taken, std::memory_order_release);
     std::atomic_thread_fence(std::memory_order_seq_cst);

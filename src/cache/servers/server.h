@@ -3,15 +3,13 @@
 // Clients (delegation.h) ask by message lines. The server begins the loads of all requests that it finds, so that the reads of
 // many clients are under way together, ends those whose reads are done, and answers a message when all of its requests are.
 //
-// Turn    1 loads whose reads are done are ended   2 requests whose load has ended are answered, or begun again   3 messages
-//         that clients sent are taken, and their requests begun   4 nothing of all that for a while: it sleeps, until a client
-//         rings, or a read is done
+// Turn    1 ends loads whose reads are done   2 answers requests whose load has ended, or begins them again   3 takes messages that clients have sent, and
+//         begins their requests   4 after a while without any of that: sleeps, until a client rings or a read is done
 //
 // Invariants
-//  1 it waits for nothing that a client may hold up: what it cannot have at once (a page that another thread loads, frames that
-//    are all pinned or held, a read that fails) it refuses, and the client does that by itself, as without servers. So the
-//    errors are the client's, and told as ever
-//  2 what it does to partitions it does under their locks, as every thread: others work in them, too
+//  1 it waits for nothing that a client may hold up. What it cannot have at once (a page that another thread loads, a frame while all are pinned or
+//    held, a read that fails) it refuses, and the client does that by itself, as without servers. So clients meet the errors, and tell of them as ever
+//  2 it works in partitions under their locks, as every thread does: others work in them, too
 //  3 a request belongs to the server from take() until its message is answered; a load that was begun for it may be ended by any
 //    thread (load_queue.h), which puts it on the list of those that have ended
 //
@@ -25,8 +23,7 @@
 
 namespace cache {
 
-// What a client asks for, 8 bytes of a message. The reply is the address of the page's memory for a pin; kThere for a load;
-// kRefused.
+// What a client asks for: 8 bytes of a message. The reply to a pin is the address of the page's memory, that to a load kThere; or kRefused.
 struct Request {
   static constexpr uint64_t kRefused = 0;
   static constexpr uint64_t kThere = 1;
@@ -42,12 +39,11 @@ class Server {
  public:
   static constexpr uint32_t kMaxClients = 256;
 
-  // Errors: as Lane::create, LoadQueues::open, Bell::open; ENOMEM. What was opened is closed by close().
+  // Errors: as Lane::create, LoadQueues::open, Bell::open; ENOMEM. close() closes what was opened before the error.
   base::Expected<void> open(Shared& shared);
   // REQUIRES: run() has returned, or its thread is not in this process.
   void close();
-  // In a child of fork, whose servers are its parent's: what is left of this one that is not memory. REQUIRES:
-  // LoadQueues::forget().
+  // In a child of fork, whose parent the server belongs to: lets go of all that is not memory. REQUIRES: LoadQueues::forget().
   void forget();
 
   // Serves until stop(). REQUIRES: no client waits for an answer then.
@@ -56,7 +52,7 @@ class Server {
   void ring() { bell_.ring(); }
 
   Lines& lines(uint32_t client);
-  // Clients from `end` on have never sent anything; it only grows.
+  // Clients from `end` on have never sent anything. It only grows.
   void look_at_clients(uint32_t end) {
     uint32_t before = client_end_.load(std::memory_order_relaxed);
     while (before < end && !client_end_.compare_exchange_weak(before, end, std::memory_order_relaxed)) {
@@ -64,7 +60,7 @@ class Server {
   }
 
  private:
-  // How often a page is loaded to be pinned, before that is left to the client.
+  // How often the server loads a page that it is to pin, and finds it evicted again, before it leaves that to the client.
   static constexpr uint32_t kMostTries = 4;
 
   struct Desk;
@@ -74,9 +70,9 @@ class Server {
     Request request;
     uint32_t number;  // in the message
     uint32_t tries;
-    Asked* next;  // of those whose load has ended
+    Asked* next;  // in the list of those whose load has ended
   };
-  // What it has of a client.
+  // What the server has of a client.
   struct Desk {
     Lines lines;
     uint32_t taken;  // the last message
@@ -96,10 +92,10 @@ class Server {
   Shared* shared_ = nullptr;
   Lane* lane_ = nullptr;
   LoadQueue* loads_ = nullptr;
-  Desk* desks_ = nullptr;  // kMaxClients; zeros are a desk that nobody has used
+  Desk* desks_ = nullptr;  // kMaxClients of them; zeros are a desk that nobody has used
   base::Idle idle_;
-  // What others write.
-  alignas(base::kLineBytes) std::atomic<Asked*> ended_{nullptr};  // last in, first
+  // Other threads store to these.
+  alignas(base::kLineBytes) std::atomic<Asked*> ended_{nullptr};  // the list of those whose load has ended
   std::atomic<uint32_t> client_end_{0};
   std::atomic<bool> stop_{false};
   Bell bell_;
