@@ -1,12 +1,12 @@
-// Ghosts: pages that left memory lately, so that when one comes back it is known how much more memory would have kept it.
+// Ghosts: pages that left memory lately. When one comes back, they tell how much more memory would have kept it.
 //
-// Memory is a stack of pages, the last used on top; the frames hold its upper part, in an order that nobody knows, since
-// hits leave no trace. Below them lie the pages that left, in the order of their leaving. A page that comes back from under
-// `d` others, into one of `frames`, would have stayed with `frames + d`: exact for LRU, near it for CLOCK.
+// Think of a stack of pages with the page used last on top. The frames hold its upper part, in an order that nobody knows, since hits leave no trace.
+// Below lie the pages that left, in the order of their leaving. If there are `frames` frames, a page that comes back from under `d` other ghosts would
+// have stayed with `frames + d` of them: that is exact for LRU, and nearly so for CLOCK.
 //
-// Only a sample is kept: pages whose number has a hash with `shift_` zeros at its end, of every 2^shift_ pages one; each stands
-// for 2^shift_ (Waldspurger, Park, Garthwaite, Ahmad: Efficient MRC construction with SHARDS, FAST 2015). When there are more
-// than the capacity, shift_ grows, and half of them go.
+// Only a sample is kept: pages whose number has a hash with `shift_` zeros at its end. That is one of 2^shift_ pages, and each stands for 2^shift_
+// (Waldspurger, Park, Garthwaite, Ahmad: Efficient MRC construction with SHARDS, FAST 2015). When the sample has more pages than the capacity, shift_
+// grows by one, and half of them go.
 //
 //   pages_   in the order of their leaving, with gaps where one came back; packed when it is full
 //   tree_    how many of them there are (Fenwick's), for the rank of one
@@ -33,9 +33,10 @@ class Ghosts {
 
   // The page left its frame.
   void left(PageId page);
-  // It is on its way into one of `frame_count` frames, the others of which hold pages. Counts it in `curve`, unless that is null: nobody asked for it.
+  // The page is on its way into one of `frame_count` frames, of which all others hold pages. Counts it in `curve`, which is null if nobody asked for the
+  // page.
   void came(PageId page, uint64_t frame_count, base::MissCurve* curve);
-  // Its content is gone: when it comes back it is a new one.
+  // The page's content is gone: when it comes back, it is a new page.
   void forget(PageId page);
 
   uint32_t count() const { return count_; }

@@ -1,17 +1,18 @@
-// Policies: what a partition asks which page leaves next. One policy, or, where it is chosen while the program runs, several side by side.
+// Policies: what a partition asks which page leaves next. It is one policy, or, where the policy is chosen while the program runs, several side by
+// side:
 //
-//   samples_    of each candidate (policy_choice.h): pages whose hash says so
-//   follower_   all other pages; by the policy that is chosen
+//   samples_    for each candidate (policy_choice.h), the pages whose hash says so
+//   follower_   all other pages, under the policy that is chosen
 //
-// Each of them has its frames. A sample that has more than its share of them loses the next page, else the follower does: so each sees
-// a smaller cache of the same program.
+// Each of them has frames of its own. A sample that has more than its share of the frames loses the next page, else the follower does. So each sees a
+// smaller cache of the same program.
 //
 // Invariants
 //  1 a frame that holds a page is held by the policy that its page's number says, and by no other
 //  2 those of policy.h, for all of them together
 //
-// Thread contract: the partition's lock. Memory: the policies'. Cost: the policy's; a hash of each page that comes, and a few bits looked
-// at where there are samples; when another policy is chosen, some ten nanoseconds a frame and a mapping.
+// Thread contract: the partition's lock. Memory: that of the policies. Cost: that of the policy; where there are samples, a hash of each page that comes
+// and a look at a few bits; when another policy is chosen, a mapping and some ten nanoseconds for each frame.
 #pragma once
 #include "cache/policies/policy.h"
 #include "cache/policies/policy_choice.h"
@@ -37,14 +38,14 @@ class Policies {
   void forget(PageId page) { of_page(page).forget(page); }
   void touched(FrameId frame) { of_frame(frame).touched(frame); }
   void cooled(FrameId frame, bool was_touched) { of_frame(frame).cooled(frame, was_touched); }
-  // Victims are held until they have left: `taken` says that one will, `stays` that it does not after all. Each sample gives what it has beyond
-  // its share, and no more, however many batches are on their way.
+  // Batches of victims are under way for a while: `taken` says that a page is in one, `stays` that it does not leave after all. Each sample gives what it
+  // has beyond its share, and no more, however many batches are under way.
   Policy::Named name_victim();
   bool goes_with(FrameId victim, FrameId other);
   void taken(FrameId frame) { of_frame(frame).taken(frame); }
   void stays(FrameId frame) { of_frame(frame).stays(frame); }
-  // Of so many `turns`, which it counts down: each sample has its share of them, whether the others have a page to cool or not, since to one
-  // that counts touches it matters how often it is asked. kNoFrame: none is left, or nobody has a page to cool.
+  // A page to cool; counts `turns` down by how many it took to find one. Each sample has its share of the turns, whether it has a page to cool or not,
+  // since a policy that counts touches has to be asked in proportion. kNoFrame: no turn is left, or nobody has a page to cool.
   FrameId name_to_cool(uint32_t& turns);
   FrameId name_to_clean(uint32_t reach) { return follower_->name_to_clean(reach); }
   FrameId ahead() const { return follower_->ahead(); }

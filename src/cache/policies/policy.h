@@ -19,17 +19,17 @@
 //
 // A policy is a class that says what to do (private virtual functions); what is the same for all is here:
 //
-//   on_load(frame, arrival)      a page is in the frame from now on, warm; cool if it was only read ahead
-//   on_touched(frame)            a page that was named was touched: it does not go, and is cool now
-//   on_cooled(frame, touched)    a page of next_to_cool is cool now, and was touched since the last time
-//   on_leave(frame, removal)     its page left. Returns a number to remember of it, if it is to be remembered
-//   next_to_cool()               a page that should be cool by now, or kNoFrame; each call names another, or goes on
-//   next_victim()                the page that should go. It need not: it may be pinned, held by a thread, or written to storage. So
-//                                naming it puts it where a touch would: it is not named again at once
-//   goes_with(victim, other)     whether a page beside the victim's may go with it, since it is as bad, or nearly: both are written, freed and
-//                                read back by fewer operations then
-//   next_to_clean(reach)         one after the other, those of the `reach` pages that next_victim will name which were not named
-//                                here before; kNoFrame at their end, and then again from the first. A guess: it may name others
+//   on_load(frame, arrival)      a page is in the frame from now on: warm, or cool if it was only read ahead
+//   on_touched(frame)            a page that was named as a victim has been touched: it does not go, and is cool now
+//   on_cooled(frame, touched)    a page that next_to_cool named is cool now; `touched`: it was touched since it was cooled before
+//   on_leave(frame, removal)     the frame's page has left. Returns a number to remember of it, if it is to be remembered
+//   next_to_cool()               a page that should be cool by now, or kNoFrame; each call names another one
+//   next_victim()                the page that should go. It need not go: it may be pinned, held by a thread, or being written. So naming it puts it
+//                                where a touch would, and it is not named again at once
+//   goes_with(victim, other)     may a page beside the victim's go with it, since it is as bad, or nearly? Both are written, freed and read back by
+//                                fewer operations then
+//   next_to_clean(reach)         names, one after the other, those of the next `reach` victims that it has not named before; kNoFrame at their end, and
+//                                then begins anew. This is a guess: it may name other pages
 //
 // Invariants
 //  1 only frames that hold a page are named: loaded, and not left
@@ -56,17 +56,17 @@ using base::PageId;
 
 class Policy {
  public:
-  // For frames 0 .. frame_count - 1, which may become frame_limit; of so many frames it will hold `one_in` one at a time. Its memory is
+  // For frames 0 .. frame_count - 1, of which there may be up to frame_limit later; the policy will hold one of `one_in` frames at a time. Its memory is
   // charged to the budget. Errors: ENOMEM.
   static base::Expected<Policy*> create(base::PolicyKind kind, uint32_t frame_count, uint32_t frame_limit,
                                         Budget& budget, uint32_t one_in = 1);
   void destroy();
-  // It will hold that share of the frames from now on. What it remembered is forgotten. REQUIRES: at least the one_in of create.
+  // The policy will hold one of `one_in` frames from now on. It forgets what it remembered. REQUIRES: not less than the one_in of create.
   void set_share(uint32_t one_in);
-  // There are more frames. As many pages are remembered as before. REQUIRES: at most frame_limit.
+  // There are more frames. The policy remembers as many pages as before. REQUIRES: at most frame_limit.
   void grow(uint32_t frame_count);
 
-  // `wanted`: somebody asked for the page; else it was read ahead.
+  // `wanted`: a thread asked for the page; else it was read ahead.
   void loaded(FrameId frame, PageId page, bool wanted);
   void left(FrameId frame, PageId page, Removal removal);
   // The content of a page that is not in memory is gone: when it comes back it is a new one.
@@ -81,20 +81,20 @@ class Policy {
   Named name_victim();
   FrameId name_to_cool() { return next_to_cool(); }
   FrameId name_to_clean(uint32_t reach) { return next_to_clean(reach); }
-  // A frame that will be named in some steps, so that what is to be looked at then can be fetched; kNoFrame: unknown.
+  // A frame that will be named in some steps, so that what is looked at then can be prefetched; kNoFrame: unknown.
   virtual FrameId ahead() const { return base::kNoFrame; }
 
   virtual bool goes_with(FrameId, FrameId) const { return false; }
 
-  // The page of a frame is on its way out, until it has left, or stays after all.
+  // The frame's page is in a batch of victims, until it has left or stays after all.
   void taken(FrameId frame);
   void stays(FrameId frame);
-  // Pages that nobody has taken.
+  // How many pages it holds that are in no batch of victims.
   uint32_t staying_count() const { return held_count_ - taken_count_; }
 
   bool holds(FrameId frame) const { return (held_[index(frame) / 64] >> (index(frame) % 64) & 1) != 0; }
   uint32_t held_count() const { return held_count_; }
-  // How often a victim was named since a page left.
+  // How often a victim was named since a page left last.
   uint32_t named_in_vain() const { return named_in_vain_; }
 
  protected:
@@ -103,9 +103,9 @@ class Policy {
     std::optional<uint8_t> remembered;  // what on_leave said when the page left, if that is still known
   };
 
-  // How many pages that left are remembered: so many sixteenths of the frames; a class that remembers has its own.
+  // How many pages that left are remembered, in sixteenths of the frames. A class that remembers has its own.
   static constexpr uint32_t kRemembered16 = 0;
-  // Of what a class keeps for each frame, in memory of zeros that it is given by take_frame_memory.
+  // How much a class keeps for each frame, in memory of zeros that it is given by take_frame_memory.
   static constexpr uint32_t kFrameBytes = 0;
 
   Policy() = default;
@@ -113,7 +113,7 @@ class Policy {
 
   // Frames from here on never held a page.
   uint32_t end() const { return end_; }
-  // The first frame from `from` on that holds a page, after the last one the first of all. REQUIRES: held_count() > 0.
+  // The first frame from `from` on that holds a page; behind the last one, the first of all. REQUIRES: held_count() > 0.
   FrameId next_held(uint32_t from) const;
   PageHistory& history() { return history_; }
 
@@ -143,12 +143,12 @@ class Policy {
   uint32_t taken_count_ = 0;
   uint32_t end_ = 0;
   uint32_t named_in_vain_ = 0;
-  uint64_t memory_bytes_ = 0;  // mapped; those for frames that there are not yet take none
-  uint64_t fixed_bytes_ = 0;   // of it, what does not depend on the frames
+  uint64_t memory_bytes_ = 0;  // mapped; the part for frames that there are not yet takes no memory
+  uint64_t fixed_bytes_ = 0;   // the part of it that does not depend on the frames
   uint32_t frame_bytes_ = 0;
   char* history_memory_ = nullptr;
   uint64_t history_bytes_ = 0;
-  uint32_t remembered_of_all_ = 0;  // pages, by a policy of all frames
+  uint32_t remembered_of_all_ = 0;  // how many pages a policy of all frames remembers
   bool remembers_ = false;
   Budget* budget_ = nullptr;
   PageHistory history_;

@@ -1,27 +1,33 @@
-// PolicyChoice: which policy is to choose the pages that leave, from how often pages had to be read under each, and how much I/O the program needed.
+// PolicyChoice: which policy is to choose the pages that leave, by how often pages had to be read under each of them, and how much I/O the program
+// needed.
 //
-// Partitions keep samples (policies.h): of the pages, by a hash of their number, share() of kParts for each candidate, in the same share of the frames,
-// from which pages leave as the candidate says (set duelling: Qureshi et al., Adaptive insertion policies for high performance caching,
-// ISCA 2007, on pages of a cache that is fully associative). All other pages leave as the chosen policy says.
+// Samples. Partitions keep one for each candidate (policies.h): share() of kParts of the pages, by a hash of their number, in the same share of the
+// frames, from which pages leave as the candidate says (set duelling: Qureshi et al., Adaptive insertion policies for high performance caching,
+// ISCA 2007; here on pages of a cache that is fully associative). All other pages leave as the chosen policy says.
 //
-// Samples are large as long as it is not clear what is best, since small ones tell little and late; they are small when nothing has spoken against what is chosen
-// for kSure periods, since most of them leave by policies that are worse. What small ones say only makes them large again.
+// Size of samples. They are large as long as it is not clear which policy is best, since small ones tell little, and late. They become small when
+// nothing has spoken against the chosen policy for kSure periods, since most of their pages leave by policies that are worse. What small samples say
+// only makes them large again.
 //
 //               another sample clearly needed fewer reads              kSettle periods            clearly more I/O or less, kTrial periods
 //        watch ───────────────────────────────────────────► settle ──────────────────────► trial ───────────────────────────────────────► watch
 //                          it is chosen                       │                                │      with it, or as before
 //                                                             └── far more I/O: as before      └── the program does something else: with it, but
 //                                                                                                  nothing is known
-// Another sample: than all pages of the chosen policy needed, for as many pages. Clearly: fewer by kWorthwhile, since to change has a price, and by kDeviations times what chance makes of as many reads. Fewer reads may be more
-// I/O all the same: pages that leave one here and one there come back one by one, and not in runs. So a candidate is on trial first. The samples are what
-// they are, whatever the other pages do: how much I/O there is for each of their reads tells what the program pays. I/O is counted (Io), not timed:
-// others use the machine and the device too. A candidate with which there was more of it is left alone for kBan periods, twice as many each time.
 //
-// A program does one thing now and another later. Then the samples' shares of the reads are other ones, clearly (kOtherShares); or, while nothing is tried, a
-// page takes much more I/O than before, or much less (kOtherIo). What was known of reads, I/O and who is to be left alone is forgotten then. In the second case the first candidate is tried again,
-// since samples do not tell who reads in runs.
+// A sample is compared with all pages of the chosen policy, for as many pages. "Clearly" means: fewer reads by kWorthwhile, since a change has a
+// price, and by kDeviations times what chance makes of as many reads.
 //
-// Thread contract: any thread. Cost: report is called once for some thousand reads, and takes a lock of its own.
+// Trials. Fewer reads may be more I/O all the same: pages that leave one here and one there come back one by one, and not in runs. So a candidate is
+// on trial first. The samples do not change with what the other pages do, so the I/O for each of their reads tells what the program pays. I/O is
+// counted (Io) and not timed, since others use the machine and the device, too. A candidate with which there was more of it is left alone for kBan
+// periods, and each time for twice as many.
+//
+// Another program. A program does one thing now and another later. Then the samples' shares of the reads change clearly (kOtherShares); or, while
+// nothing is tried, a page takes much more I/O than before, or much less (kOtherIo). In both cases everything is forgotten that was known of reads, of I/O, and
+// of candidates to leave alone. In the second case the first candidate is tried again, since samples do not tell whose pages are read in runs.
+//
+// Thread contract: any thread. Cost: report() is called once for some thousand reads, and takes a lock of its own.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -51,26 +57,25 @@ class PolicyChoice {
   static constexpr uint32_t kLargeShare = 12;
 
   struct Parameters {
-    uint32_t least_sample =
-        32;  // frames of a sample, in a partition of the size that most have, when samples are small
-    uint32_t least_frames = 1024;  // of a partition; one that has fewer has no samples
+    uint32_t least_sample = 32;    // frames of a small sample, in a partition of the usual size
+    uint32_t least_frames = 1024;  // a partition that has fewer has no samples
     uint32_t least_reads = 1024;   // of a period
   };
 
-  // What was read and written. An operation takes as long as it takes to move kPagesOfOperation OS pages more by it.
+  // What was read and written. An operation counts as much as kPagesOfOperation OS pages that it moves.
   struct Io {
     static constexpr uint32_t kPagesOfOperation = 8;
     uint32_t operations = 0;
     uint32_t os_pages = 0;
   };
-  // Of a partition, since its last one.
+  // What a partition has seen since its last report.
   struct Report {
     uint32_t sampled[kCandidateCount] = {};  // pages of the candidates' samples that were read
     uint32_t reads = 0;                      // pages, in all
     Io io;
   };
 
-  // A period is so many reads at least.
+  // For a cache of frame_count frames in so many partitions. Called once, before all else.
   void begin(const Parameters& parameters, uint64_t frame_count, uint32_t partition_count);
   bool is_on() const { return is_on_; }
   const Parameters& parameters() const { return parameters_; }
@@ -92,7 +97,7 @@ class PolicyChoice {
 
   enum class Phase : uint8_t { kWatch, kSettle, kTrial };
 
-  // Of some periods.
+  // What was counted in some periods.
   struct Counted {
     double sampled[kCandidateCount] = {};
     double reads = 0;
