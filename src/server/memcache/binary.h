@@ -13,10 +13,10 @@
 // SASL's commands have the mechanism as the key, and its message as the value, which is part of the command.
 // A set, add or replace with a cas is a kCas, whichever it is.
 //
-//  1 what is wrong with a header is said when the header is there: no length of it is waited for that a
+//  1 a wrong header is refused as soon as it has come: the parser never waits for a body of a length that the
 //    request may not have
-//  2 so a request is at most kHeaderBytes + 20 + kKeyBytesMax bytes without its value; SASL's also have
-//    kCredentialsBytesMost
+//  2 so without its value a request has kHeaderBytes + 20 + kKeyBytesMax bytes at most; SASL's commands may have
+//    kCredentialsBytesMost more
 #pragma once
 #include <string_view>
 
@@ -27,13 +27,13 @@ namespace server::memcache {
 
 inline constexpr size_t kHeaderBytes = 24;
 
-// The request that `input` begins with. Fills `command` also when it is refused, as far as the reply needs
-// it. What is consumed is header, extras and key; command.value_bytes follow.
+// Parses the request that `input` begins with. If it is refused, `command` is filled as far as the reply needs it.
+// Header, extras and key are consumed; command.value_bytes bytes follow.
 //
-// As memcached has it: lengths that contradict each other, or that the opcode does not allow (kInvalid), and
-// a key that is too long close the connection; so does a first byte that is not 0x80, without a word. An
-// opcode that is not known and a value that is too large are refused, and their bodies
-// swallowed. Unlike memcached, gets, touches and stats with bytes behind the key are refused. Cost: inline.
+// As in memcached, the connection is closed after lengths that contradict each other or that the opcode does not
+// allow (kInvalid), after a key that is too long, and, without a reply, after a first byte other than 0x80. An unknown
+// opcode and a value that is too large are refused, and their bodies swallowed. Unlike in memcached, gets, touches
+// and stats with bytes behind the key are refused.
 Parsed parse_binary(std::string_view input, uint64_t item_bytes_max, Command& command);
 
 }  // namespace server::memcache

@@ -8,8 +8,7 @@
 namespace server::memcache {
 namespace {
 
-// A line's words, as many as memcached looks at: what is behind them belongs to no command but those of many
-// keys.
+// The words of a line, as many as memcached looks at. Only commands of many keys have more.
 struct Line {
   static constexpr size_t kWordsMax = 23;
   std::string_view words[kWordsMax] = {};  // the verb first
@@ -31,7 +30,7 @@ struct Line {
   std::string_view last() const { return words[count - 1]; }
 };
 
-// Of a command that may have said noreply.
+// Refuses a command that may have noreply.
 Parsed refuse_unless_quiet(const Command& command, std::string_view text) {
   return refuse(command.is_quiet ? std::string_view() : text);
 }

@@ -8,17 +8,16 @@
 
 namespace server::memcache {
 
-// `line` is without its end. Fills `command`, which is as new, and returns kCommand or kRefused, never kMore;
-// consumed_bytes is 0.
+// Parses `line`, which has no end, into `command`, which is in its initial state. Returns kCommand or kRefused, never
+// kMore; consumed_bytes is 0.
 //
-// Errors are those of memcached: "ERROR" for a verb that is not known and a wrong number of words, else what
-// messages.h has. A command that says noreply is refused without a word. Only a value that is too large is
-// swallowed: with other mistakes of a line its length is not believed, and what follows is read as lines.
-// "GET / HTTP/1.1" and its like close the connection. Verbs are case-sensitive. Cost: inline; the words of
-// the line are looked at twice.
+// Errors are those of memcached: "ERROR" for an unknown verb and for a wrong number of words, else a line of
+// messages.h. A command with noreply is refused without a reply. The value is swallowed only if it is too large:
+// after any other mistake its length is not believed, and what follows is read as lines. An unknown verb on a
+// line whose last word begins with "HTTP/" closes the connection. Verbs are case-sensitive. Cost: the words of the line are looked at twice.
 Parsed parse_classic(std::string_view line, uint64_t item_bytes_max, Command& command);
 
-// Is there a key of more than kKeyBytesMax bytes among these?
+// Has one of the keys more than kKeyBytesMax bytes?
 bool has_long_key(Words keys);
 
 }  // namespace server::memcache

@@ -1,16 +1,16 @@
-// Command: one request, whichever of memcached's protocols it came in. Who executes it looks at what it asks
-// for; only who writes the reply looks at the protocol.
+// Command: one request of any of memcached's protocols. The code that executes it looks at what it asks for;
+// only the code that writes the reply looks at the protocol.
 //
 //   classic   get KEY..., set KEY FLAGS EXPTIME BYTES [noreply], ...       text.h, classic.h
 //   meta      mg KEY FLAG..., ms KEY BYTES FLAG..., ...                     text.h, meta.h
 //   binary    24 bytes, extras, key, value                                 binary.h
 //
-//  1 key, keys, arguments and what flags hold are parts of the input, or of the parser's buffer for keys in
-//    base64: they end when the consumed bytes go, or the parser is called again
-//  2 the value is no part of a command: value_bytes follow what was consumed, and in text then "\r\n"
+//  1 key, keys, arguments and the texts of flags point into the input, or into the parser's buffer for keys in
+//    base64: they are valid until the consumed bytes go, or the parser is called again
+//  2 the value is no part of the command: value_bytes bytes follow what was consumed, and in text then "\r\n"
 //    (is_block_end)
-//  3 keys are 1 to kKeyBytesMax bytes long, flags fit 32 bits, a value with its key is an item that fits
-//    (item_fits)
+//  3 keys have 1 to kKeyBytesMax bytes, flags fit in 32 bits, and a value is not too large for an item with the
+//    key (item_fits)
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -24,10 +24,10 @@ namespace server::memcache {
 
 enum class Protocol : uint8_t { kClassic, kMeta, kBinary };
 
-// Of a connection: the first byte that it sends says which.
+// The first byte that a connection sends says which protocol it speaks.
 constexpr bool begins_binary(char first) { return static_cast<unsigned char>(first) == 0x80; }
 
-// Administrative ones from kSlabs on: `arguments` is all that a parser knows of them.
+// From kSlabs on they are administrative: a parser knows nothing of them but `arguments`.
 enum class Verb : uint8_t {
   kGet,
   kGat,  // and sets exptime
@@ -70,12 +70,12 @@ struct Command {
   bool is_quiet = false;   // noreply, q, or a quiet opcode: is_sent() of result.h says what that leaves out
   bool wants_key = false;  // binary: the reply to a get has the key
   bool wants_cas = false;  // classic: gets and gats
-  bool is_last = true;     // classic get; false: more of its keys follow in the next command, no END yet
+  bool is_last = true;     // classic get; false: more of its keys are in the next command, and no END yet
   uint32_t opaque = 0;     // binary; the reply has the same
 
   std::string_view key = {};  // of commands of one key
-  Words keys = {};            // classic get and gat: all of them, or of a line in parts those of this part
-  // What stands behind the verb, of stats and the administrative ones; of binary stats the key.
+  Words keys = {};            // classic get and gat: all keys, or those of this part of the line
+  // Of stats and administrative commands what stands behind the verb; of binary stats the key.
   std::string_view arguments = {};
 
   uint32_t flags = 0;        // of the item, the client's
@@ -94,7 +94,7 @@ struct Command {
   MetaFlags meta = {};  // of meta commands
 };
 
-// What follows a value in text. REQUIRES: two bytes.
+// In text this follows a value. REQUIRES: `end` has two bytes.
 inline constexpr size_t kBlockEndBytes = 2;
 constexpr bool is_block_end(std::string_view end) { return end == "\r\n"; }
 

@@ -17,12 +17,12 @@ struct Credentials {
 inline constexpr size_t kCredentialsBytesMost = 1 << 10;  // of both together
 inline constexpr std::string_view kSaslMechanisms = "PLAIN";
 
-// The command of text that the input begins with; kCommand: `credentials` are what it says. As memcached has it: what is no set of
-// credentials is refused, and a line that does not end closes the connection. Unlike it, more than kCredentialsBytesMost are
-// thrown away and refused.
+// Parses the text command that the input begins with; after kCommand `credentials` are what it says. As in memcached, any command but a set of
+// credentials is refused, and a line that is too long closes the connection. Unlike there, a value of more than kCredentialsBytesMost is refused,
+// and swallowed.
 Parsed parse_credentials(std::string_view input, Credentials& credentials);
 
-// False: it is none of the mechanism's.
+// Parses a message of the mechanism PLAIN. False: it is none.
 bool parse_plain(std::string_view message, Credentials& credentials);
 
 }  // namespace server::memcache

@@ -10,9 +10,9 @@ inline constexpr size_t kLineBytesMax = 2048;  // without its "\n"; longer ones 
 inline constexpr uint64_t kValueBytesMax = INT32_MAX - 2;
 inline constexpr uint64_t kItemBytesMaxDefault = 1 << 20;
 
-// May an item with this key, these flags and a value so long be stored where items have at most
-// `item_bytes_max`? memcached counts what it keeps beside them: 48 bytes and a cas unique for each item, a
-// zero behind the key, the flags if there are any, the value's "\r\n".
+// Is an item with such a key, flags and value within `item_bytes_max`? As in memcached, what it keeps beside them
+// counts: 48 bytes and a cas unique for each item, a zero behind the key, the flags if they are not 0, and the
+// value's "\r\n".
 constexpr bool item_fits(size_t key_bytes, uint32_t flags, uint64_t value_bytes, uint64_t item_bytes_max) {
   const uint64_t beside_bytes = 48 + sizeof(uint64_t) + 1 + (flags != 0 ? sizeof flags : 0) + 2;
   return value_bytes <= kValueBytesMax && beside_bytes + key_bytes + value_bytes <= item_bytes_max;

@@ -1,5 +1,5 @@
-// Lines of text replies, without their ends, as memcached 1.6.18 has them: clients and its own tests compare
-// them byte for byte.
+// Lines of text replies, without their ends. They are those of memcached 1.6.18, byte for byte, since clients and
+// memcached's own tests compare them.
 #pragma once
 #include <string_view>
 
@@ -31,7 +31,7 @@ inline constexpr std::string_view kTooLarge = "SERVER_ERROR object too large for
 inline constexpr std::string_view kNoMemory = "SERVER_ERROR out of memory";
 inline constexpr std::string_view kNoMemoryToStore = "SERVER_ERROR out of memory storing object";
 
-// Of clients that have to say who they are.
+// For clients that have to say who they are.
 inline constexpr std::string_view kUnauthenticated = "CLIENT_ERROR unauthenticated";
 inline constexpr std::string_view kBadCredentials = "CLIENT_ERROR bad authentication token format";
 inline constexpr std::string_view kBadCredentialsEnd = "CLIENT_ERROR bad command line termination";

@@ -56,7 +56,7 @@ std::string_view read_flag(char letter, std::string_view argument, std::span<cha
   }
 }
 
-// Reads all flags, in their order. Returns the last mistake, as memcached does; what is no flag ends it.
+// Reads all flags, in their order. As in memcached it returns the last mistake, and stops at a word that is no flag.
 std::string_view read_flags(Words words, std::span<char> key_buffer, Command& command, char& mode) {
   constexpr std::string_view kLetters = "bqOFTNRCEDJMIxkfhlstcvuLP";
   std::string_view mistake = kNoMistake;

@@ -25,7 +25,7 @@
 // | x               | the value goes, the item stays (md)                        |
 // | L P             | nothing: kept for proxies                                  |
 //
-// E, x, N of ms and s of its reply came with later versions than 1.6.18; that refuses the first two, and
+// E, x, N of ms, and s in the reply to ms are of later versions than 1.6.18, which refuses the first two and
 // ignores the others.
 #pragma once
 #include <span>
@@ -37,12 +37,12 @@
 namespace server::memcache {
 
 // `line` is without its end, and begins, after blanks, with a word of two bytes of which the first is 'm'.
-// Fills `command`, which is as new, and returns kCommand or kRefused, never kMore; consumed_bytes is 0.
-// `key_buffer` gets a key that was in base64: command.key is there then.
+// Parses it into `command`, which is in its initial state. Returns kCommand or kRefused, never kMore;
+// consumed_bytes is 0. A key in base64 is decoded into `key_buffer`, to which command.key refers then.
 //
-// Errors are those of memcached, q or not. Of an ms that is refused the value is swallowed if its length
-// could be read and there were not too many flags. Unlike memcached a command with a bad opaque is refused
-// before it does anything. REQUIRES: key_buffer has kKeyBytesMax bytes.
+// Errors are those of memcached, and are sent whether or not there is a q. The value of an ms that is refused is
+// swallowed if its length could be read and there were not too many flags. Unlike in memcached, a command with a
+// bad opaque is refused before it has done anything. REQUIRES: key_buffer has kKeyBytesMax bytes.
 Parsed parse_meta(std::string_view line, uint64_t item_bytes_max, std::span<char> key_buffer,
                   Command& command);
 

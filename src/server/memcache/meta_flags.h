@@ -1,7 +1,7 @@
 // Flags of meta commands: a letter, and behind it perhaps an argument: "mg KEY v T30 Oabc".
 //
-// Letters that say what is to be done become fields of Command (flags, exptime, cas, ...); here is what is
-// about the reply, and what only meta commands know.
+// Letters that say what is to be done become fields of Command (flags, exptime, cas, ...). The rest is here: what is
+// about the reply, and what only meta commands have.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,10 +13,9 @@ namespace server::memcache {
 
 class MetaFlags {
  public:
-  // Was this letter given? Any letter may be asked for: those without a meaning for a command are allowed,
-  // and ignored.
+  // Was this letter given? Letters that mean nothing to a command are allowed, and ignored.
   bool has(char letter) const { return (seen_ >> (letter - 'A') & 1) != 0; }
-  // Those that replies repeat or fill in (kReplied), in the order that they were given in.
+  // The letters that replies repeat or fill in (kReplied), in the order in which they were given.
   std::string_view replied() const { return {replied_, replied_count_}; }
 
   std::string_view key;         // as it was written, in base64 if has('b')

@@ -24,7 +24,7 @@
 
 namespace server::memcache {
 
-// What a reply may say of an item. Who asks for none of it may leave it out.
+// What a reply may say of an item. Only what the command asks for, or answers with, has to be filled in.
 struct MetaItem {
   uint64_t value_bytes = 0;
   uint32_t flags = 0;

@@ -1,6 +1,5 @@
-// What parsers of requests return: a command, why there is none, or that more bytes are needed. Parsers are
-// pure functions of the bytes: the same ones give the same commands and refusals, whichever pieces they
-// arrive in.
+// What parsers of requests return: a command, why there is none, or that more bytes are needed. Parsers are pure
+// functions of the bytes: the same bytes give the same commands and refusals, in whichever pieces they arrive.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -22,27 +21,27 @@ enum class Status : uint16_t {
   kNoMemory = 0x82,
 };
 
-// Of a request that is no command.
+// What to do with a request that is no command.
 struct Refusal {
-  std::string_view text = {};        // of text protocols: the line to be sent, without its end. Empty: none
-  Status status = Status::kSuccess;  // of the binary one: to be sent, by write_status(). kSuccess: none
-  uint64_t swallow_bytes = 0;        // so many follow what was consumed, and are to be thrown away
-  bool closes = false;               // the connection, once the reply is sent
-  bool drops_key = false;  // the item of the command's key is to go: its new value was too large to be stored
+  std::string_view text = {};        // in text protocols the line to be sent, without its end. Empty: none
+  Status status = Status::kSuccess;  // in the binary one to be sent by write_status(). kSuccess: none
+  uint64_t swallow_bytes = 0;        // this many bytes behind what was consumed are to be thrown away
+  bool closes = false;               // the connection is to be closed when the reply has been sent
+  bool drops_key = false;  // the item with the command's key is to go, since its new value is too large
 };
 
 enum class Outcome : uint8_t {
-  kMore,  // what was not consumed is the beginning of a request, or, if some was, to be looked at again
+  kMore,  // more bytes are needed; or, if some were consumed, the rest is to be parsed again
   kCommand,
   kRefused,
 };
 
 struct Parsed {
   Outcome outcome = Outcome::kMore;
-  size_t consumed_bytes = 0;  // of the input, whatever the outcome: they are not to be given again
+  size_t consumed_bytes = 0;  // of the input, whatever the outcome: the next call gets what is behind them
   Refusal refusal = {};       // kRefused
 
-  // The same, with so many bytes more consumed before it.
+  // The same, with more bytes consumed before it.
   constexpr Parsed consuming(size_t bytes) const {
     Parsed parsed = *this;
     parsed.consumed_bytes += bytes;

@@ -1,5 +1,5 @@
-// ReplyBuffer: the caller's memory that replies are written to, one after the other. Values are not: they are
-// sent from where they are.
+// ReplyBuffer: memory of the caller to which replies are written, one after the other. Values are not written there,
+// but sent from where they lie.
 #pragma once
 #include <charconv>
 #include <concepts>
@@ -20,7 +20,7 @@ class ReplyBuffer {
  public:
   explicit ReplyBuffer(std::span<char> memory) : memory_(memory) {}
 
-  // Text as it is, numbers in decimal. REQUIRES: room; who writes a reply looks at it before.
+  // Text as it is, numbers in decimal. REQUIRES: there is room, which the caller has made before it writes a reply.
   ReplyBuffer& operator<<(std::string_view text) {
     CHECK_LE(text.size(), room_bytes());
     if (!text.empty()) memcpy(memory_.data() + used_bytes_, text.data(), text.size());

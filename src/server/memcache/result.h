@@ -20,10 +20,10 @@ enum class Result : uint8_t {
 };
 constexpr bool is_error(Result result) { return result >= Result::kBadData; }
 
-// False: the command was to be quiet about this. Of refused commands the parser has decided.
-//   classic   noreply: about all, errors too
-//   meta      q: mg about there being no item, others about having done it; mn about nothing
-//   binary    gets about there being no item, others about having done it
+// False: the command asked for no reply with this result. (Whether a refusal is sent the parser decides.)
+//   classic   noreply: none at all, not even of errors
+//   meta      q: of mg not that there is no item, of others not that it was done; mn is always answered
+//   binary    of gets not that there is no item, of others not that it was done
 constexpr bool is_sent(const Command& command, Result result) {
   if (!command.is_quiet) return true;
   if (command.protocol == Protocol::kClassic) return false;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t kNone = std::string_view::npos;
 
-// What a line that ends where `line` does says.
+// The part of a line that counts, without its end.
 std::string_view content(std::string_view line) {
   if (line.ends_with('\r')) line.remove_suffix(1);
   return line.substr(0, line.find('\0'));
@@ -26,7 +26,7 @@ Parsed TextParser::next(std::string_view input, Command& command) {
   }
 }
 
-// By itself: whoever has a command behind it may parse the command's line again.
+// This is an outcome of its own, so that the line of a command may be parsed again from its beginning.
 Parsed TextParser::skip_rest(std::string_view input) {
   const size_t end = input.find('\n');
   if (end == kNone) return Parsed().consuming(input.size());

@@ -8,11 +8,10 @@
 //     │ the line's end ──► last command ──► [line]
 //     └ a key that is too long, a zero byte ──► refusal, last command ──► [rest], to the line's end ──► [line]
 //
-//  1 no more than kLineBytesMax + 1 bytes are needed at once, however long a line is: whoever has so many
-//    gets an answer
-//  2 where a line is cut depends on its bytes alone: the first kLineBytesMax of what is left of it, to their
-//    last blank
-//  3 a line ends at "\n"; one "\r" before it, and a zero byte with all behind it, are no part of it
+//  1 however long a line is, kLineBytesMax + 1 bytes of input are enough for an outcome other than kMore
+//  2 where a long line is cut depends on its bytes alone: at the last blank among the first kLineBytesMax bytes of
+//    what is left of it
+//  3 a line ends at "\n"; one "\r" before that, and a zero byte with all that follows it, are no part of the line
 #pragma once
 #include <string_view>
 
@@ -21,18 +20,18 @@
 
 namespace server::memcache {
 
-// One connection's. The value that follows a command is not given to it: whoever has the command receives
-// value and "\r\n" (is_block_end) before the next call; likewise swallow_bytes of a refusal.
+// The parser of one connection. It does not see the values that follow commands: the caller takes the value and its
+// "\r\n" (is_block_end) from the stream before the next call, and likewise swallow_bytes of a refusal.
 class TextParser {
  public:
   explicit TextParser(uint64_t item_bytes_max) : item_bytes_max_(item_bytes_max) {}
 
-  // The next command of `input`, which is what came and was not consumed. kMore: if nothing was consumed,
-  // wait for more; else the next command may be behind that. What is consumed with a command of a whole line
-  // is that line. After a refusal that closes it is not called again. Cost: each byte of a line that came
-  // whole is looked at three times; kMore looks at all of the input again, kLineBytesMax at most.
+  // Parses the next command of `input`, which is all that has come and was not consumed. With a command of a whole
+  // line that line is consumed. kMore: wait for more input if nothing was consumed, else call it again. It is not
+  // called after a refusal that closes. Cost: each byte of a whole line is looked at three times; after kMore all of
+  // the input, kLineBytesMax at most, is looked at again.
   Parsed next(std::string_view input, Command& command);
-  // Else what comes next is of a line that is longer than others may be.
+  // False: the input goes on in the middle of a long line.
   bool is_at_line() const { return state_ == State::kLine; }
 
  private:

@@ -16,18 +16,17 @@ namespace server::memcache {
 // One line: `text`, which is one of messages.h or as short, and its end.
 void write_line(ReplyBuffer& reply, std::string_view text);
 
-// What a classic or meta command says of an error, and a classic one of all results but values and numbers.
-// Without the line's end. REQUIRES: the command is one that may have this result.
+// The line, without its end, that answers this result: of classic and meta commands if it is an error, of classic
+// ones also if not, but for values and numbers. REQUIRES: the command may have this result.
 std::string_view line_of(const Command& command, Result result);
 
-// VALUE KEY FLAGS BYTES [CAS]; the value and "\r\n" follow, after the last item of the last command of a get
-// the line END.
+// VALUE KEY FLAGS BYTES [CAS]. The value and "\r\n" follow, and behind the last item of a get the line END.
 void write_value_line(ReplyBuffer& reply, std::string_view key, uint32_t flags, uint64_t value_bytes,
                       std::optional<uint64_t> cas);
-// What incr and decr have made of it; also the value behind the VA line of an ma.
+// The new number of an incr or decr; also the value behind the VA line of an ma.
 void write_number(ReplyBuffer& reply, uint64_t number);
 void write_version(ReplyBuffer& reply, std::string_view version);
-// STAT NAME VALUE; the line END ends them. Without a value: STAT NAME. REQUIRES: room for both and
+// STAT NAME VALUE, or without a value STAT NAME. The line END follows the last one. REQUIRES: room for name, value and
 // kStatBytes.
 void write_stat(ReplyBuffer& reply, std::string_view name, std::string_view value);
 inline constexpr size_t kStatBytes = 8;

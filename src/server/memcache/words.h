@@ -1,15 +1,15 @@
-// Words: a line taken apart at its blanks. Only ' ' parts words: a tab is a byte of one, as in memcached.
+// Words: a line taken apart at its blanks. As in memcached only ' ' separates words; a tab is part of one.
 //
-// Numbers that words say are parse_number()'s. memcached also takes a '+' and tabs before a number and tabs
-// after it, and cuts 32-bit numbers from longer ones.
+// Numbers in words are read by parse_number(). memcached also takes a '+' and tabs before a number, tabs after it,
+// and the lower 32 bits of numbers that are too long.
 #pragma once
 #include <cstddef>
 #include <string_view>
 
 namespace server::memcache {
 
-// The words of a text, one after the other, without a copy or an allocation: neither how many they are nor
-// how long is bounded here. A copy of it begins where the original is.
+// The words of a text, one after the other, without a copy or an allocation, however many and long they are. A copy
+// of the object goes on where the original is.
 class Words {
  public:
   Words() = default;

@@ -22,7 +22,7 @@ Accepted<Credentials> parse_auth(Arguments arguments);
 
 // HELLO.
 struct HelloRequest {
-  std::optional<Protocol> protocol;  // none: it stays
+  std::optional<Protocol> protocol;  // none: the protocol stays as it is
   std::optional<Credentials> credentials;
   std::optional<std::string_view> name;  // of the connection; empty: it has none any more
 };

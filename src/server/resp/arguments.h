@@ -1,8 +1,8 @@
-// Arguments of the commands that read and change data: with their options, checked as Redis checks them.
+// Parsers of the arguments of commands that read and change data. Options are checked as Redis checks them.
 //
-// `arguments` is the whole request, with the command's name; find_command has seen that they are enough.
-// Times become milliseconds since 1970, with `now_ms` as the clock. Views point where the arguments do. All
-// functions are pure and cost what they read.
+// `arguments` is the whole request, with the command's name; find_command() has checked how many they are. Times become
+// milliseconds since 1970, by the clock `now_ms`. Views point where the arguments do. All functions are pure, and
+// take time for what they read.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -25,7 +25,7 @@ struct SetRequest {
 // Refused: kSyntax, kNotAnInteger, kInvalidExpire. REQUIRES: `command` is one of those above.
 Accepted<SetRequest> parse_set(const Command& command, Arguments arguments, int64_t now_ms);
 
-// GETEX. Of a time that is none Redis says so only if the key is there; here it is refused before.
+// GETEX. A wrong time is refused here whether or not the key is there; Redis refuses it only if it is.
 struct GetexRequest {
   std::string_view key;
   int64_t expires_ms = 0;  // 0: the expiry stays. May be past: the key is gone then
@@ -34,7 +34,7 @@ struct GetexRequest {
 // Refused: as parse_set.
 Accepted<GetexRequest> parse_getex(const Command& command, Arguments arguments, int64_t now_ms);
 
-// EXPIRE, PEXPIRE, EXPIREAT, PEXPIREAT. A key that never expires does so later than all others.
+// EXPIRE, PEXPIRE, EXPIREAT, PEXPIREAT. A key that never expires counts as one that expires later than all others.
 struct ExpireRequest {
   std::string_view key;
   int64_t expires_ms = 0;   // may be past, and below 0
@@ -57,7 +57,7 @@ struct IncrementRequest {
 // Refused: kNotAnInteger, kDecrementOverflow.
 Accepted<IncrementRequest> parse_increment(const Command& command, Arguments arguments);
 
-// INCRBYFLOAT, whose number is to be looked at after the value's. Refused: kNotAFloat.
+// The increment of INCRBYFLOAT. Refused: kNotAFloat.
 Accepted<long double> parse_float_argument(std::string_view text);
 
 // GETRANGE: from byte `first` to byte `last`; negative ones count from the end, -1 is the last byte.
@@ -68,11 +68,11 @@ struct GetrangeRequest {
 };
 // Refused: kNotAnInteger.
 Accepted<GetrangeRequest> parse_getrange(Arguments arguments);
-// Which bytes of a value that has `value_bytes` these are.
 struct ByteRange {
   uint64_t offset = 0;
   uint64_t bytes = 0;
 };
+// Which bytes of a value of `value_bytes` the request asks for.
 ByteRange bytes_in_range(const GetrangeRequest& request, uint64_t value_bytes);
 
 // SETRANGE.

@@ -15,7 +15,7 @@ enum class CommandId : uint8_t {
 #undef COMMAND
 };
 
-// Flags of a command. Those that only Redis heeds are told as Redis tells them.
+// Flags of a command. Only some mean something here; COMMAND tells all of them as Redis does.
 enum CommandFlag : uint16_t {
   kWrite = 1 << 0,     // may change data
   kReadOnly = 1 << 1,  // reads data and changes none
@@ -24,7 +24,7 @@ enum CommandFlag : uint16_t {
   kNoScript = 1 << 4,
   kLoading = 1 << 5,
   kStale = 1 << 6,
-  kFast = 1 << 7,    // takes no longer the more data there is
+  kFast = 1 << 7,    // takes as long however much data there is
   kNoAuth = 1 << 8,  // may be given before a password
   kNoAsyncLoading = 1 << 9,
   kNoMulti = 1 << 10,
@@ -68,13 +68,13 @@ const Command& command_of(CommandId id);
 // Empty: it is no container.
 std::span<const Command> subcommands_of(const Command& command);
 
-// By its whole name, "config|get", in either case. Null: there is none. Inline cost, no allocation.
+// Finds a command by its whole name, as "config|get", whatever the case of the letters. Null: there is none.
 const Command* find_by_name(std::string_view name);
-// The same of a subcommand: "config" and "get".
+// The same for a subcommand: "config" and "get".
 const Command* find_by_name(std::string_view container, std::string_view subcommand);
 
-// The command that a request is for, which has the right number of arguments. Refused: kUnknownCommand,
-// kUnknownSubcommand, kHttp, kWrongArity. REQUIRES: at least one argument.
+// The command that a request is for; it takes this number of arguments. Refused: kUnknownCommand, kUnknownSubcommand,
+// kHttp, kWrongArity. REQUIRES: there is an argument.
 Accepted<const Command*> find_command(Arguments arguments);
 
 // Which arguments are keys: `first`, and every `step`, below `end`.
@@ -86,7 +86,7 @@ struct KeyRange {
 // Empty: the command has no keys. REQUIRES: it takes so many arguments.
 KeyRange key_range(const Command& command, size_t argument_count);
 
-// Is argument `i` one that is stored as a value, or becomes part of one?
+// Is argument `i` stored as a value, or as part of one?
 bool is_value(const Command& command, size_t i);
 
 }  // namespace server::resp

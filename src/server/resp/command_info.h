@@ -1,4 +1,4 @@
-// What COMMAND and the HELP of containers answer of a command.
+// What COMMAND and the HELP of containers tell of a command.
 #pragma once
 #include "server/resp/command.h"
 #include "server/resp/reply.h"

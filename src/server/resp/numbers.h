@@ -1,4 +1,4 @@
-// Numbers as Redis reads and prints them. Pure; what is refused is no number, and says nothing more.
+// Numbers as Redis reads and prints them. All functions are pure. None: the text is no such number.
 //
 //   integer   "0", or a digit from 1 to 9 and more digits, a minus before them or not, within 64 bits; no
 //             plus, blanks or leading zeros

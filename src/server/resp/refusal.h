@@ -33,13 +33,13 @@ inline std::unexpected<Refusal> refuse(Problem problem, std::string_view what = 
   return std::unexpected<Refusal>({problem, what});
 }
 
-// Of what a client has sent a reply shows at most so many bytes, and nothing from a zero byte on. So replies
-// have at most kErrorBytesMax.
+// A reply shows at most kShownBytesMax bytes of what a client has sent, and nothing from a zero byte on. So it has
+// kErrorBytesMax bytes at most.
 inline constexpr size_t kShownBytesMax = 128;
 inline constexpr size_t kErrorBytesMax = 512;
 
-// Writes the error reply of the request that has these arguments. Nothing of kHttp, whose connection is
-// closed without one.
+// Writes the error reply to the request with these arguments. For kHttp nothing is written: its connection is closed
+// without a reply.
 void write_refusal(ReplyWriter& reply, const Refusal& refusal, Arguments arguments);
 
 }  // namespace server::resp

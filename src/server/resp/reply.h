@@ -13,9 +13,9 @@
 //   set         *2\r\n                    ~2\r\n
 //
 // Invariants
-//  1 a piece is in the buffer as a whole or not at all; after the first that did not fit, nothing is written
-//    until rewind()
-//  2 simple strings and errors are one line: a line break in their text becomes blanks
+//  1 a piece is written as a whole or not at all; after the first one that did not fit nothing is written until
+//    rewind()
+//  2 simple strings and errors are one line: each byte of a line break in their text becomes a blank
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -41,8 +41,8 @@ class ReplyWriter {
   std::string_view view() const { return {buffer_.data(), size_}; }
   size_t size() const { return size_; }
   bool is_full() const { return is_full_; }
-  // Forgets all from `size` bytes on, and that something did not fit: what does not fit as a whole is written
-  // again when the buffer has been sent. REQUIRES: size <= size().
+  // Forgets everything from byte `size` on, and that something did not fit, so that it can be written again when the
+  // buffer has been sent. REQUIRES: size <= size().
   void rewind(size_t size);
 
   void simple(std::string_view text);
@@ -50,11 +50,11 @@ class ReplyWriter {
   void error(std::string_view text);
   void integer(int64_t value);
   void bulk(std::string_view bytes);
-  // Of a string whose bytes are sent from elsewhere, and kLineEnd behind them.
+  // For a string whose bytes, and kLineEnd behind them, are sent from elsewhere.
   void bulk_header(uint64_t bytes);
   void null();
   void null_array();
-  // `count` elements follow; of a map as many pairs of key and value.
+  // `count` elements follow, in a map that many pairs of key and value.
   void array(uint64_t count);
   void map(uint64_t count);
   void set(uint64_t count);

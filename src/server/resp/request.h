@@ -54,11 +54,11 @@ struct RequestLimits {
   uint64_t large_bytes = UINT64_MAX;    // arguments of at least so many are large
   // Of one request without its large arguments: the connection has room for so many. More than 0.
   size_t input_bytes_max = 1 << 30;
-  // Who has a password to give has little to say before.
+  // False: requests have to be as small as Redis wants them before a password was given.
   bool is_authenticated = true;
 };
 
-// A line of an array's header, or an inline command.
+// The longest header line of an array, and the longest inline command.
 inline constexpr size_t kLineBytesMax = 64 << 10;
 
 // The parser of one connection. Thread contract: of its caller alone. No call blocks. A request costs its
@@ -93,8 +93,8 @@ class RequestParser {
   // on. REQUIRES: the last was kLarge.
   void take(std::string_view value);
 
-  // What it has of the heap. Little is kept between requests, however large one was: the next parse() gives
-  // it back, if only of no input.
+  // How much of the heap it has. After a large request the next parse() gives nearly all of it back, also one without
+  // input.
   size_t memory_bytes() const {
     return places_.memory_bytes() + arguments_.memory_bytes() + words_.capacity();
   }
