@@ -15,7 +15,7 @@ using namespace llvm;
 
 namespace spillway {
 
-// Of a call: the instruction that it stands for.
+// Attribute of a call: the instruction that it stands for.
 static constexpr StringLiteral Mark = "spillway-direct";
 
 static StringRef nameOf(FlushKind Kind) {
@@ -58,7 +58,7 @@ private:
 
 } // namespace
 
-// Other threads may write it.
+// Loads what other threads may write.
 LoadInst *Expander::load(IRBuilderBase &B, Type *Kind, Value *From) {
   LoadInst *L =
       B.CreateAlignedLoad(Kind, From, Align(Kind->isIntegerTy(32) ? 4 : 8));
@@ -85,7 +85,8 @@ Value *Expander::isPutOff(IRBuilderBase &B, Value *Address) {
   Value *Line = B.CreateLShr(Address, 6);
   Value *Number = B.CreateAnd(
       B.CreateXor(Line, B.CreateLShr(Line, Log2_64(Entries))), Entries - 1);
-  // Before the entry: a handler in between may begin new epochs.
+  // The mark is loaded before the entry: a handler in between may begin new
+  // epochs.
   LoadInst *Mark = load(B, Runtime.I64, Table);
   Mark->setOrdering(AtomicOrdering::Acquire);
   Value *Entry =
@@ -95,9 +96,10 @@ Value *Expander::isPutOff(IRBuilderBase &B, Value *Address) {
   return B.CreateICmpEQ(Entry, Wanted);
 }
 
-// Of a pointer that code generation's loop optimisations cannot look through: from
-// a loop's variable they would make three more, in registers that it needs. What
-// the program stored before is stored before what is looked at now.
+// The address in Pointer, hidden from the loop optimisations of code
+// generation: they would make three more variables of a loop's one, in
+// registers that the loop needs. Stores of the program before this come before
+// the loads that follow.
 Value *Expander::numberOf(IRBuilderBase &B, Value *Pointer) {
   auto *Type = FunctionType::get(Runtime.I64, {Runtime.Ptr}, false);
   return B.CreateCall(
@@ -148,7 +150,7 @@ void Expander::expandFence(CallInst *Call) {
                                 &Here, Runtime.ColdWeights);
   BuilderBefore HereB(Here);
   execute(HereB, "sfence", {});
-  // Behind it, where it does not wait with what the instruction waits for.
+  // Behind the instruction, whose waiting does not delay this store then.
   leaveOut(HereB.CreateStore(HereB.CreateSub(Left, HereB.getInt32(1)), Fences));
   Call->moveBefore(Otherwise);
 }

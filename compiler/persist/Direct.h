@@ -1,8 +1,8 @@
 //===- Direct.h - Flushes and fences without a call -------------*- C++ -*-===//
 //
 // A call of the runtime takes as long as the instruction that it stands for. So
-// the calls that Persist.h has put in place of clwb, clflushopt, clflush and
-// sfence become code that looks at the thread's PersistThread (abi.inc) first:
+// each call that Persist.h has put in place of clwb, clflushopt, clflush or
+// sfence becomes code that first looks at the thread's PersistThread (abi.inc):
 //
 //   flush   in the range of its instruction:  the instruction
 //           put off already:                  nothing; not of clflush
@@ -10,12 +10,12 @@
 //   fence   nothing pending, fences left:     sfence, one fence less
 //           else                              the call
 //
-// Translation (Instrument.h) comes before: what is looked at here is not the
-// program's, and addresses are the program's own. Functions that are to be as
-// small as possible keep the calls.
+// This runs behind translation (Instrument.h), since the memory that is looked
+// at is not the program's. Addresses of lines stay the program's own. Functions
+// that are to be as small as possible keep the calls.
 //
-// What is pending is looked at before what a handler of a signal may do
-// afterwards: that handler's flushes are not promised by this fence.
+// A handler of a signal may flush between the look at what is pending and the
+// fence. The fence promises nothing of that handler's flushes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_DIRECT_H
@@ -31,7 +31,8 @@ class CallInst;
 
 namespace spillway {
 
-/// The call stands for this instruction, and may be left out as above.
+/// Notes that Call stands for an instruction of this kind: DirectPass may put
+/// code before it.
 void markDirect(llvm::CallInst &Call, FlushKind Kind);
 
 struct DirectPass : llvm::PassInfoMixin<DirectPass> {

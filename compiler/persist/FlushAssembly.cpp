@@ -36,9 +36,9 @@ private:
 
 } // namespace
 
-// The argument that stands for operand number Operand of the text, if it is as
-// the text uses it: an object in memory, or a register. Without results there is
-// one for each operand.
+// The argument for operand number Operand of the text, if the text uses it as
+// what it is: an object in memory, or an address in a register; else null.
+// Since the assembly has no results, there is one argument for each operand.
 Value *Parser::argumentOf(unsigned Operand, bool InMemory) const {
   if (Operand >= Call.arg_size())
     return nullptr;
@@ -52,7 +52,9 @@ Value *Parser::argumentOf(unsigned Operand, bool InMemory) const {
   return IsAddress ? V : nullptr;
 }
 
-// $0 and ${0:a}, ($0) and [$0]; in Intel's dialect with the size before.
+// The address of the line that an operand of the text names: $0, ${0:a}, ($0)
+// or [$0], with the size before it in Intel's dialect. Null if it is none of
+// these.
 Value *Parser::lineOf(StringRef Operand) const {
   std::string Text;
   copy_if(Operand, std::back_inserter(Text),
@@ -156,7 +158,8 @@ static bool hasWord(const CallBase &Call,
   return false;
 }
 
-// Instructions as numbers.
+// Whether the word is a directive for data, which may be instructions as
+// numbers.
 static bool isData(StringRef Word) {
   return StringSwitch<bool>(Word)
       .Cases(".byte", ".2byte", ".4byte", ".8byte", ".word", true)

@@ -5,10 +5,10 @@
 // know them: with a prefix as a byte before clflush (clflushopt) or xsaveopt
 // (clwb).
 //
-// Understood is text made of such instructions, mfence, and nothing else: any
-// blanks, case, comments, newlines and semicolons, of AT&T's or Intel's
-// dialect; the line is a memory operand, %0, or a register that an operand is
-// in, (%0) or [%0]. All other text is searched for words.
+// Text is understood if it consists of such instructions and mfence alone, in
+// AT&T's or Intel's dialect, with any blanks, case, comments, newlines and
+// semicolons. The line is a memory operand, %0, or the address in an operand's
+// register, (%0) or [%0]. All other text is only searched for words.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_FLUSHASSEMBLY_H
@@ -36,16 +36,16 @@ struct FlushStep {
   llvm::Value *Address; // a pointer or an i64; null for fences
 };
 
-/// The instructions of the assembly that Call is, in order. None if it has
-/// others, or an operand or result that is not understood.
+/// The flushes and fences of the assembly that Call is, in order. Empty if it
+/// has other instructions, or an operand or result that is not understood.
 llvm::SmallVector<FlushStep, 2> parseFlushes(const llvm::CallBase &Call);
 
-/// Whether the assembly has an instruction that flushes, or words that may
-/// stand for one.
+/// Whether the assembly has an instruction that flushes, or data that may be
+/// one.
 bool mayFlush(const llvm::CallBase &Call);
 
-/// Whether the assembly has an instruction that orders earlier flushes, or
-/// words that may stand for one.
+/// Whether the assembly has an instruction that orders earlier flushes, or data
+/// that may be one.
 bool mayOrderFlushes(const llvm::CallBase &Call);
 
 } // namespace spillway

@@ -94,7 +94,7 @@ void Persister::emit(IRBuilderBase &B, const FlushStep &Step) {
   markDirect(*Call, Step.Kind);
 }
 
-// The instruction as what it asks of the runtime; empty if it stays.
+// What the instruction asks of the runtime, in order; empty if it stays.
 static SmallVector<FlushStep, 2> stepsOf(Instruction &I) {
   auto *Call = dyn_cast<CallBase>(&I);
   if (!Call)
@@ -118,7 +118,8 @@ static SmallVector<FlushStep, 2> stepsOf(Instruction &I) {
   }
 }
 
-// An mfence stays, after what it orders.
+// Replaces I if it asks something of the runtime. An mfence stays, behind the
+// check for pending flushes.
 bool Persister::replace(Instruction &I) {
   SmallVector<FlushStep, 2> Steps = stepsOf(I);
   if (Steps.empty())
@@ -137,8 +138,8 @@ bool Persister::replace(Instruction &I) {
   return true;
 }
 
-// Functions of the C library and the compiler's that lock. It is not their
-// purpose to order flushes, but they do.
+// Whether it calls a function of the C library or of the compiler's that locks:
+// such functions order flushes, though that is not their purpose.
 static bool callsLock(const CallBase &Call) {
   const Function *Callee = Call.getCalledFunction();
   if (!Callee || !Callee->isDeclaration())
@@ -202,7 +203,7 @@ void Persister::sample(const Store &S) {
       /*Unreachable=*/false, Runtime.ColdWeights);
   Then->setDebugLoc(B.getCurrentDebugLocation());
   BuilderBefore ThenB(Then);
-  // Of a vector of addresses, one.
+  // A scatter has a vector of addresses: one of them serves.
   Value *Address = S.Kind == StoreKind::Scatter
                        ? ThenB.CreateExtractElement(S.Address, uint64_t(0))
                        : S.Address;
@@ -232,7 +233,7 @@ void Persister::instrument(Function &F) {
 }
 
 bool Persister::run() {
-  // Resolvers of indirect functions run before there is a runtime to call.
+  // Resolvers of indirect functions run before the runtime can be called.
   SmallPtrSet<const Function *, 4> Resolvers;
   for (GlobalIFunc &I : M.ifuncs())
     Resolvers.insert(I.getResolverFunction());

@@ -1,33 +1,33 @@
 //===- Persist.h - Flushes of persistent memory by the runtime --*- C++ -*-===//
 //
-// With -spill-persist=flush (spillcc -fspill-persist) cache lines are not
-// flushed where the program does it: instructions become calls of the runtime
-// (abi.inc, Persist...), which may put flushes off until the thread's next
+// With -spill-persist=flush (spillcc -fspill-persist) the runtime decides when
+// cache lines are flushed: the program's instructions become calls (abi.inc,
+// Persist...), and the runtime may put flushes off until the thread's next
 // fence.
 //
 //   clwb, clflushopt    PersistFlush
 //   clflush             PersistFlushOrdered
 //   sfence              PersistFence
 //
-// whether from intrinsics or inline assembly (FlushAssembly.h). Flushes are
-// also ordered by what is not replaced. Before it, they are executed if there
-// are any: if (PersistPending != 0) PersistFence().
+// whether from intrinsics or inline assembly (FlushAssembly.h). Other
+// instructions, which are not replaced, order flushes too. Before them, flushes
+// that are pending are executed: if (PersistThreadPending != 0) PersistFence().
 //
 //   mfence, and fences that become one
 //   locked instructions and xchg: read-modify-write operations, sequentially
 //     consistent stores, atomic accesses of more than eight bytes, xbegin
-//   inline assembly that has such instructions, sfence or clflush beside
-//     others, or instructions as numbers: it stays whole
+//   inline assembly that has such instructions, that has sfence or clflush
+//     beside others, or that has instructions as numbers: it stays whole
 //   calls of functions that lock: pthread_..., sem_..., mtx_..., __atomic_...
 //
 // -spill-persist=sample counts stores that may be to persistent memory
 // (Stores.h) down in PersistCountdown and tells the runtime of one now and
 // then; -spill-persist=record tells it of each.
 //
-// The pass comes before translation (Instrument.h), which changes addresses,
-// and does each function once: attribute "spillway-persist". Functions that are
-// to be left alone at the program's wish ("spill_none") are done too: what was
-// put off elsewhere must not get past their fences.
+// The pass runs before translation (Instrument.h), which changes addresses. It
+// does each function once: the attribute "spillway-persist" marks it. Functions
+// that the program wants left alone ("spill_none") are done too, since flushes
+// that were put off elsewhere must not get past their fences.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_PERSIST_H

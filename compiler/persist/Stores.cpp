@@ -71,7 +71,8 @@ static void collectCall(CallBase &Call, SmallVectorImpl<Store> &Stores) {
                         Known.Bytes, Call.getArgOperand(Known.Count)});
 }
 
-// The objects that the assembly says it writes. Those of flushes are no stores.
+// Adds the objects that the assembly says it writes. Assembly that flushes
+// often says that it writes the line, and does not.
 static void collectAssembly(CallBase &Call, SmallVectorImpl<Store> &Stores) {
   if (Call.isTerminator() || mayFlush(Call))
     return;
@@ -153,9 +154,10 @@ static void collectAll(Instruction &I, SmallVectorImpl<Store> &Stores) {
   }
 }
 
-// Whether the processor writes it past its caches: movnti, movntdq and their
-// kin. Of stores that say so, those which code generation has such instructions
-// for; a plain one of another type would be taken for flushed.
+// Whether the processor stores past its caches (movnti, movntdq and their kin).
+// Of stores that are marked non-temporal only those count that code generation
+// has such instructions for: a store of another type is an ordinary one, and
+// needs a flush.
 static bool isPastCaches(const Instruction &I) {
   if (auto *S = dyn_cast<StoreInst>(&I)) {
     Type *T = S->getValueOperand()->getType();

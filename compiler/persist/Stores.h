@@ -3,9 +3,9 @@
 // For recording and sampling stores (Persist.h): which instructions store to
 // memory that may be persistent, and how many bytes that is when they run.
 //
-// Left out are stores that a call makes where it is known only to the callee,
-// unless it is one of the C library's functions that copy; and those of scatter
-// instructions of AVX-512 as intrinsics of the processor.
+// Left out are stores inside functions that are called, except the C library's
+// functions that copy, and stores of AVX-512's scatter instructions as
+// intrinsics of the processor.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_STORES_H
@@ -38,15 +38,16 @@ struct Store {
   bool IsPastCaches = false;    // it needs a fence, and no flush
 };
 
-/// Adds the stores of I, but those which provably are not to persistent memory.
+/// Adds the stores of I, except those that provably are not to persistent
+/// memory.
 void collectStores(llvm::Instruction &I, llvm::SmallVectorImpl<Store> &Stores);
 
-/// The instruction before which S has happened, on each path from it. Of calls
-/// that may throw, when they returned.
+/// The instruction before which S has happened. Of an invoke that is the first
+/// one where it returns, and not where it throws; the edge is split if need be.
 llvm::Instruction *after(const Store &S);
 
-/// Lets Emit make code for each range of bytes that S stored, where it has
-/// happened. Ranges may be empty when the code runs.
+/// Calls Emit for each range of bytes that S stores, with a builder behind S.
+/// Ranges may turn out to be empty when the code runs.
 void forEachRange(
     const Store &S,
     llvm::function_ref<void(llvm::IRBuilderBase &B, llvm::Value *Address,
