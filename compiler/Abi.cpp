@@ -40,6 +40,13 @@ Value *Abi::satcThread(IRBuilderBase &B) {
       abi::SatcThread, ArrayType::get(I64, abi::SatcThreadWords)));
 }
 
+static constexpr StringLiteral StubPrefix = "__spillway_", StubEnding = "_stub";
+
+bool isStub(const Function &F) {
+  return F.getName().starts_with(StubPrefix) &&
+         F.getName().ends_with(StubEnding);
+}
+
 void leaveOut(Instruction *I) {
   I->setMetadata(LLVMContext::MD_nosanitize, MDNode::get(I->getContext(), {}));
 }
@@ -48,7 +55,7 @@ void leaveOut(Instruction *I) {
 // Code is Target.
 Function *Abi::makeStub(const Twine &Symbol, FunctionType *Kind,
                         const Twine &Code, Function *Target) {
-  std::string Name = (Symbol + "_stub").str();
+  std::string Name = (Symbol + Twine(StubEnding)).str();
   if (Function *Existing = M.getFunction(Name))
     return Existing;
   auto *F = Function::Create(Kind, GlobalValue::LinkOnceODRLinkage, Name, M);
@@ -220,7 +227,7 @@ Function *Abi::accessStub(uint64_t Size, bool IsStore) {
                           "retq\n"
                           ".cfi_adjust_cfa_offset 8\n";
   return makeStub(
-      Twine("__spillway_") + (IsStore ? "store" : "load") + Twine(Size),
+      Twine(StubPrefix) + (IsStore ? "store" : "load") + Twine(Size),
       FunctionType::get(Type::getVoidTy(M.getContext()), false),
       "pushq %rdi\n"
       ".cfi_adjust_cfa_offset 8\n" +
@@ -237,7 +244,7 @@ Function *Abi::accessStub(uint64_t Size, bool IsStore) {
 }
 
 Function *Abi::copyStub(uint64_t Size) {
-  return makeStub(Twine("__spillway_copy") + Twine(Size),
+  return makeStub(Twine(StubPrefix) + "copy" + Twine(Size),
                   FunctionType::get(Type::getVoidTy(M.getContext()), false),
                   "pushq %rdi\n"
                   ".cfi_adjust_cfa_offset 8\n" +
@@ -257,8 +264,8 @@ Function *Abi::withLive(Function *Stub, SlotSet Live) {
   constexpr SlotSet Most = 7;
   if (Live > Most)
     return Stub;
-  return makeStub(Stub->getName().drop_back(StringRef("_stub").size()) +
-                      "_live" + Twine(Live),
+  return makeStub(Stub->getName().drop_back(StubEnding.size()) + "_live" +
+                      Twine(Live),
                   Stub->getFunctionType(),
                   "movl $$" + Twine(Live) + ", %eax\njmp ${0:P}", Stub);
 }

@@ -126,6 +126,10 @@ private:
                                llvm::ArrayRef<llvm::Value *> Arguments);
 };
 
+/// Whether F is a stub, of this module or of one that was merged into it. All
+/// code that translates refers to some.
+bool isStub(const llvm::Function &F);
+
 /// Marks I as an access of ours: sanitizers, which come later, are to look at
 /// the program's accesses only.
 void leaveOut(llvm::Instruction *I);

@@ -168,16 +168,21 @@ void ModuleInstrumenter::collectAnnotated() {
   }
 }
 
-// Where bitcode of -emit-llvm, which is instrumented, meets that of -flto,
-// which is not, functions of the former may have been inlined into those of the
-// latter. Their code uses slots already, which would be given out a second
-// time.
+// Bitcode of -emit-llvm is instrumented. Where it is optimised again, with that
+// of -flto for instance, its functions are inlined into others. Their code uses
+// slots already, which would be given out a second time; and it calls stubs,
+// for which the function that has it now must do without a red zone, too.
 void ModuleInstrumenter::collectInlined() {
-  for (StringRef Name : {abi::Slots, abi::SatcThread})
-    if (GlobalVariable *Variable = M.getNamedGlobal(Name))
-      for (User *U : Variable->users())
-        if (auto *I = dyn_cast<Instruction>(U))
-          Exempt.insert(I->getFunction());
+  for (Function &Stub : M) {
+    if (!isStub(Stub))
+      continue;
+    for (User *U : Stub.users())
+      if (auto *I = dyn_cast<Instruction>(U); I && !isStub(*I->getFunction())) {
+        Function &F = *I->getFunction();
+        Exempt.insert(&F);
+        F.addFnAttr(Attribute::NoRedZone);
+      }
+  }
 }
 
 static bool matches(StringRef Pattern, StringRef Name) {
