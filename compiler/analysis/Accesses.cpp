@@ -3,7 +3,6 @@
 #include "Abi.h"
 #include "Options.h"
 #include "analysis/Provenance.h"
-#include "loops/Aligned.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/IR/IRBuilder.h"
@@ -16,6 +15,8 @@
 using namespace llvm;
 
 namespace spillway {
+
+static constexpr StringLiteral AlignedKind = "spill.aligned";
 
 namespace {
 
@@ -222,6 +223,12 @@ collectSites(Function &F, const SmallPtrSetImpl<Instruction *> &InPage,
     C.visit(I);
   return std::move(C.Sites);
 }
+
+void markAligned(Instruction &I) {
+  I.setMetadata(AlignedKind, MDNode::get(I.getContext(), {}));
+}
+
+bool isKnownAligned(const Instruction &I) { return I.hasMetadata(AlignedKind); }
 
 bool storesPastCaches(const CallBase &Assembly) {
   return textOf(Assembly).contains_insensitive("movnt");

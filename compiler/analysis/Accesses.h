@@ -104,6 +104,12 @@ collectSites(llvm::Function &F,
              const llvm::SmallPtrSetImpl<llvm::Instruction *> &InPage,
              const llvm::SmallPtrSetImpl<llvm::Instruction *> &Anchors);
 
+/// Notes that the address of I is a multiple of the alignment that I claims,
+/// wherever it executes.
+void markAligned(llvm::Instruction &I);
+/// Whether that was noted.
+bool isKnownAligned(const llvm::Instruction &I);
+
 /// Whether inline assembly stores past the caches (movnti, movntdq and their
 /// kin): only a fence orders such stores.
 bool storesPastCaches(const llvm::CallBase &Assembly);

@@ -40,6 +40,7 @@ static bool isPlainGlobal(const GlobalValue &Global) {
   return !G || !mayBeSpilled(*G);
 }
 
+// AllGlobals: globals count as plain, even those that may be spilled.
 static bool isPlainObject(const Value *Object, bool AllGlobals) {
   if (isa<AllocaInst, Function, GlobalIFunc, BlockAddress>(Object))
     return true;

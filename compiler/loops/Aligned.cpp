@@ -1,5 +1,6 @@
 //===- Aligned.cpp - Loops that exist for aligned data, too ---------------===//
 #include "loops/Aligned.h"
+#include "analysis/Accesses.h"
 #include "analysis/Kills.h"
 #include "analysis/Provenance.h"
 #include "loops/Held.h"
@@ -21,8 +22,6 @@
 using namespace llvm;
 
 namespace spillway {
-
-static constexpr StringLiteral AlignedKind = "spill.aligned";
 
 // The most instructions of a loop that is copied.
 static constexpr unsigned MaxInstructions = 300;
@@ -77,8 +76,6 @@ private:
 };
 
 } // namespace
-
-bool isKnownAligned(const Instruction &I) { return I.hasMetadata(AlignedKind); }
 
 bool Copier::isCopyable(Loop *L) const {
   if (!L->isLoopSimplifyForm() || !L->isSafeToClone())
@@ -245,9 +242,8 @@ static void claim(Instruction *I, Align Alignment) {
 }
 
 void Copier::mark(ArrayRef<Instruction *> Accesses) {
-  MDNode *Mark = MDNode::get(F.getContext(), {});
   for (Instruction *I : Accesses) {
-    I->setMetadata(AlignedKind, Mark);
+    markAligned(*I);
     claim(I, Align(DL.getTypeStoreSize(accessOf(*I).second).getFixedValue()));
   }
 }

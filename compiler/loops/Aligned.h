@@ -25,10 +25,6 @@ namespace spillway {
 bool copyForAlignment(llvm::Function &F, llvm::FunctionAnalysisManager &FAM,
                       llvm::SmallPtrSetImpl<llvm::Instruction *> &InPage);
 
-/// True if I is marked: its address is a multiple of the alignment that I
-/// claims, wherever it executes.
-bool isKnownAligned(const llvm::Instruction &I);
-
 } // namespace spillway
 
 #endif
