@@ -508,6 +508,11 @@ TEST_F(Io, WaitingForDescriptors) {
   auto* events = reinterpret_cast<epoll_event*>(fake::allocate(5 * sizeof(epoll_event), 4090));
   EXPECT_EQ(__spill_epoll_wait(epoll, events, 5, 1000), 1);
   EXPECT_EQ(uint64_t{read_object(events).data.u64}, 77u);  // a packed struct: no reference to it
+  // Room for more than is copied at once.
+  constexpr int kMany = 20'000;
+  auto* many = reinterpret_cast<epoll_event*>(fake::allocate(kMany * sizeof(epoll_event), 4090));
+  EXPECT_EQ(__spill_epoll_wait(epoll, many, kMany, 1000), 1);
+  EXPECT_EQ(uint64_t{read_object(many).data.u64}, 77u);
   for (int descriptor : {epoll, ends[0], ends[1]}) close(descriptor);
 }
 

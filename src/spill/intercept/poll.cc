@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "spill/intercept/call.h"
+#include "spill/intercept/io.h"
 #include "spill/intercept/plain_mask.h"
 
 using spill::PlainMask;
@@ -66,31 +67,36 @@ SPILL_EXPORT int __spill_epoll_ctl(int epoll, int operation, int descriptor, epo
   return epoll_ctl(epoll, operation, descriptor, PlainObject<epoll_event>(event));
 }
 
+// wait(to, count) is the system call. Spilled room gets no more events than a buffer that the thread has anyway: servers give
+// much more room than they need, and those that are left come with the next call.
 template <class Wait>
 static int wait_for_events(epoll_event* events, int count, Wait wait) {
   spill::clear_slots();
-  if (count <= 0) return wait(events);
+  if (count <= 0) return wait(events, count);
+  constexpr int kMostCopied = spill::kBounceBytes / sizeof(epoll_event);
+  if (!spill::all_plain(events, static_cast<size_t>(count) * sizeof(epoll_event)))
+    count = std::min(count, kMostCopied);
   PlainBytes memory(events, static_cast<size_t>(count) * sizeof(epoll_event), PlainBytes::kOut);
-  const int ready = wait(reinterpret_cast<epoll_event*>(memory.data()));
+  const int ready = wait(reinterpret_cast<epoll_event*>(memory.data()), count);
   if (ready > 0) memory.store(static_cast<size_t>(ready) * sizeof(epoll_event));
   return ready;
 }
 SPILL_EXPORT int __spill_epoll_wait(int epoll, epoll_event* events, int count, int timeout) {
   return wait_for_events(events, count,
-                         [=](epoll_event* to) { return epoll_wait(epoll, to, count, timeout); });
+                         [=](epoll_event* to, int n) { return epoll_wait(epoll, to, n, timeout); });
 }
 SPILL_EXPORT int __spill_epoll_pwait(int epoll, epoll_event* events, int count, int timeout,
                                      const sigset_t* mask) {
   PlainMask plain_mask(mask);
-  return wait_for_events(events, count,
-                         [&](epoll_event* to) { return epoll_pwait(epoll, to, count, timeout, plain_mask); });
+  return wait_for_events(
+      events, count, [&](epoll_event* to, int n) { return epoll_pwait(epoll, to, n, timeout, plain_mask); });
 }
 SPILL_EXPORT int __spill_epoll_pwait2(int epoll, epoll_event* events, int count, const timespec* timeout,
                                       const sigset_t* mask) {
   PlainMask plain_mask(mask);
   PlainIn<timespec> plain_timeout(timeout);
-  return wait_for_events(events, count, [&](epoll_event* to) {
-    return epoll_pwait2(epoll, to, count, plain_timeout, plain_mask);
+  return wait_for_events(events, count, [&](epoll_event* to, int n) {
+    return epoll_pwait2(epoll, to, n, plain_timeout, plain_mask);
   });
 }
 
