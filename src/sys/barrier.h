@@ -14,8 +14,8 @@ base::Expected<void> register_barrier();
 // alone, about 5 us with other threads running (an interrupt each).
 void process_barrier();
 
-// The two sides of a barrier between who comes often and who comes seldom: each stores, passes its side, and looks at what the other has stored; one of
-// them sees it. `has_barrier`: register_barrier() has succeeded; without it both pay the same.
+// The two sides of a barrier between a thread that comes often and one that comes seldom. Each of them stores, passes its side of the barrier, and looks
+// at what the other has stored: at least one of them sees it. `has_barrier`: register_barrier() has succeeded; without it both sides cost the same.
 inline void pass_often(bool has_barrier) {
   if (has_barrier)
     std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -29,17 +29,15 @@ inline void pass_seldom(bool has_barrier) {
     std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
-// Orders that the kernel keeps and the thread sanitizer cannot see. It is told here; in other builds these are
-// nothing.
+// The kernel keeps some orders that the thread sanitizer cannot see. These functions tell it of them; in other builds they do nothing.
 //
 //   death     What a thread did comes before the kernel's report that it is dead (ESRCH from tgkill). A thread
 //             notes its life under its record after it wrote there, whoever had the report notes the death.
 //   mapping   What was done with memory comes before it is unmapped, and that before others are given the
 //             address. A note before each unmap, one after each map.
 //
-// The barrier itself needs no note. Readers publish by a release store (slot) and look by an acquire load
-// (entry), the writer does both on the same words: whichever of the two comes late finds the other's value,
-// and with it the order.
+// The barrier itself needs no note. Readers publish by a release store (to a slot) and look by an acquire load (of an entry), and the writer does both
+// on the same words: whichever of the two comes later finds the other's value, and with it the order.
 #if __has_feature(thread_sanitizer)
 extern "C" void __tsan_acquire(void* address);
 extern "C" void __tsan_release(void* address);

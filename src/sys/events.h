@@ -1,10 +1,10 @@
-// Events, and sets of descriptors: what a thread sleeps on when several things may have something to tell it.
+// Events, and sets of descriptors: what a thread sleeps on that several others may wake.
 //
 //   Event      an eventfd: readable from set() until clear()
-//   EventSet   an epoll descriptor: readable while one of its members is, so it may be a member of another. Members with a listener
-//              tell that what has happened to them; of the others it is only known that the sleep is over
+//   EventSet   an epoll descriptor: readable while one of its members is, so it may be a member of another set. A member with a listener tells it
+//              what has happened; of other members nothing is known but that the sleep is over
 //
-// Without a lost wake-up: clear(), then look whether something has happened, then sleep. Descriptors are the runtime's own.
+// So that no wake-up is lost: clear(), then look whether something has happened, then sleep. Descriptors are the runtime's own.
 #pragma once
 #include <sys/epoll.h>
 
@@ -20,14 +20,14 @@ class Event {
   // Errors: EMFILE, ENOMEM.
   base::Expected<void> open();
   void close();
-  // -1 while it is not open. The kernel may be told to set it.
+  // -1 while it is not open. The kernel may be told to write to it, which sets it.
   int descriptor() const { return descriptor_; }
 
   // By any thread. Cost: a system call, each.
   void set();
   void clear();
-  // Sleeps until it is set, and clears it; or `other` (-1: none) is readable, the monotonic clock shows `until_ns`, or a
-  // signal came. base::Quiet::kForever: no time.
+  // Sleeps until it is set, and clears it; or until `other` (-1: none) is readable, the monotonic clock shows `until_ns` (base::Quiet::kForever: it need
+  // not), or a signal comes.
   void wait_until(uint64_t until_ns, int other);
 
  private:
@@ -61,7 +61,7 @@ class EventSet {
 
   // Errors: ENOMEM, ENOSPC, EPERM (a file that is always ready), ELOOP (sets five deep).
   base::Expected<void> add(int descriptor, Wakes wakes = Wakes::kWhileReadable);
-  // The listener is told of each change once. It stays until it is removed.
+  // The listener is told once of each change, until it is removed.
   base::Expected<void> add(int descriptor, Listener& listener);
   // REQUIRES: it was added so, and is still open.
   void remove(int descriptor);
@@ -71,8 +71,8 @@ class EventSet {
   // One thread at a time looks or waits.
   // Tells listeners of what has changed. Cost: a system call if there are any.
   void look();
-  // Sleeps until a member is readable or has changed, the monotonic clock shows `until_ns`, or a signal came; base::Quiet::kForever: no
-  // time. Tells listeners, as look() does. Cost: a system call, and one for the clock if there is a time.
+  // Sleeps until a member is readable or has changed, the monotonic clock shows `until_ns` (base::Quiet::kForever: it need not), or a signal comes. Tells
+  // listeners, as look() does. Cost: a system call, and one for the clock if there is a time.
   void wait_until(uint64_t until_ns);
 
  private:

@@ -1,8 +1,7 @@
 // Files and descriptors of the runtime.
 //
-// Our descriptors are close-on-exec and moved to high numbers (kFirstOwnDescriptor and up), so that
-// the program's own numbering, close loops and dup2 targets stay what they would be without us;
-// spill's interceptors refuse to close them (is_own_descriptor).
+// The runtime's own descriptors are close-on-exec and have high numbers (kFirstOwnDescriptor and up), so that the program's numbering, close loops and
+// targets of dup2 stay what they would be without the runtime. Interceptors of spill refuse to close them (is_own_descriptor).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,9 +16,9 @@ inline constexpr size_t kMaxOwnDescriptors = 512;
 // Moves `descriptor` to a high number, close-on-exec, and remembers it as the runtime's own; the old
 // number is closed. Errors: EMFILE. The original stays open on error.
 base::Expected<int> own_descriptor(int descriptor);
-// The same for one that has just been made: on an error it is closed.
+// The same for a descriptor that has just been made: on an error it is closed.
 base::Expected<int> own_new_descriptor(long descriptor);
-// Both of `pair`, in place, or an error: then neither is open any more.
+// The same for both of `pair`, which are replaced. On an error neither is open any more.
 base::Expected<void> own_descriptor_pair(int (&pair)[2]);
 // Closes a descriptor of the runtime's own.
 void close_own_descriptor(int descriptor);
@@ -27,21 +26,19 @@ bool is_own_descriptor(int descriptor);
 // Copies the runtime's own descriptors, ascending, to `to`; returns how many there are.
 size_t own_descriptors(std::span<int> to);
 
-// Where messages go: the standard error that the process had when keep_error_output() ran. That is a duplicate of
-// descriptor 2, so that messages still reach the user after the program closed it; once the duplicate is given up it is
-// descriptor 2 as long as that is still the same file, and -1 otherwise. Who reads a pipe to its end waits for all that
-// hold it: a daemon must not.
+// Where messages go: to the standard error that the process had when keep_error_output() ran. The runtime has a duplicate of descriptor 2, so that
+// messages reach the user also after the program has closed it. Whoever reads a pipe to its end waits for all that hold it, so a daemon gives the
+// duplicate up; from then on this is descriptor 2, as long as that is still the same file, and -1 otherwise.
 int error_output();
 void keep_error_output();
 // Gives the duplicate up.
 void leave_error_output();
-// Descriptor 2 may have been closed or replaced: gives the duplicate up if it was, and somebody may wait for the end of
-// what it led to.
+// Descriptor 2 may have been closed or replaced. If it was, and somebody may wait for the end of what it led to, gives the duplicate up.
 void error_output_replaced();
-// For a thread with a table of descriptors of its own: its 2 is from now on that of the process.
+// For a thread with a table of descriptors of its own: makes its descriptor 2 that of the process.
 void borrow_error_output();
 
-// How large a file may grow in this process (RLIMIT_FSIZE); writing past it, or making it larger, raises SIGXFSZ.
+// How large this process may make a file (RLIMIT_FSIZE). Writing beyond that, or truncating a file to more, raises SIGXFSZ.
 uint64_t file_size_limit();
 
 // Fills `to` with random bytes of the kernel.

@@ -1,13 +1,13 @@
-// Gate: keeps the calls of a session out for a moment, so that another thread may act in its place; calls pay next to nothing for it.
+// Gate: keeps the calls of a session out for a moment, so that another thread may act in its place. Calls pay next to nothing for it.
 //
 //   a call: enter() ... leave()          another thread: shut() ... open()
 //
-//  1 a call says that it is inside, and then looks whether the gate is shut; if so it is not inside, and waits until it is open
-//  2 who shuts the gate says so, then has all threads pass a barrier, and then waits until nobody is inside
-// One of them sees what the other has said: 1 has the compiler keep the order, and the barrier of 2 the processor. Where the kernel has
-// none each call has a fence.
+//  1 a call says that it is inside, and then looks whether the gate is shut; if it is, the call says that it is not inside, and waits until it is open
+//  2 the thread that shuts the gate says so, then has all threads pass a barrier, and then waits until no call is inside
+// One of the two sees what the other has said: in 1 the compiler keeps the order of the store and the load, and the barrier of 2 has the processor
+// keep it. Where the kernel has no barriers, each call has a fence.
 //
-// Thread contract: one call at a time, by any thread; one shuts it at a time. Whoever shuts it is not inside.
+// Thread contract: one call at a time, by any thread; one thread at a time shuts it, and not from inside a call.
 #pragma once
 #include <atomic>
 #include <climits>
@@ -19,7 +19,7 @@ namespace sys {
 
 class Gate {
  public:
-  // Does the kernel have barriers for this process?
+  // `has_barrier`: the kernel has barriers for this process (register_barrier).
   explicit constexpr Gate(bool has_barrier) : has_barrier_(has_barrier) {}
 
   // Cost: a store, a load, and another store.
@@ -34,18 +34,19 @@ class Gate {
       futex_wait(is_shut_, 1);
     }
   }
-  // Does somebody wait for the call that is inside? One that waits for others leaves, and comes back.
+  // Does a thread wait for the call that is inside? A call that waits for others asks; if so, it leaves and enters again.
   bool is_shut() const { return is_shut_.load(std::memory_order_relaxed) != 0; }
   // Pairs with the acquire in shut().
   void leave() { is_inside_.store(0, std::memory_order_release); }
 
-  // May block for as long as a call takes. Whoever is inside tells nobody when it leaves: this looks again.
+  // May block for as long as a call takes. A call tells nobody when it leaves, so this looks again and again.
   void shut() {
     begin_shut();
     pass_seldom(has_barrier_);
     end_shut();
   }
-  // The same of several gates, so that nobody inside of one waits for somebody who does not know of it yet: begin for each, pass_seldom(), end for each.
+  // The same for several gates: begin_shut() for each, pass_seldom() once, end_shut() for each. So no call inside one gate waits for a call that does
+  // not know yet that its own gate is being shut.
   void begin_shut() { is_shut_.store(1, std::memory_order_relaxed); }
   void end_shut() {
     while (is_inside_.load(std::memory_order_acquire) != 0) futex_wait(is_inside_, 1, kLookNs);

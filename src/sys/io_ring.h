@@ -27,8 +27,8 @@
 namespace sys {
 
 struct IoRingUse {
-  // Only the thread that opens it calls (another one's enter() is -EEXIST): completions are then run when that thread
-  // asks for them, and nothing is locked. Where the kernel has it (SINGLE_ISSUER and DEFER_TASKRUN, Linux 6.1).
+  // Only the thread that opens the ring uses it (another thread's enter() is -EEXIST): completions are run when that thread asks for them, and nothing is
+  // locked. Has no effect before Linux 6.1 (SINGLE_ISSUER and DEFER_TASKRUN).
   bool by_one_thread = false;
   // Completions are polled for at the device, instead of interrupts (IOPOLL): direct reads and writes only.
   bool polls_device = false;
@@ -53,9 +53,8 @@ class IoRing {
 
   uint32_t entry_count() const { return entry_count_; }
   int descriptor() const { return descriptor_; }
-  // The kernel sets the eventfd whenever there are completions to take, or to enter it for; never if the device is polled. (A ring's
-  // own descriptor becomes readable, too, but not when completions wait for the one thread that may enter.)
-  // Returns whether it agreed.
+  // From now on the kernel sets the eventfd whenever there are completions to take, or to enter the kernel for; never if the device is polled. (The ring's
+  // own descriptor becomes readable, too, but not while completions wait for the one thread that may enter.) Returns whether the kernel agreed.
   bool tell(int eventfd);
 
   // From now on entries may name files[i] by the number i and IOSQE_FIXED_FILE, which spares the kernel a look at the table of
@@ -76,7 +75,7 @@ class IoRing {
   // A zeroed entry to fill, pending from now on; null when all entries are pending. If the ring takes commands, there is room for
   // one at its `cmd`.
   io_uring_sqe* next_submission();
-  // Those that were not handed over.
+  // How many entries were not handed over.
   uint32_t pending_count() const { return tail_ - (use_.kernel_thread ? published_tail_ : published_head()); }
 
   // Hands over what is pending and waits until `wait_count` completions are there. Returns 0 or more, or
@@ -88,7 +87,7 @@ class IoRing {
   // Takes the completion that is next, if there is one. No system call.
   bool next_completion(uint64_t& user_data, int32_t& result);
 
-  // Must the thread enter the kernel for completions to appear, although it need not wait?
+  // Must the thread enter the kernel before completions appear, even if it does not wait?
   bool needs_enter() const;
 
   // Takes an entry that was not handed over back out, last in first out; returns its user data. No system call.
@@ -107,7 +106,7 @@ class IoRing {
   int descriptor_ = -1;
   long process_ = 0;  // that opened it
   uint32_t entry_count_ = 0;
-  uint32_t submission_count_ = 0;  // entries that there are
+  uint32_t submission_count_ = 0;  // how many entries there are
   uint32_t submission_mask_ = 0;
   uint32_t completion_mask_ = 0;
   uint32_t tail_ = 0;             // of submissions; enter() publishes it

@@ -1,4 +1,4 @@
-// Latch: something that several do, and one thread waits for.
+// Latch: lets one thread wait until others have done so many things.
 #pragma once
 #include "sys/lock.h"
 
@@ -7,7 +7,7 @@ namespace sys {
 class Latch {
  public:
   explicit Latch(uint32_t count) : left_(count) {}
-  // The latch may be gone when the last one returns.
+  // The waiting thread may destroy the latch before the last of these calls returns.
   void count_down() {
     // Pairs with the acquire in wait().
     if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1) futex_wake(left_, 1);

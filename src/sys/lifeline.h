@@ -1,12 +1,12 @@
-// Lifeline: tells a process when a child of fork no longer has its memory, nor has any process that the child made
-// by fork: they ended, however, or execed.
+// Lifeline: tells a process when a child of fork, and all processes that the child made by fork, have its memory no more, because they ended, in whatever
+// way, or called exec.
 //
-// It is a mapping that only they have, of a memory file that can be sealed against writing once nobody maps it. So
-// the kernel keeps it: no signal, exec or closing of descriptors gets past it.
+// It is a mapping that only they have, of a memory file that can be sealed against writing once nobody maps it. So it is the kernel that keeps count, and
+// no signal, exec or closing of descriptors gets past it.
 //
-//   before fork  open     the mapping is there, to be inherited
-//   parent       let_go   its own mapping is gone; is_over from now on
-//   child        forget   its mapping stays for good, and is inherited by its own children
+//   before fork  open     makes the mapping, which the child will inherit
+//   parent       let_go   unmaps its own; from now on it may ask is_over
+//   child        forget   keeps the mapping for good, and its own children inherit it
 #pragma once
 #include "base/error.h"
 
@@ -16,10 +16,10 @@ class Lifeline {
  public:
   // Errors: EMFILE, ENOMEM, ENOSYS.
   base::Expected<void> open();
-  // One that was let go is there again, to be inherited by one more child: it is over when both are. Errors: ENOMEM.
+  // Maps a lifeline again that was let go, so that one more child inherits it: it is over when both children are. Errors: ENOMEM; EPERM, it is over.
   base::Expected<void> open_again();
   void let_go();
-  // REQUIRES: let_go. Cost: a system call. False for good where the kernel does not say.
+  // REQUIRES: let_go. Cost: a system call. Always false where the kernel does not tell.
   bool is_over() const;
   void forget();
   void close() { forget(); }

@@ -43,11 +43,12 @@ class LockGuard {
   Lock& lock_;
 };
 
-// The calling thread's signals are blocked, but those that its own instructions raise and the two of the C library's. Returns the mask that was, for restore_signals().
+// Blocks all of the calling thread's signals but those that its own instructions raise, and the two that the C library uses between its threads.
+// Returns the mask of before, for restore_signals().
 uint64_t block_signals();
 void restore_signals(uint64_t mask);
 
-// Holds a lock that handlers of signals take too: none of this thread's comes meanwhile, but of what its own instructions raise.
+// Holds a lock that handlers of signals take, too. Meanwhile this thread runs no handlers, but of signals that its own instructions raise.
 template <class Lock>
 class QuietLockGuard {
  public:

@@ -1,4 +1,4 @@
-// What is mapped where in this process, as the kernel tells: lines of /proc/self/maps.
+// What is mapped where in this process, as the kernel tells in /proc/self/maps.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -14,10 +14,11 @@ struct Mapping {
   bool is_shared = false;  // and of a file: what is stored there is the file's
 };
 
-// One line: "7f00-7f10 rw-s 00001000 fd:00 123   /path". The path stays part of it. Returns whether it is one.
+// Reads one line: "7f00-7f10 rw-s 00001000 fd:00 123   /path". The path that it finds is a part of the line. Returns whether it is such a line.
 bool parse_mapping(std::string_view line, Mapping& mapping);
 
-// visit(mapping, context) for each, by address, until it returns false; its path is there during the call. A line longer than 4 KiB is left out. Cost: some 50 us.
+// Calls visit(mapping, context) for each mapping, by address, until it returns false; the mapping's path is good during the call. A line longer than 4
+// KiB is left out. Cost: some 50 us.
 void read_mappings(bool (*visit)(const Mapping& mapping, void* context), void* context);
 // The same for a function object.
 template <class Visit>

@@ -1,10 +1,10 @@
-// MemoryPressure: the kernel's word that memory is short, for this process's memory group or the whole machine.
+// MemoryPressure: listens to the kernel, which says when memory is short in this process's memory group, or in the whole machine.
 //
 //   version 1   memory.pressure_level of the group, level medium: the kernel has trouble to find pages that it can take
 //   version 2   memory.pressure of the group (PSI): some task waited for memory for 150 ms of two seconds
 //   neither     /proc/pressure/memory, the same of the machine
 //
-// A child of fork closes and opens again: what it inherits is its parent's.
+// A child of fork closes and opens again: it inherits what its parent listens to.
 // Thread contract: one thread at a time.
 #pragma once
 #include <string_view>
@@ -15,11 +15,11 @@ namespace sys {
 
 class MemoryPressure {
  public:
-  // `root`: "" but in tests, of /proc and /sys. Errors: ENOENT, EACCES and others, where the kernel tells nobody, or not us.
+  // `root`: what stands before /proc and /sys, "" but in tests. Errors: ENOENT, EACCES and others, where the kernel tells nobody, or not this process.
   base::Expected<void> open(const char* root = "");
   void close();
   bool is_open() const { return descriptor_ >= 0; }
-  // What is listened to, for messages.
+  // The path of what is listened to, for messages.
   const char* source() const { return source_; }
 
   // Has the kernel reported some since the last call? Cost: a system call.

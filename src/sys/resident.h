@@ -1,9 +1,9 @@
 // ResidentFiles: how much of mapped files is in this process's page tables, and taking it out of them.
 //
-// What is taken out of a shared mapping stays in the kernel's page cache, written to or not, until the kernel needs the
-// memory. Whoever touches it again has it as it was.
+// What is taken out of a shared mapping stays in the kernel's page cache, written to or not, until the kernel needs the memory. Whoever touches it again
+// finds it as it was.
 //
-// A child of fork closes and opens again: the kernel answers for the process that opened.
+// A child of fork closes and opens again, since the kernel answers for the process that opened the files.
 //
 // Thread contract: open and close while nobody else calls; the rest from any thread.
 #pragma once
@@ -41,7 +41,7 @@ class ResidentFiles {
   // 20 times as long.
   void bring_single_pages(uint64_t begin, uint64_t end) const;
 
-  // So that mremap does with it what it did before: until bring_single_pages again.
+  // Ends what bring_single_pages began, so that mremap of [begin, end) does what it does otherwise.
   void let_move(uint64_t begin, uint64_t end) const;
 
   // Takes what [begin, end) shows by shared mappings out of the page tables, but for what is locked in memory. Private
@@ -56,7 +56,7 @@ class ResidentFiles {
  private:
   struct Descriptors {
     int status = -1, page_map = -1, maps = -1;
-    int faults = -1;  // may be missing
+    int faults = -1;  // the kernel may refuse it
   };
   Descriptors own_;
   bool knows_shared_ = false;

@@ -1,4 +1,4 @@
-// Memory that is written once and read much later: stores that leave the CPU's cache alone; and the CPU's clock.
+// Stores that leave the CPU's cache alone, for memory that is written once and read much later; and the CPU's clock.
 #pragma once
 #include <immintrin.h>
 
@@ -6,8 +6,8 @@
 
 namespace sys {
 
-// Copies a line of 64 bytes, both aligned, past the cache. Other threads may see it late, whatever is stored after it: until drain_streams() here, or
-// process_barrier() anywhere.
+// Copies a line of 64 bytes past the cache; both places are aligned to it. Other threads may see the line later than what is stored after it, until
+// drain_streams() in this thread, or process_barrier() in any.
 inline void stream_line(void* to, const void* from) {
 #if __has_feature(thread_sanitizer)
   __builtin_memcpy(to, from, 64);  // it does not see the others
@@ -19,13 +19,13 @@ inline void stream_line(void* to, const void* from) {
 }
 inline void drain_streams() { _mm_sfence(); }
 
-// The CPU's clock, which is the same on all CPUs that Linux keeps time by it on: later than what the caller has seen happen before. Cost: some 30 cycles.
+// The CPU's clock, read after all loads before it. It is the same on all CPUs, where Linux keeps time by it. Cost: some 30 cycles.
 inline uint64_t cycle_clock() {
   _mm_lfence();
   return __rdtsc();
 }
 
-// Loads that follow come after all that precede, and after cycle_clock().
+// Loads that follow in the program come after all loads, and after a cycle_clock(), that precede.
 inline void finish_loads() { _mm_lfence(); }
 
 }  // namespace sys

@@ -1,8 +1,7 @@
 // Threads of the runtime itself.
 //
-// They are made by the C library's own pthread_create, found behind whatever interposes it, so that
-// thread-local storage works in them; they block every signal that a program can send, so that its
-// handlers never run on them.
+// They are made by the C library's own pthread_create, which is found behind whatever interposes it, so that thread-local storage works in them. They
+// block every signal that a program can send, so that its handlers never run on them.
 #pragma once
 #include <limits.h>
 #include <pthread.h>
@@ -21,7 +20,7 @@ inline constexpr unsigned kLastDestructorRound = PTHREAD_DESTRUCTOR_ITERATIONS -
 inline constexpr unsigned kLastDestructorRound = PTHREAD_DESTRUCTOR_ITERATIONS;
 #endif
 
-// Of the destructor of a key whose value is the round, 1 at first: is this the last one? Else it is set for one more.
+// For the destructor of a key whose value is the round of destructors, 1 at first: is this the last round? If not, sets the key for the next one.
 inline bool is_last_round(pthread_key_t key, void* value) {
   const auto round = reinterpret_cast<uintptr_t>(value);
   if (round >= kLastDestructorRound) return true;
@@ -32,9 +31,9 @@ inline bool is_last_round(pthread_key_t key, void* value) {
 // Processors that the calling thread may use, at least 1.
 uint32_t cpu_count();
 
-// The calling thread's number, of the kernel. Cost: a system call.
+// The kernel's number of the calling thread. Cost: a system call.
 int thread_id();
-// Is there no thread of this process any more that has this number? (It may be another one by now.)
+// Has the thread with this number ended? False also if another thread of the process has got the number since.
 bool has_ended(int thread_id);
 
 struct Thread {
@@ -49,7 +48,7 @@ base::Expected<Thread> start_thread(void (*entry)(void* argument), void* argumen
 // Waits until the thread has returned. Exactly once for each started thread, not from a child of fork.
 void join_thread(Thread thread);
 
-// How many threads were started that have not returned yet. A child of fork has none of them: forget_started_threads() there.
+// How many threads were started that have not returned yet. A child of fork has none of them, and calls forget_started_threads().
 uint32_t started_thread_count();
 void forget_started_threads();
 

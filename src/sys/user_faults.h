@@ -1,9 +1,8 @@
 // UserFaults: memory of this process whose missing pages a thread of ours supplies (userfaultfd).
 //
-// A thread that touches a missing page of registered memory, or a system call that does so for it, waits in the
-// kernel until the page is there; whoever reads the events supplies it. Pages can be taken away again as a whole, at
-// once (move): the page that was moved is exactly what all stores before left, and whoever touches its old address
-// afterwards waits.
+// A thread that touches a missing page of registered memory, or a system call that does so for it, waits in the kernel until the thread that reads the
+// events supplies the page. A page can be taken away again as a whole, in one step (move): it has exactly what all stores before have left, and whoever
+// touches its old address afterwards waits.
 //
 // Thread contract: one thread reads events; the rest from any thread.
 #pragma once
@@ -26,20 +25,19 @@ class UserFaults {
   // Missing pages of this memory wait from now on. REQUIRES: private anonymous memory. Errors: EINVAL, ENOMEM.
   base::Expected<void> add(uint64_t address, uint64_t bytes);
 
-  // Waits until a page is missing somewhere; returns how many addresses (of OS pages) were put into `to`. A page
-  // that several threads wait for may be told of more than once, also after it was supplied. 0: interrupted.
+  // Waits until a thread waits for a page; returns how many addresses of such OS pages were put into `to`. A page that several threads wait for may be
+  // told of more than once, also after it was supplied. 0: the call was interrupted.
   size_t wait(std::span<uint64_t> to);
 
-  // These return how many bytes, from the beginning, were done, or -errno when none were: -EEXIST (a page is there
-  // already), -ENOENT (nothing to move; not registered), -EBUSY (shared with a child of fork, or the kernel is
-  // transferring to or from it), -EINVAL (memory that may not be written), -ENOMEM.
+  // copy and move return how many bytes, from the beginning, they have done, or -errno if none: -EEXIST (a page is there already), -ENOENT (there is
+  // nothing to move; or the memory is not registered), -EBUSY (the page is shared with a child of fork, or the kernel is transferring to or from it),
+  // -EINVAL (the memory may not be written), -ENOMEM.
 
-  // Puts copies of the OS pages at `from` at `to`, where none are, and lets those go on who wait for them. `from`
-  // must be there.
+  // Copies the OS pages at `from`, which must be there, to `to`, where none are, and lets the threads go on that wait for them.
   long copy(uint64_t to, const void* from, uint64_t bytes);
-  // Takes the OS pages at `from` away and puts them at `to`, where none are; both registered.
+  // Takes the OS pages at `from` away and puts them at `to`, where none are; both are registered.
   long move(uint64_t to, uint64_t from, uint64_t bytes);
-  // Lets those go on who wait for pages that are there.
+  // Lets the threads go on that wait for pages which are there.
   void wake(uint64_t address, uint64_t bytes);
 
  private:

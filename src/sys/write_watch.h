@@ -1,12 +1,11 @@
-// WriteWatch: the MMU's word for which OS pages of shared memory were not stored to.
+// WriteWatch: which OS pages of shared memory were not stored to, as the MMU knows.
 //
-// Pages are write-protected in one mapping; the kernel takes the protection from a page when somebody stores by
-// that mapping (the program, or the kernel for it), without asking us, and can be asked which pages still
-// have it. Stores by another mapping of the same memory leave no trace. Linux 6.7 and newer: userfaultfd with
-// asynchronous write protection, and the page map's scan.
+// Pages are write-protected in one mapping. When somebody stores by that mapping (the program, or the kernel for it), the kernel takes the protection from
+// the page without asking us; and it can be asked which pages still have the protection. Stores by another mapping of the same memory leave no trace.
+// This takes Linux 6.7: userfaultfd with asynchronous write protection, and the page map's scan.
 //
-// A page counts as untouched only if it is in memory and protected when asked: a page that the kernel swapped
-// out, moved or never mapped does not. What takes the place of memory that was given back may: it was not stored to.
+// A page counts as untouched only if it is in memory, and protected, at the time of the question: not if the kernel has swapped it out, moved it or never
+// mapped it. Zeros that take the place of memory that was given back may count as untouched, since nobody has stored to them.
 //
 // Thread contract: open before any other thread calls; the rest from any thread.
 #pragma once
