@@ -1,4 +1,4 @@
-// Histogram: how often each time occurred, to a part of it, and percentiles of that. SharedHistogram: one that others may look at.
+// Histogram: how often each time has occurred, to a fraction of it, and percentiles. SharedHistogram: one that other threads may look at.
 //
 // Times below 2^b, b being kPartBits, have a bucket each. Above, each power of two [2^k, 2^(k+1)) is divided into 2^b:
 //   index = 2^b (k - b) + (time >> (k - b))        b = 6, k = 6: 64…127, k = 7: 128…191, …
@@ -55,7 +55,7 @@ class BasicHistogram {
     sum_ += other.sum_;
     most_ = std::max(most_, other.most_);
   }
-  // What it has counted so far.
+  // Adds what the other has counted so far.
   void add(const SharedHistogram<kPartBits, kRangeBits>& other) {
     for (size_t i = 0; i < Buckets::kCount; ++i) {
       const uint64_t count = other.counts_[i].load(std::memory_order_relaxed);
@@ -70,8 +70,8 @@ class BasicHistogram {
   uint64_t most() const { return most_; }
   double mean() const { return count_ == 0 ? 0 : sum_ / static_cast<double>(count_); }
 
-  // The least time that `share` of all times (0 to 1) do not exceed; at most 1 / 2^kPartBits more, or of the last bucket the most there
-  // was. 0 if there are none.
+  // The least time that `share` of all times (0 to 1) do not exceed, or up to 1 / 2^kPartBits more; in the last bucket the greatest time of all. 0 if there
+  // are none.
   uint64_t at(double share) const {
     const auto wanted = static_cast<uint64_t>(std::ceil(share * static_cast<double>(count_)));
     uint64_t seen = 0;
@@ -94,8 +94,8 @@ class BasicHistogram {
 // To 1/64, of any times.
 using Histogram = BasicHistogram<6, 64>;
 
-// Thread contract: one thread at a time adds; any may add what it has to a histogram of its own meanwhile. Relaxed: counts, which order
-// nothing, each of them whole.
+// Thread contract: one thread at a time adds; any thread may add what it has to a histogram of its own meanwhile. Relaxed: each count is whole, and they
+// order nothing.
 template <size_t kPartBits, size_t kRangeBits>
 class SharedHistogram {
  public:

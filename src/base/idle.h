@@ -1,7 +1,6 @@
-// Idle: for how long a thread that finds nothing to do looks again before it sleeps. A sleep and the wake that ends it cost both
-// sides some 10 us, so who is answered sooner gains by looking on. Who is not pays that once, and then the more
-// rarely, the longer looking has been in vain: a thread that waits for slow things, or whose CPU is wanted by who will answer, all
-// but stops to look.
+// Idle: how long a thread that finds nothing to do goes on looking before it sleeps. A sleep, and the wake that ends it, cost both sides some 10 us, so a
+// thread that is answered sooner gains by looking on. One that is not loses that time once, and then ever more rarely, the longer looking has been in
+// vain: a thread that waits for slow things, or whose CPU is wanted by the thread that will answer, all but stops looking.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -13,13 +12,13 @@ class Idle {
   static constexpr uint32_t kTurnsAlways = 4;
   static constexpr uint32_t kMostSleepsBetween = 255;
 
-  // A turn has found something.
+  // A turn has found something to do.
   void end() {
     if (turns_ > kTurnsAlways) sleeps_between_ = 0;
     turns_ = 0;
   }
 
-  // Turns in a row that found nothing.
+  // How many turns in a row have found nothing.
   uint32_t turns() const { return turns_; }
 
   struct Pace {
@@ -46,10 +45,10 @@ class Idle {
   }
 
  private:
-  uint32_t turns_ = 0;           // that found nothing, since one did or since a sleep
-  uint64_t until_ns_ = 0;        // it looks on, when turns_ > kTurnsAlways
-  uint32_t sleeps_between_ = 0;  // without a look, after one that was in vain
-  uint32_t sleeps_left_ = 0;     // of these
+  uint32_t turns_ = 0;           // that found nothing, since one found something or since a sleep
+  uint64_t until_ns_ = 0;        // until when it looks on, while turns_ > kTurnsAlways
+  uint32_t sleeps_between_ = 0;  // how many sleeps come without looking on, after one that was in vain
+  uint32_t sleeps_left_ = 0;     // how many of these are left
 };
 
 }  // namespace base

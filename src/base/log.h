@@ -1,10 +1,11 @@
-// One-line messages to the user on the process's original standard error, prefixed "spillway: "; or as who has set_log_writer() writes them.
-// Async-signal-safe; a line is one write, so lines of several threads do not mix.
+// One-line messages to the user, on the process's original standard error and with the prefix "spillway: ", unless set_log_writer() says who writes them.
+// Async-signal-safe. A line is one write, so lines of several threads do not mix.
 //
 //   base::log("cannot write to ", name);
 //   base::log({.name = "store_failed", .level = base::LogLevel::kError, .fields = {{"error", 5}}}, "cannot write to ", name);
 //
-// The second is for who reads by program: what has happened has a name that stays, and values of its own besides the text, which says all of it.
+// The second form is for programs that read the log: what has happened has a name that does not change, and its values are fields of their own. The text
+// says all of it, too.
 #pragma once
 #include <concepts>
 #include <initializer_list>
@@ -20,7 +21,7 @@ struct LogField {
   LogField(const char* field, std::string_view value) : name(field), text(value), is_text(true) {}
   LogField(const char* field, const char* value) : LogField(field, std::string_view(value)) {}
 
-  const char* name;  // what it is, its unit last: "close_ms"
+  const char* name;  // says what the value is, its unit last: "close_ms"
   uint64_t number = 0;
   std::string_view text = {};
   bool is_text = false;
@@ -32,13 +33,13 @@ struct LogEvent {
   std::initializer_list<LogField> fields = {};
 };
 
-// Of one call of log(), whose end it does not outlive.
+// What one call of log() hands to the writer; it is good until that returns.
 struct LogLine {
   const LogEvent& event;
   std::string_view text;  // without the prefix and the end of the line
 };
 using LogWriter = void (*)(const LogLine& line);
-// Who writes lines from now on, by any thread that logs; also those of handlers of signals.
+// From now on `writer` writes all lines: in the thread that logs, also in handlers of signals.
 void set_log_writer(LogWriter writer);
 void write_log(const LogLine& line);
 

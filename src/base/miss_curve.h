@@ -1,6 +1,6 @@
-// MissCurve: how many of the misses that were counted there would have been with more memory, in steps.
+// MissCurve: how many of the misses there would have been with more memory, for some sizes of memory.
 //
-// Thread contract: any thread adds; anybody reads meanwhile, another process too. Relaxed: a sum, which orders nothing.
+// Thread contract: any thread adds; any thread, and another process, reads meanwhile. Relaxed: the counts order nothing.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace base {
 
 class MissCurve {
  public:
-  // The steps: memory as so many sixteenths of what there was.
+  // The sizes, in sixteenths of the memory that there was.
   static constexpr uint32_t kSteps[] = {16, 17, 18, 20,  22,  24,  26,  28,  32,  36,  40,  44,  48,  56,  64,
                                         72, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 512, 768, 1024};
   static constexpr size_t kStepCount = sizeof kSteps / sizeof kSteps[0];
@@ -20,20 +20,20 @@ class MissCurve {
     uint64_t misses;
   };
 
-  // `weight` misses of pages that would have been in memory with so many sixteenths of it.
+  // Counts `weight` misses of pages that would have been in memory with so many sixteenths of it.
   void add(uint64_t sixteenths, uint64_t weight) {
     size_t step = 0;
     while (step < kStepCount && kSteps[step] < sixteenths) ++step;
     counts_[step].fetch_add(weight, std::memory_order_relaxed);
   }
-  // Of pages that were not in memory before: no memory saves them.
+  // Counts `weight` misses of pages that had never been in memory before, which no memory spares.
   void add_first(uint64_t weight) { counts_[kStepCount].fetch_add(weight, std::memory_order_relaxed); }
 
   // Has it seen too little to say anything?
   bool is_empty() const { return sum_from(0) < kFewest; }
 
-  // Step i, when there were `misses` with a budget of `memory_bytes`, of which frames took `frames_bytes`. 0 <= i < kStepCount;
-  // the first is what was.
+  // The point of kSteps[i], if there were `misses` with a budget of `memory_bytes`, of which frames took `frames_bytes`. Point 0 is what was.
+  // REQUIRES: i < kStepCount.
   Point point(size_t i, uint64_t memory_bytes, uint64_t frames_bytes, uint64_t misses) const {
     const uint64_t all = sum_from(0);
     const uint64_t left = i == 0 ? all : sum_from(i + 1);
@@ -45,15 +45,15 @@ class MissCurve {
  private:
   static constexpr uint64_t kFewest = 100;
 
-  // All that need more than step from - 1, from counted as in counts_.
+  // All misses that need more memory than step from - 1 has.
   uint64_t sum_from(size_t from) const {
     uint64_t sum = 0;
     for (size_t i = from; i <= kStepCount; ++i) sum += counts_[i].load(std::memory_order_relaxed);
     return sum;
   }
 
-  std::atomic<uint64_t> counts_[kStepCount + 1] =
-      {};  // the last: beyond all steps, or never in memory before
+  // Of each step, the misses that it spares and the one before does not. The last count: those that no step spares.
+  std::atomic<uint64_t> counts_[kStepCount + 1] = {};
 };
 
 }  // namespace base

@@ -45,15 +45,15 @@ struct OptionInfo {
 size_t option_count();
 const OptionInfo& option_info(size_t i);
 
-// "12", "64K", "1.5G" is refused: an integer with an optional K, M, G or T (powers of 1024, either
-// case, an optional B or iB after it). Error: EINVAL with a message that shows the text.
+// Reads "12", "64K" or "4GiB": an integer with an optional K, M, G or T (powers of 1024, in either case), and an optional B or iB behind that. "1.5G" is
+// refused. Errors: EINVAL, the message shows the text.
 Expected<uint64_t> parse_size(std::string_view text);
 
 // Sets the option called `name` (field name) from text. Errors: EINVAL, message names option and value.
 Expected<void> set_option(Options& options, std::string_view name, std::string_view value);
 
-// The rules that a value's own parser cannot know: budget (kMinMemoryBytes up to what the machine has),
-// page size, name of the policy, most pages and servers. Errors: EINVAL, message names option and value.
+// Checks the rules that a value's own parser cannot know: the budget (kMinMemoryBytes up to what the machine has), the page size, the name of the policy,
+// and how many pages and servers there may be. Errors: EINVAL, the message names option and value.
 inline constexpr uint64_t kMinMemoryBytes = uint64_t{1} << 20;
 inline constexpr uint64_t kMinPageBytes = uint64_t{4} << 10;
 inline constexpr uint64_t kMaxPageBytes = uint64_t{2} << 20;
@@ -63,7 +63,7 @@ inline constexpr uint64_t kMaxMappedPages = 8192;  // the kernel's 65,530 mappin
 inline constexpr uint64_t kMaxServers = 16;
 Expected<void> check_options(const Options& options, uint64_t machine_memory_bytes);
 
-// policies.inc.
+// The policies of policies.inc.
 enum class PolicyKind : uint8_t {
 #define POLICY(kind, name, class) kind,
 #include "base/policies.inc"
@@ -73,27 +73,27 @@ inline constexpr PolicyKind kPolicyKinds[] = {
 #define POLICY(kind, name, class) PolicyKind::kind,
 #include "base/policies.inc"
 };
-// Which policy is asked for; none: it is chosen while the program runs. REQUIRES: check_options.
+// The policy that is asked for; nothing: one is chosen while the program runs. REQUIRES: check_options has succeeded, as of the next two.
 std::optional<PolicyKind> policy_kind(const Options& options);
 
-// What the budget may be raised to. REQUIRES: check_options, options.memory > 0.
+// What the budget may be raised to. REQUIRES: options.memory > 0.
 uint64_t most_memory_bytes(const Options& options, uint64_t machine_memory_bytes);
 
-// How many servers there are to be on so many processors. REQUIRES: check_options.
+// How many servers there shall be on so many processors.
 uint64_t server_count(const Options& options, uint64_t cpu_count);
 
 // How the variables of options begin.
 inline constexpr std::string_view kVariablePrefix = "SPILLWAY_";
 
-// Variables that begin so and are no options: of other parts of Spillway, and maybe set where a spilled program runs.
+// Variables that begin so without being options: they are of other parts of Spillway, and may be set where a spilled program runs.
 struct OthersVariable {
-  std::string_view name;   // without the prefix; one that ends in "_": all that begin so
-  std::string_view whose;  // as the page of options says it
+  std::string_view name;   // without the prefix; a name that ends in "_" stands for all that begin so
+  std::string_view whose;  // whose they are, in the words of the page of options
 };
 std::span<const OthersVariable> others_variables();
 
 // Reads every SPILLWAY_<NAME> of an environment block ("NAME=value" strings, null-terminated).
-// An unknown SPILLWAY_ variable is an error (EINVAL), so that a misspelt one is noticed; those of others are passed over.
+// An unknown SPILLWAY_ variable is an error (EINVAL), so that a misspelt one is noticed; variables of other parts are passed over.
 Expected<void> read_options_from_environment(Options& options, const char* const* environment);
 
 }  // namespace base

@@ -10,7 +10,7 @@ namespace base {
 struct Quiet {
   static constexpr uint64_t kForever = ~uint64_t{0};
   uint64_t until_ns = 0;
-  int descriptor = -1;  // -1: none; always the same one
+  int descriptor = -1;  // -1: there is none. A poller always has the same one
 
   void no_longer_than(uint64_t ns) {
     if (ns < until_ns) until_ns = ns;
@@ -24,7 +24,7 @@ class Poller {
   virtual size_t poll() = 0;
   // A poller that cannot be waited for has to be polled all the time.
   virtual Quiet quiet() { return {}; }
-  // A device will give it something to do in microseconds, for which it is worth looking on before one sleeps. Cost: no system call.
+  // Will a device give it something to do within microseconds, so that it is worth looking on before one sleeps? Cost: no system call.
   virtual bool expects_soon() const { return false; }
 
  protected:

@@ -1,5 +1,5 @@
-// Counts that one thread at a time changes, and any may look at. Benchmarks are built with it by other compilers: it needs nothing of
-// ours, and C++20.
+// Counts that one thread at a time changes, and that any thread may look at. Benchmarks are built with this header by other compilers: it needs C++20, and
+// nothing of ours.
 #pragma once
 #include <atomic>
 

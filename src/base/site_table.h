@@ -1,4 +1,4 @@
-// SiteTable: at which addresses of code something was counted, the most frequent ones, in a fixed amount of memory.
+// SiteTable: at which addresses of code something happened most often, in a fixed amount of memory.
 //
 // The space-saving algorithm (Metwally, Agrawal, El Abbadi: Efficient computation of frequent and top-k elements in
 // data streams, 2005): a site that finds the table full takes the place of the one counted least, and its count.
@@ -24,7 +24,7 @@ class SiteTable {
   struct Site {
     uint64_t address;
     uint64_t count;
-    uint64_t over;  // at most so many of `count` were another's
+    uint64_t over;  // at most so many of `count` were another site's
   };
 
   // Cost: a look at the table.

@@ -1,5 +1,5 @@
-// The runtime's counters, tables of sites and words, one per line of statistics.inc. Counters are relaxed atomics: each is exact, a set of
-// them read together is not a snapshot. Cost: one uncontended atomic add.
+// The runtime's counters, tables of sites, curves and words: one for each line of statistics.inc. Counters are relaxed atomics: each of them is exact, but
+// several that are read together are no snapshot. Cost: one atomic addition, which is not contended.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -25,7 +25,7 @@ struct Statistics {
     }
     uint64_t get() const { return value.load(std::memory_order_relaxed); }
   };
-  // Letters in one number, so that who reads has all of one word.
+  // Letters in one number, so that a reader never gets parts of two words.
   struct alignas(kLineBytes) Word {
     static constexpr size_t kMostLetters = 8;
     std::atomic<uint64_t> letters{0};
@@ -72,7 +72,7 @@ inline constexpr StatisticInfo kWordInfo[] = {
 #include "base/statistics.inc"
 };
 inline constexpr size_t kWordCount = sizeof kWordInfo / sizeof kWordInfo[0];
-// A word from its number.
+// The text of a Word.
 class WordText {
  public:
   explicit constexpr WordText(uint64_t letters) {
@@ -85,11 +85,11 @@ class WordText {
   char text_[Statistics::Word::kMostLetters] = {};
   size_t length_ = 0;
 };
-// Of each SiteTable, how many sites are told.
+// How many sites of each SiteTable are told.
 inline constexpr uint32_t kSitesTold = 16;
 
-// Where the counter of kStatisticInfo[i], the table of kSitesInfo[i], the curve of kCurveInfo[i] and the word of kWordInfo[i] lie in Statistics, in bytes: for processes that look
-// into another's.
+// Where in Statistics the counter of kStatisticInfo[i], the table of kSitesInfo[i], the curve of kCurveInfo[i] and the word of kWordInfo[i] lie, in bytes: for
+// processes that look into another one.
 constexpr size_t counter_offset_bytes(size_t i) { return i * sizeof(Statistics::Counter); }
 constexpr size_t sites_offset_bytes(size_t i) {
   return counter_offset_bytes(kStatisticCount) + i * sizeof(SiteTable);
