@@ -33,8 +33,7 @@ struct Domain {
   uintptr_t begin = 0, end = 0;
   DomainKind kind = DomainKind::kMemory;
   LineDevice* device = nullptr;  // of kDevice
-  int descriptor =
-      -1;  // of kFile, open as long as the domain exists; -1: each range is written alone (msync)
+  int descriptor = -1;  // of kFile, open while the domain exists; -1: ranges are written one by one (msync)
 
   bool holds(uintptr_t address) const { return address - begin < end - begin; }
 };

@@ -8,9 +8,10 @@
 namespace persist {
 namespace {
 
-// A candidate that costs so many times what inline does drops out of the trial.
+// A candidate that costs so many times as much as inline drops out of the trial.
 constexpr double kFarWorse = 1.5;
-// A gain below this is none, however little noise there is. While a trial counts lines flushes are calls, of which those of inline are none afterwards (direct.h): so much that hides.
+// A smaller gain does not count, however little noise there is: in a trial each flush is a call, since lines are counted, while afterwards those of inline are no calls (direct.h). That may
+// hide a loss of so much.
 constexpr double kGainLeast = 0.05;
 
 double median(double* values, size_t count) {
@@ -66,7 +67,7 @@ void Policy::begin_trial(uint64_t now) {
 
 bool Policy::end_window(uint64_t now, uint64_t lines) {
   const uint64_t flushed = lines - window_lines_;
-  fences_ = 0;  // one with too few lines goes on: it is looked at again after some more fences
+  fences_ = 0;  // a window with too few lines goes on, and is looked at again after some more fences
   window_fences_ = kWindowFences + base::mix(++window_count_) % (kWindowFencesMost - kWindowFences + 1);
   if (is_trying_ && !is_first_window_ && flushed < kWindowLines) return false;
   const uint64_t began = window_begin_;
@@ -82,7 +83,7 @@ bool Policy::end_window(uint64_t now, uint64_t lines) {
     begin_trial(now);
     return choose(candidates_[0].way);
   }
-  // The first window after a change is another way's still, in part: of lines that were put off or thrown out of the caches.
+  // In the first window after a change the way before still shows, by lines that were put off or thrown out of the caches.
   if (!is_warm_) {
     is_warm_ = true;
     return false;
@@ -95,7 +96,7 @@ bool Policy::end_window(uint64_t now, uint64_t lines) {
       current_ = 0;
       if (++round_ == kRounds) return end_trial(now);
     }
-    // One that fell behind is not asked again.
+    // A candidate that has dropped out gets no more windows.
   } while (candidates_[current_].windows < round_ ||
            (current_ != 0 && round_ > 0 &&
             candidates_[current_].costs[round_ - 1] > kFarWorse * plain.costs[round_ - 1]));

@@ -1,7 +1,6 @@
-// LogWriter: writes a log (log_format.h) through mappings of it, a window at a time: what was committed is in the file even if the
-// process is killed.
+// LogWriter: writes a log (log_format.h) by mapping it, a window at a time, so that what was committed is in the file even if the process is killed.
 //
-// 1 behind the last record there is room for one without a payload in its window: for kPad or kFull
+// 1 behind the last record its window has room for one without a payload: a kPad or a kFull
 // 2 a record counts once its `bytes` is stored, which is the last store to it
 //
 // Thread contract: one thread at a time. Never calls what the runtime intercepts.
@@ -15,18 +14,17 @@ namespace persist {
 
 class LogWriter {
  public:
-  // Makes the file, which must not be there. `bytes_max` bounds it, to a window or two. Errors: EEXIST, and what else the system says.
+  // Makes the file, which must not exist. It becomes no longer than bytes_max, or two windows if these are longer. Errors: EEXIST, and what else the system says.
   base::Expected<void> open(const char* path, uint64_t bytes_max);
 
-  // Where the payload of the next record is to be written, which may have `bytes` of it; null: the log is full, or is not open. REQUIRES:
-  // at most kStoreBytesMax + kTextBytesMax.
+  // Begins a record with a payload of up to `bytes`. Returns where that is to be written; null: the log is full, or not open. REQUIRES: at most kStoreBytesMax + kTextBytesMax.
   char* begin(uint64_t bytes);
-  // The record after begin(), with so much of the payload. `bytes` and `check` are filled in.
+  // Ends the record that begin() has begun, with so many bytes of payload. `bytes` and `check` are filled in.
   void commit(Record record, uint64_t payload_bytes);
-  // The same of a text, which is cut off at kTextBytesMax, behind `prefix_bytes` that begin() was given room for.
+  // Writes a record whose payload is `prefix` and a text, which is cut off at kTextBytesMax.
   void write(Record record, const void* prefix, uint64_t prefix_bytes, std::string_view text);
 
-  // Cuts the file off behind its last record. Nothing can be written any more.
+  // Cuts off the file behind its last record, and closes it. Nothing can be written any more.
   void close();
 
  private:

@@ -1,7 +1,6 @@
-// Modules: which code of which files is mapped where, written to a log as sites of it turn up: they are names only as long as the
-// process is there.
+// Modules: writes to a log which code of which files is mapped where, as sites in it turn up: once the process has ended, addresses alone would say nothing.
 //
-// Thread contract: as LogWriter's. Cost of a site in code that is known: a search of a short list; of others a read of the process's mappings.
+// Thread contract: as LogWriter's. Cost of a site in code that is known: a search of a short list; of any other a read of the process's mappings.
 #pragma once
 #include "persist/check/log_writer.h"
 
@@ -14,7 +13,7 @@ class Modules {
 
  private:
   static constexpr uint32_t kCountMax = 512;
-  static constexpr uint32_t kScansMax = 256;  // code that is made at run time would have it scan for ever
+  static constexpr uint32_t kScansMax = 256;  // code that is made at run time is never found
 
   struct Range {
     uint64_t begin = 0, end = 0;

@@ -1,15 +1,15 @@
-// Recorder: writes down what a program does to its persistence domains, for the checker, which looks in another process at what a crash
-// could have left (log_format.h; `spillway persist check`).
+// Recorder: writes down what a program does to its persistence domains. The checker, another process, works out what a crash could have left of them (log_format.h;
+// `spillway persist check`).
 //
-// 1 one total order: whoever tells of something is under one lock until it is in the log
-// 2 a domain's shadow is its content as far as the log tells of it
-// 3 what differs from the shadow when a line is flushed was stored by code that told nobody: it is written down first, as found.
-//   So is what differs anywhere in a domain at a fence, unless `are_stores_told`, and at its end
+// 1 there is one total order: whoever tells of something holds one lock until it is in the log
+// 2 a domain has a shadow: its content as far as the log tells of it
+// 3 where a line differs from the shadow when it is flushed, code that tells of no stores has stored to it. Such stores are written down before the flush, as found. So are those anywhere
+//   in a domain, at each fence unless `are_stores_told`, and when the domain ends
 //
-// A store that nobody told of is known as of then, not as of when it was: what is found in one line counts as one store.
+// A store that was found is known from then on, not from when it happened, and all that is found in one line counts as one store.
 //
-// Thread contract: any thread, but for start() and finish(), which come before and after all else. In a child of fork, and in a signal
-// handler that interrupts a call of the same thread, calls do nothing. Never calls what the runtime intercepts, never allocates from a heap.
+// Thread contract: any thread; start() and finish() come before and after all other calls. In a child of fork, and in a signal handler that interrupts a call of the same thread, calls do
+// nothing. Never calls what the runtime intercepts, never allocates from a heap.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -24,8 +24,8 @@
 namespace persist {
 
 struct RecorderOptions {
-  const char* path = nullptr;                       // of the log, which must not be there
-  bool are_stores_told = false;                     // nearly all: domains are compared only as they end
+  const char* path = nullptr;    // of the log, which must not exist
+  bool are_stores_told = false;  // nearly all are, so that domains are compared only when they end
   uint64_t compare_bytes_max = uint64_t{64} << 20;  // larger domains are not compared at fences
   uint64_t log_bytes_max = uint64_t{64} << 30;
 };
@@ -36,26 +36,25 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  // Errors: EEXIST: there is such a log, of another process maybe; ENOSPC, and what else the system says. REQUIRES: not started.
+  // Errors: EEXIST: there is such a log, maybe another process's; ENOSPC, and what else the system says. REQUIRES: not started.
   base::Expected<void> start(const RecorderOptions& options);
   bool is_started() const { return process_.load(std::memory_order_acquire) != 0; }
 
-  // A domain: `bytes` at `address`, a multiple of 64, that are those of the file at `path` from `offset` on; path "" without a file.
-  // `bytes` is rounded up to whole lines, which must be readable. The file may be one that was mapped before: it is known by its path's text. `file_bytes` is how
-  // long it is. Memory: `bytes` again; and a copy beside the log of what is not zero. Errors: EINVAL: not aligned, or
-  // another domain is there; ENFILE: too many; ENOMEM, ENOSPC.
+  // A domain begins: `bytes` at `address`, a multiple of 64, of the file at `path` from `offset` on; path "": it is no file's. `bytes` is rounded up to whole lines, which must be readable.
+  // A file that was mapped before is known by the text of its path. `file_bytes`: how long the file is. Cost: as much memory again, and a copy beside the log of what is not zero. Errors:
+  // EINVAL: it is not aligned, or another domain is there; ENFILE: there are too many; ENOMEM, ENOSPC.
   base::Expected<void> map(const void* address, uint64_t bytes, const char* path, uint64_t offset,
                            uint64_t file_bytes);
-  // The domains of which anything lies in the range end, as a whole: what is left of one is not looked at any more. They must still be readable.
+  // Domains of which anything lies in the range end as a whole: the rest of them is not recorded any more. They must still be readable.
   void unmap(const void* address, uint64_t bytes);
 
-  // After the store. What lies in no domain is left out, here and below.
+  // Comes after the store. What lies in no domain is left out, here and below.
   void store(const void* address, uint64_t bytes, const void* site, bool is_past_caches = false);
-  // Before the flush of the lines that have these bytes. `is_ordered`: it waits by itself, as clflush does.
+  // Comes before a flush of the lines that have these bytes. `is_ordered`: the flush needs no fence, as clflush.
   void flush(const void* address, uint64_t bytes, bool is_ordered, const void* site);
-  // After the fence: what this thread flushed is durable now.
+  // Comes after a fence: what this thread has flushed is durable now.
   void fence(const void* site);
-  // The program says how far it has come: what comes before it in the order, and is durable, must be found by a recovery.
+  // The program says how far it has come. A recovery after a later crash may be asked to find that.
   void marker(std::string_view text);
 
   // All domains end, and the log.
@@ -84,14 +83,14 @@ class Recorder {
   template <class Function>
   void for_domains(const void* address, uint64_t bytes, uint64_t unit, Function function);
 
-  std::atomic<uint32_t> process_{0};  // that records; 0: none does
+  std::atomic<uint32_t> process_{0};  // the one that records; 0: none does
   sys::Mutex lock_;
   // Under lock_:
   LogWriter log_;
   Modules modules_;
   Domain domains_[kDomainsMax];
-  uint32_t domain_count_ = 0;   // of places in domains_ that were used
-  uint32_t domain_number_ = 0;  // of the newest one
+  uint32_t domain_count_ = 0;   // places in domains_ that have been used
+  uint32_t domain_number_ = 0;  // of the newest domain
   // As of start():
   char path_[kTextBytesMax] = {};
   bool are_stores_told_ = false;

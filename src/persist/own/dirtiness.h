@@ -1,7 +1,7 @@
 // Dirtiness: how much of the lines that a program flushes it had changed. (Ribbon, PACT'20, 2.3 and 3: the share of dirty bytes in flushed lines)
 //
-// It keeps a copy of every domain, compares each flushed line with it, and copies the line. So a byte counts as dirty that differs from what it was when
-// its line was flushed last, whoever stored to it; one that was stored to with the value that it had does not.
+// It keeps a copy of every domain, compares each line that is flushed with the copy, and updates that. So a byte counts as dirty if it differs from what it was when its line was flushed
+// last, whoever has stored to it; a store of the value that was there does not count.
 #pragma once
 #include <atomic>
 
@@ -15,7 +15,7 @@ class Dirtiness final : public Observer {
  public:
   constexpr Dirtiness() = default;
 
-  // A domain for whose copy there is no memory, or that is one too many, is left out: nothing of it is counted.
+  // A domain is left out, and nothing of it counted, if there is no memory for its copy, or there are too many.
   void add(const Domain& domain, std::string_view path, uint64_t offset_bytes) override;
   void remove(uintptr_t begin, uintptr_t end) override;
   void store(uintptr_t, size_t, bool, const void*) override {}
@@ -25,12 +25,12 @@ class Dirtiness final : public Observer {
   void write_statistics(base::TextRef& text) const override;
   void finish() override {}
 
-  // Around a fork: no other thread is in the middle of anything here. REQUIRES: the thread's signals are blocked.
+  // Around a fork, so that no other thread is in the middle of anything here. REQUIRES: the thread's signals are blocked.
   void before_fork() { lock_.lock(); }
   void after_fork() { lock_.unlock(); }
 
   struct Counts {
-    uint64_t lines = 0, clean_lines = 0;  // flushed; of them: nothing had changed
+    uint64_t lines = 0, clean_lines = 0;  // flushed lines, and those of them in which nothing had changed
     uint64_t dirty_bytes = 0;
     uint64_t fences = 0;
   };

@@ -1,6 +1,6 @@
-// Observer: is told all that a program stores, flushes and fences, in place of the ways that are fast. Flushes are executed where they stand.
+// Observer: is told all that a program stores, flushes and fences. In a process with an observer no flush is put off.
 //
-// Thread contract: any thread, handlers of signals too.
+// Thread contract: any thread, and signal handlers.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,19 +14,19 @@ struct Domain;
 
 class Observer {
  public:
-  // A domain begins, before anything is stored there that is to be seen: part of the file's mapping at `path` from offset_bytes on, or "" of none. What it cannot take is left out.
+  // A domain begins, before anything is stored there that is to be observed: of the file at `path` from offset_bytes on; "": it is no file's. What the observer cannot take is left out.
   virtual void add(const Domain& domain, std::string_view path, uint64_t offset_bytes) = 0;
-  // Domains end in [begin, end); it is mapped still.
+  // What lies in [begin, end) is in no domain any more; it is still mapped.
   virtual void remove(uintptr_t begin, uintptr_t end) = 0;
-  // After a store. `site` is where the program called, here and below.
+  // Comes after a store. `site`, here and below: where the program called.
   virtual void store(uintptr_t address, size_t bytes, bool is_past_caches, const void* site) = 0;
-  // Before a flush; is_ordered: as clflush.
+  // Comes before a flush; is_ordered: as clflush.
   virtual void flush(uintptr_t address, size_t bytes, bool is_ordered, const void* site) = 0;
-  // After a fence.
+  // Comes after a fence.
   virtual void fence(const void* site) = 0;
   // The program says how far it has come.
   virtual void mark(std::string_view text) = 0;
-  // A member of a JSON object, with its name and a comma before it; or nothing.
+  // Writes a comma and a member of a JSON object, with its name; or nothing.
   virtual void write_statistics(base::TextRef& text) const = 0;
   // The process ends.
   virtual void finish() = 0;

@@ -30,17 +30,16 @@ inline constexpr OptionInfo kOptions[] = {
 };
 inline constexpr std::string_view kVariablePrefix = "SPILLWAY_PERSIST_";
 
-// Reads every SPILLWAY_PERSIST_<NAME> of an environment block ("NAME=value" strings, null-terminated) over `options`; values stay where they are. Errors: EINVAL: there is no
-// such option.
+// Sets in `options` what an environment block ("NAME=value" strings, null-terminated) has of SPILLWAY_PERSIST_<NAME>. Values stay in the block. Errors: EINVAL: there is no such option.
 base::Expected<Options> read_environment(const char* const* environment, Options options = {});
 
-// What the options say. Errors: EINVAL, ENOTSUP: an instruction that the CPU does not have. Each names option and value.
+// What the options say. Errors, which name option and value: EINVAL; ENOTSUP: an instruction that the CPU does not have.
 struct Plan {
   Settings settings;
-  std::optional<DomainKind> found;  // what mappings become that are found; none: they are left alone
+  std::optional<DomainKind> found;  // what mappings become that a flush finds; none: they are left alone
   std::string_view stats, record;
   bool counts_dirtiness = false;
-  bool compares = true;  // where it records
+  bool compares = true;  // with `record`
 };
 base::Expected<Plan> plan(const Options& options);
 

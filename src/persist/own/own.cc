@@ -55,7 +55,7 @@ bool find_domain(uintptr_t address);
   for (;;) sys::syscall(SYS_exit_group, 2);
 }
 
-// In the first round of destructors that comes to it: a thread may have flushed first in one of the last. What is flushed afterwards is executed where it stands.
+// The destructor of the thread's key. A thread may flush for the first time in a later round of destructors, and leaves in the round after. What is flushed afterwards is executed at once.
 void leave_thread(void*) {
   if (thread == nullptr) return;
   // A handler in between would find the thread without what it has put off.
@@ -124,12 +124,12 @@ void start() {
   start_as(*plan);
 }
 
-// A mapping that nobody has made a domain becomes one, if the options say so: of none, so that it is not looked at again, unless it is shared and a file's.
+// A mapping that nobody has made a domain becomes one, if the options say so. One that is private, or no file's, is of kind none, so that it is not looked at again.
 bool find_domain(uintptr_t address) {
   if (!process_plan.found) return false;
   const sys::FoundMapping mapping = sys::find_mapping(address);
   if (mapping.begin == mapping.end) return false;
-  // A mapping grows, and what it was before is a domain already: only the rest of it is new.
+  // A mapping may have grown since a part of it became a domain: only the rest of it is new.
   const Domains::Found gap = process_runtime.domains().find(address);
   if (gap.is_inside) return true;
   const uintptr_t begin = std::max(mapping.begin, gap.domain.begin);
@@ -148,7 +148,7 @@ void execute(const Domain& domain, bool is_inside, uintptr_t line, bool is_order
   }
 }
 
-// Tells who observes, if anybody does. Of a mapping that is found by a flush nobody knows what was stored before: that there was something to flush is taken for granted.
+// Tells the observer of a flush, if there is one. Nobody knows what was stored to a mapping before a flush has found it; that there was something to flush is taken for granted.
 void observe_flush(uintptr_t address, size_t bytes, bool is_ordered, const void* site) {
   Observer* const observing = observer();
   if (observing == nullptr) return;
@@ -158,7 +158,7 @@ void observe_flush(uintptr_t address, size_t bytes, bool is_ordered, const void*
   if (!is_ordered) __spillway_persist_thread.pending = 1;
 }
 
-// Where no Thread is: executed where it stands.
+// Flushes at once, for a thread without a Thread.
 void execute_all(uintptr_t address, size_t bytes, bool is_ordered) {
   Domains::Found found;
   for (uintptr_t line = base::round_down(address, base::kLineBytes); line < address + bytes;

@@ -2,12 +2,12 @@
 //
 // It starts with the first call, as the environment says (options.inc); a variable that is wrong ends the process then, with one line and exit status 2.
 //
-//   thread    its first flush makes its Thread; its end fences what it has flushed and not fenced, which is more than the CPU would do. What its destructors flush
-//             afterwards is executed where it stands
-//   fork      the child has the domains and goes on, with flushers of its own when it needs some. What the forking thread has flushed is fenced before, in the parent;
-//             what other threads have put off is theirs. Children of a raw clone() without handlers of pthread_atfork must not flush
-//   no memory for a thread: it executes each flush where it stands
-//   observed  (dirtiness, record) no thread has a Thread: every call comes to the observer, then it is executed
+//   thread    a thread's first flush makes its Thread. When the thread ends, what it has flushed and not fenced is fenced, which is more than the CPU would do. What later
+//             destructors of its values flush is executed at once
+//   fork      what the forking thread has flushed is fenced before, in the parent. The child has the same domains and goes on, with flushers of its own when it needs some; what
+//             other threads have put off is the parent's. Children of a raw clone(), which runs no handlers of pthread_atfork, must not flush
+//   without   a thread for which there is no memory executes each flush at once
+//   observed  with the options dirtiness or record no thread has a Thread: each call is told to the observer, and then executed at once
 #pragma once
 #include "persist/own/observer.h"
 #include "persist/own/options.h"
@@ -16,7 +16,7 @@
 // What code that spillcc -fspill-persist=sample compiled counts down at each store; below 0 it calls __spillway_persist_sampled.
 extern "C" __attribute__((visibility("default"),
                           tls_model("initial-exec"))) thread_local int32_t __spillway_persist_countdown;
-// The thread's; closed while it has no Thread. Of one that is observed `pending` is whether it has flushed and not fenced.
+// What compiled code looks at, of the calling thread; closed while it has no Thread. In a process that is observed, `pending` tells whether the thread has flushed and not fenced.
 extern "C" __attribute__((visibility("default"),
                           tls_model("initial-exec"))) thread_local persist::Direct __spillway_persist_thread;
 
@@ -25,23 +25,23 @@ namespace persist::own {
 extern constinit thread_local Thread* thread;
 
 Runtime& runtime();
-// Null: nobody observes.
+// Null: the process is not observed.
 Observer* observer();
 
-// What options are that nobody has set: as options.inc says, but for `domain`, which is memory in a process with the preload library.
+// The options that hold where nobody sets any: as in options.inc, but `domain` is memory in a process with the preload library.
 Options default_options();
 
-// Settings other than the environment's. The texts are copied. Errors: as plan()'s; EBUSY: the runtime has started.
+// Sets options in the place of the environment's. The texts are copied. Errors: plan()'s; EBUSY: the runtime has started.
 base::Expected<void> configure(const Options& options);
 
 void flush_slowly(uintptr_t address, size_t bytes, const void* site);
 base::Expected<void> fence_slowly(const void* site);
 Thread* enter();
 
-// The domain that the address is in; a mapping that nobody has made one becomes one, if the options say so.
+// The domain that the address is in. A mapping that is none becomes one first, if the options say so.
 Domains::Found find_place(uintptr_t address);
 
-// Of the calling thread; `site`: where the program called.
+// For the calling thread. `site`, here and below: where the program called.
 [[gnu::always_inline]] inline void flush(uintptr_t address, const void* site) {
   if (thread != nullptr) [[likely]]
     thread->flush(address);
@@ -59,13 +59,13 @@ inline void flush(uintptr_t address, size_t bytes, const void* site) {
     return thread->fence();
   return fence_slowly(site);
 }
-// For a caller who cannot be told that a file's mapping is not written: the process ends then, with a line, before it believes that something is durable that is not.
+// Ends the process with a line: for callers that cannot be told that a file could not be written, so that they do not take for durable what is not.
 [[noreturn]] void end_unwritten(const base::Error& error);
 [[gnu::always_inline]] inline void fence_surely(const void* site) {
   if (const auto fenced = fence(site); !fenced) end_unwritten(fenced.error());
 }
 void flush_ordered(uintptr_t address, const void* site);
-// Nothing unless somebody observes.
+// Tells the observer of a store; does nothing in a process that is not observed.
 void store(uintptr_t address, size_t bytes, bool is_past_caches, const void* site);
 void mark(std::string_view text);
 // After a copy past the caches, which needs a fence and no flush.
@@ -74,24 +74,25 @@ void sampled(uintptr_t address);
 
 base::Expected<void> set_way(Way way);
 
-// A mapping, or part of one, is a domain from now on, or no more: before it is unmapped. Without a path, an observer is told the file's that is mapped there. Errors: as Runtime's.
+// Makes a mapping, or part of one, a domain; removes what lies in a range, before it is unmapped. `path` and offset_bytes: the mapped file, and where in it the domain begins, for an
+// observer; "": it looks which file is mapped there. Errors: as Runtime's.
 base::Expected<void> add_domain(const Domain& domain, std::string_view path, uint64_t offset_bytes);
 base::Expected<void> remove_domain(uintptr_t begin, uintptr_t end);
 
-// What is at an address: the kind of its domain, of one that is found there now, too; kNone: it is in none.
+// The kind of the domain that the address is in, after a mapping there was found as by a flush; kNone: it is in no domain.
 DomainKind kind_at(uintptr_t address);
-// A library says that it has mapped [begin, begin + bytes), of persistent memory or of another file: a domain of the kind that fits, if the mapping is shared. What was a domain there is none
-// any more. Memory is flush_on_fail, or file, where the option `domain` says so. Where no domain can be made (there are too many), flushes are executed where they stand.
+// Is told that a library has mapped [begin, begin + bytes), of persistent memory or of another file. A shared mapping becomes a domain: of memory, flush_on_fail or file as the option `domain`
+// says if it is memory, else of file. Whatever was a domain there ends. If no domain can be made, since there are too many, flushes there are executed at once.
 void begin_mapping(uintptr_t begin, size_t bytes, bool is_memory);
-// The program unmaps that, or maps something else there: domains end. Cost: a look at the domains where there is none.
+// Is told that the program unmaps that, or maps something else there: domains end. Cost: where there is no domain, a look at the table of domains.
 void end_mapping(uintptr_t begin, size_t bytes);
 // Does the option `domain` say that the caches' content is saved?
 bool is_flush_on_fail();
 
-// What the process has done so far, as a JSON object. Cost: a look at each thread.
+// Writes what the process has done so far as a JSON object. Cost: a look at each thread.
 void write_statistics(base::TextRef& text);
 
-// The process ends, by exit(): statistics and records are written. Called by the library that has it all, once.
+// The process ends by exit(): fences what the calling thread has flushed, writes statistics, and ends a record. The library calls it once.
 void finish();
 
 }  // namespace persist::own
