@@ -14,7 +14,7 @@ constexpr size_t kStatesMax = 64;     // of a line
 constexpr size_t kFailuresMax = 300;  // images
 constexpr size_t kLinesToNarrowMax = 64;
 
-// The numbers of events after which a crash is tried, ascending. `is_all` becomes false if others leave what these do not.
+// The numbers of events after which a crash is tried, ascending. `is_all` becomes false if crashes at other events could leave other images.
 std::vector<size_t> choose_crash_points(const History& history, size_t count_max, Random& random,
                                         bool& is_all) {
   std::vector<size_t> first, others;
@@ -23,7 +23,7 @@ std::vector<size_t> choose_crash_points(const History& history, size_t count_max
   Medium medium(history);
   for (size_t i = 0; i < end; ++i) {
     const RecordKind kind = history.events[i].kind;
-    // Before more becomes sure there is most to choose from.
+    // Just before more becomes sure, all images of the events before are possible; just after it, some are not any more.
     if (medium.advance()) preferred.insert({i, i + 1});
     if (kind == RecordKind::kMarker) preferred.insert({i, i + 1});
     if (kind != RecordKind::kMap && kind != RecordKind::kUnmap) others.push_back(i + 1);
@@ -40,8 +40,8 @@ std::vector<size_t> choose_crash_points(const History& history, size_t count_max
   return first;
 }
 
-// What identifies a mistake: the sites of stores that have to be missing, and that have to be there. Where it is neither, what is sure is
-// wrong, and stays so for a while: from the first time on that is taken for the same mistake.
+// What identifies a mistake: the sites of stores that have to be missing, and of stores that have to be there. If there are neither, what is sure is wrong by itself; all such failures are
+// taken for the same mistake, since it usually stays wrong for a while.
 struct Signature {
   std::set<uint64_t> behind, ahead;
 
@@ -111,7 +111,7 @@ class Checker {
     return outcome;
   }
 
-  // The outcome, if it is the first time and is not good.
+  // Tries an image unless it was tried before. Returns the outcome if that is not good.
   std::optional<Outcome> try_new(const Choices& choices, const Image& image) {
     const auto [entry, is_new] = tried_.emplace(hash(choices, image), true);
     if (!is_new) return std::nullopt;
@@ -155,7 +155,8 @@ class Checker {
     return signature;
   }
 
-  // Which lines it is about: brings each to what was stored, and then each of the others back to what is sure, as long as that fails, too.
+  // Finds the lines that a failure is about: gives one line after the other all that was stored, and then takes each such line back to what is sure, and keeps each change with which the recovery
+  // still fails.
   Bug narrow(const Choices& choices, Image& image) {
     Bug bug;
     std::vector<bool> matters(image.size(), true);
@@ -201,7 +202,7 @@ class Checker {
     bug.image = number;
     bug.times = 1;
     bug.marker = marker_;
-    const Outcome again = try_image(choices, image);  // so that what the command said is of this one
+    const Outcome again = try_image(choices, image);  // what the command says now is kept
     bug.outcome = again.is_good ? outcome : again;
     for (size_t i = 0; i < image.size(); ++i)
       medium_.show(choices.lines[i], choices.states[i][image[i]].content);

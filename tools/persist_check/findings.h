@@ -1,4 +1,4 @@
-// What can be said of a history without a recovery: flushes and fences that are missing, and those that nobody needs.
+// What a history tells without a recovery: flushes and fences that are missing, and those that nobody needs.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -8,25 +8,25 @@
 namespace persist_check {
 
 enum class FindingKind {
-  kMissingFlush,    // stored, and not flushed before the mapping's end: site of the store
-  kMissingFence,    // flushed, and the thread did not fence: site of the flush
-  kRedundantFlush,  // of lines that were not stored to since the last flush, the thread's own or one that was fenced: site of the flush
-  kFlushOfNothing,  // of lines that nobody ever stored to
-  kRedundantFence,  // the thread has flushed nothing since its last: site of the fence
+  kMissingFlush,  // a line was stored to, and not flushed before its mapping ended. The site is the store's
+  kMissingFence,  // a line was flushed, and the thread has not fenced. The site is the flush's
+  kRedundantFlush,  // of lines that were not stored to since their last flush, which was the same thread's, or is fenced
+  kFlushOfNothing,  // of lines that nobody has ever stored to
+  kRedundantFence,  // of a thread that has flushed nothing since its last fence
 };
-// Of the first two: the program may lose what it takes to be durable. The others only take time.
+// With the first two, the program may lose what it takes to be durable. The others only take time.
 constexpr bool is_bug(FindingKind kind) { return kind <= FindingKind::kMissingFence; }
 
 struct Finding {
   FindingKind kind;
   uint64_t site = 0;
-  bool is_found = false;  // kMissingFlush: nobody told of the store; the site is where it was seen
-  uint64_t count = 0;     // how often; of lines, for the first two
-  size_t event = 0;       // the first time
-  LineId line = {};       // the same; of no meaning for fences
+  bool is_found = false;  // kMissingFlush: nobody told of the store; the site is where it was found
+  uint64_t count = 0;     // how often this was found; for the first two, in how many lines
+  size_t event = 0;       // where it was found first
+  LineId line = {};       // the line there; without meaning for fences
 };
 
-// Each kind and site once, in the order of the first times. Of a program that was killed what it may still have had in mind is not missing.
+// Each kind and site once, in the order in which they were first found. In a program that was killed nothing counts as missing that it could still have done.
 std::vector<Finding> find_static(const History& history);
 
 }  // namespace persist_check

@@ -1,8 +1,8 @@
-// History: what the log of a recorded program says (src/persist/check/log_format.h), checked, and in terms of files instead of addresses.
+// History: what the log of a recorded program says (src/persist/check/log_format.h), after it was checked, in terms of files instead of addresses.
 //
-// 1 a line of a file is known by its LineId wherever it is mapped, and keeps its past when it is mapped again
-// 2 a piece is what one store did to one line; of a line that another mapping shows with a content that no store explains, what that is
-// 3 whatever the log is, reading it ends, with a History of what comes before the damage
+// 1 a line of a file has the same LineId wherever it is mapped, and keeps its past when it is mapped again
+// 2 a piece is what one store did to one line. Where a mapping shows a line with a content that no store explains, that content is a piece, too
+// 3 reading ends, whatever the log is; the History has what comes before any damage
 #pragma once
 #include <array>
 #include <cstdint>
@@ -38,9 +38,9 @@ struct File {
 struct Piece {
   LineId line;
   Units content;            // after it, where `units` says so
-  uint8_t units = 0;        // bit i: it stored unit i
-  uint8_t changed = 0;      // those of them that were something else before
-  bool is_outside = false;  // not by a store: it is there for good
+  uint8_t units = 0;        // bit i: unit i was stored
+  uint8_t changed = 0;      // those of them that held something else before
+  bool is_outside = false;  // no store of the program's; it is durable
 };
 
 struct Event {
@@ -71,19 +71,19 @@ struct History {
   uint32_t process = 0;
   bool is_ended = false;  // the program came to its end
   bool is_full = false;   // the log did not suffice
-  std::string damage;     // where and why reading ended; empty: at the end of the log
+  std::string damage;     // where and why reading ended; empty: the log was read to its end
 
   std::span<const Piece> pieces_of(const Event& event) const {
     return std::span(pieces).subspan(event.first_piece, event.piece_count);
   }
 };
 
-// The content of domain `number` when it was mapped, or nothing if it cannot be read. `bytes` is how much there must be.
+// Returns the content that domain `number` had when it was mapped, which must be `bytes` long; nothing: it cannot be read.
 using LoadContent = std::function<std::optional<std::vector<char>>(uint32_t number, uint64_t bytes)>;
 
-// Nothing: it is no log of this version at all; `why` says so.
+// Nothing: this is no log of this version; `why` says what is wrong.
 std::optional<History> read_history(std::span<const char> log, const LoadContent& load, std::string& why);
-// The same of a file, whose domains' contents lie beside it. Throws std::runtime_error, in one line.
+// The same for a file, with the domains' contents beside it. Throws std::runtime_error, in one line.
 History read_history(const std::string& path);
 
 }  // namespace persist_check

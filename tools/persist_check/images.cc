@@ -61,7 +61,7 @@ void add_some(const Choices& choices, Chosen& chosen, Random& random) {
         image[line] = state;
         chosen.add(image);
       }
-  // What is drawn may be there already; so often only in vain that there are hardly any left.
+  // What is drawn may have been chosen already. After so many draws in vain there are hardly any images left.
   constexpr int kInVainMax = 64;
   for (int in_vain = 0; in_vain < kInVainMax && !chosen.is_full();) {
     Image image(count);

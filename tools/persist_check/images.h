@@ -1,5 +1,5 @@
-// Images: which of the contents that a medium may have after a crash are looked at. All of them where they are few; else a choice by a
-// seed, which always begins with those that find most mistakes.
+// Images: chooses which of the contents that a medium may have after a crash are tried. If they are few, all of them; else a choice by a seed, which always begins with those that find most
+// mistakes.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -26,7 +26,7 @@ using Image = std::vector<uint32_t>;
 struct Choices {
   std::vector<LineId> lines;
   std::vector<std::vector<LineState>> states;
-  bool is_all = true;  // no state of a line is left out
+  bool is_all = true;  // no state of any line was left out
 
   explicit Choices(const Medium& medium, size_t states_max);
   uint32_t newest(size_t line) const { return static_cast<uint32_t>(states[line].size() - 1); }
@@ -34,9 +34,8 @@ struct Choices {
   Image most() const;
 };
 
-// No image twice. `is_all` becomes false if there are more than these. In this order, as far as `count_max` reaches: the least, the
-// most, each line alone ahead of the others, each alone behind them, each in one of its other states with the others
-// at their least or most, random ones.
+// Returns up to `count_max` images, none of them twice; `is_all` becomes false if there are others. If there are more than count_max, they come in this order: the least, the most, each line alone
+// ahead of the others, each alone behind them, each line in each of its other states with the others at their least or most, and random ones.
 std::vector<Image> choose_images(const Choices& choices, size_t count_max, Random& random, bool& is_all);
 
 }  // namespace persist_check

@@ -1,13 +1,13 @@
-// Medium: what may be on the medium if power fails after an event of a history, as x86 has it.
+// Medium: what may be on the medium if power fails after an event of a history, by the rules of x86.
 //
-// 1 a line's content there is one of those that it had, in their order: all of its stores up to one, and none behind it
-// 2 of the one store behind these any of its aligned units of 8 bytes may be there, too
+// 1 a line there has one of the contents that it has had: all of its stores up to one, in their order, and none behind it
+// 2 of the next store any of the aligned units of 8 bytes may be there, too
 // 3 lines are independent of each other
-// 4 a flush covers the stores to its line that precede it; it is done for sure when the thread that flushed has fenced, an
-//   ordered one (clflush) at once. A store past the caches is as one that is flushed at once
-// 5 what was found, not told of, is taken to arrive as a whole: what its stores were, in which order, is not known
+// 4 a flush covers the stores to its line that precede it. They are sure to be there once the thread that flushed has fenced; with an ordered flush (clflush), at once. A store past the
+//   caches counts as flushed at once
+// 5 a store that was found, not told of, arrives as a whole: of which stores it consists, and in what order, is not known
 //
-// A medium moves forward, an event at a time.
+// A medium moves forward through the history, an event at a time.
 #pragma once
 #include <cstddef>
 #include <set>
@@ -31,11 +31,11 @@ class Medium {
     size_t event = 0;
     const Piece* piece = nullptr;
   };
-  // A line that not all is sure of. Positions count all stores that changed the line.
+  // A line that has been stored to. Positions count all stores that have changed it.
   struct Line {
     std::vector<Pending> pending;  // those at positions `sure` and up, oldest first
-    uint64_t sure = 0;
-    uint64_t flushed = 0;  // those before it were flushed by somebody
+    uint64_t sure = 0;             // stores before this position are on the medium
+    uint64_t flushed = 0;          // stores before this position were flushed by some thread
     size_t flush_event = 0;
     uint64_t end() const { return sure + pending.size(); }
   };
@@ -49,24 +49,24 @@ class Medium {
 
   // Takes the next event. Returns whether more is sure than before.
   bool advance();
-  size_t event_count() const { return next_; }  // so many were taken
+  size_t event_count() const { return next_; }  // how many were taken
 
-  // What is sure, of each file.
+  // What is sure to be on the medium, of each file.
   const std::vector<std::vector<Units>>& sure() const { return sure_; }
-  // Of sure(), by what differs from what was there initially: the same for the same content.
+  // A hash of sure(), from what differs there from the initial content: the same for the same content.
   uint64_t sure_hash() const { return sure_hash_; }
-  // Puts a content into sure(), for an image; the caller puts the old one back before it goes on.
+  // Puts a line's content into sure(), to make an image. The caller puts the old content back before it calls advance().
   void show(LineId id, const Units& content) { sure_[file_of(id)][line_of(id)] = content; }
 
-  // Lines with something pending; ordered, so that a seed gives the same images anywhere.
+  // Lines with pending stores; ordered, so that a seed gives the same images on any machine.
   const std::set<LineId>& open_lines() const { return open_; }
   // REQUIRES: something was stored to it.
   const Line& line(LineId id) const { return lines_.at(id); }
-  // What the threads have flushed and not yet fenced, and is still not sure.
+  // What threads have flushed and not fenced yet, unless it is sure for another reason.
   std::vector<Unfenced> unfenced() const;
 
-  // The contents that an open line may have: first what is sure, last what was stored, each of the others once. No more than
-  // `count_max`, which is at least 4; `is_all` becomes false if there are more.
+  // The contents that an open line may have on the medium: first what is sure, last all that was stored, and between them each other one once. At most `count_max`, which is 4 or more; if
+  // there are others, `is_all` becomes false.
   std::vector<LineState> states(LineId id, size_t count_max, bool& is_all) const;
 
  private:
@@ -83,7 +83,7 @@ class Medium {
   uint64_t sure_hash_ = 0;
 };
 
-// What a line with this content adds (by exclusive or) to the hash of an image.
+// What a line with this content contributes (by exclusive or) to the hash of an image.
 uint64_t hash_of(LineId id, const Units& content);
 
 }  // namespace persist_check

@@ -1,4 +1,4 @@
-// Trial: an image of all files of a history, in files that a recovery command works on, one image after the other.
+// Trial: runs a recovery command on images of a history's files, one after the other.
 #pragma once
 #include <chrono>
 #include <string>
@@ -18,7 +18,7 @@ struct TrialOptions {
   // {} stands for the image of the first file, {2} and so on for those of the others in the order in which they were first mapped;
   // {marker} for the text of the last marker before the crash. All are quoted for a shell.
   std::string command;
-  std::string folder;  // for the images and what the command says; must be there
+  std::string folder;  // for the images, and what the command says; must exist
   std::chrono::milliseconds timeout{10'000};
 };
 
@@ -32,11 +32,11 @@ class Trial {
 
   bool needs_marker() const { return options_.command.find("{marker}") != std::string::npos; }
 
-  // Writes `content` of all files, as Medium::sure() has it, but for the parts that are there already, and runs the command.
+  // Makes images with this content of all files, in the form of Medium::sure(), and runs the command. Pages that are right already are not written.
   Outcome run(const std::vector<std::vector<Units>>& content, const std::string& marker);
 
-  // Writes the content to files that stay: FOLDER/NAME.image, .image2 and so on. Returns the command that looks at them. What the last
-  // command said is in FOLDER/NAME.txt then.
+  // Writes the content to files that stay: FOLDER/NAME.image, .image2 and so on; and what the last command has said to FOLDER/NAME.txt. Returns the command that recovers from these
+  // images.
   std::string keep(const std::vector<std::vector<Units>>& content, const std::string& marker,
                    const std::string& name);
 
