@@ -1,4 +1,4 @@
-// Sessions: jobs of many keys, and of one.
+// Sessions: jobs of many keys, calls for one key, flushes, visits.
 #include <cerrno>
 
 #include "capi/batch/objects.h"

@@ -10,8 +10,8 @@ namespace {
 
 constexpr uint64_t kStagingBytes = uint64_t{64} << 20, kMemoryBytes = uint64_t{32} << 20,
                    kLogBytes = uint64_t{64} << 20;
-constexpr uint64_t kGrowth = 4;       // that a file has room for, without file_bytes
-constexpr uint64_t kLogStagings = 4;  // that a log has room for, without log_bytes
+constexpr uint64_t kGrowth = 4;       // without file_bytes, a file has room for so many times the records
+constexpr uint64_t kLogStagings = 4;  // without log_bytes, a log has room for so many times what may wait
 constexpr uint32_t kMakers = 8;
 
 base::Expected<void> check(const spillway_batch_options& options) {
@@ -31,7 +31,7 @@ base::Expected<void> check(const spillway_batch_options& options) {
 
 }  // namespace
 
-// The files stay locked by `files`, for as long as the table is open.
+// `files` keep them locked for as long as the table is open.
 base::Expected<void> Stored::Place::open(const char* name, uint64_t bytes) {
   text = name;
   if (auto locked = files.open(text); !locked) return locked;
@@ -50,7 +50,7 @@ base::Expected<std::unique_ptr<Stored>> Stored::open(const spillway_batch_option
       .key_space = options.key_space,
       .staging_bytes = options.staging_bytes != 0 ? options.staging_bytes : kStagingBytes,
       .makers = options.threads != 0 ? options.threads : kMakers};
-  // Before files are made for it.
+  // Before any file is made for it.
   if (auto checked = batch::StoredTable::check(own); !checked) return std::unexpected(checked.error());
   std::unique_ptr<Stored> stored(new (std::nothrow) Stored);
   if (stored == nullptr) return base::failure(ENOMEM, "table: no memory");

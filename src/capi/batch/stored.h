@@ -12,7 +12,7 @@ namespace capi::batching {
 
 class Stored {
  public:
-  // REQUIRES: options.file is not null. Errors: EINVAL: an option, which the line names; of opening the files; of the table.
+  // REQUIRES: options.file is not null. Errors: EINVAL: an option is wrong, which the line names; those of opening the files, and of the table.
   static base::Expected<std::unique_ptr<Stored>> open(const spillway_batch_options& options);
   ~Stored();
 
@@ -23,7 +23,7 @@ class Stored {
   base::Expected<void> close() { return table_.close(); }
 
  private:
-  // A file or device that is locked, and as it was before until `files` are kept.
+  // A file or device that is locked. Until `files` are kept, closing it leaves it as it was before.
   struct Place {
     std::string text;
     storage::StoreFiles files;

@@ -1,4 +1,4 @@
-// Tables: made, closed, and what they say of themselves.
+// Opens and closes tables, adds functions, and writes statistics.
 #include <cerrno>
 #include <cmath>
 #include <string_view>

@@ -1,4 +1,4 @@
-// Flushes, fences, copies; what the runtime is told, and tells.
+// Flushes, fences, copies; options, marks, layouts and statistics.
 #include "capi/persist/objects.h"
 #include "persist/layout.h"
 #include "persist/own/copy.h"

@@ -1,7 +1,6 @@
-// What code calls that spillcc -fspill-persist compiled (spillway/abi.inc): the instructions that it had in their place.
+// What code that spillcc -fspill-persist has compiled calls in the place of instructions (spillway/abi.inc).
 //
-// A fence of the CPU cannot fail, and neither can its caller be told: a file's mapping that the kernel cannot write ends the process, before it believes
-// that something is durable that is not.
+// A fence of the CPU cannot fail, and its caller has no way to be told. So if the kernel cannot write a file, the process ends before it takes for durable what is not.
 #include <cstddef>
 #include <cstdint>
 

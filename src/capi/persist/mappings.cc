@@ -1,4 +1,4 @@
-// Mappings of files that are domains, and those of the caller.
+// Domains: mappings of files that the library makes, and mappings of the caller's.
 #include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
@@ -28,12 +28,12 @@ struct Mapping {
 };
 constinit Mapping* mappings = nullptr;
 constinit sys::Mutex mappings_lock;
-constinit bool is_at_fork = false;  // the child of a fork finds the lock free
+constinit bool is_at_fork = false;  // has the handlers by which a fork's child finds the lock free
 
 void lock_mappings() { mappings_lock.lock(); }
 void unlock_mappings() { mappings_lock.unlock(); }
 
-// kNone: it is no kind of domain.
+// kNone: there is no such kind.
 DomainKind kind_of(std::string_view name) {
   if (name == "dram") return DomainKind::kMemory;
   for (const DomainKind kind : {DomainKind::kMemory, DomainKind::kFlushOnFail, DomainKind::kFile})
@@ -41,7 +41,7 @@ DomainKind kind_of(std::string_view name) {
   return DomainKind::kNone;
 }
 
-// Makes the file that large and all of it real, so that no store finds the device full. Returns its bytes.
+// Allocates so many bytes of the file, so that no store finds the device full; 0: as many as it has, in whole OS pages. Returns how many.
 base::Expected<size_t> size_file(int descriptor, const char* path, size_t bytes) {
   struct stat facts = {};
   if (fstat(descriptor, &facts) != 0) return base::failure(errno, path, ": ", base::error_name(errno));
@@ -59,7 +59,7 @@ base::Expected<size_t> size_file(int descriptor, const char* path, size_t bytes)
   return bytes;
 }
 
-// Maps it as the kind says, and sets what it turned out to be.
+// Maps the file as the kind says, and sets `domain` to what it turns out to be.
 base::Expected<char*> map(int descriptor, const char* path, size_t bytes, std::string_view kind,
                           DomainKind& domain) {
   const bool needs_memory = kind == "memory" || kind == "flush_on_fail";
@@ -86,18 +86,18 @@ base::Expected<int> open_file(const char* path, bool& is_new) {
     const int descriptor =
         open(path, is_new ? O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC : O_RDWR | O_CLOEXEC, 0600);
     if (descriptor >= 0) return descriptor;
-    // Somebody else may have made it, or removed it, in between.
+    // Somebody else may have made or removed the file in between.
     if (errno != (is_new ? EEXIST : ENOENT)) return base::failure(errno, path, ": ", base::error_name(errno));
   }
 }
 
-// The new file's name is there after a power failure.
+// Makes the name of a new file durable.
 base::Expected<void> sync_name(int descriptor, std::string_view path) {
   const size_t slash = path.rfind('/');
   base::Text<4096> folder;
   folder << (slash == path.npos ? "." : slash == 0 ? "/" : path.substr(0, slash));
   const int opened = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  // A folder that may be searched but not read cannot be synced; nor can those of file systems that say EINVAL, which keep no names.
+  // A folder that may be searched but not read cannot be synced. Nor can folders of file systems that answer EINVAL, which keep nothing anyway.
   const bool is_synced = fsync(descriptor) == 0 && (opened < 0 || fsync(opened) == 0 || errno == EINVAL);
   const int error = errno;
   if (opened >= 0) close(opened);

@@ -1,4 +1,4 @@
-// Statuses, and the lines of errors.
+// Turns errors into statuses and lines.
 #include <cerrno>
 
 #include "capi/persist/objects.h"

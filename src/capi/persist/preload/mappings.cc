@@ -1,7 +1,7 @@
-// Mappings of the program that go: domains end before their memory does, so that nothing that was put off is executed where nothing is mapped any more.
+// Ends domains before the program unmaps their memory, so that nothing that was put off is executed where nothing is mapped any more.
 //
-// Seen are calls of the C library's functions from the program and its libraries. Not seen: what the C library itself unmaps (stacks of threads, blocks of malloc; none of it is shared), system
-// calls that a program makes by itself, shmdt, and files that become shorter while they are mapped.
+// Calls of the C library's functions by the program and its libraries are seen. What is not seen: what the C library itself unmaps (stacks of threads, blocks of malloc; no domains), system calls that
+// a program makes by itself, shmdt, and files that become shorter while they are mapped.
 #include <errno.h>
 #include <stdarg.h>
 #include <sys/mman.h>

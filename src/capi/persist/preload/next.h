@@ -1,4 +1,4 @@
-// The function that a call would have come to without the preload library: libpmem's, or the C library's.
+// Next: the function that a call would have reached without the preload library: libpmem's, or the C library's.
 #pragma once
 #include <dlfcn.h>
 
@@ -6,7 +6,7 @@
 
 namespace preload {
 
-// Found at the first use. A library that a program loads by dlopen() for itself alone is not among those that follow ours: it is asked by its name.
+// It is looked for at the first use. A library that a program has loaded by dlopen() with local symbols is not among those that RTLD_NEXT finds: it is asked by its name.
 // Thread contract: any thread.
 template <class Function>
 class Next {

@@ -1,7 +1,7 @@
 // libpmem's calls, through the runtime.
 //
-// What is passed on: pmem_map_file and pmem_unmap, whose mappings are domains in between; pmem_msync of what the runtime does not have the kernel write; what a deep
-// drain does beyond a fence. What is not defined here goes to libpmem as ever: pmem_is_pmem, pmem_has_hw_drain, pmem_errormsg, pmem_check_version.
+// Some are passed on to libpmem: pmem_map_file and pmem_unmap, whose mappings are domains in between; pmem_msync where the runtime does not have the kernel write; what a deep drain does beyond
+// a fence. Calls that are not defined here reach libpmem as ever: pmem_is_pmem, pmem_has_hw_drain, pmem_errormsg, pmem_check_version.
 #include "capi/persist/preload/pmem.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "capi/persist/entries.h"
 #include "capi/persist/preload/next.h"
 
-// Where the process's runtime looks whether it is preloaded.
+// The process's runtime looks for this symbol to know whether this library is preloaded.
 extern "C" SPILLWAY_EXPORT const char __spillway_persist_preloaded[] = "libspillway_persist_preload";
 
 namespace preload {
@@ -39,7 +39,7 @@ int fail(int number) {
   return -1;
 }
 
-// As libpmem's calls answer that can fail.
+// Answers as libpmem's calls do that can fail.
 int fence(const void* site) {
   const int number = __spillway_persist_fence_from(site);
   return number == 0 ? 0 : fail(number);
@@ -101,7 +101,7 @@ SPILLWAY_EXPORT int pmem_deep_persist(const void* address, size_t bytes) {
   return deep_drain(address, bytes, SPILLWAY_SITE);
 }
 
-// The kernel is to write it. Where the runtime has it do so, that is a flush and a fence; elsewhere it is libpmem's own call, since a write-back of lines would be less.
+// The kernel is to write the range. Where the runtime has it do so, that is a flush and a fence; elsewhere libpmem's own call, since writing back lines would be less than was asked for.
 SPILLWAY_EXPORT int pmem_msync(const void* address, size_t bytes) {
   if (__spillway_persist_is_file(address)) {
     __spillway_persist_flush_from(address, bytes, SPILLWAY_SITE);

@@ -1,4 +1,4 @@
-// What calls of libpmem and libpmem2 are made of, as their binary interface has it.
+// Constants of libpmem's and libpmem2's binary interface, and the copies that both have.
 #pragma once
 #include <stddef.h>
 
@@ -12,10 +12,10 @@ inline constexpr unsigned kWriteCombining = 1U << 3;  // as kNonTemporal
 inline constexpr unsigned kWriteBack = 1U << 4;       // as kTemporal
 inline constexpr unsigned kNoFlush = 1U << 5;         // nor a drain
 
-// What libpmem2 says of a mapping: what must be done before a store there is durable.
+// The granularity of a mapping of libpmem2: what is written back at a time to make a store durable; bytes: nothing needs to be.
 enum Granularity { kByte = 0, kCacheLine = 1, kPage = 2 };
 
-// Copies with these flags of libpmem: flushed and fenced, unless a flag says no. As memmove and memset. `site`: where the program called.
+// As memmove and memset, with a flush and a fence unless the flags say no. `site`: where the program called.
 void copy(void* to, const void* from, size_t bytes, unsigned flags, const void* site);
 void set(void* to, int byte, size_t bytes, unsigned flags, const void* site);
 

@@ -1,7 +1,7 @@
 // libpmem2's calls, through the runtime.
 //
-// A mapping is a domain as its granularity says: lines are written back of one of cache lines, pages by the kernel. So all mappings have the same functions; only one of pages that could
-// not be made a domain keeps libpmem2's. Of what is copied by pmem2_memcpy_async and its kin libpmem2 itself sees to it.
+// A mapping becomes a domain by its granularity: with that of cache lines (or bytes), lines are written back; with that of pages, the kernel writes. So all mappings have the same functions here; only
+// a mapping of pages that could not become a domain keeps libpmem2's. What pmem2_memcpy_async and its kin copy libpmem2 itself flushes.
 #include <errno.h>
 
 #include "capi/persist/entries.h"
@@ -45,7 +45,7 @@ void begin(pmem2_map* map) {
                                    map_granularity.get()(map) != kPage);
 }
 
-// Has the runtime what the mapping needs?
+// Does the runtime do what the mapping needs?
 bool is_ours(pmem2_map* map) {
   return map_granularity.get()(map) != kPage || __spillway_persist_is_file(map_address.get()(map));
 }
@@ -102,7 +102,7 @@ SPILLWAY_EXPORT int pmem2_map_delete(pmem2_map** map) {
   return next(map);
 }
 
-// All that the thread has put off of it is durable before libpmem2 does what goes deeper.
+// What the thread has put off is made durable before libpmem2 does what goes deeper.
 SPILLWAY_EXPORT int pmem2_deep_flush(pmem2_map* map, void* address, size_t bytes) {
   auto* const next = next_deep_flush.get();
   if (next == nullptr) return -ENOSYS;
