@@ -52,6 +52,7 @@ void RespAnswer::text_for_people(std::string_view text) {
 }
 
 void RespAnswer::value(Item&& item) {
+  if (!is_open()) return;
   if (!item.found()) return null();
   auto begun = stream_.begin_value(items_, item, 0, item.value_bytes());
   if (!begun) return failed(begun.error());
@@ -63,6 +64,7 @@ void RespAnswer::value(Item&& item) {
 }
 
 void RespAnswer::part_of_value(Item& item, uint64_t offset, uint64_t bytes) {
+  if (!is_open()) return;
   auto begun = stream_.begin_value(items_, item, offset, bytes);
   if (!begun) return failed(begun.error());
   if (!*begun) return bulk("");

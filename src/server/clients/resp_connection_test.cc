@@ -58,6 +58,13 @@ TEST_F(RespConnectionTest, RepliesMayBeLeftOut) {
   EXPECT_EQ(ask("CLIENT REPLY OFF\r\nCLIENT REPLY SKIP\r\nPING\r\nPING\r\nCLIENT REPLY ON"), "+OK\r\n");
 }
 
+TEST_F(RespConnectionTest, AValueThatIsNotSentIsNotRead) {
+  set("k", std::string(1'000'000, 'v'));
+  const uint64_t before = store->counts().use.got_bytes;
+  EXPECT_EQ(ask("CLIENT REPLY OFF\r\nGET k\r\nGETRANGE k 0 -1\r\nCLIENT REPLY ON"), "+OK\r\n");
+  EXPECT_LT(store->counts().use.got_bytes - before, 1'000'000u) << "its first piece has to be, twice";
+}
+
 TEST_F(RespConnectionTest, ConnectionsAreListed) {
   const std::string line =
       "id=1 addr=127.0.0.1:4711 laddr=127.0.0.1:6379 name=me age=0 idle=0 flags=N db=0 sub=0 psub=0 ssub=0 "
