@@ -20,7 +20,7 @@ MUTATIONS = [
     mutation("moved memory stays a domain", (MAPPINGS, "  va_end(more);\n  __spillway_persist_end_mapping(address, bytes);", "  va_end(more);")),
     mutation("memory that is mapped over stays a domain", (MAPPINGS, "  if ((flags & MAP_FIXED) != 0) __spillway_persist_end_mapping(address, bytes);\n", "")),
     mutation("memory that cannot be read stays a domain", (MAPPINGS, "  if ((protection & PROT_READ) == 0) __spillway_persist_end_mapping(address, bytes);\n", "")),
-    mutation("pages of libpmem2 taken for memory", (PMEM2, "map_granularity.get()(map) != kPage);\n}\n\n// Has", "map_granularity.get()(map) <= kPage);\n}\n\n// Has")),
+    mutation("pages of libpmem2 taken for memory", (PMEM2, "map_granularity.get()(map) != kPage);\n}\n\n// Does", "map_granularity.get()(map) <= kPage);\n}\n\n// Does")),
     mutation("mapping that grew is not found", (OWN, "  const uintptr_t begin = std::max(mapping.begin, gap.domain.begin);", "  const uintptr_t begin = mapping.begin;")),
     mutation("preloaded library finds no domains", (OWN, "  if (__spillway_persist_preloaded != nullptr) options.domain", "  if (false) options.domain")),
     mutation("no threads in a library that a preloaded one needs", ("src/sys/c_library.cc", "  return found != nullptr ? found : dlsym(RTLD_DEFAULT, name);", "  return found;")),
