@@ -104,10 +104,11 @@ void Lowering::lowerMemIntrinsic(AnyMemIntrinsic &MI) {
   if (MI.getIntrinsicID() == Intrinsic::memcpy)
     B.CreateMemCpyInline(MI.getRawDest(), MI.getDestAlign(),
                          Transfer->getRawSource(), Transfer->getSourceAlign(),
-                         Length);
+                         Length, MI.isVolatile());
   else if (MI.getIntrinsicID() == Intrinsic::memset)
     B.CreateMemSetInline(MI.getRawDest(), MI.getDestAlign(),
-                         cast<MemSetInst>(MI).getValue(), Length);
+                         cast<MemSetInst>(MI).getValue(), Length,
+                         MI.isVolatile());
   else if (!Length->isZero()) {
     // Code generation calls memmove for more than a few registers. As a vector,
     // all is loaded before any of it is stored.

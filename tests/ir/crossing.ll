@@ -106,6 +106,16 @@ define void @move(ptr %p, ptr %q) {
   ret void
 }
 
+; What is volatile stays so.
+; CHECK-LABEL: define void @volatile_copy(
+; CHECK: call void @llvm.memcpy.inline.p0.p0.i64(ptr align 8 %spill.pointer{{.*}}, ptr align 8 %spill.pointer{{.*}}, i64 40, i1 true)
+; CHECK: call void @llvm.memset.inline.p0.i64(ptr align 8 %spill.pointer{{.*}}, i8 0, i64 40, i1 true)
+define void @volatile_copy(ptr %p, ptr %q) {
+  call void @llvm.memcpy.p0.p0.i64(ptr align 8 %p, ptr align 8 %q, i64 40, i1 true)
+  call void @llvm.memset.p0.i64(ptr align 8 %p, i8 0, i64 40, i1 true)
+  ret void
+}
+
 ; What is to be expanded already stays as it is.
 ; CHECK-LABEL: define void @in_line(
 ; CHECK: call void @llvm.memcpy.inline.p0.p0.i64(ptr align 8 %spill.pointer{{.*}}, ptr align 8 %spill.pointer{{.*}}, i64 64
