@@ -122,7 +122,9 @@ void Lowering::lowerMemIntrinsic(AnyMemIntrinsic &MI) {
   MI.eraseFromParent();
 }
 
-// What a comparison with zero asks of two numbers, if it asks for their order.
+// How two unsigned numbers must compare for U, a comparison of what memcmp
+// returned for them with a constant, to be true. None if U is no such
+// comparison.
 static std::optional<CmpInst::Predicate> orderAskedBy(const User *U) {
   auto *Compare = dyn_cast<ICmpInst>(U);
   auto *C = Compare ? dyn_cast<ConstantInt>(Compare->getOperand(1)) : nullptr;
@@ -138,7 +140,7 @@ static std::optional<CmpInst::Predicate> orderAskedBy(const User *U) {
   return std::nullopt;
 }
 
-// Replaces Call by how the numbers A and B compare.
+// Replaces Call, a memcmp, by how the unsigned numbers A and B compare.
 static void replaceByOrder(CallBase &Call, Value *A, Value *B) {
   for (User *U : make_early_inc_range(Call.users()))
     if (std::optional<CmpInst::Predicate> P = orderAskedBy(U)) {
@@ -157,19 +159,20 @@ static void replaceByOrder(CallBase &Call, Value *A, Value *B) {
 
 namespace {
 
-/// A comparison by the words that all begins and ends with, which may overlap:
-/// code generation does this for memcmp, but not for the runtime's.
+/// A memcmp that becomes a comparison of the words with which both sides begin
+/// and end; the two may overlap. Code generation does this for memcmp, but not
+/// for the runtime's replacement.
 class WordCompare {
 public:
-  /// Of Size bytes, by words of Bytes.
+  /// Compares Size bytes by words of Bytes.
   WordCompare(CallBase &Call, uint64_t Size, uint64_t Bytes,
               const DataLayout &DL)
       : Call(Call), Size(Size), Bytes(Bytes), DL(DL), B(&Call),
         Word(B.getIntNTy(Bytes * 8)) {}
 
-  /// Replaces the call where only its being zero counts.
+  /// Replaces a call of which only counts whether it returns zero.
   void replaceIfOnlyEqual();
-  /// The same where the order counts.
+  /// Replaces any call.
   void replaceByWhichIsLess();
 
 private:
@@ -209,7 +212,7 @@ void WordCompare::replaceIfOnlyEqual() {
       B.CreateICmpNE(Differ, Constant::getNullValue(Word)), Call.getType()));
 }
 
-// Which is less is the question of the first byte that differs: of big-endian
+// The first byte that differs decides: the words are compared as big-endian
 // numbers.
 void WordCompare::replaceByWhichIsLess() {
   Value *Sides[] = {load(0, 0), load(1, 0)};
@@ -221,8 +224,7 @@ void WordCompare::replaceByWhichIsLess() {
   replaceByOrder(Call, Sides[0], Sides[1]);
 }
 
-// What all ends with is loaded where it is not known yet which is less: mostly
-// it is.
+// Loads the last words only if the first ones are equal, which they rarely are.
 void WordCompare::lookAtLast(MutableArrayRef<Value *> Sides) {
   BasicBlock *Head = Call.getParent();
   Instruction *End = SplitBlockAndInsertIfThen(
@@ -329,7 +331,8 @@ void Lowering::lower(Instruction &I) {
     return lowerVaArg(*Arg);
   if (auto *II = dyn_cast<IntrinsicInst>(&I)) {
     Intrinsic::ID ID = II->getIntrinsicID();
-    // Out of a signal handler, perhaps. longjmp() is the runtime's.
+    // This may jump out of a signal handler, of which the runtime must know.
+    // Calls of longjmp() reach the runtime's.
     if (ID == Intrinsic::eh_sjlj_longjmp) {
       BuilderBefore B(II);
       auto *T = FunctionType::get(B.getVoidTy(), {Runtime.Ptr}, false);

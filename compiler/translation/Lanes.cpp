@@ -15,8 +15,8 @@ namespace spillway {
 
 namespace {
 
-/// The operands of a vector access in one form. Memory: a pointer, a vector of
-/// pointers, or a vector of distances from Base.
+/// The operands of any vector access in the same form. Memory: a pointer, a
+/// vector of pointers, or a vector of distances from Base.
 struct VectorAccess {
   Value *Memory;
   Value *Mask;
@@ -28,11 +28,11 @@ struct VectorAccess {
   Value *Base = nullptr;
 };
 
-/// The lanes of a gather or scatter as seen from the page of the first that is
-/// active.
+/// The lanes of a gather or scatter, relative to the OS page of the first
+/// active one.
 struct PagedLanes {
-  Value *Page;    // its address
-  Value *Offsets; // of all lanes
+  Value *Page;    // the page's address
+  Value *Offsets; // of all lanes from there
   Value *Apart;   // whether an active lane lies elsewhere
 };
 
@@ -99,7 +99,8 @@ static bool isAllActive(const VectorAccess &A) {
   return Bits && Bits->isAllOnesValue();
 }
 
-// A vector in memory, where a loop finds its lanes.
+// Stores a vector on the stack, where a loop can reach its lanes by their
+// numbers.
 static AllocaInst *inMemory(Value *Vector, const Twine &Name,
                             IRBuilderBase &B) {
   BasicBlock &Entry = B.GetInsertBlock()->getParent()->getEntryBlock();
@@ -124,9 +125,9 @@ static Value *lowestBit(Value *Bits, IRBuilderBase &B) {
       B.getInt64Ty());
 }
 
-// What a loop left in memory. In pieces, as they were stored (volatile keeps
-// them apart): a load of all of them would wait until the last has left the
-// store buffer.
+// Loads the vector that a loop has stored lane by lane. It is loaded lane by
+// lane, too, which volatile keeps so: one load of all of it would wait until
+// the last lane has left the store buffer.
 static Value *vectorOf(AllocaInst *Lanes, IRBuilderBase &B) {
   auto *Type = cast<FixedVectorType>(Lanes->getAllocatedType());
   llvm::Type *Lane = Type->getElementType();
@@ -139,10 +140,11 @@ static Value *vectorOf(AllocaInst *Lanes, IRBuilderBase &B) {
   return Vector;
 }
 
-// Emits a loop over the active lanes before Before, of which there are some
-// unless they are packed. Returns what was loaded. Also for lanes of one page:
-// a gather is a little faster in caches and much slower from memory
-// (docs/decisions.md, "Vectors and comparisons").
+// Emits a loop over the active lanes before Before. Returns what it loads; null
+// if it stores. REQUIRES: there are active lanes, or the access is packed.
+// Lanes in one page are accessed by such a loop as well: a gather would be a
+// little faster in caches and much slower from memory (docs/decisions.md,
+// "Vectors and comparisons").
 static Value *emitLanes(const VectorAccess &A, Instruction *Before) {
   const DataLayout &DL = Before->getDataLayout();
   Type *Lane = A.Type->getElementType();
@@ -157,7 +159,8 @@ static Value *emitLanes(const VectorAccess &A, Instruction *Before) {
     Next = inMemory(A.Memory, "spill.next", B);
   else if (A.Memory->getType()->isVectorTy())
     Addresses = inMemory(A.Memory, "spill.addresses", B);
-  // What is left: from the next lane on, or the lanes whose bits are set.
+  // The lanes that are left: a number from which on all are, or bits that are
+  // set.
   bool All = isAllActive(A);
   Value *First = All ? B.getInt64(0) : bitsOf(A, B);
 
@@ -209,9 +212,9 @@ static Value *emitLanes(const VectorAccess &A, Instruction *Before) {
   return vectorOf(Result, JoinB);
 }
 
-// Finds out whether the active lanes of a gather or scatter lie in one OS page:
-// that of the first one. What an address is where the mask is off does not
-// matter, but it may be poison, so that a lane of Offsets is as well.
+// Finds out whether the active lanes of a gather or scatter lie in one OS page,
+// that of the first one. Addresses of other lanes do not matter. They may be
+// poison, as may be their lanes of Offsets then.
 static PagedLanes findPage(const VectorAccess &A, Abi &Runtime,
                            IRBuilderBase &B) {
   const DataLayout &DL = B.GetInsertBlock()->getDataLayout();
@@ -245,8 +248,8 @@ static Value *eitherOf(BasicBlock *At, Value *A, BasicBlock *FromA, Value *B,
   return Either;
 }
 
-// One translation where all active lanes lie in one page and there are any:
-// then such a lane makes the page one that the program accesses.
+// Lets the access run only if there are active lanes, with a single translation
+// if they all lie in one page: the program does access that page then.
 static void guard(IntrinsicInst &II, const VectorAccess &A, Abi &Runtime,
                   SmallPtrSetImpl<Instruction *> &InPage) {
   BuilderBefore B(&II);
