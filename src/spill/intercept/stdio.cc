@@ -9,6 +9,7 @@
 #include <wchar.h>
 
 #include "spill/intercept/intercept.h"
+#include "spill/intercept/once.h"
 #include "spill/next.h"
 #include "spill/thread.h"
 #include "sys/c_library.h"
@@ -28,16 +29,24 @@ constexpr size_t kMessageBounceBytes = 1 << 20;
 // _IO_USER_BUF of the C library: the stream does not free its buffer.
 constexpr int kForeignBuffer = 1;
 
-class StreamLock {
- public:
-  explicit StreamLock(FILE* stream) : stream_(stream) { flockfile(stream); }
-  ~StreamLock() { funlockfile(stream_); }
-  StreamLock(const StreamLock&) = delete;
-  StreamLock& operator=(const StreamLock&) = delete;
-
- private:
-  FILE* stream_;
-};
+// Calls work() with the stream locked. The lock is let go also when the thread is cancelled while it waits for input.
+template <class Work>
+auto with_lock(FILE* stream, Work work) {
+  using Result = decltype(work());
+  struct Call {
+    FILE* stream;
+    Work& work;
+    Result result;
+  } call = {stream, work, {}};
+  flockfile(stream);
+  spillway_call_guarded(
+      [](void* memory) {
+        auto& locked = *static_cast<Call*>(memory);
+        locked.result = locked.work();
+      },
+      [](void* memory, int) { funlockfile(static_cast<Call*>(memory)->stream); }, &call);
+  return call.result;
+}
 
 // Moves bytes through a bounce buffer: move(plain, length) returns how many it moved. Returns the sum.
 template <class Move>
@@ -146,9 +155,7 @@ char* get_string(char* to, int n, FILE* stream) {
   return to;
 }
 
-ssize_t get_line(char** line, size_t* capacity, int delimiter, FILE* stream) {
-  if (line == nullptr || capacity == nullptr) return fail(EINVAL);
-  StreamLock lock(stream);
+ssize_t get_line_unlocked(char** line, size_t* capacity, int delimiter, FILE* stream) {
   if (ferror_unlocked(stream)) return -1;
   char* block = load(line);
   size_t room = block == nullptr ? 0 : load(capacity);
@@ -176,6 +183,11 @@ ssize_t get_line(char** line, size_t* capacity, int delimiter, FILE* stream) {
   return static_cast<ssize_t>(length);
 }
 
+ssize_t get_line(char** line, size_t* capacity, int delimiter, FILE* stream) {
+  if (line == nullptr || capacity == nullptr) return fail(EINVAL);
+  return with_lock(stream, [=] { return get_line_unlocked(line, capacity, delimiter, stream); });
+}
+
 }  // namespace
 }  // namespace spill
 
@@ -183,13 +195,11 @@ using spill::all_plain;
 using spill::is_plain_text;
 using spill::plain;
 using spill::PlainString;
-using spill::StreamLock;
 
 SPILL_EXPORT size_t __spill_fread(void* to, size_t size, size_t count, FILE* stream) {
   if (all_plain(to, size * count)) [[likely]]
     return LIBC(fread)(to, size, count, stream);
-  StreamLock lock(stream);
-  return spill::read_items(to, size, count, stream);
+  return spill::with_lock(stream, [=] { return spill::read_items(to, size, count, stream); });
 }
 
 SPILL_EXPORT size_t __spill_fread_unlocked(void* to, size_t size, size_t count, FILE* stream) {
@@ -216,8 +226,7 @@ SPILL_EXPORT size_t __spill___fread_unlocked_chk(void* to, size_t room, size_t s
 SPILL_EXPORT size_t __spill_fwrite(const void* from, size_t size, size_t count, FILE* stream) {
   if (all_plain(from, size * count)) [[likely]]
     return LIBC(fwrite)(from, size, count, stream);
-  StreamLock lock(stream);
-  return spill::write_items(from, size, count, stream);
+  return spill::with_lock(stream, [=] { return spill::write_items(from, size, count, stream); });
 }
 
 SPILL_EXPORT size_t __spill_fwrite_unlocked(const void* from, size_t size, size_t count, FILE* stream) {
@@ -236,24 +245,23 @@ SPILL_EXPORT int __spill_fputs_unlocked(const char* text, FILE* stream) {
 SPILL_EXPORT int __spill_fputs(const char* text, FILE* stream) {
   if (is_plain_text(text)) [[likely]]
     return LIBC(fputs)(text, stream);
-  StreamLock lock(stream);
-  return __spill_fputs_unlocked(text, stream);
+  return spill::with_lock(stream, [=] { return __spill_fputs_unlocked(text, stream); });
 }
 
 SPILL_EXPORT int __spill_puts(const char* text) {
   if (is_plain_text(text)) [[likely]]
     return LIBC(puts)(text);
   const size_t length = spill::string_length(text);
-  StreamLock lock(stdout);
-  if (spill::write_bytes(text, length, stdout) != length || putc_unlocked('\n', stdout) == EOF) return EOF;
-  return static_cast<int>(std::min<size_t>(length + 1, INT_MAX));
+  const bool written = spill::with_lock(stdout, [=] {
+    return spill::write_bytes(text, length, stdout) == length && putc_unlocked('\n', stdout) != EOF;
+  });
+  return written ? static_cast<int>(std::min<size_t>(length + 1, INT_MAX)) : EOF;
 }
 
 SPILL_EXPORT char* __spill_fgets(char* to, int n, FILE* stream) {
   if (plain(to)) [[likely]]
     return fgets(to, n, stream);
-  StreamLock lock(stream);
-  return spill::get_string(to, n, stream);
+  return spill::with_lock(stream, [=] { return spill::get_string(to, n, stream); });
 }
 
 SPILL_EXPORT char* __spill_fgets_unlocked(char* to, int n, FILE* stream) {

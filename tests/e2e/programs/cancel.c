@@ -73,6 +73,23 @@ static void* wait_pipe(void* unused) {
   pthread_cleanup_pop(1);
   return unused;
 }
+// The stream is everybody's again afterwards.
+static FILE* stream;
+static char* line;
+static size_t line_bytes;
+static void* wait_stream(void* unused) {
+  pthread_cleanup_push(note, NULL);
+  if (unused == NULL)
+    CHECK(getline(&line, &line_bytes, stream) == -1);
+  else
+    CHECK(fread(malloc(100), 1, 100, stream) == 0);
+  pthread_cleanup_pop(1);
+  return unused;
+}
+static void* wait_stream_for_bytes(void* unused) {
+  (void)unused;
+  return wait_stream(shared);
+}
 static void* wait_time(void* unused) {
   struct timespec* time = malloc(sizeof *time);
   time->tv_sec = 100;
@@ -107,14 +124,21 @@ int main(int argc, char** argv) {
   sem_init(&shared->semaphore, 0, 0);
   pthread_t thread;
   if (argv[1][0] == 'w') {
-    void* (*waits[])(void*) = {wait_condition, wait_condition_timed, wait_semaphore, wait_pipe, wait_time};
-    for (int i = 0; i < 5; ++i) {
+    void* (*waits[])(void*) = {wait_condition, wait_condition_timed, wait_semaphore,       wait_pipe,
+                               wait_time,      wait_stream,          wait_stream_for_bytes};
+    int ends[2];
+    CHECK(pipe(ends) == 0);
+    stream = fdopen(ends[0], "r");
+    for (int i = 0; i < 7; ++i) {
       CHECK(pthread_create(&thread, NULL, waits[i], NULL) == 0);
       usleep(20000);
       cancel(thread);
       CHECK(shared->cleaned == i + 1 && pthread_mutex_trylock(&shared->mutex) == 0);
       pthread_mutex_unlock(&shared->mutex);
     }
+    alarm(60);
+    CHECK(write(ends[1], "one\ntwo\n", 8) == 8);
+    CHECK(getline(&line, &line_bytes, stream) == 4 && strcmp(line, "one\n") == 0);
   } else if (argv[1][0] == 'p') {
     // A signal that meets a waiter which is being cancelled is another waiter's.
     for (int round = 0; round < 300; ++round) {
