@@ -58,8 +58,8 @@ typedef struct spillway_persist_options {
   uint64_t reserved;        // 0
 } spillway_persist_options;
 
-// Sets the options in the place of the environment (SPILLWAY_PERSIST_POLICY and so on, docs/persist.md), which is not read then. Comes before anything is flushed or mapped. Errors: IN_USE
-// afterwards; INVALID; UNSUPPORTED: an instruction that this CPU does not have.
+// Sets these options in the place of the environment (SPILLWAY_PERSIST_POLICY and so on, docs/persist.md), which still sets all others. Comes before anything is flushed or mapped. Errors: IN_USE
+// afterwards; INVALID: also of the environment; UNSUPPORTED: an instruction that this CPU does not have.
 int spillway_persist_configure(const spillway_persist_options *options);
 
 // Maps the file at `path` to read and write, and makes the mapping a domain. A missing file is made, one that is smaller than `bytes` is made as large, and all of `bytes` is allocated, so that no

@@ -251,10 +251,21 @@ static void observed(const char *folder) {
   CHECK(statistic("clean_lines") == 1 && statistic("dirty_bytes") == 32);
 }
 
+// What a program configures by itself takes nothing from who runs it with other options.
+static void configured_and_observed(const char *folder) {
+  (void)folder;
+  setenv("SPILLWAY_PERSIST_NOTHING", "1", 1);
+  CHECK_REFUSED(spillway_persist_configure(&kOptions), SPILLWAY_PERSIST_INVALID, "there is no such option");
+  unsetenv("SPILLWAY_PERSIST_NOTHING");
+  setenv("SPILLWAY_PERSIST_DIRTINESS", "1", 1);
+  CHECK_OK(spillway_persist_configure(&kOptions));
+  CHECK_REFUSED(spillway_persist_set_policy("inline"), SPILLWAY_PERSIST_IN_USE, "observed");
+}
+
 void test_process(const char *folder) {
   void (*const all[])(const char *) = {
-      forks, threads_that_end, mappings_that_go, signals,          signals_and_files, the_end, older,
-      newer, by_default,       after_a_flush,    from_environment, observed};
+      forks,      threads_that_end, mappings_that_go, signals,  signals_and_files,      the_end, older, newer,
+      by_default, after_a_flush,    from_environment, observed, configured_and_observed};
   for (size_t i = 0; i < sizeof all / sizeof *all; ++i) CHECK(in_child(all[i], folder) == 0);
   CHECK(in_child(wrong_environment, folder) == 2);
 }

@@ -130,6 +130,7 @@ MUTATIONS = [
     own("an option that is misspelt is left out", (OPTIONS, "    if (!is_known)\n", "    if (false)\n"), gtest_filter="*Options*"),
 
     # The C API
+    mutation("a program that configures itself is not observed", (CALLS, "persist::read_environment(environ, persist::own::default_options());", "base::Expected<persist::Options>(persist::own::default_options());"), test=CAPI),
     mutation("a new file that was refused stays", (MAPPINGS, "  if (is_new) unlink(path);\n", ""), test=CAPI),
     mutation("a file is not made as large as its mapping", (MAPPINGS, "posix_fallocate(descriptor, 0, static_cast<off_t>(bytes))", "posix_fallocate(descriptor, 0, 4096)"), test=CAPI),
     mutation("a domain outlives its mapping", (MAPPINGS, "  const auto removed = persist::own::remove_domain(begin, begin + found->bytes);", "  const base::Expected<void> removed; (void)begin;"), test=CAPI),

@@ -1,4 +1,8 @@
 // Flushes, fences, copies; options, marks, layouts and statistics.
+#include <unistd.h>
+
+#include <string_view>
+
 #include "capi/persist/objects.h"
 #include "persist/layout.h"
 #include "persist/own/copy.h"
@@ -10,12 +14,18 @@ int spillway_persist_configure(const spillway_persist_options* options) {
   using namespace capi::persisting;
   const auto given = capi::read_struct(options, "spillway_persist_options");
   if (!given) return refuse(given.error());
-  persist::Options own = persist::own::default_options();
-  if (given->policy != nullptr) own.policy = given->policy;
-  if (given->instruction != nullptr) own.instruction = given->instruction;
-  if (given->flushers != nullptr) own.flushers = given->flushers;
-  if (given->stats != nullptr) own.stats = given->stats;
-  return answer(persist::own::configure(own));
+  // What the struct does not have, the environment says: above all whether the process is recorded.
+  auto own = persist::read_environment(environ, persist::own::default_options());
+  if (!own) return refuse(own.error());
+  const auto text_or = [](const char* text, std::string_view otherwise) {
+    return text != nullptr ? std::string_view(text) : otherwise;
+  };
+  const persist::Options defaults;
+  own->policy = text_or(given->policy, defaults.policy);
+  own->instruction = text_or(given->instruction, defaults.instruction);
+  own->flushers = text_or(given->flushers, defaults.flushers);
+  own->stats = text_or(given->stats, defaults.stats);
+  return answer(persist::own::configure(*own));
 }
 
 void spillway_persist_flush(const void* address, size_t bytes) {
