@@ -18,7 +18,7 @@ enum class Outcome : uint8_t {
   kOtherCas,   // it has another cas than the one asked for
   kNotNumber,  // its value is no number
   kOverflow,   // the number would be beyond 64 bits
-  kTooLong,    // its value would be longer than the server takes
+  kTooLong,    // its value would be longer than it is, and than the server takes
   kUnmet,      // another condition is not met
 };
 

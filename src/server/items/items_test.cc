@@ -141,6 +141,24 @@ TEST_F(ItemsTest, ValuesInPiecesGoThroughAllOfIt) {
   EXPECT_EQ(of(items.get("key")).flags(), 5u);
 }
 
+TEST_F(ItemsTest, WhatIsLongerThanTheServerNowTakesCanStillBeChanged) {
+  const std::string value(1000, 'v');
+  EXPECT_EQ(set("key", value), Outcome::kDone);
+  options.value_bytes_most = 100;
+  reopen();
+  EXPECT_EQ(of(items.touch("key", now_ms() + 1000)).outcome, Outcome::kDone);
+  EXPECT_EQ(of(items.get("key")).expires_ms(), now_ms() + 1000);
+  const Fetched fetched = of(items.fetch("key", {.expires_ms = now_ms() + 2000}));
+  EXPECT_EQ(fetched.expires_ms, now_ms() + 2000);
+  EXPECT_EQ(fetched.cas, cas_of("key"));
+  EXPECT_EQ(of(items.invalidate("key", {})).outcome, Outcome::kDone);
+  EXPECT_TRUE(of(items.fetch("key", {.claims_stale = true})).has_claimed);
+  EXPECT_FALSE(of(items.fetch("key", {.claims_stale = true})).has_claimed) << "by one client only";
+  EXPECT_EQ(of(items.set_range("key", 50, bytes_of("new"))).value_bytes, value.size());
+  EXPECT_EQ(set("key", "x", {.mode = Mode::kAppend}), Outcome::kTooLong);
+  EXPECT_EQ(set("key", value), Outcome::kTooLong);
+}
+
 TEST_F(ItemsTest, SetsThatKeepTheExpiryOrGiveWhatWasThere) {
   Item before;
   EXPECT_EQ(of(items.set("key", bytes_of("1"), {.expires_ms = now_ms() + 7}, &before)).outcome,

@@ -52,7 +52,9 @@ base::Expected<std::optional<Done>> Items::apply(std::string_view store_key, uin
     return Done{};
   }
   const uint64_t bytes = change.value_bytes();
-  if (bytes > shared_->options_.value_bytes_most) return Done{.outcome = Outcome::kTooLong};
+  // A value from when the server took longer ones may stay as long as it is: else its item could not be touched, nor be claimed.
+  if (bytes > std::max(shared_->options_.value_bytes_most, item.value_bytes()))
+    return Done{.outcome = Outcome::kTooLong};
   auto put = write(store_key, item, change,
                    {.when = item.found() ? kv::When::kIfVersion : kv::When::kIfAbsent,
                     .version = item.version(),
