@@ -13,7 +13,7 @@ namespace {
 // A partition below this many frames is not worth its imbalance.
 constexpr uint64_t kFramesPerPartition = 8 * 1024;
 
-// Mapped for a cache; its page of waste lies behind.
+// What is mapped for a cache. The page of waste lies behind it.
 constexpr uint64_t kCacheBytes = base::round_up(sizeof(Cache), base::kOsPageBytes);
 
 constexpr uint64_t kLeastGarbageBytes = uint64_t{8} << 20;
@@ -27,7 +27,7 @@ constexpr uint64_t kMostFrames = uint64_t{1} << 30;
 
 bool is_power_of_two(uint64_t value) { return value != 0 && (value & (value - 1)) == 0; }
 
-// A page, and what is known of its frame.
+// What a page and the metadata of its frame take.
 uint64_t frame_bytes_for(size_t page_bytes) {
   return page_bytes + sizeof(Frame) + page_bytes / base::kOsPageBytes * sizeof(base::Fingerprint) + 1;
 }
@@ -137,7 +137,7 @@ base::Expected<void> Cache::open_partitions(const CacheParameters& parameters, u
   return {};
 }
 
-// Also of a cache that was opened in part: to close what was not opened does nothing.
+// Also for a cache that was opened in part: closing what was not opened does nothing.
 void Cache::destroy() {
   if (Delegation* delegation = delegation_.load(std::memory_order_relaxed); delegation != nullptr)
     delegation->destroy();
@@ -175,12 +175,12 @@ char* Cache::ask(Delegation& delegation, PageId page, Lane& lane, bool pin) {
   if (!client->ask(delegation.server_of(page), &request, 1, &reply) || reply == Request::kRefused)
     return nullptr;
   if (pin) return reinterpret_cast<char*>(reply);
-  // Where it is says its entry. If that is not open any more, or the page is closed, another look.
+  // The entry says where the page is. If it is not open any more, or the page is closed, the caller loads the page by itself.
   const int64_t entry = table_.entry(page, 0);
   return entry > Table::kDirect ? reinterpret_cast<char*>(table_.address(page) + entry - 1) : nullptr;
 }
 
-// The thread's, if it may ask for the page.
+// The thread's client, if servers may be asked for the page; else null.
 Client* Cache::client_for(Delegation& delegation, PageId page, Lane& lane) {
   // Files may be slow: nobody else should wait for them.
   if (shared_.origins != nullptr && shared_.origins->kind_of(page) != Origins::Kind::kZeros) return nullptr;
@@ -188,7 +188,7 @@ Client* Cache::client_for(Delegation& delegation, PageId page, Lane& lane) {
   return lane.client;
 }
 
-// f(partition, first, count) for the parts of the range that are a partition's each.
+// Calls f(partition, first, count) for each part of the range that belongs to one partition.
 template <class F>
 void Cache::for_each_part(PageId first, uint64_t count, F f) {
   const uint64_t end = index(first) + count;
@@ -210,7 +210,7 @@ void Cache::load_together(PageId first, uint64_t count, Lane& lane) {
     for (uint64_t i = 0; i < n; ++i) {
       if (table_.entry(page + i, 0) == Table::kUnknown && client_for(*delegation, page + i, lane) != nullptr)
         missing[missing_count++] = {.page = page + i};
-      // One that is left is as well loaded when it is used.
+      // A single page that is left may as well be loaded when it is used.
       if (missing_count < (i + 1 == n ? 2 : Lines::kMost)) continue;
       lane.client->ask(delegation->server_of(page), missing, missing_count, replies);
       missing_count = 0;
@@ -284,7 +284,7 @@ void Cache::begin_regions(Mappable& mappable) {
   shared_.regions.begin(mappable);
 }
 
-// f(partition, begin, end) for the parts of regions in [address, address + bytes) that may be mapped.
+// Calls f(partition, begin, end) for the parts of mapped regions in [address, address + bytes).
 template <class F>
 void Cache::for_each_region(uint64_t address, uint64_t bytes, F f) {
   const Regions::Bounds bounds = shared_.regions.bounds();
@@ -298,7 +298,7 @@ void Cache::for_each_region(uint64_t address, uint64_t bytes, F f) {
 
 void Cache::cut(uint64_t address, uint64_t bytes) {
   if (!has_regions()) return;
-  // Pairs with the one in Partition::map_region.
+  // Pairs with the fence in Partition::map_region.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   for_each_region(address, bytes,
                   [](Partition& partition, uint64_t begin, uint64_t end) { partition.cut(begin, end); });
@@ -315,7 +315,7 @@ void Cache::unmap_all_regions() { unmap_regions(range_begin_, range_bytes_); }
 
 Partition::Seen Cache::close_again(PageId first, uint64_t count) {
   Partition::Seen all;
-  // By regions of the table, of which most have nothing in memory when much is reserved at once.
+  // Region by region of the table: when much was reserved at once, most regions have nothing in memory.
   const uint64_t region_pages = Table::kRegionOsPages * base::kOsPageBytes / shared_.page_bytes;
   const uint64_t end = index(first) + count;
   for (uint64_t at = index(first); at < end;) {
@@ -420,7 +420,7 @@ bool Cache::discard_garbage(Lane& lane) {
   Places& places = shared_.places;
   if (!shared_.device->discards() || places.garbage_count() * shared_.page_bytes < kLeastGarbageBytes)
     return false;
-  // While pages move, they move to the garbage: to discard it first costs the Io and makes the next one slower.
+  // While pages move, they move to places that are garbage. To discard these first would cost the Io, and make the next write there slower.
   const uint32_t move_count = places.move_count();
   calm_steps_ = move_count != last_move_count_ ? 0 : calm_steps_ + (calm_steps_ < kCalmSteps);
   last_move_count_ = move_count;
@@ -441,7 +441,7 @@ void Cache::discard(Places::Run run, Lane& lane) {
 }
 
 bool Cache::before_fork(const PinsOverFork& pins) {
-  // Not every process has somebody who works in the background.
+  // Not every process has a background thread that does so.
   base::statistics.cache_snapshots_ended.add(shared_.places.collect_children());
   for (uint32_t waits = 0;; ++waits) {
     for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].freeze();
@@ -450,10 +450,10 @@ bool Cache::before_fork(const PinsOverFork& pins) {
       lent = partitions_[i].frames().lend(pins, waits < kPinWaits);
     lend_failed_ = lent == FramePool::Lent::kFailed;
     if (lent != FramePool::Lent::kLater) break;
-    // The kernel stores to one of the frames, or an Io of before the last fork goes on there.
+    // The kernel may be storing to one of the frames, or a load of before the last fork is under way there.
     set_inherited(false);
     for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].thaw();
-    // A load of before that fork, which its own thread does not end: that may be this one.
+    // That load may be one that was begun by this thread, which would not end it otherwise.
     shared_.loads.poll();
     sys::pause_ns(kPinWaitNs);
   }
@@ -472,11 +472,11 @@ void Cache::after_fork_in_parent() {
 bool Cache::after_fork_in_child() {
   if (lend_failed_) return false;
   shared_.loads.forget();
-  // Its memory stays: lanes that were inherited say that they have done with it.
+  // Its memory stays: inherited lanes give their clients back when they are destroyed.
   if (Delegation* delegation = delegation_.exchange(nullptr, std::memory_order_relaxed);
       delegation != nullptr)
     delegation->forget();
-  // The parent's watches its own memory.
+  // The watch that was inherited is on the parent's memory.
   if (shared_.watch.is_open()) {
     shared_.watch.close();
     static_cast<void>(shared_.watch.open().has_value());
@@ -495,7 +495,7 @@ long Cache::own_kept(PageId page, void* address) {
   partition.freeze();
   const FrameId frame = partition.pin_resident(page);
   long result = 0;
-  // Kept for two reasons: it has it already.
+  // A page that two ranges keep has its own frame already.
   if (partition.frames()[frame].backing != Backing::kOwn)
     result = partition.frames().own_kept(frame, address);
   partition.thaw();
@@ -517,7 +517,7 @@ bool Cache::share_step(Lane& lane) {
     if (shared_.device->discards()) discard(run, lane);
     shared_.places.give_back_extent(run);
   }
-  // Before that the copies would only take more memory: a child costs what is stored to.
+  // While a child lives, copies would only take more memory: without them just what is stored to is copied.
   if (shared_.places.child_count() != 0) return false;
   const long parent = parent_.load(std::memory_order_relaxed);
   if (parent != 0 && sys::syscall(SYS_getppid) == parent) return false;

@@ -11,8 +11,7 @@ namespace cache {
 namespace {
 
 constexpr uint64_t kRunMask = (uint64_t{1} << FramePool::kRunFrames) - 1;
-// Where to look for a free run in one search. Runs that may not be taken, since their frames are fresh, would be
-// looked at each time.
+// How many words one search for a free run looks at: runs that may not be taken, since their frames are fresh, would be looked at by each search.
 constexpr uint32_t kMostWords = 8;
 constexpr uint32_t kRunsPerWord = 64 / FramePool::kRunFrames;
 
@@ -52,7 +51,7 @@ base::Expected<void> FramePool::open(uint32_t frame_count, size_t page_bytes, Bu
   return {};
 }
 
-// The memory file of all frames that there may be, where compiled code sees it.
+// Makes the memory file, for all frames that there may be, and maps it where compiled code uses it.
 base::Expected<void> FramePool::map_memory() {
   auto file = sys::create_memory_file(memory_bytes(), "spillway-frames");
   if (!file) return std::unexpected(file.error());
@@ -67,7 +66,7 @@ base::Expected<void> FramePool::map_memory() {
   return {};
 }
 
-// Of the metadata, what is in use.
+// The part of the metadata that is in use.
 uint64_t FramePool::charged_bytes() const {
   const uint64_t pieces = page_bytes_ / base::kOsPageBytes;
   return base::round_up(uint64_t{frame_count_} * (sizeof(Frame) + pieces * sizeof(base::Fingerprint)) +
@@ -112,7 +111,7 @@ bool FramePool::grow(uint32_t frame_count) {
 // Memory of the pool's own file has just been mapped there.
 void FramePool::adopt(char* memory, uint64_t length) {
   sys::keep_from_children(memory, length);
-  // Where it is refused, the kernel says of nothing here that it is untouched.
+  // If that is refused, the kernel says of nothing here that it is untouched.
   if (can_watch() && is_watching_) static_cast<void>(watch_->add(memory, length).has_value());
 }
 
@@ -319,7 +318,7 @@ void FramePool::guard(FrameId id, uint64_t i, sys::Access access) {
 void FramePool::end_guard(FrameId id) {
   Frame& frame = frames_[index(id)];
   if (!frame.guarded) return;
-  // To take a limit away from memory splits nothing: it does not fail.
+  // Mappings merge again, unless the guarded frame lies between two others: room for these few is taken for granted.
   CHECK_EQ(sys::set_access(bytes(id), page_bytes_, sys::Access::kReadWrite), 0);
   frame.guarded = false;
   --guarded_count_;
@@ -358,7 +357,7 @@ FramePool::Lent FramePool::lend(const PinsOverFork& pins, bool waits) {
     for (; i < frame_count_ && !lendable(i); ++i)
       if (frames_[i].backing == Backing::kOwn) set_backing(FrameId{i}, Backing::kOld);
   }
-  // Frames that there are not yet have no memory until grow() gives them some: that of the base is nobody's own.
+  // ABSENT frames have no memory until grow() gives them some, since that of the base belongs to no process alone.
   if (has_new_memory_ && frame_limit_ > frame_count_) {
     const FrameId first{frame_count_.load(std::memory_order_relaxed)};
     failed |= sys::make_inaccessible(bytes(first), uint64_t{frame_limit_ - frame_count_} * page_bytes_) != 0;
@@ -385,8 +384,8 @@ void FramePool::become_child() {
   unwatched_memory_ = memory_;  // the other mapping was not inherited
   CHECK_EQ(stale_load_count_, 0u);
   process_ = sys::syscall(SYS_getpid);
-  // Now, and not when it is needed: the program may be closing all descriptors that it finds then, also one that has not
-  // been moved yet. If there is none, share tries again.
+  // It is opened now, and not when it is needed: then the program may be closing all descriptors that it finds, also one that has just been opened. If it
+  // cannot be had, share tries again.
   static_cast<void>(open_own());
 }
 
@@ -410,7 +409,7 @@ bool FramePool::open_own() {
   if (descriptor_ >= 0 && !is_base_) return true;
   // A child of vfork has this memory, but descriptors of its own.
   if (sys::syscall(SYS_getpid) != process_) return false;
-  // A load of before the fork may store by the other mapping, which is the base's.
+  // A load that began before the fork may be storing by unwatched_memory_, which is a mapping of the base.
   if (stale_load_count_ > 0) return false;
   auto file = sys::create_memory_file(memory_bytes(), "spillway-frames");
   if (!file) return false;
@@ -424,7 +423,7 @@ bool FramePool::share(FrameId first, uint32_t count) {
   if (!open_own()) return false;
   char* const memory = bytes(first);
   const uint64_t length = count * page_bytes_;
-  // From here on nobody stores to it until the new memory is there: who tries waits (fault.cc).
+  // From here on nobody stores to it until the new memory is there: a thread that tries faults, and waits.
   bool copied = sys::forbid_stores(memory, length);
   bool dropped = true;  // the content of those that are free
   for (FrameId frame = first; copied && index(frame) < index(first) + count; frame = frame + 1) {
@@ -446,7 +445,7 @@ bool FramePool::share(FrameId first, uint32_t count) {
   return true;
 }
 
-// The 64 frames around a free one that is about to be taken, if all of them are free.
+// Shares the 64 frames around a free one that is about to be taken, if all of them are free.
 void FramePool::share_free_neighbours(FrameId frame) {
   const uint32_t first = index(frame) / 64 * 64;
   const uint32_t count = frame_count_ - first < 64 ? frame_count_ - first : 64;

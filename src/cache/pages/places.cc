@@ -10,7 +10,7 @@ namespace {
 
 // How far take_run looks: 64 words.
 constexpr uint32_t kLookPlaces = 64 * 64;
-// So many batches are written in place after one that moved failed.
+// How many take_run calls find nothing after a write to new places has failed.
 constexpr uint32_t kPausedMoves = 64;
 // Extents are a thousandth of the device, but no smaller and no larger than this.
 constexpr uint32_t kLeastExtent = 64;
@@ -34,7 +34,7 @@ base::Expected<void> Places::open(uint64_t place_limit, bool copied_by_fork) {
   if (extent_places_ > kMostExtent) extent_places_ = kMostExtent;
   family_bytes_ =
       base::round_up(sizeof(Family) + uint64_t{extent_count()} * sizeof(uint32_t), base::kOsPageBytes);
-  // What a copied device's places are is nobody else's business.
+  // Places of a device that a child has a copy of are nobody else's.
   auto family = copied_by_fork ? sys::map_anonymous(family_bytes_, "the map of storage extents")
                                : sys::map_shared_anonymous(family_bytes_, "the map of storage extents");
   if (!family) return std::unexpected(family.error());
@@ -77,7 +77,7 @@ Places::Run Places::taken_run(uint32_t first, uint32_t count) {
   return {PlaceId{first}, count};
 }
 
-// It is used no more.
+// The place is not used any more.
 void Places::freed(uint32_t place) {
   clear(used_, place);
   --used_count_;
@@ -90,8 +90,8 @@ void Places::freed(uint32_t place) {
   if (has(written_, place)) garbage_count_.fetch_add(1, std::memory_order_relaxed);
 }
 
-// Runs are at least half used on average: sparse or moving data may cost twice its size on storage, not
-// sixteen times. What is kept for children comes on top.
+// May new places come into use? Runs are at least half used on average, so sparse or moving data takes up to twice its size on storage, not sixteen times;
+// besides what is kept for children.
 bool Places::roomy() const { return (known_count_ - kept_count_) / 2 <= used_count_ + kSlackPlaces / 2; }
 
 void Places::add_free(uint32_t first, uint32_t count) {
@@ -101,7 +101,7 @@ void Places::add_free(uint32_t first, uint32_t count) {
   if (first + count > end_) end_ = first + count;
 }
 
-// One more extent to grow in, the next one if nobody has it.
+// Claims one more extent to grow in: the next one, if nobody has it.
 bool Places::claim_extent() {
   if (self_ == kNoMember) return false;
   const uint32_t count = extent_count();
@@ -111,9 +111,9 @@ bool Places::claim_extent() {
     const uint32_t candidate = i == 0 ? wish : i - 1;
     if (candidate >= count) continue;
     auto& owner = family_->owners[candidate];
-    // One whose content was to be discarded will do: nobody reads it.
+    // An extent whose content was to be discarded will do, too: nobody reads it.
     uint32_t old = owner.load(std::memory_order_relaxed);
-    // First, so that whoever comes after this process finds it.
+    // Before it is claimed, so that it is found should this process be killed.
     if (old == 0) raise(family_->extent_end, candidate + 1);
     while ((old == 0 || old == kEnded) && extent == count)
       if (owner.compare_exchange_weak(old, self_ + 1, std::memory_order_acq_rel)) extent = candidate;
@@ -131,7 +131,7 @@ bool Places::claim_extent() {
   return true;
 }
 
-// `count` places that were never used, side by side, become free ones.
+// Makes `count` places side by side that were never used free ones.
 bool Places::grow(uint32_t count, uint32_t& first) {
   while (grow_end_ - grow_next_ < count)
     if (!claim_extent()) return false;
@@ -185,7 +185,7 @@ Places::Run Places::take_run(uint32_t most) {
   }
   const uint32_t grown = static_cast<uint32_t>(base::round_up(most, kRunPlaces));
   const bool may_grow = roomy() && (grow_end_ - grow_next_ >= grown || claim_extent());
-  // Where pages leave their places at random, stretches of this length are what one turn leaves behind.
+  // When pages leave their places at random, one turn of the cursor leaves stretches of about this length behind.
   uint64_t least = used_count_ == 0 ? most : uint64_t{4} * free_count_ / used_count_;
   if (least > most || may_grow) least = most;
   const bool crowded = uint64_t{2} * free_count_ < used_count_;
@@ -287,7 +287,7 @@ bool Places::descends_from(uint32_t member, uint32_t ancestor) const {
   return false;
 }
 
-// The member and all that descend from it are over: their extents are free.
+// The member and all that descend from it are over: their extents are to be discarded, and are free then.
 void Places::end_member(uint32_t ended) {
   if (ended == kNoMember) return;
   const uint32_t extent_end = family_->extent_end.load(std::memory_order_acquire);
@@ -299,7 +299,7 @@ void Places::end_member(uint32_t ended) {
     owner.store(kEnded, std::memory_order_release);
     ended_extents_.fetch_add(1, std::memory_order_relaxed);
   }
-  // The ended one last: the others are found by it.
+  // The member itself last, since the others are found by it.
   for (uint32_t member = 0; member < member_end; ++member)
     if (member != ended && descends_from(member, ended))
       family_->parents[member].store(ended + 1, std::memory_order_release);
@@ -361,7 +361,7 @@ bool Places::last_child_is_over() {
 }
 
 void Places::after_fork_in_child() {
-  // The parent's children are not this process's; it only has its own lifeline to hold.
+  // They are children of the parent. This process only keeps the mapping of its own lifeline.
   while (Child* child = children_) {
     children_ = child->next;
     child->lifeline.forget();
@@ -372,7 +372,7 @@ void Places::after_fork_in_child() {
   child_count_.store(0, std::memory_order_relaxed);
   ended_extents_.store(0, std::memory_order_relaxed);
   if (copied_by_fork_) {
-    // Whose Io that was is not here.
+    // The thread whose Io that was does not exist here.
     for (uint32_t i = 0; i < discarding_.count; ++i) freed(index(discarding_.first) + i);
     discarding_ = {};
     mutex_.unlock();
@@ -395,7 +395,7 @@ uint32_t Places::collect_children() {
   uint32_t count = 0;
   for (Child** link = &children_; *link != nullptr;) {
     Child* child = *link;
-    // Those that joined it come first: they are newer.
+    // Children that joined this one come before it in the list, since they are newer.
     if (child->joins > 0 || !is_over(*child)) {
       link = &child->next;
       continue;
@@ -413,7 +413,7 @@ uint32_t Places::collect_children() {
   return count;
 }
 
-// What no child's places need any more is thawed.
+// Thaws the places that no child needs any more.
 void Places::thaw_unneeded() {
   if (frozen_for_good_) return;
   const uint32_t words = (end_ + 63) / 64;
@@ -441,7 +441,7 @@ Places::Run Places::take_ended_extent() {
   const uint32_t extent_end = family_->extent_end.load(std::memory_order_acquire);
   for (uint32_t extent = 0; extent < extent_end; ++extent) {
     uint32_t ended = kEnded;
-    // As its owner: should this process be killed, it is found again.
+    // This process owns it meanwhile, so that it is found again should the process be killed.
     if (!family_->owners[extent].compare_exchange_strong(ended, self_ + 1, std::memory_order_acq_rel))
       continue;
     const uint32_t first = extent * extent_places_;

@@ -36,7 +36,7 @@ void Table::close() { sys::unmap(region_residents_, region_bytes_); }
 void Table::publish(PageId page, const char* bytes, Heat heat) {
   const uint64_t first = index(page) * pieces_;
   auto& residents = region_residents_[first / kRegionOsPages];
-  // Sequentially consistent: before closed_ is asked (may_have_residents).
+  // Sequentially consistent, so that it comes before closed_ is asked: pairs with may_have_residents.
   if ((residents.fetch_add(1, std::memory_order_seq_cst) & kPresent) == 0) {
     residents.fetch_or(kPresent, std::memory_order_relaxed);
     budget_->add(base::kOsPageBytes);
@@ -48,7 +48,7 @@ void Table::publish(PageId page, const char* bytes, Heat heat) {
 
 void Table::reopen(PageId page, const char* bytes) { open_entries(page, delta(page, bytes)); }
 
-// Release: pairs with the acquire load of a translation; the page's content comes first.
+// The release stores pair with the acquire load of a translation: whoever sees the entry sees the page's content.
 void Table::open_entries(PageId page, int64_t value) {
   Entry* const entries = &entries_[index(page) * pieces_];
   const bool some_closed = closed_ != nullptr && closed_->has_any(page);
@@ -70,8 +70,7 @@ void Table::close_again(PageId page, const char* bytes) {
 }
 
 bool Table::may_have_residents(PageId page) const {
-  // Pairs with publish, which counts the page first and asks closed_ then: it sees what is closed by now, or the count is
-  // seen here.
+  // Pairs with publish, which counts the page first, and then asks closed_: either publish sees what is closed now, or its count is seen here.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const uint32_t residents =
       region_residents_[index(page) * pieces_ / kRegionOsPages].load(std::memory_order_seq_cst);
@@ -127,8 +126,8 @@ void Table::became_empty(uint64_t region) {
     element = region;
   }
   if (oldest == kNoRegion || oldest == region) return;
-  // Partitions other than the caller's may own the region: claim its emptiness first. A publish that
-  // comes after the exchange counts it present again; entries that it writes before the release are lost.
+  // Another partition than the caller's may own the region, so its emptiness is claimed first. A publish that comes after the exchange counts the region as
+  // present again; entries that it stores before the release are lost, which does no harm.
   uint32_t expected = kPresent;
   if (!region_residents_[oldest].compare_exchange_strong(expected, 0, std::memory_order_acq_rel)) return;
   sys::release(&entries_[oldest * kRegionOsPages], base::kOsPageBytes);

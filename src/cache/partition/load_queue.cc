@@ -13,7 +13,7 @@ static_assert(sizeof(LoadQueue) % alignof(BegunLoad) == 0);
 constexpr uint64_t kQueueBytes =
     base::round_up(sizeof(LoadQueue) + LoadQueue::kDepth * sizeof(BegunLoad), base::kOsPageBytes);
 
-// How long who waits for reads of origins sleeps at most.
+// How long a thread that waits for reads of origins sleeps at most.
 constexpr uint64_t kOriginsPollNs = 50'000;
 
 }  // namespace
@@ -58,7 +58,7 @@ void LoadQueue::flush() {
   origins_.submit_gathered();
 }
 
-// REQUIRES: mutex_ of its queue, as of what follows.
+// REQUIRES: mutex_ of the channel's queue, as for the next two.
 void LoadQueue::Channel::submit_gathered() {
   while (!gathered.empty()) {
     storage::Io* batch[kBatch];
@@ -78,7 +78,7 @@ void LoadQueue::Channel::close() {
   if (queue != nullptr) queue->device().close_queue(queue);
 }
 
-// Of whoever polls; under mutex_.
+// Called by whoever polls, under mutex_.
 void LoadQueue::end(storage::Io& io) {
   BegunLoad& load = *static_cast<BegunLoad*>(io.owner);
   LoadQueue& queue = *load.queue;
@@ -93,7 +93,7 @@ void LoadQueue::end(storage::Io& io) {
   if (ended != nullptr) ended(context);
 }
 
-// The mean of the last 16, about. Relaxed: a figure that others only estimate by.
+// The mean of the last 16, about. Relaxed: others use it for estimates only.
 void LoadQueue::note_latency(uint64_t ns) {
   const uint64_t before = latency_ns_.load(std::memory_order_relaxed);
   latency_ns_.store(before == 0 ? ns : before - before / 16 + ns / 16, std::memory_order_relaxed);
@@ -110,7 +110,7 @@ base::Quiet LoadQueue::quiet() {
   sys::LockGuard guard(mutex_);
   base::Quiet quiet = storage_.queue->quiet();
   if (!storage_.gathered.empty() || !origins_.gathered.empty()) quiet.until_ns = 0;
-  // There is one descriptor to sleep on, which is storage's.
+  // One can sleep on one descriptor only, which is that of storage.
   if (origins_.queue != nullptr && origins_.queue->in_flight_count() > 0)
     quiet.no_longer_than(sys::monotonic_ns() + kOriginsPollNs);
   return quiet;

@@ -4,16 +4,16 @@
 namespace cache {
 namespace {
 
-// Who waits while loads are under way that were begun looks after them so often.
+// How often a thread that waits polls, while loads are under way that were begun.
 constexpr uint64_t kPollNs = 20'000;
-// Who guards a frame looks again after so long: not all that ends is told.
+// After how long a thread that is to guard a frame looks again: nobody tells it of everything that it waits for.
 constexpr uint64_t kLookWaitNs = 100'000;
 
-// Of so many frames one is kept free ahead of need, but at most a batch; none where there are few.
+// One of so many frames is kept free ahead of need, but at most a batch; none if there are fewer than kFewFrames.
 constexpr uint32_t kFramesPerFree = 64;
 constexpr uint32_t kFewFrames = 1024;
 
-// Of so many frames one page that left is remembered; a few where there are few.
+// For so many frames one page that left is remembered, but at least kFewestGhosts pages.
 constexpr uint32_t kFramesPerGhost = 8;
 constexpr uint32_t kFewestGhosts = 128;
 
@@ -69,7 +69,7 @@ bool Partition::give_memory_back() {
   return over_budget_by(0) && release_free(kAtATime) > 0;
 }
 
-// Of free frames; returns how many had some.
+// Gives back the memory of up to `count` free frames; returns how many had some.
 uint32_t Partition::release_free(uint32_t count) {
   sys::LockGuard guard(mutex_);
   uint32_t released = 0;
@@ -94,8 +94,8 @@ uint64_t Partition::next_random() {
   return random_;
 }
 
-// Waits until what made `key` (changed_.prepare) is no more, or something may have changed. A load that was begun is ended
-// by who waits for it, unless its own thread does first.
+// Waits until something may have changed since `key` was made (changed_.prepare). Whoever waits also ends loads that were begun, since the thread that
+// began one may be waiting, too.
 void Partition::wait_for_change(uint32_t key, uint64_t timeout_ns) {
   if (shared_->loads.has_begun()) {
     if (shared_->loads.poll() > 0) {
@@ -107,15 +107,15 @@ void Partition::wait_for_change(uint32_t key, uint64_t timeout_ns) {
   changed_.wait(key, timeout_ns);
 }
 
-// Of a page that was loaded ahead: it was touched.
+// The page was touched: if it was loaded ahead, it is used now.
 void Partition::note_used(Frame& frame) {
   if (frame.ahead == Ahead::kNo) return;
   frame.ahead = Ahead::kNo;
   base::statistics.cache_ahead_used.add();
 }
 
-// Whether the hand passes over a page that was loaded ahead and was not touched yet: once, so that it is not evicted before
-// whoever asked for it comes to use it, and never stays for good.
+// Is the frame spared as a victim, since its page was loaded ahead and was not touched yet? That happens once, so that the page is not evicted before
+// whoever asked for it comes to use it, and does not stay for good either.
 bool Partition::spares(Frame& frame) {
   if (frame.ahead == Ahead::kNo) return false;
   if (shared_->table->is_hot(frame.page)) note_used(frame);
@@ -189,7 +189,7 @@ Partition::Seen Partition::close_again(PageId first, uint64_t count) {
     seen.resident = true;
     seen.guarded |= frame.guarded;
     frames_.end_guard(id);
-    // Entries of other states are locked, or not there yet: who opens them asks what is closed.
+    // In other states the entries are locked, or unknown: whoever opens them asks what is closed.
     if (frame.state() != State::kResident) continue;
     frame.verified = false;  // what is closed does not look hot
     shared_->table->close_again(frame.page, frames_.bytes(id));
@@ -197,7 +197,7 @@ Partition::Seen Partition::close_again(PageId first, uint64_t count) {
   return seen;
 }
 
-// A page that is being evicted, too: whoever holds it makes it stay.
+// Also guards a page that is being evicted: a thread that holds it makes it stay.
 void Partition::guard(PageId page, uint64_t i, sys::Access access) {
   for (;;) {
     uint32_t key;
@@ -245,8 +245,8 @@ void Partition::copy_out(PageId page, uint64_t offset, char* to, uint64_t bytes)
   spillway_plain_memcpy(to, frames_.unwatched_bytes(id) + offset, bytes);
 }
 
-// The frame's page is gone from it: poison in chaos mode, back to the pool. `is_protected`: nobody stored to its memory
-// since that was protected.
+// The frame has no page any more and goes back to the pool, in chaos mode with poison. `is_protected`: its memory is protected, and nobody has stored
+// to it since it was.
 void Partition::free_frame(FrameId id, Removal removal, bool is_protected) {
   policies_.left(id, frames_[id].page, removal);
   if (shared_->chaos_seed != 0) {

@@ -1,7 +1,7 @@
 // Partition: Clean, in the steps that partition.h numbers.
 //
-// The background thread cleans ahead of evictions, by the copies that Shared has; whoever wants pages written, by its own.
-// Mark io keeps them apart.
+// The background thread cleans ahead of evictions, and has the memory for copies that Shared names; threads that want pages written bring their own.
+// Mark io keeps them from cleaning the same page.
 //
 // Why a page that was verified needs no hash when it is evicted: its entries were cooling and no slot held it
 // after the barrier, so every later access goes through rearm, which leaves the entry hot. Eviction locks the
@@ -94,7 +94,7 @@ void Partition::choose_for_cleaning(Lane& lane) {
   }
 }
 
-// Step 3, without the lock: io keeps the frame where it is, not its content.
+// Step 3, without the lock: io keeps the page in its frame, but not its content from changing.
 void Partition::copy_changed(Lane& lane, char* copies) {
   for (uint32_t v = 0; v < lane.victim_count; ++v) {
     Lane::Victim& victim = lane.victims[v];
@@ -112,8 +112,8 @@ void Partition::copy_changed(Lane& lane, char* copies) {
   }
 }
 
-// For each changed page a place if it has none yet, the fingerprints unknown for the time of the write, and its
-// part of an Io: the whole page, since a copy of it is at hand.
+// Step 4 until the Ios run: each changed page gets a place if it has none yet, its fingerprints are unknown for the time of the write, and the whole page
+// becomes part of an Io, since a copy of it is at hand.
 void Partition::prepare_clean_writes(Lane& lane, char* copies) {
   sys::LockGuard guard(mutex_);
   uint8_t order[Lane::kMaxBatch];

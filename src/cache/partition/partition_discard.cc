@@ -16,8 +16,8 @@ void Partition::discard(PageId first, uint64_t count, After after, Lane& lane) {
   }
 }
 
-// Step 1 for pages from `page` on: to `end`, or as many as a batch has; `page` is behind them then. If the next one has an Io
-// under way: the key to wait with (changed_.prepare).
+// Step 1 for pages from `page` on, up to `end` or as many as a batch has; `page` is the next one afterwards. If an Io is under way for that, returns the
+// key to wait with (changed_.prepare).
 std::optional<uint32_t> Partition::lock_batch_for_discard(PageId& page, PageId end, After after, Lane& lane) {
   lane.victim_count = 0;
   sys::LockGuard guard(mutex_);
@@ -57,14 +57,14 @@ PageId Partition::finish_discard(PageId page, Lane& lane) {
       page = PageId{std::min(index(victim.page), index(page))};
     }
   }
-  // Regions take fresh frames, and others must not hold what they may have of the budget.
+  // Regions take fresh frames, so free frames must not hold memory that the budget has for those.
   if (shared_->regions.is_on()) release_dropped(lane);
   changed_.notify_all();
   return page;
 }
 
-// Step 3 for what a thread has touched, and so rescued, or holds: the frame stays, the content goes. False: it has moved on since
-// (evicted, or taken for another page), and there is nothing in it to zero.
+// Step 3 for a page that a thread holds, or has touched and so rescued: it stays in its frame, and its content goes. False: it has been evicted since, or
+// is being written, and has to be looked at again.
 bool Partition::zero_rescued(const Lane::Victim& victim) {
   if (map_.find(victim.page).frame != victim.frame) return false;
   Frame& frame = frames_[victim.frame];
@@ -92,8 +92,7 @@ void Partition::release_dropped(Lane& lane) {
   }
 }
 
-// Step 1 for one page, and all there is to do for one that is not resident or pinned. Returns false when
-// the page has an Io under way.
+// Step 1 for one page; and all there is to do for a page that is not in memory, or is pinned. Returns false if an Io is under way for the page.
 bool Partition::lock_for_discard(PageId page, Lane& lane) {
   const PageMap::Where where = map_.find(page);
   if (where.frame == base::kNoFrame) {
@@ -122,7 +121,7 @@ bool Partition::lock_for_discard(PageId page, Lane& lane) {
   return true;
 }
 
-// Step 4: page and content are no more.
+// Step 4: the page leaves its frame, its content is dropped, and its place given back.
 void Partition::drop_locked(FrameId id) {
   Frame& frame = frames_[id];
   if (frame.place != base::kNoPlace) shared_->places.give_back(frame.place);
@@ -140,7 +139,7 @@ void Partition::zero_in_place(FrameId id) {
   note_zeros(id);
 }
 
-// Its content is zeros from now on, and nowhere else.
+// The frame holds zeros from now on, and the page has no place.
 void Partition::note_zeros(FrameId id) {
   Frame& frame = frames_[id];
   frame.watched = false;

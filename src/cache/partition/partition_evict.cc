@@ -10,12 +10,12 @@
 namespace cache {
 namespace {
 
-// How often all pages may be named in one search: once to cool, once to take, once for what others warmed.
+// How often one search for victims may name all pages: once to cool them, once to take them, and once for pages that were touched meanwhile.
 constexpr uint32_t kRounds = 3;
-// How many pages are cooled for each that is to leave, if the policy wants them cool before it names them.
+// How many pages are cooled for each page that is to leave, if the policy wants to know of touches before it names victims.
 constexpr uint32_t kCooledForEach = 4;
 
-// For each changed page of a batch so many must be unchanged before their frames are watched.
+// For each changed page of a batch there must be so many unchanged ones, or their frames are not watched.
 constexpr uint32_t kUnchangedToWatch = 8;
 
 }  // namespace
@@ -50,23 +50,23 @@ void Partition::lock_victims(uint32_t wanted, Lane& lane) {
   for (uint64_t steps = 0; steps < most_steps && lane.victim_count < wanted; ++steps) {
     const Policy::Named named = policies_.name_victim();
     if (named.frame == base::kNoFrame) break;
-    // Under the lock nobody should wait for memory.
+    // So that the thread does not wait for memory while it holds the lock.
     if (const FrameId ahead = policies_.ahead(); ahead != base::kNoFrame)
       shared_->table->prefetch(frames_[ahead].page);
     if (try_lock_victim(named.frame, lane, named.even_touched)) lock_neighbours(named, wanted, lane);
   }
-  // Those whose frames lie together are asked about, and protected, in one call.
+  // So that the kernel is asked about frames that lie together, and protects them, in one call.
   std::sort(lane.victims, lane.victims + lane.victim_count,
             [](const Lane::Victim& a, const Lane::Victim& b) { return a.frame < b.frame; });
 }
 
-// Of the pages around the victim's, those that may go with it.
+// Locks those of the pages around the victim's that may go with it.
 void Partition::lock_neighbours(Policy::Named victim, uint32_t wanted, Lane& lane) {
   const PageId first{base::round_down(index(frames_[victim.frame].page), kGroupPages)};
   for (uint64_t i = 0; i < kGroupPages && lane.victim_count < wanted; ++i) {
     const FrameId id = map_.find(first + i).frame;
     if (id == base::kNoFrame || !policies_.goes_with(victim.frame, id)) continue;
-    // The policy has not asked for it: it stays as it is, if it cannot go.
+    // The policy has not named this page: if it cannot go, it is not cooled either.
     if (!victim.even_touched && (frames_[id].ahead == Ahead::kNew || shared_->table->is_hot(first + i)))
       continue;
     try_lock_victim(id, lane, victim.even_touched);
@@ -86,13 +86,13 @@ void Partition::lock_random_victims(uint32_t wanted, Lane& lane) {
   }
 }
 
-// What the policy wants to know of before it names pages.
+// Cools the pages of which the policy wants to know whether they are touched.
 void Partition::cool_pages(uint32_t wanted) {
   uint32_t turns = kCooledForEach * wanted;
   for (;;) {
     const FrameId id = policies_.name_to_cool(turns);
     if (id == base::kNoFrame) return;
-    // While a page is cleaned, warm entries are what tells that it was touched since it was copied.
+    // While a page is being cleaned, its warm entries say that it was touched since it was copied.
     Frame& frame = frames_[id];
     if (frame.state() != State::kResident || frame.io()) continue;
     const bool was_touched = shared_->table->cool(frame.page);
@@ -102,7 +102,7 @@ void Partition::cool_pages(uint32_t wanted) {
   }
 }
 
-// `even_hot`: it goes though it was touched.
+// `even_hot`: the page goes although it was touched.
 bool Partition::try_lock_victim(FrameId id, Lane& lane, bool even_hot) {
   Frame& frame = frames_[id];
   if (frame.state() != State::kResident || frame.io() || frame.pins() > 0) return false;
@@ -135,7 +135,7 @@ bool Partition::try_lock_victim(FrameId id, Lane& lane, bool even_hot) {
   return true;
 }
 
-// Step 3, first half: which victims stand in a slot. Compared by page, whatever the page's size.
+// Step 3, first half: finds the victims of which an address stands in a slot.
 void Partition::mark_held(Lane& lane) {
   shared_->holders->visit(
       [](void* context, PageId page) {
@@ -146,7 +146,7 @@ void Partition::mark_held(Lane& lane) {
       &lane);
 }
 
-// Before step 4: nobody is left to be held off by a guard, and nobody guards what is looked at.
+// Before step 4: ends the guards of victims that nobody holds, whom guards are for. Nobody guards a frame anew while an evictor looks at it.
 void Partition::end_guards(Lane& lane) {
   for (uint32_t v = 0; v < lane.victim_count; ++v) {
     if (!lane.victims[v].guarded || lane.victims[v].held) continue;
@@ -341,7 +341,7 @@ void Partition::prepare_write(Lane& lane, Lane::Victim& victim, uint32_t victims
   }
 }
 
-// To the last Io if it ends where this begins, else to one more.
+// Adds a piece to the last Io if that ends where the piece begins, else makes one more Io.
 void Partition::add_write(Lane& lane, uint64_t offset, char* bytes, uint64_t length) {
   storage::Io* io = lane.io_count > 0 ? &lane.ios[lane.io_count - 1] : nullptr;
   if (io == nullptr || io->offset_bytes + io->length_bytes != offset ||
@@ -368,7 +368,7 @@ void Partition::note_failed_write(int error) {
   write_error_ = error;
   base::statistics.cache_write_failures.add();
   base::probes::write_failed(static_cast<uint64_t>(error));
-  // Now and then, however long storage stays broken.
+  // The message comes now and then, however long storage stays broken.
   constexpr uint64_t kNsPerMessage = 60'000'000'000;
   const uint64_t now = sys::monotonic_ns();
   uint64_t next = shared_->next_write_message_ns.load(std::memory_order_relaxed);
@@ -397,7 +397,7 @@ uint32_t Partition::settle_written(Lane& lane) {
       if (!lane.ios[i].whole()) failed = &lane.ios[i];
     const bool whole = settle_place(victim, failed);
     if (whole) base::statistics.cache_writebacks.add(victim.changed_count);
-    // One that was to move need not: where it is it may still be written.
+    // A page that was to move may stay: it may still be written where it is.
     const bool may_stay = victim.new_place != base::kNoPlace && !victim.must_move;
     if (!whole && !may_stay) ++failed_writes_;
     if (!frame.is(State::kWriting, victim.version)) {

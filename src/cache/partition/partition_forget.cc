@@ -40,8 +40,8 @@ Partition::Left Partition::forget(PageId first, uint64_t count, Lane& lane) {
   return left;
 }
 
-// Step 1 for one page, and all there is to do for one that is not resident. Returns false when the page is pinned
-// or has an Io under way, or somebody evicts it.
+// Step 1 for one page; and all there is to do for a page that is not in memory. Returns false if the page is pinned, an Io is under way for it, or it is
+// being evicted.
 bool Partition::lock_for_forget(PageId page, Lane& lane) {
   const PageMap::Where where = map_.find(page);
   if (where.place != base::kNoPlace) {

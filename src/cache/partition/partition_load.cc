@@ -5,17 +5,17 @@
 namespace cache {
 namespace {
 
-// Waiting for frames that others hold: 10 s in all before giving up, but for as long as storage takes.
+// A load waits 10 s in all for frames that others pin or hold, and for reads and writes of others as long as they take.
 constexpr uint64_t kFrameWaitNs = 1'000'000;
 constexpr uint32_t kFrameWaitLimit = 10'000;
 
-// So many pages that are in memory are read for the sake of what lies behind them.
+// How many pages in a row that are in memory a read takes along for the sake of those behind them.
 constexpr uint32_t kMostInMemory = 2;
 
-// A prefetch leaves a batch over so many frames free.
+// A prefetch leaves so many frames free: a batch divided by this.
 constexpr uint32_t kBatchPerReserve = 8;
 
-// Storage is given up when so many writes failed beyond one for each frame, and nothing else could leave.
+// A load gives storage up when nothing could leave while one write for each frame, and so many more, have failed.
 constexpr uint32_t kFailedWriteReserve = 16;
 
 }  // namespace
@@ -29,7 +29,7 @@ base::Expected<char*> Partition::load(PageId page, Lane& lane, Stream& stream, b
     const Attempt attempt = try_load(page, lane, stream, pin, in_vain.attempts > 0, bytes);
     if (attempt == Attempt::kWait) key = changed_.prepare();
     mutex_.unlock();
-    // Not under the lock: who is woken may take the CPU, and then the lock.
+    // Not under the lock: the thread that is woken may take the CPU, and then wait for the lock.
     if (attempt == Attempt::kLoad && wants_frames()) shared_->low_on_frames.notify_all();
     switch (attempt) {
       case Attempt::kDone: return bytes;
@@ -46,7 +46,7 @@ base::Expected<char*> Partition::load(PageId page, Lane& lane, Stream& stream, b
       case Attempt::kLoad:
         base::probes::miss(index(page), lane.victim_count);
         if (auto filled = fill(lane); !filled) return std::unexpected(filled.error());
-        // The page is resident and open; another turn pins it or finds it evicted again.
+        // The page was resident and open a moment ago; another turn pins it, or finds it evicted again.
         if (!pin) return frames_.bytes(lane.victims[0].frame);
         break;
     }
@@ -75,7 +75,7 @@ base::Expected<Partition::Begun> Partition::begin_load(PageId page, Lane& lane, 
     }
     if (wants_frames()) shared_->low_on_frames.notify_all();
     base::probes::miss(index(page), lane.victim_count);
-    // What needs no read is there at once.
+    // A page that needs no read is there at once.
     const auto origin = lane.victims[0].origin;
     const bool on_storage = frames_[lane.victims[0].frame].place != base::kNoPlace;
     if (lane.victim_count > BegunLoad::kMostPages ||
@@ -114,7 +114,7 @@ Partition::Prefetched Partition::prefetch(PageId page, uint32_t& count, LoadQueu
     } else if (most == 0) {
       result = Prefetched::kNothing;
     } else {
-      // Some are left to whoever cannot go on without.
+      // Some frames are left to threads that cannot go on without.
       const uint32_t reserve = batch_size_ / kBatchPerReserve;
       const FrameId taken =
           frames_.free_count() > reserve ? take_frame(page, where.place, false, fresh) : base::kNoFrame;
@@ -143,7 +143,7 @@ Partition::Prefetched Partition::prefetch(PageId page, uint32_t& count, LoadQueu
   return Prefetched::kBegun;
 }
 
-// How many pages from this one on, which is nowhere, the queue can read together from where they come from: at most `most`, 0 if it cannot.
+// How many pages the queue can read together from their origin: at most `most`, from this one on, which has neither a frame nor a place. 0 if it cannot.
 uint32_t Partition::count_from_origin(PageId page, Origins::Kind origin, uint32_t most,
                                       const LoadQueue& queue) {
   if ((origin != Origins::Kind::kConstant && origin != Origins::Kind::kChanging) || !queue.reads_origins() ||
@@ -154,7 +154,7 @@ uint32_t Partition::count_from_origin(PageId page, Origins::Kind origin, uint32_
 
 void Partition::end_load(const BegunLoad& load) { finish_read({load.victims, load.victim_count}, load.io); }
 
-// Step 1 of Load, of a page that has a frame.
+// Step 1 of Load for a page that has a frame.
 Partition::Attempt Partition::take_resident(FrameId id, bool pin, char*& bytes) {
   Frame& frame = frames_[id];
   switch (frame.state()) {
@@ -205,7 +205,7 @@ Partition::Attempt Partition::try_load(PageId page, Lane& lane, Stream& stream, 
   return Attempt::kLoad;
 }
 
-// Where the page before is; unknown at the edge of a region, since that page is another partition's.
+// Where the page before is. Nothing is known at the edge of a region, since that page may be another partition's.
 PageMap::Where Partition::find_before(PageId page) {
   if ((index(page) & ((uint64_t{1} << shared_->region_shift) - 1)) == 0) return {};
   return map_.find(PageId{index(page) - 1});
@@ -220,8 +220,8 @@ FrameId Partition::neighbour_frame(PageId page) {
   return before == base::kNoFrame ? before : before + 1;
 }
 
-// Tables and metadata may grow into the frames' share: then frames go back to the OS, of the partition that
-// has most, until each has its least left; with less than that nothing would run.
+// When tables and metadata grow into the frames' share of the budget, frames go back to the OS, from the partition that has most of them, until each
+// partition has its least; with fewer nothing would run. This is the partition with most, or null.
 Partition* Partition::largest_that_may_shrink() {
   Partition* largest = nullptr;
   for (uint32_t i = 0; i < shared_->partition_count; ++i) {
@@ -239,8 +239,8 @@ bool Partition::may_take_fresh(bool desperate) {
   return frames_.touched_count() < least() && (desperate || largest_that_may_shrink() == nullptr);
 }
 
-// Claims a frame for a page that has none and maps the page to it. `fresh`: its memory is zeros. It is
-// counted from here on, before anything is written to it.
+// Claims a frame for a page that has none, and maps the page to it. `fresh`: the frame's memory is zeros. The budget is charged from here on, before
+// anything is stored there.
 FrameId Partition::take_frame(PageId page, PlaceId place, bool desperate, bool& fresh) {
   if (shared_->budget.exceeded_by(0)) {
     if (may_shrink()) {
@@ -272,7 +272,7 @@ FrameId Partition::take_frame(PageId page, PlaceId place, bool desperate, bool& 
   return taken;
 }
 
-// What a load of a claimed frame needs to know of it without the lock.
+// What a load needs to know of the frame that it has claimed when it does not hold the lock.
 Lane::Victim Partition::load_into(FrameId claimed, bool fresh, Origins::Kind origin) {
   const Frame& frame = frames_[claimed];
   return {.frame = claimed,
@@ -284,7 +284,7 @@ Lane::Victim Partition::load_into(FrameId claimed, bool fresh, Origins::Kind ori
           .origin = origin};
 }
 
-// A second miss in a row on the next page: claims frames for the pages that follow, on storage or where they come from.
+// On the second miss in a row on the page behind the last one: claims frames for pages that follow, on storage or in their origin.
 void Partition::add_read_ahead(PageId page, PlaceId place, Lane& lane, Stream& stream) {
   const bool sequential = index(page) == index(stream.last_miss) + 1;
   stream.miss_streak = sequential ? stream.miss_streak + 1 : 0;
@@ -297,9 +297,9 @@ void Partition::add_read_ahead(PageId page, PlaceId place, Lane& lane, Stream& s
   stream.last_miss = page + (lane.victim_count - 1);
 }
 
-// Claims frames for what follows claimed[0], which is `page`, where it lies, and can be loaded with it: `most` in all, as long as
-// more than `reserve` frames are free. Pages among them that are in memory have no frame to be read to: what lies there is read and thrown away,
-// a few times in a row, since two operations take longer than one that reads more. Returns how many there are.
+// Claims frames for pages that follow claimed[0], which is `page`, on storage or in its origin, and that can be loaded by the same read: `most` in all, as
+// long as more than `reserve` frames are free. Pages among them that are in memory get no frame: what lies there is read and thrown away, a few
+// pages in a row, since two operations take longer than one that reads more. Returns how many pages the read has.
 uint32_t Partition::claim_following(PageId page, PlaceId place, Lane::Victim* claimed, uint32_t most,
                                     uint32_t reserve) {
   const bool on_storage = place != base::kNoPlace;
@@ -347,7 +347,7 @@ base::Expected<void> Partition::fill(Lane& lane) {
   prepare_read(claimed, lane.segments, io);
   lane.queue().run(io);
   if (claimed.size() > 1 && (io.error != 0 || io.transferred_bytes < shared_->page_bytes)) {
-    // What was only read ahead may be what failed.
+    // Perhaps only what was to be read ahead has failed.
     io.segment_count = 1;
     io.length_bytes = shared_->page_bytes;
     lane.queue().run(io);
@@ -363,7 +363,7 @@ base::Expected<void> Partition::fill(Lane& lane) {
                        " at offset ", io.offset_bytes, ": ", base::error_name(io.error));
 }
 
-// Step 4 of Load for pages that follow each other on storage, or where they come from. Those that need no frame go to `waste`.
+// Step 4 of Load for pages that follow each other on storage or in their origin. Those that have no frame go to `waste`.
 void Partition::prepare_read(std::span<const Lane::Victim> claimed, iovec* segments, storage::Io& io) {
   const auto count = static_cast<uint32_t>(claimed.size());
   io = {};
@@ -378,7 +378,7 @@ void Partition::prepare_read(std::span<const Lane::Victim> claimed, iovec* segme
     segments[i] = {claimed[i].has_frame() ? claimed[i].memory : shared_->waste, shared_->page_bytes};
 }
 
-// Steps 5 and 6. False: the first page could not be read. One that a file ends in is left to fill_from_origin.
+// Steps 5 and 6 of Load. Returns false if the first page could not be read. A page in which a file ends counts as not read: fill_from_origin loads it.
 bool Partition::finish_read(std::span<const Lane::Victim> claimed, const storage::Io& io) {
   const auto origin = claimed[0].origin;
   const auto good_count =
@@ -391,7 +391,7 @@ bool Partition::finish_read(std::span<const Lane::Victim> claimed, const storage
   return good_count > 0;
 }
 
-// Step 5 of Load. Of a frame that is watched the kernel says what was stored to.
+// Step 5 of Load. A frame that is watched needs no fingerprints: the kernel says what was stored to.
 void Partition::take_fingerprints(const Lane::Victim& loaded, bool known) {
   for (uint64_t piece = 0; piece < pieces_; ++piece)
     frames_.fingerprints(loaded.frame)[piece] =
@@ -400,7 +400,7 @@ void Partition::take_fingerprints(const Lane::Victim& loaded, bool known) {
             : base::Fingerprint::unknown();
 }
 
-// Of the pages, in their order, good_count are in their frames.
+// Step 6 of Load: the first good_count of the pages are in their frames, and the loads of the others have failed.
 void Partition::finish_load(std::span<const Lane::Victim> claimed, uint32_t good_count) {
   sys::LockGuard guard(mutex_);
   bool was_read = false;
@@ -415,7 +415,7 @@ void Partition::finish_load(std::span<const Lane::Victim> claimed, uint32_t good
     }
     if (frame.stale_load) frames_.end_stale_load(id);
     frame.loaded();
-    // What was loaded ahead starts cooling: the first touch shows.
+    // A page that was loaded ahead begins cooling, so that its first touch shows.
     const bool ahead = frame.ahead != Ahead::kNo;
     policies_.loaded(id, frame.page, !ahead);
     if (frame.place != base::kNoPlace || claimed[i].origin != Origins::Kind::kZeros) {
@@ -432,7 +432,7 @@ void Partition::finish_load(std::span<const Lane::Victim> claimed, uint32_t good
   changed_.notify_all();
 }
 
-// What the frame was to hold is where it was; nothing, if that is zeros.
+// The frame is free again; its page is on storage as before, or nowhere.
 void Partition::end_load_without_page(FrameId id) {
   Frame& frame = frames_[id];
   if (frame.stale_load) frames_.end_stale_load(id);
@@ -444,11 +444,11 @@ void Partition::end_load_without_page(FrameId id) {
   frames_.give_back(id);
 }
 
-// Evicts here; or, when frames are free here but the budget is used up, where most of it is.
+// Evicts from this partition; or, if frames are free here but the budget is used up, from the one that has most of it.
 bool Partition::evict_for_load(Lane& lane) {
   if (frames_.free_count() > 0) {
-    // Moving a frame to another partition costs a hole punched there and a page faulted in here, 10 us and
-    // more: only for a partition that is clearly smaller. One below its least takes what it can get.
+    // To take memory of another partition costs a hole that is punched there and an OS page that is faulted in here, 10 us and more. So only a partition
+    // that is clearly smaller does it, or one that has less than its least.
     Partition* largest = largest_that_may_shrink();
     const uint32_t own = frames_.touched_count();
     const uint32_t margin = may_shrink() ? own / 8 + 2 * batch_size_ : 0;
@@ -470,16 +470,16 @@ bool Partition::has_io_under_way() {
   return false;
 }
 
-// Nothing could be evicted just now: waits for other threads, or says why it is hopeless.
+// Nothing could be evicted just now: waits for other threads, or says why that is hopeless.
 base::Expected<void> Partition::make_room(Lane& lane, InVain& in_vain) {
   uint64_t& attempts = in_vain.attempts;
-  // Batches without success until every frame was in one; only then is it time to sleep.
+  // How many batches in vain it takes until each frame was in one. Only then is it time to sleep.
   const uint64_t batches = 2 * (frames_.frame_count() / batch_size_ + 1);
   const bool tried_some = lane.victim_count > 0;
   uint32_t key;
   {
     sys::LockGuard guard(mutex_);
-    // Writes may have failed for long while other pages left: it counts what fails from now on.
+    // Writes may have failed for long while other pages left. What counts is what fails from now on.
     if (attempts == 0 || failed_writes_ < in_vain.failed_writes) in_vain.failed_writes = failed_writes_;
     if (failed_writes_ - in_vain.failed_writes >= frames_.frame_count() + kFailedWriteReserve) {
       if (write_error_ == ENOSPC) {
@@ -491,7 +491,7 @@ base::Expected<void> Partition::make_room(Lane& lane, InVain& in_vain) {
     }
     ++attempts;
     if (attempts / batches >= kFrameWaitLimit) {
-      // Who pins or holds a page may do so for good; what is read or written ends some time.
+      // A thread may pin or hold a page for good; but reads and writes end some time.
       if (!has_io_under_way())
         return base::failure(
             ENOMEM, "all ", frame_count(),
@@ -503,7 +503,7 @@ base::Expected<void> Partition::make_room(Lane& lane, InVain& in_vain) {
     attempts = base::round_up(attempts, batches);
     key = changed_.prepare();
   }
-  // What was begun ends, and its frames can be had then.
+  // When loads that were begun end, their frames can be had.
   if (shared_->loads.poll() > 0)
     changed_.cancel();
   else

@@ -1,25 +1,24 @@
 // Partition: Move, the choice of places for a batch of changed pages that are about to be written.
 //
-// A page that has a place is written there; where that would make an Io for each of many pages, they get new
-// places next to each other, in the order of their addresses, and one Io writes them. The old place is the
-// page's until the write has succeeded, and is given back then; else the new one is (settle_place). Neither is
-// anybody else's meanwhile, since the frame has io set.
+// A page that has a place is written there. If that would take an Io for each of many pages, they get new places next to each other instead, in the order
+// of their addresses, and one Io writes them all. The page has its old place until the write has succeeded, and gives that back then, or else the new
+// one (settle_place). Meanwhile nobody else has either of them, since the frame has io set.
 //
-// Pages that lie together on storage stay together: who reads them in sequence reads ahead.
+// Pages that lie together on storage stay together, so that reading ahead works for whoever reads them in sequence.
 #include "cache/partition/partition.h"
 
 namespace cache {
 namespace {
 
-// Pages written by an Io of their own are moved when there are at least so many in a batch.
+// Pages that would each be written by an Io of their own move if a batch has at least so many.
 constexpr uint32_t kLeastMoved = 4;
-// Pages on neighbouring places are left there when there are so many of them.
+// Pages on neighbouring places stay there if there are at least so many of them.
 constexpr uint32_t kTogether = 4;
 
 }  // namespace
 
-// Orders the victims that will be written: those that stay where they are by page, then those that move by
-// new place, so that neighbours on storage follow each other. Returns how many there are.
+// Puts the victims that will be written into `order`, so that neighbours on storage follow each other: first those that stay where they are, by page; then
+// those that move, by new place. Returns how many there are.
 uint32_t Partition::plan_writes(Lane& lane, uint8_t* order) {
   uint32_t count = 0;
   for (uint32_t v = 0; v < lane.victim_count; ++v) {
@@ -43,14 +42,14 @@ uint32_t Partition::plan_writes(Lane& lane, uint8_t* order) {
         lane.victims[moving[moved++]].new_place = PlaceId{index(run.first) + i};
     }
   }
-  // What found no place goes back to those that stay, if not in order.
+  // Victims for which no new place was found go behind those that stay.
   const uint32_t staying = count - moving_count;
   for (uint32_t i = moved; i < moving_count; ++i) order[staying + i - moved] = moving[i];
   for (uint32_t i = 0; i < moved; ++i) order[count - moved + i] = moving[i];
   return count;
 }
 
-// What a child of fork reads, or a parent, is not written to.
+// A place that a child of fork may read, or a parent, is not written to: the page moves, as a whole.
 void Partition::write_whole_if_frozen(Lane& lane, uint32_t v) {
   Lane::Victim& victim = lane.victims[v];
   const PlaceId place = frames_[victim.frame].place;
@@ -61,21 +60,21 @@ void Partition::write_whole_if_frozen(Lane& lane, uint32_t v) {
     lane.changed[v][piece / 64] |= uint64_t{1} << (piece % 64);
 }
 
-// A place to write the victim to, if it has none where it may be written. Not found: the frame has no place, or
-// must_move and no new one.
+// Takes a place for a victim that has none where it may be written. If there is none, the frame is left without a place, or a victim that must move
+// without a new one.
 void Partition::take_place(Lane::Victim& victim) {
   Frame& frame = frames_[victim.frame];
   victim.whole_page = frame.place == base::kNoPlace;
   if (!victim.whole_page && (!victim.must_move || victim.new_place != base::kNoPlace)) return;
   PlaceId place = shared_->places.take(victim.page, neighbour_place(victim.page));
-  // What children kept may be free by now.
+  // Places that were kept for children may be free by now.
   if (place == base::kNoPlace && shared_->places.collect_children() > 0)
     place = shared_->places.take(victim.page, base::kNoPlace);
   (victim.whole_page ? frame.place : victim.new_place) = place;
 }
 
-// Takes victims that are changed as a whole, or must move, and whose neighbours on storage are not written too out of
-// `order`, which has `count`, into `scattered`; returns how many.
+// Moves the victims that shall move from `order`, which has `count`, to `scattered`, and returns how many these are: those that must move, and those that
+// are changed as a whole and whose neighbours on storage are not written, too.
 uint32_t Partition::take_scattered(Lane& lane, uint8_t* order, uint32_t count, uint8_t* scattered) {
   const auto place_of = [&](uint32_t i) { return frames_[lane.victims[order[i]].frame].place; };
   uint32_t scattered_count = 0;
@@ -98,8 +97,7 @@ uint32_t Partition::take_scattered(Lane& lane, uint8_t* order, uint32_t count, u
   return scattered_count;
 }
 
-// The victim's write is over: its page is where it was written, or where it was before. Returns false, and
-// notes it, if the write failed.
+// The victim's write is over: its page is at the place that was written, or where it was before. Returns false, after noting it, if the write has failed.
 bool Partition::settle_place(const Lane::Victim& victim, const storage::Io* failed) {
   Frame& frame = frames_[victim.frame];
   const bool moved = victim.new_place != base::kNoPlace;
@@ -116,10 +114,10 @@ bool Partition::settle_place(const Lane::Victim& victim, const storage::Io* fail
   if (moved) {
     shared_->places.give_back(victim.new_place);
     if (victim.must_move) return false;
-    // Where it is the page may still be written: storage that is full takes no more, but what it has.
+    // The page may still be written where it is: storage that is full takes no more, but overwrites what it has.
     shared_->places.pause_moves();
   } else if (victim.whole_page) {
-    // Nothing is there until all of the page was written.
+    // As long as not all of the page was written, nothing is there.
     shared_->places.give_back(frame.place);
     frame.place = base::kNoPlace;
   }

@@ -7,7 +7,7 @@ namespace {
 
 static_assert(kRegionBytes == Table::kRegionOsPages * base::kOsPageBytes);
 
-// What tables and maps take for a region, about.
+// About how much tables and maps take for a region.
 constexpr uint64_t kMetadataBytes = 8 * 1024;
 
 }  // namespace
@@ -32,7 +32,7 @@ bool Partition::knows_any(PageId first, uint64_t count) {
   return false;
 }
 
-// [begin, end) of one page's frame, or of frames that lie side by side, at its own address.
+// Maps [begin, end), which lies in one frame or in frames side by side, at its own address.
 bool Partition::map_at_own_address(uint64_t begin, uint64_t end, uint64_t file_offset) {
   auto* const address = reinterpret_cast<void*>(begin);
   if (!sys::map_shared(frames_.descriptor(), file_offset, end - begin, sys::Access::kReadWrite, address))
@@ -42,7 +42,7 @@ bool Partition::map_at_own_address(uint64_t begin, uint64_t end, uint64_t file_o
   return true;
 }
 
-// Map, for a page that is not known. False: nothing was done for it; it may be loaded alone.
+// Map, for a page that is not known. False: the page was not loaded, and may be loaded alone.
 bool Partition::map_region(PageId page) {
   Regions& regions = shared_->regions;
   if (!regions.is_on()) return false;
@@ -57,7 +57,7 @@ bool Partition::map_region(PageId page) {
   if (!is_mapped && is_known) return false;
   if (!is_known) {
     frame = base::kNoFrame;
-    // What is left must do for the background not to evict.
+    // So much must be left that the background does not begin to evict.
     const uint64_t least_bytes = kRegionBytes + kMetadataBytes + high_watermark_ * shared_->page_bytes;
     if (!shared_->budget.exceeded_by(least_bytes) && frames_.free_count() >= count + high_watermark_)
       frame = frames_.find_free_block(page);
@@ -69,7 +69,7 @@ bool Partition::map_region(PageId page) {
     regions.note_mapped(begin, frame);
     if (!is_mapped) base::statistics.cache_regions_mapped.add();
   }
-  // Pairs with the fence in Cache::cut: it sees that the region is mapped, or find() below what it was called for.
+  // Pairs with the fence in Cache::cut: either that sees that the region is mapped, or find() below sees what cut() was called for.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   for (first = begin; first < end; first = last) {
     last = end;
@@ -79,8 +79,8 @@ bool Partition::map_region(PageId page) {
   return map_.find(page).frame != base::kNoFrame;
 }
 
-// Of the pages in [begin, end) those become resident and are mapped that are not known, each in its own of the region's
-// frames; where one of these is not free they are left.
+// Makes the pages in [begin, end) that are not known resident, each in its own one of the region's frames, and maps them. Pages side by side are left out
+// if one of their frames is not free.
 void Partition::load_part_of_region(uint64_t begin, uint64_t end, uint64_t region, FrameId first_frame) {
   const uint64_t page_bytes = shared_->page_bytes;
   const uint64_t page_end = base::round_up(end, page_bytes);
@@ -107,7 +107,7 @@ void Partition::load_part_of_region(uint64_t begin, uint64_t end, uint64_t regio
   }
 }
 
-// Pages that are not known become resident in these frames. False if the frames are not to be had.
+// Makes pages that are not known resident, as zeros, in these frames. False if the frames cannot be had.
 bool Partition::load_zeros(PageId first, uint32_t count, FrameId first_frame) {
   if (shared_->budget.exceeded_by(count * shared_->page_bytes)) {
     shared_->regions.end(RegionsEnd::kMemoryFull);
@@ -158,7 +158,7 @@ bool Partition::map_own(PageId page, Lane& lane) {
   }
 }
 
-// What may be mapped of a resident page of a mapped region.
+// Maps what may be mapped of a resident page of a mapped region.
 bool Partition::map_page_of_region(PageId page, FrameId id) {
   Frame& frame = frames_[id];
   if (frame.backing != Backing::kOwn) return false;
@@ -193,12 +193,12 @@ void Partition::cut(uint64_t begin, uint64_t end) {
 }
 
 void Partition::cut_locked(uint64_t begin, uint64_t end) {
-  // Where the kernel has no room for one more mapping, the region goes.
+  // If the kernel has no room for one more mapping, the whole region is unmapped.
   if (sys::make_inaccessible(reinterpret_cast<void*>(begin), end - begin) != 0) unmap_region(begin);
 }
 
-// Empty: pages from `first` on, which is in a mapped region, that lie side by side in frames, at most to `end`. Returns how
-// many there were.
+// Empty: drops the content of pages from `first` on, which is in a mapped region, as long as their frames lie side by side, at most to `end`. Returns how
+// many pages these were.
 uint64_t Partition::empty_in_region(PageId first, PageId end) {
   const FrameId frame = map_.find(first).frame;
   if (frame == base::kNoFrame) return 0;
