@@ -216,7 +216,8 @@ void Pager::load(PageNumber page) {
   base::probes::miss(address_of(page) / kOsPageBytes, count);
   uint64_t read_bytes = 0;
   uint32_t done = place_pages(first, count, read_bytes);
-  if (done == 0 && count > 1) done = place_pages(page, 1, read_bytes);
+  // Who waits does so for this page, which may be the last of them.
+  if (page - first >= done && count > 1) done += place_pages(page, 1, read_bytes);
   base::probes::load_done(address_of(page) / kOsPageBytes, done, read_bytes);
 }
 
