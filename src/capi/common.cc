@@ -5,7 +5,7 @@
 namespace capi {
 namespace {
 
-// In the dynamic model: who loads the library late may have little room left for the other one.
+// In the dynamic TLS model: a process that loads the library late may have little room left for the static one.
 [[gnu::tls_model(
     "global-dynamic")]] constinit thread_local char thread_line[sizeof(base::Error::message)] = {};
 

@@ -1,6 +1,6 @@
-// What all C APIs share: objects in the C library's heap, structs of callers whose header may be another version's, the lines of errors.
+// What all C APIs share: objects in the C library's heap, structs of callers with another version's header, and the lines of errors.
 //
-// Each C API is a library of its own, with these in it.
+// Each C API is a library of its own, which these are part of.
 #pragma once
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 namespace capi {
 
-// An object in the C library's heap; null: no memory.
+// Makes an object in the C library's heap; null: there is no memory.
 template <class T, class... Arguments>
 T* make(Arguments&&... arguments) {
   void* const memory = aligned_alloc(alignof(T), (sizeof(T) + alignof(T) - 1) / alignof(T) * alignof(T));
@@ -25,8 +25,8 @@ void destroy(T* object) {
   free(object);
 }
 
-// A struct of the caller's, whose header may have been an older or a newer one: what it lacks is 0. Null: all 0. Errors: EINVAL for one
-// that sets what this library does not know.
+// Reads a struct of a caller whose header may be older or newer than this library: members that it lacks are 0. Null: all are 0. Errors: EINVAL: it sets
+// members that this library does not know.
 template <class T>
 base::Expected<T> read_struct(const T* given, const char* name);
 base::Expected<void> read_struct_bytes(const void* given, void* own, size_t own_bytes, const char* name);
@@ -37,7 +37,7 @@ base::Expected<T> read_struct(const T* given, const char* name) {
   if (given != nullptr) {
     if (auto read = read_struct_bytes(given, &own, sizeof own, name); !read)
       return std::unexpected(read.error());
-    // So that it can mean something one day.
+    // Refused, so that it can mean something one day.
     if constexpr (requires { own.reserved; })
       if (own.reserved != 0)
         return base::failure(EINVAL, name, ": reserved is ", own.reserved, "; set it to 0");
@@ -45,14 +45,14 @@ base::Expected<T> read_struct(const T* given, const char* name) {
   return own;
 }
 
-// "1.500"; what is not negative.
+// "1.500". REQUIRES: number >= 0.
 void write_thousandths(double number, base::TextRef& text);
 
 // "0.1.0"
 const char* version();
-// Where the line of the calling thread's last call is that failed, of those that have no other place for it.
+// The line of the calling thread's last call that failed and had no other place for its line.
 char* thread_error();
-// Keeps the error's line there, or if it is not null at `line`, which has as much room as an Error.
+// Keeps the error's line at `line`, which has as much room as an Error's message, or if that is null at thread_error().
 void keep_line(const base::Error& error, char* line);
 
 }  // namespace capi

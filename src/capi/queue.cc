@@ -3,9 +3,9 @@
 //   FREE ──submit──► UNDER WAY ──ended (a worker)──► DONE ──poll──► FREE, and the callback runs
 //
 // Invariants
-//  1 every slot is free, under way or in the list of those that are done; under the queue's lock
-//  2 the event is set after the list becomes one of something, and when a poll leaves something in it. A poll clears it before
-//    it looks: it may be set for nothing, but is never clear while there is something that nobody is about to take
+//  1 Every slot is free, under way, or in the list `done`. This changes under the queue's lock
+//  2 The event is set when `done` ceases to be empty, and when a poll leaves something in it. A poll clears it before it looks. So it may be set while
+//    `done` is empty, but it is not clear while there is something in `done` that nobody is about to take
 #include <time.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ struct Slot : Request {
   spillway_kv_queue* queue = nullptr;
   spillway_kv_done done = nullptr;
   void* context = nullptr;
-  bool owns_buffer = false;  // of a get: the library does
+  bool owns_buffer = false;  // the buffer of this get is the library's
   iovec own_pieces[kPiecesMax];
 };
 
@@ -44,11 +44,11 @@ struct spillway_kv_queue {
   sys::Event event;
   capi::Slot* slots = nullptr;
   uint32_t slot_count = 0;
-  sys::Mutex lock;  // of what follows
+  sys::Mutex lock;  // guards what follows
   task::WorkList free_slots;
   task::WorkList done;
-  uint32_t pending_count = 0;     // under way or done
-  uint32_t unfinished_count = 0;  // these, and those whose callback runs
+  uint32_t pending_count = 0;     // requests that are under way or done
+  uint32_t unfinished_count = 0;  // these, and those whose callbacks are running
   uint32_t waiter_count = 0;      // polls that wait
 
   capi::Slot* take();
@@ -68,7 +68,7 @@ capi::Slot* spillway_kv_queue::take() {
   return &slot;
 }
 
-// One that was not submitted after all.
+// Gives back a slot whose request was not submitted after all.
 void spillway_kv_queue::put_back(capi::Slot& slot) {
   sys::LockGuard scope(lock);
   free_slots.append(slot);
@@ -84,20 +84,20 @@ void spillway_kv_queue::ended(capi::Request& request) {
     was_empty = queue.done.empty();
     queue.done.append(request);
   }
-  if (was_empty) queue.event.set();  // the queue is there as long as its workers
+  if (was_empty) queue.event.set();  // the queue exists as long as its workers, of which this is one
 }
 
-// The first that is done; null: none.
+// The first slot that is done; null: none.
 capi::Slot* spillway_kv_queue::take_done() {
   sys::LockGuard scope(lock);
   if (done.empty()) return nullptr;
   auto& slot = static_cast<capi::Slot&>(done.take_first());
-  // Others that wait have nothing to wait for any more.
+  // It was the last request: other polls have nothing to wait for any more.
   if (--pending_count == 0 && waiter_count > 0) event.set();
   return &slot;
 }
 
-// Until something is done, or nothing is under way, or then.
+// Waits until something is done or nothing is under way, but no longer than until then.
 void spillway_kv_queue::wait(uint64_t until_ns) {
   for (;;) {
     {
@@ -109,7 +109,7 @@ void spillway_kv_queue::wait(uint64_t until_ns) {
     sys::LockGuard scope(lock);
     --waiter_count;
     if (!done.empty() || pending_count == 0 || capi::now_ns() >= until_ns) {
-      // Another one that waits may have been woken by what this one has cleared.
+      // The event, which the caller clears, may have been for another poll that waits.
       if (waiter_count > 0) event.set();
       return;
     }
@@ -150,7 +150,7 @@ void release(spillway_kv_queue& queue) {
   destroy(&queue);
 }
 
-// What all submissions have in common.
+// Submits a request of any kind.
 int submit(spillway_kv_queue* queue, Request::Kind kind, const void* key, size_t key_bytes,
            const iovec* pieces, size_t piece_count, const spillway_kv_change_options* options, void* buffer,
            size_t buffer_bytes, spillway_kv_done done, void* context) {
@@ -181,7 +181,7 @@ int submit(spillway_kv_queue* queue, Request::Kind kind, const void* key, size_t
   return SPILLWAY_KV_OK;
 }
 
-// The slot is free before its callback runs, which may submit again.
+// Runs the request's callback. Its slot is free before that, since the callback may submit.
 void finish(spillway_kv_queue& queue, Slot& slot) {
   spillway_kv_result result = {};
   result.struct_bytes = sizeof result;
@@ -265,7 +265,7 @@ size_t spillway_kv_poll(spillway_kv_queue* queue, size_t most, int timeout_ms) {
     queue->wait(timeout_ms < 0 ? base::Quiet::kForever
                                : capi::now_ns() + static_cast<uint64_t>(timeout_ms) * 1'000'000);
   queue->event.clear();
-  // Callbacks may submit what ends before they return: there is an end to it.
+  // Callbacks may submit requests that end before they return: the limit ends this loop all the same.
   if (most == 0 || most > queue->slot_count) most = queue->slot_count;
   size_t count = 0;
   while (count < most) {

@@ -33,12 +33,12 @@ void get(kv::Session& session, Request& request) {
   request.value.data = request.buffer;
 }
 
-// One of no bytes may be null, which a copy may not be told.
+// A piece of no bytes may be null, which memcpy() must not be given.
 kv::Bytes bytes_of(const iovec& piece) {
   return {static_cast<const std::byte*>(piece.iov_len > 0 ? piece.iov_base : ""), piece.iov_len};
 }
 
-// Small pieces are gathered here, large ones by the writer.
+// Puts a value of several pieces: a small one is gathered here, a large one by a ValueWriter.
 base::Expected<kv::Changed> put_pieces(kv::Session& session, const Request& request, uint64_t bytes) {
   if (bytes > kGatheredBytesMax) {
     kv::ValueWriter writer;

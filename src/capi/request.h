@@ -1,4 +1,4 @@
-// Request: a get, put or remove with all that it needs and how it ended. What the calls of a session and those of a queue have in common.
+// Request: a get, put or remove, with all that it needs and with how it ended. Calls of a session and requests of a queue are both carried out as one.
 #pragma once
 #include <span>
 
@@ -12,32 +12,32 @@ struct Request : task::Work {
 
   Kind kind = Kind::kGet;
   std::string_view key;
-  // Of a put: the value's pieces, and the options; of a remove `when` and `version` of these.
+  // For a put: the value's pieces, and the options. A remove goes by `when` and `version` of these.
   std::span<const iovec> pieces;
   kv::PutOptions options;
-  // Of a get: where the value goes. Null with buffer_bytes ~0: to memory of malloc's, which becomes the caller's.
+  // For a get: where the value goes. Null with kAnySize: to memory from malloc(), which perform() sets `buffer` to, and whose owner is the caller.
   void* buffer = nullptr;
   size_t buffer_bytes = 0;
 
-  // How it ended. Of an error `error` is the line.
+  // How it ended; `error` is set if value.status is below 0.
   spillway_kv_value value = {};
   base::Error error;
 
-  void (*ended)(Request& request) = nullptr;  // of Workers
+  void (*ended)(Request& request) = nullptr;  // called by Workers
 };
 
 inline constexpr size_t kAnySize = ~size_t{0};
 
-// Errors: EINVAL for what the caller has given.
+// Set what the caller has given. Errors: EINVAL, E2BIG.
 base::Expected<void> set_key(Request& request, const void* key, size_t key_bytes);
 base::Expected<void> set_pieces(Request& request, const iovec* pieces, size_t count);
 base::Expected<void> set_options(Request& request, const spillway_kv_change_options* options);
 
-// Carries it out. Blocks the thread or the task.
+// Carries the request out. Blocks the thread or the task.
 void perform(kv::Session& session, Request& request);
-// How a change ended becomes the request's.
+// Sets how the request ended from how its change did.
 void end_change(Request& request, const base::Expected<kv::Changed>& changed);
-// What a get found, but for its data.
+// What a get has found, without `data` and `holder`.
 spillway_kv_value describe(const kv::Found& found);
 
 }  // namespace capi

@@ -8,8 +8,8 @@
 namespace capi {
 namespace {
 
-constexpr size_t kBatch = 256;              // changes that are under way together
-constexpr uint32_t kBackgroundTasks = 128;  // for those of all sessions of a store
+constexpr size_t kBatch = 256;              // changes of a call that are under way together
+constexpr uint32_t kBackgroundTasks = 128;  // that carry out changes for all sessions of a store
 
 Holder* take_holder(spillway_kv_session& session) {
   Holder* holder = session.free_holders;
@@ -22,7 +22,7 @@ Holder* take_holder(spillway_kv_session& session) {
   return holder;
 }
 
-// What was found becomes the caller's. The first error of a call is its `result`, and its line is kept.
+// Gives the caller what was found. The first error of a call becomes its `result`, and the line is kept.
 void hand_over(spillway_kv_session& session, base::Expected<kv::Found>& found, spillway_kv_value* value,
                int& result) {
   spillway_kv_value own = {};
@@ -45,14 +45,14 @@ void hand_over(spillway_kv_session& session, base::Expected<kv::Found>& found, s
   set_value(value, own);
 }
 
-// For calls that carry out one request.
+// Carries out the request of a call, and returns the call's status.
 int run(spillway_kv_session& session, Request& request) {
   perform(session.session, request);
   if (request.value.status < 0) return refuse(&session, request.error);
   return request.value.status;
 }
 
-// The store's workers for batches, which the first batch opens.
+// The store's workers for batches, which are opened for the first one.
 base::Expected<Workers*> background(spillway_kv& store) {
   sys::LockGuard scope(store.lock);
   if (store.background != nullptr) return store.background;
@@ -79,14 +79,14 @@ base::Expected<void> prepare(BatchRequest& request, spillway_kv_change& change) 
                                : set_pieces(request, change.value, change.value_count);
 }
 
-// Keeps the line of the first change that has an error, whose status `result` becomes.
+// Tells the caller how a change ended. The status of the first one with an error becomes `result`, and its line is kept.
 void end_change(spillway_kv_session& session, const BatchRequest& request, int& result) {
   request.change->status = request.value.status;
   request.change->version = request.value.version;
   if (request.value.status < 0 && result == SPILLWAY_KV_OK) result = refuse(&session, request.error);
 }
 
-// Makes `count` changes, each struct `stride` bytes long, together.
+// Makes `count` changes together; their structs are `stride` bytes apart.
 void run_batch(spillway_kv_session& session, Workers& workers, BatchRequest* requests, char* changes,
                size_t stride, size_t count, int& result) {
   sys::Latch latch(static_cast<uint32_t>(count));

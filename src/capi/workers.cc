@@ -7,7 +7,7 @@
 namespace capi {
 namespace {
 
-// Address space: what a task does not use of its stack takes no memory. With a sanitizer frames are several times as large.
+// Address space: the part of its stack that a task does not use takes no memory. With a sanitizer frames are several times as large.
 constexpr size_t kStackBytes = 256 << 10;
 
 }  // namespace

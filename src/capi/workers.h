@@ -3,10 +3,10 @@
 //   submit ──► a lane, by the key ──► one of its tasks: perform() ──► Request::ended
 //
 // Invariants
-//  1 a lane has a session that its tasks share
-//  2 requests of a key go to one lane, and its tasks take them in the order in which they came; from there to the key's lock, which
-//    is fair (kv/collection/key_locks.h), a task does not wait: who has the lock waits for room. So changes of a key are made in the order in which
-//    one thread submits them, but for large values, whose pieces are written before
+//  1 A lane has a session that its tasks share
+//  2 Requests for a key go to one lane, whose tasks take them in the order in which they came. From there to the key's lock, which is fair
+//    (kv/collection/key_locks.h), a task does not wait: waiting for room comes after it. So changes of a key are made in the order in which one thread
+//    submits them, except for large values, whose pieces are written before the lock is taken
 #pragma once
 #include <memory>
 
@@ -20,13 +20,13 @@ class Workers final : private task::LaneUser {
   static constexpr uint32_t kThreadsMax = 64;
   static constexpr uint32_t kTasksMax = 4096;
 
-  // `task_count` in all. Errors: those of Lanes::open and Session::open. REQUIRES: 1 to kThreadsMax, 1 to kTasksMax.
+  // `task_count`: of all threads together. Errors: those of Lanes::open and Session::open. REQUIRES: 1 to kThreadsMax threads, 1 to kTasksMax tasks.
   base::Expected<void> open(kv::Store& store, uint32_t thread_count, uint32_t task_count);
-  // REQUIRES: all requests have ended. Blocks until the threads have.
+  // Blocks until the threads have ended. REQUIRES: all requests have ended.
   void close() { lanes_.close(); }
 
-  // `request.ended` is called when it has been carried out, on a thread of these. The request and what it refers to stay until then.
-  // Any thread. Cost: as Lanes::give().
+  // Calls request.ended when the request has been carried out, on one of the threads; until then the request and what it refers to stay. Any thread. Cost:
+  // as of Lanes::give().
   void submit(Request& request);
 
  private:
