@@ -6,6 +6,7 @@
 //  1 Every slot is free, under way, or in the list `done`. This changes under the queue's lock
 //  2 The event is set when `done` ceases to be empty, and when a poll leaves something in it. A poll clears it before it looks. So it may be set while
 //    `done` is empty, but it is not clear while there is something in `done` that nobody is about to take
+//  3 Polls do not sleep on the event, which others clear, but on `changed`: they are told of the same, and that nothing is under way any more
 #include <time.h>
 
 #include <algorithm>
@@ -41,7 +42,8 @@ struct Slot : Request {
 struct spillway_kv_queue {
   spillway_kv* store = nullptr;
   capi::Workers workers;
-  sys::Event event;
+  sys::Event event;         // for the program's own poll() and epoll
+  sys::EventCount changed;  // for polls that wait
   capi::Slot* slots = nullptr;
   uint32_t slot_count = 0;
   sys::Mutex lock;  // guards what follows
@@ -49,12 +51,14 @@ struct spillway_kv_queue {
   task::WorkList done;
   uint32_t pending_count = 0;     // requests that are under way or done
   uint32_t unfinished_count = 0;  // these, and those whose callbacks are running
-  uint32_t waiter_count = 0;      // polls that wait
 
   capi::Slot* take();
   void put_back(capi::Slot& slot);
+  void end_pending();
+  void tell_done();
   capi::Slot* take_done();
-  void wait(uint64_t until_ns);
+  capi::Slot* wait_for_done(uint64_t until_ns);
+  bool is_pending();
   static void ended(capi::Request& request);
 };
 
@@ -72,8 +76,19 @@ capi::Slot* spillway_kv_queue::take() {
 void spillway_kv_queue::put_back(capi::Slot& slot) {
   sys::LockGuard scope(lock);
   free_slots.append(slot);
-  --pending_count;
+  end_pending();
   --unfinished_count;
+}
+
+// One request fewer is under way or done. REQUIRES: the lock.
+void spillway_kv_queue::end_pending() {
+  if (--pending_count == 0) changed.notify_all();
+}
+
+// There is something in `done`.
+void spillway_kv_queue::tell_done() {
+  event.set();
+  changed.notify_all();
 }
 
 void spillway_kv_queue::ended(capi::Request& request) {
@@ -84,7 +99,7 @@ void spillway_kv_queue::ended(capi::Request& request) {
     was_empty = queue.done.empty();
     queue.done.append(request);
   }
-  if (was_empty) queue.event.set();  // the queue exists as long as its workers, of which this is one
+  if (was_empty) queue.tell_done();  // the queue exists as long as its workers, of which this is one
 }
 
 // The first slot that is done; null: none.
@@ -92,27 +107,27 @@ capi::Slot* spillway_kv_queue::take_done() {
   sys::LockGuard scope(lock);
   if (done.empty()) return nullptr;
   auto& slot = static_cast<capi::Slot&>(done.take_first());
-  // It was the last request: other polls have nothing to wait for any more.
-  if (--pending_count == 0 && waiter_count > 0) event.set();
+  end_pending();
   return &slot;
 }
 
-// Waits until something is done or nothing is under way, but no longer than until then.
-void spillway_kv_queue::wait(uint64_t until_ns) {
+bool spillway_kv_queue::is_pending() {
+  sys::LockGuard scope(lock);
+  return pending_count > 0;
+}
+
+// The same, but waits for one until then, unless nothing is under way.
+capi::Slot* spillway_kv_queue::wait_for_done(uint64_t until_ns) {
   for (;;) {
-    {
-      sys::LockGuard scope(lock);
-      if (!done.empty() || pending_count == 0) return;
-      ++waiter_count;
+    const uint32_t key = changed.prepare();
+    event.clear();
+    capi::Slot* const slot = take_done();
+    const uint64_t now = capi::now_ns();
+    if (slot != nullptr || now >= until_ns || !is_pending()) {
+      changed.cancel();
+      return slot;
     }
-    event.wait_until(until_ns, -1);
-    sys::LockGuard scope(lock);
-    --waiter_count;
-    if (!done.empty() || pending_count == 0 || capi::now_ns() >= until_ns) {
-      // The event, which the caller clears, may have been for another poll that waits.
-      if (waiter_count > 0) event.set();
-      return;
-    }
+    changed.wait(key, until_ns == base::Quiet::kForever ? 0 : until_ns - now);
   }
 }
 
@@ -261,21 +276,19 @@ int spillway_kv_submit_remove(spillway_kv_queue* queue, const void* key, size_t 
 
 size_t spillway_kv_poll(spillway_kv_queue* queue, size_t most, int timeout_ms) {
   if (queue == nullptr) return 0;
-  if (timeout_ms != 0)
-    queue->wait(timeout_ms < 0 ? base::Quiet::kForever
-                               : capi::now_ns() + static_cast<uint64_t>(timeout_ms) * 1'000'000);
-  queue->event.clear();
+  uint64_t until_ns = 0;
+  if (timeout_ms < 0) until_ns = base::Quiet::kForever;
+  if (timeout_ms > 0) until_ns = capi::now_ns() + static_cast<uint64_t>(timeout_ms) * 1'000'000;
   // Callbacks may submit requests that end before they return: the limit ends this loop all the same.
   if (most == 0 || most > queue->slot_count) most = queue->slot_count;
   size_t count = 0;
-  while (count < most) {
-    capi::Slot* const slot = queue->take_done();
-    if (slot == nullptr) return count;
+  for (capi::Slot* slot = queue->wait_for_done(until_ns); slot != nullptr; slot = queue->take_done()) {
     capi::finish(*queue, *slot);
-    ++count;
+    if (++count == most) break;
   }
+  if (count < most) return count;
   sys::LockGuard scope(queue->lock);
-  if (!queue->done.empty()) queue->event.set();
+  if (!queue->done.empty()) queue->tell_done();
   return count;
 }
 

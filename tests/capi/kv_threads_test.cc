@@ -183,6 +183,34 @@ TEST_F(ThreadsTest, PacedChangesOfAKeyKeepTheirOrder) {
   EXPECT_EQ(spillway_kv_session_close(own), SPILLWAY_KV_OK);
 }
 
+// A poll that waits ends when nothing is under way any more, although others go on to poll, and when a request was refused meanwhile.
+TEST_F(ThreadsTest, PollsEndWhenNothingIsUnderWay) {
+  spillway_kv_queue* queue = nullptr;
+  ASSERT_EQ(spillway_kv_queue_open(store, nullptr, &queue), SPILLWAY_KV_OK);
+  // To get it takes longer than the threads take to wait.
+  std::string large(16 << 20, 'v');
+  spillway_kv_session* const own = session();
+  put(own, "large", large);
+  spillway_kv_session_close(own);
+  const auto done = [](void* context, const spillway_kv_result* result) {
+    EXPECT_EQ(result->status, SPILLWAY_KV_OK);
+    ++*static_cast<std::atomic<int>*>(context);
+  };
+  for (int round = 0; round < 50; ++round) {
+    std::atomic<int> ended{0};
+    ASSERT_EQ(spillway_kv_submit_get(queue, "large", 5, large.data(), large.size(), done, &ended),
+              SPILLWAY_KV_OK);
+    in_threads(4, [&](int t) {
+      if (t == 0)
+        EXPECT_EQ(spillway_kv_submit_get(queue, nullptr, 1, nullptr, 0, done, &ended), SPILLWAY_KV_INVALID);
+      while (spillway_kv_poll(queue, 0, -1) > 0) {
+      }
+    });
+    EXPECT_EQ(ended, 1);
+  }
+  EXPECT_EQ(spillway_kv_queue_close(queue), SPILLWAY_KV_OK);
+}
+
 // Threads submit to one queue, others poll: each request ends once, and changes of a key are made in their order.
 TEST_F(ThreadsTest, QueuesOfManyThreads) {
   constexpr int kSubmitters = 3, kPollers = 2, kEach = 3000, kKeys = 7;

@@ -58,8 +58,9 @@ MUTATIONS = [
 
     # Queues
     mutation("requests of a key in any order", (WORKERS, ".high % lanes_.count())", ".high * 0 + (reinterpret_cast<uintptr_t>(&request) / sizeof(Request)) % lanes_.count())"), test="capi_threads_test"),
-    mutation("what is left after a poll is not told", (QUEUE, "  if (!queue->done.empty()) queue->event.set();\n", "")),
-    mutation("a poll leaves the event set", (QUEUE, "  queue->event.clear();\n", "")),
+    mutation("what is left after a poll is not told", (QUEUE, "  if (!queue->done.empty()) queue->tell_done();\n", "")),
+    mutation("a poll leaves the event set", (QUEUE, "    event.clear();\n", "")),
+    mutation("a poll that waits is not told that nothing is under way any more", (QUEUE, "  if (--pending_count == 0) changed.notify_all();\n", "  --pending_count;\n"), test="capi_threads_test", gtest_filter="ThreadsTest.PollsEnd*"),
     mutation("a queue closed under requests", (QUEUE, "    if (queue->unfinished_count > 0)", "    if (false)")),
     mutation("the list of pieces is not copied", (QUEUE, "  slot->pieces = {slot->own_pieces, piece_count};", "  slot->pieces = {pieces, piece_count};")),
 ]
