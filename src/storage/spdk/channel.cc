@@ -92,7 +92,7 @@ void Channel::start(Io& io) {
   if (to_begin_ == nullptr) to_begin_ = &slot;
 }
 
-// Gives the target what it takes.
+// Gives the target as many pieces as it takes.
 void Channel::pump() {
   while (to_begin_ != nullptr) {
     Slot& slot = *to_begin_;
@@ -113,7 +113,7 @@ void Channel::pump() {
   }
 }
 
-// 0, or -ENOMEM, -ENXIO, or what else SPDK says; then nothing has begun.
+// Begins the slot's next piece. Returns 0, or -ENOMEM, -ENXIO or another error of SPDK's; then nothing has begun.
 int Channel::begin_piece(Slot& slot) {
   const Io& io = *slot.io;
   const bool does_nothing = (io.operation == Operation::kDiscard && !target_.facts().discards) ||
@@ -187,7 +187,7 @@ int Channel::next_segment(void* argument, void** address, uint32_t* bytes) {
   Piece& piece = *static_cast<Piece*>(argument);
   const iovec& segment = piece.slot->io->segments[piece.segment];
   *address = static_cast<char*>(segment.iov_base) + piece.segment_at_bytes;
-  // SPDK takes of it what it needs.
+  // SPDK takes as much of it as it needs.
   *bytes = static_cast<uint32_t>(std::min<uint64_t>(segment.iov_len - piece.segment_at_bytes, piece.bytes));
   ++piece.segment;
   piece.segment_at_bytes = 0;
@@ -211,9 +211,9 @@ void Channel::on_completion(void* argument, const spdk_nvme_cpl* completion) {
   Piece& piece = *static_cast<Piece*>(argument);
   Channel& channel = *piece.channel;
   int error = error_of_nvme_status(completion->status.sct, completion->status.sc, piece.slot->io->operation);
-  // A namespace that is gone may be followed by another one of its number.
+  // Another namespace may take the number of one that is gone.
   if (error == ENXIO) channel.target_.connection().set_lost(error);
-  // While the queue pair is being given up, whatever ends ends for that.
+  // While the queue pair is being given up, everything that ends has this error.
   if (error != 0 && channel.lost_error_ != 0) error = channel.lost_error_;
   channel.piece_ended(piece, error);
 }
@@ -258,8 +258,8 @@ void Channel::poll(IoList& ended) {
   while (!ended_.empty()) ended.append(ended_.take_first());
 }
 
-// How long somebody has looked after this channel: of a time in which nobody did, as while the process was stopped, at most
-// kLongestGapNs count. The target is not to blame for the rest.
+// For how long somebody has looked after this channel. Of a time in which nobody did, as while the process was stopped, at most
+// kLongestGapNs count: the target is not to blame for the rest.
 uint64_t Channel::attended_ns() {
   const uint64_t now = now_ns();
   attended_ns_ += std::min(now - attended_at_ns_, kLongestGapNs);
@@ -267,13 +267,13 @@ uint64_t Channel::attended_ns() {
   return attended_ns_;
 }
 
-// One queue pair that is lost ends all of its connection.
+// When one queue pair is lost, all those of its connection are.
 void Channel::lose_if_connection_is() {
   const int error = target_.connection().lost_error();
   if (queue_ != nullptr && error != 0) lose(error);
 }
 
-// Everything under way ends with `error`, or what the connection was lost by before.
+// Ends everything under way with `error`, or with the error by which the connection was lost before.
 void Channel::lose(int error) {
   error = lost_error_ = target_.connection().set_lost(error);
   spdk_nvme_ctrlr_free_io_qpair(queue_);  // calls on_completion for all that it was given

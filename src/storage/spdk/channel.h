@@ -1,13 +1,12 @@
 // One I/O queue pair, and the Ios that go by it.
 //
 // Invariants
-//  1 an Io under way has a slot; slots under way are in one list, in the order in which they began, so that the first
-//    of them is the first to be too old
-//  2 an Io goes as pieces, one command each, in order; after an error no more of them begin, and the Io ends with the error
-//    of its first piece that has one when none is under way any more. Until then its memory is SPDK's
-//  3 without a queue pair nothing is under way: losing it ends all, for good
-//  4 a connection is lost before an Io ends by that. Whoever hears of that end, and then uses the place of a write that the
-//    target may still do, finds the connection lost in every channel: start() asks for it
+//  1 an Io under way has a slot. The slots are in a list in the order in which they began: the first one is the first to become too old
+//  2 an Io goes as pieces, in order, one command each. After an error no further piece begins; when none is under way any more, the Io ends
+//    with the error of its first piece that has one. Until then its memory is SPDK's
+//  3 without a queue pair nothing is under way: losing the queue pair ends everything, for good
+//  4 a connection is lost before an Io ends for that reason. So whoever hears of that end, and then uses the place of a write that the
+//    target may still do, finds the connection lost in every channel: start() looks
 #pragma once
 #include <vector>
 
@@ -17,7 +16,7 @@ namespace storage::spdk {
 
 class Channel {
  public:
-  // `target` outlives it. Any thread, but not the control thread; null and an error if there is no queue pair.
+  // Null and an error if there is no queue pair to be had. Any thread but the control thread. REQUIRES: `target` outlives the channel.
   static Channel* open(Target& target, size_t depth, SpdkError& error);
   // REQUIRES: nothing is in flight.
   void close();
@@ -29,14 +28,14 @@ class Channel {
  private:
   struct Slot {
     Io* io = nullptr;
-    uint64_t give_up_ns = 0;   // by attended_ns()
+    uint64_t give_up_ns = 0;   // when it is too old, by attended_ns()
     uint64_t begun_bytes = 0;  // pieces up to here have begun
     bool all_begun = false;
-    uint32_t under_way_count = 0;
+    uint32_t under_way_count = 0;  // of its pieces
     int error = 0;
-    uint64_t error_at_bytes = 0;  // of the first piece with an error
-    Slot* before = nullptr;       // in the list of those under way; next also of the free ones
-    Slot* next = nullptr;
+    uint64_t error_at_bytes = 0;  // where the first piece with an error begins
+    Slot* before = nullptr;       // in the list of those under way
+    Slot* next = nullptr;         // in that list, or among the free ones
   };
   struct Piece {
     Channel* channel = nullptr;
@@ -78,7 +77,7 @@ class Channel {
   Slot* free_slots_ = nullptr;
   Slot* first_ = nullptr;  // under way
   Slot* last_ = nullptr;
-  Slot* to_begin_ = nullptr;  // the first with pieces that have not begun; all after it are such
+  Slot* to_begin_ = nullptr;  // the first one with pieces that have not begun; so have all after it
   std::vector<Piece> pieces_;
   Piece* free_pieces_ = nullptr;
   char* bounces_ = nullptr;

@@ -1,11 +1,11 @@
 // A connection to an NVMe controller, and the namespaces in use behind it.
 //
-//   Connection   one spdk_nvme_ctrlr. It is shared by all devices with the same target that are opened while it works
+//   Connection   one spdk_nvme_ctrlr. All devices with the same target that are opened while it works share it
 //   Target       a device: a namespace, and its connection
 //
-// A connection that is lost, for one channel, is lost for all, and for good: no device connects again. The target may still do
-// writes that were given up here, over what was written to the same places since; and what answers at the same address may
-// be another medium, or the same one after it lost what it held. So it is when a namespace in use is removed, or replaced.
+// A connection that is lost for one channel is lost for all, and for good: no device connects again. For the target may still do writes
+// that were given up here, over what has been written to the same places since; and what answers at the same address may be another medium,
+// or the same one after it has lost what it held. A connection is also lost when a namespace in use is removed, or replaced.
 #pragma once
 #include <spdk/nvme.h>
 #include <spdk/uuid.h>
@@ -21,24 +21,24 @@ namespace storage::spdk {
 
 class Connection {
  public:
-  // Control thread only, as is the end of one. Null and an error, if it cannot be had.
+  // The connection to a target, which may be shared. Null and an error, if there is none to be had. Control thread only, as is its end.
   static std::shared_ptr<Connection> to(const SpdkTarget& target, SpdkError& error);
   ~Connection();
 
   spdk_nvme_ctrlr* controller() const { return controller_; }
-  // Control thread only. From now on the connection is lost when that namespace is removed or another takes its number; noticed
-  // when the target says so, within the control thread's next poll, or when the target refuses a request.
+  // From now on the connection is lost when that namespace is removed, or another one takes its number. That is noticed in the control
+  // thread's next poll after the target has reported it, or when the target refuses a request. Control thread only.
   void watch(spdk_nvme_ns* space) { watched_.push_back({space, Identity::of(space)}); }
-  // Any thread. What it was lost by, 0 as long as it works. Relaxed: who must see it (channel.h, 4) was told of an end that came
-  // after it, by what orders memory.
+  // The error by which it was lost; 0: it works. Any thread. Relaxed: whoever has to see it (channel.h, 4) has heard of the end of an Io
+  // that came after it, by something that orders memory.
   int lost_error() const { return lost_error_.load(std::memory_order_relaxed); }
-  // Lost by `error`, if it is not yet; returns what it was lost by.
+  // Loses it by `error`, unless it is lost already; returns by which error it is lost. Any thread.
   int set_lost(int error) {
     int before = 0;
     return lost_error_.compare_exchange_strong(before, error, std::memory_order_relaxed) ? error : before;
   }
 
-  // Control thread only. Keeps the connection alive, and hears of its end.
+  // Keeps the connection alive, and notices its end. Control thread only.
   void attend();
 
  private:
@@ -69,12 +69,12 @@ class Target {
  public:
   explicit Target(const SpdkTarget& text) : text_(text) {}
 
-  // Control thread only, as is the end of one that is connected. Once; false and an error, if it cannot be.
+  // Once. False and an error if it fails. Control thread only, as is the end of a target that is connected.
   bool connect(SpdkError& error);
 
-  // REQUIRES, of all below: connect() worked.
+  // REQUIRES, of all below: connect() has succeeded.
 
-  // Control thread only. A queue pair of `depth` requests at a time; null and an error, if there is none.
+  // A queue pair for `depth` requests at a time; null and an error, if there is none to be had. Control thread only.
   spdk_nvme_qpair* open_queue_pair(size_t depth, SpdkError& error);
 
   Connection& connection() { return *connection_; }

@@ -23,7 +23,7 @@ namespace storage::spdk {
 namespace {
 
 constexpr uint64_t kPollNs = 100'000'000;
-// Of SPDK's own memory. Plain memory is taken from the system as it is used.
+// How much memory SPDK gets. Plain memory is taken from the system as it is used.
 constexpr uint64_t kLeastHugeBytes = uint64_t{64} << 20;
 constexpr int kPlainMebibytes = 512;
 
@@ -34,7 +34,8 @@ struct Control {
   std::deque<std::function<void()>> jobs;
   std::list<std::function<bool()>> polls;  // the thread's
   pthread_t thread = {};
-  char said[sizeof SpdkError::reason] = {};  // by SPDK, since a job began; the thread's
+  char said[sizeof SpdkError::reason] =
+      {};  // the first error that SPDK has logged since a job began; the thread's
   int environment_error = 0;
 };
 Control* control = nullptr;
@@ -46,13 +47,13 @@ class Locked {
   ~Locked() { pthread_mutex_unlock(&control->mutex); }
 };
 
-// SPDK's log. It prints nothing: what matters is in the errors.
+// Takes what SPDK logs. It prints nothing: what matters gets into the errors.
 void keep_first_error(int level, const char*, int, const char*, const char* format, va_list arguments) {
   if (level != SPDK_LOG_ERROR || !pthread_equal(pthread_self(), control->thread) || control->said[0] != 0)
     return;
   char text[600];
   vsnprintf(text, sizeof text, format, arguments);
-  // "[host,subsystem,address,...][state] what" of controllers and queues: whose it is the user knows.
+  // Of controllers and queues it begins with "[host,subsystem,address,...][state] ", which the user knows.
   const char* what = text;
   while (*what == '[' && strchr(what, ']') != nullptr) {
     what = strchr(what, ']') + 1;
@@ -62,7 +63,7 @@ void keep_first_error(int level, const char*, int, const char*, const char* form
   control->said[strcspn(control->said, "\n")] = 0;
 }
 
-// Huge pages that are free now.
+// How much memory free huge pages have now.
 uint64_t free_huge_bytes() {
   FILE* file = fopen("/proc/meminfo", "re");
   if (file == nullptr) return 0;
@@ -79,7 +80,7 @@ uint64_t free_huge_bytes() {
 int initialise() {
   cpu_set_t before;
   sched_getaffinity(0, sizeof before, &before);
-  // Else it would clean up when the process exits, on a thread of the program's.
+  // Without this it would clean up when the process exits, on a thread of the program's.
   OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
   spdk_log_open(keep_first_error);
   spdk_log_set_print_level(SPDK_LOG_DISABLED);
@@ -142,7 +143,7 @@ int start_thread() {
   return result;
 }
 
-// Runs it there some time.
+// Has the control thread run the job, without waiting for it.
 void post_to_control(std::function<void()> job) {
   Locked locked;
   control->jobs.push_back(std::move(job));
@@ -198,7 +199,7 @@ uint64_t now_ns() {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
-// The library is linked with --wrap for it. SPDK calls it from a destructor: when a process exits its threads still go on, and
+// The library is linked with --wrap for this function, which SPDK calls from a destructor: when a process exits its threads still run, and
 // would be left without their memory.
 extern "C" int __wrap_rte_eal_cleanup() { return 0; }
 

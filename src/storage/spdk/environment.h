@@ -1,11 +1,11 @@
-// SPDK's environment, which exists once a process, and the one thread that everything but data goes by.
+// SPDK's environment, of which a process has one, and the control thread, which does everything but transfers of data.
 //
-// Invariant: nothing here keeps thread-specific values (pthread_key_create) on a thread of the program's. Each C library
-// numbers its own, but a thread has one table of them.
+// Invariant: nothing here keeps thread-specific values (pthread_key_create) on a thread of the program's. Each of the two C libraries
+// numbers its own keys, but a thread has one table of them.
 //
-// That thread starts the environment (which pins whoever does so to a processor), connects, opens and closes queue pairs,
-// and keeps connections alive. It was made by this library's own C library, has a stack of its own and takes no signals; the
-// program's threads may have none of that.
+// The control thread starts the environment (which pins the thread that starts it to a processor), connects, opens and closes queue pairs,
+// and keeps connections alive. This library's own C library has made it, it runs on a stack of its own, and it takes no signals; none of
+// that need be so for the program's threads.
 #pragma once
 #include <functional>
 
@@ -13,18 +13,18 @@
 
 namespace storage::spdk {
 
-// Starts thread and environment with the first call; later ones return the same. 0, or an errno value with a reason.
+// The first call starts the thread and the environment; later ones return the same. Returns 0, or an errno value, with a reason in `error`.
 int start_environment(const SpdkHost& host, SpdkError& error);
 
-// REQUIRES, of all below: the environment was started.
+// REQUIRES, of all below: the environment has been started.
 
-// Runs `job` on the control thread and waits for it. When it leaves a number in `error`, and no
-// reason, that becomes the first thing that SPDK said meanwhile.
+// Runs `job` on the control thread and waits until it has ended. If the job leaves a number in `error`, but no reason, the reason becomes
+// the first error that SPDK has logged meanwhile.
 void run_on_control(const std::function<void()>& job, SpdkError* error = nullptr);
-// `poll` is called there ten times a second from now on, until it returns false.
+// From now on the control thread calls `poll` ten times a second, until it returns false.
 void poll_on_control(std::function<bool()> poll);
 
-// A program's thread inside here: it cannot be cancelled.
+// As long as it exists the calling thread, one of the program's, cannot be cancelled.
 class NoCancellation {
  public:
   NoCancellation();
