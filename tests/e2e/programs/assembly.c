@@ -58,6 +58,9 @@ NOINLINE void more_than_bytes(char* to, const char* at) {
   __asm__ volatile("movdqu %1, %%xmm1\n\tmovdqu %%xmm1, %0" : "=m"(*to) : "m"(*at) : "xmm1", "memory");
   __asm__ volatile("movq %1, %0" : "=r"(word) : "m"(*at) : "memory");
   CHECK(memcmp(to, at, 16) == 0 && memcmp(&word, at, sizeof word) == 0);
+  typedef uint64_t __attribute__((aligned(1))) Word;
+  __asm__ volatile("movq %H1, %0" : "=r"(word) : "m"(*(const Word*)at) : "memory");
+  CHECK(memcmp(&word, at + 8, sizeof word) == 0);
 }
 
 // An operand of several pages, walked through by a loop in the assembly.
