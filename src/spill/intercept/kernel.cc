@@ -338,7 +338,7 @@ SPILL_EXPORT int __spill_sendmmsg(int socket, mmsghdr* messages, unsigned count,
   count = std::min<unsigned>(count, IOV_MAX);
   if (are_plain(messages, count)) {
     spill::clear_slots();
-    return sendmmsg(socket, messages, count, flags);
+    return LIBC(sendmmsg)(socket, messages, count, flags);
   }
   for (unsigned i = 0; i < count; ++i) {
     const ssize_t sent = __spill_sendmsg(socket, &messages[i].msg_hdr, flags);
@@ -353,7 +353,7 @@ SPILL_EXPORT int __spill_recvmmsg(int socket, mmsghdr* messages, unsigned count,
   if (are_plain(messages, count)) {
     spill::PlainObject<timespec> plain_timeout(timeout);
     spill::clear_slots();
-    return recvmmsg(socket, messages, count, flags, plain_timeout);
+    return LIBC(recvmmsg)(socket, messages, count, flags, plain_timeout);
   }
   timespec end = {};
   if (timeout != nullptr) end = spill::monotonic_after(spill::load(timeout));

@@ -112,6 +112,11 @@ static void by_number(void) {
   memset(bytes, 0, kParts * kFar);
   CHECK(FOREIGN(syscall)(SYS_recvmmsg, ends[1], messages, (long)kParts, (long)MSG_DONTWAIT, NULL) == kParts);
   CHECK(messages[1].msg_len == kBytes && strcmp(bytes, "first") == 0 && strcmp(bytes + kFar, "other") == 0);
+  // As GLib does, by the function.
+  CHECK(FOREIGN(sendmmsg)(ends[0], messages, kParts, 0) == kParts);
+  memset(bytes, 0, kParts * kFar);
+  CHECK(FOREIGN(recvmmsg)(ends[1], messages, kParts, MSG_DONTWAIT, NULL) == kParts);
+  CHECK(strcmp(bytes, "first") == 0 && strcmp(bytes + kFar, "other") == 0);
   char name[] = "foreign-XXXXXX";
   const int file = mkstemp(name);
   CHECK(FOREIGN(syscall)(SYS_pwritev, file, parts, (long)kParts, 0L, 0L) == kParts * kBytes);
