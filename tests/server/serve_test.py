@@ -772,6 +772,17 @@ class Connections(Case):
         told = list(iter(other.line, b"END\r\n"))
         self.assertEqual([line.split()[1].split(b":")[1] for line in told], 2 * [b"addr", b"listen_addr", b"secs_since_last_cmd"])
 
+    def test_one_that_has_asked_for_nothing_is_idle_since_it_came(self):
+        server = self.serve("--memcache", self.path("socket"), "--threads", "1")
+        silent = self.connect(server.address)
+        asks = self.connect(server.address)
+        asks.say(b"stats conns\r\n")
+        told = [line.split() for line in iter(asks.line, b"END\r\n")]
+        idle_s = [int(words[2]) for words in told if words[1].endswith(b":secs_since_last_cmd")]
+        self.assertEqual(len(idle_s), 2)
+        self.assertLess(max(idle_s), 60)
+        silent.ask(b"mn\r\n", b"MN\r\n")
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -42,6 +42,7 @@ bool Hub::enter(Connection& connection) {
   ++counts.now;
   ++counts.total;
   connection.number = next_number_++;
+  connection.used_ms.store(connection.begun_ms, std::memory_order_relaxed);
   connection.previous = last_;
   (last_ == nullptr ? first_ : last_->next) = &connection;
   last_ = &connection;

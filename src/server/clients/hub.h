@@ -55,7 +55,7 @@ struct Connection {
   std::string peer, own;  // addresses of both ends: "127.0.0.1:4711", or "unix" and a path
   uint64_t begun_ms = 0;  // since 1970
   // Its task changes these, and any thread reads them; is_killed is set by the hub.
-  std::atomic<uint64_t> used_ms{0};  // when the last request came
+  std::atomic<uint64_t> used_ms{0};  // when the last request came; until one does, when the connection began
   std::atomic<uint64_t> requests{0};
   std::atomic<const char*> command{""};  // the name of the last request, a text that stays valid
   std::atomic<bool> is_killed{false};    // its waits fail from now on, and its client is sent nothing more

@@ -154,9 +154,7 @@ std::string RespClient::line_of(const Connection& connection) const {
   std::string line = "id=" + number(connection.number);
   line += " addr=" + connection.peer + " laddr=" + connection.own + " name=" + connection.name;
   line += " age=" + number(seconds_between(connection.begun_ms, now_ms));
-  // A client that has asked for nothing yet has been idle since it came.
-  const uint64_t used_ms = std::max(connection.begun_ms, connection.used_ms.load(std::memory_order_relaxed));
-  line += " idle=" + number(seconds_between(used_ms, now_ms));
+  line += " idle=" + number(seconds_between(connection.used_ms.load(std::memory_order_relaxed), now_ms));
   line += " flags=N db=0 sub=0 psub=0 ssub=0 multi=-1 cmd=";
   line += *command == '\0' ? "NULL" : command;
   line += " user=" + connection.user + " lib-name=" + connection.library +
