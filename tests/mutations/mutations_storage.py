@@ -165,7 +165,7 @@ MUTATIONS = [
     mutation("file that cannot be locked is spilled to", "OpenTest.WhatCannotBeLocked*",
              (OPENED, "  if (!sys::failed(result)) return {};\n  if (result != -EWOULDBLOCK)\n", "  if (result != -EWOULDBLOCK) return {};\n  if (result != -EWOULDBLOCK)\n")),
     mutation("store made by opening it", "OpenTest.WhatIsForAStore*", (MEDIUM, "      if (parameters.store) return failure(ENOENT,", "      if (false) return failure(ENOENT,")),
-    mutation("file of a store grows", "OpenTest.WhatIsForAStore*", (MEDIUM, "base::round_down(facts.stx_size, base::kOsPageBytes);\n  }", "*capacity_bytes;\n  }")),
+    mutation("file of a store grows", "OpenTest.WhatIsForAStore*", (MEDIUM, "base::round_down(size_bytes, base::kOsPageBytes);\n}", "most_bytes;\n}")),
     mutation("spill file keeps its name", "OpenTest.NothingThere*",
              (MEDIUM, "  sys::syscall(SYS_unlinkat, AT_FDCWD, path.c_str(), 0);\n", "")),
     mutation("spill file is shared with who opens it by its name", "OpenTest.AFileWithoutName*",
@@ -323,7 +323,7 @@ MUTATIONS = [
     mutation("a stripe uses an end that is not there", "OpenTest.WhatIsOnlyReadMay*",
              ("src/storage/decorators/stripe.cc", "member.end_bytes() < least_bytes) least_bytes = member.end_bytes();", "member.capacity_bytes() < least_bytes) least_bytes = member.capacity_bytes();")),
     mutation("the end of a file is left out", "OpenTest.*",
-             (MEDIUM, "    if (parameters.whole && ends_in_page && !parameters.read_only)", "    if (false && ends_in_page)")),
+             (MEDIUM, "  if (parameters.whole && ends_in_page && !parameters.read_only)", "  if (false && ends_in_page)")),
 
     # Encryption
     mutation("sectors are encrypted alike at all places", "XtsCipher.*",

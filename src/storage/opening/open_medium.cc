@@ -136,6 +136,24 @@ base::Expected<Medium> finish(const Path& path, Opened opened, const char* what,
   return medium;
 }
 
+// The capacity of a file that has content: the whole OS pages of it or, with `whole`, all of it. `most_bytes` is what files may have here.
+base::Expected<uint64_t> store_capacity_bytes(const Path& path, uint64_t size_bytes, uint64_t most_bytes,
+                                              const OpenParameters& parameters) {
+  const bool ends_in_page = size_bytes % base::kOsPageBytes != 0;
+  if (parameters.whole && size_bytes == 0)
+    return failure(EINVAL, path, ": this file is empty; make it as large as it is to be");
+  if (parameters.whole && ends_in_page && !parameters.read_only)
+    return failure(EINVAL, path, ": this file has ", size_bytes, " bytes, and not a multiple of ",
+                   base::kOsPageBytes, "; make it that large, or open it for reading only");
+  if (!parameters.whole && size_bytes < base::kOsPageBytes)
+    return failure(EINVAL, path, ": this file has ", size_bytes, " bytes, and holds no store");
+  if (size_bytes > most_bytes && size_bytes - most_bytes >= base::kOsPageBytes)
+    return failure(EFBIG, path, ": files may be no larger than ", most_bytes >> 10,
+                   "K in this process; raise ulimit -f");
+  return parameters.whole ? base::round_up(size_bytes, base::kOsPageBytes)
+                          : base::round_down(size_bytes, base::kOsPageBytes);
+}
+
 base::Expected<Medium> finish_file(const Path& path, Opened opened, const char* what,
                                    const OpenParameters& parameters) {
   if (parameters.spill) {
@@ -147,19 +165,8 @@ base::Expected<Medium> finish_file(const Path& path, Opened opened, const char* 
   if (long result = describe(opened.get(), "", facts); sys::failed(result))
     return std::unexpected(open_error(path, result));
   if (parameters.store) {
-    const bool ends_in_page = facts.stx_size % base::kOsPageBytes != 0;
-    if (parameters.whole && facts.stx_size == 0)
-      return failure(EINVAL, path, ": this file is empty; make it as large as it is to be");
-    if (parameters.whole && ends_in_page && !parameters.read_only)
-      return failure(EINVAL, path, ": this file has ", facts.stx_size, " bytes, and not a multiple of ",
-                     base::kOsPageBytes, "; make it that large, or open it for reading only");
-    if (!parameters.whole && facts.stx_size < base::kOsPageBytes)
-      return failure(EINVAL, path, ": this file has ", facts.stx_size, " bytes, and holds no store");
-    if (facts.stx_size > *capacity_bytes && facts.stx_size - *capacity_bytes >= base::kOsPageBytes)
-      return failure(EFBIG, path, ": files may be no larger than ", *capacity_bytes >> 10,
-                     "K in this process; raise ulimit -f");
-    capacity_bytes = parameters.whole ? base::round_up(facts.stx_size, base::kOsPageBytes)
-                                      : base::round_down(facts.stx_size, base::kOsPageBytes);
+    capacity_bytes = store_capacity_bytes(path, facts.stx_size, *capacity_bytes, parameters);
+    if (!capacity_bytes) return std::unexpected(capacity_bytes.error());
   }
   Medium medium;
   if (parameters.whole && *capacity_bytes > facts.stx_size)
