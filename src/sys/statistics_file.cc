@@ -14,7 +14,7 @@ namespace {
 
 enum class Way {
   kReplace,  // a file, or nothing yet
-  kAppend,  // a pipe, a terminal; and what /dev/stdout leads to, which may be a file that has what the program printed
+  kAppend,  // a pipe, a terminal; a socket, which the kernel does not open; and what /dev/stdout leads to, which may be a file that the program prints to
   kRefuse,  // a disk
 };
 
@@ -28,6 +28,7 @@ Way way_to(std::string_view path_text, const char* path) {
   switch (kind(0)) {
     case S_IFBLK: return Way::kRefuse;
     case S_IFIFO:
+    case S_IFSOCK:
     case S_IFCHR: return Way::kAppend;
     default: break;
   }

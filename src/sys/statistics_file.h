@@ -1,7 +1,7 @@
 // StatisticsFile: the file in which a program that ends tells what it did.
 //
-// It is written beside its name, and renamed when it is whole, so that nobody reads half of it. What is no file is not replaced:
-// a pipe or a terminal is written to as it is, and so is what a link of /dev or /proc leads to; a disk is refused.
+// It is written beside its name, and renamed when it is whole, so that nobody reads half of it. What is no file is not replaced: a pipe or a terminal is
+// written to as it is, and so is what a link of /dev or /proc leads to; a disk or a socket is refused.
 //
 // Thread contract: one thread's.
 #pragma once
@@ -25,7 +25,9 @@ class StatisticsFile {
   std::string_view path() const { return path_.view(); }
   // Appends the text; after an error it does nothing.
   void put(const base::TextRef& text);
-  // Ends it: the file has all of it, or is what it was. Once. Errors: the first of all: ENAMETOOLONG; EINVAL: a disk; ENXIO, EPIPE: a pipe that nobody reads, or nobody to its end, without the signal; ENOSPC: less was written than was put; as the kernel says. The message is why, without the path.
+  // Ends it: the file has all that was put, or is what it was before. Called once. Errors: the first that there was: ENAMETOOLONG; EINVAL, a disk; ENXIO, a
+  // socket, or a pipe that nobody reads; EPIPE, a pipe whose reader has left, of which no signal tells; ENOSPC, less was written than was put; others as
+  // the kernel says. The message is the reason, without the path.
   base::Expected<void> finish();
 
  private:

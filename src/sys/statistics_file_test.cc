@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/time.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -148,6 +150,21 @@ TEST_F(StatisticsFileTest, ADeviceIsNotReplaced) {
   EXPECT_EQ(write(path("null"), "text"), 0);
   EXPECT_TRUE(std::filesystem::is_symlink(folder_ / "null"));
   EXPECT_EQ(files(), 1u);
+}
+
+TEST_F(StatisticsFileTest, ASocketIsNotReplaced) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  const std::string at = path("socket");
+  ASSERT_LT(at.size(), sizeof address.sun_path);
+  at.copy(address.sun_path, at.size());
+  const int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+  ASSERT_GE(listener, 0);
+  ASSERT_EQ(bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  EXPECT_EQ(write(at, "text"), ENXIO);
+  EXPECT_TRUE(std::filesystem::is_socket(at));
+  EXPECT_EQ(files(), 1u);
+  close(listener);
 }
 
 // As /dev/stdout, when what the program prints goes to a file.

@@ -133,6 +133,8 @@ MUTATIONS = [
              (STATISTICS, "  if (path_.size() > kPathBytesMost) {\n", "  if (false) {\n")),
     mutation("statistics file in the place of a device", "StatisticsFileTest.*",
              (STATISTICS, "    case S_IFCHR: return Way::kAppend;\n", "      return Way::kAppend;\n")),
+    mutation("statistics file in the place of a socket", "StatisticsFileTest.*",
+             (STATISTICS, "    case S_IFSOCK:\n", "")),
     mutation("statistics file where a program prints", "StatisticsFileTest.*",
              (STATISTICS, "  return is_the_kernels && kind(AT_SYMLINK_NOFOLLOW) == S_IFLNK ? Way::kAppend : Way::kReplace;", "  return is_the_kernels ? Way::kReplace : Way::kReplace;")),
     mutation("statistics on a pipe that nobody reads are waited for", "StatisticsFileTest.*",
