@@ -4,7 +4,7 @@
 
 namespace base {
 
-// Writes all bytes to the process's original standard error; errors are ignored. Async-signal-safe.
+// Writes all bytes to the process's original standard error. Errors are ignored, and no signal tells of them. Async-signal-safe.
 void platform_write_error(const char* text, size_t length_bytes);
 
 // Ends the process with SIGABRT.

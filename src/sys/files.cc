@@ -1,6 +1,7 @@
 #include "sys/files.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -154,6 +155,20 @@ void borrow_error_output() {
   if (failed(theirs) || theirs == 2) return;
   syscall(SYS_dup3, theirs, 2, O_CLOEXEC);
   syscall(SYS_close, theirs);
+}
+
+long write_quietly(int descriptor, const char* from, size_t bytes) {
+  constexpr uint64_t kPipe = uint64_t{1} << (SIGPIPE - 1);
+  uint64_t before = 0;
+  syscall(SYS_rt_sigprocmask, SIG_BLOCK, &kPipe, &before, sizeof before);
+  long written;
+  do {
+    written = syscall(SYS_write, descriptor, from, bytes);
+  } while (written == -EINTR);
+  constexpr timespec kAtOnce = {};
+  if (written == -EPIPE) syscall(SYS_rt_sigtimedwait, &kPipe, nullptr, &kAtOnce, sizeof kPipe);
+  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, nullptr, sizeof before);
+  return written;
 }
 
 uint64_t file_size_limit() {

@@ -38,6 +38,10 @@ void error_output_replaced();
 // For a thread with a table of descriptors of its own: makes its descriptor 2 that of the process.
 void borrow_error_output();
 
+// write(2) to what may be a pipe or a socket. It goes on when a handler of the program's interrupts the wait for a slow reader, and no signal tells that
+// the reader has left (-EPIPE). Returns how many bytes were written, or -errno. Async-signal-safe.
+long write_quietly(int descriptor, const char* from, size_t bytes);
+
 // How large this process may make a file (RLIMIT_FSIZE). Writing beyond that, or truncating a file to more, raises SIGXFSZ.
 uint64_t file_size_limit();
 

@@ -207,6 +207,21 @@ TEST(ErrorOutput, IsLeftWhenWhatAReaderWaitsForIsReplaced) {
             "spillway: before\n");
 }
 
+TEST(ErrorOutput, AReaderThatHasLeftDoesNotEndTheProgram) {
+  EXPECT_EXIT(
+      {
+        int ends[2];
+        if (pipe(ends) != 0 || dup2(ends[1], 2) != 2) _exit(1);
+        close(ends[0]);
+        close(ends[1]);
+        base::log("nobody reads this");
+        sigset_t pending;
+        sigpending(&pending);
+        _exit(sigismember(&pending, SIGPIPE) == 0 ? 0 : 2);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
 TEST(ErrorOutput, IsKeptWhenNobodyWaitsForItsEnd) {
   EXPECT_EXIT(
       {

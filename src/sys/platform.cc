@@ -10,7 +10,8 @@ namespace base {
 
 void platform_write_error(const char* text, size_t length_bytes) {
   while (length_bytes > 0) {
-    long written = sys::syscall(SYS_write, sys::error_output(), text, length_bytes);
+    // A message is no reason to end the program, whoever has left.
+    const long written = sys::write_quietly(sys::error_output(), text, length_bytes);
     if (written <= 0) return;
     text += written;
     length_bytes -= static_cast<size_t>(written);

@@ -2,11 +2,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 
+#include "sys/files.h"
 #include "sys/kernel.h"
 
 namespace sys {
@@ -34,22 +34,6 @@ Way way_to(std::string_view path_text, const char* path) {
   }
   const bool is_the_kernels = path_text.starts_with("/dev/") || path_text.starts_with("/proc/");
   return is_the_kernels && kind(AT_SYMLINK_NOFOLLOW) == S_IFLNK ? Way::kAppend : Way::kReplace;
-}
-
-// write(2) to a pipe or a terminal. It goes on when a handler of the program's interrupts the wait for a slow reader, and no signal tells that
-// the reader has left.
-long write_quietly(long file, const base::TextRef& text) {
-  constexpr uint64_t kPipe = uint64_t{1} << (SIGPIPE - 1);
-  uint64_t before = 0;
-  syscall(SYS_rt_sigprocmask, SIG_BLOCK, &kPipe, &before, sizeof before);
-  long written;
-  do {
-    written = syscall(SYS_write, file, text.c_str(), text.size());
-  } while (written == -EINTR);
-  constexpr timespec kAtOnce = {};
-  if (written == -EPIPE) syscall(SYS_rt_sigtimedwait, &kPipe, nullptr, &kAtOnce, sizeof kPipe);
-  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, nullptr, sizeof before);
-  return written;
 }
 
 }  // namespace
@@ -85,8 +69,8 @@ StatisticsFile::StatisticsFile(std::string_view name) {
 
 void StatisticsFile::put(const base::TextRef& text) {
   if (error_ != 0) return;
-  const long written =
-      beside_.size() > 0 ? syscall(SYS_write, file_, text.c_str(), text.size()) : write_quietly(file_, text);
+  const long written = beside_.size() > 0 ? syscall(SYS_write, file_, text.c_str(), text.size())
+                                          : write_quietly(static_cast<int>(file_), text.c_str(), text.size());
   if (written != static_cast<long>(text.size())) error_ = failed(written) ? written : -ENOSPC;
 }
 
