@@ -13,7 +13,9 @@
 
 #include "spill/intercept/intercept.h"
 #include "spill/intercept/process.h"
+#include "spill/next.h"
 #include "sys/c_library.h"
+#include "sys/kernel.h"
 #include "sys/lock.h"
 
 namespace spill {
@@ -151,8 +153,9 @@ int execute(const char* path, Strings arguments, Strings environment, bool searc
     const char* plain_path = copier.text(path);
     Strings plain_arguments = copier.strings(arguments);
     Strings plain_environment = copier.strings(environment);
-    return searches ? execvpe(plain_path, plain_arguments, plain_environment)
-                    : execve(plain_path, plain_arguments, plain_environment);
+    if (searches) return execvpe(plain_path, plain_arguments, plain_environment);
+    // In a child of vfork nothing may be looked up.
+    return fail(static_cast<int>(-sys::syscall(SYS_execve, plain_path, plain_arguments, plain_environment)));
   });
 }
 
@@ -246,7 +249,7 @@ SPILL_EXPORT int __spill_posix_spawn(pid_t* child, const char* path,
                                      const posix_spawn_file_actions_t* actions,
                                      const posix_spawnattr_t* attributes, char* const* arguments,
                                      char* const* environment) {
-  return spill::spawn(posix_spawn, child, path, actions, attributes, arguments, environment);
+  return spill::spawn(LIBC(posix_spawn), child, path, actions, attributes, arguments, environment);
 }
 SPILL_EXPORT int __spill_posix_spawnp(pid_t* child, const char* file,
                                       const posix_spawn_file_actions_t* actions,
@@ -254,7 +257,7 @@ SPILL_EXPORT int __spill_posix_spawnp(pid_t* child, const char* file,
                                       char* const* environment) {
   // The child looks for PATH in environ when the C library has reset its handlers.
   const spill::PlainEnvironment plain_environment;
-  return spill::spawn(posix_spawnp, child, file, actions, attributes, arguments, environment);
+  return spill::spawn(LIBC(posix_spawnp), child, file, actions, attributes, arguments, environment);
 }
 SPILL_EXPORT int __spill_posix_spawn_file_actions_addopen(posix_spawn_file_actions_t* actions, int descriptor,
                                                           const char* path, int flags, mode_t mode) {

@@ -1,6 +1,6 @@
 // What libraries that spillcc did not compile ask of the system with memory of the program's: addresses of sockets, arrays of
-// poll(), names of files and of their attributes, room for a path and for random bytes. The names that such a library finds
-// are called.
+// poll(), names of files and of their attributes, room for a path and for random bytes, arguments of programs. The functions
+// that such a library finds by their names are called.
 // levels: O2
 // pages: 4K 16K
 // chaos: 2
@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <spawn.h>
 #include <stdlib.h>
 #include <sys/inotify.h>
 #include <sys/random.h>
@@ -132,12 +133,46 @@ static void by_number(void) {
   CHECK(FOREIGN(syscall)(SYS_getpid) == getpid());
 }
 
+// As GLib and libuv start programs.
+static char** arguments;
+static char* shell;
+static void run_by(int way) {
+  if (way == 0) FOREIGN(execve)(shell, arguments, environ);
+  if (way == 1) FOREIGN(execv)(shell, arguments);
+  if (way == 2) FOREIGN(execvp)(arguments[0], arguments);
+  if (way == 3) FOREIGN(execl)(shell, arguments[0], arguments[1], arguments[2], (char*)NULL);
+  _exit(99);
+}
+static void expect_seven(pid_t child) {
+  int status;
+  CHECK(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 7);
+}
+static void children(void) {
+  arguments = spilled_zeros(4 * sizeof *arguments);
+  const char* const words[] = {"sh", "-c", "exit 7"};
+  for (int i = 0; i < 3; ++i) arguments[i] = strcpy(spilled_zeros(100), words[i]);
+  shell = strcpy(spilled_zeros(100), "/bin/sh");
+  push_out(3 << 20);
+  for (int way = 0; way < 4; ++way) {
+    const pid_t child = fork();
+    if (child == 0) run_by(way);
+    expect_seven(child);
+  }
+  pid_t* child = spilled_zeros(sizeof *child);
+  CHECK(FOREIGN(posix_spawn)(child, shell, NULL, NULL, arguments, environ) == 0);
+  expect_seven(*child);
+  CHECK(FOREIGN(posix_spawnp)(child, arguments[0], NULL, NULL, arguments, environ) == 0);
+  expect_seven(*child);
+  CHECK(FOREIGN(execv)("/no/such/program", arguments) == -1 && errno == ENOENT);
+}
+
 int main(void) {
   sockets();
   names();
   attributes();
   random_bytes();
   by_number();
+  children();
   puts("served");
   return 0;
 }
