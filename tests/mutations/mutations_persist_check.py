@@ -29,6 +29,7 @@ MUTATIONS = [
     recorder("large domains are compared at fences", (RECORDER, " || domain.bytes > compare_bytes_max_", "")),
     recorder("what is told of is found once more", (RECORDER, "      *reinterpret_cast<uint64_t*>(shadow + unit) = value;\n", "")),
     recorder("a domain goes on whose end is unmapped", (RECORDER, "domains_[i].begin() < end && begin < domains_[i].end()", "domains_[i].begin() - begin < bytes")),
+    recorder("a mapping that is gone is compared", (RECORDER, "  return sys::syscall(SYS_msync, begin, end - begin, MS_ASYNC) != -ENOMEM;", "  return begin < end;")),
     recorder("a child of fork records", (RECORDER, " || this_process() != process", "")),
     recorder("records are not made one at a time", (RECORDER, "    recorder.lock_.lock();\n", ""), (RECORDER, "    recorder_.lock_.unlock();\n", "")),
     recorder("the last window of a log has no end", (WRITER, "sizeof(Record) + base::round_up(bytes, 8) + sizeof(Record)", "sizeof(Record) + base::round_up(bytes, 8)")),

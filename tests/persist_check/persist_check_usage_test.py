@@ -14,7 +14,7 @@ from support import CLEAN, HANG_SECONDS, assert_refused, built_in, shown_on_a_te
 from checked import COMPILERS, SPILLWAY, WORK, compile_all, recovery, spillway  # noqa: E402
 
 TABLE = WORK / "table.told"
-# Stores to a file that it maps and tells nobody of; with another word, whether what is stored there is in its order.
+# Stores to a file that it maps and tells nobody of; with another word, whether what is stored there is in its order. With two it unmaps the file, as any program may, and ends.
 MAPPED = """
 #include <fcntl.h>
 #include <immintrin.h>
@@ -31,6 +31,7 @@ int main(int count, char** words) {
     _mm_clwb((void*)&to[i * 8]);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
   }
+  if (count == 4) return munmap((void*)to, 4096);
   abort();
 }
 """
@@ -109,6 +110,13 @@ class Usage(unittest.TestCase):
         self.assertIn(" images", ended.stdout)
         report = json.loads((self.out / "report.json").read_text())
         self.assertEqual((report["findings"], report["is_ended"]), ([], False))
+        self.assertGreaterEqual(report["recovery"]["images"], 3)
+
+    def test_a_program_that_tells_of_no_mapping_and_unmaps_it(self):
+        ended = spillway("check", "--out", self.out, "--recover", f"{WORK}/mapped {{}} verify", "--", WORK / "mapped", self.folder / "memory", "unmap", "it")
+        self.assertEqual((ended.returncode, ended.stderr), (0, ""), ended)
+        report = json.loads((self.out / "report.json").read_text())
+        self.assertEqual((report["findings"], report["is_ended"]), ([], True))
         self.assertGreaterEqual(report["recovery"]["images"], 3)
 
     def test_two_programs_are_not_one(self):

@@ -1,8 +1,10 @@
 #include "persist/check/recorder.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "base/check.h"
 #include "base/ids.h"
@@ -42,6 +44,12 @@ bool is_zero(const char* bytes, uint64_t length) {
   uint64_t all = 0;
   for (uint64_t i = 0; i < length / kUnitBytes; ++i) all |= units[i];
   return all == 0;
+}
+
+// Is all of it mapped? A program that tells nobody of a mapping does not tell of its end either. MS_ASYNC does nothing but look.
+bool is_mapped(uint64_t begin, uint64_t end) {
+  begin = base::round_down(begin, base::kOsPageBytes);
+  return sys::syscall(SYS_msync, begin, end - begin, MS_ASYNC) != -ENOMEM;
 }
 
 }  // namespace
@@ -147,7 +155,7 @@ base::Expected<void> Recorder::map(const void* address, uint64_t bytes, const ch
 }
 
 void Recorder::end_domain(Domain& domain) {
-  find_stores(domain, domain.begin(), domain.end(), nullptr);
+  if (is_mapped(domain.begin(), domain.end())) find_stores(domain, domain.begin(), domain.end(), nullptr);
   if (log_.begin(0) != nullptr) log_.commit({.kind = RecordKind::kUnmap, .number = domain.number}, 0);
   sys::unmap(domain.shadow, domain.bytes);
   domain = {};
@@ -243,11 +251,16 @@ void Recorder::fence(const void* site) {
   for (uint32_t i = 0; i < domain_count_; ++i) {
     Domain& domain = domains_[i];
     if (domain.bytes == 0 || are_stores_told_ || domain.bytes > compare_bytes_max_) continue;
-    find_stores(domain, domain.begin(), domain.end(), site);
+    if (is_mapped(domain.begin(), domain.end())) find_stores(domain, domain.begin(), domain.end(), site);
   }
   if (log_.begin(0) == nullptr) return;
   log_.commit({.kind = RecordKind::kFence, .thread = this_thread(), .site = reinterpret_cast<uint64_t>(site)},
               0);
+  // After the fence, which is for what was flushed there, too.
+  for (uint32_t i = 0; i < domain_count_; ++i) {
+    Domain& domain = domains_[i];
+    if (domain.bytes != 0 && !is_mapped(domain.begin(), domain.end())) end_domain(domain);
+  }
 }
 
 void Recorder::marker(std::string_view text) {

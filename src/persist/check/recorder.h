@@ -45,7 +45,8 @@ class Recorder {
   // EINVAL: it is not aligned, or another domain is there; ENFILE: there are too many; ENOMEM, ENOSPC.
   base::Expected<void> map(const void* address, uint64_t bytes, const char* path, uint64_t offset,
                            uint64_t file_bytes);
-  // Domains of which anything lies in the range end as a whole: the rest of them is not recorded any more. They must still be readable.
+  // Domains of which anything lies in the range end as a whole: the rest of them is not recorded any more. They should still be mapped: what was stored there and not told of is found now.
+  // A domain that was unmapped without this call ends at the next fence.
   void unmap(const void* address, uint64_t bytes);
 
   // Comes after the store. What lies in no domain is left out, here and below.

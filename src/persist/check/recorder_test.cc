@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -178,6 +179,21 @@ TEST_F(RecorderTest, ADomainOfWhichAPartEndsIsNotLookedAtAnyMore) {
   recorder_->fence(nullptr);
   recorder_->finish();
   EXPECT_EQ(kinds(), (Kinds{kMap, kStore, kUnmap, kFence, kExit}));
+}
+
+// At the next fence, or at the end.
+TEST_F(RecorderTest, ADomainEndsThatIsUnmappedWithoutAWord) {
+  start();
+  for (const bool is_fenced : {true, false}) {
+    void* const mapped = mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(mapped, MAP_FAILED);
+    ASSERT_TRUE(recorder_->map(mapped, 8192, "/other/file", 0, 8192));
+    ASSERT_EQ(munmap(static_cast<char*>(mapped) + 4096, 4096), 0);
+    if (is_fenced) recorder_->fence(nullptr);
+    EXPECT_EQ(munmap(mapped, 4096), 0);
+  }
+  recorder_->finish();
+  EXPECT_EQ(kinds(), (Kinds{kMap, kMap, kFence, kUnmap, kMap, kUnmap, kUnmap, kExit}));
 }
 
 TEST_F(RecorderTest, NamesTheCodeOfSites) {
