@@ -109,7 +109,9 @@ void readEnvironment() {
     auto Found = Known.find(Name);
     if (!Name.starts_with("spill-") || Found == Known.end() ||
         Found->second->addOccurrence(0, Name, Value))
-      report_fatal_error("SPILLWAY_COMPILER_OPTIONS: cannot take " + Word,
+      report_fatal_error("-mllvm " + Word +
+                             ": Spillway's plugin has no such option, or it "
+                             "takes no such value; see docs/spill.md",
                          /*gen_crash_diag=*/false);
   }
 }

@@ -94,3 +94,9 @@ for refused in -fsanitize=address -fspill-translation=tlb -fspill-globals=none -
   [ $status = 2 ]
   [ "$(wc -l <message)" = 1 ]
 done
+
+# Knobs of the plugin that there are not.
+for knob in -spill-nonsense -spill-reuse-window=wide; do
+  fails "$bin/spillcc" -mllvm $knob -c use.c -o knob.o 2>message
+  grep -q "mllvm $knob: Spillway's plugin has no such option" message
+done
