@@ -17,7 +17,6 @@ namespace tools {
 namespace {
 
 constexpr std::string_view kPrefix = "spillway_";
-constexpr time_t kSeconds = 5;  // that an answer may take
 constexpr size_t kPageBytesMost = 4 << 20;
 
 [[noreturn]] void fail(const std::string& address, std::string_view why) {
@@ -25,14 +24,15 @@ constexpr size_t kPageBytesMost = 4 << 20;
                                   "; it is where a server's --metrics listens"));
 }
 
-int connect_to(const addrinfo& at) {
+int connect_to(const addrinfo& at, std::chrono::seconds limit) {
   const int descriptor = socket(at.ai_family, at.ai_socktype | SOCK_CLOEXEC, at.ai_protocol);
-  const timeval limit = {.tv_sec = kSeconds, .tv_usec = 0};
+  const timeval most = {.tv_sec = limit.count(), .tv_usec = 0};
   if (descriptor < 0) return descriptor;
-  setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-  setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+  setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
+  setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
   if (connect(descriptor, at.ai_addr, at.ai_addrlen) == 0) return descriptor;
-  const int error = errno;
+  // So it says that the time has run out.
+  const int error = errno == EINPROGRESS ? ETIMEDOUT : errno;
   close(descriptor);
   errno = error;
   return -1;
@@ -78,7 +78,7 @@ Metrics parse_metrics(std::string_view page) {
   return metrics;
 }
 
-Metrics fetch_metrics(const std::string& address) {
+Metrics fetch_metrics(const std::string& address, std::chrono::seconds limit) {
   const auto [host, port] = split_address(address);
   addrinfo wanted = {};
   wanted.ai_socktype = SOCK_STREAM;
@@ -89,7 +89,8 @@ Metrics fetch_metrics(const std::string& address) {
     fail(address, gai_strerror(error));
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> found(list, freeaddrinfo);
   int number = -1;
-  for (const addrinfo* at = list; at != nullptr && number < 0; at = at->ai_next) number = connect_to(*at);
+  for (const addrinfo* at = list; at != nullptr && number < 0; at = at->ai_next)
+    number = connect_to(*at, limit);
   const Descriptor descriptor(number);
   if (number < 0) fail(address, std::strerror(errno));
   const std::string request = concat("GET /metrics HTTP/1.1\r\nHost: ", host.empty() ? "localhost" : host,

@@ -1,8 +1,13 @@
 #include "server_metrics.h"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <list>
 
 #include "command.h"
+#include "descriptor.h"
 
 namespace tools {
 namespace {
@@ -38,6 +43,30 @@ TEST(ServerMetrics, WhatDoesNotAnswerIsNamed) {
     EXPECT_EQ(
         std::string(error.what()),
         "nothing tells metrics at 127.0.0.1:1: Connection refused; it is where a server's --metrics listens");
+  }
+}
+
+TEST(ServerMetrics, WhatTakesNoConnectionHasTakenTooLong) {
+  const Descriptor listens(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in at = {};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t bytes = sizeof at;
+  auto* const address = reinterpret_cast<sockaddr*>(&at);
+  ASSERT_EQ(bind(*listens, address, bytes), 0);
+  ASSERT_EQ(listen(*listens, 0), 0);
+  ASSERT_EQ(getsockname(*listens, address, &bytes), 0);
+  // They fill the queue of a listener that accepts nothing.
+  std::list<Descriptor> waiting;
+  for (int i = 0; i < 8; ++i) {
+    waiting.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    static_cast<void>(connect(*waiting.back(), address, bytes));
+  }
+  try {
+    fetch_metrics(concat("127.0.0.1:", ntohs(at.sin_port)), std::chrono::seconds(1));
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_TRUE(std::string(error.what()).contains(": Connection timed out; ")) << error.what();
   }
 }
 
