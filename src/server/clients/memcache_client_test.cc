@@ -425,6 +425,12 @@ TEST_F(MemcacheClientTest, Statistics) {
                            "STAT cmd_set 1\r\n", "STAT curr_connections 1\r\n", "STAT threads 1\r\n"})
     EXPECT_TRUE(stats.contains(line)) << line << " in\n" << stats;
   EXPECT_TRUE(stats.ends_with("END\r\n"));
+  // Stored are a, and b twice; n and m are made.
+  ask("add a 0 0 1\r\nx\r\ncas a 0 0 1 0\r\nx\r\nreplace none 0 0 1\r\nx\r\n");
+  ask("set b 0 0 1\r\nx\r\nset b 0 0 1\r\ny\r\nma n N0\r\nma n N0\r\nmg m N0\r\nmg m N0\r\n");
+  const std::string later = ask("stats\r\n");
+  EXPECT_TRUE(later.contains("STAT cmd_set 6\r\n")) << later;
+  EXPECT_TRUE(later.contains("STAT total_items 5\r\n")) << later;
   EXPECT_EQ(ask("stats reset\r\n"), "RESET\r\n");
   EXPECT_TRUE(ask("stats\r\n").contains("STAT get_hits 0\r\n"));
   EXPECT_TRUE(ask("stats settings\r\n").contains("STAT item_size_max 1048576\r\n"));

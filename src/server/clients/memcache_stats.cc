@@ -85,7 +85,7 @@ void tell_general(Hub& hub, uint64_t now_ms, const Tell& tell) {
   tell("threads", std::to_string(hub.settings().worker_count));
   tell("bytes", std::to_string(store.log.live_bytes));
   tell("curr_items", std::to_string(store.index.entries));
-  tell("total_items", std::to_string(items[Count::kSets]));
+  tell("total_items", std::to_string(items[Count::kStored]));
   tell("evictions", std::to_string(store.collected.dropped_records));
   tell("reclaimed", std::to_string(store.collected.expired_records));
   // In memcached the gets from its tier on flash; here those that were not answered from memory.

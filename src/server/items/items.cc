@@ -159,6 +159,7 @@ base::Expected<Fetched> Items::fetch(std::string_view key, const FetchOptions& o
   } else {
     auto done = update(key, decide, &fetched.item);
     if (!done) return std::unexpected(done.error());
+    if (fetched.is_made) count(Count::kStored);
     fetched.cas = done->cas;
     fetched.expires_ms = done->expires_ms;
   }
@@ -188,6 +189,7 @@ base::Expected<Done> Items::set_blindly(std::string_view key, kv::Bytes value, c
                     .flags = options.flags});
   if (!put) return std::unexpected(put.error());
   if (put->outcome != kv::Changed::Outcome::kDone) return Done{.outcome = Outcome::kPresent};
+  count(Count::kStored);
   shared_->hot_.stored(hash, now_s());
   return Done{.cas = options.own_cas != 0 ? options.own_cas : put->version,
               .value_bytes = value.size(),
@@ -238,6 +240,7 @@ base::Expected<Done> Items::set(std::string_view key, kv::Bytes value, const Set
   if (is_blind) return set_blindly(key, value, options);
   const auto decide = [&](Item& item) { return decide_set(item, value, options); };
   auto done = update(key, decide, before);
+  if (done && done->outcome == Outcome::kDone) count(Count::kStored);
   if (done && options.cas) count_cas(done->outcome);
   return done;
 }
@@ -291,6 +294,7 @@ size_t Items::set_group(SetGroup& group, std::span<const NewItem> items,
       results[i] = std::unexpected(changed.error());
       continue;
     }
+    this->count(Count::kStored);
     shared_->hot_.stored(group.hashes[i], now_s());
     results[i] = Done{
         .cas = changed->version, .value_bytes = items[i].value.size(), .expires_ms = items[i].expires_ms};
@@ -311,7 +315,9 @@ base::Expected<Done> Items::set_range(std::string_view key, uint64_t offset, kv:
     if (end < old) change.add(Part::old(end, old - end));
     return change;
   };
-  return update(key, decide);
+  auto done = update(key, decide);
+  if (done && done->outcome == Outcome::kDone && !bytes.empty()) count(Count::kStored);
+  return done;
 }
 
 base::Expected<Done> Items::remove(std::string_view key, std::optional<uint64_t> cas, Item* before) {

@@ -49,6 +49,7 @@ base::Expected<Added<uint64_t>> Items::add(std::string_view key, const AddOption
   };
   auto done = update(key, decide);
   if (!done) return std::unexpected(done.error());
+  if (added.is_made) count(Count::kStored);
   const bool is_miss = done->outcome == Outcome::kAbsent || added.is_made;
   if (is_miss)
     count(options.is_decrease ? Count::kDecreaseMisses : Count::kIncreaseMisses);
@@ -75,6 +76,7 @@ base::Expected<Added<int64_t>> Items::add_integer(std::string_view key, int64_t 
   };
   auto done = update(key, decide);
   if (!done) return std::unexpected(done.error());
+  if (added.is_made) count(Count::kStored);
   added.outcome = done->outcome;
   added.cas = done->cas;
   added.expires_ms = done->expires_ms;

@@ -34,7 +34,8 @@ inline constexpr uint64_t kValueBytesMost = kv::kValueBytesMax - 16;
 enum class Count : uint8_t {
   kGetHits,
   kGetMisses,
-  kSets,  // all calls that store a value, whether or not they do
+  kSets,    // all calls that store a value, whether or not they do
+  kStored,  // those that did, and gets and counts that have made an item
   kTouchHits,
   kTouchMisses,
   kDeleteHits,
