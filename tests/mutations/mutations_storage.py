@@ -62,6 +62,8 @@ MUTATIONS = [
              (FILE, "  if (io.operation == Operation::kDiscard && means_cannot_discard(result)) result = 0;\n", "")),
     mutation("Ios that the ring did not take are dropped", "*NoIoIsLost*",
              (URING, "      io.error = error;\n      complete(io);", "      io.error = error;")),
+    mutation("Ios that the ring had no room for fail", "Uring.WithoutRoom*",
+             (URING, "temporary ? 0 : static_cast<int>(-result)", "static_cast<int>(-result)")),
     mutation("interrupted submission fails its Ios", "Uring.SignalsInterruptNothing",
              (URING, "bool temporary = result == -EINTR || result == -EAGAIN", "bool temporary = result == -EAGAIN"),
              (URING, "      long result = ring_.enter(wait_count);", "      static int turn = 0;\n      long result = ++turn % 3 == 0 ? -EINTR : ring_.enter(wait_count);")),

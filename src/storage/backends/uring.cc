@@ -107,7 +107,7 @@ class UringQueue final : public Queue {
   }
 
  private:
-  // Submissions that the kernel refused for want of memory are tried again this often.
+  // Submissions that the kernel refuses for want of memory are tried again this often, about a millisecond long.
   static constexpr uint32_t kMaxSubmitTries = 1000;
 
   void do_start(Io& io) override {
@@ -256,8 +256,8 @@ class UringQueue final : public Queue {
       long result = ring_.enter(wait_count);
       CHECK(result != -EEXIST && "a queue that was opened for one thread is used by another");
       bool temporary = result == -EINTR || result == -EAGAIN || result == -EBUSY;
-      if (sys::failed(result) && ring_.pending_count() > 0 && (!temporary || tries == kMaxSubmitTries)) {
-        fail_pending(static_cast<int>(-result));
+      if (sys::failed(result) && ring_.pending_count() > 0 && (!temporary || tries >= kMaxSubmitTries)) {
+        end_pending(temporary ? 0 : static_cast<int>(-result));
         return;
       }
       if (ring_.pending_count() == 0) {
@@ -272,11 +272,15 @@ class UringQueue final : public Queue {
     }
   }
 
-  // No Io is dropped: those that the kernel has not taken fail with its error.
-  void fail_pending(int error) {
+  // No Io is dropped: those that the kernel has not taken fail with its error. With 0 it only had no memory for them all the time, and
+  // they are done by blocking calls: just when memory is short, pages have to reach the medium.
+  void end_pending(int error) {
     while (ring_.pending_count() > 0) {
       Io& io = *reinterpret_cast<Io*>(ring_.take_back());
-      io.error = error;
+      if (error == 0)
+        file_.perform(io);
+      else
+        io.error = error;
       complete(io);
     }
   }

@@ -127,6 +127,23 @@ TEST(Uring, WhereItIsForbiddenThreadsServeBufferedMedia) {
             }),
             0);
 }
+
+// Programs spill when memory is short, and then the kernel may have none for requests either.
+TEST(Uring, WithoutRoomInTheKernelItGoesOnByCalls) {
+  for (unsigned error : {EAGAIN, EBUSY}) {
+    EXPECT_EQ(in_child([error] {
+                Device* device = open_device("uring:/var/tmp", kSpill).value();
+                Queue* queue = device->open_queue(8).value();
+                const bool good =
+                    use(*queue, 0) && fail_call(SYS_io_uring_enter, error) && use(*queue, 64 * kBlock);
+                device->close_queue(queue);
+                device->close();
+                return good;
+              }),
+              0)
+        << error;
+  }
+}
 #endif
 
 TEST(Uring, AChildOfForkOpensItsOwnQueues) {
