@@ -1,13 +1,14 @@
 #include "sys/mappings.h"
 
 #include <fcntl.h>
-
 #include <string.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <optional>
 
+#include "base/ids.h"
 #include "base/text.h"
 #include "sys/kernel.h"
 
@@ -100,6 +101,12 @@ FoundMapping find_mapping(uintptr_t address) {
     return false;
   });
   return found;
+}
+
+// MS_ASYNC has the kernel do nothing but look.
+bool is_mapped(uintptr_t begin, uintptr_t end) {
+  begin = base::round_down(begin, base::kOsPageBytes);
+  return syscall(SYS_msync, begin, end - begin, MS_ASYNC) != -ENOMEM;
 }
 
 }  // namespace sys

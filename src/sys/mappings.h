@@ -36,5 +36,7 @@ struct FoundMapping {
 };
 // The mapping that the address is in; begin == end: there is none, or the kernel does not tell.
 FoundMapping find_mapping(uintptr_t address);
+// Is all of [begin, end) mapped? Cost: a system call.
+bool is_mapped(uintptr_t begin, uintptr_t end);
 
 }  // namespace sys

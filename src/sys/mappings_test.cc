@@ -54,7 +54,13 @@ TEST(Mappings, TheOneOfAnAddressIsFound) {
     return true;
   });
   EXPECT_TRUE(has_code);
-  munmap(mapped, 2 * 4096);
+  // A mapping with a hole is not all there.
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(mapped);
+  EXPECT_TRUE(is_mapped(begin + 64, begin + 2 * 4096));
+  munmap(mapped + 4096, 4096);
+  EXPECT_TRUE(is_mapped(begin, begin + 4096));
+  EXPECT_FALSE(is_mapped(begin + 64, begin + 4096 + 64));
+  munmap(mapped, 4096);
   close(file);
   unlink(path.c_str());
 }

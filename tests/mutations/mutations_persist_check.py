@@ -29,7 +29,7 @@ MUTATIONS = [
     recorder("large domains are compared at fences", (RECORDER, " || domain.bytes > compare_bytes_max_", "")),
     recorder("what is told of is found once more", (RECORDER, "      *reinterpret_cast<uint64_t*>(shadow + unit) = value;\n", "")),
     recorder("a domain goes on whose end is unmapped", (RECORDER, "domains_[i].begin() < end && begin < domains_[i].end()", "domains_[i].begin() - begin < bytes")),
-    recorder("a mapping that is gone is compared", (RECORDER, "  return sys::syscall(SYS_msync, begin, end - begin, MS_ASYNC) != -ENOMEM;", "  return begin < end;")),
+    recorder("a mapping that is gone is compared", (RECORDER, "  if (sys::is_mapped(domain.begin(), domain.end())) find_stores", "  find_stores")),
     recorder("a child of fork records", (RECORDER, " || this_process() != process", "")),
     recorder("records are not made one at a time", (RECORDER, "    recorder.lock_.lock();\n", ""), (RECORDER, "    recorder_.lock_.unlock();\n", "")),
     recorder("the last window of a log has no end", (WRITER, "sizeof(Record) + base::round_up(bytes, 8) + sizeof(Record)", "sizeof(Record) + base::round_up(bytes, 8)")),
@@ -40,6 +40,7 @@ MUTATIONS = [
     mutation("stores past the caches told of as others", ("compiler/persist/Stores.cpp", "      S.IsPastCaches = isPastCaches(I);\n", ""), test="ctest", gtest_filter="^ir_persist_record$|^persist_check$"),
     mutation("locks are no fences when recording", (OWN, "  if (!is_ordered) __spillway_persist_thread.pending = 1;\n", ""), test="ctest", gtest_filter="^persist_check_usage$"),
     mutation("locks are no fences of copies when recording", (OWN, "  store(address, bytes, true, site);\n}", "  if (Observer* const observing = observer(); observing != nullptr) observing->store(address, bytes, true, site);\n}"), test="persist_own_test", gtest_filter="OwnRuntime.ACopyPast*"),
+    mutation("a mapping that is gone stays a domain", (OWN, "    end_unmapped_domains();  // after", "    // after"), test="persist_own_test", gtest_filter="OwnRuntime.AFound*"),
     mutation("a mapping that is added is no file's", (OWN, "  if (path.empty()) mapping = sys::find_mapping(domain.begin);\n", ""), test="ctest", gtest_filter="^persist_check$"),
     mutation("the first flush of a mapping flushes nothing", (OWN, "    observing->store(address, bytes, false, site);\n  observing->flush", "    (void)site;\n  observing->flush"), test="ctest", gtest_filter="^persist_check_usage$"),
 

@@ -1,15 +1,14 @@
 #include "persist/check/recorder.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 
 #include <algorithm>
-#include <cerrno>
 
 #include "base/check.h"
 #include "base/ids.h"
 #include "base/text.h"
 #include "sys/kernel.h"
+#include "sys/mappings.h"
 #include "sys/memory.h"
 
 namespace persist {
@@ -44,12 +43,6 @@ bool is_zero(const char* bytes, uint64_t length) {
   uint64_t all = 0;
   for (uint64_t i = 0; i < length / kUnitBytes; ++i) all |= units[i];
   return all == 0;
-}
-
-// Is all of it mapped? A program that tells nobody of a mapping does not tell of its end either. MS_ASYNC does nothing but look.
-bool is_mapped(uint64_t begin, uint64_t end) {
-  begin = base::round_down(begin, base::kOsPageBytes);
-  return sys::syscall(SYS_msync, begin, end - begin, MS_ASYNC) != -ENOMEM;
 }
 
 }  // namespace
@@ -155,7 +148,7 @@ base::Expected<void> Recorder::map(const void* address, uint64_t bytes, const ch
 }
 
 void Recorder::end_domain(Domain& domain) {
-  if (is_mapped(domain.begin(), domain.end())) find_stores(domain, domain.begin(), domain.end(), nullptr);
+  find_all_stores(domain, nullptr);
   if (log_.begin(0) != nullptr) log_.commit({.kind = RecordKind::kUnmap, .number = domain.number}, 0);
   sys::unmap(domain.shadow, domain.bytes);
   domain = {};
@@ -219,6 +212,11 @@ void Recorder::find_stores(Domain& domain, uint64_t begin, uint64_t end, const v
   }
 }
 
+// Unless the program has unmapped the domain without a word.
+void Recorder::find_all_stores(Domain& domain, const void* site) {
+  if (sys::is_mapped(domain.begin(), domain.end())) find_stores(domain, domain.begin(), domain.end(), site);
+}
+
 void Recorder::store(const void* address, uint64_t bytes, const void* site, bool is_past_caches) {
   const Turn turn(*this);
   if (!turn) return;
@@ -251,16 +249,11 @@ void Recorder::fence(const void* site) {
   for (uint32_t i = 0; i < domain_count_; ++i) {
     Domain& domain = domains_[i];
     if (domain.bytes == 0 || are_stores_told_ || domain.bytes > compare_bytes_max_) continue;
-    if (is_mapped(domain.begin(), domain.end())) find_stores(domain, domain.begin(), domain.end(), site);
+    find_all_stores(domain, site);
   }
   if (log_.begin(0) == nullptr) return;
   log_.commit({.kind = RecordKind::kFence, .thread = this_thread(), .site = reinterpret_cast<uint64_t>(site)},
               0);
-  // After the fence, which is for what was flushed there, too.
-  for (uint32_t i = 0; i < domain_count_; ++i) {
-    Domain& domain = domains_[i];
-    if (domain.bytes != 0 && !is_mapped(domain.begin(), domain.end())) end_domain(domain);
-  }
 }
 
 void Recorder::marker(std::string_view text) {

@@ -45,8 +45,8 @@ class Recorder {
   // EINVAL: it is not aligned, or another domain is there; ENFILE: there are too many; ENOMEM, ENOSPC.
   base::Expected<void> map(const void* address, uint64_t bytes, const char* path, uint64_t offset,
                            uint64_t file_bytes);
-  // Domains of which anything lies in the range end as a whole: the rest of them is not recorded any more. They should still be mapped: what was stored there and not told of is found now.
-  // A domain that was unmapped without this call ends at the next fence.
+  // Domains of which anything lies in the range end as a whole: the rest of them is not recorded any more. What was stored there and not told of
+  // is found now, as long as all of it is still mapped.
   void unmap(const void* address, uint64_t bytes);
 
   // Comes after the store. What lies in no domain is left out, here and below.
@@ -80,6 +80,7 @@ class Recorder {
   void end_domain(Domain& domain);
   void write_store(Domain& domain, uint64_t begin, uint64_t end, uint8_t flags, const void* site);
   void find_stores(Domain& domain, uint64_t begin, uint64_t end, const void* site);
+  void find_all_stores(Domain& domain, const void* site);
   // Calls function(domain, begin, end) for the parts of the range that lie in domains.
   template <class Function>
   void for_domains(const void* address, uint64_t bytes, uint64_t unit, Function function);

@@ -168,6 +168,13 @@ void execute_all(uintptr_t address, size_t bytes, bool is_ordered) {
   }
 }
 
+// A program that tells nobody of its mappings does not tell of their ends either.
+void end_unmapped_domains() {
+  process_runtime.domains().visit([](const Domain& domain) {
+    if (!sys::is_mapped(domain.begin, domain.end)) (void)own::remove_domain(domain.begin, domain.end);
+  });
+}
+
 }  // namespace
 
 Runtime& runtime() {
@@ -241,7 +248,10 @@ void flush_ordered(uintptr_t address, const void* site) {
 base::Expected<void> fence_slowly(const void* site) {
   if (Thread* const own = enter(); own != nullptr) return own->fence();
   sys::fence_stores();
-  if (Observer* const observing = observer(); observing != nullptr) observing->fence(site);
+  if (Observer* const observing = observer(); observing != nullptr) {
+    observing->fence(site);
+    end_unmapped_domains();  // after the fence, which is for what was flushed there, too
+  }
   __spillway_persist_thread.pending = 0;
   const int number = std::exchange(failure, 0);
   if (number == 0) return {};

@@ -160,6 +160,31 @@ TEST(OwnRuntime, ACopyPastTheCachesIsPendingWhereItIsRecorded) {
   for (const char* const suffix : {"", ".1"}) std::filesystem::remove(path + suffix);
 }
 
+// At the first fence after it: so that what is mapped there later is found anew.
+TEST(OwnRuntime, AFoundMappingThatIsUnmappedWithoutAWordEndsWhereItIsRecorded) {
+  const std::string path = testing::TempDir() + "spillway_own_test_unmapped";
+  std::filesystem::remove(path);
+  EXPECT_EQ(in_child({{"SPILLWAY_PERSIST_RECORD", path.c_str()}, {"SPILLWAY_PERSIST_DOMAIN", "memory"}},
+                     [] {
+                       const int file = open_unnamed();
+                       REQUIRE(ftruncate(file, 8192) == 0);
+                       for (int again = 0; again < 2; ++again) {
+                         auto* const mapped = static_cast<char*>(
+                             mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
+                         mapped[100] = 1;
+                         own::flush(reinterpret_cast<uintptr_t>(mapped) + 100, nullptr);
+                         REQUIRE(has(statistics(), "\"domains\": 1,"));
+                         REQUIRE(munmap(mapped, 8192) == 0);
+                         REQUIRE(own::fence(nullptr));
+                         REQUIRE(has(statistics(), "\"domains\": 0,"));
+                       }
+                       own::finish();
+                       return 0;
+                     }),
+            0);
+  for (const char* const suffix : {"", ".1", ".2"}) std::filesystem::remove(path + suffix);
+}
+
 // The destructors of a thread's values flush, after the thread's own end.
 TEST(OwnRuntime, LastDestructorsMayFlush) {
   EXPECT_EQ(
