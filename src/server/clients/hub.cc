@@ -5,6 +5,18 @@
 #include "base/log.h"
 
 namespace server {
+namespace {
+
+StoreUse use_of(const kv::StoreCounts& store) {
+  return {.dropped_records = store.collected.dropped_records,
+          .expired_records = store.collected.expired_records,
+          .get_reads = store.use.io_for(kv::IoFor::kGets).reads};
+}
+
+// A count since it began anew. What was counted before may be newer than `all`, if another thread has reset it meanwhile.
+uint64_t count_since(uint64_t all, uint64_t before) { return all - std::min(all, before); }
+
+}  // namespace
 
 const char* name_of(Speech speech) {
   switch (speech) {
@@ -109,18 +121,31 @@ ConnectionCounts Hub::counts() {
 
 void Hub::reset_counts() {
   prefixes.reset();
+  watchers.reset_counts();
+  admissions_.store(0, std::memory_order_relaxed);
+  rejections_.store(0, std::memory_order_relaxed);
   const ItemCounts items_now = items_.counts();
+  const StoreUse store_now = use_of(items_.store().counts());
   sys::LockGuard scope(lock_);
   before_ = sum();
   items_before_ = items_now;
+  store_before_ = store_now;
 }
 
 ItemCounts Hub::item_counts() {
   ItemCounts counts = items_.counts();
   sys::LockGuard scope(lock_);
   for (size_t i = 0; i < kCounts; ++i)
-    counts.counts[i] -= std::min(counts.counts[i], items_before_.counts[i]);
+    counts.counts[i] = count_since(counts.counts[i], items_before_.counts[i]);
   return counts;
+}
+
+StoreUse Hub::store_use(const kv::StoreCounts& store) {
+  const StoreUse all = use_of(store);
+  sys::LockGuard scope(lock_);
+  return {.dropped_records = count_since(all.dropped_records, store_before_.dropped_records),
+          .expired_records = count_since(all.expired_records, store_before_.expired_records),
+          .get_reads = count_since(all.get_reads, store_before_.get_reads)};
 }
 
 void Hub::end(End how, std::string_view why) {

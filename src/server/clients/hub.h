@@ -79,6 +79,12 @@ struct ConnectionCounts {
   uint64_t received_bytes = 0, sent_bytes = 0, requests = 0;  // also those of connections that have ended
 };
 
+// Of what the store counts: what clients are told as if it began with the server's own counts.
+struct StoreUse {
+  uint64_t dropped_records = 0, expired_records = 0;
+  uint64_t get_reads = 0;  // of the device, for gets
+};
+
 class Hub {
  public:
   // Both outlive it.
@@ -111,8 +117,10 @@ class Hub {
   // Since the start or the last reset_counts().
   ConnectionCounts counts();
   ItemCounts item_counts();
+  // `store` is what the store counts now.
+  StoreUse store_use(const kv::StoreCounts& store);
   ConnectionCounts counts_since_start();
-  // counts(), item_counts() and the counts of prefixes begin at 0 again.
+  // counts(), item_counts(), store_use(), and the counts of prefixes, watchers and admissions begin at 0 again.
   void reset_counts();
 
   // A client has given a name and a password, and was admitted or not.
@@ -157,6 +165,7 @@ class Hub {
   ConnectionCounts metrics_ended_;  // the same for connections that ask for metrics, which nobody is told
   ConnectionCounts before_;         // at the last reset
   ItemCounts items_before_;
+  StoreUse store_before_;
 };
 
 }  // namespace server

@@ -438,6 +438,15 @@ TEST_F(MemcacheClientTest, Statistics) {
   EXPECT_EQ(ask("version\r\nverbosity 1\r\n"), "VERSION 1.2.3\r\nOK\r\n");
 }
 
+TEST_F(MemcacheClientTest, StatisticsOfTheStoreBeginAgainToo) {
+  ASSERT_EQ(set("a", std::string(1000, 'x')), Outcome::kDone);
+  reopen();  // so that the value is read from the device
+  ask("get a\r\n");
+  EXPECT_FALSE(ask("stats\r\n").contains("STAT get_extstore 0\r\n"));
+  EXPECT_EQ(ask("stats reset\r\n"), "RESET\r\n");
+  EXPECT_TRUE(ask("stats\r\n").contains("STAT get_extstore 0\r\n"));
+}
+
 // 24 bytes, extras, key, value.
 std::string binary(uint8_t opcode, const std::string& extras, const std::string& key,
                    const std::string& value) {

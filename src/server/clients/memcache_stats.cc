@@ -70,6 +70,7 @@ void tell_commands(const ItemCounts& counts, const Tell& tell) {
 
 void tell_general(Hub& hub, uint64_t now_ms, const Tell& tell) {
   const kv::StoreCounts store = hub.items().store().counts();
+  const StoreUse use = hub.store_use(store);
   const ItemCounts items = hub.item_counts();
   tell_process(hub, now_ms, tell);
   tell_connections(hub, tell);
@@ -86,10 +87,10 @@ void tell_general(Hub& hub, uint64_t now_ms, const Tell& tell) {
   tell("bytes", std::to_string(store.log.live_bytes));
   tell("curr_items", std::to_string(store.index.entries));
   tell("total_items", std::to_string(items[Count::kStored]));
-  tell("evictions", std::to_string(store.collected.dropped_records));
-  tell("reclaimed", std::to_string(store.collected.expired_records));
+  tell("evictions", std::to_string(use.dropped_records));
+  tell("reclaimed", std::to_string(use.expired_records));
   // In memcached the gets from its tier on flash; here those that were not answered from memory.
-  tell("get_extstore", std::to_string(store.use.io_for(kv::IoFor::kGets).reads));
+  tell("get_extstore", std::to_string(use.get_reads));
 }
 
 void tell_settings(Hub& hub, const Tell& tell) {

@@ -81,7 +81,7 @@ void tell_stats(Hub& hub, Lines& lines) {
   lines.add("total_net_input_bytes", connections.received_bytes);
   lines.add("total_net_output_bytes", connections.sent_bytes);
   lines.add("rejected_connections", connections.refused);
-  lines.add("evicted_keys", hub.items().store().counts().collected.dropped_records);
+  lines.add("evicted_keys", hub.store_use(hub.items().store().counts()).dropped_records);
   lines.add("keyspace_hits", items[Count::kGetHits]);
   lines.add("keyspace_misses", items[Count::kGetMisses]);
 }

@@ -103,4 +103,9 @@ Watchers::Counts Watchers::counts() {
   return counts;
 }
 
+void Watchers::reset_counts() {
+  const sys::LockGuard scope(lock_);
+  counts_ = {};
+}
+
 }  // namespace server

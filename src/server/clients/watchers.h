@@ -58,9 +58,11 @@ class Watchers {
 
   struct Counts {
     uint64_t watchers = 0;
-    uint64_t sent = 0, skipped = 0;  // lines, since the start
+    uint64_t sent = 0, skipped = 0;  // lines, since the start or the last reset_counts()
   };
   Counts counts();
+  // Lines are counted from 0 again.
+  void reset_counts();
 
  private:
   void tell(Kind kind, std::string_view event);

@@ -41,6 +41,8 @@ TEST(Watchers, AreToldWhatTheyWatch) {
   EXPECT_FALSE(watchers.wants(Watchers::kFetches));
   EXPECT_EQ(watchers.counts().watchers, 0u);
   EXPECT_EQ(watchers.counts().sent, 5u);
+  watchers.reset_counts();
+  EXPECT_EQ(watchers.counts().sent, 0u);
 }
 
 TEST(Watchers, WhatOneHasNoRoomForIsLeftOut) {
