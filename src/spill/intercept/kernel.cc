@@ -239,17 +239,6 @@ SPILL_WAIT(int, umount2, (const char* folder, int flags), (PlainString(folder), 
 SPILL_WAIT(int, setdomainname, (const char* name, size_t n), (in(name, n), n))
 SPILL_WAIT(int, sethostname, (const char* name, size_t n), (in(name, n), n))
 
-// Templates, which the C library overwrites with the name that it has made.
-#define SPILL_TEMPLATE(T, name, parameters, arguments)                              \
-  SPILL_EXPORT T __spill_##name parameters {                                        \
-    PlainBytes memory(text, spill::spilled_string_bytes(text), PlainBytes::kInOut); \
-    return name arguments;                                                          \
-  }
-SPILL_TEMPLATE(int, mkostemp64, (char* text, int flags), (memory.data(), flags))
-SPILL_TEMPLATE(int, mkstemps64, (char* text, int suffix), (memory.data(), suffix))
-SPILL_TEMPLATE(int, mkostemps, (char* text, int suffix, int flags), (memory.data(), suffix, flags))
-SPILL_TEMPLATE(int, mkostemps64, (char* text, int suffix, int flags), (memory.data(), suffix, flags))
-
 // Moving bytes.
 SPILL_WAIT(ssize_t, splice,
            (int from, off64_t* from_offset, int to, off64_t* to_offset, size_t n, unsigned flags),

@@ -241,12 +241,23 @@ static auto make_temporary(char* path, Make make) {
   return result;
 }
 SPILL_EXPORT int __spill_mkstemp(char* path) { return make_temporary(path, mkstemp); }
-SPILL_EXPORT int __spill_mkstemp64(char* path) { return make_temporary(path, mkstemp); }
 SPILL_EXPORT int __spill_mkostemp(char* path, int flags) {
   return make_temporary(path, [=](char* p) { return mkostemp(p, flags); });
 }
 SPILL_EXPORT int __spill_mkstemps(char* path, int suffix_length) {
   return make_temporary(path, [=](char* p) { return mkstemps(p, suffix_length); });
+}
+SPILL_EXPORT int __spill_mkostemps(char* path, int suffix_length, int flags) {
+  return make_temporary(path, [=](char* p) { return mkostemps(p, suffix_length, flags); });
+}
+// Offsets have 64 bits anyway.
+SPILL_EXPORT int __spill_mkstemp64(char* path) { return __spill_mkstemp(path); }
+SPILL_EXPORT int __spill_mkostemp64(char* path, int flags) { return __spill_mkostemp(path, flags); }
+SPILL_EXPORT int __spill_mkstemps64(char* path, int suffix_length) {
+  return __spill_mkstemps(path, suffix_length);
+}
+SPILL_EXPORT int __spill_mkostemps64(char* path, int suffix_length, int flags) {
+  return __spill_mkostemps(path, suffix_length, flags);
 }
 SPILL_EXPORT char* __spill_mkdtemp(char* path) {
   return make_temporary(path, mkdtemp) != nullptr ? path : nullptr;
