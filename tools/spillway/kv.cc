@@ -9,7 +9,7 @@ namespace {
 
 struct Option {
   std::string_view name;
-  const char* argument;  // "": it takes none
+  const char* argument;  // what --help calls it; "": the option takes none
   const char* doc;
 };
 
@@ -17,7 +17,7 @@ struct Subcommand {
   std::string_view name;
   const char* words;
   const char* doc;   // of one line
-  const char* more;  // ends with a newline
+  const char* more;  // the rest of --help: lines that end with a newline, or ""
   size_t words_least;
   size_t words_most;
   int (*function)(const KvLine&);
@@ -29,37 +29,40 @@ constexpr size_t kAny = ~size_t{0};
 constexpr Option kMakeOptions[] = {
     {"--capacity", "SIZE", "how large the store is; needed for a file that is not there yet, or is empty"},
     {"--grain", "SIZE",
-     "what records are rounded up to: 512, 1K, 2K or 4K; default 512, or the device's block if that is more"},
+     "records are rounded up to multiples of it: 512, 1K, 2K or 4K; default 512, or the device's block if "
+     "that is more"},
     {"--segment", "SIZE",
-     "what is filled and collected at a time: a power of two from 1M to 1G; default by the capacity"},
-    {"--spare", "PERCENT", "of the segments, that records do not fill: 0 to 90, default 10"},
-    {"--cache", "", "a cache: one that is full drops what was not used for longest instead of refusing puts"},
-    {"--overwrite", "", "what is on the device is lost"},
+     "the unit that is filled and collected: a power of two from 1M to 1G; default by the capacity"},
+    {"--spare", "PERCENT", "the share of the segments that records do not fill: 0 to 90, default 10"},
+    {"--cache", "",
+     "make a cache: when it is full it drops what was not used for longest instead of refusing puts"},
+    {"--overwrite", "", "make the store even if the device has content, which is lost"},
 };
 constexpr Option kPutOptions[] = {
-    {"--file", "FILE", "the value is what is in the file, up to 4 GiB"},
-    {"--if-absent", "", "only if the key is not there"},
-    {"--if-present", "", "only if it is"},
-    {"--if-version", "VERSION", "only if it has this version, as put and get --version print it"},
-    {"--expires", "SECONDS", "it is gone after so many"},
-    {"--flags", "NUMBER", "32 bits that are kept with the value"},
+    {"--file", "FILE", "the value is the content of FILE, up to 4 GiB"},
+    {"--if-absent", "", "put only if there is no such key"},
+    {"--if-present", "", "put only if there is such a key"},
+    {"--if-version", "VERSION", "put only if the key has this version, as put and get --version print it"},
+    {"--expires", "SECONDS", "the key expires after so many seconds"},
+    {"--flags", "NUMBER", "a number of 32 bits, which is kept with the value"},
 };
-constexpr Option kGetOptions[] = {{"--version", "", "prints its version instead of the value"}};
+constexpr Option kGetOptions[] = {{"--version", "", "print the version of the value instead of the value"}};
 constexpr Option kListOptions[] = {
-    {"--values", "", "and their values, after a tab"},
-    {"--prefix", "TEXT", "only keys that begin with it"},
-    {"--count", "NUMBER", "so many at most"},
-    {"--null", "", "keys and values as they are, each ended by a byte 0"},
+    {"--values", "", "print the values too, each after its key and a tab"},
+    {"--prefix", "TEXT", "only keys that begin with TEXT"},
+    {"--count", "NUMBER", "at most so many keys"},
+    {"--null", "", "print keys and values as they are, with a byte 0 after each"},
 };
-constexpr Option kStatsOptions[] = {{"--json", "", "as one JSON object"}};
+constexpr Option kStatsOptions[] = {{"--json", "", "print one JSON object"}};
 constexpr Option kLoadOptions[] = {
     {"--durability", "none|batch|sync",
-     "of each put meanwhile, default batch; at the end all is on the device for good"},
-    {"--stats", "", "at the end, how long puts took, what was read and written, and all that stats prints"}};
+     "of each put, default batch; when the load has ended, all is on the device for good"},
+    {"--stats", "",
+     "print at the end how long puts took, what was read and written, and all that stats prints"}};
 
-// Of each subcommand, beside its own, which alone are in the line of its usage.
+// An option of every subcommand. The line of usage has only the subcommand's own options.
 constexpr Option kKeyFile = {"--key-file", "FILE",
-                             "the store is encrypted, or to be, with the key in the file: 64 random bytes"};
+                             "the store is encrypted, or is to be, with the key in FILE: 64 random bytes"};
 
 // kv.h says how to add one.
 constexpr Subcommand kSubcommands[] = {
@@ -70,13 +73,9 @@ constexpr Subcommand kSubcommands[] = {
      "Writes the value as it is, without a newline. Exit status 1: there is no such key.\n", 2, 2, kv_get,
      kGetOptions},
     {"put", "DEVICE KEY VALUE|-", "store a value",
-     "The value is VALUE, or with - what comes from standard input, up to 4 GiB. It is on the device for "
-     "good "
-     "when this\n"
-     "ends; prints the key's new version. Exit status 1: a condition is not met, and nothing was done. Write "
-     "-- "
-     "before a\n"
-     "KEY or VALUE that begins with -.\n",
+     "The value is VALUE, or with - what standard input holds, up to 4 GiB. It is on the device for good\n"
+     "when the command ends, which prints the key's new version. Exit status 1: a condition is not met, and\n"
+     "nothing was done. Write -- before a KEY or VALUE that begins with -.\n",
      2, 3, kv_put, kPutOptions},
     {"delete",
      "DEVICE KEY...",
@@ -87,28 +86,27 @@ constexpr Subcommand kSubcommands[] = {
      kv_delete,
      {}},
     {"list", "DEVICE", "print all keys",
-     "One a line, in no order, as the store is when this begins. Control characters and backslashes are "
-     "shown as \\xNN.\n",
+     "One on each line, in no order, as the store is when the command begins. Control characters and\n"
+     "backslashes are shown as \\xNN.\n",
      1, 1, kv_list, kListOptions},
     {"dump",
      "DEVICE FILE|-",
      "write all keys and values to a file",
-     "As the store is when this begins; docs/formats/kv-dump.md describes the file, which must not be there "
-     "yet.\n",
+     "As the store is when the command begins. docs/formats/kv-dump.md describes the file, which must not\n"
+     "be there yet.\n",
      2,
      2,
      kv_dump,
      {}},
-    {"load", "DEVICE FILE|-", "put what a dump holds",
-     "Keys that are there get the dump's values. Of a dump that is damaged or cut short, all before that is "
-     "loaded.\n"
-     "docs/formats/kv-dump.md describes dumps.\n",
+    {"load", "DEVICE FILE|-", "put all keys and values of a dump",
+     "Keys that are there get the dump's values. If the dump is damaged or cut short, all that comes before\n"
+     "that place is loaded. docs/formats/kv-dump.md describes dumps.\n",
      2, 2, kv_load, kLoadOptions},
-    {"stats", "DEVICE", "what is in a store and what it takes", "", 1, 1, kv_stats, kStatsOptions},
+    {"stats", "DEVICE", "print what a store holds and what it takes", "", 1, 1, kv_stats, kStatsOptions},
     {"compact",
      "DEVICE",
-     "make room of what was overwritten and removed",
-     "Collects segments until nothing is to be gained. A store does that by itself, as it needs room.\n",
+     "reclaim the room of what was overwritten and removed",
+     "Collects segments until nothing more is gained. A store does that by itself when it needs room.\n",
      1,
      1,
      kv_compact,
@@ -116,18 +114,16 @@ constexpr Subcommand kSubcommands[] = {
     {"check",
      "DEVICE",
      "verify a store",
-     "Reads every segment and record, and compares the index with them; writes nothing. Prints a line for "
-     "each\n"
-     "finding. Exit status: 0 clean, 1 there are findings. The same as spillway check. The device may be one "
-     "that\n"
-     "cannot be written.\n",
+     "Reads every segment and record, and compares the index with them. Prints a line for each finding.\n"
+     "Writes nothing, so that the device may be one that cannot be written. Exit status: 0 clean, 1 there\n"
+     "are findings. The same as spillway check.\n",
      1,
      1,
      kv_check,
      {}},
 };
 
-// `program`: the words that it was called by, before its name.
+// `program`: the words of the command line that come before the subcommand's name.
 std::string usage(const Subcommand& subcommand, std::string_view program) {
   std::string text = concat(program, ' ', subcommand.name);
   for (const Option& option : subcommand.options)
@@ -164,7 +160,7 @@ const Option* find_option(const Subcommand& subcommand, std::string_view name) {
   return found == subcommand.options.end() ? nullptr : &*found;
 }
 
-// False: help was asked for.
+// Fills in `line`'s words and options. False: help was asked for. Throws WrongInput.
 bool parse(const Subcommand& subcommand, Arguments arguments, KvLine& line) {
   bool is_over = false;
   for (size_t i = 0; i < arguments.size(); ++i) {

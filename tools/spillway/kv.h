@@ -1,4 +1,4 @@
-// What the subcommands of `spillway kv` share: their words and options, and the store that they work on.
+// What the subcommands of `spillway kv` share: the command line taken apart, the store that they work on, and how they tell errors.
 //
 // To add one: 1) `int kv_NAME(const KvLine& line);` below, 2) define it in kv_NAME.cc or beside its kin, 3) a row in kv.cc's table,
 // 4) its cases in tests/cli/kv_test.py.
@@ -15,22 +15,23 @@
 
 namespace tools {
 
-// What was typed after `spillway kv NAME`, taken apart. Texts are those of main's arguments, or of static tables.
+// What was typed after `spillway kv NAME`, taken apart. All views refer to main's arguments or to static tables.
 struct KvLine {
   std::string_view name;  // of the subcommand
-  std::string device;     // the first of the words, under the key of --key-file
+  std::string device;     // the first word; with --key-file the string of an encrypting device over it
   std::vector<std::string_view> words;
   std::map<std::string_view, std::string_view>
-      options;  // by name, with dashes; "" for those without argument
+      options;  // arguments by the option's name with its dashes; "" for an option that takes none
 
   bool has(std::string_view option) const { return options.contains(option); }
-  // Of an option that is there. They throw WrongInput, which names it and the numbers that it takes.
+  // The argument of an option that was given. Throw WrongInput, which names the option and what it takes.
   uint64_t number(std::string_view option, uint64_t least, uint64_t most) const;
   uint64_t size(std::string_view option) const;
-  // Wrong input, in one line that begins with the subcommand.
+  // Throws WrongInput with one line that begins with the subcommand.
   [[noreturn]] void refuse(std::string_view what) const;
 };
 
+// Each returns the exit status, and throws WrongInput or a std::runtime_error.
 int kv_make(const KvLine& line);
 int kv_get(const KvLine& line);
 int kv_put(const KvLine& line);
@@ -42,12 +43,12 @@ int kv_load(const KvLine& line);
 int kv_check(const KvLine& line);
 int kv_compact(const KvLine& line);
 
-// What the medium or the system did.
+// The medium, the system or another process is the reason, not what was asked for.
 struct SystemFailure : std::runtime_error {
   SystemFailure(int error, const std::string& text) : std::runtime_error(text), number(error) {}
   int number;  // an errno value
 };
-// The store's error for the user: WrongInput for what was asked, else a SystemFailure.
+// Throws the store's error: as WrongInput if what was asked for cannot be, else as a SystemFailure.
 [[noreturn]] void throw_error(const base::Error& error);
 template <class T>
 T value_of(base::Expected<T> expected) {
@@ -55,10 +56,10 @@ T value_of(base::Expected<T> expected) {
   if constexpr (!std::is_void_v<T>) return std::move(*expected);
 }
 
-// The device string of what lies on the device under the key in the file. Throws WrongInput.
+// The device string of the device decrypted with the key in the file. Throws WrongInput.
 std::string under_key(std::string_view device, std::string_view key_file);
 
-// The store's device, this process's alone; for reading only, where nothing may be written. Throws as throw_error.
+// The device of a store, opened for this process alone. The constructor throws as throw_error does.
 class KvDevice {
  public:
   KvDevice(std::string_view text, const storage::OpenParameters& parameters);
@@ -72,18 +73,18 @@ class KvDevice {
   storage::Device* device_;
 };
 
-// A store that is there, opened. Throws as throw_error.
+// A store and its device, opened. The constructor and close() throw as throw_error does.
 class KvStore {
  public:
-  // With read_only also of a medium that cannot be written.
+  // With read_only the medium may be one that cannot be written.
   explicit KvStore(std::string_view device, const kv::StoreOptions& options = {});
-  // Without close(), after something went wrong: what close() would say is not said.
+  // Closes the store if close() was not called, which is so after an error; a second error is not told.
   ~KvStore();
   KvStore(const KvStore&) = delete;
   KvStore& operator=(const KvStore&) = delete;
   kv::Store& operator*() const { return *store_; }
   kv::Store* operator->() const { return store_; }
-  // What was put is on the medium for good when this returns. Once, at the end.
+  // To be called once, at the end. When it returns, all that was put is on the medium for good.
   void close();
 
  private:
@@ -94,7 +95,7 @@ class KvStore {
 // What `spillway kv stats` prints.
 std::string stats_text(kv::Store& store);
 
-// A session of the calling thread.
+// A session, opened and closed by the thread that uses it.
 class KvSession {
  public:
   explicit KvSession(kv::Store& store) { value_of(session_.open(store)); }
@@ -108,7 +109,7 @@ class KvSession {
   kv::Session session_;
 };
 
-// The key for people: control characters and backslashes as \xNN, so that it is one line, and the key can be got back from it.
+// The key as people read it: control characters and backslashes as \xNN, so that it is one line from which the key can be got back.
 std::string escaped(std::string_view key);
 
 }  // namespace tools

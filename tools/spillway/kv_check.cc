@@ -1,4 +1,4 @@
-// spillway check, spillway kv check: verifies a store that nobody uses.
+// spillway check, spillway kv check: verifies a store that is not in use.
 #include <cstdio>
 #include <cstdlib>
 #include <new>
@@ -10,7 +10,7 @@
 namespace tools {
 namespace {
 
-// The check's own lists grow in several threads, which nothing can be thrown through.
+// A handler for the whole process, because the check's lists grow in several threads, through which no exception can go.
 void end_without_memory() {
   std::fflush(stdout);
   std::fputs(

@@ -1,4 +1,4 @@
-// spillway kv compact: collects until nothing is to be gained.
+// spillway kv compact: collects segments until nothing more is gained.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -15,7 +15,7 @@ uint64_t free_bytes(kv::Store& store) {
   return store.counts().log.free_segments * store.identity().geometry.segment_bytes;
 }
 
-// Shows what has become free, until it is over.
+// Compacts the store in a thread of its own, and shows meanwhile how much has become free.
 base::Expected<void> compact(kv::Store& store, uint64_t before_bytes) {
   constexpr auto kLook = std::chrono::milliseconds(20);
   Progress progress("compact", Progress::Unit::kBytes);

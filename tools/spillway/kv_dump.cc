@@ -10,12 +10,12 @@ namespace {
 
 constexpr std::string_view kArrow = "->";
 
-// The numbers of a record's line, and the last line's.
+// The four numbers of a record's line, then the one of the last line, in the order in which they are read.
 struct Field {
   const char* name;
   uint64_t least;
   uint64_t most;
-  char end;
+  char end;  // the character behind it
 };
 constexpr Field kFields[] = {
     {"bytes of a key", 1, 64 << 10, ','},
@@ -48,9 +48,9 @@ DumpReader::Event DumpReader::malformed(std::string problem) {
   return Event::kMalformed;
 }
 
-// Each step takes what belongs to it, and answers kMore to be asked again.
+// Each step takes its part of the input. It returns kMore when there is nothing to tell yet, and the loop goes on with the next step.
 DumpReader::Event DumpReader::next(std::string_view& input) {
-  // A value of no bytes ends without any.
+  // An empty value ends without input.
   while (!input.empty() || (state_ == State::kValue && done_bytes_ == record_.value_bytes)) {
     Event event = Event::kMore;
     switch (state_) {

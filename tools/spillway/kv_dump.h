@@ -1,10 +1,11 @@
-// The dump of a key-value store as text, docs/formats/kv-dump.md, read piece by piece and written.
+// Reads, piece by piece, and writes the dump of a key-value store (docs/formats/kv-dump.md).
 //
 //   DumpReader reader;
 //   for each piece of the input, until kMalformed:   while ((event = reader.next(piece)) != kMore) ...
-//   reader.ended()                                   was that all of it?
+//   reader.ended()                                   was the dump complete?
 //
-// Pure: no I/O, and memory for one key; values pass through in pieces. What is read comes from outside, and is fuzzed (kv_dump_fuzz.cc).
+// Does no I/O, and needs memory for one key: values pass through in pieces. The input is not trusted, so the reader is fuzzed
+// (kv_dump_fuzz.cc).
 #pragma once
 #include <cstdint>
 #include <string>
@@ -21,23 +22,23 @@ struct DumpRecord {
   uint64_t expires_ms = 0;  // since 1970; 0: never
 };
 
-// What goes before the value, and what after it, and the last line.
+// A record is dump_record_begin(), its value, and one of the two ends; dump_last_line() follows the last record.
 std::string dump_record_begin(const DumpRecord& record);
 inline constexpr std::string_view kDumpRecordEnd = "\n";
 inline constexpr std::string_view kDumpRecordVoid =
-    "!\n";  // instead: the value is not what it was, and the record does not count
+    "!\n";  // the value could not be read whole: the record does not count
 std::string dump_last_line(uint64_t record_count);
 
 class DumpReader {
  public:
   enum class Event {
-    kMore,         // all of `input` was taken; nothing else to say
-    kRecord,       // record() begins; its value follows
-    kValue,        // value() is a piece of it, not empty
-    kEndOfRecord,  // record() was whole
-    kVoidRecord,   // it was not, as who wrote it says: it is not to be kept
+    kMore,         // all of `input` was taken; call again with the next piece
+    kRecord,       // record() is known; its value follows
+    kValue,        // value() is the next piece of the value, not empty
+    kEndOfRecord,  // record() and its value are complete
+    kVoidRecord,   // record() ends, but its writer could not read the value whole: forget it
     kEnd,          // the last line was read; more input is an error
-    kMalformed,    // problem() says what, offset() where. For good
+    kMalformed,    // problem() says what is wrong, offset() where; the reader reads no further
   };
 
   // Takes bytes from the front of `input`.
@@ -46,11 +47,11 @@ class DumpReader {
   const DumpRecord& record() const { return record_; }
   // Points into the `input` of the call.
   std::string_view value() const { return value_; }
-  // Bytes taken so far: where the problem is.
+  // How many bytes were taken so far; after kMalformed where the problem is.
   uint64_t offset() const { return offset_; }
-  uint64_t record_count() const { return record_count_; }  // whole ones
+  uint64_t record_count() const { return record_count_; }  // without void ones
   const std::string& problem() const { return problem_; }
-  // To be asked when there is no more input. Else problem() says what is missing.
+  // To be called at the end of the input: was the dump complete? If not, problem() says what is wrong.
   bool ended();
 
  private:
@@ -85,11 +86,11 @@ class DumpReader {
   uint64_t offset_ = 0;
   uint64_t record_count_ = 0;
   std::string problem_;
-  // Of the line that is being read.
-  uint64_t done_bytes_ = 0;  // of the first line, the arrow or the value
-  uint64_t number_ = 0;
-  unsigned digit_count_ = 0;  // of it
-  unsigned field_ = 0;        // which of the line's numbers it is
+  // About the line that is being read.
+  uint64_t done_bytes_ = 0;   // of the first line, the arrow or the value
+  uint64_t number_ = 0;       // the number that is being read, as far as it was
+  unsigned digit_count_ = 0;  // its digits so far
+  unsigned field_ = 0;        // which number of the line it is
   uint64_t key_bytes_ = 0;
 };
 

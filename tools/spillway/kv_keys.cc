@@ -1,4 +1,4 @@
-// spillway kv get, put, delete: one key, or some.
+// spillway kv get, put, delete: the subcommands that work on keys that are named.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,7 +22,7 @@ void check_key(const KvLine& line, std::string_view key) {
     line.refuse(concat("a key of ", key.size(), " bytes; give 1 to ", kv::kKeyBytesMax));
 }
 
-// One line; long keys by their beginning.
+// Prints one line; a long key is cut.
 void say_absent(std::string_view key) {
   constexpr size_t kMostShown = 60;
   const bool is_long = key.size() > kMostShown;
@@ -54,7 +54,7 @@ kv::PutOptions put_options(const KvLine& line) {
   return options;
 }
 
-// Where a value comes from, other than the command line.
+// A value that does not come from the command line, but from standard input or from --file.
 class Source {
  public:
   Source(const KvLine& line, bool is_input)
@@ -99,7 +99,7 @@ class Source {
 
 constexpr size_t kPieceBytes = 1 << 20;
 
-// Puts what comes from the source, in the memory of two pieces: of one that fails in the middle nothing.
+// Puts the value that the source holds, in memory for two pieces. Puts nothing if the source cannot be read to its end.
 kv::Changed put_from(const KvLine& line, kv::Session& session, Source& source,
                      const kv::PutOptions& options) {
   Progress progress("put", Progress::Unit::kBytes);
@@ -122,7 +122,7 @@ kv::Changed put(const KvLine& line, kv::Session& session, const kv::PutOptions& 
   return value_of(session.put(line.words[1], std::as_bytes(std::span(line.words[2])), options));
 }
 
-// As it is; main says if standard output does not take it.
+// Writes the value as it is. If standard output fails, main says so.
 void print_value(kv::Session& session, kv::Found& found) {
   // Where the value is shown it is progress enough.
   Progress progress("get", Progress::Unit::kBytes, isatty(STDOUT_FILENO) == 0);

@@ -1,4 +1,4 @@
-// spillway kv list, dump: what goes through all keys. They see the store as it was when they began (kv/snapshot.h).
+// spillway kv list, dump: the subcommands that go through all keys. They see the store as it was when they began (kv/snapshot.h).
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -26,15 +26,15 @@ std::string_view text_of(kv::Bytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Is it of one record, behind which others can be read?
+// Does the error concern a single record, so that the next ones may still be read?
 bool is_of_record(const base::Error& error) {
   return error.number == EBADMSG || kv::is_of_medium(error.number);
 }
 
-// How many records could not be read. A line says so of the first few.
+// Counts the records that could not be read, and prints a line for each of the first few.
 class Unread {
  public:
-  // Errors that are of no record are thrown. `where`: of which one, where that is known.
+  // Throws an error that does not concern a single record. `where` ends the line: which record it is, if that is known.
   void add(const base::Error& error, std::string_view where = "") {
     if (!is_of_record(error)) throw_error(error);
     if (count_++ < kSaid)
@@ -47,7 +47,7 @@ class Unread {
   uint64_t count_ = 0;
 };
 
-// Calls act(snapshot, entry) for each key until it returns false.
+// Calls act(snapshot, entry) for each key that can be read, until it returns false.
 template <class Act>
 void for_each_entry(kv::Session& session, Unread& unread, const Act& act) {
   kv::Snapshot snapshot;
@@ -59,7 +59,7 @@ void for_each_entry(kv::Session& session, Unread& unread, const Act& act) {
   }
 }
 
-// The exit status, when all that could be read has been.
+// The exit status after all that could be read has been printed or written; says on standard error what is missing.
 int status_of(const KvLine& line, const Unread& unread, bool has_lost) {
   if (unread.count() > 0)
     std::fprintf(
@@ -72,7 +72,7 @@ int status_of(const KvLine& line, const Unread& unread, bool has_lost) {
   return unread.count() > 0 || has_lost ? 1 : 0;
 }
 
-// Calls act(text) for the parts of the entry's value, up to one that cannot be read. How many bytes those were.
+// Calls act(text) for the parts of the entry's value, up to the first that cannot be read. Returns how many bytes that were.
 template <class Act>
 uint64_t for_each_part(kv::Snapshot& snapshot, const kv::Snapshot::Entry& entry, Unread& unread,
                        const Act& act) {
@@ -95,7 +95,8 @@ uint64_t for_each_part(kv::Snapshot& snapshot, const kv::Snapshot::Entry& entry,
   return at;
 }
 
-// A file that SIGINT, SIGTERM and SIGHUP remove before they end the process, as ever. One at a time.
+// Removes a file when SIGINT, SIGTERM or SIGHUP comes; then the signal ends the process as it does otherwise. The constructor blocks the
+// signals, so that none comes between the making of the file and begin(). At most one object at a time, since handlers know only statics.
 class RemovedWhenInterrupted {
  public:
   RemovedWhenInterrupted() {
@@ -112,7 +113,7 @@ class RemovedWhenInterrupted {
   RemovedWhenInterrupted(const RemovedWhenInterrupted&) = delete;
   RemovedWhenInterrupted& operator=(const RemovedWhenInterrupted&) = delete;
 
-  // Until now they have waited. `path` stays as it is; null: there is no file.
+  // Lets the signals come. `path` must outlive this object; null: there is no file to remove.
   void begin(const char* path) {
     struct sigaction action = {};
     action.sa_handler = remove;
@@ -125,6 +126,7 @@ class RemovedWhenInterrupted {
     }
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
+  // The file is not removed from now on.
   void keep() { path_ = nullptr; }
 
  private:
@@ -132,7 +134,7 @@ class RemovedWhenInterrupted {
 
   static void remove(int number) {
     if (const char* const path = path_.exchange(nullptr)) unlink(path);
-    raise(number);  // the handler is gone
+    raise(number);  // ends the process when the handler returns: SA_RESETHAND
   }
 
   static inline constinit std::atomic<const char*> path_ = nullptr;
@@ -141,7 +143,7 @@ class RemovedWhenInterrupted {
   bool is_caught_[std::size(kSignals)] = {};
 };
 
-// Where a dump goes: a file that it makes, gone again unless done() was called, or standard output.
+// Where a dump goes: standard output, or a file that it makes, and removes again unless done() has returned.
 class Output {
  public:
   Output(const KvLine& line, std::string_view name)
@@ -176,7 +178,7 @@ class Output {
     for (; bytes > 0; bytes -= std::min<uint64_t>(bytes, sizeof kZeros))
       write({kZeros, std::min<uint64_t>(bytes, sizeof kZeros)});
   }
-  // All of it is where it should be.
+  // To be called after the last write: when it returns, the file is on its medium.
   void done() {
     if (std::fflush(file_) != 0) fail();
     if (!is_made_) return;

@@ -1,12 +1,12 @@
-// spillway kv load: puts what a dump holds, many records at a time.
+// spillway kv load: puts the records of a dump, many at a time.
 //
-// 1 one task reads, takes the dump apart (kv_dump.h) and collects records; as many as kv::MultiPut puts together are put by a task of
-//   their own, while the next ones are collected
-// 2 of records with the same key the later one is put when the one before it has been: two such are never under way together
-//   A value that one record of the store cannot hold is not kept in memory: the task that reads puts it, piece by piece
-// 3 before it waits for more input, all records that have been read are put
-// 4 whatever ends it, SIGINT and SIGTERM too, it says how many records were put, and what was put is on the medium for good, or the
-//   error says that it may not be
+// 1 One task reads the input, takes it apart (kv_dump.h) and collects records in batches. Each batch, as large as kv::MultiPut puts at
+//   once, is put by a task of its own while the next one is collected.
+// 2 Of two records with the same key, the later one wins: it is put only after the earlier one has been.
+// 3 A value that is too large for one record of the store is not collected: the reading task puts it piece by piece as it comes.
+// 4 Before the reading task waits for more input, it puts all records that it has read.
+// 5 However the load ends, SIGINT and SIGTERM included, it says how many records were put. Those are then on the medium for good, or the
+//   error says that they may not be.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -35,12 +35,12 @@
 namespace tools {
 namespace {
 
-constexpr uint32_t kBatches = 4;  // one of which is being filled
+constexpr uint32_t kBatches = 4;  // one is being filled while the others are being put
 constexpr size_t kReadBytes = 1 << 20;
-// Address space: what a task does not use of its stack takes no memory. With a sanitizer frames are several times as large.
+// Generous, since frames are several times as large with a sanitizer; the part of a stack that a task does not use takes no memory.
 constexpr size_t kStackBytes = 512 << 10;
 
-// Puts of a session, many at a time. Of the tasks of one worker.
+// Puts records through a session, many at a time. All its tasks run on one worker, so that it needs no lock.
 class Puts {
  public:
   struct Record {
@@ -54,7 +54,7 @@ class Puts {
   Puts(const Puts&) = delete;
   Puts& operator=(const Puts&) = delete;
 
-  // It is put with others, when there are enough of them, or by drain(). Errors are said by error(), later.
+  // The record is put together with others when there are enough of them, or by drain(). Errors appear in error(), later.
   void put(Record record) {
     const size_t hash = hash_of(record.key);
     wait_for(record.key, hash);
@@ -65,7 +65,8 @@ class Puts {
     filling_->add(std::move(record), hash);
     if (filling_->is_full()) start();
   }
-  // The same for one whose value comes in parts: begin(), append() for each, commit(). It has been put when that returns.
+  // The same for a record whose value comes in parts: begin(), append() for each part, then commit(), which returns when it has been put,
+  // or abandon().
   void begin(const Record& record) {
     wait_for(record.key, hash_of(record.key));
     options_ = record.options;
@@ -76,7 +77,7 @@ class Puts {
     if (note(writer_.commit(options_))) ++done_count_;
   }
   void abandon() { writer_.abandon(); }
-  // Waits until all that there are have been put.
+  // Returns when all records that were given have been put.
   void drain() {
     if (filling_ != nullptr) start();
     for (uint32_t i = 0; i < kBatches; ++i) static_cast<void>(room_.acquire({.cancellable = false}));
@@ -102,7 +103,7 @@ class Puts {
     }
 
     Puts* puts = nullptr;
-    uint32_t count = 0;  // 0: it is free
+    uint32_t count = 0;  // 0: the batch is free
     size_t value_bytes = 0;
     size_t hashes[kMost];  // of the keys
     Record records[kMost];
@@ -112,6 +113,7 @@ class Puts {
 
   std::span<Batch> all() { return {batches_.get(), kBatches}; }
   static size_t hash_of(std::string_view key) { return std::hash<std::string_view>()(key); }
+  // Returns when no put of the key is under way or collected.
   void wait_for(std::string_view key, size_t hash) {
     if (std::ranges::any_of(all(), [&](const Batch& batch) { return batch.has(key, hash); })) drain();
   }
@@ -120,7 +122,7 @@ class Puts {
     if (!done && !error_) error_ = done.error();
     return done.has_value();
   }
-  // What is being filled.
+  // Puts the batch that is being filled, in a task of its own.
   void start() {
     Batch& batch = *std::exchange(filling_, nullptr);
     batch.puts = this;
@@ -154,9 +156,9 @@ class Puts {
   kv::Session& session_;
   std::unique_ptr<Batch[]> batches_ = std::make_unique<Batch[]>(kBatches);  // a stack is small
   Batch* filling_ = nullptr;
-  task::IntraSemaphore room_{kBatches};
+  task::IntraSemaphore room_{kBatches};  // free batches
   kv::ValueWriter writer_;
-  kv::PutOptions options_;  // of what it writes
+  kv::PutOptions options_;  // of the value that writer_ writes
   uint64_t done_count_ = 0;
   std::optional<base::Error> error_;
 };
@@ -181,7 +183,7 @@ class Input {
 
   const std::string& name() const { return name_; }
   int descriptor() const { return descriptor_; }
-  uint64_t size_bytes() const { return size_bytes_; }  // 0: nobody knows
+  uint64_t size_bytes() const { return size_bytes_; }  // 0: unknown
   bool would_wait() const {
     pollfd polled = {.fd = descriptor_, .events = POLLIN, .revents = 0};
     return poll(&polled, 1, 0) == 0;
@@ -200,8 +202,8 @@ class Input {
   uint64_t size_bytes_ = 0;
 };
 
-// SIGINT and SIGTERM end a load, so that it can say how far it came. For threads that are started while it is there, too; once it has
-// gone they end the process.
+// While it exists, SIGINT and SIGTERM do not end the process but the load, which can then say how far it came. Threads started meanwhile
+// keep the signals blocked, too.
 class Interruptions {
  public:
   Interruptions() {
@@ -211,14 +213,14 @@ class Interruptions {
     sigaddset(&signals, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &signals, &before_);
     descriptor_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-    // They end the process, as ever.
+    // Without the descriptor they end the process, as they do otherwise.
     if (descriptor_ < 0) pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
   ~Interruptions() { end(); }
   Interruptions(const Interruptions&) = delete;
   Interruptions& operator=(const Interruptions&) = delete;
 
-  // Waits for input, or for one of them. Has one come?
+  // Waits for input or for a signal. Has a signal come?
   bool has_come_before(const Input& input) const {
     pollfd polled[] = {{.fd = input.descriptor(), .events = POLLIN, .revents = 0},
                        {.fd = descriptor_, .events = POLLIN, .revents = 0}};
@@ -226,7 +228,7 @@ class Interruptions {
     }
     return polled[1].revents != 0;
   }
-  // Takes the one that has come, if any.
+  // From now on signals end the process; one that has come before does not.
   void end() {
     if (descriptor_ < 0) return;
     signalfd_siginfo taken;
@@ -241,11 +243,11 @@ class Interruptions {
   int descriptor_ = -1;
 };
 
-// How a load ends: whole, or by what was wrong with the input, or by an error.
+// How a load ended. It was complete if both texts are empty.
 struct Ending {
-  std::string wrong = {};    // of the input
-  std::string failure = {};  // of reading it, or of the store
-  uint64_t record_count = 0;
+  std::string wrong = {};     // what is wrong with the input
+  std::string failure = {};   // why the input could not be read, or a record put
+  uint64_t record_count = 0;  // records put
 };
 
 class Load {
@@ -253,7 +255,7 @@ class Load {
   Load(kv::Store& store, const Input& input, const Interruptions& interruptions)
       : store_(store), input_(input), interruptions_(interruptions) {}
 
-  // In a task.
+  // To be called in a task.
   Ending run() {
     kv::Session session;
     if (auto opened = session.open(store_, kBatches * kv::MultiPut::kGroup); !opened)
@@ -289,7 +291,7 @@ class Load {
     }
   }
 
-  // What is wrong, or "".
+  // Takes the piece of the dump apart, and puts its records. Returns what is wrong with the dump, or "".
   std::string take(std::string_view piece, Puts& puts) {
     using Event = DumpReader::Event;
     for (;;) {
@@ -337,7 +339,7 @@ class Load {
   const Interruptions& interruptions_;
   DumpReader reader_;
   Puts::Record record_;
-  bool is_large_ = false;  // its value is not in it
+  bool is_large_ = false;  // record_ lacks its value, which goes straight to the store
 };
 
 Ending load(kv::Store& store, const Input& input, const Interruptions& interruptions) {
@@ -355,7 +357,7 @@ Ending load(kv::Store& store, const Input& input, const Interruptions& interrupt
                                   Main& self = *static_cast<Main*>(argument);
                                   try {
                                     self.ending = self.load.run();
-                                  } catch (...) {  // memory
+                                  } catch (...) {  // std::bad_alloc
                                     self.exception = std::current_exception();
                                   }
                                 },

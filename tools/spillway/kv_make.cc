@@ -1,4 +1,4 @@
-// spillway kv make: an empty store, on a device or in a file that it makes if there is none.
+// spillway kv make: makes an empty store on a device, or in a file, which it makes if there is none.
 #include <algorithm>
 #include <cstdio>
 

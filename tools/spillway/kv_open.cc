@@ -1,4 +1,4 @@
-// Stores that subcommands of `spillway kv` work on (kv.h): opened, or refused with what to do.
+// Opens the stores that subcommands of `spillway kv` work on, and turns a store's errors into exceptions (kv.h).
 #include <cerrno>
 #include <stdexcept>
 
@@ -9,7 +9,7 @@
 namespace tools {
 namespace {
 
-// What the medium, the system or another process is the reason of; else it was asked for something that cannot be.
+// Is the medium, the system or another process the reason? If not, something was asked for that cannot be.
 bool is_failure(int number) {
   if (kv::is_of_medium(number)) return true;
   switch (number) {
@@ -17,7 +17,7 @@ bool is_failure(int number) {
     case EBADMSG:
     case ENOSPC:
     case EDQUOT:
-    case EPERM:  // of a write; who may not open it is told EACCES
+    case EPERM:  // a write was refused; opening without permission ends in EACCES
     case ENOMEM:
     case EMFILE:
     case ENFILE:

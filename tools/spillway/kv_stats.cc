@@ -1,4 +1,4 @@
-// spillway kv stats: what is in a store, what it takes, what opening it has found, and what it has done since.
+// spillway kv stats: prints what a store holds, what it takes, what was found when it was opened, and what it has done since.
 #include <algorithm>
 #include <cstdio>
 #include <iomanip>
@@ -15,7 +15,7 @@ double share(uint64_t part, uint64_t whole) {
   return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-// Where there is something to tell.
+// Adds what calls took and what was read and written, without sections in which all is 0.
 void add_use(const kv::UseCounts& use, Json& stats) {
   if (use.asked_keys + use.latency(kv::CallKind::kPut).count + use.put_many_keys +
           use.latency(kv::CallKind::kRemove).count >
