@@ -1,6 +1,8 @@
 // Commands about this connection and others (resp_client.h).
 #include <algorithm>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "server/clients/resp_client.h"
 #include "server/clients/resp_info.h"
@@ -27,13 +29,12 @@ bool is_meant(const Connection& connection, const resp::ClientKillRequest& reque
          request.type.value_or(resp::ClientType::kNormal) == resp::ClientType::kNormal;
 }
 
-bool is_meant(const Connection& connection, const resp::ClientListRequest& request) {
+// `ids`: those of the request, in order.
+bool is_meant(const Connection& connection, const resp::ClientListRequest& request,
+              std::span<const int64_t> ids) {
   if (connection.speech != Speech::kResp) return false;
   if (request.type) return *request.type == resp::ClientType::kNormal;
-  if (!request.ids) return true;
-  return std::ranges::any_of(*request.ids, [&](std::string_view id) {
-    return resp::parse_integer(id) == static_cast<int64_t>(connection.number);
-  });
+  return !request.ids || std::ranges::binary_search(ids, static_cast<int64_t>(connection.number));
 }
 
 }  // namespace
@@ -174,9 +175,14 @@ void RespClient::tell_client() {
 void RespClient::list_clients(Arguments arguments) {
   const auto request = accepted(resp::parse_client_list(arguments));
   if (!request) return;
+  // There may be more than a hundred thousand of them, and while the hub is looked through no connection can come or go.
+  std::vector<int64_t> ids;
+  if (request->ids)
+    for (const std::string_view id : *request->ids) ids.push_back(*resp::parse_integer(id));
+  std::ranges::sort(ids);
   std::string lines;
   hub_.for_each([&](const Connection& connection) {
-    if (is_meant(connection, *request)) lines += line_of(connection);
+    if (is_meant(connection, *request, ids)) lines += line_of(connection);
   });
   answer_.text_for_people(lines);
 }

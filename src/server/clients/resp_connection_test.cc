@@ -115,6 +115,18 @@ TEST_F(RespConnectionTest, OthersAreListed) {
   });
 }
 
+TEST_F(RespConnectionTest, ThoseThatAreAskedForAreListed) {
+  talk_on<3>([&](const std::array<int, 3>& others) {
+    for (const int other : others) exchange(other, "PING\r\n", "+PONG\r\n");
+    say(others[0], "CLIENT LIST ID 9 3 1 3 -1\r\nQUIT\r\n");
+    const std::string got = hear(others[0]);
+    EXPECT_NE(got.find("id=1 addr="), std::string::npos) << got;
+    EXPECT_EQ(got.find("id=2 addr="), std::string::npos) << got;
+    EXPECT_NE(got.find("id=3 addr="), std::string::npos) << got;
+    EXPECT_EQ(std::ranges::count(got, '\n'), 5) << "one line for each\n" << got;
+  });
+}
+
 TEST_F(RespConnectionTest, HelpIsGiven) {
   EXPECT_TRUE(ask("CLIENT HELP").starts_with("*23\r\n+CLIENT <subcommand>"));
 }
