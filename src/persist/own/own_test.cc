@@ -185,6 +185,23 @@ TEST(OwnRuntime, AFoundMappingThatIsUnmappedWithoutAWordEndsWhereItIsRecorded) {
   for (const char* const suffix : {"", ".1", ".2"}) std::filesystem::remove(path + suffix);
 }
 
+// Not cut off, which would make one file of two.
+TEST(OwnRuntime, AFileWhosePathIsTooLongIsNotRecorded) {
+  const std::string path = testing::TempDir() + "spillway_own_test_path";
+  for (const size_t bytes : {510u, 511u, 2000u}) {
+    std::filesystem::remove(path);  // else it is refused for that
+    EXPECT_EQ(in_child({{"SPILLWAY_PERSIST_RECORD", path.c_str()}},
+                       [&] {
+                         REQUIRE(own::add_domain({.begin = begin, .end = begin + sizeof memory},
+                                                 std::string(bytes, 'x'), 0));
+                         return 0;
+                       }),
+              bytes == 510 ? 0 : 2)
+        << bytes;
+  }
+  for (const char* const suffix : {"", ".1"}) std::filesystem::remove(path + suffix);
+}
+
 // The destructors of a thread's values flush, after the thread's own end.
 TEST(OwnRuntime, LastDestructorsMayFlush) {
   EXPECT_EQ(

@@ -3,9 +3,13 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <cerrno>
+
 #include "base/log.h"
+#include "base/text.h"
 #include "persist/domain.h"
 #include "sys/kernel.h"
+#include "sys/mappings.h"
 
 namespace persist {
 namespace {
@@ -15,6 +19,8 @@ namespace {
   base::log(error.message);
   for (;;) sys::syscall(SYS_exit_group, 2);
 }
+
+constexpr size_t kPathCapacity = sizeof(sys::FoundMapping::path);  // with the 0 at its end
 
 const void* address_of(uintptr_t number) { return reinterpret_cast<const void*>(number); }
 
@@ -38,8 +44,12 @@ void Recording::add(const Domain& domain, std::string_view path, uint64_t offset
       if (auto started = recorder_.start({.path = path_, .are_stores_told = !compares_}); !started)
         refuse(started.error());
   }
-  base::Text<512> name;
+  // The checker knows files by their paths: one that is cut off, here or where it was found, may be another file's.
+  base::Text<kPathCapacity> name;
   name << path;
+  if (name.size() + 1 == kPathCapacity)
+    refuse(base::Error::of(ENAMETOOLONG, "persist: the path of a mapped file is too long to be recorded; ",
+                           "give it one of less than ", kPathCapacity - 1, " bytes"));
   const auto mapped = recorder_.map(address_of(domain.begin), domain.end - domain.begin, name.c_str(),
                                     offset_bytes, file_bytes_of(name.c_str()));
   if (!mapped) refuse(mapped.error());
