@@ -668,6 +668,8 @@ MUTATIONS = [
             ("src/spill/pins.cc", "  if (!allows(protection_at(address), need)) return reinterpret_cast<char*>(address);\n", "")),
     product("bounced system call faults in protected memory", "^e2e_protect_access$",
             (IO, "const size_t n = memory.allowed_bytes(need_of(direction));", "const size_t n = memory.bytes();")),
+    product("bounced system call faults in memory that is not mapped", "^e2e_protect_access$",
+            (IO, "  if (in_range(address) && !is_allocated(address)) return false;\n", "")),
     product("freed memory stays protected", "^e2e_protect_access$",
             ("src/spill/discard.cc", "  end_protection(address, bytes);\n", "")),
     product("fault path maps over the kernel's mappings", "^e2e_protect_access$",

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "spill/address_space.h"
 #include "spill/next.h"
 
 namespace spill {
@@ -33,8 +34,15 @@ PlainVector::PlainVector(const iovec* vector, size_t count)
 namespace {
 
 bool may_access(uint64_t address, Need need) {
+  if (in_range(address) && !is_allocated(address)) return false;
   const Protection protection = protection_at(address);
   return protection == Protection::kKernel || allows(protection, need);
+}
+
+// Where, from `address` on, may_access() may say something else; at most `end`.
+uint64_t same_access_end(uint64_t address, uint64_t end) {
+  const uint64_t stop = same_protection_end(address, end);
+  return in_range(address) ? same_allocation_end(address, stop) : stop;
 }
 
 }  // namespace
@@ -45,7 +53,7 @@ size_t PlainVector::allowed_bytes(Need need) const {
     const auto begin = reinterpret_cast<uint64_t>(buffer.iov_base);
     uint64_t at = begin;
     while (at < begin + buffer.iov_len && may_access(at, need))
-      at = same_protection_end(at, begin + buffer.iov_len);
+      at = same_access_end(at, begin + buffer.iov_len);
     bytes += at - begin;
     if (at < begin + buffer.iov_len) break;
   }

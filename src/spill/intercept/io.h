@@ -23,8 +23,8 @@ class PlainVector {
   bool is_plain() const { return plain_; }  // all buffers are
   std::span<const iovec> buffers() const { return {vector_, count_}; }
   size_t bytes() const { return bytes_; }
-  // How many of them come before the first whose protection does not allow what is needed. Mappings of the kernel's among
-  // spilled memory count as allowed.
+  // How many bytes come before the first that is not mapped, or whose protection does not allow what is needed. Plain memory, and
+  // mappings of the kernel's among spilled memory, count as allowed.
   size_t allowed_bytes(Need need) const;
   // The buffers of the vector's bytes [at, at + n), at most as many as all. Returns how many.
   size_t part(size_t at, size_t n, iovec* to) const;

@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "spill/access.h"
+#include "spill/address_space.h"
 #include "spill/fork.h"
 #include "spill/last_thread.h"
 #include "spill/next.h"
@@ -140,6 +141,13 @@ void unpin_page_piece(uint64_t address) {
 }
 
 size_t pin_allowance() { return 7; }
+
+bool is_allocated(uint64_t address) {
+  std::lock_guard guard(lock);
+  const size_t page = (address - kRangeBegin) / kPageBytes;
+  return page < kPageCount && frame_of_page[page] != 0;
+}
+uint64_t same_allocation_end(uint64_t, uint64_t end) { return end; }
 
 // Nothing is protected here.
 Protection protection_at(uint64_t) { return Protection::kOpen; }

@@ -164,6 +164,19 @@ static void calls(void) {
     printf("%lu\n", sum);
     CHECK(munmap(m, N * P) == 0);
   }
+  // What is not mapped any more.
+  char* m = area(RW);
+  fill(m, 0, N);
+  int ends[2], file = open("protected.tmp", O_RDWR | O_CREAT | O_TRUNC, 0600);
+  CHECK(file >= 0 && pipe(ends) == 0 && unlink("protected.tmp") == 0);
+  CHECK(munmap(m + 2 * P, 40 * P) == 0);
+  transfer("fill", write(ends[1], m, 100));
+  transfer("write what is gone", write(ends[1], m + 3 * P, 100));
+  transfer("read to what is gone", read(ends[0], m + 4 * P, 50));
+  transfer("pwrite what is gone", pwrite(file, m + 5 * P, 3 * P, 0));
+  transfer("what is there", pwrite(file, m + P, 4 * P, 0));
+  close(file), close(ends[0]), close(ends[1]);
+  CHECK(munmap(m, N * P) == 0);
 }
 
 static void kept(void) {
