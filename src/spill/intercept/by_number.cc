@@ -52,6 +52,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "spill/address_space.h"
 #include "spill/intercept/filter.h"
 #include "spill/intercept/intercept.h"
 #include "spill/signals.h"
@@ -281,6 +282,12 @@ bool has_time_limit(long operation) {
   }
 }
 
+// Whether spilled memory lies at the address and may be read.
+bool can_load(const void* address) {
+  const auto at = reinterpret_cast<uint64_t>(address);
+  return in_range(at) && is_allocated(at) && allows(protection_at(at), Need::kRead);
+}
+
 // The way back from a handler is the runtime's, whatever the program gives.
 struct sigaction from_kernel(const KernelAction& action) {
   struct sigaction result = {};
@@ -334,7 +341,7 @@ long call_by_number(long number, const long* a) {
       const int how = static_cast<int>(a[0]);
       if (static_cast<size_t>(a[3]) != sizeof(uint64_t)) break;
       // Programs find out so whether memory can be read: the kernel copies the set before it refuses an unknown `how`.
-      if (given != nullptr && plain(given) && (how < SIG_BLOCK || how > SIG_SETMASK)) break;
+      if (given != nullptr && !can_load(given) && (how < SIG_BLOCK || how > SIG_SETMASK)) break;
       sigset_t set = {}, old = {};
       if (given != nullptr) *reinterpret_cast<uint64_t*>(&set) = load(given);
       if (const int error = change_program_mask(how, given != nullptr ? &set : nullptr, &old))

@@ -297,7 +297,11 @@ static void masks(void) {
   char* pages = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   pages[5] = 7;
   CHECK(syscall(SYS_pkey_mprotect, pages, 1L << 20, (long)PROT_READ, -1L) == 0);
-  CHECK(foreign_load(pages + 5) == 7 && munmap(pages, 1 << 20) == 0);
+  CHECK(foreign_load(pages + 5) == 7 && mprotect(pages, 8192, PROT_NONE) == 0);
+  CHECK(syscall(SYS_rt_sigprocmask, ~0, pages, NULL, 8L) == -1 && errno == EFAULT);
+  CHECK(syscall(SYS_rt_sigprocmask, ~0, pages + 8192, NULL, 8L) == -1 && errno == EINVAL);
+  CHECK(munmap(pages, 1 << 20) == 0);
+  CHECK(syscall(SYS_rt_sigprocmask, ~0, pages, NULL, 8L) == -1 && errno == EFAULT);
 }
 
 int main(void) {
