@@ -1,9 +1,10 @@
-// For tests: what the keys of a store may be after the process has ended, or the power.
+// For tests: which values the keys of a store may have after the process was killed, or the power cut.
 //
-//   a process that has ended loses nothing that was acknowledged, whatever the durability
-//   a power cut loses nothing at kSync. Else it loses nothing that was acknowledged before the last flush began that has been completed
-//   a change that has begun may have been made
-// One thread changes a key, so that its changes have an order.
+//   the end of the process loses no acknowledged change, whatever the durability
+//   a power cut loses no acknowledged change at kSync. At other durabilities it loses none that was acknowledged before the last completed
+//   flush began
+//   a change that had begun but was not acknowledged may have been made or not
+// Only one thread changes a key, so that the changes of a key have an order.
 #pragma once
 #include <chrono>
 #include <map>
@@ -21,16 +22,17 @@ inline uint64_t steady_ns() {
 
 class CrashModel {
  public:
-  // Of a key, "": it is removed.
+  // A change of the key begins. `value` is "" if the key is removed.
   void begin(const std::string& key, const std::string& value, bool expires) {
     keys_[key].push_back({.value = value, .expires = expires, .acknowledged_ns = 0});
   }
   void acknowledge(const std::string& key) { keys_[key].back().acknowledged_ns = steady_ns(); }
-  // It is not known whether it was made: none.
+  // A power cut; the device began its last completed flush at `flushed_ns` of steady_ns().
   void has_lost_power(uint64_t flushed_ns) {
     if (!flushed_ns_) flushed_ns_ = flushed_ns;
   }
-  // The key has been found to be so, and is from now on, also after a power cut. False: it may not.
+  // After a start the key was found with this value ("": not found), which it has from now on, also after a power cut. False: it must not
+  // have that value.
   bool found(const std::string& key, const std::string& value, Durability durability, bool is_cache = false) {
     std::vector<Change>& changes = keys_[key];
     const size_t floor = floor_of(changes, durability);
@@ -44,12 +46,12 @@ class CrashModel {
       may_be = changes[i].value == value || (changes[i].expires && value.empty());
       if (may_be) is = changes[i];
     }
-    // What had not expired may since.
+    // A value that had not expired yet may expire later.
     const bool expires = is && is->expires && !value.empty();
     changes = {{.value = value, .expires = expires, .acknowledged_ns = 1}};
     return may_be;
   }
-  // All keys have been found.
+  // To be called when found() was told of all keys.
   void start_again() { flushed_ns_.reset(); }
   std::string text(const std::string& key) const {
     const auto at = keys_.find(key);
@@ -65,7 +67,7 @@ class CrashModel {
     for (const auto& [key, changes] : keys_) keys.push_back(key);
     return keys;
   }
-  // The keys that a predicate chooses, for a thread of their own; and back.
+  // A model of the keys that the predicate chooses, for the thread that changes them; take() brings it back.
   template <class Predicate>
   CrashModel part(const Predicate& is_in) const {
     CrashModel part;
@@ -82,9 +84,9 @@ class CrashModel {
   struct Change {
     std::string value;
     bool expires = false;
-    uint64_t acknowledged_ns = 0;  // 0: it was not; 1: it was there when the store was opened
+    uint64_t acknowledged_ns = 0;  // 0: it was not acknowledged; 1: it was found after the last start
   };
-  // The last change that must be there, or be followed by one that is.
+  // The last change that must not be lost: the key has its value, or that of a later change. kNone: there is none.
   size_t floor_of(const std::vector<Change>& changes, Durability durability) const {
     for (size_t i = changes.size(); i-- > 0;) {
       const uint64_t at_ns = changes[i].acknowledged_ns;
@@ -92,14 +94,16 @@ class CrashModel {
     }
     return kNone;
   }
-  // It has been dropped, and may come back: what it was by then, or what came after that, as far as it has not been lost.
+  // A cache has dropped the key, and a later start may find it again: with the value of the floor, or with one of the later changes,
+  // of which each may be lost.
   static void forget_before(std::vector<Change>& changes, size_t floor) {
     if (floor != kNone) changes.erase(changes.begin(), changes.begin() + static_cast<ptrdiff_t>(floor));
     for (size_t i = 0; i < changes.size(); ++i) changes[i].acknowledged_ns = i == 0 && floor != kNone ? 1 : 0;
   }
 
   std::map<std::string, std::vector<Change>> keys_;
-  std::optional<uint64_t> flushed_ns_;  // of the first power cut since; its device's last flush
+  std::optional<uint64_t>
+      flushed_ns_;  // when the last completed flush before the first power cut since start_again() began
 };
 
 }  // namespace kv

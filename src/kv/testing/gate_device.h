@@ -1,4 +1,4 @@
-// For tests: a device in memory at which a read can be held.
+// For tests: a device in memory that holds a read back until the test lets it go on.
 #pragma once
 #include <condition_variable>
 #include <mutex>
@@ -10,14 +10,14 @@
 
 namespace kv {
 
-// A device in memory at which one thread's next read waits, before it has read anything, until it is let through.
+// hold_next_read() makes the next read of one thread wait, before it has read anything, until let_through().
 class GateDevice final : public MediumDevice {
  public:
   explicit GateDevice(uint64_t bytes) : MediumDevice(std::vector<std::byte>(bytes)) {
     base::TextRef(name_, sizeof name_) << "gate";
   }
 
-  // Of the calling thread.
+  // The calling thread's next read.
   void hold_next_read() {
     std::lock_guard scope(lock_);
     held_ = std::this_thread::get_id();

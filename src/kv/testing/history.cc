@@ -14,13 +14,13 @@ using Outcome = Changed::Outcome;
 using Versions = std::unordered_set<uint64_t>;
 
 struct State {
-  uint64_t value = 0;    // 0: there is none
-  uint64_t version = 0;  // of the value; 0: nobody has told it yet
-  uint64_t highest = 0;  // of all versions of before
+  uint64_t value = 0;    // 0: the key has none
+  uint64_t version = 0;  // of the value; 0: no call has returned it yet
+  uint64_t highest = 0;  // the highest version so far
   bool operator==(const State&) const = default;
 };
 
-// Could the value's version be this one?
+// Can the value's version be this one? If nobody knew the value's version, it has this one from now on.
 bool has_version(State& state, uint64_t version, const Versions& of_known_puts) {
   if (state.version != 0) return state.version == version;
   if (version <= state.highest || of_known_puts.contains(version)) return false;
@@ -39,7 +39,7 @@ bool is_to_be_done(const Call& call, State& state, const Versions& of_known_puts
   return false;
 }
 
-// Can the call be next, and say what it said? Then it is.
+// Can the call be the next one, and return what it did? If so, `state` is the state after it.
 bool apply(const Call& call, State& state, const Versions& of_known_puts) {
   const bool is_there = state.value != 0;
   if (call.kind == Call::Kind::kGet) {
@@ -86,11 +86,11 @@ void say(std::string& text, const Call& call) {
   text += "\n";
 }
 
-// Of one key. Its calls' beginnings and ends are in a list, by time; a call that has been given its place in the order is taken
-// out of the list, so that all that begins before the first end may be next.
+// Looks for an order of the calls of one key. A list has the beginnings and ends of those calls by time. A call that was given its place in
+// the order is taken out of the list, so that each call that begins before the first end in the list may be the next one.
 class Search {
  public:
-  // `told_count`: text() is to tell of the first time when so many calls had an order and none could be next.
+  // text() describes the first time when `told_count` calls had an order and none could be next.
   explicit Search(std::vector<Call> calls, size_t told_count = ~size_t{0})
       : calls_(std::move(calls)), told_count_(told_count) {
     std::ranges::sort(calls_, {}, &Call::began);
@@ -107,7 +107,7 @@ class Search {
       const bool is_end = at % 2 == 0;
       const uint32_t call = at / 2 - 1;
       State state = state_;
-      // An error's end has been reached: it never was done.
+      // The end of a call that ended with an error: it was never done.
       const bool fits =
           is_end ? !calls_[call].is_known : may_be_next(call) && apply(calls_[call], state, of_known_puts_);
       if (fits && enter(call, state)) {
@@ -128,21 +128,20 @@ class Search {
     }
     return Ended::kOrdered;
   }
-  // How many calls had an order, at most, when none could be next.
+  // The most calls that had an order when none could be next.
   size_t best_count() const { return best_count_; }
   const std::string& text() const { return text_; }
 
  private:
   static constexpr uint64_t kStepsMax = 20'000'000;
-  static constexpr uint32_t kHead = 0;  // of the list; a call's beginning and end are odd and even
+  static constexpr uint32_t kHead = 0;  // of the list; beginnings of calls are odd, ends are even
   static uint32_t begin_of(uint32_t call) { return 2 * call + 3; }
   static uint32_t end_of(uint32_t call) { return 2 * call + 2; }
 
   struct Taken {
     uint32_t call;
     State before;
-    // Nothing else need be tried instead: it is an error that was never done, or has changed nothing, and so may as well be here as
-    // at any later place.
+    // No other call need be tried in its place: it was never done, or changed nothing, and so fits here as well as at any later place.
     bool is_settled;
   };
   struct Known {
@@ -160,7 +159,7 @@ class Search {
   static bool is_known_put(const Call& call) {
     return call.kind == Call::Kind::kPut && call.is_known && call.outcome == Outcome::kDone;
   }
-  // The order of puts is that of their versions: no other need be tried.
+  // Puts take their places in the order of their versions; no other order need be tried.
   void rank_puts() {
     std::vector<std::pair<uint64_t, uint32_t>> puts;
     for (uint32_t i = 0; i < calls_.size(); ++i)
@@ -218,10 +217,10 @@ class Search {
     taken_.pop_back();
   }
 
-  // Marks the call as done; unless that leads to what is known already.
+  // Marks the call as done. False, and not marked: the search has been at this set of calls and this state before.
   bool enter(uint32_t call, const State& state) {
     done_[call / 64] |= uint64_t{1} << call % 64;
-    // Calls that began first are all done, and none of the last: only what is between is kept.
+    // Sorted by their beginnings, the first calls are all done and the last are not: only the words between are kept.
     size_t first = 0, end = done_.size();
     while (first < end && done_[first] == ~uint64_t{0}) ++first;
     while (end > first && done_[end - 1] == 0) --end;
@@ -232,7 +231,7 @@ class Search {
     return false;
   }
 
-  // None can be next, since this call has ended.
+  // No call can be the next one before the end of `blocked`.
   void note(uint32_t blocked) {
     best_count_ = std::max(best_count_, taken_.size());
     if (taken_.size() != told_count_ || !text_.empty()) return;
@@ -251,7 +250,7 @@ class Search {
   std::vector<Call> calls_;
   Versions of_known_puts_;
   std::vector<uint32_t> rank_of_put_;
-  uint32_t put_count_ = 0;  // that have their places
+  uint32_t put_count_ = 0;  // puts that have their places
   std::vector<uint32_t> next_, previous_;
   State state_;
   std::vector<uint64_t> done_;

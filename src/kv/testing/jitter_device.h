@@ -1,5 +1,5 @@
-// For tests: a device over a device on which requests take a while, at random, before their transfer and again after it, and
-// complete in any order. So that what is between two steps of a call is long, and much happens in it.
+// For tests: a device over another one. Random requests wait for a while before their transfer and again after it, and complete in any
+// order, so that the time between two steps of a call is long enough for much to happen in it.
 #pragma once
 #include <sched.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@ namespace kv {
 
 class JitterDevice final : public storage::Device {
  public:
-  // `inner` is closed with it, and completes what it is given at once.
+  // REQUIRES: `inner` completes each request at once. It is closed together with this device.
   JitterDevice(storage::Device* inner, uint64_t seed) : inner_(inner), next_seed_(seed) {
     capacity_bytes_ = inner->capacity_bytes();
     block_bytes_ = inner->block_bytes();
@@ -24,7 +24,7 @@ class JitterDevice final : public storage::Device {
     base::TextRef(name_, sizeof name_) << "jitter";
   }
 
-  // Of queues that are opened from now on: so many of 256 requests take a while, and of flushes four times as many. At first none do.
+  // For queues opened from now on: `count` of 256 requests wait, and four times as many flushes. At first none do.
   void set_slow_of_256(uint32_t count) { slow_of_256_ = count; }
 
  private:
@@ -41,7 +41,7 @@ class JitterDevice final : public storage::Device {
     };
 
     void do_start(storage::Io& io) override {
-      // Flushes are what takes longest on most devices.
+      // On most devices flushes take longest.
       const uint32_t slow = io.operation == storage::Operation::kFlush ? 4 * slow_of_256_ : slow_of_256_;
       if (random_() % 256 < slow) {
         waiting_.push_back({&io, false});
@@ -50,7 +50,7 @@ class JitterDevice final : public storage::Device {
       transfer(io);
       complete(io);
     }
-    // One step of one request, or none.
+    // Does one step of one waiting request, or nothing; if `block`, goes on until a request has completed.
     void do_poll(bool block) override {
       do {
         if (waiting_.empty()) return;

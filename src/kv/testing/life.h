@@ -1,5 +1,5 @@
-// For tests: the parts of a store as one thread drives them, step by step, from a start to a sudden end, on a device in memory that does what
-// a test says.
+// For tests: the parts of a store, driven step by step by one thread from a start to a sudden end, on a device in memory whose failures the
+// test chooses.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -16,20 +16,22 @@
 
 namespace kv {
 
-// A device in memory that calls a function before it reads a byte, once, and fails when it is told to.
+// A device in memory that calls the test's functions at chosen requests, and fails requests that the test chooses.
 class CallingDevice final : public MediumDevice {
  public:
   using MediumDevice::MediumDevice;
+  // Calls once, before the next read of the byte at `offset`.
   void call_at_read(uint64_t offset, std::function<void()> call) {
     offset_ = offset;
     call_ = std::move(call);
   }
+  // Calls before each flush.
   void call_at_flush(std::function<void()> call) { at_flush_ = std::move(call); }
-  // None: nothing fails, after all.
+  // The next such operation ends with EIO, although it is done. Nothing: none fails.
   void fail_next(std::optional<storage::Operation> operation) { failing_ = operation; }
-  // That begin there.
+  // Writes that begin at these offsets are not done, and end with EIO.
   void refuse_writes(std::vector<uint64_t> offsets) { refused_ = std::move(offsets); }
-  // Of a byte of each segment. Null: of none.
+  // Reads of the byte at `in_segment` of any segment end with EIO. Null: none do.
   void fail_reads(const Geometry* geometry, uint64_t in_segment = 0) {
     geometry_ = geometry;
     in_segment_ = in_segment;
@@ -73,7 +75,7 @@ inline std::vector<std::byte> empty_medium(const Identity& identity) {
   return medium;
 }
 
-// What a store is made of, from its start to its sudden end.
+// The parts of a store: the constructor starts them on a medium, and the destructor ends them as a crash does, without a checkpoint.
 struct Life {
   explicit Life(std::vector<std::byte> medium, const Identity& of = test_identity(kSegments))
       : identity(of), device(new CallingDevice(std::move(medium))) {
@@ -104,7 +106,7 @@ struct Life {
   void keep() {
     for (bool did = true; did;) ASSERT_EQ(log.keep(channel, did), 0);
   }
-  // What has been written is sealed, and there are segments for more.
+  // Seals the segments that were written, and opens others.
   void seal() {
     ASSERT_EQ(log.seal_all(channel), 0);
     keep();
@@ -130,7 +132,7 @@ struct Life {
     log.finish(extent, true);
     return extent;
   }
-  // Returns the tombstone.
+  // Removes the key, whose record is at `address`. Returns the tombstone's extent.
   Extent remove(const std::string& key, uint64_t address) {
     const Extent extent = write(key, RecordKind::kTombstone);
     EXPECT_TRUE(index->remove(hash_key(identity.secret, key).low, address));
@@ -139,7 +141,7 @@ struct Life {
     return extent;
   }
   Segment::State state_of(const Extent& extent) { return log.segment(extent.segment).state.load(); }
-  // One victim is emptied. Returns how that ended.
+  // Empties one victim. Returns 0 or an errno value.
   int empty_one() {
     bool did = false;
     collector.wants_all(true);
@@ -147,14 +149,14 @@ struct Life {
     collector.wants_all(false);
     return error;
   }
-  // And then it is given back.
+  // Empties one victim, and gives it back.
   void collect() {
     bool did = false;
     ASSERT_EQ(empty_one(), 0);
     ASSERT_EQ(collector.step(did).error, 0);
     ASSERT_EQ(log.counts().emptied_segments, 0u);
   }
-  // Is the key there after a crash?
+  // Would the key be there if the process were killed now?
   bool is_there_again(const std::string& key) {
     const Life next(device->medium(), identity);
     return next.index->find(hash_key(identity.secret, key).low).found;

@@ -1,9 +1,9 @@
-// For tests: what works on a store while its history is being written. Clients, whose calls are recorded, on few keys; and
-// one that changes many other keys, so that the index grows and shrinks around the few all the time, and the log fills.
+// For tests: the load on a store whose history is recorded (history.h). Clients, whose calls are recorded, work on a few keys. A Churn
+// changes many other keys, so that the index grows and shrinks around the few all the time, and the log fills.
 //
-// The keys have their home in one region of the index's tables: some 4,200 of them fill it and split its table, where keys of all regions
-// would have to be 30,000. Some are in the next one: a table of which one region alone is full is not split, since it looks as if its hashes
-// were not random.
+// All keys have their home in one region of the index's tables. Some 4,200 of them fill the region and split its table; of keys in all
+// regions it would take 30,000. Some keys of a Churn are in the next region, because a table in which a single region is full is not
+// split: its hashes look as if they were not random.
 #pragma once
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -25,15 +25,15 @@
 
 namespace kv {
 
-// The read of a record of 16 grains or more may go beyond its end, into what somebody writes at that moment. Its bytes count for nothing,
-// but the thread sanitizer cannot know.
+// A read of a record of 16 grains or more may go beyond the record's end, into bytes that another thread writes at that moment. The reader
+// ignores those bytes, but the thread sanitizer cannot know that.
 #if __has_feature(thread_sanitizer)
 inline constexpr uint64_t kLongestValueBytes = 7'000;
 #else
 inline constexpr uint64_t kLongestValueBytes = 40'000;
 #endif
 
-// A value says which it is, and how long; each of its bytes is looked at.
+// The id decides all bytes of the value and its length, so that id_of() can tell whether a value is whole.
 inline std::vector<std::byte> value_of(uint64_t id) {
   const uint64_t drawn = base::mix(id);
   const uint64_t longest = drawn % 32 == 0 ? kLongestValueBytes : drawn % 4 == 0 ? 3'000 : 200;
@@ -41,7 +41,7 @@ inline std::vector<std::byte> value_of(uint64_t id) {
   for (size_t i = 0; i < value.size(); ++i) value[i] = static_cast<std::byte>((id >> i % 8 * 8) + i / 8);
   return value;
 }
-// 0: it is none.
+// The id of a value; 0: these bytes are no value.
 inline uint64_t id_of(Bytes value) {
   uint64_t id = 0;
   if (value.size() < sizeof id) return 0;
@@ -49,7 +49,7 @@ inline uint64_t id_of(Bytes value) {
   return std::ranges::equal(value, value_of(id)) ? id : 0;
 }
 
-// Names whose keys have their home in one region.
+// The first `count` keys that begin with `prefix` and have their home in this region.
 inline std::vector<std::string> keys_of_region(const Store& store, const char* prefix, uint32_t region,
                                                size_t count) {
   std::vector<std::string> keys;
@@ -61,10 +61,10 @@ inline std::vector<std::string> keys_of_region(const Store& store, const char* p
   return keys;
 }
 
-// One thread or task that makes calls and writes down what they say.
+// Makes calls, in one thread or task, and records what they return.
 class Client {
  public:
-  // `number`: no other client of the history has it. Each third one makes hardly anything but gets.
+  // `number` is unique among the clients of a history. Every third client makes hardly anything but gets.
   Client(StampClock& clock, const std::vector<std::string>& keys, uint32_t number, uint64_t seed)
       : clock_(clock),
         keys_(keys),
@@ -73,7 +73,7 @@ class Client {
         reads_(number % 3 == 0),
         seen_versions_(keys.size()) {}
 
-  // Makes calls, `least` to `most` of them, until `enough` says so, or the store takes no more; of which has_failed() tells.
+  // Makes calls until there are `most` of them, or at least `least` and `enough` is set, or one ends with an error: then has_failed().
   void work(Session& session, size_t least, size_t most, const std::atomic<bool>& enough) {
     while (calls.size() < (enough.load(std::memory_order_relaxed) ? least : most) && step(session)) think();
   }
@@ -109,7 +109,7 @@ class Client {
     auto found = session.get(keys_[key]);
     call.ended = clock_.stamp();
     if (!found) return fail(found.error());
-    think();  // what was found stays, whatever others of the session do
+    think();  // meanwhile the session's other calls must not disturb what was found
     call.outcome = found->found() ? Changed::Outcome::kDone : Changed::Outcome::kAbsent;
     if (found->found()) {
       call.value = id_of(found->value());
@@ -134,13 +134,13 @@ class Client {
       if (is_put || done->outcome != Changed::Outcome::kDone) call.version = done->version;
       return add(call);
     }
-    // A full store has done nothing.
+    // A call that was refused because the store is full has changed nothing.
     call.is_known = false;
     if (done.error().number != ENOSPC) calls.push_back(call);
     return fail(done.error());
   }
 
-  // Of any keys, some of them twice: each is a call, all at the same time.
+  // Puts random keys together, among them a key twice at times. Each put is recorded as a call of its own; all overlap.
   bool put_many(Session& session) {
     std::vector<Call> made(1 + random_() % 6);
     std::vector<std::vector<std::byte>> values;
@@ -166,7 +166,7 @@ class Client {
         add(made[i]);
       } else {
         error = results[i].error();
-        // A full store has done nothing.
+        // A call that was refused because the store is full has changed nothing.
         if (error->number != ENOSPC) calls.push_back(made[i]);
       }
     }
@@ -175,7 +175,7 @@ class Client {
 
   bool add(const Call& call) {
     calls.push_back(call);
-    // Some go on with what they knew before.
+    // One in four goes on with the version that it knew before, so that conditions fail at times.
     if (call.version != 0 && random_() % 4 != 0) seen_versions_[call.key] = call.version;
     return true;
   }
@@ -202,13 +202,13 @@ class Client {
   base::Error error_;
 };
 
-// Puts many keys and removes them again, round after round, and overwrites some large values. Nobody else knows its keys.
+// Puts many keys and removes them again, round after round, and overwrites some large values. No client uses its keys.
 class Churn {
  public:
   static constexpr size_t kKeys = 4'400, kKeysOfNextRegion = 500, kLargeKeys = 32;
   static constexpr uint64_t kLargeBytes = 16 << 10;
 
-  // `is_lasting`: nothing may fail, and no key be lost.
+  // `is_lasting`: the test expects that no call fails and no key is lost.
   Churn(Store& store, uint32_t region, uint64_t seed, bool is_lasting)
       : keys_(keys_of_region(store, "churn", region, kKeys)),
         random_(seed),
@@ -218,12 +218,12 @@ class Churn {
     keys_.insert(keys_.end(), others.begin(), others.end());
   }
 
-  // Puts most of the keys: not much is missing for the index to grow.
+  // Puts most of the keys, so that few more make the index grow.
   void fill(Session& session) {
     std::shuffle(keys_.begin(), keys_.end(), random_);
     for (size_t i = 0; i < kKeys + 150; ++i) static_cast<void>(change(session, keys_[i], true));
   }
-  // Until `stop`. `cycled` is set once it has put and removed all keys once.
+  // Works until `stop` is set or a call fails. Sets `cycled` when all keys were put and removed once.
   void work(Session& session, const std::atomic<bool>& stop, std::atomic<bool>& cycled) {
     const bool first = is_lasting_ || random_() % 2 == 0;
     for (;;) {

@@ -1,4 +1,4 @@
-// For tests and fuzzers: a device in memory, of which a derived one may do something before each request.
+// For tests and fuzzers: a device in memory; a derived class may do something before each request, and fail it.
 #pragma once
 #include <cstring>
 #include <mutex>
@@ -17,17 +17,17 @@ class MediumDevice : public storage::Device {
     base::TextRef(name_, sizeof name_) << "medium";
   }
   virtual ~MediumDevice() = default;
-  // As it is now.
+  // A copy of the medium as it is now.
   std::vector<std::byte> medium() {
     std::lock_guard scope(lock_);
     return medium_;
   }
 
  protected:
-  // In the thread that makes the request, before any of it is done; no lock is held. Returns how it ends, 0 or an errno value; it is
-  // done all the same.
+  // Called before the request is done, in the thread that makes it, without a lock held. Returns 0 or the errno value with which the request
+  // ends; it is done all the same.
   virtual int before(const storage::Io&) { return 0; }
-  // False: nothing of it is done, and it ends with EIO.
+  // Called after before(). False: the request is not done, and ends with EIO.
   virtual bool takes(const storage::Io&) { return true; }
 
  private:
@@ -69,7 +69,7 @@ class MediumDevice : public storage::Device {
     }
   }
 
-  std::mutex lock_;  // of the medium
+  std::mutex lock_;  // for medium_
   std::vector<std::byte> medium_;
 };
 

@@ -1,4 +1,4 @@
-// For tests: what a store has on its device, as bytes that a test finds its way in, and damages.
+// For tests: a copy of a store's medium, in which a test finds records, headers and summaries, and damages them.
 #pragma once
 #include <optional>
 #include <string_view>
@@ -10,7 +10,7 @@ namespace kv {
 
 class StoreImage {
  public:
-  // Of a store; the medium is the device's, byte for byte.
+  // `medium` is all that the store's device holds.
   explicit StoreImage(std::vector<std::byte> medium) : bytes(std::move(medium)) {
     auto read = read_superblock(Bytes(bytes).first(kSuperblockBytes), bytes.size());
     if (read) identity = *read;
@@ -31,7 +31,7 @@ class StoreImage {
     });
     return best;
   }
-  // All records whose checks are right.
+  // Calls function(place) for each record whose checksums are right.
   template <class Function>
   void for_each_record(Function&& function) const {
     for (uint32_t segment = 0; segment < identity.geometry.segment_count; ++segment) {
@@ -56,7 +56,7 @@ class StoreImage {
   uint64_t begin_of(uint32_t segment) const { return identity.geometry.segment_offset(segment); }
   uint64_t end_of(uint32_t segment) const { return identity.geometry.segment_offset(segment + 1); }
   uint64_t last_grain_of(uint32_t segment) const { return end_of(segment) - identity.geometry.grain_bytes; }
-  // Its summary begins here; nothing: it has none.
+  // The offset at which the segment's summary begins; nothing: it has none.
   std::optional<uint64_t> summary_of(uint32_t segment) const {
     SegmentFooter footer;
     const Bytes last = Bytes(bytes).subspan(last_grain_of(segment), identity.geometry.grain_bytes);
@@ -64,7 +64,7 @@ class StoreImage {
     return end_of(segment) -
            uint64_t{summary_grains(identity.geometry, footer.entry_count)} * identity.geometry.grain_bytes;
   }
-  // The first segment in such a state; nothing: there is none.
+  // The first segment in this state; nothing: there is none.
   std::optional<uint32_t> first(SegmentState state) const {
     for (uint32_t segment = 0; segment < identity.geometry.segment_count; ++segment)
       if (header_of(segment).state == state) return segment;

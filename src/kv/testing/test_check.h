@@ -1,4 +1,4 @@
-// For tests of check.h: a store in memory that is looked at, and damaged, byte by byte.
+// For tests of check.h: a store in memory whose bytes a test can find and damage.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 
 namespace kv {
 
-// Its findings are added, a line each.
+// Checks the store, and appends a line for each finding.
 inline CheckReport check_of(storage::Device& device, std::string& findings) {
   auto report = check(
       device, [](void* to, const char* line) { (*static_cast<std::string*>(to) += line) += "\n"; },
@@ -46,10 +46,10 @@ class CheckTest : public testing::Test {
       else
         ASSERT_TRUE(session.put(key, bytes_of(std::string(random() % 5000, 'v'))));
     }
-    // Longer than its size code tells exactly.
+    // So long that its size code cannot tell the length exactly.
     ASSERT_TRUE(session.put("long", bytes_of(std::string(17 * 512, 'l'))));
   }
-  // Makes a store, closed or as it is when a process is killed; returns how many keys it has.
+  // Makes a store, and leaves it closed, or as a process leaves it that is killed. Returns how many keys it has.
   uint64_t make(bool closed = true, const std::function<void(Session&)>& change = fill) {
     EXPECT_TRUE(Store::make(*device, {.segment_bytes = kSegment}));
     Store* const store = *Store::open(
@@ -93,7 +93,7 @@ class CheckTest : public testing::Test {
     return all;
   }
 
-  // Where a text stands for the first time.
+  // The offset at which the text stands for the first time from `from` on.
   size_t find(const std::string& text, size_t from = kSegmentsOffset) const {
     const std::string_view all(reinterpret_cast<const char*>(memory()), kCapacity);
     const size_t at = all.find(text, from);
@@ -101,15 +101,15 @@ class CheckTest : public testing::Test {
     return at;
   }
   void flip(size_t at) { memory()[at] ^= std::byte{0x10}; }
-  // Where the first sealed segment begins.
+  // The offset at which the first sealed segment begins.
   size_t sealed_segment() const { return sealed_segment_after(0); }
-  // And the next one.
+  // The offset of the next sealed segment.
   size_t sealed_segment_after(size_t segment) const {
     const size_t footer = find("spkv end", std::max<size_t>(segment + kSegment, kSegmentsOffset));
     return footer / kSegment * kSegment;
   }
 
-  // Where its entries begin.
+  // The offset at which the entries of the segment's summary begin.
   size_t summary_of(size_t segment) const {
     SegmentFooter footer;
     memcpy(&footer, memory() + segment + kSegment - sizeof footer, sizeof footer);
@@ -118,12 +118,12 @@ class CheckTest : public testing::Test {
   }
 
   storage::Device* device;
-  uint64_t checkpoint_records = 0;  // of what make() opens
+  uint64_t checkpoint_records = 0;  // an option of the store that make() opens
   std::vector<std::string> findings;
   std::function<void()> before_index;
 
  private:
-  std::vector<std::byte> before_;  // kept, since the kernel takes long to make it
+  std::vector<std::byte> before_;  // a member, since fresh memory of this size takes the kernel long
 };
 
 }  // namespace kv

@@ -1,14 +1,14 @@
-// For tests: how often what is random, or is done at each of many places, is tried.
+// For tests: how many random tries a test makes, and at how many of all places it tries something.
 #pragma once
 #include <cstdint>
 #include <cstdlib>
 
 namespace kv {
 
-// One part of so many. All of it takes minutes: with SPILLWAY_TEST_LONG.
+// A test does one of so many parts of its work. With SPILLWAY_TEST_LONG it does all of it, which takes minutes.
 inline const uint64_t kEffortParts = getenv("SPILLWAY_TEST_LONG") != nullptr ? 1 : 5;
 
-// What the environment asks for by this name.
+// The number in this environment variable; `otherwise` if it is not set.
 inline uint64_t setting(const char* name, uint64_t otherwise) {
   const char* const text = getenv(name);
   return text != nullptr ? strtoull(text, nullptr, 10) : otherwise;

@@ -1,4 +1,4 @@
-// For tests of formats: what is where in a piece, and that each of its bytes counts.
+// For tests of formats: reads numbers at their offsets, and verifies that a change of any byte is noticed.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -8,14 +8,14 @@
 
 namespace kv {
 
-// Of `length` bytes, little-endian.
+// The little-endian number of `length` bytes at `offset`.
 inline uint64_t number_at(Bytes bytes, size_t offset, size_t length) {
   uint64_t number = 0;
   for (size_t i = 0; i < length; ++i) number |= std::to_integer<uint64_t>(bytes[offset + i]) << 8 * i;
   return number;
 }
 
-// Calls `reads` for each byte of the first `length` with a bit of it changed.
+// Expects reads(bytes) to be true, and false when a bit of any of the first `length` bytes is changed.
 template <class Reads>
 void expect_every_change_is_seen(std::vector<std::byte> bytes, size_t length, const Reads& reads) {
   ASSERT_TRUE(reads(bytes));

@@ -1,4 +1,4 @@
-// For tests and fuzzers of a store's parts: identities of stores that nobody has made.
+// For tests and fuzzers of a store's parts: the identity of a store that was never made, and its free segments.
 #pragma once
 #include "kv/media/format.h"
 
@@ -10,7 +10,7 @@ inline Secret test_secret() {
   return secret;
 }
 
-// Segments of 1 MiB, of 2,048 grains.
+// Segments have 1 MiB, which is 2,048 grains.
 inline Identity test_identity(uint32_t segments) {
   return {.store_id = 0x1122334455667788,
           .secret = test_secret(),
@@ -21,7 +21,7 @@ inline Identity test_identity(uint32_t segments) {
                        .spare_percent = 10}};
 }
 
-// A segment of a medium becomes free, as making a store or giving a segment back leaves it.
+// Makes a segment of the medium free: as making a store leaves it, and giving a segment back.
 inline void free_segment(const Identity& identity, uint64_t segment, uint64_t generation,
                          std::span<std::byte> medium) {
   for (const uint64_t offset : identity.geometry.header_offsets(segment))

@@ -1,4 +1,4 @@
-// For tests: an index, images of its tables, and indexes out of these.
+// For tests: an index, images of its tables, and indexes that are restored from images.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -63,7 +63,7 @@ class IndexImageTest : public testing::Test {
     index->end_images();
     return images;
   }
-  // Null: refused.
+  // Null: the images were refused.
   template <class Stays>
   static Restored restore(const Images& images, const Stays& stays, unsigned address_bits = kAddressBits) {
     Restored made(*Index::open(address_bits));

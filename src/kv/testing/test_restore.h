@@ -1,10 +1,10 @@
-// For tests and fuzzers: an index out of images, by one thread (index.h has the parts, and their errors).
+// For tests and fuzzers: restores an index from images in one thread (index.h describes the steps and their errors).
 #pragma once
 #include "kv/index/index.h"
 
 namespace kv {
 
-// For each image; then finish_restore().
+// To be called for each image; then finish_restore() is to be called once.
 inline base::Expected<void> restore_image(Index& index, const TableImage& image) {
   if (auto known = index.restore_shape(image.shape); !known) return known;
   return index.restore_slots(image);

@@ -1,4 +1,4 @@
-// For tests: a store whose keys change beside a map, and snapshots of both.
+// For tests: a store and a map that get the same changes, and snapshots of both.
 #pragma once
 #include <map>
 #include <memory>
@@ -13,7 +13,7 @@ namespace kv {
 
 using Model = std::map<std::string, std::string>;
 
-// A snapshot, what it has to hold, and what has come of it.
+// A snapshot, the entries that it must have, and those that it has returned so far.
 struct Watched {
   Snapshot snapshot;
   Model expected, seen;
@@ -47,7 +47,7 @@ class SnapshotTest : public StoreTest {
     watched->expected = model;
     return watched;
   }
-  // One entry. False: it has ended, or was cancelled.
+  // Takes the next entry. False: the snapshot has ended, or was cancelled.
   bool step(Watched& watched) {
     Snapshot::Entry entry;
     auto next = watched.snapshot.next(entry);

@@ -1,4 +1,4 @@
-// For tests: a store in memory, and calls with texts.
+// For tests: a store in memory, whose keys and values are texts.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ inline std::string text_of(Bytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// All of it, large or not.
+// The whole value, be it large or not.
 inline std::string whole_value(Session& session, Found& found) {
   std::string value(found.value_bytes(), '\0');
   auto read = session.read_value(found, 0, std::as_writable_bytes(std::span(value)));
@@ -23,7 +23,7 @@ inline std::string whole_value(Session& session, Found& found) {
   return value;
 }
 
-// A test's store, while it is open, and a session of it.
+// A test's open store, and a session of it.
 class StoreInUse {
  protected:
   void open(storage::Device& device, const StoreOptions& options) {

@@ -1,4 +1,4 @@
-// For tests: a medium that is written segment by segment, as a process leaves it that was killed, and what a start makes of it.
+// For tests: a medium that the test writes segment by segment, as a killed process leaves it, and a start on that medium.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ class WrittenMedium {
     RecordKind kind = RecordKind::kValue;
   };
 
-  // Of free segments.
+  // All segments are free.
   explicit WrittenMedium(uint32_t segment_count)
       : identity(test_identity(segment_count)),
         device(*storage::make_memory_device(identity.geometry.capacity_bytes)) {
@@ -43,7 +43,7 @@ class WrittenMedium {
     return all().subspan(geometry.segment_offset(segment) + first * geometry.grain_bytes,
                          count * geometry.grain_bytes);
   }
-  // A segment with these records, each of a grain. Void ones are in its summary only.
+  // Writes a segment with these records, each of one grain. Void records are in the segment's summary only.
   void write(uint32_t segment, uint64_t generation, const std::vector<Written>& records, bool is_sealed) {
     const SegmentHeader header = {.generation = generation, .state = SegmentState::kUsed};
     write_segment_header(identity, header, grains(segment, 0, 1));
@@ -79,7 +79,7 @@ class WrittenMedium {
     return recovered ? recovered->report : RecoveryReport{};
   }
   Segment::State state_of(uint32_t segment) { return log.segment(segment).state.load(); }
-  // Where the only record is that the index has for the key; as many as there are segments: there is none.
+  // The segment of the record that the index has for the key; the number of segments: the index has none.
   uint64_t segment_of(const std::string& key) {
     const Location found = index->find(hash_key(identity.secret, key).low);
     return found.found ? identity.geometry.segment_of(found.address) : identity.geometry.segment_count;
