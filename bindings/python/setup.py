@@ -1,4 +1,4 @@
-"""The extension module, and the library beside it: of the Spillway in SPILLWAY_PREFIX, or else the one that pkg-config finds."""
+"""Builds the extension module, and copies the C library beside it: that of SPILLWAY_PREFIX, or else the one that pkg-config finds."""
 import os
 import shutil
 import subprocess
@@ -9,7 +9,7 @@ from setuptools.command.build_ext import build_ext
 
 
 def folder_of(what):
-    """Where the C library's headers ("includedir") or files ("libdir") are."""
+    """The folder of the C library's headers ("includedir") or of its files ("libdir")."""
     prefix = os.environ.get("SPILLWAY_PREFIX")
     environment = dict(os.environ)
     if prefix:
@@ -22,7 +22,7 @@ def folder_of(what):
 
 
 class BuildWithLibrary(build_ext):
-    """So the package needs nothing else where it is installed, and goes on when Spillway there is another one."""
+    """Copies the library into the package, which then needs no Spillway where it is installed, and does not change with the one there."""
 
     def run(self):
         super().run()

@@ -5,8 +5,8 @@
         store[b"key"] = b"value"
         store.get_many([b"key", b"other"])      # [b"value", None], read together
 
-Keys and values are bytes, or anything that has them (bytearray, memoryview). A Store is for all threads: calls release the interpreter
-lock while they wait, and each thread that is in a call has a session of its own. Errors are exceptions with the library's line.
+Keys and values are bytes, or objects that contain bytes (bytearray, memoryview). All threads may use a Store: calls release the interpreter
+lock while they wait, and each call has a session of its own. Errors are exceptions with the library's line.
 """
 from ._kv import (CanceledError, DamagedError, Entry, Error, FullError, InUseError, NotFoundError, Store, StoreExistsError,
                   library_version, make)

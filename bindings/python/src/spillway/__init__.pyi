@@ -7,7 +7,7 @@ Buffer = Union[bytes, bytearray, memoryview]
 _Default = TypeVar("_Default")
 _When = Literal["always", "absent", "present", "version"]
 
-# status: that of spillway/kv.h
+# status: the number in spillway/kv.h
 class Error(Exception):
     status: int
 
@@ -42,18 +42,18 @@ class Store:
     @overload
     def get(self, key: Buffer, default: _Default) -> Union[bytes, _Default]: ...
     def get_entry(self, key: Buffer) -> Union[Entry, None]: ...
-    # The new version; None when the condition does not hold. A version is given with when="version", and only then.
+    # Returns the new version, or None if the condition does not hold. A version is given with when="version", and only then.
     def put(self, key: Buffer, value: Buffer, *, when: _When = "always", version: Union[int, None] = None, expires_ms: int = 0,
             flags: int = 0) -> Union[int, None]: ...
-    # Was there such a key, with this version if one is given? No key has version 0.
+    # Returns whether there was such a key, with this version if one is given. No key has version 0.
     def delete(self, key: Buffer, *, version: Union[int, None] = None) -> bool: ...
     def get_many(self, keys: Iterable[Buffer]) -> list[Union[bytes, None]]: ...
-    # Values are put under their keys in the order given, many at a time.
+    # Puts the pairs, many at a time, those with the same key in their order, but for large values (docs/limits.md).
     def put_many(self, pairs: Union[Mapping[Any, Buffer], Iterable[tuple[Buffer, Buffer]]]) -> None: ...
-    # How many of the keys there were.
+    # Returns how many of the keys were there.
     def delete_many(self, keys: Iterable[Buffer]) -> int: ...
-    # All as they are at the call, in no order, whatever changes meanwhile; CanceledError when that is too much. Until it has ended or is gone
-    # the store cannot be closed.
+    # All keys and values as they are at the call, in no order, whatever changes meanwhile. Raises CanceledError if too much changes. The store
+    # cannot be closed until the iterator has ended or is gone.
     def items(self) -> Iterator[tuple[bytes, bytes]]: ...
     def stats(self) -> dict[str, dict[str, float]]: ...
     def __getitem__(self, key: Buffer) -> bytes: ...

@@ -1,10 +1,10 @@
-// The extension module: stores over the C API (spillway/kv.h), in one class.
+// The extension module: the class Store over the C API (spillway/kv.h).
 //
 // Invariants
-//  1 a session is idle, or of one call that is under way (sessions.c)
-//  2 the interpreter lock is released around every call that may block; what the call refers to (buffers, the Store) is held meanwhile
+//  1 a session is idle, or belongs to one call that is under way (sessions.c)
+//  2 the interpreter lock is released around every call that may block; meanwhile references hold what the call uses (buffers, the Store)
 //  3 `store` is null once closed, and is closed only while no call is under way
-//  4 a child of fork has neither the store's threads nor its locks: it uses and closes nothing
+//  4 a child of fork has neither the store's threads nor its locks, so it neither uses nor closes anything
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <spillway/kv.h>
@@ -23,7 +23,7 @@ typedef struct {
   int is_given;
 } Number;
 
-// Converters for "O&", whose result is a Number: the formats "K" and "I" take any number modulo 2^64 or 2^32.
+// Converters for the format "O&" that fill in a Number. (The formats "K" and "I" would take any number modulo 2^64 or 2^32.)
 static int number_of(PyObject *object, void *result) {
   Number *const number = result;
   PyObject *const integer = PyNumber_Index(object);
@@ -37,7 +37,7 @@ static int number_of(PyObject *object, void *result) {
   return 0;
 }
 
-// None is as if nothing were given.
+// The same, but None counts as not given.
 static int number_or_none_of(PyObject *object, void *result) {
   return object == Py_None ? 1 : number_of(object, result);
 }
@@ -45,7 +45,7 @@ static int number_or_none_of(PyObject *object, void *result) {
 static const char *const kDurabilities[] = {"sync", "batch", "none", NULL};
 static const char *const kWhens[] = {"always", "absent", "present", "version", NULL};
 
-// The place of a name in a list that ends with NULL; -1 with an exception.
+// Returns the place of a name in a list that ends with NULL, or -1 with an exception.
 static int place_of(const char *name, const char *const *names, const char *what) {
   for (int i = 0; names[i] != NULL; ++i)
     if (strcmp(name, names[i]) == 0) return i;
@@ -177,7 +177,7 @@ static PyObject *store_stats(KvStore *self, PyObject *unused) {
   (void)unused;
   char text[8192];
   spillway_kv_session *session;
-  if (kv_begin(self, &session) != 0) return NULL;  // nobody closes it meanwhile
+  if (kv_begin(self, &session) != 0) return NULL;  // keeps others from closing the store meanwhile
   int status;
   Py_BEGIN_ALLOW_THREADS;
   status = spillway_kv_stats(self->store, text, sizeof text, NULL);
@@ -192,7 +192,7 @@ static PyObject *store_stats(KvStore *self, PyObject *unused) {
 
 // ---- One key
 
-// Begins a get: on 0 the value is held, or absent, and kv_end is to follow; -1 with an exception.
+// Gets a value, which stays held. Returns 0, also if the key is absent: release the value, then call kv_end. Or -1 with an exception.
 static int find(KvStore *self, const Py_buffer *key, spillway_kv_session **session,
                 spillway_kv_value *value) {
   if (kv_begin(self, session) != 0) return -1;
@@ -207,7 +207,7 @@ static int find(KvStore *self, const Py_buffer *key, spillway_kv_session **sessi
   return -1;
 }
 
-// The value under a key as bytes, or `absent`; null with an exception.
+// Returns the value as bytes or as an Entry, or `absent`; on an error null, with an exception.
 static PyObject *get(KvStore *self, const Py_buffer *key, PyObject *absent, int as_entry) {
   spillway_kv_session *session;
   spillway_kv_value value;
@@ -251,7 +251,7 @@ static PyObject *store_get_entry(KvStore *self, PyObject *args) {
   return result;
 }
 
-// A put, or with null for the value a remove. Returns its status; below 0 with an exception.
+// Puts the value, or removes the key if `value` is null. Returns the status; if that is below 0, with an exception.
 static int change(KvStore *self, const Py_buffer *key, const Py_buffer *value,
                   const spillway_kv_change_options *options, uint64_t *version) {
   spillway_kv_session *session;

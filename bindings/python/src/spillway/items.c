@@ -1,7 +1,7 @@
 // Store.items(): an iterator over all keys and values as they were when it was made.
 //
-// It has a session of its own, which is one of a call under way until the iterator has ended or is gone. It is used by one thread at a
-// time: `is_busy` says that it is, under the interpreter lock.
+// The iterator has a session of its own, which counts as one of a call under way until the iterator has ended or is gone. One thread uses it
+// at a time: `is_busy`, which changes under the interpreter lock, is set meanwhile.
 #define PY_SSIZE_T_CLEAN
 #include <unistd.h>
 
@@ -11,7 +11,7 @@ typedef struct {
   PyObject_HEAD
   KvStore *store;
   spillway_kv_session *session;
-  spillway_kv_iteration *iteration;  // null: it has ended
+  spillway_kv_iteration *iteration;  // null: the iterator has ended
   int is_busy;
 } Items;
 
@@ -43,7 +43,7 @@ PyObject *kv_items(KvStore *store, PyObject *unused) {
   return NULL;
 }
 
-// The value of the last key as bytes; null with an exception.
+// Returns the value of the last key as bytes; on an error null, with an exception.
 static PyObject *value_of(Items *self, const spillway_kv_value *value) {
   if (value->data != NULL) return PyBytes_FromStringAndSize(value->data, (Py_ssize_t)value->data_bytes);
   PyObject *const bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)value->data_bytes);

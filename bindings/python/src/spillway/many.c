@@ -1,15 +1,15 @@
-// Calls of many keys: one of the C library's each, without the interpreter lock.
+// Store's methods for many keys. Each is one call of the C library, without the interpreter lock.
 #define PY_SSIZE_T_CLEAN
 #include "store.h"
 
-// Memory for a call: of each key a buffer, and of each value one.
+// What a call refers to: a buffer for each key, and for each value if there are values.
 typedef struct {
-  PyObject *items;  // a list or tuple, which holds the objects
+  PyObject *items;  // a list, which holds the objects
   Py_buffer *keys;
   Py_buffer *values;
-  Py_ssize_t count;        // of what is asked for
+  Py_ssize_t count;        // keys, or pairs, of the call
   Py_ssize_t key_count;    // buffers that are held
-  Py_ssize_t value_count;  // the same
+  Py_ssize_t value_count;  // buffers that are held
 } Many;
 
 static void release(Many *many) {
@@ -37,7 +37,7 @@ static int hold_pair(Many *many, PyObject *item) {
   return status;
 }
 
-// Holds all there is in an iterable of keys, or of pairs. -1 with an exception; release() in any case.
+// Holds all keys, or pairs, of an iterable. Returns 0, or -1 with an exception; release() must follow in any case.
 static int hold(Many *many, PyObject *iterable, int pairs) {
   *many = (Many){.items = PySequence_List(iterable)};
   if (many->items == NULL) return -1;
@@ -104,7 +104,7 @@ PyObject *kv_get_many(KvStore *self, PyObject *keys) {
   return result;
 }
 
-// Puts or removes; how many changes were made, or -1 with an exception.
+// Puts, or removes. Returns how many changes were made, or -1 with an exception.
 static Py_ssize_t change_many(KvStore *self, const Many *many, int is_remove) {
   const size_t count = (size_t)many->count;
   struct iovec *const pieces = PyMem_New(struct iovec, count);

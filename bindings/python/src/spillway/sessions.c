@@ -1,4 +1,4 @@
-// Exceptions, and the sessions that calls take and give back. Their counts and lists change under the interpreter lock only.
+// Exceptions, and the sessions that calls take and give back. The counts and lists of sessions change only under the interpreter lock.
 #include <unistd.h>
 
 #include "store.h"
@@ -58,7 +58,7 @@ int kv_begin(KvStore *self, spillway_kv_session **session) {
     ++self->busy_count;
     return 0;
   }
-  // Room for all, so that giving one back cannot fail.
+  // Make room for all sessions now, so that giving one back cannot fail.
   const size_t room = self->busy_count + 1;
   if (room > self->idle_room) {
     spillway_kv_session **const idle = PyMem_Realloc(self->idle, 2 * room * sizeof *idle);
@@ -85,7 +85,7 @@ void kv_end(KvStore *self, spillway_kv_session *session) {
 PyObject *kv_bytes(spillway_kv_session *session, spillway_kv_value *value) {
   PyObject *const bytes = PyBytes_FromStringAndSize(value->data, (Py_ssize_t)value->data_bytes);
   if (bytes == NULL || value->data != NULL || value->data_bytes == 0) return bytes;
-  // A large one.
+  // A large value.
   char *const to = PyBytes_AS_STRING(bytes);
   int status;
   Py_BEGIN_ALLOW_THREADS;

@@ -8,31 +8,31 @@
 typedef struct {
   PyObject_HEAD
   spillway_kv *store;          // null: closed
-  pid_t process;               // that opened it
-  spillway_kv_session **idle;  // sessions that no call has
+  pid_t process;               // the one that opened it
+  spillway_kv_session **idle;  // sessions that no call uses
   size_t idle_count;
-  size_t idle_room;   // for all there are
-  size_t busy_count;  // those of calls under way
+  size_t idle_room;   // of `idle`; never less than there are sessions
+  size_t busy_count;  // sessions that calls under way and iterators use
 } KvStore;
 
-// A session for one call. 0, and kv_end gives it back; or -1 with an exception.
+// Takes a session for one call, which kv_end gives back. Returns 0, or -1 with an exception.
 int kv_begin(KvStore *self, spillway_kv_session **session);
 void kv_end(KvStore *self, spillway_kv_session *session);
-// Makes the exceptions' classes and puts them into the module. -1 with an exception.
+// Makes the exceptions' classes and puts them into the module. Returns 0, or -1 with an exception.
 int kv_add_errors(PyObject *module);
-// Sets the exception of a status; returns null.
+// Sets the exception for a status. Returns null.
 PyObject *kv_raise(int status, const char *text);
 
-// What a call has found, as bytes; null with an exception. `session` is the call's.
+// Returns the value that a call of the session has found, as bytes; on an error null, with an exception.
 PyObject *kv_bytes(spillway_kv_session *session, spillway_kv_value *value);
 
-// Methods of many keys (many.c).
+// Store's methods for many keys (many.c).
 PyObject *kv_get_many(KvStore *self, PyObject *keys);
 PyObject *kv_put_many(KvStore *self, PyObject *pairs);
 PyObject *kv_delete_many(KvStore *self, PyObject *keys);
 
 // Store.items() (items.c).
 PyObject *kv_items(KvStore *self, PyObject *unused);
-// Makes the iterator's class. -1 with an exception.
+// Makes the iterator's class. Returns 0, or -1 with an exception.
 int kv_add_items(void);
 #endif

@@ -1,6 +1,6 @@
 // The native methods of io.spillway.KvNative, over the C API (spillway/kv.h).
 //
-// Of a call that blocks nothing in the Java heap is pinned: arrays are copied, direct buffers lie outside it. Each function answers an error by a
+// A call that blocks pins nothing in the Java heap: arrays are copied, and direct buffers lie outside the heap. On an error a function leaves a
 // KvException, or what the JVM has thrown, and returns 0 or null.
 #include <jni.h>
 #include <spillway/kv.h>
@@ -28,7 +28,7 @@ static void throw_status(JNIEnv *env, int status, const spillway_kv_session *ses
 static spillway_kv *store_of(jlong handle) { return (spillway_kv *)(intptr_t)handle; }
 static spillway_kv_session *session_of(jlong handle) { return (spillway_kv_session *)(intptr_t)handle; }
 
-// Bytes of an array, as a copy, or of a direct buffer.
+// The bytes of an array, copied, or of a direct buffer.
 struct bytes {
   const void *data;
   size_t count;
@@ -56,7 +56,7 @@ static int take(JNIEnv *env, jbyteArray array, jobject buffer, jint offset, jint
   return 0;
 }
 
-// What a call of the session has found, as an array; null with an exception.
+// The value that a call of the session has found, as an array. On an error null, with an exception.
 static jbyteArray array_of(JNIEnv *env, spillway_kv_session *session, spillway_kv_value *value) {
   if (value->data_bytes > INT32_MAX - 8) {
     throw_line(env, SPILLWAY_KV_TOO_LARGE, "store: the value is too large for an array");
@@ -68,7 +68,7 @@ static jbyteArray array_of(JNIEnv *env, spillway_kv_session *session, spillway_k
     (*env)->SetByteArrayRegion(env, array, 0, (jsize)value->data_bytes, value->data);
     return array;
   }
-  // A large one, by way of a buffer.
+  // A large value, which is read part by part.
   int status = SPILLWAY_KV_OK;
   signed char *const part = malloc(kPart);
   if (part == NULL) throw_line(env, SPILLWAY_KV_NO_MEMORY, "store: no memory for a copy");

@@ -8,13 +8,13 @@ public class KvException extends IOException {
   private static final long serialVersionUID = 1;
   private final int status;
 
-  /** The line is in UTF-8. */
+  /** `line` is in UTF-8. */
   KvException(int status, byte[] line) {
     super(new String(line, StandardCharsets.UTF_8));
     this.status = status;
   }
 
-  /** The status of spillway/kv.h, below 0: -3 for SPILLWAY_KV_FULL and so on. */
+  /** Returns the error's status of spillway/kv.h, which is below 0: -3 for SPILLWAY_KV_FULL and so on. */
   public int status() {
     return status;
   }

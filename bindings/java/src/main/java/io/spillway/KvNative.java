@@ -8,9 +8,9 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 
 /**
- * The C API (spillway/kv.h), by libspillway_kv_jni: a file's path in -Dspillway.jni, or what the jar brings along, or by
- * -Djava.library.path. Handles are addresses; of keys and values there is an array, or, where that is null, a direct buffer with a range. A
- * device's name is in UTF-8, which JNI's own strings are not beyond U+FFFF, and ends with a byte 0.
+ * The C API (spillway/kv.h) by way of libspillway_kv_jni, which is the file that -Dspillway.jni names, or else the one in the jar, or else one
+ * in -Djava.library.path. Handles are addresses. A key or value is an array, or, if that is null, a range of a direct buffer. A device's name
+ * ends with a byte 0 and is in UTF-8, which JNI's own strings are not beyond U+FFFF.
  */
 final class KvNative {
   private static final String JNI = "libspillway_kv_jni.so";
@@ -22,11 +22,11 @@ final class KvNative {
     else System.loadLibrary("spillway_kv_jni");
   }
 
-  /** From files that are gone when this returns: what is loaded stays. */
+  /** Copies the libraries of the jar to files and loads them. The files are gone when this returns; what was loaded stays. */
   private static void loadOfJar() {
     try {
       Path folder = Files.createTempDirectory("spillway");
-      Path[] files = {folder.resolve("libspillway_kv.so.0"), folder.resolve(JNI)}; // the second one looks for the first beside itself
+      Path[] files = {folder.resolve("libspillway_kv.so.0"), folder.resolve(JNI)}; // the second is linked with the first, which it finds beside itself
       try {
         for (Path file : files) {
           try (InputStream library = KvNative.class.getResourceAsStream("native/" + file.getFileName())) {
@@ -63,20 +63,20 @@ final class KvNative {
 
   static native byte[] get(long session, byte[] key, ByteBuffer directKey, int offset, int bytes) throws KvException;
 
-  /** The value's size, or -1 without one; copied if there is room for it. */
+  /** Returns the value's size, or -1 if there is no such key. The value is copied if there is room for it. */
   static native int getInto(long session, byte[] key, ByteBuffer directKey, int offset, int bytes, ByteBuffer to,
       int toOffset, int toBytes) throws KvException;
 
   static native byte[][] getMany(long session, byte[][] keys) throws KvException;
 
-  /** The version, or 0 when the condition does not hold. `when` is that of spillway/kv.h. */
+  /** Returns the new version, or 0 if the condition does not hold. `when` is a number of spillway/kv.h. */
   static native long put(long session, byte[] key, ByteBuffer directKey, int offset, int bytes, byte[] value,
       ByteBuffer directValue, int valueOffset, int valueBytes, int when, long version, long expiresMs) throws KvException;
 
-  /** Was there such a key, for which the condition holds? */
+  /** Returns whether there was such a key for which the condition held. */
   static native boolean delete(long session, byte[] key, ByteBuffer directKey, int offset, int bytes, int when,
       long version) throws KvException;
 
-  /** 0 without a value. */
+  /** Returns 0 if there is no such key. */
   static native long versionOf(long session, byte[] key) throws KvException;
 }

@@ -9,18 +9,19 @@ import java.util.Objects;
 /**
  * A key-value store on a flash device or file (docs/kv-api.md).
  *
- * <p>For all threads: a call blocks its thread, and has a session of its own meanwhile. Keys are 1 to 65,536 bytes, values 0 to 4 GiB, of which arrays and buffers take 2. Direct
- * buffers are read and written where they lie, from position to limit; their positions do not change. Arrays are copied. What others change in
- * an array or buffer during a call is stored or returned in any mixture.
+ * <p>All threads may use a store. A call blocks its thread, and has a session of its own meanwhile. Keys have 1 to 65,536 bytes; values have 0 to
+ * 4 GiB, but arrays and buffers take less than 2. Arrays are copied. Direct buffers are read and written in place, from position to limit;
+ * their positions do not change. If another thread changes an array or a buffer during a call, any mixture of old and new bytes is stored or
+ * returned.
  */
 public final class KvStore implements AutoCloseable {
-  /** What a change that has returned promises after a power cut; that the process was killed loses nothing. */
+  /** What a power cut may take of the changes that have returned. That the process is killed loses none of them. */
   public enum Durability {
-    /** It is there. */
+    /** Nothing is lost. */
     SYNC,
-    /** All but the last 10 ms. */
+    /** Changes that returned within the last 10 ms may be lost. */
     BATCH,
-    /** What the device's own cache keeps. */
+    /** Changes that the device had only in its own cache may be lost. */
     NONE
   }
 
@@ -28,8 +29,8 @@ public final class KvStore implements AutoCloseable {
   private static final int IF_ABSENT = 1;
   private static final int IF_VERSION = 3;
 
-  // Under this object's monitor.
-  private final ArrayDeque<Long> idle = new ArrayDeque<>(); // sessions that no call has
+  // Guarded by this object's monitor.
+  private final ArrayDeque<Long> idle = new ArrayDeque<>(); // sessions that no call uses
   private int busyCount; // calls under way
   private long store; // 0: closed
 
@@ -42,38 +43,43 @@ public final class KvStore implements AutoCloseable {
     return KvNative.version();
   }
 
-  /** Makes an empty store; a file needs a capacity (0: all of a device). Content is not lost: that is an error. */
+  /**
+   * Makes an empty store. A file needs a capacity in bytes; 0 stands for all of a device. A device or file that has content is refused.
+   */
   public static void make(String device, long capacityBytes) throws KvException {
     KvNative.make(nativeName(device), capacityBytes, false);
   }
 
-  /** Makes an empty store, whatever there was. */
+  /** Makes an empty store as make() does, even on a device or file that has content, which is lost. */
   public static void makeAnew(String device, long capacityBytes) throws KvException {
     KvNative.make(nativeName(device), capacityBytes, true);
   }
 
+  /** Opens a store with Durability.SYNC. */
   public static KvStore open(String device) throws KvException {
     return open(device, Durability.SYNC);
   }
 
+  /** Opens a store. Refused while it is open already, here or in another process. */
   public static KvStore open(String device, Durability durability) throws KvException {
     return new KvStore(KvNative.open(nativeName(device), durability.ordinal(), false));
   }
 
-  /** Nothing is written, also where nothing can be; changes throw a KvException. */
+  /** Opens a store without writing anything, so that the device may be one that cannot be written. Changes throw a KvException. */
   public static KvStore openReadOnly(String device) throws KvException {
     return new KvStore(KvNative.open(nativeName(device), Durability.SYNC.ordinal(), true));
   }
 
-  /** A store in memory, gone when it is closed. */
+  /** Makes and opens a store in memory, which is gone when it is closed. */
   public static KvStore inMemory(long capacityBytes) throws KvException {
     return new KvStore(KvNative.openMemory(capacityBytes));
   }
 
   /**
-   * What was put is on the device, or there is an exception. Closed already: does nothing.
+   * Closes the store. When this returns, all that was put is on the device for good; otherwise it throws. Does nothing if the store is closed
+   * already.
    *
-   * @throws IllegalStateException calls of other threads are under way
+   * @throws IllegalStateException if calls of other threads are under way
    */
   @Override
   public synchronized void close() throws KvException {
@@ -85,7 +91,7 @@ public final class KvStore implements AutoCloseable {
     KvNative.close(closing);
   }
 
-  /** What the store holds and where, how long its calls took and what it has read and written: a JSON object of objects. */
+  /** Returns, as a JSON object of objects, what the store holds, how long its calls took, and what it has read and written. */
   public String stats() throws KvException {
     long session = begin();
     try {
@@ -95,7 +101,7 @@ public final class KvStore implements AutoCloseable {
     }
   }
 
-  /** The value, or null. */
+  /** Returns the value, or null if there is no such key. */
   public byte[] get(byte[] key) throws KvException {
     Objects.requireNonNull(key);
     long session = begin();
@@ -106,7 +112,7 @@ public final class KvStore implements AutoCloseable {
     }
   }
 
-  /** The value, or null. */
+  /** Returns the value, or null if there is no such key. */
   public byte[] get(ByteBuffer key) throws KvException {
     checkDirect(key);
     long session = begin();
@@ -118,7 +124,8 @@ public final class KvStore implements AutoCloseable {
   }
 
   /**
-   * Reads the value to `to`, from its position on, and returns its size: -1 without one. Larger than what remains in `to`: nothing was copied.
+   * Copies the value to `to`, from its position on. Returns the value's size, or -1 if there is no such key. If the size is more than what
+   * remains in `to`, nothing was copied.
    */
   public int get(ByteBuffer key, ByteBuffer to) throws KvException {
     checkDirect(key);
@@ -132,7 +139,7 @@ public final class KvStore implements AutoCloseable {
     }
   }
 
-  /** The values in the order of the keys, null where there is none; their reads are in flight together. */
+  /** Returns the values in the order of the keys, with null for a key that is not there. Their reads are in flight together. */
   public byte[][] getMany(List<byte[]> keys) throws KvException {
     byte[][] wanted = keys.toArray(new byte[0][]);
     for (byte[] key : wanted) Objects.requireNonNull(key);
@@ -149,17 +156,17 @@ public final class KvStore implements AutoCloseable {
     return put(key, value, ALWAYS, 0, 0);
   }
 
-  /** The same, with the time from which on there is no such key, in ms since 1970. */
+  /** Puts a value that expires at a time, in ms since 1970; 0: never. Returns its version. */
   public long putUntil(byte[] key, byte[] value, long expiresMs) throws KvException {
     return put(key, value, ALWAYS, 0, expiresMs);
   }
 
-  /** Puts a value if there is none: its version, or 0. */
+  /** Puts a value if there is no such key. Returns its version, or 0 if there is one. */
   public long putIfAbsent(byte[] key, byte[] value) throws KvException {
     return put(key, value, IF_ABSENT, 0, 0);
   }
 
-  /** Puts a value if what is there has this version: the new version, or 0. */
+  /** Puts a value if the key's value has this version. Returns the new version, or 0 if it has not. */
   public long replace(byte[] key, byte[] value, long version) throws KvException {
     return put(key, value, IF_VERSION, version, 0);
   }
@@ -177,7 +184,7 @@ public final class KvStore implements AutoCloseable {
     }
   }
 
-  /** The version of what is under a key; 0: nothing. */
+  /** Returns the version of a key's value, or 0 if there is no such key. */
   public long versionOf(byte[] key) throws KvException {
     Objects.requireNonNull(key);
     long session = begin();
@@ -188,17 +195,17 @@ public final class KvStore implements AutoCloseable {
     }
   }
 
-  /** Removes a key. Was there one? */
+  /** Removes a key. Returns whether there was one. */
   public boolean delete(byte[] key) throws KvException {
     return delete(key, ALWAYS, 0);
   }
 
-  /** Removes a key if what is there has this version. Was it so? */
+  /** Removes a key if its value has this version. Returns whether it had. */
   public boolean delete(byte[] key, long version) throws KvException {
     return delete(key, IF_VERSION, version);
   }
 
-  /** Removes a key. Was there one? */
+  /** Removes a key. Returns whether there was one. */
   public boolean delete(ByteBuffer key) throws KvException {
     checkDirect(key);
     long session = begin();
