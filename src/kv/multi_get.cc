@@ -4,6 +4,7 @@
 #include <new>
 
 #include "base/check.h"
+#include "kv/index/entry.h"
 #include "kv/media/clock.h"
 #include "storage/piece_io.h"
 
@@ -19,28 +20,33 @@ struct MultiGet::Group {
 
 void MultiGet::get(Session& session, std::span<const std::string_view> keys,
                    std::span<base::Expected<Found>> results) {
-  CHECK_EQ(keys.size(), results.size());
-  const storage::Buffer memory(session.pool_, sizeof(Group));
-  if (memory.bytes().empty()) {
-    for (auto& result : results)
-      result = base::failure(ENOMEM, "store: no memory for the reads of many keys");
-    return;
-  }
-  Group& group = *new (memory.bytes().data()) Group;
-  for (size_t at = 0; at < keys.size(); at += kGroup) {
-    const size_t count = std::min(kGroup, keys.size() - at);
-    get_group(session, group, keys.subspan(at, count), results.subspan(at, count));
-  }
+  for (size_t at = 0; at < keys.size();)
+    at += get_some(session, keys.subspan(at), results.subspan(at), UINT64_MAX);
 }
 
-void MultiGet::get_group(Session& session, Group& group, std::span<const std::string_view> keys,
-                         std::span<base::Expected<Found>> results) {
+size_t MultiGet::get_some(Session& session, std::span<const std::string_view> keys,
+                          std::span<base::Expected<Found>> results, uint64_t bytes_most) {
+  CHECK_EQ(keys.size(), results.size());
+  const size_t count = std::min(kGroup, keys.size());
+  const storage::Buffer memory(session.pool_, sizeof(Group));
+  if (memory.bytes().empty()) {
+    for (auto& result : results.first(count))
+      result = base::failure(ENOMEM, "store: no memory for the reads of many keys");
+    return count;
+  }
+  Group& group = *new (memory.bytes().data()) Group;
+  return get_group(session, group, keys.first(count), results, bytes_most);
+}
+
+size_t MultiGet::get_group(Session& session, Group& group, std::span<const std::string_view> keys,
+                           std::span<base::Expected<Found>> results, uint64_t bytes_most) {
   SessionCounts& counts = *session.calls_.counts;
   Timing timing(counts, CallKind::kGetMany);
   for (size_t i = 0; i < keys.size(); ++i)
     group.hashes[i] = hash_key(session.store_->identity_.secret, keys[i]).low;
   const Readers::Reading reading(session.store_->readers_, session.place_);
   session.store_->index_->find({group.hashes, keys.size()}, {group.locations, keys.size()});
+  keys = keys.first(count_within(session, {group.locations, keys.size()}, bytes_most));
   group.ios.clear();
   for (size_t i = 0; i < keys.size(); ++i) {
     group.of_key[i] = nullptr;
@@ -57,6 +63,20 @@ void MultiGet::get_group(Session& session, Group& group, std::span<const std::st
     timing.moved(session.count_found(keys[i], results[i]));
   }
   counts.asked(keys.size());
+  return keys.size();
+}
+
+// How many of the first records have so many bytes together; at least one.
+size_t MultiGet::count_within(const Session& session, std::span<const Location> locations,
+                              uint64_t bytes_most) {
+  uint64_t bytes = 0;
+  size_t count = 0;
+  for (; count < locations.size(); ++count) {
+    if (!locations[count].found) continue;
+    bytes += size_code::grains(locations[count].size) * session.store_->identity_.geometry.grain_bytes;
+    if (bytes > bytes_most && count > 0) break;
+  }
+  return count;
 }
 
 // Gives the result memory for the record, and adds the Io that reads it. Null: the record was in memory, or the result is an error.

@@ -21,11 +21,17 @@ class MultiGet {
   // each key that there is, two for that of a large value. REQUIRES: results.size() == keys.size().
   static void get(Session& session, std::span<const std::string_view> keys,
                   std::span<base::Expected<Found>> results);
+  // The same for as many of the first keys as have records of `bytes_most` bytes together, at least one and at most kGroup: for a caller that cannot
+  // keep all that is found in memory. Returns how many keys that are; it sets no results of the others.
+  static size_t get_some(Session& session, std::span<const std::string_view> keys,
+                         std::span<base::Expected<Found>> results, uint64_t bytes_most);
 
  private:
   struct Group;
-  static void get_group(Session& session, Group& group, std::span<const std::string_view> keys,
-                        std::span<base::Expected<Found>> results);
+  static size_t get_group(Session& session, Group& group, std::span<const std::string_view> keys,
+                          std::span<base::Expected<Found>> results, uint64_t bytes_most);
+  static size_t count_within(const Session& session, std::span<const Location> locations,
+                             uint64_t bytes_most);
   static const storage::Io* begin(Session& session, Group& group, const Location& location,
                                   std::string_view key, base::Expected<Found>& result);
   static void end(Session& session, const Location& location, base::Expected<Found>& result);

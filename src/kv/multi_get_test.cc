@@ -144,6 +144,26 @@ TEST_F(MultiGetTest, ATasksReadsAreUnderWayTogether) {
   EXPECT_EQ(device->reads, 100u);
 }
 
+TEST_F(MultiGetTest, OnlyAsManyAreReadAsAreAskedForInBytes) {
+  ASSERT_TRUE(session.open(*store));
+  for (const char* key : {"key0", "key1", "key2"})
+    ASSERT_TRUE(session.put(key, bytes_of(std::string(100'000, 'v'))));
+  const std::string_view keys[] = {"none", "key0", "key1", "key2"};
+  base::Expected<Found> results[std::size(keys)];
+  device->reads = 0;
+  EXPECT_EQ(MultiGet::get_some(session, keys, results, 250'000), 3u);
+  EXPECT_EQ(device->reads, 2u);
+  EXPECT_FALSE(results[0]->found());
+  EXPECT_EQ(results[1]->value_bytes(), 100'000u);
+  EXPECT_EQ(results[2]->value_bytes(), 100'000u);
+  EXPECT_EQ(MultiGet::get_some(session, keys, results, 1), 1u) << "what is not there needs no bytes";
+  EXPECT_EQ(MultiGet::get_some(session, std::span(keys).last(2), std::span(results).last(2), 1), 1u);
+  EXPECT_EQ(results[2]->value_bytes(), 100'000u);
+  EXPECT_EQ(MultiGet::get_some(session, {}, {}, 1), 0u);
+  for (auto& result : results) result = Found();
+  session.close();
+}
+
 TEST_F(MultiGetTest, EachKeyHasAResultOfItsOwn) {
   ASSERT_TRUE(session.open(*store));
   put(3);

@@ -21,6 +21,7 @@ MUTATIONS = [
     # Many keys at a time
     mutation("reads of many keys one after the other", (CHANNEL, "  if (batch_queue_ == nullptr && batch.size() > 1) {", "  if (false) {"), test="kv_test", gtest_filter="MultiGetTest.*"),
     mutation("a task goes on after the first of its Ios", (IO_QUEUE, "    if (--wait.left_count_ == 0) wake", "    if (wait.left_count_ > 0 && (wait.left_count_ = 0, true)) wake"), test="task_test", gtest_filter="*IoQueueTest.ATaskWaits*"),
+    mutation("many keys are read however long their records are", (MULTI_GET, "    if (bytes > bytes_most && count > 0) break;\n", ""), test="kv_test", gtest_filter="MultiGetTest.OnlyAsMany*"),
     mutation("a damaged record of many is the value", (MULTI_GET, "record, result->record_) != Reading::kWhole ||", "record, result->record_) == Reading::kPart ||"), test="kv_test", gtest_filter="MultiGetTest.*"),
     mutation("an expired value of many is found", (MULTI_GET, "  if (store.lifetimes_.has_ended(result->record_))\n", "  if (false)\n"), test="kv_test", gtest_filter="MultiGetTest.*"),
     mutation("an error of a read of many is not told", (MULTI_GET, "  if (!io.whole()) {", "  if (false) {"), test="kv_test", gtest_filter="MultiGetTest.*"),

@@ -34,6 +34,16 @@ TEST_F(RespStringsTest, OtherSets) {
   EXPECT_EQ(ask("GETSET k y\r\nGETSET none z\r\nGET k\r\nTTL k"), "$1\r\nx\r\n$-1\r\n$1\r\ny\r\n:-1\r\n");
 }
 
+TEST_F(RespStringsTest, ManyLargeValuesAreAnsweredInOrder) {
+  const std::string value(200'000, 'v');
+  set("k", value);
+  set("l", "small");
+  const std::string all = "$-1\r\n" + bulk("small") + bulk(value);
+  EXPECT_TRUE(ask("MGET n l k k k k k k k n l k") == "*12\r\n" + all + bulk(value) + bulk(value) +
+                                                         bulk(value) + bulk(value) + bulk(value) +
+                                                         bulk(value) + all);
+}
+
 TEST_F(RespStringsTest, GetAndMore) {
   set("k", "value");
   EXPECT_EQ(ask("GETEX k EX 100\r\nTTL k\r\nGETEX k\r\nTTL k\r\nGETEX k PERSIST\r\nTTL k\r\nGETEX none EX 1"),

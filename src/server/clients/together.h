@@ -11,10 +11,11 @@ namespace server {
 
 inline constexpr size_t kTogether = 64;
 
-// Calls use(base::Expected<Result>&) for each of `count` results, in their order. all(results) makes all of them at once, with as many I/Os at a
-// time. They lie in memory of the pool, since tasks have small stacks; if it has none, one(i) makes each. REQUIRES: count <= kTogether.
-template <class Result, class All, class One, class Use>
-void do_together(storage::BufferPool& pool, size_t count, const All& all, const One& one, const Use& use) {
+// Calls use(base::Expected<Result>&) for each of `count` results, in their order. some(first, results) makes the results from `first` on, with as many
+// I/Os at a time, or only some of them, and returns how many. They lie in memory of the pool, since tasks have small stacks; if it has none, one(i)
+// makes each. REQUIRES: count <= kTogether.
+template <class Result, class Some, class One, class Use>
+void do_together(storage::BufferPool& pool, size_t count, const Some& some, const One& one, const Use& use) {
   struct Results {
     base::Expected<Result> of[kTogether];
   };
@@ -26,26 +27,30 @@ void do_together(storage::BufferPool& pool, size_t count, const All& all, const 
     }
     return;
   }
-  auto* const results = new (memory.bytes().data()) Results;
-  const std::span some(results->of, count);
-  all(some);
-  for (base::Expected<Result>& result : some) use(result);
-  std::destroy_at(results);
+  for (size_t first = 0; first < count;) {
+    auto* const results = new (memory.bytes().data()) Results;
+    const size_t made = some(first, std::span(results->of, count - first));
+    for (base::Expected<Result>& result : std::span(results->of, made)) use(result);
+    std::destroy_at(results);
+    first += made;
+  }
 }
 
 template <class Use>
 void look_up_together(Items& items, storage::BufferPool& pool, std::span<const std::string_view> keys,
                       const Use& use) {
   do_together<Item>(
-      pool, keys.size(), [&](auto found) { items.get(keys, found); },
+      pool, keys.size(), [&](size_t first, auto found) { return items.get_some(keys.subspan(first), found); },
       [&](size_t i) { return items.get(keys[i]); }, use);
 }
 
 template <class Use>
 void set_together(Items& items, storage::BufferPool& pool, std::span<const NewItem> all, const Use& use) {
-  do_together<Done>(
-      pool, all.size(), [&](auto done) { items.set(all, done); }, [&](size_t i) { return items.set(all[i]); },
-      use);
+  const auto set_rest = [&](size_t first, auto done) {
+    items.set(all.subspan(first), done);
+    return done.size();
+  };
+  do_together<Done>(pool, all.size(), set_rest, [&](size_t i) { return items.set(all[i]); }, use);
 }
 
 }  // namespace server

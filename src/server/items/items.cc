@@ -85,24 +85,24 @@ base::Expected<Item> Items::get(std::string_view key) {
   return item;
 }
 
-void Items::get(std::span<const std::string_view> keys, std::span<base::Expected<Item>> results) {
+size_t Items::get_some(std::span<const std::string_view> keys, std::span<base::Expected<Item>> results) {
   CHECK_EQ(keys.size(), results.size());
   shared_->flush_if_due(session_);
+  const size_t count = std::min(kv::MultiGet::kGroup, keys.size());
   const storage::Buffer memory(pool_, sizeof(Group));
   if (memory.bytes().empty()) {
-    std::ranges::fill(results, base::failure(ENOMEM, "no memory for many keys"));
-    return;
+    std::ranges::fill(results.first(count), base::failure(ENOMEM, "no memory for many keys"));
+    return count;
   }
-  for (size_t at = 0; at < keys.size(); at += kv::MultiGet::kGroup) {
-    const size_t count = std::min(kv::MultiGet::kGroup, keys.size() - at);
-    Group* const group = new (memory.bytes().data()) Group;
-    get_group(*group, keys.subspan(at, count), results.subspan(at, count));
-    std::destroy_at(group);
-  }
+  Group* const group = new (memory.bytes().data()) Group;
+  const size_t answered = get_group(*group, keys.first(count), results.first(count));
+  std::destroy_at(group);
+  return answered;
 }
 
-void Items::get_group(Group& group, std::span<const std::string_view> keys,
-                      std::span<base::Expected<Item>> results) {
+// Returns how many keys have their result.
+size_t Items::get_group(Group& group, std::span<const std::string_view> keys,
+                        std::span<base::Expected<Item>> results) {
   size_t count = 0;
   for (size_t i = 0; i < keys.size(); ++i) {
     auto store_key = StoreKey::of(keys[i], pool_);
@@ -112,9 +112,12 @@ void Items::get_group(Group& group, std::span<const std::string_view> keys,
     group.texts[count] = group.keys[count].text();
     ++count;
   }
-  kv::MultiGet::get(session_, {group.texts, count}, {group.found, count});
-  for (size_t i = 0, at = 0; i < keys.size(); ++i) {
+  const size_t found_count =
+      kv::MultiGet::get_some(session_, {group.texts, count}, {group.found, count}, kFoundBytes);
+  size_t i = 0;
+  for (size_t at = 0; i < keys.size(); ++i) {
     if (!results[i]) continue;
+    if (at == found_count) break;
     auto& found = group.found[at];
     if (found)
       results[i] = Item::of(session_, std::move(*found));
@@ -123,6 +126,7 @@ void Items::get_group(Group& group, std::span<const std::string_view> keys,
     if (results[i]) note_get(hash_of(group.texts[at]), results[i]->found());
     ++at;
   }
+  return i;
 }
 
 base::Expected<Fetched> Items::fetch(std::string_view key, const FetchOptions& options) {

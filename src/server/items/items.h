@@ -133,8 +133,11 @@ class Items {
   base::Expected<Item> get(std::string_view key);
   // As get(), but it is not counted, and the item is not marked as used.
   base::Expected<Item> look(std::string_view key);
-  // Each result is what get() would return. REQUIRES: as many results as keys. Cost: as of kv::MultiGet::get.
-  void get(std::span<const std::string_view> keys, std::span<base::Expected<Item>> results);
+  // Looks up as many of the first keys as have values of kFoundBytes together, at least one: a client that asks for many may take them slowly.
+  // Returns how many keys that are; each of their results is what get() would return. REQUIRES: as many results as keys, and more than none. Cost: as
+  // of kv::MultiGet::get.
+  static constexpr uint64_t kFoundBytes = 1 << 20;
+  size_t get_some(std::span<const std::string_view> keys, std::span<base::Expected<Item>> results);
   // All that memcached's gat and mg do. Cost: as get(), and an update if the item is changed.
   base::Expected<Fetched> fetch(std::string_view key, const FetchOptions& options);
   // Part of the value of an item that was found (item.h).
@@ -192,8 +195,8 @@ class Items {
   uint64_t now_s() const { return clock().now_ms() / 1000; }
   base::Expected<Item> read_item(std::string_view store_key);
   void note_get(uint64_t hash, bool is_hit);
-  void get_group(Group& group, std::span<const std::string_view> keys,
-                 std::span<base::Expected<Item>> results);
+  size_t get_group(Group& group, std::span<const std::string_view> keys,
+                   std::span<base::Expected<Item>> results);
   size_t set_group(SetGroup& group, std::span<const NewItem> items, std::span<base::Expected<Done>> results);
   base::Expected<Done> set_blindly(std::string_view key, kv::Bytes value, const SetOptions& options);
   base::Expected<std::optional<Done>> apply(std::string_view store_key, uint64_t hash, Item& item,

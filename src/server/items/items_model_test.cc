@@ -104,7 +104,7 @@ class ItemsModelTest : public ItemsTest {
     for (char c = '0'; c < '6'; ++c) keys.push_back(std::string("key") + c);
     const std::vector<std::string_view> asked(keys.begin(), keys.end());
     std::vector<base::Expected<Item>> results(keys.size());
-    items.get(asked, results);
+    get_all(asked, results);
     for (size_t i = 0; i < keys.size(); ++i) compare(keys[i], of(std::move(results[i])));
   }
 

@@ -291,7 +291,7 @@ TEST_F(ItemsTest, GetsManyKeysAtOnce) {
   set("", "of none");
   std::vector<std::string_view> asked(keys.begin(), keys.end());
   std::vector<base::Expected<Item>> results(keys.size());
-  items.get(asked, results);
+  get_all(asked, results);
   for (size_t i = 0; i < keys.size(); ++i) {
     if (i == 8) {
       EXPECT_EQ(results[i].error().number, EINVAL);
@@ -303,6 +303,23 @@ TEST_F(ItemsTest, GetsManyKeysAtOnce) {
   }
   EXPECT_EQ(shared.counts()[Count::kGetHits], 75u);
   EXPECT_EQ(shared.counts()[Count::kGetMisses], 74u);
+}
+
+TEST_F(ItemsTest, OfManyKeysOnlySoMuchIsFoundAtATime) {
+  const std::string value(200'000, 'v');
+  EXPECT_EQ(set("large", value), Outcome::kDone);
+  const std::string too_long(kKeyBytesMost + 1, 'k');
+  std::vector<std::string_view> keys(50, "large");
+  keys[1] = "none";
+  keys[2] = too_long;
+  std::vector<base::Expected<Item>> results(keys.size());
+  const size_t count = items.get_some(keys, results);
+  ASSERT_GT(count, 5u) << "three values, which are less than a MiB";
+  EXPECT_LE((count - 2) * value.size(), Items::kFoundBytes);
+  EXPECT_FALSE(results[1]->found());
+  EXPECT_EQ(results[2].error().number, EINVAL);
+  for (size_t i = 3; i < count; ++i) EXPECT_EQ(results[i]->value_bytes(), value.size()) << i;
+  EXPECT_EQ(shared.counts()[Count::kGetHits], count - 2) << "what is looked up later is counted then";
 }
 
 TEST_F(ItemsTest, WhatIsNoItemIsRefused) {

@@ -2,7 +2,9 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "kv/store.h"
 #include "server/items/items.h"
@@ -64,6 +66,9 @@ class ItemsTest : public testing::Test {
   std::string get(const std::string& key) {
     Item item = of(items.get(key));
     return item.found() ? whole_value(items, item) : "(none)";
+  }
+  void get_all(std::span<const std::string_view> keys, std::span<base::Expected<Item>> results) {
+    for (size_t at = 0; at < keys.size();) at += items.get_some(keys.subspan(at), results.subspan(at));
   }
   Outcome set(const std::string& key, const std::string& value, const SetOptions& set_options = {}) {
     return of(items.set(key, bytes_of(value), set_options)).outcome;
