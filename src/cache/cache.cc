@@ -221,8 +221,15 @@ void Cache::load_together(PageId first, uint64_t count, Lane& lane) {
 size_t Cache::prefetch(std::span<const PageId> pages, LoadQueue& queue) {
   const uint64_t now_ns = sys::monotonic_ns();
   size_t done = 0;
-  for (; done < pages.size(); ++done)
-    if (prefetch_some(pages[done], 1, queue, now_ns) == 0) break;
+  while (done < pages.size()) {
+    // Pages that follow each other are one read.
+    uint32_t count = 1;
+    while (count < kGroupPages && done + count < pages.size() && pages[done + count] == pages[done] + count)
+      ++count;
+    const uint32_t some = prefetch_some(pages[done], count, queue, now_ns);
+    if (some == 0) break;
+    done += some;
+  }
   base::statistics.cache_prefetches_dropped.add(pages.size() - done);
   queue.flush();
   return done;

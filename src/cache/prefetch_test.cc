@@ -50,7 +50,7 @@ class PrefetchTest : public WorldTest {
 TEST_F(PrefetchTest, PagesComeTogetherAndAreThereWhenTheyAreUsed) {
   fill(0, 8);
   const uint64_t reads = world->device->reads;
-  EXPECT_EQ(prefetch({0, 1, 2, 3, 4, 5, 6, 7}), 8u);
+  EXPECT_EQ(prefetch({7, 6, 5, 4, 3, 2, 1, 0}), 8u);
   EXPECT_EQ(queue->under_way_count(), 8u);
   poll();
   EXPECT_EQ(world->device->reads, reads + 8);
@@ -68,6 +68,18 @@ TEST_F(PrefetchTest, ARunComesByOneReadWhereItLiesSideBySide) {
   EXPECT_EQ(world->device->reads, reads + 3);
   for (uint64_t page = 0; page < 40; ++page) EXPECT_EQ(value(page), letter(page));
   EXPECT_EQ(world->device->reads, reads + 3);
+}
+
+TEST_F(PrefetchTest, PagesThatFollowEachOtherComeByOneRead) {
+  open_with({.frame_count = 128, .range_pages = 256});
+  fill(0, 20);
+  const uint64_t reads = world->device->reads;
+  EXPECT_EQ(prefetch({0, 1, 2, 5, 9, 10, 12, 13}), 8u);
+  EXPECT_EQ(queue->under_way_count(), 4u);
+  poll();
+  EXPECT_EQ(world->device->reads, reads + 4);
+  for (const uint64_t page : {0, 1, 2, 5, 9, 10, 12, 13}) EXPECT_EQ(value(page), letter(page));
+  EXPECT_EQ(world->device->reads, reads + 4);
 }
 
 // One that is there is newer than what is on storage.
@@ -149,7 +161,7 @@ TEST_F(PrefetchTest, AFullQueueDropsTheRest) {
   open_with({.frame_count = 2 * LoadQueue::kDepth, .range_pages = 2 * LoadQueue::kDepth});
   fill(0, LoadQueue::kDepth + 8);
   std::vector<uint64_t> wanted;
-  for (uint64_t page = 0; page < LoadQueue::kDepth + 8; ++page) wanted.push_back(page);
+  for (uint64_t page = LoadQueue::kDepth + 8; page > 0; --page) wanted.push_back(page - 1);  // a read each
   const uint64_t dropped = base::statistics.cache_prefetches_dropped.get();
   EXPECT_EQ(prefetch(wanted), LoadQueue::kDepth);
   EXPECT_EQ(base::statistics.cache_prefetches_dropped.get(), dropped + 8);
