@@ -8,6 +8,7 @@
 
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Analysis/AssumptionCache.h"
+#include "llvm/Analysis/Loads.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/ScalarEvolution.h"
 #include "llvm/Analysis/ScalarEvolutionExpressions.h"
@@ -52,10 +53,15 @@ public:
 
 private:
   bool mayLook(Loop *L);
-  std::optional<LookPlan> plan(Loop *L);
+  std::optional<LookPlan> plan(Loop *L, bool LooksInside);
   void addTarget(LookPlan &Plan, Value *Pointer);
+  bool isInOrder(LoadInst *Load, Loop *L);
+  bool isInNoOrder(LoadInst *Load, Loop *L);
+  bool rowsAreInNoOrder(LookPlan &Plan, const SetVector<Instruction *> &Slice);
   bool isFar(Value *Pointer, Loop *L, bool Loads);
   Value *counterStep(PHINode *Phi, Loop *L);
+  bool isReloaded(PHINode *Phi, Loop *L);
+  bool mayLoadAnyTime(LoadInst *Load, Loop *L);
   bool slice(LookPlan &Plan, Value *V, SetVector<Instruction *> &Found);
   bool isLoaded(LookPlan &Plan, Value *V);
   std::optional<int64_t> constantStep(Value *V, Loop *L);
@@ -120,6 +126,31 @@ Value *LookPlanner::counterStep(PHINode *Phi, Loop *L) {
                                                       : nullptr;
 }
 
+// Whether Phi carries a pointer that the loop does nothing with but to load it
+// anew from the same place, as one has to after stores that might have changed
+// it. It is taken for one that stays.
+bool LookPlanner::isReloaded(PHINode *Phi, Loop *L) {
+  if (!Phi->getType()->isPointerTy())
+    return false;
+  SmallSetVector<Value *, 8> Values;
+  Values.insert(Phi->getIncomingValueForBlock(L->getLoopLatch()));
+  for (unsigned At = 0; At < Values.size(); ++At) {
+    Value *V = Values[At];
+    if (V == Phi || L->isLoopInvariant(V))
+      continue;
+    if (auto *Load = dyn_cast<LoadInst>(V)) {
+      if (!L->isLoopInvariant(Load->getPointerOperand()))
+        return false;
+      continue;
+    }
+    auto *Other = dyn_cast<PHINode>(V);
+    if (!Other || Values.size() > MaxSlice)
+      return false;
+    Values.insert(Other->value_op_begin(), Other->value_op_end());
+  }
+  return true;
+}
+
 // Whether V can be computed for an iteration to come. Adds to Found the
 // instructions of the loop that this takes.
 bool LookPlanner::slice(LookPlan &Plan, Value *V,
@@ -134,8 +165,14 @@ bool LookPlanner::slice(LookPlan &Plan, Value *V,
     return false;
   if (auto *Phi = dyn_cast<PHINode>(I)) {
     Found.insert(I);
-    if (I->getParent() == L->getHeader())
-      return (Plan.Steps[Phi] = counterStep(Phi, L)) != nullptr;
+    if (I->getParent() == L->getHeader()) {
+      Value *Step = counterStep(Phi, L);
+      if (!Step && isReloaded(Phi, L)) {
+        Step = ConstantInt::get(Type::getInt64Ty(Phi->getContext()), 0);
+        Plan.Reloaded.insert(Phi);
+      }
+      return (Plan.Steps[Phi] = Step) != nullptr;
+    }
     // A loop inside begins with this.
     Loop *Inner = LI.getLoopFor(I->getParent());
     if (Inner == L || Inner->getHeader() != I->getParent() ||
@@ -177,7 +214,9 @@ bool LookPlanner::slice(LookPlan &Plan, Value *V,
 bool LookPlanner::isLoaded(LookPlan &Plan, Value *V) {
   SetVector<Instruction *> Parts;
   slice(Plan, V, Parts);
-  return any_of(Parts, [](Instruction *Part) { return isa<LoadInst>(Part); });
+  return any_of(Parts, [&](Instruction *Part) {
+    return isa<LoadInst>(Part) || Plan.Reloaded.contains(Part);
+  });
 }
 
 // Whether a look at Pointer may be worth it. Sequences are read ahead anyway.
@@ -215,6 +254,45 @@ void LookPlanner::choosePosition(LookPlan &Plan,
     }
 }
 
+// Whether Load, an instruction of L, loads what lies side by side.
+bool LookPlanner::isInOrder(LoadInst *Load, Loop *L) {
+  std::optional<int64_t> Step = constantStep(Load->getPointerOperand(), L);
+  return Step && *Step < FarStep && *Step > -FarStep;
+}
+
+// Whether it loads something else in each iteration, and not side by side.
+bool LookPlanner::isInNoOrder(LoadInst *Load, Loop *L) {
+  return !isInOrder(Load, L) &&
+         !SE.isLoopInvariant(SE.getSCEV(Load->getPointerOperand()), L);
+}
+
+// Whether Slice has a load from where a load in no order says that it is: so
+// loops inside begin somewhere else each time that they are entered.
+bool LookPlanner::rowsAreInNoOrder(LookPlan &Plan,
+                                   const SetVector<Instruction *> &Slice) {
+  auto IsInNoOrder = [&](Instruction *Part) {
+    auto *Load = dyn_cast<LoadInst>(Part);
+    return Load && isInNoOrder(Load, Plan.L);
+  };
+  return any_of(Slice, [&](Instruction *Part) {
+    if (!IsInNoOrder(Part))
+      return false;
+    SetVector<Instruction *> Parts;
+    slice(Plan, cast<LoadInst>(Part)->getPointerOperand(), Parts);
+    return any_of(Parts, IsInNoOrder);
+  });
+}
+
+// Whether there is memory at the address, which is the same in each iteration,
+// whether or not an iteration loads it.
+bool LookPlanner::mayLoadAnyTime(LoadInst *Load, Loop *L) {
+  Value *Address = Load->getPointerOperand();
+  return L->isLoopInvariant(Address) &&
+         isDereferenceablePointer(
+             Address, Load->getType(), Load->getDataLayout(),
+             L->getLoopPreheader()->getTerminator(), &AC, &DT);
+}
+
 void LookPlanner::addTarget(LookPlan &Plan, Value *Pointer) {
   Loop *L = Plan.L;
   auto *I = dyn_cast<Instruction>(Pointer);
@@ -229,6 +307,8 @@ void LookPlanner::addTarget(LookPlan &Plan, Value *Pointer) {
   bool Loads =
       any_of(Found, [](Instruction *Part) { return isa<LoadInst>(Part); });
   if (!isFar(Pointer, L, Loads))
+    return;
+  if (Plan.LooksInside && !rowsAreInNoOrder(Plan, Found))
     return;
   const DataLayout &DL = I->getDataLayout();
   APInt Offset(64, 0);
@@ -251,13 +331,14 @@ void LookPlanner::addTarget(LookPlan &Plan, Value *Pointer) {
     auto *Load = dyn_cast<LoadInst>(Part);
     if (!Load)
       continue;
-    if (DT.dominates(Load->getParent(), L->getLoopLatch()) &&
-        (Plan.StoresNothing || !isLoaded(Plan, Load->getPointerOperand())))
+    if (mayLoadAnyTime(Load, L))
+      Plan.AnyTime.insert(Load);
+    else if (DT.dominates(Load->getParent(), L->getLoopLatch()) &&
+             (Plan.StoresNothing || !isLoaded(Plan, Load->getPointerOperand())))
       Plan.Sure.insert(Load);
-    std::optional<int64_t> Step = constantStep(Load->getPointerOperand(), L);
-    if (Step && *Step < FarStep && *Step > -FarStep)
+    if (isInOrder(Load, L))
       Plan.Sequential.insert(Load);
-    else if (!SE.isLoopInvariant(SE.getSCEV(Load->getPointerOperand()), L))
+    else if (isInNoOrder(Load, L))
       Plan.Traits |= abi::LookAheadAgain;
   }
   Plan.Targets.push_back(Pointer);
@@ -275,9 +356,10 @@ static bool mayStore(const Instruction &I) {
   return I.mayWriteToMemory() && !(II && II->isAssumeLikeIntrinsic());
 }
 
-std::optional<LookPlan> LookPlanner::plan(Loop *L) {
+std::optional<LookPlan> LookPlanner::plan(Loop *L, bool LooksInside) {
   LookPlan Plan;
   Plan.L = L;
+  Plan.LooksInside = LooksInside;
   Plan.StoresNothing = none_of(
       L->blocks(), [](const BasicBlock *BB) { return any_of(*BB, mayStore); });
   for (BasicBlock *BB : L->blocks())
@@ -324,17 +406,17 @@ SmallVector<LookPlan, 0> LookPlanner::run() {
   for (Loop *L : LI)
     simplifyLoop(L, &DT, &LI, &SE, &AC, nullptr, /*PreserveLCSSA=*/false);
   SmallVector<LookPlan, 0> Plans;
-  SmallPtrSet<Loop *, 8> Taken; // those that look ahead, and what they lie in
+  SmallPtrSet<Loop *, 8> Outer; // of those that look ahead
   SmallVector<Loop *, 8> Preorder = LI.getLoopsInPreorder();
   for (Loop *L : reverse(Preorder)) {
-    if (Taken.contains(L) || !mayLook(L))
+    if (!mayLook(L))
       continue;
-    std::optional<LookPlan> Plan = plan(L);
+    std::optional<LookPlan> Plan = plan(L, Outer.contains(L));
     if (!Plan)
       continue;
     Plans.push_back(std::move(*Plan));
-    for (Loop *Outer = L; Outer; Outer = Outer->getParentLoop())
-      Taken.insert(Outer);
+    for (Loop *O = L->getParentLoop(); O; O = O->getParentLoop())
+      Outer.insert(O);
   }
   return Plans;
 }

@@ -22,10 +22,14 @@ struct LookPlan {
   bool IsQuiet = true;              // it calls nothing that could end it
   bool StoresNothing = true; // so that what it loads now it would load then
   bool IsRow = false;        // Loops.h
+  /// A loop inside looks ahead, too: this one, to where that begins.
+  bool LooksInside = false;
   llvm::Value *Position = nullptr; // a pointer or an integer, in L's terms
   int64_t Step = 0;                // of that
   llvm::SmallVector<llvm::Value *, 8> Targets; // pointers, or vectors
-  llvm::SmallPtrSet<llvm::LoadInst *, 8> Sure, Sequential;
+  llvm::SmallPtrSet<llvm::LoadInst *, 8> Sure, AnyTime, Sequential;
+  /// Phis of the header that are taken for what stays the same.
+  llvm::SmallPtrSet<llvm::Instruction *, 2> Reloaded;
   uint64_t Traits = 0; // bits of abi.inc
   /// What counters of the loop advance by in each iteration: of 64 bits, or of
   /// the phi's type.

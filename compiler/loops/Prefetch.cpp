@@ -12,6 +12,8 @@
 #include "llvm/IR/MDBuilder.h"
 #include "llvm/Transforms/Utils/Local.h"
 
+#include <deque>
+
 using namespace llvm;
 
 namespace spillway {
@@ -132,6 +134,7 @@ Value *LookBuilder::computeLoad(LoadInst *Load) {
       Load->getDataLayout().getTypeStoreSize(Load->getType()).getFixedValue();
   uint64_t Bits =
       (Plan.Sure.contains(Load) ? abi::LookAheadSure : 0) |
+      (Plan.AnyTime.contains(Load) ? abi::LookAheadAnyTime : 0) |
       (Plan.Sequential.contains(Load) ? abi::LookAheadSequential : 0);
   Value *From = B.CreateCall(
       runtime(abi::LookAheadLoad, I64, {Runtime.Ptr, I64, I64, I64}),
@@ -290,7 +293,9 @@ namespace {
 /// so many iterations.
 class Interrupter {
 public:
-  Interrupter(const LookPlan &Plan, Abi &Runtime);
+  /// Adds to Unused what may be dead when all loops have been interrupted.
+  Interrupter(const LookPlan &Plan, Abi &Runtime,
+              SmallVectorImpl<WeakTrackingVH> &Unused);
 
   /// Arguments are the LookBuilder's, whose function Helper is.
   void interrupt(Function *Helper, ArrayRef<Value *> Arguments);
@@ -308,6 +313,7 @@ private:
 
   const LookPlan &Plan;
   Abi &Runtime;
+  SmallVectorImpl<WeakTrackingVH> &Unused;
   BasicBlock *Preheader, *Header, *Latch;
   BasicBlock *Exit; // null: the loop's count is not known
   BasicBlock *Ahead, *Enter, *Look;
@@ -321,9 +327,11 @@ private:
 
 } // namespace
 
-Interrupter::Interrupter(const LookPlan &Plan, Abi &Runtime)
-    : Plan(Plan), Runtime(Runtime), Preheader(Plan.L->getLoopPreheader()),
-      Header(Plan.L->getHeader()), Latch(Plan.L->getLoopLatch()),
+Interrupter::Interrupter(const LookPlan &Plan, Abi &Runtime,
+                         SmallVectorImpl<WeakTrackingVH> &Unused)
+    : Plan(Plan), Runtime(Runtime), Unused(Unused),
+      Preheader(Plan.L->getLoopPreheader()), Header(Plan.L->getHeader()),
+      Latch(Plan.L->getLoopLatch()),
       Exit(Plan.TripCount ? Plan.L->getExitBlock() : nullptr),
       Ahead(block("spill.ahead", Header)),
       Enter(block("spill.ahead.enter", Header)),
@@ -430,7 +438,7 @@ void Interrupter::comeBackUntilCounted() {
   B.CreateCondBr(B.CreateICmpEQ(NowLeft, B.getInt64(0)), Exit, Ahead);
   Left->addIncoming(NowLeft, Back);
   Exit->replacePhiUsesWith(Latch, Back);
-  RecursivelyDeleteTriviallyDeadInstructions(Condition);
+  Unused.push_back(Condition);
 }
 
 unsigned lookAhead(Function &F, FunctionAnalysisManager &FAM, Abi &Runtime) {
@@ -443,8 +451,15 @@ unsigned lookAhead(Function &F, FunctionAnalysisManager &FAM, Abi &Runtime) {
     Function *Helper = Builder.build(F.getName() + ".spill.ahead");
     Helpers.push_back({Helper, SmallVector<Value *, 8>(Builder.arguments())});
   }
-  for (auto [Plan, Helper] : zip(Plans, Helpers))
-    Interrupter(Plan, Runtime).interrupt(Helper.first, Helper.second);
+  // So do they where loops lie in each other: all find their blocks before the
+  // first one gets new ones.
+  SmallVector<WeakTrackingVH, 8> Unused;
+  std::deque<Interrupter> Interrupters;
+  for (const LookPlan &Plan : Plans)
+    Interrupters.emplace_back(Plan, Runtime, Unused);
+  for (auto [Loop, Helper] : zip(Interrupters, Helpers))
+    Loop.interrupt(Helper.first, Helper.second);
+  RecursivelyDeleteTriviallyDeadInstructionsPermissive(Unused);
   FAM.invalidate(F, PreservedAnalyses::none());
   return Plans.size();
 }

@@ -19,7 +19,8 @@
 // The function asks the runtime for all that it loads, and gets nothing that
 // could fault. It has no other effects. So it may run ahead of the loop's end,
 // also of a nested loop's: the next row of a sparse matrix begins where this
-// one ends.
+// one ends. Where rows begin anywhere, as those of vertices in a queue, the loop
+// around looks ahead as well, to where each row begins.
 //
 //   1  Only simple loads are done ahead: none that is volatile or atomic.
 //   2  What each iteration loads whatever happens may be loaded from plain

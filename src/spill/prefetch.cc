@@ -9,6 +9,7 @@
 #include "spill/file_maps.h"
 #include "spill/fork.h"
 #include "spill/patterns.h"
+#include "spill/runs.h"
 #include "spill/runtime.h"
 #include "spill/sequences.h"
 #include "spill/streams.h"
@@ -31,6 +32,10 @@ constexpr int64_t kMostDistance = 8192;
 // The next look is due when one in kLooksPerDistance of the iterations that were looked at is done, and after kMostPause at the latest.
 constexpr int64_t kLooksPerDistance = 4;
 constexpr int64_t kMostPause = 512;
+// Of runs that end nobody knows when, and begin elsewhere than the last one ended, so many iterations are not looked at.
+constexpr int64_t kLeastRun = 32;
+// Iterations that are left.
+constexpr int64_t kUnknown = int64_t{1} << 62;
 // Loops with longer steps, in bytes, are no walks: they would skip pages.
 constexpr int64_t kMostWalkStep = 64;
 // One in kFramesPerPrefetch frames may be under way ahead of use, for all threads together: more would push each other out.
@@ -120,11 +125,15 @@ class Prefetcher {
     int64_t rest = 0;     // iterations until it looks again
     uint32_t misses = 0;  // misses_ when the rest began
     Walk walk;            // for loops whose position is an address
+    Runs runs;            // for nested loops
   };
   static constexpr uint32_t kLoops = 16;
 
   Loop& loop_of(const LoopTraits* traits);
   void walk_on(Loop& loop, uint64_t address, uint64_t left);
+  static bool goes_on(const Loop& loop);
+  static int64_t reach(const Loop& loop, int64_t left);
+  static bool come_back(Loop& loop, int64_t& pause, int64_t iterations);
   bool rests(Loop& loop, uint64_t left) const;
   void adapt(Loop& loop, int64_t advanced);
   static bool may_have_queue();
@@ -218,7 +227,7 @@ void Prefetcher::walk_on(Loop& loop, uint64_t address, uint64_t left) {
   const Walk::Window window = loop.walk.window(least);
   uint64_t count = window.count;
   // A nested loop goes on in its next row.
-  if (!loop.traits->has(kLookAheadIsNested)) {
+  if (!goes_on(loop)) {
     const uint64_t bytes = std::min(left, uint64_t{1} << 40) * static_cast<uint64_t>(step);
     const uint64_t end = page + bytes / cache.page_bytes() + 1;
     count = end > window.first ? std::min(count, end - window.first) : 0;
@@ -227,6 +236,27 @@ void Prefetcher::walk_on(Loop& loop, uint64_t address, uint64_t left) {
   const uint64_t done =
       cache.prefetch_run(base::PageId{window.first}, std::min<uint64_t>(count, room_), *queue_);
   loop.walk.begun(static_cast<uint32_t>(done), least);
+}
+
+// Does the loop, when it is entered again, go on where its present run ends?
+bool Prefetcher::goes_on(const Loop& loop) {
+  return loop.traits->has(kLookAheadIsNested) && loop.runs.go_on();
+}
+
+// How many iterations the loop may look ahead now, where its run has `left` of them (kUnknown: nobody knows). 0: the run may be over at once.
+int64_t Prefetcher::reach(const Loop& loop, int64_t left) {
+  if (goes_on(loop)) return loop.distance;
+  // Most runs are short: one may be as long again as it is by now.
+  if (left == kUnknown && loop.traits->has(kLookAheadIsNested))
+    return std::min(loop.distance, 2 * loop.runs.length(loop.traits->step_bytes));
+  return std::min(loop.distance, left);
+}
+
+// Lets the loop ask again after so many iterations; if it is entered anew before, it asks then. Returns false.
+bool Prefetcher::come_back(Loop& loop, int64_t& pause, int64_t iterations) {
+  pause = std::clamp(iterations, int64_t{1}, kMostPause);
+  loop.runs.due_after(pause, loop.traits->step_bytes);
+  return false;
 }
 
 // Does the loop rest? Counts down by the iterations until it asks again: those that surely come, kMostPause at most.
@@ -266,10 +296,11 @@ bool Prefetcher::begin(Thread& thread, const LoopTraits* traits, uint64_t positi
   level_ = kIdle;
   if (!is_ready()) return false;
   Loop& loop = loop_of(traits);
+  if (traits->has(kLookAheadIsNested)) loop.runs.at(position, traits->step_bytes);
   if (traits->has(kLookAheadIsAddress)) walk_on(loop, position, left);
   if (rests(loop, left)) {
     loop.looked_ns = 0;
-    return false;
+    return come_back(loop, pause, kMostPause);
   }
   const int64_t step = traits->step_bytes;
   const auto from_here = [&](uint64_t other) { return static_cast<int64_t>(other - position) / step; };
@@ -280,13 +311,13 @@ bool Prefetcher::begin(Thread& thread, const LoopTraits* traits, uint64_t positi
     seen = near = 0;
     loop.looked_ns = 0;
   }
-  const auto known_left = static_cast<int64_t>(std::min(left, uint64_t{1} << 62));
-  const auto reach = [&] {
-    return traits->has(kLookAheadIsNested) ? loop.distance : std::min(loop.distance, known_left);
-  };
-  if (loop.looked_ns != 0 && seen > reach() - reach() / (2 * kLooksPerDistance)) {
-    pause = std::clamp(seen - reach() + reach() / kLooksPerDistance, int64_t{1}, kMostPause);
-    return false;
+  const auto known_left = static_cast<int64_t>(std::min(left, static_cast<uint64_t>(kUnknown)));
+  if (const int64_t most = reach(loop, known_left);
+      most == 0 || (loop.looked_ns != 0 && seen > most - most / (2 * kLooksPerDistance))) {
+    if (most == 0) return come_back(loop, pause, kLeastRun);
+    // All of this run was looked at, and the next one begins elsewhere.
+    if (!goes_on(loop) && seen >= known_left) return come_back(loop, pause, kMostPause);
+    return come_back(loop, pause, seen - most + most / kLooksPerDistance);
   }
   adapt(loop, advanced);
   goes_on_ = seen > 0;
@@ -296,7 +327,7 @@ bool Prefetcher::begin(Thread& thread, const LoopTraits* traits, uint64_t positi
   loop_ = &loop;
   position_ = position;
   first_ = at_ = seen;
-  end_ = std::max(reach(), seen);
+  end_ = std::max(reach(loop, known_left), seen);
   near_at_ = near_end_ = std::max(near, int64_t{0});
   if (traits->has(kLookAheadAgain)) near_end_ = std::max(near_at_, std::min(seen, loop.distance / 2));
   left_ = known_left;
@@ -304,7 +335,7 @@ bool Prefetcher::begin(Thread& thread, const LoopTraits* traits, uint64_t positi
   page_count_ = 0;
   find_room();
   // What the iterations behind end_ load first should be in memory when they are looked at.
-  if (traits->has(kLookAheadIsAddress)) {
+  if (traits->has(kLookAheadIsAddress) && (goes_on(loop) || end_ < known_left)) {
     const auto page_bytes = static_cast<int64_t>(runtime.cache->page_bytes());
     note(position + static_cast<uint64_t>(end_ * step + (step > 0 ? page_bytes : -page_bytes)));
   }
@@ -340,12 +371,20 @@ int64_t Prefetcher::end() {
       loop.misses = misses_;
     }
   }
-  return -std::clamp(at_ / kLooksPerDistance, int64_t{1}, kMostPause);
+  const bool is_over = has_seen_all && near_at_ >= near_end_ && at_ >= left_ && !goes_on(loop) &&
+                       !loop.traits->has(kLookAheadAgain);
+  int64_t pause;
+  come_back(loop, pause, is_over ? kMostPause : at_ / kLooksPerDistance);
+  return -pause;
 }
 
 uint64_t Prefetcher::load(uint64_t address, uint64_t bytes, uint64_t bits) {
   if (queue_ == nullptr || address >> kAddressBits != 0) return 0;
-  if (!in_range(address)) return (bits & kLookAheadSure) != 0 && current_ < left_ ? address : 0;
+  if (!in_range(address)) {
+    const bool may_load =
+        (bits & kLookAheadAnyTime) != 0 || ((bits & kLookAheadSure) != 0 && current_ < left_);
+    return may_load ? address : 0;
+  }
   if ((address & (base::kOsPageBytes - 1)) + bytes > base::kOsPageBytes) return 0;
   // As hold(), but nothing is loaded.
   __spillway_slots[kHoldAhead].store(address, std::memory_order_release);

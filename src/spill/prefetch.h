@@ -13,7 +13,7 @@
 //     note(address)                      that iteration will access this address
 //
 // The position up to which a loop was looked at is kept. So a loop that is entered again and again where it was left, as for the rows of a
-// sparse matrix, looks at each iteration once. It looks ahead by twice the time of a load, counted in iterations. A look ends early when enough
+// sparse matrix, looks at each iteration once, and on behind the end of its row; one that begins elsewhere each time looks at its row alone (runs.h). It looks ahead by twice the time of a load, counted in iterations. A look ends early when enough
 // loads are under way; the next one is due when a quarter of what was looked at is used up. The memory that a loop reads in order is loaded in
 // windows, also while the loop rests (walk.h). A loop rests after looks that found everything else in memory, longer each time, but no longer
 // than until its thread misses pages that lie in no order.

@@ -135,6 +135,7 @@ out:
 ; CHECK: call i64 @llvm.umin.i64(i64 %spill.ahead.left, i64 %spill.ahead.pause)
 ; CHECK-NOT: [ -9223372036854775808
 ; CHECK: call preserve_allcc i64 @rows.spill.ahead({{.*}}) #[[KEEPS:[0-9]+]]
+; CHECK-NOT: call preserve_allcc
 define i32 @rows(ptr %offsets, ptr %edges, ptr %values, i64 %n) {
 entry:
   br label %vertex
@@ -279,6 +280,117 @@ out:
   ret i64 %s.next
 }
 
+; Rows of those vertices that lie in a queue begin anywhere: the loop over the queue looks to where they begin, besides
+; the loop over a row.
+; CHECK-LABEL: define i32 @neighbours(
+; CHECK-DAG: call preserve_allcc i64 @neighbours.spill.ahead(
+; CHECK-DAG: call preserve_allcc i64 @neighbours.spill.ahead.{{[0-9]+}}(
+define i32 @neighbours(ptr %order, ptr %offsets, ptr %edges, ptr %values, i64 %n) {
+entry:
+  br label %vertex
+vertex:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %next ]
+  %total = phi i32 [ 0, %entry ], [ %total.next, %next ]
+  %order.at = getelementptr inbounds i32, ptr %order, i64 %i
+  %vertex.at = load i32, ptr %order.at, align 4
+  %v = zext i32 %vertex.at to i64
+  %at = getelementptr inbounds i64, ptr %offsets, i64 %v
+  %begin = load i64, ptr %at, align 8
+  %v.next = add nuw i64 %v, 1
+  %end.at = getelementptr inbounds i64, ptr %offsets, i64 %v.next
+  %end = load i64, ptr %end.at, align 8
+  %none = icmp uge i64 %begin, %end
+  br i1 %none, label %next, label %edge
+edge:
+  %e = phi i64 [ %begin, %vertex ], [ %e.next, %edge ]
+  %sum = phi i32 [ %total, %vertex ], [ %sum.next, %edge ]
+  %edge.at = getelementptr inbounds i32, ptr %edges, i64 %e
+  %other = load i32, ptr %edge.at, align 4
+  %index = zext i32 %other to i64
+  %value.at = getelementptr inbounds i32, ptr %values, i64 %index
+  %value = load i32, ptr %value.at, align 4
+  %sum.next = add i32 %sum, %value
+  %e.next = add nuw i64 %e, 1
+  %last = icmp uge i64 %e.next, %end
+  br i1 %last, label %next, label %edge
+next:
+  %total.next = phi i32 [ %total, %vertex ], [ %sum.next, %edge ]
+  %i.next = add nuw i64 %i, 1
+  %done = icmp eq i64 %i.next, %n
+  br i1 %done, label %out, label %vertex
+out:
+  ret i32 %total.next
+}
+
+; A pointer that is loaded anew after each store, from where it was, is taken for one that stays.
+; CHECK-LABEL: define void @reloaded(
+; CHECK: call preserve_allcc i64 @reloaded.spill.ahead(
+define void @reloaded(ptr %graph, ptr %queue, i64 %n) {
+entry:
+  %first = load ptr, ptr %graph, align 8
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %loop ]
+  %values = phi ptr [ %first, %entry ], [ %again, %loop ]
+  %at = getelementptr inbounds i64, ptr %queue, i64 %i
+  %key = load i64, ptr %at, align 8
+  %value.at = getelementptr inbounds i64, ptr %values, i64 %key
+  store i64 1, ptr %value.at, align 8
+  %again = load ptr, ptr %graph, align 8
+  %i.next = add nuw i64 %i, 1
+  %done = icmp eq i64 %i.next, %n
+  br i1 %done, label %out, label %loop
+out:
+  ret void
+}
+
+; One that comes from elsewhere each time is not.
+; CHECK-LABEL: define void @moved(
+; CHECK-NOT: spill.ahead
+; CHECK: ret void
+define void @moved(ptr %first, ptr %queue, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %loop ]
+  %values = phi ptr [ %first, %entry ], [ %again, %loop ]
+  %at = getelementptr inbounds i64, ptr %queue, i64 %i
+  %key = load i64, ptr %at, align 8
+  %value.at = getelementptr inbounds i64, ptr %values, i64 %key
+  store i64 1, ptr %value.at, align 8
+  %again = load ptr, ptr %values, align 8
+  %i.next = add nuw i64 %i, 1
+  %done = icmp eq i64 %i.next, %n
+  br i1 %done, label %out, label %loop
+out:
+  ret void
+}
+
+; What the caller says is memory can be loaded from there, though not every iteration does.
+; CHECK-LABEL: define void @table(
+; CHECK: call preserve_allcc i64 @table.spill.ahead(
+define void @table(ptr dereferenceable(8) %graph, ptr %queue, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %latch ]
+  %at = getelementptr inbounds i64, ptr %queue, i64 %i
+  %key = load i64, ptr %at, align 8
+  %none = icmp eq i64 %key, 0
+  br i1 %none, label %latch, label %then
+then:
+  %values = load ptr, ptr %graph, align 8
+  %value.at = getelementptr inbounds i64, ptr %values, i64 %key
+  store i64 1, ptr %value.at, align 8
+  br label %latch
+latch:
+  %i.next = add nuw i64 %i, 1
+  %done = icmp eq i64 %i.next, %n
+  br i1 %done, label %out, label %loop
+out:
+  ret void
+}
+
 ; What looks ahead: what each iteration loads may come from plain memory, the address is only told of.
 ; CHECK-LABEL: define internal preserve_allcc i64 @indirect.spill.ahead(
 ; CHECK: [[STATE:%.*]] = call ptr @__spillway_look_ahead_begin(ptr @indirect.spill.ahead.loop, i64 {{%.*}}, i64 {{%.*}}, ptr
@@ -315,6 +427,20 @@ out:
 ; CHECK: call i64 @__spillway_look_ahead_load(ptr {{%.*}}, i64 {{%.*}}, i64 8, i64 3)
 ; CHECK: call void @__spillway_look_ahead_note(
 ; CHECK: call i64 @__spillway_look_ahead_load(ptr {{%.*}}, i64 {{%.*}}, i64 8, i64 0)
+; CHECK: call void @__spillway_look_ahead_note(
+
+; CHECK-LABEL: define internal preserve_allcc i64 @neighbours.spill.ahead(
+; CHECK-LABEL: define internal preserve_allcc i64 @neighbours.spill.ahead.{{[0-9]+}}(
+; CHECK: call i64 @__spillway_look_ahead_load(ptr {{%.*}}, i64 {{%.*}}, i64 4, i64 3)
+; CHECK: call i64 @__spillway_look_ahead_load(ptr {{%.*}}, i64 {{%.*}}, i64 8, i64 1)
+; CHECK: call i64 @__spillway_look_ahead_load(ptr {{%.*}}, i64 {{%.*}}, i64 4, i64 0)
+; CHECK: call void @__spillway_look_ahead_note(
+; CHECK-LABEL: define internal preserve_allcc i64 @reloaded.spill.ahead(
+; CHECK: call i64 @__spillway_look_ahead_load(ptr {{%.*}}, i64 {{%.*}}, i64 8, i64 3)
+; CHECK: call void @__spillway_look_ahead_note(
+; CHECK-LABEL: define internal preserve_allcc i64 @table.spill.ahead(
+; CHECK: call i64 @__spillway_look_ahead_load(ptr {{%.*}}, i64 {{%.*}}, i64 8, i64 4)
+; CHECK: call i64 @__spillway_look_ahead_load(ptr {{%.*}}, i64 {{%.*}}, i64 8, i64 3)
 ; CHECK: call void @__spillway_look_ahead_note(
 
 ; It leaves all vector registers as they are, and all slots: it calls nothing of the program's when it begins.

@@ -691,7 +691,7 @@ MUTATIONS = [
 
     # Ahead of use
     product("plain memory is read behind its end ahead of use", "^e2e_prefetch$",
-            (PREFETCH, "return (bits & kLookAheadSure) != 0 && current_ < left_ ? address : 0;", "return address;")),
+            (PREFETCH, "return may_load ? address : 0;", "return address;")),
     product("look ahead lets go of compiled code's slots", "^e2e_prefetch$",
             (PREFETCH, "  *pause = kMostPause;\n  Thread* const", "  *pause = kMostPause;\n  for (unsigned i = 0; i < 32; ++i) __spillway_slots[i].store(0);\n  Thread* const")),
     product("pins of the program are lost over fork", "^e2e_prefetch$",
@@ -725,6 +725,10 @@ MUTATIONS = [
              ("src/spill/sequences.h", "if (count < 2) return;", "if (count < 2) count = 8;")),
     mutation("what is allocated ends where it was begun to be looked at", "address_space_test", "*",
              ("src/spill/address_space.cc", "uint64_t at = base::round_down(address, base::kOsPageBytes);\n  while (at < end) {\n    const uint64_t chunk", "uint64_t at = address;\n  while (at < end) {\n    const uint64_t chunk")),
+    mutation("a loop that asks where it was due has jumped", "runs_test", "Runs.*", ("src/spill/runs.h", "if (position != due_) {", "{")),
+    mutation("runs in order, some of them left out, have jumped", "runs_test", "Runs.RowsThatAreLeftOut*", ("src/spill/runs.h", "to_due >= -kMostGap", "to_due >= 0")),
+    mutation("a run that begins before the last one goes on", "runs_test", "Runs.RowsThatBeginAnywhere*", ("src/spill/runs.h", "from_last >= 0 && ", "")),
+    mutation("jumps are not forgotten", "runs_test", "Runs.AFewJumps*", ("src/spill/runs.h", "jumps_ - std::min(jumps_, 1u)", "jumps_")),
     mutation("a row of two pages is a walk", "walk_test", "Walk.ShortRows*", ("src/spill/walk.h", "kLeastSteps = 2;", "kLeastSteps = 1;")),
     mutation("what is ahead of a walk is as much as there are frames", "walk_test", "Walk.WhatIsAhead*",
              ("src/spill/walk.h", "return std::min(wanted, most / kWindowGrowth); }", "return most < kWindowGrowth ? 0 : wanted; }")),

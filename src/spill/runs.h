@@ -1,0 +1,49 @@
+// Runs: does a loop that lies in another go on where it was left when it is entered again, as over the rows of a sparse matrix, or does each run begin
+// elsewhere, as over the rows of those vertices that lie in a queue? What lies behind the end of a run is worth loading only in the first case.
+//
+//   the loop asks where it was due                                the same run
+//   it asks between where it asked last and a little behind that  the next run, which goes on where the last one ended
+//   it asks elsewhere                                             the next run, which begins elsewhere: a jump
+//
+// Thread contract: its thread. No I/O: pure bookkeeping, by positions, which advance by `step` in each iteration.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+namespace spill {
+
+class Runs {
+ public:
+  // Runs may leave so many iterations out between each other.
+  static constexpr int64_t kMostGap = 64;
+  // Half as many jumps, less a half for each run that went on, and the next run is taken for another jump.
+  static constexpr uint32_t kMostJumps = 8;
+
+  // The loop asks at `position`. Cost: two divisions where a run begins.
+  void at(uint64_t position, int64_t step) {
+    if (position != due_) {
+      const int64_t from_last = static_cast<int64_t>(position - last_) / step;
+      const int64_t to_due = static_cast<int64_t>(due_ - position) / step;
+      const bool goes_on = from_last >= 0 && to_due >= -kMostGap;
+      if (!goes_on) begin_ = position;
+      jumps_ = goes_on ? jumps_ - std::min(jumps_, 1u) : std::min(jumps_ + 2, kMostJumps);
+    }
+    last_ = position;
+  }
+  // It asks again after so many iterations, unless the run ends before.
+  void due_after(int64_t iterations, int64_t step) {
+    due_ = last_ + static_cast<uint64_t>(iterations * step);
+  }
+
+  bool go_on() const { return jumps_ <= kMostJumps / 2; }
+  // Iterations from where the last jump led to, up to where the loop asked last.
+  int64_t length(int64_t step) const { return static_cast<int64_t>(last_ - begin_) / step; }
+
+ private:
+  uint64_t begin_ = 0;  // where the last jump led to
+  uint64_t last_ = 0;   // where the loop asked last
+  uint64_t due_ = 0;    // where it asks next if the run goes on
+  uint32_t jumps_ = 0;
+};
+
+}  // namespace spill
