@@ -5,7 +5,7 @@
 // memory: 3M
 // pages: 4K
 // chaos: 0
-// expect: cache.prefetches>=1000
+// expect: cache.prefetches>=500
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
