@@ -57,7 +57,8 @@ private:
   void addTarget(LookPlan &Plan, Value *Pointer);
   bool isInOrder(LoadInst *Load, Loop *L);
   bool isInNoOrder(LoadInst *Load, Loop *L);
-  bool rowsAreInNoOrder(LookPlan &Plan, const SetVector<Instruction *> &Slice);
+  bool isRowBegin(LoadInst *Load, Loop *L);
+  bool hasRowBegin(LookPlan &Plan, const SetVector<Instruction *> &Slice);
   bool isFar(Value *Pointer, Loop *L, bool Loads);
   Value *counterStep(PHINode *Phi, Loop *L);
   bool isReloaded(PHINode *Phi, Loop *L);
@@ -266,20 +267,35 @@ bool LookPlanner::isInNoOrder(LoadInst *Load, Loop *L) {
          !SE.isLoopInvariant(SE.getSCEV(Load->getPointerOperand()), L);
 }
 
-// Whether Slice has a load from where a load in no order says that it is: so
-// loops inside begin somewhere else each time that they are entered.
-bool LookPlanner::rowsAreInNoOrder(LookPlan &Plan,
-                                   const SetVector<Instruction *> &Slice) {
-  auto IsInNoOrder = [&](Instruction *Part) {
-    auto *Load = dyn_cast<LoadInst>(Part);
-    return Load && isInNoOrder(Load, Plan.L);
-  };
+// Whether Load, an instruction of L in no order, says where a counter of a loop
+// inside begins, which therefore begins elsewhere each time.
+bool LookPlanner::isRowBegin(LoadInst *Load, Loop *L) {
+  if (!isInNoOrder(Load, L))
+    return false;
+  // What is computed from it on the way there: unrolled loops begin an iteration
+  // later now and then.
+  SmallSetVector<Value *, 8> Values;
+  Values.insert(Load);
+  for (unsigned At = 0; At < Values.size() && At < MaxSlice; ++At)
+    for (User *U : Values[At]->users()) {
+      auto *Phi = dyn_cast<PHINode>(U);
+      Loop *Inner = Phi ? LI.getLoopFor(Phi->getParent()) : nullptr;
+      if (Phi && Inner != L && L->contains(Phi) &&
+          Inner->getHeader() == Phi->getParent()) {
+        if (counterStep(Phi, Inner))
+          return true;
+      } else if (isa<PHINode, BinaryOperator, CastInst, FreezeInst>(U)) {
+        Values.insert(U);
+      }
+    }
+  return false;
+}
+
+bool LookPlanner::hasRowBegin(LookPlan &Plan,
+                              const SetVector<Instruction *> &Slice) {
   return any_of(Slice, [&](Instruction *Part) {
-    if (!IsInNoOrder(Part))
-      return false;
-    SetVector<Instruction *> Parts;
-    slice(Plan, cast<LoadInst>(Part)->getPointerOperand(), Parts);
-    return any_of(Parts, IsInNoOrder);
+    auto *Load = dyn_cast<LoadInst>(Part);
+    return Load && isRowBegin(Load, Plan.L);
   });
 }
 
@@ -308,7 +324,7 @@ void LookPlanner::addTarget(LookPlan &Plan, Value *Pointer) {
       any_of(Found, [](Instruction *Part) { return isa<LoadInst>(Part); });
   if (!isFar(Pointer, L, Loads))
     return;
-  if (Plan.LooksInside && !rowsAreInNoOrder(Plan, Found))
+  if (Plan.LooksInside && !hasRowBegin(Plan, Found))
     return;
   const DataLayout &DL = I->getDataLayout();
   APInt Offset(64, 0);

@@ -9,7 +9,7 @@
 
 #include "e2e.h"
 
-enum { VERTICES = 1 << 11, VALUES = 1 << 16, LONGEST = 150 };
+enum { VERTICES = 1 << 10, VALUES = 1 << 16, LONGEST = 150 };
 
 struct graph {
   uint64_t* offsets;
