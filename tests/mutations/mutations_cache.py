@@ -613,6 +613,7 @@ MUTATIONS = [
     mutation("pages that are another sample's now stay with the policy that had them", "ChosenPolicy.*", (POLICIES, "    if (&from == &to) continue;\n", "    continue;\n")),
     mutation("a smaller sample remembers as many pages as a large one", "PolicyMemory.*", ("src/cache/policies/policy.cc", "  if (!remembers_) return;\n", "  return;\n")),
     mutation("small partitions have samples", "ChosenPolicy.SmallPartitions*", (POLICIES, "choice == nullptr || frame_count < choice->parameters().least_frames", "choice == nullptr")),
+    mutation("pages side by side are a read each", "PrefetchTest.PagesThatFollow*", ("src/cache/cache.cc", "pages[done + count] == pages[done] + count", "false")),
     mutation("pages that are in memory are read over", "PrefetchTest.ARunGoesOn*", (LOAD, "claimed[i].has_frame() ? claimed[i].memory : shared_->waste", "claimed[i].has_frame() ? claimed[i].memory : claimed[0].memory")),
     mutation("a run ends where a page is in memory", "PrefetchTest.ARunGoesOn*", (LOAD, "++in_memory > kMostInMemory", "true")),
     mutation("pages in memory at a run's end are read", "PrefetchTest.ARunGoesOn*", (LOAD, "      claimed[i] = {.page = next};\n", "      claimed[i] = {.page = next};\n      count = i + 1;\n")),
