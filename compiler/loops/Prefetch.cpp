@@ -451,8 +451,8 @@ unsigned lookAhead(Function &F, FunctionAnalysisManager &FAM, Abi &Runtime) {
     Function *Helper = Builder.build(F.getName() + ".spill.ahead");
     Helpers.push_back({Helper, SmallVector<Value *, 8>(Builder.arguments())});
   }
-  // So do they where loops lie in each other: all find their blocks before the
-  // first one gets new ones.
+  // Loops may lie in each other: each finds its blocks while there are no new
+  // ones.
   SmallVector<WeakTrackingVH, 8> Unused;
   std::deque<Interrupter> Interrupters;
   for (const LookPlan &Plan : Plans)

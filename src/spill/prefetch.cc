@@ -133,7 +133,7 @@ class Prefetcher {
   void walk_on(Loop& loop, uint64_t address, uint64_t left);
   static bool goes_on(const Loop& loop);
   static int64_t reach(const Loop& loop, int64_t left);
-  static bool come_back(Loop& loop, int64_t& pause, int64_t iterations);
+  static int64_t pause_for(Loop& loop, int64_t iterations);
   bool rests(Loop& loop, uint64_t left) const;
   void adapt(Loop& loop, int64_t advanced);
   static bool may_have_queue();
@@ -252,11 +252,11 @@ int64_t Prefetcher::reach(const Loop& loop, int64_t left) {
   return std::min(loop.distance, left);
 }
 
-// Lets the loop ask again after so many iterations; if it is entered anew before, it asks then. Returns false.
-bool Prefetcher::come_back(Loop& loop, int64_t& pause, int64_t iterations) {
-  pause = std::clamp(iterations, int64_t{1}, kMostPause);
+// After how many iterations the loop asks again: after so many, from 1 to kMostPause. If it is entered anew before, it asks then.
+int64_t Prefetcher::pause_for(Loop& loop, int64_t iterations) {
+  const int64_t pause = std::clamp(iterations, int64_t{1}, kMostPause);
   loop.runs.due_after(pause, loop.traits->step_bytes);
-  return false;
+  return pause;
 }
 
 // Does the loop rest? Counts down by the iterations until it asks again: those that surely come, kMostPause at most.
@@ -300,7 +300,8 @@ bool Prefetcher::begin(Thread& thread, const LoopTraits* traits, uint64_t positi
   if (traits->has(kLookAheadIsAddress)) walk_on(loop, position, left);
   if (rests(loop, left)) {
     loop.looked_ns = 0;
-    return come_back(loop, pause, kMostPause);
+    pause = pause_for(loop, kMostPause);
+    return false;
   }
   const int64_t step = traits->step_bytes;
   const auto from_here = [&](uint64_t other) { return static_cast<int64_t>(other - position) / step; };
@@ -312,12 +313,16 @@ bool Prefetcher::begin(Thread& thread, const LoopTraits* traits, uint64_t positi
     loop.looked_ns = 0;
   }
   const auto known_left = static_cast<int64_t>(std::min(left, static_cast<uint64_t>(kUnknown)));
-  if (const int64_t most = reach(loop, known_left);
-      most == 0 || (loop.looked_ns != 0 && seen > most - most / (2 * kLooksPerDistance))) {
-    if (most == 0) return come_back(loop, pause, kLeastRun);
-    // All of this run was looked at, and the next one begins elsewhere.
-    if (!goes_on(loop) && seen >= known_left) return come_back(loop, pause, kMostPause);
-    return come_back(loop, pause, seen - most + most / kLooksPerDistance);
+  const int64_t most = reach(loop, known_left);
+  if (most == 0) {
+    pause = pause_for(loop, kLeastRun);
+    return false;
+  }
+  if (loop.looked_ns != 0 && seen > most - most / (2 * kLooksPerDistance)) {
+    // Was all of this run looked at, and the next one begins elsewhere?
+    const bool is_over = !goes_on(loop) && seen >= known_left;
+    pause = pause_for(loop, is_over ? kMostPause : seen - most + most / kLooksPerDistance);
+    return false;
   }
   adapt(loop, advanced);
   goes_on_ = seen > 0;
@@ -373,9 +378,7 @@ int64_t Prefetcher::end() {
   }
   const bool is_over = has_seen_all && near_at_ >= near_end_ && at_ >= left_ && !goes_on(loop) &&
                        !loop.traits->has(kLookAheadAgain);
-  int64_t pause;
-  come_back(loop, pause, is_over ? kMostPause : at_ / kLooksPerDistance);
-  return -pause;
+  return -pause_for(loop, is_over ? kMostPause : at_ / kLooksPerDistance);
 }
 
 uint64_t Prefetcher::load(uint64_t address, uint64_t bytes, uint64_t bits) {

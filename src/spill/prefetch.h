@@ -13,14 +13,16 @@
 //     note(address)                      that iteration will access this address
 //
 // The position up to which a loop was looked at is kept. So a loop that is entered again and again where it was left, as for the rows of a
-// sparse matrix, looks at each iteration once, and on behind the end of its row; one that begins elsewhere each time looks at its row alone (runs.h). It looks ahead by twice the time of a load, counted in iterations. A look ends early when enough
-// loads are under way; the next one is due when a quarter of what was looked at is used up. The memory that a loop reads in order is loaded in
-// windows, also while the loop rests (walk.h). A loop rests after looks that found everything else in memory, longer each time, but no longer
-// than until its thread misses pages that lie in no order.
+// sparse matrix, looks at each iteration once, and on behind the end of its row; one that begins elsewhere each time looks at its row alone
+// (runs.h). It looks ahead by twice the time of a load, counted in iterations. A look ends early when enough loads are under way; the next
+// one is due when a quarter of what was looked at is used up. The memory that a loop reads in order is loaded in windows, also while the loop
+// rests (walk.h). A loop rests after looks that found everything else in memory, longer each time, but no longer than until its thread misses
+// pages that lie in no order.
 //
 // Invariants
 //  1 nothing here waits for I/O, evicts, or fails
-//  2 the address that load() returns may be loaded from: it lies in a frame that is held, or the iteration will load it in any case
+//  2 the address that load() returns may be loaded from: it lies in a frame that is held, or the iteration will load it in any case, or
+//    the compiler knows that there is memory
 //  3 a thread has one look at a time: a handler that interrupts it has none
 //
 // Thread contract: a Prefetcher is its thread's. Memory: three OS pages for each thread that misses, and a queue of loads for each that

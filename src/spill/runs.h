@@ -16,7 +16,7 @@ class Runs {
  public:
   // Runs may leave so many iterations out between each other.
   static constexpr int64_t kMostGap = 64;
-  // Half as many jumps, less a half for each run that went on, and the next run is taken for another jump.
+  // A jump counts two, and each run that goes on takes one off. While the count is above half of this, the next run is taken for another jump.
   static constexpr uint32_t kMostJumps = 8;
 
   // The loop asks at `position`. Cost: two divisions where a run begins.
