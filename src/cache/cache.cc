@@ -19,6 +19,9 @@ constexpr uint64_t kCacheBytes = base::round_up(sizeof(Cache), base::kOsPageByte
 constexpr uint64_t kLeastGarbageBytes = uint64_t{8} << 20;
 constexpr uint64_t kMostDiscardBytes = uint64_t{64} << 20;
 
+// Between two pages that a prefetch names, one read brings so many that it does not name: two reads take longer.
+constexpr uint64_t kMostBetween = 2;
+
 // How long a fork waits for pins.
 constexpr uint64_t kPinWaitNs = 100'000;
 constexpr uint32_t kPinWaits = 10'000;
@@ -220,15 +223,19 @@ void Cache::load_together(PageId first, uint64_t count, Lane& lane) {
 
 size_t Cache::prefetch(std::span<const PageId> pages, LoadQueue& queue) {
   const uint64_t now_ns = sys::monotonic_ns();
+  const uint64_t most = BegunLoad::most_pages(shared_.page_bytes);
   size_t done = 0;
   while (done < pages.size()) {
-    // Pages that follow each other are one read.
-    uint32_t count = 1;
-    while (count < kGroupPages && done + count < pages.size() && pages[done + count] == pages[done] + count)
-      ++count;
-    const uint32_t some = prefetch_some(pages[done], count, queue, now_ns);
+    // Those that lie close behind each other are one read, with the pages between them.
+    const PageId first = pages[done];
+    size_t stop = done + 1;
+    while (stop < pages.size() && index(pages[stop]) - index(pages[stop - 1]) <= 1 + kMostBetween &&
+           index(pages[stop]) - index(first) < most)
+      ++stop;
+    const auto count = static_cast<uint32_t>(index(pages[stop - 1]) - index(first) + 1);
+    const uint32_t some = prefetch_some(first, count, queue, now_ns);
     if (some == 0) break;
-    done += some;
+    while (done < stop && index(pages[done]) - index(first) < some) ++done;
   }
   base::statistics.cache_prefetches_dropped.add(pages.size() - done);
   queue.flush();
@@ -237,10 +244,11 @@ size_t Cache::prefetch(std::span<const PageId> pages, LoadQueue& queue) {
 
 uint64_t Cache::prefetch_run(PageId first, uint64_t count, LoadQueue& queue) {
   const uint64_t now_ns = sys::monotonic_ns();
+  const uint64_t most = BegunLoad::most_pages(shared_.page_bytes);
   uint64_t done = 0;
   while (done < count) {
-    const uint32_t some = prefetch_some(
-        first + done, static_cast<uint32_t>(std::min(count - done, kGroupPages)), queue, now_ns);
+    const uint32_t some =
+        prefetch_some(first + done, static_cast<uint32_t>(std::min(count - done, most)), queue, now_ns);
     if (some == 0) break;
     done += some;
   }

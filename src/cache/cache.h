@@ -97,10 +97,11 @@ class Cache {
   void leave_loads(LoadQueue& queue) { shared_.loads.leave(queue); }
   // Begins to load, ahead of use, those of the pages that are not in memory, and are on storage or come from elsewhere. Returns how many of the pages,
   // from the first on, need nothing more: fewer than all if the queue is full or free frames are few. Waits for nothing but locks, evicts nothing and
-  // reports no errors: what is not loaded here is loaded by whoever uses it. Cost: 100 ns for each page, and a system call for LoadQueue::kBatch
-  // reads. REQUIRES: only the caller begins loads by this queue, and only here.
+  // reports no errors: what is not loaded here is loaded by whoever uses it. Pages that are named in rising order and lie close to each other come by
+  // one read, if they lie side by side on storage; those between them come, too, where these are few. Cost: 100 ns for each page, and a system call
+  // for LoadQueue::kBatch reads. REQUIRES: only the caller begins loads by this queue, and only here.
   size_t prefetch(std::span<const PageId> pages, LoadQueue& queue);
-  // The same for pages first .. first + count - 1. Up to kGroupPages that lie side by side on storage come by one read.
+  // The same for pages first .. first + count - 1.
   uint64_t prefetch_run(PageId first, uint64_t count, LoadQueue& queue);
   // As Partition's. Returns how many writes failed. Errors: ENOMEM.
   base::Expected<uint32_t> write_back(PageId first, uint64_t count, Lane& lane);

@@ -65,21 +65,50 @@ TEST_F(PrefetchTest, ARunComesByOneReadWhereItLiesSideBySide) {
   const uint64_t reads = world->device->reads;
   EXPECT_EQ(world->cache->prefetch_run(PageId{0}, 40, *queue), 40u);
   poll();
-  EXPECT_EQ(world->device->reads, reads + 3);
+  EXPECT_EQ(world->device->reads, reads + 1);
   for (uint64_t page = 0; page < 40; ++page) EXPECT_EQ(value(page), letter(page));
-  EXPECT_EQ(world->device->reads, reads + 3);
+  EXPECT_EQ(world->device->reads, reads + 1);
 }
 
-TEST_F(PrefetchTest, PagesThatFollowEachOtherComeByOneRead) {
-  open_with({.frame_count = 128, .range_pages = 256});
-  fill(0, 20);
+TEST_F(PrefetchTest, OneReadBringsNoMoreThanItMay) {
+  open_with({.frame_count = 256, .range_pages = 256});
+  const uint32_t most = BegunLoad::most_pages(world->cache->page_bytes());
+  fill(0, 2 * most + 1);
   const uint64_t reads = world->device->reads;
-  EXPECT_EQ(prefetch({0, 1, 2, 5, 9, 10, 12, 13}), 8u);
-  EXPECT_EQ(queue->under_way_count(), 4u);
+  EXPECT_EQ(world->cache->prefetch_run(PageId{0}, 2 * most + 1, *queue), 2 * most + 1);
   poll();
-  EXPECT_EQ(world->device->reads, reads + 4);
-  for (const uint64_t page : {0, 1, 2, 5, 9, 10, 12, 13}) EXPECT_EQ(value(page), letter(page));
-  EXPECT_EQ(world->device->reads, reads + 4);
+  EXPECT_EQ(world->device->reads, reads + 3);
+  for (uint64_t page = 0; page <= 2 * most; ++page) EXPECT_EQ(value(page), letter(page));
+  EXPECT_EQ(world->device->reads, reads + 3);
+  EXPECT_EQ(BegunLoad::most_pages(base::kOsPageBytes), BegunLoad::kMostPages);
+  EXPECT_EQ(BegunLoad::most_pages(BegunLoad::kMostBytes / 4), 4u);
+  EXPECT_EQ(BegunLoad::most_pages(2 * BegunLoad::kMostBytes), 1u);
+}
+
+// Two regions may belong to two partitions.
+TEST_F(PrefetchTest, OneReadEndsWhereARegionDoes) {
+  open_with({.frame_count = 128, .range_pages = 1024});
+  fill(500, 24);
+  const uint64_t reads = world->device->reads;
+  EXPECT_EQ(world->cache->prefetch_run(PageId{500}, 24, *queue), 24u);
+  EXPECT_EQ(queue->under_way_count(), 2u);
+  poll();
+  for (uint64_t page = 500; page < 524; ++page) EXPECT_EQ(value(page), letter(page));
+  EXPECT_EQ(world->device->reads, reads + 2);
+}
+
+TEST_F(PrefetchTest, PagesThatLieCloseToEachOtherComeByOneRead) {
+  open_with({.frame_count = 128, .range_pages = 256});
+  fill(0, 30);
+  const uint64_t reads = world->device->reads;
+  EXPECT_EQ(prefetch({0, 1, 2, 5, 9, 10, 12, 13, 20}), 9u);
+  EXPECT_EQ(queue->under_way_count(), 3u);
+  poll();
+  EXPECT_EQ(world->device->reads, reads + 3);
+  // With those between them; others do not come.
+  for (const uint64_t page : {0, 1, 2, 3, 4, 5, 9, 10, 11, 12, 13, 20}) EXPECT_EQ(value(page), letter(page));
+  EXPECT_EQ(world->device->reads, reads + 3);
+  for (const uint64_t page : {6, 8, 14, 19, 21}) EXPECT_FALSE(world->resident(page)) << page;
 }
 
 // One that is there is newer than what is on storage.

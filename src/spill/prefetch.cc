@@ -47,7 +47,7 @@ constexpr uint32_t kMostThreads = 32;
 // A loop rests when kLeastVain distances in a row were in memory (but for what it reads in order): for as many iterations, at most kMostRest
 // distances. kMissesPerRest misses of its thread that lie in no order end the rest.
 constexpr int64_t kLeastVain = 4;
-constexpr int64_t kMostRest = 16;
+constexpr int64_t kMostRest = 256;
 constexpr uint32_t kMissesPerRest = 4;
 // After so many rounds of the background thread without a miss nobody looks ahead.
 constexpr uint32_t kCalmRounds = 200;
@@ -157,11 +157,12 @@ class Prefetcher {
   int64_t current_ = 0;  // the iteration that next() returned last
   int64_t left_ = 0;     // iterations that surely come
   bool is_full_ = false;
-  bool is_stopped_ = false;     // by a page that the next iterations need, too (load)
-  bool goes_on_ = false;        // the loop goes on where it was left
-  uint32_t missing_count_ = 0;  // pages that this look found missing, but for what lies in order
-  uint32_t misses_ = 0;         // of the thread, in no order
-  uint32_t room_ = 0;           // pages that may be under way besides those that are
+  bool is_stopped_ = false;        // by a page that the next iterations need, too (load)
+  bool goes_on_ = false;           // the loop goes on where it was left
+  uint32_t missing_count_ = 0;     // pages that this look found missing, but for what lies in order
+  uint32_t misses_ = 0;            // of the thread, in no order
+  uint32_t room_ = 0;              // pages that may be under way besides those that are
+  const Loop* walking_ = nullptr;  // the loop that reported last where it is in memory that it loads in order
   Streams streams_;
   Sequences sequences_;
   uint32_t page_count_ = 0;
@@ -221,6 +222,7 @@ void Prefetcher::walk_on(Loop& loop, uint64_t address, uint64_t left) {
   const int64_t step = loop.traits->step_bytes;
   if (step < 0 || step > kMostWalkStep || address >> kAddressBits != 0 || !in_range(address)) return;
   const uint64_t page = index(cache.page_of(address));
+  walking_ = &loop;
   if (!loop.walk.at(page, 1 + static_cast<uint64_t>(step * kMostPause) / cache.page_bytes())) return;
   const uint32_t least = Walk::least_of(static_cast<uint32_t>(runtime.options.read_ahead), most_under_way());
   if (least == 0 || pattern_at(address) == Pattern::kRandom || !is_worth_while(address)) return;
@@ -430,7 +432,11 @@ void Prefetcher::find_room() {
 
 void Prefetcher::note(uint64_t address) {
   if (queue_ == nullptr || address >> kAddressBits != 0 || !in_range(address)) return;
-  if (entry_of(address).load(std::memory_order_relaxed) == kEntryUnknown) add(address);
+  const int64_t entry = entry_of(address).load(std::memory_order_relaxed);
+  if (entry == kEntryUnknown)
+    add(address);
+  else if (entry < 0)  // counts as a touch: the page shall not leave before it is used
+    spillway_translate_quick(address);
 }
 
 void Prefetcher::add(uint64_t address) {
@@ -461,6 +467,9 @@ void Prefetcher::note_miss(uint64_t address) {
     if (pattern_at(address) == Pattern::kRandom || !load_sequence(cache.page_of(address))) ++misses_;
     return;
   }
+  // Threads that share a loop take turns at parts of it, and each misses the first page of every part. Its walk loads the part anyway, in larger reads.
+  if (window.stride != 1 && walking_ != nullptr && walking_->walk.is_near(index(cache.page_of(address))))
+    return;
   if (!is_ready()) return;
   base::statistics.chosen_read_ahead_pages.set(window.count);
   const uint32_t most = std::min(window.count, most_under_way());

@@ -22,7 +22,7 @@ class Walk {
  public:
   static constexpr uint32_t kLeastSteps = 2;
   static constexpr uint32_t kWindowGrowth = Streams::kWindowGrowth;
-  // Windows end where reads do.
+  // Windows end where groups do, whose pages leave memory together.
   static constexpr uint64_t kGroupPages = cache::kGroupPages;
 
   // Pages first to first + count - 1.
@@ -46,7 +46,12 @@ class Walk {
     return steps_ >= kLeastSteps && 2 * (next_ - page_ - 1) <= window_;
   }
 
-  // The pages to load now: at first `least` of them, later up to kWindowGrowth times as many, and a few more up to where a read ends.
+  // Does it walk, and is the page no further from it than its windows reach?
+  bool is_near(uint64_t page) const {
+    return window_ != 0 && page + window_ >= page_ && page <= next_ + window_;
+  }
+
+  // The pages to load now: at first `least` of them, later up to kWindowGrowth times as many, and a few more up to where a group ends.
   // REQUIRES: a window is due; least > 0.
   Window window(uint32_t least) {
     if (window_ == 0) window_ = least;

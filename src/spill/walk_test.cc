@@ -49,7 +49,7 @@ TEST(Walk, WhatComesNextIsAskedForInWindowsThatGrow) {
   EXPECT_LE(walker.there.size(), 2000 + kMost + Walk::kGroupPages);
 }
 
-TEST(Walk, WindowsEndWhereReadsDo) {
+TEST(Walk, WindowsEndWhereGroupsDo) {
   Walk walk;
   for (uint64_t page = 5; page < 300; ++page)
     if (walk.at(page, 1)) {
@@ -108,6 +108,20 @@ TEST(Walk, WhatIsAheadIsNotMuchMoreThanThereMayBe) {
   }
   EXPECT_EQ(Walk::least_of(kLeast, Walk::kWindowGrowth - 1), 0u);
   EXPECT_EQ(Walk::least_of(kLeast, 1000), kLeast);
+}
+
+TEST(Walk, NearIsWhatItsWindowsReach) {
+  Walk walk;
+  EXPECT_FALSE(walk.is_near(100));
+  for (uint64_t page = 1000; page < 1400; ++page)
+    if (walk.at(page, 1)) walk.begun(walk.window(kLeast).count, kLeast);
+  EXPECT_TRUE(walk.is_near(1399));
+  EXPECT_TRUE(walk.is_near(1399 + kMost));
+  EXPECT_TRUE(walk.is_near(1399 - kMost));
+  EXPECT_FALSE(walk.is_near(1399 - 2 * kMost));
+  EXPECT_FALSE(walk.is_near(1399 + 4 * kMost));
+  walk.at(90'000, 1);
+  EXPECT_FALSE(walk.is_near(90'000)) << "it may be the only page there";
 }
 
 TEST(Walk, SomewhereElseItBeginsAnew) {

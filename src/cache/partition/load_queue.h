@@ -16,6 +16,7 @@
 //  2 a load is counted from before its frame is claimed until after the threads that wait for it were told: a thread that finds a frame LOADING,
 //    and then no load counted, has been told, or waits for a load that another thread does and ends by itself
 #pragma once
+#include <algorithm>
 #include <span>
 
 #include "cache/partition/lane.h"
@@ -28,7 +29,14 @@ class LoadQueues;
 class Partition;
 
 struct BegunLoad {
-  static constexpr uint32_t kMostPages = 16;
+  // The most pages of one read, and the most bytes of several.
+  static constexpr uint32_t kMostPages = 64;
+  static constexpr size_t kMostBytes = 1 << 20;
+
+  // So many pages of this size may be one read.
+  static constexpr uint32_t most_pages(size_t page_bytes) {
+    return static_cast<uint32_t>(std::clamp<size_t>(kMostBytes / page_bytes, 1, kMostPages));
+  }
 
   storage::Io io;  // its `owner` is this
   iovec segments[kMostPages];

@@ -97,7 +97,7 @@ base::Expected<Partition::Begun> Partition::begin_load(PageId page, Lane& lane, 
 }
 
 Partition::Prefetched Partition::prefetch(PageId page, uint32_t& count, LoadQueue& queue, uint64_t now_ns) {
-  uint32_t most = std::min(count, BegunLoad::kMostPages);
+  uint32_t most = std::min(count, BegunLoad::most_pages(shared_->page_bytes));
   count = 1;
   BegunLoad* const load = queue.take();
   if (load == nullptr) return Prefetched::kNoRoom;
@@ -306,7 +306,8 @@ uint32_t Partition::claim_following(PageId page, PlaceId place, Lane::Victim* cl
   uint32_t count = 1, in_memory = 0;
   for (uint32_t i = 1; i < most; ++i) {
     const PageId next = page + i;
-    if (index(next) / kGroupPages != index(page) / kGroupPages) break;  // surely the same partition
+    if (index(next) >> shared_->region_shift != index(page) >> shared_->region_shift)
+      break;  // another partition
     const PageMap::Where where = map_.find(next);
     if (where.frame != base::kNoFrame) {
       if (!on_storage || ++in_memory > kMostInMemory) break;

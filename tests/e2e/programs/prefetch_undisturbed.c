@@ -5,7 +5,7 @@
 // memory: 3M
 // pages: 4K
 // chaos: 0
-// expect: cache.prefetches>=500
+// expect: cache.prefetches>=300
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
