@@ -734,6 +734,7 @@ MUTATIONS = [
              ("src/spill/walk.h", "return std::min(wanted, most / kWindowGrowth); }", "return most < kWindowGrowth ? 0 : wanted; }")),
     mutation("a walk ends where others walk", "walk_test", "Walk.ItGoesOn*", ("src/spill/walk.h", " || page < next_)", ")")),
     mutation("what there was no room for is not asked for again", "walk_test", "Walk.WhatThereWasNoRoom*", ("src/spill/walk.h", "    next_ += count;\n", "    next_ += count > 0 ? count : 8;\n")),
+    mutation("every page is near a walk", "walk_test", "Walk.NearIs*", ("src/spill/walk.h", "page <= next_ + window_", "true")),
     mutation("windows of a walk end anywhere", "walk_test", "Walk.WindowsEnd*", ("src/spill/walk.h", "(page_ + window_ + kGroupPages) / kGroupPages * kGroupPages", "page_ + window_ + 1")),
     mutation("stream ends at a page that is in memory", "streams_test", "Streams.PagesThatAreThere*",
              ("src/spill/streams.cc", "to_next / stream.stride >= -static_cast<int64_t>(stream.window);", "to_next / stream.stride >= 0;")),
