@@ -21,8 +21,9 @@ class StoreFiles {
   StoreFiles(const StoreFiles&) = delete;
   StoreFiles& operator=(const StoreFiles&) = delete;
 
-  // `text` outlives this object. Creates missing files, except in /dev. Errors: EINVAL for the text, and for a symbolic link that leads to
-  // no file; EBUSY if somebody else still has one of them after a second; those of opening a file. Cost: some system calls for each file.
+  // `text` outlives this object. Creates missing files, except in /dev, and makes their names durable. Errors: EINVAL for the text, and for
+  // a symbolic link that leads to no file; EBUSY if somebody else still has one of them after a second; those of opening a file, and of
+  // syncing the folder of a new one. Cost: some system calls for each file, and for a new one that sync.
   base::Expected<void> open(std::string_view text);
   // Is one of the files empty, so that the user has to say how large the store is to be?
   bool needs_capacity() const;

@@ -3,12 +3,15 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
 #include <string>
 #include <thread>
+
+#include "storage/testing/test_process.h"
 
 namespace storage {
 namespace {
@@ -80,6 +83,19 @@ TEST_F(StoreFilesTest, OneThatHasBeenGivenUpMeanwhileIsMadeAnew) {
   EXPECT_EQ(bytes_of("store"), 0);
   ASSERT_TRUE(second.set_sizes(1 << 20));
   EXPECT_EQ(bytes_of("store"), 1 << 20);
+}
+
+TEST_F(StoreFilesTest, NamesOfNewFilesAreDurable) {
+  const std::string made = path("made"), found = path("found");
+  make_file("found", 0);
+  EXPECT_EQ(in_child([&] {
+              if (!fail_call(SYS_fsync, EIO)) return false;
+              StoreFiles one, other;
+              const auto opened = one.open(made);
+              return !opened && opened.error().number == EIO && other.open(found).has_value();
+            }),
+            0);
+  EXPECT_EQ(bytes_of("made"), kMissing);
 }
 
 TEST_F(StoreFilesTest, WhatWasMovedThereMeanwhileStays) {
