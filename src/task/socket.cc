@@ -156,8 +156,11 @@ base::Expected<int> Socket::accept(const Limit& limit) {
 
 base::Expected<void> Socket::connect(const sockaddr* address, socklen_t bytes, const Limit& limit) {
   const long result = sys::syscall(SYS_connect, descriptor_, address, bytes);
+  if (result != 0 && result != -EINPROGRESS && result != -EINTR)
+    return std::unexpected(error_of("connect", result));
+  // Of a socket without a peer the kernel may have reported that its peer has ended.
+  has_ended_ = false;
   if (result == 0) return {};
-  if (result != -EINPROGRESS && result != -EINTR) return std::unexpected(error_of("connect", result));
   auto connected = retry(out_, limit, "connect", [&]() -> long {
     int error = 0;
     socklen_t error_bytes = sizeof error;

@@ -135,6 +135,23 @@ TEST_F(SocketsTest, WaitsEndByDeadlineAndCancel) {
   });
 }
 
+// Until then the kernel reports it as one that will receive nothing more.
+TEST_F(SocketsTest, OneThatIsConnectedLateHasNotEnded) {
+  sockaddr_in address;
+  const int listening = listen_on_loopback(address);
+  run([&] {
+    Socket listener, client;
+    ASSERT_TRUE(listener.take(listening));
+    ASSERT_TRUE(client.take(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)));
+    sleep_until(now_ns() + 5'000'000);  // the worker is told meanwhile
+    ASSERT_TRUE(client.connect(reinterpret_cast<sockaddr*>(&address), sizeof address));
+    static_cast<void>(client.wait_for_input({.within_ns = 5'000'000}));  // may end for what was told before
+    const auto waited = client.wait_for_input({.within_ns = 5'000'000});
+    ASSERT_FALSE(waited);
+    EXPECT_EQ(waited.error().number, ETIMEDOUT);
+  });
+}
+
 TEST_F(SocketsTest, WhatCannotBeDoneIsSaid) {
   run([&] {
     // Nobody listens there any more.

@@ -6,6 +6,7 @@ IO_QUEUE = "src/task/io_queue.cc"
 IDLE = "src/base/idle.h"
 POOL = "src/task/stack_pool.cc"
 SCHEDULER = "src/task/scheduler.cc"
+SOCKET = "src/task/socket.cc"
 SYNC = "src/task/sync.h"
 TIMERS = "src/task/timers.cc"
 WAITING = "src/task/waiting.h"
@@ -81,6 +82,7 @@ MUTATIONS = [
     mutation("a task keeps its turn for as long as it reads memory", (IO_QUEUE, "turn_bytes_ < kTurnBytes;", "true;"), program="task_test", gtest_filter="*IoQueueTest.OthersHaveTheirTurns*"),
     mutation("a task waits for memory", (IO_QUEUE, "turn_bytes_ < kTurnBytes;", "false;"), program="task_test", gtest_filter="*IoQueueTest.OthersHaveTheirTurns*"),
     mutation("a worker looks on for peers", (WORKER, "  bool looks_on = !events_.has_listeners();", "  bool looks_on = true;"), program="task_test", gtest_filter="WorkerSleepTest.*"),
+    mutation("a socket that is connected has ended already", (SOCKET, "  has_ended_ = false;\n  if (result == 0) return {};\n", "  if (result == 0) return {};\n"), program="task_test", gtest_filter="SocketsTest.*"),
     mutation("sockets are forgotten without epoll_pwait2", ("src/sys/events.cc", "    count = syscall(SYS_epoll_pwait, descriptor_, events, kMostEvents, ms", "    syscall(SYS_epoll_pwait, descriptor_, events, kMostEvents, ms"), program="task_test", gtest_filter="WorkerSleepDeathTest.*"),
     mutation("a worker that a device has told something does not sleep any more", ("src/task/worker_sleep.cc", "  return events_.add(descriptor, sys::EventSet::Wakes::kWhenItBecomesReadable);", "  return events_.add(descriptor);"), program="task_test", gtest_filter="*IoQueue*"),
     mutation("a worker does not look on for a device", (WORKER, "looks_on = pollers_[i]->expects_soon();", "looks_on = false;"), program="task_test", gtest_filter="WorkerSleepTest.*"),
