@@ -191,7 +191,7 @@ typedef struct spillway_pagecache_view {
 } spillway_pagecache_view;
 // Gives access to the bytes of the range that are in its first page, without a copy, for reading from any thread. Until the view is
 // released the page stays in memory, and nobody writes to it: whoever wants to, this thread too, waits. So hold few views at a time, and
-// not for long: nine that happen to be in one set can be all of it. A view of no bytes, or after an error, holds nothing. Errors: as read.
+// not for long: seven that happen to be in one set can be all of it. A view of no bytes, or after an error, holds nothing. Errors: as read.
 // Cost: that of a read, without the copy.
 int spillway_pagecache_view_get(spillway_pagecache_session *session, spillway_pagecache_file *file,
                                 uint64_t offset, size_t bytes, spillway_pagecache_view *view);

@@ -9,7 +9,7 @@
 // A page's hash chooses its set. A hit takes no lock, and looks at two CPU lines of the set. A miss holds the set's lock while it chooses a
 // frame, not while it reads. No lock is held during I/O, and no call waits for more than one thing at a time.
 //
-// Sets have 9 to 16 frames: all have the same number, or some have one more, so that all of the memory is used. partition.h says how their
+// Sets have 7 to 16 frames: all have the same number, or some have one more, so that all of the memory is used. partition.h says how their
 // number changes while calls are under way.
 //
 // A cache has a partition for each memory node. The hash of a page's region, 64 pages of its file, chooses the node, so that pages that

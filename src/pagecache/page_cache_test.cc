@@ -29,6 +29,16 @@ TEST(PageCacheTest, UsesAllOfItsMemory) {
   cache->close();
 }
 
+// A little too much memory for eight full sets: sixteen take so much of it themselves that one of them has no more.
+TEST(PageCacheTest, SetsHaveSevenFramesAtLeast) {
+  const PageSet::Layout layout(cache::SetPolicy::kAlfu);
+  PageCache* const cache = *PageCache::open({.memory_bytes = 129 * 4096 + 8 * layout.bytes, .nodes = 1});
+  EXPECT_EQ(cache->set_count(), 16u);
+  EXPECT_EQ(cache->frame_count(), 127u);
+  EXPECT_EQ(cache->set_statistics().frames.min, 7u);
+  cache->close();
+}
+
 TEST(PageCacheTest, RefusesWhatMakesNoCache) {
   EXPECT_EQ(refusal({.memory_bytes = 60'000}),
             "page cache: 60000 bytes of memory are less than the 66112 that one set of 16 pages takes");

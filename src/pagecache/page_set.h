@@ -24,7 +24,7 @@
 namespace pagecache {
 
 inline constexpr uint32_t kWaysMost = 16;
-inline constexpr uint32_t kWaysLeast = 8;  // that have frames
+inline constexpr uint32_t kWaysLeast = 8;  // that have frames once a set has been split
 
 class PageSet {
  public:

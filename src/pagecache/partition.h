@@ -5,7 +5,7 @@
 //   split()     0'  1   2   3   4   5   6   7   8'          of these two, four bits: pages of 0 whose fourth is 1 are in 8 now
 //   16 sets     0'  1'  2'  3'  4'  5'  6'  7'  8'  9'  ... 15'
 //
-// merge() undoes the last split(). A set has at most 16 frames, and, except for a moment, at least 8. A page moves together with its frame.
+// merge() undoes the last split(). A set has at most 16 frames, and, except for a moment, at least 7. A page moves together with its frame.
 //
 // Invariants
 //  1 the set that a page's hash chooses is its home. A page is in its home or nowhere, and in one way only
