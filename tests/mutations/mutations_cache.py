@@ -54,6 +54,8 @@ MUTATIONS = [
              (LOAD, "    if (claimed[i].has_frame()) take_fingerprints(claimed[i], origin != Origins::Kind::kChanging);\n", "    {}\n")),
     mutation("fingerprint known although the write failed", "ProtocolTest.AFailedWriteKeeps*",
              (EVICT, "      frame.write_failed();", TAKE_ALL_FINGERPRINTS + "      frame.write_failed();")),
+    mutation("message of a failed write under the lock", "ProtocolTest.AMessageOf*",
+             (EVICT, "  base::probes::write_failed(static_cast<uint64_t>(error));\n", "  base::probes::write_failed(static_cast<uint64_t>(error));\n  tell_of_failed_write(lane);\n")),
     mutation("old fingerprint kept over a rescue during a write", "ProtocolTest.ARescueDuringTheWriteLeaves*",
              (EVICT, "  forget_fingerprints(victim.frame, changed);\n", "")),
     mutation("fingerprint of a reopened frame known after its write", "ProtocolTest.ARescueDuringTheWriteKeeps*",

@@ -67,6 +67,7 @@ class Lane {
   uint32_t io_count;
   iovec segments[kMaxSegments];
   uint32_t segment_count;
+  int write_error;  // of the last write that failed, until a message has been written of it; 0: none
   Stream stream;    // of the thread's misses
   Client* client;   // by which the thread asks the cache's servers; null: none so far
   char* page_copy;  // one page, aligned: the cleaner's copy, chaos's read-back

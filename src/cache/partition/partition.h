@@ -324,7 +324,7 @@ class Partition {
   uint32_t settle_unwritten(Lane& lane);
   uint32_t plan_writes(Lane& lane, uint8_t* order);
   uint32_t take_scattered(Lane& lane, uint8_t* order, uint32_t count, uint8_t* scattered);
-  bool settle_place(const Lane::Victim& victim, const storage::Io* failed);
+  bool settle_place(Lane& lane, const Lane::Victim& victim, const storage::Io* failed);
   void write_whole_if_frozen(Lane& lane, uint32_t victim);
   void take_place(Lane::Victim& victim);
   void prepare_write(Lane& lane, Lane::Victim& victim, uint32_t victims_left);
@@ -336,7 +336,8 @@ class Partition {
   void note_used(Frame& frame);
   bool spares(Frame& frame);
   void forget_fingerprints(FrameId frame, const uint64_t* pieces);
-  void note_failed_write(int error);
+  void note_failed_write(Lane& lane, int error);
+  void tell_of_failed_write(Lane& lane);
   uint64_t address_of(PageId page) const;
   bool is_in_region(PageId page) const;
   bool knows_any(PageId first, uint64_t count);

@@ -42,7 +42,9 @@ Partition::Cleaned Partition::clean_chosen(Lane& lane, char* copies) {
   copy_changed(lane, copies);
   prepare_clean_writes(lane, copies);
   lane.run_ios();
-  return settle_cleaned(lane, copies);
+  const Cleaned cleaned = settle_cleaned(lane, copies);
+  tell_of_failed_write(lane);
+  return cleaned;
 }
 
 uint32_t Partition::most_to_clean() const {
@@ -148,7 +150,7 @@ Partition::Cleaned Partition::settle_cleaned(Lane& lane, const char* copies) {
     CHECK(frame.is(State::kResident, victim.version));
     if (victim.changed_count > 0) {
       const storage::Io& io = lane.ios[victim.first_io];
-      if (settle_place(victim, io.whole() ? nullptr : &io)) {
+      if (settle_place(lane, victim, io.whole() ? nullptr : &io)) {
         const char* copy = copies + v * shared_->page_bytes;
         for (uint64_t piece = 0; piece < pieces_; ++piece)
           frames_.fingerprints(victim.frame)[piece] =

@@ -30,9 +30,12 @@ uint32_t Partition::evict(uint32_t wanted, Lane& lane) {
   find_untouched(lane);
   compare(lane);
   uint32_t freed = settle_unwritten(lane);
-  if (lane.io_count == 0) return freed;
-  lane.run_ios();
-  return freed + settle_written(lane);
+  if (lane.io_count > 0) {
+    lane.run_ios();
+    freed += settle_written(lane);
+  }
+  tell_of_failed_write(lane);
+  return freed;
 }
 
 // Step 1.
@@ -305,7 +308,7 @@ void Partition::prepare_write(Lane& lane, Lane::Victim& victim, uint32_t victims
   Frame& frame = frames_[victim.frame];
   take_place(victim);
   if (frame.place == base::kNoPlace || (victim.must_move && victim.new_place == base::kNoPlace)) {
-    note_failed_write(ENOSPC);
+    note_failed_write(lane, ENOSPC);
     ++failed_writes_;
     frame.rescue();
     reopen(victim.frame);
@@ -364,11 +367,18 @@ void Partition::forget_fingerprints(FrameId frame, const uint64_t* pieces) {
   }
 }
 
-void Partition::note_failed_write(int error) {
-  write_error_ = error;
+void Partition::note_failed_write(Lane& lane, int error) {
+  write_error_ = lane.write_error = error;
   base::statistics.cache_write_failures.add();
   base::probes::write_failed(static_cast<uint64_t>(error));
-  // The message comes now and then, however long storage stays broken.
+}
+
+// The message comes now and then, however long storage stays broken. Not under the lock: whoever reads messages may be slow, or a thread that waits for
+// a page.
+void Partition::tell_of_failed_write(Lane& lane) {
+  if (lane.write_error == 0) return;
+  const int error = lane.write_error;
+  lane.write_error = 0;
   constexpr uint64_t kNsPerMessage = 60'000'000'000;
   const uint64_t now = sys::monotonic_ns();
   uint64_t next = shared_->next_write_message_ns.load(std::memory_order_relaxed);
@@ -395,7 +405,7 @@ uint32_t Partition::settle_written(Lane& lane) {
     const storage::Io* failed = nullptr;
     for (uint32_t i = victim.first_io; i <= victim.last_io; ++i)
       if (!lane.ios[i].whole()) failed = &lane.ios[i];
-    const bool whole = settle_place(victim, failed);
+    const bool whole = settle_place(lane, victim, failed);
     if (whole) base::statistics.cache_writebacks.add(victim.changed_count);
     // A page that was to move may stay: it may still be written where it is.
     const bool may_stay = victim.new_place != base::kNoPlace && !victim.must_move;

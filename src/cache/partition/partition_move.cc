@@ -98,7 +98,7 @@ uint32_t Partition::take_scattered(Lane& lane, uint8_t* order, uint32_t count, u
 }
 
 // The victim's write is over: its page is at the place that was written, or where it was before. Returns false, after noting it, if the write has failed.
-bool Partition::settle_place(const Lane::Victim& victim, const storage::Io* failed) {
+bool Partition::settle_place(Lane& lane, const Lane::Victim& victim, const storage::Io* failed) {
   Frame& frame = frames_[victim.frame];
   const bool moved = victim.new_place != base::kNoPlace;
   if (failed == nullptr) {
@@ -110,7 +110,7 @@ bool Partition::settle_place(const Lane::Victim& victim, const storage::Io* fail
     }
     return true;
   }
-  note_failed_write(failed->error != 0 ? failed->error : ENOSPC);
+  note_failed_write(lane, failed->error != 0 ? failed->error : ENOSPC);
   if (moved) {
     shared_->places.give_back(victim.new_place);
     if (victim.must_move) return false;

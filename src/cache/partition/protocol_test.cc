@@ -6,6 +6,7 @@
 #include <string>
 #include <thread>
 
+#include "base/log.h"
 #include "base/statistics.h"
 #include "cache/testing/test_world.h"
 
@@ -259,6 +260,28 @@ TEST_F(ProtocolTest, AWriteThatFailsOnANewPlaceLeavesNoPlaceBehind) {
   evict();
   EXPECT_EQ(world->cache->resident_count(), 0u) << "8 places for 8 pages";
   for (uint64_t page = 0; page < 8; ++page) EXPECT_EQ(value(page), static_cast<char>('a' + page));
+}
+
+TestWorld* world_of_message;
+
+// Whoever reads messages may be slow, or need a page of the same partition first.
+TEST_F(ProtocolTest, AMessageOfAFailedWriteHoldsUpNobody) {
+  EXPECT_EXIT(
+      {
+        alarm(20);  // should the lock be held
+        open({});
+        world_of_message = world.get();
+        base::set_log_writer([](const base::LogLine&) {
+          std::thread([] { world_of_message->cache->resident_count(); }).join();
+          _exit(0);
+        });
+        write(5, 'x');
+        a->release_all();
+        world->device->write_errors_per_million = 1'000'000;
+        for (int i = 0; i < 100; ++i) world->cache->evict(*a->lane);
+        _exit(1);
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 // A new place holds junk until all of the page is there, also if only one OS page differs from zeros.
