@@ -476,6 +476,8 @@ MUTATIONS = [
              (PARTITION, "    frame.verified = false;  // what is closed does not look hot\n", "")),
     mutation("closed entries are taken for cold ones by the cleaner", "ClosedTest.AStoreByAPin*",
              (TABLE, "        may_be_hot(entry) || entry == kDirect)", "        may_be_hot(entry))")),
+    mutation("a guard between others is to end alone", "FramePoolTest.AGuardEnds*",
+             (POOL, "    while (first > 0 && frames_[first - 1].guarded) --first;\n", "")),
     mutation("guard outlives its page", "ClosedTest.AGuardedPage*",
              (PARTITION, "  frames_.end_guard(id);\n  frames_.give_back(id);", "  frames_.give_back(id);")),
     mutation("guard outlives what it was for", "ClosedTest.AGuardHolds*",

@@ -316,12 +316,19 @@ void FramePool::guard(FrameId id, uint64_t i, sys::Access access) {
 }
 
 void FramePool::end_guard(FrameId id) {
-  Frame& frame = frames_[index(id)];
-  if (!frame.guarded) return;
-  // Mappings merge again, unless the guarded frame lies between two others: room for these few is taken for granted.
-  CHECK_EQ(sys::set_access(bytes(id), page_bytes_, sys::Access::kReadWrite), 0);
-  frame.guarded = false;
-  --guarded_count_;
+  if (!frames_[index(id)].guarded) return;
+  uint32_t first = index(id), end = first + 1;
+  const auto allow_all = [&] {
+    return sys::set_access(bytes(FrameId{first}), (end - first) * page_bytes_, sys::Access::kReadWrite) == 0;
+  };
+  if (!allow_all()) {
+    // The kernel has one mapping for it and guarded frames beside it, and no room for the parts. To give up all of them takes none.
+    while (first > 0 && frames_[first - 1].guarded) --first;
+    while (end < frame_count_ && frames_[end].guarded) ++end;
+    CHECK(allow_all());
+  }
+  guarded_count_ -= end - first;
+  for (; first < end; ++first) frames_[first].guarded = false;
 }
 
 FramePool::Lent FramePool::lend(const PinsOverFork& pins, bool waits) {

@@ -141,10 +141,10 @@ class FramePool {
   FrameId next_unshared();
 
   // From now on, accesses by bytes() to the frame's i-th OS page fault unless `access` allows them. The frame is not watched any more. Does
-  // nothing for a frame that is not kOwn, or if kMostGuarded frames are guarded already. A fork ends it. REQUIRES: the frame holds a page, no
-  // evictor looks at it, and no Io is under way.
+  // nothing for a frame that is not kOwn, if kMostGuarded frames are guarded already, or if the process has as many mappings as the kernel
+  // allows. A fork ends it. REQUIRES: the frame holds a page, no evictor looks at it, and no Io is under way.
   void guard(FrameId frame, uint64_t i, sys::Access access);
-  // Any access to the frame is allowed again.
+  // Any access to the frame is allowed again. Where the process has as many mappings as the kernel allows, guards of frames beside it may end, too.
   void end_guard(FrameId frame);
 
   // Something is about to be stored in the frame, so it takes memory from now on.

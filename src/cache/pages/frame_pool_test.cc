@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cache/testing/test_mappings.h"
 #include "sys/huge_pages.h"
 #include "sys/memory.h"
 
@@ -292,6 +293,27 @@ TEST_F(FramePoolTest, WatchedFramesOfALargePageKeepTheirContent) {
   EXPECT_EQ(untouched[0], 1u << 2) << "frame 40 alone";
   for (uint32_t page = 0; page < kBlockFrames; ++page)
     ASSERT_EQ(pool.bytes(all[page])[7], static_cast<char>(page % 251));
+}
+
+// The kernel has one mapping for the three.
+TEST_F(FramePoolTest, AGuardEndsWhereThereAreNoMoreMappings) {
+  open(8);
+  for (uint32_t frame = 2; frame < 5; ++frame) pool.guard(FrameId{frame}, 0, sys::Access::kNone);
+  bool were_all;
+  {
+    const AllMappings mappings;
+    were_all = mappings.are_all();
+    pool.end_guard(FrameId{3});
+  }
+  if (!were_all) GTEST_SKIP() << "the kernel allows too many mappings";
+  for (uint32_t frame = 2; frame < 5; ++frame) {
+    EXPECT_FALSE(pool[FrameId{frame}].guarded);
+    pool.bytes(FrameId{frame})[0] = 1;
+  }
+  pool.guard(FrameId{3}, 0, sys::Access::kNone);
+  EXPECT_TRUE(pool[FrameId{3}].guarded);
+  pool.end_guard(FrameId{3});
+  EXPECT_FALSE(pool[FrameId{3}].guarded);
 }
 
 // Random takes and returns against a set, in a pool with blocks and in a small one.
