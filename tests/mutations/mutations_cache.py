@@ -86,6 +86,8 @@ MUTATIONS = [
     # Regions
     mutation("region stays mapped while its pages are evicted", "RegionsTest.Eviction*:RegionsTest.Threads*",
              (EVICT, "  if (is_in_region(frame.page)) unmap_region(address_of(frame.page));\n", "")),
+    mutation("a region between others is to be unmapped alone", "RegionsTest.ARegionIsUnmapped*",
+             (REGION, "    while (end < bounds.end && is_own_region(end)) end += kRegionBytes;\n", "")),
     mutation("page of a mapped region is cleaned", "RegionsTest.WhatIsStored*",
              (CLEAN, "!frame.guarded && !is_in_region(frame.page)", "!frame.guarded")),
     mutation("freed page stays reachable at its own address", "RegionsTest.Freed*:RegionsTest.AllPages*",

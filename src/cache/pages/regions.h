@@ -7,7 +7,8 @@
 //   reach   when an access at a page's own address faults, because the page was freed and is used again, or was protected until now
 //   empty   when a part that stays in use is discarded: its frames stay, and the memory file gets a hole
 //   cut     when a part is freed or protected: it becomes inaccessible at its own addresses
-//   unmap   before a page of the region is evicted: the whole region becomes inaccessible
+//   unmap   before a page of the region is evicted: the whole region becomes inaccessible, and where the process has as many mappings as the
+//           kernel allows, regions beside it do, too
 //
 // After end() no more regions are mapped. It is called when there is no room for another region, when a page is about to be evicted for
 // whatever reason, and when the cache's user says so. Regions that are mapped then stay so until they are unmapped.

@@ -10,6 +10,7 @@
 #include <set>
 #include <thread>
 
+#include "cache/testing/test_mappings.h"
 #include "cache/testing/test_world.h"
 
 namespace cache {
@@ -182,6 +183,26 @@ TEST_F(RegionsTest, AnEvictionLeavesOtherRegionsMapped) {
   while (world->cache->evict(*a->lane) == 0) {
   }
   EXPECT_NE(is_mapped(0), is_mapped(kRegionPages));
+}
+
+// The kernel has one mapping for the three.
+TEST_F(RegionsTest, ARegionIsUnmappedWhereThereAreNoMoreMappings) {
+  for (uint64_t region = 0; region < 3; ++region) {
+    ASSERT_TRUE(map_own(region * kRegionPages));
+    set_own(region * kRegionPages + 1, static_cast<char>('a' + region));
+  }
+  bool were_all;
+  {
+    const AllMappings mappings;
+    were_all = mappings.are_all();
+    world->cache->unmap_regions(world->address(kRegionPages), kRegionBytes);
+  }
+  if (!were_all) GTEST_SKIP() << "the kernel allows too many mappings";
+  for (uint64_t region = 0; region < 3; ++region) {
+    EXPECT_FALSE(is_mapped(region * kRegionPages));
+    EXPECT_FALSE(map_own(region * kRegionPages));  // its pages are in memory
+    EXPECT_EQ(value(region * kRegionPages + 1), static_cast<char>('a' + region));
+  }
 }
 
 TEST_F(RegionsTest, WhatIsStoredByItsOwnAddressIsNeverTakenForClean) {

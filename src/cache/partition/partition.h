@@ -339,6 +339,7 @@ class Partition {
   void note_failed_write(Lane& lane, int error);
   void tell_of_failed_write(Lane& lane);
   uint64_t address_of(PageId page) const;
+  PageId page_at(uint64_t address) const;
   bool is_in_region(PageId page) const;
   bool knows_any(PageId first, uint64_t count);
   bool map_at_own_address(uint64_t begin, uint64_t end, uint64_t file_offset);
@@ -347,6 +348,7 @@ class Partition {
   bool load_zeros(PageId first, uint32_t count, FrameId first_frame);
   bool map_page_of_region(PageId page, FrameId id);
   void unmap_region(uint64_t address);
+  bool is_own_region(uint64_t begin) const;
   void cut_locked(uint64_t begin, uint64_t end);
   uint64_t empty_in_region(PageId first, PageId end);
   void note_zeros(FrameId id);

@@ -16,6 +16,10 @@ uint64_t Partition::address_of(PageId page) const {
   return static_cast<uint64_t>(shared_->table->address(page));
 }
 
+PageId Partition::page_at(uint64_t address) const {
+  return PageId{(address - address_of(PageId{0})) / shared_->page_bytes};
+}
+
 bool Partition::is_in_region(PageId page) const { return shared_->regions.is_mapped(address_of(page)); }
 
 // Is a page of [first, first + count) in memory, on storage, or on its way?
@@ -84,9 +88,6 @@ bool Partition::map_region(PageId page) {
 void Partition::load_part_of_region(uint64_t begin, uint64_t end, uint64_t region, FrameId first_frame) {
   const uint64_t page_bytes = shared_->page_bytes;
   const uint64_t page_end = base::round_up(end, page_bytes);
-  const auto page_at = [&](uint64_t address) {
-    return PageId{(address - address_of(PageId{0})) / page_bytes};
-  };
   for (uint64_t at = base::round_down(begin, page_bytes); at < page_end;) {
     const PageId page = page_at(at);
     uint64_t stop = at;
@@ -175,10 +176,25 @@ bool Partition::map_page_of_region(PageId page, FrameId id) {
 
 // Unmap.
 void Partition::unmap_region(uint64_t address) {
-  const uint64_t begin = base::round_down(address, kRegionBytes);
-  CHECK_EQ(sys::make_inaccessible(reinterpret_cast<void*>(begin), kRegionBytes), 0);
-  shared_->regions.note_unmapped(begin);
-  base::statistics.cache_regions_unmapped.add();
+  Regions& regions = shared_->regions;
+  uint64_t begin = base::round_down(address, kRegionBytes), end = begin + kRegionBytes;
+  const auto unmap = [&] { return sys::make_inaccessible(reinterpret_cast<void*>(begin), end - begin) == 0; };
+  if (!unmap()) {
+    // The kernel has one mapping for it and regions beside it, and no room for the parts. To unmap all of them takes none.
+    const Regions::Bounds bounds = regions.bounds();
+    while (begin > bounds.begin && is_own_region(begin - kRegionBytes)) begin -= kRegionBytes;
+    while (end < bounds.end && is_own_region(end)) end += kRegionBytes;
+    CHECK(unmap());
+  }
+  for (; begin < end; begin += kRegionBytes) {
+    regions.note_unmapped(begin);
+    base::statistics.cache_regions_unmapped.add();
+  }
+}
+
+// Is the region at the address mapped, and this partition's?
+bool Partition::is_own_region(uint64_t begin) const {
+  return shared_->regions.is_mapped(begin) && &shared_->of(page_at(begin)) == this;
 }
 
 void Partition::unmap_if_mapped(uint64_t address) {
