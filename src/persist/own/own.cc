@@ -129,14 +129,19 @@ bool find_domain(uintptr_t address) {
   if (!process_plan.found) return false;
   const sys::FoundMapping mapping = sys::find_mapping(address);
   if (mapping.begin == mapping.end) return false;
-  // A mapping may have grown since a part of it became a domain: only the rest of it is new.
-  const Domains::Found gap = process_runtime.domains().find(address);
-  if (gap.is_inside) return true;
-  const uintptr_t begin = std::max(mapping.begin, gap.domain.begin);
-  const Domain domain = {.begin = begin,
-                         .end = std::min(mapping.end, gap.domain.end),
-                         .kind = mapping.is_shared ? *process_plan.found : DomainKind::kNone};
-  return add_domain(domain, mapping.path, mapping.offset_bytes + (begin - mapping.begin)).has_value();
+  for (;;) {
+    // A mapping may have grown since a part of it became a domain: only the rest of it is new.
+    const Domains::Found gap = process_runtime.domains().find(address);
+    if (gap.is_inside) return true;
+    const uintptr_t begin = std::max(mapping.begin, gap.domain.begin);
+    const Domain domain = {.begin = begin,
+                           .end = std::min(mapping.end, gap.domain.end),
+                           .kind = mapping.is_shared ? *process_plan.found : DomainKind::kNone};
+    const auto added = add_domain(domain, mapping.path, mapping.offset_bytes + (begin - mapping.begin));
+    if (added) return true;
+    // Another thread was faster, here or in the same gap.
+    if (added.error().number != EEXIST) return false;
+  }
 }
 
 void execute(const Domain& domain, bool is_inside, uintptr_t line, bool is_ordered) {

@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -348,6 +350,41 @@ TEST(OwnRuntime, FindsMappingsThatNobodyMadeDomains) {
                        REQUIRE(has(all, "\"noted_lines\": 1,"));
                        REQUIRE(has(all, "\"outside_lines\": 2,"));
                        REQUIRE(has(all, "\"domains\": 2,"));
+                       return 0;
+                     }),
+            0);
+}
+
+// One of them makes it a domain, for both.
+TEST(OwnRuntime, ThreadsFindTheSameMappingAtTheSameTime) {
+  EXPECT_EQ(in_child({{"SPILLWAY_PERSIST_DOMAIN", "file"}},
+                     [] {
+                       const int file = open_unnamed();
+                       REQUIRE(ftruncate(file, 8192) == 0);
+                       auto* const mapped = static_cast<char*>(
+                           mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
+                       std::atomic<int> ready{0};
+                       std::atomic<bool> begins{false};
+                       const auto use = [&](const char* at) {
+                         if (!own::fence(nullptr)) _exit(99);  // the thread is known from here on
+                         ++ready;
+                         while (!begins) std::this_thread::yield();
+                         own::flush(reinterpret_cast<uintptr_t>(at), nullptr);
+                         if (!own::fence(nullptr)) _exit(99);
+                       };
+                       std::thread one(use, mapped), other(use, mapped + 4096);
+                       while (ready != 2) std::this_thread::yield();
+                       own::runtime().before_fork();  // nobody can make a domain
+                       begins = true;
+                       std::this_thread::sleep_for(
+                           std::chrono::milliseconds(50));  // until both are about to, or nearly
+                       own::runtime().after_fork_in_parent();
+                       one.join();
+                       other.join();
+                       const std::string all = statistics();
+                       REQUIRE(has(all, "\"noted_lines\": 2,"));
+                       REQUIRE(has(all, "\"outside_lines\": 0,"));
+                       REQUIRE(has(all, "\"domains\": 1,"));
                        return 0;
                      }),
             0);
