@@ -124,6 +124,7 @@ MUTATIONS = [
     own("a copy asks only where it begins", (COPY, "found.domain.end >= end &&", "true &&"), gtest_filter="OwnRuntime.*"),
     own("copies do not find mappings", (COPY, "= find_place(begin);", "= runtime().domains().find(begin);"), gtest_filter="OwnRuntime.*"),
     own("who finds a mapping that another thread has just found flushes outside", (OWN, "    if (added.error().number != EEXIST) return false;", "    return false;"), gtest_filter="OwnRuntime.ThreadsFind*"),
+    own("last destructors do not find mappings", (OWN, "found = find_place(line);", "found = process_runtime.domains().find(line);"), gtest_filter="OwnRuntime.LastDestructorsFind*"),
     own("the line at a copy's end is not flushed", (COPIES, "    sink.flush(whole_end, end - whole_end);\n", ""), gtest_filter="OwnRuntime.*"),
     own("an option changes with the text it was given by", (OWN, "  process_plan.stats = stats.view();\n", ""), gtest_filter="OwnRuntime.*"),
     mutation("private mappings of files are the files", (FOUND, "rights[3] == 's' &&", "rights[3] != '-' &&"), test=("sys_test", "Mappings.*")),

@@ -168,7 +168,7 @@ void execute_all(uintptr_t address, size_t bytes, bool is_ordered) {
   Domains::Found found;
   for (uintptr_t line = base::round_down(address, base::kLineBytes); line < address + bytes;
        line += base::kLineBytes) {
-    if (!found.domain.holds(line)) found = process_runtime.domains().find(line);
+    if (!found.domain.holds(line)) found = find_place(line);
     execute(found.domain, found.is_inside, line, is_ordered);
   }
 }

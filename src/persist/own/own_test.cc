@@ -231,6 +231,31 @@ TEST(OwnRuntime, LastDestructorsMayFlush) {
       0);
 }
 
+// They may be the first to flush in a file's mapping: the kernel writes it all the same.
+TEST(OwnRuntime, LastDestructorsFindMappings) {
+  EXPECT_EQ(in_child({{"SPILLWAY_PERSIST_DOMAIN", "file"}},
+                     [] {
+                       static pthread_key_t last;
+                       own::runtime();  // whose key comes first in each round
+                       pthread_key_create(&last, [](void* mapped) {
+                         own::flush(reinterpret_cast<uintptr_t>(mapped), nullptr);
+                         if (!own::fence(nullptr)) _exit(99);
+                       });
+                       const int file = open_unnamed();
+                       REQUIRE(ftruncate(file, 4096) == 0);
+                       void* const mapped = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+                       std::thread([mapped] {
+                         own::flush(begin, nullptr);
+                         pthread_setspecific(last, mapped);
+                       }).join();
+                       const Domains::Found found =
+                           own::runtime().domains().find(reinterpret_cast<uintptr_t>(mapped));
+                       REQUIRE(found.is_inside && found.domain.kind == DomainKind::kFile);
+                       return 0;
+                     }),
+            0);
+}
+
 // A thread that flushes first in a destructor leaves as well, unless that is the very last; then nothing is written to where its variables were.
 TEST(OwnRuntime, AThreadMayFlushFirstInADestructor) {
   for (const unsigned round : {1u, 2u, unsigned{PTHREAD_DESTRUCTOR_ITERATIONS}}) {
