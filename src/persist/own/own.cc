@@ -39,6 +39,7 @@ constinit thread_local int failure = 0;
 constinit Runtime process_runtime;
 constinit Dirtiness process_dirtiness;
 constinit Recording process_recording;
+constinit std::atomic<bool> has_told_unwritten{false};
 constinit sys::Mutex lock;  // of what follows
 constinit std::atomic<bool> is_started{false};
 constinit std::atomic<Observer*> process_observer{nullptr};
@@ -124,6 +125,15 @@ void start() {
   start_as(*plan);
 }
 
+// What is flushed of this file the kernel will not write. The program, which may know nothing of domains, cannot be told.
+void tell_unwritten(const char* path) {
+  if (!has_told_unwritten.exchange(true, std::memory_order_relaxed))
+    base::log("persist: there are ", Domains::kDomainsMax,
+              " domains already, and what is flushed of this file is not written; map fewer pieces of files, "
+              "or larger ones: ",
+              path);
+}
+
 // A mapping that nobody has made a domain becomes one, if the options say so. One that is private, or no file's, is of kind none, so that it is not looked at again.
 bool find_domain(uintptr_t address) {
   if (!process_plan.found) return false;
@@ -140,7 +150,9 @@ bool find_domain(uintptr_t address) {
     const auto added = add_domain(domain, mapping.path, mapping.offset_bytes + (begin - mapping.begin));
     if (added) return true;
     // Another thread was faster, here or in the same gap.
-    if (added.error().number != EEXIST) return false;
+    if (added.error().number == EEXIST) continue;
+    if (added.error().number == ENOSPC && domain.kind == DomainKind::kFile) tell_unwritten(mapping.path);
+    return false;
   }
 }
 

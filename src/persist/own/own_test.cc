@@ -17,6 +17,7 @@
 #include <string>
 #include <thread>
 
+#include "base/log.h"
 #include "persist/own/copy.h"
 #include "persist/own/dirtiness.h"
 #include "sys/threads.h"
@@ -413,6 +414,41 @@ TEST(OwnRuntime, ThreadsFindTheSameMappingAtTheSameTime) {
                        return 0;
                      }),
             0);
+}
+
+// Its program cannot be told that flushes do not reach the file: one line says so.
+TEST(OwnRuntime, AFoundFileForWhichThereIsNoPlaceIsToldOf) {
+  EXPECT_EQ(
+      in_child({{"SPILLWAY_PERSIST_DOMAIN", "file"}},
+               [] {
+                 static int lines = 0;
+                 static std::string said;
+                 base::set_log_writer([](const base::LogLine& line) {
+                   ++lines;
+                   said = line.text;
+                 });
+                 for (size_t i = 0; i < Domains::kDomainsMax; ++i)
+                   REQUIRE(own::add_domain({.begin = begin + 128 * i, .end = begin + 128 * i + 64}, "", 0));
+                 const int file = open_unnamed();
+                 REQUIRE(ftruncate(file, 4096) == 0);
+                 void* const mapped = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+                 for (int again = 0; again < 2; ++again) {
+                   own::flush(reinterpret_cast<uintptr_t>(mapped), nullptr);
+                   own::flush(begin, nullptr);
+                   REQUIRE(own::fence(nullptr));
+                 }
+                 REQUIRE(lines == 1);
+                 REQUIRE(has(said, "persist: there are 256 domains already"));
+                 // One that is private has none to be written to.
+                 REQUIRE(own::remove_domain(begin, begin + 64));
+                 REQUIRE(mmap(mapped, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+                              -1, 0) == mapped);
+                 own::flush(reinterpret_cast<uintptr_t>(mapped), nullptr);
+                 REQUIRE(has(statistics(), "\"domains\": 256,"));
+                 REQUIRE(lines == 1);
+                 return 0;
+               }),
+      0);
 }
 
 // Copies go past the caches only where that makes them durable.
