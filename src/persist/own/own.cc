@@ -103,8 +103,7 @@ void start_as(const Plan& plan) {
   process_runtime.configure(process_plan.settings);
   if (plan.counts_dirtiness) process_observer.store(&process_dirtiness, std::memory_order_relaxed);
   if (!plan.record.empty()) {
-    process_recording.begin(plan.record.data(),
-                            plan.compares);  // of the environment, or of a caller's: it ends with 0
+    process_recording.begin(plan.record, plan.compares);
     process_observer.store(&process_recording, std::memory_order_relaxed);
   }
   if (const int error = pthread_key_create(&key, leave_thread); error != 0)

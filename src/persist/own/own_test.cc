@@ -501,6 +501,25 @@ TEST(OwnRuntime, KeepsItsOptions) {
             0);
 }
 
+TEST(OwnRuntime, KeepsWhereItRecords) {
+  EXPECT_EQ(in_child({},
+                     [] {
+                       std::string path =
+                           testing::TempDir() + "spillway-persist-recorded-" + std::to_string(getpid());
+                       const std::string expected = path;
+                       Options options;
+                       options.record = path;
+                       REQUIRE(own::configure(options));
+                       path.assign(path.size(), 'x');
+                       REQUIRE(own::add_domain({.begin = begin, .end = begin + sizeof memory}, "", 0));
+                       own::finish();
+                       REQUIRE(std::filesystem::remove(expected));
+                       REQUIRE(std::filesystem::remove(expected + ".1"));
+                       return 0;
+                     }),
+            0);
+}
+
 TEST(OwnRuntime, CountsDirtyBytes) {
   EXPECT_EQ(
       in_child(

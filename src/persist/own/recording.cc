@@ -32,8 +32,8 @@ uint64_t file_bytes_of(const char* path) {
 
 }  // namespace
 
-void Recording::begin(const char* path, bool compares) {
-  path_ = path;
+void Recording::begin(std::string_view path, bool compares) {
+  base::TextRef(path_, sizeof path_) << path;  // one that is cut off is too long for the recorder, too
   compares_ = compares;
 }
 

@@ -10,9 +10,9 @@ class Recording final : public Observer {
  public:
   constexpr Recording() = default;
 
-  // `path`: where the log is to be, which stays valid. The log is made when the first domain comes, so that a shell that starts the program leaves none. `compares`: fences look for stores
+  // `path`: where the log is to be; it is copied. The log is made when the first domain comes, so that a shell that starts the program leaves none. `compares`: fences look for stores
   // that nobody told of. What cannot be recorded ends the process, with one line and exit status 2.
-  void begin(const char* path, bool compares);
+  void begin(std::string_view path, bool compares);
 
   void add(const Domain& domain, std::string_view path, uint64_t offset_bytes) override;
   void remove(uintptr_t begin, uintptr_t end) override;
@@ -24,7 +24,7 @@ class Recording final : public Observer {
   void finish() override;
 
  private:
-  const char* path_ = nullptr;
+  char path_[kTextBytesMax] = {};
   bool compares_ = true;
   sys::Mutex lock_;  // of the start
   Recorder recorder_;
