@@ -76,6 +76,7 @@ void before_fork() {
   mask_before_fork = mask;
   process_runtime.before_fork();
   process_dirtiness.before_fork();
+  process_recording.before_fork();
 }
 void unlock_after_fork() {
   const uint64_t mask = mask_before_fork;
@@ -83,11 +84,13 @@ void unlock_after_fork() {
   sys::restore_signals(mask);
 }
 void after_fork_in_parent() {
+  process_recording.after_fork();
   process_dirtiness.after_fork();
   process_runtime.after_fork_in_parent();
   unlock_after_fork();
 }
 void after_fork_in_child() {
+  process_recording.after_fork();
   process_dirtiness.after_fork();
   process_runtime.after_fork_in_child(thread);
   unlock_after_fork();

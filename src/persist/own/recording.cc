@@ -39,7 +39,7 @@ void Recording::begin(std::string_view path, bool compares) {
 
 void Recording::add(const Domain& domain, std::string_view path, uint64_t offset_bytes) {
   {
-    sys::LockGuard scope(lock_);
+    sys::QuietLockGuard scope(lock_);
     if (!recorder_.is_started())
       if (auto started = recorder_.start({.path = path_, .are_stores_told = !compares_}); !started)
         refuse(started.error());

@@ -23,6 +23,10 @@ class Recording final : public Observer {
   void write_statistics(base::TextRef&) const override {}
   void finish() override;
 
+  // Around a fork, so that no other thread is in the middle of making the log. REQUIRES: the thread's signals are blocked.
+  void before_fork() { lock_.lock(); }
+  void after_fork() { lock_.unlock(); }
+
  private:
   char path_[kTextBytesMax] = {};
   bool compares_ = true;
