@@ -167,6 +167,7 @@ MUTATIONS = [
     mutation("file that cannot be locked is spilled to", "OpenTest.WhatCannotBeLocked*",
              (OPENED, "  if (!sys::failed(result)) return {};\n  if (result != -EWOULDBLOCK)\n", "  if (result != -EWOULDBLOCK) return {};\n  if (result != -EWOULDBLOCK)\n")),
     mutation("store made by opening it", "OpenTest.WhatIsForAStore*", (MEDIUM, "      if (parameters.store) return failure(ENOENT,", "      if (false) return failure(ENOENT,")),
+    mutation("a limit of the process is blamed for files that are too large for any", "OpenTest.WhatIsTooLarge*", (MEDIUM, "most_bytes < kMostFileBytes ?", "most_bytes <= kMostFileBytes ?")),
     mutation("file of a store grows", "OpenTest.WhatIsForAStore*", (MEDIUM, "base::round_down(size_bytes, base::kOsPageBytes);\n}", "most_bytes;\n}")),
     mutation("spill file keeps its name", "OpenTest.NothingThere*",
              (MEDIUM, "  sys::syscall(SYS_unlinkat, AT_FDCWD, path.c_str(), 0);\n", "")),

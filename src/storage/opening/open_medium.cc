@@ -149,7 +149,8 @@ base::Expected<uint64_t> store_capacity_bytes(const Path& path, uint64_t size_by
     return failure(EINVAL, path, ": this file has ", size_bytes, " bytes, and holds no store");
   if (size_bytes > most_bytes && size_bytes - most_bytes >= base::kOsPageBytes)
     return failure(EFBIG, path, ": files may be no larger than ", most_bytes >> 10,
-                   "K in this process; raise ulimit -f");
+                   most_bytes < kMostFileBytes ? "K in this process; raise ulimit -f"
+                                               : "K; name a block device, or a stripe of several files");
   return parameters.whole ? base::round_up(size_bytes, base::kOsPageBytes)
                           : base::round_down(size_bytes, base::kOsPageBytes);
 }

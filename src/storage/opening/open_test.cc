@@ -286,6 +286,22 @@ TEST_F(OpenTest, WhatIsForAStoreIsNotMadeNorGrownNorShared) {
   thread.join();
 }
 
+TEST_F(OpenTest, WhatIsTooLargeForAFileIsSaid) {
+  constexpr OpenParameters kStore = {.store = true};
+  constexpr uint64_t kMostBytes = uint64_t{8} << 40;
+  write_file("file", "");
+  std::error_code failed;
+  std::filesystem::resize_file(path("file"), kMostBytes + kBlock, failed);
+  if (failed) GTEST_SKIP() << "the file system has no files of 8 TiB: " << failed.message();
+  const base::Error error = refusal(path("file"), kStore);
+  EXPECT_EQ(error.number, EFBIG);
+  EXPECT_TRUE(
+      std::string_view(error.message).ends_with("K; name a block device, or a stripe of several files"))
+      << error.message;
+  std::filesystem::resize_file(path("file"), kMostBytes);
+  EXPECT_EQ(refusal(path("file"), kStore).number, 0);
+}
+
 // As on a file system that has no locks: a descriptor that only names a file has none.
 TEST_F(OpenTest, WhatCannotBeLockedIsRefused) {
   write_file("file", "store");
