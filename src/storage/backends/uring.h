@@ -2,9 +2,9 @@
 // (an NVMe character device), the ring carries these (URING_CMD, Linux 6.1), past the kernel's block layer.
 //
 // submit() costs one system call for every four Ios of a batch; run() of a batch also waits in the last of these calls; poll() costs
-// none unless the kernel asks to be entered; run() of one Io is a blocking call. The ring has the medium's descriptor registered,
-// unless Medium::ends_with_process, and the memory that fix_memory() is told of. When the kernel has no memory for requests, and still
-// none a millisecond later, they are done by blocking calls.
+// none unless the kernel asks to be entered; run() of one Io is a blocking call. The ring has the medium's descriptors registered,
+// unless Medium::ends_with_process and the medium takes no commands; and the memory that fix_memory() is told of. When the kernel has no
+// memory for requests, and still none a millisecond later, they are done by blocking calls.
 // Where a ring cannot be had (forbidden in a container, old kernel, no descriptor or memory left), a queue of the aio backend takes
 // its place, or one of the file backend if that cannot be had either or the medium is buffered. One line of log per device says so.
 #pragma once
