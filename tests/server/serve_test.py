@@ -74,6 +74,8 @@ class Words(Case):
         self.refused(*here, says="SPILLWAY_PASSWORD is empty", environment={"SPILLWAY_PASSWORD": ""})
         self.refused(*here, "--cache", says="--cache is said of a store that is made")
         self.refused(*here, "--user", "nobody-of-this-name", says="there is no user")
+        for words in ("--user", ""), ("-u", ""), ("--user=",), ("--pid-file", ""), ("--tls-cert", ""), ("--tls-ca=",):  # of a variable that is not set
+            self.refused(*here, *words, says=[f"{words[0].rstrip('=')} needs a ", "not an empty word"])
         self.refused(*here, "--memcache", "::1:5", "--capacity", "64M", says=["'::1:5'", "brackets"])
         self.refused(*here, says=["no such file", "--capacity SIZE makes a store"])
 

@@ -253,6 +253,13 @@ const Option* find_option(std::string_view word) {
 
 bool takes_argument(const Option& option) { return *option.argument != 0; }
 
+// An empty word is what a script makes of a variable that is not set. It must not count as an option that was left out: a server without
+// --tls-ca takes every client, and one without --user stays root.
+void set_argument(Line& line, const Option& option, std::string_view name, std::string_view argument) {
+  if (argument.empty()) refuse(concat(name, " needs a ", option.argument, ", and not an empty word"));
+  option.set(line, name, argument);
+}
+
 // memcached takes -p11211 and -vv for -p 11211 and -v -v. Returns how many words were taken.
 size_t take_short(Line& line, Arguments left) {
   std::string_view letters = std::string_view(left[0]).substr(1);
@@ -267,7 +274,7 @@ size_t take_short(Line& line, Arguments left) {
       continue;
     }
     if (letters.empty() && left.size() < 2) refuse(concat(name, " needs a ", option->argument));
-    option->set(line, name, letters.empty() ? std::string_view(left[1]) : letters);
+    set_argument(line, *option, name, letters.empty() ? std::string_view(left[1]) : letters);
     return letters.empty() ? 2 : 1;
   }
   return 1;
@@ -281,13 +288,17 @@ size_t take_long(Line& line, Arguments left) {
     refuse(concat("there is no option '", printable(word), "'; see spillway serve --help"));
   if (!takes_argument(*option) && equals != std::string_view::npos)
     refuse(concat(option->name, " takes no argument"));
-  if (takes_argument(*option) && equals == std::string_view::npos) {
-    if (left.size() < 2) refuse(concat(option->name, " needs a ", option->argument));
-    option->set(line, option->name, left[1]);
-    return 2;
+  if (!takes_argument(*option)) {
+    option->set(line, option->name, "");
+    return 1;
   }
-  option->set(line, option->name, equals == std::string_view::npos ? "" : word.substr(equals + 1));
-  return 1;
+  if (equals != std::string_view::npos) {
+    set_argument(line, *option, option->name, word.substr(equals + 1));
+    return 1;
+  }
+  if (left.size() < 2) refuse(concat(option->name, " needs a ", option->argument));
+  set_argument(line, *option, option->name, left[1]);
+  return 2;
 }
 
 // Adds the addresses that memcached's -l and -p mean.
