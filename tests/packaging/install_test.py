@@ -71,19 +71,26 @@ class Files(unittest.TestCase):
             for name, folder in (("includedir", USR / "include"), ("libdir", file.parent.parent)):
                 self.assertEqual(pathlib.Path(run("pkg-config", f"--variable={name}", file).strip()).resolve(), folder)
 
+    @staticmethod
+    def unit():
+        return (USR / "lib/systemd/system/spillway-serve@.service").read_text()
+
     def test_the_unit_starts_the_program_that_is_there(self):
-        unit = (USR / "lib/systemd/system/spillway-serve@.service").read_text()
-        self.assertIn("\nExecStart=/usr/bin/spillway serve ", unit)
+        self.assertIn("\nExecStart=/usr/bin/spillway serve ", self.unit())
         self.assertTrue((USR / "bin/spillway").exists())
 
     def test_the_unit_gives_no_rights(self):
-        said = dict(re.findall(r"^(\w+)=(.*)$", (USR / "lib/systemd/system/spillway-serve@.service").read_text(), re.M))
+        said = dict(re.findall(r"^(\w+)=(.*)$", self.unit(), re.M))
         self.assertEqual((said["User"], said["DynamicUser"], said["StateDirectory"], said["CapabilityBoundingSet"]), ("spillway", "yes", "spillway/%i", ""))
         self.assertEqual((said["ProtectSystem"], said["SystemCallFilter"], said["UMask"]), ("strict", "@system-service", "0077"))
         for name in ("NoNewPrivileges", "ProtectHome", "PrivateTmp", "RestrictNamespaces", "RestrictSUIDSGID", "MemoryDenyWriteExecute", "ProtectKernelModules"):
             self.assertEqual(said[name], "yes", name)
         # Its words are for a user without rights.
         self.assertNotIn("--user", said["ExecStart"])
+
+    def test_the_unit_lets_a_server_begin_however_much_it_has_to_read(self):
+        self.assertIn("\nType=notify\n", self.unit())
+        self.assertIn("\nTimeoutStartSec=infinity\n", self.unit())
 
     def test_one_version(self):
         version = re.search(r"project\(spillway VERSION ([\d.]+)", (SOURCE / "CMakeLists.txt").read_text())[1]
