@@ -350,6 +350,7 @@ class Info(Case):
         self.refused("info", "memory:1M", "more", says=["'more'"])
         self.refused("info", "memory:1", says=["too few"])
         self.refused("info", "/no/such/folder/file", says=["/no/such/folder/file"])
+        self.refused("info", "/no/such\nfolder/file", says=["/no/such\\x0afolder/file"])
         self.refused("info", "/dev/null", says=["/dev/null", "neither"])
         trace = self.folder / "trace"
         trace.write_text("mine")

@@ -393,6 +393,8 @@ Json probe_storage(Problems& problems) {
   return storage;
 }
 
+[[noreturn]] void refuse(const base::Error& error) { throw WrongInput(printable(error.message)); }
+
 // Does a key-value store begin on the device, which may have it under a key?
 bool holds_store(std::string_view text) {
   auto device = storage::open_device(text, {.store = true, .read_only = true});
@@ -425,7 +427,7 @@ base::Expected<storage::Medium> open_to_look(std::string_view path, std::string_
 
 Json describe_medium(std::string_view path, std::string_view device, Problems& problems) {
   auto medium = open_to_look(path, device, problems);
-  if (!medium) throw WrongInput(medium.error().message);
+  if (!medium) refuse(medium.error());
   storage::close_medium(*medium);
   Json answers = {{"path", path},
                   {"is", medium->label},
@@ -445,7 +447,7 @@ Json probe_device(std::string_view text) {
   Problems problems;
   Json answers;
   auto tree = storage::parse_device_string(text);
-  if (!tree) throw WrongInput(tree.error().message);
+  if (!tree) refuse(tree.error());
   const std::span nodes = std::span(tree->nodes).first(tree->node_count);
   const auto has = [&](storage::Scheme scheme) {
     return std::ranges::find(nodes, scheme, &storage::DeviceNode::scheme) != nodes.end();
@@ -460,7 +462,7 @@ Json probe_device(std::string_view text) {
           describe_medium(node.path, changes_by_opening ? node.path : text, problems);
   if (!changes_by_opening) {
     auto device = storage::open_device(text, {.overwrite = false, .spill = true});
-    if (!device && device.error().number != EEXIST) throw WrongInput(device.error().message);
+    if (!device && device.error().number != EEXIST) refuse(device.error());
     // That of a path has been named.
     if (!device && problems.lines().empty()) problems.add(device.error().message);
     if (device) {
