@@ -44,10 +44,15 @@ BASH = """# Made of what spillway and its subcommands say to --help.
 {tables}
 
 _spillway() {{
-  local command=spillway word=${{COMP_WORDS[COMP_CWORD]}} value= this i
+  local command=spillway word=${{COMP_WORDS[COMP_CWORD]}} value= before= this i
   COMPREPLY=()
   for ((i = 1; i < COMP_CWORD; ++i)); do
     this=${{COMP_WORDS[i]}}
+    if [[ $this == : ]]; then  # of a device string, which bash takes apart there: it goes on
+      value=$before
+      continue
+    fi
+    before=$value
     if [[ -n $value ]]; then
       [[ $this == = ]] || value=
     elif [[ $this == = ]]; then
@@ -60,7 +65,8 @@ _spillway() {{
       break
     fi
   done
-  [[ $word == = ]] && word=
+  [[ $word == : ]] && value=$before
+  [[ $word == [:=] ]] && word=
   if [[ -n $value ]]; then
     :
   elif ((i < COMP_CWORD)) || [[ ${{_spillway_operands[$command]-}} == PROGRAM && $word != -* ]]; then

@@ -162,6 +162,13 @@ class Completion(unittest.TestCase):
         self.assertIn(str(WORK / "root"), self.offers("spillway", "run", "--storage", f"{WORK}/r"))
         self.assertIn(str(WORK / "root"), self.offers("spillway", "kv", "get", f"{WORK}/r"))
 
+    def test_device_strings(self):
+        """bash takes them apart at each colon."""
+        for words in (["run", "--storage", "file", ":"], ["run", "--storage", "=", "file", ":"], ["kv", "get", "file", ":"]):
+            self.assertIn(str(WORK / "root"), self.offers("spillway", *words, f"{WORK}/r"), words)
+        for device in (["file", ":", f"{WORK}/root"], ["latency", ":", "us", "=", "5", ":", f"[{WORK}/root]"]):
+            self.assertEqual(self.offers("spillway", "run", "--storage", *device, "--verb"), ["--verbose"], device)
+
     def test_benchmarks(self):
         names = re.search(r"^BENCHMARKS = \[(.*?)\]", (SOURCE / "bench/driver/bench.py").read_text(), re.M | re.S)[1]
         self.assertLessEqual(set(re.findall(r'"([\w-]+)"', names)), set(self.offers("spillway", "bench", "")))
