@@ -52,23 +52,50 @@ class Groups(unittest.TestCase):
 
 
 class Sources(unittest.TestCase):
-    # As apt speaks of a source that it unpacks.
+    # As apt speaks of a source that it unpacks, and of one that it does not.
     APT_GET = """#!/bin/sh
-case " $* " in *" source "*) mkdir -p hello-1.0 ;; *) exit ;; esac
+case " $* " in *" source "*) ;; *) exit ;; esac
+if [ -d hello-1.0 ]; then
+  echo 'Skipping unpack of already unpacked source in hello-1.0'
+  exit
+fi
+mkdir hello-1.0
 case $LC_ALL in
   de*) echo 'dpkg-source: Information: hello wird nach hello-1.0 extrahiert' ;;
   *) echo 'dpkg-source: info: extracting hello in hello-1.0' ;;
 esac
 """
 
-    def test_apt_may_speak_another_language(self):
-        folder = temporary_folder(self)
+    def setUp(self):
+        self.folder = temporary_folder(self)
         for name, text in (("apt-get", self.APT_GET), ("apt-cache", "#!/bin/sh\necho 'Version: 1.0'\n")):
-            (folder / name).write_text(text)
-            (folder / name).chmod(0o755)
-        ended = subprocess.run([SOURCE / "scripts/fetch-source.sh", "hello", folder / "sources"], capture_output=True, text=True, timeout=60,
-                               env={**CLEAN, "PATH": f"{folder}:{CLEAN['PATH']}", "LC_ALL": "de_DE.UTF-8"})
-        self.assertEqual((ended.returncode, ended.stdout), (0, f"{folder}/sources/hello-1.0\n"), ended.stderr)
+            (self.folder / name).write_text(text)
+            (self.folder / name).chmod(0o755)
+        self.sources = self.folder / "sources"
+        self.sources.mkdir()
+
+    def fetch(self, **variables):
+        ended = subprocess.run([SOURCE / "scripts/fetch-source.sh", "hello", self.sources], capture_output=True, text=True, timeout=60,
+                               env={**CLEAN, "PATH": f"{self.folder}:{CLEAN['PATH']}", **variables})
+        self.assertEqual((ended.returncode, ended.stdout), (0, f"{self.sources}/hello-1.0\n"), ended.stderr)
+
+    def test_apt_may_speak_another_language(self):
+        self.fetch(LC_ALL="de_DE.UTF-8")
+
+    def test_half_a_source_is_fetched_again(self):
+        """An interrupted run has left it."""
+        half = self.sources / "hello-1.0/half"
+        half.mkdir(parents=True)
+        self.fetch()
+        self.assertFalse(half.exists())
+        self.assertEqual({path.name for path in self.sources.iterdir()}, {"apt", ".hello.unpacked", "hello-1.0"})
+
+    def test_what_is_there_stays(self):
+        self.fetch()
+        own = self.sources / "hello-1.0/own"
+        own.touch()
+        self.fetch()
+        self.assertTrue(own.exists())
 
 
 class Makefile(unittest.TestCase):
