@@ -126,9 +126,10 @@ base::Expected<void> Recorder::map(const void* address, uint64_t bytes, const ch
     return base::failure(EINVAL, "persist: a domain must begin with a line of the CPU's cache");
   int error = 0;
   Domain* const place = free_domain(begin, begin + bytes, error);
+  if (place == nullptr && error == EINVAL) return base::failure(error, "persist: a domain is in another one");
   if (place == nullptr)
-    return base::failure(
-        error, error == EINVAL ? "persist: a domain is in another one" : "persist: too many domains");
+    return base::failure(error, "persist: there are ", kDomainsMax,
+                         " mappings already, and no more can be recorded; map fewer pieces of files");
   const auto shadow = sys::map_anonymous(bytes, "the shadow of a domain");
   if (!shadow) return std::unexpected(shadow.error());
   Domain domain = {static_cast<const char*>(address), bytes, *shadow, domain_number_ + 1};

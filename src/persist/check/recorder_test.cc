@@ -197,6 +197,18 @@ TEST_F(RecorderTest, ADomainThatIsUnmappedIsNotLookedAt) {
   EXPECT_EQ(kinds(), (Kinds{kMap, kMap, kFence, kUnmap, kMap, kFence, kUnmap, kUnmap, kExit}));
 }
 
+TEST_F(RecorderTest, RefusesMoreMappingsThanThereArePlacesFor) {
+  start();
+  alignas(64) static char lines[64 * 64];
+  for (size_t i = 1; i < 64; ++i) ASSERT_TRUE(recorder_->map(lines + 64 * i, 64, "", 0, 0)) << i;
+  const auto refused = recorder_->map(lines, 64, "", 0, 0);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().number, ENFILE);
+  EXPECT_NE(strstr(refused.error().message, "there are 64 mappings already"), nullptr);
+  recorder_->unmap(lines + 64, 64);
+  EXPECT_TRUE(recorder_->map(lines, 64, "", 0, 0));
+}
+
 TEST_F(RecorderTest, NamesTheCodeOfSites) {
   start();
   recorder_->fence(reinterpret_cast<const void*>(&strlen));
