@@ -216,6 +216,7 @@ MUTATIONS = [
     mutation("load puts two records of a key together", ("tools/spillway/kv_load.cc", "return batch.has(key, hash); })) drain();", "return batch.has(key, hash); })) return;"), test="ctest", gtest_filter="^cli_kv_many$"),
     mutation("load leaves what is not many enough", ("tools/spillway/kv_load.cc", "    if (filling_ != nullptr) start();\n", ""), test="ctest", gtest_filter="^cli_kv_many$"),
     mutation("load keeps a void large value open", ("tools/spillway/kv_load.cc", "if (is_large_) puts.abandon();", ""), test="ctest", gtest_filter="^cli_kv$"),
+    mutation("check takes a free segment for one in use", ("src/kv/recovery/check_segments.cc", "has_header && header.state == SegmentState::kUsed && has_second &&", "has_header && has_second &&"), test="kv_test", gtest_filter="CheckTest.ASegmentOfWhichOnly*"),
     mutation("check takes two segments of one generation", ("src/kv/recovery/check_segments.cc", "; !is_first)", "; false)"), test="kv_test", gtest_filter="CheckTest.ASegmentThatWasWrittenOver*"),
 
     # What has ended, by the clock or below the floor

@@ -112,7 +112,7 @@ SegmentCheck::Known SegmentCheck::look(uint32_t segment) {
     segment_is_wrong(segment, "the header cannot be read: ", base::error_name(error));
   else if (!has_header)
     segment_is_wrong(segment, "the header is damaged");
-  // Pieces of a checkpoint may reach to the segment's end. They mean nothing that the log does not say.
+  // A segment of a checkpoint has no footer, and says nothing that the log does not say.
   if (has_header && header.state == SegmentState::kCheckpoint) return {};
 
   Known known;
@@ -126,8 +126,10 @@ SegmentCheck::Known SegmentCheck::look(uint32_t segment) {
     const bool has_second = read_segment_header(identity_, grain, second);
     if (!known.has_footer && !has_second)
       segment_is_wrong(segment, "the footer, or second header, is damaged");
-    // As recovery does: the second header counts if the first one is damaged or older.
-    const bool is_younger = has_header && has_second && second.generation > header.generation;
+    // As recovery does: the second header counts if the first one is damaged, or of a segment in use and older. Beside the first one of a free
+    // segment a younger one is left from preparing it, which was cut off: no record has its generation, which others may get.
+    const bool is_younger = has_header && header.state == SegmentState::kUsed && has_second &&
+                            second.generation > header.generation;
     if (is_younger || (!has_header && has_second)) {
       header = second;
       has_header = true;

@@ -55,6 +55,26 @@ TEST_F(CheckTest, ASegmentThatIsUsedAgainIsClean) {
   EXPECT_TRUE(run().is_clean()) << all_findings();
 }
 
+// Power went off while a segment was being prepared, and only its second header has come to the medium. It is free; a start gives the next segment
+// that it prepares the same generation.
+TEST_F(CheckTest, ASegmentOfWhichOnlyTheSecondHeaderWasPreparedIsFree) {
+  make();
+  const Identity identity = *read_superblock({memory(), kSuperblockBytes}, kCapacity);
+  SegmentHeader used, other;
+  ASSERT_TRUE(read_segment_header(identity, {memory() + sealed_segment(), 512}, used));
+  size_t at = kSegmentsOffset;
+  const auto is_older_and_free = [&] {
+    return read_segment_header(identity, {memory() + at, 512}, other) && other.state == SegmentState::kFree &&
+           other.generation < used.generation;
+  };
+  for (; !is_older_and_free(); at += kSegment) ASSERT_LT(at + kSegment, kCapacity);
+  const uint64_t segments = run().segments;
+  write_segment_header(identity, used, {memory() + at + kSegment - 512, 512});
+  const CheckReport report = run();
+  EXPECT_TRUE(report.is_clean()) << all_findings();
+  EXPECT_EQ(report.segments, segments);
+}
+
 TEST_F(CheckTest, AFlippedByteIsFoundWhereItIs) {
   make(true, [](Session& session) {
     for (int i = 0; i < 3000; ++i)
