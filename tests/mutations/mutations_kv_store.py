@@ -214,6 +214,7 @@ MUTATIONS = [
     mutation("list and dump are whole without a damaged record", ("tools/spillway/kv_list.cc", "count_++ < kSaid", "count_ < kSaid"), test="ctest", gtest_filter="^cli_kv$"),
     mutation("dump keeps a value with a damaged piece", ("tools/spillway/kv_list.cc", "is_whole ? kDumpRecordEnd : kDumpRecordVoid", "kDumpRecordEnd"), test="ctest", gtest_filter="^cli_kv$"),
     mutation("load puts two records of a key together", ("tools/spillway/kv_load.cc", "return batch.has(key, hash); })) drain();", "return batch.has(key, hash); })) return;"), test="ctest", gtest_filter="^cli_kv_many$"),
+    mutation("interrupted load hides that its records may be lost", ("tools/spillway/kv_load.cc", "    ending.failure += concat(", "    if (ending.failure.empty()) ending.failure += concat("), test="ctest", gtest_filter="^cli_kv_many$"),
     mutation("load leaves what is not many enough", ("tools/spillway/kv_load.cc", "    if (filling_ != nullptr) start();\n", ""), test="ctest", gtest_filter="^cli_kv_many$"),
     mutation("load keeps a void large value open", ("tools/spillway/kv_load.cc", "if (is_large_) puts.abandon();", ""), test="ctest", gtest_filter="^cli_kv$"),
     mutation("check takes a free segment for one in use", ("src/kv/recovery/check_segments.cc", "has_header && header.state == SegmentState::kUsed && has_second &&", "has_header && has_second &&"), test="kv_test", gtest_filter="CheckTest.ASegmentOfWhichOnly*"),

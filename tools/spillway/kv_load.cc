@@ -390,7 +390,7 @@ int kv_load(const KvLine& line) {
   try {
     store.close();
   } catch (const std::runtime_error& error) {
-    if (ending.failure.empty()) ending.failure = error.what();
+    ending.failure += concat(ending.failure.empty() ? "" : "; ", error.what());
   }
   const std::string loaded = concat("; ", ending.record_count, " records were loaded");
   if (!ending.failure.empty()) throw std::runtime_error(printable(ending.failure) + loaded);
