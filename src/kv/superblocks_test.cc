@@ -72,6 +72,15 @@ TEST_P(SuperblocksTest, OneThatCannotBeReadIsWrittenAnew) {
   device->close();
 }
 
+TEST_P(SuperblocksTest, WhatCannotBeReadIsNotTakenForNone) {
+  storage::CutDevice* const device = new storage::CutDevice(std::vector<std::byte>(kBytes), 0);
+  device->fail_reads(at, 512);
+  const auto opened = Store::open(*device, {.stream_count = 1});
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().number, EIO) << opened.error().message;
+  device->close();
+}
+
 TEST_P(SuperblocksTest, AStoreGoesOnWithoutIt) {
   storage::CutDevice* const cut = new storage::CutDevice(damaged, 0);
   storage::FailDevice* const device = new storage::FailDevice(cut);

@@ -69,6 +69,7 @@ MUTATIONS = [
 
     # A superblock
     mutation("store opened on another stripe than it was made on", (SUPERBLOCKS, "read && read->layout != device.layout()", "false"), gtest_filter="StoreMake.*"),
+    mutation("a superblock that cannot be read is none", (SUPERBLOCKS, "return error.number == EINVAL;", "return error.number == EINVAL || error.number == EIO;"), gtest_filter="*SuperblocksTest*"),
     mutation("damaged superblock stays so", (SUPERBLOCKS, "channel.write(offset, (is_first ? second : first).block)", "0"), gtest_filter="*SuperblocksTest*"),
     mutation("superblock is written over the good one", (SUPERBLOCKS, "kSuperblockOffsets[is_first ? 0 : 1]", "kSuperblockOffsets[is_first ? 1 : 0]"), gtest_filter="*SuperblocksTest*"),
     mutation("superblock that is written anew is not flushed", (SUPERBLOCKS, "write_error == 0 ? channel.flush() : 0", "write_error == 0 ? 0 : 0"), gtest_filter="*SuperblocksTest.AFlush*"),

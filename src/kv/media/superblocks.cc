@@ -15,7 +15,7 @@ struct LayoutText : base::Text<64> {
   }
 };
 
-bool is_none(const base::Error& error) { return error.number == EIO || error.number == EINVAL; }
+bool is_none(const base::Error& error) { return error.number == EINVAL; }
 
 bool is_refusal(const base::Error& error) {
   return error.number == EPROTONOSUPPORT || error.number == ENOSPC;
