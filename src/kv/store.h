@@ -11,7 +11,7 @@
 //  0 while writers are paced, it waits for its turn (log.h)
 //  1 it takes the key's lock (key_locks.h)
 //  2 if it depends on what is there, it looks that up
-//  3 it gets a sequence and room in the log; the record is written, and what is there is read meanwhile
+//  3 it gets a sequence and room in the log; the record is written. What it replaces is read meanwhile in a task, afterwards in a thread
 //  4 it is flushed, as the durability says
 //  5 the index learns of it, which is when others see it; the record that the index knew before is released
 // A remove is the same with a tombstone. A get looks into the index and reads.

@@ -26,7 +26,8 @@
 //    Hooks are called under it. So if only scans' hooks move a cursor, the hook of a change knows for certain whether the entry's position has been
 //    passed. If it has not, the hook can hand over what was there, and whoever scans sees either that or what is there now
 //
-// Insert, replace and remove lock one region, or two at a region's end. No call does I/O, and none waits for another thread except for these locks.
+// Insert, replace and remove lock one region, or two at a region's end; an insert that finds no room in its region locks the next one as well. No call
+// does I/O, and none waits for another thread except for locks.
 // Thread contract: any thread, where a call does not say otherwise.
 #pragma once
 #include <cstddef>

@@ -60,9 +60,9 @@ class MemoryTier {
   base::Expected<void> open(uint64_t bytes_most);
   void close();
 
-  // Sets how much memory may be used, at most what open() was given. A budget that has fewer than kBlocksLeast blocks for each shard counts as 0: one
-  // of less than a tenth of that, or of less than 768 KiB. What finds the records takes up to 1/64 more. Cost: if it is less than before, that of
-  // giving memory back.
+  // Sets how much memory may be used, at most what open() was given. A budget that has fewer than kBlocksLeast blocks for each shard counts as 0: with
+  // up to 16 MiB for open() one of less than 768 KiB, with up to 512 MiB one of less than a twentieth to a tenth of that, with more one of less
+  // than 48 MiB. What finds the records takes up to 1/64 of open()'s more. Cost: if it is less than before, that of giving memory back.
   void set_budget(uint64_t bytes);
 
   // Copies the record that was kept under the address, as much of it as there is room for. Returns how much that is; 0: none was kept.
