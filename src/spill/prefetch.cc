@@ -161,7 +161,7 @@ class Prefetcher {
   bool goes_on_ = false;           // the loop goes on where it was left
   uint32_t missing_count_ = 0;     // pages that this look found missing, but for what lies in order
   uint32_t misses_ = 0;            // of the thread, in no order
-  uint32_t room_ = 0;              // pages that may be under way besides those that are
+  uint32_t room_ = 0;              // pages that may be asked for; a read that is under way counts as one
   const Loop* walking_ = nullptr;  // the loop that reported last where it is in memory that it loads in order
   Streams streams_;
   Sequences sequences_;
