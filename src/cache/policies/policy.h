@@ -6,12 +6,12 @@
 // that leave, a few for each.
 //
 //   name     victim                                                            memory a frame   source
-//   clock    the first that was not touched since the hand passed it           1 bit            second chance: Corbato 1968
+//   clock    the first that was not touched since the hand passed it           2 bits           second chance: Corbato 1968
 //   lru      of those that were not touched while they were in the older       12 bytes         an approximation, as kernels
 //            half, the oldest                                                                   have it
 //   2q       pages that come leave in their order, but those that come back    12 + 4..11       2Q, VLDB 1994 (full version)
 //            soon: these as by lru
-//   random   any, and those beside it                                          1 bit            for comparison
+//   random   any, and those beside it                                          2 bits           for comparison
 //   s3fifo   pages that come leave in their order, but those that were         12 + 8..22       S3-FIFO, SOSP 2023
 //            touched meanwhile or come back soon; these by second chance
 //   nrlfu    the one that was found touched least often, also before it left   12 + 8..22       NR-LFU, set-associative page
