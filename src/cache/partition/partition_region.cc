@@ -184,7 +184,11 @@ void Partition::unmap_region(uint64_t address) {
     const Regions::Bounds bounds = regions.bounds();
     while (begin > bounds.begin && is_own_region(begin - kRegionBytes)) begin -= kRegionBytes;
     while (end < bounds.end && is_own_region(end)) end += kRegionBytes;
-    CHECK(unmap());
+    if (!unmap()) {
+      // Some kernels replace no mapping either while there are so many.
+      sys::unmap(reinterpret_cast<void*>(begin), end - begin);
+      CHECK(unmap());
+    }
   }
   for (; begin < end; begin += kRegionBytes) {
     regions.note_unmapped(begin);
