@@ -331,6 +331,8 @@ MUTATIONS = [
     product("lease given back before the pages have left", "^e2e_file_maps$",
             (FILE_MAPS, "    if (left.busy == 0) break;\n", "    break;\n"),
             (FILE_MAPS, "forget_pages(map, lane);\n    map.has_pages", "cache::Partition::Left{};\n    map.has_pages")),
+    product("a mapping of a file is changed before its pages have left", "^e2e_file_maps$",
+            (MMAP, "kind == FileMapKind::kReading || kind == FileMapKind::kPlain) {", "kind == FileMapKind::kReading) {")),
     product("private page of a file that may change taken for unchanged", "^e2e_file_maps$",
             (FILE_MAPS, "Kind::kGone : Kind::kChanging;", "Kind::kGone : Kind::kConstant;")),
     product("child of fork keeps what its parent has a lease for", "^e2e_file_maps$",

@@ -128,10 +128,12 @@ void* map_where_nothing_is(void* address, size_t bytes, int protection, int flag
 FileMapKind kernel_kind(uint64_t begin, uint64_t bytes) {
   const FileMapKind kind = kind_at(begin);
   if (kind == FileMapKind::kNone || part_end(begin, begin + bytes) < begin + bytes) return FileMapKind::kNone;
-  if (kind != FileMapKind::kReading) return kind;
-  clear_slots();
-  make_plain(begin);
-  return file_map_kind(begin);
+  // Also one that is plain: it may have become so just now, and its pages are to leave before it is changed.
+  if (kind == FileMapKind::kReading || kind == FileMapKind::kPlain) {
+    clear_slots();
+    make_plain(begin);
+  }
+  return kind_at(begin);
 }
 
 void* map_spilled(size_t bytes, Protection protection) {

@@ -245,6 +245,30 @@ static void written_while_read(void) {
   puts("written while read");
 }
 
+static void* open_to_write(void* unused) {
+  const int file = open(path, O_WRONLY);
+  CHECK(file >= 0 && close(file) == 0);
+  return unused;
+}
+// A mapping becomes one to write to just when it becomes the kernel's, since somebody wants to write to the file: what is stored stays.
+static void stored_while_handed_over(void) {
+  make(0);
+  uint64_t state = 3;
+  for (int round = 0; round < 24; ++round) {
+    char* all = map(PROT_READ, MAP_PRIVATE);
+    for (size_t i = 0; i < PAGES; ++i) CHECK(*(uint64_t*)(all + i * P) == word(i * P / 8, 0));
+    pthread_t writer;
+    CHECK(pthread_create(&writer, NULL, open_to_write, NULL) == 0);
+    usleep(next_random(&state) % 1300);
+    CHECK(mprotect(all, BYTES, RW) == 0);
+    for (size_t i = PAGES; i-- > 0;) *(uint64_t*)(all + i * P) = i;
+    CHECK(pthread_join(writer, NULL) == 0);
+    for (size_t i = 0; i < PAGES; ++i) CHECK(*(uint64_t*)(all + i * P) == i);
+    CHECK(munmap(all, BYTES) == 0);
+  }
+  puts("stored");
+}
+
 // What only the kernel can do.
 static void odd_calls(void) {
   make(0);
@@ -508,6 +532,7 @@ int main(int argc, char** argv) {
   change_private();
   past_the_end();
   written_while_read();
+  stored_while_handed_over();
   odd_calls();
   forks();
   refused();
