@@ -37,7 +37,7 @@ struct FileMap {
   std::atomic<FileMapKind> kind{FileMapKind::kNone};
   bool is_shared = false;
   bool has_lease = false;
-  bool has_pages = false;  // plain: some were held, or pinned in a child, and have yet to leave
+  bool has_pages = false;  // plain: some have yet to leave
   int descriptor = -1;
   uint64_t begin = 0;
   uint64_t end = 0;     // OS page
@@ -221,10 +221,10 @@ void map_by_kernel(FileMap& map) {
   }
 }
 
-// What make_plain does at once: from here on the kernel's mapping is found. Its pages have yet to leave. Returns false if the map is not a
-// reading one. REQUIRES: maps_mutex; no slot of the calling thread holds the map.
-bool become_plain(FileMap& map) {
-  if (map.kind.load(std::memory_order_relaxed) != FileMapKind::kReading) return false;
+// From here on the kernel's mapping is found instead of a reading map. Its pages have yet to leave (drop_pages). REQUIRES: maps_mutex; no slot
+// of the calling thread holds the map.
+void become_plain(FileMap& map) {
+  if (map.kind.load(std::memory_order_relaxed) != FileMapKind::kReading) return;
   // What the fault path mapped goes first, and comes no more: the kernel's mapping takes its place in one step.
   hand_over(
       map.begin, map.end - map.begin,
@@ -234,20 +234,16 @@ bool become_plain(FileMap& map) {
         handed.kind.store(FileMapKind::kPlain, std::memory_order_release);
       },
       &map);
+  map.has_pages = true;
   base::statistics.spill_file_maps_ended.add();
-  return true;
 }
 
-// REQUIRES: as become_plain. Waits until nobody pins pages of the map.
-void make_plain(FileMap& map, cache::Lane& lane) {
-  if (!become_plain(map)) return;
-  for (;;) {
-    const auto left = forget_pages(map, lane);
-    map.has_pages = left.held > 0;
-    if (left.busy == 0) break;
-    sys::pause_ns(kRetryNs);
-  }
-  end_lease(map);
+// Pages of a plain map leave, but for those that somebody holds or pins. Once none is pinned, the lease is given back. It waits for nobody: a
+// thread that pins some may be in a handler that is about to fork, and would wait for the lock. REQUIRES: maps_mutex.
+void drop_pages(FileMap& map, cache::Lane& lane) {
+  const auto left = forget_pages(map, lane);
+  map.has_pages = !left.nothing();
+  if (left.busy == 0) end_lease(map);
 }
 
 // All of the map is unmapped: gives everything back if none of its pages is left, and its file has no record locks. REQUIRES: maps_mutex.
@@ -379,8 +375,17 @@ uint64_t file_map_end(uint64_t address, uint64_t end) {
 
 void make_plain(uint64_t address) {
   InRuntime inside;
-  sys::LockGuard guard(maps_mutex);
-  if (FileMap* map = map_of(address); map != nullptr) make_plain(*map, lane_of(inside.thread()));
+  for (;;) {
+    {
+      sys::LockGuard guard(maps_mutex);
+      FileMap* const map = map_of(address);
+      if (map == nullptr) return;
+      become_plain(*map);
+      if (map->has_pages) drop_pages(*map, lane_of(inside.thread()));
+      if (!map->has_lease) return;
+    }
+    sys::pause_ns(kRetryNs);
+  }
 }
 
 void unmap_file(uint64_t address, uint64_t bytes) {
@@ -460,13 +465,15 @@ void hide_bus_error(uint64_t address) {
 void file_maps_step(cache::Lane& lane, uint32_t round) {
   if (map_count.load(std::memory_order_relaxed) == 0) return;
   sys::LockGuard guard(maps_mutex);
+  const bool looks_at_held = round % kRoundsPerLook == 0;
   for (FileMap& map : maps) {
+    if (map.kind.load(std::memory_order_relaxed) == FileMapKind::kReading &&
+        sys::syscall(SYS_fcntl, map.descriptor, F_GETLEASE) != F_RDLCK)
+      become_plain(map);
     const FileMapKind kind = map.kind.load(std::memory_order_relaxed);
-    if (kind == FileMapKind::kReading && sys::syscall(SYS_fcntl, map.descriptor, F_GETLEASE) != F_RDLCK)
-      make_plain(map, lane);
-    if (round % kRoundsPerLook != 0) continue;
-    if (kind == FileMapKind::kGone) end_map(map, lane);
-    if (kind == FileMapKind::kPlain && map.has_pages) map.has_pages = !forget_pages(map, lane).nothing();
+    if (kind == FileMapKind::kGone && looks_at_held) end_map(map, lane);
+    if (kind == FileMapKind::kPlain && map.has_pages && (map.has_lease || looks_at_held))
+      drop_pages(map, lane);
   }
 }
 
@@ -489,19 +496,18 @@ void own_file_maps() {
   sys::LockGuard guard(maps_mutex);
   for (FileMap& map : maps) {
     map.has_lease = false;
-    const FileMapKind kind = map.kind.load(std::memory_order_relaxed);
-    // What held them are other threads, which the child does not have.
-    if (kind == FileMapKind::kPlain && map.has_pages)
-      map.has_pages = !forget_pages(map, lane_of(inside.thread())).nothing();
-    if (kind != FileMapKind::kReading) continue;
-    // With an open file of its own: the lease is to end when the parent does.
-    if (const int own = open_again(map.descriptor); own >= 0) {
-      sys::close_own_descriptor(map.descriptor);
-      map.descriptor = own;
+    if (map.kind.load(std::memory_order_relaxed) == FileMapKind::kReading) {
+      // With an open file of its own: the lease is to end when the parent does.
+      if (const int own = open_again(map.descriptor); own >= 0) {
+        sys::close_own_descriptor(map.descriptor);
+        map.descriptor = own;
+      }
+      become_plain(map);
     }
-    become_plain(map);
-    // A system call that a handler of this thread interrupted, to fork, may have pinned some: they leave when it is over.
-    map.has_pages = !forget_pages(map, lane_of(inside.thread())).nothing();
+    // What held them are other threads, which the child does not have. But a system call that a handler of this thread interrupted, to fork,
+    // may have pinned some: they leave when it is over.
+    if (map.kind.load(std::memory_order_relaxed) == FileMapKind::kPlain && map.has_pages)
+      drop_pages(map, lane_of(inside.thread()));
   }
 }
 

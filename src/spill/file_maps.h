@@ -59,7 +59,8 @@ inline bool is_file_map_error(uint64_t address, const base::Error& error) {
 // The end of the addresses that belong to the same map as `address`, or to none, if it belongs to none; at most `end`.
 uint64_t file_map_end(uint64_t address, uint64_t end);
 
-// Makes the reading map of `address` the kernel's. Afterwards its kind is kPlain, or what it was if that is not kReading.
+// Makes the reading map of `address` the kernel's, and waits until nobody pins pages of it any more. Afterwards its kind is kPlain, and
+// translations lead to the kernel's mapping; or it is what it was if that is not kReading.
 void make_plain(uint64_t address);
 
 // munmap of a part of one map. REQUIRES: allocated.

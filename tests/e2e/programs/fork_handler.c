@@ -1,6 +1,6 @@
 // A handler that forks while a system call on spilled memory is under way, which has pinned its pages: the child, too, goes
-// on with the call, and finds what was read; also where the memory is a file's. And one that forks in the middle of mmap and munmap, which
-// natively are system calls.
+// on with the call, and finds what was read; also where the memory is a file's, and where somebody wants to write to that file meanwhile.
+// And one that forks in the middle of mmap and munmap, which natively are system calls.
 // levels: O2
 // pages: 4K 16K
 // expect: cache.evictions>=100
@@ -13,10 +13,11 @@
 #include <unistd.h>
 #include "e2e.h"
 
-enum { kBytes = 200000, kWords = 300000, kMapBytes = 1 << 16, kChildren = 40 };
+enum { kBytes = 200000, kWords = 300000, kMapBytes = 1 << 16, kChildren = 40, kWriters = 8 };
 
 static unsigned* data;
 static volatile sig_atomic_t forks, is_child;
+static char mapped_path[64];
 
 static void make_child(int number) {
   (void)number;
@@ -26,6 +27,15 @@ static void make_child(int number) {
     is_child = 1;
   else if (child > 0)
     ++forks;
+}
+
+// The same, once; and somebody wants to write to the file that is mapped, so that the mapping is becoming the kernel's.
+static void make_child_beside_writer(int number) {
+  if (is_child || forks > 0) return;
+  const int writer = open(mapped_path, O_WRONLY | O_NONBLOCK);
+  if (writer >= 0) close(writer);
+  usleep(5000);
+  make_child(number);
 }
 
 // In a child: the call that was under way is over. What it read is looked at by the caller.
@@ -48,16 +58,22 @@ static void wait_for_children(void) {
 
 // A file of these bytes, mapped to be read.
 static unsigned char* map_file_of(const unsigned char* bytes) {
-  char path[64];
-  snprintf(path, sizeof path, "fork_handler.%d", (int)getpid());
-  const int writer = open(path, O_CREAT | O_EXCL | O_WRONLY, 0600);
+  snprintf(mapped_path, sizeof mapped_path, "fork_handler.%d", (int)getpid());
+  const int writer = open(mapped_path, O_CREAT | O_EXCL | O_WRONLY, 0600);
   CHECK(writer >= 0 && write(writer, bytes, kBytes) == kBytes && close(writer) == 0);
-  const int reader = open(path, O_RDONLY);
+  const int reader = open(mapped_path, O_RDONLY);
   CHECK(reader >= 0);
   unsigned char* map = mmap(NULL, kBytes, PROT_READ, MAP_SHARED, reader, 0);
-  CHECK(map != MAP_FAILED && close(reader) == 0 && unlink(path) == 0);
+  CHECK(map != MAP_FAILED && close(reader) == 0);
   CHECK_SPILLED(map);
   return map;
+}
+
+// In a child: the call on such a mapping is over.
+static void look_at_file(const unsigned char* map) {
+  for (int i = 0; i < kBytes; ++i)
+    if (map[i] != (unsigned char)(i * 7 >> 3)) _exit(5);
+  _exit(0);
 }
 
 int main(void) {
@@ -99,12 +115,25 @@ int main(void) {
   CHECK(setitimer(ITIMER_REAL, &often, NULL) == 0);
   while (forks < kChildren) {
     CHECK(pwrite(descriptor, map, kBytes, 0) == kBytes);
-    if (!is_child) continue;
-    for (int i = 0; i < kBytes; ++i)
-      if (map[i] != (unsigned char)(i * 7 >> 3)) _exit(5);
-    _exit(0);
+    if (is_child) look_at_file(map);
   }
   wait_for_children();
+  CHECK(unlink(mapped_path) == 0);
+  action.sa_handler = make_child_beside_writer;
+  sigaction(SIGALRM, &action, NULL);
+  for (int round = 0; round < kWriters; ++round) {
+    map = map_file_of(block);
+    forks = 0;
+    CHECK(setitimer(ITIMER_REAL, &often, NULL) == 0);
+    while (forks == 0) {
+      CHECK(pwrite(descriptor, map, kBytes, 0) == kBytes);
+      if (is_child) look_at_file(map);
+    }
+    CHECK(setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL) == 0);
+    int status;
+    CHECK(wait(&status) > 0 && status == 0);
+    CHECK(munmap(map, kBytes) == 0 && unlink(mapped_path) == 0);
+  }
   printf("ok\n");
   return 0;
 }
