@@ -38,7 +38,8 @@ constexpr int64_t kLeastRun = 32;
 constexpr int64_t kUnknown = int64_t{1} << 62;
 // Loops with longer steps, in bytes, are no walks: they would skip pages.
 constexpr int64_t kMostWalkStep = 64;
-// One in kFramesPerPrefetch frames may be under way ahead of use, for all threads together: more would push each other out.
+// One in kFramesPerPrefetch frames may be under way ahead of use, for all threads together: more would push each other out. Pages of one read
+// count once.
 constexpr uint32_t kFramesPerPrefetch = 8;
 // One in kFramesPerSequences may be ahead for sequences, under way or in memory.
 constexpr uint32_t kFramesPerSequences = 2;
