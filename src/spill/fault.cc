@@ -2,6 +2,8 @@
 
 #include <ucontext.h>
 
+#include <optional>
+
 #include "spill/access.h"
 #include "spill/address_space.h"
 #include "spill/file_maps.h"
@@ -35,6 +37,18 @@ void register_faulting_thread(ucontext_t& context) {
   }
 }
 
+// As Cache::guarded_address, which takes the lock of a partition: a handler of the program that came meanwhile might need a page of it.
+std::optional<uint64_t> guarded_address(uint64_t address) {
+  const InRuntime inside;
+  return runtime.cache->guarded_address(reinterpret_cast<const char*>(address));
+}
+
+// The same of Cache::wait_for_share.
+void wait_for_share() {
+  const InRuntime inside;
+  runtime.cache->wait_for_share();
+}
+
 }  // namespace
 
 void install_fault_handler() {
@@ -62,7 +76,7 @@ void handle_fault(int number, siginfo_t* info, void* context) {
       map_at_own_address(address, static_cast<uint64_t>(registers[REG_RIP]));
       return;
     }
-    if (const auto meant = runtime.cache->guarded_address(reinterpret_cast<const char*>(address))) {
+    if (const auto meant = guarded_address(address)) {
       // Translated before it was protected. The program knows another address.
       if (allows(protection_at(*meant), need)) {
         renew_guards(*meant);
@@ -78,7 +92,7 @@ void handle_fault(int number, siginfo_t* info, void* context) {
       if (!sys::is_mapped(reinterpret_cast<void*>(base::round_down(address, base::kOsPageBytes))))
         end_fork_child(
             "it was made by a system call that the runtime does not see; use fork, or exec at once");
-      runtime.cache->wait_for_share();
+      wait_for_share();
       return;
     }
   }

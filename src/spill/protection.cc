@@ -212,6 +212,8 @@ bool give_to_kernel(uint64_t address, uint64_t bytes, bool (*map)(void* context)
   };
   Gift gift = {{address, bytes, Protection::kKernel}, map, context, false};
   clear_slots();
+  // A handler that came while the lock of a partition is taken might need a page of it.
+  const InRuntime inside;
   // Regions are unmapped as a whole, whatever has been mapped there since.
   end_native(cache::RegionsEnd::kKernelMapping);
   runtime.cache->unmap_regions(address, bytes);

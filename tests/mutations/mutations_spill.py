@@ -271,6 +271,8 @@ MUTATIONS = [
     product("a child takes back what others held", "^e2e_file_maps$",
             ("src/cache/partition/partition_fork.cc", "        if (frame.gone) break;\n", ""),
             (FILE_MAPS, "    if (map.kind.load(std::memory_order_relaxed) == FileMapKind::kPlain && map.has_pages)\n      drop_pages(map, lane_of(inside.thread()));\n", "")),
+    product("a fault takes a partition's lock where handlers come", "^e2e_protect_handler$",
+            (FAULT, "  const InRuntime inside;\n  return runtime.cache->guarded_address(", "  return runtime.cache->guarded_address(")),
     product("protected memory is not reloaded", "^e2e_file_maps$",
             (ADVISE, "kind == FileMapKind::kPrivate && !reload_file(begin, length)", "kind == FileMapKind::kPrivate && is_open(begin) && !reload_file(begin, length)")),
     product("masks by number block the fault path", "^e2e_by_number$",
