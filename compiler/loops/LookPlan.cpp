@@ -63,6 +63,7 @@ private:
   Value *counterStep(PHINode *Phi, Loop *L);
   bool isReloaded(PHINode *Phi, Loop *L);
   bool mayLoadAnyTime(LoadInst *Load, Loop *L);
+  bool isSure(LookPlan &Plan, LoadInst *Load);
   bool slice(LookPlan &Plan, Value *V, SetVector<Instruction *> &Found);
   bool isLoaded(LookPlan &Plan, Value *V);
   std::optional<int64_t> constantStep(Value *V, Loop *L);
@@ -309,6 +310,26 @@ bool LookPlanner::mayLoadAnyTime(LoadInst *Load, Loop *L) {
              L->getLoopPreheader()->getTerminator(), &AC, &DT);
 }
 
+// Whether each iteration that comes loads from just where the address of Load
+// is computed to be then. Of loops inside only the beginning is known: Load must
+// run in their first iterations, and nothing that they end with may have a part
+// in the address; nor may what is stored until then, or is only taken for what
+// stays.
+bool LookPlanner::isSure(LookPlan &Plan, LoadInst *Load) {
+  for (Loop *Around = LI.getLoopFor(Load->getParent());
+       Around != Plan.L->getParentLoop(); Around = Around->getParentLoop())
+    if (BasicBlock *Latch = Around->getLoopLatch();
+        !Latch || !DT.dominates(Load->getParent(), Latch))
+      return false;
+  SetVector<Instruction *> Parts;
+  slice(Plan, Load->getPointerOperand(), Parts);
+  return none_of(Parts, [&](Instruction *Part) {
+    return (!Plan.StoresNothing && isa<LoadInst>(Part)) ||
+           Plan.Reloaded.contains(Part) ||
+           !LI.getLoopFor(Part->getParent())->contains(Load);
+  });
+}
+
 void LookPlanner::addTarget(LookPlan &Plan, Value *Pointer) {
   Loop *L = Plan.L;
   auto *I = dyn_cast<Instruction>(Pointer);
@@ -349,8 +370,7 @@ void LookPlanner::addTarget(LookPlan &Plan, Value *Pointer) {
       continue;
     if (mayLoadAnyTime(Load, L))
       Plan.AnyTime.insert(Load);
-    else if (DT.dominates(Load->getParent(), L->getLoopLatch()) &&
-             (Plan.StoresNothing || !isLoaded(Plan, Load->getPointerOperand())))
+    else if (isSure(Plan, Load))
       Plan.Sure.insert(Load);
     if (isInOrder(Load, L))
       Plan.Sequential.insert(Load);

@@ -25,9 +25,10 @@
 //   1  Only simple loads are done ahead: none that is volatile or atomic.
 //   2  What each iteration loads whatever happens may be loaded from plain
 //      memory, if the loop's count says that the iteration comes, and if
-//      nothing that the loop stores until then has a part in the address. So
-//      may what lies at an address that never changes and is known to be memory.
-//      Everything else is loaded from frames only.
+//      nothing has a part in the address that the loop stores until then, that
+//      a loop inside ends with, or that is a guess (3). So may what lies at an
+//      address that never changes and is known to be memory. Everything else is
+//      loaded from frames only.
 //   3  Of the values that a loop carries only counters are known ahead, not
 //      what the loop computes from its data. A pointer that it only loads anew
 //      from the same place is taken for one that stays.

@@ -391,6 +391,98 @@ out:
   ret void
 }
 
+; Where a loop inside ends is not known ahead: what it found last is taken for what it finds first, which may be no address.
+; CHECK-LABEL: define i64 @probed(
+; CHECK: call preserve_allcc i64 @probed.spill.ahead(
+define i64 @probed(ptr %keys, ptr %slots, ptr %data, ptr %values, i64 %n) {
+entry:
+  br label %key
+key:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %found ]
+  %s = phi i64 [ 0, %entry ], [ %s.next, %found ]
+  %key.at = getelementptr inbounds i64, ptr %keys, i64 %i
+  %hash = load i64, ptr %key.at, align 8
+  br label %probe
+probe:
+  %h = phi i64 [ %hash, %key ], [ %h.next, %probe ]
+  %slot.at = getelementptr inbounds i64, ptr %slots, i64 %h
+  %slot = load i64, ptr %slot.at, align 8
+  %h.five = mul i64 %h, 5
+  %h.next = add i64 %h.five, 1
+  %is.gone = icmp eq i64 %slot, -1
+  br i1 %is.gone, label %probe, label %found
+found:
+  %index.at = getelementptr inbounds i64, ptr %data, i64 %slot
+  %index = load i64, ptr %index.at, align 8
+  %value.at = getelementptr inbounds i64, ptr %values, i64 %index
+  %value = load i64, ptr %value.at, align 8
+  %s.next = add i64 %s, %value
+  %i.next = add nuw i64 %i, 1
+  %done = icmp eq i64 %i.next, %n
+  br i1 %done, label %out, label %key
+out:
+  ret i64 %s.next
+}
+
+; Nor does it load anything from where it begins, if it leaves that out.
+; CHECK-LABEL: define i64 @skipped(
+; CHECK: call preserve_allcc i64 @skipped.spill.ahead(
+define i64 @skipped(ptr %nodes, ptr %values, i64 %n) {
+entry:
+  br label %each
+each:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %found ]
+  %s = phi i64 [ 0, %entry ], [ %s.next, %found ]
+  br label %search
+search:
+  %k = phi i64 [ 0, %each ], [ %k.next, %next ]
+  %node = phi ptr [ null, %each ], [ %node.next, %next ]
+  %is.none = icmp eq ptr %node, null
+  br i1 %is.none, label %next, label %look
+look:
+  %field = getelementptr inbounds i8, ptr %node, i64 8
+  %key = load i64, ptr %field, align 8
+  %is.found = icmp ugt i64 %key, %i
+  br i1 %is.found, label %found, label %next
+next:
+  %node.at = getelementptr inbounds ptr, ptr %nodes, i64 %k
+  %node.next = load ptr, ptr %node.at, align 8
+  %k.next = add nuw i64 %k, 1
+  br label %search
+found:
+  %index = add i64 %key, %i
+  %value.at = getelementptr inbounds i64, ptr %values, i64 %index
+  %value = load i64, ptr %value.at, align 8
+  %s.next = add i64 %s, %value
+  %i.next = add nuw i64 %i, 1
+  %done = icmp eq i64 %i.next, %n
+  br i1 %done, label %out, label %each
+out:
+  ret i64 %s.next
+}
+
+; A pointer that is taken for one that stays may be another from the second iteration on, though nothing is stored.
+; CHECK-LABEL: define i64 @first_of_others(
+; CHECK: call preserve_allcc i64 @first_of_others.spill.ahead(
+define i64 @first_of_others(ptr %first, ptr %others, ptr %values, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %loop ]
+  %s = phi i64 [ 0, %entry ], [ %s.next, %loop ]
+  %p = phi ptr [ %first, %entry ], [ %others, %loop ]
+  %at = getelementptr inbounds i64, ptr %p, i64 %i
+  %index = load i64, ptr %at, align 8
+  %value.at = getelementptr inbounds i64, ptr %values, i64 %index
+  %value = load i64, ptr %value.at, align 8
+  %s.next = add i64 %s, %value
+  %i.next = add nuw i64 %i, 1
+  %done = icmp eq i64 %i.next, %n
+  br i1 %done, label %out, label %loop
+out:
+  ret i64 %s.next
+}
+
 ; What looks ahead: what each iteration loads may come from plain memory, the address is only told of.
 ; CHECK-LABEL: define internal preserve_allcc i64 @indirect.spill.ahead(
 ; CHECK: [[STATE:%.*]] = call ptr @__spillway_look_ahead_begin(ptr @indirect.spill.ahead.loop, i64 {{%.*}}, i64 {{%.*}}, ptr
@@ -441,6 +533,19 @@ out:
 ; CHECK-LABEL: define internal preserve_allcc i64 @table.spill.ahead(
 ; CHECK: call i64 @__spillway_look_ahead_load(ptr {{%.*}}, i64 {{%.*}}, i64 8, i64 4)
 ; CHECK: call i64 @__spillway_look_ahead_load(ptr {{%.*}}, i64 {{%.*}}, i64 8, i64 3)
+; CHECK: call void @__spillway_look_ahead_note(
+; CHECK-LABEL: define internal preserve_allcc i64 @probed.spill.ahead(
+; CHECK: call void @__spillway_look_ahead_note(
+; CHECK: call void @__spillway_look_ahead_note(
+; CHECK: call i64 @__spillway_look_ahead_load(ptr {{%.*}}, i64 {{%.*}}, i64 8, i64 3)
+; CHECK: call i64 @__spillway_look_ahead_load(ptr {{%.*}}, i64 {{%.*}}, i64 8, i64 1)
+; CHECK: call i64 @__spillway_look_ahead_load(ptr {{%.*}}, i64 {{%.*}}, i64 8, i64 0)
+; CHECK: call void @__spillway_look_ahead_note(
+; CHECK-LABEL: define internal preserve_allcc i64 @skipped.spill.ahead(
+; CHECK: call i64 @__spillway_look_ahead_load(ptr {{%.*}}, i64 {{%.*}}, i64 8, i64 0)
+; CHECK: call void @__spillway_look_ahead_note(
+; CHECK-LABEL: define internal preserve_allcc i64 @first_of_others.spill.ahead(
+; CHECK: call i64 @__spillway_look_ahead_load(ptr {{%.*}}, i64 {{%.*}}, i64 8, i64 0)
 ; CHECK: call void @__spillway_look_ahead_note(
 
 ; It leaves all vector registers as they are, and all slots: it calls nothing of the program's when it begins.
