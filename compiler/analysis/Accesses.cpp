@@ -65,6 +65,10 @@ void Collector::add(Instruction &I, SiteKind Kind, unsigned Operand,
                !AnyAddress)
           ? Alignment.value()
           : 1;
+  // Of an atomic access that is known to be aligned, only its type says that it
+  // is aligned to more than its size.
+  if (I.isAtomic() && !options::AssumeAligned)
+    Aligned = std::min(Aligned, Size);
   bool MayCross =
       Size > std::min(Aligned, abi::PageSize) && !InPage.contains(&I);
   Sites.back().Accesses.push_back(

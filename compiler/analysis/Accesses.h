@@ -104,7 +104,7 @@ collectSites(llvm::Function &F,
              const llvm::SmallPtrSetImpl<llvm::Instruction *> &InPage,
              const llvm::SmallPtrSetImpl<llvm::Instruction *> &Anchors);
 
-/// Notes that the address of I is a multiple of the alignment that I claims,
+/// Notes that the address of I is a multiple of the size of what I accesses,
 /// wherever it executes.
 void markAligned(llvm::Instruction &I);
 /// Whether that was noted.

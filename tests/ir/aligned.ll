@@ -189,6 +189,35 @@ out:
   ret void
 }
 
+; A type may align an atomic to more than its size, which nobody has asked: what lies beside it may lie on another page.
+; CHECK-LABEL: define i32 @aligned_to_more(
+; CHECK: br i1 {{.*}}, label %spill.aligned, label %spill.aligned.any
+; CHECK: {{^}}loop:
+; CHECK: %spill.odd
+; CHECK: load atomic i32, ptr {{.*}} monotonic, align 64, !spill.aligned
+; CHECK: ret
+define i32 @aligned_to_more(ptr %words, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ %n, %entry ], [ %i.next, %loop ]
+  %s = phi i32 [ 0, %entry ], [ %s.next, %loop ]
+  %r = mul i64 %i, 6364136223846793005
+  %x = lshr i64 %r, 24
+  %k = and i64 %x, %n
+  %word = getelementptr inbounds [64 x i8], ptr %words, i64 %k
+  %old = load atomic i32, ptr %word monotonic, align 64
+  %beside.at = getelementptr inbounds i8, ptr %word, i64 32
+  %beside = load i32, ptr %beside.at, align 4
+  %sum = add i32 %old, %beside
+  %s.next = add i32 %s, %sum
+  %i.next = add i64 %i, -1
+  %done = icmp eq i64 %i.next, 0
+  br i1 %done, label %out, label %loop
+out:
+  ret i32 %s.next
+}
+
 ; What calls is copied only while it is small; nothing is for programs that are to be small.
 ; CHECK-LABEL: define i64 @calls(
 ; CHECK: br i1 {{.*}}, label %spill.aligned, label %spill.aligned.any

@@ -216,6 +216,8 @@ MUTATIONS = [
              (REUSE, "    if (L && !L->contains(C.T->Leader))\n      continue;\n", "")),
     mutation("entry of what is exchanged is that of pages mapped for it", "^ir_atomics$",
              (SITES, "    A.Shared->Entry = Join(JoinB.getInt64(0));", "    A.Shared->Entry = Join(Mapped);")),
+    mutation("atomics believed to be aligned to more than was asked", "^ir_aligned$",
+             (ACCESSES, "    Aligned = std::min(Aligned, Size);\n", "    (void)Size;\n")),
     mutation("atomics claim nothing where they are not aligned", "^ir_aligned$",
              (ALIGNED, "  if (I->isAtomic())\n    return;\n", "")),
     mutation("page held from the last time that the loop ran", WALKS,
