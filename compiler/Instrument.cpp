@@ -168,10 +168,18 @@ void ModuleInstrumenter::collectAnnotated() {
   }
 }
 
+// Tells code generation how a function with translations differs from others.
+static void adaptToTranslations(Function &F) {
+  F.addFnAttr(Attribute::NoRedZone); // Abi.h, translate
+  // It must not turn a chain of comparisons into a call of memcmp: translations
+  // may be alive there, and the function may be the program's own.
+  F.addFnAttr("no-builtin-memcmp");
+}
+
 // Bitcode of -emit-llvm is instrumented. Where it is optimised again, with that
 // of -flto for instance, its functions are inlined into others. Their code uses
-// slots already, which would be given out a second time; and it calls stubs,
-// for which the function that has it now must do without a red zone, too.
+// slots already, which would be given out a second time; and the function that
+// has it now must be as one that is instrumented.
 void ModuleInstrumenter::collectInlined() {
   for (Function &Stub : M) {
     if (!isStub(Stub))
@@ -180,7 +188,7 @@ void ModuleInstrumenter::collectInlined() {
       if (auto *I = dyn_cast<Instruction>(U); I && !isStub(*I->getFunction())) {
         Function &F = *I->getFunction();
         Exempt.insert(&F);
-        F.addFnAttr(Attribute::NoRedZone);
+        adaptToTranslations(F);
       }
   }
 }
@@ -299,10 +307,7 @@ void ModuleInstrumenter::translate(Function &F) {
   if (Sites.empty())
     return;
   ++Count.Functions;
-  F.addFnAttr(Attribute::NoRedZone); // Abi.h, translate
-  // Code generation must not turn a chain of comparisons into a call of memcmp:
-  // translations may be alive there, and the function may be the program's own.
-  F.addFnAttr("no-builtin-memcmp");
+  adaptToTranslations(F);
   Count.Pointers += Loops.Translations.size();
   if (emitsBenchCalls()) {
     for (const Site &S : Sites)

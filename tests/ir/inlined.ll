@@ -1,5 +1,6 @@
 ; Code that was inlined from a function that is done already has slots, as its compiler has given them out: the function that has it
-; now is left alone. It calls stubs, so that this function has no red zone either.
+; now is left alone. It calls stubs, and may have translations alive between comparisons, so that this function has no red zone
+; either, and is compiled to no calls of memcmp.
 
 @__spillway_slots = external thread_local(initialexec) global ptr
 declare ptr @llvm.threadlocal.address.p0(ptr)
@@ -7,7 +8,7 @@ declare hidden void @__spillway_translate_stub()
 declare hidden void @__spillway_load4_live1_stub()
 
 ; CHECK-LABEL: define void @around(
-; CHECK-SAME: {{.*}} [[NO_RED_ZONE:#[0-9]+]] {
+; CHECK-SAME: {{.*}} [[ADAPTED:#[0-9]+]] {
 ; CHECK: store atomic i64 %address, ptr %slot release
 ; CHECK-NOT: store atomic
 ; CHECK-NOT: spill.
@@ -25,7 +26,7 @@ define void @around(ptr %p, ptr %q) {
 
 ; So has what was translated out of line alone.
 ; CHECK-LABEL: define i32 @out_of_line(
-; CHECK-SAME: {{.*}} [[NO_RED_ZONE]] {
+; CHECK-SAME: {{.*}} [[ADAPTED]] {
 ; CHECK-NOT: store atomic
 ; CHECK: store i32 %v, ptr %q, align 4
 ; CHECK-NOT: store atomic
@@ -47,4 +48,4 @@ define void @beside(ptr %q) {
   ret void
 }
 
-; CHECK: attributes [[NO_RED_ZONE]] = { noredzone }
+; CHECK: attributes [[ADAPTED]] = { noredzone "no-builtin-memcmp" }

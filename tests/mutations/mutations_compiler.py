@@ -398,7 +398,7 @@ MUTATIONS = [
     mutation("function named by an assembler label not renamed", "^ir_calls$",
              ("compiler/module/Rename.cpp", "    Changed |= rename(Runtime, (\"\\1\" + Name).str(), Name);\n", "")),
     mutation("code with slots of its own translated again", "^ir_inlined$", (INSTRUMENT, "  collectInlined();\n  bool Renamed", "  bool Renamed")),
-    mutation("inlined code calls stubs over a red zone", "^ir_inlined$", (INSTRUMENT, "        F.addFnAttr(Attribute::NoRedZone);\n", "")),
+    mutation("inlined code calls stubs over a red zone", "^ir_inlined$", (INSTRUMENT, "        adaptToTranslations(F);\n", "")),
     mutation("what resolvers call translated", "^(ir|e2e)_resolvers$",
              (INSTRUMENT, "      Add(Callee);\n", "      (void)Callee;\n")),
     mutation("function that a resolver calls by another name translated", "^ir_resolvers$",
