@@ -139,6 +139,10 @@ void tell_unwritten(const char* path) {
 // A mapping that nobody has made a domain becomes one, if the options say so. One that is private, or no file's, is of kind none, so that it is not looked at again.
 bool find_domain(uintptr_t address) {
   if (!process_plan.found) return false;
+  // Without a place for one more, which was told of where it matters, a look at the mapping would only take long.
+  if (process_runtime.domains().size() == Domains::kDomainsMax &&
+      (*process_plan.found != DomainKind::kFile || has_told_unwritten.load(std::memory_order_relaxed)))
+    return process_runtime.domains().find(address).is_inside;
   const sys::FoundMapping mapping = sys::find_mapping(address);
   if (mapping.begin == mapping.end) return false;
   for (;;) {

@@ -3,14 +3,19 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -446,6 +451,38 @@ TEST(OwnRuntime, AFoundFileForWhichThereIsNoPlaceIsToldOf) {
                  own::flush(reinterpret_cast<uintptr_t>(mapped), nullptr);
                  REQUIRE(has(statistics(), "\"domains\": 256,"));
                  REQUIRE(lines == 1);
+                 return 0;
+               }),
+      0);
+}
+
+// From now on whoever opens a file is killed.
+bool forbid_to_open() {
+  sock_filter steps[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program = {.len = sizeof steps / sizeof *steps, .filter = steps};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+// A look reads all of the process's mappings, which takes as long as thousands of flushes.
+TEST(OwnRuntime, NobodyLooksForAMappingForWhichThereIsNoPlace) {
+  EXPECT_EQ(
+      in_child({{"SPILLWAY_PERSIST_DOMAIN", "memory"}},
+               [] {
+                 for (size_t i = 0; i < Domains::kDomainsMax; ++i)
+                   REQUIRE(own::add_domain({.begin = begin + 128 * i, .end = begin + 128 * i + 64}, "", 0));
+                 if (!forbid_to_open()) return 0;
+                 for (int again = 0; again < 2; ++again) {
+                   own::flush(begin, nullptr);
+                   own::flush(begin + 64, nullptr);
+                 }
+                 REQUIRE(own::fence(nullptr));
+                 REQUIRE(has(statistics(), "\"outside_lines\": 2,"));
                  return 0;
                }),
       0);
