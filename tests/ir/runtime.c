@@ -340,7 +340,8 @@ uint64_t __spillway_look_ahead_load(void* state, uint64_t address, uint64_t size
   (void)state;
   ++looks;
   if (!looking_loop) die("a load outside of a look ahead", address);
-  if (!in_range(address)) return (bits & 1) && (uint64_t)looked_at < looking_left ? address : 0;
+  if (!in_range(address))
+    return (bits & 4) || ((bits & 1) && (uint64_t)looked_at < looking_left) ? address : 0;
   if ((address & (PAGE - 1)) + size > PAGE || TABLE[address >> 12] <= 1) return 0;
   memcpy(bounce_source + PAGE - size, (char*)address + TABLE[address >> 12] - 1, size);
   return (uint64_t)bounce_page + PAGE - size;

@@ -474,7 +474,7 @@ MUTATIONS = [
              (LOOK_PLAN, "  if (!Plan.TripCount || !Plan.IsQuiet)\n    Plan.Sure.clear();\n", "")),
     mutation("address that the loop has yet to store loaded from", "^ir_(prefetch|program_corners.c_O2)$",
              (LOOK_PLAN, "(!Plan.StoresNothing && isa<LoadInst>(Part)) ||\n           Plan", "Plan")),
-    mutation("what a loop inside found last is known before", "^ir_prefetch$",
+    mutation("what a loop inside found last is known before", "^ir_(prefetch|program_corners.c_O2)$",
              (LOOK_PLAN, " ||\n           !LI.getLoopFor(Part->getParent())->contains(Load);", ";")),
     mutation("a loop inside loads from where it begins, whatever it leaves out", "^ir_prefetch$",
              (LOOK_PLAN, "        !Latch || !DT.dominates(Load->getParent(), Latch))\n", "        !Latch || (Around == Plan.L && !DT.dominates(Load->getParent(), Latch)))\n")),

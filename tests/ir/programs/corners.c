@@ -219,6 +219,34 @@ NOINLINE unsigned long queue_up(const unsigned long* words, long n) {
   return sum;
 }
 
+// A search whose first find need not be an index, as its last one is.
+enum { kSlots = 256, kGone = 0x7fffffff };
+NOINLINE unsigned long searched(const unsigned* slots, const unsigned* places, const unsigned long* words,
+                                unsigned n) {
+  unsigned long sum = 0;
+  for (unsigned i = 0; i < n; ++i) {
+    unsigned at = i * 7919 % kSlots, slot;
+    do {
+      slot = slots[at];
+      at = (at * 5 + 1) % kSlots;
+    } while (slot == kGone);
+    sum = sum * 3 + words[places[slot]];
+  }
+  return sum;
+}
+NOINLINE unsigned long search(const unsigned long* words) {
+  unsigned* slots = malloc(kSlots * sizeof *slots);
+  unsigned* places = malloc(kSlots * sizeof *places);
+  for (unsigned i = 0; i < kSlots; ++i) {
+    slots[i] = i % 3 == 0 ? i : kGone;
+    places[i] = i * 3;
+  }
+  const unsigned long sum = searched(slots, places, words, 300);
+  free(slots);
+  free(places);
+  return sum;
+}
+
 static int sign(int v) { return (v > 0) - (v < 0); }
 NOINLINE int comparisons(const unsigned char* p, const unsigned char* q) {
   int s = 0;
@@ -309,6 +337,7 @@ int main(void) {
   printf("alternating %ld\n", alternating((long*)words, (long*)words + 511, 3000));
   printf("held %ld\n", held_for_both(calloc(1, sizeof(struct Counts)), (long*)words, 1000));
   printf("queued %lu\n", queue_up(words, 300));
+  printf("searched %lu\n", search(words));
   char* text = malloc(9000);
   int used = 0;
   for (int i = 0; i < 600; ++i) used += sprintf(text + used, "%d,", i);
