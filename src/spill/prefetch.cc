@@ -142,7 +142,7 @@ class Prefetcher {
   void add_in_order(uint64_t address, uint64_t bytes);
   void submit();
   bool has_enough() const { return is_full_ || page_count_ >= room_; }
-  void find_room();
+  void find_room();  // of the thread, which is in the runtime
   static uint32_t most_under_way();
   int64_t end();
 
@@ -421,8 +421,8 @@ void Prefetcher::add_in_order(uint64_t address, uint64_t bytes) {
   const uint64_t count = index(cache.page_of(address + bytes - 1)) - index(first) + 1;
   InRuntime::enter(*thread_);
   if (queue_ != nullptr) cache.prefetch_run(first, std::min<uint64_t>(count, room_), *queue_);
-  InRuntime::leave(*thread_);
   find_room();
+  InRuntime::leave(*thread_);
 }
 
 void Prefetcher::find_room() {
@@ -454,8 +454,8 @@ void Prefetcher::submit() {
   InRuntime::enter(*thread_);
   if (queue_ != nullptr) is_full_ |= runtime.cache->prefetch({pages_, page_count_}, *queue_) < page_count_;
   page_count_ = 0;
-  InRuntime::leave(*thread_);
   find_room();
+  InRuntime::leave(*thread_);
 }
 
 // Of the thread, which is in the runtime.
