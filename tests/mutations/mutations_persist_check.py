@@ -78,6 +78,7 @@ MUTATIONS = [
     mutation("a flush of one dirty line and others is waste", (FINDINGS, "is_needed |= use.is_dirty", "is_needed = use.is_dirty"), gtest_filter="FindingsTest.*"),
     mutation("a store past the caches needs a flush", (FINDINGS, "    if (is_past_caches) has_flushed_.insert(event.thread);\n", ""), gtest_filter="FindingsTest.*"),
     mutation("a flush that another thread has not fenced is enough", (FINDINGS, " || (use.flusher != event.thread && medium_.open_lines().contains(line))", ""), gtest_filter="FindingsTest.*"),
+    mutation("what another mapping has is missing", (FINDINGS, "      if (is_mapped(*at)) continue;\n", ""), (FINDINGS, " && !is_mapped(flushed.line) &&", " &&"), gtest_filter="FindingsTest.*"),
     mutation("findings are told again when a file is mapped again", (FINDINGS, "      told = line.end();\n", ""), gtest_filter="FindingsTest.*"),
     mutation("stores beyond a mapping are taken", (HISTORY, "          record.length <= domain.bytes - (record.address - domain.begin) && record.length != 0)", "          record.length != 0)"), gtest_filter="DamageTest.*"),
     mutation("damaged records are taken", (HISTORY, "if (record.check != check_of(record, at)) throw Damage{\"no record\"};", ""), gtest_filter="DamageTest.*"),

@@ -22,6 +22,7 @@ class Walk {
       if (event.kind == RecordKind::kFlush) take_flush(event, i);
       if (event.kind == RecordKind::kFence && !has_flushed_.erase(event.thread))
         add(FindingKind::kRedundantFence, event.site, i, {});
+      if (event.kind == RecordKind::kMap) mappings_.push_back(event);
       if (event.kind == RecordKind::kUnmap) take_unmap(event);
       medium_.advance();
     }
@@ -63,12 +64,25 @@ class Walk {
         line_id(event.file, event.first_line));
   }
 
-  // What is not sure as a mapping ends. Told of once, also if the file is mapped again.
+  static LineId begin_of(const Event& mapping) { return line_id(mapping.file, mapping.first_line); }
+  static LineId end_of(const Event& mapping) {
+    return line_id(mapping.file, mapping.first_line + mapping.line_count);
+  }
+  bool is_mapped(LineId line) const {
+    return std::ranges::any_of(mappings_, [line](const Event& mapping) {
+      return begin_of(mapping) <= line && line < end_of(mapping);
+    });
+  }
+
+  // What is not sure as the last mapping that has it ends. Told of once, also if the file is mapped again.
   void take_unmap(const Event& event) {
-    const LineId begin = line_id(event.file, event.first_line);
-    const LineId end = line_id(event.file, event.first_line + event.line_count);
+    const LineId begin = begin_of(event), end = end_of(event);
+    mappings_.erase(std::ranges::find_if(mappings_, [&](const Event& mapping) {
+      return begin_of(mapping) == begin && end_of(mapping) == end;
+    }));
     const auto& open = medium_.open_lines();
     for (auto at = open.lower_bound(begin); at != open.end() && *at < end; ++at) {
+      if (is_mapped(*at)) continue;
       const Medium::Line& line = medium_.line(*at);
       uint64_t& told = told_[*at];
       std::set<std::pair<uint64_t, bool>> sites;  // of this line: each counts once
@@ -82,7 +96,7 @@ class Walk {
       told = line.end();
     }
     for (const Medium::Unfenced& flushed : medium_.unfenced())
-      if (flushed.line >= begin && flushed.line < end &&
+      if (flushed.line >= begin && flushed.line < end && !is_mapped(flushed.line) &&
           told_fences_.emplace(flushed.line, flushed.event).second)
         add(FindingKind::kMissingFence, history_.events[flushed.event].site, flushed.event, flushed.line);
   }
@@ -95,6 +109,7 @@ class Walk {
 
   const History& history_;
   Medium medium_;
+  std::vector<Event> mappings_;  // that there are now: what began them
   std::map<std::tuple<FindingKind, uint64_t, bool>, Finding> findings_;
   std::unordered_map<LineId, LineUse> uses_;
   std::set<uint32_t> has_flushed_;             // threads, since their last fence

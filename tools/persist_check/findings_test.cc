@@ -140,5 +140,19 @@ TEST_F(FindingsTest, WhatIsMappedAgainIsToldOfOnce) {
             (Found{{FindingKind::kMissingFlush, kStore, 1}, {FindingKind::kMissingFence, kFlush, 1}}));
 }
 
+// As of a file that is mapped larger, and then unmapped where it was.
+TEST_F(FindingsTest, NothingIsMissingYetThatAnotherMappingHas) {
+  constexpr uint64_t kLarger = 0x80000;
+  log_.map(2, kLarger, std::vector<uint64_t>(128));
+  for (uint64_t line = 0; line < 3; ++line) log_.store(1, kStore, kLarger + 64 * line, {1});
+  log_.flush(1, kFlush, kLarger);
+  log_.unmap(1);
+  log_.fence(1, kFence);
+  persist(kLarger + 64);
+  log_.unmap(2);
+  log_.exit();
+  EXPECT_EQ(found(), (Found{{FindingKind::kMissingFlush, kStore, 1}})) << "of the third line";
+}
+
 }  // namespace
 }  // namespace persist_check
