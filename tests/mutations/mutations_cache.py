@@ -43,6 +43,8 @@ S3FIFO = "src/cache/policies/policy_s3fifo.h"
 MUTATIONS = [
     mutation("pages that were read ahead count as misses", "ProtocolTest.ReadAhead*",
              (LOAD, "    (i > 0   ? base::statistics.cache_read_aheads\n     : ahead ? base", "    (i == 0 && ahead ? base")),
+    mutation("a read ahead has more pages than a read may have", "ProtocolTest.AReadAheadIs*",
+             (LOAD, "std::min(1 + shared_->read_ahead_pages, BegunLoad::kMostPages)", "1 + shared_->read_ahead_pages")),
     # Fingerprints
     mutation("fingerprint taken before the load completed", "ProtocolTest.ReadingNeverWrites*:ProtocolTest.TheFingerprintIsOf*",
              (LOAD, "  lane.queue().run(io);\n  if (claimed.size() > 1",

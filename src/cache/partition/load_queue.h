@@ -31,6 +31,7 @@ class Partition;
 struct BegunLoad {
   // The most pages of one read, and the most bytes of several.
   static constexpr uint32_t kMostPages = 64;
+  static_assert(kMostPages <= storage::kMaxSegments && kMostPages <= Lane::kMaxBatch);
   static constexpr size_t kMostBytes = 1 << 20;
 
   // So many pages of this size may be one read.

@@ -78,8 +78,7 @@ base::Expected<Partition::Begun> Partition::begin_load(PageId page, Lane& lane, 
     // A page that needs no read is there at once.
     const auto origin = lane.victims[0].origin;
     const bool on_storage = frames_[lane.victims[0].frame].place != base::kNoPlace;
-    if (lane.victim_count > BegunLoad::kMostPages ||
-        (!on_storage && count_from_origin(page, origin, lane.victim_count, queue) < lane.victim_count)) {
+    if (!on_storage && count_from_origin(page, origin, lane.victim_count, queue) < lane.victim_count) {
       auto filled = fill(lane);
       queue.give_back(*load);
       if (!filled) return std::unexpected(filled.error());
@@ -291,7 +290,7 @@ void Partition::add_read_ahead(PageId page, PlaceId place, Lane& lane, Stream& s
   stream.last_miss = page;
   if (stream.miss_streak < 2) return;
   const bool on_storage = place != base::kNoPlace;
-  uint32_t most = std::min(1 + shared_->read_ahead_pages, Lane::kMaxBatch);
+  uint32_t most = std::min(1 + shared_->read_ahead_pages, BegunLoad::kMostPages);
   if (!on_storage) most = shared_->origins->count_together(page, most);
   lane.victim_count = claim_following(page, place, lane.victims, most, batch_size_);
   stream.last_miss = page + (lane.victim_count - 1);

@@ -524,5 +524,15 @@ TEST_F(ProtocolTest, ReadAheadTakesWhatFollowsAndLosesNothingWhenItFails) {
   }
 }
 
+// However many pages are asked for.
+TEST_F(ProtocolTest, AReadAheadIsOneRead) {
+  open({.frame_count = 512, .range_pages = 256, .read_ahead_pages = 255});
+  for (uint64_t page = 0; page < 256; ++page) write(page, static_cast<char>(page));
+  evict();
+  for (uint64_t page = 0; page < 256; ++page)
+    ASSERT_EQ(value(page), static_cast<char>(page)) << a->error.message;
+  EXPECT_LT(world->device->reads, 16u);
+}
+
 }  // namespace
 }  // namespace cache
