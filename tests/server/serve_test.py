@@ -348,22 +348,43 @@ class Life(Case):
         self.assertRegex(moved.read_text(), r"\Abefore\nspillway: serve: memcache at .*, ready after \d+ ms\n\Z")
         self.assertRegex(log.read_text(), r"\Aspillway: server: log: has opened the file again\nspillway: server: stopping: SIGTERM\nspillway: serve: stopped; .*\n\Z")
 
-    def test_a_log_that_is_a_pipe(self):
-        os.mkdir(self.path("%p"))  # a name like others
-        pipe = self.path("%p/log")
+    def logs_to(self, pipe, *words):
+        """A server whose log is this pipe, which is made, and who reads there. It serves."""
         os.mkfifo(pipe)
         reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
         self.addCleanup(os.close, reader)
-        process = subprocess.Popen([SPILLWAY, "serve", "--storage", self.store, "--capacity", "64M", "--memcache", "0", "--log", pipe],
-                                   stderr=subprocess.DEVNULL, env=CLEAN)
+        process = subprocess.Popen([SPILLWAY, "serve", "--storage", self.store, "--capacity", "64M", "--log", pipe, *words], stderr=subprocess.DEVNULL, env=CLEAN)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         poll = select.poll()
         poll.register(reader, select.POLLIN)
         self.assertEqual(poll.poll(30_000), [(reader, select.POLLIN)])  # and not that whoever wrote there has gone
         self.assertIn(b"ready after", os.read(reader, 4096))
+        return process, reader
+
+    def test_a_log_that_is_a_pipe(self):
+        os.mkdir(self.path("%p"))  # a name like others
+        process, _ = self.logs_to(self.path("%p/log"), "--memcache", "0")
         process.terminate()
         self.assertEqual(process.wait(HANG_SECONDS), 0)
+
+    def test_a_log_that_is_a_full_pipe_holds_up_nobody(self):
+        pipe, place = self.path("log"), self.path("socket")
+        process, reader = self.logs_to(pipe, "--memcache", place, "--threads", "1", "-vv")
+        other = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+        self.addCleanup(os.close, other)
+        with self.assertRaises(BlockingIOError):
+            while True:
+                os.write(other, b"x" * select.PIPE_BUF)
+        for _ in range(3):  # there is a line for the end of each
+            client = self.connect(place)
+            client.socket.settimeout(20)
+            client.ask(b"mn\r\n", b"MN\r\n")
+            client.say(b"quit\r\n")
+            self.assertTrue(client.has_ended())
+        process.terminate()
+        self.assertEqual(process.wait(HANG_SECONDS), 0)
+        self.assertEqual(set(os.read(reader, 1 << 20)), {ord("x")})
 
     def test_what_goes_wrong_when_it_listens_already_leaves_no_socket(self):
         self.assertEqual(self.serve("--memcache", "0").end(), 0)
