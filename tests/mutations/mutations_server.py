@@ -58,6 +58,7 @@ MUTATIONS = [
     front("a killed connection goes on", (HUB, "    task::cancel(*at->task);\n    // What", "    // What"), (HUB, CUT_OFF, ""), gtest_filter="ServerTest.ConnectionsMay*"),
     front("who listens no more holds up the end", (HUB, CUT_OFF, ""), gtest_filter="ServerTest.WhoListens*"),
     front("a socket that is shut down has its worker to itself", (SERVER, "      if (task::sleep_until(sys::monotonic_ns() + kPauseNs) == task::Woken::kCancelled) break;\n    }\n  }\n", "    }\n  }\n"), gtest_filter="ServerTest.ASocketThat*"),
+    front("a server that cannot accept ends well", (SERVER, "    outcome_ = taken;\n", ""), gtest_filter="ServerTest.ASocketAtWhich*"),
     front("who asks for metrics takes a client's place", (HUB, "if (counts.now >= connections_most(connection.speech)) {", "if (ended_.now + metrics_ended_.now >= settings_.connections_most) {"), gtest_filter="ServerTest.WhoAsks*"),
     front("those who ask for metrics may be any number", (HUB, "if (counts.now >= connections_most(connection.speech)) {", "if (connection.speech != Speech::kMetrics && counts.now >= connections_most(connection.speech)) {"), gtest_filter="ServerTest.WhoAsks*"),
     front("who asked for metrics once keeps his place", (SERVER, "  if (speech == Speech::kMetrics)\n    stream_options", "  if (false)\n    stream_options"), gtest_filter="ServerTest.WhoAsksForNoMore*"),

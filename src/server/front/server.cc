@@ -260,6 +260,7 @@ void Server::drain(Worker& worker) {
 void Server::accept_from(Listening& listening) {
   task::Socket listens;
   if (auto taken = listens.take(std::exchange(listening.descriptor, -1)); !taken) {
+    outcome_ = taken;
     return hub_->end(Hub::End::kDrained, taken.error().message);
   }
   // If connections come all the time, accept() never waits, and so does not return that the task was cancelled.

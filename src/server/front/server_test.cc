@@ -9,7 +9,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <memory>
 #include <random>
 #include <string>
@@ -192,6 +194,24 @@ TEST_F(ServerTest, ASocketThatOthersShutDownDisturbsNoOther) {
     EXPECT_EQ(hear(client, 4), "MN\r\n");
     ::close(client);
   }
+}
+
+// As the kernel refuses it for a socket when it has no memory, or the user has too many (fs.epoll.max_user_watches); for a file it always does.
+TEST_F(ServerTest, ASocketAtWhichNobodyCanWaitEndsItWithAnError) {
+  end(Hub::End::kDrained);
+  std::FILE* const file = std::tmpfile();
+  ASSERT_NE(file, nullptr);
+  server = std::make_unique<Server>();
+  auto listens = server->listen({.settings = {.version = "1", .worker_count = 2},
+                                 .memcache = {"127.0.0.1:0"},
+                                 .given = {{.descriptor = dup(fileno(file))}}});
+  std::fclose(file);
+  ASSERT_TRUE(listens) << listens.error().message;
+  ASSERT_TRUE(server->open(*store));
+  const auto ran = server->run();
+  ASSERT_FALSE(ran);
+  EXPECT_EQ(ran.error().number, EPERM);
+  server->close();
 }
 
 TEST_F(ServerTest, WhoAsksForMetricsTakesNoClientsPlace) {
