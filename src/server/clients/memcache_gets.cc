@@ -72,7 +72,7 @@ base::Expected<void> MemcacheClient::answer_gets() {
     for (size_t i = next; i < asked_.size() && count < kTogether; ++i)
       if (!asked_[i].ends_command) keys[count++] = asked_[i].key;
     base::Expected<void> written = end_gets(next);
-    look_up_together(items_, stream_.pool(), {keys, count}, [&](base::Expected<Item>& found) {
+    look_up_together(items_, {keys, count}, [&](base::Expected<Item>& found) {
       if (!written) return;
       const Asked& asked = asked_[next++];
       if (!get_has_failed_) written = answer_get(asked, found);

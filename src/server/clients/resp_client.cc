@@ -159,9 +159,8 @@ void RespClient::answer_get(std::string_view key) {
   if (Item* const item = done(found)) answer_.value(std::move(*item));
 }
 
-// REQUIRES: at most kTogether.
 void RespClient::answer_gets(std::span<const std::string_view> keys) {
-  look_up_together(items_, stream_.pool(), keys, [&](base::Expected<Item>& found) {
+  look_up_together(items_, keys, [&](base::Expected<Item>& found) {
     if (Item* const item = done(found)) answer_.value(std::move(*item));
   });
 }

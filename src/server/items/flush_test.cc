@@ -45,7 +45,7 @@ TEST_F(FlushTest, AllThatWasSetIsGoneAndWhatComesAfterStays) {
   EXPECT_FALSE(of(items.fetch("b", {})).item.found());
   const std::string_view keys[] = {"a", "b"};
   std::vector<base::Expected<Item>> results(2);
-  EXPECT_EQ(items.get_some(keys, results), 2u);
+  EXPECT_EQ(get_some(keys, results), 2u);
   EXPECT_FALSE(results[0]->found() || results[1]->found());
   EXPECT_EQ(set("a", "2", {.mode = Mode::kAdd}), Outcome::kDone);
   EXPECT_EQ(set("b", "2"), Outcome::kDone);
@@ -107,7 +107,7 @@ TEST_F(FlushTest, WhoeverComesFirstMakesTheOneThatIsDue) {
   expect_flush("many", [&] {
     const std::string_view keys[] = {"key"};
     std::vector<base::Expected<Item>> results(1);
-    EXPECT_EQ(items.get_some(keys, results), 1u);
+    EXPECT_EQ(get_some(keys, results), 1u);
     EXPECT_FALSE(results[0]->found());
   });
 }

@@ -17,7 +17,8 @@ constexpr size_t kGroupBytes = 256 << 10;
 
 // In memory of the pool: tasks have small stacks.
 struct Items::Group {
-  StoreKey keys[kv::MultiGet::kGroup];
+  base::Expected<StoreKey> keys[kv::MultiGet::kGroup];
+  // Of those that are valid:
   std::string_view texts[kv::MultiGet::kGroup];
   base::Expected<kv::Found> found[kv::MultiGet::kGroup];
 };
@@ -85,46 +86,46 @@ base::Expected<Item> Items::get(std::string_view key) {
   return item;
 }
 
-size_t Items::get_some(std::span<const std::string_view> keys, std::span<base::Expected<Item>> results) {
-  CHECK_EQ(keys.size(), results.size());
-  shared_->flush_if_due(session_);
-  const size_t count = std::min(kv::MultiGet::kGroup, keys.size());
-  const storage::Buffer memory(pool_, sizeof(Group));
+size_t Items::get_some(std::span<const std::string_view> keys, const void* context, UseItem use) {
+  const storage::Buffer memory = keys.size() > 1 ? storage::Buffer(pool_, sizeof(Group)) : storage::Buffer();
   if (memory.bytes().empty()) {
-    std::ranges::fill(results.first(count), base::failure(ENOMEM, "no memory for many keys"));
-    return count;
+    auto item = get(keys.front());
+    use(context, item);
+    return 1;
   }
+  shared_->flush_if_due(session_);
   Group* const group = new (memory.bytes().data()) Group;
-  const size_t answered = get_group(*group, keys.first(count), results.first(count));
+  const size_t count =
+      get_group(*group, keys.first(std::min(kv::MultiGet::kGroup, keys.size())), context, use);
   std::destroy_at(group);
-  return answered;
+  return count;
 }
 
-// Returns how many keys have their result.
-size_t Items::get_group(Group& group, std::span<const std::string_view> keys,
-                        std::span<base::Expected<Item>> results) {
+// Returns how many keys `use` was called for.
+size_t Items::get_group(Group& group, std::span<const std::string_view> keys, const void* context,
+                        UseItem use) {
   size_t count = 0;
   for (size_t i = 0; i < keys.size(); ++i) {
-    auto store_key = StoreKey::of(keys[i], pool_);
-    results[i] = store_key ? base::Expected<Item>() : std::unexpected(store_key.error());
-    if (!store_key) continue;
-    group.keys[count] = std::move(*store_key);
-    group.texts[count] = group.keys[count].text();
-    ++count;
+    group.keys[i] = StoreKey::of(keys[i], pool_);
+    if (group.keys[i]) group.texts[count++] = group.keys[i]->text();
   }
   const size_t found_count =
       kv::MultiGet::get_some(session_, {group.texts, count}, {group.found, count}, kFoundBytes);
   size_t i = 0;
   for (size_t at = 0; i < keys.size(); ++i) {
-    if (!results[i]) continue;
-    if (at == found_count) break;
-    auto& found = group.found[at];
-    if (found)
-      results[i] = Item::of(session_, std::move(*found));
-    else
-      results[i] = std::unexpected(found.error());
-    if (results[i]) note_get(hash_of(group.texts[at]), results[i]->found());
-    ++at;
+    base::Expected<Item> item;
+    if (!group.keys[i]) {
+      item = std::unexpected(group.keys[i].error());
+    } else if (at == found_count) {
+      break;
+    } else {
+      auto& found = group.found[at];
+      // Of a large value this reads a piece.
+      item = found ? Item::of(session_, std::move(*found)) : std::unexpected(found.error());
+      if (item) note_get(hash_of(group.texts[at]), item->found());
+      ++at;
+    }
+    use(context, item);
   }
   return i;
 }

@@ -133,11 +133,17 @@ class Items {
   base::Expected<Item> get(std::string_view key);
   // As get(), but it is not counted, and the item is not marked as used.
   base::Expected<Item> look(std::string_view key);
-  // Looks up as many of the first keys as have values of kFoundBytes together, at least one: a client that asks for many may take them slowly.
-  // Returns how many keys that are; each of their results is what get() would return. REQUIRES: as many results as keys, and more than none. Cost: as
-  // of kv::MultiGet::get.
+  // Looks up as many of the first keys together as have values of kFoundBytes, at least one and at most kv::MultiGet::kGroup: a client that asks for
+  // many may take them slowly. Calls use(base::Expected<Item>&) for each of these keys, in their order, with what get() would return, and returns how
+  // many they are. An item that `use` does not take goes before the next one comes, so that one large value at a time has memory. REQUIRES: there is a
+  // key. Cost: as of kv::MultiGet::get.
   static constexpr uint64_t kFoundBytes = 1 << 20;
-  size_t get_some(std::span<const std::string_view> keys, std::span<base::Expected<Item>> results);
+  template <class Use>
+  size_t get_some(std::span<const std::string_view> keys, const Use& use) {
+    return get_some(keys, &use, [](const void* context, base::Expected<Item>& item) {
+      (*static_cast<const Use*>(context))(item);
+    });
+  }
   // All that memcached's gat and mg do. Cost: as get(), and an update if the item is changed.
   base::Expected<Fetched> fetch(std::string_view key, const FetchOptions& options);
   // Part of the value of an item that was found (item.h).
@@ -195,8 +201,9 @@ class Items {
   uint64_t now_s() const { return clock().now_ms() / 1000; }
   base::Expected<Item> read_item(std::string_view store_key);
   void note_get(uint64_t hash, bool is_hit);
-  size_t get_group(Group& group, std::span<const std::string_view> keys,
-                   std::span<base::Expected<Item>> results);
+  using UseItem = void (*)(const void* context, base::Expected<Item>& item);
+  size_t get_some(std::span<const std::string_view> keys, const void* context, UseItem use);
+  size_t get_group(Group& group, std::span<const std::string_view> keys, const void* context, UseItem use);
   size_t set_group(SetGroup& group, std::span<const NewItem> items, std::span<base::Expected<Done>> results);
   base::Expected<Done> set_blindly(std::string_view key, kv::Bytes value, const SetOptions& options);
   base::Expected<std::optional<Done>> apply(std::string_view store_key, uint64_t hash, Item& item,

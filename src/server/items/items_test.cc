@@ -313,13 +313,26 @@ TEST_F(ItemsTest, OfManyKeysOnlySoMuchIsFoundAtATime) {
   keys[1] = "none";
   keys[2] = too_long;
   std::vector<base::Expected<Item>> results(keys.size());
-  const size_t count = items.get_some(keys, results);
+  const size_t count = get_some(keys, results);
   ASSERT_GT(count, 5u) << "three values, which are less than a MiB";
   EXPECT_LE((count - 2) * value.size(), Items::kFoundBytes);
   EXPECT_FALSE(results[1]->found());
   EXPECT_EQ(results[2].error().number, EINVAL);
   for (size_t i = 3; i < count; ++i) EXPECT_EQ(results[i]->value_bytes(), value.size()) << i;
   EXPECT_EQ(shared.counts()[Count::kGetHits], count - 2) << "what is looked up later is counted then";
+}
+
+TEST_F(ItemsTest, OfManyLargeValuesOneAtATimeHasMemory) {
+  EXPECT_EQ(set("large", std::string(600'000, 'v')), Outcome::kDone);
+  const std::vector<std::string_view> keys(5, "large");
+  std::vector<uint64_t> reads;
+  const auto use = [&](base::Expected<Item>& item) {
+    EXPECT_TRUE(item && item->is_large());
+    reads.push_back(store->counts().use.io_for(kv::IoFor::kGets).reads);
+  };
+  EXPECT_EQ(items.get_some(keys, use), 5u);
+  for (size_t i = 1; i < reads.size(); ++i)
+    EXPECT_EQ(reads[i], reads[i - 1] + 1) << "the first piece of each is read when it is used";
 }
 
 TEST_F(ItemsTest, WhatIsNoItemIsRefused) {

@@ -67,8 +67,15 @@ class ItemsTest : public testing::Test {
     Item item = of(items.get(key));
     return item.found() ? whole_value(items, item) : "(none)";
   }
+  // How many of the keys have their result.
+  size_t get_some(std::span<const std::string_view> keys, std::span<base::Expected<Item>> results) {
+    size_t count = 0;
+    EXPECT_EQ(items.get_some(keys, [&](base::Expected<Item>& item) { results[count++] = std::move(item); }),
+              count);
+    return count;
+  }
   void get_all(std::span<const std::string_view> keys, std::span<base::Expected<Item>> results) {
-    for (size_t at = 0; at < keys.size();) at += items.get_some(keys.subspan(at), results.subspan(at));
+    for (size_t at = 0; at < keys.size();) at += get_some(keys.subspan(at), results.subspan(at));
   }
   Outcome set(const std::string& key, const std::string& value, const SetOptions& set_options = {}) {
     return of(items.set(key, bytes_of(value), set_options)).outcome;
