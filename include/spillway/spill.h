@@ -72,8 +72,8 @@ extern int __spillway_flush(const void* p, size_t bytes) __attribute__((weak));
 extern void* __spillway_alloc(size_t bytes, size_t alignment) __attribute__((weak));
 extern void __spillway_free(void* p) __attribute__((weak));
 
-// Begins to load the pages of [p, p + bytes) that are on storage and not in memory, from the front, as many as may be under way
-// (--prefetch); the rest is left to whoever uses it. Any addresses; those that are not spilled cost nothing. Returns before
+// Begins to load the pages of [p, p + bytes) that are on storage and not in memory, from the front, as many as there are free frames for
+// and 256 reads bring (none if --prefetch is 0); the rest is left to whoever uses it. Any addresses; those that are not spilled cost nothing. Returns before
 // anything is read; evicts nothing, reports no errors. Cost: some 100 ns for each page that is not in memory, a system call for
 // eight reads; less than 10 ns for one that is.
 static inline void spill_prefetch(const void* p, size_t bytes) {
