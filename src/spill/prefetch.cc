@@ -479,13 +479,14 @@ void Prefetcher::note_miss(uint64_t address) {
     done = cache.prefetch_run(base::PageId{window.first}, most, *queue_);
   } else {
     constexpr size_t kBatch = 16;  // there may be little stack
+    const uint64_t page_end = (uint64_t{1} << kAddressBits) / cache.page_bytes();
     while (done < most) {
       base::PageId pages[kBatch];
       size_t count = 0;
-      // Downwards there may be no more.
+      // Downwards there may be no more, nor upwards from a library's global.
       for (; count < kBatch && done + count < most; ++count) {
         const uint64_t page = window.first + static_cast<uint64_t>(window.stride) * (done + count);
-        if (page >= uint64_t{1} << kAddressBits) break;
+        if (page >= page_end) break;
         pages[count] = base::PageId{page};
       }
       const size_t begun = cache.prefetch({pages, count}, *queue_);
