@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -107,6 +108,25 @@ FoundMapping find_mapping(uintptr_t address) {
 bool is_mapped(uintptr_t begin, uintptr_t end) {
   begin = base::round_down(begin, base::kOsPageBytes);
   return syscall(SYS_msync, begin, end - begin, MS_ASYNC) != -ENOMEM;
+}
+
+uintptr_t readable_end(uintptr_t begin, uintptr_t end) {
+  // A load would raise SIGBUS; the kernel's own fails.
+  const auto is_readable = [process = syscall(SYS_getpid)](uintptr_t address) {
+    char byte;
+    const iovec to = {.iov_base = &byte, .iov_len = 1};
+    const iovec from = {.iov_base = reinterpret_cast<void*>(address), .iov_len = 1};
+    return syscall(SYS_process_vm_readv, process, &to, 1, &from, 1, 0) != -EFAULT;
+  };
+  if (begin == end || is_readable(end - 1)) return end;
+  while (begin < end) {
+    const uintptr_t middle = base::round_down(begin + (end - begin) / 2, base::kOsPageBytes);
+    if (is_readable(middle))
+      begin = middle + base::kOsPageBytes;
+    else
+      end = middle;
+  }
+  return end;
 }
 
 }  // namespace sys

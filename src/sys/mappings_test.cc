@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 
@@ -61,6 +62,23 @@ TEST(Mappings, TheOneOfAnAddressIsFound) {
   EXPECT_TRUE(is_mapped(begin, begin + 4096));
   EXPECT_FALSE(is_mapped(begin + 64, begin + 4096 + 64));
   munmap(mapped, 4096);
+  close(file);
+  unlink(path.c_str());
+}
+
+TEST(Mappings, WhatLiesBehindAFileCannotBeRead) {
+  std::string path = testing::TempDir() + "spillway-mappings-XXXXXX";
+  const int file = mkstemp(path.data());
+  void* const mapped = mmap(nullptr, 5 * 4096, PROT_READ, MAP_SHARED, file, 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  const auto begin = reinterpret_cast<uintptr_t>(mapped);
+  for (const uintptr_t bytes : {0, 1, 4096, 4097, 3 * 4096, 4 * 4096, 5 * 4096, 8 * 4096}) {
+    ASSERT_EQ(ftruncate(file, static_cast<off_t>(bytes)), 0);
+    const uintptr_t pages = std::min<uintptr_t>((bytes + 4095) / 4096, 5);
+    EXPECT_EQ(readable_end(begin, begin + 5 * 4096), begin + pages * 4096) << bytes;
+  }
+  EXPECT_EQ(readable_end(begin, begin), begin);
+  munmap(mapped, 5 * 4096);
   close(file);
   unlink(path.c_str());
 }

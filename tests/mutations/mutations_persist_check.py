@@ -43,6 +43,7 @@ MUTATIONS = [
     mutation("locks are no fences of copies when recording", (OWN, "  store(address, bytes, true, site);\n}", "  if (Observer* const observing = observer(); observing != nullptr) observing->store(address, bytes, true, site);\n}"), test="persist_own_test", gtest_filter="OwnRuntime.ACopyPast*"),
     mutation("a record is where the text of its option leads later", (RECORDING, "<< path;  // one that is cut off", "<< path.substr(0, 1);  // one that is cut off"), test="persist_own_test", gtest_filter="OwnRuntime.KeepsWhere*"),
     mutation("a file's path is cut off", (RECORDING, "name.size() + 1 == kPathCapacity", "name.size() == kPathCapacity"), test="persist_own_test", gtest_filter="OwnRuntime.AFileWhose*"),
+    mutation("what lies behind a file's end is looked at", (OWN, "  if (mapping.is_shared && observer() != nullptr)", "  if (false)"), test="persist_own_test", gtest_filter="OwnRuntime.AMappingMay*"),
     mutation("a mapping that is gone stays a domain", (OWN, "    end_unmapped_domains();  // after", "    // after"), test="persist_own_test", gtest_filter="OwnRuntime.AFound*"),
     mutation("a mapping that is added is no file's", (OWN, "  if (path.empty()) mapping = sys::find_mapping(domain.begin);\n", ""), test="ctest", gtest_filter="^persist_check$"),
     mutation("the first flush of a mapping flushes nothing", (OWN, "    observing->store(address, bytes, false, site);\n  observing->flush", "    (void)site;\n  observing->flush"), test="ctest", gtest_filter="^persist_check_usage$"),

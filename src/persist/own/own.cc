@@ -143,8 +143,10 @@ bool find_domain(uintptr_t address) {
   if (process_runtime.domains().size() == Domains::kDomainsMax &&
       (*process_plan.found != DomainKind::kFile || has_told_unwritten.load(std::memory_order_relaxed)))
     return process_runtime.domains().find(address).is_inside;
-  const sys::FoundMapping mapping = sys::find_mapping(address);
-  if (mapping.begin == mapping.end) return false;
+  sys::FoundMapping mapping = sys::find_mapping(address);
+  // Observers read all of it, which behind the file's end nobody can: that part is found when the file has become longer.
+  if (mapping.is_shared && observer() != nullptr) mapping.end = sys::readable_end(mapping.begin, mapping.end);
+  if (address >= mapping.end) return false;
   for (;;) {
     // A mapping may have grown since a part of it became a domain: only the rest of it is new.
     const Domains::Found gap = process_runtime.domains().find(address);

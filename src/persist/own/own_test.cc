@@ -193,6 +193,33 @@ TEST(OwnRuntime, AFoundMappingThatIsUnmappedWithoutAWordEndsWhereItIsRecorded) {
   for (const char* const suffix : {"", ".1", ".2"}) std::filesystem::remove(path + suffix);
 }
 
+// As one that is mapped once, as large as it may become, and made longer when there is something to store.
+TEST(OwnRuntime, AMappingMayBeLongerThanItsFile) {
+  const std::string path = testing::TempDir() + "spillway_own_test_longer";
+  std::filesystem::remove(path);
+  for (const auto& [variable, value] :
+       {std::pair{"SPILLWAY_PERSIST_RECORD", path.c_str()}, std::pair{"SPILLWAY_PERSIST_DIRTINESS", "1"}})
+    EXPECT_EQ(in_child({{variable, value}, {"SPILLWAY_PERSIST_DOMAIN", "memory"}},
+                       [] {
+                         const int file = open_unnamed();
+                         auto* const mapped = static_cast<char*>(
+                             mmap(nullptr, 5 * 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
+                         for (const int pages : {1, 3}) {
+                           REQUIRE(ftruncate(file, pages * 4096) == 0);
+                           char* const last = mapped + pages * 4096 - 1;
+                           *last = 1;
+                           own::flush(reinterpret_cast<uintptr_t>(last), nullptr);
+                           REQUIRE(own::fence(nullptr));
+                         }
+                         REQUIRE(has(statistics(), "\"domains\": 2,"));
+                         own::finish();
+                         return 0;
+                       }),
+              0)
+        << variable;
+  for (const char* const suffix : {"", ".1", ".2"}) std::filesystem::remove(path + suffix);
+}
+
 // Not cut off, which would make one file of two.
 TEST(OwnRuntime, AFileWhosePathIsTooLongIsNotRecorded) {
   const std::string path = testing::TempDir() + "spillway_own_test_path";
