@@ -495,6 +495,8 @@ MUTATIONS = [
             ("src/spill/intercept/process.cc", "  environ = lent.copy;\n", "")),
     product("posix_spawnp() looks for PATH in a spilled environment", "^e2e_spawn_arguments$",
             ("src/spill/intercept/process.cc", "  const spill::PlainEnvironment plain_environment;\n  return spill::spawn(", "  return spill::spawn(")),
+    product("a handler that starts a program waits for the call that it interrupts", "^e2e_spawn_handler$",
+            ("src/spill/intercept/process.cc", "    const InRuntime inside;\n    sys::LockGuard guard(lent.mutex);\n    const bool is_lent", "    sys::LockGuard guard(lent.mutex);\n    const bool is_lent")),
     product("a copy of the environment is freed when a call ends", "^e2e_spawn_threads$",
             ("src/spill/intercept/process.cc", "--lent.users == 0 && environ == copy_) environ = lent.given;",
              "--lent.users == 0 && environ == copy_) {\n      environ = lent.given;\n      sys::c_free(lent.copy);\n      lent.copy = nullptr;\n    }")),

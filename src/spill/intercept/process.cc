@@ -14,6 +14,7 @@
 #include "spill/intercept/intercept.h"
 #include "spill/intercept/process.h"
 #include "spill/next.h"
+#include "spill/thread.h"
 #include "sys/c_library.h"
 #include "sys/kernel.h"
 #include "sys/lock.h"
@@ -126,9 +127,11 @@ bool lend_environment() {
   return true;
 }
 
+// No handler comes while the lock is held: it may start a program, too.
 class PlainEnvironment {
  public:
   PlainEnvironment() {
+    const InRuntime inside;
     sys::LockGuard guard(lent.mutex);
     const bool is_lent = lent.users > 0 && environ == lent.copy;
     if (!is_lent && !lend_environment()) return;
@@ -137,6 +140,7 @@ class PlainEnvironment {
   }
   ~PlainEnvironment() {
     if (copy_ == nullptr) return;
+    const InRuntime inside;
     sys::LockGuard guard(lent.mutex);
     if (copy_ == lent.copy && --lent.users == 0 && environ == copy_) environ = lent.given;
   }
