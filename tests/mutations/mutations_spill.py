@@ -578,6 +578,8 @@ MUTATIONS = [
              ("src/spill/intercept/rwlock.cc", "    if ((state & kWriter) != 0) words[kWriterAt].store(0, std::memory_order_relaxed);\n", "")),
     product("thread waits for a plain mutex with pages in hand", "^e2e_waiting_threads$",
             ("src/spill/intercept/intercept.h", "  if (taken != EBUSY) return taken;\n  clear_slots();\n", "  if (taken != EBUSY) return taken;\n")),
+    product("thread waits for a stream with pages in hand", "^e2e_waiting_threads$",
+            (STDIO, "  if (ftrylockfile(stream) == 0) return;\n  clear_slots();\n", "  if (ftrylockfile(stream) == 0) return;\n")),
     product("thread waits for a plain read-write lock with pages in hand", "^e2e_waiting_threads$",
             ("src/spill/intercept/rwlock.cc", "    return noted_lock(lock_or_wait(LIBC_VERSION(pthread_rwlock_try##kind,",
              "    return LIBC_VERSION(pthread_rwlock_##kind, \"GLIBC_2.34\")(lock); return noted_lock(lock_or_wait(LIBC_VERSION(pthread_rwlock_try##kind,")),

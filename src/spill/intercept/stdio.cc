@@ -29,6 +29,13 @@ constexpr size_t kMessageBounceBytes = 1 << 20;
 // _IO_USER_BUF of the C library: the stream does not free its buffer.
 constexpr int kForeignBuffer = 1;
 
+// Locks the stream. No slot is held while another thread has it.
+void lock_stream(FILE* stream) {
+  if (ftrylockfile(stream) == 0) return;
+  clear_slots();
+  flockfile(stream);
+}
+
 // Calls work() with the stream locked. The lock is let go also when the thread is cancelled while it waits for input.
 template <class Work>
 auto with_lock(FILE* stream, Work work) {
@@ -38,7 +45,7 @@ auto with_lock(FILE* stream, Work work) {
     Work& work;
     Result result;
   } call = {stream, work, {}};
-  flockfile(stream);
+  lock_stream(stream);
   spillway_call_guarded(
       [](void* memory) {
         auto& locked = *static_cast<Call*>(memory);
@@ -342,10 +349,7 @@ SPILL_EXPORT int __spill_remove(const char* path) { return LIBC(remove)(PlainStr
 
 // With a stream's lock a task of a loop is not suspended.
 SPILL_EXPORT void __spill_flockfile(FILE* stream) {
-  if (ftrylockfile(stream) != 0) {
-    spill::clear_slots();
-    flockfile(stream);
-  }
+  spill::lock_stream(stream);
   spill::begin_busy();
 }
 SPILL_EXPORT int __spill_ftrylockfile(FILE* stream) {
