@@ -389,6 +389,29 @@ TEST_F(Io, SocketsKeepMessagesWhole) {
   close(b);
 }
 
+// Longer than what is received of a stream at once.
+TEST_F(Io, LongMessagesStayWhole) {
+  int pair[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+  const std::string bytes = content((1 << 20) + 60'000);
+  const auto n = static_cast<ssize_t>(bytes.size());
+  const int room = 8 << 20;
+  if (setsockopt(pair[0], SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof room) != 0 ||
+      send(pair[0], bytes.data(), bytes.size(), 0) != n)
+    GTEST_SKIP() << "such messages cannot be sent where the test runs";
+  Mirrored to(bytes.size() + 100, 4000);
+  EXPECT_EQ(__spill_recv(pair[1], to.spilled, to.size(), 0), n);
+  to.twin.replace(0, bytes.size(), bytes);
+  to.expect_equal("recv");
+  to.fill(0, std::string(bytes.size(), '\0').data(), bytes.size());
+  EXPECT_EQ(__spill_write(pair[0], spilled_string(bytes), bytes.size()), n);
+  EXPECT_EQ(__spill_read(pair[1], to.spilled, to.size()), n);
+  to.twin.replace(0, bytes.size(), bytes);
+  to.expect_equal("read");
+  close(pair[0]);
+  close(pair[1]);
+}
+
 TEST_F(Io, SocketAddressesAndOptions) {
   const int a = socket(AF_INET, SOCK_DGRAM, 0), b = socket(AF_INET, SOCK_DGRAM, 0);
   sockaddr_in any = {};

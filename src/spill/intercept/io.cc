@@ -3,8 +3,9 @@
 //   up to 64 KiB                  one system call through Scratch, whatever the descriptor
 //   more, file or block device    the pages are wired and the kernel moves the bytes, range by range
 //   more, other device            up to 2 MiB one call through Scratch, beyond that as a file
-//   more, else                    it may wait: 64 KiB a call through Scratch, 1 MiB of a socket. A read returns what
-//                                 came; a write goes on until all is written or a call writes less than asked
+//   more, else                    it may wait: 64 KiB a call through Scratch, 1 MiB of a socket, or all where that keeps
+//                                 messages whole. A read returns what came; a write goes on until all is written or a
+//                                 call writes less than asked
 // An error after some bytes were moved is left for the next call to find, as POSIX has it.
 #include "spill/intercept/io.h"
 
@@ -98,7 +99,7 @@ void PlainVector::scatter(size_t at, const char* from, size_t n) const {
 
 namespace {
 
-enum class Kind { kFile, kDevice, kMessages, kStream };
+enum class Kind { kFile, kDevice, kSocket, kStream };
 
 // What one call may move from or to a device that takes requests whole. The longest of a file system in a process
 // (/dev/fuse) have a MiB and their head.
@@ -115,7 +116,7 @@ Kind kind_of(int descriptor) {
     else if (S_ISCHR(status.st_mode) && !isatty(descriptor))
       kind = Kind::kDevice;
     else if (S_ISSOCK(status.st_mode))
-      kind = Kind::kMessages;
+      kind = Kind::kSocket;
   }
   errno = error;
   return kind;
@@ -183,7 +184,8 @@ __attribute__((noinline)) ssize_t transfer(int descriptor, const PlainVector& me
       if (memory.bytes() <= kDeviceBounceBytes) return bounce<direction>(memory, kDeviceBounceBytes, call);
       [[fallthrough]];
     case Kind::kFile: return wired<direction>(memory, call);
-    case Kind::kMessages: return bounce<direction>(memory, kMessageBounceBytes, call);
+    case Kind::kSocket:
+      return bounce<direction>(memory, socket_bounce_bytes(descriptor, memory.bytes()), call);
     case Kind::kStream: return bounce<direction>(memory, kBounceBytes, call);
   }
   return -1;

@@ -11,8 +11,12 @@ namespace spill {
 
 // What one system call may move through a bounce buffer when it may wait.
 inline constexpr size_t kBounceBytes = 64 << 10;
-// The same for sockets, where a message that does not fit is cut.
-inline constexpr size_t kMessageBounceBytes = 1 << 20;
+// The same for sockets, but for those that keep messages whole.
+inline constexpr size_t kSocketBounceBytes = 1 << 20;
+
+// How much of n bytes one call moves through a bounce buffer from or to a socket: all where a message would be cut. Cost: up to two
+// system calls if n is more than kSocketBounceBytes.
+size_t socket_bounce_bytes(int socket, size_t n);
 
 // An array of iovec, itself plain, of buffers that may be spilled.
 class PlainVector {

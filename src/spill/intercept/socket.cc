@@ -26,6 +26,15 @@ bool is_stream(int socket) {
 // What one call moves at most, however much it is given: the kernel's limit.
 constexpr size_t kCallBytes = 0x7ffff000;
 
+}  // namespace
+
+size_t socket_bounce_bytes(int socket, size_t n) {
+  n = std::min(n, kCallBytes);
+  return n <= kSocketBounceBytes || !is_stream(socket) ? n : kSocketBounceBytes;
+}
+
+namespace {
+
 // call(part, flags, first) sends a part: all of a message, or what a stream takes piece by piece as write() does.
 template <class Call>
 ssize_t send_memory(int socket, const PlainVector& memory, int flags, Call call) {
@@ -74,10 +83,10 @@ ssize_t send_spilled(int socket, const void* from, size_t n, int flags, const so
 // MSG_WAITALL promises all bytes in one call. From a stream they may be received by several, until one brings less. (With
 // MSG_PEEK it is one: the kernel shows no more than its buffer holds.)
 bool goes_on(int socket, size_t n, int flags) {
-  return (flags & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL && n > kMessageBounceBytes && is_stream(socket);
+  return (flags & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL && n > kSocketBounceBytes && is_stream(socket);
 }
-size_t receive_capacity(size_t n, int flags, bool goes_on) {
-  return (flags & MSG_WAITALL) != 0 && !goes_on ? std::min(n, kCallBytes) : std::min(n, kMessageBounceBytes);
+size_t receive_capacity(int socket, size_t n, int flags, bool goes_on) {
+  return (flags & MSG_WAITALL) != 0 && !goes_on ? std::min(n, kCallBytes) : socket_bounce_bytes(socket, n);
 }
 
 // What follows the first `done` bytes, up to an error, which the next call finds.
@@ -119,7 +128,7 @@ ssize_t receive_spilled(int socket, void* to, size_t n, int flags, sockaddr* fro
   const iovec one = {to, n};
   const PlainVector memory(&one, 1);
   const bool all = goes_on(socket, n, flags);
-  Scratch buffer(receive_capacity(n, flags, all));
+  Scratch buffer(receive_capacity(socket, n, flags, all));
   if (n > 0 && buffer.data() == nullptr) return fail(ENOMEM);
   clear_slots();
   const ssize_t received =
@@ -161,7 +170,7 @@ ssize_t receive_message(int socket, msghdr* original, int flags) {
   const bool bounces = vector.is_valid() && !vector.is_plain();
   // Control messages, such as descriptors, belong to certain bytes: these are received by one call.
   const bool all = bounces && header.msg_control == nullptr && goes_on(socket, vector.bytes(), flags);
-  Scratch message(bounces ? receive_capacity(vector.bytes(), flags, all) : 0);
+  Scratch message(bounces ? receive_capacity(socket, vector.bytes(), flags, all) : 0);
   iovec whole = {message.data(), message.size()};
   msghdr call = header;
   call.msg_name = name.data();
