@@ -440,6 +440,8 @@ MUTATIONS = [
             (IO, "if (memory.bytes() <= kDeviceBounceBytes) return", "if (memory.bytes() == 0) return")),
     product("all of a message is copied for a stream", "^e2e_sockets$",
             ("src/spill/intercept/socket.cc", "memory.bytes() <= kBounceBytes || !is_stream(socket);", "true;")),
+    mutation("what lies behind an address is stored again", "intercept_io_test", "Io.SocketAddresses*",
+             ("src/spill/intercept/socket.cc", "address_bytes(load(bytes)) : 0, PlainBytes::kOut)", "address_bytes(load(bytes)) : 0, PlainBytes::kInOut)")),
     mutation("a long message is cut as a stream is", "intercept_io_test", "Io.LongMessages*",
              ("src/spill/intercept/socket.cc", "n <= kSocketBounceBytes || !is_stream(socket) ? n", "n <= kSocketBounceBytes ? n")),
     product("what the kernel did not copy is overwritten", "^e2e_sockets$",

@@ -422,6 +422,12 @@ TEST_F(Io, SocketAddressesAndOptions) {
   socklen_t* bytes = spilled_object<socklen_t>(sizeof(sockaddr_in));
   ASSERT_EQ(__spill_getsockname(b, reinterpret_cast<sockaddr*>(name), bytes), 0);
   EXPECT_NE(read_object(name).sin_port, 0);
+  // There is less room than the call is told, and nothing behind it.
+  char* last = fake::allocate(sizeof(sockaddr_in), 4096 - sizeof(sockaddr_in));
+  socklen_t* wrong = spilled_object<socklen_t>(5000);
+  ASSERT_EQ(__spill_getsockname(b, reinterpret_cast<sockaddr*>(last), wrong), 0);
+  EXPECT_EQ(read_object(reinterpret_cast<sockaddr_in*>(last)).sin_port, read_object(name).sin_port);
+  EXPECT_EQ(read_object(wrong), sizeof(sockaddr_in));
   EXPECT_EQ(
       __spill_sendto(a, spilled_string("datagram"), 8, 0, reinterpret_cast<sockaddr*>(name), sizeof any), 8);
   char* to = fake::allocate(100, 4094);

@@ -65,9 +65,12 @@ ssize_t send_memory(int socket, const PlainVector& memory, int flags, Call call)
   return static_cast<ssize_t>(done);
 }
 
+// How much of an address the kernel may look at or fill in, whatever length the program gives.
+size_t address_bytes(socklen_t given) { return std::min<size_t>(given, sizeof(sockaddr_storage)); }
+
 ssize_t send_spilled(int socket, const void* from, size_t n, int flags, const sockaddr* to,
                      socklen_t to_bytes) {
-  PlainBytes address(to, to_bytes, PlainBytes::kIn);
+  PlainBytes address(to, address_bytes(to_bytes), PlainBytes::kIn);
   auto* plain_address = reinterpret_cast<sockaddr*>(address.data());
   if (all_plain(from, n)) {
     clear_slots();
@@ -104,17 +107,22 @@ ssize_t receive_rest(int socket, const PlainVector& memory, size_t done, const S
   return static_cast<ssize_t>(done - begin);
 }
 
-// A source or name that the kernel fills in, at most as long as the caller's room.
+// A source or name that the kernel fills in, at most as long as the caller's room. Nothing but that is read or stored: there may be
+// less room than the caller says.
 class PlainAddress {
  public:
-  // `unit`: the bytes that the length counts.
-  PlainAddress(sockaddr* address, socklen_t* bytes, size_t unit = 1)
-      : size_(bytes), memory_(address, room_of(bytes) * unit, PlainBytes::kInOut) {}
+  PlainAddress(sockaddr* address, socklen_t* bytes)
+      : size_(bytes), memory_(address, bytes != nullptr ? address_bytes(load(bytes)) : 0, PlainBytes::kOut) {}
   sockaddr* address() { return reinterpret_cast<sockaddr*>(memory_.data()); }
   socklen_t* size() { return size_; }
+  // Passes on what the call returned; stores the address if it succeeded.
+  template <class Result>
+  Result stored(Result result) {
+    if (result >= 0 && size() != nullptr) memory_.store(*size());
+    return result;
+  }
 
  private:
-  static size_t room_of(socklen_t* bytes) { return bytes != nullptr ? load(bytes) : 0; }
   PlainObject<socklen_t> size_;
   PlainBytes memory_;
 };
@@ -123,7 +131,7 @@ ssize_t receive_spilled(int socket, void* to, size_t n, int flags, sockaddr* fro
   PlainAddress address(from, from_bytes);
   if (all_plain(to, n)) {
     clear_slots();
-    return LIBC(recvfrom)(socket, to, n, flags, address.address(), address.size());
+    return address.stored(LIBC(recvfrom)(socket, to, n, flags, address.address(), address.size()));
   }
   const iovec one = {to, n};
   const PlainVector memory(&one, 1);
@@ -131,8 +139,8 @@ ssize_t receive_spilled(int socket, void* to, size_t n, int flags, sockaddr* fro
   Scratch buffer(receive_capacity(socket, n, flags, all));
   if (n > 0 && buffer.data() == nullptr) return fail(ENOMEM);
   clear_slots();
-  const ssize_t received =
-      LIBC(recvfrom)(socket, buffer.data(), buffer.size(), flags, address.address(), address.size());
+  const ssize_t received = address.stored(
+      LIBC(recvfrom)(socket, buffer.data(), buffer.size(), flags, address.address(), address.size()));
   if (received < 0) return received;
   // With MSG_TRUNC the result may be larger than what was stored.
   const size_t stored = std::min(static_cast<size_t>(received), buffer.size());
@@ -144,7 +152,7 @@ ssize_t receive_spilled(int socket, void* to, size_t n, int flags, sockaddr* fro
 ssize_t send_message(int socket, const msghdr* original, int flags) {
   msghdr header = load(original);
   PlainVector vector(header.msg_iov, header.msg_iovlen);
-  PlainBytes name(header.msg_name, header.msg_namelen, PlainBytes::kIn);
+  PlainBytes name(header.msg_name, address_bytes(header.msg_namelen), PlainBytes::kIn);
   PlainBytes control(header.msg_control, header.msg_controllen, PlainBytes::kIn);
   header.msg_name = name.data();
   header.msg_control = control.data();
@@ -165,7 +173,7 @@ ssize_t send_message(int socket, const msghdr* original, int flags) {
 ssize_t receive_message(int socket, msghdr* original, int flags) {
   msghdr header = load(original);
   PlainVector vector(header.msg_iov, header.msg_iovlen);
-  PlainBytes name(header.msg_name, header.msg_namelen, PlainBytes::kInOut);
+  PlainBytes name(header.msg_name, address_bytes(header.msg_namelen), PlainBytes::kOut);
   PlainBytes control(header.msg_control, header.msg_controllen, PlainBytes::kInOut);
   const bool bounces = vector.is_valid() && !vector.is_plain();
   // Control messages, such as descriptors, belong to certain bytes: these are received by one call.
@@ -181,6 +189,7 @@ ssize_t receive_message(int socket, msghdr* original, int flags) {
   clear_slots();
   ssize_t received = LIBC(recvmsg)(socket, &call, flags);
   if (received < 0) return received;
+  name.store(call.msg_namelen);
   if (bounces) vector.scatter(0, message.data(), std::min(static_cast<size_t>(received), message.size()));
   if (all && static_cast<size_t>(received) == message.size())
     received += receive_rest(socket, vector, static_cast<size_t>(received), message, flags);
@@ -237,31 +246,31 @@ SPILL_EXPORT ssize_t __spill_recvmsg(int socket, msghdr* header, int flags) {
 }
 
 SPILL_EXPORT int __spill_bind(int socket, const sockaddr* address, socklen_t bytes) {
-  spill::PlainBytes memory(address, bytes, spill::PlainBytes::kIn);
+  spill::PlainBytes memory(address, spill::address_bytes(bytes), spill::PlainBytes::kIn);
   return LIBC(bind)(socket, reinterpret_cast<sockaddr*>(memory.data()), bytes);
 }
 SPILL_EXPORT int __spill_connect(int socket, const sockaddr* address, socklen_t bytes) {
-  spill::PlainBytes memory(address, bytes, spill::PlainBytes::kIn);
+  spill::PlainBytes memory(address, spill::address_bytes(bytes), spill::PlainBytes::kIn);
   spill::clear_slots();
   return LIBC(connect)(socket, reinterpret_cast<sockaddr*>(memory.data()), bytes);
 }
 SPILL_EXPORT int __spill_accept(int socket, sockaddr* address, socklen_t* bytes) {
   spill::PlainAddress from(address, bytes);
   spill::clear_slots();
-  return accept(socket, from.address(), from.size());
+  return from.stored(accept(socket, from.address(), from.size()));
 }
 SPILL_EXPORT int __spill_accept4(int socket, sockaddr* address, socklen_t* bytes, int flags) {
   spill::PlainAddress from(address, bytes);
   spill::clear_slots();
-  return accept4(socket, from.address(), from.size(), flags);
+  return from.stored(accept4(socket, from.address(), from.size(), flags));
 }
 SPILL_EXPORT int __spill_getsockname(int socket, sockaddr* address, socklen_t* bytes) {
   spill::PlainAddress name(address, bytes);
-  return LIBC(getsockname)(socket, name.address(), name.size());
+  return name.stored(LIBC(getsockname)(socket, name.address(), name.size()));
 }
 SPILL_EXPORT int __spill_getpeername(int socket, sockaddr* address, socklen_t* bytes) {
   spill::PlainAddress name(address, bytes);
-  return LIBC(getpeername)(socket, name.address(), name.size());
+  return name.stored(LIBC(getpeername)(socket, name.address(), name.size()));
 }
 SPILL_EXPORT int __spill_setsockopt(int socket, int level, int option, const void* value, socklen_t bytes) {
   if (level == SOL_SOCKET && (option == SO_ATTACH_FILTER || option == SO_ATTACH_REUSEPORT_CBPF) &&
@@ -273,9 +282,12 @@ SPILL_EXPORT int __spill_setsockopt(int socket, int level, int option, const voi
   return setsockopt(socket, level, option, memory.data(), bytes);
 }
 SPILL_EXPORT int __spill_getsockopt(int socket, int level, int option, void* value, socklen_t* bytes) {
-  const bool is_filter = level == SOL_SOCKET && option == SO_GET_FILTER;
-  spill::PlainAddress memory(static_cast<sockaddr*>(value), bytes, is_filter ? sizeof(sock_filter) : 1);
-  return getsockopt(socket, level, option, memory.address(), memory.size());
+  // The length of a filter counts instructions.
+  const size_t unit = level == SOL_SOCKET && option == SO_GET_FILTER ? sizeof(sock_filter) : 1;
+  PlainObject<socklen_t> size(bytes);
+  spill::PlainBytes memory(value, bytes != nullptr ? spill::load(bytes) * unit : 0,
+                           spill::PlainBytes::kInOut);
+  return getsockopt(socket, level, option, memory.data(), size);
 }
 SPILL_EXPORT int __spill_socketpair(int domain, int type, int protocol, int* sockets) {
   using Pair = int[2];
