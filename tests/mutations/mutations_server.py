@@ -118,6 +118,7 @@ MUTATIONS = [
     of_serve("it ends with whoever read what it says", ("tools/spillway/serve.cc", "  signal(SIGPIPE, SIG_IGN);\n", "")),
     of_serve("an empty password keeps everybody out", ("tools/spillway/serve_options.cc", "    if (*password == 0) refuse(", "    if (false) refuse(")),
     of_serve("an option whose argument is empty counts as left out", ("tools/spillway/serve_options.cc", "  if (argument.empty()) refuse(", "  if (false) refuse(")),
+    of_serve("idle_timeout=0 ends each connection at once", ("tools/spillway/serve_options.cc", "idle_ns == 0 ? task::kNever : idle_ns;", "idle_ns;")),
     of_serve("who is to listen at all IPv4 interfaces listens at others, too", ("tools/spillway/serve_options.cc", "is_bare ? concat('[', host, ']') : host;", "is_bare ? concat('[', host, ']') : host == \"0.0.0.0\" ? \"*\" : host;")),
     of_serve("who reads a pipe that is to be the log sees its end", ("tools/spillway/program.cc", "  if (is_there && S_ISFIFO(there.st_mode) && access(path.c_str(), W_OK) == 0) return;\n", "")),
     of_serve("who has all keys listed holds up the end", ("src/server/clients/resp_keys.cc", "connection.is_killed.load(std::memory_order_relaxed) || ", "")),

@@ -717,6 +717,11 @@ class Connections(Case):
         while not told.endswith(b"END\r\n"):
             told += talks.line()
         self.assertIn(b"STAT idle_kicks 1\r\n", told)
+        self.assertEqual(server.end(), 0)
+        server = self.serve("--resp", "0", "-o", "idle_timeout=0")  # memcached's word for never
+        quiet = self.connect(server.resp)
+        time.sleep(0.2)
+        quiet.ask(b"CONFIG GET timeout\r\n", b"*2\r\n$7\r\ntimeout\r\n$1\r\n0\r\n")
 
     def test_a_password(self):
         server = self.serve("--resp", "0", environment={"SPILLWAY_PASSWORD": "secret"})

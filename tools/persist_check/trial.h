@@ -11,7 +11,7 @@ namespace persist_check {
 // How a recovery ended.
 struct Outcome {
   bool is_good = false;
-  std::string text;  // "exit status 1", "signal 11 (Segmentation fault)", "no end within 10 s"
+  std::string text;  // "exit status 1", "signal 11 (Segmentation fault)", "no end within 10000 ms"
 };
 
 struct TrialOptions {

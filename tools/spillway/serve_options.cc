@@ -75,7 +75,8 @@ server::Accounts accounts_in(std::string_view name, std::string_view path) {
 constexpr uint64_t kSecondNs = 1'000'000'000;
 
 void set_idle(Line& line, std::string_view name, std::string_view seconds) {
-  line.options.server.settings.stream.idle_ns = number_of(name, seconds, 1, 1'000'000'000) * kSecondNs;
+  const uint64_t idle_ns = number_of(name, seconds, 0, 1'000'000'000) * kSecondNs;
+  line.options.server.settings.stream.idle_ns = idle_ns == 0 ? task::kNever : idle_ns;
 }
 
 // Calls `use` for the words between commas, in order: at least one, which may be empty.
@@ -160,7 +161,7 @@ constexpr Option kOptions[] = {
        const uint64_t bytes = size_of(name, value, kItemBytesLeast, 1 << 30);
        line.options.server.settings.item_bytes_most = line.options.server.settings.value_bytes_most = bytes;
      }},
-    {"--idle", "", "SECONDS", "closes connections on which nothing comes for so long; default never",
+    {"--idle", "", "SECONDS", "closes connections on which nothing comes for so long; 0, the default: never",
      set_idle},
     {"--unix-mode", "-a", "MODE", "of sockets in the file system, octal; default 700",
      [](Line& line, auto name, auto value) {
