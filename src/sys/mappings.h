@@ -38,7 +38,8 @@ struct FoundMapping {
 FoundMapping find_mapping(uintptr_t address);
 // Is all of [begin, end) mapped? Cost: a system call.
 bool is_mapped(uintptr_t begin, uintptr_t end);
-// Where what can be read of [begin, end), OS pages of one mapping, ends: of a file's behind the last page that has any of the file. Cost: a system call; some more if that is not `end`.
+// Where what can be read of [begin, end), which is part of a mapping, ends: of a file's behind the last page that has any of the file. REQUIRES: `begin` is an OS page's. Cost: a system call; some more
+// if that is not `end`.
 uintptr_t readable_end(uintptr_t begin, uintptr_t end);
 
 }  // namespace sys

@@ -45,6 +45,10 @@ bool is_zero(const char* bytes, uint64_t length) {
   return all == 0;
 }
 
+uint64_t readable_end(uint64_t begin, uint64_t end) {
+  return sys::readable_end(base::round_down(begin, base::kOsPageBytes), end);
+}
+
 }  // namespace
 
 // The calling thread's turn, for a scope; none if there is nothing to record to.
@@ -124,6 +128,10 @@ base::Expected<void> Recorder::map(const void* address, uint64_t bytes, const ch
   bytes = base::round_up(bytes, base::kLineBytes);
   if (begin % base::kLineBytes != 0 || offset % base::kLineBytes != 0 || bytes == 0)
     return base::failure(EINVAL, "persist: a domain must begin with a line of the CPU's cache");
+  if (readable_end(begin, begin + bytes) != begin + bytes)
+    return base::failure(EINVAL,
+                         "persist: not all of a mapping can be read, so that it cannot be recorded; make its "
+                         "file as long as it");
   int error = 0;
   Domain* const place = free_domain(begin, begin + bytes, error);
   if (place == nullptr && error == EINVAL) return base::failure(error, "persist: a domain is in another one");
@@ -213,9 +221,10 @@ void Recorder::find_stores(Domain& domain, uint64_t begin, uint64_t end, const v
   }
 }
 
-// Unless the program has unmapped the domain without a word.
+// As far as the domain can be read: the program may have unmapped it without a word, or have made its file shorter.
 void Recorder::find_all_stores(Domain& domain, const void* site) {
-  if (sys::is_mapped(domain.begin(), domain.end())) find_stores(domain, domain.begin(), domain.end(), site);
+  if (sys::is_mapped(domain.begin(), domain.end()))
+    find_stores(domain, domain.begin(), readable_end(domain.begin(), domain.end()), site);
 }
 
 void Recorder::store(const void* address, uint64_t bytes, const void* site, bool is_past_caches) {

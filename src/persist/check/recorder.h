@@ -42,7 +42,7 @@ class Recorder {
 
   // A domain begins: `bytes` at `address`, a multiple of 64, of the file at `path` from `offset` on; path "": it is no file's. `bytes` is rounded up to whole lines, which must be readable.
   // A file that was mapped before is known by the text of its path. `file_bytes`: how long the file is. Cost: as much memory again, and a copy beside the log of what is not zero. Errors:
-  // EINVAL: it is not aligned, or another domain is there; ENFILE: there are too many; ENOMEM, ENOSPC.
+  // EINVAL: it is not aligned, cannot be read, or another domain is there; ENFILE: there are too many; ENOMEM, ENOSPC.
   base::Expected<void> map(const void* address, uint64_t bytes, const char* path, uint64_t offset,
                            uint64_t file_bytes);
   // Domains of which anything lies in the range end as a whole: the rest of them is not recorded any more. What was stored there and not told of

@@ -188,9 +188,9 @@ TEST_F(RecorderTest, ADomainThatIsUnmappedIsNotLookedAt) {
     void* const mapped = mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ASSERT_NE(mapped, MAP_FAILED);
     ASSERT_TRUE(recorder_->map(mapped, 8192, "/other/file", 0, 8192));
-    ASSERT_EQ(munmap(static_cast<char*>(mapped) + 4096, 4096), 0);
-    recorder_->fence(nullptr);
     ASSERT_EQ(munmap(mapped, 4096), 0);
+    recorder_->fence(nullptr);
+    ASSERT_EQ(munmap(static_cast<char*>(mapped) + 4096, 4096), 0);
     if (is_told) recorder_->unmap(mapped, 8192);
   }
   recorder_->finish();
@@ -207,6 +207,26 @@ TEST_F(RecorderTest, RefusesMoreMappingsThanThereArePlacesFor) {
   EXPECT_NE(strstr(refused.error().message, "there are 64 mappings already"), nullptr);
   recorder_->unmap(lines + 64, 64);
   EXPECT_TRUE(recorder_->map(lines, 64, "", 0, 0));
+}
+
+TEST_F(RecorderTest, WhatLiesBehindAFileIsNotLookedAt) {
+  start();
+  const int file = open((folder_ + "/file").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_EQ(ftruncate(file, 4096), 0);
+  auto* const mapped = static_cast<char*>(mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
+  const auto refused = recorder_->map(mapped, 8192, "/other/file", 0, 4096);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().number, EINVAL);
+  // A file may become shorter, too.
+  ASSERT_EQ(ftruncate(file, 8192), 0);
+  ASSERT_TRUE(recorder_->map(mapped, 8192, "/other/file", 0, 8192));
+  mapped[0] = 1;
+  ASSERT_EQ(ftruncate(file, 4096), 0);
+  recorder_->fence(nullptr);
+  recorder_->finish();
+  EXPECT_EQ(kinds(), (Kinds{kMap, kMap, kStore, kFence, kUnmap, kUnmap, kExit}));
+  munmap(mapped, 8192);
+  close(file);
 }
 
 TEST_F(RecorderTest, NamesTheCodeOfSites) {

@@ -5,12 +5,14 @@
 #include <algorithm>
 
 #include "base/ids.h"
+#include "sys/mappings.h"
 #include "sys/memory.h"
 
 namespace persist {
 
 void Dirtiness::add(const Domain& domain, std::string_view, uint64_t) {
   const size_t bytes = domain.end - domain.begin;
+  if (sys::readable_end(base::round_down(domain.begin, base::kOsPageBytes), domain.end) != domain.end) return;
   sys::QuietLockGuard scope(lock_);
   for (Copy& copy : copies_) {
     if (copy.bytes != nullptr) continue;

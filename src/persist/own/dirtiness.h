@@ -15,7 +15,7 @@ class Dirtiness final : public Observer {
  public:
   constexpr Dirtiness() = default;
 
-  // A domain is left out, and nothing of it counted, if there is no memory for its copy, or there are too many.
+  // A domain is left out, and nothing of it counted, if there is no memory for its copy, there are too many, or not all of it can be read.
   void add(const Domain& domain, std::string_view path, uint64_t offset_bytes) override;
   void remove(uintptr_t begin, uintptr_t end) override;
   void store(uintptr_t, size_t, bool, const void*) override {}
