@@ -31,7 +31,7 @@ def front(name, *patches, gtest_filter="*"):
 
 
 def of_serve(name, *patches):
-    return {"name": name, "test": ("ctest", "^server_serve$"), "patches": list(patches)}
+    return {"name": name, "test": ("ctest", "^server_(serve|reports)$"), "patches": list(patches)}
 
 
 MUTATIONS = [

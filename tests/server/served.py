@@ -81,6 +81,11 @@ class Connection:
             return True
 
 
+def key_of(value):
+    """memcached's request that stores this."""
+    return b"set key 5 0 %d\r\n%s\r\n" % (len(value), value)
+
+
 def free_port():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
