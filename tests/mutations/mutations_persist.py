@@ -126,6 +126,7 @@ MUTATIONS = [
     own("who finds a mapping that another thread has just found flushes outside", (OWN, "    if (added.error().number == EEXIST) continue;\n", ""), gtest_filter="OwnRuntime.ThreadsFind*"),
     own("last destructors do not find mappings", (OWN, "found = find_place(line);", "found = process_runtime.domains().find(line);"), gtest_filter="OwnRuntime.LastDestructorsFind*"),
     own("a mapping without a place is looked for each time", (OWN, "  if (process_runtime.domains().size() == Domains::kDomainsMax &&\n", "  if (false &&\n"), gtest_filter="OwnRuntime.NobodyLooks*"),
+    own("a domain ends within a line", (OWN, "  begin = base::round_down(begin, base::kLineBytes);  // of a call that fails", "  // of a call that fails"), gtest_filter="OwnRuntime.AMappingThatIsNot*"),
     own("nobody is told of a file that is not written", (OWN, "    if (added.error().number == ENOSPC && domain.kind == DomainKind::kFile) tell_unwritten(mapping.path);\n", ""), gtest_filter="OwnRuntime.AFoundFile*"),
     own("each flush tells of a file that is not written", (OWN, "has_told_unwritten.exchange(true,", "has_told_unwritten.exchange(false,"), gtest_filter="OwnRuntime.AFoundFile*"),
     own("the line at a copy's end is not flushed", (COPIES, "    sink.flush(whole_end, end - whole_end);\n", ""), gtest_filter="OwnRuntime.*"),

@@ -353,6 +353,7 @@ void begin_mapping(uintptr_t begin, size_t bytes, bool is_memory) {
 void end_mapping(uintptr_t begin, size_t bytes) {
   if (!is_started.load(std::memory_order_acquire) || bytes == 0) return;
   const uintptr_t end = base::round_up(begin + bytes, base::kOsPageBytes);
+  begin = base::round_down(begin, base::kLineBytes);  // of a call that fails; domains are of whole lines
   const Domains::Found found = process_runtime.domains().find(begin);
   if (!found.is_inside && found.domain.end >= end) return;
   if (auto removed = remove_domain(begin, end); !removed)

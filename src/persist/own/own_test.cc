@@ -413,6 +413,27 @@ TEST(OwnRuntime, FindsMappingsThatNobodyMadeDomains) {
             0);
 }
 
+// The program has given an address within a page, so that nothing was unmapped.
+TEST(OwnRuntime, AMappingThatIsNotUnmappedAfterAllIsFoundAnew) {
+  EXPECT_EQ(in_child({{"SPILLWAY_PERSIST_DOMAIN", "file"}},
+                     [] {
+                       const int file = open_unnamed();
+                       REQUIRE(ftruncate(file, 8192) == 0);
+                       const auto at = reinterpret_cast<uintptr_t>(
+                           mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
+                       own::flush(at, nullptr);
+                       own::end_mapping(at + 1, 8191);
+                       REQUIRE(has(statistics(), "\"domains\": 0,"));
+                       own::flush(at, nullptr);
+                       own::flush(at + 4096, nullptr);
+                       REQUIRE(own::fence(nullptr));
+                       REQUIRE(has(statistics(), "\"noted_lines\": 3,"));
+                       REQUIRE(has(statistics(), "\"domains\": 1,"));
+                       return 0;
+                     }),
+            0);
+}
+
 // One of them makes it a domain, for both.
 TEST(OwnRuntime, ThreadsFindTheSameMappingAtTheSameTime) {
   EXPECT_EQ(in_child({{"SPILLWAY_PERSIST_DOMAIN", "file"}},
