@@ -32,6 +32,8 @@ MUTATIONS = [
              (PAGER, "    if (frame == kNone) continue;\n    if (frames_[frame].state == State::kCooling)", "    if (frame == kNone || frames_[frame].state == State::kCooling) continue;\n    if (false)")),
     mutation("moved memory loses what lies on storage",
              (PAGER, "    pages_[target].spot = spot;", "    pages_[target].spot = kNoSpot;")),
+    mutation("moving what was never used takes memory",
+             (PAGER, "    if (!is_touched(source)) {", "    if (false) {")),
     mutation("write failure of a page lost",
              (STORE, "    page.saved = batch.io_of(i).whole();", "    page.saved = true;")),
     mutation("read failure lost",

@@ -100,12 +100,17 @@ void Pager::give_frame(PageNumber page, FrameNumber number) {
   note_touched(page);
 }
 
-// Before anything is stored in the table about `page`: discard() passes over what was never noted.
+// Whether anything was ever stored in the table about `page`, or about another page in the same OS page of the table.
+bool Pager::is_touched(PageNumber page) const {
+  const uint64_t table_page = table_page_of(page);
+  return (touched_[table_page / 64] >> (table_page % 64) & 1) != 0;
+}
+
+// Before anything is stored in the table about `page`: discard() and relocate() pass over what was never noted.
 void Pager::note_touched(PageNumber page) {
-  const uint64_t table_page = uint64_t{page} * sizeof(Page) / kOsPageBytes;
-  const uint64_t bit = uint64_t{1} << (table_page % 64);
-  if ((touched_[table_page / 64] & bit) != 0) return;
-  touched_[table_page / 64] |= bit;
+  if (is_touched(page)) return;
+  const uint64_t table_page = table_page_of(page);
+  touched_[table_page / 64] |= uint64_t{1} << (table_page % 64);
   metadata_bytes_ += kOsPageBytes;
 }
 
@@ -271,12 +276,10 @@ void Pager::discard(uint64_t address, uint64_t bytes) {
   uint32_t cooled_count = 0;
   for (PageNumber page = number_of(address); page != number_of(address + bytes); ++page) {
     // Of what was never touched not even the table is read in.
-    if (page % 512 == 0 && number_of(address + bytes) - page >= 512) {
-      const uint64_t table_page = uint64_t{page} * sizeof(Page) / kOsPageBytes;
-      if ((touched_[table_page / 64] >> (table_page % 64) & 1) == 0) {
-        page += 511;
-        continue;
-      }
+    if (page % kPagesPerTablePage == 0 && number_of(address + bytes) - page >= kPagesPerTablePage &&
+        !is_touched(page)) {
+      page += kPagesPerTablePage - 1;
+      continue;
     }
     store_.forget(pages_[page].spot);
     pages_[page].spot = kNoSpot;
@@ -306,6 +309,10 @@ void Pager::relocate(uint64_t to, uint64_t from, uint64_t bytes) {
   discard(to, bytes);
   for (uint64_t at = 0; at < bytes; at += kOsPageBytes) {
     const PageNumber source = number_of(from + at), target = number_of(to + at);
+    if (!is_touched(source)) {
+      at += (kPagesPerTablePage - 1 - source % kPagesPerTablePage) * kOsPageBytes;
+      continue;
+    }
     const FrameNumber frame = frame_of(source);
     const Spot spot = std::exchange(pages_[source].spot, kNoSpot);
     if (frame == kNone) {

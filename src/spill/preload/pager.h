@@ -68,6 +68,7 @@ class Pager {
     State state;
   };
   static_assert(sizeof(Frame) == 32 && sizeof(Page) == 8);
+  static constexpr uint32_t kPagesPerTablePage = base::kOsPageBytes / sizeof(Page);
   struct List {
     FrameNumber first = kNone;
     FrameNumber last = kNone;
@@ -87,6 +88,8 @@ class Pager {
   List& list_of(State state);
   FrameNumber take_frame(PageNumber page);
   void give_frame(PageNumber page, FrameNumber frame);
+  static uint64_t table_page_of(PageNumber page) { return uint64_t{page} / kPagesPerTablePage; }
+  bool is_touched(PageNumber page) const;
   void note_touched(PageNumber page);
   void free_frame(FrameNumber frame);
   bool relocate_hot(uint64_t to, uint64_t from);

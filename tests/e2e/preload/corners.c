@@ -29,6 +29,13 @@ static unsigned char* map(size_t bytes) {
   require(memory != MAP_FAILED, "mmap");
   return memory;
 }
+static size_t resident_bytes(void) {
+  unsigned long all, resident;
+  FILE* file = fopen("/proc/self/statm", "r");
+  require(file != NULL && fscanf(file, "%lu %lu", &all, &resident) == 2, "statm");
+  fclose(file);
+  return resident * kPage;
+}
 static unsigned char content(size_t i) { return (unsigned char)(i / kPage * 7 + i % 251 + 1); }
 static void fill(unsigned char* memory, size_t bytes) {
   for (size_t i = 0; i < bytes; ++i) memory[i] = content(i);
@@ -121,6 +128,17 @@ static void mappings(void) {
   check(again, 0, kBytes, "what could not be accessed");
   munmap(memory + kBytes, kBytes);
   munmap(again, 2 * kBytes);
+  // What is hardly used moves without memory for what was never used.
+  const size_t much = (size_t)64 << 30;
+  memory = mmap(NULL, 2 * much, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  require(memory != MAP_FAILED, "mmap of much");
+  memory[much / 2] = 7;
+  const size_t before = resident_bytes();
+  again = mremap(memory, much, much + kPage, MREMAP_MAYMOVE);
+  require(again != MAP_FAILED && again != memory && again[much / 2] == 7, "mremap of much");
+  require(resident_bytes() < before + (32u << 20), "memory for what was never used");
+  munmap(memory + much, much);
+  munmap(again, much + kPage);
   puts("mappings");
 }
 
