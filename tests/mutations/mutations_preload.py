@@ -32,6 +32,8 @@ MUTATIONS = [
              (PAGER, "    if (frame == kNone) continue;\n    if (frames_[frame].state == State::kCooling)", "    if (frame == kNone || frames_[frame].state == State::kCooling) continue;\n    if (false)")),
     mutation("moved memory loses what lies on storage",
              (PAGER, "    pages_[target].spot = spot;", "    pages_[target].spot = kNoSpot;")),
+    of_whole("pages beside read-only ones stay in memory",
+             (EVICT, "  if (moved <= 0 && count > 1) moved = faults_->move(to, from, kOsPageBytes);\n", "")),
     mutation("moving what was never used takes memory",
              (PAGER, "    if (!is_touched(source)) {", "    if (false) {")),
     mutation("write failure of a page lost",

@@ -79,8 +79,10 @@ uint32_t Pager::cool_run() {
   while (count < most_leaving_ && frames_[first + count - 1].next == first + count &&
          frames_[first + count].page == frames_[first].page + count)
     ++count;
-  const long moved = faults_->move(reinterpret_cast<uint64_t>(side_of(first)),
-                                   address_of(frames_[first].page), count * kOsPageBytes);
+  const uint64_t from = address_of(frames_[first].page), to = reinterpret_cast<uint64_t>(side_of(first));
+  long moved = faults_->move(to, from, count * kOsPageBytes);
+  // Pages of which some are read-only do not move together: none of them, not those before either.
+  if (moved <= 0 && count > 1) moved = faults_->move(to, from, kOsPageBytes);
   const uint32_t done = moved > 0 ? static_cast<uint32_t>(static_cast<uint64_t>(moved) / kOsPageBytes) : 0;
   for (uint32_t i = 0; i < done; ++i) {
     remove(first + i);

@@ -119,6 +119,18 @@ class Programs(Preload):
         lines = ended.stderr.splitlines()
         self.assertTrue(lines and all("child of fork" in line or "read-only" in line for line in lines), lines)
 
+    def test_pages_beside_read_only_ones_leave(self):
+        source = self.folder / "beside.c"
+        source.write_text("#include <string.h>\n#include <sys/mman.h>\nint main(void) {\n  const size_t bytes = 32 << 20;\n"
+                          "  char* memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);\n"
+                          "  memset(memory, 1, bytes);\n"
+                          "  for (size_t i = 0; i < bytes; i += 32 * 4096)\n    if (mprotect(memory + i, 4096, PROT_READ) != 0) return 1;\n"
+                          "  size_t sum = 0;\n  for (size_t i = 0; i < bytes; i += 4096) sum += memory[i];\n"
+                          "  return sum == bytes / 4096 ? 0 : 2;\n}\n")
+        subprocess.run(["clang-19", "-w", source, "-o", self.folder / "beside"], check=True)
+        self.works(run(self.folder / "beside", memory="4M", stats=self.stats))
+        self.assertLessEqual(self.counters()["memory"]["peak_bytes"], 4 << 20)
+
     def test_a_program_with_a_heap_of_its_own(self):
         library = clang("own_heap.c", "libown_heap.so", "-shared", "-fPIC", "-fno-builtin")
         user = clang("own_heap_user.c", "own_heap_user", "-fno-builtin", library)
