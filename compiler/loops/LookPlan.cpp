@@ -25,6 +25,7 @@ namespace spillway {
 
 // Limits of a loop that looks ahead.
 static constexpr unsigned MaxTargets = 8;
+static constexpr unsigned MaxGuards = 2; // of a target
 static constexpr unsigned MaxInstructions = 2000;
 // The most instructions of one that calls something in each iteration: what is
 // called takes longer, and touches more.
@@ -54,7 +55,13 @@ public:
 private:
   bool mayLook(Loop *L);
   std::optional<LookPlan> plan(Loop *L, bool LooksInside);
-  void addTarget(LookPlan &Plan, Value *Pointer);
+  void addTarget(LookPlan &Plan, Value *Pointer, const Instruction &Access);
+  void addLoad(LookPlan &Plan, LoadInst *Load);
+  void findGuards(LookPlan &Plan, LookTarget &Target, const BasicBlock *Access);
+  bool canCompute(LookPlan &Plan, LookGuard &Guard, const LookTarget &Target);
+  bool leadsTo(const LookGuard &Guard, const BasicBlock *Access) const;
+  bool stays(LookPlan &Plan, Value *Pointer);
+  bool isUsuallyInOrder(LookPlan &Plan, LoadInst *Load);
   bool isInOrder(LoadInst *Load, Loop *L);
   bool isInNoOrder(LoadInst *Load, Loop *L);
   bool isRowBegin(LoadInst *Load, Loop *L);
@@ -64,9 +71,11 @@ private:
   bool isReloaded(PHINode *Phi, Loop *L);
   bool mayLoadAnyTime(LoadInst *Load, Loop *L);
   bool isSure(LookPlan &Plan, LoadInst *Load);
-  bool slice(LookPlan &Plan, Value *V, SetVector<Instruction *> &Found);
+  bool slice(LookPlan &Plan, Value *V, SetVector<Instruction *> &Found,
+             bool MayBeAtomic = false);
   bool isLoaded(LookPlan &Plan, Value *V);
   std::optional<int64_t> constantStep(Value *V, Loop *L);
+  std::optional<int64_t> constantStep(const SCEV *S, Loop *L);
   void choosePosition(LookPlan &Plan, const SetVector<Instruction *> &Slice);
   Value *tripCount(Loop *L);
 
@@ -102,7 +111,11 @@ bool LookPlanner::mayLook(Loop *L) {
 std::optional<int64_t> LookPlanner::constantStep(Value *V, Loop *L) {
   if (!SE.isSCEVable(V->getType()))
     return std::nullopt;
-  auto *Recurrence = dyn_cast<SCEVAddRecExpr>(SE.getSCEV(V));
+  return constantStep(SE.getSCEV(V), L);
+}
+
+std::optional<int64_t> LookPlanner::constantStep(const SCEV *S, Loop *L) {
+  auto *Recurrence = dyn_cast<SCEVAddRecExpr>(S);
   if (!Recurrence || Recurrence->getLoop() != L || !Recurrence->isAffine())
     return std::nullopt;
   auto *Step = dyn_cast<SCEVConstant>(Recurrence->getStepRecurrence(SE));
@@ -154,9 +167,10 @@ bool LookPlanner::isReloaded(PHINode *Phi, Loop *L) {
 }
 
 // Whether V can be computed for an iteration to come. Adds to Found the
-// instructions of the loop that this takes.
+// instructions of the loop that this takes. MayBeAtomic: V is but a guess, for
+// which atomic loads do, too.
 bool LookPlanner::slice(LookPlan &Plan, Value *V,
-                        SetVector<Instruction *> &Found) {
+                        SetVector<Instruction *> &Found, bool MayBeAtomic) {
   Loop *L = Plan.L;
   auto *I = dyn_cast<Instruction>(V);
   if (!I)
@@ -182,12 +196,12 @@ bool LookPlanner::slice(LookPlan &Plan, Value *V,
       return false;
     Value *Begin = Phi->getIncomingValueForBlock(Inner->getLoopPreheader());
     Plan.Begins[Phi] = Begin;
-    return slice(Plan, Begin, Found);
+    return slice(Plan, Begin, Found, MayBeAtomic);
   }
   if (auto *Load = dyn_cast<LoadInst>(I)) {
     TypeSize Size = Load->getDataLayout().getTypeStoreSize(Load->getType());
-    if (!Load->isSimple() || Size.isScalable() ||
-        Size.getFixedValue() > MaxLoadBytes ||
+    if ((MayBeAtomic ? Load->isVolatile() : !Load->isSimple()) ||
+        Size.isScalable() || Size.getFixedValue() > MaxLoadBytes ||
         Load->getPointerAddressSpace() != 0)
       return false;
   } else if (auto *Call = dyn_cast<IntrinsicInst>(I)) {
@@ -208,8 +222,9 @@ bool LookPlanner::slice(LookPlan &Plan, Value *V,
     return false;
   }
   Found.insert(I);
-  return all_of(I->operands(),
-                [&](Value *Operand) { return slice(Plan, Operand, Found); });
+  return all_of(I->operands(), [&](Value *Operand) {
+    return slice(Plan, Operand, Found, MayBeAtomic);
+  });
 }
 
 // Whether V, which can be computed, is made of what the loop loads.
@@ -256,10 +271,34 @@ void LookPlanner::choosePosition(LookPlan &Plan,
     }
 }
 
+static bool isNearStep(std::optional<int64_t> Step) {
+  return Step && *Step < FarStep && *Step > -FarStep;
+}
+
 // Whether Load, an instruction of L, loads what lies side by side.
 bool LookPlanner::isInOrder(LoadInst *Load, Loop *L) {
-  std::optional<int64_t> Step = constantStep(Load->getPointerOperand(), L);
-  return Step && *Step < FarStep && *Step > -FarStep;
+  return isNearStep(constantStep(Load->getPointerOperand(), L));
+}
+
+// Whether Pointer stays what it is, if all that the loop loads anew from the
+// same place does.
+bool LookPlanner::stays(LookPlan &Plan, Value *Pointer) {
+  Value *V = Pointer->stripInBoundsConstantOffsets();
+  while (auto *Load = dyn_cast<LoadInst>(V))
+    V = Load->getPointerOperand()->stripInBoundsConstantOffsets();
+  auto *Phi = dyn_cast<PHINode>(V);
+  return Plan.L->isLoopInvariant(V) || (Phi && Plan.Reloaded.contains(Phi));
+}
+
+// Whether Load, an instruction of the loop, loads what lies side by side, in an
+// array that stays.
+bool LookPlanner::isUsuallyInOrder(LookPlan &Plan, LoadInst *Load) {
+  if (isInOrder(Load, Plan.L))
+    return true;
+  const SCEV *Address = SE.getSCEV(Load->getPointerOperand());
+  auto *Base = dyn_cast<SCEVUnknown>(SE.getPointerBase(Address));
+  return Base && stays(Plan, Base->getValue()) &&
+         isNearStep(constantStep(SE.removePointerBase(Address), Plan.L));
 }
 
 // Whether it loads something else in each iteration, and not side by side.
@@ -322,7 +361,8 @@ bool LookPlanner::isSure(LookPlan &Plan, LoadInst *Load) {
         !Latch || !DT.dominates(Load->getParent(), Latch))
       return false;
   SetVector<Instruction *> Parts;
-  slice(Plan, Load->getPointerOperand(), Parts);
+  if (!slice(Plan, Load->getPointerOperand(), Parts))
+    return false; // other threads store what it is made of
   return none_of(Parts, [&](Instruction *Part) {
     return (!Plan.StoresNothing && isa<LoadInst>(Part)) ||
            Plan.Reloaded.contains(Part) ||
@@ -330,54 +370,143 @@ bool LookPlanner::isSure(LookPlan &Plan, LoadInst *Load) {
   });
 }
 
-void LookPlanner::addTarget(LookPlan &Plan, Value *Pointer) {
-  Loop *L = Plan.L;
-  auto *I = dyn_cast<Instruction>(Pointer);
-  if (!I || !L->contains(I) || Plan.Targets.size() == MaxTargets)
-    return;
-  if (Pointer->getType()->isPointerTy() &&
-      (Pointer->getType()->getPointerAddressSpace() != 0 || isPlain(Pointer)))
-    return;
-  SetVector<Instruction *> Found;
-  if (!slice(Plan, Pointer, Found))
-    return;
-  bool Loads =
-      any_of(Found, [](Instruction *Part) { return isa<LoadInst>(Part); });
-  if (!isFar(Pointer, L, Loads))
-    return;
-  if (Plan.LooksInside && !hasRowBegin(Plan, Found))
-    return;
-  const DataLayout &DL = I->getDataLayout();
-  APInt Offset(64, 0);
+// Notes where Load, which an address or a guard takes, may load from.
+void LookPlanner::addLoad(LookPlan &Plan, LoadInst *Load) {
+  if (mayLoadAnyTime(Load, Plan.L))
+    Plan.AnyTime.insert(Load);
+  else if (isSure(Plan, Load))
+    Plan.Sure.insert(Load);
+}
+
+// Whether an iteration that accesses memory in this block has taken Guard's way
+// before.
+bool LookPlanner::leadsTo(const LookGuard &Guard,
+                          const BasicBlock *Access) const {
+  return DT.dominates(BasicBlockEdge(Guard.Branch->getParent(),
+                                     Guard.Branch->getSuccessor(Guard.Way)),
+                      Access);
+}
+
+// Whether A and B, pointers or vectors of them, lie at a constant distance, and
+// close to each other.
+static bool areNear(Value *A, Value *B, const DataLayout &DL) {
   auto BaseOf = [&](Value *V, APInt &At) {
     return V->getType()->isPointerTy()
                ? V->stripAndAccumulateConstantOffsets(DL, At,
                                                       /*AllowNonInbounds=*/true)
                : V;
   };
-  Value *Base = BaseOf(Pointer, Offset);
-  for (Value *Other : Plan.Targets) {
-    APInt At(64, 0);
-    if (BaseOf(Other, At) == Base && (Offset - At).abs().ult(NearBytes))
-      return;
-  }
-  choosePosition(Plan, Found);
-  if (!Plan.Position)
-    return;
-  for (Instruction *Part : Found) {
+  APInt AtA(64, 0), AtB(64, 0);
+  return BaseOf(A, AtA) == BaseOf(B, AtB) && (AtA - AtB).abs().ult(NearBytes);
+}
+
+// Whether Guard's condition, which must be the loop's own and not end it, can be
+// computed ahead from what lies in order, stays, or lies beside what Target's
+// address takes: for others pages would have to be loaded first. Notes what it
+// loads.
+bool LookPlanner::canCompute(LookPlan &Plan, LookGuard &Guard,
+                             const LookTarget &Target) {
+  Loop *L = Plan.L;
+  SetVector<Instruction *> Parts;
+  if (LI.getLoopFor(Guard.Branch->getParent()) != L ||
+      !L->contains(Guard.Branch->getSuccessor(0)) ||
+      !L->contains(Guard.Branch->getSuccessor(1)) ||
+      !slice(Plan, Guard.Branch->getCondition(), Parts, /*MayBeAtomic=*/true))
+    return false;
+  for (Instruction *Part : Parts) {
+    // What a loop inside ends with is not known.
+    if (LI.getLoopFor(Part->getParent()) != L)
+      return false;
     auto *Load = dyn_cast<LoadInst>(Part);
     if (!Load)
       continue;
-    if (mayLoadAnyTime(Load, L))
-      Plan.AnyTime.insert(Load);
-    else if (isSure(Plan, Load))
-      Plan.Sure.insert(Load);
+    Value *Pointer = Load->getPointerOperand();
+    if (!isUsuallyInOrder(Plan, Load) && !stays(Plan, Pointer) &&
+        none_of(Target.Loads, [&](LoadInst *Other) {
+          return areNear(Pointer, Other->getPointerOperand(),
+                         Load->getDataLayout());
+        }))
+      return false;
+    Guard.Loads.push_back(Load);
+  }
+  return true;
+}
+
+// Finds the guards of Target, which is accessed in this block: those that are
+// met last.
+void LookPlanner::findGuards(LookPlan &Plan, LookTarget &Target,
+                             const BasicBlock *Access) {
+  DomTreeNode *Node = DT[Access];
+  while (Node->getBlock() != Plan.L->getHeader() &&
+         Target.Guards.size() < MaxGuards) {
+    Node = Node->getIDom();
+    auto *Branch = dyn_cast<BranchInst>(Node->getBlock()->getTerminator());
+    if (!Branch || !Branch->isConditional())
+      continue;
+    for (unsigned Way : {0u, 1u}) {
+      LookGuard Guard{Branch, Way, {}};
+      if (leadsTo(Guard, Access) && canCompute(Plan, Guard, Target))
+        Target.Guards.insert(Target.Guards.begin(), std::move(Guard));
+    }
+  }
+}
+
+void LookPlanner::addTarget(LookPlan &Plan, Value *Pointer,
+                            const Instruction &Access) {
+  Loop *L = Plan.L;
+  auto *I = dyn_cast<Instruction>(Pointer);
+  if (!I || !L->contains(I))
+    return;
+  if (Pointer->getType()->isPointerTy() &&
+      (Pointer->getType()->getPointerAddressSpace() != 0 || isPlain(Pointer)))
+    return;
+  for (LookTarget &Other : Plan.Targets)
+    if (areNear(Other.Pointer, Pointer, I->getDataLayout())) {
+      // One target that is reached in either way.
+      erase_if(Other.Guards, [&](const LookGuard &Guard) {
+        return !leadsTo(Guard, Access.getParent());
+      });
+      return;
+    }
+  if (Plan.Targets.size() == MaxTargets)
+    return;
+  SetVector<Instruction *> Found;
+  if (!slice(Plan, Pointer, Found))
+    return;
+  LookTarget Target;
+  Target.Pointer = Pointer;
+  for (Instruction *Part : Found)
+    if (auto *Load = dyn_cast<LoadInst>(Part))
+      Target.Loads.insert(Load);
+  if (!isFar(Pointer, L, !Target.Loads.empty()))
+    return;
+  if (Plan.LooksInside && !hasRowBegin(Plan, Found))
+    return;
+  findGuards(Plan, Target, Access.getParent());
+  // More iterations load what a guard takes than what lies behind it.
+  SetVector<Instruction *> Parts;
+  for (const LookGuard &Guard : Target.Guards)
+    Parts.insert(Guard.Loads.begin(), Guard.Loads.end());
+  Parts.insert(Found.begin(), Found.end());
+  choosePosition(Plan, Parts);
+  if (!Plan.Position)
+    return;
+  for (LoadInst *Load : Target.Loads) {
+    addLoad(Plan, Load);
     if (isInOrder(Load, L))
       Plan.Sequential.insert(Load);
     else if (isInNoOrder(Load, L))
       Plan.Traits |= abi::LookAheadAgain;
   }
-  Plan.Targets.push_back(Pointer);
+  // Where this is not in memory the look waits for it, rather than tell of all
+  // that the guard would leave out.
+  for (const LookGuard &Guard : Target.Guards)
+    for (LoadInst *Load : Guard.Loads) {
+      addLoad(Plan, Load);
+      if (isUsuallyInOrder(Plan, Load))
+        Plan.Sequential.insert(Load);
+    }
+  Plan.Targets.push_back(std::move(Target));
 }
 
 Value *LookPlanner::tripCount(Loop *L) {
@@ -403,26 +532,26 @@ std::optional<LookPlan> LookPlanner::plan(Loop *L, bool LooksInside) {
       Plan.IsQuiet &= !endsTranslations(I);
       if (Value *Pointer = getLoadStorePointerOperand(&I)) {
         if (!I.isVolatile())
-          addTarget(Plan, Pointer);
+          addTarget(Plan, Pointer, I);
       } else if (auto *RMW = dyn_cast<AtomicRMWInst>(&I)) {
-        addTarget(Plan, RMW->getPointerOperand());
+        addTarget(Plan, RMW->getPointerOperand(), I);
       } else if (auto *CX = dyn_cast<AtomicCmpXchgInst>(&I)) {
-        addTarget(Plan, CX->getPointerOperand());
+        addTarget(Plan, CX->getPointerOperand(), I);
       } else if (auto *II = dyn_cast<IntrinsicInst>(&I)) {
         if (II->getIntrinsicID() == Intrinsic::masked_gather)
-          addTarget(Plan, II->getArgOperand(0));
+          addTarget(Plan, II->getArgOperand(0), I);
         else if (II->getIntrinsicID() == Intrinsic::masked_scatter)
-          addTarget(Plan, II->getArgOperand(1));
+          addTarget(Plan, II->getArgOperand(1), I);
         else if (auto *MI = dyn_cast<MemIntrinsic>(II)) {
-          addTarget(Plan, MI->getRawDest());
+          addTarget(Plan, MI->getRawDest(), I);
           if (auto *Transfer = dyn_cast<MemTransferInst>(MI))
-            addTarget(Plan, Transfer->getRawSource());
+            addTarget(Plan, Transfer->getRawSource(), I);
         }
       } else if (auto *Call = dyn_cast<CallBase>(&I)) {
         // What it is given it will look at.
         for (Value *Argument : Call->args())
           if (Argument->getType()->isPointerTy())
-            addTarget(Plan, Argument);
+            addTarget(Plan, Argument, I);
       }
     }
   if (Plan.Targets.empty())

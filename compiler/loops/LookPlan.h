@@ -8,12 +8,34 @@
 #include "llvm/IR/PassManager.h"
 
 namespace llvm {
+class BranchInst;
 class LoadInst;
 class Loop;
 class PHINode;
 } // namespace llvm
 
 namespace spillway {
+
+/// A branch of the loop that goes this way in each iteration that reaches a
+/// target.
+struct LookGuard {
+  llvm::BranchInst *Branch = nullptr;
+  unsigned Way = 0;                             // the successor
+  llvm::SmallVector<llvm::LoadInst *, 4> Loads; // that its condition takes
+
+  bool operator==(const LookGuard &Other) const {
+    return Branch == Other.Branch && Way == Other.Way;
+  }
+};
+
+/// Where an iteration accesses memory.
+struct LookTarget {
+  llvm::Value *Pointer = nullptr;               // or a vector of them
+  llvm::SmallPtrSet<llvm::LoadInst *, 4> Loads; // that the address takes
+  /// In the order in which an iteration meets them. Those that cannot be
+  /// computed ahead are not among them.
+  llvm::SmallVector<LookGuard, 2> Guards;
+};
 
 /// What a loop looks ahead to (Prefetch.h), and how that is computed.
 struct LookPlan {
@@ -26,7 +48,7 @@ struct LookPlan {
   bool LooksInside = false;
   llvm::Value *Position = nullptr; // a pointer or an integer, in L's terms
   int64_t Step = 0;                // of that
-  llvm::SmallVector<llvm::Value *, 8> Targets; // pointers, or vectors
+  llvm::SmallVector<LookTarget, 0> Targets;
   llvm::SmallPtrSet<llvm::LoadInst *, 8> Sure, AnyTime, Sequential;
   /// Phis of the header that are taken for what stays the same.
   llvm::SmallPtrSet<llvm::Instruction *, 2> Reloaded;

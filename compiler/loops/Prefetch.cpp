@@ -44,6 +44,7 @@ private:
   GlobalVariable *describe(const Twine &Name);
   Value *begin(GlobalVariable *Traits, Value *Pause);
   void noteTargets();
+  void heed(const LookGuard &Guard, ArrayRef<LookTarget> Targets);
   void note(Value *Pointer);
   FunctionCallee runtime(StringRef Symbol, Type *Result,
                          ArrayRef<Type *> Types) {
@@ -71,8 +72,11 @@ private:
 LookBuilder::LookBuilder(const LookPlan &Plan, Abi &Runtime)
     : Plan(Plan), Runtime(Runtime), B(Runtime.M.getContext()) {
   collect(Plan.Position);
-  for (Value *Target : Plan.Targets)
-    collect(Target);
+  for (const LookTarget &Target : Plan.Targets) {
+    collect(Target.Pointer);
+    for (const LookGuard &Guard : Target.Guards)
+      collect(Guard.Branch->getCondition());
+  }
 }
 
 // Adds to Arguments what the function needs to compute V.
@@ -244,15 +248,53 @@ Value *LookBuilder::begin(GlobalVariable *Traits, Value *Pause) {
 }
 
 // Emits what tells the runtime of each target of Iteration that can be computed
-// then.
+// then, and that its guards lead to. Those that follow each other behind the
+// same guards share these.
 void LookBuilder::noteTargets() {
-  for (Value *Target : Plan.Targets) {
-    Next = BasicBlock::Create(B.getContext(), "look", Helper);
-    note(compute(Target));
-    B.CreateBr(Next);
-    B.SetInsertPoint(Next);
-    Known.clear(); // this target's values need not have been computed
+  for (ArrayRef<LookTarget> Left = Plan.Targets; !Left.empty();) {
+    ArrayRef<LookTarget> Same = Left.take_while([&](const LookTarget &Target) {
+      return Target.Guards == Left.front().Guards;
+    });
+    Left = Left.drop_front(Same.size());
+    auto *Behind = BasicBlock::Create(B.getContext(), "look");
+    Next = Behind;
+    for (const LookGuard &Guard : Same.front().Guards)
+      heed(Guard, Same);
+    DenseMap<Value *, Value *> Before = Known;
+    for (const LookTarget &Target : Same) {
+      Next = &Target == &Same.back()
+                 ? Behind
+                 : BasicBlock::Create(B.getContext(), "look");
+      Next->insertInto(Helper);
+      note(compute(Target.Pointer));
+      B.CreateBr(Next);
+      B.SetInsertPoint(Next);
+      Known = Before; // this target's values need not have been computed
+    }
+    Known.clear();
   }
+}
+
+// Leaves out Targets if Guard surely does not lead to them in Iteration. A
+// condition that cannot be computed then counts as one that does.
+void LookBuilder::heed(const LookGuard &Guard, ArrayRef<LookTarget> Targets) {
+  // Where one of these is not there no target can be computed either.
+  for (LoadInst *Load : Guard.Loads)
+    if (all_of(Targets, [&](const LookTarget &Target) {
+          return Target.Loads.contains(Load);
+        }))
+      compute(Load);
+  BasicBlock *Leave = Next;
+  DenseMap<Value *, Value *> Before = Known;
+  auto *Reached = BasicBlock::Create(B.getContext(), "reached");
+  Next = Reached;
+  Value *Condition = B.CreateFreeze(compute(Guard.Branch->getCondition()));
+  bool IfTrue = Guard.Way == 0;
+  B.CreateCondBr(Condition, IfTrue ? Reached : Leave, IfTrue ? Leave : Reached);
+  Reached->insertInto(Helper);
+  B.SetInsertPoint(Reached);
+  Next = Leave;
+  Known = std::move(Before); // what only the guard takes need not be known
 }
 
 Function *LookBuilder::build(const Twine &Name) {

@@ -22,7 +22,12 @@
 // one ends. Where rows begin anywhere, as those of vertices in a queue, the loop
 // around looks ahead as well, to where each row begins.
 //
-//   1  Only simple loads are done ahead: none that is volatile or atomic.
+// What an iteration leaves out after a look at a value the function leaves out,
+// too: in `if (kind[v] == k) use(a[b[v]])` it computes the condition first, and
+// where that is false tells of nothing and loads nothing from b.
+//
+//   1  Only simple loads are done ahead: none that is volatile, and for an
+//      address none that is atomic.
 //   2  What each iteration loads whatever happens may be loaded from plain
 //      memory, if the loop's count says that the iteration comes, and if
 //      nothing has a part in the address that the loop stores until then, that
@@ -33,6 +38,11 @@
 //      what the loop computes from its data. A pointer that it only loads anew
 //      from the same place is taken for one that stays.
 //   4  The slots stay as they are: translations live on over a look.
+//   5  A condition is a guess. Until the iteration comes its value may change,
+//      which costs time: a load for nothing, or a miss. One whose value is not
+//      in memory counts as true. Those by which the loop ends are not heeded,
+//      since other runs of it may go on from there, nor those whose value lies
+//      anywhere: it would have to be loaded first.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_PREFETCH_H

@@ -12,6 +12,8 @@
 //     load(address, size, bits)          where to load what that iteration would load, if it is in memory; else its page is noted
 //     note(address)                      that iteration will access this address
 //
+// What an iteration does only on a condition is not noted where load() had the values that the condition takes, and it is false.
+//
 // The position up to which a loop was looked at is kept. So a loop that is entered again and again where it was left, as for the rows of a
 // sparse matrix, looks at each iteration once, and on behind the end of its row; one that begins elsewhere each time looks at its row alone
 // (runs.h). It looks ahead by twice the time of a load, counted in iterations. A look ends early when enough loads are under way; the next

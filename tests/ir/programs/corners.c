@@ -247,6 +247,28 @@ NOINLINE unsigned long search(const unsigned long* words) {
   return sum;
 }
 
+// A look at a value that is there only where another one says so.
+NOINLINE unsigned long left_out(const struct Turn* const* turns, const unsigned long* words, long n) {
+  unsigned long sum = 0;
+  for (long i = 0; i < n; ++i) {
+    const struct Turn* turn = turns[i];
+    if (turn != NULL && turn->at % 3 == 0) sum = sum * 3 + words[turn->key];
+  }
+  return sum;
+}
+NOINLINE unsigned long leave_out(const unsigned long* words, long n) {
+  struct Turn* all = malloc(n * sizeof *all);
+  const struct Turn** turns = malloc(n * sizeof *turns);
+  for (long i = 0; i < n; ++i) {
+    all[i] = (struct Turn){i, i * 7919 % n};
+    turns[i] = i % 2 == 0 ? all + i : NULL;
+  }
+  const unsigned long sum = left_out(turns, words, n);
+  free(turns);
+  free(all);
+  return sum;
+}
+
 static int sign(int v) { return (v > 0) - (v < 0); }
 NOINLINE int comparisons(const unsigned char* p, const unsigned char* q) {
   int s = 0;
@@ -338,6 +360,7 @@ int main(void) {
   printf("held %ld\n", held_for_both(calloc(1, sizeof(struct Counts)), (long*)words, 1000));
   printf("queued %lu\n", queue_up(words, 300));
   printf("searched %lu\n", search(words));
+  printf("left out %lu\n", leave_out(words, 300));
   char* text = malloc(9000);
   int used = 0;
   for (int i = 0; i < 600; ++i) used += sprintf(text + used, "%d,", i);
