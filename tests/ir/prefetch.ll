@@ -728,8 +728,9 @@ out:
 ; CHECK: call void @__spillway_look_ahead_note(
 ; CHECK-LABEL: define internal preserve_allcc i64 @probed.spill.ahead(
 ; CHECK: call void @__spillway_look_ahead_note(
-; CHECK: call void @__spillway_look_ahead_note(
 ; CHECK: call i64 @__spillway_look_ahead_load(ptr {{%.*}}, i64 {{%.*}}, i64 8, i64 3)
+; CHECK: call i64 @__spillway_look_ahead_load(ptr {{%.*}}, i64 {{%.*}}, i64 8, i64 1)
+; CHECK: call void @__spillway_look_ahead_note(
 ; CHECK: call i64 @__spillway_look_ahead_load(ptr {{%.*}}, i64 {{%.*}}, i64 8, i64 1)
 ; CHECK: call i64 @__spillway_look_ahead_load(ptr {{%.*}}, i64 {{%.*}}, i64 8, i64 0)
 ; CHECK: call void @__spillway_look_ahead_note(
