@@ -19,7 +19,9 @@ constinit std::atomic<LogWriter> log_writer = write_text;
 
 }  // namespace
 
-void set_log_writer(LogWriter writer) { log_writer.store(writer, std::memory_order_relaxed); }
+void set_log_writer(LogWriter writer) {
+  log_writer.store(writer != nullptr ? writer : write_text, std::memory_order_relaxed);
+}
 
 void write_log(const LogLine& line) { log_writer.load(std::memory_order_relaxed)(line); }
 

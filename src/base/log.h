@@ -39,7 +39,7 @@ struct LogLine {
   std::string_view text;  // without the prefix and the end of the line
 };
 using LogWriter = void (*)(const LogLine& line);
-// From now on `writer` writes all lines: in the thread that logs, also in handlers of signals.
+// From now on `writer` writes all lines: in the thread that logs, also in handlers of signals. Null: as at first.
 void set_log_writer(LogWriter writer);
 void write_log(const LogLine& line);
 

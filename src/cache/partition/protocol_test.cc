@@ -2,7 +2,9 @@
 // other threads act between the steps of an evict, a write, a load or a discard.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
+#include <future>
 #include <string>
 #include <thread>
 
@@ -263,25 +265,25 @@ TEST_F(ProtocolTest, AWriteThatFailsOnANewPlaceLeavesNoPlaceBehind) {
 }
 
 TestWorld* world_of_message;
+std::future<uint32_t> asked_meanwhile;
+bool was_answered;
 
 // Whoever reads messages may be slow, or need a page of the same partition first.
 TEST_F(ProtocolTest, AMessageOfAFailedWriteHoldsUpNobody) {
-  EXPECT_EXIT(
-      {
-        alarm(20);  // should the lock be held
-        open({});
-        world_of_message = world.get();
-        base::set_log_writer([](const base::LogLine&) {
-          std::thread([] { world_of_message->cache->resident_count(); }).join();
-          _exit(0);
-        });
-        write(5, 'x');
-        a->release_all();
-        world->device->write_errors_per_million = 1'000'000;
-        for (int i = 0; i < 100; ++i) world->cache->evict(*a->lane);
-        _exit(1);
-      },
-      testing::ExitedWithCode(0), "");
+  world_of_message = world.get();
+  base::set_log_writer([](const base::LogLine&) {
+    asked_meanwhile =
+        std::async(std::launch::async, [] { return world_of_message->cache->resident_count(); });
+    was_answered = asked_meanwhile.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
+  });
+  write(5, 'x');
+  a->release_all();
+  world->device->write_errors_per_million = 1'000'000;
+  for (int i = 0; i < 100; ++i) world->cache->evict(*a->lane);
+  base::set_log_writer(nullptr);
+  ASSERT_TRUE(asked_meanwhile.valid()) << "no message came";
+  EXPECT_TRUE(was_answered);
+  EXPECT_EQ(asked_meanwhile.get(), 1u);
 }
 
 // A new place holds junk until all of the page is there, also if only one OS page differs from zeros.
