@@ -191,6 +191,11 @@ void random_bytes(std::span<unsigned char> to) {
   }
 }
 
+std::string_view folder_of(std::string_view path) {
+  const size_t slash = path.rfind('/');
+  return slash == path.npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
 long read_small_file(const char* path, std::span<char> to) {
   long descriptor = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
   if (failed(descriptor)) return descriptor;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "base/error.h"
 
@@ -47,6 +48,9 @@ uint64_t file_size_limit();
 
 // Fills `to` with random bytes of the kernel.
 void random_bytes(std::span<unsigned char> to);
+
+// The folder of the file at `path`, part of `path` or a literal: "a/b" of "a/b/store", "/" of "/store", "." of "store".
+std::string_view folder_of(std::string_view path);
 
 // Reads the file at `path` into `to`, at most to.size() - 1 bytes, and ends it with 0. Returns the
 // bytes read, or -errno. For /proc and /sys.

@@ -268,6 +268,13 @@ TEST(RandomBytes, FillsAllAndDiffers) {
   random_bytes({});
 }
 
+TEST(FolderOf, IsAFoldersName) {
+  EXPECT_EQ(folder_of("a/b/store"), "a/b");
+  EXPECT_EQ(folder_of("/a/store"), "/a");
+  EXPECT_EQ(folder_of("/store"), "/");
+  EXPECT_EQ(folder_of("store"), ".");
+}
+
 TEST(ReadSmallFile, EndsWithZeroAndIsCutOff) {
   char text[4096];
   long n = read_small_file("/proc/self/stat", text);

@@ -52,7 +52,6 @@ struct BegunLoad {
 
   bool is_from_origin() const { return victims[0].origin != Origins::Kind::kZeros; }
 };
-static_assert(BegunLoad::kMostPages <= storage::kMaxSegments);
 
 class LoadQueue {
  public:

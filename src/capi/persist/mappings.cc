@@ -11,6 +11,7 @@
 #include "base/ids.h"
 #include "capi/persist/objects.h"
 #include "persist/own/own.h"
+#include "sys/files.h"
 #include "sys/lock.h"
 #include "sys/persistent.h"
 
@@ -93,9 +94,8 @@ base::Expected<int> open_file(const char* path, bool& is_new) {
 
 // Makes the name of a new file durable.
 base::Expected<void> sync_name(int descriptor, std::string_view path) {
-  const size_t slash = path.rfind('/');
   base::Text<4096> folder;
-  folder << (slash == path.npos ? "." : slash == 0 ? "/" : path.substr(0, slash));
+  folder << sys::folder_of(path);
   const int opened = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   // A folder that may be searched but not read cannot be synced. Nor can folders of file systems that answer EINVAL, which keep nothing anyway.
   const bool is_synced = fsync(descriptor) == 0 && (opened < 0 || fsync(opened) == 0 || errno == EINVAL);

@@ -12,9 +12,7 @@ constexpr int kTries = 8;  // of a file that comes and goes
 
 // Makes the name of a new file durable: without it a power cut may take the file, and all that was written to it.
 base::Expected<void> sync_name(const Path& path) {
-  const std::string_view text = path.text.view();
-  const size_t slash = text.rfind('/');
-  const Path folder(slash == text.npos ? "." : slash == 0 ? "/" : text.substr(0, slash));
+  const Path folder(sys::folder_of(path.text.view()));
   const Opened opened(open_path(folder, O_DIRECTORY, true));
   long result = opened.get();
   if (!sys::failed(result)) {
