@@ -1,0 +1,59 @@
+"""Breakages of src/spill: what is read and loaded ahead of use."""
+
+PREFETCH = "src/spill/prefetch.cc"
+THREAD = "src/spill/thread.cc"
+
+
+def mutation(name, program, gtest_filter, *patches):
+    return {"name": name, "test": (program, gtest_filter), "patches": list(patches)}
+
+
+def product(name, pattern, *patches):
+    return {"name": name, "test": ("ctest", pattern), "patches": list(patches)}
+
+
+MUTATIONS = [
+    # Ahead of use
+    product("plain memory is read behind its end ahead of use", "^e2e_prefetch$",
+            (PREFETCH, "return may_load ? address : 0;", "return address;")),
+    product("look ahead lets go of compiled code's slots", "^e2e_prefetch$",
+            (PREFETCH, "  *pause = kMostPause;\n  Thread* const", "  *pause = kMostPause;\n  for (unsigned i = 0; i < 32; ++i) __spillway_slots[i].store(0);\n  Thread* const")),
+    product("pins of the program are lost over fork", "^e2e_prefetch$",
+            ("src/spill/pins.cc", "  pin_standing_again();\n", "")),
+    product("loads ahead of use cut the program's system calls short", "^e2e_prefetch_undisturbed$",
+            (PREFETCH, "open_loads(/*undisturbed=*/true)", "open_loads(/*undisturbed=*/false)")),
+    product("each of many threads has a queue of prefetches", "^e2e_waiting_threads$",
+            (PREFETCH, "constexpr uint32_t kMostThreads = 32;", "constexpr uint32_t kMostThreads = 1000;"),
+            (PREFETCH, "open_loads(/*undisturbed=*/true)", "open_loads(/*undisturbed=*/false)")),
+    product("loops look ahead where there is nothing to wait for", "^e2e_prefetch_no_wait$",
+            (PREFETCH, "&& runtime.options.prefetch != 0 && is_worth_while_anywhere();", "&& runtime.options.prefetch != 0;")),
+    product("misses in steps are loaded ahead of where there is nothing to wait for", "^e2e_prefetch_no_wait$",
+            (PREFETCH, "  if (!is_worth_while(address)) return;\n", "")),
+    product("a look goes on in a child without a queue", "^e2e_prefetch_handler$",
+            (PREFETCH, "  if (queue_ == nullptr || is_stopped_ || has_enough()) return end();\n", "  if (is_stopped_ || has_enough()) return end();\n"),
+            (PREFETCH, "    page_count_ = 0;\n  }\n\n private:", "  }\n\n private:"),
+            (PREFETCH, "queue_ != nullptr ? queue_->under_way_count() : most;", "queue_->under_way_count();"),
+            (PREFETCH, "  if (queue_ == nullptr || address >> kAddressBits != 0) return 0;\n", "  if (address >> kAddressBits != 0) return 0;\n"),
+            (PREFETCH, "  if (queue_ == nullptr || address >> kAddressBits != 0 || !in_range(address)) return;\n", "  if (address >> kAddressBits != 0 || !in_range(address)) return;\n")),
+    product("child has its parent's queue of prefetches", "^e2e_prefetch$",
+            (THREAD, "    forget_prefetcher(*thread);\n", "")),
+    mutation("two misses side by side are a sequence", "sequences_test", "Sequences.*",
+             ("src/spill/sequences.h", "kLeastMisses = 3;", "kLeastMisses = 2;")),
+    mutation("sequences share no room", "sequences_test", "Sequences.*",
+             ("src/spill/sequences.h", "std::clamp(room / others, 1u, most)", "most")),
+    mutation("what was not begun is not expected", "sequences_test", "Sequences.WhatWasNotBegun*",
+             ("src/spill/sequences.h", "if (count < 2) return;", "if (count < 2) count = 8;")),
+    mutation("a loop that asks where it was due has jumped", "runs_test", "Runs.*", ("src/spill/runs.h", "if (position != due_) {", "{")),
+    mutation("runs in order, some of them left out, have jumped", "runs_test", "Runs.RowsThatAreLeftOut*", ("src/spill/runs.h", "to_due >= -kMostGap", "to_due >= 0")),
+    mutation("a run that begins before the last one goes on", "runs_test", "Runs.RowsThatBeginAnywhere*", ("src/spill/runs.h", "from_last >= 0 && ", "")),
+    mutation("jumps are not forgotten", "runs_test", "Runs.AFewJumps*", ("src/spill/runs.h", "jumps_ - std::min(jumps_, 1u)", "jumps_")),
+    mutation("a row of two pages is a walk", "walk_test", "Walk.ShortRows*", ("src/spill/walk.h", "kLeastSteps = 2;", "kLeastSteps = 1;")),
+    mutation("what is ahead of a walk is as much as there are frames", "walk_test", "Walk.WhatIsAhead*",
+             ("src/spill/walk.h", "return std::min(wanted, most / kWindowGrowth); }", "return most < kWindowGrowth ? 0 : wanted; }")),
+    mutation("a walk ends where others walk", "walk_test", "Walk.ItGoesOn*", ("src/spill/walk.h", " || page < next_)", ")")),
+    mutation("what there was no room for is not asked for again", "walk_test", "Walk.WhatThereWasNoRoom*", ("src/spill/walk.h", "    next_ += count;\n", "    next_ += count > 0 ? count : 8;\n")),
+    mutation("every page is near a walk", "walk_test", "Walk.NearIs*", ("src/spill/walk.h", "page <= next_ + window_", "true")),
+    mutation("windows of a walk end anywhere", "walk_test", "Walk.WindowsEnd*", ("src/spill/walk.h", "(page_ + window_ + kGroupPages) / kGroupPages * kGroupPages", "page_ + window_ + 1")),
+    mutation("stream ends at a page that is in memory", "streams_test", "Streams.PagesThatAreThere*",
+             ("src/spill/streams.cc", "to_next / stream.stride >= -static_cast<int64_t>(stream.window);", "to_next / stream.stride >= 0;")),
+]
