@@ -89,6 +89,9 @@ CommandLine parse(Arguments arguments) {
     if (name == "--bugs") line.check.bugs_max = number_argument(who, value, 1, 1'000'000);
     if (name == "--timeout") line.timeout = std::chrono::seconds(number_argument(who, value, 1, 1'000'000));
     if (name == "--ignore") line.ignored.emplace_back(value);
+    // It is in every name: all findings would be left out.
+    if (name == "--ignore" && value.empty())
+      throw WrongInput(concat(who, ": it names nothing; leave it out"));
     if (name == "--out") line.out = value;
     if (name == "--out" && value.empty()) throw WrongInput(concat(who, ": it names no folder"));
     if (name == "--log") line.log = value;
