@@ -72,7 +72,9 @@ MUTATIONS = [
     mutation("what a recovery changed is there for the next", (TRIAL, "    if (memcmp(there + at, wanted + at, length) == 0) continue;\n", "    if (there[at] == wanted[at]) continue;\n"), gtest_filter="TrialTest.*"),
     mutation("what a recovery wrote behind a mapping is there for the next", (TRIAL, "ftruncate(*image, static_cast<off_t>(bytes)) != 0 ||\n      ", ""), gtest_filter="TrialTest.*"),
     mutation("findings of a library are left out only where it has no debug information", ("tools/persist_check/report.cc", " || sites.library(finding.site).contains(text)", ""), test="ctest", gtest_filter="^persist_check_usage$"),
-    mutation("whose name is empty leaves out all findings", (SUBCOMMAND, 'if (name == "--ignore" && value.empty()) throw', "if (false) throw"), test="ctest", gtest_filter="^persist_check_usage$"),
+    mutation("whose name is empty leaves out all findings", (SUBCOMMAND, 'if (name == "--ignore" && value.empty())', "if (false)"), test="ctest", gtest_filter="^persist_check_usage$"),
+    mutation("who ends a program by Ctrl-C ends its check", (SUBCOMMAND, "  ignored.sa_handler = SIG_IGN;\n", "  ignored.sa_handler = SIG_DFL;\n"), test="ctest", gtest_filter="^persist_check_usage$"),
+    mutation("a program that is checked cannot be interrupted", (SUBCOMMAND, "if (before[i].sa_handler != SIG_IGN) sigaddset", "if (false) sigaddset"), test="ctest", gtest_filter="^persist_check_usage$"),
     mutation("who is interrupted leaves the command behind", (TRIAL, "    if (const pid_t child = running; child > 0) kill(-child, SIGKILL);\n", ""), gtest_filter="TrialTest.*"),
     mutation("an image is longer than its file", (TRIAL, "static_cast<off_t>(file.image_bytes)) != 0", "static_cast<off_t>(content.size() * sizeof(Units))) != 0"), gtest_filter="TrialTest.*"),
 

@@ -102,6 +102,13 @@ class Usage(unittest.TestCase):
         self.assertEqual(ended.returncode, 0, ended)
         self.assertIn(f"'sh' ended with signal {int(signal.SIGKILL)} (Killed); what it did before is checked\n", ended.stderr)
 
+    def test_a_program_that_is_interrupted(self):
+        """As by Ctrl-C, which the check gets, too, and does not end by."""
+        ended = spillway("check", "--out", self.out, "--", "sh", "-c", f"{TABLE} run {self.folder}/memory 0; kill -INT $PPID $$")
+        self.assertEqual(ended.returncode, 0, ended)
+        self.assertIn(f"'sh' ended with signal {int(signal.SIGINT)} (Interrupt); what it did before is checked\n", ended.stderr)
+        self.assertTrue((self.out / "report.json").exists())
+
     def test_a_program_that_tells_of_no_mapping_and_crashes(self):
         """What it flushes is found. The fences are those of locked instructions."""
         ended = spillway("check", "--out", self.out, "--recover", f"{WORK}/mapped {{}} verify", "--", WORK / "mapped", self.folder / "memory")

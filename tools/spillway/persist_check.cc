@@ -2,7 +2,7 @@
 //
 // Everything lies in the folder of --out: `log` and `log.1` and so on, the record; `image`, `image2`, what the recovery works on meanwhile;
 // `bug-1.image`, `bug-1.txt`, an image that it does not come back from, and what it said; `report.json`.
-#include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -135,18 +135,42 @@ std::string ending_of(int status) {
   return concat("signal ", std::to_string(WTERMSIG(status)), " (", strsignal(WTERMSIG(status)), ")");
 }
 
+// What a terminal sends to end what runs there.
+constexpr int kOfTerminal[] = {SIGINT, SIGQUIT};
+
+// Runs the program, which records, and returns its status. Ctrl-C meanwhile is for the program alone, as a server is ended by it: what was done until then is checked.
+int run_recorded(std::vector<char*>& words) {
+  struct sigaction ignored = {};
+  struct sigaction before[std::size(kOfTerminal)] = {};
+  ignored.sa_handler = SIG_IGN;
+  sigset_t of_program;
+  sigemptyset(&of_program);
+  for (size_t i = 0; i < std::size(kOfTerminal); ++i) {
+    sigaction(kOfTerminal[i], &ignored, &before[i]);
+    if (before[i].sa_handler != SIG_IGN) sigaddset(&of_program, kOfTerminal[i]);
+  }
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setsigdefault(&attributes, &of_program);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+  pid_t child = 0;
+  const int error = posix_spawnp(&child, words[0], nullptr, &attributes, words.data(), environ);
+  posix_spawnattr_destroy(&attributes);
+  int status = 0;
+  while (error == 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  for (size_t i = 0; i < std::size(kOfTerminal); ++i) sigaction(kOfTerminal[i], &before[i], nullptr);
+  if (error != 0) throw WrongInput(concat("cannot run '", printable(words[0]), "': ", std::strerror(error)));
+  return status;
+}
+
 // The program's exit status does not matter: that it fails, or is killed, is a crash like another.
 void record(Arguments program, const std::string& log) {
   setenv(kRecordVariable, std::filesystem::absolute(log).c_str(), 1);
   setenv(kDomainVariable, "memory", 0);
   std::vector<char*> words(program.begin(), program.end());
   words.push_back(nullptr);
-  pid_t child = 0;
-  if (const int error = posix_spawnp(&child, words[0], nullptr, nullptr, words.data(), environ); error != 0)
-    throw WrongInput(concat("cannot run '", printable(words[0]), "': ", std::strerror(error)));
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  const int status = run_recorded(words);
   unsetenv(kRecordVariable);
   const std::string ended = concat("'", printable(words[0]), "' ended with ", ending_of(status));
   if (!std::filesystem::exists(log))
