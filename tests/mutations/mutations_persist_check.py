@@ -72,6 +72,7 @@ MUTATIONS = [
     mutation("what a recovery changed is there for the next", (TRIAL, "    if (memcmp(there + at, wanted + at, length) == 0) continue;\n", "    if (there[at] == wanted[at]) continue;\n"), gtest_filter="TrialTest.*"),
     mutation("what a recovery wrote behind a mapping is there for the next", (TRIAL, "ftruncate(*image, static_cast<off_t>(bytes)) != 0 ||\n      ", ""), gtest_filter="TrialTest.*"),
     mutation("findings of a library are left out only where it has no debug information", ("tools/persist_check/report.cc", " || sites.library(finding.site).contains(text)", ""), test="ctest", gtest_filter="^persist_check_usage$"),
+    mutation("a folder that takes no files is noticed when the program has run", (SUBCOMMAND, '  check_file_to_write("persist check: --out", json_path);\n', ""), test="ctest", gtest_filter="^persist_check_usage$"),
     mutation("whose name is empty leaves out all findings", (SUBCOMMAND, 'if (name == "--ignore" && value.empty())', "if (false)"), test="ctest", gtest_filter="^persist_check_usage$"),
     mutation("who ends a program by Ctrl-C ends its check", (SUBCOMMAND, "  ignored.sa_handler = SIG_IGN;\n", "  ignored.sa_handler = SIG_DFL;\n"), test="ctest", gtest_filter="^persist_check_usage$"),
     mutation("a program that is checked cannot be interrupted", (SUBCOMMAND, "if (before[i].sa_handler != SIG_IGN) sigaddset", "if (false) sigaddset"), test="ctest", gtest_filter="^persist_check_usage$"),

@@ -59,6 +59,7 @@ class Usage(unittest.TestCase):
                 ("--seed needs an argument", "check", "--seed"), ("either", "check", "--out", self.out, "--log", "x", "--", "true"),
                 ("/nowhere/program", "check", "--out", self.out, "--", "/nowhere/program"),
                 ("names no folder", "check", "--out=", "--", "true"),
+                ("--out: cannot write '/proc/self/report.json'", "check", "--out", "/proc/self", *self.program),
                 ("--ignore: it names nothing", "check", "--out", self.out, "--ignore", "", *self.program),
                 ("has no {}", "check", "--out", self.out, "--recover", "fsck image", *self.program),
                 ("behind PROGRAM", "check", "--out", self.out, TABLE, "--recover", "fsck {}"),

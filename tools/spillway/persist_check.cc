@@ -17,6 +17,7 @@
 #include <iterator>
 
 #include "persist.h"
+#include "program.h"
 #include "tools/persist_check/report.h"
 #include "tools/persist_check/trial.h"
 
@@ -266,6 +267,8 @@ int persist_check(Arguments arguments) {
   if (error)
     throw WrongInput(
         concat("persist check: cannot make the folder '", printable(line.out), "': ", error.message()));
+  const std::string json_path = line.out + "/report.json";
+  check_file_to_write("persist check: --out", json_path);
   remove_bugs(line.out);
   if (!line.is_log_given) {
     line.log = line.out + "/log";
@@ -280,11 +283,10 @@ int persist_check(Arguments arguments) {
   report.has_recovery = !line.recover.empty();
   if (report.has_recovery) report.checked = check_recovery(line, history);
   std::fputs(persist_check::as_text(report).c_str(), stdout);
-  const std::string path = line.out + "/report.json";
-  std::ofstream json(path, std::ios::binary);
+  std::ofstream json(json_path, std::ios::binary);
   json << persist_check::as_json(report);
   json.close();
-  if (!json) throw std::runtime_error("cannot write '" + path + "'");
+  if (!json) throw std::runtime_error(concat("cannot write '", printable(json_path), "'"));
   return report.has_bugs() ? 1 : 0;
 }
 
