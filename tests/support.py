@@ -5,12 +5,14 @@ Scripts lie in folders below; tests/cli/cli_test.py imports it as
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
     from support import CLEAN  # noqa: E402
 """
+import ctypes
 import errno
 import os
 import pathlib
 import pty
 import shlex
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -132,6 +134,20 @@ def become_nobody():
     """For preexec_fn: the program runs as a user without rights."""
     os.setgid(NOBODY)
     os.setuid(NOBODY)
+
+
+def filtering(*steps):
+    """For preexec_fn: these steps of classic BPF decide about each system call of the program: (code, steps to skip where it is so, and where not, number)."""
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+    library = ctypes.CDLL(None, use_errno=True)
+
+    def enter():
+        program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(steps), ctypes.addressof(code)))
+        no_new_privileges, set_filter = 38, (22, 2)
+        if library.prctl(no_new_privileges, 1, 0, 0, 0) != 0 or library.prctl(*set_filter, program, 0, 0) != 0:
+            raise OSError(ctypes.get_errno(), "seccomp")
+
+    return enter
 
 
 def copied_for_everybody(test, bin_folder):

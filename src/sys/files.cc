@@ -1,6 +1,7 @@
 #include "sys/files.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -8,6 +9,7 @@
 #include <atomic>
 
 #include "base/check.h"
+#include "base/text.h"
 #include "sys/kernel.h"
 
 namespace sys {
@@ -194,6 +196,21 @@ void random_bytes(std::span<unsigned char> to) {
 std::string_view folder_of(std::string_view path) {
   const size_t slash = path.rfind('/');
   return slash == path.npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
+long sync_name(std::string_view path) {
+  const auto uninterrupted = [](const auto& call) {
+    long result = -EINTR;
+    while (result == -EINTR) result = call();
+    return result;
+  };
+  base::Text<PATH_MAX> folder;
+  folder << folder_of(path);
+  const long opened = uninterrupted(
+      [&] { return syscall(SYS_openat, AT_FDCWD, folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0); });
+  const long result = failed(opened) ? opened : uninterrupted([&] { return syscall(SYS_fsync, opened); });
+  if (!failed(opened)) syscall(SYS_close, opened);
+  return result == -EACCES || result == -EINVAL ? 0 : result;
 }
 
 long read_small_file(const char* path, std::span<char> to) {

@@ -51,6 +51,10 @@ void random_bytes(std::span<unsigned char> to);
 
 // The folder of the file at `path`, part of `path` or a literal: "a/b" of "a/b/store", "/" of "/store", "." of "store".
 std::string_view folder_of(std::string_view path);
+// Makes the name of the file at `path`, which has just been made, durable: without that a power cut may take the file, and all that was written to it.
+// Returns 0 or -errno. 0, too, where it cannot be done: in a folder that may be searched but not read (EACCES), and on a file system that syncs no
+// folders (EINVAL). Cost: a sync of the folder.
+long sync_name(std::string_view path);
 
 // Reads the file at `path` into `to`, at most to.size() - 1 bytes, and ends it with 0. Returns the
 // bytes read, or -errno. For /proc and /sys.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -273,6 +274,26 @@ TEST(FolderOf, IsAFoldersName) {
   EXPECT_EQ(folder_of("/a/store"), "/a");
   EXPECT_EQ(folder_of("/store"), "/");
   EXPECT_EQ(folder_of("store"), ".");
+}
+
+TEST(SyncName, SaysWhatWentWrong) {
+  const std::string path = testing::TempDir() + "spillway-sync-name-" + std::to_string(getpid());
+  EXPECT_EQ(sync_name(path), 0) << "it is about the folder";
+  EXPECT_EQ(sync_name(path + "/file"), -ENOENT);
+  EXPECT_EQ(sync_name("/proc/self/cmdline/file"), -ENOTDIR);
+  EXPECT_EQ(sync_name("/proc/self/file"), 0) << "a file system that syncs no folders";
+  EXPECT_EQ(sync_name(std::string(4095, 'a') + "/file"), -ENAMETOOLONG);
+  ASSERT_EQ(mkdir(path.c_str(), 0300), 0);
+  EXPECT_EQ(sync_name(path + "/file"), 0) << "a folder that may not be read, unless by root";
+  rmdir(path.c_str());
+  const int next = open_null();
+  close(next);
+  rlimit before;
+  getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit none = {static_cast<rlim_t>(next), before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &none);
+  EXPECT_EQ(sync_name(path), -EMFILE);
+  setrlimit(RLIMIT_NOFILE, &before);
 }
 
 TEST(ReadSmallFile, EndsWithZeroAndIsCutOff) {

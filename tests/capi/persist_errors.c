@@ -76,6 +76,11 @@ static void limits(const char *folder) {
   CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
   refused_without_a_trace(path, 4096, "auto", SPILLWAY_PERSIST_NO_MEMORY, "too many open files");
   unlink(path);
+  // Enough for the file, and not for its folder, by which its name becomes durable.
+  const struct rlimit one = {(rlim_t)next + 1, all_files.rlim_max};
+  CHECK(setrlimit(RLIMIT_NOFILE, &one) == 0);
+  refused_without_a_trace(path, 4096, "auto", SPILLWAY_PERSIST_NO_MEMORY,
+                          "cannot be made durable: too many open files");
   CHECK(setrlimit(RLIMIT_FSIZE, &all_bytes) == 0 && setrlimit(RLIMIT_NOFILE, &all_files) == 0);
 }
 

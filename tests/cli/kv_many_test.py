@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """`spillway kv` for all keys of a store: load, list, dump, compact, stats, check.  kv_many_test.py SPILLWAY [unittest arguments]
 """
+import errno
 import fcntl
 import json
 import os
@@ -18,7 +19,15 @@ import unittest
 from kv_case import SPILLWAY, SUPERBLOCKS, Case, dump_of, spillway
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from support import CLEAN, HANG_SECONDS, sanitizer_of, shown_on_a_terminal  # noqa: E402
+from support import CLEAN, HANG_SECONDS, filtering, sanitizer_of, shown_on_a_terminal  # noqa: E402
+
+
+def without_folders():
+    """For preexec_fn: no folder can be opened to be read or synced."""
+    load, equal, any_bit, give = 0x20, 0x15, 0x45, 0x06  # classic BPF: load a word, compare, return
+    openat, flags, allow, fail = 257, 32, 0x7FFF0000, 0x00050000
+    return filtering((load, 0, 0, 0), (equal, 0, 3, openat), (load, 0, 0, flags), (any_bit, 0, 1, os.O_DIRECTORY),
+                     (give, 0, 0, fail | errno.EIO), (give, 0, 0, allow))
 
 
 class Load(Case):
@@ -234,6 +243,12 @@ class Dump(Case):
         ended = spillway("kv", "dump", f"fault:read_eio=@9+:[{self.device}]", self.folder / "dump")
         self.assertEqual(ended.status, 1, ended)
         self.assertFalse((self.folder / "dump").exists())
+
+    def test_one_whose_name_may_be_lost_is_not_left(self):
+        self.make()
+        output = self.folder / "dump"
+        self.fails("dump", self.device, output, says=["cannot write", str(output), "Input/output error"], preexec_fn=without_folders())
+        self.assertFalse(output.exists())
 
     def test_an_interrupted_dump_leaves_no_file(self):
         self.make()

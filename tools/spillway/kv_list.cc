@@ -16,6 +16,7 @@
 #include "kv/snapshot.h"
 #include "kv_dump.h"
 #include "progress.h"
+#include "sys/files.h"
 
 namespace tools {
 namespace {
@@ -178,11 +179,15 @@ class Output {
     for (; bytes > 0; bytes -= std::min<uint64_t>(bytes, sizeof kZeros))
       write({kZeros, std::min<uint64_t>(bytes, sizeof kZeros)});
   }
-  // To be called after the last write: when it returns, the file is on its medium.
+  // To be called after the last write: when it returns, the file is on its medium, with its name.
   void done() {
     if (std::fflush(file_) != 0) fail();
     if (!is_made_) return;
     if (fsync(fileno(file_)) != 0 && errno != EINVAL) fail();
+    if (const long result = sys::sync_name(path_); result != 0) {
+      errno = static_cast<int>(-result);
+      fail();
+    }
     interruptions_.keep();
     is_made_ = false;
     if (std::fclose(file_) != 0) fail();

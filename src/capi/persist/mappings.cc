@@ -92,16 +92,11 @@ base::Expected<int> open_file(const char* path, bool& is_new) {
   }
 }
 
-// Makes the name of a new file durable.
-base::Expected<void> sync_name(int descriptor, std::string_view path) {
-  base::Text<4096> folder;
-  folder << sys::folder_of(path);
-  const int opened = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  // A folder that may be searched but not read cannot be synced. Nor can folders of file systems that answer EINVAL, which keep nothing anyway.
-  const bool is_synced = fsync(descriptor) == 0 && (opened < 0 || fsync(opened) == 0 || errno == EINVAL);
-  const int error = errno;
-  if (opened >= 0) close(opened);
-  if (is_synced) return {};
+// Makes a new file, and its name, durable.
+base::Expected<void> sync_new(int descriptor, std::string_view path) {
+  const long result = fsync(descriptor) == 0 ? sys::sync_name(path) : -errno;
+  if (result == 0) return {};
+  const int error = static_cast<int>(-result);
   return base::failure(error, path, ": cannot be made durable: ", base::error_name(error));
 }
 
@@ -114,7 +109,7 @@ base::Expected<Mapping> open_mapping(const char* path, size_t bytes, std::string
   base::Error error;
   auto sized = size_file(mapping.descriptor, path, bytes);
   if (sized && is_new)
-    if (auto synced = sync_name(mapping.descriptor, path); !synced) sized = std::unexpected(synced.error());
+    if (auto synced = sync_new(mapping.descriptor, path); !synced) sized = std::unexpected(synced.error());
   if (!sized) {
     error = sized.error();
   } else {

@@ -10,22 +10,6 @@ namespace {
 
 constexpr int kTries = 8;  // of a file that comes and goes
 
-// Makes the name of a new file durable: without it a power cut may take the file, and all that was written to it.
-base::Expected<void> sync_name(const Path& path) {
-  const Path folder(sys::folder_of(path.text.view()));
-  const Opened opened(open_path(folder, O_DIRECTORY, true));
-  long result = opened.get();
-  if (!sys::failed(result)) {
-    do {
-      result = sys::syscall(SYS_fsync, opened.get());
-    } while (result == -EINTR);
-  }
-  // A folder that may be searched but not read cannot be synced (EACCES), nor can folders of some file systems (EINVAL).
-  if (!sys::failed(result) || result == -EACCES || result == -EINVAL) return {};
-  return base::failure(static_cast<int>(-result), path,
-                       ": its name cannot be made durable: ", base::error_name(static_cast<int>(-result)));
-}
-
 }  // namespace
 
 StoreFiles::~StoreFiles() {
@@ -72,7 +56,10 @@ base::Expected<void> StoreFiles::open_node(size_t node) {
     files_[count_].node = node;
     files_[count_].bytes = facts.stx_size;
     files_[count_++].was_made = is_missing && facts.stx_size == 0;
-    return is_missing ? sync_name(path) : base::Expected<void>();
+    if (const long result = is_missing ? sys::sync_name(path.text.view()) : 0; sys::failed(result))
+      return base::failure(static_cast<int>(-result), path, ": its name cannot be made durable: ",
+                           base::error_name(static_cast<int>(-result)));
+    return {};
   }
   return base::failure(EBUSY, path, ": it keeps changing; name another place");
 }

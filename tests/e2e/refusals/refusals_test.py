@@ -4,7 +4,6 @@
 Each ends with one line on standard error that names what is wrong, and with status 2 when it is about
 settings, 134 when it happened while the program ran. Users' data is never touched.
 """
-import ctypes
 import errno
 import os
 import pathlib
@@ -12,13 +11,12 @@ import resource
 import shutil
 import signal
 import stat
-import struct
 import subprocess
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from support import CLEAN, HANG_SECONDS, become_nobody, environment, fresh, take_paths, temporary_folder  # noqa: E402
+from support import CLEAN, HANG_SECONDS, become_nobody, environment, filtering, fresh, take_paths, temporary_folder  # noqa: E402
 
 BIN, WORK, SOURCE = take_paths(3)
 PROGRAM = WORK / "program"
@@ -161,17 +159,7 @@ def without(call, number):
     names = {"fallocate": 285, "io_uring_setup": 425, "memfd_create": 319, "membarrier": 324, "userfaultfd": 323}
     load, equal, give = 0x20, 0x15, 0x06  # classic BPF: load a word, compare, return
     allow, fail = 0x7FFF0000, 0x00050000
-    steps = [(load, 0, 0, 0), (equal, 0, 1, names[call]), (give, 0, 0, fail | number), (give, 0, 0, allow)]
-    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
-    library = ctypes.CDLL(None, use_errno=True)
-
-    def enter():
-        program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(steps), ctypes.addressof(code)))
-        no_new_privileges, set_filter = 38, (22, 2)
-        if library.prctl(no_new_privileges, 1, 0, 0, 0) != 0 or library.prctl(*set_filter, program, 0, 0) != 0:
-            raise OSError(ctypes.get_errno(), "seccomp")
-
-    return enter
+    return filtering((load, 0, 0, 0), (equal, 0, 1, names[call]), (give, 0, 0, fail | number), (give, 0, 0, allow))
 
 
 class Sandbox(Refusal):
