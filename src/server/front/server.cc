@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "base/log.h"
 #include "base/probe.h"
@@ -257,12 +258,16 @@ void Server::drain(Worker& worker) {
   }
 }
 
+// It cannot serve as it should, and ends. Called by tasks of worker 0.
+void Server::give_up(const base::Error& error) {
+  outcome_ = std::unexpected(error);
+  hub_->end(Hub::End::kDrained, error.message);
+}
+
 void Server::accept_from(Listening& listening) {
   task::Socket listens;
-  if (auto taken = listens.take(std::exchange(listening.descriptor, -1)); !taken) {
-    outcome_ = taken;
-    return hub_->end(Hub::End::kDrained, taken.error().message);
-  }
+  if (auto taken = listens.take(std::exchange(listening.descriptor, -1)); !taken)
+    return give_up(taken.error());
   // If connections come all the time, accept() never waits, and so does not return that the task was cancelled.
   for (uint32_t count = 1; hub_->end_wanted() == Hub::End::kNo; ++count) {
     auto accepted = listens.accept();
@@ -299,10 +304,11 @@ void Server::take_signals() {
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGHUP);
   const int descriptor = signalfd(-1, &signals, SFD_CLOEXEC);
+  // The caller has blocked them, so nothing but SIGKILL would end the server.
+  if (descriptor < 0)
+    return give_up(base::Error::of(errno, "cannot take signals: ", base::error_name(errno)));
   task::Socket comes;
-  if (descriptor < 0 || !comes.take(descriptor))
-    return base::log({.name = "signals_not_taken", .level = base::LogLevel::kError},
-                     "server: cannot take signals");
+  if (auto taken = comes.take(descriptor); !taken) return give_up(taken.error());
   signalfd_siginfo signal;
   while (comes.receive(&signal, sizeof signal)) {
     if (signal.ssi_signo == SIGHUP)

@@ -80,7 +80,7 @@ class Server {
   const std::vector<Listening>& listening() const { return listening_; }
   Hub& hub() { return *hub_; }
 
-  // Returns when the server has ended. Errors: EAGAIN, EMFILE, ENOMEM: it could not begin.
+  // Returns when the server has ended. Errors: EAGAIN, EMFILE, ENOMEM, those of task::Socket::take: it could not begin.
   base::Expected<void> run();
   void end(Hub::End how) { hub_->end(how, "it was told to"); }
 
@@ -94,6 +94,7 @@ class Server {
   base::Expected<void> begin_workers();
   void keep_worker(Worker& worker);
   void drain(Worker& worker);
+  void give_up(const base::Error& error);
   void accept_from(Listening& listening);
   void tell_that_connections_wait(const Listening& listening, const base::Error& error);
   void take_signals();

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -211,6 +213,39 @@ TEST_F(ServerTest, ASocketAtWhichNobodyCanWaitEndsItWithAnError) {
   const auto ran = server->run();
   ASSERT_FALSE(ran);
   EXPECT_EQ(ran.error().number, EPERM);
+  server->close();
+}
+
+// It would have to be killed, since they are blocked.
+TEST_F(ServerTest, OneThatCannotTakeSignalsEndsWithAnError) {
+  using namespace std::chrono_literals;
+  end(Hub::End::kDrained);
+  server = std::make_unique<Server>();
+  auto listens = server->listen(
+      {.settings = {.version = "1", .worker_count = 2}, .memcache = {"127.0.0.1:0"}, .takes_signals = true});
+  ASSERT_TRUE(listens) << listens.error().message;
+  ASSERT_TRUE(server->open(*store));
+  const int next = dup(STDERR_FILENO);  // all descriptors below are taken
+  ::close(next);
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none_left = {.rlim_cur = static_cast<rlim_t>(next), .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none_left), 0);
+  base::Expected<void> ran;
+  std::atomic<bool> has_ended{false};
+  runs = std::thread([&] {
+    ran = server->run();
+    has_ended = true;
+  });
+  for (int i = 0; i < 1000 && !has_ended; ++i) std::this_thread::sleep_for(10ms);
+  EXPECT_TRUE(has_ended);
+  server->end(Hub::End::kAtOnce);
+  runs.join();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_FALSE(ran);
+  EXPECT_EQ(ran.error().number, EMFILE);
+  EXPECT_TRUE(std::string_view(ran.error().message).starts_with("cannot take signals: "))
+      << ran.error().message;
   server->close();
 }
 
