@@ -224,6 +224,20 @@ class Life(Case):
         self.assertTrue(busy.has_ended())
         self.assertEqual(server.wait(), 0)
 
+    def test_a_signal_ends_one_that_opens_its_store_at_once(self):
+        self.assertEqual(self.serve("--memcache", "0").end(), 0)
+        place = self.path("socket")
+        process = subprocess.Popen([SPILLWAY, "serve", "--storage", f"latency:us=2000000,sleep=1:[{self.store}]", "-s", place], env=CLEAN, stderr=subprocess.DEVNULL)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        begun = time.monotonic()
+        while not os.path.exists(place):  # it listens, and needs 2 s for each I/O until it serves
+            self.assertLess(time.monotonic() - begun, HANG_SECONDS)
+            time.sleep(0.01)
+        process.send_signal(signal.SIGHUP)  # that is kept for when it serves
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(HANG_SECONDS), -signal.SIGTERM)
+
     def test_a_second_signal_waits_for_nobody(self):
         server = self.serve("--memcache", "0")
         busy = self.connect(server.address)

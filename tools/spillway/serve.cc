@@ -3,7 +3,8 @@
 //  1 whatever can be wrong is found before it serves, and said in one line; the parent of a daemon waits until then
 //  2 it opens its sockets and the store, writes the file with its process id, becomes the user, and then answers clients
 //  3 after the first SIGTERM or SIGINT requests that have begun are still answered, after the second one they are not. What was acknowledged is in
-//    the store. After SIGHUP the log is opened and the files of TLS are read again (server/front/server.h)
+//    the store. Until the store is open one ends the process at once. After SIGHUP the log is opened and the files of TLS are read again
+//    (server/front/server.h)
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -14,6 +15,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <initializer_list>
 #include <memory>
 #include <new>
 
@@ -120,15 +122,12 @@ void allow_descriptors(uint32_t connections) {
               " connections; others will wait (ulimit -n)");
 }
 
-// The server reads the signals that end it. SIGPIPE is ignored: that nobody reads the log any more is no reason to end.
-void block_signals() {
-  signal(SIGPIPE, SIG_IGN);
+// From now on these are left to the server, which reads them.
+void block_signals(std::initializer_list<int> numbers) {
   sigset_t signals;
   sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGHUP);
-  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  for (const int number : numbers) sigaddset(&signals, number);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 
 void make_store(const ServeOptions& options) {
@@ -228,7 +227,9 @@ int run_server(ServeOptions& options) {
   Daemon daemon;
   if (options.is_daemon) daemon.begin();
   if (user != nullptr) forbid_new_rights();
-  block_signals();
+  // That nobody reads the log any more is no reason to end.
+  signal(SIGPIPE, SIG_IGN);
+  block_signals({SIGHUP});
   allow_descriptors(options.server.settings.connections_most);
   const uint64_t begun_ns = sys::monotonic_ns();
   kv::Clock clock;
@@ -246,6 +247,8 @@ int run_server(ServeOptions& options) {
   value_of(serves.listen(options.server));
   const uint64_t opening_ns = sys::monotonic_ns();
   kept = open_store(options);
+  // Not before: a store may have minutes of its log to replay, and is afterwards what it was.
+  block_signals({SIGTERM, SIGINT});
   const uint64_t opened_ms = milliseconds_since(opening_ns);
   KvStore& store = *kept;
   value_of(serves.open(*store));
