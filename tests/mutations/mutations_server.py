@@ -129,6 +129,7 @@ MUTATIONS = [
     of_serve("a server that cannot begin leaves what it has opened", (SERVER, "Server::~Server() { close(); }", "Server::~Server() = default;")),
     of_serve("SIGHUP opens no log again", (SERVER, "  if (has_log) reopen_log();\n", "")),
     of_serve("SIGHUP says nothing where there is nothing to do", (SERVER, "  if (!has_log && !has_certificate)\n", "  if (false)\n")),
+    of_serve("a socket in the file system stays that of who started it", ("tools/spillway/serve.cc", "    if (listening.is_given) continue;\n", "    continue;\n")),
     of_serve("the user keeps the groups of who started it", ("tools/spillway/privileges.cc", "initgroups(user.pw_name, user.pw_gid) != 0 || ", "")),
     of_serve("capabilities could come back", ("tools/spillway/privileges.cc", "    prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);\n", "    static_cast<void>(capability);\n")),
     of_serve("threads that are there keep what the server gives up", ("tools/spillway/serve.cc", "  if (user != nullptr) forbid_new_rights();\n", ""), ("tools/spillway/serve.cc", "    if (user != nullptr) become_user(*user);\n", "    if (user != nullptr) forbid_new_rights(), become_user(*user);\n")),

@@ -357,6 +357,13 @@ class Life(Case):
                 self.assertEqual(int(status[kind], 16), 0, f"{thread}: {kind}")
         self.assertEqual(server.end(), 0)
 
+    @unittest.skipIf(os.geteuid() != 0, "needs root")
+    def test_a_socket_is_its_users(self):
+        nobody, place = pwd.getpwnam("nobody"), self.path("socket")
+        self.serve("-s", place, "-a", "660", "-u", "nobody")
+        there = os.stat(place)
+        self.assertEqual((there.st_uid, there.st_gid, there.st_mode & 0o777), (nobody.pw_uid, nobody.pw_gid, 0o660))
+
 
 class ServiceManager(Case):
     def given(self, *sockets, names, words=()):

@@ -94,6 +94,15 @@ class PidFile {
   const std::string& path_;
 };
 
+// As if the user had begun the server: --unix-mode is about him and his group, as memcached's -a is.
+void give_sockets(const server::Server& serves, const passwd& user) {
+  for (const server::Listening& listening : serves.listening()) {
+    if (listening.is_given) continue;
+    if (auto given = server::give_to(listening.address, user.pw_uid, user.pw_gid); !given)
+      throw WrongInput(concat("serve: --user: ", printable(given.error().message)));
+  }
+}
+
 // Called as the user who will have to open the log again at SIGHUP.
 void begin_log(const std::string& path) {
   if (path.empty()) return;
@@ -245,6 +254,7 @@ int run_server(ServeOptions& options) {
     base::log({.name = "words_without_effect", .fields = {{"words", options.without_effect}}},
               "serve: has no effect here: ", options.without_effect);
   value_of(serves.listen(options.server));
+  if (user != nullptr && user->pw_uid != geteuid()) give_sockets(serves, *user);
   const uint64_t opening_ns = sys::monotonic_ns();
   kept = open_store(options);
   // Not before: a store may have minutes of its log to replay, and is afterwards what it was.

@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 
 #include "server/text.h"
@@ -190,6 +191,14 @@ base::Expected<int> listen_at(Address& address, unsigned unix_mode) {
   if (descriptor >= 0) close(descriptor);
   return base::failure(error, "cannot listen at ", address.text(), ": ", base::error_name(error),
                        advice_for(error));
+}
+
+base::Expected<void> give_to(const Address& address, uid_t user, gid_t group) {
+  if (address.bytes.ss_family != AF_UNIX) return {};
+  // Of a link that somebody has put in its place the link itself.
+  if (lchown(reinterpret_cast<const sockaddr_un*>(&address.bytes)->sun_path, user, group) == 0) return {};
+  const int error = errno;
+  return base::failure(error, "cannot give away ", address.text(), ": ", base::error_name(error));
 }
 
 void forget(const Address& address) {

@@ -7,6 +7,7 @@
 //   0 as the port             one that is free
 #pragma once
 #include <sys/socket.h>
+#include <sys/types.h>
 
 #include <cstdint>
 #include <string>
@@ -39,6 +40,8 @@ std::string own_end_of(int descriptor);
 // Returns a socket that listens there, and writes the address back that it is bound to, with the port that was free. A socket in the file system at
 // which nobody listens any more is replaced. Errors: EADDRINUSE, EACCES, EADDRNOTAVAIL and others of bind, with the address and what to do.
 base::Expected<int> listen_at(Address& address, unsigned unix_mode = 0700);
+// Makes the file of a socket in the file system that of a user and of a group; of other addresses there is none. Errors: those of chown.
+base::Expected<void> give_to(const Address& address, uid_t user, gid_t group);
 // Removes the file of a socket in the file system.
 void forget(const Address& address);
 

@@ -71,6 +71,17 @@ TEST(Address, APeerDoesNotChooseWhatItIsCalled) {
   forget(client);
 }
 
+TEST(Address, OnlyASocketInTheFileSystemHasAFileToGive) {
+  const std::string path = testing::TempDir() + "address_give_test." + std::to_string(getpid());
+  Address address = parse_address(path)->front();
+  EXPECT_EQ(give_to(address, getuid(), getgid()).error().number, ENOENT);
+  const int listens = *listen_at(address);
+  EXPECT_TRUE(give_to(address, getuid(), getgid()));
+  EXPECT_TRUE(give_to(parse_address("11211")->front(), getuid(), getgid()));
+  close(listens);
+  forget(address);
+}
+
 TEST(Address, AServerThatAcceptsNobodyIsThere) {
   const std::string path = testing::TempDir() + "address_full_test." + std::to_string(getpid());
   Address address = parse_address(path)->front();
