@@ -46,6 +46,9 @@ static void maps(const char *folder) {
   CHECK(mkfifo(path, 0600) == 0);
   refused_without_a_trace(path, 4096, "dram", SPILLWAY_PERSIST_INVALID, "neither a file nor a device");
   unlink(path);
+  CHECK(symlink("none", path) == 0);
+  refused_without_a_trace(path, 4096, "dram", SPILLWAY_PERSIST_INVALID, "a link to a file that is not there");
+  unlink(path);
 
   CHECK_OK(spillway_persist_unmap(map_new(path, 4096, "dram")));
   refused_without_a_trace(path, 4096, "memory", SPILLWAY_PERSIST_UNSUPPORTED, "give file, or for tests dram");

@@ -138,6 +138,7 @@ MUTATIONS = [
     # The C API
     mutation("a program that configures itself is not observed", (CALLS, "persist::read_environment(environ, persist::own::default_options());", "base::Expected<persist::Options>(persist::own::default_options());"), test=CAPI),
     mutation("a new file that was refused stays", (MAPPINGS, "  if (is_new) unlink(path);\n", ""), test=CAPI),
+    mutation("a link to nothing is tried for ever", (MAPPINGS, "if (is_new && lstat(", "if (false && lstat("), test=CAPI),
     mutation("a file is not made as large as its mapping", (MAPPINGS, "posix_fallocate(descriptor, 0, static_cast<off_t>(bytes))", "posix_fallocate(descriptor, 0, 4096)"), test=CAPI),
     mutation("a domain outlives its mapping", (MAPPINGS, "  const auto removed = persist::own::remove_domain(begin, begin + found->bytes);", "  const base::Expected<void> removed; (void)begin;"), test=CAPI),
     mutation("a fence's failure is the caller's mistake", (CALLS, "  persist::own::flush(capi::persisting::number_of(address), bytes, __builtin_return_address(0));\n  return capi::persisting::answer_written", "  persist::own::flush(capi::persisting::number_of(address), bytes, __builtin_return_address(0));\n  return capi::persisting::answer"), (CALLS, "int spillway_persist_fence(void) {\n  return capi::persisting::answer_written", "int spillway_persist_fence(void) {\n  return capi::persisting::answer"), test=CAPI),

@@ -89,6 +89,10 @@ base::Expected<int> open_file(const char* path, bool& is_new) {
     if (descriptor >= 0) return descriptor;
     // Somebody else may have made or removed the file in between.
     if (errno != (is_new ? EEXIST : ENOENT)) return base::failure(errno, path, ": ", base::error_name(errno));
+    struct stat facts = {};
+    if (is_new && lstat(path, &facts) == 0 && S_ISLNK(facts.st_mode))
+      return base::failure(EINVAL, path,
+                           ": it is a link to a file that is not there; remove the link, or name that file");
   }
 }
 
