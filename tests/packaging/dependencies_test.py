@@ -129,6 +129,10 @@ class Container(unittest.TestCase):
         named = {name.replace("-", "_").upper() for line in self.lines for name in re.findall(r"/packages/(?:spillway-)?([a-z]+)_\*\.deb", line)}
         self.assertLessEqual(named, made)
 
+    def test_it_takes_no_build_of_another_machine_along(self):
+        # Not beside the recipe: docker of Debian 12 looks here alone.
+        self.assertLessEqual({"build*", ".git"}, set((SOURCE / ".dockerignore").read_text().split()))
+
     def test_what_it_copies_is_there(self):
         for line in self.lines:
             if copied := re.match(r"COPY (?!--from)(\S+) ", line):
