@@ -112,6 +112,13 @@ class Makefile(unittest.TestCase):
                     self.assertEqual(self.of(goal), (groups, tests))
 
 
+class Folders(unittest.TestCase):
+    def test_one_with_a_blank_in_its_path(self):
+        ended = run("cmake", "-S", SOURCE, "-B", temporary_folder(self) / "a build")
+        self.assertNotEqual(ended.returncode, 0)
+        self.assertIn("a build' has a blank in its path", " ".join(ended.stderr.split()))
+
+
 class Container(unittest.TestCase):
     def setUp(self):
         text = (SOURCE / "packaging/Dockerfile").read_text()
