@@ -7,6 +7,7 @@ work=$build/wheel
 rm -rf "$work"
 for part in kv kv_dev; do cmake --install "$build" --strip --component $part --prefix "$work/prefix" > /dev/null; done
 cp -r "$here/bindings/python" "$work/source"  # a build leaves things beside the sources
+cp "$here/LICENSE" "$here/NOTICE" "$work/source"
 LDFLAGS=-Wl,-s SPILLWAY_PREFIX=$work/prefix /usr/bin/python3 -m pip wheel --quiet --no-build-isolation --no-deps --no-index --disable-pip-version-check \
   --wheel-dir "$build/packages" "$work/source"
 rm -rf "$work"

@@ -32,7 +32,7 @@ import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-COPIED = [".dockerignore", "CMakeLists.txt", "LICENSE", "Makefile", "README.md", "bindings", "cmake", "docs", "examples", "include", "packaging", "src", "compiler", "tools", "bench", "scripts", "tests"]
+COPIED = [".dockerignore", "CMakeLists.txt", "CONTRIBUTING.md", "LICENSE", "Makefile", "NOTICE", "README.md", "bindings", "cmake", "docs", "examples", "include", "packaging", "src", "compiler", "tools", "bench", "scripts", "tests"]
 # What tests of the product run.
 PRODUCT = ["product", "spillway_ir_tree", "pmem_calls"]
 PROGRAM_SECONDS_MAX = 15

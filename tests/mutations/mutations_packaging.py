@@ -31,6 +31,8 @@ MUTATIONS = [
     of("the container has a list of packages of its own", ("packaging/Dockerfile", "RUN make -C /source deb", "RUN apt-get install -y ninja-build && make -C /source deb"), test="packaging_dependencies"),
     of("a container takes this machine's build along", (".dockerignore", "build*\n", ""), test="packaging_dependencies"),
     of("a folder with a blank in its path is built in until something breaks", ("CMakeLists.txt", "    message(FATAL_ERROR \"'${folder}' has", "    message(STATUS \"'${folder}' has"), test="packaging_dependencies"),
+    of("what is of others in what is installed is not named", ("packaging/CMakeLists.txt", "${CMAKE_SOURCE_DIR}/NOTICE DESTINATION", "${CMAKE_SOURCE_DIR}/LICENSE DESTINATION")),
+    of("the licence that README leads to stays in the source", ("packaging/CMakeLists.txt", " ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${documents} COMPONENT doc)", " DESTINATION ${documents} COMPONENT doc)")),
     of("a server under systemd has 90 seconds to read its log", ("tools/spillway/spillway-serve@.service.in", "TimeoutStartSec=infinity\n", "")),
     of("servers under systemd are root", ("tools/spillway/spillway-serve@.service.in", "User=spillway\nDynamicUser=yes\n", "")),
 ]

@@ -38,6 +38,9 @@ def test(source, build, work):
     check_example(work, "java", "-Xmx256m", "-cp", f"{jar}:{work / 'classes'}", "KvExample")
     for path in (wheel, jar):
         with zipfile.ZipFile(path) as archive:
+            for notice in ("LICENSE", "NOTICE"):
+                if not any(name.endswith(f"/{notice}") and archive.read(name) == (source / notice).read_bytes() for name in archive.namelist()):
+                    raise Failure(f"{path} does not bring {notice} along")
             for name in archive.namelist():
                 if bytes(build) + b"/" in archive.read(name):
                     raise Failure(f"{name} in {path} names a folder of the build")

@@ -92,6 +92,22 @@ class Files(unittest.TestCase):
         self.assertIn("\nType=notify\n", self.unit())
         self.assertIn("\nTimeoutStartSec=infinity\n", self.unit())
 
+    def test_what_is_of_others_is_named(self):
+        # The packages that it is built with, whose code or whose headers' code is in it.
+        named = {"libjemalloc-dev": "jemalloc", "libxxhash-dev": "xxHash", "nlohmann-json3-dev": "JSON for Modern C++", "libssl-dev": "OpenSSL", "llvm-19-dev": "LLVM"}
+        unnamed = {"systemtap-sdt-dev", "libpmemobj-dev"}  # in the public domain; linked as a library, by benchmarks alone
+        listed = run(SOURCE / "scripts/install-deps.sh", "--list", "product").split()
+        self.assertEqual({name for name in listed if name.endswith("-dev")} - {"dpkg-dev"}, set(named) | unnamed)
+        notice = (USR / "share/doc/spillway/copyright").read_text()
+        for name in named.values():
+            self.assertRegex(notice, rf"(?m)^{re.escape(name)}\W")
+
+    def test_readme_leads_to_what_lies_beside_it(self):
+        documents = USR / "share/doc/spillway"
+        for name in ("README.md", "CONTRIBUTING.md"):
+            for link in re.findall(r"\]\(([\w./-]+)", (documents / name).read_text()):
+                self.assertTrue((documents / link).exists(), link)
+
     def test_one_version(self):
         version = re.search(r"project\(spillway VERSION ([\d.]+)", (SOURCE / "CMakeLists.txt").read_text())[1]
         self.assertEqual(run(USR / "bin/spillway", "--version"), f"spillway {version}\n")
