@@ -169,6 +169,7 @@ class Completion(unittest.TestCase):
         self.assertEqual(set(self.offers("spillway", "run", "-")), {*OPTIONS, "--help"})
         self.assertEqual(set(self.offers("spillway", "kv", "put", "--if-")), {"--if-absent", "--if-present", "--if-version"})
         self.assertEqual(self.offers("spillway", "top", "--o"), ["--once"])
+        self.assertEqual(self.offers("spillway", "persist", "check", "--l"), ["--log"])
         self.assertIn("-t", self.offers("spillway", "serve", "-"))
 
     def test_values(self):
@@ -203,7 +204,7 @@ class Completion(unittest.TestCase):
             script = (f"source {file}; for word in -fspill- -fsyntax-o; do COMP_WORDS=({path} $word) COMP_CWORD=1; "
                       f"_{compiler.replace('+', 'x')} {path}; echo ${{COMPREPLY[@]}}; done")
             own, clangs = run("bash", "--norc", "-c", script).splitlines()
-            self.assertLessEqual({"-fspill-globals", "-fspill-globals=", "-fspill-bodies=2", "-fspill-persist=record"}, set(own.split()))
+            self.assertLessEqual({"-fspill-globals", "-fspill-globals=", "-fspill-bodies=2", "-fspill-translation=table", "-fspill-persist=record"}, set(own.split()))
             self.assertEqual(clangs, "-fsyntax-only")
 
 

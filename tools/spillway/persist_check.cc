@@ -59,6 +59,7 @@ void print_help() {
       "  --ignore NAME         says nothing of flushes and fences in functions, files or libraries with NAME "
       "in theirs;\n"
       "                        may be repeated\n"
+      "  --log LOG             instead of PROGRAM: what one has recorded before\n"
       "  --out DIR             for logs, images and report.json, default persist-check\n\n"
       "Exit status: 0 no bugs; 1 bugs, or the system failed; 2 wrong input.");
 }
