@@ -315,7 +315,10 @@ void Store::collect() {
       log_.collector_wanted.cancel();
       continue;
     }
-    if (!did || failure.error != 0) compacted_.notify_all();
+    if (!did || failure.error != 0) {
+      idle_steps_.fetch_add(1);
+      compacted_.notify_all();
+    }
     // What is put off or left is tried again after a while, even if nobody asks for anything.
     const bool retries = failure.error != 0 || log_.put_off_count() != 0 || large_values_.has_left();
     log_.collector_wanted.wait(key, retries ? kRetryNs : 0);
@@ -334,14 +337,14 @@ base::Error Store::io_error(int error, const char* what) const {
 
 base::Expected<void> Store::compact() {
   const uint64_t compaction = compactions_.fetch_add(1, std::memory_order_relaxed) + 1;
-  collector_.wants_all(true);
-  // The first step that finds nothing may have begun before this call: two of them are waited for.
-  for (int steps = 0; steps < 2 && !log_.has_failed(); ++steps) {
+  const Collector::AllWanted all(collector_);
+  // The first step that finds nothing may have begun before this call: two of them are waited for. A wait may also end for a handler of signals.
+  const uint64_t end = idle_steps_.load() + 2;
+  while (idle_steps_.load() < end && !log_.has_failed()) {
     const uint32_t key = compacted_.prepare();
     log_.collector_wanted.notify_all();
     compacted_.wait(key);
   }
-  collector_.wants_all(false);
   if (log_.has_failed()) return std::unexpected(tell_failure());
   const uint64_t failure = compaction_failure_.load(std::memory_order_relaxed);
   // A failure of a step that began before this call does not count.

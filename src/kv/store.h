@@ -177,7 +177,8 @@ class Store {
   // segment's summary or headers is no error: its records are durable, and the next open reads the whole segment. REQUIRES: no sessions.
   base::Expected<void> close();
   // Collects until nothing would gain anything. Errors: those of I/O, ENOSPC, EROFS: collection could not go on; what failed may have been done
-  // since. REQUIRES: tasks of the calling thread have no calls of the store under way, since collection waits for these.
+  // since. Any thread, also several at a time. REQUIRES: tasks of the calling thread have no calls of the store under way, since collection
+  // waits for these.
   base::Expected<void> compact();
   // From now on no record of a lower version is there any more, as if it had expired; open snapshots may leave it out. The store does not keep
   // this: whoever opens it says so again. A lower version than before changes nothing. Any thread.
@@ -271,14 +272,15 @@ class Store {
   std::atomic<uint64_t> compactions_{0};  // calls of compact()
   // The last step of collection that failed for compact(): the upper half is compactions_ by then, the lower half its errno value.
   std::atomic<uint64_t> compaction_failure_{0};
-  std::atomic<int> keeper_error_{0};  // why segments could not be prepared or sealed at the last try
-  Channel keeper_channel_;            // the keeper's
+  std::atomic<uint64_t> idle_steps_{0};  // of the collector, that found nothing to do or failed
+  std::atomic<int> keeper_error_{0};     // why segments could not be prepared or sealed at the last try
+  Channel keeper_channel_;               // the keeper's
   uint64_t told_put_off_ = 0;  // segments that were put off when that was logged; the keeper's, and close()'s
   sys::Thread keeper_, collector_thread_;
   bool has_keeper_ = false, has_collector_ = false;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> is_collected_{false};  // the collector has stopped, so that the keeper may
-  sys::EventCount compacted_;              // notified when the collector finds nothing to do, or fails
+  sys::EventCount compacted_;              // notified with each change of idle_steps_
 };
 
 class Session {

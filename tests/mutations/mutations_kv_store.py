@@ -92,6 +92,8 @@ MUTATIONS = [
     # Room
     mutation("a full store takes more", (LOG, "  if (!is_relocation && !is_tombstone && !request.is_kept && is_full()) return Room::kWaitForLimit;\n", ""), gtest_filter="LogTest.AStoreWithoutASegment*"),
     mutation("a full store takes no removal", (LOG, "  if (!is_relocation && !is_tombstone && !request.is_kept", "  if (!is_relocation && !request.is_kept"), gtest_filter="CollectorTest.*"),
+    mutation("the end of one compaction ends the others", ("src/kv/collection/collector.h", "~AllWanted() { collector_.all_wanted_.fetch_sub(1); }", "~AllWanted() { collector_.all_wanted_.store(0); }"), gtest_filter="AllWantedTest.*"),
+    mutation("handlers of signals end a compaction", (STORE, "  while (idle_steps_.load() < end && !log_.has_failed()) {\n", "  for (uint64_t at = end - 2; at < end && !log_.has_failed(); ++at) {\n"), gtest_filter="CompactTest.*"),
     mutation("what is emptied is never given back", (COLLECTOR, "    error = log_->give_back(channel_);", "    error = 0;"), gtest_filter="CollectorTest.AStore*"),
     mutation("who waits is not told that the store is full", (COLLECTOR, "      log_->tell_waiting();\n", ""), gtest_filter="CollectorTest.AFull*"),
 

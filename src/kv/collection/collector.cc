@@ -89,7 +89,7 @@ Collector::Failure Collector::step(bool& did) {
     }
   log_->retry_seals();
   const Log::Need need = log_->need();
-  const bool collects = need.collects || wants_all_.load(std::memory_order_relaxed);
+  const bool collects = need.collects || wants_all();
   uint32_t victim = Log::kNone;
   const uint64_t now_ms = lifetimes_->clock().now_ms(), floor = lifetimes_->floor();
   if (need.is_over_limit) victim = log_->choose_victim(now_ms, floor);

@@ -19,7 +19,7 @@
 // Each step first takes the pieces of removed large values out of the index (large_values.h). A victim of which a snapshot has kept a record
 // meanwhile is not emptied (snapshots.h). When there is nothing else to do, a checkpoint may be due (checkpoint.h).
 //
-// Thread contract: one thread, the store's collector.
+// Thread contract: one thread, the store's collector; but see AllWanted.
 #pragma once
 #include <atomic>
 #include <list>
@@ -85,9 +85,18 @@ class Collector {
   Failure step(bool& did);
   // At the end of a store whose log is sealed: takes a checkpoint, if a start would take long without one. REQUIRES: the thread has ended.
   void end();
-  // Collect for as long as any victim would gain something?
-  void wants_all(bool wants) { wants_all_.store(wants, std::memory_order_relaxed); }
-  bool wants_all() const { return wants_all_.load(std::memory_order_relaxed); }
+  // While there is one of these, the collector collects for as long as any victim would gain something. Any thread, also several at a time.
+  class AllWanted {
+   public:
+    explicit AllWanted(Collector& collector) : collector_(collector) { collector_.all_wanted_.fetch_add(1); }
+    ~AllWanted() { collector_.all_wanted_.fetch_sub(1); }
+    AllWanted(const AllWanted&) = delete;
+    AllWanted& operator=(const AllWanted&) = delete;
+
+   private:
+    Collector& collector_;
+  };
+  bool wants_all() const { return all_wanted_.load() != 0; }
 
   const CollectorCounts& counts() const { return counts_; }
   const Channel& channel() const { return channel_; }
@@ -247,7 +256,7 @@ class Collector {
   uint64_t gained_grains_ = 0;
   bool is_in_vain_ = false;
   bool has_failed_reads_ = false;
-  std::atomic<bool> wants_all_{false};
+  std::atomic<uint32_t> all_wanted_{0};  // objects AllWanted
   CollectorCounts counts_;
 };
 

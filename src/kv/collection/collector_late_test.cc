@@ -220,7 +220,7 @@ TEST_F(CollectorLateTest, NothingIsGivenBackAfterAFailure) {
   life.put("key");
   life.seal();
   bool did = false;
-  life.collector.wants_all(true);  // there would be more to do
+  const Collector::AllWanted all(life.collector);  // there would be more to do
   ASSERT_EQ(life.collector.step(did).error, 0);
   life.log.fail();
   EXPECT_EQ(life.collector.step(did).error, 0);

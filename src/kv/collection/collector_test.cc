@@ -1,13 +1,18 @@
 #include "kv/collection/collector.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <signal.h>
 
+#include <chrono>
 #include <map>
 #include <random>
 #include <thread>
 #include <vector>
 
 #include "kv/media/clock.h"
+#include "kv/testing/life.h"
+#include "kv/testing/store_image.h"
 #include "kv/testing/test_store.h"
 #include "storage/testing/test_cut_device.h"
 
@@ -201,6 +206,60 @@ TEST_F(CollectorTest, ReadersNeverSeeWhatIsBeingWrittenOver) {
   for (auto& thread : threads) thread.join();
   store->compact();
   store->verify();
+}
+
+TEST(AllWantedTest, IsForAsLongAsAnyoneWantsIt) {
+  Life life(empty_medium(test_identity(kSegments)));
+  life.put("key");
+  life.seal();
+  bool did = false;
+  {
+    const Collector::AllWanted all(life.collector);
+    {
+      const Collector::AllWanted other(life.collector);
+    }
+    ASSERT_EQ(life.collector.step(did).error, 0);
+    EXPECT_TRUE(did);
+    EXPECT_EQ(life.log.counts().emptied_segments, 1u);
+  }
+  EXPECT_FALSE(life.collector.wants_all());
+}
+
+// Many come in the middle of a step.
+TEST(CompactTest, HandlersOfSignalsDoNotEndIt) {
+  auto* const device = new CallingDevice(std::vector<std::byte>(kBytes));
+  ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
+  const StoreOptions options = {.durability = Durability::kNone, .stream_count = 1};
+  Store* store = *Store::open(*device, options);
+  Session session;
+  ASSERT_TRUE(session.open(*store));
+  ASSERT_TRUE(session.put("stays", bytes_of("here")));
+  for (int i = 0; i < 600; ++i)
+    ASSERT_TRUE(session.put("key" + std::to_string(i % 10), bytes_of(std::string(6000, 'v'))));
+  session.close();
+  ASSERT_TRUE(store->close());
+  const StoreImage image(device->medium());
+  const uint64_t footer = image.last_grain_of(image.newest("stays")->segment);
+  store = *Store::open(*device, options);
+
+  struct sigaction action = {}, before = {};
+  action.sa_handler = [](int) {};
+  ASSERT_EQ(sigaction(SIGUSR1, &action, &before), 0);
+  const pthread_t self = pthread_self();
+  std::atomic<bool> was_interrupted{false};
+  device->call_at_read(footer, [&] {
+    for (int i = 0; i < 20; ++i) {
+      pthread_kill(self, SIGUSR1);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    was_interrupted = true;
+  });
+  EXPECT_TRUE(store->compact());
+  EXPECT_TRUE(was_interrupted);
+  EXPECT_GT(store->counts().collected.victims, 0u);
+  EXPECT_TRUE(store->close());
+  sigaction(SIGUSR1, &before, nullptr);
+  device->close();
 }
 
 }  // namespace

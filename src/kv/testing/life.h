@@ -144,10 +144,8 @@ struct Life {
   // Empties one victim. Returns 0 or an errno value.
   int empty_one() {
     bool did = false;
-    collector.wants_all(true);
-    const int error = collector.step(did).error;
-    collector.wants_all(false);
-    return error;
+    const Collector::AllWanted all(collector);
+    return collector.step(did).error;
   }
   // Empties one victim, and gives it back.
   void collect() {
