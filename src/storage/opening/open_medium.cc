@@ -228,6 +228,11 @@ base::Expected<Medium> open_block_device(const Path& path, const OpenParameters&
   int sector_bytes = 512;
   result = sys::syscall(SYS_ioctl, opened.get(), BLKGETSIZE64, &size_bytes);
   if (sys::failed(result)) return std::unexpected(open_error(path, result));
+  // The kernel lets such a device be opened for writing, and refuses each write.
+  int is_read_only = 0;
+  if (!parameters.read_only) sys::syscall(SYS_ioctl, opened.get(), BLKROGET, &is_read_only);
+  if (is_read_only != 0)
+    return failure(EROFS, path, ": this block device is read-only; name one that can be written");
   const auto read = [&](char* to, uint64_t bytes, uint64_t offset) {
     return sys::syscall(SYS_pread64, opened.get(), to, bytes, offset);
   };

@@ -538,6 +538,21 @@ TEST_F(BlockDeviceTest, AnEmptyOneIsUsedWhole) {
   (*device)->close();
 }
 
+// It may be read. The kernel lets anybody open it for writing, and refuses only the writes.
+TEST_F(BlockDeviceTest, OneThatIsReadOnlyIsNotWritten) {
+  int is_read_only = 1;
+  if (ioctl(loop, BLKROSET, &is_read_only) != 0) GTEST_SKIP() << "cannot make " << name << " read-only";
+  for (const OpenParameters& parameters : {kSpill, OpenParameters{.store = true}}) {
+    const base::Error error = refusal(name, parameters);
+    EXPECT_EQ(error.number, EROFS) << error.message;
+    EXPECT_NE(std::string_view(error.message).find("this block device is read-only"), std::string_view::npos);
+  }
+  EXPECT_EQ(refusal(name, {.store = true, .read_only = true}).number, 0);
+  is_read_only = 0;
+  ASSERT_EQ(ioctl(loop, BLKROSET, &is_read_only), 0);
+  EXPECT_EQ(refusal(name).number, 0);
+}
+
 // What is on disk is read and written through a ring, what is in memory by plain calls.
 TEST_F(BlockDeviceTest, ZramNeedsNoRing) {
   auto on_disk = open_device(name, kSpill);
