@@ -15,7 +15,7 @@ import unittest
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from support import take_paths  # noqa: E402
+from support import CLEAN, HANG_SECONDS, ONE_LINE, take_paths  # noqa: E402
 from served import Case, free_port  # noqa: E402
 
 Case.spillway, = take_paths(1)
@@ -163,6 +163,23 @@ class Tls(Case):
         port = server.said.split("metrics by TLS at 127.0.0.1:")[1].split(";")[0].split(",")[0]
         with urllib.request.urlopen(f"https://127.0.0.1:{port}/metrics", context=self.tls()) as page:
             self.assertIn(b"spillway_connections ", page.read())
+
+    def top(self, address, trusts):
+        return subprocess.run([self.spillway, "top", "--once", address], capture_output=True, text=True, timeout=HANG_SECONDS,
+                              env={**CLEAN, "SSL_CERT_FILE": self.path(f"{trusts}.crt")})
+
+    def test_top(self):
+        server = self.serve("--memcache", "0", "--metrics", "tls:127.0.0.1:0", *self.words)
+        address = server.said.split("metrics by TLS at ")[1].split(";")[0]
+        told = self.top(f"tls:{address}", "server")
+        self.assertEqual((told.returncode, told.stderr), (0, ""))
+        self.assertEqual(told.stdout.splitlines()[1].split()[:2], [f"tls:{address}", "0"])
+        port = address.split(":")[1]
+        for place, trusts, says in ((address, "stranger", "not trusted: self-signed certificate"), (f":{port}", "server", "not trusted: hostname mismatch")):
+            refused = self.top(f"tls:{place}", trusts)
+            self.assertEqual((refused.returncode, refused.stdout), (1, ""))
+            self.assertRegex(refused.stderr, ONE_LINE)
+            self.assertIn(says, refused.stderr)
 
     def test_clients_of_their_own(self):
         server = self.serve("--resp", "tls:0", *self.words)

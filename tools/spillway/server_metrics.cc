@@ -9,14 +9,18 @@
 #include <charconv>
 #include <cstring>
 #include <memory>
+#include <span>
 
+#include "base/error.h"
 #include "command.h"
 #include "descriptor.h"
+#include "server/net/tls_client.h"
 
 namespace tools {
 namespace {
 
 constexpr std::string_view kPrefix = "spillway_";
+constexpr std::string_view kTlsPrefix = "tls:";
 constexpr size_t kPageBytesMost = 4 << 20;
 
 [[noreturn]] void fail(const std::string& address, std::string_view why) {
@@ -38,28 +42,56 @@ int connect_to(const addrinfo& at, std::chrono::seconds limit) {
   return -1;
 }
 
-std::string receive_all(int descriptor, const std::string& address) {
+[[noreturn]] void fail(const std::string& address, const base::Error& error) {
+  fail(address, error.number == EAGAIN ? "no answer in time" : error.message);
+}
+
+// All that receive(part) returns, which is how many bytes it has put there, or 0 at the end.
+template <class Receive>
+std::string receive_all(const std::string& address, const Receive& receive) {
   std::string all;
   char part[16 << 10];
   for (;;) {
-    const ssize_t got = recv(descriptor, part, sizeof part, 0);
+    const base::Expected<size_t> got = receive(std::span(part));
     // Who refuses an asker has not read what is asked: behind its answer the connection is reset.
-    if (got == 0 || (got < 0 && errno == ECONNRESET && !all.empty())) return all;
-    if (got < 0) fail(address, errno == EAGAIN ? "no answer in time" : std::strerror(errno));
-    all.append(part, static_cast<size_t>(got));
+    if (!got && got.error().number == ECONNRESET && !all.empty()) return all;
+    if (!got) fail(address, got.error());
+    if (*got == 0) return all;
+    all.append(part, *got);
     if (all.size() > kPageBytesMost) fail(address, "the answer does not end");
   }
 }
 
+std::string ask(int descriptor, const std::string& address, const std::string& request) {
+  if (send(descriptor, request.data(), request.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(request.size()))
+    fail(address, std::strerror(errno));
+  return receive_all(address, [&](std::span<char> to) -> base::Expected<size_t> {
+    const ssize_t got = recv(descriptor, to.data(), to.size(), 0);
+    if (got < 0) return base::failure(errno, std::strerror(errno));
+    return static_cast<size_t>(got);
+  });
+}
+
+std::string ask_by_tls(int descriptor, const std::string& address, const std::string& host,
+                       const std::string& request) {
+  server::TlsClient client;
+  auto asked = client.begin(descriptor, host);
+  if (asked) asked = client.send(request);
+  if (!asked) fail(address, asked.error());
+  return receive_all(address, [&](std::span<char> to) { return client.receive(to); });
+}
+
 }  // namespace
 
-std::pair<std::string, std::string> split_address(std::string_view address) {
-  const size_t colon = address.rfind(':');
-  if (colon == std::string_view::npos || colon + 1 == address.size())
+ServerAddress split_address(std::string_view address) {
+  const bool is_tls = address.starts_with(kTlsPrefix);
+  const std::string_view place = address.substr(is_tls ? kTlsPrefix.size() : 0);
+  const size_t colon = place.rfind(':');
+  if (colon == std::string_view::npos || colon + 1 == place.size())
     throw WrongInput(concat("top: '", printable(address), "' is no HOST:PORT"));
-  std::string_view host = address.substr(0, colon);
+  std::string_view host = place.substr(0, colon);
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  return {std::string(host), std::string(address.substr(colon + 1))};
+  return {.host = std::string(host), .port = std::string(place.substr(colon + 1)), .is_tls = is_tls};
 }
 
 Metrics parse_metrics(std::string_view page) {
@@ -79,13 +111,13 @@ Metrics parse_metrics(std::string_view page) {
 }
 
 Metrics fetch_metrics(const std::string& address, std::chrono::seconds limit) {
-  const auto [host, port] = split_address(address);
+  const ServerAddress place = split_address(address);
   addrinfo wanted = {};
   wanted.ai_socktype = SOCK_STREAM;
   addrinfo* list = nullptr;
   // Without a host no name has to be looked up for this machine: "localhost" may be unknown.
-  const char* const name = host.empty() ? nullptr : host.c_str();
-  if (const int error = getaddrinfo(name, port.c_str(), &wanted, &list); error != 0)
+  const char* const name = place.host.empty() ? nullptr : place.host.c_str();
+  if (const int error = getaddrinfo(name, place.port.c_str(), &wanted, &list); error != 0)
     fail(address, gai_strerror(error));
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> found(list, freeaddrinfo);
   int number = -1;
@@ -93,11 +125,11 @@ Metrics fetch_metrics(const std::string& address, std::chrono::seconds limit) {
     number = connect_to(*at, limit);
   const Descriptor descriptor(number);
   if (number < 0) fail(address, std::strerror(errno));
-  const std::string request = concat("GET /metrics HTTP/1.1\r\nHost: ", host.empty() ? "localhost" : host,
-                                     "\r\nConnection: close\r\n\r\n");
-  if (send(number, request.data(), request.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(request.size()))
-    fail(address, std::strerror(errno));
-  const std::string answer = receive_all(number, address);
+  const std::string host = place.host.empty() ? "localhost" : place.host;
+  const std::string request =
+      concat("GET /metrics HTTP/1.1\r\nHost: ", host, "\r\nConnection: close\r\n\r\n");
+  const std::string answer =
+      place.is_tls ? ask_by_tls(number, address, host, request) : ask(number, address, request);
   if (answer.starts_with("HTTP/1.1 503 "))
     throw std::runtime_error(
         concat("the server at ", printable(address),

@@ -28,11 +28,13 @@ TEST(ServerMetrics, AreNamesAndValues) {
 }
 
 TEST(ServerMetrics, AddressesAreHostsAndPorts) {
-  using Pair = std::pair<std::string, std::string>;
-  EXPECT_EQ(split_address(":9150"), Pair("", "9150"));
-  EXPECT_EQ(split_address("cache.example:9150"), Pair("cache.example", "9150"));
-  EXPECT_EQ(split_address("[::1]:9150"), Pair("::1", "9150"));
-  for (const char* wrong : {"", "host", "host:"}) EXPECT_THROW(split_address(wrong), WrongInput);
+  EXPECT_EQ(split_address(":9150"), (ServerAddress{"", "9150"}));
+  EXPECT_EQ(split_address("cache.example:9150"), (ServerAddress{"cache.example", "9150"}));
+  EXPECT_EQ(split_address("[::1]:9150"), (ServerAddress{"::1", "9150"}));
+  EXPECT_EQ(split_address("tls:cache.example:9150"), (ServerAddress{"cache.example", "9150", true}));
+  EXPECT_EQ(split_address("tls::9150"), (ServerAddress{"", "9150", true}));
+  for (const char* wrong : {"", "host", "host:", "tls:", "tls:9150"})
+    EXPECT_THROW(split_address(wrong), WrongInput) << wrong;
 }
 
 TEST(ServerMetrics, WhatDoesNotAnswerIsNamed) {

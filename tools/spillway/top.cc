@@ -93,8 +93,8 @@ int top(Arguments arguments) {
     std::puts(
         "usage: spillway top [PID | HOST:PORT...] [--once] [--json]\n\nShows what running programs do with "
         "their budget, each second; of one process all\nstatistics, otherwise one line for each program. "
-        "With addresses, :PORT being of this\nmachine: servers, by what their --metrics tells. --once: one "
-        "table, after a second.\n--json: a line of JSON instead of a table.");
+        "With addresses, :PORT being of this\nmachine, and tls:HOST:PORT one by TLS: servers, by what their "
+        "--metrics tells.\n--once: one table, after a second. --json: a line of JSON instead of a table.");
     return 0;
   }
   const std::unique_ptr<TopView> view =

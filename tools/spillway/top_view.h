@@ -27,7 +27,7 @@ class TopView {
 
 // 0: all programs. Throws WrongInput: there is no such process, or it does not run Spillway.
 std::unique_ptr<TopView> watch_programs(pid_t pid);
-// Servers, by the addresses of their metrics: HOST:PORT, :PORT of this machine. Throws WrongInput for what is no address.
+// Servers, by the addresses of their metrics (split_address()). Throws WrongInput for what is no address.
 std::unique_ptr<TopView> watch_servers(const std::vector<std::string>& addresses);
 
 // Cells of tables; "" if there is no value.

@@ -5,7 +5,7 @@
 //   channel.take(descriptor, &tls);      channel.h
 //   tls.renew();                         reads the files again, for sessions that begin from now on
 //
-// Only this unit and channel.cc know OpenSSL's types.
+// Only this unit, channel.cc and tls_client.cc know OpenSSL's types.
 //
 // Thread contract: open() by one thread before others use it; the rest by any.
 #pragma once
