@@ -138,6 +138,8 @@ MUTATIONS = [
     # Loads that are begun
     mutation("who waits for a page does not end its load", "LoadQueueTest.WhoeverWaits*:LoadQueueTest.WhoDiscards*",
              (PARTITION, "  if (shared_->loads.has_begun()) {", "  if (false) {")),
+    mutation("a miss that waits counts each time it looks", "LoadQueueTest.AMissThatWaits*",
+             (LOAD, "        if (!has_waited) base::statistics.cache_waits.add();\n        has_waited = true;\n", "        base::statistics.cache_waits.add();\n")),
     mutation("who needs a frame does not end loads", "LoadQueueTest.FramesThat*",
              (LOAD, "  if (shared_->loads.poll() > 0)\n    changed_.cancel();\n  else\n", "")),
     mutation("a load is told of before its page is there", "LoadQueueTest.ALoadThatIsBegun*",

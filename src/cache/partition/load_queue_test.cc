@@ -95,6 +95,19 @@ TEST_F(LoadQueueTest, WhoeverWaitsForThePageEndsItsLoad) {
   EXPECT_EQ(ended_count, 1u);
 }
 
+TEST_F(LoadQueueTest, AMissThatWaitsCountsOnceHoweverOftenItLooks) {
+  constexpr uint32_t kRounds = 16;
+  const uint64_t before = base::statistics.cache_waits.get();
+  for (uint32_t round = 1; round <= kRounds; ++round) {
+    fill(3, 1);
+    EXPECT_EQ(begin(3), Begun::kUnderWay);
+    ASSERT_NE(b->translate(world->address(3)), nullptr);
+    b->release_all();
+    EXPECT_EQ(ended_count, round);
+  }
+  EXPECT_EQ(base::statistics.cache_waits.get() - before, kRounds);
+}
+
 TEST_F(LoadQueueTest, WhoPinsThePageEndsItsLoad) {
   fill(3, 1);
   EXPECT_EQ(begin(3), Begun::kUnderWay);

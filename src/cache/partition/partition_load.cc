@@ -23,6 +23,7 @@ constexpr uint32_t kFailedWriteReserve = 16;
 base::Expected<char*> Partition::load(PageId page, Lane& lane, Stream& stream, bool pin) {
   char* bytes = nullptr;
   InVain in_vain;
+  bool has_waited = false;
   for (;;) {
     mutex_.lock();
     uint32_t key = 0;
@@ -34,7 +35,8 @@ base::Expected<char*> Partition::load(PageId page, Lane& lane, Stream& stream, b
     switch (attempt) {
       case Attempt::kDone: return bytes;
       case Attempt::kWait:
-        base::statistics.cache_waits.add();
+        if (!has_waited) base::statistics.cache_waits.add();
+        has_waited = true;
         wait_for_change(key);
         break;
       case Attempt::kNeedFrame: {
