@@ -226,6 +226,17 @@ TEST_F(PrefetchTest, WhatWasUsedCounts) {
   EXPECT_EQ(unused(), unused_before + 1);
 }
 
+TEST_F(PrefetchTest, WhatWasUsedBeforeItIsFreedCounts) {
+  fill(0, 4);
+  prefetch({0, 1, 2, 3});
+  poll();
+  const uint64_t used_before = used(), unused_before = unused();
+  for (uint64_t page = 0; page < 3; ++page) EXPECT_EQ(value(page), letter(page));
+  world->cache->discard(PageId{0}, 4, *a->lane);
+  EXPECT_EQ(used(), used_before + 3);
+  EXPECT_EQ(unused(), unused_before + 1);
+}
+
 TEST_F(PrefetchTest, AReadThatFailsIsToldToWhoeverUsesThePage) {
   fill(0, 1);
   world->device->bad_offset_bytes = offset_of(static_cast<uint64_t>(letter(0)));

@@ -587,6 +587,8 @@ MUTATIONS = [
              (EVICT, "  if (!even_hot && spares(frame)) return false;\n", "")),
     mutation("what was loaded ahead and is not used never goes", "PrefetchTest.WhatWasNotUsedYet*",
              (PARTITION, "  frame.ahead = Ahead::kSpared;\n", "")),
+    mutation("what was loaded ahead and is freed was not used", "PrefetchTest.WhatWasUsedBefore*",
+             (DISCARD, "  if (shared_->table->lock(page)) note_used(frame);\n", "  shared_->table->lock(page);\n")),
     mutation("frame remembers that another page was loaded ahead", "PrefetchTest.*",
              (LOAD, "  frame.ahead = Ahead::kNo;\n  frame.place = place;", "  frame.place = place;")),
     mutation("pages written on request are written again", "PrefetchTest.PagesThatAreWrittenBack*",

@@ -116,7 +116,7 @@ bool Partition::lock_for_discard(PageId page, Lane& lane) {
     zero_in_place(where.frame);
     return true;
   }
-  shared_->table->lock(page);
+  if (shared_->table->lock(page)) note_used(frame);
   lane.victims[lane.victim_count++] = {.frame = where.frame, .page = page, .version = frame.lock()};
   return true;
 }

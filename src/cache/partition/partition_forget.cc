@@ -54,7 +54,7 @@ bool Partition::lock_for_forget(PageId page, Lane& lane) {
   uint32_t version = frame.version();
   if (!(frame.state() == State::kEvicting && frame.gone)) {
     if (frame.state() != State::kResident || frame.io() || frame.pins() > 0) return false;
-    shared_->table->lock(page);
+    if (shared_->table->lock(page)) note_used(frame);
     frame.gone = true;
     version = frame.lock();
   }
