@@ -457,7 +457,7 @@ void Cache::discard(Places::Run run, Lane& lane) {
 
 bool Cache::before_fork(const PinsOverFork& pins) {
   // Not every process has a background thread that does so.
-  base::statistics.cache_snapshots_ended.add(shared_.places.collect_children());
+  shared_.places.collect_children();
   for (uint32_t waits = 0;; ++waits) {
     for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].freeze();
     FramePool::Lent lent = FramePool::Lent::kYes;
@@ -526,8 +526,7 @@ void Cache::pin_again(PageId page) {
 
 bool Cache::share_step(Lane& lane) {
   constexpr uint32_t kStepsPerLook = 16;
-  if (++steps_ % kStepsPerLook == 0)
-    base::statistics.cache_snapshots_ended.add(shared_.places.collect_children());
+  if (++steps_ % kStepsPerLook == 0) shared_.places.collect_children();
   if (const Places::Run run = shared_.places.take_ended_extent(); run.count > 0) {
     if (shared_.device->discards()) discard(run, lane);
     shared_.places.give_back_extent(run);

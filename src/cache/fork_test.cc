@@ -444,6 +444,7 @@ TEST_F(CacheFork, StorageThatIsFullOfSnapshotsIsFullUntilTheChildEnds) {
   write_all('a');
   evict();
   before_fork();
+  const uint64_t ended_before = base::statistics.cache_snapshots_ended.get();
   Child child;
   world->cache->after_fork_in_parent();
   std::string bytes(page_bytes, 'b');
@@ -456,6 +457,7 @@ TEST_F(CacheFork, StorageThatIsFullOfSnapshotsIsFullUntilTheChildEnds) {
   for (page = 0; page < 64; ++page) write(page, 'c');
   a->release_all();
   for (page = 0; page < 64; ++page) EXPECT_EQ(value(page), 'c');
+  EXPECT_EQ(base::statistics.cache_snapshots_ended.get() - ended_before, 1u) << "whoever looked";
 }
 
 // What other threads had begun when the child was made.

@@ -3,6 +3,7 @@
 #include <new>
 
 #include "base/check.h"
+#include "base/statistics.h"
 #include "sys/memory.h"
 
 namespace cache {
@@ -410,6 +411,7 @@ uint32_t Places::collect_children() {
     ++count;
   }
   if (count > 0) thaw_unneeded();
+  base::statistics.cache_snapshots_ended.add(count);
   return count;
 }
 

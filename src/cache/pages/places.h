@@ -70,8 +70,8 @@ class Places {
   void after_fork_in_child();
   // How many children live, as far as this process has looked (collect_children).
   uint32_t child_count() const { return child_count_.load(std::memory_order_relaxed); }
-  // Looks which children have ended, and lets go of what was kept for them. Returns how many these were. Cost: a system call for each child
-  // that lives.
+  // Looks which children have ended, and lets go of what was kept for them. Returns how many these were, which are counted. Cost: a system
+  // call for each child that lives.
   uint32_t collect_children();
   // Is the child that was made last over? For whoever waits for it. REQUIRES: after_fork_in_parent.
   bool last_child_is_over();
