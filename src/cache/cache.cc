@@ -166,7 +166,7 @@ char* Cache::ask(Delegation& delegation, PageId page, Lane& lane, bool pin) {
   if (!delegation.always()) {
     char* bytes = nullptr;
     switch (of(page).look(page, pin, bytes)) {
-      case Partition::Look::kThere: return bytes;
+      case Partition::Look::kThere: base::statistics.cache_hits.add(); return bytes;
       case Partition::Look::kBusy: return nullptr;
       case Partition::Look::kNotThere: break;
     }

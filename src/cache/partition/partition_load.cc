@@ -23,7 +23,7 @@ constexpr uint32_t kFailedWriteReserve = 16;
 base::Expected<char*> Partition::load(PageId page, Lane& lane, Stream& stream, bool pin) {
   char* bytes = nullptr;
   InVain in_vain;
-  bool has_waited = false;
+  bool has_waited = false, has_loaded = false;
   for (;;) {
     mutex_.lock();
     uint32_t key = 0;
@@ -33,7 +33,9 @@ base::Expected<char*> Partition::load(PageId page, Lane& lane, Stream& stream, b
     // Not under the lock: the thread that is woken may take the CPU, and then wait for the lock.
     if (attempt == Attempt::kLoad && wants_frames()) shared_->low_on_frames.notify_all();
     switch (attempt) {
-      case Attempt::kDone: return bytes;
+      case Attempt::kDone:
+        if (!has_loaded) base::statistics.cache_hits.add();
+        return bytes;
       case Attempt::kWait:
         if (!has_waited) base::statistics.cache_waits.add();
         has_waited = true;
@@ -50,6 +52,7 @@ base::Expected<char*> Partition::load(PageId page, Lane& lane, Stream& stream, b
         if (auto filled = fill(lane); !filled) return std::unexpected(filled.error());
         // The page was resident and open a moment ago; another turn pins it, or finds it evicted again.
         if (!pin) return frames_.bytes(lane.victims[0].frame);
+        has_loaded = true;
         break;
     }
   }
@@ -69,7 +72,7 @@ base::Expected<Partition::Begun> Partition::begin_load(PageId page, Lane& lane, 
     if (attempt != Attempt::kLoad) {
       queue.give_back(*load);
       switch (attempt) {
-        case Attempt::kDone: return Begun::kDone;
+        case Attempt::kDone: base::statistics.cache_hits.add(); return Begun::kDone;
         case Attempt::kWait: return Begun::kWait;
         case Attempt::kGone: return base::failure(ESTALE, "page ", index(page), " is gone");
         default: return Begun::kNoRoom;
@@ -175,7 +178,6 @@ Partition::Attempt Partition::take_resident(FrameId id, bool pin, char*& bytes) 
   reopen(id);
   if (pin) frame.pin();
   bytes = frames_.bytes(id);
-  base::statistics.cache_hits.add();
   return Attempt::kDone;
 }
 

@@ -57,6 +57,19 @@ TEST_F(ProtocolTest, TheFingerprintIsOfWhatWasLoadedNotOfWhatTheFrameHeldBefore)
   for (uint64_t page = 0; page < 16; ++page) EXPECT_EQ(value(page), static_cast<char>('a' + page % 2));
 }
 
+TEST_F(ProtocolTest, APinThatMissesIsNoHit) {
+  write_and_evict(5, 'x');
+  const uint64_t hits = base::statistics.cache_hits.get(), misses = base::statistics.cache_misses.get();
+  ASSERT_TRUE(world->cache->pin(PageId{5}, *a->lane).has_value());
+  EXPECT_EQ(base::statistics.cache_misses.get(), misses + 1);
+  EXPECT_EQ(base::statistics.cache_hits.get(), hits);
+  ASSERT_TRUE(world->cache->pin(PageId{5}, *a->lane).has_value());
+  EXPECT_EQ(base::statistics.cache_misses.get(), misses + 1);
+  EXPECT_EQ(base::statistics.cache_hits.get(), hits + 1);
+  world->cache->unpin(PageId{5});
+  world->cache->unpin(PageId{5});
+}
+
 TEST_F(ProtocolTest, OnlyTheOsPagesThatChangedAreWritten) {
   open({.page_bytes = 16 * kOs});
   write_and_evict(1, 'x');

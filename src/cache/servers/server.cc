@@ -97,8 +97,11 @@ void Server::begin(Asked& asked) {
   Partition& partition = shared_->of(page);
   while (asked.tries++ < kMostTries) {
     char* bytes = nullptr;
-    if (pin && partition.look(page, true, bytes) == Partition::Look::kThere)
+    if (pin && partition.look(page, true, bytes) == Partition::Look::kThere) {
+      // Later it is there because the server has loaded it.
+      if (asked.tries == 1) base::statistics.cache_hits.add();
       return settle(asked, reinterpret_cast<uint64_t>(bytes));
+    }
     const auto begun = partition.begin_load(page, *lane_, asked.desk->stream, *loads_, load_ended, &asked);
     if (!begun) break;
     if (*begun == Partition::Begun::kUnderWay) return;

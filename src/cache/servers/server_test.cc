@@ -61,10 +61,13 @@ TEST_F(ServerTest, PinsForItsClients) {
     open({});
     write_and_evict(3, 'p');
     serve(1, always);
+    const uint64_t hits = base::statistics.cache_hits.get();
     auto pinned = world->cache->pin(page(3), *a->lane);
     ASSERT_TRUE(pinned.has_value());
     EXPECT_EQ(**pinned, 'p');
+    EXPECT_EQ(base::statistics.cache_hits.get(), hits);
     EXPECT_EQ(*world->cache->pin(page(3), *b->lane), *pinned);
+    EXPECT_EQ(base::statistics.cache_hits.get(), hits + 1);
     EXPECT_EQ(world->cache->evict(*b->lane), 0u);
     world->cache->unpin(page(3));
     EXPECT_EQ(world->cache->evict(*b->lane), 0u);
