@@ -42,7 +42,25 @@ DomainKind kind_of(std::string_view name) {
   return DomainKind::kNone;
 }
 
-// Allocates so many bytes of the file, so that no store finds the device full; 0: as many as it has, in whole OS pages. Returns how many.
+// Allocates so many bytes of a file, so that no store finds the device full. `file_bytes`: how many it has.
+base::Expected<void> allocate_file(int descriptor, const char* path, size_t bytes, size_t file_bytes) {
+  // A file beyond this is refused with a signal, SIGXFSZ, which ends the program.
+  if (const uint64_t limit = sys::file_size_limit(); bytes > file_bytes && bytes > limit)
+    return base::failure(EFBIG, path, ": files may be no larger than ", base::Bytes{limit},
+                         " in this process; raise ulimit -f");
+  const auto allocate = [&] { return posix_fallocate(descriptor, 0, static_cast<off_t>(bytes)); };
+  int error = allocate();
+  if (error == EINTR) {
+    // tmpfs gives back what it has allocated by then: a timer's signals might let it come to no end.
+    const uint64_t mask = sys::block_signals();
+    error = allocate();
+    sys::restore_signals(mask);
+  }
+  if (error == 0) return {};
+  return base::failure(error, path, ": cannot allocate ", base::Bytes{bytes}, ": ", base::error_name(error));
+}
+
+// Gives the file so many bytes, all of them allocated; 0: as many as it has, in whole OS pages. Returns how many.
 base::Expected<size_t> size_file(int descriptor, const char* path, size_t bytes) {
   struct stat facts = {};
   if (fstat(descriptor, &facts) != 0) return base::failure(errno, path, ": ", base::error_name(errno));
@@ -54,9 +72,8 @@ base::Expected<size_t> size_file(int descriptor, const char* path, size_t bytes)
     return base::failure(EINVAL, path, ": ", bytes,
                          " bytes are no whole number of OS pages; give a multiple of 4096");
   if (S_ISREG(facts.st_mode))
-    if (const int error = posix_fallocate(descriptor, 0, static_cast<off_t>(bytes)); error != 0)
-      return base::failure(error, path, ": cannot allocate ", base::Bytes{bytes}, ": ",
-                           base::error_name(error));
+    if (auto allocated = allocate_file(descriptor, path, bytes, file_bytes); !allocated)
+      return std::unexpected(allocated.error());
   return bytes;
 }
 
