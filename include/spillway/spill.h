@@ -17,6 +17,7 @@
 #ifndef SPILLWAY_SPILL_H
 #define SPILLWAY_SPILL_H
 #include <errno.h>
+#include <malloc.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -52,7 +53,7 @@ static inline void* spill_realloc_resident(void* block, size_t bytes) {
 // REQUIRES: alignment is a power of two.
 static inline void* spill_aligned_alloc_resident(size_t alignment, size_t bytes) {
   return __spillway_aligned_alloc_resident ? __spillway_aligned_alloc_resident(alignment, bytes)
-                                           : aligned_alloc(alignment, bytes);
+                                           : memalign(alignment, bytes);  // C99 has no aligned_alloc
 }
 
 // --memory is `bytes` from now on, as `spillway budget` would have it. What exceeds it leaves memory by and by. Returns 0, or an errno:
@@ -100,10 +101,7 @@ static inline int spill_flush(const void* p, size_t bytes) {
 // Uninitialised; `alignment` is a power of two, or 0 for malloc's. Owned by the caller until spill_free, which free() is as good as.
 static inline void* spill_alloc(size_t bytes, size_t alignment) {
   if (__spillway_alloc) return __spillway_alloc(bytes, alignment);
-  if (alignment <= sizeof(void*)) return malloc(bytes);
-  // The C library's wants a multiple. What has none is too large for it, too.
-  const size_t whole = (bytes + alignment - 1) / alignment * alignment;
-  return aligned_alloc(alignment, whole >= bytes ? whole : bytes);
+  return alignment <= sizeof(void*) ? malloc(bytes) : memalign(alignment, bytes);
 }
 // Null is allowed.
 static inline void spill_free(void* p) {

@@ -1,4 +1,4 @@
-// C++ over spill.h: an allocator of spilled memory, for containers that are to spill whatever their size.
+// C++ over spill.h: an allocator of spilled memory, for containers that are to spill whatever their size. Needs C++17.
 //
 //   std::vector<int, spillway::allocator<int>> numbers;
 //
@@ -35,6 +35,11 @@ struct allocator {
   template <class U>
   friend constexpr bool operator==(const allocator&, const allocator<U>&) noexcept {
     return true;
+  }
+  // Before C++20 nobody makes it of ==, and containers that are copied ask for it.
+  template <class U>
+  friend constexpr bool operator!=(const allocator&, const allocator<U>&) noexcept {
+    return false;
   }
 };
 

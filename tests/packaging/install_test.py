@@ -115,6 +115,29 @@ class Files(unittest.TestCase):
         self.assertIn(f"<version>{version}</version>", (SOURCE / "bindings/java/pom.xml").read_text())
 
 
+class Headers(unittest.TestCase):
+    # What those need that are not for C99 and C++11.
+    STANDARDS = {"batch.hpp": ["c++17", "c++23"], "spill.hpp": ["c++17", "c++23"], "task.h": ["c++14", "c++23"]}
+
+    def test_each_is_there_and_stands_alone(self):
+        folder = USR / "include/spillway"
+        self.assertEqual({path.name for path in folder.iterdir()},
+                         {path.name for path in (SOURCE / "include/spillway").iterdir() if path.suffix in (".h", ".hpp")})
+        for header in folder.iterdir():
+            for standard in self.STANDARDS.get(header.name, ["c99", "c11", "c++11", "c++23"]):
+                source = WORK / ("header.cc" if standard.startswith("c++") else "header.c")
+                source.write_text(f"#include <spillway/{header.name}>\n")
+                run("clang-19", f"-std={standard}", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only", f"-I{USR}/include", source)
+
+    def test_containers_with_the_allocator(self):
+        source = pathlib.Path(__file__).with_name("containers.cc")
+        for standard in ("c++17", "c++20"):
+            for name, compiler in (("native", "clang++-19"), ("spilled", USR / "bin/spillc++")):
+                run(compiler, f"-std={standard}", "-O1", f"-I{USR}/include", source, "-o", WORK / name)
+            run(WORK / "native")
+            run(USR / "bin/spillway", "run", "--memory", "4M", "--storage", WORK, "--", WORK / "spilled")
+
+
 class Programs(unittest.TestCase):
     def test_a_program_is_compiled_and_outgrows_its_memory(self):
         for name, compiler in (("native", "clang-19"), ("spilled", USR / "bin/spillcc")):
