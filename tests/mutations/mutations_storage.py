@@ -162,6 +162,9 @@ MUTATIONS = [
               "  if (parameters.overwrite) sys::syscall(SYS_ftruncate, opened.get(), 0);\n"
               "  auto medium = finish_file(path, Opened(opened.take()), \"file\", parameters);\n")),
     mutation("store shared by two processes", "OpenTest.WhatIsForAStore*", (MEDIUM, "  if (!parameters.spill && !parameters.store)\n", "  if (!parameters.spill)\n")),
+    mutation("closed store stays a child's of fork", "OpenTest.AStoreThatIsClosed*", (FILE, "  if (medium.is_locked) sys::syscall(SYS_flock, medium.descriptor, LOCK_UN);\n", "")),
+    mutation("closed store in mapped memory stays a child's of fork", "OpenTest.AStoreThatIsClosed*", (PMEM, "    close_medium(medium_);\n", "    sys::close_own_descriptor(medium_.descriptor);\n")),
+    mutation("files that a store was made in stay a child's of fork", "StoreFilesTest.ChildrenDo*", ("src/storage/opening/store_files.cc", "give_up_lock(file.opened.get());", "static_cast<void>(file);")),
     mutation("store that cannot be locked is had", "OpenTest.WhatCannotBeLocked*",
              (OPENED, "    if (!sys::failed(result)) return {};\n    if (result == -EBADF", "    if (result != -EWOULDBLOCK) return {};\n    if (result == -EBADF")),
     mutation("file that cannot be locked is spilled to", "OpenTest.WhatCannotBeLocked*",

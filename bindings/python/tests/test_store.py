@@ -3,6 +3,7 @@ import ast
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -289,6 +290,19 @@ class FileTest(unittest.TestCase):
         store = spillway.Store(self.path)
         store[b"key"] = b"value"
         del store
+        with spillway.Store(self.path) as again:
+            self.assertEqual(again[b"key"], b"value")
+
+    def test_a_child_does_not_keep_what_is_closed(self):
+        spillway.make(self.path, capacity_bytes=32 << 20)
+        with spillway.Store(self.path) as store:
+            store[b"key"] = b"value"
+            child = os.fork()
+            if child == 0:
+                while True:
+                    signal.pause()
+        self.addCleanup(os.waitpid, child, 0)
+        self.addCleanup(os.kill, child, signal.SIGKILL)
         with spillway.Store(self.path) as again:
             self.assertEqual(again[b"key"], b"value")
 

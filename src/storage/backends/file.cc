@@ -164,6 +164,7 @@ base::Expected<Queue*> FileDevice::do_open_queue(size_t depth, const QueueUse& u
 }
 
 void close_medium(const Medium& medium) {
+  if (medium.is_locked) sys::syscall(SYS_flock, medium.descriptor, LOCK_UN);
   for (int descriptor : {medium.descriptor, medium.block_descriptor})
     if (descriptor >= 0) sys::close_own_descriptor(descriptor);
 }

@@ -27,7 +27,8 @@ struct Medium {
   bool is_memory = false;  // there is nothing to wait for: transfers end before their system call returns
   // Others want its room, or its lock, as soon as this process has ended or was killed.
   bool ends_with_process = false;
-  NvmeNamespace nvme;  // of a character device, which takes commands; otherwise none
+  bool is_locked = false;  // its file, against others, by its descriptor
+  NvmeNamespace nvme;      // of a character device, which takes commands; otherwise none
   // Of a character device: the block device of the same namespace, open for direct reading, and exclusively, as long as the medium
   // is; one of the runtime's own descriptors.
   int block_descriptor = -1;
@@ -36,7 +37,7 @@ struct Medium {
   bool takes_commands() const { return nvme.id != 0; }
 };
 
-// Closes its descriptors.
+// Closes its descriptors, and gives its lock up: children of fork, which have the descriptor too, would keep it.
 void close_medium(const Medium& medium);
 
 inline constexpr uint32_t kDefaultHelperCount = 8;

@@ -20,11 +20,11 @@ using persist::DomainKind;
 
 class PmemDevice final : public Device {
  public:
-  // `descriptor` is closed with the device; -1: of no file.
-  PmemDevice(char* bytes, uint64_t capacity_bytes, int descriptor, DomainKind kind)
-      : bytes_(bytes), descriptor_(descriptor), kind_(kind) {
+  // The medium is closed with the device; without a descriptor: of no file.
+  PmemDevice(char* bytes, uint64_t capacity_bytes, const Medium& medium, DomainKind kind)
+      : bytes_(bytes), medium_(medium), kind_(kind) {
     capacity_bytes_ = capacity_bytes;
-    whereabouts_.descriptor = descriptor;
+    whereabouts_.descriptor = medium.descriptor;
     persist::Settings settings;
     settings.way = persist::Way::kInline;
     settings.instruction = sys::best_line_flush();
@@ -47,12 +47,12 @@ class PmemDevice final : public Device {
   base::Expected<Queue*> do_open_queue(size_t depth, const QueueUse& use) override;
   void do_close() override {
     sys::unmap(bytes_, capacity_bytes_);
-    if (descriptor_ >= 0) sys::close_own_descriptor(descriptor_);
+    close_medium(medium_);
     free_object(this, 0);
   }
 
   char* const bytes_;
-  const int descriptor_;
+  const Medium medium_;
   const DomainKind kind_;
   persist::Runtime runtime_;
 };
@@ -157,7 +157,7 @@ base::Expected<Device*> make_device(const Medium& medium, const PmemSettings& se
     error = allocated.error();
   } else {
     const DomainKind kind = settings.needs_dax ? DomainKind::kMemory : DomainKind::kFile;
-    auto device = make_object<PmemDevice>(0, "a pmem device", *mapped, bytes, medium.descriptor, kind);
+    auto device = make_object<PmemDevice>(0, "a pmem device", *mapped, bytes, medium, kind);
     if (device) {
       // The label's last word, direct or buffered, is of transfers by system calls.
       const std::string_view label(medium.label);
@@ -186,7 +186,8 @@ base::Expected<Device*> make_pmem_device(const Medium& medium, const PmemSetting
 }
 
 base::Expected<Device*> make_pmem_device(char* bytes, uint64_t capacity_bytes, persist::LineDevice& lines) {
-  auto device = make_object<PmemDevice>(0, "a pmem device", bytes, capacity_bytes, -1, DomainKind::kDevice);
+  auto device =
+      make_object<PmemDevice>(0, "a pmem device", bytes, capacity_bytes, Medium(), DomainKind::kDevice);
   if (!device) return std::unexpected(device.error());
   (*device)->set_name("pmem:memory");
   CHECK((*device)->begin(&lines));

@@ -173,6 +173,7 @@ base::Expected<Medium> finish_file(const Path& path, Opened opened, const char* 
   if (parameters.whole && *capacity_bytes > facts.stx_size)
     medium.missing_bytes = *capacity_bytes - facts.stx_size;
   medium.ends_with_process = parameters.spill || parameters.store;
+  medium.is_locked = parameters.store && !parameters.is_locked;
   medium.capacity_bytes = *capacity_bytes;
   medium.discards = can_punch_holes(opened.get(), facts.stx_size);
   medium.polls = queue_number(facts.stx_dev_major, facts.stx_dev_minor, "io_poll") != 0;

@@ -20,6 +20,7 @@
 
 #include "storage/opening/opened.h"
 #include "storage/testing/test_io.h"
+#include "storage/testing/test_process.h"
 #include "sys/files.h"
 
 namespace storage {
@@ -284,6 +285,19 @@ TEST_F(OpenTest, WhatIsForAStoreIsNotMadeNorGrownNorShared) {
   });
   EXPECT_EQ(refusal(path("file"), kStore).number, 0) << "soon it is free";
   thread.join();
+}
+
+TEST_F(OpenTest, AStoreThatIsClosedIsFreeThoughChildrenHaveItsFile) {
+  constexpr OpenParameters kStore = {.store = true};
+  write_file("file", std::string(1 << 20, 'x'));
+  for (const std::string& text :
+       {path("file"), "file:" + path("file"), "aio:" + path("file"), "pmem:" + path("file") + "?dax=0"}) {
+    auto device = open_device(text, kStore);
+    ASSERT_TRUE(device.has_value()) << device.error().message;
+    const IdleChild child;
+    (*device)->close();
+    EXPECT_EQ(refusal(path("file"), kStore).number, 0) << text;
+  }
 }
 
 TEST_F(OpenTest, WhatIsTooLargeForAFileIsSaid) {

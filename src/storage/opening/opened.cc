@@ -78,6 +78,8 @@ base::Expected<void> lock_for_store(const Path& path, long descriptor) {
   }
 }
 
+void give_up_lock(long descriptor) { sys::syscall(SYS_flock, descriptor, LOCK_UN); }
+
 base::Expected<void> lock_for_spilling(const Path& path, long descriptor) {
   const long result = lock(descriptor, LOCK_EX);
   if (!sys::failed(result)) return {};

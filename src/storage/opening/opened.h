@@ -63,9 +63,10 @@ base::Error open_error(const Path& path, long result);
 // once need not know, a store that is in use is tried again this often.
 inline constexpr int kStoreTries = 100;
 inline constexpr uint64_t kStoreTryNs = 10'000'000;
-// Locks a file of a store until its descriptor is closed. Errors: EBUSY: somebody else had it all that time; those of a file system without
-// locks.
+// Locks a file of a store until its descriptor is closed, here and in all children of fork, or the lock is given up. Errors: EBUSY: somebody
+// else had it all that time; those of a file system without locks.
 base::Expected<void> lock_for_store(const Path& path, long descriptor);
+void give_up_lock(long descriptor);
 // The same for a file of spilled pages, without waiting.
 base::Expected<void> lock_for_spilling(const Path& path, long descriptor);
 

@@ -22,6 +22,7 @@ StoreFiles::~StoreFiles() {
     // A file that was moved there meanwhile is somebody else's.
     if (file.was_made && is_at(path, facts)) sys::syscall(SYS_unlinkat, AT_FDCWD, path.c_str(), 0);
   }
+  for (const File& file : std::span(files_).first(count_)) give_up_lock(file.opened.get());
 }
 
 base::Expected<void> StoreFiles::open(std::string_view text) {

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -124,6 +125,20 @@ TEST_F(StoreFilesTest, WhatIsInUseIsSaid) {
   ASSERT_TRUE(first.open(text));
   EXPECT_EQ(second.open(text).error().number, EBUSY);
   EXPECT_EQ(twice.open(stripe).error().number, EBUSY);
+}
+
+TEST_F(StoreFilesTest, ChildrenDoNotKeepTheLocks) {
+  const std::string text = path("store");
+  std::optional<IdleChild> child;
+  {
+    StoreFiles first;
+    ASSERT_TRUE(first.open(text));
+    first.keep();
+    child.emplace();
+  }
+  StoreFiles second;
+  const auto opened = second.open(text);
+  EXPECT_TRUE(opened) << opened.error().message;
 }
 
 TEST_F(StoreFilesTest, ALinkToNothingIsRefused) {

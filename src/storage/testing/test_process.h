@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <signal.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -26,6 +27,25 @@ inline int in_child(const std::function<bool()>& body) {
   waitpid(child, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
+
+// A child that does nothing, with all descriptors that its parent has when it is made.
+class IdleChild {
+ public:
+  IdleChild() : pid_(fork()) {
+    if (pid_ != 0) return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;) pause();
+  }
+  ~IdleChild() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  IdleChild(const IdleChild&) = delete;
+  IdleChild& operator=(const IdleChild&) = delete;
+
+ private:
+  const pid_t pid_;
+};
 
 // Makes a system call fail in this process from now on, as sandboxes do.
 inline bool fail_call(unsigned number, unsigned error) {
