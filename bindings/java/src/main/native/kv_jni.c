@@ -28,7 +28,7 @@ static void throw_status(JNIEnv *env, int status, const spillway_kv_session *ses
 static spillway_kv *store_of(jlong handle) { return (spillway_kv *)(intptr_t)handle; }
 static spillway_kv_session *session_of(jlong handle) { return (spillway_kv_session *)(intptr_t)handle; }
 
-// The bytes of an array, copied, or of a direct buffer.
+// The bytes of an array, copied, or those that a direct buffer lies on.
 struct bytes {
   const void *data;
   size_t count;
@@ -36,12 +36,12 @@ struct bytes {
   char small[kSmall];
 };
 
-static int take(JNIEnv *env, jbyteArray array, jobject buffer, jint offset, jint count, struct bytes *bytes) {
+static int take(JNIEnv *env, jbyteArray array, jobject buffer, struct bytes *bytes) {
   bytes->copy = NULL;
   if (array == NULL) {
-    const char *const at = (*env)->GetDirectBufferAddress(env, buffer);
-    bytes->data = at != NULL ? at + offset : bytes->small;  // one of no bytes may have no address
-    bytes->count = (size_t)count;
+    const void *const at = (*env)->GetDirectBufferAddress(env, buffer);
+    bytes->data = at != NULL ? at : bytes->small;  // one of no bytes may have no address
+    bytes->count = at != NULL ? (size_t)(*env)->GetDirectBufferCapacity(env, buffer) : 0;
     return 0;
   }
   bytes->count = (size_t)(*env)->GetArrayLength(env, array);
@@ -92,7 +92,7 @@ NATIVE(jstring, version)(JNIEnv *env, jclass class) {
 NATIVE(void, make)(JNIEnv *env, jclass class, jbyteArray device, jlong capacity, jboolean overwrite) {
   (void)class;
   struct bytes name;
-  if (take(env, device, NULL, 0, 0, &name) != 0) return;
+  if (take(env, device, NULL, &name) != 0) return;
   const spillway_kv_make_options options = {
       .struct_bytes = sizeof options, .capacity_bytes = (uint64_t)capacity, .overwrite = overwrite};
   const int status = spillway_kv_make(name.data, &options);
@@ -103,7 +103,7 @@ NATIVE(void, make)(JNIEnv *env, jclass class, jbyteArray device, jlong capacity,
 NATIVE(jlong, open)(JNIEnv *env, jclass class, jbyteArray device, jint durability, jboolean read_only) {
   (void)class;
   struct bytes name;
-  if (take(env, device, NULL, 0, 0, &name) != 0) return 0;
+  if (take(env, device, NULL, &name) != 0) return 0;
   const spillway_kv_open_options options = {
       .struct_bytes = sizeof options, .durability = (uint32_t)durability, .read_only = read_only};
   spillway_kv *store;
@@ -150,11 +150,10 @@ NATIVE(void, closeSession)(JNIEnv *env, jclass class, jlong session) {
   if (status != SPILLWAY_KV_OK) throw_status(env, status, session_of(session));
 }
 
-NATIVE(jbyteArray, get)(JNIEnv *env, jclass class, jlong handle, jbyteArray key_array, jobject key_buffer,
-                        jint offset, jint count) {
+NATIVE(jbyteArray, get)(JNIEnv *env, jclass class, jlong handle, jbyteArray key_array, jobject key_buffer) {
   (void)class;
   struct bytes key;
-  if (take(env, key_array, key_buffer, offset, count, &key) != 0) return NULL;
+  if (take(env, key_array, key_buffer, &key) != 0) return NULL;
   spillway_kv_session *const session = session_of(handle);
   spillway_kv_value value = {.struct_bytes = sizeof value};
   const int status = spillway_kv_get_value(session, key.data, key.count, &value);
@@ -166,11 +165,11 @@ NATIVE(jbyteArray, get)(JNIEnv *env, jclass class, jlong handle, jbyteArray key_
 }
 
 NATIVE(jint, getInto)(JNIEnv *env, jclass class, jlong handle, jbyteArray key_array, jobject key_buffer,
-                      jint offset, jint count, jobject to, jint to_offset, jint to_bytes) {
+                      jobject to) {
   (void)class;
   struct bytes key, target;
-  if (take(env, key_array, key_buffer, offset, count, &key) != 0) return 0;
-  take(env, NULL, to, to_offset, to_bytes, &target);
+  if (take(env, key_array, key_buffer, &key) != 0) return 0;
+  take(env, NULL, to, &target);
   spillway_kv_session *const session = session_of(handle);
   spillway_kv_value value = {.struct_bytes = sizeof value};
   const int status = spillway_kv_get(session, key.data, key.count, (void *)target.data, target.count, &value);
@@ -198,7 +197,7 @@ NATIVE(jobjectArray, getMany)(JNIEnv *env, jclass class, jlong handle, jobjectAr
   }
   for (jsize i = 0; i < count && status == SPILLWAY_KV_OK; ++i) {
     const jbyteArray key = (*env)->GetObjectArrayElement(env, keys, i);
-    if (take(env, key, NULL, 0, 0, &taken[i]) != 0) status = SPILLWAY_KV_NO_MEMORY;
+    if (take(env, key, NULL, &taken[i]) != 0) status = SPILLWAY_KV_NO_MEMORY;
     (*env)->DeleteLocalRef(env, key);
     wanted[i] = (struct iovec){(void *)taken[i].data, taken[i].count};
     values[i].struct_bytes = sizeof values[i];
@@ -227,12 +226,11 @@ NATIVE(jobjectArray, getMany)(JNIEnv *env, jclass class, jlong handle, jobjectAr
 }
 
 NATIVE(jlong, put)(JNIEnv *env, jclass class, jlong handle, jbyteArray key_array, jobject key_buffer,
-                   jint offset, jint count, jbyteArray value_array, jobject value_buffer, jint value_offset,
-                   jint value_count, jint when, jlong version, jlong expires_ms) {
+                   jbyteArray value_array, jobject value_buffer, jint when, jlong version, jlong expires_ms) {
   (void)class;
   struct bytes key, value;
-  if (take(env, key_array, key_buffer, offset, count, &key) != 0) return 0;
-  if (take(env, value_array, value_buffer, value_offset, value_count, &value) != 0) {
+  if (take(env, key_array, key_buffer, &key) != 0) return 0;
+  if (take(env, value_array, value_buffer, &value) != 0) {
     free(key.copy);
     return 0;
   }
@@ -251,10 +249,10 @@ NATIVE(jlong, put)(JNIEnv *env, jclass class, jlong handle, jbyteArray key_array
 }
 
 NATIVE(jboolean, delete)(JNIEnv *env, jclass class, jlong handle, jbyteArray key_array, jobject key_buffer,
-                         jint offset, jint count, jint when, jlong version) {
+                         jint when, jlong version) {
   (void)class;
   struct bytes key;
-  if (take(env, key_array, key_buffer, offset, count, &key) != 0) return JNI_FALSE;
+  if (take(env, key_array, key_buffer, &key) != 0) return JNI_FALSE;
   const spillway_kv_change_options options = {
       .struct_bytes = sizeof options, .when = (uint32_t)when, .version = (uint64_t)version};
   spillway_kv_session *const session = session_of(handle);
@@ -267,7 +265,7 @@ NATIVE(jboolean, delete)(JNIEnv *env, jclass class, jlong handle, jbyteArray key
 NATIVE(jlong, versionOf)(JNIEnv *env, jclass class, jlong handle, jbyteArray key_array) {
   (void)class;
   struct bytes key;
-  if (take(env, key_array, NULL, 0, 0, &key) != 0) return 0;
+  if (take(env, key_array, NULL, &key) != 0) return 0;
   spillway_kv_session *const session = session_of(handle);
   spillway_kv_value value = {.struct_bytes = sizeof value};
   const int status = spillway_kv_get(session, key.data, key.count, NULL, 0, &value);

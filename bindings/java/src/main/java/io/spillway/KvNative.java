@@ -9,8 +9,9 @@ import java.nio.file.Path;
 
 /**
  * The C API (spillway/kv.h) by way of libspillway_kv_jni, which is the file that -Dspillway.jni names, or else the one in the jar, or else one
- * in -Djava.library.path. Handles are addresses. A key or value is an array, or, if that is null, a range of a direct buffer. A device's name
- * ends with a byte 0 and is in UTF-8, which JNI's own strings are not beyond U+FFFF.
+ * in -Djava.library.path. Handles are addresses. A key or value is an array, or, if that is null, a direct buffer from 0 to its capacity: its
+ * position and limit, which other threads may change, do not count. A device's name ends with a byte 0 and is in UTF-8, which JNI's own
+ * strings are not beyond U+FFFF.
  */
 final class KvNative {
   private static final String JNI = "libspillway_kv_jni.so";
@@ -61,21 +62,19 @@ final class KvNative {
 
   static native void closeSession(long session) throws KvException;
 
-  static native byte[] get(long session, byte[] key, ByteBuffer directKey, int offset, int bytes) throws KvException;
+  static native byte[] get(long session, byte[] key, ByteBuffer directKey) throws KvException;
 
   /** Returns the value's size, or -1 if there is no such key. The value is copied if there is room for it. */
-  static native int getInto(long session, byte[] key, ByteBuffer directKey, int offset, int bytes, ByteBuffer to,
-      int toOffset, int toBytes) throws KvException;
+  static native int getInto(long session, byte[] key, ByteBuffer directKey, ByteBuffer to) throws KvException;
 
   static native byte[][] getMany(long session, byte[][] keys) throws KvException;
 
   /** Returns the new version, or 0 if the condition does not hold. `when` is a number of spillway/kv.h. */
-  static native long put(long session, byte[] key, ByteBuffer directKey, int offset, int bytes, byte[] value,
-      ByteBuffer directValue, int valueOffset, int valueBytes, int when, long version, long expiresMs) throws KvException;
+  static native long put(long session, byte[] key, ByteBuffer directKey, byte[] value, ByteBuffer directValue, int when,
+      long version, long expiresMs) throws KvException;
 
   /** Returns whether there was such a key for which the condition held. */
-  static native boolean delete(long session, byte[] key, ByteBuffer directKey, int offset, int bytes, int when,
-      long version) throws KvException;
+  static native boolean delete(long session, byte[] key, ByteBuffer directKey, int when, long version) throws KvException;
 
   /** Returns 0 if there is no such key. */
   static native long versionOf(long session, byte[] key) throws KvException;

@@ -106,7 +106,7 @@ public final class KvStore implements AutoCloseable {
     Objects.requireNonNull(key);
     long session = begin();
     try {
-      return KvNative.get(session, key, null, 0, 0);
+      return KvNative.get(session, key, null);
     } finally {
       end(session);
     }
@@ -114,10 +114,10 @@ public final class KvStore implements AutoCloseable {
 
   /** Returns the value, or null if there is no such key. */
   public byte[] get(ByteBuffer key) throws KvException {
-    checkDirect(key);
+    ByteBuffer own = remaining(key);
     long session = begin();
     try {
-      return KvNative.get(session, null, key, key.position(), key.remaining());
+      return KvNative.get(session, null, own);
     } finally {
       end(session);
     }
@@ -128,12 +128,12 @@ public final class KvStore implements AutoCloseable {
    * remains in `to`, nothing was copied.
    */
   public int get(ByteBuffer key, ByteBuffer to) throws KvException {
-    checkDirect(key);
-    checkDirect(to);
+    ByteBuffer own = remaining(key);
+    ByteBuffer target = remaining(to);
     if (to.isReadOnly()) throw new IllegalArgumentException("the buffer is read-only");
     long session = begin();
     try {
-      return KvNative.getInto(session, null, key, key.position(), key.remaining(), to, to.position(), to.remaining());
+      return KvNative.getInto(session, null, own, target);
     } finally {
       end(session);
     }
@@ -173,12 +173,11 @@ public final class KvStore implements AutoCloseable {
 
   /** Puts a value, and returns its version. */
   public long put(ByteBuffer key, ByteBuffer value) throws KvException {
-    checkDirect(key);
-    checkDirect(value);
+    ByteBuffer own = remaining(key);
+    ByteBuffer ownValue = remaining(value);
     long session = begin();
     try {
-      return KvNative.put(session, null, key, key.position(), key.remaining(), null, value, value.position(),
-          value.remaining(), ALWAYS, 0, 0);
+      return KvNative.put(session, null, own, null, ownValue, ALWAYS, 0, 0);
     } finally {
       end(session);
     }
@@ -207,10 +206,10 @@ public final class KvStore implements AutoCloseable {
 
   /** Removes a key. Returns whether there was one. */
   public boolean delete(ByteBuffer key) throws KvException {
-    checkDirect(key);
+    ByteBuffer own = remaining(key);
     long session = begin();
     try {
-      return KvNative.delete(session, null, key, key.position(), key.remaining(), ALWAYS, 0);
+      return KvNative.delete(session, null, own, ALWAYS, 0);
     } finally {
       end(session);
     }
@@ -220,7 +219,7 @@ public final class KvStore implements AutoCloseable {
     Objects.requireNonNull(key);
     long session = begin();
     try {
-      return KvNative.delete(session, key, null, 0, 0, when, version);
+      return KvNative.delete(session, key, null, when, version);
     } finally {
       end(session);
     }
@@ -231,7 +230,7 @@ public final class KvStore implements AutoCloseable {
     Objects.requireNonNull(value);
     long session = begin();
     try {
-      return KvNative.put(session, key, null, 0, 0, value, null, 0, 0, when, version, expiresMs);
+      return KvNative.put(session, key, null, value, null, when, version, expiresMs);
     } finally {
       end(session);
     }
@@ -242,8 +241,10 @@ public final class KvStore implements AutoCloseable {
     return (device + '\0').getBytes(StandardCharsets.UTF_8);
   }
 
-  private static void checkDirect(ByteBuffer buffer) {
+  // What lies between position and limit, as a buffer of its own, whose bounds no other thread changes.
+  private static ByteBuffer remaining(ByteBuffer buffer) {
     if (!buffer.isDirect()) throw new IllegalArgumentException("not a direct buffer; pass its array");
+    return buffer.slice();
   }
 
   private long begin() throws KvException {

@@ -1,5 +1,6 @@
 package io.spillway;
 
+import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -7,6 +8,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.Stream;
 
@@ -112,6 +114,30 @@ public final class KvStoreTest {
     checkThrows(KvException.class, "a key of 0 bytes", () -> store.get(ByteBuffer.allocateDirect(0), to));
   }
 
+  /** Another thread changes the bounds of a buffer all the time: what is put is some of its bytes, and nothing that lies behind them. */
+  private static void buffersThatOthersUse(KvStore store) throws Exception {
+    ByteBuffer key = direct("shared");
+    ByteBuffer value = ByteBuffer.allocateDirect(64);
+    while (value.hasRemaining()) value.put((byte) 'v');
+    AtomicBoolean isOver = new AtomicBoolean();
+    Thread other = new Thread(() -> {
+      while (!isOver.get()) {
+        value.position(0);
+        VarHandle.fullFence();
+        value.position(64);
+        VarHandle.fullFence();
+      }
+    });
+    other.setDaemon(true);
+    other.start();
+    for (int i = 0; i < 20_000; ++i) {
+      store.put(key, value);
+      for (byte one : store.get(bytes("shared"))) check(one == 'v', "a byte that is none of the buffer's");
+    }
+    isOver.set(true);
+    other.join();
+  }
+
   private static void many(KvStore store) throws Exception {
     List<byte[]> keys = new ArrayList<>();
     for (int i = 0; i < 300; ++i) {
@@ -197,6 +223,7 @@ public final class KvStoreTest {
     KvStore store = KvStore.inMemory(64 << 20);
     arrays(store);
     directBuffers(store);
+    buffersThatOthersUse(store);
     many(store);
     threads(store);
     check(store.stats().matches("\\{\"store\": .*\"entries\": \\d+.*\"put_latency\": \\{\"count\": [1-9].*\\}\\}"), store.stats());
