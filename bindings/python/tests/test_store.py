@@ -285,6 +285,46 @@ class FileTest(unittest.TestCase):
         with spillway.Store(self.path, durability="batch", batch_ms=10):
             pass
 
+    # The devices take 100 ms for each request, so that both calls are at work at the same time.
+    def test_two_threads_that_open_one_object(self):
+        paths = (self.path, self.path + "-other")
+        for path in paths:
+            spillway.make(path, capacity_bytes=34 << 20, segment_bytes=4 << 20)
+        store = spillway.Store.__new__(spillway.Store)
+        refused = []
+
+        def open_it(path):
+            try:
+                store.__init__(f"latency:us=100000:[{path}]")
+            except ValueError as error:
+                refused.append(str(error))
+
+        threads = [threading.Thread(target=open_it, args=(path,)) for path in paths]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(refused, ["the store is open already"])
+        store.close()
+        for path in paths:
+            spillway.Store(path).close()
+
+    def test_an_argument_that_opens_the_object(self):
+        spillway.make(self.path, capacity_bytes=32 << 20)
+        store = spillway.Store.__new__(spillway.Store)
+
+        class Path:
+            def __fspath__(own):
+                store.__init__(self.path)
+                return self.path + "-other"
+
+        with self.assertRaisesRegex(ValueError, "^the store is open already$"):
+            store.__init__(Path())
+        store[b"key"] = b"value"
+        self.assertEqual(store[b"key"], b"value")
+        store.close()
+        spillway.Store(self.path).close()
+
     def test_a_store_that_is_dropped_is_closed(self):
         spillway.make(self.path, capacity_bytes=32 << 20)
         store = spillway.Store(self.path)

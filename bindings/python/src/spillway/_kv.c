@@ -94,21 +94,25 @@ static int store_init(KvStore *self, PyObject *args, PyObject *keywords) {
   const char *durability = "sync";
   Number batch_ms = {"batch_ms", UINT32_MAX};
   int read_only = 0;
-  if (self->store != NULL) return PyErr_SetString(PyExc_ValueError, "the store is open already"), -1;
   if (!PyArg_ParseTupleAndKeywords(args, keywords, "O&|$sO&p", names, PyUnicode_FSConverter, &device,
                                    &durability, number_of, &batch_ms, &read_only))
     return -1;
   const int place = place_of(durability, kDurabilities, "durability");
   int status = SPILLWAY_KV_INVALID;
-  if (place >= 0) {
+  // What the arguments are converted by, or another thread, may have opened it.
+  if (self->store != NULL || self->is_opening) {
+    PyErr_SetString(PyExc_ValueError, "the store is open already");
+  } else if (place >= 0) {
     const spillway_kv_open_options options = {.struct_bytes = sizeof options,
                                               .durability = (uint32_t)place,
                                               .batch_ms = (uint32_t)batch_ms.value,
                                               .read_only = (uint32_t)read_only};
     spillway_kv *store;
+    self->is_opening = 1;
     Py_BEGIN_ALLOW_THREADS;
     status = spillway_kv_open(PyBytes_AS_STRING(device), &options, &store);
     Py_END_ALLOW_THREADS;
+    self->is_opening = 0;
     self->store = store;
     self->process = getpid();
     if (status != SPILLWAY_KV_OK) kv_raise(status, spillway_kv_error_text(NULL));

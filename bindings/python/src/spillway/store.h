@@ -9,6 +9,7 @@ typedef struct {
   PyObject_HEAD
   spillway_kv *store;          // null: closed
   pid_t process;               // the one that opened it
+  int is_opening;              // a call of __init__ is under way
   spillway_kv_session **idle;  // sessions that no call uses
   size_t idle_count;
   size_t idle_room;   // of `idle`; never less than there are sessions
