@@ -117,6 +117,30 @@ class Accounts(Case):
                                   capture_output=True, text=True)
         self.assertEqual(answered.stdout, "OK\n", answered.stderr)
 
+    def write(self, accounts):
+        with open(self.path("accounts"), "w", encoding="ascii") as file:
+            file.write(accounts)
+        self.server.send_signal(signal.SIGHUP)
+
+    def test_the_file_is_read_again(self):
+        text, redis = self.connect(self.server.address), self.connect(self.server.resp)
+        text.ask(b"set key 0 0 9\r\nalice one\r\n", b"STORED\r\n")
+        self.write("alice:two\nbob:three\n")
+        begun, answer = time.monotonic(), b""
+        while answer != b"+OK\r\n":
+            self.assertLess(time.monotonic() - begun, HANG_SECONDS)
+            redis.say(b"AUTH bob three\r\n")
+            answer = redis.line()
+        wrong = b"-WRONGPASS invalid username-password pair or user is disabled.\r\n"
+        redis.ask(b"AUTH alice one\r\nAUTH secret\r\nAUTH alice two\r\nCLIENT KILL USER bob\r\n", 2 * wrong + b"+OK\r\n:0\r\n")
+        self.connect(self.server.address).ask(b"set key 0 0 9\r\nalice one\r\nset key 0 0 9\r\nalice two\r\n",
+                                              b"CLIENT_ERROR authentication failure\r\nSTORED\r\n")
+        text.ask(b"get key\r\n", b"END\r\n")  # who was admitted stays so
+        self.write("alice:\n")
+        self.assertEqual(self.server.end(), 0)
+        self.assertIn("passwords: has read the file again\n", self.server.said)
+        self.assertRegex(self.server.said, r"passwords: [^\n]*accounts: line 1 has no password; [^\n]*; goes on with what there was\n")
+
     def test_wrong_files(self):
         here = ("--storage", self.path("other"), "--capacity", "64M", "--memcache", "0", "--password-file")
         for text, says in ("alice:\n", "line 1 has no password"), ("", "empty"), ("a:b\na:c\n", "line 2 has the user of an earlier line"):

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <fstream>
 #include <optional>
-#include <sstream>
 
 #include "kv.h"
 #include "program.h"
@@ -61,14 +59,8 @@ kv::Durability durability_of(std::string_view text) {
 }
 
 server::Accounts accounts_in(std::string_view name, std::string_view path) {
-  errno = 0;
-  std::ifstream file{std::string(path)};
-  std::stringstream lines;
-  if (!file || !(lines << file.rdbuf()))
-    refuse(concat(name, ": cannot read ", printable(path), ": ",
-                  errno != 0 ? base::error_name(errno) : "it is empty"));
-  auto accounts = server::Accounts::parse(lines.str());
-  if (!accounts) refuse(concat(name, ": ", printable(path), ": ", accounts.error().message));
+  auto accounts = server::Accounts::read(std::string(path));
+  if (!accounts) refuse(concat(name, ": ", printable(accounts.error().message)));
   return std::move(*accounts);
 }
 
@@ -127,8 +119,9 @@ constexpr Option kOptions[] = {
      "listens for Prometheus, which asks for http://ADDRESS/metrics, and browsers, for http://ADDRESS/",
      [](Line& line, auto, auto value) { line.options.server.metrics.emplace_back(value); }},
     {"--password-file", "-Y", "FILE",
-     "clients say who they are; lines USER:PASSWORD, or PASSWORD; also the variable SPILLWAY_PASSWORD",
+     "clients say who they are: lines USER:PASSWORD or PASSWORD, read again at SIGHUP; or SPILLWAY_PASSWORD",
      [](Line& line, auto name, auto value) {
+       line.options.server.password_file = value;
        line.options.server.settings.accounts = accounts_in(name, value);
      }},
     {"--tls-cert", "", "FILE", "the certificate for addresses tls:ADDRESS, PEM; read again at SIGHUP",

@@ -1,5 +1,9 @@
 #include "server/clients/accounts.h"
 
+#include <cerrno>
+#include <fstream>
+#include <sstream>
+
 namespace server {
 namespace {
 
@@ -34,6 +38,18 @@ base::Expected<Accounts> Accounts::parse(std::string_view lines) {
     accounts.accounts_.push_back({std::string(user), std::string(password)});
   }
   if (accounts.is_empty()) return base::failure(EINVAL, "it has no line USER:PASSWORD");
+  return accounts;
+}
+
+base::Expected<Accounts> Accounts::read(const std::string& path) {
+  errno = 0;
+  std::ifstream file(path);
+  std::stringstream lines;
+  if (!file || !(lines << file.rdbuf()))
+    return base::failure(EINVAL, "cannot read ", path, ": ",
+                         errno != 0 ? base::error_name(errno) : "it is empty");
+  auto accounts = parse(lines.str());
+  if (!accounts) return base::failure(EINVAL, path, ": ", accounts.error().message);
   return accounts;
 }
 

@@ -20,6 +20,8 @@ class Accounts {
   // Errors: EINVAL, with the number of the line, for a line without a name or a password and for a name that an earlier line has; EINVAL if there is
   // no line.
   static base::Expected<Accounts> parse(std::string_view lines);
+  // Those of the lines of a file. Errors: EINVAL, with the path and what is wrong, also of a file that cannot be read.
+  static base::Expected<Accounts> read(const std::string& path);
   // Only the default user, with this password.
   static Accounts of_password(std::string_view password);
 

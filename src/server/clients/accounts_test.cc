@@ -1,6 +1,9 @@
 #include "server/clients/accounts.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
 
 namespace server {
 namespace {
@@ -23,6 +26,19 @@ TEST(Accounts, UsersAndTheirPasswords) {
   EXPECT_FALSE(accounts->admits("carol", "one"));
   EXPECT_FALSE(accounts->admits("carol", ""));
   EXPECT_FALSE(accounts->admits("", ""));
+}
+
+TEST(Accounts, OfAFile) {
+  const std::string path = testing::TempDir() + "accounts_test." + std::to_string(getpid());
+  const auto error = [&] { return std::string(Accounts::read(path).error().message); };
+  EXPECT_EQ(error(), "cannot read " + path + ": no such file or directory");
+  std::ofstream(path) << "";
+  EXPECT_EQ(error(), "cannot read " + path + ": it is empty");
+  std::ofstream(path) << "alice:one\na:\n";
+  EXPECT_TRUE(error().starts_with(path + ": line 2 has no password; "));
+  std::ofstream(path) << "alice:one\n";
+  EXPECT_TRUE(Accounts::read(path)->admits("alice", "one"));
+  unlink(path.c_str());
 }
 
 TEST(Accounts, OfOnePassword) {

@@ -1,6 +1,7 @@
 #include "server/clients/hub.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
 
@@ -146,6 +147,21 @@ StoreUse Hub::store_use(const kv::StoreCounts& store) {
   return {.dropped_records = count_since(all.dropped_records, store_before_.dropped_records),
           .expired_records = count_since(all.expired_records, store_before_.expired_records),
           .get_reads = count_since(all.get_reads, store_before_.get_reads)};
+}
+
+bool Hub::admits(std::string_view user, std::string_view password) {
+  sys::LockGuard scope(accounts_lock_);
+  return accounts().admits(user, password);
+}
+
+bool Hub::knows(std::string_view user) {
+  sys::LockGuard scope(accounts_lock_);
+  return !accounts().password_of(user).empty();
+}
+
+void Hub::change_accounts(Accounts accounts) {
+  sys::LockGuard scope(accounts_lock_);
+  newer_accounts_ = std::move(accounts);
 }
 
 void Hub::end(End how, std::string_view why) {

@@ -5,7 +5,9 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/probe.h"
 #include "base/single_writer.h"
@@ -123,6 +125,13 @@ class Hub {
   // counts(), item_counts(), store_use(), and the counts of prefixes, watchers and admissions begin at 0 again.
   void reset_counts();
 
+  // --- who may use the server ---
+
+  // Is this the user's password?
+  bool admits(std::string_view user, std::string_view password);
+  bool knows(std::string_view user);
+  // From now on these count instead of the settings'. Clients that were admitted before stay so. REQUIRES: neither are empty.
+  void change_accounts(Accounts accounts);
   // A client has given a name and a password, and was admitted or not.
   void note_admission(bool is_admitted) {
     admissions_.fetch_add(1, std::memory_order_relaxed);
@@ -150,6 +159,8 @@ class Hub {
  private:
   static void add(const Connection& connection, ConnectionCounts& to);
   ConnectionCounts sum() const;
+  // REQUIRES: accounts_lock_.
+  const Accounts& accounts() const { return newer_accounts_ ? *newer_accounts_ : settings_.accounts; }
   ConnectionCounts& ended_of(Speech speech) { return speech == Speech::kMetrics ? metrics_ended_ : ended_; }
 
   const Settings& settings_;
@@ -157,7 +168,9 @@ class Hub {
   const uint64_t started_ms_;
   std::atomic<End> end_{End::kNo};
   std::atomic<uint64_t> admissions_{0}, rejections_{0};
-  sys::Mutex lock_;  // of what follows
+  sys::Mutex accounts_lock_;
+  std::optional<Accounts> newer_accounts_;  // under accounts_lock_
+  sys::Mutex lock_;                         // of what follows
   Connection* first_ = nullptr;
   Connection* last_ = nullptr;
   uint64_t next_number_ = 1;

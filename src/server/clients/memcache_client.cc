@@ -133,7 +133,7 @@ base::Expected<MemcacheClient::Next> MemcacheClient::take_credentials() {
 
 // A client that is turned away loses what it had been admitted as before.
 bool MemcacheClient::admit(const memcache::Credentials& credentials) {
-  is_admitted_ = hub_.settings().accounts.admits(credentials.user, credentials.password);
+  is_admitted_ = hub_.admits(credentials.user, credentials.password);
   hub_.note_admission(is_admitted_);
   return is_admitted_;
 }

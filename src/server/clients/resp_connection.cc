@@ -48,10 +48,9 @@ void RespClient::ping(Arguments arguments) {
 
 // As in Redis: as long as there are no passwords, the default user is admitted with any.
 bool RespClient::admit(const resp::Credentials& credentials) {
-  const Accounts& accounts = hub_.settings().accounts;
   const std::string_view user = credentials.user;
-  const bool is_admitted =
-      accounts.is_empty() ? user == Accounts::kDefaultUser : accounts.admits(user, credentials.password);
+  const bool is_admitted = hub_.settings().accounts.is_empty() ? user == Accounts::kDefaultUser
+                                                               : hub_.admits(user, credentials.password);
   hub_.note_admission(is_admitted);
   if (is_admitted) set_user(user);
   is_authenticated_ = is_authenticated_ || is_admitted;
@@ -190,8 +189,7 @@ void RespClient::list_clients(Arguments arguments) {
 void RespClient::kill_clients(Arguments arguments) {
   const auto request = accepted(resp::parse_client_kill(arguments));
   if (!request) return;
-  if (request->user && *request->user != Accounts::kDefaultUser &&
-      hub_.settings().accounts.password_of(*request->user).empty())
+  if (request->user && *request->user != Accounts::kDefaultUser && !hub_.knows(*request->user))
     return answer_.refuse(resp::Refusal{Problem::kNoSuchUser, *request->user});
   const size_t count = hub_.kill([&](const Connection& connection) {
     const bool is_own = &connection == &connection_;

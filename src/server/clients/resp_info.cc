@@ -164,7 +164,7 @@ std::vector<Setting> settings_of(Hub& hub) {
       {"maxmemory-policy", policy_of(hub)},
       {"port", std::to_string(settings.resp_port)},
       {"proto-max-bulk-len", std::to_string(settings.value_bytes_most)},
-      {"requirepass", std::string(settings.accounts.password_of(Accounts::kDefaultUser)), true},
+      {"requirepass", "", true},
       {"save", ""},
       {"timeout", std::to_string(may_idle ? 0 : settings.stream.idle_ns / 1'000'000'000)},
   };

@@ -322,11 +322,13 @@ void Server::take_signals() {
 // The log comes first, so that the new one has what is said of the rest.
 void Server::reload() {
   const bool has_log = !options_.log_file.empty(), has_certificate = !options_.tls.certificate.empty();
+  const bool has_passwords = !options_.password_file.empty();
   if (has_log) reopen_log();
   if (has_certificate) renew_tls();
-  if (!has_log && !has_certificate)
+  if (has_passwords) read_passwords();
+  if (!has_log && !has_certificate && !has_passwords)
     base::log({.name = "nothing_reloaded", .level = base::LogLevel::kInfo},
-              "server: SIGHUP: there is nothing to open or read again (--log, --tls-cert)");
+              "server: SIGHUP: there is nothing to open or read again (--log, --tls-cert, --password-file)");
 }
 
 void Server::reopen_log() {
@@ -345,6 +347,16 @@ void Server::renew_tls() {
   else
     base::log({.name = "certificate_read", .level = base::LogLevel::kInfo},
               "server: TLS: has read the certificate again");
+}
+
+void Server::read_passwords() {
+  auto accounts = Accounts::read(options_.password_file);
+  if (!accounts)
+    return base::log({.name = "passwords_not_read", .level = base::LogLevel::kError},
+                     "server: passwords: ", accounts.error().message, "; goes on with what there was");
+  hub_->change_accounts(std::move(*accounts));
+  base::log({.name = "passwords_read", .level = base::LogLevel::kInfo},
+            "server: passwords: has read the file again");
 }
 
 void Server::give(const Listening& listening, int descriptor) {

@@ -47,9 +47,10 @@ struct ServerOptions {
   // (Hub::kMetricsConnectionsMost).
   uint64_t metrics_idle_ns = 60'000'000'000;
   // The server takes SIGTERM, SIGINT and SIGHUP, which the caller has blocked in all threads. The first two end it, and at once if it is ending
-  // already. After SIGHUP it opens the log and reads the files of TLS again, and logs what it has done.
+  // already. After SIGHUP it opens the log and reads the files of TLS and of passwords again, and logs what it has done.
   bool takes_signals = false;
-  std::string log_file = {};  // where the caller has sent the log (log_file.h); "": to no file
+  std::string password_file = {};  // where settings.accounts are from; "": from no file
+  std::string log_file = {};       // where the caller has sent the log (log_file.h); "": to no file
 };
 
 // A socket that listens.
@@ -101,6 +102,7 @@ class Server {
   void reload();
   void reopen_log();
   void renew_tls();
+  void read_passwords();
   void give(const Listening& listening, int descriptor);
   void serve(Worker& worker, const Listening& listening, int descriptor);
   int answer(Worker& worker, Connection& connection);
