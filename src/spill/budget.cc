@@ -22,7 +22,6 @@ namespace {
 constinit sys::Mutex budget_mutex;
 constinit PressurePlan plan;  // under it
 constinit sys::MemoryPressure pressure;
-constinit uint64_t refused_bytes = 0;  // what pressure, or its end, asked for in vain: not each time round
 constinit uint64_t answered_number = 0;
 
 Published& published() { return *reinterpret_cast<Published*>(kPublished); }
@@ -68,10 +67,9 @@ void heed_pressure() {
   const uint64_t now = runtime.cache->budget().limit_bytes();
   const uint64_t wanted = plan.step(is_short, sys::monotonic_ns(),
                                     runtime.cache->least_memory_bytes(held_frames(), standing_pin_count()));
-  if (wanted == now || wanted == refused_bytes) return;
-  refused_bytes = 0;
+  if (wanted == now) return;
   if (!change(wanted)) {
-    refused_bytes = wanted;
+    plan.refused(now);
     return;
   }
   (wanted < now ? base::statistics.memory_budget_lowered : base::statistics.memory_budget_raised).add();

@@ -1,7 +1,9 @@
 // PressurePlan: how far the budget goes down while memory is short, and up again afterwards.
 //
 //   pressure     down by an eighth of what was asked for, at most four times a second, not below a quarter of it or the floor
-//   calm         after ten seconds without pressure up by a sixteenth, once a second, until all that was asked for is there
+//   calm         after ten seconds without pressure up by a sixteenth, or to the floor if that is more, once a second, until all
+//                that was asked for is there
+//   refused      the budget is what it was; the same again when the next step is due
 //
 // Down fast and up slowly: what goes up too early comes down again, and each time costs reads.
 // Thread contract: one thread. No I/O, no clock of its own.
@@ -33,10 +35,12 @@ class PressurePlan {
       }
     } else if (bytes_ < asked_bytes_ && now_ns - last_pressure_ns_ >= kCalmNs &&
                now_ns - changed_ns_ >= kUpNs) {
-      change(std::min(asked_bytes_, bytes_ + asked_bytes_ / 16), now_ns);
+      change(std::min(asked_bytes_, std::max(bytes_ + asked_bytes_ / 16, floor_bytes)), now_ns);
     }
     return bytes_;
   }
+  // What step() returned last could not be had: the budget is `bytes`, as before.
+  void refused(uint64_t bytes) { bytes_ = bytes; }
 
  private:
   void change(uint64_t bytes, uint64_t now_ns) {

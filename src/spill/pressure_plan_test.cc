@@ -51,6 +51,28 @@ TEST_F(PressurePlanTest, KeepsToTheFloor) {
   EXPECT_EQ(step(true, kSecond, 900), 800u);
 }
 
+TEST_F(PressurePlanTest, RisesToTheFloorAtLeast) {
+  step(true, 0);
+  EXPECT_EQ(step(true, kSecond), 1200u);
+  EXPECT_EQ(step(false, PressurePlan::kCalmNs, 1450), 1450u);
+  EXPECT_EQ(step(false, PressurePlan::kUpNs, 5000), 1600u);
+}
+
+TEST_F(PressurePlanTest, WhatIsRefusedIsTriedAgain) {
+  EXPECT_EQ(step(true, 0), 1400u);
+  EXPECT_EQ(step(true, kSecond), 1200u);
+  plan.refused(1400);
+  EXPECT_EQ(step(true, 1), 1400u) << "not at once";
+  EXPECT_EQ(step(true, PressurePlan::kDownNs), 1200u);
+  EXPECT_EQ(step(false, PressurePlan::kCalmNs), 1300u);
+  for (int i = 0; i < 3; ++i) step(false, PressurePlan::kUpNs);
+  EXPECT_FALSE(plan.is_lowered());
+  plan.refused(1500);
+  EXPECT_TRUE(plan.is_lowered());
+  EXPECT_EQ(step(false, 1), 1500u);
+  EXPECT_EQ(step(false, PressurePlan::kUpNs), 1600u);
+}
+
 TEST_F(PressurePlanTest, WhatIsAskedForCountsAtOnce) {
   step(true, 0);
   plan.ask(3200);
