@@ -69,16 +69,18 @@ void run_background(void* opened_lane) {
   const uint64_t chaos_page_pause_ns = (runtime.cache->page_bytes() - base::kOsPageBytes) / 2;
   constexpr uint32_t kQuietRounds = 2;
   uint32_t quiet_rounds = 0;
-  constexpr uint32_t kRoundsPerHeapCount = 64;
+  constexpr uint32_t kRoundsPerCount = 64;
   for (uint32_t round = 0;; ++round) {
     // What the heap needs to know its blocks comes out of the same budget. And spillway top wants to know.
-    if (round % kRoundsPerHeapCount == 0) {
+    if (round % kRoundsPerCount == 0) {
       const uint64_t now = heap_metadata_bytes();
       if (now > charged_heap_bytes) runtime.cache->charge(now - charged_heap_bytes);
       if (now < charged_heap_bytes) runtime.cache->uncharge(charged_heap_bytes - now);
       charged_heap_bytes = now;
       count_memory();
       count_satc();
+      // What they had is others' from now on, as is their share of what may be loaded ahead.
+      reap_finished_threads();
     }
     budget_step();
     runtime.cache->share_step(lane);

@@ -121,6 +121,12 @@ bool reap_threads() {
   return false;
 }
 
+void reap_finished_threads() {
+  const InRuntime inside;
+  sys::LockGuard guard(records_mutex);
+  while (Thread* thread = reuse_record(false)) thread->thread_id.store(0, std::memory_order_relaxed);
+}
+
 void this_thread_returned() {
   Thread* thread = this_thread_if_registered();
   if (thread == nullptr) return;

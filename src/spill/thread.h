@@ -127,6 +127,8 @@ Thread* first_thread();
 uint32_t thread_count();
 // Takes threads that have ended out of thread_count(). Returns whether others are about to end. Cost: a system call for each record.
 bool reap_threads();
+// The same of those whose start routine has returned. Cost: a load for each record, system calls for each of them.
+void reap_finished_threads();
 
 // Says that the calling thread runs the program no more, but for destructors of thread-local data; its record is
 // free once the kernel reports it dead.

@@ -25,6 +25,8 @@ MUTATIONS = [
     product("each of many threads has a queue of prefetches", "^e2e_waiting_threads$",
             (PREFETCH, "constexpr uint32_t kMostThreads = 32;", "constexpr uint32_t kMostThreads = 1000;"),
             (PREFETCH, "open_loads(/*undisturbed=*/true)", "open_loads(/*undisturbed=*/false)")),
+    product("threads that have ended keep others from loading ahead", "^e2e_prefetch_after_threads$",
+            ("src/spill/runtime.cc", "      reap_finished_threads();\n", "")),
     product("loops look ahead where there is nothing to wait for", "^e2e_prefetch_no_wait$",
             (PREFETCH, "&& runtime.options.prefetch != 0 && is_worth_while_anywhere();", "&& runtime.options.prefetch != 0;")),
     product("misses in steps are loaded ahead of where there is nothing to wait for", "^e2e_prefetch_no_wait$",
