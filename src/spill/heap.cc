@@ -26,6 +26,8 @@ namespace spill {
 namespace {
 
 constexpr size_t kForeignSpillBytes = 64 * 1024;
+// jemalloc's smallest blocks are 8 bytes and begin at any 8, where the C library's begin at 16.
+constexpr size_t kLeastBytes = 16;
 constexpr size_t kWholePagesBytes = 16 * 1024;  // blocks that jemalloc gives pages of their own
 constexpr size_t kDiscardAtOnceBytes = size_t{1} << 20;
 constexpr size_t kZeroByDiscardBytes = 64 * 1024;
@@ -152,15 +154,16 @@ void* allocate_spilled(size_t bytes, size_t alignment) {
   }
   void* block;
   size_t usable;
+  bytes = std::max(bytes, kLeastBytes);
   // jemalloc would draw where in its first page the block begins, another place in each process, and what is hot in it would cross an
   // edge in some of them.
   if (bytes >= kWholePagesBytes && alignment < base::kOsPageBytes) alignment = base::kOsPageBytes;
   if (alignment > 16) {
-    block = spillje_mallocx(bytes > 0 ? bytes : 1, MALLOCX_ALIGN(alignment));
+    block = spillje_mallocx(bytes, MALLOCX_ALIGN(alignment));
     usable = block != nullptr ? spillje_sallocx(block, 0) : 0;
   } else {
     block = spillje_malloc(bytes);
-    usable = spillje_nallocx(bytes > 0 ? bytes : 1, 0);
+    usable = spillje_nallocx(bytes, 0);
   }
   if (block == nullptr) {
     errno = ENOMEM;

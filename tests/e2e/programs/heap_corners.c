@@ -38,6 +38,17 @@ int main(void) {
     free(p);
   }
   puts("chains");
+  // Blocks of any size, also those that became so small.
+  for (size_t n = 0; n <= 64; ++n) {
+    void* small[4] = {malloc(n), calloc(1, n), realloc(malloc(100), n + 1), NULL};
+    CHECK(posix_memalign(&small[3], sizeof(void*), n) == 0);
+    for (int i = 0; i < 4; ++i) {
+      HIDE(small[i]);
+      CHECK(((uint64_t)small[i] & 15) == 0);
+      free(small[i]);
+    }
+  }
+  puts("small");
   // Where an object of a large block crosses an edge must not differ from one process to the next.
   for (int i = 0; i < 16; ++i) {
     char* block = malloc(20000 + 5000 * i);
