@@ -22,10 +22,16 @@ const char* error_name(int number) {
     case EINVAL: return "invalid argument";
     case ENFILE: return "too many open files in the system";
     case EMFILE: return "too many open files";
+    case ENOTTY: return "inappropriate ioctl for device";
+    case ETXTBSY: return "text file busy";
     case EFBIG: return "file too large";
     case ENOSPC: return "no space left on device";
     case EROFS: return "read-only file system";
+    case ENAMETOOLONG: return "file name too long";
+    case ENOLCK: return "no locks available";
     case ENOSYS: return "function not implemented";
+    case ELOOP: return "too many levels of symbolic links";
+    case EBADE: return "invalid exchange";
     case EOPNOTSUPP: return "operation not supported";
     case EPIPE: return "broken pipe";
     case EADDRINUSE: return "address already in use";
@@ -38,10 +44,15 @@ const char* error_name(int number) {
     case ENOTCONN: return "transport endpoint is not connected";
     case ECANCELED: return "operation canceled";
     case ENODATA: return "no data available";
+    case ETIME: return "timer expired";
+    case ENOLINK: return "link has been severed";
     case EILSEQ: return "invalid or incomplete data";
     case EREMOTEIO: return "remote input/output error";
     case ETIMEDOUT: return "timed out";
+    case ESTALE: return "stale file handle";
+    case EUCLEAN: return "structure needs cleaning";
     case EDQUOT: return "disk quota exceeded";
+    case ENOMEDIUM: return "no medium found";
     default: return "error";
   }
 }

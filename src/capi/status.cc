@@ -10,6 +10,7 @@ int status_of(const base::Error& error) {
     case EINVAL:
     case EFBIG:
     case EISDIR:
+    case ELOOP:
     case ENOTDIR:
     case ENAMETOOLONG: return SPILLWAY_KV_INVALID;
     case ENOMEM:

@@ -20,12 +20,12 @@ bool is_wrong_input(int number) {
 }
 
 TEST(KvOpen, WhatTheMediumOrTheSystemDidIsNoWrongInput) {
-  for (const int number :
-       {EIO, ENODATA, EILSEQ, EREMOTEIO, ENOSPC, EDQUOT, EPERM, EBADMSG, EBUSY, ENOMEM, ETIMEDOUT}) {
+  for (const int number : {EIO, ENODATA, EILSEQ, EREMOTEIO, ENOSPC, EDQUOT, EPERM, EBADMSG, EBUSY, ENOMEM,
+                           ENODEV, ENXIO, ENOMEDIUM, EBADE, ENOLINK, ESTALE, EUCLEAN, ETIME, ETIMEDOUT}) {
     EXPECT_FALSE(is_wrong_input(number)) << number;
     if (number != EBADMSG) EXPECT_NE(std::string(base::error_name(number)), "error") << number;
   }
-  for (const int number : {EINVAL, ENOENT, EACCES, EROFS, EISDIR})
+  for (const int number : {EINVAL, ENOENT, EACCES, EROFS, EISDIR, ENOTDIR, ELOOP, ENAMETOOLONG})
     EXPECT_TRUE(is_wrong_input(number)) << number;
 }
 
