@@ -112,10 +112,10 @@ void* run_control(void*) {
       Locked locked;
       if (control->jobs.empty()) {
         timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
+        clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_nsec += kPollNs;
         if (until.tv_nsec >= 1'000'000'000) until.tv_nsec -= 1'000'000'000, ++until.tv_sec;
-        pthread_cond_timedwait(&control->changed, &control->mutex, &until);
+        pthread_cond_clockwait(&control->changed, &control->mutex, CLOCK_MONOTONIC, &until);
       }
       if (!control->jobs.empty()) {
         job = std::move(control->jobs.front());
