@@ -244,11 +244,10 @@ size_t Cache::prefetch(std::span<const PageId> pages, LoadQueue& queue) {
 
 uint64_t Cache::prefetch_run(PageId first, uint64_t count, LoadQueue& queue) {
   const uint64_t now_ns = sys::monotonic_ns();
-  const uint64_t most = BegunLoad::most_pages(shared_.page_bytes);
   uint64_t done = 0;
   while (done < count) {
-    const uint32_t some =
-        prefetch_some(first + done, static_cast<uint32_t>(std::min(count - done, most)), queue, now_ns);
+    const auto most = static_cast<uint32_t>(std::min(count - done, Table::kRegionOsPages));
+    const uint32_t some = prefetch_some(first + done, most, queue, now_ns);
     if (some == 0) break;
     done += some;
   }

@@ -117,6 +117,13 @@ TEST_F(OriginsAheadTest, WhatWasChangedComesFromStorage) {
   EXPECT_EQ(origins.reads, 1u);  // when it was stored to
 }
 
+TEST_F(OriginsAheadTest, ARunGoesOnBehindWhatComesFromNowhere) {
+  for (uint64_t page = 0; page < 20; ++page) origins.kinds[page] = Origins::Kind::kZeros;
+  EXPECT_EQ(prefetch(0, 24), 24u);
+  EXPECT_EQ(world->cache->resident_count(), 4u);
+  for (uint64_t page = 18; page < 24; ++page) EXPECT_EQ(value(page), page < 20 ? 0 : letter(page)) << page;
+}
+
 TEST_F(OriginsAheadTest, WhatMayChangeIsKept) {
   origins.kinds[5] = Origins::Kind::kChanging;
   EXPECT_EQ(prefetch(5, 1), 1u);

@@ -161,6 +161,19 @@ TEST_F(PrefetchTest, WhatIsThereOrUnderWayOrNowhereIsNotAskedForAgain) {
   EXPECT_EQ(queue->under_way_count(), 0u);
 }
 
+// Page 512 is another region's.
+TEST_F(PrefetchTest, ARunPassesOverWhatWasNeverWritten) {
+  open_with({.frame_count = 64, .range_pages = 1024});
+  for (const uint64_t page : {20, 511, 512}) write(page, letter(page));
+  evict();
+  EXPECT_EQ(world->cache->prefetch_run(PageId{0}, 1024, *queue), 1024u);
+  EXPECT_EQ(queue->under_way_count(), 3u);
+  poll();
+  EXPECT_EQ(world->cache->resident_count(), 3u);
+  for (const uint64_t page : {19, 20, 21, 511, 512})
+    EXPECT_EQ(value(page), page == 19 || page == 21 ? 0 : letter(page)) << page;
+}
+
 TEST_F(PrefetchTest, WhoeverMissesThePageWaitsForItsLoad) {
   fill(0, 1);
   const uint64_t reads = world->device->reads;

@@ -552,10 +552,20 @@ void note_miss(Thread& thread, uint64_t address) {
 }
 
 uint64_t prefetch_range(uint64_t address, uint64_t bytes) {
-  if (!runtime.started.load(std::memory_order_relaxed) || bytes == 0) return 0;
-  const InRuntime inside;
-  Prefetcher* const prefetcher = prefetcher_of(inside.thread());
-  return prefetcher != nullptr && prefetcher->make_ready() ? prefetcher->prefetch_range(address, bytes) : 0;
+  // Handlers of signals come between the pieces.
+  constexpr uint64_t kPieceBytes = uint64_t{256} << 20;
+  if (!runtime.started.load(std::memory_order_relaxed)) return 0;
+  uint64_t asked = 0, done = 0;
+  while (asked < bytes && done == asked) {
+    const InRuntime inside;
+    Prefetcher* const prefetcher = prefetcher_of(inside.thread());
+    if (prefetcher == nullptr || !prefetcher->make_ready()) return done;
+    const uint64_t piece = std::min(kPieceBytes, bytes - asked);
+    done += prefetcher->prefetch_range(address + asked, piece);
+    asked += piece;
+  }
+  base::statistics.cache_prefetches_dropped.add((bytes - asked) / runtime.cache->page_bytes());
+  return done;
 }
 
 void offer_queue() {

@@ -631,6 +631,8 @@ MUTATIONS = [
     mutation("small partitions have samples", "ChosenPolicy.SmallPartitions*", (POLICIES, "choice == nullptr || frame_count < choice->parameters().least_frames", "choice == nullptr")),
     mutation("pages side by side are a read each", "PrefetchTest.PagesThatLie*", ("src/cache/cache.cc", "index(pages[stop]) - index(pages[stop - 1]) <= 1 + kMostBetween", "false")),
     mutation("a prefetch reads whatever lies between its pages", "PrefetchTest.PagesThatLie*", ("src/cache/cache.cc", "index(pages[stop]) - index(pages[stop - 1]) <= 1 + kMostBetween", "index(pages[stop]) > index(pages[stop - 1])")),
+    mutation("a run passes over what lies behind what was never written", "PrefetchTest.ARunPassesOver*", (LOAD, "    if (shared_->directory.leaf_of(page) != 0 || origin", "    if (origin")),
+    mutation("a run passes over what comes from elsewhere", "OriginsAheadTest.ARunGoesOn*", (LOAD, "leaf_of(page) != 0 || origin_of(page) != Origins::Kind::kZeros) break;", "leaf_of(page) != 0) break;")),
     mutation("a read ahead goes on in the next region", "PrefetchTest.OneReadEnds*", ("src/cache/partition/partition_load.cc", "index(next) >> shared_->region_shift != index(page) >> shared_->region_shift", "false")),
     mutation("pages that are in memory are read over", "PrefetchTest.ARunGoesOn*", (LOAD, "claimed[i].has_frame() ? claimed[i].memory : shared_->waste", "claimed[i].has_frame() ? claimed[i].memory : claimed[0].memory")),
     mutation("a run ends where a page is in memory", "PrefetchTest.ARunGoesOn*", (LOAD, "++in_memory > kMostInMemory", "true")),

@@ -20,6 +20,8 @@ MUTATIONS = [
             (PREFETCH, "  *pause = kMostPause;\n  Thread* const", "  *pause = kMostPause;\n  for (unsigned i = 0; i < 32; ++i) __spillway_slots[i].store(0);\n  Thread* const")),
     product("pins of the program are lost over fork", "^e2e_prefetch$",
             ("src/spill/pins.cc", "  pin_standing_again();\n", "")),
+    product("handlers wait for all of a long range", "^e2e_mmap_advice$",
+            (PREFETCH, "constexpr uint64_t kPieceBytes = uint64_t{256} << 20;", "constexpr uint64_t kPieceBytes = uint64_t{1} << 50;")),
     product("loads ahead of use cut the program's system calls short", "^e2e_prefetch_undisturbed$",
             (PREFETCH, "open_loads(/*undisturbed=*/true)", "open_loads(/*undisturbed=*/false)")),
     product("each of many threads has a queue of prefetches", "^e2e_waiting_threads$",

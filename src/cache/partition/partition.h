@@ -129,7 +129,8 @@ class Partition {
   //   kNothing  there is nothing to load, or this queue cannot load it
   //   kNoRoom   the queue is full, or free frames are few
   enum class Prefetched { kBegun, kThere, kNothing, kNoRoom };
-  // `count`: at most how many pages to load by the same read, from `page` on; afterwards, for how many of them the result holds, at least 1.
+  // `count`: how many pages are asked for, from `page` on; afterwards, for how many of them the result holds, at least 1. One read brings
+  // BegunLoad::most_pages at most.
   Prefetched prefetch(PageId page, uint32_t& count, LoadQueue& queue, uint64_t now_ns);
   // If the page is in memory: as load, and kThere. Else nothing is done; kBusy: the page is being loaded, or gone.
   enum class Look { kThere, kNotThere, kBusy };
@@ -261,6 +262,7 @@ class Partition {
   Lane::Victim load_into(FrameId claimed, bool fresh, Origins::Kind origin);
   void take_fingerprints(const Lane::Victim& loaded, bool known);
   void prepare_read(std::span<const Lane::Victim> claimed, iovec* segments, storage::Io& io);
+  uint32_t count_nowhere(PageId first, uint32_t most);
   uint32_t count_from_origin(PageId page, Origins::Kind origin, uint32_t most, const LoadQueue& queue);
   bool finish_read(std::span<const Lane::Victim> claimed, const storage::Io& io);
   void finish_load(std::span<const Lane::Victim> claimed, uint32_t good_count);

@@ -101,7 +101,8 @@ base::Expected<Partition::Begun> Partition::begin_load(PageId page, Lane& lane, 
 }
 
 Partition::Prefetched Partition::prefetch(PageId page, uint32_t& count, LoadQueue& queue, uint64_t now_ns) {
-  uint32_t most = std::min(count, BegunLoad::most_pages(shared_->page_bytes));
+  const uint32_t asked = count;
+  uint32_t most = std::min(asked, BegunLoad::most_pages(shared_->page_bytes));
   count = 1;
   BegunLoad* const load = queue.take();
   if (load == nullptr) return Prefetched::kNoRoom;
@@ -117,6 +118,7 @@ Partition::Prefetched Partition::prefetch(PageId page, uint32_t& count, LoadQueu
       result = Prefetched::kThere;
     } else if (most == 0) {
       result = Prefetched::kNothing;
+      if (origin == Origins::Kind::kZeros) count = count_nowhere(page, asked);
     } else {
       // Some frames are left to threads that cannot go on without.
       const uint32_t reserve = batch_size_ / kBatchPerReserve;
@@ -145,6 +147,18 @@ Partition::Prefetched Partition::prefetch(PageId page, uint32_t& count, LoadQueu
   base::probes::prefetch(index(page), count);
   queue.submit(*load);
   return Prefetched::kBegun;
+}
+
+// How many pages in a row, at most `most`, were never written and come from nowhere. REQUIRES: so does the first.
+uint32_t Partition::count_nowhere(PageId first, uint32_t most) {
+  uint32_t count = 1;
+  for (; count < most; ++count) {
+    const PageId page = first + count;
+    if (index(page) >> shared_->region_shift != index(first) >> shared_->region_shift)
+      break;  // another partition
+    if (shared_->directory.leaf_of(page) != 0 || origin_of(page) != Origins::Kind::kZeros) break;
+  }
+  return count;
 }
 
 // How many pages the queue can read together from their origin: at most `most`, from this one on, which has neither a frame nor a place. 0 if it cannot.

@@ -2,9 +2,12 @@
 // is refused, and holes are passed over.
 // levels: O2
 #define _GNU_SOURCE
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "e2e.h"
@@ -63,6 +66,37 @@ static void holes(void) {
   CHECK(munmap(memory, N * P) == 0);
 }
 
+static volatile sig_atomic_t asks, alarms;
+static void on_alarm(int number) {
+  (void)number;
+  alarms += asks;
+}
+
+static int64_t used_ms(void) {
+  struct timespec used;
+  CHECK(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used) == 0);
+  return used.tv_sec * 1000 + used.tv_nsec / 1000000;
+}
+
+// Handlers do not wait until all of a long range was looked at, of which nothing was ever written.
+static void long_range(void) {
+  const size_t bytes = (size_t)64 << 30;
+  char* memory =
+      mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  CHECK(memory != MAP_FAILED);
+  CHECK_SPILLED(memory);
+  const struct itimerval often = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
+  CHECK(signal(SIGALRM, on_alarm) != SIG_ERR && setitimer(ITIMER_REAL, &often, NULL) == 0);
+  const int64_t begin_ms = used_ms();
+  asks = 1;
+  CHECK(madvise(memory, bytes, MADV_WILLNEED) == 0);
+  asks = 0;
+  const int64_t took_ms = used_ms() - begin_ms;
+  CHECK(setitimer(ITIMER_REAL, &never, NULL) == 0);
+  if (is_spilled(memory) && took_ms >= 20) CHECK(alarms >= 3);
+  CHECK(munmap(memory, bytes) == 0);
+}
+
 static ssize_t by_function(int process, struct iovec* pieces, size_t count, int advice) {
   return process_madvise(process, pieces, count, advice, 0);
 }
@@ -108,6 +142,7 @@ int main(void) {
   drop(MADV_DONTNEED_LOCKED);
   unknown();
   holes();
+  long_range();
   const int process = (int)syscall(SYS_pidfd_open, getpid(), 0);
   CHECK(process >= 0);
   of_process(process, by_function);
