@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "server/resp/words.h"
+#include "task/scheduler.h"
 
 namespace server {
 
@@ -36,7 +37,7 @@ base::Expected<void> RespClient::serve() {
 }
 
 resp::RequestLimits RespClient::limits() const {
-  return {.bulk_bytes_max = hub_.settings().value_bytes_most,
+  return {.bulk_bytes_max = std::max(kArgumentBytesMost, hub_.settings().value_bytes_most),
           .large_bytes = kLargeBytes,
           .input_bytes_max = hub_.settings().stream.input_bytes_most,
           .is_authenticated = is_authenticated_};
@@ -59,6 +60,7 @@ base::Expected<bool> RespClient::execute_input() {
     if (parsed == Parsed::kRequest) {
       large_.clear();
       large_bytes_ = 0;
+      has_skipped_ = false;
     }
     if (parsed == Parsed::kLarge)
       if (auto taken = take_large(); !taken || !*taken) return taken;
@@ -80,6 +82,7 @@ base::Expected<bool> RespClient::execute_input() {
 // Receives a large argument, which begins in the input. False: the connection is to end.
 base::Expected<bool> RespClient::take_large() {
   const uint64_t bytes = parser_.large_bytes();
+  if (bytes > hub_.settings().value_bytes_most) return skip_large();
   large_bytes_ += bytes;
   if (large_bytes_ > std::max(kAllLargeBytesMost, hub_.settings().value_bytes_most)) {
     answer_.error("ERR Protocol error: too big request");
@@ -95,6 +98,25 @@ base::Expected<bool> RespClient::take_large() {
   if (!received || !*received) return received;
   parser_.take({reinterpret_cast<const char*>(memory.bytes().data()), bytes});
   large_.push_back(std::move(memory));
+  return true;
+}
+
+// The same of one that is too long.
+base::Expected<bool> RespClient::skip_large() {
+  Memory memory;
+  if (auto taken = memory.take(stream_.pool(), kSkippedBytes); !taken) {
+    answer_.failed(taken.error());
+    return false;
+  }
+  for (uint64_t left = parser_.large_bytes() + resp::kLineEnd.size(); left > 0;) {
+    const std::span part = memory.bytes().first(std::min<uint64_t>(left, kSkippedBytes));
+    auto received = stream_.receive_into(parser_.bytes(), part);
+    if (!received || !*received) return received;
+    left -= part.size();
+    task::yield();  // it may come as fast as it goes
+  }
+  parser_.take({});
+  has_skipped_ = true;
   return true;
 }
 
@@ -186,6 +208,7 @@ void RespClient::execute(Arguments arguments) {
   const Command& command = **found;
   connection_.note_request(command.name.data());
   if (!is_authenticated_ && !command.is(resp::kNoAuth)) return answer_.refuse(Problem::kNoAuth);
+  if (has_skipped_) return answer_.refuse(Problem::kTooLong);
   run(command, arguments);
 }
 

@@ -6,7 +6,8 @@
 //    the input
 //  2 any other request is executed behind the group, so that replies are in the order of the requests
 //  3 all of them are consumed
-// A large argument does not go through the input: it has memory of its own until its request has been answered.
+// A large argument does not go through the input: it has memory of its own until its request has been answered. One that is longer than values may
+// be is thrown away as it comes, so that its request can be refused: a client that is still sending would hear of no answer if the connection ended.
 //
 // A command of many keys (MGET, MSET, DEL) does each of them separately, so others may see some of them changed and some not yet. That is why MSETNX
 // of more than one is refused. Whatever clients are told about the server is true, or left out; only numbers that nobody counts, and clients need,
@@ -43,8 +44,10 @@ class RespClient {
   using Command = resp::Command;
   using Arguments = resp::Arguments;
 
-  static constexpr size_t kLargeBytes = 8 << 10;            // arguments of this size and more are large
-  static constexpr uint64_t kAllLargeBytesMost = 64 << 20;  // of one request, unless a value may have more
+  static constexpr size_t kLargeBytes = 8 << 10;             // arguments of this size and more are large
+  static constexpr uint64_t kAllLargeBytesMost = 64 << 20;   // of one request, unless a value may have more
+  static constexpr uint64_t kArgumentBytesMost = 512 << 20;  // as in Redis: a longer one ends the connection
+  static constexpr size_t kSkippedBytes = 64 << 10;          // of one that is thrown away, at a time
   // Part of the input.
   struct Place {
     size_t offset = 0;
@@ -59,6 +62,7 @@ class RespClient {
 
   base::Expected<bool> execute_input();
   base::Expected<bool> take_large();
+  base::Expected<bool> skip_large();
   bool note();
   std::optional<Place> place_of(std::string_view argument) const;
   std::string_view text_at(const Place& place) const {
@@ -182,6 +186,7 @@ class RespClient {
   bool noted_are_sets_ = false;
   std::vector<Memory> large_;  // the large arguments of the request
   uint64_t large_bytes_ = 0;   // of all of them
+  bool has_skipped_ = false;   // an argument of the request was too long, and is gone
 };
 
 }  // namespace server

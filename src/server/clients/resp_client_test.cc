@@ -114,7 +114,23 @@ TEST_F(RespClientTest, ValuesMayBeAsLongAsTheSettingSays) {
   settings.value_bytes_most = 100'000;
   const std::string largest(100'000, 'x');
   EXPECT_EQ(answer(request({"SET", "k", largest}) + request({"STRLEN", "k"})), "+OK\r\n:100000\r\n");
-  EXPECT_EQ(answer(request({"SET", "k", largest + "y"})), "-ERR Protocol error: invalid bulk length\r\n");
+}
+
+TEST_F(RespClientTest, ALongerValueIsRefusedWhenAllOfItHasCome) {
+  settings.value_bytes_most = 100'000;
+  const std::string one_more(100'001, 'x'), much_more(3'000'000, 'y');
+  const std::string refused = "-ERR string exceeds maximum allowed size (proto-max-bulk-len)\r\n";
+  const std::string requests = request({"SET", "a", one_more}) + request({"SET", "b", "1"}) +
+                               request({"MSET", "b", "2", "c", much_more, "d", "4"}) +
+                               request({"APPEND", "b", much_more}) + request({"NOPE", much_more}) +
+                               request({"MGET", "a", "b", "c", "d"});
+  const std::string expected = refused + "+OK\r\n" + refused + refused +
+                               "-ERR unknown command 'NOPE', with args beginning with: '' \r\n" +
+                               "*4\r\n$-1\r\n" + bulk("1") + "$-1\r\n$-1\r\n";
+  expect_same(answer(requests), expected);
+  expect_same(answer(requests, 4099), expected);
+  EXPECT_EQ(answer("*2\r\n$3\r\nGET\r\n$100001\r\nxxx"), "") << "the rest does not come";
+  EXPECT_EQ(answer("*1\r\n$536870913\r\n"), "-ERR Protocol error: invalid bulk length\r\n");
 }
 
 TEST_F(RespClientTest, ManyLargeValuesAreReadWhileTheyAreSent) {
