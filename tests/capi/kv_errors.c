@@ -148,6 +148,10 @@ static void files(const char *path) {
   CHECK(access(path, F_OK) != 0);
   CHECK_ERROR(spillway_kv_make(path, NULL), SPILLWAY_KV_INVALID, NULL, "capacity_bytes");
   CHECK(access(path, F_OK) != 0);
+  CHECK(symlink(path, path) == 0);
+  CHECK_ERROR(spillway_kv_open(path, NULL, &store), SPILLWAY_KV_INVALID, NULL, path);
+  CHECK_ERROR(spillway_kv_make(path, &kMake), SPILLWAY_KV_INVALID, NULL, path);
+  CHECK(unlink(path) == 0);
   CHECK_STATUS(spillway_kv_make(path, &kMake), SPILLWAY_KV_OK, NULL);
   CHECK_ERROR(spillway_kv_make(path, &kMake), SPILLWAY_KV_EXISTS, NULL, "overwrite");
   CHECK_STATUS(spillway_kv_open(path, NULL, &store), SPILLWAY_KV_OK, NULL);
