@@ -402,6 +402,19 @@ class HintsTest(unittest.TestCase):
         own = {name for name in vars(spillway.Store) if not name.startswith("_") or name in hinted}
         self.assertEqual(hinted, own)
         self.assertEqual([node.target.id for node in nodes["Entry"].body], list(spillway.Entry.__match_args__))
+        # By name goes what the hints give a name to.
+        with spillway.Store.in_memory(64 << 20) as store:
+            for node in nodes["Store"].body:
+                if not isinstance(node, ast.FunctionDef) or node.name.startswith("_"):
+                    continue
+                has_names = len(node.args.args) > 1
+                first = (node.args.posonlyargs + node.args.args)[1:2]
+                if first and not has_names:
+                    with self.assertRaisesRegex(TypeError, "takes no keyword arguments", msg=node.name):
+                        getattr(store, node.name)(**{first[0].arg: b"key"})
+                elif has_names:
+                    names = {argument.arg: b"key" for argument in node.args.args[1:]}
+                    getattr(store, node.name)(**names)
 
 
 if __name__ == "__main__":
