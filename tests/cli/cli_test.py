@@ -309,6 +309,11 @@ class Info(Case):
         self.assertEqual(set(described_store), {"medium_1", "problems"})
         self.assertEqual(len(described_store["problems"]), 1)
         self.assertIn(f"{store}: this is a key-value store", described_store["problems"][0])  # and not how to lose it
+        for offset, damage in ((40, b"\xff\xfe"), (0, bytes(4096)), ((512 << 10) + 40, b"\xff\xfe")):
+            with store.open("r+b") as file:
+                file.seek(offset)
+                file.write(damage)
+            self.assertIn("this is a key-value store", described(store)["problems"][0], offset)
         self.assertEqual(described_full["medium_1"]["is"].split()[1], "(file,")
         self.assertEqual(full.read_text(), "mine")
 

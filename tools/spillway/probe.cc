@@ -395,16 +395,22 @@ Json probe_storage(Problems& problems) {
 
 [[noreturn]] void refuse(const base::Error& error) { throw WrongInput(printable(error.message)); }
 
-// Does a key-value store begin on the device, which may have it under a key?
+// Is there a key-value store on the device, which may have it under a key?
 bool holds_store(std::string_view text) {
   auto device = storage::open_device(text, {.store = true, .read_only = true});
   if (!device) return false;
   bool holds = false;
   if (auto queue = (*device)->open_queue(1)) {
-    alignas(base::kOsPageBytes) std::byte block[base::kOsPageBytes];
-    storage::PieceIo io(storage::Operation::kRead, 0, block, sizeof block);
-    (*queue)->run(io);
-    holds = io.whole() && kv::read_superblock(std::span(block).first(kv::kSuperblockBytes)).has_value();
+    for (const uint64_t offset : kv::kSuperblockOffsets) {
+      alignas(base::kOsPageBytes) std::byte block[kv::kSuperblockBytes];
+      if (offset + sizeof block > (*device)->capacity_bytes()) continue;
+      storage::PieceIo io(storage::Operation::kRead, offset, block, sizeof block);
+      (*queue)->run(io);
+      if (!io.whole()) continue;
+      // One that is damaged, or of a newer format, is a store's, too.
+      const auto read = kv::read_superblock(block);
+      holds = holds || read || read.error().number != EINVAL;
+    }
     (*device)->close_queue(*queue);
   }
   (*device)->close();
