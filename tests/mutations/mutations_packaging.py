@@ -37,5 +37,6 @@ MUTATIONS = [
     of("what is of others in what is installed is not named", ("packaging/CMakeLists.txt", "${CMAKE_SOURCE_DIR}/NOTICE DESTINATION", "${CMAKE_SOURCE_DIR}/LICENSE DESTINATION")),
     of("the licence that README leads to stays in the source", ("packaging/CMakeLists.txt", " ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${documents} COMPONENT doc)", " DESTINATION ${documents} COMPONENT doc)")),
     of("a server under systemd has 90 seconds to read its log", ("tools/spillway/spillway-serve@.service.in", "TimeoutStartSec=infinity\n", "")),
+    of("a server under systemd has no time to write its index", ("tools/spillway/spillway-serve@.service.in", "TimeoutStopSec=300\n", "TimeoutStopSec=30\n")),
     of("servers under systemd are root", ("tools/spillway/spillway-serve@.service.in", "User=spillway\nDynamicUser=yes\n", "")),
 ]

@@ -92,6 +92,10 @@ class Files(unittest.TestCase):
         self.assertIn("\nType=notify\n", self.unit())
         self.assertIn("\nTimeoutStartSec=infinity\n", self.unit())
 
+    def test_the_unit_lets_a_server_write_its_index_at_the_end(self):
+        [seconds] = re.findall(r"^TimeoutStopSec=(\d+)$", self.unit(), re.M)
+        self.assertGreaterEqual(int(seconds), 10 + 10e9 / 100e6)  # those for clients, and 10 GB at 100 MB/s
+
     def test_what_is_of_others_is_named(self):
         # The packages that it is built with, whose code or whose headers' code is in it.
         named = {"libjemalloc-dev": "jemalloc", "libxxhash-dev": "xxHash", "nlohmann-json3-dev": "JSON for Modern C++", "libssl-dev": "OpenSSL", "llvm-19-dev": "LLVM"}
