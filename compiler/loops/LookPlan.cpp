@@ -71,6 +71,7 @@ private:
   bool isReloaded(PHINode *Phi, Loop *L);
   bool mayLoadAnyTime(LoadInst *Load, Loop *L);
   bool isSure(LookPlan &Plan, LoadInst *Load);
+  bool mayWait(const Loop *L);
   bool slice(LookPlan &Plan, Value *V, SetVector<Instruction *> &Found,
              bool MayBeAtomic = false);
   bool isLoaded(LookPlan &Plan, Value *V);
@@ -370,6 +371,21 @@ bool LookPlanner::isSure(LookPlan &Plan, LoadInst *Load) {
   });
 }
 
+// Whether an iteration of L may go round in a loop inside until others store
+// something. They may never do so, and then no iteration comes behind it.
+bool LookPlanner::mayWait(const Loop *L) {
+  auto SeesOthers = [](const Instruction &I) {
+    return awaitsOthers(I) || isa<AtomicRMWInst, AtomicCmpXchgInst>(I);
+  };
+  return any_of(L->getLoopsInPreorder(), [&](const Loop *Inner) {
+    return Inner != L &&
+           isa<SCEVCouldNotCompute>(SE.getBackedgeTakenCount(Inner)) &&
+           any_of(Inner->blocks(), [&](const BasicBlock *BB) {
+             return any_of(*BB, SeesOthers);
+           });
+  });
+}
+
 // Notes where Load, which an address or a guard takes, may load from.
 void LookPlanner::addLoad(LookPlan &Plan, LoadInst *Load) {
   if (mayLoadAnyTime(Load, Plan.L))
@@ -558,7 +574,7 @@ std::optional<LookPlan> LookPlanner::plan(Loop *L, bool LooksInside) {
     return std::nullopt;
   Plan.IsRow = isRow(L, SE);
   Plan.TripCount = tripCount(L);
-  if (!Plan.TripCount || !Plan.IsQuiet)
+  if (!Plan.TripCount || !Plan.IsQuiet || mayWait(L))
     Plan.Sure.clear();
   if (L->getParentLoop())
     Plan.Traits |= abi::LookAheadIsNested;

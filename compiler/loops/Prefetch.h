@@ -29,11 +29,12 @@
 //   1  Only simple loads are done ahead: none that is volatile, and for an
 //      address none that is atomic.
 //   2  What each iteration loads whatever happens may be loaded from plain
-//      memory, if the loop's count says that the iteration comes, and if
-//      nothing has a part in the address that the loop stores until then, that
-//      a loop inside ends with, or that is a guess (3). So may what lies at an
-//      address that never changes and is known to be memory. Everything else is
-//      loaded from frames only.
+//      memory, if the loop's count says that the iteration comes, if no loop
+//      inside may wait for other threads until then, and if nothing has a part
+//      in the address that the loop stores until then, that a loop inside ends
+//      with, or that is a guess (3). So may what lies at an address that never
+//      changes and is known to be memory. Everything else is loaded from frames
+//      only.
 //   3  Of the values that a loop carries only counters are known ahead, not
 //      what the loop computes from its data. A pointer that it only loads anew
 //      from the same place is taken for one that stays.

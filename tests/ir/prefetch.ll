@@ -668,6 +668,33 @@ out:
   ret void
 }
 
+; A loop inside that waits for another thread may do so for ever: what lies behind it may never be loaded, and be no memory.
+; CHECK-LABEL: define i64 @published(
+; CHECK: call preserve_allcc i64 @published.spill.ahead(
+define i64 @published(ptr %count, ptr %log, ptr %values, i64 %n) {
+entry:
+  br label %each
+each:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %there ]
+  %s = phi i64 [ 0, %entry ], [ %s.next, %there ]
+  br label %wait
+wait:
+  %published = load atomic i64, ptr %count acquire, align 8
+  %is.there = icmp ugt i64 %published, %i
+  br i1 %is.there, label %there, label %wait
+there:
+  %at = getelementptr inbounds i64, ptr %log, i64 %i
+  %key = load i64, ptr %at, align 8
+  %value.at = getelementptr inbounds i64, ptr %values, i64 %key
+  %value = load i64, ptr %value.at, align 8
+  %s.next = add i64 %s, %value
+  %i.next = add nuw i64 %i, 1
+  %done = icmp eq i64 %i.next, %n
+  br i1 %done, label %out, label %each
+out:
+  ret i64 %s.next
+}
+
 ; What looks ahead: what each iteration loads may come from plain memory, the address is only told of.
 ; CHECK-LABEL: define internal preserve_allcc i64 @indirect.spill.ahead(
 ; CHECK: [[STATE:%.*]] = call ptr @__spillway_look_ahead_begin(ptr @indirect.spill.ahead.loop, i64 {{%.*}}, i64 {{%.*}}, ptr
@@ -789,6 +816,10 @@ out:
 ; CHECK: call i64 @__spillway_look_ahead_load(ptr {{%.*}}, i64 {{%.*}}, i64 4, i64 0)
 ; CHECK: freeze i1
 ; CHECK: call i64 @__spillway_look_ahead_load(ptr {{%.*}}, i64 {{%.*}}, i64 8, i64 3)
+; CHECK: call void @__spillway_look_ahead_note(
+
+; CHECK-LABEL: define internal preserve_allcc i64 @published.spill.ahead(
+; CHECK: call i64 @__spillway_look_ahead_load(ptr {{%.*}}, i64 {{%.*}}, i64 8, i64 2)
 ; CHECK: call void @__spillway_look_ahead_note(
 
 ; It leaves all vector registers as they are, and all slots: it calls nothing of the program's when it begins.

@@ -471,7 +471,9 @@ MUTATIONS = [
 
     # Loops that look ahead
     mutation("what an iteration might not load is loaded ahead from plain memory", "^ir_prefetch$",
-             (LOOK_PLAN, "  if (!Plan.TripCount || !Plan.IsQuiet)\n    Plan.Sure.clear();\n", "")),
+             (LOOK_PLAN, "  if (!Plan.TripCount || !Plan.IsQuiet || mayWait(L))\n    Plan.Sure.clear();\n", "")),
+    mutation("what lies behind a wait for others is loaded ahead from plain memory", "^ir_prefetch$",
+             (LOOK_PLAN, "!Plan.IsQuiet || mayWait(L))", "!Plan.IsQuiet)")),
     mutation("address that the loop has yet to store loaded from", "^ir_(prefetch|program_corners.c_O2)$",
              (LOOK_PLAN, "(!Plan.StoresNothing && isa<LoadInst>(Part)) ||\n           Plan", "Plan")),
     mutation("what a loop inside found last is known before", "^ir_(prefetch|program_corners.c_O2)$",
