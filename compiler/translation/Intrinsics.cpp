@@ -33,10 +33,8 @@ private:
   void lowerVaStart(VAStartInst &Start);
   void lowerVaCopy(VACopyInst &Copy);
   void lowerVaArg(VAArgInst &Arg);
+  uint64_t vaListSize() const;
   AllocaInst *onStack(uint64_t Size, Align Alignment, const Twine &Name);
-
-  // struct __va_list_tag of the System V x86-64 ABI.
-  static constexpr uint64_t VaListSize = 24;
 
   Function &F;
   const DataLayout &DL;
@@ -288,14 +286,21 @@ void Lowering::lowerByVal(CallBase &Call) {
   }
 }
 
+// struct __va_list_tag of the System V x86-64 ABI; a pointer in functions of
+// Microsoft's (ms_abi).
+uint64_t Lowering::vaListSize() const {
+  return F.getCallingConv() == CallingConv::Win64 ? 8 : 24;
+}
+
 void Lowering::lowerVaStart(VAStartInst &Start) {
   Value *List = Start.getArgList();
   if (isPlain(List))
     return;
-  AllocaInst *Local = onStack(VaListSize, Align(8), "spill.va");
+  AllocaInst *Local = onStack(vaListSize(), Align(8), "spill.va");
   Start.setArgOperand(0, Local);
   BuilderBefore B(Start.getNextNode());
-  B.CreateMemCpyInline(List, Align(8), Local, Align(8), B.getInt64(VaListSize));
+  B.CreateMemCpyInline(List, Align(8), Local, Align(8),
+                       B.getInt64(vaListSize()));
 }
 
 void Lowering::lowerVaCopy(VACopyInst &Copy) {
@@ -303,7 +308,7 @@ void Lowering::lowerVaCopy(VACopyInst &Copy) {
     return;
   BuilderBefore B(&Copy);
   B.CreateMemCpyInline(Copy.getDest(), Align(8), Copy.getSrc(), Align(8),
-                       B.getInt64(VaListSize));
+                       B.getInt64(vaListSize()));
   Copy.eraseFromParent();
 }
 
@@ -311,9 +316,9 @@ void Lowering::lowerVaArg(VAArgInst &Arg) {
   Value *List = Arg.getPointerOperand();
   if (isPlain(List))
     return;
-  AllocaInst *Local = onStack(VaListSize, Align(8), "spill.va");
+  AllocaInst *Local = onStack(vaListSize(), Align(8), "spill.va");
   BuilderBefore B(&Arg);
-  ConstantInt *Size = B.getInt64(VaListSize);
+  ConstantInt *Size = B.getInt64(vaListSize());
   B.CreateMemCpyInline(Local, Align(8), List, Align(8), Size);
   Arg.setOperand(Arg.getPointerOperandIndex(), Local);
   B.SetInsertPoint(Arg.getNextNode());

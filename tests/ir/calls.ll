@@ -42,6 +42,15 @@ define void @variadic(ptr %list, ...) {
   ret void
 }
 
+; By Microsoft's convention a list is one pointer.
+; CHECK-LABEL: define win64cc void @variadic_ms(
+; CHECK: call void @llvm.va_start.p0(ptr %spill.va)
+; CHECK: call void @llvm.memcpy.inline.p0.p0.i64(ptr align 8 %spill.pointer{{[0-9]*}}, ptr align 8 %spill.va, i64 8, i1 false)
+define win64cc void @variadic_ms(ptr %list, ...) {
+  call void @llvm.va_start.p0(ptr %list)
+  ret void
+}
+
 ; A prefetch goes to where the page is, if it is anywhere: whatever the address, it has an entry, and takes no slot.
 ; CHECK-LABEL: define void @hint(
 ; CHECK-NOT: store

@@ -116,6 +116,31 @@ NOINLINE uint64_t variadic(struct Reader* r, const char* kinds, ...) {
   va_end(r->list);
   return r->sum;
 }
+// By Microsoft's convention a list is one pointer: what lies behind it stays as it is.
+struct Other {
+  __builtin_ms_va_list list;
+  uint64_t behind[2];
+};
+NOINLINE __attribute__((ms_abi)) uint64_t variadic_ms(struct Other* o, int n, ...) {
+  uint64_t sum = 5;
+  __builtin_ms_va_start(o->list, n);
+  for (int i = 0; i < n; ++i) sum = mix(sum, (uint64_t)va_arg(o->list, long long));
+  __builtin_ms_va_end(o->list);
+  return sum;
+}
+static uint64_t lists_ms(void) {
+  struct Other* others = malloc(kCount * sizeof *others);
+  CHECK_SPILLED(others);
+  uint64_t sum = 1;
+  for (uint64_t i = 0; i < kCount; ++i) {
+    others[i].behind[0] = i;
+    others[i].behind[1] = ~i;
+    sum = mix(sum, variadic_ms(&others[i], 5, (long long)i, -1ll, 2ll, (long long)sum, 7ll));
+    CHECK(others[i].behind[0] == i && others[i].behind[1] == ~i);
+  }
+  free(others);
+  return sum;
+}
 static uint64_t lists(void) {
   struct Reader* readers = malloc(kCount * sizeof *readers);
   CHECK_SPILLED(readers);
@@ -242,6 +267,7 @@ int main(void) {
   CHECK_SPILLED(larges);
   printf("by value %016llx\n", (unsigned long long)by_value());
   printf("lists %016llx\n", (unsigned long long)lists());
+  printf("lists of pointers %016llx\n", (unsigned long long)lists_ms());
   printf("labels %016llx\n", (unsigned long long)labels());
   printf("volatiles %016llx\n", (unsigned long long)volatiles());
   printf("jumps %016llx\n", (unsigned long long)jumps());
