@@ -10,6 +10,7 @@
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/IntrinsicsX86.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 
 using namespace llvm;
@@ -33,6 +34,7 @@ private:
   void lowerVaStart(VAStartInst &Start);
   void lowerVaCopy(VACopyInst &Copy);
   void lowerVaArg(VAArgInst &Arg);
+  bool lowerUnalignedLoad(IntrinsicInst &II);
   uint64_t vaListSize() const;
   AllocaInst *onStack(uint64_t Size, Align Alignment, const Twine &Name);
 
@@ -325,6 +327,18 @@ void Lowering::lowerVaArg(VAArgInst &Arg) {
   B.CreateMemCpyInline(List, Align(8), Local, Align(8), Size);
 }
 
+// lddqu (_mm_lddqu_si128) loads what any other instruction would load.
+bool Lowering::lowerUnalignedLoad(IntrinsicInst &II) {
+  if (II.getIntrinsicID() != Intrinsic::x86_sse3_ldu_dq &&
+      II.getIntrinsicID() != Intrinsic::x86_avx_ldu_dq_256)
+    return false;
+  BuilderBefore B(&II);
+  II.replaceAllUsesWith(
+      B.CreateAlignedLoad(II.getType(), II.getArgOperand(0), Align(1)));
+  II.eraseFromParent();
+  return true;
+}
+
 void Lowering::lower(Instruction &I) {
   if (auto *MI = dyn_cast<AnyMemIntrinsic>(&I))
     return lowerMemIntrinsic(*MI);
@@ -348,7 +362,7 @@ void Lowering::lower(Instruction &I) {
     // va_end does nothing on x86-64.
     if (ID == Intrinsic::vaend && !isPlain(II->getArgOperand(0)))
       II->eraseFromParent();
-    else
+    else if (!lowerUnalignedLoad(*II))
       lowerVectorIntrinsic(*II, Runtime, InPage);
     return;
   }

@@ -8,6 +8,7 @@
 //   masked load, store        guarded by the mask and by the page's edge; lane
 //                             by lane where they cross it
 //   gather, scatter, expand, compress   lane by lane
+//   lddqu                     loaded as any vector
 //   memcmp, bcmp              of up to 16 bytes, if only asked whether they
 //                             are equal 32: loads and a comparison
 //   byval arguments           copied to the stack, since code generation copies

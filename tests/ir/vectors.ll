@@ -9,6 +9,8 @@ declare void @llvm.masked.scatter.v4p0.v4p0(<4 x ptr>, <4 x ptr>, i32, <4 x i1>)
 declare void @llvm.masked.scatter.v2f64.v2p0(<2 x double>, <2 x ptr>, i32, <2 x i1>)
 declare <4 x i32> @llvm.masked.expandload.v4i32(ptr, <4 x i1>, <4 x i32>)
 declare void @llvm.masked.compressstore.v4i32(<4 x i32>, ptr, <4 x i1>)
+declare <16 x i8> @llvm.x86.sse3.ldu.dq(ptr)
+declare <32 x i8> @llvm.x86.avx.ldu.dq.256(ptr)
 
 ; Only with an active lane, and whole only inside a page.
 ; CHECK-LABEL: define <4 x i32> @load(
@@ -178,4 +180,23 @@ define <4 x i32> @plain(<4 x i1> %m) {
   %a = alloca [4 x i32]
   %v = call <4 x i32> @llvm.masked.load.v4i32.p0(ptr %a, i32 4, <4 x i1> %m, <4 x i32> undef)
   ret <4 x i32> %v
+}
+
+; An instruction for unaligned vectors loads what any other would.
+; CHECK-LABEL: define <16 x i8> @unaligned(
+; CHECK-NOT: ldu
+; CHECK: load <16 x i8>, ptr %spill.pointer{{.*}}, align 1
+; CHECK: ret
+define <16 x i8> @unaligned(ptr %p) {
+  %v = call <16 x i8> @llvm.x86.sse3.ldu.dq(ptr %p)
+  ret <16 x i8> %v
+}
+
+; CHECK-LABEL: define <32 x i8> @unaligned_wide(
+; CHECK-NOT: ldu
+; CHECK: load <32 x i8>, ptr %spill.pointer{{.*}}, align 1
+; CHECK: ret
+define <32 x i8> @unaligned_wide(ptr %p) {
+  %v = call <32 x i8> @llvm.x86.avx.ldu.dq.256(ptr %p)
+  ret <32 x i8> %v
 }

@@ -76,6 +76,8 @@ NOINLINE static void broadcast(char* p) {
   __m512 b = _mm512_set1_ps(*(float*)p);
   __m256d c = _mm256_broadcast_sd((double*)p);
   __m512i d = _mm512_add_epi64(a, _mm512_set1_epi64(*(int64_t*)p));
+  d = _mm512_xor_epi64(d, _mm512_broadcast_i64x4(_mm256_lddqu_si256((__m256i*)p)));
+  d = _mm512_sub_epi64(d, _mm512_broadcast_i32x4(_mm_lddqu_si128((__m128i*)p)));
   add(&b, 64), add(&c, 32), add(&d, 64);
 }
 
