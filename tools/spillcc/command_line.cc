@@ -132,7 +132,8 @@ struct Parsed {
   bool has_input = false;    // something to compile or link, or a request to the linker
   bool only_headers = true;  // as far as there are inputs
   bool header_language = false;
-  std::string linker;                   // value of -fuse-ld=
+  std::string linker;       // value of -fuse-ld=
+  std::string linker_path;  // value of --ld-path=: the linker that is run, whatever the other says
   std::vector<std::string> sanitizers;  // that were asked for, and not taken back
   std::string late_code;  // the option for calls and accesses that clang puts in behind the plugin
   std::string plugin_options;
@@ -225,6 +226,8 @@ void inspect_option(std::string_view argument, Parsed& parsed) {
     parsed.unoptimised = argument == "-O0";
   } else if (argument.starts_with("-fuse-ld=")) {
     parsed.linker = argument.substr(argument.find('=') + 1);
+  } else if (argument.starts_with("--ld-path=")) {
+    parsed.linker_path = argument.substr(argument.find('=') + 1);
   } else if (argument == "-static" || argument == "-static-pie" || argument == "--static") {
     parsed.static_link = argument;
   } else if (argument == "-shared" || argument == "--shared") {
@@ -323,7 +326,18 @@ void refuse_combinations(Parsed& parsed) {
                        ": -fspill-persist has a shared library only; leave one of the two options out");
 }
 
-bool is_lld(std::string_view linker) { return linker.find("lld") != std::string_view::npos; }
+// Of a path the last part counts.
+bool names_lld(std::string_view linker) {
+  return linker.substr(linker.rfind('/') + 1).find("lld") != std::string_view::npos;
+}
+
+bool links_by_lld(const Parsed& parsed) { return names_lld(parsed.linker) || names_lld(parsed.linker_path); }
+
+// The option that chose the linker; empty: clang does.
+std::string linker_option(const Parsed& parsed) {
+  if (!parsed.linker_path.empty()) return "--ld-path=" + parsed.linker_path;
+  return parsed.linker.empty() ? "" : "-fuse-ld=" + parsed.linker;
+}
 
 // What brings the runtimes into a link.
 std::vector<std::string> runtime_arguments(const Parsed& parsed, const std::string& libraries) {
@@ -372,12 +386,12 @@ std::expected<Plan, std::string> plan(const std::vector<std::string>& arguments,
   const std::string why = parsed.lto           ? "link-time optimisation"
                           : parsed.relocatable ? ""
                                                : parsed.static_link;
-  if (links && (!why.empty() || is_lld(parsed.linker))) {
-    if (parsed.linker.empty()) {
+  if (links && (!why.empty() || links_by_lld(parsed))) {
+    const std::string chosen = linker_option(parsed);
+    if (chosen.empty()) {
       result.push_back("-fuse-ld=lld");
-    } else if (!is_lld(parsed.linker)) {
-      return std::unexpected("-fuse-ld=" + parsed.linker + ": " + why +
-                             " needs lld; give -fuse-ld=lld, or leave out " +
+    } else if (!links_by_lld(parsed)) {
+      return std::unexpected(chosen + ": " + why + " needs lld; give -fuse-ld=lld instead, or leave out " +
                              (parsed.lto ? "-flto" : parsed.static_link));
     }
     result.insert(result.end(), {"-Xlinker", "--load-pass-plugin=" + toolchain.plugin});

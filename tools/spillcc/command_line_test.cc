@@ -99,6 +99,22 @@ TEST(CommandLine, LinkTimeOptimisationInstrumentsWhenLinking) {
   EXPECT_NE(refusal({"-flto", "-fuse-ld=gold", "a.o"}).find("lld"), std::string::npos);
 }
 
+TEST(CommandLine, LinkerMayBeNamedByItsPath) {
+  EXPECT_TRUE(instruments_at_link(planned({"--ld-path=/opt/bin/ld.lld-19", "a.o"})));
+  EXPECT_TRUE(instruments_at_link(planned({"--ld-path=/opt/bin/ld", "-fuse-ld=lld", "-flto", "a.o"})));
+  EXPECT_TRUE(instruments_at_link(planned({"-fuse-ld=/opt/bin/ld.lld", "a.o"})));
+  EXPECT_FALSE(instruments_at_link(planned({"--ld-path=/opt/lld/bin/ld.bfd", "a.o"})));
+  for (const char* asks : {"-flto", "-static"}) {
+    const Words got = planned({asks, "--ld-path=/opt/bin/ld.lld", "a.o"});
+    EXPECT_TRUE(instruments_at_link(got)) << asks;
+    EXPECT_FALSE(has(got, "-fuse-ld=lld")) << asks;
+    EXPECT_TRUE(
+        refusal({asks, "--ld-path=/usr/bin/ld.bfd", "a.o"}).starts_with("--ld-path=/usr/bin/ld.bfd: "))
+        << asks;
+    EXPECT_TRUE(refusal({asks, "-fuse-ld=gold", "--ld-path=ld.gold", "a.o"}).ends_with(asks)) << asks;
+  }
+}
+
 TEST(CommandLine, LinksStatically) {
   for (const char* option : {"-static", "--static", "-static-pie"}) {
     const Words got = planned({"-O2", "a.c", option, "-o", "a"});
