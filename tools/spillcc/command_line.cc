@@ -125,7 +125,7 @@ struct Parsed {
   bool thin_lto = false;
   bool unoptimised = false;  // -O0
   std::string narrow;        // the option that asks for a program that is not of 64 bits
-  std::string foreign;       // the one that asks for a program of another processor
+  std::string foreign;       // the one that asks for a program of another processor or system
   bool fat_objects = false;
   std::string static_link;  // the option that asks for one
   bool shared = false;
@@ -191,7 +191,9 @@ bool parse_own(std::string_view argument, Parsed& parsed) {
 
 // The last target counts. `option`: as it was given, with the target.
 void inspect_target(std::string option, std::string_view target, Parsed& parsed) {
-  parsed.foreign = target.starts_with("x86_64") || target.starts_with("amd64") ? "" : std::move(option);
+  const bool fits = (target.starts_with("x86_64") || target.starts_with("amd64")) &&
+                    target.find("linux") != std::string_view::npos && !target.ends_with("x32");
+  parsed.foreign = fits ? "" : std::move(option);
 }
 
 // `names`: of sanitizers, between commas.
@@ -305,7 +307,8 @@ void refuse_combinations(Parsed& parsed) {
   if (!parsed.narrow.empty())
     refuse(parsed, parsed.narrow + ": Spillway is for 64-bit programs; leave it out, or give " + without);
   if (!parsed.foreign.empty())
-    refuse(parsed, parsed.foreign + ": Spillway is for programs of x86-64; leave it out, or give " + without);
+    refuse(parsed,
+           parsed.foreign + ": Spillway is for programs of x86-64 Linux; leave it out, or give " + without);
   if (parsed.lto && parsed.fat_objects)
     refuse(parsed, "-ffat-lto-objects: the half that is no bitcode would not be instrumented; leave it out");
   const std::string sanitizer = parsed.sanitizers.empty() ? "" : "-fsanitize=" + parsed.sanitizers.front();

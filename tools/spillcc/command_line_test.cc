@@ -268,9 +268,10 @@ TEST(CommandLine, RefusesWhatItCannotDo) {
   EXPECT_NE(refusal({"-fno-spill", "-fspill-persist", "-mx32", "a.c"}).find("give -fno-spill-persist"),
             std::string::npos);
   EXPECT_TRUE(instruments(planned({"-m32", "-m64", "a.c"})));
-  for (const char* target : {"aarch64-linux-gnu", "i386", "wasm32", "bpf"}) {
+  for (const char* target : {"aarch64-linux-gnu", "i386", "wasm32", "bpf", "x86_64-unknown-windows",
+                             "x86_64-apple-darwin", "x86_64-linux-gnux32"}) {
     const std::string option = std::string("--target=") + target;
-    EXPECT_NE(refusal({option, "a.c"}).find(option + ": Spillway is for programs of x86-64"),
+    EXPECT_NE(refusal({option, "a.c"}).find(option + ": Spillway is for programs of x86-64 Linux;"),
               std::string::npos);
     EXPECT_NE(refusal({"-target", target, "a.c"}).find(std::string("-target ") + target + ": "),
               std::string::npos);
