@@ -127,6 +127,7 @@ struct Parsed {
   std::string narrow;        // the option that asks for a program that is not of 64 bits
   std::string foreign;       // the one that asks for a program of another processor or system
   bool fat_objects = false;
+  std::string thin_index;   // the option that has clang do a part of a link's optimisation
   std::string static_link;  // the option that asks for one
   bool shared = false;
   bool has_input = false;    // something to compile or link, or a request to the linker
@@ -222,6 +223,8 @@ void inspect_option(std::string_view argument, Parsed& parsed) {
     parsed.thin_lto = argument == "-flto=thin";
   } else if (argument == "-fno-lto") {
     parsed.lto = parsed.thin_lto = false;
+  } else if (argument.starts_with("-fthinlto-index=")) {
+    parsed.thin_index = argument;
   } else if (argument == "-ffat-lto-objects" || argument == "-fno-fat-lto-objects") {
     parsed.fat_objects = argument == "-ffat-lto-objects";
   } else if (argument.starts_with("-O")) {
@@ -311,6 +314,10 @@ void refuse_combinations(Parsed& parsed) {
            parsed.foreign + ": Spillway is for programs of x86-64 Linux; leave it out, or give " + without);
   if (parsed.lto && parsed.fat_objects)
     refuse(parsed, "-ffat-lto-objects: the half that is no bitcode would not be instrumented; leave it out");
+  if (!parsed.thin_index.empty())
+    refuse(parsed, parsed.thin_index +
+                       ": clang takes no plugin there; let the linker do all of it (-flto=thin), or give " +
+                       without);
   const std::string sanitizer = parsed.sanitizers.empty() ? "" : "-fsanitize=" + parsed.sanitizers.front();
   for (const std::string& option : {sanitizer, parsed.late_code})
     if (parsed.spill && !option.empty())

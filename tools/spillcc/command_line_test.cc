@@ -281,6 +281,12 @@ TEST(CommandLine, RefusesWhatItCannotDo) {
   EXPECT_FALSE(has(planned({"-fspill-translation=table", "a.c"}), "-fspill-translation=table"));
   EXPECT_NE(refusal({"-flto", "-ffat-lto-objects", "a.c"}).find("-ffat-lto-objects"), std::string::npos);
   EXPECT_TRUE(instruments(planned({"-ffat-lto-objects", "a.c"})));
+  const std::string part = "-fthinlto-index=a.thinlto.bc";
+  EXPECT_TRUE(
+      refusal({"-O2", "-c", "-x", "ir", "a.bc", part}).starts_with(part + ": clang takes no plugin there"));
+  EXPECT_TRUE(refusal({"-fno-spill", "-fspill-persist", "-flto=thin", "-c", "a.bc", part})
+                  .ends_with("give -fno-spill-persist"));
+  EXPECT_EQ(planned({"-fno-spill", "-c", "a.bc", part}), (Words{"-c", "a.bc", part}));
 }
 
 TEST(CommandLine, ValuesAreNeitherOptionsNorInputs) {
