@@ -146,6 +146,9 @@ Expected<void> check_options(const Options& options, uint64_t machine_memory_byt
     return failure(EINVAL, "memory: ", Bytes{options.memory}, " is more than the machine's ",
                    machine_memory_bytes >> 20, "M; give less");
   }
+  if (options.memory_most != 0 && options.memory_most < kMinMemoryBytes)
+    return failure(EINVAL, "memory_most: ", Bytes{options.memory_most},
+                   " is below the least budget; give at least ", Bytes{kMinMemoryBytes});
   if (options.memory_most != 0 && options.memory_most < options.memory)
     return failure(EINVAL, "memory_most: ", Bytes{options.memory_most}, " is less than memory, ",
                    Bytes{options.memory}, "; give more, or leave it out");
@@ -201,6 +204,10 @@ const char* name_of(PolicyKind kind) {
 }
 
 std::optional<PolicyKind> policy_kind(const Options& options) { return find_policy(options.policy.view()); }
+
+uint64_t default_memory_bytes(const Options& options, uint64_t free_bytes) {
+  return options.memory_most != 0 ? std::min(free_bytes / 2, options.memory_most) : free_bytes / 2;
+}
 
 uint64_t most_memory_bytes(const Options& options, uint64_t machine_memory_bytes) {
   constexpr uint64_t kTimes = 4;

@@ -63,6 +63,9 @@ inline constexpr uint64_t kMaxMappedPages = 8192;  // the kernel's 65,530 mappin
 inline constexpr uint64_t kMaxServers = 16;
 Expected<void> check_options(const Options& options, uint64_t machine_memory_bytes);
 
+// The budget where none is asked for, and so much is free.
+uint64_t default_memory_bytes(const Options& options, uint64_t free_bytes);
+
 // The policies of policies.inc.
 enum class PolicyKind : uint8_t {
 #define POLICY(kind, name, class) kind,

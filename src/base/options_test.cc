@@ -122,6 +122,25 @@ TEST(CheckOptions, HoldsTheLimits) {
   EXPECT_EQ(message("policy", "auto"), "");
 }
 
+TEST(CheckOptions, TheBudgetIsNoMoreThanItMayBeRaisedTo) {
+  Options options;
+  EXPECT_EQ(default_memory_bytes(options, 1000), 500u);
+  options.memory_most = 400;
+  EXPECT_EQ(default_memory_bytes(options, 1000), 400u);
+  EXPECT_EQ(default_memory_bytes(options, 600), 300u);
+  const auto is_good = [](uint64_t memory, uint64_t most) {
+    Options asked;
+    asked.memory = memory;
+    asked.memory_most = most;
+    return check_options(asked, uint64_t{1} << 30).has_value();
+  };
+  EXPECT_TRUE(is_good(0, kMinMemoryBytes));
+  EXPECT_FALSE(is_good(0, kMinMemoryBytes - 1));
+  EXPECT_TRUE(is_good(2 * kMinMemoryBytes, 2 * kMinMemoryBytes));
+  EXPECT_FALSE(is_good(2 * kMinMemoryBytes, kMinMemoryBytes));
+  EXPECT_FALSE(is_good(0, uint64_t{2} << 30));
+}
+
 TEST(CheckOptions, ServersAreANumberOrByProcessors) {
   const auto count = [](std::string_view value, uint64_t cpus) {
     Options options;

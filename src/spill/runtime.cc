@@ -163,7 +163,7 @@ extern "C" void spillway_start(int, char**, char** environment) {
   find_c_library();
   require(check_search_order(heap_serves_others));
   require(read_settings());
-  if (options.memory == 0) options.memory = sys::free_memory_bytes() / 2;
+  if (options.memory == 0) options.memory = base::default_memory_bytes(options, sys::free_memory_bytes());
   require_cpu();
   draw_fingerprint_secrets();
   require(sys::register_barrier());

@@ -44,8 +44,9 @@ void require(base::Expected<void>&& done) {
 void start() {
   NoSignals no_signals;
   sys::keep_error_output();
-  if (runtime.options.memory == 0) runtime.options.memory = sys::free_memory_bytes() / 2;
-  base::statistics.memory_budget_bytes.set(runtime.options.memory);
+  base::Options& options = runtime.options;
+  if (options.memory == 0) options.memory = base::default_memory_bytes(options, sys::free_memory_bytes());
+  base::statistics.memory_budget_bytes.set(options.memory);
   draw_fingerprint_secrets();
   require(open_address_space());
   open_storage();
