@@ -192,6 +192,7 @@ Expected<void> check_options(const Options& options, uint64_t machine_memory_byt
                    kMaxServers);
   if (auto fits = most("read_ahead", options.read_ahead, kMaxReadAheadPages); !fits) return fits;
   if (auto fits = most("prefetch", options.prefetch, kMaxPrefetchPages); !fits) return fits;
+  if (auto fits = most("satc_private", options.satc_private, kMaxSatcPages); !fits) return fits;
   return most("mapped_pages", options.mapped_pages, kMaxMappedPages);
 }
 

@@ -60,6 +60,7 @@ inline constexpr uint64_t kMaxPageBytes = uint64_t{2} << 20;
 inline constexpr uint64_t kMaxReadAheadPages = 15;
 inline constexpr uint64_t kMaxPrefetchPages = 256;
 inline constexpr uint64_t kMaxMappedPages = 8192;  // the kernel's 65,530 mappings are about 32,000 such pages
+inline constexpr uint64_t kMaxSatcPages = uint64_t{1} << 28;  // their sets are 6 GiB
 inline constexpr uint64_t kMaxServers = 16;
 Expected<void> check_options(const Options& options, uint64_t machine_memory_bytes);
 

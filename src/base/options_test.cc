@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace base {
 namespace {
@@ -139,6 +141,22 @@ TEST(CheckOptions, TheBudgetIsNoMoreThanItMayBeRaisedTo) {
   EXPECT_TRUE(is_good(2 * kMinMemoryBytes, 2 * kMinMemoryBytes));
   EXPECT_FALSE(is_good(2 * kMinMemoryBytes, kMinMemoryBytes));
   EXPECT_FALSE(is_good(0, uint64_t{2} << 30));
+}
+
+TEST(CheckOptions, PagesAreBounded) {
+  const std::pair<const char*, uint64_t> bounds[] = {{"read_ahead", kMaxReadAheadPages},
+                                                     {"prefetch", kMaxPrefetchPages},
+                                                     {"mapped_pages", kMaxMappedPages},
+                                                     {"satc_private", kMaxSatcPages}};
+  for (const auto& [name, most] : bounds) {
+    Options options;
+    ASSERT_TRUE(set_option(options, name, std::to_string(most)));
+    EXPECT_TRUE(check_options(options, ~uint64_t{0})) << name;
+    ASSERT_TRUE(set_option(options, name, std::to_string(most + 1)));
+    auto checked = check_options(options, ~uint64_t{0});
+    ASSERT_FALSE(checked) << name;
+    EXPECT_TRUE(std::string_view(checked.error().message).starts_with(name)) << checked.error().message;
+  }
 }
 
 TEST(CheckOptions, ServersAreANumberOrByProcessors) {

@@ -296,6 +296,7 @@ MUTATIONS = [
     mutation("step that was refused is taken for done", "pressure_plan_test", "*", (PLAN, "  void refused(uint64_t bytes) { bytes_ = bytes; }", "  void refused(uint64_t) {}")),
     mutation("budget rises by less than may be", "pressure_plan_test", "*", (PLAN, "std::max(bytes_ + asked_bytes_ / 16, floor_bytes)", "bytes_ + asked_bytes_ / 16")),
     mutation("default budget is more than the most", "base_test", "CheckOptions.TheBudget*", ("src/base/options.cc", "std::min(free_bytes / 2, options.memory_most)", "free_bytes / 2")),
+    mutation("caches of each thread have any size", "base_test", "CheckOptions.PagesAreBounded", ("src/base/options.cc", "options.satc_private, kMaxSatcPages", "uint64_t{0}, kMaxSatcPages")),
     product("request for a budget is not looked at", "^e2e_budget_changes$", (BUDGET, "  answer_request();\n", "")),
     product("standing pins do not count when the budget falls", "^e2e_budget_changes$", (BUDGET, "set_memory(bytes, held_frames(), standing_pin_count())", "set_memory(bytes, held_frames())")),
     product("pressure is not looked at", "^e2e_budget_changes$", (BUDGET, "  heed_pressure();\n", "")),
