@@ -243,4 +243,11 @@ Expected<void> read_options_from_environment(Options& options, const char* const
   return {};
 }
 
+void forget_settings(char** environment) {
+  char** to = environment;
+  for (char** from = environment; *from != nullptr; ++from)
+    if (!std::string_view(*from).starts_with(kVariablePrefix)) *to++ = *from;
+  *to = nullptr;
+}
+
 }  // namespace base

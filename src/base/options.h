@@ -100,4 +100,8 @@ std::span<const OthersVariable> others_variables();
 // An unknown SPILLWAY_ variable is an error (EINVAL), so that a misspelt one is noticed; variables of other parts are passed over.
 Expected<void> read_options_from_environment(Options& options, const char* const* environment);
 
+// Takes all SPILLWAY_ variables out of an environment block. For programs that run with other rights than who started them has: that one is
+// not to say which files are written. The programs that they start do not see them either.
+void forget_settings(char** environment);
+
 }  // namespace base

@@ -243,6 +243,16 @@ TEST(Environment, PassesOverWhatIsOthers) {
     EXPECT_FALSE(reads(unknown)) << unknown;
 }
 
+TEST(Environment, LosesSettingsAndNothingElse) {
+  char home[] = "HOME=/", memory[] = "SPILLWAY_MEMORY=64M", stats[] = "SPILLWAY_PERSIST_STATS=/x",
+       other[] = "SPILLWAYS=1";
+  char* environment[] = {memory, home, stats, other, memory, nullptr};
+  forget_settings(environment);
+  EXPECT_EQ(environment[0], home);
+  EXPECT_EQ(environment[1], other);
+  EXPECT_EQ(environment[2], nullptr);
+}
+
 TEST(Environment, NoOptionIsOthers) {
   for (const OthersVariable& others : others_variables()) {
     std::string name;

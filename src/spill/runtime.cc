@@ -157,7 +157,7 @@ extern "C" void spillway_start(int, char**, char** environment) {
   spillway_rearm_counter = reinterpret_cast<uint64_t*>(&base::statistics.spill_rearms.value);
   spillway_crossing_counter = reinterpret_cast<uint64_t*>(&base::statistics.spill_crossings.value);
   sys::keep_error_output();
-  if (getauxval(AT_SECURE) != 0) forget_settings(environment);
+  if (getauxval(AT_SECURE) != 0) base::forget_settings(environment);
   runtime.environment = environment;
   base::Options& options = runtime.options;
   find_c_library();

@@ -31,13 +31,6 @@ base::Expected<void> read_settings() {
   return base::check_options(options, machine_bytes != 0 ? machine_bytes : ~uint64_t{0});
 }
 
-void forget_settings(char** environment) {
-  char** to = environment;
-  for (char** from = environment; *from != nullptr; ++from)
-    if (!std::string_view(*from).starts_with(base::kVariablePrefix)) *to++ = *from;
-  *to = nullptr;
-}
-
 // Small heaps stay in plain memory up to this part of the budget, or this much if that is less.
 void set_plain_limit() {
   constexpr uint64_t kPlainShare = 32;

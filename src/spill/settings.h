@@ -7,10 +7,6 @@ namespace spill {
 // runtime.options, from runtime.environment. Errors: EINVAL, with one line for the user.
 base::Expected<void> read_settings();
 
-// Takes the runtime's variables out of the environment. For programs that run with other rights than who started them has:
-// that one is not to say which files are written. The programs that it starts do not see them either.
-void forget_settings(char** environment);
-
 // runtime.plain_limit_bytes, from the options: a share of the budget, but not much. REQUIRES: read_settings.
 void set_plain_limit();
 

@@ -12,7 +12,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from support import CLEAN, HANG_SECONDS, assert_refused, take_paths, temporary_folder  # noqa: E402
+from support import CLEAN, HANG_SECONDS, assert_refused, become_nobody, take_paths, temporary_folder  # noqa: E402
 
 SPILLWAY, SRC_PERSIST = take_paths(2)
 OPTIONS = re.findall(r'^PERSIST_OPTION\((\w+), "([^"]*)", "([^"]*)",', (SRC_PERSIST / "own/options.inc").read_text(), flags=re.M)
@@ -124,6 +124,43 @@ class Run(Case):
             self.skipTest("nothing can be mounted here")
         ended = subprocess.run([*without, SPILLWAY, "persist", "run", "--", "true"], capture_output=True, text=True, env=CLEAN, timeout=HANG_SECONDS)
         assert_refused(self, ended, LIBRARY, "mount /proc")
+
+
+@unittest.skipUnless(os.getuid() == 0, "needs root, to start as somebody else")
+class Rights(Case):
+    """A program over the library that nobody starts, who may write to one folder."""
+
+    def setUp(self):
+        super().setUp()
+        self.place = temporary_folder(self, "/var/tmp")
+        self.place.chmod(0o755)
+        (self.place / "his").mkdir()
+        (self.place / "his").chmod(0o777)
+        shutil.copy(SPILLWAY.parent.parent / "lib/libspillway_persist.so.0", self.place)
+        source = self.folder / "main.c"
+        source.write_text("#include <spillway/persist.h>\n#include <stdlib.h>\n"
+                          "int main(void) { char line[64]; return spillway_persist(line, 1) == SPILLWAY_PERSIST_OK ? system(\"env\") : 1; }\n")
+        self.program = self.place / "program"
+        subprocess.run(["clang-19", f"-I{SRC_PERSIST.parents[1]}/include", source, self.place / "libspillway_persist.so.0", f"-Wl,-rpath,{self.place}",
+                        "-o", self.program], check=True)
+
+    def started(self, **variables):
+        settings = {f"SPILLWAY_PERSIST_{name.upper()}": str(value) for name, value in variables.items()}
+        return subprocess.run([self.program], env={**CLEAN, **settings}, preexec_fn=become_nobody, capture_output=True, text=True, timeout=HANG_SECONDS)
+
+    def test_a_setuid_program_takes_no_settings(self):
+        stats = self.place / "his/stats.json"
+        ended = self.started(stats=stats)
+        self.assertEqual((ended.returncode, ended.stderr, stats.exists()), (0, "", True))
+        self.assertIn("SPILLWAY_PERSIST_STATS", ended.stdout)
+        self.assertEqual(self.started(policy="nonsense").returncode, 2)  # so they are settings
+        stats.unlink()
+        if os.statvfs(self.place).f_flag & os.ST_NOSUID:
+            self.skipTest("no program is setuid here")
+        self.program.chmod(0o4755)
+        ended = self.started(stats=stats, policy="nonsense")
+        self.assertEqual((ended.returncode, ended.stderr, stats.exists()), (0, "", False))
+        self.assertNotIn("SPILLWAY_PERSIST_", ended.stdout)
 
 
 if __name__ == "__main__":

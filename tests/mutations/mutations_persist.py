@@ -136,6 +136,7 @@ MUTATIONS = [
     own("an option that is misspelt is left out", (OPTIONS, "    if (!is_known)\n", "    if (false)\n"), gtest_filter="*Options*"),
 
     # The C API
+    mutation("a setuid program for persistent memory takes settings", ("src/capi/CMakeLists.txt", " -Wl,-init=persist_begin", ""), test=("ctest", "^cli_persist_run$")),
     mutation("a program that configures itself is not observed", (CALLS, "persist::read_environment(environ, persist::own::default_options());", "base::Expected<persist::Options>(persist::own::default_options());"), test=CAPI),
     mutation("a new file that was refused stays", (MAPPINGS, "  if (is_new) unlink(path);\n", ""), test=CAPI),
     mutation("a link to nothing is tried for ever", (MAPPINGS, "if (is_new && lstat(", "if (false && lstat("), test=CAPI),

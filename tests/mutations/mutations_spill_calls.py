@@ -207,7 +207,7 @@ MUTATIONS = [
     product("another malloc may come first", "^e2e_refusals$",
             ("src/spill/caller.cc", "  if (heap_serves_others()) return {};\n", "  return {};\n")),
     product("a setuid program takes settings", "^e2e_refusals$",
-            ("src/spill/runtime.cc", "  if (getauxval(AT_SECURE) != 0) forget_settings(environment);\n", "")),
+            ("src/spill/runtime.cc", "  if (getauxval(AT_SECURE) != 0) base::forget_settings(environment);\n", "")),
     product("without threads no program starts", "^e2e_refusals$",
             ("src/spill/runtime.cc", "  static_cast<void>(start_background().has_value());\n  start_servers();", "  require(start_background());\n  start_servers();")),
     product("ThinLTO does not instrument at -O0", "^e2e_cxx_lines$",

@@ -35,5 +35,9 @@ void __spillway_persist_sampled(const void* address) { persist::own::sampled(num
 #pragma GCC visibility pop
 }  // extern "C"
 
+// When the library is loaded: DT_INIT.
+extern "C" void persist_begin();
+extern "C" void persist_begin() { persist::own::begin(); }
+
 // At exit(), and when the library is unloaded.
 __attribute__((destructor)) static void end_of_process() { persist::own::finish(); }

@@ -1,12 +1,14 @@
 #include "persist/own/own.h"
 
 #include <pthread.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "base/log.h"
+#include "base/options.h"
 #include "base/platform.h"
 #include "persist/own/dirtiness.h"
 #include "persist/own/recording.h"
@@ -394,6 +396,10 @@ void write_statistics_file() {
 }
 
 }  // namespace
+
+void begin() {
+  if (getauxval(AT_SECURE) != 0) base::forget_settings(environ);
+}
 
 void finish() {
   if (!is_started.load(std::memory_order_acquire)) return;

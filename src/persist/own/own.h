@@ -1,6 +1,7 @@
 // The process's own runtime: what compiled code, the C API and the preload library call.
 //
 // It starts with the first call, as the environment says (options.inc); a variable that is wrong ends the process then, with one line and exit status 2.
+// The environment of a setuid or setgid program, or of one with capabilities, says nothing.
 //
 //   thread    a thread's first flush makes its Thread. When the thread ends, what it has flushed and not fenced is fenced, which is more than the CPU would do. What later
 //             destructors of its values flush is executed at once
@@ -92,6 +93,8 @@ bool is_flush_on_fail();
 // Writes what the process has done so far as a JSON object. Cost: a look at each thread.
 void write_statistics(base::TextRef& text);
 
+// The library is loaded. In a program that runs with other rights than who started it has, the environment's options go. The library calls it once.
+void begin();
 // The process ends by exit(): fences what the calling thread has flushed, writes statistics, and ends a record. The library calls it once.
 void finish();
 
