@@ -122,6 +122,7 @@ MUTATIONS = [
     of_serve("connections are told of while nobody may come or go", (STATS, "all.emplace_back(number + \"addr\"", "tell(number + \"addr\""), (STATS, "all.emplace_back(number + \"listen_addr\"", "tell(number + \"listen_addr\""), (STATS, "all.emplace_back(number + \"secs_since_last_cmd\"", "tell(number + \"secs_since_last_cmd\"")),
     {"name": "who is refused and says nothing is waited for", "test": ("ctest", "^server_secure$"), "patches": [(SERVER, "kRefusalNs = 2 * kSecondNs", "kRefusalNs = 60 * kSecondNs")]},
     of_serve("it ends with whoever read what it says", ("tools/spillway/serve.cc", "  signal(SIGPIPE, SIG_IGN);\n", "")),
+    of_serve("in a container no signal ends a server that opens its store", ("tools/spillway/serve.cc", "  _exit(128 + number);\n", "")),
     of_serve("a signal waits until the store is open", ("tools/spillway/serve.cc", "  block_signals({SIGHUP});\n", "  block_signals({SIGHUP, SIGTERM, SIGINT});\n")),
     of_serve("an empty password keeps everybody out", ("tools/spillway/serve_options.cc", "    if (*password == 0) refuse(", "    if (false) refuse(")),
     of_serve("an option whose argument is empty counts as left out", ("tools/spillway/serve_options.cc", "  if (argument.empty()) refuse(", "  if (false) refuse(")),

@@ -224,19 +224,32 @@ class Life(Case):
         self.assertTrue(busy.has_ended())
         self.assertEqual(server.wait(), 0)
 
-    def test_a_signal_ends_one_that_opens_its_store_at_once(self):
+    def opening(self, *before):
+        """A server that listens, and that needs 2 s for each I/O until it serves; begun by the command `before`."""
         self.assertEqual(self.serve("--memcache", "0").end(), 0)
         place = self.path("socket")
-        process = subprocess.Popen([SPILLWAY, "serve", "--storage", f"latency:us=2000000,sleep=1:[{self.store}]", "-s", place], env=CLEAN, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen([*before, SPILLWAY, "serve", "--storage", f"latency:us=2000000,sleep=1:[{self.store}]", "-s", place],
+                                   env=CLEAN, stderr=subprocess.DEVNULL)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         begun = time.monotonic()
-        while not os.path.exists(place):  # it listens, and needs 2 s for each I/O until it serves
+        while not os.path.exists(place):
             self.assertLess(time.monotonic() - begun, HANG_SECONDS)
             time.sleep(0.01)
+        return process
+
+    def test_a_signal_ends_one_that_opens_its_store_at_once(self):
+        process = self.opening()
         process.send_signal(signal.SIGHUP)  # that is kept for when it serves
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(HANG_SECONDS), -signal.SIGTERM)
+
+    @unittest.skipIf(subprocess.run(["unshare", "--pid", "--fork", "true"], stderr=subprocess.DEVNULL).returncode != 0, "needs root")
+    def test_a_signal_ends_the_first_process_of_a_container_that_opens_its_store(self):
+        begins = self.opening("unshare", "--pid", "--fork", "--kill-child")
+        [first] = pathlib.Path(f"/proc/{begins.pid}/task/{begins.pid}/children").read_text().split()
+        os.kill(int(first), signal.SIGTERM)
+        self.assertEqual(begins.wait(HANG_SECONDS), 128 + signal.SIGTERM)
 
     def test_a_second_signal_waits_for_nobody(self):
         server = self.serve("--memcache", "0")

@@ -131,6 +131,20 @@ void allow_descriptors(uint32_t connections) {
               " connections; others will wait (ulimit -n)");
 }
 
+// Ends the process as the signal does by default, of which the kernel spares the first process of a container.
+void end_by(int number) {
+  raise(number);
+  _exit(128 + number);
+}
+
+// Until they are blocked.
+void end_at_once_by(std::initializer_list<int> numbers) {
+  struct sigaction action = {};
+  action.sa_handler = end_by;
+  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER);
+  for (const int number : numbers) sigaction(number, &action, nullptr);
+}
+
 // From now on these are left to the server, which reads them.
 void block_signals(std::initializer_list<int> numbers) {
   sigset_t signals;
@@ -239,6 +253,7 @@ int run_server(ServeOptions& options) {
   // That nobody reads the log any more is no reason to end.
   signal(SIGPIPE, SIG_IGN);
   block_signals({SIGHUP});
+  end_at_once_by({SIGTERM, SIGINT});
   allow_descriptors(options.server.settings.connections_most);
   const uint64_t begun_ns = sys::monotonic_ns();
   kv::Clock clock;
