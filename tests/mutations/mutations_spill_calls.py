@@ -99,6 +99,8 @@ MUTATIONS = [
             ("src/spill/intercept/scanf.cc", "  text += length;\n", "  text += length > 1 ? length - 1 : length;\n")),
     mutation("copies for direct I/O lie where the last one ended", "intercept_io_test", "Io.DirectVectors",
              (ACCESS, "bytes % kDirectBytesMin == 0 ? base::kOsPageBytes : kScratchAlignment", "kScratchAlignment")),
+    mutation("random bytes for a large request fill one buffer", "intercept_io_test", "Io.RandomBytes",
+             ("src/spill/intercept/system.cc", "  } while (done < n);\n", "  } while (false);\n")),
     mutation("poll stores all that it was given", "intercept_io_test", "Io.Poll*",
              ("src/spill/intercept/poll.cc", "spill::store(&descriptors[i].revents, copies[i].revents);", "spill::store(&descriptors[i], copies[i]);")),
     mutation("writev skips the rest of a buffer", "intercept_io_test", "Io.Vectors*",

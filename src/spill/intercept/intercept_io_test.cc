@@ -95,6 +95,7 @@ int __spill_getrlimit(__rlimit_resource_t, rlimit*);
 char* __spill_getenv(const char*);
 int __spill_setenv(const char*, const char*, int);
 int __spill_putenv(char*);
+ssize_t __spill_getrandom(void*, size_t, unsigned);
 }
 
 namespace {
@@ -624,6 +625,18 @@ TEST_F(Io, ProcessesSignalsAndTheSystem) {
   const int copy = __spill_fcntl(file, F_DUPFD, 50);
   EXPECT_GE(copy, 50);
   close(copy);
+}
+
+// All that is asked for by one call.
+TEST_F(Io, RandomBytes) {
+  Mirrored to(200'000, 4090);
+  const std::string zeros(100, '\0');
+  EXPECT_EQ(__spill_getrandom(to.spilled, to.size(), 0), static_cast<ssize_t>(to.size()));
+  const std::string bytes = to.now();
+  EXPECT_NE(bytes.substr(65'500, 100), zeros);
+  EXPECT_NE(bytes.substr(bytes.size() - 100), zeros);
+  EXPECT_EQ(__spill_getrandom(to.spilled, 100'000, 1 << 30), -1);
+  EXPECT_EQ(errno, EINVAL);
 }
 
 TEST_F(Io, Environment) {

@@ -92,11 +92,19 @@ SPILL_EXPORT int __spill___getgroups_chk(int count, gid_t* to, size_t room) {
 SPILL_NEXT(int, getentropy, (void* to, size_t n), (PlainBytes(to, n, PlainBytes::kInOut).data(), n))
 SPILL_EXPORT ssize_t __spill_getrandom(void* to, size_t n, unsigned flags) {
   if (spill::all_plain(to, n)) return LIBC(getrandom)(to, n, flags);
-  // Fewer bytes than asked for are a normal answer to large requests.
-  PlainBytes memory(to, std::min<size_t>(n, 64 << 10), PlainBytes::kOut);
-  const ssize_t filled = LIBC(getrandom)(memory.data(), std::min<size_t>(n, 64 << 10), flags);
-  if (filled > 0) memory.store(static_cast<size_t>(filled));
-  return filled;
+  // All of it, as the kernel gives large requests too unless a signal comes: programs take fewer bytes for a failure.
+  spill::Scratch buffer(std::min<size_t>(n, 64 << 10));
+  if (n > 0 && buffer.data() == nullptr) return spill::fail(ENOMEM);
+  size_t done = 0;
+  do {
+    const size_t length = std::min(n - done, buffer.size());
+    const ssize_t filled = LIBC(getrandom)(buffer.data(), length, flags);
+    if (filled < 0) return done > 0 ? static_cast<ssize_t>(done) : -1;
+    spill::copy(static_cast<char*>(to) + done, buffer.data(), static_cast<size_t>(filled));
+    done += static_cast<size_t>(filled);
+    if (static_cast<size_t>(filled) < length) break;
+  } while (done < n);
+  return static_cast<ssize_t>(done);
 }
 
 SPILL_EXPORT void __spill_arc4random_buf(void* to, size_t n) {
