@@ -99,6 +99,8 @@ MUTATIONS = [
             ("src/spill/intercept/scanf.cc", "  text += length;\n", "  text += length > 1 ? length - 1 : length;\n")),
     mutation("copies for direct I/O lie where the last one ended", "intercept_io_test", "Io.DirectVectors",
              (ACCESS, "bytes % kDirectBytesMin == 0 ? base::kOsPageBytes : kScratchAlignment", "kScratchAlignment")),
+    mutation("flags of a file are stored with what lies behind them", "intercept_io_test", "Io.ProcessesSignals*",
+             ("src/spill/intercept/control.cc", "    case FS_IOC_GETFLAGS:\n", "")),
     mutation("random bytes for a large request fill one buffer", "intercept_io_test", "Io.RandomBytes",
              ("src/spill/intercept/system.cc", "  } while (done < n);\n", "  } while (false);\n")),
     mutation("poll stores all that it was given", "intercept_io_test", "Io.Poll*",

@@ -79,6 +79,13 @@ static size_t ioctl_argument_bytes(unsigned long request, const void* argument) 
     case TUNSETIFF:
     case TUNGETIFF:
     case TUNSETQUEUE: return sizeof(ifreq);
+    // Named after a long, and an int all the same.
+    case FS_IOC_GETFLAGS:
+    case FS_IOC_SETFLAGS:
+    case FS_IOC_GETVERSION:
+    case FS_IOC_SETVERSION:
+    case BLKBSZGET:
+    case BLKBSZSET: return sizeof(int);
   }
   if (_IOC_DIR(request) != _IOC_NONE) return _IOC_SIZE(request);
   switch (request) {

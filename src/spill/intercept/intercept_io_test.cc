@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <linux/sockios.h>
 #include <poll.h>
 #include <pthread.h>
@@ -614,10 +615,11 @@ TEST_F(Io, ProcessesSignalsAndTheSystem) {
   close(ends[0]);
   close(ends[1]);
   // An integer at the end of what there is.
-  auto* unsent = reinterpret_cast<int*>(fake::allocate(sizeof(int), 4096 - sizeof(int)));
+  auto* last = reinterpret_cast<int*>(fake::allocate(sizeof(int), 4096 - sizeof(int)));
   const int stream = socket(AF_INET, SOCK_STREAM, 0);
-  EXPECT_EQ(__spill_ioctl(stream, SIOCOUTQNSD, unsent), 0);
+  EXPECT_EQ(__spill_ioctl(stream, SIOCOUTQNSD, last), 0);
   close(stream);
+  if (__spill_ioctl(file, FS_IOC_GETFLAGS, last) != 0) EXPECT_NE(errno, EFAULT);
   char* thread_name = fake::allocate(16, 4090);
   EXPECT_EQ(__spill_prctl(PR_SET_NAME, spilled_string("renamed")), 0);
   EXPECT_EQ(__spill_prctl(PR_GET_NAME, thread_name), 0);
