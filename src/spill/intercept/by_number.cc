@@ -258,13 +258,16 @@ long pselect6(const long* a) {
                  static_cast<timespec*>(timeout), a[5] != 0 ? &mask : nullptr);
 }
 
-// A call with a structure, argument number `position`, that has its own length in the 32 bits at `at`.
-long with_sized(long number, const long* arguments, unsigned position, size_t at) {
+// A call with a structure, argument number `position`, that has its own length in the 32 bits at `at`: 0 means that of its first
+// version.
+long with_sized(long number, const long* arguments, unsigned position, uint32_t at, uint32_t first_bytes) {
   long a[6];
   memcpy(a, arguments, sizeof a);
   const auto* address = reinterpret_cast<const char*>(a[position]);
-  constexpr uint32_t kLeast = 32, kMost = 4096;
-  const uint32_t size = std::clamp(load(reinterpret_cast<const uint32_t*>(address + at)), kLeast, kMost);
+  constexpr uint32_t kMost = 4096;
+  const auto given = load(reinterpret_cast<const uint32_t*>(address + at));
+  const uint32_t least = at + uint32_t{sizeof given};
+  const uint32_t size = given == 0 ? first_bytes : std::clamp(given, least, kMost);
   PlainBytes memory(address, size, PlainBytes::kInOut);
   a[position] = reinterpret_cast<long>(memory.data());
   return syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
@@ -362,10 +365,10 @@ long call_by_number(long number, const long* a) {
     }
     case SYS_perf_event_open:
       if (plain(argument<char*>(a[0]))) break;
-      return with_sized(number, a, 0, 4);
+      return with_sized(number, a, 0, 4, 64);
     case SYS_sched_setattr:
       if (plain(argument<char*>(a[1]))) break;
-      return with_sized(number, a, 1, 0);
+      return with_sized(number, a, 1, 0, 48);
     case SYS_arch_prctl:
       if (a[0] != ARCH_GET_FS && a[0] != ARCH_GET_GS) break;
       return syscall(number, a[0], static_cast<uint64_t*>(PlainObject<uint64_t>(argument<uint64_t*>(a[1]))));

@@ -113,6 +113,13 @@ static void by_kernel(void) {
   event->size = sizeof *event;
   event->type = PERF_TYPE_SOFTWARE;
   CHECK_REACHES(syscall(SYS_perf_event_open, event, 0, -1, -1, 0));
+  // Without a size it is of the first version, whatever was copied before.
+  const int with_size = errno;
+  event->size = 0;
+  const int nowhere = open("/dev/null", O_WRONLY);
+  CHECK(write(nowhere, memset(zeros(200), 0xff, 200), 200) == 200);
+  CHECK_REACHES(syscall(SYS_perf_event_open, event, 0, -1, -1, 0));
+  CHECK(errno == with_size);
   struct open_how* how = NEW(struct open_how);
   how->flags = O_RDONLY;
   const long file = syscall(SYS_openat2, AT_FDCWD, text("/dev/zero"), how, sizeof *how);
