@@ -11,6 +11,7 @@
 // The files are compiled with SPILLWAY_KEEP_LIBC_MEMORY: memcpy and its kin in them are the C library's.
 #pragma once
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -64,6 +65,12 @@ inline int lock_or_wait(int (*try_lock)(Lock*), int (*wait_for_lock)(Lock*), Loc
   if (taken != EBUSY) return taken;
   clear_slots();
   return wait_for_lock(lock);
+}
+
+// Before the C library reads n bytes or more from a stream. If they are not in its buffer the call waits for input, or for
+// another thread that does: with no slot held.
+inline void let_go_unless_buffered(const FILE* stream, size_t n) {
+  if (static_cast<size_t>(stream->_IO_read_end - stream->_IO_read_ptr) < n) clear_slots();
 }
 
 // The time of the monotonic clock that is `time` away, and whether such a time has come.

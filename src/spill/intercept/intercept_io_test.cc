@@ -79,6 +79,8 @@ time_t __spill_timegm(tm*);
 size_t __spill_strftime(char*, size_t, const char*, const tm*);
 char* __spill_strptime(const char*, const char*, tm*);
 int __spill_nanosleep(const timespec*, timespec*);
+unsigned __spill_sleep(unsigned);
+int __spill_usleep(useconds_t);
 int __spill_poll(pollfd*, nfds_t, int);
 int __spill_select(int, fd_set*, fd_set*, fd_set*, timeval*);
 int __spill_epoll_ctl(int, int, int, epoll_event*);
@@ -545,6 +547,22 @@ TEST_F(Io, WaitingForDescriptors) {
   EXPECT_EQ(__spill_epoll_wait(epoll, many, kMany, 1000), 1);
   EXPECT_EQ(uint64_t{read_object(many).data.u64}, 77u);
   for (int descriptor : {epoll, ends[0], ends[1]}) close(descriptor);
+}
+
+// Or else many threads that wait would leave no frames to the others.
+TEST_F(Io, WhoWaitsHoldsNothing) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  char byte = 'x';
+  const iovec one = {&byte, 1};
+  EXPECT_TRUE(fake::lets_go([&] { EXPECT_EQ(__spill_writev(ends[1], &one, 1), 1); }));
+  EXPECT_TRUE(fake::lets_go([&] { EXPECT_EQ(__spill_readv(ends[0], &one, 1), 1); }));
+  EXPECT_TRUE(fake::lets_go([&] { EXPECT_EQ(__spill_write(ends[1], &byte, 1), 1); }));
+  EXPECT_TRUE(fake::lets_go([&] { EXPECT_EQ(__spill_read(ends[0], &byte, 1), 1); }));
+  EXPECT_TRUE(fake::lets_go([] { EXPECT_EQ(__spill_sleep(0), 0u); }));
+  EXPECT_TRUE(fake::lets_go([] { EXPECT_EQ(__spill_usleep(1), 0); }));
+  close(ends[0]);
+  close(ends[1]);
 }
 
 // Another thread may say meanwhile what the next call is to wait for.

@@ -66,6 +66,7 @@ int __spill_pthread_spin_init(pthread_spinlock_t*, int);
 int __spill_pthread_spin_lock(pthread_spinlock_t*);
 int __spill_pthread_spin_unlock(pthread_spinlock_t*);
 long __spill_syscall(long, ...);
+long spillway_foreign_futex(long, long, long, long, long, long, long);
 }
 
 namespace {
@@ -672,6 +673,14 @@ TEST_F(Pthread, FutexByNumber) {
     ++woken;
   });
   EXPECT_EQ(__spill_syscall(SYS_getpid), getpid());
+  // Of a library, on its own word.
+  const uint32_t plain_word = 0;
+  const auto wait_for_plain_word = [&] {
+    return spillway_foreign_futex(SYS_futex, reinterpret_cast<long>(&plain_word), FUTEX_WAIT_PRIVATE, 1, 0, 0,
+                                  0);
+  };
+  EXPECT_TRUE(fake::lets_go([&] { EXPECT_EQ(wait_for_plain_word(), -1); }));
+  EXPECT_EQ(errno, EAGAIN);
 }
 
 }  // namespace

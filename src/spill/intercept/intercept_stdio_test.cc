@@ -293,6 +293,26 @@ TEST_F(Stdio, PushedBackAndMixedWithTheCLibrary) {
   fclose(file);
 }
 
+// A stream that has nothing in its buffer may wait.
+TEST_F(Stdio, WhoWaitsForInputHoldsNothing) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(write(ends[1], "one\n22 3", 8), 8);
+  close(ends[1]);
+  FILE* file = nullptr;
+  EXPECT_TRUE(fake::lets_go([&] { file = __spill_fopen("/dev/null", "r"); }));
+  fclose(file);
+  file = fdopen(ends[0], "r");
+  setvbuf(file, nullptr, _IONBF, 0);
+  char plain[10] = {};
+  int number = 0;
+  EXPECT_TRUE(fake::lets_go([&] { EXPECT_STREQ(__spill_fgets(plain, sizeof plain, file), "one\n"); }));
+  EXPECT_TRUE(fake::lets_go([&] { EXPECT_EQ(__spill_fread(plain, 1, 2, file), 2u); }));
+  EXPECT_TRUE(fake::lets_go([&] { EXPECT_EQ(__spill___isoc99_fscanf(file, "%d", &number), 1); }));
+  EXPECT_EQ(number, 3);
+  fclose(file);
+}
+
 TEST_F(Stdio, NamesAndBuffers) {
   char name[] = "/tmp/spillway-stdio-XXXXXX";
   close(mkstemp(name));

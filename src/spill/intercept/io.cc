@@ -199,15 +199,20 @@ ssize_t transfer_one(int descriptor, const void* address, size_t n, Call call) {
 
 ssize_t read_vector(int descriptor, const iovec* vector, int count) {
   PlainVector memory(vector, static_cast<size_t>(count));
-  if (!memory.is_valid() || memory.is_plain()) return LIBC(readv)(descriptor, memory.buffers().data(), count);
+  if (!memory.is_valid() || memory.is_plain()) {
+    clear_slots();
+    return LIBC(readv)(descriptor, memory.buffers().data(), count);
+  }
   return transfer<Direction::kRead>(
       descriptor, memory, [=](const iovec* v, int c, size_t) { return LIBC(readv)(descriptor, v, c); });
 }
 
 ssize_t write_vector(int descriptor, const iovec* vector, int count) {
   PlainVector memory(vector, static_cast<size_t>(count));
-  if (!memory.is_valid() || memory.is_plain())
+  if (!memory.is_valid() || memory.is_plain()) {
+    clear_slots();
     return LIBC(writev)(descriptor, memory.buffers().data(), count);
+  }
   return transfer<Direction::kWrite>(
       descriptor, memory, [=](const iovec* v, int c, size_t) { return LIBC(writev)(descriptor, v, c); });
 }

@@ -8,7 +8,10 @@ namespace spill {
 namespace {
 
 int scan_stream(FILE* stream, const char* format, va_list targets) {
-  return with_scanf_targets(format, targets, [=](const char* f, va_list a) { return vfscanf(stream, f, a); });
+  return with_scanf_targets(format, targets, [=](const char* f, va_list a) {
+    let_go_unless_buffered(stream, 1);
+    return vfscanf(stream, f, a);
+  });
 }
 
 // Texts up to this are copied. Longer ones are read as far as the format goes: a program that takes one item after the

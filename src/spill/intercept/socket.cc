@@ -311,6 +311,7 @@ SPILL_EXPORT int __spill_getnameinfo(const sockaddr* address, socklen_t bytes, c
   spill::PlainBytes memory(address, bytes, spill::PlainBytes::kIn);
   spill::PlainBytes plain_host(host, host_room, spill::PlainBytes::kInOut);
   spill::PlainBytes plain_service(service, service_room, spill::PlainBytes::kInOut);
+  spill::clear_slots();
   return getnameinfo(reinterpret_cast<sockaddr*>(memory.data()), bytes, plain_host.data(), host_room,
                      plain_service.data(), service_room, flags);
 }

@@ -204,14 +204,18 @@ using spill::plain;
 using spill::PlainString;
 
 SPILL_EXPORT size_t __spill_fread(void* to, size_t size, size_t count, FILE* stream) {
-  if (all_plain(to, size * count)) [[likely]]
+  if (all_plain(to, size * count)) [[likely]] {
+    spill::let_go_unless_buffered(stream, size * count);
     return LIBC(fread)(to, size, count, stream);
+  }
   return spill::with_lock(stream, [=] { return spill::read_items(to, size, count, stream); });
 }
 
 SPILL_EXPORT size_t __spill_fread_unlocked(void* to, size_t size, size_t count, FILE* stream) {
-  if (all_plain(to, size * count)) [[likely]]
+  if (all_plain(to, size * count)) [[likely]] {
+    spill::let_go_unless_buffered(stream, size * count);
     return LIBC(fread_unlocked)(to, size, count, stream);
+  }
   return spill::read_items(to, size, count, stream);
 }
 
@@ -266,14 +270,18 @@ SPILL_EXPORT int __spill_puts(const char* text) {
 }
 
 SPILL_EXPORT char* __spill_fgets(char* to, int n, FILE* stream) {
-  if (plain(to)) [[likely]]
+  if (plain(to)) [[likely]] {
+    spill::let_go_unless_buffered(stream, 1);
     return fgets(to, n, stream);
+  }
   return spill::with_lock(stream, [=] { return spill::get_string(to, n, stream); });
 }
 
 SPILL_EXPORT char* __spill_fgets_unlocked(char* to, int n, FILE* stream) {
-  if (plain(to)) [[likely]]
+  if (plain(to)) [[likely]] {
+    spill::let_go_unless_buffered(stream, 1);
     return fgets_unlocked(to, n, stream);
+  }
   return spill::get_string(to, n, stream);
 }
 
@@ -294,7 +302,9 @@ SPILL_EXPORT ssize_t __spill_getline(char** line, size_t* capacity, FILE* stream
 }
 
 SPILL_EXPORT FILE* __spill_fopen(const char* path, const char* mode) {
-  return LIBC(fopen)(PlainString(path), PlainString(mode));
+  const PlainString plain_path(path), plain_mode(mode);
+  spill::clear_slots();  // a FIFO waits for its other end
+  return LIBC(fopen)(plain_path, plain_mode);
 }
 SPILL_EXPORT FILE* __spill_fopen64(const char* path, const char* mode) { return __spill_fopen(path, mode); }
 SPILL_EXPORT FILE* __spill_freopen(const char* path, const char* mode, FILE* stream) {

@@ -48,6 +48,7 @@ extern "C" long spillway_foreign_futex(long, long word, long operation, long val
                                        long value3) {
   const long a[] = {word, operation, value, timeout, word2, value3};
   if (is_spilled_futex(a)) return call_spilled_futex(a);
+  clear_slots();
   const long result = sys::syscall(SYS_futex, word, operation, value, timeout, word2, value3);
   return sys::failed(result) ? fail(static_cast<int>(-result)) : result;
 }

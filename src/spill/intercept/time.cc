@@ -6,6 +6,7 @@
 #include <sys/timerfd.h>
 #include <sys/times.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "spill/intercept/call.h"
 
@@ -98,6 +99,8 @@ SPILL_EXPORT char* __spill_strptime(const char* text, const char* format, tm* to
   }
 }
 
+SPILL_WAIT(unsigned, sleep, (unsigned seconds), (seconds))
+SPILL_WAIT(int, usleep, (useconds_t microseconds), (microseconds))
 SPILL_EXPORT int __spill_nanosleep(const timespec* time, timespec* rest) {
   PlainIn<timespec> plain_time(time);
   PlainObject<timespec> plain_rest(rest);

@@ -61,6 +61,15 @@ inline std::string read_string(const char* spilled) {
   return text;
 }
 
+// Whether a call lets go of a page that compiled code had in hand.
+template <class Call>
+bool lets_go(Call call) {
+  constexpr unsigned kSlot = 5;
+  __spillway_slots[kSlot].store(reinterpret_cast<uint64_t>(allocate(1, 0)));
+  call();
+  return __spillway_slots[kSlot].exchange(0) == 0;
+}
+
 // Starts the fake runtime with moving pages, and checks after each test that nothing stayed held.
 class SpillTest : public ::testing::Test {
  protected:

@@ -1,4 +1,4 @@
-// Threads that wait for the C library's own locks, each with pages in hand, leave all frames to the others.
+// Threads that wait for the C library's own locks, or sleep, each with pages in hand, leave all frames to the others.
 // flags: -pthread
 // levels: O2
 // memory: 3M
@@ -11,6 +11,7 @@
 // case: 4
 // case: 5
 // case: 6
+// case: 7
 // expect: cache.evictions>=5000
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -58,6 +59,9 @@ static void wait_for_lock(void) {
       pthread_rwlock_unlock(&lock);
       break;
     case 5: pthread_once(&once, wait_for_go); break;
+    case 6:
+      while (!go) usleep(20000);
+      break;
     default: {
       char* line = NULL;
       size_t room = 0;
