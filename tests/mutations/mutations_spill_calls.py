@@ -117,6 +117,8 @@ MUTATIONS = [
              "[](void* memory, int returned) {\n        if (returned != 0) funlockfile(static_cast<Call*>(memory)->stream);\n      }")),
     mutation("fread delivers only its first block", "intercept_stdio_test", "Stdio.*",
              (STDIO, "    copy(static_cast<char*>(to) + at, plain_bytes, moved);", "    copy(to, plain_bytes, moved);\n    (void)at;")),
+    mutation("a number of no base ends anywhere", "intercept_string_test", "Strings.Numbers*",
+             ("src/spill/intercept/number.cc", "    if (stop == nullptr) return value;\n", "")),
     mutation("fgets takes a byte too many", "intercept_stdio_test", "Stdio.*",
              (STDIO, "static_cast<size_t>(n) - 1, [to](size_t)", "static_cast<size_t>(n), [to](size_t)")),
     mutation("the program can close the runtime's descriptors", "intercept_process_test", "Process.TheRuntimes*",

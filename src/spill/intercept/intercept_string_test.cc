@@ -257,6 +257,16 @@ TEST_F(Strings, NumbersEndWhereTheCLibrarySays) {
       }
     }
   }
+  // There is no such base.
+  char* const twelve = spilled_string("12");
+  char** end = reinterpret_cast<char**>(fake::allocate(8, 4092));
+  spill::copy(end, &twelve, sizeof twelve);
+  errno = 0;
+  EXPECT_EQ(__spill_strtol(twelve, end, 1), 0);
+  EXPECT_EQ(errno, EINVAL);
+  char* stop;
+  spill::copy(&stop, end, sizeof stop);
+  EXPECT_EQ(stop, twelve);
   EXPECT_EQ(__spill_atoi(spilled_string("-12 monkeys")), -12);
   EXPECT_EQ(__spill_atof(spilled_string("2.5kg")), 2.5);
 }

@@ -21,12 +21,13 @@ bool is_decided(const char* text, size_t length, const char* end) {
   return at + kUndecidedBytes < length && text[at] != '(';
 }
 
+// A base that there is not leaves `end` alone.
 template <class Parse>
 auto parse_number(const char* text, char** end, Parse parse) {
   char* stop = nullptr;
   if (plain(text)) {
     auto value = parse(text, &stop);
-    if (end != nullptr) store(end, stop);
+    if (end != nullptr && stop != nullptr) store(end, stop);
     return value;
   }
   const int error_before = errno;
@@ -42,6 +43,7 @@ auto parse_number(const char* text, char** end, Parse parse) {
     head.data()[length] = 0;
     errno = error_before;
     auto value = parse(static_cast<const char*>(head.data()), &stop);
+    if (stop == nullptr) return value;
     if (length == capacity && !is_decided(head.data(), length, stop)) continue;
     if (end != nullptr) store(end, const_cast<char*>(text) + (stop - head.data()));
     return value;
