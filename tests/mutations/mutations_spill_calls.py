@@ -117,6 +117,8 @@ MUTATIONS = [
              "[](void* memory, int returned) {\n        if (returned != 0) funlockfile(static_cast<Call*>(memory)->stream);\n      }")),
     mutation("fread delivers only its first block", "intercept_stdio_test", "Stdio.*",
              (STDIO, "    copy(static_cast<char*>(to) + at, plain_bytes, moved);", "    copy(to, plain_bytes, moved);\n    (void)at;")),
+    mutation("a delimiter is compared with its sign", "intercept_stdio_test", "Stdio.Lines*",
+             (STDIO, "character == static_cast<unsigned char>(delimiter)", "character == delimiter")),
     mutation("a number of no base ends anywhere", "intercept_string_test", "Strings.Numbers*",
              ("src/spill/intercept/number.cc", "    if (stop == nullptr) return value;\n", "")),
     mutation("fgets takes a byte too many", "intercept_stdio_test", "Stdio.*",

@@ -273,6 +273,13 @@ TEST_F(Stdio, LinesWithZerosAndOfAnyLength) {
   EXPECT_EQ(__spill_getdelim(line, capacity, 'n', file), static_cast<ssize_t>(content.find('n')) + 1);
   EXPECT_EQ(__spill_getdelim(nullptr, capacity, 'n', file), -1);
   EXPECT_EQ(errno, EINVAL);
+  // A byte, whatever the sign of a char: also the first that comes into the buffer.
+  FILE* marked = tmpfile();
+  fputs("\xff\xff", marked);
+  rewind(marked);
+  EXPECT_EQ(__spill_getdelim(line, capacity, '\xff', marked), 1);
+  EXPECT_EQ(__spill_getdelim(line, capacity, '\xff', marked), 1);
+  fclose(marked);
   fclose(file);
   fclose(twin);
 }

@@ -129,7 +129,7 @@ size_t read_line(FILE* stream, int delimiter, size_t n, Reserve reserve) {
       char* line = reserve(done + 1);
       if (line == nullptr) return 0;
       store(line + done++, static_cast<char>(character));
-      if (character == delimiter) break;
+      if (character == static_cast<unsigned char>(delimiter)) break;
       continue;
     }
     size_t length = std::min(available, n - done);
