@@ -147,6 +147,14 @@ class Load(Case):
         shown = shown_on_a_terminal(load)
         self.assertRegex(shown, rb"load: [0-9.]+ \w+, [0-9.]+ \w+ a second")
         self.assertTrue(shown.endswith(b"\r\x1b[K"), shown)
+
+        def load_in_a_narrow_one(terminal):
+            fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 20, 0, 0))
+            load(terminal)
+
+        lines = shown_on_a_terminal(load_in_a_narrow_one).split(b"\r\x1b[K")
+        self.assertRegex(lines[1], rb"\Aload: [0-9.]+ \w+")
+        self.assertLess(max(map(len, lines)), 20, "the next line would not take its place")
         self.assertEqual(load(subprocess.PIPE), b"")
         self.assertEqual(shown_on_a_terminal(lambda terminal: load(terminal, "dumb")), b"")
 

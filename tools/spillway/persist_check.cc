@@ -18,6 +18,7 @@
 
 #include "persist.h"
 #include "program.h"
+#include "progress.h"
 #include "tools/persist_check/report.h"
 #include "tools/persist_check/trial.h"
 
@@ -209,18 +210,18 @@ std::string first_line(const std::string& path) {
 }
 
 // How far it has come, on a terminal's last line; gone when the check is over.
-class Progress {
+class CheckProgress {
  public:
-  ~Progress() {
-    if (is_shown_) std::fputs("\r\x1b[K", stderr);
+  ~CheckProgress() {
+    if (is_shown_) erase_line();
   }
   void show(const persist_check::CheckResult& so_far, size_t crash_points) {
     const auto now = std::chrono::steady_clock::now();
     if (!is_terminal_ || now < next_) return;
     next_ = now + std::chrono::milliseconds(200);
     is_shown_ = true;
-    std::fprintf(stderr, "\r\x1b[K%zu of %zu crash points, %zu images, %zu bugs", so_far.crash_points,
-                 crash_points, so_far.images, so_far.bugs.size());
+    show_line(concat(so_far.crash_points, " of ", crash_points, " crash points, ", so_far.images, " images, ",
+                     so_far.bugs.size(), " bugs"));
   }
 
  private:
@@ -233,7 +234,7 @@ persist_check::CheckResult check_recovery(const CommandLine& line, const persist
   using Content = std::vector<std::vector<persist_check::Units>>;
   require_files(line.recover, history.files.size());
   persist_check::Trial trial(history, {line.recover, line.out, line.timeout});
-  Progress progress;
+  CheckProgress progress;
   persist_check::CheckOptions options = line.check;
   options.on_progress = [&](const auto& so_far, size_t points) { progress.show(so_far, points); };
   bool is_first = true;

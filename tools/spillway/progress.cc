@@ -1,5 +1,6 @@
 #include "progress.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -15,6 +16,16 @@ constexpr const char* kEraseLine = "\r\x1b[K";
 
 }  // namespace
 
+void show_line(std::string_view line) {
+  winsize size = {};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+    line = line.substr(0, size.ws_col - 1u);
+  std::fprintf(stderr, "%s%.*s", kEraseLine, static_cast<int>(line.size()), line.data());
+  std::fflush(stderr);
+}
+
+void erase_line() { std::fputs(kEraseLine, stderr); }
+
 Progress::Progress(const char* what, Unit unit, bool is_wanted)
     : what_(what),
       unit_(unit),
@@ -23,7 +34,7 @@ Progress::Progress(const char* what, Unit unit, bool is_wanted)
       next_ns_(began_ns_ + kEveryNs) {}
 
 void Progress::clear() {
-  if (has_line_) std::fputs(kEraseLine, stderr);
+  if (has_line_) erase_line();
   has_line_ = false;
 }
 
@@ -40,8 +51,7 @@ void Progress::at(uint64_t done, uint64_t all) {
   std::string line = concat(what_, ": ", amount(done));
   if (all > 0) line += concat(" of ", amount(all), ", ", 100 * done / all, " %");
   line += concat(", ", amount(static_cast<uint64_t>(static_cast<double>(done) / seconds)), " a second");
-  std::fprintf(stderr, "%s%s", kEraseLine, line.c_str());
-  std::fflush(stderr);
+  show_line(line);
   has_line_ = true;
 }
 

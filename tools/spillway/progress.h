@@ -2,8 +2,14 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace tools {
+
+// The last line on the terminal that standard error is becomes this one, as much of it as the terminal has columns for: what goes on in the next row
+// would stay there when the line is shown anew.
+void show_line(std::string_view line);
+void erase_line();
 
 class Progress {
  public:
