@@ -20,6 +20,7 @@ block says what is expected, one "// key: value" a line:
   evictions  "none", and why: no run evicts anything       (some run does)
   needs      flags of the processor: without one the program is skipped, exit status 77   (none)
 
+A program that natively ends with exit status 77 is skipped, too: the last line that it prints says what it needs and is not there.
 Each level runs with a small budget and everything spilled; O2 (or the only level) also in chaos mode
 and with the option's defaults. Standard output, standard error and exit status must be the native ones.
 A run that lasts SECONDS_MAX hangs; on a quiet machine the longest of a program, which its line of success names,
@@ -38,7 +39,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from support import CLEAN, HANG_SECONDS, Failure, Skipped, shell_line, status_of  # noqa: E402
+from support import CLEAN, HANG_SECONDS, SKIPPED, Failure, Skipped, shell_line, status_of  # noqa: E402
 
 LEVELS = {
     "O0": ["-O0"],
@@ -227,6 +228,8 @@ class Runner:
         expected = []
         for arguments, status in program.cases:
             ended = self.run(native, arguments, {})
+            if ended.status == SKIPPED:
+                raise Skipped(ended.out.decode(errors="replace").rstrip("\n").rpartition("\n")[2])
             if ended.status != status:
                 raise Failure(f"native, {arguments}: exit status {ended.status}, not {status}\n"
                               f"{show(ended.out)}{show(ended.err)}")

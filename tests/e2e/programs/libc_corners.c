@@ -1,5 +1,5 @@
 // Corners of the C library on spilled memory, at page edges: strings, sorting, formats, streams, expressions,
-// folders, times; results and errno as natively. levels: O2 flags: -lm chaos: 2
+// folders, times; results and errno as natively.
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <dirent.h>
