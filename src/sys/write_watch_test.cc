@@ -1,7 +1,11 @@
 #include "sys/write_watch.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -16,6 +20,26 @@ namespace {
 
 constexpr uint64_t kOs = base::kOsPageBytes;
 constexpr uint64_t kPages = WriteWatch::kMostPages;
+
+// Asked by calls of the test's own: an open() of ours that fails must not look like a kernel that knows nothing of writes.
+bool kernel_knows_writes() {
+  constexpr uint64_t kOfSharedMemory = uint64_t{1} << 12, kAsynchronous = uint64_t{1} << 15;
+  const auto faults = static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY));
+  if (faults < 0) return false;
+  uffdio_api api = {};
+  api.api = UFFD_API;
+  const bool answers = ::ioctl(faults, UFFDIO_API, &api) == 0;
+  ::close(faults);
+  return answers && (api.features & kOfSharedMemory) != 0 && (api.features & kAsynchronous) != 0;
+}
+
+TEST(WriteWatch, OpensWhereTheKernelKnowsWrites) {
+  if (!kernel_knows_writes()) GTEST_SKIP() << "a kernel that does not know which pages were written";
+  WriteWatch watch;
+  const auto opened = watch.open();
+  EXPECT_TRUE(opened.has_value()) << opened.error().message;
+  watch.close();
+}
 
 // Shared memory mapped twice, of which the first mapping is watched.
 class WriteWatchTest : public testing::Test {

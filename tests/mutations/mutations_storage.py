@@ -191,6 +191,8 @@ MUTATIONS = [
              (URING, "    if (aio && medium().is_direct) {", "    if (false) {")),
     mutation("Linux AIO serves buffered media where io_uring is forbidden", "Uring.WhereItIsForbidden*",
              (URING, "    if (aio && medium().is_direct) {", "    if (aio) {")),
+    mutation("no kernel has Linux AIO", "Aio.IsThere",
+             ("src/sys/aio_ring.cc", "  if (result == -EINVAL) return {};", "  if (result == -EFAULT) return {};")),
     mutation("no way on where Linux AIO is forbidden", "Aio.WhereItIsForbidden*",
              (AIO, "  return give_up_aio(helper_count);", "  return std::unexpected(probed.error());")),
     mutation("no way on when the system has no more requests", "Aio.QueuesBeyond*",

@@ -3,13 +3,13 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/aio_abi.h>
 #include <sys/syscall.h>
 
 #include <string>
 
 #include "storage/opening/open.h"
 #include "storage/testing/test_process.h"
-#include "sys/aio_ring.h"
 #include "sys/kernel.h"
 
 namespace storage {
@@ -17,8 +17,16 @@ namespace {
 
 constexpr OpenParameters kSpill = {.overwrite = false, .spill = true};
 
+// Asked by calls of the test's own: a probe of ours that fails must not look like a kernel that has none.
+bool kernel_has_aio() {
+  aio_context_t context = 0;
+  if (sys::failed(sys::syscall(SYS_io_setup, 1, &context))) return false;
+  sys::syscall(SYS_io_destroy, context);
+  return true;
+}
+
 TEST(Aio, IsThere) {
-  if (!sys::AioRing::probe()) GTEST_SKIP() << "no Linux AIO here";
+  if (!kernel_has_aio()) GTEST_SKIP() << "no Linux AIO here";
   testing::internal::CaptureStderr();
   Device* device = open_device("aio:/var/tmp", kSpill).value();
   Queue* queue = device->open_queue(8).value();
