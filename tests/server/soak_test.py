@@ -52,8 +52,11 @@ class Client:
         return f"key{int(KEYS * self.random.random() ** 2)}"
 
     def check(self, key, value):
-        if value is not None and not is_value_of(key, value):
+        if value is None:
+            return
+        if not is_value_of(key, value):
             raise AssertionError(f"{key} has {value[:100]!r}")
+        self.load.found += 1
 
     def turn(self, connection):
         raise NotImplementedError
@@ -197,7 +200,7 @@ class Load:
     def __init__(self):
         self.until = time.monotonic() + SECONDS
         self.failed = []
-        self.count = 0  # of requests, about
+        self.count = self.found = 0  # requests, and values that came, about
 
     def ends(self):
         return time.monotonic() > self.until or bool(self.failed)
@@ -249,7 +252,8 @@ class Soak(Case):
         status = server.process.wait(HANG_SECONDS)
         listens.join()
         self.assertEqual(status, 0, "".join(says))
-        print(f"{load.count} requests in {SECONDS} s")
+        print(f"{load.count} requests in {SECONDS} s, {load.found} values")
+        self.assertGreater(load.found, load.count // 20, "hardly any value was looked at")
 
 
 if __name__ == "__main__":
