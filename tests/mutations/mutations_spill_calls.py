@@ -21,6 +21,11 @@ def product(name, pattern, *patches):
 
 MUTATIONS = [
     # Interceptors
+    mutation("room that is told too large ends a program whose lines fit", "intercept_stdio_test", "Stdio.CheckedLines*",
+             (STDIO, "  return spill::with_lock(stream, [=] { return spill::get_string(to, n, stream, room); });",
+              "  if (n > 0 && static_cast<size_t>(n) > room) spill::buffer_overflow();\n  return __spill_fgets(to, n, stream);")),
+    mutation("line that does not fit is stored all the same", "intercept_stdio_test", "Stdio.CheckedLines*",
+             (STDIO, "  if (length >= room) buffer_overflow();\n", "")),
     mutation("string ends at the page's edge", "intercept_string_test", "Strings.*",
              (ACCESS, "    if (found < piece) break;", "    if (found <= piece) break;")),
     mutation("limit of a string forgotten at the page's edge", "intercept_string_test", "Strings.*",
@@ -122,7 +127,7 @@ MUTATIONS = [
     mutation("a number of no base ends anywhere", "intercept_string_test", "Strings.Numbers*",
              ("src/spill/intercept/number.cc", "    if (stop == nullptr) return value;\n", "")),
     mutation("fgets takes a byte too many", "intercept_stdio_test", "Stdio.*",
-             (STDIO, "static_cast<size_t>(n) - 1, [to](size_t)", "static_cast<size_t>(n), [to](size_t)")),
+             (STDIO, "std::min(static_cast<size_t>(n) - 1, room)", "std::min(static_cast<size_t>(n), room)")),
     mutation("the program can close the runtime's descriptors", "intercept_process_test", "Process.TheRuntimes*",
              ("src/spill/intercept/descriptor.cc", "  if (sys::is_own_descriptor(descriptor)) return spill::fail(EBADF);\n", "")),
     mutation("close_range() stops at the runtime's first descriptor", "intercept_process_test", "Process.TheRuntimes*",

@@ -22,6 +22,7 @@ int __spill___isoc99_fscanf(FILE*, const char*, ...);
 size_t __spill_fread(void*, size_t, size_t, FILE*);
 size_t __spill_fwrite(const void*, size_t, size_t, FILE*);
 char* __spill_fgets(char*, int, FILE*);
+char* __spill___fgets_chk(char*, size_t, int, FILE*);
 int __spill_fputs(const char*, FILE*);
 ssize_t __spill_getline(char**, size_t*, FILE*);
 ssize_t __spill_getdelim(char**, size_t*, int, FILE*);
@@ -282,6 +283,23 @@ TEST_F(Stdio, LinesWithZerosAndOfAnyLength) {
   fclose(marked);
   fclose(file);
   fclose(twin);
+}
+
+// Fortified sources say that there are more bytes than there are: what counts is whether a line fits.
+TEST_F(Stdio, CheckedLinesAreThoseThatFit) {
+  FILE* file = tmpfile();
+  fputs("short\nlonger\n", file);
+  char plain[10] = {};
+  for (char* to : {fake::allocate(10, 4093), static_cast<char*>(plain)}) {
+    rewind(file);
+    EXPECT_EQ(__spill___fgets_chk(to, 7, 100, file), to);
+    EXPECT_EQ(read_string(to), "short\n");
+    EXPECT_DEATH(__spill___fgets_chk(to, 7, 100, file), "buffer overflow");
+    EXPECT_EQ(__spill___fgets_chk(to, 7, 7, file), to);
+    EXPECT_EQ(read_string(to), "longer");
+    EXPECT_EQ(__spill___fgets_chk(to, 1, 0, file), nullptr);
+  }
+  fclose(file);
 }
 
 TEST_F(Stdio, PushedBackAndMixedWithTheCLibrary) {

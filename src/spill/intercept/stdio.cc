@@ -145,7 +145,8 @@ size_t read_line(FILE* stream, int delimiter, size_t n, Reserve reserve) {
   return done;
 }
 
-char* get_string(char* to, int n, FILE* stream) {
+// `room`: what is known to be at `to`; a line that needs more ends the process.
+char* get_string(char* to, int n, FILE* stream, size_t room = ~size_t{0}) {
   if (n <= 0) return nullptr;
   if (n == 1) {
     store(to, '\0');
@@ -154,10 +155,12 @@ char* get_string(char* to, int n, FILE* stream) {
   // As the C library: an error counts only if it is new, and not "try again" after some input.
   const bool had_error = ferror_unlocked(stream) != 0;
   if (had_error) stream->_flags &= ~_IO_ERR_SEEN;
-  const size_t length = read_line(stream, '\n', static_cast<size_t>(n) - 1, [to](size_t) { return to; });
+  const size_t length =
+      read_line(stream, '\n', std::min(static_cast<size_t>(n) - 1, room), [to](size_t) { return to; });
   const bool failed = ferror_unlocked(stream) != 0 && errno != EAGAIN;
   if (had_error) stream->_flags |= _IO_ERR_SEEN;
   if (length == 0 || failed) return nullptr;
+  if (length >= room) buffer_overflow();
   store(to + length, '\0');
   return to;
 }
@@ -286,8 +289,9 @@ SPILL_EXPORT char* __spill_fgets_unlocked(char* to, int n, FILE* stream) {
 }
 
 SPILL_EXPORT char* __spill___fgets_chk(char* to, size_t room, int n, FILE* stream) {
-  if (n > 0 && static_cast<size_t>(n) > room) spill::buffer_overflow();
-  return __spill_fgets(to, n, stream);
+  if (plain(to)) [[likely]]
+    return __fgets_chk(to, room, n, stream);
+  return spill::with_lock(stream, [=] { return spill::get_string(to, n, stream, room); });
 }
 
 // The line's block is the program's: its realloc may make it a spilled one at any time.
