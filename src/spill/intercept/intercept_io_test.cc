@@ -58,7 +58,14 @@ int __spill_open(const char*, int, ...);
 int __spill_openat64(int, const char*, int, ...);
 int __spill_stat(const char*, struct stat*);
 int __spill_stat64(const char*, struct stat64*);
+int __spill___xstat(int, const char*, struct stat*);
+int __spill___lxstat(int, const char*, struct stat*);
 int __spill___fxstat(int, int, struct stat*);
+int __spill___fxstatat(int, int, const char*, struct stat*, int);
+int __spill___xstat64(int, const char*, struct stat64*);
+int __spill___lxstat64(int, const char*, struct stat64*);
+int __spill___fxstat64(int, int, struct stat64*);
+int __spill___fxstatat64(int, int, const char*, struct stat64*, int);
 int __spill_access(const char*, int);
 int __spill_mkdir(const char*, mode_t);
 int __spill_rename(const char*, const char*);
@@ -500,6 +507,36 @@ TEST_F(Io, Paths) {
   EXPECT_EQ(__spill_unlink(temporary), 0);
   for (const char* name : {"/two", "/link"}) EXPECT_EQ(__spill_unlink(path(name)), 0);
   EXPECT_EQ(__spill_rmdir(path("/sub")), 0);
+  EXPECT_EQ(__spill_rmdir(folder), 0);
+}
+
+// Of programs that were built against a C library before 2.33.
+TEST_F(Io, StatusByOlderNames) {
+  char* folder = spilled_string("/tmp/spillway-status-XXXXXX");
+  ASSERT_EQ(__spill_mkdtemp(folder), folder);
+  const std::string base = read_string(folder);
+  const char *path = spilled_string(base + "/file"), *link = spilled_string(base + "/link");
+  const int file = __spill_open(path, O_CREAT | O_RDWR, 0600);
+  ASSERT_EQ(ftruncate(file, 1234), 0);
+  ASSERT_EQ(__spill_symlink(spilled_string("file"), link), 0);
+  const int at = open(base.c_str(), O_RDONLY | O_DIRECTORY);
+  struct stat* status = spilled_object<struct stat>();
+  struct stat64* status64 = spilled_object<struct stat64>();
+  const auto expect = [](int result, auto* known, off_t bytes) {
+    EXPECT_EQ(result, 0);
+    EXPECT_EQ(read_object(known).st_size, bytes);
+  };
+  expect(__spill___xstat(1, link, status), status, 1234);
+  expect(__spill___lxstat(1, link, status), status, 4);
+  expect(__spill___fxstat(1, file, status), status, 1234);
+  expect(__spill___fxstatat(1, at, spilled_string("link"), status, AT_SYMLINK_NOFOLLOW), status, 4);
+  expect(__spill___xstat64(1, link, status64), status64, 1234);
+  expect(__spill___lxstat64(1, link, status64), status64, 4);
+  expect(__spill___fxstat64(1, file, status64), status64, 1234);
+  expect(__spill___fxstatat64(1, at, spilled_string("link"), status64, AT_SYMLINK_NOFOLLOW), status64, 4);
+  close(file);
+  close(at);
+  for (const char* name : {path, link}) EXPECT_EQ(__spill_unlink(name), 0);
   EXPECT_EQ(__spill_rmdir(folder), 0);
 }
 

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "spill/testing/mirrored.h"
 
 extern "C" {
@@ -19,6 +21,12 @@ int __spill___sprintf_chk(char*, int, size_t, const char*, ...);
 int __spill___snprintf_chk(char*, size_t, int, size_t, const char*, ...);
 int __spill_sscanf(const char*, const char*, ...);
 int __spill___isoc99_fscanf(FILE*, const char*, ...);
+int __spill___isoc23_sscanf(const char*, const char*, ...);
+int __spill___isoc23_fscanf(FILE*, const char*, ...);
+int __spill___isoc23_scanf(const char*, ...);
+int __spill___isoc23_vsscanf(const char*, const char*, va_list);
+int __spill___isoc23_vfscanf(FILE*, const char*, va_list);
+int __spill___isoc23_vscanf(const char*, va_list);
 size_t __spill_fread(void*, size_t, size_t, FILE*);
 size_t __spill_fwrite(const void*, size_t, size_t, FILE*);
 char* __spill_fgets(char*, int, FILE*);
@@ -149,6 +157,51 @@ TEST_F(Stdio, PrintAllocatesAndWritesToFiles) {
   char line[20] = {};
   EXPECT_EQ(fread(line, 1, 19, file), 11u);
   EXPECT_STREQ(line, "file-3\ntail");
+  fclose(file);
+}
+
+// What follows `format`, as a list.
+int scan_text(const char* text, const char* format, ...) {
+  va_list targets;
+  va_start(targets, format);
+  const int count = __spill___isoc23_vsscanf(text, format, targets);
+  va_end(targets);
+  return count;
+}
+int scan_stream(FILE* stream, const char* format, ...) {
+  va_list targets;
+  va_start(targets, format);
+  const int count = __spill___isoc23_vfscanf(stream, format, targets);
+  va_end(targets);
+  return count;
+}
+int scan_input(const char* format, ...) {
+  va_list targets;
+  va_start(targets, format);
+  const int count = __spill___isoc23_vscanf(format, targets);
+  va_end(targets);
+  return count;
+}
+
+// Of sources that were compiled with the headers of a newer C library.
+TEST_F(Stdio, ScanByNewerNames) {
+  char* const number = fake::allocate(4, 4094);
+  const char* const format = spilled_string("%d");
+  FILE* const file = tmpfile();
+  fputs("3 4 5 6", file);
+  rewind(file);
+  FILE* const input = std::exchange(stdin, file);
+  const auto expect = [&](int count, int value) {
+    EXPECT_EQ(count, 1);
+    EXPECT_EQ(read_object<int>(number), value);
+  };
+  expect(__spill___isoc23_sscanf(spilled_string("1"), format, number), 1);
+  expect(scan_text(spilled_string("2"), format, number), 2);
+  expect(__spill___isoc23_fscanf(file, format, number), 3);
+  expect(scan_stream(file, format, number), 4);
+  expect(__spill___isoc23_scanf(format, number), 5);
+  expect(scan_input(format, number), 6);
+  stdin = input;
   fclose(file);
 }
 

@@ -1,6 +1,7 @@
 // The string interceptors against the C library on equal strings that cross pages at every distance.
 #include <errno.h>
 #include <math.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "spill/testing/mirrored.h"
@@ -40,6 +41,12 @@ unsigned long long __spill_strtoull(const char*, char**, int);
 double __spill_strtod(const char*, char**);
 float __spill_strtof(const char*, char**);
 long double __spill_strtold(const char*, char**);
+long __spill___isoc23_strtol(const char*, char**, int);
+long long __spill___isoc23_strtoll(const char*, char**, int);
+intmax_t __spill___isoc23_strtoimax(const char*, char**, int);
+unsigned long __spill___isoc23_strtoul(const char*, char**, int);
+unsigned long long __spill___isoc23_strtoull(const char*, char**, int);
+uintmax_t __spill___isoc23_strtoumax(const char*, char**, int);
 int __spill_atoi(const char*);
 double __spill_atof(const char*);
 }
@@ -205,6 +212,25 @@ TEST_F(Strings, Tokens) {
   EXPECT_EQ(read_string(__spill_strtok(spilled_string("  left right "), " ")), "left");
   EXPECT_EQ(read_string(__spill_strtok(nullptr, " ")), "right");
   EXPECT_EQ(__spill_strtok(nullptr, " "), nullptr);
+}
+
+// Of sources that were compiled with the headers of a newer C library.
+TEST_F(Strings, NumbersByNewerNames) {
+  const char* const digits = spilled_string("-77z");
+  char** const end = reinterpret_cast<char**>(fake::allocate(8, 4092));
+  const auto parsed = [&](auto parse, const char* text) {
+    const auto value = parse(text, end, 8);
+    char* stop;
+    spill::copy(&stop, end, sizeof stop);
+    EXPECT_EQ(stop, digits + 3);
+    return value;
+  };
+  EXPECT_EQ(parsed(__spill___isoc23_strtol, digits), -63);
+  EXPECT_EQ(parsed(__spill___isoc23_strtoll, digits), -63);
+  EXPECT_EQ(parsed(__spill___isoc23_strtoimax, digits), -63);
+  EXPECT_EQ(parsed(__spill___isoc23_strtoul, digits + 1), 63u);
+  EXPECT_EQ(parsed(__spill___isoc23_strtoull, digits + 1), 63u);
+  EXPECT_EQ(parsed(__spill___isoc23_strtoumax, digits + 1), 63u);
 }
 
 TEST_F(Strings, NumbersEndWhereTheCLibrarySays) {
