@@ -24,7 +24,7 @@ list(APPEND e2e_left_out programs/small_heap_others.c)
 # eventfd_read, of the C library, reads there too.
 list(APPEND e2e_left_out programs/kernel_calls.c)
 # It has interceptors of its own for most of them.
-list(APPEND e2e_left_out programs/kernel_rare.c)
+list(APPEND e2e_left_out programs/clocks_and_waits.c programs/formats.c programs/fortified.c programs/kernel_rare.c programs/paths_at.c)
 # A cancelled thread is unwound over frames that the address sanitizer has marked; the thread sanitizer's runtime
 # is ended between any two instructions.
 list(APPEND e2e_left_out programs/cancel.c programs/signal_reserved.c)

@@ -420,6 +420,8 @@ static void fortified(void) {
     CHECK(ttyname_r(*other, name, room) == 0 && strcmp(name, terminal) == 0);
     CHECK(tcgetattr(*other, settings) == 0);
     settings->c_oflag &= ~(tcflag_t)OPOST;
+    CHECK(tcsetattr(*other, TCSANOW, settings) == 0 && tcgetattr(*other, settings) == 0);
+    CHECK((settings->c_oflag & OPOST) == 0);
     fflush(stdout);
     const pid_t child = forkpty(owner, terminal, settings, size);
     if (child == 0) {
