@@ -50,6 +50,10 @@ readelf -d libuse.so | grep -q 'NEEDED.*libspillway.so'
 echo "-O2 'main.c' \"use.c\" -o from_file" >arguments
 "$bin/spillcc" @arguments
 ./from_file
+# A word of such a file may be longer than the kernel takes arguments.
+{ printf '%s' '-DLONG='; head -c 140000 /dev/zero | tr '\0' 1; echo ' -c use.c -o long.o'; } >arguments
+"$bin/spillcc" @arguments
+instrumented long.o
 echo 'int main() { return 0; }' | "$bin/spillc++" -Wall -Werror -x c++ - -o from_input
 ./from_input
 "$bin/spillc++" -x c main.c use.c -o by_cxx

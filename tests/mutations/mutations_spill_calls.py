@@ -285,6 +285,8 @@ MUTATIONS = [
              ("tools/spillcc/command_line.cc", " &&\n                    target.find(\"linux\") != std::string_view::npos && !target.ends_with(\"x32\");", ";")),
     mutation("spillcc: parts of a link's optimisation are not instrumented", "spillcc_test", "CommandLine.*",
              ("tools/spillcc/command_line.cc", "  if (!parsed.thin_index.empty())\n", "  if (false)\n")),
+    product("spillcc: the kernel gets a word that is longer than it takes", "^ir_driver$",
+            ("tools/spillcc/main.cc", " && longest <= kMaxOneArgumentBytes", "")),
     mutation("spillcc: a directory is read as arguments", "spillcc_test", "ResponseFile.*",
              ("tools/spillcc/response_file.cc", "file && !std::filesystem::is_directory(path, error)", "file")),
     product("other libraries start before the runtime", "^e2e_cxx$",

@@ -20,8 +20,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kWrongInput = 2;
-// The kernel takes a quarter of the stack limit, 2 MiB by default; the environment shares it.
+// The kernel takes a quarter of the stack limit, 2 MiB by default; the environment shares it. One argument is 128 KiB at most.
 constexpr size_t kMaxArgumentBytes = 1 << 20;
+constexpr size_t kMaxOneArgumentBytes = 128 << 10;
 
 int fail(const std::string& name, const std::string& message) {
   std::fprintf(stderr, "%s: %s\n", name.c_str(), message.c_str());
@@ -49,9 +50,12 @@ std::string quoted(const std::string& argument) {
 
 // Moves arguments that the kernel would not take into an unnamed response file that clang inherits.
 bool shorten(std::vector<std::string>& arguments) {
-  size_t bytes = 0;
-  for (const std::string& argument : arguments) bytes += argument.size() + 1 + sizeof(char*);
-  if (bytes <= kMaxArgumentBytes) return true;
+  size_t bytes = 0, longest = 0;
+  for (const std::string& argument : arguments) {
+    bytes += argument.size() + 1 + sizeof(char*);
+    longest = std::max(longest, argument.size() + 1);
+  }
+  if (bytes <= kMaxArgumentBytes && longest <= kMaxOneArgumentBytes) return true;
   std::string text;
   for (const std::string& argument : arguments) text += quoted(argument);
   const int file = memfd_create("spillcc-arguments", 0);
