@@ -193,6 +193,23 @@ void ModuleInstrumenter::collectInlined() {
   }
 }
 
+// Takes from F what types claim of the alignment of its pointers. Whoever
+// optimises such bitcode again would believe it, and take the questions for a
+// page's edge for needless.
+static void forgetAlignment(Function &F) {
+  if (F.isIntrinsic())
+    return;
+  F.removeRetAttr(Attribute::Alignment);
+  for (Argument &A : F.args())
+    if (!A.hasPointeeInMemoryValueAttr())
+      A.removeAttr(Attribute::Alignment);
+  for (Instruction &I : instructions(F)) {
+    I.setMetadata(LLVMContext::MD_align, nullptr);
+    if (auto *Call = dyn_cast<CallBase>(&I); Call && !isa<IntrinsicInst>(Call))
+      Call->removeRetAttr(Attribute::Alignment);
+  }
+}
+
 static bool matches(StringRef Pattern, StringRef Name) {
   return Regex(Pattern).match(Name);
 }
@@ -371,8 +388,11 @@ bool ModuleInstrumenter::run() {
   for (Function *F : Work)
     instrument(*F);
   connectBodies(TwoBodies, Runtime);
-  for (Function &F : M)
+  for (Function &F : M) {
     dropMemoryAttributes(F);
+    if (!options::AssumeAligned)
+      forgetAlignment(F);
+  }
   Runtime.requireVersion(options::Satc);
   if (!TwoBodies.empty())
     Runtime.announceNativeBodies();

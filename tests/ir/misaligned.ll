@@ -63,3 +63,21 @@ define i8 @byte(ptr %p) {
   %v = load i8, ptr %p
   ret i8 %v
 }
+
+; Nobody who optimises this again is to believe what the types of pointers claim, and leave the questions out.
+; CHECK-LABEL: declare ptr @find()
+; CHECK-LABEL: define i64 @claimed(ptr nonnull %p, ptr byval(i64) align 8 %copy)
+; CHECK-NOT: !align
+; CHECK: call nonnull ptr @find()
+; CHECK-NOT: !align
+; CHECK: ret
+declare align 8 ptr @find()
+define i64 @claimed(ptr nonnull align 8 %p, ptr byval(i64) align 8 %copy) {
+  %q = load ptr, ptr %p, align 8, !align !0
+  %r = call nonnull align 8 ptr @find()
+  %v = load i64, ptr %q, align 8
+  %w = load i64, ptr %r, align 8
+  %s = add i64 %v, %w
+  ret i64 %s
+}
+!0 = !{i64 8}
