@@ -63,7 +63,7 @@ typedef struct spillway_persist_options {
 int spillway_persist_configure(const spillway_persist_options *options);
 
 // Maps the file at `path` to read and write, and makes the mapping a domain. A missing file is made, one that is smaller than `bytes` is made as large, and all of `bytes` is allocated, so that no
-// store finds the device full. `bytes`: a multiple of 4096; 0: as many such as the file has. Sets `*address`, and `*mapped_bytes` if that is not null. `kind`:
+// store finds the device full. A block device keeps its size. `bytes`: a multiple of 4096; 0: as many such as the file has. Sets `*address`, and `*mapped_bytes` if that is not null. `kind`:
 //   "auto"           "memory" if the file is persistent memory (DAX), else "file"
 //   "memory"         persistent memory, whose lines the CPU's instructions write back. UNSUPPORTED for other files
 //   "flush_on_fail"  persistent memory of a machine that saves its caches when power fails (eADR), so that flushes do nothing. UNSUPPORTED for other files

@@ -2,8 +2,10 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/loop.h>
 #include <linux/magic.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -116,6 +118,32 @@ static void full_device(const char *folder) {
   CHECK_OK(spillway_persist_unmap(map_new(path, some, "dram")));
   CHECK(setitimer(ITIMER_REAL, &never, NULL) == 0);
   unlink(path);
+}
+
+// A block device made of a file, of which a part may be mapped, and all of it, and not more.
+static void block_devices(const char *folder) {
+  char name[50];
+  const int control = open("/dev/loop-control", O_RDWR);
+  const int number = control >= 0 ? ioctl(control, LOOP_CTL_GET_FREE) : -1;
+  snprintf(name, sizeof name, "/dev/loop%d", number);
+  const int loop = number >= 0 ? open(name, O_RDWR) : -1;
+  const int image = open(path_in(folder, "file"), O_RDWR | O_CREAT, 0600);
+  CHECK(image >= 0 && unlink(path_in(folder, "file")) == 0 && ftruncate(image, 1 << 20) == 0);
+  if (loop < 0 || ioctl(loop, LOOP_SET_FD, image) != 0) {
+    puts("no block device can be made here: none is tried");
+    return;
+  }
+  const size_t sizes[] = {4096, 1 << 20, 0};
+  for (int i = 0; i < 3; ++i) {
+    size_t mapped = 0;
+    CHECK_OK(spillway_persist_map(name, sizes[i], "auto", &address, &mapped));
+    CHECK(mapped == (sizes[i] != 0 ? sizes[i] : 1 << 20));
+    memset(address, 'x', mapped);
+    CHECK_OK(spillway_persist(address, mapped));
+    CHECK_OK(spillway_persist_unmap(address));
+  }
+  refused_without_a_trace(name, (1 << 20) + 4096, "auto", SPILLWAY_PERSIST_FULL, "has 1048576 bytes");
+  CHECK(ioctl(loop, LOOP_CLR_FD, 0) == 0);
 }
 
 static void not_allowed(const char *folder) {
@@ -239,8 +267,8 @@ static void options(const char *folder) {
 }
 
 void test_errors(const char *folder) {
-  void (*const all[])(const char *) = {maps,   limits, full_device, not_allowed, adds,
-                                       unmaps, fences, others,      options};
+  void (*const all[])(const char *) = {maps, limits, full_device, block_devices, not_allowed,
+                                       adds, unmaps, fences,      others,        options};
   for (size_t i = 0; i < sizeof all / sizeof *all; ++i) CHECK(in_child(all[i], folder) == 0);
   CHECK(chmod(folder, 0700) == 0);
 }

@@ -143,6 +143,7 @@ MUTATIONS = [
     mutation("a file is not made as large as its mapping", (MAPPINGS, "posix_fallocate(descriptor, 0, static_cast<off_t>(bytes))", "posix_fallocate(descriptor, 0, 4096)"), test=CAPI),
     mutation("a file that may not become so large is a signal", (MAPPINGS, "bytes > file_bytes && bytes > limit", "bytes < file_bytes && bytes > limit"), test=CAPI),
     mutation("a file that is larger than files may become is refused", (MAPPINGS, "bytes > file_bytes && bytes > limit", "bytes > limit"), test=CAPI),
+    mutation("more of a block device is mapped than there is", (MAPPINGS, "S_ISBLK(facts.st_mode) && bytes > file_bytes", "S_ISBLK(facts.st_mode) && bytes > 2 * file_bytes"), test=CAPI),
     mutation("a domain outlives its mapping", (MAPPINGS, "  const auto removed = persist::own::remove_domain(begin, begin + found->bytes);", "  const base::Expected<void> removed; (void)begin;"), test=CAPI),
     mutation("a fence's failure is the caller's mistake", (CALLS, "  persist::own::flush(capi::persisting::number_of(address), bytes, __builtin_return_address(0));\n  return capi::persisting::answer_written", "  persist::own::flush(capi::persisting::number_of(address), bytes, __builtin_return_address(0));\n  return capi::persisting::answer"), (CALLS, "int spillway_persist_fence(void) {\n  return capi::persisting::answer_written", "int spillway_persist_fence(void) {\n  return capi::persisting::answer"), test=CAPI),
 ]

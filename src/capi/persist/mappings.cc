@@ -60,17 +60,21 @@ base::Expected<void> allocate_file(int descriptor, const char* path, size_t byte
   return base::failure(error, path, ": cannot allocate ", base::Bytes{bytes}, ": ", base::error_name(error));
 }
 
-// Gives the file so many bytes, all of them allocated; 0: as many as it has, in whole OS pages. Returns how many.
+// Gives the file so many bytes, all of them allocated; 0: as many as it has, in whole OS pages. Returns how many. A block device stays as large as it is.
 base::Expected<size_t> size_file(int descriptor, const char* path, size_t bytes) {
   struct stat facts = {};
   if (fstat(descriptor, &facts) != 0) return base::failure(errno, path, ": ", base::error_name(errno));
   if (!S_ISREG(facts.st_mode) && !S_ISCHR(facts.st_mode) && !S_ISBLK(facts.st_mode))
     return base::failure(EINVAL, path, ": this is neither a file nor a device; name one");
-  const auto file_bytes = static_cast<size_t>(facts.st_size);
+  const off_t end = S_ISBLK(facts.st_mode) ? lseek(descriptor, 0, SEEK_END) : facts.st_size;
+  if (end < 0) return base::failure(errno, path, ": ", base::error_name(errno));
+  const auto file_bytes = static_cast<size_t>(end);
   if (bytes == 0) bytes = base::round_down(file_bytes, base::kOsPageBytes);
   if (bytes == 0 || bytes % base::kOsPageBytes != 0)
     return base::failure(EINVAL, path, ": ", bytes,
                          " bytes are no whole number of OS pages; give a multiple of 4096");
+  if (S_ISBLK(facts.st_mode) && bytes > file_bytes)
+    return base::failure(ENOSPC, path, ": this device has ", file_bytes, " bytes; give no more than these");
   if (S_ISREG(facts.st_mode))
     if (auto allocated = allocate_file(descriptor, path, bytes, file_bytes); !allocated)
       return std::unexpected(allocated.error());
