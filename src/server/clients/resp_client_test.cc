@@ -221,7 +221,17 @@ TEST_F(RespClientTest, RequestsHaveOnlySoMuchOfLargeArguments) {
   EXPECT_EQ(answer(requests), "-ERR Protocol error: too big request\r\n");
 }
 
+TEST_F(RespClientTest, RequestsMayHaveTensOfThousandsOfKeys) {
+  set("one that is there", "v");
+  std::string requests = "*50002\r\n$3\r\nDEL\r\n";
+  for (int i = 0; i < 50'000; ++i) requests += bulk("a key of some thirty bytes " + std::to_string(i));
+  requests += bulk("one that is there");
+  ASSERT_GT(requests.size(), size_t{1} << 20);
+  EXPECT_EQ(answer(requests + request({"PING"})), ":1\r\n+PONG\r\n");
+}
+
 TEST_F(RespClientTest, RequestsHaveOnlySoMuchOfOtherArguments) {
+  settings.stream.input_bytes_most = 1 << 20;
   std::string requests = "*200000\r\n$4\r\nMGET\r\n";
   const std::string key = bulk(std::string(8000, 'x'));
   for (int i = 0; i < 200; ++i) requests += key;

@@ -38,7 +38,7 @@ struct StreamOptions {
   // The connection ends when nothing has come for idle_ns, and when the client has taken nothing for send_ns of what it is sent.
   uint64_t idle_ns = task::kNever;
   uint64_t send_ns = 60'000'000'000;
-  size_t input_bytes_most = 1 << 20;  // of input that is kept: the longest request, without its values
+  size_t input_bytes_most = 16 << 20;  // of input that is kept: the longest request, without its values
 };
 
 class Stream {
