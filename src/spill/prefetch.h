@@ -27,8 +27,8 @@
 //    the compiler knows that there is memory
 //  3 a thread has one look at a time: a handler that interrupts it has none
 //
-// Thread contract: a Prefetcher is its thread's. Memory: three OS pages for each thread that misses, and a queue of loads for each that
-// loads ahead.
+// Thread contract: a Prefetcher is its thread's. Memory, beyond the budget: three OS pages for each thread that misses, and a queue of loads
+// for each that loads ahead, with 2 KiB for each load that it ever had under way.
 #pragma once
 #include <cstdint>
 

@@ -44,16 +44,16 @@ MUTATIONS = [
     mutation("pages that were read ahead count as misses", "ProtocolTest.ReadAhead*",
              (LOAD, "    (i > 0   ? base::statistics.cache_read_aheads\n     : ahead ? base", "    (i == 0 && ahead ? base")),
     mutation("a read ahead has more pages than a read may have", "ProtocolTest.AReadAheadIs*",
-             (LOAD, "std::min(1 + shared_->read_ahead_pages, BegunLoad::kMostPages)", "1 + shared_->read_ahead_pages")),
+             (LOAD, "std::min(1 + shared_->read_ahead_pages, Claim::kMostPages)", "1 + shared_->read_ahead_pages")),
     # Fingerprints
     mutation("fingerprint taken before the load completed", "ProtocolTest.ReadingNeverWrites*:ProtocolTest.TheFingerprintIsOf*",
-             (LOAD, "  lane.queue().run(io);\n  if (claimed.size() > 1",
-              "  for (uint32_t i = 0; i < lane.victim_count; ++i)\n"
+             (LOAD, "  lane.queue().run(io);\n  if (claim.count > 1",
+              "  for (uint32_t i = 0; i < claim.count; ++i)\n"
               "    for (uint64_t piece = 0; piece < pieces_; ++piece)\n"
-              "      frames_.fingerprints(lane.victims[i].frame)[piece] = base::take_fingerprint(\n"
-              "          frames_.bytes(lane.victims[i].frame) + piece * base::kOsPageBytes);\n"
-              "  lane.queue().run(io);\n  if (claimed.size() > 1"),
-             (LOAD, "    if (claimed[i].has_frame()) take_fingerprints(claimed[i], origin != Origins::Kind::kChanging);\n", "    {}\n")),
+              "      frames_.fingerprints(claim.frames[i])[piece] = base::take_fingerprint(\n"
+              "          frames_.bytes(claim.frames[i]) + piece * base::kOsPageBytes);\n"
+              "  lane.queue().run(io);\n  if (claim.count > 1"),
+             (LOAD, "    if (claim.has_frame(i)) take_fingerprints(claim, i, claim.origin != Origins::Kind::kChanging);\n", "    {}\n")),
     mutation("fingerprint known although the write failed", "ProtocolTest.AFailedWriteKeeps*",
              (EVICT, "      frame.write_failed();", TAKE_ALL_FINGERPRINTS + "      frame.write_failed();")),
     mutation("message of a failed write under the lock", "ProtocolTest.AMessageOf*",
@@ -63,8 +63,8 @@ MUTATIONS = [
     mutation("fingerprint of a reopened frame known after its write", "ProtocolTest.ARescueDuringTheWriteKeeps*",
              (EVICT, "      frame.done();", TAKE_ALL_FINGERPRINTS + "      frame.done();")),
     mutation("fingerprint of zeros not set by zero-fill", "ProtocolTest.ReadingNeverWrites*",
-             (LOAD, "frames_.fingerprints(lane.victims[0].frame)[i] = base::zero_fingerprint();",
-              "frames_.fingerprints(lane.victims[0].frame)[i] = base::Fingerprint::unknown();")),
+             (LOAD, "frames_.fingerprints(first)[i] = base::zero_fingerprint();",
+              "frames_.fingerprints(first)[i] = base::Fingerprint::unknown();")),
     mutation("fingerprint of a page zeroed in place is the old one", "DiscardTest.*Held*",
              (DISCARD, "frames_.fingerprints(id)[piece] = base::zero_fingerprint();", "(void)piece;")),
     mutation("last OS page of a page is not compared", "ProtocolTest.OnlyTheOsPages*",
@@ -128,8 +128,8 @@ MUTATIONS = [
     mutation("page mapped elsewhere stays watched", "WatchTest.AStoreByAMapping*",
              (PARTITION, "  CHECK_GT(frames_[frame].pins(), 0u);\n  frames_[frame].watched = false;", "  CHECK_GT(frames_[frame].pins(), 0u);")),
     mutation("load stores where it leaves a trace", "WatchTest.WhatIsOnlyRead*",
-             (LOAD, "claimed[i].has_frame() ? claimed[i].memory : shared_->waste",
-              "claimed[i].has_frame() ? frames_.bytes(claimed[i].frame) : shared_->waste")),
+             (LOAD, "claim.segments[i] = {frames_.unwatched_bytes(id),",
+              "claim.segments[i] = {frames_.bytes(id),")),
     mutation("cleaning does not ask what was stored to", "WatchTest.Cleaning*",
              (CLEAN, "    if (victim.held || victim.untouched) continue;", "    if (victim.held || victim.watched) continue;")),
     mutation("frames of pages that change are watched", "WatchTest.FramesOfPages*",
@@ -150,8 +150,8 @@ MUTATIONS = [
     mutation("child ends its parent's loads", "LoadQueueTest.AForkLeaves*",
              ("src/cache/cache.cc", "  shared_.loads.forget();\n", "")),
     mutation("streams of all tasks are one", "LoadQueueTest.EachStream*",
-             (LOAD, "    const Attempt attempt = try_load(page, lane, stream, false, false, bytes);",
-              "    const Attempt attempt = try_load(page, lane, lane.stream, false, false, bytes);")),
+             (LOAD, "    const Attempt attempt = try_load(page, load->claim, stream, false, false, bytes);",
+              "    const Attempt attempt = try_load(page, load->claim, lane.stream, false, false, bytes);")),
     mutation("what a begun load did not bring is published", "LoadQueueTest.WhatAReadDoesNot*",
              (LOAD, "      io.error != 0 ? 0 : ", "      io.error != 0 ? 1 : ")),
 
@@ -198,13 +198,13 @@ MUTATIONS = [
              (EVICT, "const bool ours = frame.is(State::kEvicting, victim.version);",
               "const bool ours = frame.state() == State::kEvicting;")),
     mutation("entry published before the content", "ProtocolTest.NoEntryIsOpen*",
-             (LOAD, "  lane.queue().run(io);\n  if (claimed.size() > 1",
-              "  shared_->table->reopen(lane.victims[0].page, frames_.bytes(lane.victims[0].frame));\n"
-              "  lane.queue().run(io);\n  if (claimed.size() > 1")),
+             (LOAD, "  lane.queue().run(io);\n  if (claim.count > 1",
+              "  shared_->table->reopen(claim.first, frames_.bytes(first));\n"
+              "  lane.queue().run(io);\n  if (claim.count > 1")),
     mutation("entry published before the state word", "ProtocolTest.StatesAndEntries*",
-             (LOAD, "    finish_load({lane.victims, 1}, 1);\n",
-              "    shared_->table->publish(first.page, frames_.bytes(lane.victims[0].frame), Table::Heat::kHot);\n"
-              "    for (int i = 0; i < 1000; ++i) __builtin_ia32_pause();\n    finish_load({lane.victims, 1}, 1);\n")),
+             (LOAD, "    finish_load(claim, 1);\n",
+              "    shared_->table->publish(claim.first, frames_.bytes(first), Table::Heat::kHot);\n"
+              "    for (int i = 0; i < 1000; ++i) __builtin_ia32_pause();\n    finish_load(claim, 1);\n")),
     mutation("entries not reopened after a rescue", "*EveryByte*",
              (EVICT, "      frame.rescue();\n      reopen(victim.frame);\n      base::statistics.cache_rescues.add();",
               "      frame.rescue();\n      base::statistics.cache_rescues.add();")),
@@ -229,14 +229,14 @@ MUTATIONS = [
 
     # Storage
     mutation("zero-fill skipped", "*EveryByte*",
-             (LOAD, "    if (!lane.victims[0].fresh) spillway_plain_memset(lane.victims[0].memory, 0, shared_->page_bytes);\n", "")),
+             (LOAD, "    if (!claim.fresh) spillway_plain_memset(claim.segments[0].iov_base, 0, shared_->page_bytes);\n", "")),
     mutation("short read taken as whole", "ProtocolTest.AReadThatFails*",
              (LOAD, "static_cast<uint32_t>(io.transferred_bytes / shared_->page_bytes);",
-              "static_cast<uint32_t>(claimed.size());")),
+              "claim.count;")),
     mutation("what a short read-ahead did not bring is published", "ProtocolTest.ReadAhead*",
              (LOAD, "    if (i >= good_count) {", "    if (good_count == 0) {")),
     mutation("read-ahead that fails takes the wanted page along", "ProtocolTest.ReadAhead*",
-             (LOAD, "  if (claimed.size() > 1 && (io.error", "  if (claimed.size() > 100 && (io.error")),
+             (LOAD, "  if (claim.count > 1 && (io.error", "  if (claim.count > 100 && (io.error")),
     mutation("page lost when its load fails", "ProtocolTest.AReadThatFails*",
              (LOAD, "    map_.set_place(frame.page, frame.place);\n", "    map_.erase(frame.page);\n")),
     mutation("write error lost", "ProtocolTest.AFailedWrite*",
@@ -446,7 +446,7 @@ MUTATIONS = [
 
     # Pages that come from elsewhere
     mutation("what may change is dropped as unchanged", "OriginsTest.WhatMayChange*",
-             (ORIGIN, "lane.victims[i].origin == Origins::Kind::kConstant)", "lane.victims[i].origin != Origins::Kind::kZeros)")),
+             (ORIGIN, "claim.origin == Origins::Kind::kConstant)", "claim.origin != Origins::Kind::kZeros)")),
     mutation("last page of an origin ends with what was there", "OriginsTest.TheLastPage*",
              (ORIGIN, "rest > 0)", "rest > shared_->page_bytes)")),
     mutation("forgotten page rescued by a load", "OriginsTest.AHeldPage*",
@@ -601,7 +601,7 @@ MUTATIONS = [
 
     # What comes from elsewhere, ahead of use
     mutation("page loaded ahead of use is zeros instead of what it comes from", "OriginsAheadTest.*", (LOAD, "const auto origin = is_nowhere ? origin_of(page) : Origins::Kind::kZeros;\n    if (is_nowhere) most =", "const auto origin = is_nowhere ? origin_of(page) : Origins::Kind::kZeros;\n    if (is_nowhere && false) most =")),
-    mutation("page of an origin that may change taken for unchanged once it was loaded ahead", "OriginsAheadTest.WhatMayChange*", (LOAD, "take_fingerprints(claimed[i], origin != Origins::Kind::kChanging)", "take_fingerprints(claimed[i], true)")),
+    mutation("page of an origin that may change taken for unchanged once it was loaded ahead", "OriginsAheadTest.WhatMayChange*", (LOAD, "take_fingerprints(claim, i, claim.origin != Origins::Kind::kChanging)", "take_fingerprints(claim, i, true)")),
     mutation("pages come ahead of use that are not to come by themselves", "OriginsAheadTest.NothingComes*", (LOAD, "  return shared_->origins->count_together(page, most);\n", "  return most;\n")),
     mutation("pages are loaded ahead by a queue that has no way to their origin", "OriginsAheadTest.AQueueKnows*", (LOAD, "!queue.reads_origins() ||", "false ||")),
     mutation("reads of origins go to storage", "OriginsAheadTest.*", ("src/cache/partition/load_queue.cc", "load.is_from_origin() ? origins_ : storage_", "storage_")),
@@ -633,8 +633,8 @@ MUTATIONS = [
     mutation("a prefetch reads whatever lies between its pages", "PrefetchTest.PagesThatLie*", ("src/cache/cache.cc", "index(pages[stop]) - index(pages[stop - 1]) <= 1 + kMostBetween", "index(pages[stop]) > index(pages[stop - 1])")),
     mutation("a run passes over what lies behind what was never written", "PrefetchTest.ARunPassesOver*", (LOAD, "    if (shared_->directory.leaf_of(page) != 0 || origin", "    if (origin")),
     mutation("a run passes over what comes from elsewhere", "OriginsAheadTest.ARunGoesOn*", (LOAD, "leaf_of(page) != 0 || origin_of(page) != Origins::Kind::kZeros) break;", "leaf_of(page) != 0) break;")),
-    mutation("a read ahead goes on in the next region", "PrefetchTest.OneReadEnds*", ("src/cache/partition/partition_load.cc", "index(next) >> shared_->region_shift != index(page) >> shared_->region_shift", "false")),
-    mutation("pages that are in memory are read over", "PrefetchTest.ARunGoesOn*", (LOAD, "claimed[i].has_frame() ? claimed[i].memory : shared_->waste", "claimed[i].has_frame() ? claimed[i].memory : claimed[0].memory")),
+    mutation("a read ahead goes on in the next region", "PrefetchTest.OneReadEnds*", ("src/cache/partition/partition_load.cc", "index(next) >> shared_->region_shift != index(claim.first) >> shared_->region_shift", "false")),
+    mutation("pages that are in memory are read over", "PrefetchTest.ARunGoesOn*", (LOAD, "      claim.segments[i] = {shared_->waste, shared_->page_bytes};\n", "      claim.segments[i] = claim.segments[0];\n")),
     mutation("a run ends where a page is in memory", "PrefetchTest.ARunGoesOn*", (LOAD, "++in_memory > kMostInMemory", "true")),
-    mutation("pages in memory at a run's end are read", "PrefetchTest.ARunGoesOn*", (LOAD, "      claimed[i] = {.page = next};\n", "      claimed[i] = {.page = next};\n      count = i + 1;\n")),
+    mutation("pages in memory at a run's end are read", "PrefetchTest.ARunGoesOn*", (LOAD, "      claim.frames[i] = base::kNoFrame;\n", "      claim.frames[i] = base::kNoFrame;\n      claim.count = i + 1;\n")),
 ]

@@ -4,9 +4,7 @@
 // Thread contract: one thread at a time; not reentrant. Memory: about 60 KiB plus one page, from the OS, most of
 // which only changed pages touch.
 #pragma once
-#include "cache/origins.h"
-#include "cache/pages/frame.h"
-#include "storage/device.h"
+#include "cache/partition/claim.h"
 
 namespace cache {
 
@@ -25,30 +23,23 @@ class Lane {
   static constexpr uint32_t kMaxIos = 2 * kMaxBatch;
   static constexpr size_t kMaxPieces = 512;  // OS pages of the largest page, 2 MiB
 
-  // A page of the operation that the lane's thread is in: one that a batch of an eviction, a cleaning, a discard or a forget has locked, or one that is
-  // being loaded.
+  // A page that a batch of an eviction, a cleaning, a discard or a forget has locked.
   struct Victim {
-    FrameId frame = base::kNoFrame;  // of a load kNoFrame: the page is read and thrown away
+    FrameId frame = base::kNoFrame;
     PageId page{};
-    uint32_t version = 0;          // of the frame after the batch's last edge
-    bool held = false;             // a thread holds it
-    bool verified = false;         // it was when it was locked: its content need not be looked at
-    bool watched = false;          // its frame was when it was locked, or claimed
-    bool guarded = false;          // its frame was when it was locked
-    bool untouched = false;        // watched, and the kernel says that nobody stored to it
-    bool newly_protected = false;  // its frame's memory was protected in this eviction
-    bool whole_page = false;       // its place is its first: nothing on storage is to be kept
-    bool fresh = false;            // of a load: the frame's memory is zeros
-    // Of a load: where the content goes. A fork may give the frame other memory meanwhile.
-    char* memory = nullptr;
-    Origins::Kind origin = Origins::Kind::kZeros;  // of a load of a page without a place
-    uint32_t changed_count = 0;                    // OS pages to write
-    PlaceId new_place = base::kNoPlace;            // where it moves if its write succeeds
-    bool must_move = false;                        // it may not be written where it is
+    uint32_t version = 0;                // of the frame after the batch's last edge
+    bool held = false;                   // a thread holds it
+    bool verified = false;               // it was when it was locked: its content need not be looked at
+    bool watched = false;                // its frame was when it was locked
+    bool guarded = false;                // its frame was when it was locked
+    bool untouched = false;              // watched, and the kernel says that nobody stored to it
+    bool newly_protected = false;        // its frame's memory was protected in this eviction
+    bool whole_page = false;             // its place is its first: nothing on storage is to be kept
+    uint32_t changed_count = 0;          // OS pages to write
+    PlaceId new_place = base::kNoPlace;  // where it moves if its write succeeds
+    bool must_move = false;              // it may not be written where it is
     uint32_t first_io = 0;
     uint32_t last_io = 0;  // inclusive
-
-    bool has_frame() const { return frame != base::kNoFrame; }
   };
 
   // Maps a lane and opens its queue. Errors: as Device::open_queue; ENOMEM.
@@ -59,6 +50,7 @@ class Lane {
   // Runs the first io_count of `ios` together until all are completed. Cost: I/O.
   void run_ios();
 
+  Claim claim;  // of the thread's load, unless that is begun
   Victim victims[kMaxBatch];
   uint32_t victim_count;
   uint64_t changed[kMaxBatch][kMaxPieces / 64];    // of each victim, a bit for each OS page

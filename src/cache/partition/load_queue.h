@@ -29,20 +29,16 @@ class LoadQueues;
 class Partition;
 
 struct BegunLoad {
-  // The most pages of one read, and the most bytes of several.
-  static constexpr uint32_t kMostPages = 64;
-  static_assert(kMostPages <= storage::kMaxSegments && kMostPages <= Lane::kMaxBatch);
+  // The most bytes of several pages.
   static constexpr size_t kMostBytes = 1 << 20;
 
   // So many pages of this size may be one read.
   static constexpr uint32_t most_pages(size_t page_bytes) {
-    return static_cast<uint32_t>(std::clamp<size_t>(kMostBytes / page_bytes, 1, kMostPages));
+    return static_cast<uint32_t>(std::clamp<size_t>(kMostBytes / page_bytes, 1, Claim::kMostPages));
   }
 
   storage::Io io;  // its `owner` is this
-  iovec segments[kMostPages];
-  Lane::Victim victims[kMostPages];  // some may have no frame (Partition::claim_following)
-  uint32_t victim_count = 0;
+  Claim claim;
   Partition* partition = nullptr;
   LoadQueue* queue = nullptr;
   void (*ended)(void* context) = nullptr;  // null: nobody is told
@@ -50,8 +46,10 @@ struct BegunLoad {
   uint64_t begun_ns = 0;      // of the monotonic clock; 0: its time is not measured
   BegunLoad* next = nullptr;  // the next free one
 
-  bool is_from_origin() const { return victims[0].origin != Origins::Kind::kZeros; }
+  bool is_from_origin() const { return claim.origin != Origins::Kind::kZeros; }
 };
+// A thread has as many as it ever had loads under way, beyond the budget.
+static_assert(sizeof(BegunLoad) <= 2048);
 
 class LoadQueue {
  public:

@@ -37,7 +37,6 @@
 #include <algorithm>
 #include <atomic>
 #include <optional>
-#include <span>
 
 #include "cache/holders.h"
 #include "cache/origins.h"
@@ -254,25 +253,25 @@ class Partition {
 
   enum class Attempt { kDone, kWait, kNeedFrame, kLoad, kGone };
 
-  Attempt try_load(PageId page, Lane& lane, Stream& stream, bool pin, bool desperate, char*& bytes);
+  Attempt try_load(PageId page, Claim& claim, Stream& stream, bool pin, bool desperate, char*& bytes);
   Attempt take_resident(FrameId id, bool pin, char*& bytes);
   void wait_for_change(uint32_t key, uint64_t timeout_ns = 0);
-  base::Expected<void> fill(Lane& lane);
-  base::Expected<void> fill_from_origin(Lane& lane);
-  Lane::Victim load_into(FrameId claimed, bool fresh, Origins::Kind origin);
-  void take_fingerprints(const Lane::Victim& loaded, bool known);
-  void prepare_read(std::span<const Lane::Victim> claimed, iovec* segments, storage::Io& io);
+  base::Expected<void> fill(const Claim& claim, Lane& lane);
+  base::Expected<void> fill_from_origin(const Claim& claim);
+  void begin_claim(Claim& claim, PageId page, FrameId id, bool fresh, Origins::Kind origin);
+  void note_claimed(Claim& claim, uint32_t i, FrameId id);
+  void take_fingerprints(const Claim& claim, uint32_t i, bool known);
+  void prepare_read(const Claim& claim, storage::Io& io);
   uint32_t count_nowhere(PageId first, uint32_t most);
   uint32_t count_from_origin(PageId page, Origins::Kind origin, uint32_t most, const LoadQueue& queue);
-  bool finish_read(std::span<const Lane::Victim> claimed, const storage::Io& io);
-  void finish_load(std::span<const Lane::Victim> claimed, uint32_t good_count);
+  bool finish_read(const Claim& claim, const storage::Io& io);
+  void finish_load(const Claim& claim, uint32_t good_count);
   void end_load_without_page(FrameId id);
   Origins::Kind origin_of(PageId page) const {
     return shared_->origins != nullptr ? shared_->origins->kind_of(page) : Origins::Kind::kZeros;
   }
-  void add_read_ahead(PageId page, PlaceId place, Lane& lane, Stream& stream);
-  uint32_t claim_following(PageId page, PlaceId place, Lane::Victim* claimed, uint32_t most,
-                           uint32_t reserve);
+  void add_read_ahead(Claim& claim, PlaceId place, Stream& stream);
+  void claim_following(Claim& claim, PlaceId place, uint32_t most, uint32_t reserve);
   // What a load that finds no frame knows: how often it has tried to make room, and how many writes had failed when it began to.
   struct InVain {
     uint64_t attempts = 0;

@@ -27,7 +27,7 @@ base::Expected<char*> Partition::load(PageId page, Lane& lane, Stream& stream, b
   for (;;) {
     mutex_.lock();
     uint32_t key = 0;
-    const Attempt attempt = try_load(page, lane, stream, pin, in_vain.attempts > 0, bytes);
+    const Attempt attempt = try_load(page, lane.claim, stream, pin, in_vain.attempts > 0, bytes);
     if (attempt == Attempt::kWait) key = changed_.prepare();
     mutex_.unlock();
     // Not under the lock: the thread that is woken may take the CPU, and then wait for the lock.
@@ -48,10 +48,10 @@ base::Expected<char*> Partition::load(PageId page, Lane& lane, Stream& stream, b
       }
       case Attempt::kGone: return base::failure(ESTALE, "page ", index(page), " is gone");
       case Attempt::kLoad:
-        base::probes::miss(index(page), lane.victim_count);
-        if (auto filled = fill(lane); !filled) return std::unexpected(filled.error());
+        base::probes::miss(index(page), lane.claim.count);
+        if (auto filled = fill(lane.claim, lane); !filled) return std::unexpected(filled.error());
         // The page was resident and open a moment ago; another turn pins it, or finds it evicted again.
-        if (!pin) return frames_.bytes(lane.victims[0].frame);
+        if (!pin) return frames_.bytes(lane.claim.frames[0]);
         has_loaded = true;
         break;
     }
@@ -66,7 +66,7 @@ base::Expected<Partition::Begun> Partition::begin_load(PageId page, Lane& lane, 
   for (;;) {
     char* bytes = nullptr;
     mutex_.lock();
-    const Attempt attempt = try_load(page, lane, stream, false, false, bytes);
+    const Attempt attempt = try_load(page, load->claim, stream, false, false, bytes);
     mutex_.unlock();
     if (attempt == Attempt::kNeedFrame && evict_for_load(lane)) continue;
     if (attempt != Attempt::kLoad) {
@@ -79,22 +79,20 @@ base::Expected<Partition::Begun> Partition::begin_load(PageId page, Lane& lane, 
       }
     }
     if (wants_frames()) shared_->low_on_frames.notify_all();
-    base::probes::miss(index(page), lane.victim_count);
+    const Claim& claim = load->claim;
+    base::probes::miss(index(page), claim.count);
     // A page that needs no read is there at once.
-    const auto origin = lane.victims[0].origin;
-    const bool on_storage = frames_[lane.victims[0].frame].place != base::kNoPlace;
-    if (!on_storage && count_from_origin(page, origin, lane.victim_count, queue) < lane.victim_count) {
-      auto filled = fill(lane);
+    const bool on_storage = frames_[claim.frames[0]].place != base::kNoPlace;
+    if (!on_storage && count_from_origin(page, claim.origin, claim.count, queue) < claim.count) {
+      auto filled = fill(claim, lane);
       queue.give_back(*load);
       if (!filled) return std::unexpected(filled.error());
       return Begun::kDone;
     }
-    std::copy_n(lane.victims, lane.victim_count, load->victims);
-    load->victim_count = lane.victim_count;
     load->partition = this;
     load->ended = ended;
     load->context = context;
-    prepare_read({load->victims, load->victim_count}, load->segments, load->io);
+    prepare_read(claim, load->io);
     queue.submit(*load);
     return Begun::kUnderWay;
   }
@@ -107,7 +105,6 @@ Partition::Prefetched Partition::prefetch(PageId page, uint32_t& count, LoadQueu
   BegunLoad* const load = queue.take();
   if (load == nullptr) return Prefetched::kNoRoom;
   Prefetched result = Prefetched::kBegun;
-  bool fresh = false;
   {
     sys::LockGuard guard(mutex_);
     const PageMap::Where where = map_.find(page);
@@ -122,6 +119,7 @@ Partition::Prefetched Partition::prefetch(PageId page, uint32_t& count, LoadQueu
     } else {
       // Some frames are left to threads that cannot go on without.
       const uint32_t reserve = batch_size_ / kBatchPerReserve;
+      bool fresh;
       const FrameId taken =
           frames_.free_count() > reserve ? take_frame(page, where.place, false, fresh) : base::kNoFrame;
       if (taken == base::kNoFrame) {
@@ -129,8 +127,9 @@ Partition::Prefetched Partition::prefetch(PageId page, uint32_t& count, LoadQueu
       } else {
         note_coming(page, nullptr);
         frames_[taken].ahead = Ahead::kNew;
-        load->victims[0] = load_into(taken, fresh, origin);
-        count = claim_following(page, where.place, load->victims, most, reserve);
+        begin_claim(load->claim, page, taken, fresh, origin);
+        claim_following(load->claim, where.place, most, reserve);
+        count = load->claim.count;
       }
     }
   }
@@ -139,11 +138,10 @@ Partition::Prefetched Partition::prefetch(PageId page, uint32_t& count, LoadQueu
     queue.give_back(*load);
     return result;
   }
-  load->victim_count = count;
   load->partition = this;
   load->ended = nullptr;
   load->begun_ns = now_ns;
-  prepare_read({load->victims, count}, load->segments, load->io);
+  prepare_read(load->claim, load->io);
   base::probes::prefetch(index(page), count);
   queue.submit(*load);
   return Prefetched::kBegun;
@@ -170,7 +168,7 @@ uint32_t Partition::count_from_origin(PageId page, Origins::Kind origin, uint32_
   return shared_->origins->count_together(page, most);
 }
 
-void Partition::end_load(const BegunLoad& load) { finish_read({load.victims, load.victim_count}, load.io); }
+void Partition::end_load(const BegunLoad& load) { finish_read(load.claim, load.io); }
 
 // Step 1 of Load for a page that has a frame.
 Partition::Attempt Partition::take_resident(FrameId id, bool pin, char*& bytes) {
@@ -202,8 +200,8 @@ Partition::Look Partition::look(PageId page, bool pin, char*& bytes) {
   return take_resident(frame, pin, bytes) == Attempt::kDone ? Look::kThere : Look::kBusy;
 }
 
-// Steps 1 to 3 of Load. On kLoad the lane's victims are the claimed frames, the wanted one first.
-Partition::Attempt Partition::try_load(PageId page, Lane& lane, Stream& stream, bool pin, bool desperate,
+// Steps 1 to 3 of Load. On kLoad `claim` has the page and those that are read with it.
+Partition::Attempt Partition::try_load(PageId page, Claim& claim, Stream& stream, bool pin, bool desperate,
                                        char*& bytes) {
   PageMap::Where where = map_.find(page);
   if (where.frame == base::kNoFrame && where.place == base::kNoPlace && map_region(page))
@@ -215,10 +213,9 @@ Partition::Attempt Partition::try_load(PageId page, Lane& lane, Stream& stream, 
   const FrameId taken = take_frame(page, where.place, desperate, fresh);
   if (taken == base::kNoFrame) return Attempt::kNeedFrame;
   note_coming(page, &base::statistics.cache_miss_curve);
-  lane.victim_count = 1;
-  lane.victims[0] = load_into(taken, fresh, origin);
+  begin_claim(claim, page, taken, fresh, origin);
   if (where.place != base::kNoPlace || origin != Origins::Kind::kZeros)
-    add_read_ahead(page, where.place, lane, stream);
+    add_read_ahead(claim, where.place, stream);
   return Attempt::kLoad;
 }
 
@@ -289,46 +286,53 @@ FrameId Partition::take_frame(PageId page, PlaceId place, bool desperate, bool& 
   return taken;
 }
 
-// What a load needs to know of the frame that it has claimed when it does not hold the lock.
-Lane::Victim Partition::load_into(FrameId claimed, bool fresh, Origins::Kind origin) {
-  const Frame& frame = frames_[claimed];
-  return {.frame = claimed,
-          .page = frame.page,
-          .version = frame.version(),
-          .watched = frame.watched,
-          .fresh = fresh,
-          .memory = frames_.unwatched_bytes(claimed),
-          .origin = origin};
+// The claim has this page alone, whose frame take_frame has claimed.
+void Partition::begin_claim(Claim& claim, PageId page, FrameId id, bool fresh, Origins::Kind origin) {
+  claim.first = page;
+  claim.count = 1;
+  claim.origin = origin;
+  claim.fresh = fresh;
+  claim.watched = 0;
+  note_claimed(claim, 0, id);
+}
+
+// What is to be known of the frame of the claim's i-th page.
+void Partition::note_claimed(Claim& claim, uint32_t i, FrameId id) {
+  claim.frames[i] = id;
+  claim.versions[i] = frames_[id].version();
+  if (frames_[id].watched) claim.watched |= uint64_t{1} << i;
+  claim.segments[i] = {frames_.unwatched_bytes(id), shared_->page_bytes};
 }
 
 // On the second miss in a row on the page behind the last one: claims frames for pages that follow, on storage or in their origin.
-void Partition::add_read_ahead(PageId page, PlaceId place, Lane& lane, Stream& stream) {
+void Partition::add_read_ahead(Claim& claim, PlaceId place, Stream& stream) {
+  const PageId page = claim.first;
   const bool sequential = index(page) == index(stream.last_miss) + 1;
   stream.miss_streak = sequential ? stream.miss_streak + 1 : 0;
   stream.last_miss = page;
   if (stream.miss_streak < 2) return;
   const bool on_storage = place != base::kNoPlace;
-  uint32_t most = std::min(1 + shared_->read_ahead_pages, BegunLoad::kMostPages);
+  uint32_t most = std::min(1 + shared_->read_ahead_pages, Claim::kMostPages);
   if (!on_storage) most = shared_->origins->count_together(page, most);
-  lane.victim_count = claim_following(page, place, lane.victims, most, batch_size_);
-  stream.last_miss = page + (lane.victim_count - 1);
+  claim_following(claim, place, most, batch_size_);
+  stream.last_miss = page + (claim.count - 1);
 }
 
-// Claims frames for pages that follow claimed[0], which is `page`, on storage or in its origin, and that can be loaded by the same read: `most` in all, as
-// long as more than `reserve` frames are free. Pages among them that are in memory get no frame: what lies there is read and thrown away, a few
-// pages in a row, since two operations take longer than one that reads more. Returns how many pages the read has.
-uint32_t Partition::claim_following(PageId page, PlaceId place, Lane::Victim* claimed, uint32_t most,
-                                    uint32_t reserve) {
+// Claims frames for pages that follow the claim's first one, which is at `place` or in its origin, and that can be loaded by the same read: `most` in all,
+// as long as more than `reserve` frames are free. Pages among them that are in memory get no frame: what lies there is read and thrown away, a few
+// pages in a row, since two operations take longer than one that reads more. REQUIRES: most <= Claim::kMostPages.
+void Partition::claim_following(Claim& claim, PlaceId place, uint32_t most, uint32_t reserve) {
   const bool on_storage = place != base::kNoPlace;
-  uint32_t count = 1, in_memory = 0;
+  uint32_t in_memory = 0;
   for (uint32_t i = 1; i < most; ++i) {
-    const PageId next = page + i;
-    if (index(next) >> shared_->region_shift != index(page) >> shared_->region_shift)
+    const PageId next = claim.first + i;
+    if (index(next) >> shared_->region_shift != index(claim.first) >> shared_->region_shift)
       break;  // another partition
     const PageMap::Where where = map_.find(next);
     if (where.frame != base::kNoFrame) {
       if (!on_storage || ++in_memory > kMostInMemory) break;
-      claimed[i] = {.page = next};
+      claim.frames[i] = base::kNoFrame;
+      claim.segments[i] = {shared_->waste, shared_->page_bytes};
       continue;
     }
     if (on_storage ? where.place == base::kNoPlace || index(where.place) != index(place) + i
@@ -340,38 +344,35 @@ uint32_t Partition::claim_following(PageId page, PlaceId place, Lane::Victim* cl
     if (taken == base::kNoFrame) break;
     note_coming(next, nullptr);
     frames_[taken].ahead = Ahead::kNew;
-    claimed[i] = load_into(taken, fresh, claimed[0].origin);
-    count = i + 1;
+    note_claimed(claim, i, taken);
+    claim.count = i + 1;
     in_memory = 0;
   }
-  return count;
 }
 
-// Steps 4 to 6 of Load for the frames that try_load claimed.
-base::Expected<void> Partition::fill(Lane& lane) {
-  Frame& first = frames_[lane.victims[0].frame];
-  if (lane.victims[0].origin != Origins::Kind::kZeros) return fill_from_origin(lane);
-  if (first.place == base::kNoPlace) {
-    if (!lane.victims[0].fresh) spillway_plain_memset(lane.victims[0].memory, 0, shared_->page_bytes);
-    for (uint64_t i = 0; i < pieces_; ++i)
-      frames_.fingerprints(lane.victims[0].frame)[i] = base::zero_fingerprint();
+// Steps 4 to 6 of Load for what try_load claimed.
+base::Expected<void> Partition::fill(const Claim& claim, Lane& lane) {
+  if (claim.origin != Origins::Kind::kZeros) return fill_from_origin(claim);
+  const FrameId first = claim.frames[0];
+  if (frames_[first].place == base::kNoPlace) {
+    if (!claim.fresh) spillway_plain_memset(claim.segments[0].iov_base, 0, shared_->page_bytes);
+    for (uint64_t i = 0; i < pieces_; ++i) frames_.fingerprints(first)[i] = base::zero_fingerprint();
     base::statistics.cache_zero_fills.add();
-    finish_load({lane.victims, 1}, 1);
-    base::probes::load_done(index(lane.victims[0].page), 1, 0);
+    finish_load(claim, 1);
+    base::probes::load_done(index(claim.first), 1, 0);
     return {};
   }
-  const std::span<const Lane::Victim> claimed = {lane.victims, lane.victim_count};
   storage::Io& io = lane.ios[0];
-  prepare_read(claimed, lane.segments, io);
+  prepare_read(claim, io);
   lane.queue().run(io);
-  if (claimed.size() > 1 && (io.error != 0 || io.transferred_bytes < shared_->page_bytes)) {
+  if (claim.count > 1 && (io.error != 0 || io.transferred_bytes < shared_->page_bytes)) {
     // Perhaps only what was to be read ahead has failed.
     io.segment_count = 1;
     io.length_bytes = shared_->page_bytes;
     lane.queue().run(io);
   }
-  if (finish_read(claimed, io)) return {};
-  const PageId page = claimed[0].page;
+  if (finish_read(claim, io)) return {};
+  const PageId page = claim.first;
   if (io.error == 0) {
     return base::failure(EIO, "cannot read page ", index(page), " from ", shared_->device->name(), ": only ",
                          io.transferred_bytes, " of ", shared_->page_bytes, " bytes at offset ",
@@ -381,52 +382,49 @@ base::Expected<void> Partition::fill(Lane& lane) {
                        " at offset ", io.offset_bytes, ": ", base::error_name(io.error));
 }
 
-// Step 4 of Load for pages that follow each other on storage or in their origin. Those that have no frame go to `waste`.
-void Partition::prepare_read(std::span<const Lane::Victim> claimed, iovec* segments, storage::Io& io) {
-  const auto count = static_cast<uint32_t>(claimed.size());
+// Step 4 of Load for pages that follow each other on storage or in their origin.
+void Partition::prepare_read(const Claim& claim, storage::Io& io) {
   io = {};
   io.operation = storage::Operation::kRead;
-  io.offset_bytes = claimed[0].origin == Origins::Kind::kZeros
-                        ? uint64_t{index(frames_[claimed[0].frame].place)} * shared_->page_bytes
-                        : *shared_->origins->offset_of(claimed[0].page, count);
-  io.segments = segments;
-  io.segment_count = count;
-  io.length_bytes = claimed.size() * shared_->page_bytes;
-  for (size_t i = 0; i < claimed.size(); ++i)
-    segments[i] = {claimed[i].has_frame() ? claimed[i].memory : shared_->waste, shared_->page_bytes};
+  io.offset_bytes = claim.origin == Origins::Kind::kZeros
+                        ? uint64_t{index(frames_[claim.frames[0]].place)} * shared_->page_bytes
+                        : *shared_->origins->offset_of(claim.first, claim.count);
+  io.segments = claim.segments;
+  io.segment_count = claim.count;
+  io.length_bytes = claim.count * shared_->page_bytes;
 }
 
 // Steps 5 and 6 of Load. Returns false if the first page could not be read. A page in which a file ends counts as not read: fill_from_origin loads it.
-bool Partition::finish_read(std::span<const Lane::Victim> claimed, const storage::Io& io) {
-  const auto origin = claimed[0].origin;
+bool Partition::finish_read(const Claim& claim, const storage::Io& io) {
   const auto good_count =
       io.error != 0 ? 0 : static_cast<uint32_t>(io.transferred_bytes / shared_->page_bytes);
   for (uint32_t i = 0; i < good_count; ++i)
-    if (claimed[i].has_frame()) take_fingerprints(claimed[i], origin != Origins::Kind::kChanging);
-  if (origin != Origins::Kind::kZeros) base::statistics.cache_origin_reads.add(good_count);
-  finish_load(claimed, good_count);
-  base::probes::load_done(index(claimed[0].page), good_count, good_count * shared_->page_bytes);
+    if (claim.has_frame(i)) take_fingerprints(claim, i, claim.origin != Origins::Kind::kChanging);
+  if (claim.origin != Origins::Kind::kZeros) base::statistics.cache_origin_reads.add(good_count);
+  finish_load(claim, good_count);
+  base::probes::load_done(index(claim.first), good_count, good_count * shared_->page_bytes);
   return good_count > 0;
 }
 
-// Step 5 of Load. A frame that is watched needs no fingerprints: the kernel says what was stored to.
-void Partition::take_fingerprints(const Lane::Victim& loaded, bool known) {
+// Step 5 of Load for the claim's i-th page. A frame that is watched needs no fingerprints: the kernel says what was stored to.
+void Partition::take_fingerprints(const Claim& claim, uint32_t i, bool known) {
+  const FrameId frame = claim.frames[i];
   for (uint64_t piece = 0; piece < pieces_; ++piece)
-    frames_.fingerprints(loaded.frame)[piece] =
-        known && !loaded.watched
-            ? base::take_fingerprint(frames_.bytes(loaded.frame) + piece * base::kOsPageBytes)
+    frames_.fingerprints(frame)[piece] =
+        known && !claim.is_watched(i)
+            ? base::take_fingerprint(frames_.bytes(frame) + piece * base::kOsPageBytes)
             : base::Fingerprint::unknown();
 }
 
 // Step 6 of Load: the first good_count of the pages are in their frames, and the loads of the others have failed.
-void Partition::finish_load(std::span<const Lane::Victim> claimed, uint32_t good_count) {
+void Partition::finish_load(const Claim& claim, uint32_t good_count) {
   sys::LockGuard guard(mutex_);
   bool was_read = false;
-  for (uint32_t i = 0; i < claimed.size(); ++i) {
-    if (!claimed[i].has_frame()) continue;
-    const FrameId id = claimed[i].frame;
+  for (uint32_t i = 0; i < claim.count; ++i) {
+    if (!claim.has_frame(i)) continue;
+    const FrameId id = claim.frames[i];
     Frame& frame = frames_[id];
-    CHECK(frame.is(State::kLoading, claimed[i].version));
+    CHECK(frame.is(State::kLoading, claim.versions[i]));
     if (i >= good_count) {
       end_load_without_page(id);
       continue;
@@ -436,7 +434,7 @@ void Partition::finish_load(std::span<const Lane::Victim> claimed, uint32_t good
     // A page that was loaded ahead begins cooling, so that its first touch shows.
     const bool ahead = frame.ahead != Ahead::kNo;
     policies_.loaded(id, frame.page, !ahead);
-    if (frame.place != base::kNoPlace || claimed[i].origin != Origins::Kind::kZeros) {
+    if (frame.place != base::kNoPlace || claim.origin != Origins::Kind::kZeros) {
       policies_.note_read(frame.page);
       was_read = true;
     }

@@ -5,21 +5,20 @@
 namespace cache {
 
 // What an origin that may change yields is not what it yields next time: its fingerprint stays unknown.
-base::Expected<void> Partition::fill_from_origin(Lane& lane) {
-  for (uint32_t i = 0; i < lane.victim_count; ++i)
-    lane.segments[i] = {lane.victims[i].memory, shared_->page_bytes};
-  auto bytes = shared_->origins->read(lane.victims[0].page, lane.segments, lane.victim_count);
+base::Expected<void> Partition::fill_from_origin(const Claim& claim) {
+  auto bytes = shared_->origins->read(claim.first, claim.segments, claim.count);
   // What was only read ahead may be what failed.
-  if (!bytes && lane.victim_count > 1) bytes = shared_->origins->read(lane.victims[0].page, lane.segments, 1);
+  if (!bytes && claim.count > 1) bytes = shared_->origins->read(claim.first, claim.segments, 1);
   const uint64_t got = bytes ? *bytes : 0;
   const auto good_count = static_cast<uint32_t>((got + shared_->page_bytes - 1) / shared_->page_bytes);
   if (const uint64_t rest = good_count * shared_->page_bytes - got; rest > 0)
-    spillway_plain_memset(lane.victims[good_count - 1].memory + (shared_->page_bytes - rest), 0, rest);
+    spillway_plain_memset(
+        static_cast<char*>(claim.segments[good_count - 1].iov_base) + (shared_->page_bytes - rest), 0, rest);
   for (uint32_t i = 0; i < good_count; ++i)
-    take_fingerprints(lane.victims[i], lane.victims[i].origin == Origins::Kind::kConstant);
-  const PageId page = lane.victims[0].page;
+    take_fingerprints(claim, i, claim.origin == Origins::Kind::kConstant);
+  const PageId page = claim.first;
   base::statistics.cache_origin_reads.add(good_count);
-  finish_load({lane.victims, lane.victim_count}, good_count);
+  finish_load(claim, good_count);
   base::probes::load_done(index(page), good_count, got);
   if (!bytes) return std::unexpected(bytes.error());
   if (good_count == 0)

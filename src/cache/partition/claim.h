@@ -1,0 +1,32 @@
+// Claim: the pages of a load, which follow each other, and the frames that were claimed for them: what the steps of Load behind step 3
+// (partition.h) need to know, which hold no lock, or are another thread's.
+//
+// Memory: 1.5 KiB. There is one for each load that is under way (load_queue.h).
+#pragma once
+#include <sys/uio.h>
+
+#include "cache/origins.h"
+#include "cache/pages/frame.h"
+#include "storage/device.h"
+
+namespace cache {
+
+struct Claim {
+  // The most pages of one read.
+  static constexpr uint32_t kMostPages = 64;
+  static_assert(kMostPages <= storage::kMaxSegments && kMostPages <= 64);  // bits of `watched`
+
+  PageId first{};
+  uint32_t count = 0;
+  Origins::Kind origin = Origins::Kind::kZeros;  // of pages without a place
+  bool fresh = false;                            // the first frame's memory is zeros
+  uint64_t watched = 0;                          // a bit for each frame that was when it was claimed
+  FrameId frames[kMostPages];                    // kNoFrame: what is read of the page is thrown away
+  uint32_t versions[kMostPages];                 // of the frames, since they were claimed
+  iovec segments[kMostPages];  // where the content goes. A fork may give a frame other memory meanwhile
+
+  bool has_frame(uint32_t i) const { return frames[i] != base::kNoFrame; }
+  bool is_watched(uint32_t i) const { return (watched >> i & 1) != 0; }
+};
+
+}  // namespace cache
