@@ -48,6 +48,7 @@ class RespClient {
   static constexpr uint64_t kAllLargeBytesMost = 64 << 20;   // of one request, unless a value may have more
   static constexpr uint64_t kArgumentBytesMost = 512 << 20;  // as in Redis: a longer one ends the connection
   static constexpr size_t kSkippedBytes = 64 << 10;          // of one that is thrown away, at a time
+  static constexpr size_t kKeysInTurn = 64;                  // then the worker's other tasks run
   // Part of the input.
   struct Place {
     size_t offset = 0;
@@ -94,8 +95,16 @@ class RespClient {
     if (!result) answer_.failed(result.error());
     return result.has_value();
   }
-  // False: the connection was killed. Nobody would hear an answer, and a command of many keys, which may take minutes, need not go on.
-  bool is_heard() const { return !connection_.is_killed.load(std::memory_order_relaxed); }
+  // To be asked before some keys of a command of many, which may take minutes, or much of the processor's time: the worker's other tasks run now and
+  // then. False: the connection was killed. Nobody would hear an answer, and the command need not go on.
+  bool goes_on(size_t key_count = 1) {
+    keys_in_turn_ += key_count;
+    if (keys_in_turn_ >= kKeysInTurn) {
+      keys_in_turn_ = 0;
+      task::yield();
+    }
+    return !connection_.is_killed.load(std::memory_order_relaxed);
+  }
 
   int64_t now_ms() const { return static_cast<int64_t>(items_.clock().now_ms()); }
   // Marks the item as used, unless the client has said CLIENT NO-TOUCH.
@@ -187,6 +196,7 @@ class RespClient {
   std::vector<Memory> large_;  // the large arguments of the request
   uint64_t large_bytes_ = 0;   // of all of them
   bool has_skipped_ = false;   // an argument of the request was too long, and is gone
+  size_t keys_in_turn_ = 0;    // of goes_on()
 };
 
 }  // namespace server

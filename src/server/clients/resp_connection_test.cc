@@ -101,6 +101,26 @@ TEST_F(RespConnectionTest, WhoIsKilledHearsNothingMore) {
   });
 }
 
+// Nothing of it has to be waited for.
+TEST_F(RespConnectionTest, WhoAsksForManyKeysIsKilledInTheMiddleOfThem) {
+  std::string many = "*300001\r\n$6\r\nEXISTS\r\n";
+  for (int i = 0; i < 300'000; ++i) many += bulk("key" + std::to_string(i));
+  const auto list_first = [](int other) {
+    say(other, "CLIENT LIST ID 1\r\n");
+    std::string head;
+    while (!head.ends_with("\r\n")) head += hear(other, 1);
+    return hear(other, std::stoul(head.substr(1)) + 2);
+  };
+  talk_on<2>([&](const std::array<int, 2>& others) {
+    for (const int other : others) exchange(other, "PING\r\n", "+PONG\r\n");
+    say(others[0], many);
+    while (!list_first(others[1]).contains(" cmd=exists ")) {
+    }
+    exchange(others[1], "CLIENT KILL ID 1\r\n", ":1\r\n");
+    EXPECT_EQ(hear(others[0]), "");
+  });
+}
+
 TEST_F(RespConnectionTest, OthersAreListed) {
   talk_on<2>([&](const std::array<int, 2>& others) {
     exchange(others[0], "PING\r\n", "+PONG\r\n");

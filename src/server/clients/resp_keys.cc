@@ -58,7 +58,7 @@ std::string_view encoding_of(const Item& item) {
 void RespClient::remove(Arguments arguments) {
   int64_t count = 0;
   for (const std::string_view key : arguments.subspan(1)) {
-    if (!is_heard()) return;
+    if (!goes_on()) return;
     auto result = items_.remove(key);
     const Done* const removed = done(result);
     if (removed == nullptr) return;
@@ -70,7 +70,7 @@ void RespClient::remove(Arguments arguments) {
 void RespClient::count_present(Arguments arguments, bool marks_used) {
   int64_t count = 0;
   for (const std::string_view key : arguments.subspan(1)) {
-    if (!is_heard()) return;
+    if (!goes_on()) return;
     auto found = marks_used ? get(key) : look(key);
     const Item* const item = done(found);
     if (item == nullptr) return;

@@ -62,7 +62,7 @@ void RespClient::set_all(const Command& command, Arguments arguments) {
   if (!pairs) return;
   if (command.id == CommandId::kMsetnx) return set_if_absent(*pairs);
   for (size_t at = 0; at < pairs->size();) {
-    if (!is_heard()) return;
+    if (!goes_on()) return;
     NewItem items[kTogether];
     size_t count = 0;
     for (; count < kTogether && at < pairs->size(); ++count, at += 2)
@@ -85,7 +85,7 @@ void RespClient::set_if_absent(Arguments pairs) {
 void RespClient::get_all(Arguments arguments) {
   Arguments keys = arguments.subspan(1);
   answer_.array(keys.size());
-  while (!keys.empty() && is_heard()) {
+  while (!keys.empty() && goes_on(std::min(keys.size(), kTogether))) {
     const Arguments group = keys.first(std::min(keys.size(), kTogether));
     keys = keys.subspan(group.size());
     if (!leaves_no_trace_)
