@@ -154,7 +154,9 @@ static uint64_t bytesTaken(const CallBase &Assembly, uint64_t Size) {
 // Assembly accesses the objects that its "m" operands name. What it reaches by
 // addresses in registers is left to the fault path.
 void Collector::addAsmOperands(CallBase &Call) {
-  if (mayLeaveOperands(Call))
+  // A prefetch accesses nothing: its address may be anything, and it waits for
+  // no page.
+  if (mayLeaveOperands(Call) || hasMnemonic(Call, "prefetch[[:alnum:]]*"))
     return;
   for (unsigned Arg = 0; Arg < Call.arg_size(); ++Arg) {
     Type *T = Call.getParamElementType(Arg);

@@ -223,6 +223,16 @@ define void @bits_in_either_dialect(ptr %p, i64 %n) {
   call void asm "bts$(q $1, $0$|$0, $1$)", "=*m,r,*m"(ptr elementtype(i64) %p, i64 %n, ptr elementtype(i64) %p)
   ret void
 }
+; A prefetch accesses nothing, and takes any address.
+; CHECK-LABEL: define void @hint(
+; CHECK-NOT: spill
+; CHECK: call void asm sideeffect "prefetcht0 $0", "*m"(ptr elementtype(i8) %p)
+; CHECK: call void asm sideeffect "prefetchw $0", "*m"(ptr elementtype(i8) %p)
+define void @hint(ptr %p) {
+  call void asm sideeffect "prefetcht0 $0", "*m"(ptr elementtype(i8) %p)
+  call void asm sideeffect "prefetchw $0", "*m"(ptr elementtype(i8) %p)
+  ret void
+}
 ; CHECK-LABEL: define void @bit(
 ; CHECK: call void asm "btrl $1, $0", "=*m,i,*m"(ptr elementtype(i32) %spill.pointer{{.*}}, i32 7, ptr elementtype(i32) %spill.pointer{{.*}})
 define void @bit(ptr %p) {

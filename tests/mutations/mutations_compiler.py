@@ -168,6 +168,8 @@ MUTATIONS = [
     mutation("constant taken for an operand with a distance", "^ir_crossing$", (ACCESSES, '"(^|[^$])[$]([0-9]+', '"[$]([0-9]+')),
     mutation("upper half of an operand taken for its lower", "^ir_crossing$", (ACCESSES, "    Size = std::max(Size, BothHalves);\n", "    (void)BothHalves;\n")),
     mutation("address of a frame told by assembly", "^(ir_crossing|e2e_assembly)$", (ACCESSES, 'hasMnemonic(Assembly, "lea")', "false")),
+    mutation("prefetch in assembly taken for an access", "^(ir_crossing|e2e_assembly)$",
+             (ACCESSES, ' || hasMnemonic(Call, "prefetch[[:alnum:]]*")', "")),
     mutation("bits behind an operand taken from another page's frame", "^(ir_crossing|e2e_assembly)$",
              (ACCESSES, "any_of(Assembly.args(), IsNumber)", "false")),
     mutation("slot let go of before assembly's non-temporal store", "^ir_crossing$",

@@ -40,7 +40,8 @@ set:
   return 1;
 }
 
-// What an operand is to the assembly besides: an address, and the first of many bits, as in the kernel's bitmaps.
+// What an operand is to the assembly besides: an address, the first of many bits, as in the kernel's bitmaps, and what may be
+// needed later.
 NOINLINE void more_than_operands(char* at) {
   typedef uint64_t __attribute__((aligned(1))) Word;
   void* address;
@@ -50,6 +51,8 @@ NOINLINE void more_than_operands(char* at) {
   const char before = at[bit / 8];
   __asm__ volatile("btcq %1, %0" : "+m"(*(Word*)at) : "r"(bit) : "cc", "memory");
   CHECK(at[bit / 8] == (char)(before ^ 1 << bit % 8));
+  // Nothing need be there.
+  __asm__ volatile("prefetcht0 %0" : : "m"(*(const char*)next_random(&state)));
 }
 
 // Instructions that take more than their operand's type says, as ciphers have them.
