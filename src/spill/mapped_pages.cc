@@ -9,9 +9,9 @@
 #include "spill/file_maps.h"
 #include "spill/fork.h"
 #include "spill/native.h"
+#include "spill/pins.h"
 #include "spill/protection.h"
 #include "spill/runtime.h"
-#include "spill/satc.h"
 #include "sys/lock.h"
 #include "sys/memory.h"
 
@@ -190,9 +190,7 @@ bool keep_mapped(uint64_t address, uint64_t bytes) {
       return true;
     }
   }
-  const uint64_t frame_count = runtime.cache->frame_count();
-  if (unused == nullptr || kept_pages + count > frame_count / 2 ||
-      kept_pages + count + satc_pinned_count() > frame_count - frame_count / 4)
+  if (unused == nullptr || kept_pages + count > runtime.cache->frame_count() / 2 || !may_stay(count))
     return false;
   const auto pin = [&](base::PageId page) {
     // One that is kept already is mapped, perhaps from a memory file of before a fork.

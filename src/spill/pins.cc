@@ -2,7 +2,9 @@
 
 #include "spill/address_space.h"
 #include "spill/file_maps.h"
+#include "spill/mapped_pages.h"
 #include "spill/runtime.h"
+#include "spill/satc.h"
 #include "spill/standing_pins.h"
 
 namespace spill {
@@ -56,6 +58,12 @@ uint32_t pins_of_this_thread(base::PageId page) {
 void pin_again_after_fork() {
   for_each_wired(this_thread(), [](base::PageId wired) { runtime.cache->pin_again(wired); });
   pin_standing_again();
+}
+
+bool may_stay(uint64_t count) {
+  const uint64_t frames = runtime.cache->frame_count();
+  const uint64_t staying = standing_pin_count() + kept_page_count() + satc_pinned_count() + count;
+  return staying <= frames - frames / 4 && staying + most_mapped_pages() <= frames - frames / 8;
 }
 
 size_t pin_allowance() {

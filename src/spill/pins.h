@@ -25,6 +25,10 @@ void will_pin(uint64_t address, uint64_t bytes, Need need);
 uint32_t pins_of_this_thread(base::PageId page);
 void pin_again_after_fork();
 
+// May so many more pages be pinned to stay (pin_range, keep_mapped)? With what satc.h pins they leave a quarter of the frames to whoever misses,
+// and an eighth when the fault path has mapped as many pages as it may.
+bool may_stay(uint64_t count);
+
 // How many OS pages one system call may keep pinned, at least 1.
 size_t pin_allowance();
 

@@ -2,8 +2,8 @@
 
 #include <errno.h>
 
+#include "spill/pins.h"
 #include "spill/runtime.h"
-#include "spill/satc.h"
 #include "sys/lock.h"
 
 namespace spill {
@@ -62,9 +62,7 @@ int pin_range(uint64_t address, uint64_t bytes) {
   InRuntime inside;
   sys::LockGuard guard(mutex);
   PinnedRange* const free = find(0, 0);
-  const uint64_t frame_count = runtime.cache->frame_count();
-  if (free == nullptr || pinned_count + count > frame_count / 2 ||
-      pinned_count + count + satc_pinned_count() > frame_count - frame_count / 4)
+  if (free == nullptr || pinned_count + count > runtime.cache->frame_count() / 2 || !may_stay(count))
     return ENOMEM;
   const base::PageId first = first_page(wanted);
   cache::Lane& lane = lane_of(inside.thread());

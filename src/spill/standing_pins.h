@@ -12,8 +12,8 @@ namespace spill {
 inline constexpr uint32_t kMostPinnedRanges = 256;
 
 // Brings the pages of [address, address + bytes) into memory, where they stay until unpin_range was called as often for the same range.
-// Returns 0 or an errno, and pins nothing then: ENOMEM if there are too many ranges, or more than half of the frames would be pinned (three
-// quarters with those that satc.h pins); else what a load fails with. REQUIRES: all of it is spilled memory. May block and do I/O.
+// Returns 0 or an errno, and pins nothing then: ENOMEM if there are too many ranges, more than half of the frames would be pinned, or too
+// few would be left beside others' pins (may_stay); else what a load fails with. REQUIRES: all of it is spilled memory. May block and do I/O.
 int pin_range(uint64_t address, uint64_t bytes);
 // Returns 0, or EINVAL if that range was not pinned.
 int unpin_range(uint64_t address, uint64_t bytes);

@@ -297,6 +297,7 @@ MUTATIONS = [
     mutation("budget rises by less than may be", "pressure_plan_test", "*", (PLAN, "std::max(bytes_ + asked_bytes_ / 16, floor_bytes)", "bytes_ + asked_bytes_ / 16")),
     mutation("default budget is more than the most", "base_test", "CheckOptions.TheBudget*", ("src/base/options.cc", "std::min(free_bytes / 2, options.memory_most)", "free_bytes / 2")),
     mutation("caches of each thread have any size", "base_test", "CheckOptions.PagesAreBounded", ("src/base/options.cc", "options.satc_private, kMaxSatcPages", "uint64_t{0}, kMaxSatcPages")),
+    product("pins of the program and stacks fill memory together", "^e2e_pins_and_stacks$", ("src/spill/pins.cc", "standing_pin_count() + kept_page_count() + satc_pinned_count() + count;", "satc_pinned_count() + count;")),
     product("request for a budget is not looked at", "^e2e_budget_changes$", (BUDGET, "  answer_request();\n", "")),
     product("standing pins do not count when the budget falls", "^e2e_budget_changes$", (BUDGET, "set_memory(bytes, held_frames(), standing_pin_count())", "set_memory(bytes, held_frames())")),
     product("pressure is not looked at", "^e2e_budget_changes$", (BUDGET, "  heed_pressure();\n", "")),
