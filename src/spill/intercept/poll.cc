@@ -83,13 +83,14 @@ static int wait_for_events(epoll_event* events, int count, Wait wait) {
 }
 SPILL_EXPORT int __spill_epoll_wait(int epoll, epoll_event* events, int count, int timeout) {
   return wait_for_events(events, count,
-                         [=](epoll_event* to, int n) { return epoll_wait(epoll, to, n, timeout); });
+                         [=](epoll_event* to, int n) { return LIBC(epoll_wait)(epoll, to, n, timeout); });
 }
 SPILL_EXPORT int __spill_epoll_pwait(int epoll, epoll_event* events, int count, int timeout,
                                      const sigset_t* mask) {
   PlainMask plain_mask(mask);
-  return wait_for_events(
-      events, count, [&](epoll_event* to, int n) { return epoll_pwait(epoll, to, n, timeout, plain_mask); });
+  return wait_for_events(events, count, [&](epoll_event* to, int n) {
+    return LIBC(epoll_pwait)(epoll, to, n, timeout, plain_mask);
+  });
 }
 SPILL_EXPORT int __spill_epoll_pwait2(int epoll, epoll_event* events, int count, const timespec* timeout,
                                       const sigset_t* mask) {

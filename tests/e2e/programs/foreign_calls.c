@@ -1,6 +1,6 @@
 // What libraries that spillcc did not compile ask of the system with memory of the program's: addresses of sockets, arrays of
-// poll(), names of files and of their attributes, room for a path and for random bytes, arguments of programs. The functions
-// that such a library finds by their names are called.
+// poll(), names of files and of their attributes, room for a path, for events and for random bytes, arguments of programs.
+// The functions that such a library finds by their names are called.
 // levels: O2
 // pages: 4K 16K
 // chaos: 2
@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <spawn.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/inotify.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -44,6 +45,17 @@ static void sockets(void) {
   waits[1] = (struct pollfd){-1, POLLIN, 0};
   push_out(3 << 20);
   CHECK(FOREIGN(poll)(waits, 2, 10000) == 1 && waits[0].revents == POLLIN && waits[1].revents == 0);
+  const int epoll = epoll_create1(0);
+  struct epoll_event* events = spilled_zeros(2 * sizeof *events);
+  events->events = EPOLLIN;
+  CHECK(epoll_ctl(epoll, EPOLL_CTL_ADD, listener, events) == 0);
+  events->events = 0;
+  push_out(3 << 20);
+  CHECK(FOREIGN(epoll_wait)(epoll, events, 2, 10000) == 1 && events->events == EPOLLIN);
+  events->events = 0;
+  push_out(3 << 20);
+  CHECK(FOREIGN(epoll_pwait)(epoll, events, 2, 10000, NULL) == 1 && events->events == EPOLLIN);
+  close(epoll);
   close(listener);
   close(caller);
 }
