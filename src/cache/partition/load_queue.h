@@ -19,7 +19,7 @@
 #include <algorithm>
 #include <span>
 
-#include "cache/partition/lane.h"
+#include "cache/partition/claim.h"
 #include "sys/lock.h"
 
 namespace cache {
