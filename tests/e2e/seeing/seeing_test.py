@@ -79,6 +79,44 @@ class FaultSites(unittest.TestCase):
         self.assertIn(f"spillway: {hot['count']} of {spill['faults']} faults at libforeign.so+{hot['offset']} (foreign_hot)\n",
                       said)
 
+    def test_verbose_sums_up(self):
+        program = WORK / "sums"
+        # It sleeps at the end: what the background evicts and writes then is not counted between the statistics and the message.
+        program.with_suffix(".c").write_text("""#include <stdlib.h>
+            #include <unistd.h>
+            int main(int argc, char** arguments) {
+              const long bytes = atol(arguments[1]) << 20;
+              volatile char* memory = malloc(bytes);
+              for (long i = 0; i < bytes; i += 64) memory[i] = (char)i;
+              usleep(200000);
+              return argc != 2 || memory[bytes - 64] != (char)(bytes - 64);
+            }""")
+        subprocess.run([BIN / "spillcc", "-O2", "-fspill-bodies=2", program.with_suffix(".c"), "-o", program], check=True, env=CLEAN)
+        # 8M are too few for native bodies, which run while 40M last.
+        for budget, megabytes, native in (("8M", 24, None), ("40M", 8, ("to the end", 0)), ("40M", 96, ("until memory was full", 1))):
+            with self.subTest(budget=budget, megabytes=megabytes):
+                stats = WORK / "stats.json"
+                ended = subprocess.run([BIN / "spillway", "run", "--memory", budget, "--storage", WORK, "--stats", stats, "--verbose", "--",
+                                        program, str(megabytes)], env=CLEAN, capture_output=True, text=True, timeout=HANG_SECONDS)
+                self.assertEqual(ended.returncode, 0, ended.stderr)
+                told = json.loads(stats.read_text())
+                cache, storage, spill = told["cache"], told["storage"], told["spill"]
+                line = re.search(rf"^spillway: budget {budget}, peak (\d+)M; misses (\d+), evictions (\d+), read (\d+)M, written (\d+)M on "
+                                 rf"\w+:{re.escape(str(WORK))}\b.*; faults (\d+), slow translations (\d+)$", ended.stderr, re.M)
+                self.assertIsNotNone(line, ended.stderr)
+                self.assertEqual([int(number) for number in line.groups()],
+                                 [told["memory"]["peak_bytes"] >> 20, cache["misses"], cache["evictions"], storage["read_bytes"] >> 20,
+                                  storage["write_bytes"] >> 20, spill["faults"], spill["translations_slow"]])
+                if native is None:
+                    self.assertNotIn("native bodies ran", ended.stderr)
+                    self.assertGreater(cache["evictions"], 1000)
+                    self.assertNotEqual(cache["evictions"], cache["misses"])  # what was mixed up would not be seen
+                    continue
+                end, number = native
+                self.assertEqual(spill["native_end"], number)
+                self.assertIn(f"spillway: native bodies ran for {spill['native_ms']} ms, {end}; {cache['regions_mapped']} regions of 2M, "
+                              f"{cache['regions_unmapped']} of them unmapped again\n", ended.stderr)
+
     def test_a_static_program_names_offsets(self):
         for kind in ("-static", "-static-pie"):
             program = WORK / f"faults{kind}"
