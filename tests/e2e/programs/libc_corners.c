@@ -27,6 +27,7 @@
 static uint64_t rnd = 5;
 static char* edge(size_t n) {
   char* p = aligned_alloc(4096, 8192 + ((n + 4095) & ~4095ul));
+  CHECK_SPILLED(p);
   HIDE(p);
   return p + 4096 - next_random(&rnd) % (n < 4000 ? n + 1 : 4000);
 }
