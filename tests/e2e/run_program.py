@@ -25,7 +25,8 @@ Each level runs with a small budget and everything spilled; O2 (or the only leve
 and with the option's defaults. Standard output, standard error and exit status must be the native ones.
 A run that lasts SECONDS_MAX hangs; on a quiet machine the longest of a program, which its line of success names,
 should take a twentieth of that.
-MODE: tiny, default, chaos or servers (of any program), to run only those. SPILLWAY_TEST_LEVELS overrides the levels, SPILLWAY_TEST_LEVELS_LEFT_OUT leaves some out
+MODE: tiny, default, chaos, servers (of any program) or native, to run only those. native is for the level bodies: with memory that native
+bodies run in, which they then must, plain and in chaos mode. SPILLWAY_TEST_LEVELS overrides the levels, SPILLWAY_TEST_LEVELS_LEFT_OUT leaves some out
 of programs that have others; SPILLWAY_TEST_STORAGE is the device of programs that name none, but not of the runs with the option's defaults;
 SPILLWAY_TEST_FLAGS are for spillcc (a build with a sanitizer links its runtime with them).
 """
@@ -63,6 +64,8 @@ LEVELS = {
 NATIVE = {False: ["-O2"], True: ["-O0"]}
 # In chaos mode, of programs that translate by software caches, by seed: small ones, of which pages leave.
 SATC_LEVELS, SATC_POLICIES = ["both", "private", "direct", "none"], ["clock", "lru", "random"]
+# Enough for native bodies to run.
+BODIES_MEMORY = "24M"
 SECONDS_MAX = HANG_SECONDS * int(os.environ.get("SPILLWAY_TEST_SLOWER", "1"))
 BOUND = re.compile(r"^([a-z_.]+)(>=|<=|==)(\d+)$")
 
@@ -181,7 +184,7 @@ class Runner:
                     raise Failure("standard error differs\n" + difference(native.err, ended.err))
             elif not re.search(self.program.stderr, ended.err.decode(errors="replace")):
                 raise Failure(f"standard error has no match for {self.program.stderr}\n{show(ended.err)}")
-            bounds = {"tiny": self.program.bounds, "chaos": self.program.chaos_bounds, "default": [],
+            bounds = {"tiny": self.program.bounds, "chaos": self.program.chaos_bounds, "default": [], "native": [("spill.native_ms", ">=", 1)],
                       "servers": [("cache.server_requests", ">=", 1), ("cache.server_messages", "<", "cache.server_requests")] if self.program.is_served else []}[mode]
             self.check_statistics(self.work / f"stats-{self.pid}.json", bounds, status)
         except Failure as failure:
@@ -208,6 +211,15 @@ class Runner:
             return {}
         return {"SPILLWAY_SATC_LEVELS": SATC_LEVELS[(seed - 1) % 4], "SPILLWAY_SATC_POLICY": SATC_POLICIES[seed % 3], "SPILLWAY_SATC_PRIVATE": "8",
                 "SPILLWAY_SATC_CYCLES": str(seed // 2 % 2)}
+
+    def chaos_runs(self, mode, level, variables):
+        pages = self.program.pages
+        return [(mode, {**variables, "SPILLWAY_CHAOS": str(seed), "SPILLWAY_PAGE": pages[seed % len(pages)], **self.satc(level, seed)})
+                for seed in range(1, self.program.seeds + 1)]
+
+    def native_runs(self, level, variables):
+        variables = {**variables, "SPILLWAY_MEMORY": BODIES_MEMORY}
+        return [("native", variables), *self.chaos_runs("native", level, variables)]
 
     def served_runs(self, variables):
         runs = []
@@ -242,12 +254,11 @@ class Runner:
             runs = [("tiny", tiny)]
             if main:
                 runs.append(("default", {"SPILLWAY_MEMORY": program.memory}))
-            if main:
-                for seed in range(1, program.seeds + 1):
-                    page = program.pages[seed % len(program.pages)]
-                    runs.append(("chaos", {**tiny, "SPILLWAY_CHAOS": str(seed), "SPILLWAY_PAGE": page, **self.satc(level, seed)}))
+                runs += self.chaos_runs("chaos", level, tiny)
             if main and (program.is_served or "servers" in modes):
                 runs += self.served_runs(tiny)
+            if main and "native" in modes:
+                runs += self.native_runs(level, tiny)
             for mode, variables in runs:
                 if modes and mode not in modes:
                     continue

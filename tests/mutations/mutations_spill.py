@@ -48,6 +48,8 @@ MUTATIONS = [
     product("protected memory stays mapped for native code", "^e2e_native_mappings$",
             (MAPPED, "  cache.cut(address, bytes);\n", ""),
             (NATIVE, "if (is_allocated(begin) && is_open(begin)) {", "if (is_allocated(begin)) {")),
+    product("native bodies never run", "^e2e_native_growth$",
+            (NATIVE, "  byte().store(1, std::memory_order_release);\n", "")),
     product("native bodies run on when memory is full", "^e2e_native_growth$",
             (NATIVE, "    byte().store(0, std::memory_order_release);\n", "")),
     product("region is unmapped under the kernel's mapping", "^e2e_native_mappings$",

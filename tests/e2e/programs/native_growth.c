@@ -11,6 +11,7 @@ enum { kBlocks = 10, kWords = 1 << 20, kStep = 4096 / 8 * 7 + 1 };
 
 int main(void) {
   uint64_t* blocks[kBlocks];
+  CHECK(!runs_spilled() || getenv("SPILLWAY_CHAOS") != NULL || native());
   for (int i = 0; i < kBlocks; ++i) {
     blocks[i] = malloc(kWords * sizeof(uint64_t));
     CHECK_SPILLED(blocks[i]);
