@@ -8,6 +8,7 @@ import ctypes.util
 import json
 import os
 import pathlib
+import re
 import resource
 import shutil
 import struct
@@ -255,6 +256,15 @@ class Keys(Case):
         while spillway("kv", "get", self.device, "short").status == 0 and time.monotonic() < until:
             time.sleep(0.1)
         self.fails("get", self.device, "short", says="no key 'short'")
+
+    def test_flags_and_the_time_of_expiry_are_kept(self):
+        begin = time.time()
+        self.done("put", self.device, "key", "value", "--flags", "4294967295", "--expires", "1000")
+        dump = self.done("dump", self.device, "-")
+        record = re.search(rb"\n\+3,5,4294967295,(\d+):key->value\n", dump)
+        self.assertIsNotNone(record, dump)
+        self.assertGreaterEqual(int(record[1]), int((begin + 1000) * 1000))
+        self.assertLessEqual(int(record[1]), (time.time() + 1000) * 1000)
 
     def test_deleted_keys_are_gone(self):
         for key in ("a", "b", "c"):
