@@ -3,6 +3,7 @@
 
 #include <fenv.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <xmmintrin.h>
 
 #include <exception>
@@ -324,6 +325,29 @@ TEST_P(SchedulerTest, EachWorkerIsToldWhenItBeginsAndEnds) {
   EXPECT_TRUE(hooks.ran);
   EXPECT_EQ(hooks.begun, GetParam());
   EXPECT_EQ(hooks.ended, GetParam());
+}
+
+TEST_P(SchedulerTest, WorkersThatArePinnedStayOnACpuEach) {
+  cpu_set_t cpus[4] = {};
+  ASSERT_EQ(sched_getaffinity(0, sizeof cpus[0], &cpus[0]), 0);
+  Scheduler scheduler;
+  ASSERT_TRUE(scheduler.open({.worker_count = GetParam(),
+                              .pinned = true,
+                              .worker_begins =
+                                  [](Worker& worker, void* all) {
+                                    auto* const own = static_cast<cpu_set_t*>(all) + worker.index();
+                                    EXPECT_EQ(sched_getaffinity(0, sizeof *own, own), 0);
+                                  },
+                              .context = cpus}));
+  ASSERT_TRUE(scheduler.run({.name = "main", .entry = [](void*) {}}));
+  scheduler.close();
+  std::vector<int> allowed;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &cpus[0])) allowed.push_back(cpu);  // of the calling thread, which is not pinned
+  for (uint32_t i = 1; i < GetParam(); ++i) {
+    EXPECT_EQ(CPU_COUNT(&cpus[i]), 1);
+    EXPECT_TRUE(CPU_ISSET(allowed[i % allowed.size()], &cpus[i])) << i;
+  }
 }
 
 __attribute__((noinline)) int sink(int depth, const char* above) {
