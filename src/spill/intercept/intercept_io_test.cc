@@ -553,6 +553,12 @@ TEST_F(Io, Times) {
   const char* date = spilled_string("2020-02-03 rest");
   EXPECT_EQ(__spill_strptime(date, spilled_string("%Y-%m-%d"), calendar), date + 10);
   EXPECT_EQ(__spill_timegm(calendar), 1580688000);
+  // A line at the end of memory, without a 0.
+  const std::string line = "2020-02-04\n";
+  char* last = fake::allocate(line.size(), 4096 - line.size());
+  spill::copy(last, line.data(), line.size());
+  EXPECT_EQ(__spill_strptime(last, "%Y-%m-%d", calendar), last + 10);
+  EXPECT_EQ(read_object(calendar).tm_mday, 4);
   EXPECT_EQ(__spill_nanosleep(spilled_object<timespec>({0, 1000}), nullptr), 0);
 }
 

@@ -240,6 +240,7 @@ TEST_F(Strings, NumbersEndWhereTheCLibrarySays) {
                                     std::string("  +12e3,"),
                                     std::string("1e"),
                                     std::string("1e+5x"),
+                                    std::string("12e5"),
                                     std::string("nan(abc)d"),
                                     "nan(" + digits + ")",
                                     std::string("infinit"),
@@ -295,6 +296,20 @@ TEST_F(Strings, NumbersEndWhereTheCLibrarySays) {
   EXPECT_EQ(stop, twelve);
   EXPECT_EQ(__spill_atoi(spilled_string("-12 monkeys")), -12);
   EXPECT_EQ(__spill_atof(spilled_string("2.5kg")), 2.5);
+}
+
+// Like the C library they look no further than the number goes: a text in a mapped file ends without a 0 where nothing is mapped.
+TEST_F(Strings, NumbersAtTheEndOfMemory) {
+  for (const std::string text :
+       {"123\n", " -5,", "2.5 ", "1e5;", "7e;", "3(", "x", "inf ", "infinite.", "0x1f\n"}) {
+    char* x = fake::allocate(text.size(), 4096 - text.size());
+    spill::copy(x, text.data(), text.size());
+    char *end = nullptr, *expected = nullptr;
+    EXPECT_EQ(__spill_strtol(x, &end, 0), strtol(text.c_str(), &expected, 0));
+    EXPECT_EQ(offset(end, x), offset(expected, text.c_str())) << text;
+    EXPECT_EQ(__spill_strtod(x, &end), strtod(text.c_str(), &expected));
+    EXPECT_EQ(offset(end, x), offset(expected, text.c_str())) << text;
+  }
 }
 
 TEST_F(Strings, ErrorText) {

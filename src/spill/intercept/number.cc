@@ -3,27 +3,70 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <langinfo.h>
 #include <stdlib.h>
+
+#include <string_view>
 
 #include "spill/intercept/intercept.h"
 
 namespace spill {
 namespace {
 
-// What a number may still continue with after the point where parsing a truncated copy stopped:
-// "infinity" after "inf", an exponent after "1", digits after "0x". "nan(" has no bound and is asked for.
-constexpr size_t kUndecidedBytes = 16;
+constexpr size_t kFirstBytes = 128;
 
-bool is_decided(const char* text, size_t length, const char* end) {
-  size_t at = static_cast<size_t>(end - text);
-  if (at == 0)
-    while (at < length && isspace(static_cast<unsigned char>(text[at]))) ++at;
-  return at + kUndecidedBytes < length && text[at] != '(';
+// What is left of a text of which a number takes the first bytes; if it takes none, behind white space and a sign.
+std::string_view rest_of(std::string_view text, size_t taken) {
+  text.remove_prefix(taken);
+  if (taken > 0) return text;
+  while (!text.empty() && isspace(static_cast<unsigned char>(text.front())) != 0) text.remove_prefix(1);
+  if (text.starts_with('+') || text.starts_with('-')) text.remove_prefix(1);
+  return text;
+}
+
+// Whether `rest` is the beginning of a word of small letters, in letters of any kind, and not all of it.
+bool begins(std::string_view rest, std::string_view word) {
+  const auto is_same = [](char a, char b) { return (a | 0x20) == b; };
+  return rest.size() < word.size() && std::equal(rest.begin(), rest.end(), word.begin(), is_same);
+}
+
+// Whether a number, which takes so much of a text that was cut off, might take more of the whole: what is left begins
+// something that belongs to numbers.
+using MayGoOn = bool(std::string_view text, size_t taken);
+
+bool integer_may_go_on(std::string_view text, size_t taken) {
+  const std::string_view rest = rest_of(text, taken);
+  return rest.empty() || (taken > 0 && text[taken - 1] == '0' && (rest == "x" || rest == "X"));
+}
+
+bool floating_may_go_on(std::string_view text, size_t taken) {
+  const std::string_view point = nl_langinfo(RADIXCHAR);
+  const std::string_view rest = rest_of(text, taken);
+  if (point.starts_with(rest)) return true;  // also where nothing is left
+  if (taken == 0) return begins(rest, "inf") || begins(rest, "nan");
+  const char last = text[taken - 1];
+  std::string_view more = rest;
+  more.remove_prefix(1);
+  switch (rest.front()) {
+    case 'e':
+    case 'E':
+    case 'p':
+    case 'P': return more.empty() || more == "+" || more == "-";
+    case 'x':
+    case 'X': return last == '0' && point.starts_with(more);
+    case 'i':
+    case 'I': return begins(rest, "inity");
+    case '(':
+      return (last == 'n' || last == 'N') && std::all_of(more.begin(), more.end(), [](unsigned char c) {
+               return c == '_' || isalnum(c) != 0;
+             });
+    default: return false;
+  }
 }
 
 // A base that there is not leaves `end` alone.
 template <class Parse>
-auto parse_number(const char* text, char** end, Parse parse) {
+auto parse_number(const char* text, char** end, MayGoOn* may_go_on, Parse parse) {
   char* stop = nullptr;
   if (plain(text)) {
     auto value = parse(text, &stop);
@@ -31,7 +74,7 @@ auto parse_number(const char* text, char** end, Parse parse) {
     return value;
   }
   const int error_before = errno;
-  for (size_t capacity = 128;; capacity *= 8) {
+  for (size_t capacity = first_window(text, kFirstBytes);; capacity = next_window(text, capacity)) {
     const size_t length = string_length(text, capacity);
     Scratch head(length + 1);
     if (head.data() == nullptr) {
@@ -44,8 +87,9 @@ auto parse_number(const char* text, char** end, Parse parse) {
     errno = error_before;
     auto value = parse(static_cast<const char*>(head.data()), &stop);
     if (stop == nullptr) return value;
-    if (length == capacity && !is_decided(head.data(), length, stop)) continue;
-    if (end != nullptr) store(end, const_cast<char*>(text) + (stop - head.data()));
+    const auto taken = static_cast<size_t>(stop - head.data());
+    if (length == capacity && may_go_on({head.data(), length}, taken)) continue;
+    if (end != nullptr) store(end, const_cast<char*>(text) + taken);
     return value;
   }
 }
@@ -55,11 +99,12 @@ auto parse_number(const char* text, char** end, Parse parse) {
 
 using spill::plain;
 
-#define SPILL_INTEGER(T, name, function)                                                                     \
-  SPILL_EXPORT T __spill_##name(const char* text, char** end, int base) {                                    \
-    if (plain(text, end)) [[likely]]                                                                         \
-      return function(text, end, base);                                                                      \
-    return spill::parse_number(text, end, [base](const char* t, char** e) { return function(t, e, base); }); \
+#define SPILL_INTEGER(T, name, function)                                                          \
+  SPILL_EXPORT T __spill_##name(const char* text, char** end, int base) {                         \
+    if (plain(text, end)) [[likely]]                                                              \
+      return function(text, end, base);                                                           \
+    return spill::parse_number(text, end, spill::integer_may_go_on,                               \
+                               [base](const char* t, char** e) { return function(t, e, base); }); \
   }
 SPILL_INTEGER(long, strtol, strtol)
 SPILL_INTEGER(unsigned long, strtoul, strtoul)
@@ -79,11 +124,12 @@ SPILL_INTEGER(intmax_t, __isoc23_strtoimax, strtoimax)
 SPILL_INTEGER(uintmax_t, __isoc23_strtoumax, strtoumax)
 #undef SPILL_INTEGER
 
-#define SPILL_FLOATING(T, name)                                                                \
-  SPILL_EXPORT T __spill_##name(const char* text, char** end) {                                \
-    if (plain(text, end)) [[likely]]                                                           \
-      return name(text, end);                                                                  \
-    return spill::parse_number(text, end, [](const char* t, char** e) { return name(t, e); }); \
+#define SPILL_FLOATING(T, name)                                                     \
+  SPILL_EXPORT T __spill_##name(const char* text, char** end) {                     \
+    if (plain(text, end)) [[likely]]                                                \
+      return name(text, end);                                                       \
+    return spill::parse_number(text, end, spill::floating_may_go_on,                \
+                               [](const char* t, char** e) { return name(t, e); }); \
   }
 SPILL_FLOATING(double, strtod)
 SPILL_FLOATING(float, strtof)

@@ -72,7 +72,11 @@ constexpr size_t kNameBytes = 256;
 
 // Whether strptime's answer about the first `length` bytes of a text holds for all of the text.
 bool is_decided(const char* head, size_t length, const char* end, size_t format_bytes) {
-  if (end != nullptr && static_cast<size_t>(end - head) + kNameBytes < length) return true;
+  if (end != nullptr) {
+    const auto taken = static_cast<size_t>(end - head);
+    // No name has the end of a line in it.
+    if (taken + kNameBytes < length || memchr(end, '\n', length - taken) != nullptr) return true;
+  }
   size_t solid = 0;
   for (size_t i = 0; i < length; ++i) solid += isspace(static_cast<unsigned char>(head[i])) == 0;
   return solid > (format_bytes + 1) * kNameBytes;
@@ -85,7 +89,8 @@ SPILL_EXPORT char* __spill_strptime(const char* text, const char* format, tm* to
   PlainString plain_format(format);
   if (plain(text)) return strptime(text, plain_format, PlainObject<tm>(to));
   const size_t format_bytes = strlen(plain_format);
-  for (size_t capacity = 2 * kNameBytes;; capacity *= 8) {
+  for (size_t capacity = spill::first_window(text, 2 * kNameBytes);;
+       capacity = spill::next_window(text, capacity)) {
     const size_t length = spill::string_length(text, capacity);
     spill::Scratch head(length + 1);
     if (head.data() == nullptr) return nullptr;
