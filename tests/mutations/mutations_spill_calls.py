@@ -171,6 +171,8 @@ MUTATIONS = [
              (STDIO, "    copy(static_cast<char*>(to) + at, plain_bytes, moved);", "    copy(to, plain_bytes, moved);\n    (void)at;")),
     mutation("a delimiter is compared with its sign", "intercept_stdio_test", "Stdio.Lines*",
              (STDIO, "character == static_cast<unsigned char>(delimiter)", "character == delimiter")),
+    mutation("strxfrm takes all the room that it is told", "intercept_string_test", "Strings.Transform",
+             (STRING, "std::min(n, 8 * strlen(plain_from) + 64)", "n")),
     mutation("what lies behind a number is looked at", "intercept_string_test", "Strings.NumbersAtTheEnd*",
              ("src/spill/intercept/number.cc", "first_window(text, kFirstBytes)", "kFirstBytes")),
     mutation("an exponent is cut off with its page", "intercept_string_test", "Strings.NumbersEnd*",

@@ -20,6 +20,7 @@ int __spill_strncmp(const char*, const char*, size_t);
 int __spill_strcasecmp(const char*, const char*);
 int __spill_strncasecmp(const char*, const char*, size_t);
 int __spill_strcoll(const char*, const char*);
+size_t __spill_strxfrm(char*, const char*, size_t);
 char* __spill_strchr(const char*, int);
 char* __spill_strrchr(const char*, int);
 char* __spill_strchrnul(const char*, int);
@@ -139,6 +140,18 @@ TEST_F(Strings, Compare) {
   EXPECT_EQ(__spill_strncmp(unterminated, "abcd", 3), 0);  // does not look beyond the page
   EXPECT_EQ(__spill_strnlen(unterminated, 3), 3u);
   EXPECT_EQ(read_string(__spill_strndup(unterminated, 3)), "abc");
+}
+
+// Of the room that it is told, it touches what the result needs.
+TEST_F(Strings, Transform) {
+  const std::string word = text(100);
+  std::string expected(1000, '\0');
+  expected.resize(strxfrm(expected.data(), word.c_str(), expected.size()));
+  char* to = fake::allocate(expected.size() + 1, 4096 - expected.size() - 1);
+  EXPECT_EQ(__spill_strxfrm(to, spilled_string(word), SIZE_MAX), expected.size());
+  EXPECT_EQ(read_string(to), expected);
+  EXPECT_EQ(__spill_strxfrm(to, spilled_string(word), 7), expected.size());
+  EXPECT_EQ(__spill_strxfrm(to, spilled_string(word), 0), expected.size());
 }
 
 TEST_F(Strings, FindCharactersAndSets) {

@@ -230,8 +230,15 @@ SPILL_EXPORT int __spill_strcoll(const char* a, const char* b) {
 
 SPILL_EXPORT size_t __spill_strxfrm(char* to, const char* from, size_t n) {
   spill::PlainString plain_from(from);
-  spill::PlainBytes plain_to(to, n, spill::PlainBytes::kInOut);
-  return strxfrm(plain_to.data(), plain_from, n);
+  if (plain(to)) return strxfrm(to, plain_from, n);
+  // n may be more than there is, of which only what the result needs may be touched: its length is guessed first.
+  for (size_t room = std::min(n, 8 * strlen(plain_from) + 64);;) {
+    spill::PlainBytes plain_to(to, room, spill::PlainBytes::kOut);
+    const size_t length = strxfrm(plain_to.data(), plain_from, room);
+    if (length < room) plain_to.store(length + 1);
+    if (length < room || room == n) return length;
+    room = std::min(n, length + 1);
+  }
 }
 
 SPILL_EXPORT char* __spill_strerror_r(int number, char* to, size_t n) {
