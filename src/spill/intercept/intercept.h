@@ -55,13 +55,14 @@ inline size_t piece_length(const void* address, size_t n) {
 
 // How much of a spilled text is copied by who need not know all of it: so many bytes first, then more by turns until they
 // suffice. None of a page behind the one that is needed: a text in a mapped file may end where nothing is mapped, without a 0.
+// Of a long text turns would cost more than pages that are not needed.
+inline constexpr size_t kLongTextBytes = 64 << 10;
 inline size_t first_window(const char* text, size_t bytes) {
   return std::min(bytes, bytes_to_page_end(text));
 }
 inline size_t next_window(const char* text, size_t window) {
-  constexpr size_t kLongBytes = 64 << 10;  // from here on turns cost more than pages that are not needed
   const size_t more = 7 * window;
-  return window + (window < kLongBytes ? std::min(more, bytes_to_page_end(text + window)) : more);
+  return window + (window < kLongTextBytes ? std::min(more, bytes_to_page_end(text + window)) : more);
 }
 
 // hold() for an address that may be plain.

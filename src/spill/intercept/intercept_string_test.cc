@@ -188,6 +188,11 @@ TEST_F(Strings, FindStrings) {
   }
   EXPECT_EQ(__spill_strstr(x, ""), x);
   EXPECT_EQ(__spill_strstr("plain", spilled_string("ai"))[0], 'a');
+  // There is no 0, and nothing behind what is found.
+  char* last = fake::allocate(9, 4096 - 9);
+  spill::copy(last, "a needle!", 9);
+  EXPECT_EQ(__spill_strstr(last, "needle"), last + 2);
+  EXPECT_EQ(__spill_strcasestr(last, "NEEDLE"), last + 2);
 }
 
 TEST_F(Strings, SearchLooksAtLittleOfALongText) {

@@ -5,13 +5,15 @@ namespace spill {
 namespace {
 
 // Windows of the haystack in plain memory, which overlap by the needle less one byte. They start small
-// because most searches end early, and the haystack may be far longer than what is looked at.
+// because most searches end early, and the haystack may be far longer than what is looked at. The first ones
+// end with a page, as in first_window().
 template <class Find>
 char* search_string(const char* haystack, const char* needle, Find find) {
   PlainString plain_needle(needle);
   if (plain(haystack)) return find(const_cast<char*>(haystack), plain_needle);
   const size_t m = strlen(plain_needle);
-  for (size_t at = 0, window = std::max<size_t>(512, 2 * m);;) {
+  for (size_t at = 0, kept = 0, step = std::max<size_t>(512, 2 * m);;) {
+    const size_t window = kept + (at < kLongTextBytes ? first_window(haystack + at + kept, step) : step);
     const size_t length = string_length(haystack + at, window);
     Scratch text(length + 1);
     if (text.data() == nullptr) return nullptr;
@@ -20,8 +22,9 @@ char* search_string(const char* haystack, const char* needle, Find find) {
     if (char* found = find(text.data(), plain_needle))
       return const_cast<char*>(haystack) + at + (found - text.data());
     if (length < window) return nullptr;
-    at += length - m + 1;
-    window = std::max(std::min<size_t>(2 * window, 32 << 10), 2 * m);
+    kept = std::min(length, m - 1);
+    at += length - kept;
+    step = std::max(std::min<size_t>(2 * step, 32 << 10), 2 * m);
   }
 }
 
