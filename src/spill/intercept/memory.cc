@@ -54,19 +54,6 @@ void* move_spilled(void* to, const void* from, size_t n) {
   return to;
 }
 
-void* copy_spilled(void* to, const void* from, size_t n) {
-  for_each_pair(to, from, n, [](char* t, char* f, size_t length) {
-    // One object copied onto itself is not undefined in practice; memmove costs the same.
-    memmove(t, f, length);
-    return true;
-  });
-  return to;
-}
-
-__attribute__((noinline)) void* copy_anyhow(void* to, const void* from, size_t n) {
-  return plain(to, from) ? memcpy(to, from, n) : copy_spilled(to, from, n);
-}
-
 __attribute__((noinline)) void* move_anyhow(void* to, const void* from, size_t n) {
   return plain(to, from) ? memmove(to, from, n) : move_spilled(to, from, n);
 }
@@ -149,8 +136,9 @@ using spill::plain;
 // What is done at once calls nothing, or something last: so that it needs no registers of its own.
 SPILL_EXPORT void* __spill_memcpy(void* to, const void* from, size_t n) {
   const spill::QuickPair quick(to, from, n);
+  // The C library's moves, too: there are programs that rely on it unknowingly.
   if (!quick.ready) [[unlikely]]
-    return spill::copy_anyhow(to, from, n);
+    return spill::move_anyhow(to, from, n);
   if (n > spill::kMostMovedInline) return spill::move_in_page(to, quick.a, quick.b, n);
   spill::move_inline(quick.a, quick.b, n);
   return to;
@@ -219,7 +207,7 @@ SPILL_EXPORT void* __spill_memccpy(void* to, const void* from, int byte, size_t 
   auto* found = static_cast<char*>(__spill_memchr(from, byte, n));
   const size_t length =
       found != nullptr ? static_cast<size_t>(found + 1 - static_cast<const char*>(from)) : n;
-  spill::copy_spilled(to, from, length);
+  spill::move_spilled(to, from, length);
   return found != nullptr ? static_cast<char*>(to) + length : nullptr;
 }
 
