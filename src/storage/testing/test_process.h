@@ -32,11 +32,13 @@ inline int in_child(const std::function<bool()>& body) {
 class IdleChild {
  public:
   IdleChild() : pid_(fork()) {
+    EXPECT_GE(pid_, 0) << "no child";
     if (pid_ != 0) return;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (;;) pause();
   }
   ~IdleChild() {
+    if (pid_ < 0) return;  // which would be all processes
     kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
   }
