@@ -224,19 +224,26 @@ class Life(Case):
         self.assertTrue(busy.has_ended())
         self.assertEqual(server.wait(), 0)
 
-    def opening(self, *before):
-        """A server that listens, and that needs 2 s for each I/O until it serves; begun by the command `before`."""
-        self.assertEqual(self.serve("--memcache", "0").end(), 0)
+    def wait_until(self, happens):
+        begun = time.monotonic()
+        while not happens():
+            self.assertLess(time.monotonic() - begun, HANG_SECONDS)
+            time.sleep(0.01)
+
+    def slow(self, us, *words, before=()):
+        """A server that listens, and that needs so long for each I/O; begun by the command `before`."""
         place = self.path("socket")
-        process = subprocess.Popen([*before, SPILLWAY, "serve", "--storage", f"latency:us=2000000,sleep=1:[{self.store}]", "-s", place],
+        process = subprocess.Popen([*before, SPILLWAY, "serve", "--storage", f"latency:us={us},sleep=1:[{self.store}]", "-s", place, *words],
                                    env=CLEAN, stderr=subprocess.DEVNULL)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
-        begun = time.monotonic()
-        while not os.path.exists(place):
-            self.assertLess(time.monotonic() - begun, HANG_SECONDS)
-            time.sleep(0.01)
+        self.wait_until(lambda: os.path.exists(place))
         return process
+
+    def opening(self, *before):
+        """One that opens its store for some time."""
+        self.assertEqual(self.serve("--memcache", "0").end(), 0)
+        return self.slow(2_000_000, before=before)
 
     def test_a_signal_ends_one_that_opens_its_store_at_once(self):
         process = self.opening()
@@ -250,6 +257,14 @@ class Life(Case):
         [first] = pathlib.Path(f"/proc/{begins.pid}/task/{begins.pid}/children").read_text().split()
         os.kill(int(first), signal.SIGTERM)
         self.assertEqual(begins.wait(HANG_SECONDS), 128 + signal.SIGTERM)
+
+    def test_a_signal_ends_one_that_makes_its_store_when_that_is_made(self):
+        process = self.slow(10_000, "--capacity", "64M")
+        # Two superblocks, and some headers of segments, of which there are more than a hundred.
+        self.wait_until(lambda: os.path.exists(self.store) and os.stat(self.store).st_blocks > 64)
+        process.send_signal(signal.SIGTERM)
+        process.wait(HANG_SECONDS)
+        self.assertEqual(self.serve("--memcache", "0").ready["items"], "0")
 
     def test_a_second_signal_waits_for_nobody(self):
         server = self.serve("--memcache", "0")

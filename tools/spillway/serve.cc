@@ -3,8 +3,8 @@
 //  1 whatever can be wrong is found before it serves, and said in one line; the parent of a daemon waits until then
 //  2 it opens its sockets and the store, writes the file with its process id, becomes the user, and then answers clients
 //  3 after the first SIGTERM or SIGINT requests that have begun are still answered, after the second one they are not. What was acknowledged is in
-//    the store. Until the store is open one ends the process at once. After SIGHUP the log is opened, and the files of TLS and of passwords
-//    are read, again (server/front/server.h)
+//    the store. Until the store is open one ends the process at once, but for a store that is being made. After SIGHUP the log is opened, and the
+//    files of TLS and of passwords are read, again (server/front/server.h)
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -28,6 +28,7 @@
 #include "server/front/log_file.h"
 #include "server/front/service_manager.h"
 #include "sys/kernel.h"
+#include "sys/lock.h"
 
 namespace tools {
 namespace {
@@ -154,10 +155,13 @@ void block_signals(std::initializer_list<int> numbers) {
 }
 
 void make_store(const ServeOptions& options) {
+  // Signals wait: what is made in half is no store, and as content in the way of the next start, which would make one.
+  const uint64_t before = sys::block_signals();
   auto made = kv::make_store_at(
       options.storage, {.store = {.capacity_bytes = options.capacity_bytes, .is_cache = options.is_cache},
                         .overwrite_advice = "spillway kv make --overwrite",
                         .capacity_advice = "--capacity SIZE"});
+  sys::restore_signals(before);
   if (made)
     base::log({.name = "store_made",
                .level = base::LogLevel::kInfo,
