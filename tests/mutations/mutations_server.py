@@ -97,6 +97,7 @@ MUTATIONS = [
     resp("a connection that has asked for nothing is idle since 1970", (HUB, "  connection.used_ms.store(connection.begun_ms, std::memory_order_relaxed);\n", ""), gtest_filter="RespConnectionTest.OthersAre*"),
     resp("a request without the value that was too long is carried out", ("src/server/clients/resp_client.cc", "  if (has_skipped_) return answer_.refuse(Problem::kTooLong);\n", ""), gtest_filter="RespClientTest.ALongerValue*"),
     resp("after a value that was too long all requests are refused", ("src/server/clients/resp_client.cc", "      has_skipped_ = false;\n", ""), gtest_filter="RespClientTest.ALongerValue*"),
+    resp("who was killed by name counts as nobody", ("src/server/clients/resp_connection.cc", "  if (count == 0 && request->user &&", "  if (request->user &&"), gtest_filter="RespConnectionTest.WhoIsNoUser*"),
     resp("who asks for many keys has the worker to himself", ("src/server/clients/resp_client.h", "      task::yield();\n", ""), gtest_filter="RespConnectionTest.WhoAsks*"),
     resp("a request of many keys ends its connection", ("src/server/net/stream.h", "input_bytes_most = 16 << 20;", "input_bytes_most = 1 << 20;"), gtest_filter="RespClientTest.RequestsMayHave*"),
     resp("a value that is not sent is read", ("src/server/clients/resp_answer.cc", "  if (!is_open()) return;\n  if (!item.found()) return null();\n", "  if (!item.found()) return null();\n"), gtest_filter="RespConnectionTest.AValueThat*"),

@@ -189,14 +189,15 @@ void RespClient::list_clients(Arguments arguments) {
 void RespClient::kill_clients(Arguments arguments) {
   const auto request = accepted(resp::parse_client_kill(arguments));
   if (!request) return;
-  if (request->user && *request->user != Accounts::kDefaultUser && !hub_.knows(*request->user))
-    return answer_.refuse(resp::Refusal{Problem::kNoSuchUser, *request->user});
   const size_t count = hub_.kill([&](const Connection& connection) {
     const bool is_own = &connection == &connection_;
     if (!is_meant(connection, *request) || (is_own && request->skips_own)) return false;
     has_ended_ = has_ended_ || is_own;
     return true;
   });
+  // Who is no user any more may have been connected.
+  if (count == 0 && request->user && *request->user != Accounts::kDefaultUser && !hub_.knows(*request->user))
+    return answer_.refuse(resp::Refusal{Problem::kNoSuchUser, *request->user});
   if (!request->answers_ok) return answer_.integer(static_cast<int64_t>(count));
   if (count == 0) return answer_.refuse(Problem::kNoSuchClient);
   answer_.ok();

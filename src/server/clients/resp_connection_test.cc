@@ -101,6 +101,18 @@ TEST_F(RespConnectionTest, WhoIsKilledHearsNothingMore) {
   });
 }
 
+TEST_F(RespConnectionTest, WhoIsNoUserAnyMoreMayBeKilledByName) {
+  settings.accounts = *Accounts::parse("alice:one\nsecret\n");
+  talk_on<2>([&](const std::array<int, 2>& others) {
+    exchange(others[0], "AUTH alice one\r\n", "+OK\r\n");
+    exchange(others[1], "AUTH secret\r\n", "+OK\r\n");
+    hub->change_accounts(Accounts::of_password("secret"));
+    exchange(others[1], "CLIENT KILL USER alice\r\n", ":1\r\n");
+    EXPECT_EQ(hear(others[0]), "");
+    exchange(others[1], "CLIENT KILL USER alice\r\n", "-ERR No such user 'alice'\r\n");
+  });
+}
+
 // Nothing of it has to be waited for.
 TEST_F(RespConnectionTest, WhoAsksForManyKeysIsKilledInTheMiddleOfThem) {
   std::string many = "*300001\r\n$6\r\nEXISTS\r\n";
