@@ -81,11 +81,11 @@ static inline void spill_prefetch(const void* p, size_t bytes) {
   if (__spillway_prefetch) __spillway_prefetch(p, bytes);
 }
 // Loads the pages of [p, p + bytes), which stay in memory until spill_unpin of the same range, as often. Returns 0, or -1 and
-// errno: ENOMEM when half of the frames would be pinned, three quarters with stacks that are kept in memory, or more than 256
-// ranges; EINVAL for mapped files, protected memory, and ranges that are spilled in part only; EIO and others when a page cannot be
-// read. Then nothing is pinned. Plain memory is never anywhere else: 0. The memory may be freed while it is pinned: its frames stay
-// taken; but pins of a library's globals end when it is unloaded. A child of fork has its parent's pins. Cost: a lock for each page;
-// I/O for those that are not in memory.
+// errno: ENOMEM when half of the frames would be pinned, with stacks that are kept in memory three quarters, or less of fewer
+// than 8192, or more than 256 ranges; EINVAL for mapped files, protected memory, and ranges that are spilled in part only; EIO
+// and others when a page cannot be read. Then nothing is pinned. Plain memory is never anywhere else: 0. The memory may be freed
+// while it is pinned: its frames stay taken; but pins of a library's globals end when it is unloaded. A child of fork has its
+// parent's pins. Cost: a lock for each page; I/O for those that are not in memory.
 static inline int spill_pin(const void* p, size_t bytes) {
   return __spillway_pin ? __spillway_pin(p, bytes) : 0;
 }

@@ -190,8 +190,12 @@ bool keep_mapped(uint64_t address, uint64_t bytes) {
       return true;
     }
   }
-  if (unused == nullptr || kept_pages + count > runtime.cache->frame_count() / 2 || !may_stay(count))
+  if (unused == nullptr || kept_pages + count > runtime.cache->frame_count() / 2) return false;
+  kept_pages += count;
+  if (!may_stay()) {
+    kept_pages -= count;
     return false;
+  }
   const auto pin = [&](base::PageId page) {
     // One that is kept already is mapped, perhaps from a memory file of before a fork.
     auto pinned = is_kept(page) ? runtime.cache->pin(page, lane_of(inside.thread()))
@@ -209,7 +213,6 @@ bool keep_mapped(uint64_t address, uint64_t bytes) {
     runtime.cache->unpin(page);
   }
   *unused = range;
-  kept_pages += count;
   kept_count.fetch_add(1, std::memory_order_relaxed);
   return true;
 }

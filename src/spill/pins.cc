@@ -60,9 +60,9 @@ void pin_again_after_fork() {
   pin_standing_again();
 }
 
-bool may_stay(uint64_t count) {
+bool may_stay() {
   const uint64_t frames = runtime.cache->frame_count();
-  const uint64_t staying = standing_pin_count() + kept_page_count() + satc_pinned_count() + count;
+  const uint64_t staying = standing_pin_count() + kept_page_count() + satc_pinned_count();
   return staying <= frames - frames / 4 && staying + most_mapped_pages() <= frames - frames / 8;
 }
 

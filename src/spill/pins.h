@@ -25,9 +25,10 @@ void will_pin(uint64_t address, uint64_t bytes, Need need);
 uint32_t pins_of_this_thread(base::PageId page);
 void pin_again_after_fork();
 
-// May so many more pages be pinned to stay (pin_range, keep_mapped)? With what satc.h pins they leave a quarter of the frames to whoever misses,
-// and an eighth when the fault path has mapped as many pages as it may.
-bool may_stay(uint64_t count);
+// May so many pages be pinned to stay as pin_range and keep_mapped have counted? Each counts its own before it asks, since to load them takes
+// time. With what satc.h pins they leave a quarter of the frames to whoever misses, and an eighth when the fault path has mapped as many
+// pages as it may.
+bool may_stay();
 
 // How many OS pages one system call may keep pinned, at least 1.
 size_t pin_allowance();

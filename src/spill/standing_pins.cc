@@ -62,19 +62,23 @@ int pin_range(uint64_t address, uint64_t bytes) {
   InRuntime inside;
   sys::LockGuard guard(mutex);
   PinnedRange* const free = find(0, 0);
-  if (free == nullptr || pinned_count + count > runtime.cache->frame_count() / 2 || !may_stay(count))
+  if (free == nullptr || pinned_count + count > runtime.cache->frame_count() / 2) return ENOMEM;
+  pinned_count += count;
+  if (!may_stay()) {
+    pinned_count -= count;
     return ENOMEM;
+  }
   const base::PageId first = first_page(wanted);
   cache::Lane& lane = lane_of(inside.thread());
   for (uint64_t i = 0; i < count; ++i) {
     if (auto pinned = runtime.cache->pin(first + i, lane); !pinned) {
       let_go(first, i);
+      pinned_count -= count;
       return pinned.error().number;
     }
     runtime.cache->stay(first + i);
   }
   *free = wanted;
-  pinned_count += count;
   return 0;
 }
 

@@ -57,11 +57,10 @@ SPILL_EXPORT void __spill_makecontext(ucontext_t* context, void (*function)(), i
   va_end(arguments);
   const stack_t stack = load(&context->uc_stack);
   if (!keep_stack(stack.ss_sp, stack.ss_size)) {
-    end_process(
-        base::Error::of(
-            ENOMEM,
-            "the stacks of contexts would fill more than half of the memory; give more with --memory"),
-        kFatalStatus);
+    end_process(base::Error::of(ENOMEM,
+                                "the stacks of contexts, with what spill_pin keeps, would fill too much of "
+                                "the memory; give more with --memory"),
+                kFatalStatus);
   }
   PlainObject<ucontext_t> plain_context(context);
   makecontext(plain_context, function, count, words[0], words[1], words[2], words[3], words[4], words[5],
