@@ -28,6 +28,7 @@ int __spill___isoc23_vsscanf(const char*, const char*, va_list);
 int __spill___isoc23_vfscanf(FILE*, const char*, va_list);
 int __spill___isoc23_vscanf(const char*, va_list);
 size_t __spill_fread(void*, size_t, size_t, FILE*);
+size_t __spill___fread_chk(void*, size_t, size_t, size_t, FILE*);
 size_t __spill_fwrite(const void*, size_t, size_t, FILE*);
 char* __spill_fgets(char*, int, FILE*);
 char* __spill___fgets_chk(char*, size_t, int, FILE*);
@@ -375,7 +376,7 @@ TEST_F(Stdio, PushedBackAndMixedWithTheCLibrary) {
 TEST_F(Stdio, WhoWaitsForInputHoldsNothing) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
-  ASSERT_EQ(write(ends[1], "one\n22 3", 8), 8);
+  ASSERT_EQ(write(ends[1], "one\ntwo\n2222 3", 14), 14);
   close(ends[1]);
   FILE* file = nullptr;
   EXPECT_TRUE(fake::lets_go([&] { file = __spill_fopen("/dev/null", "r"); }));
@@ -385,7 +386,10 @@ TEST_F(Stdio, WhoWaitsForInputHoldsNothing) {
   char plain[10] = {};
   int number = 0;
   EXPECT_TRUE(fake::lets_go([&] { EXPECT_STREQ(__spill_fgets(plain, sizeof plain, file), "one\n"); }));
+  EXPECT_TRUE(fake::lets_go(
+      [&] { EXPECT_STREQ(__spill___fgets_chk(plain, sizeof plain, sizeof plain, file), "two\n"); }));
   EXPECT_TRUE(fake::lets_go([&] { EXPECT_EQ(__spill_fread(plain, 1, 2, file), 2u); }));
+  EXPECT_TRUE(fake::lets_go([&] { EXPECT_EQ(__spill___fread_chk(plain, sizeof plain, 1, 2, file), 2u); }));
   EXPECT_TRUE(fake::lets_go([&] { EXPECT_EQ(__spill___isoc99_fscanf(file, "%d", &number), 1); }));
   EXPECT_EQ(number, 3);
   fclose(file);

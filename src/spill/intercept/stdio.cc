@@ -223,8 +223,10 @@ SPILL_EXPORT size_t __spill_fread_unlocked(void* to, size_t size, size_t count, 
 }
 
 SPILL_EXPORT size_t __spill___fread_chk(void* to, size_t room, size_t size, size_t count, FILE* stream) {
-  if (all_plain(to, size * count)) [[likely]]
+  if (all_plain(to, size * count)) [[likely]] {
+    spill::let_go_unless_buffered(stream, size * count);
     return __fread_chk(to, room, size, count, stream);
+  }
   size_t bytes;
   if (__builtin_mul_overflow(size, count, &bytes) || bytes > room) spill::buffer_overflow();
   return __spill_fread(to, size, count, stream);
@@ -289,8 +291,10 @@ SPILL_EXPORT char* __spill_fgets_unlocked(char* to, int n, FILE* stream) {
 }
 
 SPILL_EXPORT char* __spill___fgets_chk(char* to, size_t room, int n, FILE* stream) {
-  if (plain(to)) [[likely]]
+  if (plain(to)) [[likely]] {
+    spill::let_go_unless_buffered(stream, 1);
     return __fgets_chk(to, room, n, stream);
+  }
   return spill::with_lock(stream, [=] { return spill::get_string(to, n, stream, room); });
 }
 
