@@ -133,6 +133,7 @@ MUTATIONS = [
     own("an option changes with the text it was given by", (OWN, "  process_plan.stats = stats.view();\n", ""), gtest_filter="OwnRuntime.*"),
     mutation("private mappings of files are the files", (FOUND, "rights[3] == 's' &&", "rights[3] != '-' &&"), test=("sys_test", "Mappings.*")),
     own("flushers are bounded where nobody has said so", (OPTIONS, "  if (text == \"auto\") return settings;\n", "  if (text == \"auto\") return settings.most = 64, settings;\n"), gtest_filter="*Options*"),
+    own("a program without an environment has no options", (OPTIONS, "environment != nullptr && *environment != nullptr;", "*environment != nullptr;"), gtest_filter="*Options*"),
     own("an option that is misspelt is left out", (OPTIONS, "    if (!is_known)\n", "    if (false)\n"), gtest_filter="*Options*"),
 
     # The C API

@@ -54,7 +54,7 @@ base::Expected<Flushers::Settings> parse_flushers(std::string_view text) {
 }  // namespace
 
 base::Expected<Options> read_environment(const char* const* environment, Options options) {
-  for (; *environment != nullptr; ++environment) {
+  for (; environment != nullptr && *environment != nullptr; ++environment) {
     std::string_view variable = *environment;
     if (!variable.starts_with(kVariablePrefix)) continue;
     variable.remove_prefix(kVariablePrefix.size());

@@ -31,6 +31,12 @@ TEST(PersistOptions, OfTheEnvironmentGoBeforeOthers) {
   EXPECT_EQ(options->domain, "memory");
 }
 
+TEST(PersistOptions, AreThereWithoutAnEnvironment) {
+  const auto options = read_environment(nullptr, {.policy = "inline"});
+  ASSERT_TRUE(options);
+  EXPECT_EQ(options->policy, "inline");
+}
+
 TEST(PersistOptions, AreReadFromTheEnvironment) {
   const auto plan = plan_of({"SPILLWAY_PERSIST_POLICY=decoupled", "SPILLWAY_PERSIST_INSTRUCTION=clflush",
                              "SPILLWAY_PERSIST_FLUSHERS=2-5", "SPILLWAY_PERSIST_DOMAIN=file",

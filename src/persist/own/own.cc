@@ -398,7 +398,7 @@ void write_statistics_file() {
 }  // namespace
 
 void begin() {
-  if (getauxval(AT_SECURE) != 0) base::forget_settings(environ);
+  if (getauxval(AT_SECURE) != 0 && environ != nullptr) base::forget_settings(environ);
 }
 
 void finish() {
