@@ -73,8 +73,8 @@ static void clocks(void) {
   CHECK(clock_nanosleep(CLOCK_MONOTONIC, 0, time_, time_) == 0);
   struct timex* state = NEW(struct timex);
   CHECK(clock_adjtime(CLOCK_REALTIME, state) >= 0 && state->tick > 0);
-  // No clock is set by these.
-  CHECK(clock_settime(CLOCK_MONOTONIC, time_) == -1 && errno == EINVAL);
+  // No clock is set by these. A container may forbid to try.
+  CHECK(clock_settime(CLOCK_MONOTONIC, time_) == -1 && (errno == EINVAL || errno == EPERM));
   *now = (struct timeval){1, 2000000};
   CHECK(settimeofday(now, NULL) == -1 && errno == EINVAL);
 }
