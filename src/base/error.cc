@@ -34,6 +34,7 @@ const char* error_name(int number) {
     case EBADE: return "invalid exchange";
     case EOPNOTSUPP: return "operation not supported";
     case EPIPE: return "broken pipe";
+    case EAFNOSUPPORT: return "address family not supported";
     case EADDRINUSE: return "address already in use";
     case EADDRNOTAVAIL: return "cannot assign requested address";
     case ENETUNREACH: return "network is unreachable";

@@ -140,6 +140,7 @@ MUTATIONS = [
     {"name": "a password that was taken away admits its user", "test": ("ctest", "^server_secure$"), "patches": [(HUB, "  newer_accounts_ = std::move(accounts);\n", "  newer_accounts_.reset();\n")]},
     of_serve("SIGHUP opens no log again", (SERVER, "  if (has_log) reopen_log();\n", "")),
     of_serve("SIGHUP says nothing where there is nothing to do", (SERVER, "  if (!has_log && !has_certificate && !has_passwords)\n", "  if (false)\n")),
+    front("an address that the kernel knows not is an error without a name", ("src/base/error.cc", "    case EAFNOSUPPORT: return \"address family not supported\";\n", ""), gtest_filter="Address.OneThatTheKernel*"),
     of_serve("a socket in the file system stays that of who started it", ("tools/spillway/serve.cc", "    if (listening.is_given) continue;\n", "    continue;\n")),
     of_serve("the user keeps the groups of who started it", ("tools/spillway/privileges.cc", "initgroups(user.pw_name, user.pw_gid) != 0 || ", "")),
     of_serve("capabilities could come back", ("tools/spillway/privileges.cc", "    prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);\n", "    static_cast<void>(capability);\n")),

@@ -105,6 +105,7 @@ const char* advice_for(int error) {
     case EADDRINUSE: return "; another server is there: end it, or give another address";
     case EACCES: return "; give a port from 1024 on, a directory that you may write to, or start it as root";
     case EADDRNOTAVAIL: return "; no interface of this machine has that address";
+    case EAFNOSUPPORT: return "; the kernel has no such addresses: is IPv6 switched off?";
     default: return "";
   }
 }

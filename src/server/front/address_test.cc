@@ -55,6 +55,18 @@ TEST(Address, APortThatIsFreeIsTold) {
   close(*listens);
 }
 
+// As of IPv6 where it is switched off.
+TEST(Address, OneThatTheKernelKnowsNotIsSaid) {
+  Address address;
+  address.bytes.ss_family = AF_MAX;
+  const auto listens = listen_at(address);
+  ASSERT_FALSE(listens);
+  EXPECT_EQ(listens.error().number, EAFNOSUPPORT);
+  EXPECT_TRUE(
+      std::string_view(listens.error().message).contains(": address family not supported; the kernel"))
+      << listens.error().message;
+}
+
 TEST(Address, APeerDoesNotChooseWhatItIsCalled) {
   const std::string path = testing::TempDir() + "address_peer_test." + std::to_string(getpid());
   Address server = parse_address(path)->front(), client = parse_address(path + "\nline")->front();
