@@ -346,8 +346,9 @@ bool run_in_tasks(Loop& loop) {
 // A loop inside another, or in a handler, runs where it is.
 bool may_have_tasks(const Thread& thread) {
   return runtime.started.load(std::memory_order_relaxed) && thread.task == nullptr &&
-         thread.runtime_depth == 0 && thread.top_level.load(std::memory_order_relaxed) == 0 &&
-         task::Worker::current() == nullptr && !is_sharing_child();
+         !thread.is_in_plain_loop && thread.runtime_depth == 0 &&
+         thread.top_level.load(std::memory_order_relaxed) == 0 && task::Worker::current() == nullptr &&
+         !is_sharing_child();
 }
 
 }  // namespace
@@ -374,27 +375,32 @@ void __spillway_run_loop(RunIterations run, void* context, uint64_t count, uint6
                .worker_count = workers,
                .stack_bytes = stack_bytes != 0 ? stack_bytes : kStackBytes};
   Thread& thread = this_thread();
-  bool ran = false;
-  if (may_have_tasks(thread)) {
-    choose_counts(loop);
-    if (loop.task_count > 1) {
-      clear_slots();
-      asm volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(loop.sse_control), "=m"(loop.x87_control));
-      const uint32_t busy_count = thread.busy_count;
-      int cancel_state;
-      pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-      {
-        // Handlers are put off until the first poll: what is set up in a child of theirs would be half made.
-        const InRuntime inside;
-        loop_task_count.fetch_add(loop.task_count, std::memory_order_relaxed);
-        ran = run_in_tasks(loop);
-        loop_task_count.fetch_sub(loop.task_count, std::memory_order_relaxed);
-      }
-      thread.busy_count = busy_count;
-      pthread_setcancelstate(cancel_state, nullptr);
-    }
+  if (!may_have_tasks(thread)) {
+    run(context, 0, &count);
+    return;
   }
-  if (!ran) run(context, 0, &count);
+  bool ran = false;
+  choose_counts(loop);
+  if (loop.task_count > 1) {
+    clear_slots();
+    asm volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(loop.sse_control), "=m"(loop.x87_control));
+    const uint32_t busy_count = thread.busy_count;
+    int cancel_state;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+    {
+      // Handlers are put off until the first poll: what is set up in a child of theirs would be half made.
+      const InRuntime inside;
+      loop_task_count.fetch_add(loop.task_count, std::memory_order_relaxed);
+      ran = run_in_tasks(loop);
+      loop_task_count.fetch_sub(loop.task_count, std::memory_order_relaxed);
+    }
+    thread.busy_count = busy_count;
+    pthread_setcancelstate(cancel_state, nullptr);
+  }
+  if (ran) return;
+  thread.is_in_plain_loop = true;
+  run(context, 0, &count);
+  thread.is_in_plain_loop = false;
 }
 
 }  // namespace spill

@@ -45,6 +45,7 @@ void empty_record(Thread& thread) {
   thread.closing_depth = 0;
   thread.task = nullptr;
   thread.busy_count = 0;
+  thread.is_in_plain_loop = false;
   thread.blocked_faults = 0;
   spillway_plain_memset(thread.kept_fault, 0, sizeof thread.kept_fault);
   thread.scratch_used_bytes = 0;

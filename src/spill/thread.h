@@ -51,6 +51,7 @@ struct Thread {
   uint32_t busy_count;      // > 0: that task must not be suspended; counted while loops run
   uint64_t task_mask;       // the signal mask that tasks begin with
   bool has_other_mask;      // the task has set another one: it must not be suspended either
+  bool is_in_plain_loop;    // it runs a loop's iterations one after the other, and so those of loops in them
   uint64_t blocked_faults;  // those of kFaultSignals that the program believes blocked (signals.h)
   alignas(16) unsigned char kept_fault[128];  // siginfo_t of one that was sent and must wait; zeros: none
   char* scratch;                              // kScratchBlockBytes (access.cc), or null before first use

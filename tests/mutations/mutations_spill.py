@@ -86,6 +86,8 @@ MUTATIONS = [
              ("src/spill/banks.h", "    live_.store(live, std::memory_order_release);\n  }\n  // They", "    live_.store(live & 1, std::memory_order_release);\n  }\n  // They")),
     product("suspended task does not get its slots back", "^e2e_cxx_loops$",
             (LOOP, "  task.bank->bring_back(__spillway_slots);\n", "  task.bank->clear();\n")),
+    product("a loop inside one without tasks has tasks", "^e2e_cxx_loops$",
+            (LOOP, "  thread.is_in_plain_loop = true;\n", "")),
     product("x87 registers of a suspended task lost", "^e2e_cxx_loops$",
             (LOOP, "    const X87State kept;\n", "    asm volatile(\"fninit\");\n")),
     product("task suspended with a mutex", "^e2e_cxx_loops",

@@ -124,9 +124,12 @@ void test_bounds() {
   puts("bounds");
 }
 
-void test_nested() {
+// The iterations of a loop that is inside another come one after the other, also if there is one task for the outer one.
+void test_nested(uint32_t tasks) {
   std::vector<uint64_t> sums(32);
-  parallel_for(0, 32, [&](int i) {
+  spillway::LoopOptions options;
+  options.tasks = tasks;
+  parallel_for(0, 32, options, [&](int i) {
     uint64_t sum = 0;
     parallel_for(0, 50, [&](int k) { sum += data[mixed(i * 50 + k) % kWords]; });
     sums[i] = sum;
@@ -252,7 +255,8 @@ int main() {
   test_many_pointers();
   test_sequences();
   test_bounds();
-  test_nested();
+  test_nested(0);
+  test_nested(1);
   test_errno();
   test_long_doubles();
   test_rounding();
