@@ -59,7 +59,7 @@ MUTATIONS = [
              (MEMORY, "    before += length;\n", "")),
     mutation("search misses what lies across two windows", "intercept_memory_test", "Memory.Search*",
              (MEMORY, "    at += length - m + 1;\n", "    at += length;\n")),
-    mutation("last character of a path lost", "intercept_io_test", "Io.Paths",
+    mutation("last character of a path lost", "intercept_paths_test", "Paths.MakeFindAndRemove",
              (ACCESS, "ends_spilled(text) ? string_length(text) + 1 : 0;", "ends_spilled(text) ? string_length(text) : 0;")),
     mutation("read() delivers a byte too few", "intercept_io_test", "Io.Files*",
              (IO, "memory.scatter(0, buffer.data(), static_cast<size_t>(moved));",

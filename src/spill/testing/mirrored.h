@@ -61,6 +61,20 @@ inline std::string read_string(const char* spilled) {
   return text;
 }
 
+// A copy of a value in spilled memory, where it crosses an edge, and what has become of it.
+template <class T>
+T* spilled_object(const T& value = {}) {
+  char* address = allocate(sizeof(T), 4096 - sizeof(T) / 2);
+  spill::copy(address, &value, sizeof(T));
+  return reinterpret_cast<T*>(address);
+}
+template <class T>
+T read_object(const T* spilled) {
+  T value;
+  spill::copy(&value, spilled, sizeof value);
+  return value;
+}
+
 // Whether a call lets go of a page that compiled code had in hand.
 template <class Call>
 bool lets_go(Call call) {
