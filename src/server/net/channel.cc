@@ -46,14 +46,9 @@ struct ChannelBio {
     return command == BIO_CTRL_FLUSH ? 1 : 0;
   }
 
-  static BIO_METHOD* method() {
-    static BIO_METHOD* const method = [] {
-      BIO_METHOD* const made = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "channel");
-      BIO_meth_set_read(made, read);
-      BIO_meth_set_write(made, write);
-      BIO_meth_set_ctrl(made, control);
-      return made;
-    }();
+  static const BIO_METHOD* method() {
+    static const BIO_METHOD* const method =
+        make_bio_method({.name = "channel", .read = read, .write = write, .control = control});
     return method;
   }
 };
@@ -65,14 +60,10 @@ base::Expected<void> Channel::take(int descriptor, Tls* tls) {
   if (tls == nullptr) return {};
   secure_ = std::make_unique<Secure>();
   secure_->session = tls->begin();
-  BIO* const bio = secure_->session == nullptr ? nullptr : BIO_new(ChannelBio::method());
-  if (bio == nullptr) {
+  if (auto set = set_bio(secure_->session.get(), ChannelBio::method(), this); !set) {
     close();
-    return base::failure(ENOMEM, "no memory for a session of TLS");
+    return set;
   }
-  BIO_set_data(bio, this);
-  BIO_set_init(bio, 1);
-  SSL_set_bio(secure_->session.get(), bio, bio);
   SSL_set_accept_state(secure_->session.get());
   return {};
 }

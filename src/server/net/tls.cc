@@ -1,5 +1,6 @@
 #include "server/net/tls.h"
 
+#include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 
@@ -71,6 +72,23 @@ std::string tls_reason() {
   const char* const reason = ERR_reason_error_string(ERR_peek_error());
   ERR_clear_error();
   return reason == nullptr ? "of no known reason" : reason;
+}
+
+bio_method_st* make_bio_method(const BioCalls& calls) {
+  BIO_METHOD* const made = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, calls.name);
+  BIO_meth_set_read(made, calls.read);
+  BIO_meth_set_write(made, calls.write);
+  BIO_meth_set_ctrl(made, calls.control);
+  return made;
+}
+
+base::Expected<void> set_bio(ssl_st* session, const bio_method_st* method, void* owner) {
+  BIO* const bio = session == nullptr ? nullptr : BIO_new(method);
+  if (bio == nullptr) return base::failure(ENOMEM, "no memory for a session of TLS");
+  BIO_set_data(bio, owner);
+  BIO_set_init(bio, 1);
+  SSL_set_bio(session, bio, bio);
+  return {};
 }
 
 base::Expected<void> Tls::open(TlsOptions options) {

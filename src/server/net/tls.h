@@ -15,6 +15,8 @@
 #include "base/error.h"
 #include "sys/lock.h"
 
+struct bio_method_st;
+struct bio_st;
 struct ssl_ctx_st;
 struct ssl_st;
 
@@ -37,6 +39,18 @@ using TlsSession = std::unique_ptr<ssl_st, TlsDeleter>;
 
 // What OpenSSL says of this thread's last call that failed. Clears OpenSSL's errors.
 std::string tls_reason();
+
+// What a session calls to read and write. The BIO's data is who made it.
+struct BioCalls {
+  const char* name;
+  int (*read)(bio_st* bio, char* to, int bytes);
+  int (*write)(bio_st* bio, const char* from, int bytes);
+  long (*control)(bio_st* bio, int command, long number, void* data);
+};
+// To be made once for each kind of BIO, and kept.
+bio_method_st* make_bio_method(const BioCalls& calls);
+// The session reads and writes by this method, for `owner`. Errors: ENOMEM, also for a session that is null.
+base::Expected<void> set_bio(ssl_st* session, const bio_method_st* method, void* owner);
 
 class Tls {
  public:

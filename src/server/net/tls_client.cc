@@ -29,14 +29,9 @@ struct TlsClientBio {
     return command == BIO_CTRL_FLUSH ? 1 : 0;
   }
 
-  static BIO_METHOD* method() {
-    static BIO_METHOD* const method = [] {
-      BIO_METHOD* const made = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "client");
-      BIO_meth_set_read(made, read);
-      BIO_meth_set_write(made, write);
-      BIO_meth_set_ctrl(made, control);
-      return made;
-    }();
+  static const BIO_METHOD* method() {
+    static const BIO_METHOD* const method =
+        make_bio_method({.name = "client", .read = read, .write = write, .control = control});
     return method;
   }
 
@@ -81,11 +76,7 @@ base::Expected<void> TlsClient::begin(int descriptor, const std::string& host) {
     SSL_CTX_set_verify(context_.get(), SSL_VERIFY_PEER, nullptr);
     session_.reset(SSL_new(context_.get()));
   }
-  BIO* const bio = session_ == nullptr ? nullptr : BIO_new(TlsClientBio::method());
-  if (bio == nullptr) return base::failure(ENOMEM, "no memory for a session of TLS");
-  BIO_set_data(bio, this);
-  BIO_set_init(bio, 1);
-  SSL_set_bio(session_.get(), bio, bio);
+  if (auto set = set_bio(session_.get(), TlsClientBio::method(), this); !set) return set;
   if (!expect(session_.get(), host)) return base::failure(EINVAL, "TLS: '", host, "' is no name of a host");
   ERR_clear_error();
   if (SSL_connect(session_.get()) != 1) return std::unexpected(error_of("begin"));
