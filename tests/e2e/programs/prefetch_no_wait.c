@@ -32,9 +32,10 @@ int main(void) {
   for (int round = 0; round < 2; ++round) CHECK(gather(words, indices) == expected);
   // From front to back, and in steps.
   for (size_t i = 0; i < kWords; ++i) CHECK(words[i] == i * 0x9e3779b97f4a7c15);
-  for (size_t i = 0; i < kWords; i += 3 * kWordsPerPage) CHECK(words[i] == i * 0x9e3779b97f4a7c15);
+  // The front is long evicted then, which it need not be after the steps: all the pages that they touch fit.
   spill_prefetch(words, 16 * 4096);
   CHECK(words[0] == 0);
+  for (size_t i = 0; i < kWords; i += 3 * kWordsPerPage) CHECK(words[i] == i * 0x9e3779b97f4a7c15);
   puts("right");
   return 0;
 }
