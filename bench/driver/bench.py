@@ -3,7 +3,7 @@
 
 To add a benchmark: 1) a module beside this file with DOC and run(context), which returns the result
 {parameters, rows, summary, notes?} and the arguments of plot.bars; it leaves nothing behind, whatever ends
-it; 2) its name in BENCHMARKS; 3) a section in docs/benchmarks.md.
+it, and keeps its cases (kept.py) if it takes longer than ten minutes; 2) its name in BENCHMARKS; 3) a section in docs/benchmarks.md.
 """
 import argparse
 import importlib
@@ -20,6 +20,7 @@ sys.path.insert(0, str(HERE))
 sys.path.insert(1, str(HERE.parent.parent / "scripts"))
 
 import everything  # noqa: E402
+import kept  # noqa: E402
 import report  # noqa: E402
 from cases import Cases  # noqa: E402
 from lockstep import Failure  # noqa: E402
@@ -41,6 +42,7 @@ class Context:
         self.spillcc, self.spillcxx = programs / "spillcc", programs / "spillc++"
         self.native_cc, self.native_cxx = shutil.which("clang-19"), shutil.which("clang++-19")
         self.folder = None  # temporary, for builds; set for each benchmark
+        self.kept = None  # what is measured of its cases; set for each benchmark
         self.terminal = sys.stderr.isatty()
 
     def check(self):
@@ -118,7 +120,7 @@ def help_text():
   --only CASE     measure only cases whose names begin so; may be given again
   --keep DIR      keep fetched sources and what was built from them there, for the next time
   --traces DIR    hitrate: replay the traces in this folder as well
-  --resume        all: measure only what the last run with the same options has not, into the same folder
+  --resume        measure only what earlier runs with the same options, stopped or with --only, have not left in DIR
 
 all: each of them, and one report, report.html, of them and of the papers' figures; what cannot be measured here is named in it.
 """)
@@ -129,16 +131,24 @@ def module_of(name):
     return importlib.import_module({"random": "random_access", "demo": "demo_sqlite"}.get(name, name.replace("-", "_")))
 
 
-def run_one(context, name, out, made_by=None):
+def run_one(context, name, out, made_by, resume):
     began = time.monotonic()
     module = module_of(name)
     facts = report.machine()
+    context.kept = kept.Kept(out, name, made_by, resume)
+    resumed = len(context.kept)
+    if resumed:
+        context.say(f"{name}: cases that are kept of earlier runs: {resumed}")
     with tempfile.TemporaryDirectory(prefix="spillway-bench-", dir=context.storage) as folder:
         context.folder = pathlib.Path(folder)
         measured, bars = module.run(context)
-    result = {"name": name, "machine": facts, **({"made_by": made_by} if made_by else {}), **measured}
-    result["parameters"]["seconds"] = round(time.monotonic() - began)
+    only = context.cases.words
+    result = {"name": name, "machine": facts, "made_by": made_by | ({"only": only} if only else {}), **measured}
+    result["parameters"] |= {"seconds": round(time.monotonic() - began)} | ({"resumed": True} if resumed else {})
     report.write(out, result, module.DOC, bars)
+    # What --only has left out is measured by a later run, which takes the others.
+    if not only:
+        context.kept.remove()
     context.say("")
     for key, value in result["summary"].items():
         print(f"{name}: {key} {report.figure(value)}")
@@ -159,8 +169,6 @@ def main():
         raise Failure("--pairs needs a positive number", 2)
     if arguments.name == "all" and arguments.only:
         raise Failure("--only chooses among the cases of one benchmark; say which", 2)
-    if arguments.resume and arguments.name != "all":
-        raise Failure("--resume is for all", 2)
     context = Context(arguments, pathlib.Path(sys.argv[1]))
     context.check()
     out = pathlib.Path(arguments.out)
@@ -171,16 +179,16 @@ def main():
     except OSError as error:
         raise Failure(f"cannot write to {out}: {error.strerror}; give another folder with --out", 2) from None
     if arguments.name == "all":
-        measure, explain = lambda name, made_by: run_one(context, name, out, made_by), lambda name: module_of(name).DOC
+        measure, explain = lambda name, made_by: run_one(context, name, out, made_by, arguments.resume), lambda name: module_of(name).DOC
         sys.exit(everything.Everything(context, BENCHMARKS, out, measure, explain, arguments.resume).run())
-    run_one(context, arguments.name, out)
+    run_one(context, arguments.name, out, kept.made_by(context), arguments.resume)
 
 
 def stop(number, _):
     # The second signal must not cut the cleaning short.
     for other in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(other, signal.SIG_IGN)
-    raise Failure(f"stopped by signal {number}", 128 + number)
+    raise Failure(f"stopped by signal {number}; with --resume it goes on with what is kept", 128 + number)
 
 
 if __name__ == "__main__":

@@ -102,32 +102,36 @@ class Breakdown:
                 one.finish()
         return turns
 
-    def figure(self, figure, name, settings):
-        case = f"{figure}/{name}"
+    def take(self, case, measure):
+        """The rows of a figure of a program, if it is wanted: those that are kept, or what measure(case) returns."""
         if not self.context.cases.wants(case, or_below=True):
             return
-        self.context.progress(f"breakdown {case}")
+        if case not in self.context.kept:
+            self.context.progress(f"breakdown {case}")
+            self.context.kept[case] = measure(case)
+        self.rows += self.context.kept[case]
+
+    def figure(self, case, name, settings):
+        """A row for each setting."""
         sides = {("satc", setting.name): self.command(name, "satc", setting) for setting in settings}
         # What changes ours alone, the table does not see.
         seen = {setting.name: setting if setting.both or setting.storage or setting.threads != settings[0].threads else settings[0] for setting in settings}
         sides |= {("table", setting.name): self.command(name, "table", setting) for setting in seen.values()}
         turns = self.turns(case, name, sides)
         first = settings[0].name
+        rows = []
         for setting in settings:
             ours, table = turns["satc", setting.name], turns["table", seen[setting.name].name]
             ratios = [a / b for a, b in zip(ours, table)]
             row = {"case": f"{case}/{setting.name}", "ours": median(ours), "peer": median(table), "ratio": median(ratios), "spread": spread(ratios), "unit": "s",
                    "own_ratio": median([a / b for a, b in zip(ours, turns["satc", first])]),
                    "table_ratio": median([a / b for a, b in zip(table, turns["table", first])])}
-            self.rows.append(row)
+            rows.append(row)
             self.context.say(f"{row['case']:24} {row['ours']:.2f} s, {row['ratio']:.2f} of the table's, {row['own_ratio']:.2f} of {first}")
+        return rows
 
-    def misses(self, name):
-        """Each level's misses, and cycles, of a run in which all is counted."""
-        case = f"misses/{name}"
-        if not self.context.cases.wants(case, or_below=True):
-            return
-        self.context.progress(f"breakdown {case}")
+    def misses(self, case, name):
+        """A row of each level's misses, and cycles, of a run in which all is counted."""
         stats = self.context.folder / "stats.json"
         workload = self.programs[name][1]
         with Programs() as programs:
@@ -143,8 +147,8 @@ class Breakdown:
         for level, count in (("direct", "direct_hits"), ("private", "private_hits"), ("shared", "shared_accesses")):
             row[level + "_cycles"] = satc[level + "_cycles"] / max(1, satc[count])
         row["bypassed"] = satc["bypasses"]
-        self.rows.append(row)
         self.context.say(f"{row['case']:24} Direct misses {direct:.2f} %, Private {private:.2f} %, cycles {row['direct_cycles']:.0f}, {row['private_cycles']:.0f}, {row['shared_cycles']:.0f}")
+        return [row]
 
 
 def _summary(rows):
@@ -165,13 +169,13 @@ def _summary(rows):
 def run(context):
     breakdown = Breakdown(context)
     for name in breakdown.programs:
-        breakdown.misses(name)
+        breakdown.take(f"misses/{name}", lambda case: breakdown.misses(case, name))
         for figure, settings in breakdown.figures().items():
             if breakdown.quick and name != "pr" and figure != "levels":
                 continue
-            breakdown.figure(figure, name, settings)
+            breakdown.take(f"{figure}/{name}", lambda case: breakdown.figure(case, name, settings))
         if not (breakdown.quick and name != "pr"):
-            breakdown.figure("size", name, breakdown.sizes(name))
+            breakdown.take(f"size/{name}", lambda case: breakdown.figure(case, name, breakdown.sizes(name)))
     rows = breakdown.rows
     if not rows:
         raise Failure("breakdown has no such case; cases are FIGURE/PROGRAM/SETTING", 2)

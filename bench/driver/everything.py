@@ -4,12 +4,11 @@ What cannot be measured on this machine is in the report with its reason, and do
 ends the run leaves one of what there is.
 """
 import datetime
-import hashlib
-import json
 import time
 import traceback
 
 import claims
+import kept
 import overview
 import papers
 from lockstep import Failure
@@ -21,15 +20,6 @@ SECONDS = {
     "persist": (1850, 40), "persist-programs": (300, 20), "programs": (3000, 130), "random": (1500, 80), "rocksdb": (5000, 420), "selfdriving": (2400, 185), "server": (1300, 15),
     "sort": (1500, 25), "speedtest1": (300, 175), "switch": (60, 12), "tasks": (300, 15), "ycsb": (1600, 55),
 }
-
-
-def build_of(context):
-    """Tells results of this build from those of another one."""
-    digest = hashlib.sha256()
-    root = context.spillway.parent.parent
-    for path in [context.spillway, *sorted((root / "lib").glob("**/libspillway*.so")), *sorted((root / "lib").glob("**/spillway-compiler*.so"))]:
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
 
 
 def _long(seconds):
@@ -44,17 +34,12 @@ class Everything:
 
     def __init__(self, context, names, out, measure, explain, resume):
         self.context, self.names, self.out, self.measure, self.explain, self.resume = context, names, out, measure, explain, resume
-        # All that a result depends on and that is given.
-        self.made_by = {"build": build_of(context), "quick": context.quick, "pairs": context.pairs, "storage": str(context.storage)}
+        self.made_by = kept.made_by(context)
         self.failed = {}
 
     def result(self, name):
-        """What is there of the same build and options, of this run or one that was cut short, or None."""
-        try:
-            found = json.loads((self.out / f"{name}.json").read_text())
-        except (OSError, ValueError):
-            return None
-        return found if found.get("made_by") == self.made_by else None
+        """What is there of the same build and options, of this run or another one that measured all of it, or None."""
+        return kept.of_same(self.out / f"{name}.json", self.made_by)
 
     def expected(self, name):
         return SECONDS[name][1 if self.context.quick else 0]
@@ -84,7 +69,7 @@ class Everything:
             self.measure(name, self.made_by)
         except Failure as failure:
             if failure.status > 128:  # a signal: nobody wants the others
-                raise Failure(f"{failure}; with --resume it goes on", failure.status) from None
+                raise
             self.failed[name] = str(failure)
         except Exception as error:  # a defect of one benchmark must not cost the night of the others
             where = traceback.extract_tb(error.__traceback__)[-1]

@@ -100,11 +100,13 @@ class Graph:
             case = f"resident/{kind}/{name}/{threads}"
             if not self.context.cases.wants(case):
                 continue
-            self.context.progress(f"graph {case}")
-            path = self.graphs.path(kind, self.kernels[name], self.plan.resident_scale, SMALLER)
-            row = self.measure_resident(case, Workload(path, name), threads)
-            self.rows.append(row)
-            self.context.say(f"{case:32} ratio {row['ratio']:.2f} +-{row['spread'] / 2:.0%}")
+            if case not in self.context.kept:
+                self.context.progress(f"graph {case}")
+                path = self.graphs.path(kind, self.kernels[name], self.plan.resident_scale, SMALLER)
+                row = self.measure_resident(case, Workload(path, name), threads)
+                self.context.kept[case] = row
+                self.context.say(f"{case:32} ratio {row['ratio']:.2f} +-{row['spread'] / 2:.0%}")
+            self.rows.append(self.context.kept[case])
 
     def measure_resident(self, case, workload, threads):
         # Rows, and lists of vertices that grow while others are alive.
@@ -140,8 +142,15 @@ class Graph:
     def limited(self, name, notes):
         cases = [(f"{name}/" + "/".join(map(str, case)), case) for case in self.plan.limited_cases(self.kernels)]
         cases = [case for case in cases if self.context.cases.wants(case[0])]
-        if not cases:
-            return
+        if missing := [case for case in cases if case[0] not in self.context.kept]:
+            self.measure_on(name, missing)
+        for case, _ in cases:
+            row, own_notes = self.context.kept[case]
+            self.rows.append(row)
+            notes += own_notes
+
+    def measure_on(self, name, cases):
+        """Keeps of each of these cases, on this kind of device, its row and its notes."""
         paths = {case: self.graphs.path(case[0], self.kernels[case[1]], self.plan.scale, SMALLER_LIMITED) for _, case in cases}
         room_bytes = 2 * max(path.stat().st_size for path in paths.values()) + 256 * MIB
         plain = plain_bytes([self.native, "heap", next(iter(paths.values())), "pr", 2])
@@ -154,11 +163,12 @@ class Graph:
                     mapped = paths[key]
                     _copy(mapped, device.mapped)
                 with Cleanup() as inner:
-                    row = self.measure_limited(case, key, device, inner, mapped, plain, notes)
-                self.rows.append(row)
+                    row, notes = self.measure_limited(case, key, device, inner, mapped, plain)
+                self.context.kept[case] = row, notes
                 self.context.say(f"{case:32} {row['ours']:.2f} s, {row['ratio']:.2f} times as fast as {row['best_peer']} +-{row['spread'] / 2:.0%}")
 
-    def measure_limited(self, case, key, device, cleanup, path, plain, notes):
+    def measure_limited(self, case, key, device, cleanup, path, plain):
+        """A row, and notes."""
         _, name, percent, threads = key
         workload = Workload(path, name)
         words = workload.words(threads)
@@ -207,12 +217,12 @@ class Graph:
                 if fio:
                     fio_rates.append(fio.rate())
         contest.finish()
-        notes += [f"{case}: {note}" for note in contest.notes]
         for side in self.ours:
             check_stats(case, self.stats(side), data_bytes // 2, resident=False)
         late = {side: [PEER_SECONDS] * len(turns["ours"]) for side in sorted(contest.late)}
         row = limited_row(case, {side: turns[side] for side in contest.running} | late, self.ours)
-        return {**row, "late": ", ".join(late), "advice": advice, **fio_columns(rates, fio_rates)}
+        row = {**row, "late": ", ".join(late), "advice": advice, **fio_columns(rates, fio_rates)}
+        return row, [f"{case}: {note}" for note in contest.notes]
 
     def choose_advice(self, contest, workload, begin_mmap_anew):
         """How the rows are read: by the advice that was faster in a run of each."""

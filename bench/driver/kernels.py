@@ -145,11 +145,14 @@ def run(context):
         if context.quick and not context.cases and build.threads > 1:
             kernels = [kernel for kernel in kernels if kernel in QUICK_OF_THREADS]
         for number, kernel in enumerate(kernels):
-            context.progress(f"kernels {name} {number + 1}/{len(kernels)}: {kernel}")
-            rows.append(_measure(context, build, kernel, pairs))
-            row = rows[-1]
-            more = [f"{title} {row[key]:.2f}" for title, key in (("two bodies", "two_bodies_ratio"), ("satc", "satc_ratio"), ("TriCache's way", "tricache_ratio")) if key in row]
-            context.say(", ".join([f"{row['case']:32} ratio {row['ratio']:.2f} +-{row['spread'] / 2:.0%}", *more]))
+            case = f"{name}/{kernel}"
+            if case not in context.kept:
+                context.progress(f"kernels {name} {number + 1}/{len(kernels)}: {kernel}")
+                row = _measure(context, build, kernel, pairs)
+                context.kept[case] = row
+                more = [f"{title} {row[key]:.2f}" for title, key in (("two bodies", "two_bodies_ratio"), ("satc", "satc_ratio"), ("TriCache's way", "tricache_ratio")) if key in row]
+                context.say(", ".join([f"{case:32} ratio {row['ratio']:.2f} +-{row['spread'] / 2:.0%}", *more]))
+            rows.append(context.kept[case])
     result = {
         "parameters": {"flags": [" ".join(SETS[name][0]) for name in sets], "threads": [SETS[name][1] for name in sets], "pairs": pairs,
                        "rounds_per_pair": ROUNDS, "memory_mib_per_thread": MEMORY_MIB, "quick": context.quick, "time": "CPU time of a thread",

@@ -155,10 +155,17 @@ class Programs:
         self.ours = variants(context)
         self.sides = {"native": (context.native_cc, context.native_cxx, [])}
         self.sides.update({side: (context.spillcc, context.spillcxx, flags) for side, flags in self.ours.items()})
+        self.made = {}
 
     def wanted(self, *cases):
         """Whether any of these cases, or what is below it, was asked for."""
         return any(self.context.cases.wants(case, or_below=True) for case in cases)
+
+    def built(self, name):
+        """A program by each side, built when it is wanted first."""
+        if name not in self.made:
+            self.made[name] = Built(self.context, name, self.sides)
+        return self.made[name]
 
     def stats(self, side):
         return self.context.folder / f"stats-{side}.json"
@@ -169,78 +176,79 @@ class Programs:
     def command(self, side, program, *words):
         return [program, *words] if side == "native" else self.spilled(side, program, *words)
 
-    def add(self, row):
-        self.rows.append(row)
-        self.context.say(f"{row['case']:20} ratio {row['ratio']:.2f} +-{row['spread'] / 2:.0%}")
+    def take(self, case, measure):
+        """The rows of a case, if it is wanted: those that are kept, or what measure() returns, which is empty where it cannot be measured."""
+        if not self.wanted(case):
+            return
+        if case not in self.context.kept:
+            self.context.progress(f"programs {case}")
+            rows = measure()
+            if not rows:
+                return
+            self.context.kept[case] = rows
+            for row in rows:
+                self.context.say(f"{row['case']:20} ratio {row['ratio']:.2f} +-{row['spread'] / 2:.0%}")
+        self.rows += self.context.kept[case]
 
     def check(self, case):
         for side in self.ours:
             check_stats(case, self.stats(side), 1, resident=True)
 
-    def build_rows(self, built):
-        if self.wanted(f"compile/{built.name}"):
-            self.context.progress(f"compiling {built.name}")
-            self.add(built.compile_row(1 if self.quick else 3))
-        if self.wanted(f"size/{built.name}"):
-            self.add(built.size_row())
+    def take_building(self, name):
+        self.take(f"compile/{name}", lambda: [self.built(name).compile_row(1 if self.quick else 3)])
+        self.take(f"size/{name}", lambda: [self.built(name).size_row()])
 
     def cadical(self):
-        if not self.wanted("cadical", "compile/cadical", "size/cadical"):
-            return
-        built = Built(self.context, "cadical", self.sides)
         # Formulas, and how long they are worked at: to the end, or for so many conflicts.
         formulas = {"hard": ((220, 937, 7), []), "large": ((100_000, 350_000, 8), ["-c", "1000"])}
         for name, (formula, limit) in formulas.items():
-            case = f"cadical/{name}"
-            if not self.wanted(case):
-                continue
-            path = self.context.folder / f"{name}.cnf"
-            write_3sat(path, *formula)
-            turns = {side: [] for side in self.sides}
-            for number in range(self.pairs):
-                self.context.progress(f"{case}: pair {number + 1} of {self.pairs}")
-                found = {}
-                for side in in_turn(self.sides, number):
-                    output = self.context.folder / "output"
-                    with open(output, "w") as file:
-                        turns[side].append(_cpu_seconds(self.command(side, built.programs[side], "-n", *limit, path), self.context.folder, file))
-                    # The whole search, not only its end.
-                    found[side] = tuple(re.findall(r"^s .*|^c (?:conflicts|decisions|propagations): +\d+", output.read_text(), re.M))
-                check_same(case, found)
-                if len(found["native"]) < 3:
-                    raise Failure(f"{case}: cadical does not say what it did")
-            self.check(case)
-            self.add(resident_row(case, turns))
-        self.build_rows(built)
+            self.take(f"cadical/{name}", lambda: [self.cadical_row(f"cadical/{name}", formula, limit)])
+        self.take_building("cadical")
+
+    def cadical_row(self, case, formula, limit):
+        built = self.built("cadical")
+        path, output = (self.context.folder / name for name in ("formula.cnf", "output"))
+        write_3sat(path, *formula)
+        turns = {side: [] for side in self.sides}
+        for number in range(self.pairs):
+            self.context.progress(f"{case}: pair {number + 1} of {self.pairs}")
+            found = {}
+            for side in in_turn(self.sides, number):
+                with open(output, "w") as file:
+                    turns[side].append(_cpu_seconds(self.command(side, built.programs[side], "-n", *limit, path), self.context.folder, file))
+                # The whole search, not only its end.
+                found[side] = tuple(re.findall(r"^s .*|^c (?:conflicts|decisions|propagations): +\d+", output.read_text(), re.M))
+            check_same(case, found)
+            if len(found["native"]) < 3:
+                raise Failure(f"{case}: cadical does not say what it did")
+        self.check(case)
+        return resident_row(case, turns)
 
     def zstd(self):
-        if not self.wanted("zstd", "compile/zstd", "size/zstd"):
-            return
-        built = Built(self.context, "zstd", self.sides)
-        text = self.context.folder / "text"
+        for level in (3, 9):
+            self.take(f"zstd/{level}", lambda: self.zstd_rows(f"zstd/{level}", level))
+        self.take_building("zstd")
+
+    def zstd_rows(self, case, level):
+        """There and back."""
+        built, text = self.built("zstd"), self.context.folder / "text"
         sources = sorted(path for path in built.source().rglob("*.[ch]") if path.is_file())
         text.write_bytes(b"".join(path.read_bytes() for path in sources)[:(2 << 20) if self.quick else (8 << 20)])
-        for level in (3, 9):
-            case = f"zstd/{level}"
-            if not self.wanted(case):
-                continue
-            turns, back = {side: [] for side in self.sides}, {side: [] for side in self.sides}
-            for number in range(self.pairs):
-                self.context.progress(f"{case}: pair {number + 1} of {self.pairs}")
-                sizes = {}
-                for side in in_turn(self.sides, number):
-                    output = self.context.output(self.command(side, built.programs[side], f"-b{level}", "-i1", text), cwd=self.context.folder)
-                    said = re.findall(r"-> *(\d+) \([^)]*\), *([\d.]+) MB/s,? *([\d.]+) MB/s", output.replace("\r", "\n"))
-                    if not said:
-                        raise Failure(f"{case}: zstd does not say how fast it is")
-                    sizes[side] = said[-1][0]
-                    turns[side].append(text.stat().st_size / 1e3 / float(said[-1][1]))
-                    back[side].append(text.stat().st_size / 1e3 / float(said[-1][2]))
-                check_same(case, sizes)
-            self.check(case)
-            self.add(resident_row(case, turns, "ms"))
-            self.add(resident_row(f"zstd/{level}-back", back, "ms"))
-        self.build_rows(built)
+        turns, back = {side: [] for side in self.sides}, {side: [] for side in self.sides}
+        for number in range(self.pairs):
+            self.context.progress(f"{case}: pair {number + 1} of {self.pairs}")
+            sizes = {}
+            for side in in_turn(self.sides, number):
+                output = self.context.output(self.command(side, built.programs[side], f"-b{level}", "-i1", text), cwd=self.context.folder)
+                said = re.findall(r"-> *(\d+) \([^)]*\), *([\d.]+) MB/s,? *([\d.]+) MB/s", output.replace("\r", "\n"))
+                if not said:
+                    raise Failure(f"{case}: zstd does not say how fast it is")
+                sizes[side] = said[-1][0]
+                turns[side].append(text.stat().st_size / 1e3 / float(said[-1][1]))
+                back[side].append(text.stat().st_size / 1e3 / float(said[-1][2]))
+            check_same(case, sizes)
+        self.check(case)
+        return [resident_row(case, turns, "ms"), resident_row(f"{case}-back", back, "ms")]
 
     def redis(self):
         if not self.wanted("redis", "compile/redis", "size/redis", "disk/redis", "zram/redis"):
@@ -248,26 +256,19 @@ class Programs:
         if not shutil.which("redis-benchmark") or not shutil.which("redis-cli"):
             self.notes.append("nothing of redis: install redis-tools")
             return
-        built = Built(self.context, "redis", self.sides)
-        if self.wanted("redis"):
-            self.context.progress("redis")
-            requests = 200_000 if self.quick else 1_000_000
-            for row in redis_load.resident(self, built.programs, requests):
-                self.add(row)
+        self.take("redis", lambda: redis_load.resident(self, self.built("redis").programs, 200_000 if self.quick else 1_000_000))
         for name in usable_devices([]):
-            if self.wanted(f"{name}/redis"):
-                with Cleanup() as cleanup:
-                    for row in redis_load.limited(self, built.programs, name, cleanup, 100_000 if self.quick else 400_000):
-                        self.add(row)
-        self.build_rows(built)
+            self.take(f"{name}/redis", lambda: self.redis_rows(name))
+        self.take_building("redis")
+
+    def redis_rows(self, name):
+        """With memory for a part of the data, on this device."""
+        with Cleanup() as cleanup:
+            return redis_load.limited(self, self.built("redis").programs, name, cleanup, 100_000 if self.quick else 400_000)
 
     def sqlite(self):
-        if self.wanted("speedtest1"):
-            measured, _ = speedtest1.run(self.context)
-            for row in measured["rows"]:
-                self.add(row)
-        if self.wanted("compile/sqlite", "size/sqlite"):
-            self.build_rows(Built(self.context, "sqlite", self.sides))
+        self.take("speedtest1", lambda: speedtest1.run(self.context)[0]["rows"])
+        self.take_building("sqlite")
 
 
 def _summary(rows):

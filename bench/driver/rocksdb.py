@@ -112,7 +112,7 @@ class Rocksdb:
     TABLES = {"ours": "plain", "block": "block", "mmap": "plain", "native": "plain"}
 
     def __init__(self, context):
-        self.context, self.rows, self.notes = context, [], []
+        self.context, self.notes = context, []
         self.keys, self.operations = (1_600_000, 60_000) if context.quick else (4_000_000, 200_000)
         self.pairs = context.pairs or (2 if context.quick else 5)
         self.threads = min(2, os.cpu_count())
@@ -145,6 +145,7 @@ class Rocksdb:
         return folder
 
     def contest(self, case, percent, threads, programs):
+        """A row, and notes."""
         stats = self.context.folder / "stats.json"
         data_bytes = sum(path.stat().st_size for path in self.made["plain"].glob("*.sst"))
         budget_bytes = data_bytes * percent // 100 + MEMTABLES_BYTES
@@ -178,15 +179,16 @@ class Rocksdb:
                             cpu[side].append(1e6 * float(cpu_seconds) / operations)
                 check_same(case, found)
             contest.finish()
-            self.notes += [f"{case}: {note}" for note in contest.notes]
             # One that the kernel has killed has nothing to compare.
             rates = {side: own for side, own in rates.items() if len(own) == self.pairs}
-        self.add(_row(case, rates, cpu, check_spilled(case, stats, evicted=percent < 100), self.operations * (self.pairs + 4)))
-
-    def add(self, row):
-        self.rows.append(row)
-        self.context.say(f"{row['case']:10} {row['ours']:.0f}/s, {row['ratio']:.2f} of the block cache +-{row['spread'] / 2:.0%}, " +
+        row = _row(case, rates, cpu, check_spilled(case, stats, evicted=percent < 100), self.operations * (self.pairs + 4))
+        self.context.say(f"{case:10} {row['ours']:.0f}/s, {row['ratio']:.2f} of the block cache +-{row['spread'] / 2:.0%}, " +
                          ", ".join(f"{row[peer + '_ratio']:.2f} of {peer}" for peer in ("mmap", "native") if peer + "_ratio" in row))
+        return row, [f"{case}: {note}" for note in contest.notes]
+
+
+def size_row(programs):
+    return resident_row("size", {side: [code_bytes(program)] for side, program in programs.items()}, "bytes")
 
 
 def check_spilled(case, path, evicted):
@@ -212,16 +214,19 @@ def _summary(rows):
 
 
 def run(context):
-    rocksdb, library = Rocksdb(context), Library(context)
+    rocksdb, library, kept = Rocksdb(context), Library(context), context.kept
     cases = rocksdb.cases()
     chosen = context.cases.chosen([*cases, "size"])
-    wanted, sized = [name for name in chosen if name in cases], "size" in chosen
-    programs = {side: library.load(side) for side in library.sides}
-    if wanted:
-        rocksdb.make(programs["native"])
-    for name in wanted:
-        rocksdb.contest(name, *cases[name], programs)
-    rows = rocksdb.rows + ([resident_row("size", {side: [code_bytes(program)] for side, program in programs.items()}, "bytes")] if sized else [])
+    if missing := [name for name in chosen if name not in kept]:
+        programs = {side: library.load(side) for side in library.sides}
+        if missing != ["size"]:
+            rocksdb.make(programs["native"])
+        for name in missing:
+            kept[name] = rocksdb.contest(name, *cases[name], programs) if name in cases else (size_row(programs), [])
+    rows = []
+    for row, notes in (kept[name] for name in chosen):
+        rows.append(row)
+        rocksdb.notes += notes
     result = {
         "parameters": {"keys": rocksdb.keys, "operations": rocksdb.operations, "threads": rocksdb.threads, "pairs": rocksdb.pairs, "flags": FLAGS, "storage": str(context.storage), "quick": context.quick},
         "rows": rows, "summary": _summary(rows), "notes": rocksdb.notes,

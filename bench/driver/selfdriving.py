@@ -56,7 +56,7 @@ class Plan:
 
 class Bench:
     def __init__(self, context, plan):
-        self.context, self.plan, self.rows = context, plan, []
+        self.context, self.plan = context, plan
         for kind in (Pattern, Sort, Graph):
             context.build(f"{kind.__name__} by spillc++", [context.spillcxx, *kind.flags, *kind.sources, "-o", self.program(kind)])
 
@@ -70,6 +70,7 @@ class Bench:
         return self.context.spilled(self.plan.budget_mib * MIB, [self.program(type(workload)), *workload.words(threads=1)], self.stats(side), SETTINGS[side])
 
     def measure(self, case, workload):
+        """A row."""
         if isinstance(workload, Graph):
             make_graph(self.context, self.program(Graph), "kron", "any", self.plan.scale, workload.path)
         with Programs() as programs:
@@ -93,9 +94,9 @@ class Bench:
                 check_same(case, found)
             for program in running.values():
                 program.finish()
-        self.add(case, first, turns, {side: json.loads(self.stats(side).read_text()) for side in running})
+        return self.row(case, first, turns, {side: json.loads(self.stats(side).read_text()) for side in running})
 
-    def add(self, case, first, turns, statistics):
+    def row(self, case, first, turns, statistics):
         for side, counted in statistics.items():
             if counted["cache"]["evictions"] == 0:
                 raise Failure(f"{case}: {side} evicted nothing")
@@ -107,17 +108,18 @@ class Bench:
         first_best = min(first[side] for side in fixed)
         row = {"case": case, "ours": median(turns[OURS]), "peer": median(turns[best]), "ratio": median(ratios[best]), "spread": spread(ratios[best]), "unit": "s", "pairs": len(turns[best]), "best": best,
                "first_ratio": first[OURS] / first_best, "reads_ratio": reads[OURS] / max(fewest, 1), "chosen": statistics[OURS]["chosen"]["policy"], **{side: median(ratios[side]) if side in ratios else None for side in SETTINGS if side != OURS}}
-        self.rows.append(row)
         self.context.say(f"{case:8} {row['ratio']:.2f} of {best} +-{row['spread'] / 2:.0%}, {row['first_ratio']:.2f} in the first turn, reads {row['reads_ratio']:.2f} of the fewest, {row['chosen']} at the end")
+        return row
 
 
 def run(context):
     plan = Plan(context)
     wanted = context.cases.chosen(plan.programs)
-    bench = Bench(context, plan)
-    for case in wanted:
-        bench.measure(case, plan.programs[case])
-    rows = bench.rows
+    if missing := [case for case in wanted if case not in context.kept]:
+        bench = Bench(context, plan)
+        for case in missing:
+            context.kept[case] = bench.measure(case, plan.programs[case])
+    rows = [context.kept[case] for case in wanted]
     result = {
         "parameters": {"budget_bytes": plan.budget_mib * MIB, "settings": {side: " ".join(words) for side, words in SETTINGS.items()},
                        "pairs": plan.pairs, "warm_up": plan.warm_up, "case_seconds": plan.case_seconds, "storage": str(context.storage), "quick": context.quick},

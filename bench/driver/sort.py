@@ -59,55 +59,72 @@ class Sort:
             case = f"resident/{way}/{threads}"
             if not self.context.cases.wants(case):
                 continue
-            self.context.progress(f"sort {case}")
-            workload = Workload(way, self.plan.resident_records)
-            words = workload.words(threads)
-            commands = {"native": [self.native, *words]}
-            for side in self.ours:
-                commands[side] = self.context.spilled(3 * workload.records_bytes + 256 * MIB, [self.context.folder / side, *words], self.stats(side))
-            with Programs() as programs:
-                programs.environment.update(OPENMP)
-                running = {side: programs.start(command) for side, command in commands.items()}
-                for program in running.values():
-                    program.read(RUN_SECONDS)
-                turns = self.turns(case, workload, lambda side: running[side].asking(RUN_SECONDS), running)
-                for program in running.values():
-                    program.finish()
-            for side in self.ours:
-                check_stats(case, self.stats(side), workload.records_bytes, resident=True)
-            self.add(resident_row(case, {side: [turn.cpu_seconds for turn in own] for side, own in turns.items()}))
+            if case not in self.context.kept:
+                self.context.progress(f"sort {case}")
+                row = self.measure_resident(case, way, threads)
+                self.context.kept[case] = row
+                self.say(row)
+            self.rows.append(self.context.kept[case])
+
+    def measure_resident(self, case, way, threads):
+        workload = Workload(way, self.plan.resident_records)
+        words = workload.words(threads)
+        commands = {"native": [self.native, *words]}
+        for side in self.ours:
+            commands[side] = self.context.spilled(3 * workload.records_bytes + 256 * MIB, [self.context.folder / side, *words], self.stats(side))
+        with Programs() as programs:
+            programs.environment.update(OPENMP)
+            running = {side: programs.start(command) for side, command in commands.items()}
+            for program in running.values():
+                program.read(RUN_SECONDS)
+            turns = self.turns(case, workload, lambda side: running[side].asking(RUN_SECONDS), running)
+            for program in running.values():
+                program.finish()
+        for side in self.ours:
+            check_stats(case, self.stats(side), workload.records_bytes, resident=True)
+        return resident_row(case, {side: [turn.cpu_seconds for turn in own] for side, own in turns.items()})
 
     def limited(self, name, notes):
         cases = [(f"{name}/{way}/{part}/{threads}", way, part, threads) for way, part, threads in self.plan.limited]
         cases = [case for case in cases if self.context.cases.wants(case[0])]
-        if not cases:
-            return
+        if missing := [case for case in cases if case[0] not in self.context.kept]:
+            self.measure_on(name, missing)
+        for case, *_ in cases:
+            row, own_notes = self.context.kept[case]
+            self.rows.append(row)
+            notes += own_notes
+
+    def measure_on(self, name, cases):
+        """Keeps of each of these cases, on this kind of device, its row and its notes."""
         plain = plain_bytes([self.native, "std", self.plan.records, 2])
         with Cleanup() as cleanup:
             device = Device(self.context, cleanup, name, 4 * Workload("std", self.plan.records).records_bytes + 256 * MIB)
             for case, way, part, threads in cases:
                 self.context.progress(f"sort {case}")
-                workload = Workload(way, self.plan.records)
                 with Cleanup() as inner:
-                    budget_bytes = workload.data_bytes // part
-                    contest = Contest(self.context, inner, device, limit_of(budget_bytes, plain))
-                    words = workload.words(threads)
-                    for side in self.ours:
-                        contest.start(side, device.run(self.context, side, budget_bytes, self.stats(side), [self.context.folder / side, *words]))
-                    if device.has_swap:
-                        contest.start("swap", [self.native, *words], swap=True)
-                    contest.start("native", [self.native, *words], limited=False)
-                    for program in contest.running.values():
-                        program.read(RUN_SECONDS)
-                    turns = self.turns(case, workload, contest.asking, contest.running)
-                    contest.finish()
-                notes += [f"{case}: {note}" for note in contest.notes]
-                for side in self.ours:
-                    check_stats(case, self.stats(side), workload.records_bytes, resident=False)
-                self.add(limited_row(case, {side: [turn.seconds for turn in turns[side]] for side in contest.running}, self.ours))
+                    row, notes = self.measure_limited(case, Workload(way, self.plan.records), part, threads, device, inner, plain)
+                self.context.kept[case] = row, notes
+                self.say(row)
 
-    def add(self, row):
-        self.rows.append(row)
+    def measure_limited(self, case, workload, part, threads, device, cleanup, plain):
+        """A row, and notes."""
+        budget_bytes = workload.data_bytes // part
+        contest = Contest(self.context, cleanup, device, limit_of(budget_bytes, plain))
+        words = workload.words(threads)
+        for side in self.ours:
+            contest.start(side, device.run(self.context, side, budget_bytes, self.stats(side), [self.context.folder / side, *words]))
+        if device.has_swap:
+            contest.start("swap", [self.native, *words], swap=True)
+        contest.start("native", [self.native, *words], limited=False)
+        for program in contest.running.values():
+            program.read(RUN_SECONDS)
+        turns = self.turns(case, workload, contest.asking, contest.running)
+        contest.finish()
+        for side in self.ours:
+            check_stats(case, self.stats(side), workload.records_bytes, resident=False)
+        return limited_row(case, {side: [turn.seconds for turn in turns[side]] for side in contest.running}, self.ours), [f"{case}: {note}" for note in contest.notes]
+
+    def say(self, row):
         what = f"times as fast as {row['best_peer']}" if "best_peer" in row else "of native"
         self.context.say(f"{row['case']:24} {row['ours']:.2f} s, {row['ratio']:.2f} {what} +-{row['spread'] / 2:.0%}")
 

@@ -26,7 +26,7 @@ class Words(Case):
     def test_help_names_every_benchmark(self):
         ended = bench("--help")
         self.assertEqual(ended.returncode, 0, ended.stderr)
-        for name in ("batch", "batch-stored", "breakdown", "delegation", "demo", "device", "encrypt", "fibers", "graph", "hitrate", "indirect", "instructions", "kernels", "kv", "kv-index", "kv-restart", "micro", "pagecache", "persist", "persist-programs", "programs", "random", "rocksdb", "selfdriving", "sort", "speedtest1", "switch", "tasks", "--out", "--quick"):
+        for name in ("batch", "batch-stored", "breakdown", "delegation", "demo", "device", "encrypt", "fibers", "graph", "hitrate", "indirect", "instructions", "kernels", "kv", "kv-index", "kv-restart", "micro", "pagecache", "persist", "persist-programs", "programs", "random", "rocksdb", "selfdriving", "sort", "speedtest1", "switch", "tasks", "--out", "--quick", "--resume"):
             self.assertIn(name, ended.stdout)
 
     def test_wrong_input_is_one_line_and_status_2(self):

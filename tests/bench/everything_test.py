@@ -14,6 +14,7 @@ from bench_case import SPILLWAY, Case, assert_refused, bench
 import bench as driver
 import claims
 import everything
+import kept
 import papers
 import report
 from lockstep import Failure
@@ -64,7 +65,7 @@ class Runs(Case):
     def setUp(self):
         super().setUp()
         self.measured, self.said, self.broken = [], [], {}
-        self.context = types.SimpleNamespace(quick=True, pairs=0, storage=pathlib.Path("/var/tmp"), spillway=SPILLWAY, say=self.said.append)
+        self.context = types.SimpleNamespace(quick=True, pairs=0, storage=pathlib.Path("/var/tmp"), traces=None, spillway=SPILLWAY, say=self.said.append)
         self.addCleanup(setattr, papers, "load", papers.load)
         papers.load = lambda: FIGURES
         self.addCleanup(setattr, claims, "load", claims.load)
@@ -127,7 +128,7 @@ class Runs(Case):
 
     def test_a_run_that_was_stopped_goes_on(self):
         self.broken = {"switch": Failure("stopped by signal 2", 130)}
-        with self.assertRaisesRegex(Failure, "--resume") as stopped:
+        with self.assertRaisesRegex(Failure, "stopped by signal 2") as stopped:
             self.run_all()
         self.assertEqual(stopped.exception.status, 130)
         self.assertEqual(set(self.report()["summary"]), {"sort"})
@@ -147,6 +148,17 @@ class Runs(Case):
         self.run_all(resume=True)
         self.assertEqual(self.measured, ["tasks"])
 
+    def test_what_one_benchmark_alone_has_measured_is_kept_if_it_is_all_of_it(self):
+        made_by = kept.made_by(self.context)
+        self.measure("sort", made_by)
+        self.measure("switch", made_by | {"only": ["disk/1"]})
+        self.run_all(resume=True)
+        self.assertEqual(self.measured, ["switch", "tasks"])
+        self.assertEqual(set(self.report()["summary"]), {"sort", "switch", "tasks"})
+        self.context.traces = self.folder
+        self.run_all(resume=True)
+        self.assertEqual(self.measured, ["sort", "switch", "tasks"], "other traces")
+
     def test_a_result_of_before_does_not_stand_for_one_that_failed(self):
         self.run_all()
         self.broken = {"sort": Failure("no more")}
@@ -162,8 +174,7 @@ class Runs(Case):
 
 class Words(Case):
     def test_words_that_do_not_go_together(self):
-        for words in (["all", "--only", "disk"], ["sort", "--resume"]):
-            assert_refused(self, bench(*words, cwd=self.folder))
+        assert_refused(self, bench("all", "--only", "disk", cwd=self.folder))
 
     def test_each_benchmark_has_a_time(self):
         self.assertEqual(sorted(everything.SECONDS), sorted(driver.BENCHMARKS))

@@ -21,13 +21,19 @@ def of_mix(name, gtest_filter, *patches):
 
 
 EVERYTHING = "bench/driver/everything.py"
+KEPT = "bench/driver/kept.py"
 PAPERS = "bench/driver/papers.py"
 CLAIMS = "bench/driver/claims.py"
 
 MUTATIONS = [
     of("all: one that fails ends the others", "everything", (EVERYTHING, "            self.failed[name] = str(failure)\n", "            raise\n")),
-    of("all: results of other options are kept", "everything", (EVERYTHING, '"quick": context.quick, "pairs"', '"pairs"')),
+    of("all: results of other options are kept", "everything", (KEPT, '"quick": context.quick, "pairs"', '"pairs"')),
     of("all: a result of before stands for one that failed", "everything", (EVERYTHING, "            (self.out / (name + suffix)).unlink(missing_ok=True)", "            (self.out / (name + suffix + 'x')).unlink(missing_ok=True)")),
+    of("cases of another build are taken", "kept", (KEPT, ' and found.get("made_by") == made_by else None', ' and "made_by" in found else None')),
+    of("cases of a run before are taken without --resume", "kept", (KEPT, "        if not resume:\n            self.remove()\n        elif found := ", "        if found := ")),
+    of("a case is written when the last one is measured", "kept", (KEPT, "        report.write_files(self.out, self.name, ", "        if len(self.data) > 2:\n            report.write_files(self.out, self.name, ")),
+    of("what only some cases were measured of stands for all", "kept", ("bench/driver/bench.py", '"made_by": made_by | ({"only": only} if only else {})', '"made_by": made_by')),
+    of("cases that are kept are measured again", "kept", ("bench/driver/graph.py", "if missing := [case for case in cases if case[0] not in self.context.kept]:", "if missing := cases:")),
     of("a figure is measured though no case of it is there", "everything", (PAPERS, '(figure["how"] if tables else "missing")', 'figure["how"]')),
     of("lines of several programs are one", "everything", (PAPERS, "if len({name[at] for name in names}) > 1]", "if False]")),
     of("a curve of one point hides the bars", "everything", (PAPERS, "if len(points) > 1}", "if points}")),
