@@ -269,20 +269,37 @@ class Run:
             raise Failure(f"{self.load} is not there; build or install Spillway completely", 2)
         self.rows, self.notes, self.series = [], [], {}
 
-    def add(self, *rows):
+    def keep(self, name, rows, series=None):
+        """What was measured of a case; series: over time, if there is any."""
+        self.context.kept[name] = rows, series
         for row in rows:
-            self.rows.append(row)
             self.context.say(f"{row['case']:24} {row['ours']:>11,.5g} {row['unit']}, {row['ratio']:.2f} times the peer's +-{row['spread'] / 2:.0%}; "
                              f"CPU {row['user_us']:.2f} + {row['system_us']:.2f} us; p99.9 {row['p999_us']:,.0f} us")
 
+    def missing(self, names):
+        """Those that are not kept."""
+        return [name for name in names if name not in self.context.kept]
+
+    def take(self, names):
+        """What is kept of these cases; what cannot be measured here is in a note."""
+        for name in names:
+            if name in self.context.kept:
+                rows, series = self.context.kept[name]
+                self.rows += rows
+                if series:
+                    self.series[name] = series
+
     def on(self, device, cleanup):
-        cases = [(f"{device}/{'/'.join(map(str, case))}", case) for case in self.plan.cases(device)]
-        cases = [(name, case) for name, case in cases if self.context.cases.wants(name)]
+        cases = {f"{device}/{'/'.join(map(str, case))}": case for case in self.plan.cases(device)}
         peers = [f"rocksdb/{operation}/{depth}" for operation, depth in self.plan.rocksdb_cases()]
-        others = ["sync", *peers, *(f"overwrite/{name}" for name in THETAS), *(f"tail/{name}" for name in THETAS)]
-        others = [name for name in others if device == "disk" and self.context.cases.wants(name)]
-        if not cases and not others:
-            return
+        others = ["sync", *peers, *(f"overwrite/{name}" for name in THETAS), *(f"tail/{name}" for name in THETAS)] if device == "disk" else []
+        wanted = [name for name in [*cases, *others] if self.context.cases.wants(name)]
+        if missing := self.missing(wanted):
+            self.measure_on(device, cleanup, {name: cases.get(name) for name in missing})
+        self.take(wanted)
+
+    def measure_on(self, device, cleanup, cases):
+        """cases: {name: (backend, operation, record, depth), or None of what is measured on the disk alone}"""
         self.context.progress(f"kv {device}: filling it with random data")
         made = places(self.context, self.plan, device, cleanup)
         if isinstance(made, str):
@@ -290,36 +307,32 @@ class Run:
             return
         contest = Contest(self.load, self.plan, *made)
         contest.find_idle()
-        for name, case in cases:
-            self.context.progress(f"kv {name}")
-            self.add(contest.measure(name, case))
-        self.beside(contest, others)
-
-    def beside(self, contest, names):
-        """What is measured on the disk alone."""
         rocksdb = None
-        for name in names:
+        for name, case in cases.items():
             self.context.progress(f"kv {name}")
             kind, *words = name.split("/")
-            if kind == "sync":
-                self.add(*measure_sync(contest))
+            if case:
+                self.keep(name, [contest.measure(name, case)])
+            elif kind == "sync":
+                self.keep(name, measure_sync(contest))
             elif kind == "overwrite":
-                row, self.series[name] = measure_overwrite(contest, words[0], self.plan)
-                self.add(row)
+                row, series = measure_overwrite(contest, words[0], self.plan)
+                self.keep(name, [row], series)
             elif kind == "tail":
-                self.add(*measure_tail(contest, words[0], self.plan))
+                self.keep(name, measure_tail(contest, words[0], self.plan))
             elif ROCKSDB_HEADER.exists():
                 rocksdb = rocksdb or RocksDb(self.context, self.plan)
-                self.add(rocksdb.measure(contest, words[0], int(words[1])))
+                self.keep(name, [rocksdb.measure(contest, words[0], int(words[1]))])
             elif not any("RocksDB" in note for note in self.notes):
                 self.notes.append("nothing of RocksDB: install librocksdb-dev")
 
-
     def on_model(self):
-        for name in THETAS:
-            if self.context.cases.wants(f"model/tail/{name}"):
-                self.context.progress(f"kv model/tail/{name}")
-                self.add(measure_model_tail(self.load, self.plan, name))
+        cases = {f"model/tail/{name}": name for name in THETAS}
+        wanted = [case for case in cases if self.context.cases.wants(case)]
+        for case in self.missing(wanted):
+            self.context.progress(f"kv {case}")
+            self.keep(case, [measure_model_tail(self.load, self.plan, cases[case])])
+        self.take(wanted)
 
 
 def run(context):

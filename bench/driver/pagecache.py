@@ -164,13 +164,38 @@ class Run:
             raise Failure(f"{self.load} is not there; build or install Spillway completely", 2)
         self.rows, self.notes = [], []
 
-    def add(self, row):
-        self.rows.append(row)
+    def wanted(self, cases):
+        """Of cases, (name, ...)."""
+        return [case for case in cases if self.context.cases.wants(case[0])]
+
+    def missing(self, cases):
+        """Those that are not kept."""
+        return [case for case in cases if case[0] not in self.context.kept]
+
+    def together(self, cases, measure):
+        """Takes the rows of cases that one set of programs measures, and notes: those that are kept, and for the others what measure(others) returns. What cannot be measured has a note alone."""
+        kept = self.context.kept
+        if missing := self.missing(cases):
+            rows, notes = measure(missing)
+            for row in rows:
+                kept[row["case"]] = row, notes
+            self.note(notes)
+        for name in (case[0] for case in cases if case[0] in kept):
+            row, notes = kept[name]
+            self.rows.append(row)
+            self.note(notes)
+
+    def note(self, notes):
+        self.notes += [note for note in notes if note not in self.notes]
+
+    def said(self, row):
+        """The row."""
         self.context.say(f"{row['case']:28} {row['ours']:>12,.0f} {row['unit']}, {row['ratio']:.2f} times the peer's "
                          f"+-{row['spread'] / 2:.0%}" + (f"; {row['ns']:.1f} ns, {row['peer_ns']:.1f} ns" if "ns" in row else "")
                          + (f"; {row['messages']:.3f} messages" if "messages" in row else "")
                          + (f"; pages {row['reads']:.2f} + {row['writes']:.2f}, {row['peer_reads']:.2f} + {row['peer_writes']:.2f}"
                             if row["case"].startswith(("cold", "zipf", "btree")) else ""))
+        return row
 
     def place_of(self, device, cleanup, name, size_bytes, **settings):
         """A new file or device that holds the data."""
@@ -180,10 +205,13 @@ class Run:
         return place
 
     def hot(self):
-        plan = self.plan
-        peers = [peer for peer in HOT_PEERS if any(self.context.cases.wants(f"hot/{peer}/{threads}") for threads in plan.hot_threads)]
-        if not peers and not self.context.cases.wants("hot/scaling"):
-            return
+        cases = self.wanted([(f"hot/{peer}/{threads}", peer) for peer in HOT_PEERS for threads in self.plan.hot_threads] + [("hot/scaling", None)])
+        # All of them if any is missing: how well all sides scale is of the same turns.
+        self.together(cases, lambda _: self.measure_hot(cases))
+
+    def measure_hot(self, cases):
+        plan, names = self.plan, [name for name, _ in cases]
+        peers = list(dict.fromkeys(peer for _, peer in cases if peer))
         with Cleanup() as cleanup:
             place = self.place_of("disk", cleanup, "hot", plan.hot_bytes)
             contest = Contest(self.load, plan, cleanup)
@@ -200,25 +228,25 @@ class Run:
                     for name in in_turn(contest.running, number):
                         answers[threads][name].append(contest.turn(name, "read", "threads", threads, plan.window_seconds["hot"]))
             contest.finish()
+        rows = []
         for peer in peers:
             for threads, own in answers.items():
-                if self.context.cases.wants(f"hot/{peer}/{threads}"):
+                if f"hot/{peer}/{threads}" in names:
                     ns, peer_ns = (median([threads * 1e9 / rate_of(answer) for answer in own[name]]) for name in ("ours", peer))
-                    self.add(make_row(f"hot/{peer}/{threads}", own["ours"], own[peer], ns=ns, peer_ns=peer_ns))
-        if self.context.cases.wants("hot/scaling"):
+                    rows.append(self.said(make_row(f"hot/{peer}/{threads}", own["ours"], own[peer], ns=ns, peer_ns=peer_ns)))
+        if "hot/scaling" in names:
             more = {f"{peer}_scaling": scaling(answers[1][peer], answers[2][peer]) for peer in peers}
             row = make_row("hot/scaling", answers[2]["ours"], answers[1]["ours"], **more)
-            self.add({**row, "cpu_scaling": 2 * row["peer_cpu_us"] / row["cpu_us"]})
+            rows.append(self.said({**row, "cpu_scaling": 2 * row["peer_cpu_us"] / row["cpu_us"]}))
         misses = median([answer["reads"] for answer in answers[1]["ours"]])
-        if misses > HOT_MISSES_MOST:
-            self.notes.append(f"hot: {misses:.2%} of the requests missed")
+        return rows, [f"hot: {misses:.2%} of the requests missed"] if misses > HOT_MISSES_MOST else []
 
     def nodes(self, kind):
+        self.together(self.wanted(self.plan.nodes_cases(kind)), lambda cases: self.measure_nodes(kind, cases))
+
+    def measure_nodes(self, kind, cases):
         """Beside a cache of one node, which has as many requests under way."""
-        plan = self.plan
-        cases = [case for case in plan.nodes_cases(kind) if self.context.cases.wants(case[0])]
-        if not cases:
-            return
+        plan, rows = self.plan, []
         with Cleanup() as cleanup:
             place = self.place_of("disk", cleanup, "nodes", plan.hot_bytes)
             memory_bytes = plan.hot_bytes * HOT_ROOM if kind == "hot" else plan.hot_bytes // 16
@@ -230,9 +258,10 @@ class Run:
             for name, nodes in cases:
                 self.context.progress(f"pagecache {name}")
                 answers = contest.turns([nodes, 1], "read", "queue", REQUESTS_OF_NODE * nodes, plan.window_seconds["nodes"])
-                self.add(make_row(name, answers[nodes], answers[1], **{figure: median([answer[figure] for answer in answers[nodes]])
-                                                                       for figure in ("messages", "sent")}))
+                rows.append(self.said(make_row(name, answers[nodes], answers[1], **{figure: median([answer[figure] for answer in answers[nodes]])
+                                                                                   for figure in ("messages", "sent")})))
             contest.finish()
+        return rows, []
 
     def instructions(self, side, place):
         """Of a read of a page that is there."""
@@ -250,23 +279,19 @@ class Run:
         return of_one(counts, COUNTED)
 
     def hot_instructions(self):
-        sides = [side for side in ("locked", "array") if self.context.cases.wants(f"hot/instructions/{side}")]
-        if sides and not shutil.which("valgrind"):
-            self.notes.append("instructions were not counted: install valgrind")
-        elif sides:
-            with Cleanup() as cleanup:
-                place = self.place_of("disk", cleanup, "counted", COUNTED_BYTES)
-                ours = self.instructions("cache", f"uring:{place}")
-                peers = {side: self.instructions(side, place) for side in sides}
-            for side, peer in peers.items():
-                self.add({"case": f"hot/instructions/{side}", "ours": ours, "peer": peer, "ratio": ours / peer, "spread": 0.0,
-                          "unit": "instructions"})
+        self.together(self.wanted([(f"hot/instructions/{side}", side) for side in ("locked", "array")]), self.measure_instructions)
 
-    def cold(self, device, places, by):
-        plan = self.plan
-        cases = [case for case in plan.cold_cases(device, by) if self.context.cases.wants(case[0])]
-        if not cases:
-            return
+    def measure_instructions(self, cases):
+        if not shutil.which("valgrind"):
+            return [], ["instructions were not counted: install valgrind"]
+        with Cleanup() as cleanup:
+            place = self.place_of("disk", cleanup, "counted", COUNTED_BYTES)
+            ours = self.instructions("cache", f"uring:{place}")
+            peers = {name: self.instructions(side, place) for name, side in cases}
+        return [self.said({"case": name, "ours": ours, "peer": peer, "ratio": ours / peer, "spread": 0.0, "unit": "instructions"}) for name, peer in peers.items()], []
+
+    def cold(self, device, places, by, cases):
+        plan, rows, notes = self.plan, [], []
         with Cleanup() as cleanup:
             contest = Contest(self.load, plan, cleanup)
             scheme = {"tasks": "uring", "threads": "file"}[by]
@@ -276,7 +301,7 @@ class Run:
                 try:
                     contest.start("pread", "pread_random", places[2], plan.data_bytes, self.group_of(cleanup, "pread", places[2], self.limit_bytes(plan.cold_memory_bytes)))
                 except Unavailable as reason:
-                    self.notes.append(f"nothing of the kernel's page cache in cold/{device}/read: no memory limit can be set here ({reason})")
+                    notes.append(f"nothing of the kernel's page cache in cold/{device}/read: no memory limit can be set here ({reason})")
             settled = None
             for name, kind, depth in cases:
                 self.context.progress(f"pagecache {name}")
@@ -285,8 +310,9 @@ class Run:
                     contest.settle(sides, kind, by, plan.cold_depths[by][-1], plan.settle_seconds["cold"])
                     settled = kind
                 answers = contest.turns(sides, kind, by, depth, plan.window_seconds["cold"])
-                self.add(make_row(name, answers["ours"], answers["direct"], **beside_kernel(answers)))
+                rows.append(self.said(make_row(name, answers["ours"], answers["direct"], **beside_kernel(answers))))
             contest.finish()
+        return rows, notes
 
     def limit_bytes(self, cache_bytes):
         """What a program takes before it has data, and the cache."""
@@ -303,9 +329,9 @@ class Run:
         group.forbid_swap()
         return group
 
-    def limited(self, device, places, cases, own=(), **settings):
+    def limited(self, places, cases, own=(), **settings):
         """Cases beside pread, by Zipf's law, under the same memory limit. `own`: settings of ours only."""
-        plan = self.plan
+        plan, rows = self.plan, []
         limit_bytes = self.limit_bytes(plan.zipf_memory_bytes)
         with Cleanup() as cleanup:
             contest = Contest(self.load, plan, cleanup)
@@ -313,8 +339,7 @@ class Run:
                 try:
                     group = self.group_of(cleanup, side, place, limit_bytes)
                 except Unavailable as reason:
-                    self.notes.append(f"nothing of {cases[0][0]} and the like: no memory limit can be set here ({reason})")
-                    return
+                    return [], [f"nothing of {cases[0][0]} and the like: no memory limit can be set here ({reason})"]
                 more = {**settings, "memory": plan.zipf_memory_bytes, **dict(own)} if side == "cache" else settings
                 contest.start(side, side, f"file:{place}" if side == "cache" else place, plan.data_bytes, group, theta=plan.theta, **more)
             settled = None
@@ -325,12 +350,19 @@ class Run:
                     settled = kind
                 answers = contest.turns(list(contest.running), kind, "threads", threads, plan.window_seconds["zipf"])
                 best = max(("pread", "pread_random"), key=lambda side: median(map(rate_of, answers[side])))
-                self.add(make_row(name, answers["cache"], answers[best], best_peer=best))
+                rows.append(self.said(make_row(name, answers["cache"], answers[best], best_peer=best)))
             contest.finish()
+        return rows, []
+
+    def profiles(self, device, cases):
+        with Cleanup() as cleanup:
+            places = [self.place_of(device, cleanup, f"tree{i}", self.plan.data_bytes, value=self.plan.profile_bytes) for i in range(3)]
+            # With a server, which writes changed pages back before their frames are needed, as the kernel's threads do for pread.
+            return self.limited(places, cases, own={"nodes": 1}, value=self.plan.profile_bytes)
 
     def search(self, device, cases):
         """Many lookups in a tree at a time, by tasks or by a queue with a server, beside those of one thread, of the same cache."""
-        plan = self.plan
+        plan, rows = self.plan, []
         with Cleanup() as cleanup:
             place = self.place_of(device, cleanup, "tree", plan.search_bytes, value=plan.search_value_bytes)
             contest = Contest(self.load, plan, cleanup)
@@ -344,33 +376,27 @@ class Run:
                 for number in range(plan.pairs):
                     for by, depth in in_turn(sides, number):
                         answers[by, depth].append(contest.turn("ours", "read", by, depth, plan.window_seconds["cold"]))
-                self.add(make_row(name, *answers.values()))
+                rows.append(self.said(make_row(name, *answers.values())))
             contest.finish()
+        return rows, []
 
     def on(self, device):
         plan = self.plan
-        cold = any(self.context.cases.wants(case[0]) for by in plan.cold_depths for case in plan.cold_cases(device, by))
-        zipf, search, profiles = ([case for case in cases if self.context.cases.wants(case[0])]
-                                  for cases in (plan.zipf_cases(device), plan.search_cases(device), plan.profile_cases(device)))
-        if not cold and not zipf and not search and not profiles:
+        cold = {by: self.wanted(plan.cold_cases(device, by)) for by in plan.cold_depths}
+        zipf, search, profiles = map(self.wanted, (plan.zipf_cases(device), plan.search_cases(device), plan.profile_cases(device)))
+        of_places = [case for cases in (*cold.values(), zipf) for case in cases]
+        if not of_places and not search and not profiles:
             return
         if device == "zram" and why_no_zram():
             self.notes.append(f"nothing on zram: {why_no_zram()}")
             return
-        if cold or zipf:
-            with Cleanup() as cleanup:
-                places = [self.place_of(device, cleanup, f"data{i}", plan.data_bytes) for i in range(3)]
-                for by in plan.cold_depths:
-                    self.cold(device, places, by)
-                if zipf:
-                    self.limited(device, places, zipf)
-        if search:
-            self.search(device, search)
-        if profiles:
-            with Cleanup() as cleanup:
-                places = [self.place_of(device, cleanup, f"tree{i}", plan.data_bytes, value=plan.profile_bytes) for i in range(3)]
-                # With a server, which writes changed pages back before their frames are needed, as the kernel's threads do for pread.
-                self.limited(device, places, profiles, own={"nodes": 1}, value=plan.profile_bytes)
+        with Cleanup() as cleanup:
+            places = [self.place_of(device, cleanup, f"data{i}", plan.data_bytes) for i in range(3 if self.missing(of_places) else 0)]
+            for by, cases in cold.items():
+                self.together(cases, lambda missing: self.cold(device, places, by, missing))
+            self.together(zipf, lambda missing: self.limited(places, missing))
+        self.together(search, lambda missing: self.search(device, missing))
+        self.together(profiles, lambda missing: self.profiles(device, missing))
 
 
 def summarise(rows):

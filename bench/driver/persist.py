@@ -32,16 +32,25 @@ def run(context):
     def asked_for(names):
         return [name for name in names if context.cases.wants(name)]
 
+    def kept(measure):
+        """Rows of a case: those that are kept, or what measure(case) returns."""
+        def rows_of(case):
+            if case not in context.kept:
+                context.kept[case] = measure(case)
+            return context.kept[case]
+        return rows_of
+
     line_cases = asked_for(lines.cases)
+    measure_lines = kept(lambda case: lines.measure(case, _program(context, "lines")))
     # What measures each kind of case on the model, and which of them are wanted.
-    on_model = [(lambda case: [model.measure(case)], asked_for(model.cases)), (model.governor, asked_for(model.governor_cases)),
-                (model.by_threads, asked_for(model.thread_cases)), (model.by_flushers, asked_for(model.flusher_cases))]
+    on_model = [(kept(lambda case: [model.measure(case)]), asked_for(model.cases)), (model.governor, asked_for(model.governor_cases)),
+                (kept(model.by_threads), asked_for(model.thread_cases)), (model.by_flushers, asked_for(model.flusher_cases))]
     if not (line_cases or any(cases for _, cases in on_model)):
         raise Failure(f"persist has no such case; there are {next(iter(lines.cases))}, {next(iter(model.cases))} and others", 2)
     line_rows = []
     for number, case in enumerate(line_cases):
         context.progress(f"persist: {case}, {number + 1} of {len(line_cases)}")
-        line_rows += lines.measure(case, _program(context, "lines"))
+        line_rows += measure_lines(case)
     model_rows = [row for measure, cases in on_model for case in cases for row in measure(case)]
     bars = persist_lines.bars(line_rows) if line_rows else {}
     bars["more"] = model.pictures(model_rows)

@@ -110,17 +110,27 @@ class Model:
     def curve(self, structure, threads):
         """{flushers: million operations}, each number of them by itself."""
         if (structure, threads) not in self.curves:
-            rates = {}
-            for count in self.counts:
-                self.context.progress(f"persist: {structure}/{threads} with {count} flushers")
-                rates[count], _ = self.rate(structure, threads, "decoupled", DILATION, {"least": count, "most": count, "period": 0}, 0.3, self.window_of_count)
-            self.curves[structure, threads] = rates
+            name, kept = f"curve/{structure}/{threads}", self.context.kept
+            if name not in kept:
+                points = []
+                for count in self.counts:
+                    self.context.progress(f"persist: {structure}/{threads} with {count} flushers")
+                    rate, _ = self.rate(structure, threads, "decoupled", DILATION, {"least": count, "most": count, "period": 0}, 0.3, self.window_of_count)
+                    points.append((count, rate))
+                kept[name] = points
+            self.curves[structure, threads] = dict(kept[name])
         return self.curves[structure, threads]
 
     def governor(self, case):
         """Two rows: where the Governor comes to at first, and after the load is another."""
         first, then, threads = self.governor_cases[case]
         curves = {"first": self.curve(first, threads), "shift": self.curve(then, threads)}
+        if case not in self.context.kept:
+            self.context.kept[case] = self.governor_rows(case, curves)
+        return self.context.kept[case]
+
+    def governor_rows(self, case, curves):
+        first, then, threads = self.governor_cases[case]
         reached, settled = {part: [] for part in curves}, {part: [] for part in curves}
         for number in range(self.governor_runs):
             self.context.progress(f"persist: {case}, run {number + 1}")

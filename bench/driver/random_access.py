@@ -46,8 +46,8 @@ class Plan:
 class Contest:
     """The programs on one kind of device, all alive, each in a memory group of its own."""
 
-    def __init__(self, context, plan, device, cleanup, binaries, limit_bytes, notes):
-        self.plan, self.device, self.notes, self.progress = plan, device, notes, context.progress
+    def __init__(self, context, plan, device, cleanup, binaries, limit_bytes):
+        self.plan, self.device, self.notes, self.progress = plan, device, [], context.progress
         self.programs = cleanup.enter_context(Programs())
         self.running = {}
         self.stats = context.folder / "stats.json"
@@ -155,6 +155,24 @@ class Contest:
             program.finish()
 
 
+def _measure_on(context, plan, device, binaries, limit_bytes, cases):
+    """Rows of all of these cases, (device, mode, threads), and notes: their programs are looked at in the end."""
+    rows = []
+    with Cleanup() as cleanup:
+        contest = Contest(context, plan, device, cleanup, binaries, limit_bytes)
+        for mode in ("read", "rmw"):
+            context.progress(f"random {device} {mode}: warming up")
+            contest.settle(mode)
+            for threads in (case[2] for case in cases if case[1] == mode):
+                context.progress(f"random {device} {mode}: {threads} {'tasks' if threads == TASKS else 'threads'}")
+                row = contest.measure(mode, threads)
+                rows.append(row)
+                context.say(f"{row['case']:16} {row['ours']:>9,.0f}/s, {row['ratio']:.2f} times {row['best_peer']} "
+                            f"+-{row['spread'] / 2:.0%}")
+        contest.check()
+    return rows, contest.notes
+
+
 def _plain_bytes(native):
     """The most memory that the program takes before it has data."""
     with Programs() as programs:
@@ -195,7 +213,7 @@ def _summary(rows):
 def run(context):
     plan = Plan(context)
     cases = plan.cases()
-    chosen = [cases[name] for name in context.cases.chosen(cases)]
+    chosen = context.cases.chosen(cases)
     notes, rows = [], []
     devices = _devices(context, notes)
     native, ours = context.folder / "random-native", context.folder / "random-ours"
@@ -204,20 +222,15 @@ def run(context):
     context.build("random, by spillc++", [context.spillcxx, *flags, SOURCE, "-o", ours])
     limit_bytes = plan.budget_bytes + _plain_bytes(native) + SLACK_BYTES
     for device in devices:
-        if not any(case[0] == device for case in chosen):
-            continue
-        with Cleanup() as cleanup:
-            contest = Contest(context, plan, device, cleanup, (native, ours), limit_bytes, notes)
-            for mode in ("read", "rmw"):
-                context.progress(f"random {device} {mode}: warming up")
-                contest.settle(mode)
-                for threads in (case[2] for case in chosen if case[:2] == (device, mode)):
-                    context.progress(f"random {device} {mode}: {threads} {'tasks' if threads == TASKS else 'threads'}")
-                    rows.append(contest.measure(mode, threads))
-                    row = rows[-1]
-                    context.say(f"{row['case']:16} {row['ours']:>9,.0f}/s, {row['ratio']:.2f} times {row['best_peer']} "
-                                f"+-{row['spread'] / 2:.0%}")
-            contest.check()
+        wanted = [name for name in chosen if cases[name][0] == device]
+        if missing := [cases[name] for name in wanted if name not in context.kept]:
+            measured, own_notes = _measure_on(context, plan, device, (native, ours), limit_bytes, missing)
+            for row in measured:
+                context.kept[row["case"]] = row, own_notes
+        for name in wanted:
+            row, own_notes = context.kept[name]
+            rows.append(row)
+            notes += [note for note in own_notes if note not in notes]
     for note in notes:
         context.say(f"random: note: {note}")
     result = {

@@ -135,31 +135,37 @@ def _row(name, ours, theirs):
     return row
 
 
-def run(context):
-    plan = Plan(context)
-    cases = plan.turns()
-    wanted = {name: cases[name] for name in context.cases.chosen(cases)}
-    rows = []
+def _measure(context, plan, turns):
+    """Keeps a row of each of these turns of a plan."""
     with Programs() as programs:
         contest = Contest(context, plan, programs)
         servers = {}
         for case in CASES:
             for name in CASES[case][:2]:
-                if name not in servers and any(each == case for each, _, _ in wanted.values()):
+                if name not in servers and any(each == case for each, _, _ in turns.values()):
                     context.progress(f"ycsb: filling {name}")
                     servers[name] = Server(contest, name)
                     servers[name].fill()
-        for name, (case, workload, threads) in wanted.items():
+        for name, (case, workload, threads) in turns.items():
             ours, peer, database = CASES[case]
-            turns = {ours: [], peer: []}
+            measured = {ours: [], peer: []}
             for number in range(plan.pairs):
                 for side in in_turn((ours, peer), number):
                     context.progress(f"ycsb {name}: {side}")
-                    turns[side].append(servers[side].turn(database, workload, threads))
-            row = _row(name, turns[ours], turns[peer])
-            rows.append(row)
+                    measured[side].append(servers[side].turn(database, workload, threads))
+            row = _row(name, measured[ours], measured[peer])
+            context.kept[name] = row
             context.say(f"{name:20} {row['ours']:>9,.0f}/s, {row['ratio']:.2f} times the peer's +-{row['spread'] / 2:.0%}; CPU {row['cpu_us']:.1f} us, "
                         f"{row['cpu_ratio']:.2f} times; read p99 {row['read_p99_us']:,.0f} us, {row['peer_read_p99_us']:,.0f} us")
+
+
+def run(context):
+    plan = Plan(context)
+    cases = plan.turns()
+    wanted = context.cases.chosen(cases)
+    if missing := {name: cases[name] for name in wanted if name not in context.kept}:
+        _measure(context, plan, missing)
+    rows = [context.kept[name] for name in wanted]
     summary = {}
     for row in rows:
         name = row["case"].replace("/", "_").lower()

@@ -10,12 +10,16 @@ import unittest.mock
 
 from bench_case import SPILLWAY, Case
 
+import batch_load
 import bench as driver
 import breakdown
 import graph
 import kept
 import micro
+import pagecache
+import persist_model
 import programs
+import random_access
 import rocksdb
 import selfdriving
 import sort
@@ -257,6 +261,59 @@ class Benchmarks(Case):
         self.patch(selfdriving, Bench=self.never("built"))
         result, _ = selfdriving.run(self.context(kept_cases={case: row_of(case, **more) for case in cases}))
         self.assertEqual([row["case"] for row in result["rows"]], cases)
+
+    def test_random(self):
+        def measured_on(context, plan, device, binaries, limit_bytes, cases):
+            asked.append(cases)
+            return [row_of("/".join(map(str, case)), best_peer="mmap") for case in cases], ["a peer is gone"]
+
+        asked, context = [], self.context("disk/read/1", "disk/rmw", kept_cases={"disk/rmw/1": (row_of("disk/rmw/1"), ["a peer is gone", "another one"])})
+        self.patch(random_access, _devices=lambda context, notes: ["disk", "zram"], _plain_bytes=lambda native: 0, _measure_on=measured_on)
+        for _ in range(2):
+            result, _ = random_access.run(context)
+            self.assertEqual(([row["case"] for row in result["rows"]], result["notes"]), (["disk/read/1", "disk/rmw/1", "disk/rmw/4"], ["a peer is gone", "another one"]))
+        self.assertEqual(asked, [[("disk", "read", 1), ("disk", "rmw", 4)]])
+
+    def test_pagecache(self):
+        measured = pagecache.Run.__new__(pagecache.Run)
+        measured.context, measured.rows, measured.notes = self.context(kept_cases={"cold/a": (row_of("cold/a"), ["slow"])}), [], []
+        asked = []
+
+        def measure(cases):
+            asked.append(cases)
+            return [row_of("cold/b")], ["slow", "of c nothing"]
+
+        measured.together([("cold/a", 1), ("cold/b", 2), ("cold/c", 3)], measure)
+        self.assertEqual(asked, [[("cold/b", 2), ("cold/c", 3)]])
+        self.assertEqual(([row["case"] for row in measured.rows], measured.notes), (["cold/a", "cold/b"], ["slow", "of c nothing"]))
+        measured.together([("cold/a", 1), ("cold/b", 2)], self.never("measured"))
+
+    def test_batch(self):
+        answered = [json.dumps({"engines": {"linear": [number]}}) for number in (1.0, 2.0)] + ['{"unavailable": 1}', '{"lines": 7}']
+        program = unittest.mock.Mock(read=lambda seconds: answered.pop(0))
+        self.patch(batch_load, Programs=unittest.mock.MagicMock())
+        batch_load.Programs.return_value.__enter__.return_value.start.return_value = program
+        context = self.context()
+        measured = batch_load.Measured(context, 1, 0.1)
+        measured.program = lambda name: name
+        self.assertEqual(measured.costs(16, 128, 20, 1)["engines"], {"linear": [1.0]})
+        self.assertEqual(measured.costs(16, 128, 20, 2)["engines"], {"linear": [2.0]})
+        # What the system did not tell it may tell the next time.
+        self.assertEqual([measured.ask("colouring", {"bucket": 512}) for _ in range(3)], [{"unavailable": 1}, {"lines": 7}, {"lines": 7}])
+        again = batch_load.Measured(context, 1, 0.1)
+        self.assertEqual([again.costs(16, 128, 20, threads)["engines"]["linear"] for threads in (1, 2)], [[1.0], [2.0]])
+
+    def test_persist(self):
+        context = self.context()
+        model = persist_model.Model(context, None)
+        model.rate = lambda structure, threads, way, dilation, more, *windows: (float(more["most"]), {})
+        rows, curves = model.by_flushers("flushers/log/24"), model.curves
+        again = persist_model.Model(context, None)
+        again.rate = again.ask = self.never("measured")
+        context.kept = json.loads(json.dumps(context.kept)) | {"governor/log-log/24": [row_of("governor/log-log/24/first")]}
+        again.governor_cases = {"governor/log-log/24": ("log", "log", 24)}
+        self.assertEqual((again.by_flushers("flushers/log/24"), again.curves), (rows, curves))
+        self.assertEqual(again.governor("governor/log-log/24"), [row_of("governor/log-log/24/first")])
 
 
 if __name__ == "__main__":

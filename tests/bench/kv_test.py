@@ -112,7 +112,7 @@ class Kv(Case):
             self.assertAlmostEqual(kv_drives.simulate(cores, drives, depth, 2.0, 5000) / rate, 1, delta=0.02, msg=(cores, drives, depth))
 
     def test_modelled_drives_are_beside_their_simulation(self):
-        context = types.SimpleNamespace(quick=True, cases=cases.Cases(["drives/1", "cores/20"]), progress=lambda text: None, say=lambda text: None)
+        context = types.SimpleNamespace(quick=True, cases=cases.Cases(["drives/1", "cores/20"]), kept={}, progress=lambda text: None, say=lambda text: None)
         drives = kv_drives.Drives(context, self.PROGRAM, 1, 0.05, 2)
         rows = {row["case"]: row for row in drives.rows()}
         self.assertEqual(set(rows), {"drives/1/1/4", "drives/1/1/256", "drives/1/4/4", "drives/1/4/256", *(f"cores/20/{depth}" for depth in (1, 16, 64, 256, 1024))})

@@ -98,7 +98,7 @@ class Figures(Case):
         self.assertEqual((summary["paper_gain_percent_4"], summary["paper_gain_percent_24"]), (9.3, 20.2))
 
     def test_curves_have_a_row_for_each_point(self):
-        context = types.SimpleNamespace(quick=True, pairs=0, progress=lambda text: None, say=lambda text: None)
+        context = types.SimpleNamespace(quick=True, pairs=0, kept={}, progress=lambda text: None, say=lambda text: None)
         model = persist_model.Model(context, None)
         # A device on which 8 at a time are the most that does good.
         model.rate = lambda structure, threads, way, dilation, more=None, *windows: (10.0 * (min(more["most"], 8) if more else min(threads, 8)), {})

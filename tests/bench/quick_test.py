@@ -110,8 +110,8 @@ class Quick(Case):
         self.assertEqual("shuffle_4_zram_swap" in result["summary"], len(result["rows"]) == 2)
 
     def test_cases_are_not_measured_twice(self):
-        """What a run leaves for the next one."""
-        for name, first, second in (("sort", "resident/gnu/2", "resident/std/1"),):
+        """What several cases of one set of programs, and each alone, leave for the next run."""
+        for name, first, second in (("sort", "resident/gnu/2", "resident/std/1"), ("batch", "8/128", "16/128"), ("persist", "model/log/4", "governor"), ("pagecache", "hot/array", "nodes/hot/2")):
             with self.subTest(name):
                 def measured(*words):
                     ended = bench(name, "--quick", "--pairs", 1, "--out", self.folder, "--storage", self.folder, *words)
