@@ -3,6 +3,7 @@
 CHANGE = "src/server/items/change.h"
 EXPIRY = "src/server/items/expiry.cc"
 HOT = "src/server/items/hot_table.cc"
+ISOLATION, ISOLATION_H = "src/server/items/isolation.cc", "src/server/items/isolation.h"
 ITEM = "src/server/items/item.cc"
 ITEMS = "src/server/items/items.cc"
 ITEMS_NUMBERS = "src/server/items/items_numbers.cc"
@@ -57,6 +58,15 @@ MUTATIONS = [
     mutation("a range is written without what was behind it", (ITEMS, "    if (end < old) change.add(Part::old(end, old - end));\n", ""), gtest_filter="ItemsTest.SetsRanges"),
     mutation("what was stored anew counts as used", (HOT, "(was_used ? kUsed : 0)", "kUsed"), gtest_filter="HotTableTest.*"),
     mutation("an item is taken for another that was used", (HOT, "  if (word == 0 || tag_of(word) != tag_of(hash)) return {};\n", ""), gtest_filter="HotTableTest.*"),
+
+    # Those who have all items to themselves
+    mutation("who is alone does not wait for the calls of others", (ISOLATION, "  isolation.drain();\n", ""), gtest_filter="All/IsolationTest.*"),
+    mutation("calls begin beside who is alone", (ISOLATION_H, "if (isolation.is_shut_.load(std::memory_order_acquire)) [[unlikely]]", "if (false) [[unlikely]]"), gtest_filter="All/IsolationTest.*"),
+    mutation("who is alone waits for himself", (ISOLATION, "  if (is_alone()) return &place;\n", ""), gtest_filter="All/IsolationTest.Who*"),
+    mutation("calls that were let in are not waited for", (ISOLATION, "  if (admitted_ != 0) return false;\n", ""), gtest_filter="All/IsolationTest.*"),
+    mutation("the last call wakes nobody who waits to be alone", (ISOLATION_H, "          isolation_.tell_end(0);\n", "          static_cast<void>(0);\n"), gtest_filter="All/IsolationTest.*"),
+    mutation("keys are looked up together in the middle of a transaction", (ITEMS, "    const Isolation::Call call(shared_->isolation_, calls_);\n    shared_->flush_if_due(session_);\n    found_count", "    shared_->flush_if_due(session_);\n    found_count"), gtest_filter="ItemsAloneTest.OthersSee*"),
+    mutation("a walk begins in the middle of a transaction", (WALK, "  const Isolation::Call call(items.shared_->isolation_, items.calls_);\n", ""), gtest_filter="ItemsAloneTest.OthersSee*"),
 
     # Flushes
     mutation("flushed items come back with the server", (SHARED, "  store.forget_below(record.floor);\n", ""), gtest_filter="FlushTest.*"),

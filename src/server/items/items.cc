@@ -34,10 +34,12 @@ base::Expected<void> Items::open(SharedItems& shared, size_t depth) {
   if (auto opened = session_.open(shared.store(), depth); !opened) return opened;
   shared_ = &shared;
   shared.add(place_);
+  shared.isolation_.add(calls_);
   return {};
 }
 
 void Items::close() {
+  shared_->isolation_.remove(calls_);
   shared_->remove(place_);
   session_.close();
 }
@@ -50,7 +52,7 @@ void Items::count_cas(Outcome outcome) {
   if (outcome == Outcome::kOtherCas) count(Count::kCasOthers);
 }
 
-// How each call begins.
+// How each call with one key begins.
 base::Expected<StoreKey> Items::begin(std::string_view key) {
   shared_->flush_if_due(session_);
   return StoreKey::of(key, pool_);
@@ -72,11 +74,13 @@ void Items::note_get(uint64_t hash, bool is_hit) {
 }
 
 base::Expected<Item> Items::look(std::string_view key) {
+  const Isolation::Call call(shared_->isolation_, calls_);
   auto store_key = begin(key);
   return store_key ? read_item(store_key->text()) : std::unexpected(store_key.error());
 }
 
 base::Expected<Item> Items::get(std::string_view key) {
+  const Isolation::Call call(shared_->isolation_, calls_);
   auto store_key = begin(key);
   if (!store_key) return std::unexpected(store_key.error());
   const uint64_t hash = hash_of(store_key->text());
@@ -93,7 +97,6 @@ size_t Items::get_some(std::span<const std::string_view> keys, const void* conte
     use(context, item);
     return 1;
   }
-  shared_->flush_if_due(session_);
   Group* const group = new (memory.bytes().data()) Group;
   const size_t count =
       get_group(*group, keys.first(std::min(kv::MultiGet::kGroup, keys.size())), context, use);
@@ -109,8 +112,12 @@ size_t Items::get_group(Group& group, std::span<const std::string_view> keys, co
     group.keys[i] = StoreKey::of(keys[i], pool_);
     if (group.keys[i]) group.texts[count++] = group.keys[i]->text();
   }
-  const size_t found_count =
-      kv::MultiGet::get_some(session_, {group.texts, count}, {group.found, count}, kFoundBytes);
+  size_t found_count = 0;
+  {
+    const Isolation::Call call(shared_->isolation_, calls_);
+    shared_->flush_if_due(session_);
+    found_count = kv::MultiGet::get_some(session_, {group.texts, count}, {group.found, count}, kFoundBytes);
+  }
   size_t i = 0;
   for (size_t at = 0; i < keys.size(); ++i) {
     base::Expected<Item> item;
@@ -150,11 +157,11 @@ base::Expected<Fetched> Items::fetch(std::string_view key, const FetchOptions& o
     const bool is_same = change.expires_ms == item.expires_ms() && !fetched.has_claimed;
     return is_same ? Change::nothing(Outcome::kDone) : change;
   };
-  auto store_key = begin(key);
+  auto store_key = StoreKey::of(key, pool_);
   if (!store_key) return std::unexpected(store_key.error());
   const uint64_t hash = hash_of(store_key->text());
   fetched.facts = shared_->hot_.facts_of(hash, now_s());
-  auto item = read_item(store_key->text());
+  auto item = look(key);
   if (!item) return std::unexpected(item.error());
   // As a rule the item stays as it is.
   if (decide(*item).kind == Change::Kind::kNothing) {
@@ -180,6 +187,7 @@ base::Expected<Fetched> Items::fetch(std::string_view key, const FetchOptions& o
 
 base::Expected<Done> Items::set_blindly(std::string_view key, kv::Bytes value, const SetOptions& options) {
   if (value.size() > shared_->options_.value_bytes_most) return Done{.outcome = Outcome::kTooLong};
+  const Isolation::Call call(shared_->isolation_, calls_);
   auto store_key = begin(key);
   if (!store_key) return std::unexpected(store_key.error());
   const uint64_t hash = hash_of(store_key->text());
@@ -252,7 +260,6 @@ base::Expected<Done> Items::set(std::string_view key, kv::Bytes value, const Set
 
 void Items::set(std::span<const NewItem> items, std::span<base::Expected<Done>> results) {
   CHECK_EQ(items.size(), results.size());
-  shared_->flush_if_due(session_);
   const storage::Buffer memory(pool_, sizeof(SetGroup));
   for (size_t at = 0; at < items.size();) {
     size_t count = 0;
@@ -272,6 +279,8 @@ void Items::set(std::span<const NewItem> items, std::span<base::Expected<Done>> 
 // Returns how many of them, from the first on, were set. A group ends before an item that is too long for it, has no valid key, or is fought for.
 size_t Items::set_group(SetGroup& group, std::span<const NewItem> items,
                         std::span<base::Expected<Done>> results) {
+  const Isolation::Call call(shared_->isolation_, calls_);
+  shared_->flush_if_due(session_);
   const storage::Buffer memory(pool_, kGroupBytes);
   const ItemHead head;
   size_t count = 0, used = 0;
@@ -328,6 +337,7 @@ base::Expected<Done> Items::set_range(std::string_view key, uint64_t offset, kv:
 base::Expected<Done> Items::remove(std::string_view key, std::optional<uint64_t> cas, Item* before) {
   base::Expected<Done> done;
   if (!cas && before == nullptr) {
+    const Isolation::Call call(shared_->isolation_, calls_);
     auto store_key = begin(key);
     if (!store_key) return std::unexpected(store_key.error());
     const uint64_t hash = hash_of(store_key->text());
@@ -395,11 +405,13 @@ base::Expected<Done> Items::expire(std::string_view key, uint64_t expires_ms,
 }
 
 base::Expected<void> Items::flush() {
+  const Isolation::Call call(shared_->isolation_, calls_);
   count(Count::kFlushes);
   return shared_->flush(session_);
 }
 
 base::Expected<void> Items::flush_at(uint64_t at_ms) {
+  const Isolation::Call call(shared_->isolation_, calls_);
   count(Count::kFlushes);
   if (at_ms <= clock().now_ms()) return shared_->flush(session_);
   shared_->flush_if_due(session_);

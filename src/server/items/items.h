@@ -18,7 +18,8 @@
 // there is one, is a single call of the store.
 //
 // For its key each call happens at one moment, the same one for all clients, as the store's calls do. So does a flush, for all keys. A call with
-// many keys is as many calls with one.
+// many keys is as many calls with one. A task that has all items to itself (isolation.h) waits for the calls that are under way, and others begin
+// theirs afterwards; get_some() and set() of many keys are one call to it as far as they read or write keys together.
 //
 // Thread contract: of one thread, or of the tasks of one worker. The caller keeps the keys and values that it passes until the call returns. An item
 // that is found has memory of this object, and must be gone before it is closed.
@@ -134,9 +135,9 @@ class Items {
   // As get(), but it is not counted, and the item is not marked as used.
   base::Expected<Item> look(std::string_view key);
   // Looks up as many of the first keys together as have values of kFoundBytes, at least one and at most kv::MultiGet::kGroup: a client that asks for
-  // many may take them slowly. Calls use(base::Expected<Item>&) for each of these keys, in their order, with what get() would return, and returns how
-  // many they are. An item that `use` does not take goes before the next one comes, so that one large value at a time has memory. REQUIRES: there is a
-  // key. Cost: as of kv::MultiGet::get.
+  // many may take them slowly. Then it calls use(base::Expected<Item>&) for each of these keys, in their order, with what get() would return, and
+  // returns how many they are; nobody who wants to be alone waits for `use`. An item that it does not take goes before the next one comes, so that one
+  // large value at a time has memory. REQUIRES: there is a key. Cost: as of kv::MultiGet::get.
   static constexpr uint64_t kFoundBytes = 1 << 20;
   template <class Use>
   size_t get_some(std::span<const std::string_view> keys, const Use& use) {
@@ -218,6 +219,7 @@ class Items {
 
   SharedItems* shared_ = nullptr;
   SharedItems::Place place_;
+  Isolation::Place calls_;
   kv::Session session_;
   storage::BufferPool pool_;  // for keys and values that are put together
 };

@@ -16,6 +16,7 @@ constexpr uint64_t kCopyBytes = 64 << 10;
 }  // namespace
 
 base::Expected<Done> Items::update(std::string_view key, Decision decide, Item* before) {
+  const Isolation::Call call(shared_->isolation_, calls_);
   auto store_key = begin(key);
   if (!store_key) return std::unexpected(store_key.error());
   const uint64_t hash = hash_of(store_key->text());

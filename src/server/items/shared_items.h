@@ -1,4 +1,4 @@
-// SharedItems: what all workers of a server share about its items: the store, locks, counts, and the state of flushes.
+// SharedItems: what all workers of a server share about its items: the store, locks, isolation, counts, and the state of flushes.
 //
 // How all items are flushed:
 //  1 all locks of updates are taken (update_locks.h), so that no update writes what it has read before
@@ -19,6 +19,7 @@
 
 #include "kv/store.h"
 #include "server/items/hot_table.h"
+#include "server/items/isolation.h"
 #include "server/items/update_locks.h"
 #include "sys/lock.h"
 
@@ -67,6 +68,8 @@ class SharedItems {
   void close();
 
   kv::Store& store() const { return *store_; }
+  // Who is alone there has all items to itself.
+  Isolation& isolation() { return isolation_; }
   // Of all Items, also those that have been closed.
   ItemCounts counts();
   // When all items are to be flushed, in ms since 1970; 0: no flush is to come.
@@ -103,6 +106,7 @@ class SharedItems {
   kv::Store* store_ = nullptr;
   ItemsOptions options_;
   UpdateLocks locks_;
+  Isolation isolation_;
   HotTable hot_;
   std::atomic<uint64_t> flush_at_ms_{0};  // changes under the locks
   sys::Mutex lock_;                       // of what follows

@@ -5,6 +5,7 @@
 namespace server {
 
 base::Expected<void> Walk::open(Items& items) {
+  const Isolation::Call call(items.shared_->isolation_, items.calls_);
   items.shared_->flush_if_due(items.session_);
   return snapshot_.open(items.session_);
 }
