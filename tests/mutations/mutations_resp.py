@@ -10,6 +10,7 @@ NUMBERS = "src/server/resp/numbers.cc"
 REFUSAL = "src/server/resp/refusal.cc"
 REPLY = "src/server/resp/reply.cc"
 REQUEST = "src/server/resp/request.cc"
+REQUEST_QUEUE = "src/server/resp/request_queue"
 SHORT_LIST = "src/server/resp/short_list.h"
 
 
@@ -60,6 +61,11 @@ MUTATIONS = [
              (REQUEST, "  words_.reserve(line.size());  // so that they stay where they are\n", "")),
     mutation("parser promises less than is missing", "Request.SaysHowMuch*",
              (REQUEST, "return more(needed_bytes - there_bytes);", "return more(bulk_bytes_ - there_bytes);")),
+
+    mutation("requests that are queued have no bound", "RequestQueue.IsBounded",
+             (f"{REQUEST_QUEUE}.cc", " + (count() + 1) * sizeof(Request) > bytes_most) return false;", " > 100 * bytes_most) return false;")),
+    mutation("arguments that are queued run into each other", "RequestQueue.*",
+             (f"{REQUEST_QUEUE}.h", "        left.remove_prefix(*length);\n", "")),
 
     # Inline commands
     mutation("quote may be followed by anything", "Inline.Unbalanced*",

@@ -12,6 +12,7 @@ STATS = "src/server/clients/memcache_stats.cc"
 SOCKETS = "src/task/socket.cc"
 CHANNEL, TLS = "src/server/net/channel.cc", "src/server/net/tls.cc"
 SCANS = "src/server/clients/resp_scans.cc"
+RESP_CLIENT, TRANSACTIONS = "src/server/clients/resp_client.cc", "src/server/clients/resp_transactions.cc"
 ACCOUNTS, WATCHERS = "src/server/clients/accounts.cc", "src/server/clients/watchers.cc"
 
 def net(name, *patches, gtest_filter="*", test="server_net_test"):
@@ -95,7 +96,7 @@ MUTATIONS = [
     client("counts of the store do not begin again", (HUB, "  store_before_ = store_now;\n", ""), gtest_filter="MemcacheClientTest.StatisticsOf*"),
     client("items that were not stored are among those that were", (STATS, "items[Count::kStored]", "items[Count::kSets]"), gtest_filter="MemcacheClientTest.Statistics"),
     resp("a connection that has asked for nothing is idle since 1970", (HUB, "  connection.used_ms.store(connection.begun_ms, std::memory_order_relaxed);\n", ""), gtest_filter="RespConnectionTest.OthersAre*"),
-    resp("a request without the value that was too long is carried out", ("src/server/clients/resp_client.cc", "  if (has_skipped_) return answer_.refuse(Problem::kTooLong);\n", ""), gtest_filter="RespClientTest.ALongerValue*"),
+    resp("a request without the value that was too long is carried out", ("src/server/clients/resp_client.cc", "  if (has_skipped_) return reject({Problem::kTooLong}, arguments);\n", ""), gtest_filter="RespClientTest.ALongerValue*"),
     resp("after a value that was too long all requests are refused", ("src/server/clients/resp_client.cc", "      has_skipped_ = false;\n", ""), gtest_filter="RespClientTest.ALongerValue*"),
     resp("who was killed by name counts as nobody", ("src/server/clients/resp_connection.cc", "  if (count == 0 && request->user &&", "  if (request->user &&"), gtest_filter="RespConnectionTest.WhoIsNoUser*"),
     resp("who asks for many keys has the worker to himself", ("src/server/clients/resp_client.h", "      task::yield();\n", ""), gtest_filter="RespConnectionTest.WhoAsks*"),
@@ -108,6 +109,13 @@ MUTATIONS = [
     resp("the youngest scan ends for another one", (SCANS, "(oldest == nullptr || scan.used_ms < oldest->used_ms))", "(oldest == nullptr || scan.used_ms > oldest->used_ms))"), gtest_filter="RespKeysTest.ScansThatAreUsed*"),
     resp("a scan whose connection has gone holds up others", (SCANS, "void RespScans::Caller::leave() {\n", "void RespScans::Caller::leave() {\n  return;\n"), gtest_filter="RespKeysTest.ScansOfWho*"),
     resp("a time that is none is told of a key that is none", ("src/server/clients/resp_strings.cc", "  if (!parsed && parsed.error().problem != Problem::kSyntax) {\n", "  if (false) {\n"), gtest_filter="RespStringsTest.GetAndMore"),
+    resp("others see a transaction in the middle", (TRANSACTIONS, "    const Isolation::Alone alone(hub_.items().isolation());\n", ""), gtest_filter="RespTransactionsTest.OthersSee*"),
+    resp("a watched key that has changed stops nothing", (TRANSACTIONS, "    if (item->version() != each.version) return true;\n", ""), gtest_filter="RespTransactionsTest.AWatched*"),
+    resp("to watch a key is to get it", (TRANSACTIONS, "auto found = items_.look(key);", "auto found = look(key);"), gtest_filter="RespTransactionsTest.ToWatch*"),
+    resp("who takes no answers of a transaction holds everybody up", (TRANSACTIONS, "  answer_.keep(all_large_bytes_most());\n", ""), (TRANSACTIONS, "  answer_.send_kept();\n", ""), gtest_filter="RespTransactionsTest.WhoTakes*"),
+    resp("a transaction is carried out without what could not be queued", (RESP_CLIENT, "  transaction_.is_refused = transaction_.is_begun;\n", ""), gtest_filter="RespTransactionsTest.ARequestThatCannot*"),
+    resp("plain requests of a transaction do not wait for EXEC", (RESP_CLIENT, " || transaction_.is_begun) return false;", ") return false;"), gtest_filter="RespTransactionsTest.*"),
+    resp("a transaction outlives the connection's reset", ("src/server/clients/resp_connection.cc", "  end_transaction();\n", ""), gtest_filter="RespTransactionsTest.NothingIs*"),
     net("a part of a value begins at its first byte", (STREAM, "items.read(item, offset, part_.bytes().first(most))", "items.read(item, 0, part_.bytes().first(most))"), gtest_filter="StreamValuesTest.Parts*"),
     net("what follows a value's first part is that once more", (STREAM, "    part_bytes_ = *read;\n  }\n  part_.reset();", "    part_bytes_ = *read;\n    if (auto again = items.read(item, 0, part_.bytes().first(*read)); !again) return std::unexpected(again.error());\n  }\n  part_.reset();"), gtest_filter="StreamValuesTest.*"),
     resp("a scan ends where a cache has dropped a value", ("src/server/items/walk.cc", "      if (!read && read.error().number == ESTALE) continue;\n", ""), gtest_filter="RespCacheScansTest.*"),
@@ -134,7 +142,7 @@ MUTATIONS = [
     of_serve("who is to listen at all IPv4 interfaces listens at others, too", ("tools/spillway/serve_options.cc", "is_bare ? concat('[', host, ']') : host;", "is_bare ? concat('[', host, ']') : host == \"0.0.0.0\" ? \"*\" : host;")),
     of_serve("who reads a pipe that is to be the log sees its end", ("tools/spillway/program.cc", "  if (is_there && S_ISFIFO(there.st_mode) && access(path.c_str(), W_OK) == 0) return;\n", "")),
     of_serve("who has all keys listed holds up the end", ("src/server/clients/resp_keys.cc", "connection.is_killed.load(std::memory_order_relaxed) || ", "")),
-    of_serve("who asks for many keys holds up the end", ("src/server/clients/resp_client.h", "return !connection_.is_killed.load(std::memory_order_relaxed);", "return true;")),
+    of_serve("who asks for many keys holds up the end", ("src/server/clients/resp_client.h", "return is_in_transaction_ || !connection_.is_killed.load(std::memory_order_relaxed);", "return true;")),
     of_serve("who has sent many requests holds up the end", (CLIENT, "    if (connection_.is_killed.load(std::memory_order_relaxed)) return {};\n", "")),
     of_serve("a server that cannot begin leaves what it has opened", (SERVER, "Server::~Server() { close(); }", "Server::~Server() = default;")),
     {"name": "a password that was taken away admits its user", "test": ("ctest", "^server_secure$"), "patches": [(HUB, "  newer_accounts_ = std::move(accounts);\n", "  newer_accounts_.reset();\n")]},

@@ -173,6 +173,46 @@ class RedisPy(ClientsTest):
             self.assertTrue(client.flushdb())
             self.assertEqual(client.dbsize(), 0)
 
+    def test_transactions(self):
+        with redis.Redis(*self.server.resp, socket_timeout=HANG_SECONDS) as client, redis.Redis(*self.server.resp, socket_timeout=HANG_SECONDS) as other:
+            with client.pipeline() as pipe:  # a transaction unless it is told otherwise
+                pipe.set("a", 1).incr("a").get("a").mget("a", "none").expire("a", 100)
+                self.assertEqual(pipe.execute(), [True, 2, b"2", [b"2", None], True])
+            many = {f"many{i}": "v" * i for i in range(300)}
+            with client.pipeline() as pipe:  # as Django's cache.set_many does it
+                pipe.mset(many)
+                for key in many:
+                    pipe.expire(key, 100)
+                self.assertEqual(pipe.execute(), [True] * 301)
+            self.assertTrue(90 < client.ttl("many299") <= 100)
+            with client.pipeline() as pipe:
+                pipe.watch("a")
+                self.assertEqual(pipe.get("a"), b"2")
+                other.set("a", "2")
+                pipe.multi()
+                pipe.set("a", 3)
+                with self.assertRaises(redis.WatchError):
+                    pipe.execute()
+            self.assertEqual(client.get("a"), b"2")
+
+            def add_one(pipe):
+                number = int(pipe.get("a"))
+                pipe.multi()
+                pipe.set("a", number + 1)
+
+            with ThreadPoolExecutor(4) as threads:
+                for result in threads.map(lambda _: client.transaction(add_one, "a"), range(100)):
+                    self.assertEqual(result, [True])
+            self.assertEqual(client.get("a"), b"102")
+            with client.pipeline() as pipe:
+                results = pipe.set("text", "x").incr("text").set("after", 1).execute(raise_on_error=False)
+            self.assertEqual((results[0], type(results[1]), results[2]), (True, redis.ResponseError, True))
+            with client.pipeline() as pipe:
+                pipe.set("not", "set").execute_command("LPUSH", "list", "x")
+                with self.assertRaisesRegex(redis.ResponseError, "unknown command"):
+                    pipe.execute()
+            self.assertIsNone(client.get("not"))
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

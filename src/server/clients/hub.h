@@ -60,6 +60,7 @@ struct Connection {
   std::atomic<uint64_t> used_ms{0};  // when the last request came; until one does, when the connection began
   std::atomic<uint64_t> requests{0};
   std::atomic<const char*> command{""};  // the name of the last request, a text that stays valid
+  std::atomic<int64_t> queued{-1};       // for a client of Redis: requests since MULTI; -1: there was none
   std::atomic<bool> is_killed{false};    // its waits fail from now on, and its client is sent nothing more
   // A request has come. `asked` is a text that stays valid. Called by its task.
   void note_request(const char* asked) {

@@ -1,12 +1,16 @@
-// RespAnswer: writes what a client of Redis's protocol is answered to its stream, one piece after the other.
+// RespAnswer: writes what a client of Redis's protocol is answered to its stream, one piece after the other; or keeps it for a while, where nobody
+// may wait for the client.
 //
 // Invariants
 //  1 after an error of the stream, or of a value that was half written, nothing more is written; result() keeps the error
 //  2 nothing is written while is_silent (CLIENT REPLY)
+//  3 from keep() to send_kept() nothing goes to the stream
 //
 // Thread contract: that of the stream. Each call costs what it writes, and may send.
 #pragma once
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/check.h"
@@ -31,7 +35,8 @@ class RespAnswer {
   template <class Write>
   void write(const Write& write) {
     if (!is_open() || write_if_it_fits(kBytesAtOnce, write)) return;
-    if (auto sent = stream_.send(); !sent) return fail(sent.error());
+    if (!kept_)
+      if (auto sent = stream_.send(); !sent) return fail(sent.error());
     CHECK(write_if_it_fits(Stream::kTextBytes, write) || !is_open());
   }
 
@@ -41,6 +46,7 @@ class RespAnswer {
   void error(std::string_view text);
   void integer(int64_t number);
   void null();
+  void null_array();
   void array(uint64_t count);
   void map(uint64_t count);
   // Text of any length; text_for_people() is a verbatim string in RESP3.
@@ -54,30 +60,46 @@ class RespAnswer {
   // A call of Items has failed.
   void failed(const base::Error& error);
 
+  // From now on answers are kept, up to this many bytes; while they grow they may take three times as much memory. REQUIRES: none are kept.
+  void keep(uint64_t bytes_most);
+  // Sends what was kept. If it was more, the client is answered an error instead. REQUIRES: keep() before.
+  void send_kept();
+
  private:
   static constexpr size_t kBytesAtOnce = 1024;  // more than nearly all pieces have
+  struct Kept {
+    uint64_t bytes_most = 0;
+    std::string memory = {};
+    size_t bytes = 0;      // of what is written there
+    bool is_over = false;  // it was more, and nothing is kept
+  };
 
-  bool is_open() const { return !is_silent && result_.has_value(); }
+  bool is_open() const { return !is_silent && result_.has_value() && !(kept_ && kept_->is_over); }
   void fail(const base::Error& error) { result_ = std::unexpected(error); }
   // Writes with room for `bytes`. False: it did not fit, and nothing was written.
   template <class Write>
   bool write_if_it_fits(size_t bytes, const Write& write) {
-    auto room = stream_.room(bytes);
-    if (!room) {
-      fail(room.error());
+    auto to = room(bytes);
+    if (!to) {
+      fail(to.error());
       return true;
     }
-    resp::ReplyWriter reply(*room, protocol);
+    resp::ReplyWriter reply(*to, protocol);
     write(reply);
     if (reply.is_full()) return false;
-    stream_.wrote(reply.size());
+    wrote(reply.size());
     return true;
   }
+  base::Expected<std::span<char>> room(size_t bytes);
+  void wrote(size_t bytes);
   void raw(std::string_view text);
+  base::Expected<bool> keep_value(Item& item, uint64_t offset, uint64_t bytes);
+  void give_up_kept();
 
   Stream& stream_;
   Items& items_;
   base::Expected<void> result_;
+  std::optional<Kept> kept_;
 };
 
 }  // namespace server

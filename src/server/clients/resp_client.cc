@@ -84,7 +84,7 @@ base::Expected<bool> RespClient::take_large() {
   const uint64_t bytes = parser_.large_bytes();
   if (bytes > hub_.settings().value_bytes_most) return skip_large();
   large_bytes_ += bytes;
-  if (large_bytes_ > std::max(kAllLargeBytesMost, hub_.settings().value_bytes_most)) {
+  if (large_bytes_ > all_large_bytes_most()) {
     answer_.error("ERR Protocol error: too big request");
     return false;
   }
@@ -120,44 +120,51 @@ base::Expected<bool> RespClient::skip_large() {
   return true;
 }
 
-// Where in the input an argument lies; none: it lies elsewhere, being large or of an inline command.
-std::optional<RespClient::Place> RespClient::place_of(std::string_view argument) const {
-  const std::string_view input = stream_.input();
-  const std::less<const char*> is_before;
-  if (is_before(argument.data(), input.data()) || !is_before(argument.data(), input.data() + input.size()))
-    return std::nullopt;
-  return Place{.offset = static_cast<size_t>(argument.data() - input.data()), .bytes = argument.size()};
+// Is it a GET or SET that may wait for others?
+bool RespClient::is_plain(Arguments arguments) const {
+  if (replies_ != resp::Replies::kOn) return false;
+  return (arguments.size() == 2 && !leaves_no_trace_ && resp::is_word(arguments[0], "get")) ||
+         (arguments.size() == 3 && resp::is_word(arguments[0], "set"));
 }
 
-// Notes the request, if it is one that may wait for others; else returns false.
+// False: it lies elsewhere, being large or of an inline command, and may be gone when the next request is parsed.
+bool RespClient::is_in_input(std::string_view argument) const {
+  const std::string_view input = stream_.input();
+  const std::less<const char*> is_before;
+  return !is_before(argument.data(), input.data()) && is_before(argument.data(), input.data() + input.size());
+}
+
+// Notes the request that has come, if it may wait for others; else returns false.
 bool RespClient::note() {
   const Arguments arguments = parser_.arguments();
-  if (!is_authenticated_ || replies_ != resp::Replies::kOn) return false;
-  const bool is_get = arguments.size() == 2 && !leaves_no_trace_ && resp::is_word(arguments[0], "get");
-  const bool is_set = arguments.size() == 3 && resp::is_word(arguments[0], "set");
-  if (!is_get && !is_set) return false;
-  const auto key = place_of(arguments[1]), value = place_of(arguments.back());
-  if (!key || !value) return false;
+  if (!is_plain(arguments) || !is_authenticated_ || transaction_.is_begun) return false;
+  if (!is_in_input(arguments[1]) || !is_in_input(arguments.back())) return false;
+  answer_.is_silent = false;
+  parsed_bytes_ += parser_.bytes();
+  connection_.note_request(arguments.size() == 3 ? "set" : "get");
+  note(arguments);
+  return true;
+}
+
+// REQUIRES: it is plain, and its arguments stay until it is answered.
+void RespClient::note(Arguments arguments) {
+  const bool is_set = arguments.size() == 3;
   if (noted_are_sets_ != is_set) answer_noted();
   noted_are_sets_ = is_set;
-  noted_[noted_count_++] = {.key = *key, .value = *value};
-  parsed_bytes_ += parser_.bytes();
-  connection_.note_request(is_set ? "set" : "get");
+  noted_[noted_count_++] = {.key = arguments[1], .value = arguments.back()};
   if (noted_count_ == kTogether) answer_noted();
-  return true;
 }
 
 void RespClient::answer_noted() {
   if (noted_count_ == 0) return;
-  answer_.is_silent = false;
   if (noted_are_sets_) {
     NewItem items[kTogether];
     for (size_t i = 0; i < noted_count_; ++i)
-      items[i] = {.key = text_at(noted_[i].key), .value = std::as_bytes(std::span(text_at(noted_[i].value)))};
+      items[i] = {.key = noted_[i].key, .value = std::as_bytes(std::span(noted_[i].value))};
     make_sets({items, noted_count_}, true);
   } else {
     std::string_view keys[kTogether];
-    for (size_t i = 0; i < noted_count_; ++i) keys[i] = text_at(noted_[i].key);
+    for (size_t i = 0; i < noted_count_; ++i) keys[i] = noted_[i].key;
     answer_gets({keys, noted_count_});
   }
   noted_count_ = 0;
@@ -203,13 +210,21 @@ void RespClient::execute(Arguments arguments) {
   const auto found = resp::find_command(arguments);
   if (!found) {
     has_ended_ = found.error().problem == Problem::kHttp;
-    return answer_.refuse(found.error(), arguments);
+    return reject(found.error(), arguments);
   }
   const Command& command = **found;
   connection_.note_request(command.name.data());
-  if (!is_authenticated_ && !command.is(resp::kNoAuth)) return answer_.refuse(Problem::kNoAuth);
-  if (has_skipped_) return answer_.refuse(Problem::kTooLong);
+  if (!is_authenticated_ && !command.is(resp::kNoAuth)) return reject({Problem::kNoAuth}, arguments);
+  if (transaction_.is_begun && command.is(resp::kNoMulti)) return reject({Problem::kNotInMulti}, arguments);
+  if (has_skipped_) return reject({Problem::kTooLong}, arguments);
+  if (transaction_.is_begun && is_queued(command)) return queue(command, arguments);
   run(command, arguments);
+}
+
+// Refuses a request that is not even looked into, and with it the transaction that it may be part of.
+void RespClient::reject(const resp::Refusal& refusal, Arguments arguments) {
+  transaction_.is_refused = transaction_.is_begun;
+  answer_.refuse(refusal, arguments);
 }
 
 void RespClient::run(const Command& command, Arguments arguments) {
@@ -284,6 +299,12 @@ void RespClient::run(const Command& command, Arguments arguments) {
     case CommandId::kScan: return scan(arguments);
     case CommandId::kType: return tell_type(arguments);
     case CommandId::kWait: return wait(arguments);
+
+    case CommandId::kDiscard: return discard_transaction();
+    case CommandId::kExec: return execute_transaction();
+    case CommandId::kMulti: return begin_transaction();
+    case CommandId::kUnwatch: unwatch(); return answer_.ok();
+    case CommandId::kWatch: return watch(arguments);
 
     case CommandId::kBgsave: return background_save(arguments);
     case CommandId::kCommand:

@@ -4,23 +4,26 @@
 //  1 requests are parsed where they lie. A plain GET, or a SET without options, is only noted. Up to kTogether of the same kind make a group, which
 //    is looked up, or set, together, with as many I/Os at a time. The group ends before any other request, before one that is not complete, and with
 //    the input
-//  2 any other request is executed behind the group, so that replies are in the order of the requests
+//  2 any other request is executed behind the group, so that replies are in the order of the requests; between MULTI and EXEC it is queued
+//    (resp_transactions.cc)
 //  3 all of them are consumed
 // A large argument does not go through the input: it has memory of its own until its request has been answered. One that is longer than values may
 // be is thrown away as it comes, so that its request can be refused: a client that is still sending would hear of no answer if the connection ended.
 //
-// A command of many keys (MGET, MSET, DEL) does each of them separately, so others may see some of them changed and some not yet. That is why MSETNX
-// of more than one is refused. Whatever clients are told about the server is true, or left out; only numbers that nobody counts, and clients need,
-// are told as 0.
+// Outside of transactions a command of many keys (MGET, MSET, DEL) does each of them separately, so others may see some of them changed and some not
+// yet. That is why MSETNX of more than one is refused. Whatever clients are told about the server is true, or left out; only numbers that nobody
+// counts, and clients need, are told as 0.
 //
-// The commands are in resp_strings.cc, resp_keys.cc, resp_connection.cc and resp_administration.cc. To add one: a row in resp/commands.inc, and its
-// case in run().
+// The commands are in resp_strings.cc, resp_keys.cc, resp_transactions.cc, resp_connection.cc and resp_administration.cc. To add one: a row in
+// resp/commands.inc, and its case in run().
 //
 // Thread contract: used by the connection's task.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "server/clients/hub.h"
@@ -29,6 +32,7 @@
 #include "server/resp/administration.h"
 #include "server/resp/arguments.h"
 #include "server/resp/request.h"
+#include "server/resp/request_queue.h"
 
 namespace server {
 
@@ -49,14 +53,21 @@ class RespClient {
   static constexpr uint64_t kArgumentBytesMost = 512 << 20;  // as in Redis: a longer one ends the connection
   static constexpr size_t kSkippedBytes = 64 << 10;          // of one that is thrown away, at a time
   static constexpr size_t kKeysInTurn = 64;                  // then the worker's other tasks run
-  // Part of the input.
-  struct Place {
-    size_t offset = 0;
-    size_t bytes = 0;
-  };
   // A GET or SET that is noted.
   struct Noted {
-    Place key, value;  // of a GET both are the key
+    std::string_view key, value;  // of a GET both are the key
+  };
+  // A key of WATCH.
+  struct Watched {
+    std::string key;
+    uint64_t version = 0;  // of its item then; 0: there was none
+  };
+  struct Transaction {
+    bool is_begun = false;    // by MULTI
+    bool is_refused = false;  // one of its requests was; so EXEC will be
+    resp::RequestQueue requests = {};
+    std::vector<Watched> watched = {};
+    uint64_t watched_bytes = 0;
   };
 
   // --- resp_client.cc: what comes ---
@@ -64,18 +75,22 @@ class RespClient {
   base::Expected<bool> execute_input();
   base::Expected<bool> take_large();
   base::Expected<bool> skip_large();
+  bool is_plain(Arguments arguments) const;
+  bool is_in_input(std::string_view argument) const;
   bool note();
-  std::optional<Place> place_of(std::string_view argument) const;
-  std::string_view text_at(const Place& place) const {
-    return stream_.input().substr(place.offset, place.bytes);
-  }
+  void note(Arguments arguments);
   void answer_noted();
   bool make_sets(std::span<const NewItem> items, bool answers_each);
   void answer_gets(std::span<const std::string_view> keys);
   void answer_get(std::string_view key);
   void execute(Arguments arguments);
+  void reject(const resp::Refusal& refusal, Arguments arguments);
   void run(const Command& command, Arguments arguments);
   resp::RequestLimits limits() const;
+  // Also of all requests of a transaction, and of its answers.
+  uint64_t all_large_bytes_most() const {
+    return std::max(kAllLargeBytesMost, hub_.settings().value_bytes_most);
+  }
 
   // What a parser has accepted; none: it has refused the request, and the refusal is answered.
   template <class T>
@@ -96,14 +111,14 @@ class RespClient {
     return result.has_value();
   }
   // To be asked before some keys of a command of many, which may take minutes, or much of the processor's time: the worker's other tasks run now and
-  // then. False: the connection was killed. Nobody would hear an answer, and the command need not go on.
+  // then. False: the connection was killed. Nobody would hear an answer, and the command need not go on, but as part of a transaction.
   bool goes_on(size_t key_count = 1) {
     keys_in_turn_ += key_count;
     if (keys_in_turn_ >= kKeysInTurn) {
       keys_in_turn_ = 0;
       task::yield();
     }
-    return !connection_.is_killed.load(std::memory_order_relaxed);
+    return is_in_transaction_ || !connection_.is_killed.load(std::memory_order_relaxed);
   }
 
   int64_t now_ms() const { return static_cast<int64_t>(items_.clock().now_ms()); }
@@ -141,6 +156,19 @@ class RespClient {
   void any_key();
   void scan(Arguments arguments);
   void count_keys();
+
+  // --- resp_transactions.cc ---
+
+  static bool is_queued(const Command& command);
+  void queue(const Command& command, Arguments arguments);
+  void begin_transaction();
+  void execute_transaction();
+  void execute_alone(const Transaction& transaction);
+  base::Expected<bool> has_changed(const std::vector<Watched>& watched);
+  void discard_transaction();
+  Transaction end_transaction();
+  void watch(Arguments arguments);
+  void unwatch();
 
   // --- resp_connection.cc ---
 
@@ -197,6 +225,8 @@ class RespClient {
   uint64_t large_bytes_ = 0;   // of all of them
   bool has_skipped_ = false;   // an argument of the request was too long, and is gone
   size_t keys_in_turn_ = 0;    // of goes_on()
+  Transaction transaction_;
+  bool is_in_transaction_ = false;  // EXEC carries one out
 };
 
 }  // namespace server

@@ -100,6 +100,7 @@ void RespClient::reset() {
   name_client("");
   set_user(Accounts::kDefaultUser);
   scans_.leave();
+  end_transaction();
   answer_.protocol = Protocol::kResp2;
   answer_.is_silent = false;
   replies_ = resp::Replies::kOn;
@@ -155,7 +156,9 @@ std::string RespClient::line_of(const Connection& connection) const {
   line += " addr=" + connection.peer + " laddr=" + connection.own + " name=" + connection.name;
   line += " age=" + number(seconds_between(connection.begun_ms, now_ms));
   line += " idle=" + number(seconds_between(connection.used_ms.load(std::memory_order_relaxed), now_ms));
-  line += " flags=N db=0 sub=0 psub=0 ssub=0 multi=-1 cmd=";
+  const int64_t queued = connection.queued.load(std::memory_order_relaxed);
+  line += queued < 0 ? " flags=N" : " flags=x";
+  line += " db=0 sub=0 psub=0 ssub=0 multi=" + std::to_string(queued) + " cmd=";
   line += *command == '\0' ? "NULL" : command;
   line += " user=" + connection.user + " lib-name=" + connection.library +
           " lib-ver=" + connection.library_version;

@@ -27,8 +27,9 @@ enum CommandFlag : uint16_t {
   kFast = 1 << 7,    // takes as long however much data there is
   kNoAuth = 1 << 8,  // may be given before a password
   kNoAsyncLoading = 1 << 9,
-  kNoMulti = 1 << 10,
+  kNoMulti = 1 << 10,  // not within a transaction
   kAllowBusy = 1 << 11,
+  kSkipSlowlog = 1 << 12,
 };
 
 // Categories of a command, as access lists name them.
@@ -38,9 +39,10 @@ enum CommandCategory : uint8_t {
   kConnection = 1 << 2,
   kDangerous = 1 << 3,
   kCategoryAdmin = 1 << 4,
+  kTransaction = 1 << 5,
 };
 
-enum CommandGroup : uint8_t { kOfConnections, kOfStrings, kOfKeys, kOfTheServer };
+enum CommandGroup : uint8_t { kOfConnections, kOfStrings, kOfKeys, kOfTransactions, kOfTheServer };
 
 struct Command {
   CommandId id;

@@ -15,12 +15,19 @@ struct NamedBit {
 };
 
 constexpr NamedBit kFlagNames[] = {
-    {kWrite, "write"},       {kReadOnly, "readonly"},
-    {kDenyOom, "denyoom"},   {kAdmin, "admin"},
-    {kNoScript, "noscript"}, {kLoading, "loading"},
-    {kStale, "stale"},       {kFast, "fast"},
-    {kNoAuth, "no_auth"},    {kNoAsyncLoading, "no_async_loading"},
-    {kNoMulti, "no_multi"},  {kAllowBusy, "allow_busy"},
+    {kWrite, "write"},
+    {kReadOnly, "readonly"},
+    {kDenyOom, "denyoom"},
+    {kAdmin, "admin"},
+    {kNoScript, "noscript"},
+    {kLoading, "loading"},
+    {kStale, "stale"},
+    {kSkipSlowlog, "skip_slowlog"},
+    {kFast, "fast"},
+    {kNoAuth, "no_auth"},
+    {kNoAsyncLoading, "no_async_loading"},
+    {kNoMulti, "no_multi"},
+    {kAllowBusy, "allow_busy"},
 };
 
 // Categories that follow from flags: bits beside those of CommandCategory.
@@ -30,9 +37,10 @@ constexpr unsigned kCategoryFast = 1 << 18;
 constexpr unsigned kCategorySlow = 1 << 19;
 
 constexpr NamedBit kCategoryNames[] = {
-    {kKeyspace, "@keyspace"}, {kCategoryRead, "@read"},   {kCategoryWrite, "@write"},
-    {kString, "@string"},     {kCategoryAdmin, "@admin"}, {kCategoryFast, "@fast"},
-    {kCategorySlow, "@slow"}, {kDangerous, "@dangerous"}, {kConnection, "@connection"},
+    {kKeyspace, "@keyspace"},       {kCategoryRead, "@read"},   {kCategoryWrite, "@write"},
+    {kString, "@string"},           {kCategoryAdmin, "@admin"}, {kCategoryFast, "@fast"},
+    {kCategorySlow, "@slow"},       {kDangerous, "@dangerous"}, {kConnection, "@connection"},
+    {kTransaction, "@transaction"},
 };
 
 unsigned all_categories(const Command& command) {
@@ -54,6 +62,7 @@ std::string_view name_of(CommandGroup group) {
     case kOfConnections: return "connection";
     case kOfStrings: return "string";
     case kOfKeys: return "generic";
+    case kOfTransactions: return "transactions";
     case kOfTheServer: return "server";
   }
   std::unreachable();

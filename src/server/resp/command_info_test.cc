@@ -26,6 +26,17 @@ TEST(CommandInfo, OfACommand) {
             "~3\r\n+@read\r\n+@string\r\n+@fast\r\n*0\r\n*0\r\n*0\r\n");
 }
 
+TEST(CommandInfo, OfATransaction) {
+  EXPECT_EQ(written(Protocol::kResp2,
+                    [](ReplyWriter& reply) { write_command_info(reply, command_of(CommandId::kExec)); }),
+            "*10\r\n$4\r\nexec\r\n:1\r\n*4\r\n+noscript\r\n+loading\r\n+stale\r\n+skip_slowlog\r\n"
+            ":0\r\n:0\r\n:0\r\n*2\r\n+@slow\r\n+@transaction\r\n*0\r\n*0\r\n*0\r\n");
+  EXPECT_EQ(written(Protocol::kResp2,
+                    [](ReplyWriter& reply) { write_command_docs(reply, command_of(CommandId::kUnwatch)); }),
+            "$7\r\nunwatch\r\n*4\r\n$7\r\nsummary\r\n$30\r\nForgets which keys are watched\r\n"
+            "$5\r\ngroup\r\n$12\r\ntransactions\r\n");
+}
+
 TEST(CommandInfo, OfAContainer) {
   const std::string text = written(Protocol::kResp2, [](ReplyWriter& reply) {
     write_command_info(reply, command_of(CommandId::kConfig));

@@ -68,7 +68,7 @@ TEST(Command, AllAreFoundInEitherCase) {
 
 TEST(Command, WhatIsNoName) {
   for (const char* name :
-       {"", "x", "ge", "gets", "get ", " get", "lolwut", "eval", "subscribe", "multi", "config|", "|get",
+       {"", "x", "ge", "gets", "get ", " get", "lolwut", "eval", "subscribe", "multis", "config|", "|get",
         "config|foo", "get|get", "averyveryverylongname", "debug|sleep"})
     EXPECT_EQ(find_by_name(name), nullptr) << name;
   EXPECT_EQ(find_by_name(std::string_view("get\0", 4)), nullptr);
@@ -139,6 +139,7 @@ TEST(Command, Keys) {
   EXPECT_EQ(keys(CommandId::kDel, 4), (Places{1, 2, 3}));
   EXPECT_EQ(keys(CommandId::kMset, 5), (Places{1, 3}));
   EXPECT_EQ(keys(CommandId::kMemoryUsage, 5), Places{2});
+  EXPECT_EQ(keys(CommandId::kWatch, 3), (Places{1, 2}));
   for (const Command& command : all_commands()) {
     const size_t count = static_cast<size_t>(std::abs(command.arity));
     const KeyRange range = key_range(command, count);

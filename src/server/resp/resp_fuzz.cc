@@ -3,7 +3,9 @@
 //   input   limits, 1 byte | where the stream is split, 2 bytes | the stream
 //
 // What comes of the stream does not depend on how it is split. A request, written back as an array, is parsed
-// to the same arguments. Whatever they are, the command's own parser accepts them or says why not.
+// to the same arguments; requests that were queued are the same. Whatever they are, the command's own parser
+// accepts them or says why not.
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +18,7 @@
 #include "server/resp/arguments.h"
 #include "server/resp/glob.h"
 #include "server/resp/reply.h"
+#include "server/resp/request_queue.h"
 #include "server/resp/test_stream.h"
 
 namespace {
@@ -122,6 +125,22 @@ void check_command(const Event& event) {
     CHECK(reply.view().starts_with('-') && reply.view().find_first_of("\r\n") == reply.size() - 2);
 }
 
+void check_queue(const std::vector<Event>& events) {
+  RequestQueue queue;
+  std::vector<const Event*> queued;
+  for (const Event& event : events) {
+    if (event.outcome != Parsed::kRequest) continue;
+    const std::vector<std::string_view> arguments(event.arguments.begin(), event.arguments.end());
+    if (queue.add(command_of(CommandId::kPing), arguments, 1 << 12)) queued.push_back(&event);
+  }
+  size_t i = 0;
+  queue.for_each([&](const Command&, Arguments arguments) {
+    CHECK_LT(i, queued.size());
+    CHECK(std::ranges::equal(arguments, queued[i++]->arguments));
+  });
+  CHECK_EQ(i, queued.size());
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -136,6 +155,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const char& c : stream) bytes.receive({&c, 1});
     CHECK(bytes.events() == events);
   }
+  check_queue(events);
   for (const Event& event : events) {
     if (event.outcome != Parsed::kRequest) continue;
     check_round_trip(event);

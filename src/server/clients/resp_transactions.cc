@@ -1,0 +1,123 @@
+// Transactions: MULTI, EXEC, DISCARD, WATCH, UNWATCH (resp_client.h).
+//
+// How a transaction is carried out:
+//  1 from MULTI on requests are queued, as copies. One that cannot be, as that of an unknown command, has EXEC refused
+//  2 EXEC waits until its task has all items to itself (items/isolation.h)
+//  3 if a watched key has another item than when it was watched, nothing is done. Each change gives an item another version, also one that puts the
+//    same value, or another expiry, there; a key without an item then and now counts as unchanged
+//  4 the requests are carried out in their order. If one fails, the others are carried out nevertheless. Answers are kept: a client that is slow to
+//    take them would hold everybody up
+//  5 the others go on, and the answers are sent
+//
+// From 4 on it goes to its end, whatever becomes of the client. Each change is written for itself, so after a crash some may be there and some not.
+#include <utility>
+
+#include "server/clients/resp_client.h"
+
+namespace server {
+
+using resp::CommandId;
+using resp::Problem;
+
+// The others are carried out at once, also between MULTI and EXEC.
+bool RespClient::is_queued(const Command& command) {
+  switch (command.id) {
+    case CommandId::kDiscard:
+    case CommandId::kExec:
+    case CommandId::kMulti:
+    case CommandId::kQuit:
+    case CommandId::kReset:
+    case CommandId::kWatch: return false;
+    default: return true;
+  }
+}
+
+// Of one that will be refused nothing more is kept.
+void RespClient::queue(const Command& command, Arguments arguments) {
+  if (!transaction_.is_refused && !transaction_.requests.add(command, arguments, all_large_bytes_most())) {
+    transaction_.is_refused = true;
+    return answer_.error("ERR the transaction is too large");
+  }
+  connection_.queued.store(static_cast<int64_t>(transaction_.requests.count()), std::memory_order_relaxed);
+  answer_.simple("QUEUED");
+}
+
+void RespClient::begin_transaction() {
+  if (transaction_.is_begun) return answer_.refuse(Problem::kNestedMulti);
+  transaction_.is_begun = true;
+  connection_.queued.store(0, std::memory_order_relaxed);
+  answer_.ok();
+}
+
+// Returns it; the client has none any more, and watches nothing.
+RespClient::Transaction RespClient::end_transaction() {
+  connection_.queued.store(-1, std::memory_order_relaxed);
+  return std::exchange(transaction_, {});
+}
+
+void RespClient::discard_transaction() {
+  if (!transaction_.is_begun) return answer_.refuse(Problem::kDiscardWithoutMulti);
+  end_transaction();
+  answer_.ok();
+}
+
+void RespClient::execute_transaction() {
+  if (!transaction_.is_begun) return answer_.refuse(Problem::kExecWithoutMulti);
+  const Transaction transaction = end_transaction();
+  if (transaction.is_refused) return answer_.refuse(Problem::kDiscarded);
+  answer_.keep(all_large_bytes_most());
+  {
+    const Isolation::Alone alone(hub_.items().isolation());
+    // A client that was killed meanwhile would not hear that it was carried out.
+    if (!connection_.is_killed.load(std::memory_order_relaxed)) execute_alone(transaction);
+  }
+  answer_.send_kept();
+}
+
+void RespClient::execute_alone(const Transaction& transaction) {
+  const auto changed = has_changed(transaction.watched);
+  if (!changed) return answer_.failed(changed.error());
+  if (*changed) return answer_.null_array();
+  is_in_transaction_ = true;
+  answer_.array(transaction.requests.count());
+  transaction.requests.for_each([&](const Command& command, Arguments arguments) {
+    goes_on();
+    if (is_plain(arguments)) return note(arguments);
+    answer_noted();
+    run(command, arguments);
+  });
+  answer_noted();
+  is_in_transaction_ = false;
+}
+
+base::Expected<bool> RespClient::has_changed(const std::vector<Watched>& watched) {
+  for (const Watched& each : watched) {
+    const auto item = items_.look(each.key);
+    if (!item) return std::unexpected(item.error());
+    if (item->version() != each.version) return true;
+  }
+  return false;
+}
+
+// A key that is watched twice has to be as it was each time.
+void RespClient::watch(Arguments arguments) {
+  if (transaction_.is_begun) return answer_.refuse(Problem::kWatchInMulti);
+  for (const std::string_view key : arguments.subspan(1)) {
+    if (!goes_on()) return;
+    transaction_.watched_bytes += sizeof(Watched) + key.size();
+    if (transaction_.watched_bytes > all_large_bytes_most())
+      return answer_.error("ERR the client watches too many keys");
+    auto found = items_.look(key);  // which is no get to those who count them
+    const Item* const item = done(found);
+    if (item == nullptr) return;
+    transaction_.watched.push_back({.key = std::string(key), .version = item->version()});
+  }
+  answer_.ok();
+}
+
+void RespClient::unwatch() {
+  transaction_.watched = std::vector<Watched>();
+  transaction_.watched_bytes = 0;
+}
+
+}  // namespace server
