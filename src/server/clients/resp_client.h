@@ -11,8 +11,8 @@
 // be is thrown away as it comes, so that its request can be refused: a client that is still sending would hear of no answer if the connection ended.
 //
 // Outside of transactions a command of many keys (MGET, MSET, DEL) does each of them separately, so others may see some of them changed and some not
-// yet. That is why MSETNX of more than one is refused. Whatever clients are told about the server is true, or left out; only numbers that nobody
-// counts, and clients need, are told as 0.
+// yet; an MSETNX of more than one is a transaction. Whatever clients are told about the server is true, or left out; only numbers that nobody counts,
+// and clients need, are told as 0.
 //
 // The commands are in resp_strings.cc, resp_keys.cc, resp_transactions.cc, resp_connection.cc and resp_administration.cc. To add one: a row in
 // resp/commands.inc, and its case in run().
@@ -132,7 +132,9 @@ class RespClient {
 
   void set(const Command& command, Arguments arguments);
   void set_all(const Command& command, Arguments arguments);
-  void set_if_absent(Arguments pairs);
+  bool set_each(Arguments pairs);
+  void set_all_if_absent(Arguments pairs);
+  void set_if_absent(std::string_view key, std::string_view value);
   void get_all(Arguments arguments);
   void get_and_remove(Arguments arguments);
   void get_and_expire(const Command& command, Arguments arguments);
@@ -159,6 +161,19 @@ class RespClient {
 
   // --- resp_transactions.cc ---
 
+  // Calls the function while all others wait, unless the client was killed before. What it answers is kept until they go on. REQUIRES:
+  // !is_in_transaction_.
+  template <class Function>
+  void be_alone(const Function& function) {
+    answer_.keep(all_large_bytes_most());
+    {
+      const Isolation::Alone alone(hub_.items().isolation());
+      is_in_transaction_ = true;
+      if (!connection_.is_killed.load(std::memory_order_relaxed)) function();
+      is_in_transaction_ = false;
+    }
+    answer_.send_kept();
+  }
   static bool is_queued(const Command& command);
   void queue(const Command& command, Arguments arguments);
   void begin_transaction();
@@ -226,7 +241,7 @@ class RespClient {
   bool has_skipped_ = false;   // an argument of the request was too long, and is gone
   size_t keys_in_turn_ = 0;    // of goes_on()
   Transaction transaction_;
-  bool is_in_transaction_ = false;  // EXEC carries one out
+  bool is_in_transaction_ = false;  // one is carried out
 };
 
 }  // namespace server

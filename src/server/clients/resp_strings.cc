@@ -56,26 +56,48 @@ void RespClient::set(const Command& command, Arguments arguments) {
   answer_.ok();
 }
 
-// Each key is set separately: after an error those that were set stay.
 void RespClient::set_all(const Command& command, Arguments arguments) {
   const auto pairs = accepted(resp::parse_pairs(command, arguments));
   if (!pairs) return;
-  if (command.id == CommandId::kMsetnx) return set_if_absent(*pairs);
-  for (size_t at = 0; at < pairs->size();) {
-    if (!goes_on()) return;
-    NewItem items[kTogether];
-    size_t count = 0;
-    for (; count < kTogether && at < pairs->size(); ++count, at += 2)
-      items[count] = {.key = (*pairs)[at], .value = bytes_of((*pairs)[at + 1])};
-    if (!make_sets({items, count}, false)) return;
+  if (command.id != CommandId::kMsetnx) {
+    if (set_each(*pairs)) answer_.ok();
+  } else if (pairs->size() == 2) {
+    set_if_absent((*pairs)[0], (*pairs)[1]);
+  } else {
+    set_all_if_absent(*pairs);
   }
-  answer_.ok();
 }
 
-void RespClient::set_if_absent(Arguments pairs) {
-  if (pairs.size() > 2)
-    return answer_.error("ERR MSETNX is only for one key here: keys are set each for itself");
-  auto result = items_.set(pairs[0], bytes_of(pairs[1]), {.mode = Mode::kAdd});
+// Each key is set separately: after an error those that were set stay. False: it is answered, or the client was killed.
+bool RespClient::set_each(Arguments pairs) {
+  for (size_t at = 0; at < pairs.size();) {
+    if (!goes_on()) return false;
+    NewItem items[kTogether];
+    size_t count = 0;
+    for (; count < kTogether && at < pairs.size(); ++count, at += 2)
+      items[count] = {.key = pairs[at], .value = bytes_of(pairs[at + 1])};
+    if (!make_sets({items, count}, false)) return false;
+  }
+  return true;
+}
+
+// As a transaction: between a look at one key and the set of another others might set them. What cannot be set
+// is refused before any is.
+void RespClient::set_all_if_absent(Arguments pairs) {
+  if (!is_in_transaction_) return be_alone([&] { set_all_if_absent(pairs); });
+  for (size_t at = 0; at < pairs.size(); at += 2) {
+    goes_on();
+    if (pairs[at + 1].size() > hub_.settings().value_bytes_most) return answer_.refuse(Problem::kTooLong);
+    auto found = items_.look(pairs[at]);
+    const Item* const item = done(found);
+    if (item == nullptr) return;
+    if (item->found()) return answer_.integer(0);
+  }
+  if (set_each(pairs)) answer_.integer(1);
+}
+
+void RespClient::set_if_absent(std::string_view key, std::string_view value) {
+  auto result = items_.set(key, bytes_of(value), {.mode = Mode::kAdd});
   const Done* const set = done(result);
   if (set == nullptr) return;
   if (set->outcome == Outcome::kTooLong) return answer_.refuse(Problem::kTooLong);

@@ -104,9 +104,10 @@ TEST_F(RespStringsTest, ManyKeys) {
   EXPECT_EQ(
       ask("MSET a 1 b 2\r\nMGET a none b\r\nMSET a 1 b"),
       "+OK\r\n*3\r\n$1\r\n1\r\n$-1\r\n$1\r\n2\r\n-ERR wrong number of arguments for 'mset' command\r\n");
-  EXPECT_EQ(ask("MSETNX c 3\r\nMSETNX c 4\r\nMSETNX d 4 e 5\r\nMGET c d e"),
-            ":1\r\n:0\r\n-ERR MSETNX is only for one key here: keys are set each for itself\r\n"
-            "*3\r\n$1\r\n3\r\n$-1\r\n$-1\r\n");
+  EXPECT_EQ(
+      ask("MSETNX c 3\r\nMSETNX c 4\r\nMSETNX d 4 e 5 d 6\r\nMSETNX f 7 e 8\r\nMSETNX f\r\nMGET c d e f"),
+      ":1\r\n:0\r\n:1\r\n:0\r\n-ERR wrong number of arguments for 'msetnx' command\r\n"
+      "*4\r\n$1\r\n3\r\n$1\r\n6\r\n$1\r\n5\r\n$-1\r\n");
   std::string requests = "*201\r\n$4\r\nMGET\r\n", expected = "*200\r\n";
   for (int i = 0; i < 200; ++i) {
     const std::string key = "key" + std::to_string(i);

@@ -65,20 +65,13 @@ void RespClient::execute_transaction() {
   if (!transaction_.is_begun) return answer_.refuse(Problem::kExecWithoutMulti);
   const Transaction transaction = end_transaction();
   if (transaction.is_refused) return answer_.refuse(Problem::kDiscarded);
-  answer_.keep(all_large_bytes_most());
-  {
-    const Isolation::Alone alone(hub_.items().isolation());
-    // A client that was killed meanwhile would not hear that it was carried out.
-    if (!connection_.is_killed.load(std::memory_order_relaxed)) execute_alone(transaction);
-  }
-  answer_.send_kept();
+  be_alone([&] { execute_alone(transaction); });
 }
 
 void RespClient::execute_alone(const Transaction& transaction) {
   const auto changed = has_changed(transaction.watched);
   if (!changed) return answer_.failed(changed.error());
   if (*changed) return answer_.null_array();
-  is_in_transaction_ = true;
   answer_.array(transaction.requests.count());
   transaction.requests.for_each([&](const Command& command, Arguments arguments) {
     goes_on();
@@ -87,7 +80,6 @@ void RespClient::execute_alone(const Transaction& transaction) {
     run(command, arguments);
   });
   answer_noted();
-  is_in_transaction_ = false;
 }
 
 base::Expected<bool> RespClient::has_changed(const std::vector<Watched>& watched) {

@@ -35,6 +35,40 @@ TEST_F(RespTransactionsTest, RequestsAreQueuedAndCarriedOut) {
             "+OK\r\n" + kQueued + kQueued + "*2\r\n*2\r\n$1\r\n2\r\n$-1\r\n+PONG\r\n");
 }
 
+TEST_F(RespTransactionsTest, AllOfManyKeysOrNoneIsSetWithinThemToo) {
+  EXPECT_EQ(ask("MULTI\r\nMSETNX a 1 b 2\r\nMSETNX b 3 c 4\r\nEXEC\r\nMGET a b c"),
+            "+OK\r\n" + kQueued + kQueued + "*2\r\n:1\r\n:0\r\n*3\r\n$1\r\n1\r\n$1\r\n2\r\n$-1\r\n");
+}
+
+TEST_F(RespTransactionsTest, NoneOfManyKeysIsSetIfOneIsRefused) {
+  EXPECT_EQ(answer({"MSETNX", "a", "1", std::string(70'000, 'k'), "2"}),
+            "-ERR a key of 70000 bytes; give at most 65535\r\n");
+  settings.value_bytes_most = 1000;
+  EXPECT_EQ(answer({"MSETNX", "a", "1", "b", std::string(1001, 'x')}),
+            "-ERR string exceeds maximum allowed size (proto-max-bulk-len)\r\n");
+  EXPECT_EQ(ask("EXISTS a b"), ":0\r\n");
+}
+
+// One of two who set the same keys does it.
+TEST_F(RespTransactionsTest, AllOfManyKeysOrNoneIsSet) {
+  talk_on<2>([&](const std::array<int, 2>& others) {
+    std::string requests, answers[2];
+    for (int i = 0; i < 200; ++i) {
+      const std::string a = "a" + std::to_string(i), b = "b" + std::to_string(i);
+      requests += "MSETNX " + a + " 1 " + b + " 1\r\nMSETNX " + b + " 1 " + a + " 1\r\n";
+    }
+    std::thread asks([&] { answers[1] = hear_all(others[1], requests); });
+    answers[0] = hear_all(others[0], requests);
+    asks.join();
+    int set_count = 0;
+    for (const std::string& answered : answers) {
+      EXPECT_EQ(answered.size(), size_t{400} * 4);
+      set_count += static_cast<int>(std::ranges::count(answered, '1'));
+    }
+    EXPECT_EQ(set_count, 200);
+  });
+}
+
 TEST_F(RespTransactionsTest, NothingIsDoneBeforeExec) {
   EXPECT_EQ(ask("MULTI\r\nSET k v\r\nDEL other"), "+OK\r\n" + kQueued + kQueued) << "its client has gone";
   EXPECT_EQ(ask("GET k"), "$-1\r\n");
@@ -204,7 +238,8 @@ TEST_F(RespTransactionsTest, AWatchedKeyThatHasExpiredStopsIt) {
 }
 
 TEST_F(RespTransactionsTest, ToWatchAKeyIsNoGet) {
-  const std::string heard = ask("SET k v\r\nWATCH k none\r\nMULTI\r\nEXEC\r\nINFO stats");
+  const std::string heard =
+      ask("SET k v\r\nWATCH k none\r\nMULTI\r\nEXEC\r\nMSETNX none 1 k 2\r\nINFO stats");
   EXPECT_TRUE(heard.contains("\r\nkeyspace_hits:0\r\nkeyspace_misses:0\r\n")) << heard;
 }
 
