@@ -3,7 +3,7 @@
 
   server_kill_test.py SPILLWAY          8 kills; tests/kills.py has variables for more, and others
 
-Each client has keys of its own and sends some requests at a time. A key may be what was acknowledged last, or what a request that was
+Each client has keys of its own and sends some requests at a time, those of Redis now and then as a transaction. A key may be what was acknowledged last, or what a request that was
 under way would have made of it: never anything older, or torn. A killed process loses nothing, whatever the durability, so that it changes
 from one life to the next, as does the memory for items.
 """
@@ -67,7 +67,8 @@ class Client:
         began = time.time()
         for key, (_, make, _) in zip(keys, requests):
             self.possible[key] = self.possible[key] + [make(old, began, began + 3600) for old in self.possible[key]]
-        connection.say(b"".join(text for text, _, _ in requests))
+        if not self.say(connection, [text for text, _, _ in requests]):
+            return False
         for key, (_, make, replies) in zip(keys, requests):
             line = connection.line()
             if not line.endswith(b"\r\n"):
@@ -78,6 +79,11 @@ class Client:
             before = self.possible[key]
             self.possible[key] = [make(old, began, time.time()) for old in before[:len(before) // 2]]
             self.acknowledged += 1
+        return True
+
+    def say(self, connection, requests):
+        """So that their replies come next. False: the connection has ended."""
+        connection.say(b"".join(requests))
         return True
 
     def expiry(self):
@@ -130,6 +136,19 @@ class Resp(Client):
             return self.command("MSET", key, value), make, (b"+OK\r\n",)
         more = ["PX", seconds * 1000] if seconds else []
         return self.command("SET", key, value, *more), make, (b"+OK\r\n",)
+
+    def say(self, connection, requests):
+        if self.random.random() < 0.7:
+            return super().say(connection, requests)
+        # As a transaction: EXEC acknowledges all of them, and each may be there if it has not.
+        connection.say(self.command("MULTI") + b"".join(requests) + self.command("EXEC"))
+        for expected in [b"+OK\r\n", *[b"+QUEUED\r\n"] * len(requests), b"*%d\r\n" % len(requests)]:
+            line = connection.line()
+            if not line.endswith(b"\r\n"):
+                return False
+            if line != expected:
+                raise AssertionError(f"{line!r} came in a transaction, not {expected!r}")
+        return True
 
     def look(self, connection, key):
         connection.say(self.command("PTTL", key) + self.command("GET", key))

@@ -140,6 +140,20 @@ class Resp(Client):
         connection.say(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words))
         return self.reply(connection)
 
+    def transact(self, connection, keys):
+        key, value = keys[0].encode(), value_of(keys[0], self.random.randrange(1 << 30))
+        if self.random.random() < 0.5:
+            self.ask(connection, b"WATCH", key)
+        for words in ((b"MULTI",), (b"MGET", *(each.encode() for each in keys)), (b"SET", key, value), (b"GET", key)):
+            self.ask(connection, *words)
+        answers = self.ask(connection, b"EXEC")
+        if not answers:
+            return  # somebody has changed what it watches
+        for each, found in zip(keys, answers[0]):
+            self.check(each, found)
+        if answers[2] != value:
+            raise AssertionError(f"{keys[0]} is not what the same transaction has set, but {answers[2] and answers[2][:100]!r}")
+
     def turn(self, connection):
         keys = [self.key() for _ in range(10)]
         key, what = keys[0].encode(), self.random.random()
@@ -155,6 +169,8 @@ class Resp(Client):
         elif what < 0.60:
             for each, value in zip(keys, self.ask(connection, b"MGET", *(each.encode() for each in keys))):
                 self.check(each, value)
+        elif what < 0.65:
+            self.transact(connection, keys)
         else:
             self.check(keys[0], self.ask(connection, b"GET", key))
 

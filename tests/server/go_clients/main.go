@@ -193,6 +193,28 @@ func redisSession(ctx context.Context, client *redis.Client) {
 	equal("a command that there is not", "ERR unknown command 'lpush', with args beginning with: 'list' 'x' ", said(client.LPush(ctx, "list", "x").Err()))
 }
 
+func redisTransactions(ctx context.Context, client *redis.Client) {
+	transaction := client.TxPipeline()
+	sum, got, nothing := transaction.Incr(ctx, "sum"), transaction.Get(ctx, "sum"), transaction.Exists(ctx, "none")
+	_, err := transaction.Exec(ctx)
+	done("transaction", err)
+	equal("incr in a transaction", int64(1), sum.Val())
+	equal("get in a transaction", "1", got.Val())
+	equal("exists in a transaction", int64(0), nothing.Val())
+	err = client.Watch(ctx, func(watched *redis.Tx) error {
+		done("set of what is watched", client.Set(ctx, "sum", "5", 0).Err())
+		_, err := watched.TxPipelined(ctx, func(queue redis.Pipeliner) error {
+			return queue.Set(ctx, "sum", "6", 0).Err()
+		})
+		return err
+	}, "sum")
+	equal("transaction of what has changed", redis.TxFailedErr, err)
+	equal("what it has left", "5", client.Get(ctx, "sum").Val())
+	equal("msetnx", true, client.MSetNX(ctx, "first", "1", "second", "2").Val())
+	equal("msetnx of what is there", false, client.MSetNX(ctx, "third", "3", "second", "4").Val())
+	equal("what it has left", []interface{}{"1", "2", nil}, client.MGet(ctx, "first", "second", "third").Val())
+}
+
 func redisEnds(ctx context.Context, client *redis.Client) {
 	at := time.Now().Add(100 * time.Second).Truncate(time.Millisecond)
 	done("set", client.Set(ctx, "key", "value", 0).Err())
@@ -260,6 +282,7 @@ func main() {
 	ctx := context.Background()
 	resp := redis.NewClient(&redis.Options{Addr: os.Args[2], ReadTimeout: 20 * time.Second})
 	redisSession(ctx, resp)
+	redisTransactions(ctx, resp)
 	redisEnds(ctx, resp)
 	redisMany(ctx, resp)
 	done("close", resp.Close())

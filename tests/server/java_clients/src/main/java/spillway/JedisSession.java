@@ -18,6 +18,7 @@ import redis.clients.jedis.Pipeline;
 import redis.clients.jedis.Protocol;
 import redis.clients.jedis.RedisProtocol;
 import redis.clients.jedis.Response;
+import redis.clients.jedis.Transaction;
 import redis.clients.jedis.args.ExpiryOption;
 import redis.clients.jedis.exceptions.JedisDataException;
 import redis.clients.jedis.params.GetExParams;
@@ -43,6 +44,7 @@ public final class JedisSession {
                 session(jedis);
                 ends(jedis);
                 refusals(jedis);
+                transactions(jedis);
                 many(jedis);
                 scan(jedis);
             }
@@ -170,6 +172,27 @@ public final class JedisSession {
             return;
         }
         Checks.equal(what, expected, "no error");
+    }
+
+    private static void transactions(Jedis jedis) {
+        jedis.set("sum", "1");
+        Transaction transaction = jedis.multi();
+        Response<Long> sum = transaction.incr("sum");
+        Response<String> got = transaction.get("sum");
+        Response<String> nothing = transaction.get("none");
+        Checks.equal("answers of exec", 3, transaction.exec().size());
+        Checks.equal("incr in a transaction", 2L, sum.get());
+        Checks.equal("get in a transaction", "2", got.get());
+        Checks.equal("get of nothing in a transaction", null, nothing.get());
+        Checks.equal("watch", "OK", jedis.watch("sum"));
+        jedis.set("sum", "5");
+        Transaction late = jedis.multi();
+        late.set("sum", "6");
+        Checks.equal("exec of what has changed", null, late.exec());
+        Checks.equal("what it has left", "5", jedis.get("sum"));
+        Checks.equal("msetnx", 1L, jedis.msetnx("first", "1", "second", "2"));
+        Checks.equal("msetnx of what is there", 0L, jedis.msetnx("third", "3", "second", "4"));
+        Checks.equal("exists", 2L, jedis.exists("first", "second", "third"));
     }
 
     private static void many(Jedis jedis) {
