@@ -2,7 +2,6 @@
 #include "server/front/server.h"
 
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -20,63 +19,33 @@
 #include <thread>
 #include <vector>
 
-#include "server/items/test_items.h"
+#include "server/front/test_server.h"
 #include "server/net/test_peer.h"
 
 namespace server {
 namespace {
 
-class ServerTest : public testing::Test {
+class ServerTest : public RunningServerTest {
  protected:
   void SetUp() override {
-    ASSERT_TRUE(kv::Store::make(*device, {.segment_bytes = 1 << 20}));
-    auto opened = kv::Store::open(*device, {.durability = kv::Durability::kNone, .stream_count = 2});
-    ASSERT_TRUE(opened);
-    store = *opened;
+    RunningServerTest::SetUp();
     begin();
-  }
-  void TearDown() override {
-    if (runs.joinable()) end(Hub::End::kDrained);
-    ASSERT_TRUE(store->close());
-    device->close();
   }
   void begin(uint32_t connections_most = 1024, uint64_t drain_ns = 10'000'000'000,
              std::vector<ServerOptions::Given> given = {}) {
-    server = std::make_unique<Server>();
-    auto listens =
-        server->listen({.settings = {.version = "1", .worker_count = 2, .connections_most = connections_most},
-                        .memcache = {"127.0.0.1:0"},
-                        .metrics = {"127.0.0.1:0"},
-                        .given = std::move(given),
-                        .drain_ns = drain_ns,
-                        .metrics_idle_ns = metrics_idle_ns});
-    ASSERT_TRUE(listens) << listens.error().message;
+    run({.settings = {.version = "1", .worker_count = 2, .connections_most = connections_most},
+         .memcache = {"127.0.0.1:0"},
+         .metrics = {"127.0.0.1:0"},
+         .given = std::move(given),
+         .drain_ns = drain_ns,
+         .metrics_idle_ns = metrics_idle_ns});
     address = std::ranges::find(server->listening(), false, &Listening::is_given)->address;
     metrics = server->listening().back().address;
-    ASSERT_TRUE(server->open(*store));
-    runs = std::thread([this] { EXPECT_TRUE(server->run()); });
-  }
-  void end(Hub::End how) {
-    server->end(how);
-    runs.join();
-    server->close();
-  }
-  // -1: nobody listens.
-  static int connect_to(const Address& place) {
-    const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (::connect(descriptor, reinterpret_cast<const sockaddr*>(&place.bytes), place.size) == 0)
-      return descriptor;
-    ::close(descriptor);
-    return -1;
   }
   int connect() const { return connect_to(address); }
 
-  storage::Device* device = *storage::make_memory_device(64 << 20);
-  kv::Store* store = nullptr;
-  std::unique_ptr<Server> server;
   Address address, metrics;
   uint64_t metrics_idle_ns = 60'000'000'000;
-  std::thread runs;
 };
 
 TEST_F(ServerTest, ConnectionsComeAndGoAllTheTime) {

@@ -1,71 +1,39 @@
 // Transactions of many clients, on three workers, beside others that read and write, by both protocols; and a server that ends meanwhile.
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
-#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "kv/testing/test_effort.h"
-#include "server/front/server.h"
+#include "server/front/test_server.h"
 #include "server/net/test_peer.h"
-#include "storage/backends/memory.h"
 
 namespace server {
 namespace {
 
 constexpr int kAll = 1000;  // what two accounts have together
 
-class TransactionsTest : public testing::Test {
+class TransactionsTest : public RunningServerTest {
  protected:
   void SetUp() override {
-    ASSERT_TRUE(kv::Store::make(*device, {.segment_bytes = 1 << 20}));
-    auto opened = kv::Store::open(*device, {.durability = kv::Durability::kNone, .stream_count = 2});
-    ASSERT_TRUE(opened);
-    store = *opened;
+    RunningServerTest::SetUp();
     begin();
   }
-  void TearDown() override {
-    if (runs.joinable()) end(Hub::End::kDrained);
-    ASSERT_TRUE(store->close());
-    device->close();
-  }
   void begin() {
-    server = std::make_unique<Server>();
-    auto listens = server->listen({.settings = {.version = "1", .worker_count = 3},
-                                   .memcache = {"127.0.0.1:0"},
-                                   .resp = {"127.0.0.1:0"},
-                                   .drain_ns = 2'000'000'000});
-    ASSERT_TRUE(listens) << listens.error().message;
-    ASSERT_TRUE(server->open(*store));
-    runs = std::thread([this] { EXPECT_TRUE(server->run()); });
-  }
-  void end(Hub::End how) {
-    server->end(how);
-    runs.join();
-    server->close();
+    run({.settings = {.version = "1", .worker_count = 3},
+         .memcache = {"127.0.0.1:0"},
+         .resp = {"127.0.0.1:0"},
+         .drain_ns = 2'000'000'000});
   }
   int connect(Speech speech) const {
-    for (const Listening& listening : server->listening()) {
-      if (listening.speech != speech) continue;
-      const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-      const Address& place = listening.address;
-      if (::connect(descriptor, reinterpret_cast<const sockaddr*>(&place.bytes), place.size) == 0)
-        return descriptor;
-      ::close(descriptor);
-    }
+    for (const Listening& listening : server->listening())
+      if (listening.speech == speech) return connect_to(listening.address);
     return -1;
   }
-
-  storage::Device* device = *storage::make_memory_device(64 << 20);
-  kv::Store* store = nullptr;
-  std::unique_ptr<Server> server;
-  std::thread runs;
 };
 
 // A client that hears lines.
