@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "base/linked.h"
 #include "sys/memory.h"
 
 namespace kv {
@@ -52,17 +53,14 @@ base::Expected<void> Calls::add(Place& place, const Channel& channel) {
   place.counts = new (*memory) SessionCounts;
   place.channel = &channel;
   sys::LockGuard scope(lock_);
-  place.next = first_;
-  first_ = &place;
+  base::link(first_, place);
   return {};
 }
 
 void Calls::remove(Place& place) {
   {
     sys::LockGuard scope(lock_);
-    Place** at = &first_;
-    while (*at != &place) at = &(*at)->next;
-    *at = place.next;
+    base::unlink(first_, place);
     for (size_t i = 0; i < SessionCounts::kCalls; ++i)
       ended_times_[i].add(place.counts->times(static_cast<CallKind>(i)));
     place.counts->add_to(ended_);

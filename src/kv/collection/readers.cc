@@ -1,6 +1,7 @@
 #include "kv/collection/readers.h"
 
 #include "base/check.h"
+#include "base/linked.h"
 #include "sys/pause.h"
 
 namespace kv {
@@ -12,15 +13,12 @@ constexpr uint64_t kNapNs = 20'000;
 
 void Readers::add(Place& place) {
   sys::LockGuard scope(lock_);
-  place.next = first_;
-  first_ = &place;
+  base::link(first_, place);
 }
 
 void Readers::remove(Place& place) {
   sys::LockGuard scope(lock_);
-  Place** at = &first_;
-  while (*at != &place) at = &(*at)->next;
-  *at = place.next;
+  base::unlink(first_, place);
   CHECK_EQ(place.counts[0].load(std::memory_order_relaxed), 0u);
   CHECK_EQ(place.counts[1].load(std::memory_order_relaxed), 0u);
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/linked.h"
 
 namespace kv {
 namespace {
@@ -41,9 +42,7 @@ void Snapshots::remove(Member& member) {
   Kept kept;
   {
     sys::LockGuard scope(lock_);
-    Member** at = &oldest_;
-    while (*at != &member) at = &(*at)->next;
-    *at = member.next;
+    base::unlink(oldest_, member);
     count_.fetch_sub(1, std::memory_order_seq_cst);
     std::swap(kept, member.kept);
   }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/linked.h"
 
 namespace server {
 namespace {
@@ -15,16 +16,13 @@ struct Waiter final : task::CallWaiter {
 
 void Isolation::add(Place& place) {
   sys::LockGuard scope(lock_);
-  place.next = first_;
-  first_ = &place;
+  base::link(first_, place);
 }
 
 void Isolation::remove(Place& place) {
   sys::LockGuard scope(lock_);
   CHECK_EQ(place.calls.load(std::memory_order_relaxed), 0u);
-  Place** at = &first_;
-  while (*at != &place) at = &(*at)->next;
-  *at = place.next;
+  base::unlink(first_, place);
 }
 
 // Relaxed: only a task that has written its own address there finds it.

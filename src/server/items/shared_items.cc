@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "base/linked.h"
 #include "base/log.h"
 
 namespace server {
@@ -69,15 +70,12 @@ void SharedItems::close() {
 
 void SharedItems::add(Place& place) {
   sys::LockGuard scope(lock_);
-  place.next = first_;
-  first_ = &place;
+  base::link(first_, place);
 }
 
 void SharedItems::remove(Place& place) {
   sys::LockGuard scope(lock_);
-  Place** at = &first_;
-  while (*at != &place) at = &(*at)->next;
-  *at = place.next;
+  base::unlink(first_, place);
   sum(place, ended_);
 }
 
