@@ -142,7 +142,7 @@ class Graph:
     def limited(self, name, notes):
         cases = [(f"{name}/" + "/".join(map(str, case)), case) for case in self.plan.limited_cases(self.kernels)]
         cases = [case for case in cases if self.context.cases.wants(case[0])]
-        if missing := [case for case in cases if case[0] not in self.context.kept]:
+        if missing := self.context.kept.missing(cases):
             self.measure_on(name, missing)
         for case, _ in cases:
             row, own_notes = self.context.kept[case]

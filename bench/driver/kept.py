@@ -4,7 +4,7 @@
       context.kept[case] = measure(case)        a row, or what else there is of it that JSON can hold
   rows.append(context.kept[case])
 
-Cases of programs whose data is looked at in the end are kept then, all of them.
+Cases that are measured together, those of context.kept.missing(cases), are kept so too; those of programs whose data is looked at in the end are kept then, all of them.
 """
 import collections
 import copy
@@ -62,6 +62,10 @@ class Kept(collections.UserDict):
     def __getitem__(self, case):
         """A copy, which may be changed."""
         return copy.deepcopy(self.data[case])
+
+    def missing(self, cases):
+        """Those that are not kept, in their order: of names, or of tuples that begin with one."""
+        return [case for case in cases if (case[0] if isinstance(case, tuple) else case) not in self]
 
     def remove(self):
         self.path.unlink(missing_ok=True)

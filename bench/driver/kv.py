@@ -276,10 +276,6 @@ class Run:
             self.context.say(f"{row['case']:24} {row['ours']:>11,.5g} {row['unit']}, {row['ratio']:.2f} times the peer's +-{row['spread'] / 2:.0%}; "
                              f"CPU {row['user_us']:.2f} + {row['system_us']:.2f} us; p99.9 {row['p999_us']:,.0f} us")
 
-    def missing(self, names):
-        """Those that are not kept."""
-        return [name for name in names if name not in self.context.kept]
-
     def take(self, names):
         """What is kept of these cases; what cannot be measured here is in a note."""
         for name in names:
@@ -294,7 +290,7 @@ class Run:
         peers = [f"rocksdb/{operation}/{depth}" for operation, depth in self.plan.rocksdb_cases()]
         others = ["sync", *peers, *(f"overwrite/{name}" for name in THETAS), *(f"tail/{name}" for name in THETAS)] if device == "disk" else []
         wanted = [name for name in [*cases, *others] if self.context.cases.wants(name)]
-        if missing := self.missing(wanted):
+        if missing := self.context.kept.missing(wanted):
             self.measure_on(device, cleanup, {name: cases.get(name) for name in missing})
         self.take(wanted)
 
@@ -329,7 +325,7 @@ class Run:
     def on_model(self):
         cases = {f"model/tail/{name}": name for name in THETAS}
         wanted = [case for case in cases if self.context.cases.wants(case)]
-        for case in self.missing(wanted):
+        for case in self.context.kept.missing(wanted):
             self.context.progress(f"kv {case}")
             self.keep(case, [measure_model_tail(self.load, self.plan, cases[case])])
         self.take(wanted)

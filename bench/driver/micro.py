@@ -110,7 +110,7 @@ def run(context):
     for side, own in ours.items():
         context.build(f"random by spillc++, {side}", [context.spillcxx, *flags, *own, SOURCE, "-o", context.folder / side])
     for name in devices:
-        if missing := [case for case in chosen[name] if case[0] not in context.kept]:
+        if missing := context.kept.missing(chosen[name]):
             for row in _device(context, plan, ours, name, missing):
                 context.kept[row["case"]] = row
         rows += [context.kept[case] for case, *_ in chosen[name]]

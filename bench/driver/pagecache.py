@@ -168,14 +168,10 @@ class Run:
         """Of cases, (name, ...)."""
         return [case for case in cases if self.context.cases.wants(case[0])]
 
-    def missing(self, cases):
-        """Those that are not kept."""
-        return [case for case in cases if case[0] not in self.context.kept]
-
     def together(self, cases, measure):
         """Takes the rows of cases that one set of programs measures, and notes: those that are kept, and for the others what measure(others) returns. What cannot be measured has a note alone."""
         kept = self.context.kept
-        if missing := self.missing(cases):
+        if missing := kept.missing(cases):
             rows, notes = measure(missing)
             for row in rows:
                 kept[row["case"]] = row, notes
@@ -391,7 +387,7 @@ class Run:
             self.notes.append(f"nothing on zram: {why_no_zram()}")
             return
         with Cleanup() as cleanup:
-            places = [self.place_of(device, cleanup, f"data{i}", plan.data_bytes) for i in range(3 if self.missing(of_places) else 0)]
+            places = [self.place_of(device, cleanup, f"data{i}", plan.data_bytes) for i in range(3 if self.context.kept.missing(of_places) else 0)]
             for by, cases in cold.items():
                 self.together(cases, lambda missing: self.cold(device, places, by, missing))
             self.together(zipf, lambda missing: self.limited(places, missing))

@@ -223,8 +223,8 @@ def run(context):
     limit_bytes = plan.budget_bytes + _plain_bytes(native) + SLACK_BYTES
     for device in devices:
         wanted = [name for name in chosen if cases[name][0] == device]
-        if missing := [cases[name] for name in wanted if name not in context.kept]:
-            measured, own_notes = _measure_on(context, plan, device, (native, ours), limit_bytes, missing)
+        if missing := context.kept.missing(wanted):
+            measured, own_notes = _measure_on(context, plan, device, (native, ours), limit_bytes, [cases[name] for name in missing])
             for row in measured:
                 context.kept[row["case"]] = row, own_notes
         for name in wanted:

@@ -217,7 +217,7 @@ def run(context):
     rocksdb, library, kept = Rocksdb(context), Library(context), context.kept
     cases = rocksdb.cases()
     chosen = context.cases.chosen([*cases, "size"])
-    if missing := [name for name in chosen if name not in kept]:
+    if missing := kept.missing(chosen):
         programs = {side: library.load(side) for side in library.sides}
         if missing != ["size"]:
             rocksdb.make(programs["native"])

@@ -115,7 +115,7 @@ class Bench:
 def run(context):
     plan = Plan(context)
     wanted = context.cases.chosen(plan.programs)
-    if missing := [case for case in wanted if case not in context.kept]:
+    if missing := context.kept.missing(wanted):
         bench = Bench(context, plan)
         for case in missing:
             context.kept[case] = bench.measure(case, plan.programs[case])

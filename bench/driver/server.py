@@ -317,7 +317,7 @@ def run(context):
     plan = Plan(context)
     wanted = [name for name in context.cases.chosen(case for kind in KINDS for case in kind.CASES) if context.cases or name not in LONG]
     _allow_descriptors(plan.idle_connections + 200)
-    missing = [case for case in wanted if case not in context.kept]
+    missing = context.kept.missing(wanted)
     with Cleanup() as cleanup, Programs() as programs:
         contest = Contest(context, plan, programs, cleanup, Compared.servers(missing))
         _check(contest)

@@ -87,7 +87,7 @@ class Sort:
     def limited(self, name, notes):
         cases = [(f"{name}/{way}/{part}/{threads}", way, part, threads) for way, part, threads in self.plan.limited]
         cases = [case for case in cases if self.context.cases.wants(case[0])]
-        if missing := [case for case in cases if case[0] not in self.context.kept]:
+        if missing := self.context.kept.missing(cases):
             self.measure_on(name, missing)
         for case, *_ in cases:
             row, own_notes = self.context.kept[case]

@@ -163,8 +163,8 @@ def run(context):
     plan = Plan(context)
     cases = plan.turns()
     wanted = context.cases.chosen(cases)
-    if missing := {name: cases[name] for name in wanted if name not in context.kept}:
-        _measure(context, plan, missing)
+    if missing := context.kept.missing(wanted):
+        _measure(context, plan, {name: cases[name] for name in missing})
     rows = [context.kept[name] for name in wanted]
     summary = {}
     for row in rows:

@@ -136,6 +136,13 @@ class Runs(Case):
         self.assertEqual(dict(kept.Kept(self.folder, NAME, MADE_BY, resume=True)), dict(cases))
         self.assertIn("row", cases["a"][0])
 
+    def test_what_is_missing_is_told_in_order(self):
+        cases = kept.Kept(self.folder, NAME, MADE_BY, resume=False)
+        cases["b"] = cases["d"] = 1
+        self.assertEqual(cases.missing(["c", "b", "a", "d"]), ["c", "a"])
+        self.assertEqual(cases.missing([("c", 1), ("b", 2), ("a",), ("d", 4)]), [("c", 1), ("a",)])
+        self.assertEqual(cases.missing(cases), [])
+
     def test_a_figure_depends_on_the_build_and_on_options(self):
         programs_folder = self.folder / "bin"
         programs_folder.mkdir()
@@ -161,7 +168,9 @@ class Benchmarks(Case):
         def nothing(*words, **keywords):
             return ""
 
-        return types.SimpleNamespace(quick=True, pairs=0, cases=Cases(only), kept=dict(kept_cases), folder=self.folder, storage=self.folder, keep=None, spillway=SPILLWAY, spillcc="spillcc",
+        cases = kept.Kept(self.folder, NAME, MADE_BY, resume=False)
+        cases.update(kept_cases)
+        return types.SimpleNamespace(quick=True, pairs=0, cases=Cases(only), kept=cases, folder=self.folder, storage=self.folder, keep=None, spillway=SPILLWAY, spillcc="spillcc",
                                      spillcxx="spillc++", native_cc="clang", native_cxx="clang++", progress=nothing, say=nothing, build=nothing, output=nothing, include=lambda: "include")
 
     def patch(self, target, **attributes):
@@ -310,7 +319,7 @@ class Benchmarks(Case):
         rows, curves = model.by_flushers("flushers/log/24"), model.curves
         again = persist_model.Model(context, None)
         again.rate = again.ask = self.never("measured")
-        context.kept = json.loads(json.dumps(context.kept)) | {"governor/log-log/24": [row_of("governor/log-log/24/first")]}
+        context.kept["governor/log-log/24"] = [row_of("governor/log-log/24/first")]
         again.governor_cases = {"governor/log-log/24": ("log", "log", 24)}
         self.assertEqual((again.by_flushers("flushers/log/24"), again.curves), (rows, curves))
         self.assertEqual(again.governor("governor/log-log/24"), [row_of("governor/log-log/24/first")])

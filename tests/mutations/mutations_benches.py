@@ -33,7 +33,7 @@ MUTATIONS = [
     of("cases of a run before are taken without --resume", "kept", (KEPT, "        if not resume:\n            self.remove()\n        elif found := ", "        if found := ")),
     of("a case is written when the last one is measured", "kept", (KEPT, "        report.write_files(self.out, self.name, ", "        if len(self.data) > 2:\n            report.write_files(self.out, self.name, ")),
     of("what only some cases were measured of stands for all", "kept", ("bench/driver/bench.py", '"made_by": made_by | ({"only": only} if only else {})', '"made_by": made_by')),
-    of("cases that are kept are measured again", "kept", ("bench/driver/graph.py", "if missing := [case for case in cases if case[0] not in self.context.kept]:", "if missing := cases:")),
+    of("cases that are kept are measured again", "kept", (KEPT, "(case[0] if isinstance(case, tuple) else case) not in self]", "case]")),
     of("a figure is measured though no case of it is there", "everything", (PAPERS, '(figure["how"] if tables else "missing")', 'figure["how"]')),
     of("lines of several programs are one", "everything", (PAPERS, "if len({name[at] for name in names}) > 1]", "if False]")),
     of("a curve of one point hides the bars", "everything", (PAPERS, "if len(points) > 1}", "if points}")),
