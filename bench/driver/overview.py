@@ -1,4 +1,4 @@
-"""The report of all benchmarks: first README's figures beside those of this run, then the papers', then each benchmark with its table and its plot. One page that needs nothing else, and the same as
+"""The report of all benchmarks: first README's figures beside those of this run, with a mark on each that is another one, then the papers', then each benchmark with its table and its plot. One page that needs nothing else, and the same as
 Markdown and JSON."""
 import collections
 import html
@@ -16,7 +16,7 @@ h1, h2, h3 { line-height: 1.2 } h2 { margin-top: 2.2em; border-bottom: 1px solid
 table { border-collapse: collapse; margin: .7em 0; font-size: 13px } th, td { border: 1px solid #ddd; padding: 2px 8px; text-align: left; vertical-align: top }
 td.number { text-align: right; font-variant-numeric: tabular-nums } th { background: #f3f3f3 }
 code { background: #f3f3f3; padding: 0 3px } svg { max-width: 100%; height: auto } summary { cursor: pointer; color: #1f6f8b } nav { columns: 4 }
-.measured { color: #2d7a2d } .simulated { color: #9a6a00 } .missing, .not { color: #b0413e } .found { color: #555 }
+.measured { color: #2d7a2d } .simulated { color: #9a6a00 } .missing, .not { color: #b0413e } .found { color: #555 } tr.off { background: #fbe3e0 }
 """
 TABLE_ROWS = 40  # of a figure, in the page: the others are in the benchmark's own table
 
@@ -30,12 +30,13 @@ def _words(text):
     return re.sub(r"`([^`]*)`", r"<code>\1</code>", html.escape(text))
 
 
-def _html_table(rows, most=None):
+def _html_table(rows, most=None, marked=()):
+    """marked: {number of a row: its id}, in another colour."""
     columns = _columns(rows)
     lines = ["<table><tr>" + "".join(f"<th>{html.escape(str(column))}</th>" for column in columns) + "</tr>"]
-    for row in rows[:most]:
+    for number, row in enumerate(rows[:most]):
         cells = [(row.get(column, ""), report.figure(row.get(column, ""))) for column in columns]
-        lines.append("<tr>" + "".join(f'<td{" class=number" if isinstance(value, (int, float)) else ""}>{html.escape(text)}</td>' for value, text in cells) + "</tr>")
+        lines.append((f'<tr class=off id="{marked[number]}">' if number in marked else "<tr>") + "".join(f'<td{" class=number" if isinstance(value, (int, float)) else ""}>{html.escape(text)}</td>' for value, text in cells) + "</tr>")
     more = f"<p>and {len(rows) - most} more rows</p>" if most and len(rows) > most else ""
     return "\n".join(lines) + "</table>" + more
 
@@ -76,8 +77,29 @@ def _counted(counts):
 
 def _claimed(parts):
     """A row for each part of each claim, which is named once."""
-    return [{"claim": "" if before and before["claim"] == part["claim"] else part["claim"], "README": part["says"], "this run": claims.words_of(part), "figures of": part["source"]}
-            for before, part in zip([None, *parts], parts)]
+    are_compared = any("verdict" in part for part in parts)
+    return [{"claim": "" if before and before["claim"] == part["claim"] else part["claim"], "README": part["says"], "this run": claims.words_of(part),
+             **({"here it is": part.get("verdict", "")} if are_compared else {}), "figures of": part["source"]} for before, part in zip([None, *parts], parts)]
+
+
+def _off(parts):
+    """{number of a part that was compared and is not as README says: its id in the report}"""
+    return {number: f"claim-{number + 1}" for number, part in enumerate(parts) if part.get("verdict", claims.AS_SAID) != claims.AS_SAID}
+
+
+def _check(parts):
+    """How many parts of claims were compared, and how many of these are off."""
+    return {"compared": sum("verdict" in part for part in parts), "off": len(_off(parts))}
+
+
+def _checked(run, parts, link):
+    """The check in words. link(id, text): to a part that is off."""
+    if run["made_by"]["quick"]:
+        return "A quick run is no check of README's figures: data is small, and turns are few."
+    check = _check(parts)
+    links = "; ".join(link(name, f"{parts[number]['claim']}: {parts[number]['says']}, here {parts[number]['verdict']}") for number, name in _off(parts).items())
+    return (f"{check['off']} of {check['compared']} claims {'is' if check['off'] == 1 else 'are'} not what was measured here{': ' if links else ''}{links}; "
+            f"{len(parts) - check['compared']} were not compared.")
 
 
 CLAIMS_HEAD = "README's figures, and this run's"
@@ -89,8 +111,10 @@ def _page(run, names, results, failed, claimed, covered, counts, pictures, expla
            "<h1>Spillway: all benchmarks</h1>",
            f"<p>{len(results)} of {len(names)} benchmarks measured{', with --quick: small data, few turns' if run['made_by']['quick'] else ''}; written {html.escape(run['written'])}. "
            f"Of the papers' figures and tables: {_counted(counts)}.</p>",
-           f"<h2>{CLAIMS_HEAD}</h2>", "<p>README names the machine that its figures are of. Ratios of another one may be others; where there are several values, they are the least and the greatest.</p>",
-           _html_table(_claimed(claimed)),
+           "<p>" + _checked(run, claimed, lambda name, text: f'<a href="#{name}">{html.escape(text)}</a>') + "</p>",
+           f"<h2>{CLAIMS_HEAD}</h2>", "<p>README names the machine that its figures are of. Ratios of another one may be others; where there are several values, they are the least and the greatest. "
+           f"What is up to {claims.TOLERANCE:.0%} beyond what README says is as said.</p>",
+           _html_table(_claimed(claimed), marked=_off(claimed)),
            _html_table([{"machine": key.replace("_", " "), "is": value if isinstance(value, (int, float)) else str(value)} for key, value in machine.items() if not key.startswith("load")]),
            "<nav>" + "<br>".join(f'<a href="#{name}">{name}</a>' for name in names) + "</nav>"]
     if failed:
@@ -122,8 +146,12 @@ def _page(run, names, results, failed, claimed, covered, counts, pictures, expla
 
 
 def _markdown(run, names, results, failed, claimed, covered, counts):
+    rows = _claimed(claimed)
+    for number, name in _off(claimed).items():
+        rows[number]["README"] = f'<a id="{name}"></a>**{rows[number]["README"]}**'
     lines = ["# Spillway: all benchmarks", "", f"{len(results)} of {len(names)} benchmarks measured{', with `--quick`' if run['made_by']['quick'] else ''}; written {run['written']}. "
-             f"Of the papers' figures and tables: {_counted(counts)}.", "", f"## {CLAIMS_HEAD}", "", *_markdown_table(_claimed(claimed)), ""]
+             f"Of the papers' figures and tables: {_counted(counts)}.", "", _checked(run, claimed, lambda name, text: f"[{text}](#{name})"), "",
+             f"## {CLAIMS_HEAD}", "", *_markdown_table(rows), ""]
     if failed:
         lines += ["## Not measured", "", *_markdown_table([{"benchmark": name, "because": reason} for name, reason in failed.items()]), ""]
     for paper, figures in covered:
@@ -141,10 +169,11 @@ def _markdown(run, names, results, failed, claimed, covered, counts):
 
 def write(folder, run, names, results, failed, all_claims, all_papers, explain):
     """run: {made_by, written}. names: of all benchmarks. results, failed: what was measured of them, and why others were not. The plots are read from `folder`; explain(name): what one is."""
-    claimed = claims.beside(all_claims, results, failed)
+    is_check = not run["made_by"]["quick"]
+    claimed = claims.beside(all_claims, results, failed, is_check)
     covered, counts = _covered(all_papers, results, failed)
     pictures = {name: (folder / f"{name}.svg").read_text() for name in results}
-    facts = {**run, "failed": failed, "claims": claimed, "figures": {state: count for state, count in sorted(counts.items())}, "summary": {name: result["summary"] for name, result in results.items()},
+    facts = {**run, "check": _check(claimed) if is_check else None, "failed": failed, "claims": claimed, "figures": {state: count for state, count in sorted(counts.items())}, "summary": {name: result["summary"] for name, result in results.items()},
              "papers": [{"title": paper["title"], "figures": [{"name": figure["name"], "state": state, "from": [{"benchmark": benchmark, "rows": rows} for benchmark, rows in tables], **({"missing": reason} if reason else {})}
                                                              for figure, state, tables, reason in figures]} for paper, figures in covered]}
     report.write_files(folder, "report", {".html": _page(run, names, results, failed, claimed, covered, counts, pictures, explain), ".md": _markdown(run, names, results, failed, claimed, covered, counts),

@@ -117,6 +117,41 @@ class Runs(Case):
         page = (self.folder / "report.html").read_text()
         self.assertLess(page.index("10 to 30"), page.index("Figures and tables of the papers"))
 
+    def test_claims_that_are_off_are_counted_and_marked(self):
+        # `best` is 2, and switch's are ten times 1 and 3.
+        def part(says, **more):
+            return {"says": says, "benchmark": "sort", "summary": ["be*"], **more}
+
+        range_of_switch = {"benchmark": "switch", "summary": [], "cases": ["disk/*"], "columns": ["extra", "ours"], "scale": 10}
+        claims.load = lambda: [
+            {"what": "sorts", "figure": "", "command": "", "parts": [part(says) for says in ("2.0 ×", "2.15 ×", "1.85 ×", "1.5–2.2 ×", "2.4 to 3 ×", "1.7 <s>")]},
+            {"what": "switches", "figure": "", "command": "", "parts": [part(says, **range_of_switch) for says in ("10 to 30", "8 to 32", "11–28", "20", "10 to 20", "15 to 30")]},
+            {"what": "others", "figure": "", "command": "", "parts": [part("7", cpu="of nobody"), part("9", benchmark="graph")]}]
+        self.context.quick = False
+        self.run_all()
+        facts, text, page = self.report(), (self.folder / "report.md").read_text(), (self.folder / "report.html").read_text()
+        self.assertEqual([found.get("verdict") for found in facts["claims"]],
+                         ["as said"] * 4 + ["less", "more"] + ["as said"] * 3 + ["less and more", "more", "less"] + [None] * 2)
+        self.assertEqual(facts["check"], {"compared": 12, "off": 5})
+        head, _, table = text.partition("\n## ")
+        self.assertIn("5 of 12 claims are not what was measured here: [sorts: 2.4 to 3 ×, here less](#claim-5); [sorts: 1.7 <s>, here more](#claim-6); ", head)
+        self.assertIn("[switches: 15 to 30, here less](#claim-12); 2 were not compared.\n", head)
+        self.assertIn('|  | <a id="claim-5"></a>**2.4 to 3 ×** | 2 | less | sort: be* |\n', table)
+        self.assertIn("|  | 1.5–2.2 × | 2 | as said | sort: be* |\n", table)
+        Balanced().feed(page)
+        self.assertIn('<a href="#claim-6">sorts: 1.7 &lt;s&gt;, here more</a>', page.partition("<h2>")[0])
+        self.assertEqual([number for number in range(20) if f'<tr class=off id="claim-{number}">' in page], [5, 6, 10, 11, 12])
+
+    def test_a_quick_run_is_no_check_of_claims(self):
+        self.run_all()
+        facts, text, page = self.report(), (self.folder / "report.md").read_text(), (self.folder / "report.html").read_text()
+        self.assertIsNone(facts["check"])
+        self.assertFalse(any("verdict" in part for part in facts["claims"]))
+        for written in (text, page):
+            self.assertIn("A quick run is no check of README's figures", written)
+            self.assertNotIn("not what was measured here", written)
+        self.assertNotIn("claim-", text + page)
+
     def test_what_cannot_be_measured_is_named_and_stops_nothing(self):
         self.broken = {"sort": Failure("swap needs root", 2), "switch": KeyError("a defect")}
         self.assertEqual(self.run_all(), 1)
@@ -199,6 +234,14 @@ class Claims(unittest.TestCase):
                 self.assertIn(part["benchmark"], driver.BENCHMARKS, claim["what"])
                 self.assertTrue(part.get("summary") or part.get("cases"), part)
                 self.assertEqual("cases" in part, "columns" in part, part)
+                self.assertIn(len(claims.numbers(part["says"])), (1, 2), part)
+
+    def test_a_tenth_beyond_what_is_rounded_to_the_ends_is_as_said(self):
+        for says, least, most in (("59 s", 52.65, 65.45), ("1.20 × native", 1.0755, 1.3255), ("0.01 ×", 0.0045, 0.0165), ("of 8.5 to 14 bytes", 7.605, 15.95), ("1,024–2,048", 921.15, 2253.35)):
+            for value, said in ((1.001 * least, "as said"), (0.999 * least, "less"), (0.999 * most, "as said"), (1.001 * most, "more")):
+                self.assertEqual(claims.verdict(says, [value]), said, (says, value))
+                self.assertEqual(claims.verdict(says, [value, (least + most) / 2]), said, (says, value))
+            self.assertEqual(claims.verdict(says, [2 * most, least / 2]), "less and more")
 
 
 class Papers(unittest.TestCase):

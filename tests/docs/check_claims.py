@@ -6,14 +6,12 @@ import sys
 
 from pages import fail, pages
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench/driver"))
+from claims import decimals, load, numbers  # noqa: E402
+
 HEAD = "| | figure | command |\n|---|---|---|\n"
-NUMBER = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?")
 COMMAND = re.compile(r"`spillway bench [^`]+`(?:, `[^`]+`)*")
 FIGURES_LINK = "README.md#figures"
-
-
-def numbers(text):
-    return [number.replace(",", "") for number in NUMBER.findall(text)]
 
 
 def one_line(text):
@@ -23,7 +21,7 @@ def one_line(text):
 
 def agree(claimed, said, scale):
     """Whether a number of README is that of a page, to as many digits as the one that has fewer."""
-    digits = min(len(text.partition(".")[2]) for text in ((claimed, said) if scale == 1 else (claimed,)))
+    digits = min(decimals(text) for text in ((claimed, said) if scale == 1 else (claimed,)))
     return abs(float(claimed) - scale * float(said)) <= 0.5 * 10 ** -digits + 1e-9
 
 
@@ -89,9 +87,7 @@ def problems(texts, claims):
 
 
 def main(source):
-    sys.path.insert(0, str(source / "bench/driver"))
-    import claims
-    fail(list(problems({str(page.relative_to(source)): page.read_text() for page in pages(source)}, claims.load())), "claims are not the same everywhere")
+    fail(list(problems({str(page.relative_to(source)): page.read_text() for page in pages(source)}, load(source / "bench/driver/claims.toml"))), "claims are not the same everywhere")
 
 
 if __name__ == "__main__":
