@@ -51,9 +51,11 @@ struct StatisticInfo {
   const char* folder;
   const char* name;
   const char* doc;
+  bool is_counter = false;  // a COUNTER of statistics.inc
 };
 inline constexpr StatisticInfo kStatisticInfo[] = {
-#define STATISTIC(folder, name, doc) {#folder, #name, doc},
+#define COUNTER(folder, name, doc) {#folder, #name, doc, true},
+#define GAUGE(folder, name, doc) {#folder, #name, doc},
 #include "base/statistics.inc"
 };
 inline constexpr size_t kStatisticCount = sizeof kStatisticInfo / sizeof kStatisticInfo[0];

@@ -55,6 +55,16 @@ TEST(Statistics, HoldsWhatTheCommandLinePromises) {
     EXPECT_TRUE(keys.contains(key)) << key;
 }
 
+TEST(Statistics, WhatHasHappenedIsCounted) {
+  std::set<std::string> counters, gauges;
+  for (const auto& info : kStatisticInfo)
+    (info.is_counter ? counters : gauges).insert(std::string(info.folder) + '.' + info.name);
+  for (const char* key : {"spill.allocated_bytes", "cache.misses", "storage.read_bytes", "memory.pressures"})
+    EXPECT_TRUE(counters.contains(key)) << key;
+  for (const char* key : {"spill.live_bytes", "memory.budget_bytes", "memory.peak_bytes"})
+    EXPECT_TRUE(gauges.contains(key)) << key;
+}
+
 TEST(Counter, CountsOfAllThreadsAddUp) {
   Statistics::Counter counter, peak;
   std::vector<std::jthread> threads;

@@ -226,6 +226,8 @@ MUTATIONS = [
             ("tools/spillway/dump.cc", "  if (process.is_fork_child())", "  if (false)")),
     product("less than no bytes told", "^e2e_seeing$",
             ("tools/spillway/top_programs.cc", "  return static_cast<int64_t>(value) < 0 ? 0 : value;\n", "  return value;\n")),
+    product("what falls is told as a counter", "^docs_counters$",
+            ("src/base/statistics.inc", "GAUGE(spill, live_bytes,", "COUNTER(spill, live_bytes,")),
     product("freed memory dumped", "^e2e_seeing$",
             ("tools/spillway/process.cc", "  return spill::is_allocated_by(", "  return true || spill::is_allocated_by(")),
     product("length beyond all addresses dumped as nothing", "^e2e_seeing$",

@@ -60,7 +60,8 @@ Made by `make docs` from src/base/statistics.inc.
 all is written; a pipe, a terminal or `/dev/stdout` is written to as it is. Each
 number is exact; together they are not a snapshot of one moment. (While the program runs, `spillway top` sees what the heap has allocated
 within 64 KiB for each thread.) Names that end in `_bytes` are bytes, all
-others count.
+others count. A counter says what has happened since the start, and never falls; a gauge what is now, was at most, or was
+chosen.
 
 A list of sites says where in the code something was counted, most often first: `{"count": 7, "over": 0, "module":
 "/usr/lib/libm.so.6", "offset": "0x1a2b", "symbol": "cos"}`. Module and offset are what `addr2line -e MODULE OFFSET`
@@ -79,24 +80,24 @@ A word says what was chosen: `"clock"`.
 std::string statistics_page() {
   std::string page(kStatisticsText);
   std::string_view folder;
-  const auto add_row = [&](const base::StatisticInfo& info) {
-    page += concat("| `", info.folder, ".", info.name, "` | ", cell(info.doc), " |\n");
+  const auto add_row = [&](const base::StatisticInfo& info, std::string_view type) {
+    page += concat("| `", info.folder, ".", info.name, "` | ", type, " | ", cell(info.doc), " |\n");
   };
   for (size_t i = 0; i < base::kStatisticCount; ++i) {
     const base::StatisticInfo& statistic = base::kStatisticInfo[i];
     if (folder != statistic.folder) {
       folder = statistic.folder;
-      page += concat("\n## ", folder, "\n\n| key | meaning |\n|---|---|\n");
+      page += concat("\n## ", folder, "\n\n| key | type | meaning |\n|---|---|---|\n");
     }
-    add_row(statistic);
+    add_row(statistic, statistic.is_counter ? "counter" : "gauge");
     // As in the file: lists after all numbers of their folder.
     if (i + 1 < base::kStatisticCount && folder == base::kStatisticInfo[i + 1].folder) continue;
     for (const base::StatisticInfo& list : base::kSitesInfo)
-      if (folder == list.folder) add_row(list);
+      if (folder == list.folder) add_row(list, "sites");
     for (const base::StatisticInfo& curve : base::kCurveInfo)
-      if (folder == curve.folder) add_row(curve);
+      if (folder == curve.folder) add_row(curve, "curve");
     for (const base::StatisticInfo& word : base::kWordInfo)
-      if (folder == word.folder) add_row(word);
+      if (folder == word.folder) add_row(word, "word");
   }
   return page;
 }

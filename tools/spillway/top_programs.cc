@@ -80,11 +80,6 @@ std::optional<double> per_second(const Watched& watched, size_t number) {
   return static_cast<double>(counter(watched.now, number) - counter(watched.before, number)) / seconds;
 }
 
-bool is_a_level(const base::StatisticInfo& info) {
-  const std::string_view name = info.name, folder = info.folder;
-  return name == "live_bytes" || folder == "memory" || folder == "chosen";
-}
-
 bool is_told(const Watched& watched, const base::StatisticInfo& info) {
   return spill::is_told(info, counter(watched.now, number_of("satc", "threads")));
 }
@@ -194,7 +189,7 @@ std::string details(Watched& watched) {
     if (!is_told(watched, info)) continue;
     const bool bytes = std::string_view(info.name).ends_with("_bytes");
     const auto total = static_cast<double>(counter(watched.now, i));
-    const auto rate = is_a_level(info) ? std::nullopt : per_second(watched, i);
+    const auto rate = info.is_counter ? per_second(watched, i) : std::nullopt;
     text += padded(concat(info.folder, '.', info.name), 26, false);
     text += padded(bytes ? bytes_text(total) : count_text(total), 16);
     text += padded(bytes ? bytes_text(rate) : count_text(rate), 16) + '\n';
