@@ -14,6 +14,7 @@ CHANNEL, TLS = "src/server/net/channel.cc", "src/server/net/tls.cc"
 SCANS = "src/server/clients/resp_scans.cc"
 RESP_CLIENT, TRANSACTIONS = "src/server/clients/resp_client.cc", "src/server/clients/resp_transactions.cc"
 ACCOUNTS, WATCHERS = "src/server/clients/accounts.cc", "src/server/clients/watchers.cc"
+METRICS_PAGE = "src/server/clients/metrics_page.cc"
 
 def net(name, *patches, gtest_filter="*", test="server_net_test"):
     return {"name": name, "test": (test, gtest_filter), "patches": list(patches)}
@@ -121,6 +122,10 @@ MUTATIONS = [
     net("a part of a value begins at its first byte", (STREAM, "items.read(item, offset, part_.bytes().first(most))", "items.read(item, 0, part_.bytes().first(most))"), gtest_filter="StreamValuesTest.Parts*"),
     net("what follows a value's first part is that once more", (STREAM, "    part_bytes_ = *read;\n  }\n  part_.reset();", "    part_bytes_ = *read;\n    if (auto again = items.read(item, 0, part_.bytes().first(*read)); !again) return std::unexpected(again.error());\n  }\n  part_.reset();"), gtest_filter="StreamValuesTest.*"),
     resp("a scan ends where a cache has dropped a value", ("src/server/items/walk.cc", "      if (!read && read.error().number == ESTALE) continue;\n", ""), gtest_filter="RespCacheScansTest.*"),
+    client("a quotation mark ends a label", (METRICS_PAGE, "(first == '\"' && is_quoted)", "false"), gtest_filter="MetricsPage.WhatHas*"),
+    client("a quotation mark of a help is escaped", (METRICS_PAGE, "(first == '\"' && is_quoted)", "first == '\"'"), gtest_filter="MetricsPage.WhatHas*"),
+    client("half a character is in a metric", (METRICS_PAGE, "    if (bytes == 0)\n      to += kNoCharacter;\n    else if", "    if"), gtest_filter="MetricsPage.WhatIsNo*"),
+    client("a metric is told of without a sample", (METRICS_PAGE, "append(type).append(\"\\n\");\n", "append(type).append(\"\\n\");\n  text_ += std::exchange(head_, {});\n"), gtest_filter="MetricsPage.Without*"),
     of_serve("a browser runs whatever the dashboard loads", ("src/server/clients/make_dashboard.py", "\"default-src 'none'\"", "\"default-src *\"")),
     of_serve("the dashboard is for any method", ("src/server/clients/metrics.cc", "  const bool is_known = is_head || head.starts_with(\"GET \");", "  const bool is_known = true;")),
     of_serve("the dashboard draws what is not told", ("src/server/clients/dashboard.html", "keys: 'store_keys'", "keys: 'store_items'")),

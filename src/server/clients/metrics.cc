@@ -1,13 +1,12 @@
 #include "server/clients/metrics.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
-#include <initializer_list>
 #include <utility>
 
 #include <dashboard_page.inc>  // of the build: made of dashboard.html
 
+#include "server/clients/metrics_page.h"
 #include "server/resp/words.h"
 #include "sys/memory.h"
 
@@ -17,46 +16,7 @@ namespace {
 constexpr size_t kHeadBytesMost = 8 << 10;
 constexpr std::string_view kHeadEnd = "\r\n\r\n";
 
-// The text of metrics, with their lines of help and type.
-class Page {
- public:
-  using Labels = std::initializer_list<std::pair<std::string_view, std::string_view>>;
-
-  // Begins a metric, to which the following calls of add() belong.
-  void begin(std::string_view name, std::string_view type, std::string_view help) {
-    name_ = name;
-    text_.append("# HELP spillway_").append(name).append(" ").append(help).append("\n");
-    text_.append("# TYPE spillway_").append(name).append(" ").append(type).append("\n");
-  }
-  template <class Number>
-  void add(Labels labels, Number value, std::string_view suffix = "") {
-    text_.append("spillway_").append(name_).append(suffix);
-    char before = '{';
-    for (const auto& [name, label] : labels) {
-      text_ += before;
-      text_.append(name).append("=\"").append(label).append("\"");
-      before = ',';
-    }
-    if (labels.size() != 0) text_ += '}';
-    char digits[32];
-    text_.append(" ").append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr).append("\n");
-  }
-  void counter(std::string_view name, std::string_view help, uint64_t value) {
-    begin(name, "counter", help);
-    add({}, value);
-  }
-  void gauge(std::string_view name, std::string_view help, uint64_t value) {
-    begin(name, "gauge", help);
-    add({}, value);
-  }
-  std::string take() { return std::move(text_); }
-
- private:
-  std::string_view name_;
-  std::string text_;
-};
-
-void tell_server(Hub& hub, Page& page) {
+void tell_server(Hub& hub, MetricsPage& page) {
   const ConnectionCounts connections = hub.counts_since_start();
   page.begin("info", "gauge", "1, with the version.");
   page.add({{"version", hub.settings().version}}, uint64_t{1});
@@ -77,7 +37,7 @@ void tell_server(Hub& hub, Page& page) {
   page.gauge("memory_bytes", "Memory that the process may use; 0: any.", hub.settings().memory_bytes);
 }
 
-void tell_items(Hub& hub, Page& page) {
+void tell_items(Hub& hub, MetricsPage& page) {
   constexpr std::pair<std::string_view, std::pair<Count, Count>> kByResult[] = {
       {"get", {Count::kGetHits, Count::kGetMisses}},
       {"touch", {Count::kTouchHits, Count::kTouchMisses}},
@@ -96,7 +56,7 @@ void tell_items(Hub& hub, Page& page) {
   page.counter("item_flushes_total", "Calls that flush all items.", counts[Count::kFlushes]);
 }
 
-void tell_store(const kv::StoreCounts& counts, Page& page) {
+void tell_store(const kv::StoreCounts& counts, MetricsPage& page) {
   page.gauge("store_keys", "Keys that the index knows, ended ones among them until their room is used again.",
              counts.index.entries);
   page.gauge("store_index_bytes", "Memory of the index.", counts.index.memory_bytes);
@@ -124,7 +84,7 @@ void tell_store(const kv::StoreCounts& counts, Page& page) {
   page.counter("memory_tier_hits_total", "Records of gets that needed no I/O.", counts.use.from_memory);
 }
 
-void tell_use(const kv::UseCounts& use, Page& page) {
+void tell_use(const kv::UseCounts& use, MetricsPage& page) {
   page.begin("store_call_seconds", "summary", "How long calls of the store take.");
   for (size_t i = 0; i < kv::kCallCount; ++i) {
     const kv::Latency& latency = use.latencies[i];
@@ -182,7 +142,7 @@ bool says(std::string_view head, std::string_view what) {
 }  // namespace
 
 std::string metrics_text(Hub& hub) {
-  Page page;
+  MetricsPage page;
   const kv::StoreCounts counts = hub.items().store().counts();
   tell_server(hub, page);
   tell_items(hub, page);
