@@ -370,7 +370,7 @@ class Seeing(Case):
         self.refused("dump", says=["usage: spillway dump PID|COREFILE ADDRESS LENGTH"])
         self.refused("dump", "1", "0x", "8", says=["'0x'", "address"])
         self.refused("dump", str(os.getpid()), "0x100000000000", "8", says=["does not run Spillway"])
-        self.refused("top", "-1", says=["'-1'", "--once"])
+        self.refused("top", "-1", says=["'-1'", "--once", "--prometheus"])
         self.refused("top", "\x1b[1m", says=["'\\x1b[1m'"])
         self.refused("top", "99999999999", says=["'99999999999'"])
         self.refused("top", str(os.getpid()), says=["does not run Spillway"])

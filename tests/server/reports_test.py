@@ -114,7 +114,7 @@ class Metrics(Case):
         self.assertEqual(alone.returncode, 1)
         self.assertRegex(alone.stderr, ONE_LINE)
         self.assertEqual(self.top("{}:{}".format(*server.address)).returncode, 1)  # where no metrics are
-        for words in ("host:",), (address, "1"):
+        for words in ("host:",), (address, "1"), (address, "--prometheus"):
             self.assertEqual(self.top(*words).returncode, 2)
         for _ in range(16):  # who has asked once, and stays
             asks = http.client.HTTPConnection(*server.metrics, timeout=HANG_SECONDS)

@@ -61,7 +61,7 @@ all is written; a pipe, a terminal or `/dev/stdout` is written to as it is. Each
 number is exact; together they are not a snapshot of one moment. (While the program runs, `spillway top` sees what the heap has allocated
 within 64 KiB for each thread.) Names that end in `_bytes` are bytes, all
 others count. A counter says what has happened since the start, and never falls; a gauge what is now, was at most, or was
-chosen.
+chosen; [Prometheus](debugging.md#spillway-top) can read both.
 
 A list of sites says where in the code something was counted, most often first: `{"count": 7, "over": 0, "module":
 "/usr/lib/libm.so.6", "offset": "0x1a2b", "symbol": "cos"}`. Module and offset are what `addr2line -e MODULE OFFSET`

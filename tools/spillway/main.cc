@@ -29,7 +29,7 @@ constexpr Subcommand kSubcommands[] = {
     {"dump", "PID|COREFILE ADDRESS LENGTH [--raw]", "what a running program's spilled memory holds",
      tools::dump},
     {"budget", "PID SIZE", "change the memory budget of a running program", tools::budget},
-    {"top", "[PID|HOST:PORT...] [--once] [--json]", "live counters of programs and servers", tools::top},
+    {"top", "[PID|HOST:PORT...] [OPTION]...", "live counters of programs and servers", tools::top},
     {"info", "[--json] [DEVICE]", "what this machine or a device offers, what stands in the way",
      tools::info},
     {"docs", "options|statistics|probes", "print a reference page in Markdown", tools::docs},

@@ -1,4 +1,4 @@
-// spillway top: counters of running programs and servers, again and again.
+// spillway top: counters of running programs and servers, again and again, or once.
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -22,6 +22,7 @@ struct Request {
   std::vector<std::string> servers;  // these instead
   bool once = false;
   bool json = false;
+  bool prometheus = false;
 };
 
 // On a terminal: in place of what was there, cut at its edges.
@@ -56,8 +57,11 @@ Request parse(Arguments arguments, bool& help) {
       request.once = true;
     } else if (word == "--json") {
       request.json = true;
+    } else if (word == "--prometheus") {
+      request.prometheus = true;
     } else if (word.starts_with('-')) {
-      throw WrongInput(concat("top has no option '", printable(word), "'; it takes --once and --json"));
+      throw WrongInput(
+          concat("top has no option '", printable(word), "'; it takes --once, --json and --prometheus"));
     } else if (word.contains(':')) {
       request.servers.emplace_back(word);
     } else if (request.pid != 0) {
@@ -68,6 +72,11 @@ Request parse(Arguments arguments, bool& help) {
   }
   if (request.pid != 0 && !request.servers.empty())
     throw WrongInput("top takes a process id or addresses of servers, not both");
+  if (request.prometheus && request.json)
+    throw WrongInput("top prints JSON or what Prometheus reads; give it --json or --prometheus, not both");
+  if (request.prometheus && !request.servers.empty())
+    throw WrongInput(
+        "top --prometheus is of programs; Prometheus itself asks a server, where --metrics listens");
   return request;
 }
 
@@ -91,10 +100,19 @@ int top(Arguments arguments) {
   const Request request = parse(arguments, help);
   if (help) {
     std::puts(
-        "usage: spillway top [PID | HOST:PORT...] [--once] [--json]\n\nShows what running programs do with "
-        "their budget, each second; of one process all\nstatistics, otherwise one line for each program. "
-        "With addresses, :PORT being of this\nmachine, and tls:HOST:PORT one by TLS: servers, by what their "
-        "--metrics tells.\n--once: one table, after a second. --json: a line of JSON instead of a table.");
+        "usage: spillway top [PID | HOST:PORT...] [--once] [--json]\n"
+        "       spillway top [PID] --prometheus\n\n"
+        "Shows what running programs do with their budget, each second; of one process all\n"
+        "statistics, otherwise one line for each program. With addresses, :PORT being of this\n"
+        "machine, and tls:HOST:PORT one by TLS: servers, by what their --metrics tells.\n\n"
+        "  --once         one table, after a second\n"
+        "  --json         a line of JSON instead of a table\n"
+        "  --prometheus   what programs tell now, once, as Prometheus reads it; for a file\n"
+        "                 that node_exporter collects (docs/operations.md)");
+    return 0;
+  }
+  if (request.prometheus) {
+    std::fputs(metrics_of_programs(request.pid).c_str(), stdout);
     return 0;
   }
   const std::unique_ptr<TopView> view =

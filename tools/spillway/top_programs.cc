@@ -14,6 +14,7 @@
 #include "code_map.h"
 #include "command.h"
 #include "process.h"
+#include "server/clients/metrics_page.h"
 #include "spill/report.h"
 #include "top_view.h"
 
@@ -60,6 +61,8 @@ struct Watched {
     }
   }
 
+  bool is_seen() const { return process != nullptr && problem.empty(); }
+
   pid_t pid;
   std::unique_ptr<Process> process;
   std::string problem;
@@ -103,7 +106,7 @@ std::string site_text(const CodePlace& place) {
 Json json_of(Watched& watched) {
   Json json;
   json["pid"] = watched.pid;
-  if (watched.process == nullptr || !watched.problem.empty()) {
+  if (!watched.is_seen()) {
     json["problem"] = watched.problem;
     return json;
   }
@@ -139,6 +142,56 @@ Json json_of(Watched& watched) {
   return json;
 }
 
+// cache.misses -> program_cache_misses_total, since names of counters end so by custom.
+std::string metric_name(const base::StatisticInfo& info) {
+  return concat("program_", info.folder, '_', info.name, info.is_counter ? "_total" : "");
+}
+
+// A metric for each number and word; of sites and curves, which are lists, none.
+std::string metrics_of(const std::map<pid_t, Watched>& programs) {
+  struct Seen {
+    const Watched& watched;
+    std::string pid, name;
+    server::MetricsPage::Labels labels() const { return {{"pid", pid}, {"program", name}}; }
+  };
+  std::vector<Seen> all;
+  server::MetricsPage page;
+  page.begin("program_problem", "gauge",
+             "1, with the reason why nothing is told of this process of Spillway's");
+  for (const auto& [number, watched] : programs) {
+    const std::string pid = concat(number);
+    if (watched.is_seen())
+      all.push_back({watched, pid, watched.process->name()});
+    else
+      page.add({{"pid", pid}, {"problem", watched.problem}}, 1);
+  }
+  page.begin("program_info", "gauge", "1, with what stays as it is: the storage, and bytes of a page");
+  for (const Seen& seen : all) {
+    const spill::Published& published = seen.watched.process->published();
+    const std::string device = printable(published.device), page_bytes = concat(published.cache.page_bytes);
+    auto labels = seen.labels();
+    labels.emplace_back("device", device);
+    labels.emplace_back("page_bytes", page_bytes);
+    page.add(labels, 1);
+  }
+  for (size_t i = 0; i < base::kStatisticCount; ++i) {
+    const base::StatisticInfo& info = base::kStatisticInfo[i];
+    page.begin(metric_name(info), info.is_counter ? "counter" : "gauge", info.doc);
+    for (const Seen& seen : all)
+      if (is_told(seen.watched, info)) page.add(seen.labels(), counter(seen.watched.now, i));
+  }
+  for (size_t word = 0; word < base::kWordCount; ++word) {
+    const base::StatisticInfo& info = base::kWordInfo[word];
+    page.begin(metric_name(info), "gauge", concat("1, with a word that says ", info.doc));
+    for (const Seen& seen : all) {
+      auto labels = seen.labels();
+      labels.emplace_back("word", seen.watched.now.words[word]);
+      page.add(labels, 1);
+    }
+  }
+  return page.take();
+}
+
 // One line a program.
 std::string overview(std::map<pid_t, Watched>& programs) {
   std::string text =
@@ -147,7 +200,7 @@ std::string overview(std::map<pid_t, Watched>& programs) {
              padded("written/s", 12), padded("faults/s", 10), "  hottest fault site\n");
   for (auto& [pid, watched] : programs) {
     text += padded(concat(pid), 8) + "  ";
-    if (watched.process == nullptr || !watched.problem.empty()) {
+    if (!watched.is_seen()) {
       text += watched.problem + '\n';
       continue;
     }
@@ -237,6 +290,7 @@ class Programs final : public TopView {
     for (auto& [pid, watched] : programs_) all["programs"].push_back(json_of(watched));
     return all;
   }
+  std::string metrics() const { return metrics_of(programs_); }
 
  private:
   const pid_t pid_;
@@ -246,5 +300,12 @@ class Programs final : public TopView {
 }  // namespace
 
 std::unique_ptr<TopView> watch_programs(pid_t pid) { return std::make_unique<Programs>(pid); }
+
+std::string metrics_of_programs(pid_t pid) {
+  Programs programs(pid);
+  programs.look();
+  if (const std::string problem = programs.problem(); !problem.empty()) throw std::runtime_error(problem);
+  return programs.metrics();
+}
 
 }  // namespace tools

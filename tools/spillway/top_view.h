@@ -30,6 +30,10 @@ std::unique_ptr<TopView> watch_programs(pid_t pid);
 // Servers, by the addresses of their metrics (split_address()). Throws WrongInput for what is no address.
 std::unique_ptr<TopView> watch_servers(const std::vector<std::string>& addresses);
 
+// What programs tell now, as Prometheus reads it (docs/debugging.md); "": there are none. 0: all of them. Throws as watch_programs(), and std::runtime_error:
+// the process has ended.
+std::string metrics_of_programs(pid_t pid);
+
 // Cells of tables; "" if there is no value.
 std::string padded(std::string text, size_t width, bool right = true);
 std::string count_text(std::optional<double> value);

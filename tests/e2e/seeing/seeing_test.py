@@ -29,6 +29,9 @@ ADDRESSES = 1 << 47
 PAGE = 4096
 # A name that JSON has to escape.
 LIBRARY = WORK / 'a "quoted" é' / "libforeign.so"
+# A label of a metric, as Prometheus' text format has it.
+LABEL = r'\w+="(?:[^"\\\n]|\\[\\"n])*"'
+LABEL_PARTS = r'(\w+)="((?:[^"\\]|\\.)*)"'
 
 
 def setUpModule():
@@ -501,6 +504,29 @@ class Top(unittest.TestCase):
         self.assertEqual(ended.stdout.count(b"\n"), 1)
         return json.loads(ended.stdout)
 
+    def metrics_of(self, *arguments):
+        """What Prometheus reads: {metric: its type}, and [(metric, {label: value}, value)]."""
+        ended = spillway("top", "--prometheus", *arguments)
+        self.assertEqual((ended.returncode, ended.stderr), (0, b""))
+        types, samples, name = {}, [], None
+        lines = ended.stdout.decode().split("\n")
+        self.assertEqual(lines.pop(), "")
+        heads = iter(lines)
+        for line in heads:
+            if head := re.fullmatch(r"# HELP (spillway_program_\w+) \S.*", line):
+                name = head[1]
+                self.assertNotIn(name, types)
+                types[name] = re.fullmatch(rf"# TYPE {name} (counter|gauge)", next(heads))[1]
+                continue
+            sample = re.fullmatch(rf'{name}\{{({LABEL}(?:,{LABEL})*)\}} (\d+)', line)
+            self.assertIsNotNone(sample, line)
+            labels = {label: re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else found[1], value)
+                      for label, value in re.findall(LABEL_PARTS, sample[1])}
+            samples.append((name, labels, int(sample[2])))
+        self.assertEqual(set(types), {name for name, _, _ in samples})
+        self.assertEqual(len(samples), len({(name, labels["pid"]) for name, labels, _ in samples}))
+        return types, samples
+
     def refused(self, *arguments, says):
         ended = spillway("top", *arguments)
         self.assertEqual((ended.returncode, ended.stdout), (2, b""), ended)
@@ -553,6 +579,59 @@ class Top(unittest.TestCase):
         self.assertRegex(rows[lives[0].pid], r"libforeign\.so\+0x\w+ \(foreign_cold\)$")
         lives[1].ask("rest")
 
+    def test_prometheus_reads_what_json_has(self):
+        live = Live(self)
+        live.ask("foreign")
+        [seen] = self.json_of(live.pid)["programs"]
+        types, samples = self.metrics_of(live.pid)
+        told = {name: (labels, value) for name, labels, value in samples}
+        for labels, _ in told.values():
+            self.assertEqual((labels["pid"], labels["program"]), (str(live.pid), "live"))
+        expected = {"spillway_program_info"}
+        for folder, name, value in ((folder, *entry) for folder, entries in seen.items() if isinstance(entries, dict) for entry in entries.items()):
+            metric = f"spillway_program_{folder}_{name}"
+            if isinstance(value, str):
+                self.assertEqual((told[metric][0]["word"], told[metric][1]), (value, 1))
+            elif isinstance(value, int):
+                metric = metric if metric in told else metric + "_total"
+            else:  # sites, a curve
+                continue
+            expected.add(metric)
+        self.assertEqual(set(told), expected)
+        self.assertEqual({name for name in told if types[name] == "counter"}, {name for name in told if name.endswith("_total")})
+        info = told["spillway_program_info"][0]
+        self.assertEqual((info["device"], info["page_bytes"]), (seen["device"], str(PAGE)))
+        self.assertEqual(told["spillway_program_spill_faults_total"][1], seen["spill"]["faults"])
+        self.assertEqual(told["spillway_program_spill_live_bytes"][1], live.bytes)
+        self.assertEqual(told["spillway_program_memory_budget_bytes"][1], 1 << 20)
+        live.ask("foreign")
+        later = {name: value for name, _, value in self.metrics_of(live.pid)[1]}
+        self.assertGreaterEqual(later["spillway_program_spill_faults_total"], seen["spill"]["faults"] + live.bytes // PAGE - 64)
+
+    def test_prometheus_reads_of_all_programs(self):
+        # Of a name the kernel keeps 15 bytes: half of the last character.
+        strange = 'a "q\\ ééééé'
+        os.link(WORK / "live", WORK / strange)
+        names = {}
+        for program in ("live", "live", strange):
+            live = Live(self, program)
+            names[live.pid] = program
+        names[live.pid] = 'a "q\\ éééé\ufffd'
+        child = live.fork()
+        samples = self.metrics_of()[1]
+        found = {int(labels["pid"]): labels for name, labels, _ in samples if name == "spillway_program_info"}
+        self.assertEqual({pid: found[pid]["program"] for pid in names}, names)
+        problems = {int(labels["pid"]): labels["problem"] for name, labels, value in samples if name == "spillway_program_problem" and value == 1}
+        self.assertIn("is a child of fork", problems[child])
+        self.assertEqual([name for name, labels, _ in samples if labels["pid"] == str(child)], ["spillway_program_problem"])
+
+    @unittest.skipIf(os.getuid() != 0, "needs root to become somebody else")
+    def test_prometheus_reads_nothing_where_no_program_runs(self):
+        live = Live(self)
+        ended = spillway("top", "--prometheus", user=NOBODY, group=NOBODY, bin_folder=copied_for_everybody(self, BIN))
+        self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (0, b"", b""))
+        self.assertEqual(live.ask("foreign"), "done")  # it ran meanwhile, but is another's
+
     def test_blocks_that_another_thread_frees_are_never_less_than_none(self):
         program = WORK / "lent"
         subprocess.run([BIN / "spillcc", "-O1", "-pthread", SOURCES / "lent.c", "-o", program], check=True, env=CLEAN)
@@ -601,17 +680,23 @@ class Top(unittest.TestCase):
         self.refused("12x", says="'12x' is not a process id")
         self.refused(live.pid, live.pid, says="takes one process id")
         self.refused("--twice", says="no option '--twice'")
-        self.refused(os.getpid(), "--once", says="does not run Spillway")
-        self.refused(live.fork(), "--once", says="is a child of fork")
+        self.refused(live.pid, "--prometheus", "--json", says="--json or --prometheus, not both")
+        self.refused("--prometheus", ":9150", says="Prometheus itself asks a server")
+        for option in ("--once", "--prometheus"):
+            self.refused(os.getpid(), option, says="does not run Spillway")
+            self.refused(live.fork(), option, says="is a child of fork")
         with open(f"/proc/{live.pid}/mem", "wb", buffering=0) as memory:
             memory.seek(PUBLISHED + 8)
             memory.write(struct.pack("Q", 12345))
         self.refused(live.pid, "--once", says="runs another version of Spillway")
         problems = {entry["pid"]: entry.get("problem", "") for entry in self.json_of()["programs"]}
         self.assertIn("runs another version of Spillway", problems[live.pid])
-        with open("/dev/full", "wb") as full:
-            ended = subprocess.run([BIN / "spillway", "top", "--once"], env=CLEAN, stdout=full, stderr=subprocess.PIPE, timeout=HANG_SECONDS)
-        self.assertEqual((ended.returncode, ended.stderr), (1, b"spillway: cannot write to standard output\n"))
+        [problem] = [labels["problem"] for _, labels, _ in self.metrics_of()[1] if labels["pid"] == str(live.pid)]
+        self.assertIn("runs another version of Spillway", problem)
+        for option in ("--once", "--prometheus"):
+            with open("/dev/full", "wb") as full:
+                ended = subprocess.run([BIN / "spillway", "top", option], env=CLEAN, stdout=full, stderr=subprocess.PIPE, timeout=HANG_SECONDS)
+            self.assertEqual((ended.returncode, ended.stderr), (1, b"spillway: cannot write to standard output\n"))
 
 
 class Gdb(unittest.TestCase):
