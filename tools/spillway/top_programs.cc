@@ -38,7 +38,7 @@ struct Watched {
   explicit Watched(pid_t id) : pid(id), code(id) {
     try {
       process = std::make_unique<Process>(id);
-    } catch (const WrongInput& error) {
+    } catch (const std::runtime_error& error) {  // wrong input, or it ended meanwhile
       problem = error.what();
     }
   }
