@@ -36,11 +36,6 @@ class ForgetfulQueue final : public storage::DecoratorQueue<ForgetfulQueue, Forg
     io.transferred_bytes = io.length_bytes;
     complete(io);
   }
-  void do_poll(bool block) override {
-    do_flush_submissions();
-    inner().poll();
-    if (block && !has_completed()) inner().wait();
-  }
 };
 
 }  // namespace

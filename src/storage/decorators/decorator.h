@@ -3,8 +3,8 @@
 //
 // A decorator is made of three types, which know of each other:
 //   struct Slot : DecoratorSlot<XQueue, Slot>            what it keeps of a request under way
-//   class XQueue : public DecoratorQueue<XQueue, Slot>   do_start, do_poll, and inner_done(Slot&), which is called when the inner device
-//                                                        has completed what was handed on
+//   class XQueue : public DecoratorQueue<XQueue, Slot>   do_start, and inner_done(Slot&), which is called when the inner device has
+//                                                        completed what was handed on; do_poll, if it holds anything back meanwhile
 //   class XDevice : public Decorator<XDevice, XQueue>    its name, and what its queues share
 #pragma once
 #include <utility>
@@ -68,6 +68,12 @@ class DecoratorQueue : public Queue {
     // There is room: the inner queue is as deep as this one, and has Ios of this one only.
     CHECK_EQ(inner_->submit({gathered_, gathered_count_}), gathered_count_);
     gathered_count_ = 0;
+  }
+
+  void do_poll(bool block) override {
+    do_flush_submissions();
+    inner_->poll();
+    if (block && !has_completed()) inner_->wait();
   }
 
   // Quiet as long as the inner queue is, unless Ios wait to be submitted.

@@ -106,12 +106,6 @@ class TraceQueue final : public DecoratorQueue<TraceQueue, TraceSlot> {
   void do_start(Io& io) override { gather(begin(io)); }
   void do_start_alone(Io& io) override { inner().run(begin(io).inner); }
 
-  void do_poll(bool block) override {
-    do_flush_submissions();
-    inner().poll();
-    if (block && !has_completed()) inner().wait();
-  }
-
   void do_close() override {
     write_records();
     DecoratorQueue::do_close();

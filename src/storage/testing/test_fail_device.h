@@ -73,11 +73,6 @@ class FailQueue final : public DecoratorQueue<FailQueue, FailSlot> {
     io.transferred_bytes = 0;
     complete_as_is(io);
   }
-  void do_poll(bool block) override {
-    do_flush_submissions();
-    inner().poll();
-    if (block && !has_completed()) inner().wait();
-  }
 
   FailDevice& fail_;
 };
