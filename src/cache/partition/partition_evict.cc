@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/probe.h"
+#include "storage/piece_io.h"
 #include "sys/kernel.h"
 
 namespace cache {
@@ -445,12 +446,8 @@ void Partition::check_unchanged(Lane::Victim& victim, Lane& lane) {
         (origin != Origins::Kind::kConstant || !shared_->origins->read(victim.page, &segment, 1)))
       return;
   } else {
-    iovec segment = {lane.page_copy, shared_->page_bytes};
-    storage::Io io;
-    io.offset_bytes = uint64_t{index(place)} * shared_->page_bytes;
-    io.segments = &segment;
-    io.segment_count = 1;
-    io.length_bytes = shared_->page_bytes;
+    storage::PieceIo io(storage::Operation::kRead, uint64_t{index(place)} * shared_->page_bytes,
+                        lane.page_copy, shared_->page_bytes);
     lane.queue().run(io);
     if (!io.whole()) return;
   }

@@ -5,6 +5,7 @@
 #include "storage/backends/spdk_load.h"
 #include "storage/objects.h"
 #include "storage/opening/opened.h"
+#include "storage/piece_io.h"
 #include "sys/files.h"
 #include "sys/kernel.h"
 
@@ -139,12 +140,7 @@ base::Expected<void> check_content_of(Device& device, const OpenParameters& para
   auto queue = device.open_queue(1);
   if (!queue) return std::unexpected(queue.error());
   const auto read = [&](char* to, uint64_t bytes, uint64_t offset) -> int64_t {
-    const iovec segment = {to, bytes};
-    Io io;
-    io.offset_bytes = offset;
-    io.segments = &segment;
-    io.segment_count = 1;
-    io.length_bytes = bytes;
+    PieceIo io(Operation::kRead, offset, to, bytes);
     (*queue)->run(io);
     return io.error != 0 ? -io.error : static_cast<int64_t>(io.transferred_bytes);
   };

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/ids.h"
+#include "storage/piece_io.h"
 #include "sys/files.h"
 
 namespace storage {
@@ -105,12 +106,7 @@ base::Expected<Medium> open_nvme(const Path& path, const OpenParameters& paramet
   medium.is_direct = true;
   medium.discards = queue_number(block.major, block.minor, "discard_max_bytes") != 0;
   const auto read = [&](char* to, uint64_t bytes, uint64_t offset) -> int64_t {
-    const iovec segment = {to, bytes};
-    Io io;
-    io.offset_bytes = offset;
-    io.segments = &segment;
-    io.segment_count = 1;
-    io.length_bytes = bytes;
+    PieceIo io(Operation::kRead, offset, to, bytes);
     const long status = run_nvme_command(static_cast<int>(opened.get()), medium.nvme, io);
     if (status > 0) return -EIO;
     return status < 0 ? status : static_cast<int64_t>(nvme_command(medium.nvme, io).transferred_bytes);
