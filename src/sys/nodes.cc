@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/bits.h"
 #include "base/text.h"
 #include "sys/files.h"
 #include "sys/kernel.h"
@@ -55,7 +56,7 @@ bool parse_number_list(std::string_view text, std::span<uint64_t> bits) {
       if (!is_digit()) return false;
       last = number();
     }
-    for (uint64_t i = first; i <= last && i < bits.size() * 64; ++i) bits[i / 64] |= uint64_t{1} << (i % 64);
+    for (uint64_t i = first; i <= last && i < bits.size() * 64; ++i) base::set_bit(bits.data(), i);
     if (at < text.size() && text[at] == ',')
       ++at;
     else if (at < text.size() && text[at] != '\n')

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 
+#include "base/bits.h"
 #include "base/ids.h"
 #include "sys/files.h"
 #include "sys/kernel.h"
@@ -94,7 +95,7 @@ void WriteWatch::find_untouched(const void* memory, uint64_t page_count, uint64_
     for (long i = 0; i < count; ++i) {
       for (uint64_t at = regions[i].begin; at < regions[i].end; at += base::kOsPageBytes) {
         const uint64_t page = (at - address(memory)) / base::kOsPageBytes;
-        untouched[page / 64] |= uint64_t{1} << (page % 64);
+        base::set_bit(untouched, page);
       }
     }
     if (scan.walk_end <= scan.begin) return;

@@ -3,6 +3,7 @@
 #include <new>
 #include <utility>
 
+#include "base/bits.h"
 #include "base/ids.h"
 #include "batch/stored/stored_table.h"
 #include "sys/kernel.h"
@@ -343,7 +344,7 @@ uint64_t StoredTable::find_slot() {
     if (left == 0) continue;
     const uint64_t found = word * 64 + static_cast<uint64_t>(std::countr_zero(left));
     if (found >= slot_limit_) continue;
-    used_[word] |= uint64_t{1} << found % 64;
+    base::set_bit(used_.data(), found);
     ++used_count_;
     next_slot_ = found + 1 < slot_limit_ ? found + 1 : 1;
     return found;
@@ -361,7 +362,7 @@ uint64_t StoredTable::find_map_slot() {
 
 void StoredTable::give_back(uint64_t slot) {
   if (slot == 0) return;
-  used_[slot / 64] &= ~(uint64_t{1} << slot % 64);
+  base::clear_bit(used_.data(), slot);
   --used_count_;
 }
 

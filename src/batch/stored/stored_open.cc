@@ -1,6 +1,7 @@
 // Opens and closes a stored table: reads the map, replays the log, starts and ends the threads.
 #include <algorithm>
 
+#include "base/bits.h"
 #include "base/ids.h"
 #include "batch/stored/stored_table.h"
 #include "sys/files.h"
@@ -221,10 +222,8 @@ base::Expected<std::vector<std::byte>> StoredTable::load_map(BucketStore::Access
 
 // Marks a slot that something on the medium refers to. False: something else does, too.
 bool StoredTable::take_known(uint64_t slot) {
-  uint64_t& word = used_[slot / 64];
-  const uint64_t bit = uint64_t{1} << slot % 64;
-  if ((word & bit) != 0) return false;
-  word |= bit;
+  if (base::has_bit(used_.data(), slot)) return false;
+  base::set_bit(used_.data(), slot);
   ++used_count_;
   return true;
 }

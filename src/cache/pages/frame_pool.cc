@@ -81,7 +81,7 @@ void FramePool::add_frames(uint32_t end) {
   const uint32_t first = frame_count_;
   for (uint32_t i = first; i < end; ++i) {
     (new (&frames_[i]) Frame)->add();
-    free_bits_[i / 64] |= uint64_t{1} << (i % 64);
+    base::set_bit(free_bits_, i);
   }
   frame_count_.store(end, std::memory_order_relaxed);
   base::increase(free_count_, end - first);
@@ -137,7 +137,7 @@ base::Expected<void> FramePool::map_unwatched() {
 FrameId FramePool::taken(uint32_t frame) {
   const uint64_t run_bits = kRunMask << (frame % 64 / kRunFrames * kRunFrames);
   if ((free_bits_[frame / 64] & run_bits) == run_bits && free_runs_ > 0) --free_runs_;
-  free_bits_[frame / 64] &= ~(uint64_t{1} << (frame % 64));
+  base::clear_bit(free_bits_, frame);
   blocks_.add_free(frame, -1);
   base::increase(free_count_, ~uint32_t{0});
   if (!frames_[frame].fresh) base::increase(free_touched_count_, ~uint32_t{0});
@@ -243,7 +243,7 @@ void FramePool::give_back(FrameId frame) {
   CHECK_LT(i, frame_count_);
   CHECK(!is_free(i));
   CHECK(frames_[i].state() == State::kFree);
-  free_bits_[i / 64] |= uint64_t{1} << (i % 64);
+  base::set_bit(free_bits_, i);
   blocks_.add_free(i, 1);
   base::increase(free_count_, 1u);
   if (!frames_[i].fresh) base::increase(free_touched_count_, 1u);

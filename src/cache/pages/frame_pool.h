@@ -29,6 +29,7 @@
 // Thread contract: guarded by its partition's lock. Memory: 24 bytes a frame plus one bit, plus 16
 // bytes of fingerprint per OS page, and a block's.
 #pragma once
+#include "base/bits.h"
 #include "base/error.h"
 #include "base/single_writer.h"
 #include "cache/pages/blocks.h"
@@ -159,7 +160,7 @@ class FramePool {
  private:
   static constexpr uint32_t kMostLargeFailures = 4;
 
-  bool is_free(uint32_t frame) const { return (free_bits_[frame / 64] >> (frame % 64) & 1) != 0; }
+  bool is_free(uint32_t frame) const { return base::has_bit(free_bits_, frame); }
   bool acceptable(uint32_t frame, bool allow_fresh) const {
     return frame < frame_count_ && is_free(frame) && (allow_fresh || !frames_[frame].fresh);
   }

@@ -9,6 +9,10 @@
 namespace cache {
 namespace {
 
+using base::clear_bit;
+using base::has_bit;
+using base::set_bit;
+
 // How far take_run looks: 64 words.
 constexpr uint32_t kLookPlaces = 64 * 64;
 // How many take_run calls find nothing after a write to new places has failed.
@@ -64,10 +68,10 @@ void Places::close() {
 }
 
 PlaceId Places::taken(uint32_t place) {
-  if (has(written_, place)) garbage_count_.fetch_sub(1, std::memory_order_relaxed);
-  set(written_, place);
-  set(used_, place);
-  clear(free_, place);
+  if (has_bit(written_, place)) garbage_count_.fetch_sub(1, std::memory_order_relaxed);
+  set_bit(written_, place);
+  set_bit(used_, place);
+  clear_bit(free_, place);
   ++used_count_;
   --free_count_;
   return PlaceId{place};
@@ -80,15 +84,15 @@ Places::Run Places::taken_run(uint32_t first, uint32_t count) {
 
 // The place is not used any more.
 void Places::freed(uint32_t place) {
-  clear(used_, place);
+  clear_bit(used_, place);
   --used_count_;
-  if (has(frozen_, place)) {
+  if (has_bit(frozen_, place)) {
     ++kept_count_;
     return;
   }
-  set(free_, place);
+  set_bit(free_, place);
   ++free_count_;
-  if (has(written_, place)) garbage_count_.fetch_add(1, std::memory_order_relaxed);
+  if (has_bit(written_, place)) garbage_count_.fetch_add(1, std::memory_order_relaxed);
 }
 
 // May new places come into use? Runs are at least half used on average, so sparse or moving data takes up to twice its size on storage, not sixteen times;
@@ -96,7 +100,7 @@ void Places::freed(uint32_t place) {
 bool Places::roomy() const { return (known_count_ - kept_count_) / 2 <= used_count_ + kSlackPlaces / 2; }
 
 void Places::add_free(uint32_t first, uint32_t count) {
-  for (uint32_t place = first; place < first + count; ++place) set(free_, place);
+  for (uint32_t place = first; place < first + count; ++place) set_bit(free_, place);
   free_count_ += count;
   known_count_ += count;
   if (first + count > end_) end_ = first + count;
@@ -155,7 +159,7 @@ PlaceId Places::find_free() {
 
 PlaceId Places::take(PageId page, PlaceId wish) {
   sys::LockGuard guard(mutex_);
-  if (wish != base::kNoPlace && index(wish) < end_ && has(free_, index(wish))) return taken(index(wish));
+  if (wish != base::kNoPlace && index(wish) < end_ && has_bit(free_, index(wish))) return taken(index(wish));
   uint32_t run;
   if (roomy() && grow(kRunPlaces, run)) return taken(run + static_cast<uint32_t>(index(page) % kRunPlaces));
   if (const PlaceId place = find_free(); place != base::kNoPlace) return place;
@@ -232,7 +236,7 @@ void Places::give_back(PlaceId place) {
 bool Places::may_overwrite(PlaceId place) {
   if (overwrites_all_.load(std::memory_order_relaxed)) return true;
   sys::LockGuard guard(mutex_);
-  return is_used(index(place)) && !has(frozen_, index(place));
+  return is_used(index(place)) && !has_bit(frozen_, index(place));
 }
 
 Places::Run Places::take_garbage(uint32_t most) {
@@ -262,7 +266,7 @@ void Places::give_back_discarded(Run run) {
   sys::LockGuard guard(mutex_);
   for (uint32_t place = index(run.first); place < index(run.first) + run.count; ++place) {
     CHECK(is_used(place));
-    clear(written_, place);
+    clear_bit(written_, place);
     freed(place);
   }
   discarding_ = {};
@@ -428,9 +432,9 @@ void Places::thaw_unneeded() {
     for (uint64_t kept = thawed & ~used_[word]; kept != 0; kept &= kept - 1) {
       const uint32_t place = word * 64 + static_cast<uint32_t>(__builtin_ctzll(kept));
       --kept_count_;
-      set(free_, place);
+      set_bit(free_, place);
       ++free_count_;
-      if (has(written_, place)) garbage_count_.fetch_add(1, std::memory_order_relaxed);
+      if (has_bit(written_, place)) garbage_count_.fetch_add(1, std::memory_order_relaxed);
     }
   }
   const bool is_root =

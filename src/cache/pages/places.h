@@ -22,6 +22,7 @@
 #pragma once
 #include <atomic>
 
+#include "base/bits.h"
 #include "base/error.h"
 #include "base/ids.h"
 #include "sys/lifeline.h"
@@ -116,13 +117,10 @@ class Places {
     uint64_t bits[];  // places in use when it was made
   };
 
-  static bool has(const uint64_t* bits, uint32_t place) {
-    return (bits[place / 64] >> (place % 64) & 1) != 0;
+  bool is_used(uint32_t place) const { return base::has_bit(used_, place); }
+  bool is_garbage(uint32_t place) const {
+    return base::has_bit(free_, place) && base::has_bit(written_, place);
   }
-  static void set(uint64_t* bits, uint32_t place) { bits[place / 64] |= uint64_t{1} << (place % 64); }
-  static void clear(uint64_t* bits, uint32_t place) { bits[place / 64] &= ~(uint64_t{1} << (place % 64)); }
-  bool is_used(uint32_t place) const { return has(used_, place); }
-  bool is_garbage(uint32_t place) const { return has(free_, place) && has(written_, place); }
   bool is_own(uint32_t place) const {
     return family_->owners[place / extent_places_].load(std::memory_order_relaxed) == self_ + 1;
   }

@@ -6,6 +6,7 @@
 // Why a page that was verified needs no hash when it is evicted: its entries were cooling and no slot held it
 // after the barrier, so every later access goes through rearm, which leaves the entry hot. Eviction locks the
 // entries and looks at what they were: still cooling means untouched.
+#include "base/bits.h"
 #include "cache/partition/partition.h"
 
 namespace cache {
@@ -105,7 +106,7 @@ void Partition::copy_changed(Lane& lane, char* copies) {
     const base::Fingerprint* known = frames_.fingerprints(victim.frame);
     uint64_t piece = 0;
     while (piece < pieces_ &&
-           ((victim.watched && (lane.untouched[v][piece / 64] >> (piece % 64) & 1) != 0) ||
+           ((victim.watched && base::has_bit(lane.untouched[v], piece)) ||
             known[piece].same_content_as(base::take_fingerprint(bytes + piece * base::kOsPageBytes))))
       ++piece;
     if (piece == pieces_) continue;

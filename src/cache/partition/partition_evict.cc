@@ -3,6 +3,7 @@
 
 #include "cache/partition/partition.h"
 
+#include "base/bits.h"
 #include "base/log.h"
 #include "base/probe.h"
 #include "storage/piece_io.h"
@@ -206,12 +207,12 @@ __attribute__((no_sanitize("thread"))) void Partition::compare(Lane& lane) {
     const base::Fingerprint* known = frames_.fingerprints(victim.frame);
     for (uint64_t word = 0; word < (pieces_ + 63) / 64; ++word) lane.changed[v][word] = 0;
     for (uint64_t piece = 0; piece < pieces_; ++piece) {
-      if (victim.watched && (lane.untouched[v][piece / 64] >> (piece % 64) & 1) != 0) continue;
+      if (victim.watched && base::has_bit(lane.untouched[v], piece)) continue;
       const base::Fingerprint before = {known[piece].low, known[piece].high};
       if (!before.is_unknown() &&
           before.same_content_as(base::take_fingerprint(bytes + piece * base::kOsPageBytes)))
         continue;
-      lane.changed[v][piece / 64] |= uint64_t{1} << (piece % 64);
+      base::set_bit(lane.changed[v], piece);
       ++victim.changed_count;
     }
   }
@@ -322,7 +323,7 @@ void Partition::prepare_write(Lane& lane, Lane::Victim& victim, uint32_t victims
   const bool crowded = lane.segment_count + victim.changed_count + victims_left > Lane::kMaxSegments ||
                        lane.io_count + victim.changed_count + victims_left > Lane::kMaxIos;
   if (victim.whole_page || (crowded && victim.changed_count > 1)) {
-    for (uint64_t piece = 0; piece < pieces_; ++piece) changed[piece / 64] |= uint64_t{1} << (piece % 64);
+    for (uint64_t piece = 0; piece < pieces_; ++piece) base::set_bit(changed, piece);
     victim.changed_count = static_cast<uint32_t>(pieces_);
   }
   forget_fingerprints(victim.frame, changed);
@@ -331,12 +332,12 @@ void Partition::prepare_write(Lane& lane, Lane::Victim& victim, uint32_t victims
   const PlaceId place = victim.new_place != base::kNoPlace ? victim.new_place : frame.place;
   const uint64_t place_offset = uint64_t{index(place)} * shared_->page_bytes;
   for (uint64_t piece = 0; piece < pieces_;) {
-    if ((changed[piece / 64] >> (piece % 64) & 1) == 0) {
+    if (!base::has_bit(changed, piece)) {
       ++piece;
       continue;
     }
     uint64_t end = piece + 1;
-    while (end < pieces_ && (changed[end / 64] >> (end % 64) & 1) != 0) ++end;
+    while (end < pieces_ && base::has_bit(changed, end)) ++end;
     add_write(lane, place_offset + piece * base::kOsPageBytes,
               frames_.bytes(victim.frame) + piece * base::kOsPageBytes, (end - piece) * base::kOsPageBytes);
     victim.last_io = lane.io_count - 1;
@@ -363,8 +364,7 @@ void Partition::add_write(Lane& lane, uint64_t offset, char* bytes, uint64_t len
 
 void Partition::forget_fingerprints(FrameId frame, const uint64_t* pieces) {
   for (uint64_t piece = 0; piece < pieces_; ++piece) {
-    if ((pieces[piece / 64] >> (piece % 64) & 1) != 0)
-      frames_.fingerprints(frame)[piece] = base::Fingerprint::unknown();
+    if (base::has_bit(pieces, piece)) frames_.fingerprints(frame)[piece] = base::Fingerprint::unknown();
   }
 }
 

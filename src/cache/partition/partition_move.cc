@@ -5,6 +5,7 @@
 // one (settle_place). Meanwhile nobody else has either of them, since the frame has io set.
 //
 // Pages that lie together on storage stay together, so that reading ahead works for whoever reads them in sequence.
+#include "base/bits.h"
 #include "cache/partition/partition.h"
 
 namespace cache {
@@ -56,8 +57,7 @@ void Partition::write_whole_if_frozen(Lane& lane, uint32_t v) {
   if (place == base::kNoPlace || shared_->places.may_overwrite(place)) return;
   victim.must_move = true;
   victim.changed_count = static_cast<uint32_t>(pieces_);
-  for (uint64_t piece = 0; piece < pieces_; ++piece)
-    lane.changed[v][piece / 64] |= uint64_t{1} << (piece % 64);
+  for (uint64_t piece = 0; piece < pieces_; ++piece) base::set_bit(lane.changed[v], piece);
 }
 
 // Takes a place for a victim that has none where it may be written. If there is none, the frame is left without a place, or a victim that must move

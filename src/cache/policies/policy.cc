@@ -86,7 +86,7 @@ void Policy::grow(uint32_t frame_count) {
 void Policy::loaded(FrameId frame, PageId page, bool wanted) {
   CHECK_LT(index(frame), frame_count_);
   CHECK(!holds(frame));
-  held_[index(frame) / 64] |= uint64_t{1} << (index(frame) % 64);
+  base::set_bit(held_, index(frame));
   ++held_count_;
   if (index(frame) >= end_) end_ = index(frame) + 1;
   Arrival arrival{.wanted = wanted, .remembered = {}};
@@ -98,7 +98,7 @@ void Policy::left(FrameId frame, PageId page, Removal removal) {
   CHECK(holds(frame));
   const auto remembered = on_leave(frame, removal);
   stays(frame);
-  held_[index(frame) / 64] &= ~(uint64_t{1} << (index(frame) % 64));
+  base::clear_bit(held_, index(frame));
   --held_count_;
   named_in_vain_ = 0;
   if (remembered && removal == Removal::kEvicted) history_.add(page, *remembered);
@@ -106,17 +106,13 @@ void Policy::left(FrameId frame, PageId page, Removal removal) {
 
 void Policy::taken(FrameId frame) {
   CHECK(holds(frame));
-  uint64_t& word = taken_[index(frame) / 64];
-  const uint64_t bit = uint64_t{1} << (index(frame) % 64);
-  taken_count_ += (word & bit) == 0;
-  word |= bit;
+  taken_count_ += !base::has_bit(taken_, index(frame));
+  base::set_bit(taken_, index(frame));
 }
 
 void Policy::stays(FrameId frame) {
-  uint64_t& word = taken_[index(frame) / 64];
-  const uint64_t bit = uint64_t{1} << (index(frame) % 64);
-  taken_count_ -= (word & bit) != 0;
-  word &= ~bit;
+  taken_count_ -= base::has_bit(taken_, index(frame));
+  base::clear_bit(taken_, index(frame));
 }
 
 Policy::Named Policy::name_victim() {

@@ -42,6 +42,7 @@
 #pragma once
 #include <optional>
 
+#include "base/bits.h"
 #include "base/error.h"
 #include "base/ids.h"
 #include "base/options.h"
@@ -92,7 +93,7 @@ class Policy {
   // How many pages it holds that are in no batch of victims.
   uint32_t staying_count() const { return held_count_ - taken_count_; }
 
-  bool holds(FrameId frame) const { return (held_[index(frame) / 64] >> (index(frame) % 64) & 1) != 0; }
+  bool holds(FrameId frame) const { return base::has_bit(held_, index(frame)); }
   uint32_t held_count() const { return held_count_; }
   // How often a victim was named since a page left last.
   uint32_t named_in_vain() const { return named_in_vain_; }

@@ -4,6 +4,7 @@
 #include <map>
 #include <unordered_set>
 
+#include "base/bits.h"
 #include "base/check.h"
 #include "base/mix.h"
 
@@ -211,7 +212,7 @@ class Search {
     is_settled_ = last.is_settled;
     if (is_known_put(calls_[back_to_])) --put_count_;
     state_ = last.before;
-    done_[back_to_ / 64] &= ~(uint64_t{1} << back_to_ % 64);
+    base::clear_bit(done_.data(), back_to_);
     relink(end_of(back_to_));
     relink(begin_of(back_to_));
     taken_.pop_back();
@@ -219,7 +220,7 @@ class Search {
 
   // Marks the call as done. False, and not marked: the search has been at this set of calls and this state before.
   bool enter(uint32_t call, const State& state) {
-    done_[call / 64] |= uint64_t{1} << call % 64;
+    base::set_bit(done_.data(), call);
     // Sorted by their beginnings, the first calls are all done and the last are not: only the words between are kept.
     size_t first = 0, end = done_.size();
     while (first < end && done_[first] == ~uint64_t{0}) ++first;
@@ -227,7 +228,7 @@ class Search {
     Known known = {{state.value, state.version, state.highest, first}};
     for (size_t i = first; i < end; ++i) known.words.push_back(done_[i]);
     if (known_.insert(std::move(known)).second) return true;
-    done_[call / 64] &= ~(uint64_t{1} << call % 64);
+    base::clear_bit(done_.data(), call);
     return false;
   }
 

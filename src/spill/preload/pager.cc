@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "base/bits.h"
 #include "base/check.h"
 #include "base/probe.h"
 #include "spill/address_space.h"
@@ -101,16 +102,12 @@ void Pager::give_frame(PageNumber page, FrameNumber number) {
 }
 
 // Whether anything was ever stored in the table about `page`, or about another page in the same OS page of the table.
-bool Pager::is_touched(PageNumber page) const {
-  const uint64_t table_page = table_page_of(page);
-  return (touched_[table_page / 64] >> (table_page % 64) & 1) != 0;
-}
+bool Pager::is_touched(PageNumber page) const { return base::has_bit(touched_, table_page_of(page)); }
 
 // Before anything is stored in the table about `page`: discard() and relocate() pass over what was never noted.
 void Pager::note_touched(PageNumber page) {
   if (is_touched(page)) return;
-  const uint64_t table_page = table_page_of(page);
-  touched_[table_page / 64] |= uint64_t{1} << (table_page % 64);
+  base::set_bit(touched_, table_page_of(page));
   metadata_bytes_ += kOsPageBytes;
 }
 
