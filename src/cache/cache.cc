@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 
+#include "base/mix.h"
 #include "sys/kernel.h"
 #include "sys/memory.h"
 #include "sys/pause.h"
@@ -292,7 +293,7 @@ void Cache::discard(PageId first, uint64_t count, Lane& lane, After after) {
 void Cache::begin_regions(Mappable& mappable) {
   // When chaos ends them: some runs have them to the end, some not at all.
   constexpr uint64_t kMostBits = 12;
-  const uint64_t random = shared_.chaos_seed * 0x9e3779b97f4a7c15;
+  const uint64_t random = base::spread(shared_.chaos_seed);
   chaos_steps_ =
       static_cast<uint32_t>((random >> 32) & ((uint64_t{1} << (random >> 20) % (kMostBits + 1)) - 1));
   shared_.regions.begin(mappable);

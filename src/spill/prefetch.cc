@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 
+#include "base/mix.h"
 #include "base/statistics.h"
 #include "spill/access.h"
 #include "spill/address_space.h"
@@ -208,7 +209,7 @@ void Prefetcher::leave_queue() {
 
 // Loops that share a place forget each other.
 Prefetcher::Loop& Prefetcher::loop_of(const LoopTraits* traits) {
-  const uint64_t hash = reinterpret_cast<uint64_t>(traits) * 0x9e3779b97f4a7c15;
+  const uint64_t hash = base::spread(reinterpret_cast<uint64_t>(traits));
   Loop& loop = loops_[hash >> 60];
   if (loop.traits != traits) {
     loop = {};

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "base/log.h"
+#include "base/mix.h"
 #include "base/statistics.h"
 #include "cache/pages/layout.h"
 #include "spill/access.h"
@@ -138,7 +139,7 @@ Satc* create(Thread& thread) {
   if (lines_bytes != 0)
     satc->lines = reinterpret_cast<SatcLine*>(reinterpret_cast<char*>(satc->sets) + sets_bytes);
   satc->policy = policy();
-  satc->random = 0x9e3779b97f4a7c15 ^ thread.thread_id.load(std::memory_order_relaxed);
+  satc->random = base::kMixStep ^ thread.thread_id.load(std::memory_order_relaxed);
   satc->counts = runtime.options.satc_cycles != 0;
   satc->overhead_cycles = satc->counts ? overhead_cycles() : 0;
   satc->slots = thread.levels[0].slots;

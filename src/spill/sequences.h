@@ -13,6 +13,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/mix.h"
+
 namespace spill {
 
 class Sequences {
@@ -52,7 +54,7 @@ class Sequences {
   static_assert(sizeof(Expected) * kPlaces == 8192);
 
   // A page has two places, side by side.
-  Expected* places_of(uint64_t page) { return &all_[(page * 0x9e3779b97f4a7c15 >> 32) % (kPlaces / 2) * 2]; }
+  Expected* places_of(uint64_t page) { return &all_[(base::spread(page) >> 32) % (kPlaces / 2) * 2]; }
   Expected* find(uint64_t page) {
     Expected* const places = places_of(page);
     for (uint32_t i = 0; i < 2; ++i)

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "base/ids.h"
+#include "base/mix.h"
 
 namespace cache {
 
@@ -91,7 +92,7 @@ class Blocks {
 
   // A partition's regions are every so many of all.
   uint64_t hint_of(uint64_t region) const {
-    return (region * 0x9e3779b97f4a7c15 >> 32) * (2 * uint64_t{count_}) >> 32;
+    return (base::spread(region) >> 32) * (2 * uint64_t{count_}) >> 32;
   }
 
   Block* blocks_ = nullptr;

@@ -4,15 +4,15 @@
 #include <cstdint>
 
 #include "base/ids.h"
+#include "base/mix.h"
 
 namespace cache {
 
 inline constexpr uint32_t kMaxPartitions = 16;
 
-// Fibonacci hashing of the region's number: neighbouring regions go to different partitions.
+// Neighbouring regions go to different partitions.
 inline uint32_t partition_of(base::PageId page, unsigned region_shift, uint32_t partition_count) {
-  return static_cast<uint32_t>(((index(page) >> region_shift) * 0x9e3779b97f4a7c15) >> 32 &
-                               (partition_count - 1));
+  return static_cast<uint32_t>(base::spread(index(page) >> region_shift) >> 32 & (partition_count - 1));
 }
 
 struct Layout {

@@ -1,19 +1,15 @@
 #include "cache/policies/ghosts.h"
 
 #include "base/check.h"
+#include "base/mix.h"
 #include "base/plain_memory.h"
 #include "sys/memory.h"
 
 namespace cache {
 namespace {
 
-// Every bit of the result depends on all of the number's: strides are no pattern in it.
-uint64_t hash_of(PageId page) {
-  uint64_t hash = index(page) + 0x9e3779b97f4a7c15;
-  hash = (hash ^ hash >> 30) * 0xbf58476d1ce4e5b9;
-  hash = (hash ^ hash >> 27) * 0x94d049bb133111eb;
-  return hash ^ hash >> 31;
-}
+// Strides are no pattern in it.
+uint64_t hash_of(PageId page) { return base::mix(index(page)); }
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "base/mix.h"
 #include "server/clients/resp_client.h"
 #include "server/items/walk.h"
 #include "server/resp/glob.h"
@@ -149,8 +150,7 @@ void RespClient::any_key() {
   });
   if (!done(walked)) return;
   if (keys.empty()) return answer_.null();
-  constexpr uint64_t kMixes = 0x9e3779b97f4a7c15;
-  answer_.bulk(keys[(sys::monotonic_ns() * kMixes >> 32) % keys.size()]);
+  answer_.bulk(keys[(base::spread(sys::monotonic_ns()) >> 32) % keys.size()]);
 }
 
 void RespClient::scan(Arguments arguments) {

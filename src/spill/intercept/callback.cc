@@ -10,6 +10,7 @@
 
 #include <atomic>
 
+#include "base/mix.h"
 #include "spill/intercept/intercept.h"
 #include "spill/intercept/mutex.h"
 #include "spill/last_thread.h"
@@ -29,10 +30,9 @@ constinit std::atomic<Callback*> callbacks[256] = {};  // by hash
 
 // Two threads that ask at once may get one each, which is as good.
 Callback* callback_of(void (*function)(sigval), sigval value) {
-  const uint64_t mixed =
-      (reinterpret_cast<uint64_t>(function) ^ reinterpret_cast<uint64_t>(value.sival_ptr)) *
-      0x9e3779b97f4a7c15;
-  std::atomic<Callback*>& list = callbacks[mixed >> 56];
+  const uint64_t hash =
+      base::spread(reinterpret_cast<uint64_t>(function) ^ reinterpret_cast<uint64_t>(value.sival_ptr));
+  std::atomic<Callback*>& list = callbacks[hash >> 56];
   Callback* first = list.load(std::memory_order_acquire);
   for (Callback* callback = first; callback != nullptr; callback = callback->next)
     if (callback->function == function && callback->value.sival_ptr == value.sival_ptr) return callback;

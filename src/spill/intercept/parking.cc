@@ -6,6 +6,7 @@
 
 #include <new>
 
+#include "base/mix.h"
 #include "spill/thread.h"
 #include "sys/kernel.h"
 #include "sys/lock.h"
@@ -41,7 +42,7 @@ constexpr size_t kBucketCount = 256;
 constinit Bucket buckets[kBucketCount];
 
 Bucket& bucket_of(const void* object) {
-  return buckets[(reinterpret_cast<uint64_t>(object) * 0x9e3779b97f4a7c15) >> 56];
+  return buckets[base::spread(reinterpret_cast<uint64_t>(object)) >> 56];
 }
 
 // Returns 0 or what the kernel said.

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/mix.h"
 #include "storage/device.h"
 
 namespace storage {
@@ -36,7 +37,7 @@ struct TestIo {
 
   static unsigned char pattern(uint64_t offset, unsigned seed) {
     // Bytes of one place under two seeds below 256 always differ.
-    return static_cast<unsigned char>((offset * 0x9e3779b97f4a7c15 >> 56) ^ (seed * 37));
+    return static_cast<unsigned char>((base::spread(offset) >> 56) ^ (seed * 37));
   }
   void fill(unsigned seed) {
     for (size_t i = 0; i < io.length_bytes; ++i) bytes[i] = pattern(io.offset_bytes + i, seed);
