@@ -1,6 +1,7 @@
 #include "base/options.h"
 
 #include <algorithm>
+#include <bit>
 #include <initializer_list>
 
 #include "base/check.h"
@@ -155,8 +156,7 @@ Expected<void> check_options(const Options& options, uint64_t machine_memory_byt
   if (options.memory_most > machine_memory_bytes)
     return failure(EINVAL, "memory_most: ", Bytes{options.memory_most}, " is more than the machine's ",
                    machine_memory_bytes >> 20, "M; give less");
-  if (options.page < kMinPageBytes || options.page > kMaxPageBytes ||
-      (options.page & (options.page - 1)) != 0) {
+  if (options.page < kMinPageBytes || options.page > kMaxPageBytes || !std::has_single_bit(options.page)) {
     return failure(EINVAL, "page: ", Bytes{options.page}, " is not a power of two from ",
                    Bytes{kMinPageBytes}, " to ", Bytes{kMaxPageBytes});
   }

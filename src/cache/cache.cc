@@ -1,6 +1,7 @@
 #include "cache/cache.h"
 
 #include <algorithm>
+#include <bit>
 #include <new>
 
 #include "base/mix.h"
@@ -29,8 +30,6 @@ constexpr uint32_t kPinWaits = 10'000;
 
 constexpr uint64_t kMostFrames = uint64_t{1} << 30;
 
-bool is_power_of_two(uint64_t value) { return value != 0 && (value & (value - 1)) == 0; }
-
 // What a page and the metadata of its frame take.
 uint64_t frame_bytes_for(size_t page_bytes) {
   return page_bytes + sizeof(Frame) + page_bytes / base::kOsPageBytes * sizeof(base::Fingerprint) + 1;
@@ -40,7 +39,7 @@ uint64_t frame_bytes_for(size_t page_bytes) {
 base::Expected<uint64_t> frame_count_for(const CacheParameters& parameters) {
   const size_t page_bytes = parameters.page_bytes;
   constexpr size_t kLargestPage = Lane::kMaxPieces * base::kOsPageBytes;
-  if (!is_power_of_two(page_bytes) || page_bytes < base::kOsPageBytes || page_bytes > kLargestPage) {
+  if (!std::has_single_bit(page_bytes) || page_bytes < base::kOsPageBytes || page_bytes > kLargestPage) {
     return base::failure(EINVAL, "page size ", base::Bytes{page_bytes}, " is not a power of two from ",
                          base::Bytes{base::kOsPageBytes}, " to ", base::Bytes{kLargestPage});
   }
@@ -126,7 +125,7 @@ base::Expected<void> Cache::open_tables(const CacheParameters& parameters) {
 base::Expected<void> Cache::open_partitions(const CacheParameters& parameters, uint64_t frame_count) {
   const uint32_t partitions =
       parameters.partition_count != 0 ? parameters.partition_count : partitions_for(frame_count);
-  CHECK(is_power_of_two(partitions) && partitions <= kMaxPartitions);
+  CHECK(std::has_single_bit(partitions) && partitions <= kMaxPartitions);
   partition_count_ = partitions;
   shared_.partition_count = partitions;
   if (parameters.chooses_policy)

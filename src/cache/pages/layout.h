@@ -1,6 +1,7 @@
 // Where a cache keeps what it knows, in addresses of its process: for another process that reads a page of it
 // (page_reader.h). None of it changes while the cache lives.
 #pragma once
+#include <bit>
 #include <cstdint>
 
 #include "base/ids.h"
@@ -33,8 +34,8 @@ struct Layout {
   // May it be computed with? What was read from outside may hold anything; the addresses in it are only asked for.
   bool is_possible(uint64_t expected_begin) const {
     return range_begin == expected_begin && page_bytes >= base::kOsPageBytes &&
-           (page_bytes & (page_bytes - 1)) == 0 && region_shift < 64 && partition_count > 0 &&
-           partition_count <= kMaxPartitions && (partition_count & (partition_count - 1)) == 0;
+           std::has_single_bit(page_bytes) && region_shift < 64 && partition_count <= kMaxPartitions &&
+           std::has_single_bit(partition_count);
   }
 };
 

@@ -16,8 +16,6 @@ extern "C" __attribute__((weak)) void* _Znwm(size_t);
 namespace spill {
 namespace {
 
-bool power_of_two(size_t value) { return value != 0 && (value & (value - 1)) == 0; }
-
 void* zeroed(size_t count, size_t bytes, Caller caller) {
   size_t total;
   if (__builtin_mul_overflow(count, bytes, &total)) {
@@ -42,12 +40,12 @@ void* aligned(size_t alignment, size_t bytes, Caller caller) {
     errno = EINVAL;
     return nullptr;
   }
-  if (!power_of_two(alignment)) alignment = alignment == 0 ? 1 : std::bit_ceil(alignment);
+  if (!std::has_single_bit(alignment)) alignment = alignment == 0 ? 1 : std::bit_ceil(alignment);
   return heap_allocate(bytes, alignment, false, caller);
 }
 
 int aligned_into(void** result, size_t alignment, size_t bytes, Caller caller) {
-  if (!power_of_two(alignment) || alignment % sizeof(void*) != 0) return EINVAL;
+  if (!std::has_single_bit(alignment) || alignment % sizeof(void*) != 0) return EINVAL;
   const int saved_errno = errno;
   void* block = heap_allocate(bytes, alignment, false, caller);
   errno = saved_errno;

@@ -134,8 +134,6 @@ void* resize(void* block, size_t bytes) {
   return reinterpret_cast<void*>(moved);
 }
 
-bool power_of_two(size_t value) { return value != 0 && (value & (value - 1)) == 0; }
-
 void* aligned(size_t alignment, size_t bytes) {
   if (alignment > (SIZE_MAX >> 1) + 1) {
     errno = EINVAL;
@@ -193,7 +191,7 @@ SPILL_EXPORT void* aligned_alloc(size_t alignment, size_t bytes) {
 
 SPILL_EXPORT int posix_memalign(void** result, size_t alignment, size_t bytes) {
   if (is_left(bytes)) PASS(posix_memalign, result, alignment, bytes);
-  if (!power_of_two(alignment) || alignment % sizeof(void*) != 0) return EINVAL;
+  if (!std::has_single_bit(alignment) || alignment % sizeof(void*) != 0) return EINVAL;
   const int saved_errno = errno;
   void* block = aligned(alignment, bytes);
   errno = saved_errno;

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <linux/stat.h>
 
+#include <bit>
+
 #include "base/check.h"
 #include "base/ids.h"
 #include "storage/decorators/stripe_map.h"
@@ -429,7 +431,7 @@ base::Expected<Device*> make_stripe_device(std::span<Device* const> members, uin
   CHECK_GE(members.size(), kMinStripeMembers);
   CHECK_LE(members.size(), kMaxStripeMembers);
   CHECK(unit_bytes >= kMinStripeUnitBytes && unit_bytes <= kMaxStripeUnitBytes);
-  CHECK_EQ(unit_bytes & (unit_bytes - 1), 0u);
+  CHECK(std::has_single_bit(unit_bytes));
   base::Error error;
   if (auto checked = check_members(members, unit_bytes); !checked) {
     error = checked.error();

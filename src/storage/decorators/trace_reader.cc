@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "base/check.h"
 #include "storage/device.h"
@@ -26,7 +27,7 @@ base::Expected<void> check_header(const TraceHeader& header) {
                    header.record_bytes, " bytes; this program reads version ", kTraceVersion, ", with ",
                    sizeof(TraceRecord));
   const uint32_t block = header.block_bytes;
-  if (block == 0 || block > 4096 || (block & (block - 1)) != 0 || header.capacity_bytes % block != 0)
+  if (block > 4096 || !std::has_single_bit(block) || header.capacity_bytes % block != 0)
     return failure(EINVAL, "storage: a trace of a device of ", header.capacity_bytes, " bytes in blocks of ",
                    block, ": there are none");
   return {};

@@ -1,5 +1,7 @@
 #include "storage/opening/device_string.h"
 
+#include <bit>
+
 #include "base/ids.h"
 #include "base/options.h"
 #include "storage/opening/device_settings.h"
@@ -263,7 +265,7 @@ class TreeParser {
     if (!after.empty()) {
       const std::string_view text = after.substr(6);
       auto unit = base::parse_size(text);
-      if (!unit || *unit < kMinStripeUnitBytes || *unit > kMaxStripeUnitBytes || (*unit & (*unit - 1)) != 0)
+      if (!unit || *unit < kMinStripeUnitBytes || *unit > kMaxStripeUnitBytes || !std::has_single_bit(*unit))
         return failure(EINVAL, "storage: unit: '", Shown(text), "' is not a power of two from ",
                        base::Bytes{kMinStripeUnitBytes}, " to ", base::Bytes{kMaxStripeUnitBytes});
       node.unit_bytes = *unit;

@@ -1,4 +1,5 @@
 // Fuzzes parse_device_string: what is accepted must be within its bounds, what is refused says why.
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -30,7 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       CHECK_EQ(++parent_counts[node.children[c]], 1);
     }
     CHECK_EQ(parent_counts[i], i == 0 ? 0 : 1);  // parents come before
-    CHECK(node.unit_bytes >= storage::kMinStripeUnitBytes && (node.unit_bytes & (node.unit_bytes - 1)) == 0);
+    CHECK(node.unit_bytes >= storage::kMinStripeUnitBytes && std::has_single_bit(node.unit_bytes));
     CHECK(node.latency.channel_count >= 1 &&
           node.latency.channel_count <= storage::LatencyParameters::kMaxChannels);
     CHECK_LE(storage::service_ns(node.latency, size, uint64_t{1} << 40), uint64_t{1} << 62);
