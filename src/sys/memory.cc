@@ -13,6 +13,7 @@
 #include "sys/barrier.h"
 #include "sys/files.h"
 #include "sys/kernel.h"
+#include "sys/memory_group.h"
 
 namespace sys {
 namespace {
@@ -53,16 +54,19 @@ std::expected<uint64_t, int> read_number(std::string_view directory, const char*
 
 // What a version of cgroups calls things.
 struct GroupFiles {
+  const char* controllers;
   const char* folder;
   const char* limits[2];  // a group that goes beyond is short of memory; null: there is no second one
   const char* usage;
   const char* cached[2];  // in memory.stat: files' pages in memory, of the groups below too
 };
-constexpr GroupFiles kVersion1 = {.folder = "/sys/fs/cgroup/memory",
+constexpr GroupFiles kVersion1 = {.controllers = "memory",
+                                  .folder = "/sys/fs/cgroup/memory",
                                   .limits = {"memory.limit_in_bytes", nullptr},
                                   .usage = "memory.usage_in_bytes",
                                   .cached = {"\ntotal_inactive_file ", "\ntotal_active_file "}};
-constexpr GroupFiles kVersion2 = {.folder = "/sys/fs/cgroup",
+constexpr GroupFiles kVersion2 = {.controllers = "",
+                                  .folder = "/sys/fs/cgroup",
                                   .limits = {"memory.max", "memory.high"},
                                   .usage = "memory.current",
                                   .cached = {"\ninactive_file ", "\nactive_file "}};
@@ -337,24 +341,15 @@ uint64_t free_memory_bytes(const char* root) {
   uint64_t free_bytes = available ? *available * 1024 : memory_told_of().free;
 
   n = read("/proc/self/cgroup", text);
-  std::string_view lines(text, n > 0 ? static_cast<size_t>(n) : 0);
-  while (!lines.empty()) {
-    size_t end = lines.find('\n');
-    std::string_view line = lines.substr(0, end);
-    lines = end == std::string_view::npos ? std::string_view{} : lines.substr(end + 1);
-    size_t first = line.find(':');
-    size_t second = line.find(':', first + 1);
-    if (first == std::string_view::npos || second == std::string_view::npos) continue;
-    std::string_view controllers = line.substr(first + 1, second - first - 1);
-    std::string_view group = line.substr(second + 1);
-    if (group == "/") group = "";
-    if (!controllers.empty() && controllers != "memory") continue;
-    const GroupFiles& files = controllers.empty() ? kVersion2 : kVersion1;
+  const std::string_view groups(text, n > 0 ? static_cast<size_t>(n) : 0);
+  for (const GroupFiles* const files : {&kVersion1, &kVersion2}) {
+    std::string_view group;
+    if (!find_group(groups, files->controllers, group)) continue;
     base::Text<512> directory;
-    directory << root << files.folder;
+    directory << root << files->folder;
     const size_t top_size = directory.size();
     directory << group;
-    free_bytes = std::min(free_bytes, cgroup_free_bytes(directory.view(), top_size, files));
+    free_bytes = std::min(free_bytes, cgroup_free_bytes(directory.view(), top_size, *files));
   }
   return free_bytes;
 }

@@ -6,30 +6,13 @@
 
 #include "sys/files.h"
 #include "sys/kernel.h"
+#include "sys/memory_group.h"
 
 namespace sys {
 namespace {
 
 long open_file(const base::Text<512>& path, int flags) {
   return syscall(SYS_openat, AT_FDCWD, path.c_str(), flags | O_CLOEXEC);
-}
-
-// The path after `controllers` in a line of /proc/self/cgroup, "4:memory:/path"; "" of version 2 has no controllers.
-bool find_group(std::string_view text, std::string_view controllers, std::string_view& path) {
-  while (!text.empty()) {
-    const size_t end = text.find('\n');
-    const std::string_view line = text.substr(0, end);
-    text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
-    const size_t first = line.find(':');
-    const size_t second = line.find(':', first + 1);
-    if (first == std::string_view::npos || second == std::string_view::npos ||
-        line.substr(first + 1, second - first - 1) != controllers)
-      continue;
-    path = line.substr(second + 1);
-    if (path == "/") path = "";
-    return true;
-  }
-  return false;
 }
 
 }  // namespace
