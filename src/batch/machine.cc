@@ -8,6 +8,7 @@
 #include "batch/kernels.h"
 #include "sys/kernel.h"
 #include "sys/lock.h"
+#include "sys/nap.h"
 #include "sys/streaming.h"
 
 namespace batch {

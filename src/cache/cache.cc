@@ -7,7 +7,7 @@
 #include "base/mix.h"
 #include "sys/kernel.h"
 #include "sys/memory.h"
-#include "sys/pause.h"
+#include "sys/nap.h"
 
 namespace cache {
 namespace {
@@ -469,7 +469,7 @@ bool Cache::before_fork(const PinsOverFork& pins) {
     for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].thaw();
     // That load may be one that was begun by this thread, which would not end it otherwise.
     shared_.loads.poll();
-    sys::pause_ns(kPinWaitNs);
+    sys::nap(kPinWaitNs);
   }
   const bool watched = shared_.places.before_fork();
   base::statistics.cache_snapshots.add();

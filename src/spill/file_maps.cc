@@ -20,7 +20,7 @@
 #include "sys/kernel.h"
 #include "sys/lock.h"
 #include "sys/memory.h"
-#include "sys/pause.h"
+#include "sys/nap.h"
 
 namespace spill {
 namespace {
@@ -131,7 +131,7 @@ constinit FileOrigins origins;
 // The number of the thread that watches leases, 0 if there is none.
 int wait_for_watcher() {
   int told;
-  while ((told = watcher.load(std::memory_order_acquire)) == kComing) sys::pause_ns(kRetryNs);
+  while ((told = watcher.load(std::memory_order_acquire)) == kComing) sys::nap(kRetryNs);
   return told;
 }
 
@@ -201,7 +201,7 @@ void forget_part(uint64_t begin, uint64_t end, cache::Lane& lane) {
   clear_slots();
   for (uint32_t i = 0;
        forget_pages(first, last, lane).busy > 0 && i < kMostRetries && !keeps_any(first, last - first); ++i)
-    sys::pause_ns(kRetryNs);
+    sys::nap(kRetryNs);
 }
 
 // Maps the file where the map is, but for what was unmapped. REQUIRES: maps_mutex.
@@ -384,7 +384,7 @@ void make_plain(uint64_t address) {
       if (map->has_pages) drop_pages(*map, lane_of(inside.thread()));
       if (!map->has_lease) return;
     }
-    sys::pause_ns(kRetryNs);
+    sys::nap(kRetryNs);
   }
 }
 

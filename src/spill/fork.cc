@@ -29,7 +29,7 @@
 #include "sys/files.h"
 #include "sys/kernel.h"
 #include "sys/memory.h"
-#include "sys/pause.h"
+#include "sys/nap.h"
 
 // The C library's lock of all its streams, which may be taken again by who has it.
 extern "C" void _IO_list_lock();
@@ -120,7 +120,7 @@ void after_fork_in_parent() {
   if (child_is_ready != nullptr) {
     while (!is_hopeless && child_is_ready->load(std::memory_order_acquire) == 0 &&
            !runtime.cache->last_child_is_over())
-      sys::pause_ns(kPollNs);
+      sys::nap(kPollNs);
     sys::unmap(child_is_ready, base::kOsPageBytes);
   }
   restore_signals(false);

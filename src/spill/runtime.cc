@@ -29,7 +29,7 @@
 #include "sys/files.h"
 #include "sys/kernel.h"
 #include "sys/memory.h"
-#include "sys/pause.h"
+#include "sys/nap.h"
 #include "sys/threads.h"
 
 namespace spill {
@@ -93,7 +93,7 @@ void run_background(void* opened_lane) {
     const uint32_t freed = runtime.cache->background_step(lane);
     if (runtime.options.chaos != 0) {
       runtime.cache->idle_step(lane);
-      sys::pause_ns(kChaosPauseNs + freed * chaos_page_pause_ns);
+      sys::nap(kChaosPauseNs + freed * chaos_page_pause_ns);
       continue;
     }
     if (freed > 0) {

@@ -7,6 +7,7 @@
 #include "spill/shared_ranges.h"
 #include "sys/kernel.h"
 #include "sys/lock.h"
+#include "sys/nap.h"
 #include "sys/resident.h"
 #include "sys/threads.h"
 

@@ -17,6 +17,7 @@
 #include "storage/testing/test_io.h"
 #include "sys/events.h"
 #include "sys/kernel.h"
+#include "sys/nap.h"
 
 namespace storage {
 namespace {

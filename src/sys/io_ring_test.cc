@@ -13,6 +13,7 @@
 
 #include "sys/files.h"
 #include "sys/kernel.h"
+#include "sys/nap.h"
 
 namespace sys {
 namespace {

@@ -48,10 +48,4 @@ inline uint64_t monotonic_ns() {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
-// Sleeps so long, or until a signal. REQUIRES: under a second.
-inline void nap(uint64_t ns) {
-  const timespec time = {0, static_cast<long>(ns)};
-  syscall(SYS_nanosleep, &time, nullptr);
-}
-
 }  // namespace sys

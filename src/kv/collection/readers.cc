@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 #include "base/linked.h"
-#include "sys/pause.h"
+#include "sys/nap.h"
 
 namespace kv {
 namespace {
@@ -42,7 +42,7 @@ void Readers::wait_for(uint32_t phase) {
         has_any = has_any || place->counts[phase].load(std::memory_order_seq_cst) != 0;
     }
     if (!has_any) return;
-    sys::pause_ns(kNapNs);
+    sys::nap(kNapNs);
   }
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "persist/model/test_load.h"
+#include "sys/nap.h"
 
 namespace persist {
 namespace {

@@ -15,6 +15,7 @@
 #include "sys/c_library.h"
 #include "sys/kernel.h"
 #include "sys/lock.h"
+#include "sys/nap.h"
 
 namespace spill {
 namespace {

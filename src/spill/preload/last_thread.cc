@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "sys/files.h"
 #include "sys/kernel.h"
+#include "sys/nap.h"
 #include "sys/threads.h"
 
 namespace spill::preload {

@@ -10,7 +10,7 @@
 #include "spill/runtime.h"
 #include "sys/kernel.h"
 #include "sys/memory.h"
-#include "sys/pause.h"
+#include "sys/nap.h"
 
 namespace spill::preload {
 namespace {
@@ -227,7 +227,7 @@ void Pager::load(PageNumber page) {
 long Pager::copy_in(uint64_t to, const void* from, uint64_t bytes) {
   long copied = faults_->copy(to, from, bytes);
   for (uint64_t tries = 0; copied == -ENOMEM && tries < kTriesForMemory; ++tries) {
-    sys::pause_ns(1'000'000);
+    sys::nap(1'000'000);
     copied = faults_->copy(to, from, bytes);
   }
   if (copied == -ENOMEM)

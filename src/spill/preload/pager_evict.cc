@@ -9,7 +9,7 @@
 #include "spill/runtime.h"
 #include "sys/kernel.h"
 #include "sys/memory.h"
-#include "sys/pause.h"
+#include "sys/nap.h"
 
 namespace spill::preload {
 namespace {
@@ -59,7 +59,7 @@ uint32_t Pager::make_room(uint32_t wanted) {
       end_process(base::Error::of(error, "no page can leave memory: cannot write to ", store_.name(), ": ",
                                   error == ENOSPC ? "storage is full" : base::error_name(error)),
                   kFatalStatus);
-    sys::pause_ns(1'000'000);
+    sys::nap(1'000'000);
   }
   return wanted;
 }

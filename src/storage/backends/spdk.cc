@@ -8,6 +8,7 @@
 #include "storage/piece_io.h"
 #include "sys/files.h"
 #include "sys/kernel.h"
+#include "sys/nap.h"
 
 namespace storage {
 namespace {

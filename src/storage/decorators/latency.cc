@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "storage/decorators/decorator.h"
 #include "sys/kernel.h"
+#include "sys/nap.h"
 
 namespace storage {
 namespace {

@@ -11,6 +11,7 @@
 #include "storage/objects.h"
 #include "sys/events.h"
 #include "sys/kernel.h"
+#include "sys/nap.h"
 
 namespace storage {
 namespace {

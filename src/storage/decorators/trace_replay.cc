@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "storage/objects.h"
 #include "sys/kernel.h"
+#include "sys/nap.h"
 
 namespace storage {
 namespace {

@@ -16,6 +16,7 @@
 #include "sys/files.h"
 #include "sys/kernel.h"
 #include "sys/memory.h"
+#include "sys/nap.h"
 
 namespace storage {
 namespace {

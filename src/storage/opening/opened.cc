@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "sys/files.h"
+#include "sys/nap.h"
 
 namespace storage {
 namespace {
