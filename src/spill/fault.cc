@@ -12,6 +12,7 @@
 #include "spill/protection.h"
 #include "spill/runtime.h"
 #include "spill/signals.h"
+#include "sys/mappings.h"
 #include "sys/memory.h"
 #include "task/overflow.h"
 
@@ -89,7 +90,7 @@ void handle_fault(int number, siginfo_t* info, void* context) {
     }
     if (runtime.cache->is_in_frame(reinterpret_cast<const char*>(address))) {
       // A child of vfork has its parent's frames; a copy that was made behind our back has none.
-      if (!sys::is_mapped(reinterpret_cast<void*>(base::round_down(address, base::kOsPageBytes))))
+      if (!sys::is_mapped(address, address + 1))
         end_fork_child(
             "it was made by a system call that the runtime does not see; use fork, or exec at once");
       wait_for_share();

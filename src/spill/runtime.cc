@@ -27,7 +27,6 @@
 #include "spill/signals.h"
 #include "sys/barrier.h"
 #include "sys/files.h"
-#include "sys/kernel.h"
 #include "sys/memory.h"
 #include "sys/nap.h"
 #include "sys/threads.h"

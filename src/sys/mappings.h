@@ -36,7 +36,7 @@ struct FoundMapping {
 };
 // The mapping that the address is in; begin == end: there is none, or the kernel does not tell.
 FoundMapping find_mapping(uintptr_t address);
-// Is all of [begin, end) mapped? Cost: a system call.
+// Is there something at all OS pages of [begin, end), accessible or not? Cost: a system call.
 bool is_mapped(uintptr_t begin, uintptr_t end);
 // Where what can be read of [begin, end), which is part of a mapping, ends: of a file's behind the last page that has any of the file. REQUIRES: `begin` is an OS page's. Cost: a system call; some more
 // if that is not `end`.

@@ -295,11 +295,6 @@ long make_inaccessible(void* address, uint64_t bytes) {
   return failed(result) ? result : 0;
 }
 
-bool is_mapped(void* address) {
-  unsigned char resident;
-  return syscall(SYS_mincore, address, base::kOsPageBytes, &resident) != -ENOMEM;
-}
-
 bool populate(void* address, bool to_write) {
   constexpr int kPopulateRead = 22, kPopulateWrite = 23;
   auto* const page =

@@ -62,9 +62,6 @@ long make_inaccessible(void* address, uint64_t bytes);
 // Changes what may be done with [address, address + bytes); what is mapped there stays. Returns 0 or -errno.
 long set_access(void* address, uint64_t bytes, Access access);
 
-// Is there anything at the OS page's address, accessible or not?
-bool is_mapped(void* address);
-
 // Gives the memory of [address, address + bytes) back, which reads as zeros afterwards. For private memory.
 void release(void* address, uint64_t bytes);
 // The same for a piece of a memory file. False if the kernel refuses, as it does in some sandboxes; the piece keeps its content then.

@@ -139,7 +139,7 @@ MUTATIONS = [
     product("parent and child share thread-local data", "^e2e_fork_corners$",
             (FORK, "{ return in_range(__builtin_thread_pointer()); }", "{ return false; }")),
     product("child of vfork taken for a copy", "^e2e_fork_corners$",
-            (FAULT, "      if (!sys::is_mapped(reinterpret_cast<void*>(base::round_down(address, base::kOsPageBytes))))",
+            (FAULT, "      if (!sys::is_mapped(address, address + 1))",
              "      if (this_thread().thread_id.load() != static_cast<uint32_t>(gettid()))")),
     product("child of fork uses its parent's queues", "^e2e_fork_child_stores$",
             (THREAD, "    thread->lane = nullptr;\n    forget_prefetcher(*thread);\n    if (thread == &self) continue;",

@@ -13,7 +13,6 @@
 #include "spill/runtime.h"
 #include "spill/signals.h"
 #include "sys/c_library.h"
-#include "sys/kernel.h"
 #include "sys/lock.h"
 #include "sys/nap.h"
 

@@ -8,7 +8,6 @@
 #include "base/probe.h"
 #include "spill/address_space.h"
 #include "spill/runtime.h"
-#include "sys/kernel.h"
 #include "sys/memory.h"
 #include "sys/nap.h"
 
