@@ -47,8 +47,8 @@
 #include "base/ids.h"
 #include "base/options.h"
 #include "cache/pages/budget.h"
+#include "cache/pages/removal.h"
 #include "cache/policies/page_history.h"
-#include "cache/sets/set_ways.h"
 
 namespace cache {
 

@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "cache/pages/removal.h"
+
 namespace cache {
 
 inline constexpr uint32_t kMostWays = 32;
@@ -15,11 +17,6 @@ constexpr WayMask way_bit(uint32_t way) { return WayMask{1} << way; }
 constexpr WayMask all_ways(uint32_t ways) { return ways == kMostWays ? ~WayMask{0} : way_bit(ways) - 1; }
 
 inline constexpr uint32_t kNoWay = ~uint32_t{0};
-
-enum class Removal {
-  kEvicted,    // to make room: the page may be remembered
-  kForgotten,  // its content is gone: when it comes back it is a new one
-};
 
 // A number of a set that a hit changes without the set's lock. Relaxed, because nothing else is read by what it says; two who
 // change it at a time may lose one of the changes, which a policy does not feel.
