@@ -146,7 +146,7 @@ void Cache::destroy() {
     delegation->destroy();
   shared_.loads.destroy();
   for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].close();
-  sys::unmap(shared_.clean_copies, std::max(shared_.page_bytes, kCleanCopyBytes));
+  sys::unmap(shared_.clean_copies, shared_.clean_copy_bytes());
   shared_.watch.close();
   shared_.regions.close();
   table_.close();
@@ -272,7 +272,7 @@ uint32_t Cache::prefetch_some(PageId page, uint32_t most, LoadQueue& queue, uint
 }
 
 base::Expected<uint32_t> Cache::write_back(PageId first, uint64_t count, Lane& lane) {
-  const uint64_t bytes = std::max(shared_.page_bytes, kCleanCopyBytes);
+  const uint64_t bytes = shared_.clean_copy_bytes();
   auto copies = sys::map_anonymous(bytes, "copies of what is written");
   if (!copies) return std::unexpected(copies.error());
   uint32_t failed = 0;
@@ -414,7 +414,7 @@ uint32_t Cache::background_step(Lane& lane) {
 }
 
 base::Expected<void> Cache::prepare_cleaning() {
-  const size_t bytes = shared_.page_bytes > kCleanCopyBytes ? shared_.page_bytes : kCleanCopyBytes;
+  const uint64_t bytes = shared_.clean_copy_bytes();
   auto memory = sys::map_anonymous(bytes, "the cleaner's copies");
   if (!memory) return std::unexpected(memory.error());
   shared_.clean_copies = *memory;

@@ -47,6 +47,8 @@ class Lane {
   void destroy();
 
   storage::Queue& queue() { return *queue_; }
+  // No victims, Ios or segments from here on.
+  void begin_batch() { victim_count = io_count = segment_count = 0; }
   // Runs the first io_count of `ios` together until all are completed. Cost: I/O.
   void run_ios();
 

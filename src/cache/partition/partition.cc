@@ -137,6 +137,17 @@ Frame& Partition::frame_of(PageId page) {
   return frames_[id];
 }
 
+FrameId Partition::pinned_frame(PageId page) {
+  const FrameId id = map_.find(page).frame;
+  CHECK_NE(index(id), index(base::kNoFrame));
+  CHECK_GT(frames_[id].pins(), 0u);
+  return id;
+}
+
+void Partition::set_fingerprints(FrameId frame, base::Fingerprint fingerprint) {
+  for (uint64_t piece = 0; piece < pieces_; ++piece) frames_.fingerprints(frame)[piece] = fingerprint;
+}
+
 void Partition::unpin(PageId page) {
   sys::LockGuard guard(mutex_);
   unpin_locked(frame_of(page));
@@ -167,10 +178,7 @@ void Partition::end_stay(PageId page) {
 
 void Partition::stop_watching(PageId page) {
   sys::LockGuard guard(mutex_);
-  const FrameId frame = map_.find(page).frame;
-  CHECK_NE(index(frame), index(base::kNoFrame));
-  CHECK_GT(frames_[frame].pins(), 0u);
-  frames_[frame].watched = false;
+  frames_[pinned_frame(page)].watched = false;
 }
 
 Partition::Seen Partition::close_again(PageId first, uint64_t count) {
@@ -178,10 +186,7 @@ Partition::Seen Partition::close_again(PageId first, uint64_t count) {
   const PageId end = first + count;
   sys::LockGuard guard(mutex_);
   for (PageId page = first; index(page) < index(end);) {
-    if (shared_->directory.leaf_of(page) == 0) {
-      page = PageId{base::round_down(index(page), kGroupPages) + kGroupPages};
-      continue;
-    }
+    if (skip_unknown_group(page)) continue;
     const FrameId id = map_.find(page).frame;
     page = page + 1;
     if (id == base::kNoFrame) continue;
@@ -224,25 +229,21 @@ std::optional<PageId> Partition::guarded_page(FrameId id) {
 
 void Partition::zero(PageId page, uint64_t offset, uint64_t bytes) {
   sys::LockGuard guard(mutex_);
-  const FrameId id = map_.find(page).frame;
-  CHECK_GT(frames_[id].pins(), 0u);
+  const FrameId id = pinned_frame(page);
   frames_[id].watched = false;
   spillway_plain_memset(frames_.unwatched_bytes(id) + offset, 0, bytes);
 }
 
 void Partition::copy_in(PageId page, uint64_t offset, const char* from, uint64_t bytes) {
   sys::LockGuard guard(mutex_);
-  const FrameId id = map_.find(page).frame;
-  CHECK_GT(frames_[id].pins(), 0u);
+  const FrameId id = pinned_frame(page);
   frames_[id].watched = false;
   spillway_plain_memcpy(frames_.unwatched_bytes(id) + offset, from, bytes);
 }
 
 void Partition::copy_out(PageId page, uint64_t offset, char* to, uint64_t bytes) {
   sys::LockGuard guard(mutex_);
-  const FrameId id = map_.find(page).frame;
-  CHECK_GT(frames_[id].pins(), 0u);
-  spillway_plain_memcpy(to, frames_.unwatched_bytes(id) + offset, bytes);
+  spillway_plain_memcpy(to, frames_.unwatched_bytes(pinned_frame(page)) + offset, bytes);
 }
 
 // The frame has no page any more and goes back to the pool, in chaos mode with poison. `is_protected`: its memory is protected, and nobody has stored

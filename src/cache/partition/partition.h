@@ -79,16 +79,21 @@ struct Shared {
   LoadQueues loads;
   sys::WriteWatch watch;          // closed: pages are compared
   char* waste = nullptr;          // as Cache::waste
-  char* clean_copies = nullptr;   // kCleanCopyBytes or a page if that is more, of the background thread
+  char* clean_copies = nullptr;   // clean_copy_bytes(), of the background thread
   sys::EventCount low_on_frames;  // wakes whoever evicts in the background
   // Failed writes are not logged before; of the monotonic clock.
   std::atomic<uint64_t> next_write_message_ns{0};
 
   Partition& of(PageId page) const;
-};
+  // Are the pages of one region, and so of one partition?
+  bool same_region(PageId one, PageId other) const {
+    return index(one) >> region_shift == index(other) >> region_shift;
+  }
+  // How much memory the copies of a cleaning take: as many pages as fit kCleanCopyBytes, and at least one.
+  size_t clean_copy_bytes() const { return std::max(page_bytes, kCleanCopyBytes); }
 
-// Memory for the cleaner's copies.
-inline constexpr size_t kCleanCopyBytes = 256 * 1024;
+  static constexpr size_t kCleanCopyBytes = 256 * 1024;
+};
 
 class Partition {
  public:
@@ -195,7 +200,7 @@ class Partition {
   // do I/O.
   uint32_t clean(Lane& lane);
   // Writes those of the pages first .. first + count - 1 that are in memory and have changed; they stay in memory. Pages that are pinned, held,
-  // guarded or being evicted are left as they are. `copies`: memory of the caller's, kCleanCopyBytes or a page, whichever is more. May do I/O.
+  // guarded or being evicted are left as they are. `copies`: memory of the caller's, Shared::clean_copy_bytes(). May do I/O.
   struct Cleaned {
     uint32_t written = 0;
     uint32_t failed = 0;  // writes; storage that is full is no failure
@@ -284,6 +289,16 @@ class Partition {
   void set_sizes(uint32_t frame_count);
   // REQUIRES: the lock, and that the page is in a frame.
   Frame& frame_of(PageId page);
+  // REQUIRES: the lock, and that the page is pinned.
+  FrameId pinned_frame(PageId page);
+  // Is nothing known of any page of this one's group? Then `page` becomes the first of the next group. REQUIRES: the lock.
+  bool skip_unknown_group(PageId& page) const {
+    if (shared_->directory.leaf_of(page) != 0) return false;
+    page = PageId{base::round_down(index(page), kGroupPages) + kGroupPages};
+    return true;
+  }
+  // Of all OS pages in the frame.
+  void set_fingerprints(FrameId frame, base::Fingerprint fingerprint);
   void unpin_locked(Frame& frame);
   bool may_shrink() const { return frames_.touched_count() > least(); }
   bool over_budget_by(uint64_t bytes) const { return may_shrink() && shared_->budget.exceeded_by(bytes); }

@@ -49,10 +49,8 @@ Partition::Cleaned Partition::clean_chosen(Lane& lane, char* copies) {
 }
 
 uint32_t Partition::most_to_clean() const {
-  uint64_t most = kCleanCopyBytes / shared_->page_bytes;
-  if (most == 0) most = 1;
-  if (most > batch_size_) most = batch_size_;
-  return static_cast<uint32_t>(most);
+  const auto most = static_cast<uint32_t>(shared_->clean_copy_bytes() / shared_->page_bytes);
+  return std::min(most, batch_size());
 }
 
 bool Partition::may_clean(const Frame& frame) const {
@@ -68,9 +66,7 @@ void Partition::take_for_cleaning(FrameId id, Lane& lane) {
 
 // Step 1 of write_back, from the front; returns how many pages it looked at.
 uint64_t Partition::choose_for_writing(PageId first, uint64_t count, Lane& lane) {
-  lane.victim_count = 0;
-  lane.io_count = 0;
-  lane.segment_count = 0;
+  lane.begin_batch();
   const uint32_t most = most_to_clean();
   uint64_t looked_at = 0;
   sys::LockGuard guard(mutex_);
@@ -83,9 +79,7 @@ uint64_t Partition::choose_for_writing(PageId first, uint64_t count, Lane& lane)
 
 // Step 1.
 void Partition::choose_for_cleaning(Lane& lane) {
-  lane.victim_count = 0;
-  lane.io_count = 0;
-  lane.segment_count = 0;
+  lane.begin_batch();
   const uint32_t most = most_to_clean();
   sys::LockGuard guard(mutex_);
   const uint32_t count = frames_.frame_count();
@@ -131,8 +125,7 @@ void Partition::prepare_clean_writes(Lane& lane, char* copies) {
       victim.held = true;  // storage is full: evict() says so if it comes to that
       continue;
     }
-    for (uint64_t piece = 0; piece < pieces_; ++piece)
-      frames_.fingerprints(victim.frame)[piece] = base::Fingerprint::unknown();
+    set_fingerprints(victim.frame, base::Fingerprint::unknown());
     const PlaceId place = victim.new_place != base::kNoPlace ? victim.new_place : frame.place;
     add_write(lane, uint64_t{index(place)} * shared_->page_bytes, copies + v * shared_->page_bytes,
               shared_->page_bytes);

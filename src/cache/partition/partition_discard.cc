@@ -23,10 +23,7 @@ std::optional<uint32_t> Partition::lock_batch_for_discard(PageId& page, PageId e
   sys::LockGuard guard(mutex_);
   uint64_t cut_to = 0;
   while (index(page) < index(end) && lane.victim_count < batch_size_) {
-    if (shared_->directory.leaf_of(page) == 0) {
-      page = PageId{base::round_down(index(page), kGroupPages) + kGroupPages};
-      continue;
-    }
+    if (skip_unknown_group(page)) continue;
     if (is_in_region(page) && map_.find(page).frame != base::kNoFrame) {
       const uint64_t emptied = after == After::kInUse ? empty_in_region(page, end) : 0;
       page = page + emptied;
@@ -146,8 +143,7 @@ void Partition::note_zeros(FrameId id) {
   if (frame.place != base::kNoPlace) shared_->places.give_back(frame.place);
   frame.place = base::kNoPlace;
   frame.verified = false;
-  for (uint64_t piece = 0; piece < pieces_; ++piece)
-    frames_.fingerprints(id)[piece] = base::zero_fingerprint();
+  set_fingerprints(id, base::zero_fingerprint());
   base::statistics.cache_discards.add();
 }
 

@@ -42,9 +42,7 @@ uint32_t Partition::evict(uint32_t wanted, Lane& lane) {
 
 // Step 1.
 void Partition::lock_victims(uint32_t wanted, Lane& lane) {
-  lane.victim_count = 0;
-  lane.io_count = 0;
-  lane.segment_count = 0;
+  lane.begin_batch();
   shared_->regions.end(RegionsEnd::kEviction);
   sys::LockGuard guard(mutex_);
   // The policy has its share in chaos mode, too.

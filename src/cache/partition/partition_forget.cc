@@ -14,10 +14,7 @@ Partition::Left Partition::forget(PageId first, uint64_t count, Lane& lane) {
     {
       sys::LockGuard guard(mutex_);
       while (index(page) < index(end) && lane.victim_count < batch_size_) {
-        if (shared_->directory.leaf_of(page) == 0) {
-          page = PageId{base::round_down(index(page), kGroupPages) + kGroupPages};
-          continue;
-        }
+        if (skip_unknown_group(page)) continue;
         if (!lock_for_forget(page, lane)) ++left.busy;
         page = page + 1;
       }

@@ -152,8 +152,7 @@ uint32_t Partition::count_nowhere(PageId first, uint32_t most) {
   uint32_t count = 1;
   for (; count < most; ++count) {
     const PageId page = first + count;
-    if (index(page) >> shared_->region_shift != index(first) >> shared_->region_shift)
-      break;  // another partition
+    if (!shared_->same_region(page, first)) break;
     if (shared_->directory.leaf_of(page) != 0 || origin_of(page) != Origins::Kind::kZeros) break;
   }
   return count;
@@ -326,8 +325,7 @@ void Partition::claim_following(Claim& claim, PlaceId place, uint32_t most, uint
   uint32_t in_memory = 0;
   for (uint32_t i = 1; i < most; ++i) {
     const PageId next = claim.first + i;
-    if (index(next) >> shared_->region_shift != index(claim.first) >> shared_->region_shift)
-      break;  // another partition
+    if (!shared_->same_region(next, claim.first)) break;
     const PageMap::Where where = map_.find(next);
     if (where.frame != base::kNoFrame) {
       if (!on_storage || ++in_memory > kMostInMemory) break;
@@ -356,7 +354,7 @@ base::Expected<void> Partition::fill(const Claim& claim, Lane& lane) {
   const FrameId first = claim.frames[0];
   if (frames_[first].place == base::kNoPlace) {
     if (!claim.fresh) spillway_plain_memset(claim.segments[0].iov_base, 0, shared_->page_bytes);
-    for (uint64_t i = 0; i < pieces_; ++i) frames_.fingerprints(first)[i] = base::zero_fingerprint();
+    set_fingerprints(first, base::zero_fingerprint());
     base::statistics.cache_zero_fills.add();
     finish_load(claim, 1);
     base::probes::load_done(index(claim.first), 1, 0);

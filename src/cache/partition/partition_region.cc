@@ -25,10 +25,7 @@ bool Partition::is_in_region(PageId page) const { return shared_->regions.is_map
 // Is a page of [first, first + count) in memory, on storage, or on its way?
 bool Partition::knows_any(PageId first, uint64_t count) {
   for (PageId page = first; index(page) < index(first) + count;) {
-    if (shared_->directory.leaf_of(page) == 0) {
-      page = PageId{base::round_down(index(page), kGroupPages) + kGroupPages};
-      continue;
-    }
+    if (skip_unknown_group(page)) continue;
     const PageMap::Where where = map_.find(page);
     if (where.frame != base::kNoFrame || where.place != base::kNoPlace) return true;
     page = page + 1;
@@ -123,8 +120,7 @@ bool Partition::load_zeros(PageId first, uint32_t count, FrameId first_frame) {
     frame.place = base::kNoPlace;
     frame.verified = false;
     map_.set_frame(frame.page, id);
-    for (uint64_t piece = 0; piece < pieces_; ++piece)
-      frames_.fingerprints(id)[piece] = base::zero_fingerprint();
+    set_fingerprints(id, base::zero_fingerprint());
     frame.loaded();
     policies_.loaded(id, frame.page, true);
     shared_->table->publish(frame.page, frames_.bytes(id), Table::Heat::kHot);
