@@ -1,7 +1,7 @@
-// (Named kernel.h because <sys/syscall.h> would otherwise find it: no file here may be named like one of
-// the C library's sys/ headers.)
-// Raw system calls: the runtime never calls the C library's wrappers, which it intercepts, and
-// leaves errno alone. Each returns what the kernel does: a result, or -errno.
+// Raw system calls: the runtime never calls the C library's wrappers, which it intercepts, and leaves errno alone. Each returns what the kernel does:
+// a result, or -errno.
+//
+// (It is not called syscall.h, since <sys/syscall.h> would find it: no file here may have the name of one of the C library's sys/ headers.)
 #pragma once
 #include <sys/syscall.h>
 #include <time.h>

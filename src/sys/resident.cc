@@ -63,13 +63,11 @@ uint64_t value_of(const char* name, const char* text, long length) {
 // Registered memory has no faults that bring more than they need. Asynchronous write protection, which nothing here asks
 // for, is the only kind that mappings of files can be registered for, and tells nobody anything.
 int open_faults() {
-  constexpr uint64_t kUserModeOnly = 1;
   const long fault = syscall(SYS_userfaultfd, O_CLOEXEC | kUserModeOnly);
   if (failed(fault)) return -1;
   uffdio_api api = {};
   api.api = UFFD_API;
-  api.features = uint64_t{1} << 15 | uint64_t{1}
-                                         << 12;  // UFFD_FEATURE_WP_ASYNC, UFFD_FEATURE_WP_HUGETLBFS_SHMEM
+  api.features = kAsynchronousProtection;
   if (!failed(syscall(SYS_ioctl, fault, UFFDIO_API, &api)))
     if (auto owned = own_descriptor(static_cast<int>(fault))) return *owned;
   syscall(SYS_close, fault);

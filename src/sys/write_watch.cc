@@ -12,11 +12,6 @@
 namespace sys {
 namespace {
 
-// Of newer kernels than the headers may be.
-constexpr uint64_t kUserModeOnly = 1;
-constexpr uint64_t kAsynchronous = uint64_t{1} << 15;    // UFFD_FEATURE_WP_ASYNC
-constexpr uint64_t kOfSharedMemory = uint64_t{1} << 12;  // UFFD_FEATURE_WP_HUGETLBFS_SHMEM
-
 base::Expected<void> refused(const char* what, long result) {
   return base::failure(static_cast<int>(-result), "the kernel does not say which pages were written (", what,
                        "): ", base::error_name(static_cast<int>(-result)));
@@ -31,7 +26,7 @@ base::Expected<void> WriteWatch::open() {
   if (failed(fault)) return refused("userfaultfd", fault);
   uffdio_api api = {};
   api.api = UFFD_API;
-  api.features = kAsynchronous | kOfSharedMemory;
+  api.features = kAsynchronousProtection;
   const long agreed = syscall(SYS_ioctl, fault, UFFDIO_API, &api);
   const long page_map =
       failed(agreed) ? agreed : syscall(SYS_openat, AT_FDCWD, "/proc/self/pagemap", O_RDONLY | O_CLOEXEC);

@@ -116,7 +116,7 @@ MUTATIONS = [
     mutation("starter keeps all signals blocked", "Threads.*",
              ("src/sys/threads.cc", "  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old_mask, nullptr, sizeof old_mask);\n", "")),
     mutation("no kernel says which pages were written", "WriteWatch.*",
-             (WATCH, "constexpr uint64_t kOfSharedMemory = uint64_t{1} << 12;", "constexpr uint64_t kOfSharedMemory = uint64_t{1} << 62;")),
+             ("src/sys/page_scan.h", "constexpr uint64_t kProtectsSharedMemory = uint64_t{1} << 12;", "constexpr uint64_t kProtectsSharedMemory = uint64_t{1} << 62;")),
     mutation("page that is not in memory taken for untouched", "WriteWatchTest.APageThatIsNotInMemory*",
              (WATCH, "  scan.category_mask = kPageWritten | kPagePresent;", "  scan.category_mask = kPageWritten;"),
              (WATCH, "  scan.return_mask = kPagePresent;\n  while", "  scan.return_mask = kPagePresent | kPageWritten;\n  while")),
