@@ -17,6 +17,12 @@ void write_thousandths(double number, base::TextRef& text) {
   for (uint64_t digit = 100; digit > 0; digit /= 10) text << thousandths / digit % 10;
 }
 
+bool give_text(std::string_view text, char* to, size_t bytes, size_t* needed_bytes) {
+  if (needed_bytes != nullptr) *needed_bytes = text.size() + 1;
+  base::TextRef(to, bytes) << text;
+  return bytes > text.size();
+}
+
 const char* version() { return SPILLWAY_VERSION; }
 
 char* thread_error() { return thread_line; }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <new>
+#include <string_view>
 #include <utility>
 
 #include "base/error.h"
@@ -47,6 +48,10 @@ base::Expected<T> read_struct(const T* given, const char* name) {
 
 // "1.500". REQUIRES: number >= 0.
 void write_thousandths(double number, base::TextRef& text);
+
+// Copies a text, and the 0 behind it, to the caller's `bytes` at `to`, as far as there is room; `needed_bytes` (may be null) becomes what it takes.
+// Returns whether all of it was copied. REQUIRES: `to` is not null, unless bytes is 0.
+bool give_text(std::string_view text, char* to, size_t bytes, size_t* needed_bytes);
 
 // "0.1.0"
 const char* version();

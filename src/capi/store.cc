@@ -179,9 +179,7 @@ int spillway_kv_stats(spillway_kv* store, char* text, size_t bytes, size_t* need
     return capi::refuse_invalid(nullptr, "store: the store or the place for its statistics is null");
   base::Text<8192> all;
   capi::write_statistics(*store, all);
-  if (needed_bytes != nullptr) *needed_bytes = all.size() + 1;
-  base::TextRef(text, bytes) << all.view();
-  return bytes > all.size() ? SPILLWAY_KV_OK : SPILLWAY_KV_TOO_SMALL;
+  return capi::give_text(all.view(), text, bytes, needed_bytes) ? SPILLWAY_KV_OK : SPILLWAY_KV_TOO_SMALL;
 }
 
 }  // extern "C"

@@ -181,9 +181,8 @@ int spillway_batch_stats(spillway_batch* table, char* text, size_t bytes, size_t
     return refuse_invalid(nullptr, "table: the table or the place for its statistics is null");
   base::Text<4096> all;
   write_statistics(*table, all);
-  if (needed_bytes != nullptr) *needed_bytes = all.size() + 1;
-  base::TextRef(text, bytes) << all.view();
-  return bytes > all.size() ? SPILLWAY_BATCH_OK : SPILLWAY_BATCH_TOO_SMALL;
+  return capi::give_text(all.view(), text, bytes, needed_bytes) ? SPILLWAY_BATCH_OK
+                                                                : SPILLWAY_BATCH_TOO_SMALL;
 }
 
 }  // extern "C"

@@ -167,9 +167,8 @@ int spillway_pagecache_stats(spillway_pagecache* cache, char* text, size_t bytes
     return refuse_invalid(nullptr, "page cache: the cache or the place for its statistics is null");
   base::Text<16384> all;
   write_statistics(*cache, all);
-  if (needed_bytes != nullptr) *needed_bytes = all.size() + 1;
-  base::TextRef(text, bytes) << all.view();
-  return bytes > all.size() ? SPILLWAY_PAGECACHE_OK : SPILLWAY_PAGECACHE_TOO_SMALL;
+  return capi::give_text(all.view(), text, bytes, needed_bytes) ? SPILLWAY_PAGECACHE_OK
+                                                                : SPILLWAY_PAGECACHE_TOO_SMALL;
 }
 
 }  // extern "C"

@@ -73,9 +73,8 @@ int spillway_persist_stats(char* text, size_t bytes, size_t* needed_bytes) {
   if (text == nullptr && bytes > 0) return refuse_invalid("statistics: the place for them is null");
   base::Text<4096> all;
   persist::own::write_statistics(all);
-  if (needed_bytes != nullptr) *needed_bytes = all.size() + 1;
-  base::TextRef(text, bytes) << all.view();
-  return bytes > all.size() ? SPILLWAY_PERSIST_OK : SPILLWAY_PERSIST_TOO_SMALL;
+  return capi::give_text(all.view(), text, bytes, needed_bytes) ? SPILLWAY_PERSIST_OK
+                                                                : SPILLWAY_PERSIST_TOO_SMALL;
 }
 
 }  // extern "C"
