@@ -4,6 +4,7 @@
 // 4) its cases in tests/cli/kv_test.py.
 #pragma once
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -55,6 +56,9 @@ T value_of(base::Expected<T> expected) {
   if (!expected) throw_error(expected.error());
   if constexpr (!std::is_void_v<T>) return std::move(*expected);
 }
+
+// What --durability calls so: none, batch or sync. Nothing: it is none of these.
+std::optional<kv::Durability> durability_called(std::string_view name);
 
 // The device string of the device decrypted with the key in the file. Throws WrongInput.
 std::string under_key(std::string_view device, std::string_view key_file);

@@ -371,9 +371,7 @@ Ending load(kv::Store& store, const Input& input, const Interruptions& interrupt
 kv::Durability durability_of(const KvLine& line) {
   if (!line.has("--durability")) return kv::Durability::kBatch;
   const std::string_view name = line.options.at("--durability");
-  if (name == "none") return kv::Durability::kNone;
-  if (name == "batch") return kv::Durability::kBatch;
-  if (name == "sync") return kv::Durability::kSync;
+  if (const auto durability = durability_called(name)) return *durability;
   line.refuse(concat("--durability: '", printable(name), "'; give none, batch or sync"));
 }
 

@@ -44,6 +44,13 @@ void throw_error(const base::Error& error) {
   throw WrongInput(line);
 }
 
+std::optional<kv::Durability> durability_called(std::string_view name) {
+  if (name == "none") return kv::Durability::kNone;
+  if (name == "batch") return kv::Durability::kBatch;
+  if (name == "sync") return kv::Durability::kSync;
+  return std::nullopt;
+}
+
 std::string under_key(std::string_view device, std::string_view key_file) {
   if (key_file.empty()) throw WrongInput("--key-file: it names no file");
   if (key_file.contains('['))

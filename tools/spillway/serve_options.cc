@@ -52,9 +52,7 @@ uint64_t size_of(std::string_view name, std::string_view text, uint64_t least, u
 }
 
 kv::Durability durability_of(std::string_view text) {
-  if (text == "none") return kv::Durability::kNone;
-  if (text == "batch") return kv::Durability::kBatch;
-  if (text == "sync") return kv::Durability::kSync;
+  if (const auto durability = durability_called(text)) return *durability;
   refuse(concat("--durability: '", printable(text), "' is none of none, batch and sync"));
 }
 
