@@ -13,7 +13,8 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
 from machine import HOME, Machine, call, check, make_machine, need_machine  # noqa: E402
 from shells import completed  # noqa: E402
 from support import CLEAN, fresh, status_of, take_paths  # noqa: E402
@@ -50,22 +51,33 @@ def check_packages(source, build, work):
                 check(not any(bytes(folder) + b"/" in text for folder in (source, build)), f"{path} names a folder of the build")
 
 
-def check_container(source, build, machine):
-    """The image that packaging/Dockerfile makes last, made by hand, and what it starts."""
-    stage = (source / "packaging/Dockerfile").read_text().replace("\\\n", "").split("\nFROM ")[-1]
-    said = dict(re.findall(r"^(USER|ENTRYPOINT|CMD) (.*)$", stage, re.M))
+def make_image(stage, source, build, machine):
+    """Makes the machine, by hand, the image of this stage of packaging/Dockerfile; what the stage says of what is started there."""
+    recipe = (source / "packaging/Dockerfile").read_text().replace("\\\n", "")
+    steps, = re.findall(rf"^FROM \S+ AS {stage}\n(.*?)(?=^FROM |\Z)", recipe, re.M | re.S)
     shutil.copytree(build / "packages", machine.root / "packages")
-    for line in re.findall(r"^RUN (.*)$", stage, re.M):
+    for line in re.findall(r"^RUN (.*)$", steps, re.M):
         machine.type(line, folder="")
-    check(not (machine.root / "packages").exists(), "the image has the packages in it")
+    check(not (machine.root / "packages").exists(), f"the image {stage} has the packages in it")
+    return dict(re.findall(r"^(USER|ENTRYPOINT|CMD) (.*)$", steps, re.M))
+
+
+def check_image_of_programs(machine, said):
+    """What it starts, as the user that it has."""
     check(machine.packages() & set(PACKAGES) == {"spillway"}, "the image has other packages than spillway")
     program = ["setpriv", f"--reuid={said['USER']}", f"--regid={said['USER']}", "--clear-groups", *json.loads(said["ENTRYPOINT"])]
     check("spillway serve" in machine.call(*program, *json.loads(said["CMD"])), "what the image starts says something else")
     machine.call(*program, "kv", "make", "/var/lib/spillway/store", "--capacity", "64M")
 
 
-def check_program(machine, here):
-    shutil.copy(here / "outgrows.c", machine.home)
+def check_image_of_the_compiler(machine, said):
+    """What it starts, and that programs are built in it."""
+    machine.call(*json.loads(said["CMD"]), "-c", "spillcc --version")
+    check_program(machine)
+
+
+def check_program(machine):
+    shutil.copy(HERE / "outgrows.c", machine.home)
     machine.call("spillcc", "-O2", "outgrows.c", "-o", "outgrows")
     machine.call("clang-19", "-O2", "outgrows.c", "-o", "native")
     spilled = machine.call("spillway", "run", "--memory", "32M", "--storage", "/var/tmp", "--stats", "stats.json", "--verbose", "--", "./outgrows", "256")
@@ -157,15 +169,18 @@ def test(source, build, work):
     check_packages(source, build, work)
     try:
         machine = make_machine(work / "root")
-        call(["cp", "-a", machine.root, work / "image"])
-        check_container(source, build, Machine(work / "image"))
+        for stage, check_image in (("spillway", check_image_of_programs), ("compiler", check_image_of_the_compiler)):
+            image = Machine(work / stage)
+            call(["cp", "-a", machine.root, image.root])
+            check_image(image, make_image(stage, source, build, image))
+            shutil.rmtree(image.root)
         machine.call("apt-get", "install", "-y", "--no-install-recommends", *BESIDE)
         check(not ours(machine), "it is not clean")
         (machine.root / "debs").mkdir()
         for deb in debs:
             shutil.copy(deb, machine.root / "debs")
         machine.call("apt-get", "install", "-y", "--no-install-recommends", *(f"/debs/{deb.name}" for deb in debs))
-        check_program(machine, pathlib.Path(__file__).parent)
+        check_program(machine)
         check_server(machine)
         check_library(machine)
         check_beside(machine)

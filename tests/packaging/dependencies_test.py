@@ -136,6 +136,13 @@ class Container(unittest.TestCase):
         named = {name.replace("-", "_").upper() for line in self.lines for name in re.findall(r"/packages/(?:spillway-)?([a-z]+)_\*\.deb", line)}
         self.assertLessEqual(named, made)
 
+    def test_it_has_the_stages_that_pages_name(self):
+        stages = [line.split(" AS ")[-1] for line in self.lines if line.startswith("FROM ")]
+        self.assertEqual(stages[-1], "spillway")  # what is made where none is asked for
+        asked_for = re.findall(r"--target (\S+)", (SOURCE / "docs/install.md").read_text())
+        self.assertTrue(asked_for)
+        self.assertLessEqual(set(asked_for), set(stages))
+
     def test_it_takes_no_build_of_another_machine_along(self):
         # Not beside the recipe: docker of Debian 12 looks here alone.
         self.assertLessEqual({"build*", ".git"}, set((SOURCE / ".dockerignore").read_text().split()))
