@@ -60,7 +60,7 @@ def ours(machine):
 
 
 def check_packages(source, build, work):
-    """They belong to root, who alone may write them, are for all to read, and name no folder of the build."""
+    """They belong to root, who alone may write them, are for all to read, name no folder of the build, and say whose all in them is."""
     for deb in sorted((build / "packages").glob("*.deb")):
         call(["dpkg-deb", "--info", deb])
         for line in call(["dpkg-deb", "--contents", deb], lines=2).splitlines():
@@ -71,6 +71,8 @@ def check_packages(source, build, work):
             if path.is_file() and not path.is_symlink():
                 text = path.read_bytes()
                 check(not any(bytes(folder) + b"/" in text for folder in (source, build)), f"{path} names a folder of the build")
+        name = deb.name.split("_")[0]
+        check((unpacked / "usr/share/doc" / name / "copyright").read_text() == (source / "NOTICE").read_text(), f"{deb} has other licences")
 
 
 def make_image(stage, source, build, machine):
