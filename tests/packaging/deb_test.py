@@ -60,7 +60,8 @@ def ours(machine):
 
 
 def check_packages(source, build, work):
-    """They belong to root, who alone may write them, are for all to read, name no folder of the build, and say whose all in them is."""
+    """They belong to root, who alone may write them, are for all to read, name no folder of the build, and say under what licences they are; packages of
+    others find the one with the libraries."""
     for deb in sorted((build / "packages").glob("*.deb")):
         call(["dpkg-deb", "--info", deb])
         for line in call(["dpkg-deb", "--contents", deb], lines=2).splitlines():
@@ -73,6 +74,10 @@ def check_packages(source, build, work):
                 check(not any(bytes(folder) + b"/" in text for folder in (source, build)), f"{path} names a folder of the build")
         name = deb.name.split("_")[0]
         check((unpacked / "usr/share/doc" / name / "copyright").read_text() == (source / "NOTICE").read_text(), f"{deb} has other licences")
+        if name == "spillway":
+            told = re.findall(r"^(\S+) 0 spillway \(>= \S+\)$", (unpacked / "DEBIAN/shlibs").read_text(), re.M)
+            libraries = {path.name.removesuffix(".so.0") for path in (unpacked / "usr/lib").glob("*.so.0")}
+            check(len(libraries) > 3 and set(told) == libraries, f"shlibs has {told}")
 
 
 def make_image(stage, source, build, machine):
