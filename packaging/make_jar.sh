@@ -16,6 +16,7 @@ cp "$here/LICENSE" "$here/NOTICE" "$work/notices"
 cp -r "$here/bindings/java" "$work/source"
 mvn -q -B -Dstyle.color=never -f "$work/source/pom.xml" -Dspillway.native="$work/native" -Dspillway.notices="$work/notices" -Dmaven.test.skip=true package
 mkdir -p "$build/packages"
+rm -f "$build"/packages/*.jar  # of another version
 cp "$work"/source/target/*.jar "$build/packages"
 rm -rf "$work"
 ls "$build"/packages/*.jar

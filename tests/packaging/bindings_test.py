@@ -15,6 +15,9 @@ PYTHON = "/usr/bin/python3"
 
 
 def made(script, build, ending):
+    """What the script makes, after one that it made of another version."""
+    (build / "packages").mkdir(exist_ok=True)
+    (build / f"packages/spillway-0.0{ending}").touch()
     print(run(script, build), end="")
     found, = (build / "packages").glob("*" + ending)
     return found
