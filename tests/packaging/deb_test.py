@@ -80,11 +80,18 @@ def check_packages(source, build, work):
             check(len(libraries) > 3 and set(told) == libraries, f"shlibs has {told}")
 
 
+def copy_packages(build, folder):
+    """These alone: wheels and jars lie beside them, and come and go."""
+    folder.mkdir()
+    for deb in (build / "packages").glob("*.deb"):
+        shutil.copy(deb, folder)
+
+
 def make_image(stage, source, build, machine):
     """Makes the machine, by hand, the image of this stage of packaging/Dockerfile; what the stage says of what is started there."""
     recipe = (source / "packaging/Dockerfile").read_text().replace("\\\n", "")
     steps, = re.findall(rf"^FROM \S+ AS {stage}\n(.*?)(?=^FROM |\Z)", recipe, re.M | re.S)
-    shutil.copytree(build / "packages", machine.root / "packages")
+    copy_packages(build, machine.root / "packages")
     for line in re.findall(r"^RUN (.*)$", steps, re.M):
         machine.type(line, folder="")
     check(not (machine.root / "packages").exists(), f"the image {stage} has the packages in it")
@@ -205,9 +212,7 @@ def test(source, build, work):
             shutil.rmtree(image.root)
         machine.call("apt-get", "install", "-y", "--no-install-recommends", *BESIDE)
         check(not ours(machine), "it is not clean")
-        (machine.root / "debs").mkdir()
-        for deb in debs:
-            shutil.copy(deb, machine.root / "debs")
+        copy_packages(build, machine.root / "debs")
         let_systemd_run(machine)
         machine.call("apt-get", "install", "-y", "--no-install-recommends", *(f"/debs/{deb.name}" for deb in debs))
         check("daemon-reload" in told_systemd(machine), "systemd goes on with the unit that was there before")
