@@ -1,5 +1,5 @@
-// One-line messages to the user, on the process's original standard error and with the prefix "spillway: ", unless set_log_writer() says who writes them.
-// Async-signal-safe. A line is one write, so lines of several threads do not mix.
+// One-line messages to the user, on the process's original standard error and with the prefix "spillway: ", unless set_log_writer() says who writes them
+// (json_log.h). Async-signal-safe. A line is one write, so lines of several threads do not mix.
 //
 //   base::log("cannot write to ", name);
 //   base::log({.name = "store_failed", .level = base::LogLevel::kError, .fields = {{"error", 5}}}, "cannot write to ", name);

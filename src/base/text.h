@@ -57,6 +57,7 @@ class TextRef {
   }
   const char* c_str() const { return buffer_; }
   size_t size() const { return size_; }
+  size_t room_bytes() const { return size_ + 1 < capacity_ ? capacity_ - size_ - 1 : 0; }  // what still fits
   std::string_view view() const { return {buffer_, size_}; }
 
  private:

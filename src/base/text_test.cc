@@ -38,13 +38,17 @@ TEST(Text, BytesTakeTheLargestExactUnit) {
 
 TEST(Text, CutsOffWhatDoesNotFit) {
   Text<4> text;
+  EXPECT_EQ(text.room_bytes(), 3u);
   text << "ab" << 1234;
   EXPECT_STREQ(text.c_str(), "ab1");
   text << "more";
   EXPECT_STREQ(text.c_str(), "ab1");
   EXPECT_EQ(text.size(), 3u);
+  EXPECT_EQ(text.room_bytes(), 0u);
   char one[1] = {'x'};
   TextRef empty(one, 1);
+  EXPECT_EQ(empty.room_bytes(), 0u);
+  EXPECT_EQ(TextRef(one, 0).room_bytes(), 0u);
   empty << "a";
   EXPECT_EQ(one[0], 0);
 }

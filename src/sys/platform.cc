@@ -1,4 +1,4 @@
-// The two calls of base/platform.h, as this system has them.
+// The calls of base/platform.h, as this system has them.
 #include "base/platform.h"
 
 #include <signal.h>
@@ -16,6 +16,12 @@ void platform_write_error(const char* text, size_t length_bytes) {
     text += written;
     length_bytes -= static_cast<size_t>(written);
   }
+}
+
+uint64_t platform_time_ms() {
+  timespec now = {};
+  sys::syscall(SYS_clock_gettime, CLOCK_REALTIME, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000 + static_cast<uint64_t>(now.tv_nsec) / 1'000'000;
 }
 
 void platform_abort() {

@@ -131,8 +131,6 @@ MUTATIONS = [
     of_serve("the dashboard draws what is not told", ("src/server/clients/dashboard.html", "keys: 'store_keys'", "keys: 'store_items'")),
     of_serve("a failure is told as text where all is JSON", ("tools/spillway/serve.cc", "  } catch (const WrongInput& error) {\n    return tell_failure(error.what(), kWrongInput);\n", "  } catch (const WrongInput& error) {\n    throw;\n")),
     of_serve("nobody is told of connections that are refused", ("src/server/front/server.cc", "      if (hub_->verbosity.load(std::memory_order_relaxed) > 0)\n        base::log({.name = \"connection_refused\"", "      if (false)\n        base::log({.name = \"connection_refused\"")),
-    front("half a character is in the log", ("src/server/front/json_log.cc", "    if (bytes == 0)\n", "    if (false)\n"), gtest_filter="JsonLog.TextsOf*"),
-    front("a long field ends the line in the middle", ("src/server/front/json_log.cc", " > kJsonLogBytes)", " > 100 * kJsonLogBytes)"), gtest_filter="JsonLog.WhatIsLong*"),
     front("the log goes on in the file that was moved away", (LOG_FILE, "dup2(file, STDERR_FILENO) >= 0", "true"), gtest_filter="LogFileTest.*"),
     front("what was in the log is lost when it is opened", (LOG_FILE, "O_APPEND", "O_TRUNC"), gtest_filter="LogFileTest.*"),
     of_serve("who reads the log slowly holds up clients", (LOG_FILE, "O_APPEND | O_NONBLOCK |", "O_APPEND |")),

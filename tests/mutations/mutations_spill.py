@@ -7,6 +7,7 @@ MAPPED = "src/spill/mapped_pages.cc"
 NATIVE = "src/spill/native.cc"
 OPTIONS = "src/base/options.cc"
 FORK = "src/spill/fork.cc"
+JSON_LOG = "src/base/json_log.cc"
 MEMORY = "src/spill/intercept/memory.cc"
 PROTECTION = "src/spill/protection.cc"
 SIGNALS = "src/spill/signals.cc"
@@ -174,6 +175,14 @@ MUTATIONS = [
              (OPTIONS, "    if (is_others(upper)) continue;\n", "    if (false && is_others(upper)) continue;\n")),
     mutation("what begins as another's variable is let pass", "base_test", "Environment.*",
              (OPTIONS, "upper == others.name;", "upper.starts_with(others.name);")),
+    mutation("half a character is in the log", "base_test", "JsonLog.TextsOf*",
+             (JSON_LOG, "  if (bytes == 0)\n", "  if (false)\n")),
+    mutation("a long field is in the log to some part", "base_test", "JsonLog.WhatIsLong*",
+             (JSON_LOG, "    if (kNameBytes + escaped_bytes(field.text) + message_bytes > to.room_bytes()) continue;\n", "")),
+    mutation("a message that does not fit ends the line in the middle", "base_test", "JsonLog.ALineIsWhole*",
+             (JSON_LOG, "    if (character.size() + 1 + behind_bytes > to.room_bytes()) break;\n", "")),
+    mutation("half of a character's escape ends a message", "base_test", "JsonLog.ALineIsWhole*",
+             (JSON_LOG, "    if (character.size() + 1 + behind_bytes > to", "    if (1 + 1 + behind_bytes > to")),
     product("--encrypt encrypts nothing", "^e2e_encrypt$",
             ("src/spill/settings.cc", "  if (runtime.options.encrypt == 0) return", "  return")),
 

@@ -19,12 +19,12 @@
 #include <memory>
 #include <new>
 
+#include "base/json_log.h"
 #include "base/log.h"
 #include "kv.h"
 #include "kv/make_at.h"
 #include "privileges.h"
 #include "serve_options.h"
-#include "server/front/json_log.h"
 #include "server/front/log_file.h"
 #include "server/front/service_manager.h"
 #include "sys/kernel.h"
@@ -323,7 +323,7 @@ int serve(Arguments arguments) {
     return 0;
   }
   if (!options.logs_json) return run_server(options);
-  base::set_log_writer(server::write_json_log);
+  base::set_log_writer(base::write_json_log<base::kJsonLogBytes>);
   try {
     return run_server(options);
   } catch (const WrongInput& error) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "server/text.h"
+#include "base/utf8.h"
 
 namespace server {
 namespace {
@@ -13,7 +13,7 @@ constexpr std::string_view kNoCharacter = "\xef\xbf\xbd";  // U+FFFD
 // A quotation mark has a meaning between others only: escaped elsewhere it would be a mistake.
 void append_escaped(std::string& to, std::string_view text, bool is_quoted) {
   while (!text.empty()) {
-    const size_t bytes = character_bytes(text);
+    const size_t bytes = base::character_bytes(text);
     const char first = text.front();
     if (bytes == 0)
       to += kNoCharacter;

@@ -1,0 +1,116 @@
+#include "base/json_log.h"
+
+#include <chrono>
+
+#include "base/utf8.h"
+
+namespace base {
+namespace {
+
+constexpr size_t kEscapedBytes = 6;  // \u001f, for one
+// The name of a field or of the message, what stands around its value, and the value if that is a number.
+constexpr size_t kNameBytes = 64;
+constexpr std::string_view kEnd = "}\n";
+
+const char* name_of(LogLevel level) {
+  switch (level) {
+    case LogLevel::kInfo: return "info";
+    case LogLevel::kWarning: return "warning";
+    case LogLevel::kError: return "error";
+  }
+  return "";
+}
+
+// Appends the first character of the text as a JSON string has it. Returns how many bytes of the text that was.
+size_t put_character(std::string_view text, TextRef& to) {
+  const size_t bytes = character_bytes(text);
+  const auto first = static_cast<unsigned char>(text.front());
+  if (bytes == 0)
+    to << "\\ufffd";
+  else if (first == '"' || first == '\\')
+    to << '\\' << text.front();
+  else if (first < 0x20)
+    to << "\\u00" << "0123456789abcdef"[first >> 4] << "0123456789abcdef"[first & 15];
+  else
+    to << text.substr(0, bytes);
+  return bytes == 0 ? 1 : bytes;
+}
+
+size_t escaped_bytes(std::string_view text) {
+  size_t bytes = 0;
+  while (!text.empty()) {
+    Text<kEscapedBytes + 1> character;
+    text.remove_prefix(put_character(text, character));
+    bytes += character.size();
+  }
+  return bytes;
+}
+
+// As a string, with as many of its characters as leave room for so much behind it.
+void put_string(std::string_view text, size_t behind_bytes, TextRef& to) {
+  to << '"';
+  while (!text.empty()) {
+    Text<kEscapedBytes + 1> character;
+    const size_t bytes = put_character(text, character);
+    if (character.size() + 1 + behind_bytes > to.room_bytes()) break;
+    to << character.view();
+    text.remove_prefix(bytes);
+  }
+  to << '"';
+}
+
+void put_padded(unsigned number, unsigned digits, TextRef& to) {
+  unsigned least = 1;
+  while (--digits > 0) least *= 10;
+  for (; least > 1 && number < least; least /= 10) to << '0';
+  to << number;
+}
+
+// As RFC 3339 has it, in UTC. Not by the C library, which would take a lock.
+void put_time(uint64_t now_ms, TextRef& to) {
+  using namespace std::chrono;
+  const sys_time<milliseconds> now{milliseconds(now_ms)};
+  const auto day = floor<days>(now);
+  const year_month_day date(day);
+  const hh_mm_ss time(now - day);
+  put_padded(static_cast<unsigned>(static_cast<int>(date.year())), 4, to);
+  to << '-';
+  put_padded(static_cast<unsigned>(date.month()), 2, to);
+  to << '-';
+  put_padded(static_cast<unsigned>(date.day()), 2, to);
+  to << 'T';
+  put_padded(static_cast<unsigned>(time.hours().count()), 2, to);
+  to << ':';
+  put_padded(static_cast<unsigned>(time.minutes().count()), 2, to);
+  to << ':';
+  put_padded(static_cast<unsigned>(time.seconds().count()), 2, to);
+  to << '.';
+  put_padded(static_cast<unsigned>(time.subseconds().count()), 3, to);
+  to << 'Z';
+}
+
+void put_head(const LogEvent& event, uint64_t now_ms, TextRef& to) {
+  to << "{\"time\":\"";
+  put_time(now_ms, to);
+  to << "\",\"level\":\"" << name_of(event.level) << "\",\"event\":\"" << event.name << '"';
+}
+
+}  // namespace
+
+void compose_json_log(const LogLine& line, uint64_t now_ms, TextRef& to) {
+  put_head(line.event, now_ms, to);
+  const size_t message_bytes = kNameBytes + escaped_bytes(line.text);
+  for (const LogField& field : line.event.fields) {
+    if (kNameBytes + escaped_bytes(field.text) + message_bytes > to.room_bytes()) continue;
+    to << ",\"" << field.name << "\":";
+    if (field.is_text)
+      put_string(field.text, message_bytes, to);
+    else
+      to << field.number;
+  }
+  to << ",\"message\":";
+  put_string(line.text, kEnd.size(), to);
+  to << kEnd;
+}
+
+}  // namespace base
