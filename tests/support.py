@@ -6,7 +6,9 @@ Scripts lie in folders below; tests/cli/cli_test.py imports it as
     from support import CLEAN  # noqa: E402
 """
 import ctypes
+import datetime
 import errno
+import json
 import os
 import pathlib
 import pty
@@ -16,6 +18,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 
 # The environment without what this process itself is told of spilling, and without the options of a make that runs the tests.
 CLEAN = {name: value for name, value in os.environ.items()
@@ -128,6 +131,17 @@ def assert_refused(test, ended, *says, by="spillway: "):
     test.assertRegex(ended.stderr, one_line(by), ended)
     for words in says:
         test.assertIn(words, ended.stderr, ended)
+
+
+def log_event(test, line):
+    """The object that a line is which was written with --log-format json."""
+    event = json.loads(line)
+    test.assertEqual((list(event)[:3], list(event)[-1]), (["time", "level", "event"], "message"), line)
+    moment = datetime.datetime.strptime(event["time"], "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=datetime.timezone.utc)
+    test.assertLess(abs(time.time() - moment.timestamp()), HANG_SECONDS)
+    test.assertIn(event["level"], ("info", "warning", "error"))
+    test.assertRegex(event["event"], r"^[a-z_]+$")
+    return event
 
 
 def become_nobody():

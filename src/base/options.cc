@@ -182,6 +182,8 @@ Expected<void> check_options(const Options& options, uint64_t machine_memory_byt
           is_one_of("satc_policy", options.satc_policy, {"clock", "lru", "random"}, "clock, lru or random");
       !known)
     return known;
+  if (auto known = is_one_of("log_format", options.log_format, {"text", "json"}, "text or json"); !known)
+    return known;
   const auto most = [](std::string_view name, uint64_t value, uint64_t limit) -> Expected<void> {
     if (value > limit) return failure(EINVAL, name, ": ", value, " is too many; give at most ", limit);
     return {};

@@ -52,7 +52,7 @@ Expected<uint64_t> parse_size(std::string_view text);
 // Sets the option called `name` (field name) from text. Errors: EINVAL, message names option and value.
 Expected<void> set_option(Options& options, std::string_view name, std::string_view value);
 
-// Checks the rules that a value's own parser cannot know: the budget (kMinMemoryBytes up to what the machine has), the page size, the name of the policy,
+// Checks the rules that a value's own parser cannot know: the budget (kMinMemoryBytes up to what the machine has), the page size, names such as the policy's,
 // and how many pages and servers there may be. Errors: EINVAL, the message names option and value.
 inline constexpr uint64_t kMinMemoryBytes = uint64_t{1} << 20;
 inline constexpr uint64_t kMinPageBytes = uint64_t{4} << 10;

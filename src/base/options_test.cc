@@ -122,6 +122,9 @@ TEST(CheckOptions, HoldsTheLimits) {
             std::string::npos);
   EXPECT_NE(message("policy", "").find("not known"), std::string::npos);
   EXPECT_EQ(message("policy", "auto"), "");
+  EXPECT_EQ(message("log_format", "json"), "");
+  for (const std::string bad : {"", "JSON", "xml"})
+    EXPECT_EQ(message("log_format", bad), "log_format: '" + bad + "' is not known; give text or json");
 }
 
 TEST(CheckOptions, TheBudgetIsNoMoreThanItMayBeRaisedTo) {

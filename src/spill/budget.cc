@@ -97,7 +97,8 @@ void begin_budget() {
   if (runtime.options.pressure == 0) return;
   auto opened = pressure.open();
   if (!opened && !runtime.is_fork_child.load(std::memory_order_relaxed))
-    base::log("pressure: ", opened.error().message, "; the budget stays what it is");
+    base::log({.name = "pressure_unknown", .fields = {{"error", opened.error().number}}},
+              "pressure: ", opened.error().message, "; the budget stays what it is");
 }
 
 void freeze_budget() { budget_mutex.lock(); }

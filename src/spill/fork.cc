@@ -207,7 +207,8 @@ bool is_sharing_child() {
 }
 
 void end_fork_child(const char* why) {
-  base::log("a copy of this process cannot have its parent's memory: ", why);
+  base::log({.name = "failed", .level = base::LogLevel::kError, .fields = {{"status", kFatalStatus}}},
+            "a copy of this process cannot have its parent's memory: ", why);
   sys::syscall(SYS_exit_group, kFatalStatus);
   __builtin_unreachable();
 }

@@ -113,7 +113,34 @@ void write_statistics_file() {
   sys::StatisticsFile file(runtime.options.stats.view());
   write_json(file);
   if (auto finished = file.finish(); !finished)
-    base::log("cannot write statistics to ", file.path(), ": ", finished.error().message);
+    base::log({.name = "statistics_not_written",
+               .level = base::LogLevel::kError,
+               .fields = {{"file", file.path()}, {"error", finished.error().number}}},
+              "cannot write statistics to ", file.path(), ": ", finished.error().message);
+}
+
+void log_summary() {
+  // Once each: the background goes on counting.
+  const base::Statistics& s = base::statistics;
+  const uint64_t budget_bytes = s.memory_budget_bytes.get(), peak_bytes = s.memory_peak_bytes.get();
+  const uint64_t misses = s.cache_misses.get(), evictions = s.cache_evictions.get();
+  const uint64_t read_bytes = s.storage_read_bytes.get(), write_bytes = s.storage_write_bytes.get();
+  const uint64_t faults = s.spill_faults.get(), translations_slow = s.spill_translations_slow.get();
+  const char* const device = runtime.device->name();
+  base::log({.name = "summary",
+             .level = base::LogLevel::kInfo,
+             .fields = {{"budget_bytes", budget_bytes},
+                        {"peak_bytes", peak_bytes},
+                        {"misses", misses},
+                        {"evictions", evictions},
+                        {"read_bytes", read_bytes},
+                        {"write_bytes", write_bytes},
+                        {"device", device},
+                        {"faults", faults},
+                        {"translations_slow", translations_slow}}},
+            "budget ", base::Bytes{budget_bytes}, ", peak ", peak_bytes >> 20, "M; misses ", misses,
+            ", evictions ", evictions, ", read ", read_bytes >> 20, "M, written ", write_bytes >> 20, "M on ",
+            device, "; faults ", faults, ", slow translations ", translations_slow);
 }
 
 void log_fault_sites() {
@@ -127,7 +154,10 @@ void log_fault_sites() {
     text << (path.empty() ? "code of no file" : path.substr(path.rfind('/') + 1)) << '+'
          << base::Hex{place.offset};
     if (!place.symbol.view().empty()) text << " (" << place.symbol.view() << ')';
-    base::log(sites[i].count, " of ", base::statistics.spill_faults.get(), " faults at ", text.view());
+    base::log({.name = "fault_site",
+               .level = base::LogLevel::kInfo,
+               .fields = {{"site", text.view()}, {"faults", sites[i].count}}},
+              sites[i].count, " of ", base::statistics.spill_faults.get(), " faults at ", text.view());
   }
 }
 
@@ -150,9 +180,16 @@ void log_native() {
   const uint64_t milliseconds = base::statistics.spill_native_ms.get();
   if (milliseconds == 0) return;
   const char* const end = native_end_text();
-  base::log("native bodies ran for ", milliseconds, " ms, ", end != nullptr ? "until " : "to the end",
-            end != nullptr ? end : "", "; ", base::statistics.cache_regions_mapped.get(), " regions of 2M, ",
-            base::statistics.cache_regions_unmapped.get(), " of them unmapped again");
+  const uint64_t mapped_count = base::statistics.cache_regions_mapped.get();
+  const uint64_t unmapped_count = base::statistics.cache_regions_unmapped.get();
+  base::log({.name = "native_bodies",
+             .level = base::LogLevel::kInfo,
+             .fields = {{"native_ms", milliseconds},
+                        {"regions_mapped", mapped_count},
+                        {"regions_unmapped", unmapped_count}}},
+            "native bodies ran for ", milliseconds, " ms, ", end != nullptr ? "until " : "to the end",
+            end != nullptr ? end : "", "; ", mapped_count, " regions of 2M, ", unmapped_count,
+            " of them unmapped again");
 }
 
 // What memory would help: the least that halves the misses, and the least that leaves about those that none can save.
@@ -172,7 +209,10 @@ void log_miss_curve() {
   base::Text<128> more;
   if (enough.memory_bytes != half.memory_bytes)
     more << ", with " << (enough.memory_bytes >> 20) << "M " << enough.misses;
-  base::log("with ", half.memory_bytes >> 20, "M of memory there would be about ", half.misses, " misses",
+  base::log({.name = "more_memory",
+             .level = base::LogLevel::kInfo,
+             .fields = {{"memory_bytes", half.memory_bytes}, {"misses", half.misses}}},
+            "with ", half.memory_bytes >> 20, "M of memory there would be about ", half.misses, " misses",
             more.view(), "; ", all, " were");
 }
 
@@ -190,12 +230,7 @@ void write_report() {
   count_memory();
   if (!runtime.options.stats.view().empty()) write_statistics_file();
   if (runtime.options.verbose == 0) return;
-  const base::Statistics& s = base::statistics;
-  base::log("budget ", base::Bytes{s.memory_budget_bytes.get()}, ", peak ", s.memory_peak_bytes.get() >> 20,
-            "M; misses ", s.cache_misses.get(), ", evictions ", s.cache_evictions.get(), ", read ",
-            s.storage_read_bytes.get() >> 20, "M, written ", s.storage_write_bytes.get() >> 20, "M on ",
-            runtime.device->name(), "; faults ", s.spill_faults.get(), ", slow translations ",
-            s.spill_translations_slow.get());
+  log_summary();
   log_native();
   log_miss_curve();
   log_fault_sites();

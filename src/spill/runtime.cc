@@ -134,7 +134,10 @@ void start_servers() {
     if (!started) opened = std::unexpected(started.error());
     running_count += started.has_value();
   }
-  if (!opened) base::log("only ", running_count, " of ", wanted, " servers: ", opened.error().message);
+  if (!opened)
+    base::log({.name = "servers_few",
+               .fields = {{"servers", running_count}, {"wanted", wanted}, {"error", opened.error().number}}},
+              "only ", running_count, " of ", wanted, " servers: ", opened.error().message);
   if (running_count > 0) runtime.cache->start_servers(running_count);
 }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "base/fingerprint.h"
+#include "base/json_log.h"
 #include "base/log.h"
 #include "spill/runtime.h"
 #include "storage/opening/open.h"
@@ -28,7 +29,10 @@ base::Expected<void> read_settings() {
   base::Options& options = runtime.options;
   if (auto read = base::read_options_from_environment(options, runtime.environment); !read) return read;
   const uint64_t machine_bytes = sys::machine_memory_bytes();
-  return base::check_options(options, machine_bytes != 0 ? machine_bytes : ~uint64_t{0});
+  auto checked = base::check_options(options, machine_bytes != 0 ? machine_bytes : ~uint64_t{0});
+  if (checked && options.log_format.view() == "json")
+    base::set_log_writer(base::write_json_log<base::kProgramJsonLogBytes>);
+  return checked;
 }
 
 // Small heaps stay in plain memory up to this part of the budget, or this much if that is less.
@@ -66,7 +70,10 @@ void draw_fingerprint_secrets() {
 }
 
 void end_process(const base::Error& error, int status) {
-  base::log(error.message);
+  base::log({.name = "failed",
+             .level = base::LogLevel::kError,
+             .fields = {{"status", status}, {"error", error.number}}},
+            error.message);
   sys::syscall(SYS_exit_group, status);
   __builtin_unreachable();
 }

@@ -4,7 +4,7 @@
 
 namespace spill {
 
-// runtime.options, from runtime.environment. Errors: EINVAL, with one line for the user.
+// runtime.options, from runtime.environment; messages are written as they say from then on. Errors: EINVAL, with one line for the user.
 base::Expected<void> read_settings();
 
 // runtime.plain_limit_bytes, from the options: a share of the budget, but not much. REQUIRES: read_settings.

@@ -17,7 +17,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from support import CLEAN, HANG_SECONDS, assert_refused, become_nobody, copied_for_everybody, sanitizer_of, take_paths, temporary_folder  # noqa: E402
+from support import CLEAN, HANG_SECONDS, assert_refused, become_nobody, copied_for_everybody, log_event, sanitizer_of, take_paths, temporary_folder  # noqa: E402
 
 SPILLWAY, SRC_BASE = take_paths(2)
 OPTIONS = re.findall(r"^OPTION\((\w+), (\w+), ([^,]*),", (SRC_BASE / "options.inc").read_text(), flags=re.M)
@@ -95,6 +95,7 @@ class RunWords(Case):
         self.refused("run", "--storage", "file:/x?qd=0", "--", "true", says=["storage", "qd"])
         self.refused("run", "--verbose=2", "--", "true", says=["verbose", "0 or 1"])
         self.refused("run", "--read-ahead", "4K", "--", "true", says=["read_ahead", "whole number"])
+        self.refused("run", "--log-format", "xml", "--", "true", says=["log_format", "'xml'", "text or json"])
 
     def test_wrong_sizes(self):
         for size in ("", "4X", "1.5G", "-1", "4 G", "99999999999999999999", "20000000T", "lots", "4G\n"):
@@ -158,7 +159,7 @@ class Run(Case):
                     self.assertEqual(self.variables_of(flag + "=0"), {variable: "0"})
                     continue
                 value = {"size": "4M", "count": "3", "text": "clock"}[kind]
-                value = {"page": "64K", "servers": "2", "satc_levels": "private", "storage": "/clock"}.get(name, value)
+                value = {"page": "64K", "servers": "2", "satc_levels": "private", "storage": "/clock", "log_format": "json"}.get(name, value)
                 self.assertEqual(self.variables_of(flag, value), {variable: value})
                 self.assertEqual(self.variables_of(f"{flag}={value}"), {variable: value})
 
@@ -182,6 +183,8 @@ class Run(Case):
             ended = spillway("run", "--preload=0", "--", program)
             self.assertEqual(ended.returncode, 0)
             self.assertRegex(ended.stderr, said)
+            event = log_event(self, spillway("run", "--preload=0", "--log-format", "json", "--", program).stderr)
+            self.assertEqual((event["event"], event["program"][-5:]), ("not_spilled", "/true"))
         script = self.folder / "script"
         script.write_text("#!/bin/sh\ntrue\n")
         script.chmod(0o755)

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """What a server tells of itself: metrics, the dashboard, `spillway top`, logs.  reports_test.py SPILLWAY [unittest arguments]"""
 import base64
-import datetime
 import errno
 import hashlib
 import http.client
@@ -21,7 +20,7 @@ import urllib.error
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from support import CLEAN, HANG_SECONDS, ONE_LINE, take_paths  # noqa: E402
+from support import CLEAN, HANG_SECONDS, ONE_LINE, log_event, take_paths  # noqa: E402
 from served import Case, Connection, key_of  # noqa: E402
 
 SPILLWAY, = take_paths(1)
@@ -140,18 +139,6 @@ class Metrics(Case):
 
 
 class Logs(Case):
-    LEVELS = ("info", "warning", "error")
-
-    def checked(self, line):
-        """The object that a line is."""
-        event = json.loads(line)
-        self.assertEqual((list(event)[:3], list(event)[-1]), (["time", "level", "event"], "message"), line)
-        moment = datetime.datetime.strptime(event["time"], "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=datetime.timezone.utc)
-        self.assertLess(abs(time.time() - moment.timestamp()), HANG_SECONDS)
-        self.assertIn(event["level"], self.LEVELS)
-        self.assertRegex(event["event"], r"^[a-z_]+$")
-        return event
-
     def begin(self, *words, capacity="64M", storage=None):
         """A server, and what it said until it served."""
         command = [SPILLWAY, "serve", "--storage", storage or self.store, "--capacity", capacity, "--log-format", "json", *words]
@@ -163,7 +150,7 @@ class Logs(Case):
         while not events or events[-1]["event"] != "started":
             line = process.stderr.readline()
             self.assertTrue(line, events)
-            events.append(self.checked(line))
+            events.append(log_event(self, line))
         return process, events
 
     def place_of(self, started):
@@ -172,7 +159,7 @@ class Logs(Case):
 
     def end(self, process, number=signal.SIGTERM):
         process.send_signal(number)
-        events = [self.checked(line) for line in process.stderr]
+        events = [log_event(self, line) for line in process.stderr]
         return process.wait(HANG_SECONDS), events
 
     def test_each_line_is_an_object(self):
@@ -186,11 +173,11 @@ class Logs(Case):
         kept = self.connect(place)
         kept.ask(b"mn\r\n", b"MN\r\n")
         self.connect(place).hear(100)
-        refused = self.checked(process.stderr.readline())
+        refused = log_event(self, process.stderr.readline())
         self.assertEqual((refused["event"], refused["most"], refused["speech"]), ("connection_refused", 1, "memcache"))
         kept.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         kept.close()
-        closed = self.checked(process.stderr.readline())
+        closed = log_event(self, process.stderr.readline())
         self.assertEqual((closed["event"], closed["connection"], closed["level"], closed["error"], closed["requests"]),
                          ("connection_closed", 1, "warning", errno.ECONNRESET, 1))
         status, events = self.end(process)
@@ -214,7 +201,7 @@ class Logs(Case):
         ended = subprocess.run([SPILLWAY, "serve", "--storage", self.store, "--memcache", "0", "--log-format=json"], capture_output=True, text=True,
                                env=CLEAN, timeout=HANG_SECONDS)
         self.assertEqual(ended.returncode, 2)
-        failed, = [self.checked(line) for line in ended.stderr.splitlines()]
+        failed, = [log_event(self, line) for line in ended.stderr.splitlines()]
         self.assertEqual((failed["event"], failed["level"], failed["status"]), ("failed", "error", 2))
         self.assertIn("no such file", failed["message"])
         self.refused("--storage", self.store, "--log-format", "xml", says=["'xml'", "text nor json"])

@@ -8,11 +8,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
+#include "base/log.h"
 #include "elf_file.h"
 #include "sys/user_faults.h"
 
@@ -172,10 +172,8 @@ void check_pattern_to_write(std::string_view option, std::string_view pattern) {
 namespace {
 
 void say_native(const std::string& path, std::string_view why) {
-  std::fprintf(
-      stderr,
-      "spillway: '%s' was not built by spillcc%s: the budget holds for what it starts or loads that was\n",
-      printable(path).c_str(), std::string(why).c_str());
+  base::log({.name = "not_spilled", .fields = {{"program", path}}}, "'", printable(path),
+            "' was not built by spillcc", why, ": the budget holds for what it starts or loads that was");
 }
 
 // Preload mode for the program at `path`, if it needs it. Throws WrongInput when it could not work.

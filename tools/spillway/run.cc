@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <map>
 
+#include "base/json_log.h"
 #include "command.h"
 #include "program.h"
 #include "storage/opening/device_string.h"
@@ -81,6 +82,7 @@ int run(Arguments arguments) {
   if (auto read = base::read_options_from_environment(options, environ); !read) refuse(read.error());
   if (auto checked = base::check_options(options, sys::machine_memory_bytes()); !checked)
     refuse(checked.error());
+  if (options.log_format.view() == "json") base::set_log_writer(base::write_json_log<base::kJsonLogBytes>);
   // The program may change its directory before a file is written, and start others elsewhere. What is too long then stays as it is.
   const auto name_absolutely = [](const char* variable, std::string_view path) {
     std::error_code error;

@@ -384,7 +384,11 @@ void Partition::tell_of_failed_write(Lane& lane) {
   if (now < next || !shared_->next_write_message_ns.compare_exchange_strong(next, now + kNsPerMessage,
                                                                             std::memory_order_relaxed))
     return;
-  base::log("cannot write to ", shared_->device->name(), ": ", base::error_name(error),
+  const char* const device = shared_->device->name();
+  base::log({.name = "write_failed",
+             .level = base::LogLevel::kError,
+             .fields = {{"device", device}, {"error", error}}},
+            "cannot write to ", device, ": ", base::error_name(error),
             "; pages stay in memory and are tried again");
 }
 

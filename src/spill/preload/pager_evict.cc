@@ -49,10 +49,9 @@ uint32_t Pager::make_room(uint32_t wanted) {
     if (error == 0) {
       // Everything is in use by the kernel, or may not be written: more memory than the budget, not a wrong byte.
       if (!std::exchange(said_over_, true))
-        base::log(
-            "pages that the program made read-only, or the kernel is using, cannot leave memory; it takes "
-            "more "
-            "than its budget");
+        base::log({.name = "memory_exceeded", .fields = {{"memory_bytes", runtime.options.memory}}},
+                  "pages that the program made read-only, or the kernel is using, cannot leave memory; it "
+                  "takes more than its budget");
       return 1;
     }
     if (++failures == kMostFailures)

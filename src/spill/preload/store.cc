@@ -172,7 +172,10 @@ void Store::say(int error) {
   const uint64_t now = sys::monotonic_ns();
   if (last_said_ns_ != 0 && now - last_said_ns_ < kNsBetweenLines) return;
   last_said_ns_ = now;
-  base::log("cannot write to ", name(), ": ", error == ENOSPC ? "storage is full" : base::error_name(error),
+  base::log({.name = "write_failed",
+             .level = base::LogLevel::kError,
+             .fields = {{"device", name()}, {"error", error}}},
+            "cannot write to ", name(), ": ", error == ENOSPC ? "storage is full" : base::error_name(error),
             "; pages stay in memory and are tried again");
 }
 

@@ -68,7 +68,8 @@ base::Expected<void> check_file_system(const Path& path, long descriptor) {
                    base::Bytes{kLeastFreeBytes}, ", or name another place");
   }
   if (facts.f_type == TMPFS_MAGIC || facts.f_type == RAMFS_MAGIC)
-    base::log(path, ": this is memory, so spilling there saves none; name a place on a disk");
+    base::log({.name = "storage_is_memory", .fields = {{"storage", path.text.view()}}}, path,
+              ": this is memory, so spilling there saves none; name a place on a disk");
   return {};
 }
 
