@@ -3,8 +3,8 @@ import os
 import shutil
 
 from devices import Cleanup, forget
-from limited import (MIB, OPENMP, PAGE_BYTES, Contest, Device, Fio, check_same, check_stats, fio_columns, limit_of, limited_row, plain_bytes, resident_row, resident_summary,
-                     usable_devices)
+from limited import (MIB, OPENMP, PAGE_BYTES, Contest, Device, Fio, check_same, check_stats, fio_columns, limit_of, limited_row, plain_bytes, reckoned, resident_row,
+                     resident_summary, usable_devices)
 from lockstep import Failure, Programs, geometric_mean, in_turn, median, turns_within
 from variants import variants
 from workloads import Graph as Workload
@@ -15,7 +15,7 @@ Kernels in the style of the GAP benchmark suite, over graphs in compressed rows.
 (ours) over native code (peer); less is better. `DEVICE/GRAPH/KERNEL/PERCENT/THREADS`: how many times as fast as the best peer ours is, with memory for so
 many percent of the data; `ours` and `peer` are seconds. `mmap_ratio`: over rows mapped from the device, read with the advice (`advice`)
 that was faster, beside vertices in memory with swap; `swap_ratio`: over all of it in memory with swap, no swap read-ahead; `native_ratio`: over native code with
-all the memory that it wants. A peer that was not done with a turn after a minute (`late`) is reckoned as if it had been: ours is at least so many times as fast. `fio_ratio`: pages that ours reads a second, over the reads a second of fio at its best depth of 16, 32 and 64. `bodies`: of each function ours has one,
+all the memory that it wants. A peer that was not done with a turn after a minute (`late`) is reckoned as if it had been done then, with that turn and all that follow: ours is at least so many times as fast. `fio_ratio`: pages that ours reads a second, over the reads a second of fio at its best depth of 16, 32 and 64. `bodies`: of each function ours has one,
 the instrumented one; `two_bodies_…` are of programs with two.
 """
 RUN_SECONDS = 600
@@ -219,7 +219,7 @@ class Graph:
         contest.finish()
         for side in self.ours:
             check_stats(case, self.stats(side), data_bytes // 2, resident=False)
-        late = {side: [PEER_SECONDS] * len(turns["ours"]) for side in sorted(contest.late)}
+        late = {side: reckoned(turns.get(side, []), len(turns["ours"]), PEER_SECONDS) for side in sorted(contest.late)}
         row = limited_row(case, {side: turns[side] for side in contest.running} | late, self.ours)
         row = {**row, "late": ", ".join(late), "advice": advice, **fio_columns(rates, fio_rates)}
         return row, [f"{case}: {note}" for note in contest.notes]

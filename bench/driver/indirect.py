@@ -91,7 +91,7 @@ def _limited(context, plan, ours, name, notes):
             if fio and number > 0:
                 fio_rates.append(fio.rate())
         contest.finish()
-        notes += [f"{name}: {note}" for note in contest.notes]
+        notes += [f"{name}: {note}" for note in contest.left_out()]
         for side in ours:
             check_stats(name, context.folder / f"stats-{side}.json", plan.data_bytes, resident=False)
         row = {**limited_row(name, {side: turns[side] for side in contest.running}, ours, "us"), **fio_columns(rates, fio_rates)}

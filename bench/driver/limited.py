@@ -106,6 +106,11 @@ def limited_row(case, costs, sides, unit="s"):
     return row
 
 
+def reckoned(seconds, pairs, waited_seconds):
+    """Seconds of so many turns of a peer that was late in one: what it took for those before, and for all from that one on as long as it was waited for."""
+    return seconds + [waited_seconds] * (pairs - len(seconds))
+
+
 def fio_columns(rates, fio_rates):
     """Of pages that ours read a second, and reads of fio."""
     if not fio_rates:
@@ -198,6 +203,10 @@ class Contest:
             self.notes.append(f"the kernel killed the {side} program for lack of memory")
         self.running.pop(side).kill()
         return None
+
+    def left_out(self):
+        """Notes of the peers that are no longer there: those that the kernel has killed, and those that were late."""
+        return self.notes + [f"the {side} program was not done with a turn after {self.peer_seconds} s" for side in sorted(self.late)]
 
     def asking(self, side):
         """ask, of one side (workloads.py)."""

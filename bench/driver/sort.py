@@ -122,7 +122,7 @@ class Sort:
         contest.finish()
         for side in self.ours:
             check_stats(case, self.stats(side), workload.records_bytes, resident=False)
-        return limited_row(case, {side: [turn.seconds for turn in turns[side]] for side in contest.running}, self.ours), [f"{case}: {note}" for note in contest.notes]
+        return limited_row(case, {side: [turn.seconds for turn in turns[side]] for side in contest.running}, self.ours), [f"{case}: {note}" for note in contest.left_out()]
 
     def say(self, row):
         what = f"times as fast as {row['best_peer']}" if "best_peer" in row else "of native"

@@ -192,9 +192,16 @@ class Figures(Case):
             self.assertIsNotNone(late.process.poll())
             self.assertEqual((contest.ask("mmap", "question\n"), contest.ask("ours", "question\n")), (None, "done"))
             self.assertEqual((contest.late, list(contest.running), contest.notes), ({"mmap"}, ["ours"], []))
+            self.assertEqual(contest.left_out(), ["the mmap program was not done with a turn after 0.1 s"])
             contest.start("mmap", ["cat"], limited=False)
-            self.assertEqual((contest.late, list(contest.running)), (set(), ["ours", "mmap"]))
+            self.assertEqual((contest.late, list(contest.running), contest.left_out()), (set(), ["ours", "mmap"], []))
             contest.finish()
+
+    def test_turns_that_a_late_peer_was_done_with_count_as_they_were(self):
+        self.assertEqual(limited.reckoned([30.0, 20.0], 4, 60), [30.0, 20.0, 60, 60])
+        self.assertEqual(limited.reckoned([], 2, 60), [60, 60])
+        row = limited.limited_row("c", {"ours": [10.0] * 5, "swap": limited.reckoned([20.0, 20.0, 20.0], 5, 60)}, ["ours"])
+        self.assertEqual((row["best_peer"], row["swap_ratio"]), ("swap", 2))
 
     def test_nothing_else_that_is_late_is_left_out(self):
         with Cleanup() as cleanup, unittest.mock.patch.object(limited, "ANSWER_SECONDS", 0.1), self.assertRaisesRegex(limited.Failure, "gave no answer"):

@@ -61,6 +61,7 @@ MUTATIONS = [
     of("a reader begins with what the last group has left", "pagecache", ("bench/driver/pagecache.py", "        forget(place)\n", "")),
     of("a contest begins with what the last one has left", "limited", (LIMITED, "            forget(device.mapped)\n", "            pass\n")),
     of("a peer is waited for however long it takes", "limited", (LIMITED, "self.peer_seconds if side in self.PEERS else ANSWER_SECONDS", "ANSWER_SECONDS")),
+    of("all turns of a peer that was late once are", "limited", (LIMITED, "    return seconds + [waited_seconds] * (pairs - len(seconds))\n", "    return [waited_seconds] * pairs\n")),
     of("a row is over the worse peer", "limited", (LIMITED, "    best = min(peers, key=lambda peer: median(times[peer]))\n", "    best = max(peers, key=lambda peer: median(times[peer]))\n")),
     of("programs of both sides come of one compiler", "programs", (PROGRAMS, "zip((\"clang\", \"clang++\"), self.sides[side][:2])", "zip((\"clang\", \"clang++\"), self.sides[\"native\"][:2])")),
     of("the side of two bodies is compiled with one", "kernels", (VARIANTS, "\"two_bodies\": [BODIES.format(2)]", "\"two_bodies\": [BODIES.format(1)]")),
