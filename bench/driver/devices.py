@@ -17,6 +17,7 @@ from lockstep import Failure
 
 SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 CONTROL = pathlib.Path("/sys/class/zram-control")
+CLUSTER = pathlib.Path("/proc/sys/vm/page-cluster")
 
 
 class Cleanup(contextlib.ExitStack):
@@ -77,17 +78,20 @@ def zram(cleanup, size_bytes):
     return device
 
 
-def swap_on(cleanup, place):
-    """Swap on a device or file. Pages come in one at a time: the accesses are random."""
-    cluster = pathlib.Path("/proc/sys/vm/page-cluster")
+def swap_in(pages):
+    """So many pages come in from swap at a time, a power of two: the one that is asked for, and those beside it."""
+    CLUSTER.write_text(str(pages.bit_length() - 1))
 
+
+def swap_on(cleanup, place):
+    """Swap on a device or file. Pages come in one at a time, until somebody says otherwise."""
     def take_cluster():
-        before = cluster.read_text()
-        cluster.write_text("0")
+        before = CLUSTER.read_text()
+        swap_in(1)
         return before
 
     _tool("mkswap", place)
-    cleanup.acquire(take_cluster, cluster.write_text)
+    cleanup.acquire(take_cluster, CLUSTER.write_text)
     cleanup.acquire(lambda: _tool("swapon", place) or place, lambda taken: _tool("swapoff", taken))
 
 

@@ -1,4 +1,5 @@
 """Kernels over graphs, resident and with memory for a part of them, beside native code, mmap and swap."""
+import functools
 import os
 import shutil
 
@@ -14,7 +15,7 @@ DOC = """\
 Kernels in the style of the GAP benchmark suite, over graphs in compressed rows. `resident`: CPU time with all data in memory, compiled by spillcc
 (ours) over native code (peer); less is better. `DEVICE/GRAPH/KERNEL/PERCENT/THREADS`: how many times as fast as the best peer ours is, with memory for so
 many percent of the data; `ours` and `peer` are seconds. `mmap_ratio`: over rows mapped from the device, read with the advice (`advice`)
-that was faster, beside vertices in memory with swap; `swap_ratio`: over all of it in memory with swap, no swap read-ahead; `native_ratio`: over native code with
+that was faster, beside vertices in memory with swap; `swap_ratio`: over all of it in memory with swap, of which one page or eight come in at a time (`swapped_in`), whichever was faster; `native_ratio`: over native code with
 all the memory that it wants. A peer that was not done with a turn after a minute (`late`) is reckoned as if it had been done then, with that turn and all that follow: ours is at least so many times as fast. `fio_ratio`: pages that ours reads a second, over the reads a second of fio at its best depth of 16, 32 and 64. `bodies`: of each function ours has one,
 the instrumented one; `two_bodies_…` are of programs with two.
 """
@@ -23,6 +24,7 @@ PEER_SECONDS = 60
 # Lists of vertices that are short, as shortest paths have thousands: below 64 KiB they are plain memory, outside the budget.
 SHORT_LISTS_BYTES = 4 * MIB
 FIO_DEPTHS = (16, 32, 64)
+ADVICE = ("sequential", "random")
 # By so many powers of two graphs of these are smaller: triangles take quadratic time where degrees are high, and out of core a turn takes minutes else. Not by more: a limit of
 # little memory would be too much by what all sides get besides the data.
 SMALLER = {"tc": 3}
@@ -180,23 +182,31 @@ class Graph:
         contest = Contest(self.context, cleanup, device, limit_of(budget_bytes, plain + SHORT_LISTS_BYTES), PEER_SECONDS)
         for side in self.ours:
             contest.start(side, device.run(self.context, side, budget_bytes, self.stats(side), [self.context.folder / side, *words]))
-        if device.has_swap:
-            contest.start("mmap", map_words := [self.native, "map", device.mapped, name, threads], swap=True)
-            contest.start("swap", [self.native, *words], swap=True)
+        peers = {"mmap": [self.native, "map", device.mapped, name, threads], "swap": [self.native, *words]} if device.has_swap else {}
+        for side, command in peers.items():
+            contest.start(side, command, swap=True)
         contest.start("native", [self.native, *words], limited=False)
 
         def begin(side):
             contest.running[side].read(RUN_SECONDS)
             workload.begin(contest.asking(side))
 
-        def begin_mmap_anew():
-            forget(device.mapped)
-            contest.start("mmap", map_words, swap=True)
-            begin("mmap")
+        def begin_anew(side):
+            if side == "mmap":
+                forget(device.mapped)
+            contest.start(side, peers[side], swap=True)
+            begin(side)
+
+        def chosen(side, ways):
+            def seconds_of_turn():
+                turn = workload.turn(contest.asking(side))
+                return None if turn is None else turn.seconds
+            return contest.choose(side, ways, seconds_of_turn, lambda: begin_anew(side)) if side in peers else ""
 
         for side in list(contest.running):
             begin(side)
-        advice = self.choose_advice(contest, workload, begin_mmap_anew) if device.has_swap else ""
+        advice = chosen("mmap", {word: functools.partial(contest.ask, "mmap", f"advise {word}\n") for word in ADVICE})
+        swapped_in = chosen("swap", contest.ways_to_swap())
         turns, rates = {side: [] for side in contest.running}, []
         fio = Fio(device.mapped, path.stat().st_size, FIO_DEPTHS) if shutil.which("fio") else None
         fio_rates = []
@@ -221,25 +231,8 @@ class Graph:
             check_stats(case, self.stats(side), data_bytes // 2, resident=False)
         late = {side: reckoned(turns.get(side, []), len(turns["ours"]), PEER_SECONDS) for side in sorted(contest.late)}
         row = limited_row(case, {side: turns[side] for side in contest.running} | late, self.ours)
-        row = {**row, "late": ", ".join(late), "advice": advice, **fio_columns(rates, fio_rates)}
+        row = {**row, "late": ", ".join(late), "advice": advice, "swapped_in": swapped_in, **fio_columns(rates, fio_rates)}
         return row, [f"{case}: {note}" for note in contest.notes]
-
-    def choose_advice(self, contest, workload, begin_mmap_anew):
-        """How the rows are read: by the advice that was faster in a run of each."""
-        took = {}
-        for advice in ("sequential", "random"):
-            if "mmap" in contest.late:
-                begin_mmap_anew()
-            contest.ask("mmap", f"advise {advice}\n")
-            if turn := workload.turn(contest.asking("mmap")):
-                took[advice] = turn.seconds
-        if not took:
-            return ""
-        if "mmap" in contest.late:
-            begin_mmap_anew()
-        best = min(took, key=took.get)
-        contest.ask("mmap", f"advise {best}\n")
-        return best
 
 
 def _copy(source, target):

@@ -11,12 +11,13 @@
 The limit of a group holds a program's data and all else that it takes: limit_of() is the budget for data, what the program takes before it has
 data, and SLACK_BYTES for page tables and what the runtime has besides the budget, the same for all sides.
 """
+import functools
 import json
 import os
 import pathlib
 
 from device import Contest as FioContest
-from devices import file_of, forget, swap_on, why_no_zram, zram
+from devices import file_of, forget, swap_in, swap_on, why_no_zram, zram
 from lockstep import Failure, Late, Programs, geometric_mean, median, spread
 from memory_group import MemoryGroup, Unavailable
 from variants import more_ratios
@@ -26,6 +27,8 @@ SLACK_BYTES = 4 * MIB
 PAGE_BYTES = 4096
 ANSWER_SECONDS = 1200
 FIO_SECONDS = 0.5
+# Pages that come in from swap at a time: none ahead, which suits random accesses, and as many as the kernel's default is, which suits those in order.
+SWAPPED_IN = (1, 8)
 # Threads of OpenMP that wait do not spin: there may be fewer CPUs than programs.
 OPENMP = {"OMP_WAIT_POLICY": "passive"}
 
@@ -172,6 +175,7 @@ class Contest:
         self.programs.environment.update(OPENMP)
         self.running, self.groups, self.notes = {}, {}, []
         self.late = set()  # peers that were waited for in vain
+        self.swapped_in = {}  # of each that is swapped: pages that come in at a time
         if device is not None:
             forget(device.mapped)
 
@@ -181,6 +185,8 @@ class Contest:
             self.groups[side] = self.cleanup.acquire(lambda: MemoryGroup.create(self.limit_bytes + more_bytes, f"bench-{side}"), MemoryGroup.remove)
             if not swap:
                 self.groups[side].forbid_swap()
+        if swap:
+            self.swapped_in.setdefault(side, SWAPPED_IN[0])
         program = self.programs.start(command, self.groups.get(side))
         self.cleanup.callback(program.kill)
         self.running[side] = program
@@ -191,6 +197,8 @@ class Contest:
         """The answer; None, and a note, from where a peer is late, or the kernel has killed it, as it may where its reclaim does not keep up."""
         if side not in self.running:
             return None
+        if side in self.swapped_in:
+            swap_in(self.swapped_in[side])
         try:
             return self.running[side].ask(question, self.peer_seconds if side in self.PEERS else ANSWER_SECONDS)
         except Failure as failure:
@@ -203,6 +211,28 @@ class Contest:
             self.notes.append(f"the kernel killed the {side} program for lack of memory")
         self.running.pop(side).kill()
         return None
+
+    def choose(self, side, ways, turn, begin_anew):
+        """Of ways in which a peer may work, {name: what makes it work so}, the one by which it was faster in a turn of each, which it then has; "" where it was done with none.
+        turn(): its seconds, None where it was not done. begin_anew(): after it was late."""
+        took = {}
+        for name, make in ways.items():
+            if side in self.late:
+                begin_anew()
+            make()
+            if (seconds := turn()) is not None:
+                took[name] = seconds
+        if not took:
+            return ""
+        if side in self.late:
+            begin_anew()
+        best = min(took, key=took.get)
+        ways[best]()
+        return best
+
+    def ways_to_swap(self):
+        """Those of the side `swap`, for choose()."""
+        return {pages: functools.partial(self.swapped_in.update, swap=pages) for pages in SWAPPED_IN}
 
     def left_out(self):
         """Notes of the peers that are no longer there: those that the kernel has killed, and those that were late."""

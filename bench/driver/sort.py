@@ -7,8 +7,8 @@ from workloads import Sort as Workload
 
 DOC = """\
 Sorts of records of 100 bytes with keys of ten. `resident`: CPU time with all data in memory, compiled by spillcc (ours) over native code (peer); less is better.
-`DEVICE/WAY/PART/THREADS`: how many times as fast as in memory with swap ours is, with memory for 1/PART of what the sort uses; `ours` and `peer` are seconds, and `native_ratio` is
-over native code with all the memory that it wants. `bodies`: of each function ours has one, the instrumented one; `two_bodies_…` are of programs with two.
+`DEVICE/WAY/PART/THREADS`: how many times as fast as in memory with swap ours is, with memory for 1/PART of what the sort uses; of swap one page or eight come in at a time (`swapped_in`),
+whichever was faster; `ours` and `peer` are seconds, and `native_ratio` is over native code with all the memory that it wants. `bodies`: of each function ours has one, the instrumented one; `two_bodies_…` are of programs with two.
 """
 RUN_SECONDS = 1200
 
@@ -39,18 +39,17 @@ class Sort:
     def stats(self, side):
         return self.context.folder / f"stats-{side}.json"
 
-    def turns(self, case, workload, asking, running):
-        """{side: turns}; asking(side) is how one is asked. The first turn is a warm-up."""
+    def turns(self, case, workload, asking, running, count):
+        """{side: so many turns}; asking(side) is how one is asked."""
         turns = {side: [] for side in running}
-        for number in range(self.plan.pairs + 1):
+        for number in range(count):
             found = {}
             for side in in_turn(list(running), number):
                 turn = workload.turn(asking(side))
                 if turn is None:
                     continue
                 found[side] = turn.found
-                if number > 0:
-                    turns[side].append(turn)
+                turns[side].append(turn)
             check_same(case, found)
         return turns
 
@@ -77,7 +76,9 @@ class Sort:
             running = {side: programs.start(command) for side, command in commands.items()}
             for program in running.values():
                 program.read(RUN_SECONDS)
-            turns = self.turns(case, workload, lambda side: running[side].asking(RUN_SECONDS), running)
+            asks = {side: program.asking(RUN_SECONDS) for side, program in running.items()}
+            self.turns(case, workload, asks.get, running, 1)  # a warm-up
+            turns = self.turns(case, workload, asks.get, running, self.plan.pairs)
             for program in running.values():
                 program.finish()
         for side in self.ours:
@@ -118,11 +119,19 @@ class Sort:
         contest.start("native", [self.native, *words], limited=False)
         for program in contest.running.values():
             program.read(RUN_SECONDS)
-        turns = self.turns(case, workload, contest.asking, contest.running)
+
+        def warm_up():
+            """A turn of all sides, since records are new in each and the same on all. Seconds of the side that is swapped."""
+            swapped = self.turns(case, workload, contest.asking, contest.running, 1).get("swap")
+            return swapped[0].seconds if swapped else None
+
+        swapped_in = contest.choose("swap", contest.ways_to_swap(), warm_up, begin_anew=lambda: None)
+        turns = self.turns(case, workload, contest.asking, contest.running, self.plan.pairs)
         contest.finish()
         for side in self.ours:
             check_stats(case, self.stats(side), workload.records_bytes, resident=False)
-        return limited_row(case, {side: [turn.seconds for turn in turns[side]] for side in contest.running}, self.ours), [f"{case}: {note}" for note in contest.left_out()]
+        row = limited_row(case, {side: [turn.seconds for turn in turns[side]] for side in contest.running}, self.ours)
+        return {**row, "swapped_in": swapped_in}, [f"{case}: {note}" for note in contest.left_out()]
 
     def say(self, row):
         what = f"times as fast as {row['best_peer']}" if "best_peer" in row else "of native"

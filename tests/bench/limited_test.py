@@ -3,6 +3,7 @@
 
 Times are never looked at.
 """
+import functools
 import json
 import os
 import shutil
@@ -14,6 +15,7 @@ import unittest.mock
 
 from bench_case import BENCH, CLEAN, HANG_SECONDS, SPILLWAY, Case, assert_refused, built_in, run_in
 
+import devices
 import indirect
 import kv
 import limited
@@ -195,6 +197,44 @@ class Figures(Case):
             self.assertEqual(contest.left_out(), ["the mmap program was not done with a turn after 0.1 s"])
             contest.start("mmap", ["cat"], limited=False)
             self.assertEqual((contest.late, list(contest.running), contest.left_out()), (set(), ["ours", "mmap"], []))
+            contest.finish()
+
+    def chosen(self, *took):
+        """What a peer does whose turns in three ways take so long: 0: it is late, None: it was killed."""
+        done = []
+        with Cleanup() as cleanup:
+            contest, left = limited.Contest(None, cleanup, None, limited.MIB), list(took)
+
+            def turn():
+                seconds = left.pop(0)
+                if seconds == 0:
+                    contest.late.add("mmap")
+                return seconds or None
+
+            def begin_anew():
+                contest.late.discard("mmap")
+                done.append("anew")
+
+            best = contest.choose("mmap", {way: functools.partial(done.append, way) for way in ("a", "b", "c")}, turn, begin_anew)
+        return best, done
+
+    def test_a_peer_works_in_the_way_in_which_it_was_fastest(self):
+        self.assertEqual(self.chosen(3, 1, 2), ("b", ["a", "b", "c", "b"]))
+        self.assertEqual(self.chosen(0, 2, 1), ("c", ["a", "anew", "b", "c", "c"]))
+        self.assertEqual(self.chosen(2, 3, 0), ("a", ["a", "b", "c", "anew", "a"]))
+        self.assertEqual(self.chosen(0, 0, 0), ("", ["a", "anew", "b", "anew", "c"]))
+        self.assertEqual(self.chosen(2, None, None), ("a", ["a", "b", "c", "a"]))
+
+    def test_pages_come_in_from_swap_as_it_was_chosen_for_who_is_asked(self):
+        cluster = self.folder / "page-cluster"
+        with Cleanup() as cleanup, unittest.mock.patch.object(devices, "CLUSTER", cluster):
+            contest = limited.Contest(None, cleanup, None, limited.MIB)
+            for side in ("ours", "mmap", "swap"):
+                contest.start(side, ["cat"], swap=side != "ours", limited=False)
+            contest.ways_to_swap()[8]()
+            for side, told in (("mmap", "0"), ("ours", "0"), ("swap", "3"), ("ours", "3"), ("mmap", "0")):
+                contest.ask(side, "question\n")
+                self.assertEqual(cluster.read_text(), told, side)
             contest.finish()
 
     def test_turns_that_a_late_peer_was_done_with_count_as_they_were(self):

@@ -102,6 +102,7 @@ class Quick(Case):
         self.assertLessEqual({"resident_geomean_ratio", "resident_worst_ratio"}, set(result["summary"]))
         for row in result["rows"][2:]:
             self.assertIn(row["advice"], ("sequential", "random"))
+            self.assertIn(row["swapped_in"], (1, 8))
             self.assertLessEqual({"mmap_disk_25", "swap_disk_25", "native_disk_25"}, set(result["summary"]))
 
     def test_sort(self):

@@ -61,6 +61,8 @@ MUTATIONS = [
     of("a reader begins with what the last group has left", "pagecache", ("bench/driver/pagecache.py", "        forget(place)\n", "")),
     of("a contest begins with what the last one has left", "limited", (LIMITED, "            forget(device.mapped)\n", "            pass\n")),
     of("a peer is waited for however long it takes", "limited", (LIMITED, "self.peer_seconds if side in self.PEERS else ANSWER_SECONDS", "ANSWER_SECONDS")),
+    of("swap reads no page ahead where memory is used in order", "limited", (LIMITED, "swap_in(self.swapped_in[side])", "swap_in(1)")),
+    of("a peer works in the slowest of its ways", "limited", (LIMITED, "        best = min(took, key=took.get)\n", "        best = max(took, key=took.get)\n")),
     of("all turns of a peer that was late once are", "limited", (LIMITED, "    return seconds + [waited_seconds] * (pairs - len(seconds))\n", "    return [waited_seconds] * pairs\n")),
     of("a row is over the worse peer", "limited", (LIMITED, "    best = min(peers, key=lambda peer: median(times[peer]))\n", "    best = max(peers, key=lambda peer: median(times[peer]))\n")),
     of("programs of both sides come of one compiler", "programs", (PROGRAMS, "zip((\"clang\", \"clang++\"), self.sides[side][:2])", "zip((\"clang\", \"clang++\"), self.sides[\"native\"][:2])")),
