@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What check_links.py, check_commands.py, check_claims.py and check_variables.py find where something is wrong.  checks_test.py [unittest arguments]"""
+"""What check_links.py, check_commands.py, check_claims.py, check_messages.py and check_variables.py find where something is wrong.  checks_test.py [unittest arguments]"""
 import pathlib
 import sys
 import unittest
@@ -8,6 +8,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import check_claims  # noqa: E402
 import check_commands  # noqa: E402
 import check_links  # noqa: E402
+import check_messages  # noqa: E402
 import check_variables  # noqa: E402
 from support import temporary_folder  # noqa: E402
 
@@ -126,6 +127,57 @@ class Claims(unittest.TestCase):
         for part in ({"besides": []}, {"parts": self.CLAIM["parts"][:2]}, {"command": "`make sort`, `tasks`"}, {"command": "`spillway bench sort`"}):
             claim = self.CLAIM | part
             self.assertTrue(self.problems(readme=self.README.replace(check_claims.row_of(self.CLAIM), check_claims.row_of(claim)), claim=claim), part)
+
+
+class Messages(unittest.TestCase):
+    PAGE = """## Else
+
+| `no message` | x |
+
+## What messages mean
+
+| message | because |
+|---|---|
+| `cannot write to ...: ...; tried again` | the disk |
+| `...; using ... instead` | the kernel, and `code` |
+"""
+    SOURCE = """
+// base::log("a comment") is none
+void f() {
+  base::log("cannot write to ", name(a, b), ": ", error_of("a (", 1),
+            "; tried "
+            "again");
+  if (x) base::log({.name = "odd_event", .fields = {{"error", 1}, {"at", f(2)}}}, name, ": ", x ? "a" : "b", "; using ", way, " instead");
+  base::log({.level = base::LogLevel::kInfo}, "all is well");
+  base::log("persist: ", error.message);
+  base::log("budget ", 1, ", peak ", 2, "M; misses ", 3);
+}
+"""
+
+    def unexplained(self, *changes):
+        text = self.SOURCE
+        for right, wrong in changes:
+            self.assertIn(right, text)
+            text = text.replace(right, wrong)
+        return [message for _, message in check_messages.unexplained(check_messages.messages_on(self.PAGE), text)]
+
+    def test_rows(self):
+        messages = check_messages.messages_on(self.PAGE)
+        self.assertEqual(messages, ["cannot write to ...: ...; tried again", "...; using ... instead"])
+        self.assertEqual(check_messages.unsaid(messages, self.SOURCE), [])
+        [problem] = check_messages.unsaid(messages, self.SOURCE.replace('"; tried "', '"; is tried "'))
+        self.assertIn("nothing says '; tried again'", problem)
+
+    def test_what_is_told(self):
+        self.assertEqual(self.unexplained(), [])
+        for right, wrong, message in (("; tried ", "; is tried ", "cannot write to ...: ...; is tried again"), (" instead", "", "...: ...; using ..."),
+                                      ("kInfo", "kError", "all is well"), ("persist: ", "persist: at last: ", "persist: at last: ..."),
+                                      ("budget ", "a budget ", "a budget ..., peak ...M; misses ...")):
+            self.assertEqual(self.unexplained((right, wrong)), [message], wrong)
+
+    def test_a_call_that_is_not_understood(self):
+        with self.assertRaises(AssertionError):
+            self.unexplained(("error.message", "c == ';'"))
 
 
 class Variables(unittest.TestCase):

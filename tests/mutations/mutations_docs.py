@@ -5,6 +5,7 @@ LINKS = "tests/docs/check_links.py"
 COMMANDS = "tests/docs/check_commands.py"
 CLAIMS = "tests/docs/check_claims.py"
 FORMATTING = "tests/formatting/check_formatting.py"
+MESSAGES = "tests/docs/check_messages.py"
 VARIABLES = "tests/docs/check_variables.py"
 
 
@@ -27,5 +28,7 @@ MUTATIONS = [
     of("commands within commands are not looked at", "docs_checks", (COMMANDS, r"(?=(?P<words>[^\n]*))", r"(?P<words>[^\n]*)")),
     of("headers of C++ may look as they like", "formatting_self_test", (FORMATTING, '".h", ".hpp", ', '".h", ')),
     of("sources of another build are looked at", "formatting_self_test", (FORMATTING, "            folders.clear()\n            continue\n", "            pass\n")),
+    of("what is told with a word before it needs no row", "docs_checks", (MESSAGES, r'r"(?:\w+: )*\.\.\."', r'r"(?:[\w ]+: )*\.\.\."')),
+    of("a message that is told unasked has no row", "docs_messages", ("docs/operations.md", "| `store: ... has no new checkpoint: ...` |", "| no new checkpoint |")),
     of("any variable that begins as a known one is known", "docs_checks", (VARIABLES, "if name not in names and", "if not name.startswith(tuple(names)) and")),
 ]
