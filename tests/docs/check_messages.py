@@ -11,9 +11,8 @@ import sys
 
 from pages import fail, line_of
 
-# What is told to somebody who has asked for it: by --verbose, by the server's -v, by Scheduler::dump().
-ASKED = ["budget ..., peak ...", "native bodies ran for ...", "with ...M of memory there would be about ...", "... of ... faults at ...",
-         "server: a connection from ... was refused: ...", "task ... of worker ...: ..."]
+# What is told to somebody who has asked for it: by the server's -v, by Scheduler::dump().
+ASKED = ["server: a connection from ... was refused: ...", "task ... of worker ...: ..."]
 STRING = r'"(?:[^"\\\n]|\\.)*"'
 COMMENT = re.compile(r"^ *//.*", re.M)
 LOG = re.compile(rf'\bbase::log\(((?:{STRING}|[^";])*)\);')

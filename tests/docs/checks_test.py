@@ -150,7 +150,7 @@ void f() {
   if (x) base::log({.name = "odd_event", .fields = {{"error", 1}, {"at", f(2)}}}, name, ": ", x ? "a" : "b", "; using ", way, " instead");
   base::log({.level = base::LogLevel::kInfo}, "all is well");
   base::log("persist: ", error.message);
-  base::log("budget ", 1, ", peak ", 2, "M; misses ", 3);
+  base::log("task ", name, " of worker ", 1, ": ", state);
 }
 """
 
@@ -172,7 +172,7 @@ void f() {
         self.assertEqual(self.unexplained(), [])
         for right, wrong, message in (("; tried ", "; is tried ", "cannot write to ...: ...; is tried again"), (" instead", "", "...: ...; using ..."),
                                       ("kInfo", "kError", "all is well"), ("persist: ", "persist: at last: ", "persist: at last: ..."),
-                                      ("budget ", "a budget ", "a budget ..., peak ...M; misses ...")):
+                                      ("of worker", "of no worker", "task ... of no worker ...: ...")):
             self.assertEqual(self.unexplained((right, wrong)), [message], wrong)
 
     def test_a_call_that_is_not_understood(self):
