@@ -8,9 +8,9 @@
 //   session.merge(keys, add, values);                     // what add() makes of each value, and of what is given
 //   std::optional<uint64_t> value = session.read(7);
 //
-// Functions that throw. A value changes only when its function returns: a function that throws has changed nothing. The table keeps the first exception of its functions, and the
-// next call of any session that changes, flushes or syncs throws it; where changes are staged, that may be later and in another thread. Changes that follow
-// the one that threw are made as usual.
+// Functions that throw. A value changes only when its function returns: a function that throws has changed nothing. The table keeps the first
+// exception of its functions, and the next call of any session that changes, flushes or syncs throws it; where changes are staged, that may be later
+// and in another thread. Changes that follow the one that threw are made as usual.
 #ifndef SPILLWAY_BATCH_HPP
 #define SPILLWAY_BATCH_HPP
 #include <atomic>
@@ -147,8 +147,8 @@ class BatchTable {
     void merge(const Key &key, Function function, const Value &given) { merge(&key, function, &given, 1); }
     void upsert(const Key &key, const Value &value) { upsert(&key, &value, 1); }
     void remove(const Key &key) { remove(&key, 1); }
-    // Calls change(value) at once, in this thread, after whatever is staged for the key has been made. Returns whether there is such a record. What change() throws is
-    // thrown here, and the value stays as it was.
+    // Calls change(value) at once, in this thread, after whatever is staged for the key has been made. Returns whether there is such a record. What
+    // change() throws is thrown here, and the value stays as it was.
     template <class F>
     bool modify(const Key &key, F &&change) {
       struct Once {
@@ -177,7 +177,8 @@ class BatchTable {
       check(spillway_batch_sync(session_));
       table_->rethrow();
     }
-    // Calls visit(key, value) for each record as spillway_batch_for_each() does; visit() returns whether to go on. Returns whether it always did. What visit() throws is thrown here.
+    // Calls visit(key, value) for each record as spillway_batch_for_each() does; visit() returns whether to go on. Returns whether it always did.
+    // What visit() throws is thrown here.
     template <class F>
     bool for_each(F &&visit) {
       struct All {
@@ -277,7 +278,8 @@ class BatchTable {
     check(status);
   }
 
-  // Adds function(value, given), which changes the value: up to 32 of them, before the first session. Any thread that has a session may call it, and the table's own threads.
+  // Adds function(value, given), which changes the value: up to 32 of them, before the first session. Any thread that has a session may call it, and
+  // the table's own threads.
   template <class F>
   Function add_function(F function) {
     struct Own final : Kept {

@@ -20,7 +20,8 @@ namespace batch {
 
 class CacheBuckets final : public Staging {
  public:
-  // Makes as many cache-buckets of `bucket_bytes` as `bytes` hold, but not more than there are homes. Errors: ENOMEM; EINVAL: `bytes` do not hold one. REQUIRES: a bucket has room for a record.
+  // Makes as many cache-buckets of `bucket_bytes` as `bytes` hold, but not more than there are homes. Errors: ENOMEM; EINVAL: `bytes` do not hold
+  // one. REQUIRES: a bucket has room for a record.
   static base::Expected<std::unique_ptr<Staging>> make(const Shape& shape, uint32_t bucket_bytes,
                                                        uint64_t bytes, uint64_t key_space,
                                                        uint64_t home_count);

@@ -1,10 +1,10 @@
 // Choice: which engine a table has that chooses for itself.
 //
 //  1 the model (model.h) says what an update costs with each engine; those that it takes for more than kModelFactor times as slow as the best are not tried
-//  2 the others are tried in turns, the best one first, on what the program asks for anyhow: first until as much is staged as may be, and then for a number of keys, for which the
-//    time of all sessions' calls is taken
-//  3 after a round those that are kTrialFactor times as slow as the best are left out; after kRounds the one whose fastest trial was the best stays. One that stages
-//    has to be better by kStagingGain
+//  2 the others are tried in turns, the best one first, on what the program asks for anyhow: first until as much is staged as may be, and then for a
+//    number of keys, for which the time of all sessions' calls is taken
+//  3 after a round those that are kTrialFactor times as slow as the best are left out; after kRounds the one whose fastest trial was the best stays.
+//    One that stages has to be better by kStagingGain
 //  4 all begins again when the table has grown, has twice or half as many sessions, or when the share of keys that want an answer has changed by kShareChange
 //
 // Thread contract: what says "any thread", and is_trying(), by any thread; all else with the table's gates shut, or while nobody else uses the table.
@@ -32,7 +32,8 @@ class Choice {
 
   // The engine that is being tried, or has been chosen.
   Engine engine() const { return candidates_[at_].engine; }
-  // Goes on after keys_of_phase() keys, each of which took its session ns_each; `answers`: the share of them that wanted an answer. engine() is the one to use next.
+  // Goes on after keys_of_phase() keys, each of which took its session ns_each; `answers`: the share of them that wanted an answer. engine() is the
+  // one to use next.
   void step(double ns_each, double answers);
   // Leaves out engine(), which cannot be used. False: there is no other one.
   bool leave_out();

@@ -3,10 +3,11 @@
 //
 //   cache-bucket   | half 0 | half 1 |      cells of changes (staged_cells.h): one half is being filled; the other one is empty, or its flusher empties it
 //   flusher        a thread that empties a region of neighbouring cache-buckets, with a FIFO of the halves that it has been asked to empty
-//   ticket         of a half: how many halves its flusher had been asked for when it was asked for this one. The half is empty when the flusher has done so many
+//   ticket         of a half: how many halves its flusher had been asked for when it was asked for this one. The half is empty when the flusher has
+//                  done so many
 //
-//  1 sessions take turns at being the foreground, a call each. The foreground fills a half; when that is full, it asks for it, and goes on with the other half as soon as
-//    that is empty
+//  1 sessions take turns at being the foreground, a call each. The foreground fills a half; when that is full, it asks for it, and goes on with the
+//    other half as soon as that is empty
 //  2 a flusher makes the changes of the halves in the order in which it is asked for them, so that the changes of a key are made in their order
 //  3 a call that reads a key asks for the half that has changes of it, and waits for that
 //  4 a flusher whose next change has no room in the table is stuck, and leaves its gate. Whoever waits for it has the table grow, and sends it on
@@ -31,8 +32,8 @@ class Decoupled final : public Staging {
  public:
   static constexpr uint32_t kHalfBytes = 512;
 
-  // Makes as many cache-buckets as `bytes` hold, but not more than there are homes, and so many flushers, but not more than cache-buckets. Errors: ENOMEM; EAGAIN: no threads; EINVAL: `bytes` do
-  // not hold one.
+  // Makes as many cache-buckets as `bytes` hold, but not more than there are homes, and so many flushers, but not more than cache-buckets. Errors:
+  // ENOMEM; EAGAIN: no threads; EINVAL: `bytes` do not hold one.
   static base::Expected<std::unique_ptr<Staging>> make(Table& table, const Shape& shape, uint64_t bytes,
                                                        uint64_t key_space, uint64_t home_count,
                                                        uint32_t flusher_count);

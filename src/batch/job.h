@@ -26,7 +26,8 @@ enum class Outcome : uint8_t {
   kInserted,  // by an upsert or a merge
 };
 
-// Changes the value_bytes at `value` by the value_bytes at `given`; neither is aligned. Calls nothing of the table, and throws nothing. The bucket is locked meanwhile.
+// Changes the value_bytes at `value` by the value_bytes at `given`; neither is aligned. Calls nothing of the table, and throws nothing. The bucket is
+// locked meanwhile.
 struct Change {
   void (*function)(void* context, void* value, const void* given) = nullptr;
   void* context = nullptr;

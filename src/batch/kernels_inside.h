@@ -4,7 +4,8 @@
 //
 //   struct Layout : Sizes {
 //     explicit Layout(const Shape&);
-//     uint64_t matches(const std::byte* bucket, const Key&) const;             // bits of slots, the lowest one that has the key among them; those behind `count` mean nothing
+//     uint64_t matches(const std::byte* bucket, const Key&) const;             // bits of slots, the lowest one that has the key among them;
+//                                                                              // those behind `count` mean nothing
 //     uint64_t tag_matches(const uint8_t* tags, uint8_t tag) const;            // the same of tags, which others may be changing
 //   };
 // and Sizes, the bytes of keys, values and records, are constants where they are known.

@@ -7,8 +7,8 @@
 
 namespace batch {
 
-// Misses of the cache that processors share, as the thesis has it, with its letters: requests are uniformly random, a bucket is in the cache as a whole or not at all, and all
-// that a request looks at counts as one miss.
+// Misses of the cache that processors share, as the thesis has it, with its letters: requests are uniformly random, a bucket is in the cache as a
+// whole or not at all, and all that a request looks at counts as one miss.
 struct ThesisModel {
   double m = 0;  // buckets of the table
   double a = 0;  // bytes of one that a request looks at
@@ -44,8 +44,8 @@ struct Load {
   uint64_t sessions = 1;
 };
 
-// How many nanoseconds an update of a random record takes the thread that asks for it: what lines of memory were measured to take on this machine, and the engine's loop in a table that the
-// cache holds. Infinite for engines that the automatic choice does not have.
+// How many nanoseconds an update of a random record takes the thread that asks for it: what lines of memory were measured to take on this machine,
+// and the engine's loop in a table that the cache holds. Infinite for engines that the automatic choice does not have.
 double modelled_ns(Engine engine, const Load& load, const Machine& machine, const BaseCosts& base);
 
 }  // namespace batch

@@ -28,7 +28,8 @@ constexpr uint64_t kLinesPerChange = 4;
 constexpr uint64_t kNoStamp = ~uint64_t{0};
 constexpr uint32_t kNone = ~uint32_t{0};
 
-// Copies to or from a line that its owner may be changing while others copy it. That is a race by design: look() finds out afterwards, and does not use the copy.
+// Copies to or from a line that its owner may be changing while others copy it. That is a race by design: look() finds out afterwards, and does not
+// use the copy.
 __attribute__((no_sanitize("thread"))) void copy_open(std::byte* to, const std::byte* from, uint64_t bytes) {
   for (; bytes >= sizeof(uint64_t);
        bytes -= sizeof(uint64_t), to += sizeof(uint64_t), from += sizeof(uint64_t))
@@ -295,7 +296,8 @@ bool Partitioned::look(Lane& lane, uint64_t number, const Lane* own, uint64_t li
 // Looks at all lanes; sets the first of `parts`, and returns how many. REQUIRES: the region's lock.
 uint32_t Partitioned::look_at_all(uint64_t number, const Lane* own, Part* parts) const {
   uint32_t found = 0;
-  // Lanes are looked at one after the other. A change that is staged later than this may come after one in a lane that has been looked at already: it is left for later.
+  // Lanes are looked at one after the other. A change that is staged later than this may come after one in a lane that has been looked at already: it
+  // is left for later.
   const uint64_t limit = sys::cycle_clock();
   sys::finish_loads();
   // Pairs with the release in open_lane().

@@ -1,18 +1,20 @@
-// Partitioned: each session stages for itself, without locks, in buffers that are written past the CPU's cache. When a session's buffer for a region is full, the changes that all sessions
-// have staged for the region are merged, and made together while the region's part of the table is in the cache.
+// Partitioned: each session stages for itself, without locks, in buffers that are written past the CPU's cache. When a session's buffer for a region
+// is full, the changes that all sessions have staged for the region are merged, and made together while the region's part of the table is in the cache.
 //
 //   lane            belongs to one session at a time, and has for each region:
-//     lines         the open line, which is filled in the CPU's cache, and the one before it. The two take turns, so that a reader of the open line finds out by the count whether
-//                   it was written over meanwhile
+//     lines         the open line, which is filled in the CPU's cache, and the one before it. The two take turns, so that a reader of the open line
+//                   finds out by the count whether it was written over meanwhile
 //     buffer        | record 0 | record 1 | ...         |   whole lines, streamed past the cache; only the open one is missing
-//     stamps        when each change was staged: the CPU's clock at the beginning of the call, less that of the region's first change. There are some only with several lanes
+//     stamps        when each change was staged: the CPU's clock at the beginning of the call, less that of the region's first change. There are some
+//                   only with several lanes
 //     codes         what each change does
 //
 //  1 a session appends to its own lane, and publishes the count. Nobody waits for anybody
-//  2 whoever makes a region's changes holds the region's lock, and takes the changes of all lanes in the order of their stamps: changes of a call that had returned before another
-//    began come before that one's. Changes of calls that have not returned yet, or that began since it looked at the clock, are left for later
-//  3 a call drains its streams before it says that it has ended. If a lane has a call under way, lines that the lane has streamed to the region may not have arrived yet: whoever
-//    reads them first has all processors pass a barrier
+//  2 whoever makes a region's changes holds the region's lock, and takes the changes of all lanes in the order of their stamps: changes of a call
+//    that had returned before another began come before that one's. Changes of calls that have not returned yet, or that began since it looked at the
+//    clock, are left for later
+//  3 a call drains its streams before it says that it has ended. If a lane has a call under way, lines that the lane has streamed to the region may
+//    not have arrived yet: whoever reads them first has all processors pass a barrier
 //  4 only the owner empties a region of its lane: when all of it has been made, with the region's lock
 #pragma once
 #include <atomic>

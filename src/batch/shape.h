@@ -11,8 +11,8 @@
 //
 //   count   how many records the bucket has, which are in its first places
 //   reach   keys whose home this is lie in it, or in one of so many buckets behind it
-// A locked head is kLocked and nothing else: only the thread that has locked it knows what it was, and only that thread changes the bucket. (The thesis has a lock for each bucket
-// as well; its buckets are always full. Cache-aware batch update, section 2.2.1.)
+// A locked head is kLocked and nothing else: only the thread that has locked it knows what it was, and only that thread changes the bucket. (The
+// thesis has a lock for each bucket as well; its buckets are always full. Cache-aware batch update, section 2.2.1.)
 #pragma once
 #include <cstdint>
 

@@ -3,8 +3,8 @@
 //   cell    | record 0 | record 1 | ...     |     each a change: its key, and the given value
 //   codes   a byte for each record: what is to be done (job.h)
 //
-// This is memory and nothing else: the owner knows how many changes a cell has, and who uses it at the moment. All of it is zeros at first, also the bytes beside the cells, which
-// the owner uses as it likes.
+// This is memory and nothing else: the owner knows how many changes a cell has, and who uses it at the moment. All of it is zeros at first, also the
+// bytes beside the cells, which the owner uses as it likes.
 #pragma once
 #include <cstring>
 

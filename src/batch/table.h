@@ -11,11 +11,11 @@
 //  1 a call of a session is inside the session's gate (sys/gate.h) for as long as it uses the buckets
 //  2 a call that finds no room leaves its gate, and takes the lock of growth. If the table has grown meanwhile, nothing is to be done
 //  3 else it shuts all sessions' gates, moves all records to other buckets, front to back, and opens the gates again
-// So growth costs a call a store and a load. With the gates shut a table is also given another engine, and told whether several sessions are open: while there is only
-// one, it locks no buckets.
+// So growth costs a call a store and a load. With the gates shut a table is also given another engine, and told whether several sessions are open:
+// while there is only one, it locks no buckets.
 //
-// No room. A staged change may turn out to have no room in a table that may not grow. It is dropped when it is to be made, and counted in dropped_count(). The call that makes it returns
-// kFull, whoever has staged the change, unless that call asks for something else.
+// No room. A staged change may turn out to have no room in a table that may not grow. It is dropped when it is to be made, and counted in
+// dropped_count(). The call that makes it returns kFull, whoever has staged the change, unless that call asks for something else.
 //
 // Thread contract: open and close while nobody else uses the table; a session is for one call at a time, from any thread; sessions come and go at any time.
 #pragma once
@@ -42,8 +42,8 @@ struct Options {
   // None: the table chooses, and chooses again (choice.h); an engine that stages only with staging_bytes.
   std::optional<Engine> engine = Engine::kPrefetch;
   bool grows = true;
-  // Memory for staged changes: of all cache-buckets together, which are to stay in the cache that processors share; and of each session with kPartitioned, which takes some 5 bytes more
-  // for each change. If it is less than an engine needs, using that engine is EINVAL.
+  // Memory for staged changes: of all cache-buckets together, which are to stay in the cache that processors share; and of each session with
+  // kPartitioned, which takes some 5 bytes more for each change. If it is less than an engine needs, using that engine is EINVAL.
   uint64_t cache_bytes = uint64_t{8} << 20;
   uint32_t cache_bucket_bytes = kCacheBucketBytes;  // a multiple of base::kLineBytes
   uint64_t staging_bytes = uint64_t{64} << 20;
@@ -84,8 +84,8 @@ class Table {
   const Options& options() const { return options_; }
   // The engine of calls that begin now.
   Engine engine() const { return engine_.load(std::memory_order_relaxed); }
-  // Makes all that is staged, and uses another engine from then on; none: the table chooses. Other calls wait meanwhile. `session` is the caller's. Errors, after which all is as it was:
-  // ENOMEM; EINVAL: the engine needs more staging_bytes; ENOSPC: what is staged has no room; EAGAIN: no threads.
+  // Makes all that is staged, and uses another engine from then on; none: the table chooses. Other calls wait meanwhile. `session` is the caller's.
+  // Errors, after which all is as it was: ENOMEM; EINVAL: the engine needs more staging_bytes; ENOSPC: what is staged has no room; EAGAIN: no threads.
   base::Expected<void> use(Session& session, std::optional<Engine> engine);
 
   // Exact while nobody is in a call and nothing is staged.
@@ -184,19 +184,21 @@ class Session {
   enum class Ran {
     kAll,
     kOutside,  // a key is not in the key space: nothing was done, and job.done_count is its number
-    // The first job.done_count keys are done; the next one's record has no room, and the table may not grow. If all are done, or of a flush: staged changes had no room, and were dropped.
+    // The first job.done_count keys are done; the next one's record has no room, and the table may not grow. If all are done, or of a flush: staged
+    // changes had no room, and were dropped.
     kFull,
     kNoMemory,  // the same, for lack of memory to grow, or to stage
   };
-  // Does the job's keys in their order. Every call of any session that begins after it has returned sees what it did. An engine that stages does so with changes whose job has no outcomes: of
-  // the counts only job.done_count is set then. kNoMemory may be about changes that were staged before, which stay staged. Cost: for each key its share of overlapping cache
-  // misses; now and then a growth.
+  // Does the job's keys in their order. Every call of any session that begins after it has returned sees what it did. An engine that stages does so
+  // with changes whose job has no outcomes: of the counts only job.done_count is set then. kNoMemory may be about changes that were staged before,
+  // which stay staged. Cost: for each key its share of overlapping cache misses; now and then a growth.
   Ran run(Job& job);
   // Makes all that any session had staged when it was called, so that for_each() sees it. Does nothing where nothing is staged.
   Ran flush();
 
-  // Calls visit(key, value) for each record that is not only staged; a record that exists all the time is visited once. The records of a bucket are copied under its lock. visit()
-  // calls nothing of the table, which neither grows nor changes its engine meanwhile, and returns whether to go on. Returns whether it always did.
+  // Calls visit(key, value) for each record that is not only staged; a record that exists all the time is visited once. The records of a bucket are
+  // copied under its lock. visit() calls nothing of the table, which neither grows nor changes its engine meanwhile, and returns whether to go on.
+  // Returns whether it always did.
   template <class Visit>
   bool for_each(Visit visit) {
     gate_.enter();

@@ -158,8 +158,8 @@ TEST_P(TableThreadsTest, EachReadsWhatItWroteWhileTheTableGrows) {
   EXPECT_GE(table.growth_count(), 5u);
 }
 
-// Two take turns: whose call begins when the other's has returned comes later, whatever each has staged. Others read meanwhile, and have what is staged made: no value is
-// ever followed by an older one.
+// Two take turns: whose call begins when the other's has returned comes later, whatever each has staged. Others read meanwhile, and have what is
+// staged made: no value is ever followed by an older one.
 TEST_P(TableThreadsTest, WhoComesLaterChangesLater) {
   constexpr uint64_t kKeys = 1000, kRounds = 8000, kWriters = 2;
   ASSERT_TRUE(table.open(options(kKeys)));

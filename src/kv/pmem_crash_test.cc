@@ -1,5 +1,5 @@
-// A store on persistent memory that loses power at any line that it flushes: what was acknowledged is there, whatever of the rest is. On such a device a write is durable when it
-// ends, so that holds at every durability.
+// A store on persistent memory that loses power at any line that it flushes: what was acknowledged is there, whatever of the rest is. On such a
+// device a write is durable when it ends, so that holds at every durability.
 #include <gtest/gtest.h>
 
 #include <random>

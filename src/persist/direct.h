@@ -1,4 +1,5 @@
-// Direct: what compiled code looks at before it calls the runtime, so that most of its flushes and fences need no call (spillway/abi.inc, compiler/persist/Direct.h).
+// Direct: what compiled code looks at before it calls the runtime, so that most of its flushes and fences need no call (spillway/abi.inc,
+// compiler/persist/Direct.h).
 //
 //   flush of a line that is   in the range of the flush's instruction:   compiled code executes the instruction
 //                             in the table of lines that are put off:    it does nothing
@@ -6,10 +7,10 @@
 //   anything else                                                        it calls
 //
 // Each thread has one, and opens what its state allows (thread.h). Threads that change the domains close it, and so do the thread's own signal handlers:
-//  1 whoever changes the domains has all threads pass a barrier, then closes every thread's, and has them pass another barrier. Then all that a thread has stored before it looked at
-//    something open is visible
-//  2 whoever opens something first writes a ticket, which opens nothing, then looks at the domains' version, and replaces the ticket, unless it is gone. So either it sees the
-//    change of the domains, or whoever made that change has closed the ticket
+//  1 whoever changes the domains has all threads pass a barrier, then closes every thread's, and has them pass another barrier. Then all that a
+//    thread has stored before it looked at something open is visible
+//  2 whoever opens something first writes a ticket, which opens nothing, then looks at the domains' version, and replaces the ticket, unless it is
+//    gone. So either it sees the change of the domains, or whoever made that change has closed the ticket
 //
 // Lines that compiled code flushes by itself are not counted; its fences are counted later.
 #pragma once

@@ -248,7 +248,8 @@ TEST(Direct, ChangesOfTheDomainsCloseIt) {
   }
 }
 
-// A line that waits for the fence was of a domain that is removed, and a file is mapped there: its flush must come to that, although lines of another domain may be put off.
+// A line that waits for the fence was of a domain that is removed, and a file is mapped there: its flush must come to that, although lines of another
+// domain may be put off.
 TEST(Direct, WhatWasPutOffIsNotTakenForWhatIsMappedThereNow) {
   Own runtime(Way::kEpoch);
   const Pages pages(2), others(1);

@@ -2,18 +2,21 @@
 //
 //   positions    claimed - taken <= claimed <= head;  head - claimed <= kLines
 //   lines_[position % kLines]
-//   state_       claimed (43 bits) | taken: how many of the claimed lines are not durable yet (14 bits) | held: how many of those the thread itself has taken (7 bits)
+//   state_       claimed (43 bits) | taken: how many of the claimed lines are not durable yet (14 bits) | held: how many of those the thread itself
+//                has taken (7 bits)
 //
 //  1 the thread writes a line, and then head
-//  2 a flusher, or the thread at its fence, takes lines: it reads `claimed`, then head, copies lines between them, and claims these by advancing `claimed`. If another was faster, its copy
-//    is void
+//  2 a flusher, or the thread at its fence, takes lines: it reads `claimed`, then head, copies lines between them, and claims these by advancing
+//    `claimed`. If another was faster, its copy is void
 //  3 whoever has taken lines subtracts them from `taken` when they are flushed and fenced, in any order
 //  4 the thread's fence waits until all lines are claimed and none is taken: then all are durable
-//  5 lines that the thread takes are held from the instruction that claims them to the one that says that they are done. So a handler that interrupts the thread anywhere knows which lines it
-//    must not wait for, and finds them in held_
-// (In the paper a queue has one flushing thread. Here several may serve one, so that there can be more of them than application threads, and the thread itself may.)
+//  5 lines that the thread takes are held from the instruction that claims them to the one that says that they are done. So a handler that interrupts
+//    the thread anywhere knows which lines it must not wait for, and finds them in held_
+// (In the paper a queue has one flushing thread. Here several may serve one, so that there can be more of them than application threads, and the
+// thread itself may.)
 //
-// Thread contract: claim() and finish() by flushers; waiting(), is_worthwhile() and visit() by any thread; the rest by the owner, whose handlers may call const functions, ask() and wait().
+// Thread contract: claim() and finish() by flushers; waiting(), is_worthwhile() and visit() by any thread; the rest by the owner, whose handlers may
+// call const functions, ask() and wait().
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -29,8 +32,8 @@ class Fifo {
  public:
   static constexpr uint32_t kLines = 1024;
   static constexpr uint32_t kClaimLinesMax = 64;
-  // When so many lines wait, handing them to another core pays even if the thread's fence could execute them: waking a flusher that sleeps takes a system call, as long as
-  // some fifty lines.
+  // When so many lines wait, handing them to another core pays even if the thread's fence could execute them: waking a flusher that sleeps takes a
+  // system call, as long as some fifty lines.
   static constexpr uint32_t kWorthLines = 128;
   // How many lines may be taken at a time, by all together.
   static constexpr uint32_t kTakenMost = (1 << 14) - 1;

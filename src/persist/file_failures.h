@@ -1,10 +1,11 @@
 // FileFailures: what the kernel could not write of files' mappings, of all threads.
 //
-// The kernel tells of a failed write once, to whoever has the file written next. That may be another thread than the one whose flush is lost, which is told that all is well. So each failure
-// is noted here, and the next fence of each thread that has flushed something of the file fails, too. A thread that looks after the kernel has told another one, but before that one has noted
-// it, learns of it at the fence after.
+// The kernel tells of a failed write once, to whoever has the file written next. That may be another thread than the one whose flush is lost, which
+// is told that all is well. So each failure is noted here, and the next fence of each thread that has flushed something of the file fails, too. A
+// thread that looks after the kernel has told another one, but before that one has noted it, learns of it at the fence after.
 //
-// Files are known by their descriptors. Files without one are taken for the same file, and so are some others: a thread may be told of a failure that was not in its file.
+// Files are known by their descriptors. Files without one are taken for the same file, and so are some others: a thread may be told of a failure that
+// was not in its file.
 //
 // Thread contract: any thread, and signal handlers.
 #pragma once

@@ -1,7 +1,7 @@
 // FileRanges: what one thread has flushed of files' mappings since its last fence, as ranges of OS pages.
 //
-// The kernel writes whole OS pages, so the lines of a page are one range, and neighbours join. If a fence has one range of a file, the kernel writes that (msync); if it has several, the
-// kernel writes all of the file (fdatasync), since each call waits for the device by itself.
+// The kernel writes whole OS pages, so the lines of a page are one range, and neighbours join. If a fence has one range of a file, the kernel writes
+// that (msync); if it has several, the kernel writes all of the file (fdatasync), since each call waits for the device by itself.
 //
 // Thread contract: one thread's.
 #pragma once
@@ -14,7 +14,8 @@
 
 namespace persist {
 
-// Has the kernel write what has changed in [begin, end), part of a file's domain, and waits for that. Errors: as the kernel says, EIO or ENOSPC; they are noted in `failures`. May block for an I/O.
+// Has the kernel write what has changed in [begin, end), part of a file's domain, and waits for that. Errors: as the kernel says, EIO or ENOSPC; they
+// are noted in `failures`. May block for an I/O.
 base::Expected<void> write_range(FileFailures& failures, const Domain& domain, uintptr_t begin,
                                  uintptr_t end);
 
@@ -28,9 +29,10 @@ class FileRanges {
   // Notes [begin, end), which lies in the domain, of kind kFile. REQUIRES: has_room(). Cost: some 10 ns.
   void add(const Domain& domain, uintptr_t begin, uintptr_t end);
   bool is_empty() const { return count_ == 0; }
-  // Has the kernel write what was noted and still lies in a file's domain, waits for that, and forgets what was noted. `shared`: not null where threads that wait for the same file share the
-  // write. REQUIRES: no domain is removed meanwhile. Errors: as the kernel says, EIO or ENOSPC: of the first write that fails, or of one in these files that failed for another thread since this
-  // one was last told. What was noted may not be durable then, and the kernel does not try again by itself. May block for an I/O.
+  // Has the kernel write what was noted and still lies in a file's domain, waits for that, and forgets what was noted. `shared`: not null where
+  // threads that wait for the same file share the write. REQUIRES: no domain is removed meanwhile. Errors: as the kernel says, EIO or ENOSPC: of the
+  // first write that fails, or of one in these files that failed for another thread since this one was last told. What was noted may not be durable
+  // then, and the kernel does not try again by itself. May block for an I/O.
   base::Expected<void> write(const Domains& domains, SharedSyncs* shared = nullptr);
   // The same, to make room; the next write() tells of an error.
   void write_early(const Domains& domains);

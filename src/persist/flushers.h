@@ -2,20 +2,21 @@
 //
 //   flusher i      serves all threads' FIFOs, beginning with the i-th, while it is wanted, and sleeps otherwise
 //   fence          executes what waits in its own thread's FIFO, if all threads that hand lines over may flush at the same time
-//   controller     tells the Governor, each period, how many lines became durable, and is told how many are to flush at the same time. In the same way it decides whether all
-//                  threads that are auto and flush to devices hand their lines over together (together.h)
+//   controller     tells the Governor, each period, how many lines became durable, and is told how many are to flush at the same time. In the same
+//                  way it decides whether all threads that are auto and flush to devices hand their lines over together (together.h)
 //   proactive      is one more flusher, for lines that threads have stored to lately, so that their own flush finds them clean
 //
-//  1 a flusher that finds nothing goes on looking for a while, and then sleeps. A thread that pushes wakes one that sleeps, unless another one is looking: that one finds the line, or
-//    looks once more when it stops looking
+//  1 a flusher that finds nothing goes on looking for a while, and then sleeps. A thread that pushes wakes one that sleeps, unless another one is
+//    looking: that one finds the line, or looks once more when it stops looking
 //  2 flushers that are not wanted sleep where no thread that pushes wakes them
 //  3 a flusher takes only its share of what waits in a FIFO, so that others flush beside it
 //  4 a flusher looks up the domain of what it has claimed: lines that are in no domain any more are dropped
-//  5 count() is how many are to flush at the same time. While no more threads than that have FIFOs, their fences flush, and as many flushers are wanted beside them as count() leaves, but at least
-//    one; these take only what is worth the way to another core, and what a thread asks for. While there are more threads, fences execute nothing, and count() flushers are
-//    wanted. There is one exception: if nobody has said how many flushers there may be, and count() has reached the number of processors, fences execute however many threads there are,
-//    since no more run at the same time anyway.
-//    So a fence knows whether it may flush without a variable that all fences write to, which would go from core to core: that is what fences are to be spared
+//  5 count() is how many are to flush at the same time. While no more threads than that have FIFOs, their fences flush, and as many flushers are
+//    wanted beside them as count() leaves, but at least one; these take only what is worth the way to another core, and what a thread asks for. While
+//    there are more threads, fences execute nothing, and count() flushers are wanted. There is one exception: if nobody has said how many flushers
+//    there may be, and count() has reached the number of processors, fences execute however many threads there are, since no more run at the same
+//    time anyway. So a fence knows whether it may flush without a variable that all fences write to, which would go from core to core: that is what
+//    fences are to be spared
 //
 // Thread contract: start() and stop() by one thread at a time; the rest by any thread. All signals are blocked in the flushers' threads.
 #pragma once

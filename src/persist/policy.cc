@@ -10,8 +10,8 @@ namespace {
 
 // A candidate that costs so many times as much as inline drops out of the trial.
 constexpr double kFarWorse = 1.5;
-// A smaller gain does not count, however little noise there is: in a trial each flush is a call, since lines are counted, while afterwards those of inline are no calls (direct.h). That may
-// hide a loss of so much.
+// A smaller gain does not count, however little noise there is: in a trial each flush is a call, since lines are counted, while afterwards those of
+// inline are no calls (direct.h). That may hide a loss of so much.
 constexpr double kGainLeast = 0.05;
 
 double median(double* values, size_t count) {

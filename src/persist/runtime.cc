@@ -19,7 +19,8 @@ void Runtime::configure(const Settings& settings) {
 }
 
 base::Expected<void> Runtime::add_domain(const Domain& domain) {
-  // Here, and not when the first thread hands lines over: that may be in a signal handler, which must not start threads. Without flushers there are the ways that need none.
+  // Here, and not when the first thread hands lines over: that may be in a signal handler, which must not start threads. Without flushers there are
+  // the ways that need none.
   const bool may_need_flushers = settings_.way != Way::kInline && settings_.way != Way::kEpoch;
   if (domain.kind == DomainKind::kDevice && may_need_flushers)
     (void)flushers_.start(*this, settings_.flushers);

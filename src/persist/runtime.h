@@ -8,13 +8,15 @@
 // A domain is removed, so that its memory can be unmapped, in these steps:
 //  1 the gates of all threads are shut: no fence is in the middle of executing anything, and a fence that has something there does not return before step 5
 //  2 the gates of all flushers are shut: what they had claimed is durable
-//  3 the domain is taken out of the table. Whoever flushes there from now on flushes in no domain; a thread that has just put off or pushed a line looks again (thread.cc)
-//  4 what each thread has put off or pushed there is executed, and the kernel writes files. The lines stay where they are, and are dropped at the fence (thread.h, invariant 1) or when a
-//    flusher claims them
+//  3 the domain is taken out of the table. Whoever flushes there from now on flushes in no domain; a thread that has just put off or pushed a line
+//    looks again (thread.cc)
+//  4 what each thread has put off or pushed there is executed, and the kernel writes files. The lines stay where they are, and are dropped at the
+//    fence (thread.h, invariant 1) or when a flusher claims them
 //  5 all gates are opened
 //
-// Thread contract: any thread may call any of it; enter() and leave() are for the calling thread itself. Signal handlers may, too, unless another thread removes a domain. Whoever holds the lock has its
-// own signals blocked; but a removal waits for gates, and a handler that waits for the lock while its thread is inside its gate would never leave that.
+// Thread contract: any thread may call any of it; enter() and leave() are for the calling thread itself. Signal handlers may, too, unless another
+// thread removes a domain. Whoever holds the lock has its own signals blocked; but a removal waits for gates, and a handler that waits for the lock
+// while its thread is inside its gate would never leave that.
 #pragma once
 #include "base/error.h"
 #include "persist/domains.h"
@@ -56,11 +58,12 @@ class Runtime {
   const Domains& domains() const { return domains_; }
   // A device's domain starts the flushers if threads may need them; whoever destroys the runtime has to stop them before. Errors: as Domains::add.
   base::Expected<void> add_domain(const Domain& domain);
-  // Returns whether any of [begin, end) was in a domain. The caller has fenced what it has flushed there itself. What Domains::remove() removes beyond `end` is durable as well. May
-  // block for an I/O. Errors: EIO, ENOSPC: of a file; it is removed all the same.
+  // Returns whether any of [begin, end) was in a domain. The caller has fenced what it has flushed there itself. What Domains::remove() removes
+  // beyond `end` is durable as well. May block for an I/O. Errors: EIO, ENOSPC: of a file; it is removed all the same.
   base::Expected<bool> remove_domain(uintptr_t begin, uintptr_t end);
 
-  // Makes a Thread for the calling thread; `direct` as Thread's. Null: there is no memory for it, or there are kThreadsMax already; the caller then executes each flush at once.
+  // Makes a Thread for the calling thread; `direct` as Thread's. Null: there is no memory for it, or there are kThreadsMax already; the caller then
+  // executes each flush at once.
   Thread* enter(Direct* direct = nullptr);
   // Fences, and frees the thread. Errors: the fence's.
   base::Expected<void> leave(Thread* thread);
@@ -97,12 +100,13 @@ class Runtime {
     close_all();
   }
 
-  // Has the kernel write all files that are domains, and all devices fence: for a handler's fence, which does not know what its thread has noted. May block for an I/O. Errors: EIO, ENOSPC.
+  // Has the kernel write all files that are domains, and all devices fence: for a handler's fence, which does not know what its thread has noted. May
+  // block for an I/O. Errors: EIO, ENOSPC.
   base::Expected<void> write_files();
   void fence_devices();
 
-  // Around a fork. In between no other thread changes anything that the lock protects; in the child only `own` is left, the caller's thread, which may be null, and no flusher runs.
-  // REQUIRES: the thread's signals are blocked.
+  // Around a fork. In between no other thread changes anything that the lock protects; in the child only `own` is left, the caller's thread, which
+  // may be null, and no flusher runs. REQUIRES: the thread's signals are blocked.
   void before_fork() {
     lock_.lock();
     flushers_.before_fork();

@@ -1,4 +1,5 @@
-// For tests: what code does that spillcc compiled before it calls, or instead (compiler/persist/Direct.h). The instructions themselves are left out: where memory is real they are not seen to be missing.
+// For tests: what code does that spillcc compiled before it calls, or instead (compiler/persist/Direct.h). The instructions themselves are left out:
+// where memory is real they are not seen to be missing.
 #pragma once
 #include "persist/thread.h"
 

@@ -1,7 +1,8 @@
 // A LineDevice for tests: memory, and what of it would be left after a power failure.
 //
-// A line that is flushed is read at some moment between the flush and the fence that follows it by the same caller: at once here, and again at the fence, by a coin;
-// what was read reaches the medium at the fence, unless something newer of the line is there. Of lines that are flushed and not fenced, and of all others, crash() gives a state that a crash may leave.
+// A line that is flushed is read at some moment between the flush and the fence that follows it by the same caller: at once here, and again at the
+// fence, by a coin; what was read reaches the medium at the fence, unless something newer of the line is there. Of lines that are flushed and not
+// fenced, and of all others, crash() gives a state that a crash may leave.
 #pragma once
 #include <sys/mman.h>
 

@@ -194,7 +194,8 @@ void Thread::open_put_off() {
     direct_.open_put_off(set_.put_off(), [this] { return is_place_true(); });
 }
 
-// Flushes a line so that it is durable at once: for a handler that has come while its thread is inside, so that no fence has to know of it; and for ordered flushes.
+// Flushes a line so that it is durable at once: for a handler that has come while its thread is inside, so that no fence has to know of it; and for
+// ordered flushes.
 void Thread::flush_alone(const Place& place, uintptr_t line) {
   switch (place.action) {
     case Action::kNothing: return base::increase<uint64_t>(counts_.away_lines, 1);

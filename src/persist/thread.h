@@ -11,23 +11,28 @@
 //   flush_on_fail   nothing, whatever the way
 //   in no domain    executed, whatever the way: the line may be unmapped before the fence
 //
-// A fence 1 executes what was put off, and what waits in the FIFO unless that is left to flushers (flushers.h), 2 waits for what flushers have taken, 3 has the kernel write the ranges, 4 has
-// the devices fence, 5 executes sfence.
+// A fence 1 executes what was put off, and what waits in the FIFO unless that is left to flushers (flushers.h), 2 waits for what flushers have taken,
+// 3 has the kernel write the ranges, 4 has the devices fence, 5 executes sfence.
 //
-// Why this keeps the CPU's semantics: a flush promises nothing before its thread's fence. A line that is flushed later holds what it held at its flush, or something newer, which could have become
-// durable at any time anyhow. So every state that a crash can leave is one that it could leave without the runtime. What is promised is promised by the fence, and all that was
-// asked for is durable when it returns. clflush, which is ordered before later stores, is executed at once (flush_ordered).
+// Why this keeps the CPU's semantics: a flush promises nothing before its thread's fence. A line that is flushed later holds what it held at its
+// flush, or something newer, which could have become durable at any time anyhow. So every state that a crash can leave is one that it could leave
+// without the runtime. What is promised is promised by the fence, and all that was asked for is durable when it returns. clflush, which is ordered
+// before later stores, is executed at once (flush_ordered).
 //
-// Signals: a handler may call all of this at any moment of its thread. While the thread changes where it flushes to or what it has put off, is_inside_ is set. Then a handler's flush is executed at
-// once; and a handler's fence also executes what its thread has put off, and leaves it put off, and what its thread holds of its FIFO, which nobody else will execute (fifo.h).
+// Signals: a handler may call all of this at any moment of its thread. While the thread changes where it flushes to or what it has put off,
+// is_inside_ is set. Then a handler's flush is executed at once; and a handler's fence also executes what its thread has put off, and leaves it put
+// off, and what its thread holds of its FIFO, which nobody else will execute (fifo.h).
 //
 // Invariants
-//  1 what is put off or noted lies in a domain, or did when it was flushed. What is in no domain any more is dropped at the fence: whoever removed the domain has executed it
+//  1 what is put off or noted lies in a domain, or did when it was flushed. What is in no domain any more is dropped at the fence: whoever removed
+//    the domain has executed it
 //  2 what was put off or noted is executed inside the gate, so that a domain is removed while no thread is in the middle of that (runtime.h)
 //  3 while pending() is 0 a locked instruction orders all that the thread has flushed
 //
-// Compiled code flushes and fences without a call where direct() is open (direct.h). It is closed while each flush has to be counted: in a trial of the policy, and if the process keeps statistics.
-//  4 the range of an instruction is open while the last line was in it, in memory: that of the thread's own instruction if a flush is executed there; that of clflush in any case
+// Compiled code flushes and fences without a call where direct() is open (direct.h). It is closed while each flush has to be counted: in a trial of
+// the policy, and if the process keeps statistics.
+//  4 the range of an instruction is open while the last line was in it, in memory: that of the thread's own instruction if a flush is executed there;
+//    that of clflush in any case
 //  5 the table of lines that are put off is open while the thread's fence does not execute them, and the last line was where lines may be put off
 //  6 fences are open while the way is inline: whatever else a fence has to do makes pending() 1
 //
@@ -90,14 +95,16 @@ class alignas(base::kLineBytes) Thread {
   // Is given the address of a store now and then, for kProactive. Cost: some 10 ns.
   void sample_store(uintptr_t address);
 
-  // 1 while the thread has flushed lines that no instruction has written back yet. mfence and locked instructions, which order flushes as sfence does, then need a fence of the thread
+  // 1 while the thread has flushed lines that no instruction has written back yet. mfence and locked instructions, which order flushes as sfence
+  //   does, then need a fence of the thread
   // before them.
   uint32_t pending() const { return *pending_; }
   Direct& direct() { return direct_; }
   // The kernel's number of the thread.
   int id() const { return id_; }
 
-  // Sets how the thread flushes from now on; what is put off stays put off. Takes memory for queues. Errors, after which the way is as before: ENOMEM; EAGAIN: no flusher can be started.
+  // Sets how the thread flushes from now on; what is put off stays put off. Takes memory for queues. Errors, after which the way is as before:
+  // ENOMEM; EAGAIN: no flusher can be started.
   base::Expected<void> set_way(Way way);
   // How it flushes now: with auto, what that has decided; also decoupled while all threads that are auto hand over their lines (together.h).
   Way way() const { return is_together_ ? Way::kDecoupled : policy_.chosen(); }
@@ -108,7 +115,8 @@ class alignas(base::kLineBytes) Thread {
   // The lines that the thread has stored to lately; null as long as its way has never been proactive.
   Fifo* recent() const { return recent_.load(std::memory_order_acquire); }
 
-  // For another thread, while this one is kept out by its gate: executes what this one has put off or pushed in a domain that is being removed, and leaves it put off.
+  // For another thread, while this one is kept out by its gate: executes what this one has put off or pushed in a domain that is being removed, and
+  // leaves it put off.
   sys::Gate& gate() { return gate_; }
   void execute_for(const Domain& removed) const;
   // For the thread that has forked, in the child.
@@ -126,7 +134,8 @@ class alignas(base::kLineBytes) Thread {
     Domain domain;  // its device is null unless its kind is kDevice
   };
   struct Inside;
-  // Changed by the thread alone. Each line that is asked for is counted once, by what is done with it: so a flush changes one count, and their sum is what was asked for.
+  // Changed by the thread alone. Each line that is asked for is counted once, by what is done with it: so a flush changes one count, and their sum is
+  // what was asked for.
   struct OwnCounts {
     std::atomic<uint64_t> now_lines{0};   // executed where the flush stands
     std::atomic<uint64_t> away_lines{0};  // put off, or with nothing to be done
@@ -145,8 +154,8 @@ class alignas(base::kLineBytes) Thread {
   [[gnu::always_inline]] bool is_known(uintptr_t line) const {
     return line - place_.begin < place_.bytes && place_.version == domains_.version();
   }
-  // Flushes a line of memory that is in the same place as the line before. Returns false for all others, which are for flush_otherwise(). A handler that comes in between may leave another
-  // place: place_changes_ tells.
+  // Flushes a line of memory that is in the same place as the line before. Returns false for all others, which are for flush_otherwise(). A handler
+  // that comes in between may leave another place: place_changes_ tells.
   [[gnu::always_inline]] bool flush_quickly(uintptr_t line) {
     const uint32_t changes = place_changes_;
     std::atomic_signal_fence(std::memory_order_seq_cst);

@@ -38,8 +38,8 @@ struct FoundMapping {
 FoundMapping find_mapping(uintptr_t address);
 // Is there something at all OS pages of [begin, end), accessible or not? Cost: a system call.
 bool is_mapped(uintptr_t begin, uintptr_t end);
-// Where what can be read of [begin, end), which is part of a mapping, ends: of a file's behind the last page that has any of the file. REQUIRES: `begin` is an OS page's. Cost: a system call; some more
-// if that is not `end`.
+// Where what can be read of [begin, end), which is part of a mapping, ends: of a file's behind the last page that has any of the file. REQUIRES:
+// `begin` is an OS page's. Cost: a system call; some more if that is not `end`.
 uintptr_t readable_end(uintptr_t begin, uintptr_t end);
 
 }  // namespace sys

@@ -40,8 +40,8 @@ std::vector<size_t> choose_crash_points(const History& history, size_t count_max
   return first;
 }
 
-// What identifies a mistake: the sites of stores that have to be missing, and of stores that have to be there. If there are neither, what is sure is wrong by itself; all such failures are
-// taken for the same mistake, since it usually stays wrong for a while.
+// What identifies a mistake: the sites of stores that have to be missing, and of stores that have to be there. If there are neither, what is sure is
+// wrong by itself; all such failures are taken for the same mistake, since it usually stays wrong for a while.
 struct Signature {
   std::set<uint64_t> behind, ahead;
 
@@ -155,8 +155,8 @@ class Checker {
     return signature;
   }
 
-  // Finds the lines that a failure is about: gives one line after the other all that was stored, and then takes each such line back to what is sure, and keeps each change with which the recovery
-  // still fails.
+  // Finds the lines that a failure is about: gives one line after the other all that was stored, and then takes each such line back to what is sure,
+  // and keeps each change with which the recovery still fails.
   Bug narrow(const Choices& choices, Image& image) {
     Bug bug;
     std::vector<bool> matters(image.size(), true);

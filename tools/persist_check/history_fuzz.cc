@@ -2,7 +2,8 @@
 // the findings can be made.
 //
 // Input: records, one behind the other: kind, flags, thread, number (a byte each), site, address (2 bytes each), length (2), payload length (1; 255: the
-// record is as it is, and its check is wrong), payload. Addresses from 0x8000 on are below the first one that overflows. What was in a domain is zeros, up to 16 KiB.
+// record is as it is, and its check is wrong), payload. Addresses from 0x8000 on are below the first one that overflows. What was in a domain is
+// zeros, up to 16 KiB.
 #include <cstring>
 
 #include "checker.h"

@@ -1,5 +1,5 @@
-// Images: chooses which of the contents that a medium may have after a crash are tried. If they are few, all of them; else a choice by a seed, which always begins with those that find most
-// mistakes.
+// Images: chooses which of the contents that a medium may have after a crash are tried. If they are few, all of them; else a choice by a seed, which
+// always begins with those that find most mistakes.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -34,8 +34,9 @@ struct Choices {
   Image most() const;
 };
 
-// Returns up to `count_max` images, none of them twice; `is_all` becomes false if there are others. If there are more than count_max, they come in this order: the least, the most, each line alone
-// ahead of the others, each alone behind them, each line in each of its other states with the others at their least or most, and random ones.
+// Returns up to `count_max` images, none of them twice; `is_all` becomes false if there are others. If there are more than count_max, they come in
+// this order: the least, the most, each line alone ahead of the others, each alone behind them, each line in each of its other states with the others
+// at their least or most, and random ones.
 std::vector<Image> choose_images(const Choices& choices, size_t count_max, Random& random, bool& is_all);
 
 }  // namespace persist_check

@@ -3,8 +3,8 @@
 // 1 a line there has one of the contents that it has had: all of its stores up to one, in their order, and none behind it
 // 2 of the next store any of the aligned units of 8 bytes may be there, too
 // 3 lines are independent of each other
-// 4 a flush covers the stores to its line that precede it. They are sure to be there once the thread that flushed has fenced; with an ordered flush (clflush), at once. A store past the
-//   caches counts as flushed at once
+// 4 a flush covers the stores to its line that precede it. They are sure to be there once the thread that flushed has fenced; with an ordered flush
+//   (clflush), at once. A store past the caches counts as flushed at once
 // 5 a store that was found, not told of, arrives as a whole: of which stores it consists, and in what order, is not known
 //
 // A medium moves forward through the history, an event at a time.
@@ -65,8 +65,8 @@ class Medium {
   // What threads have flushed and not fenced yet, unless it is sure for another reason.
   std::vector<Unfenced> unfenced() const;
 
-  // The contents that an open line may have on the medium: first what is sure, last all that was stored, and between them each other one once. At most `count_max`, which is 4 or more; if
-  // there are others, `is_all` becomes false.
+  // The contents that an open line may have on the medium: first what is sure, last all that was stored, and between them each other one once. At
+  // most `count_max`, which is 4 or more; if there are others, `is_all` becomes false.
   std::vector<LineState> states(LineId id, size_t count_max, bool& is_all) const;
 
  private:

@@ -18,7 +18,8 @@ struct Report {
   bool has_bugs() const;
 };
 
-// The findings without those at sites in whose names, or libraries' names, one of these texts is: so that findings in a library can be left out that is not what is checked.
+// The findings without those at sites in whose names, or libraries' names, one of these texts is: so that findings in a library can be left out that
+// is not what is checked.
 std::vector<Finding> without(const std::vector<std::string>& ignored, const History& history,
                              std::vector<Finding> findings);
 

@@ -35,8 +35,8 @@ class Trial {
   // Makes images with this content of all files, in the form of Medium::sure(), and runs the command. Pages that are right already are not written.
   Outcome run(const std::vector<std::vector<Units>>& content, const std::string& marker);
 
-  // Writes the content to files that stay: FOLDER/NAME.image, .image2 and so on; and what the last command has said to FOLDER/NAME.txt. Returns the command that recovers from these
-  // images.
+  // Writes the content to files that stay: FOLDER/NAME.image, .image2 and so on; and what the last command has said to FOLDER/NAME.txt. Returns the
+  // command that recovers from these images.
   std::string keep(const std::vector<std::vector<Units>>& content, const std::string& marker,
                    const std::string& name);
 

@@ -141,7 +141,8 @@ std::string ending_of(int status) {
 // What a terminal sends to end what runs there.
 constexpr int kOfTerminal[] = {SIGINT, SIGQUIT};
 
-// Runs the program, which records, and returns its status. Ctrl-C meanwhile is for the program alone, as a server is ended by it: what was done until then is checked.
+// Runs the program, which records, and returns its status. Ctrl-C meanwhile is for the program alone, as a server is ended by it: what was done until
+// then is checked.
 int run_recorded(std::vector<char*>& words) {
   struct sigaction ignored = {};
   struct sigaction before[std::size(kOfTerminal)] = {};

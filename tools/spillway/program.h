@@ -14,12 +14,13 @@ namespace tools {
 // when it cannot be started, or preload mode cannot work in it. REQUIRES: program is not empty.
 [[noreturn]] void become(Arguments program, bool preload);
 
-// The same with another preparation: called with the path of each file that is tried and may be executed. It throws WrongInput where the program is not to start.
+// The same with another preparation: called with the path of each file that is tried and may be executed. It throws WrongInput where the program is
+// not to start.
 using Prepare = std::function<void(const std::string& path)>;
 [[noreturn]] void become_prepared(Arguments program, const Prepare& prepare);
 
-// Adds a library, which lies beside this program as it was built or installed, to LD_PRELOAD, in front of what is there already. Throws WrongInput if it is not there, or its path
-// is none for the loader; `instead` ends the line with what else the user can do.
+// Adds a library, which lies beside this program as it was built or installed, to LD_PRELOAD, in front of what is there already. Throws WrongInput if
+// it is not there, or its path is none for the loader; `instead` ends the line with what else the user can do.
 void preload_into_children(std::string_view name, std::string_view instead);
 // What of the file makes the loader ignore LD_PRELOAD: "setuid" and such; empty: nothing.
 std::string privilege_of(const std::string& path);

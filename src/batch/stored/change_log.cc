@@ -215,7 +215,8 @@ bool ChangeLog::is_record_at(Reader& reader, const std::byte* at, uint64_t posit
   return bytes <= left && header.checksum == base::checksum(at + kSummed, bytes - kSummed);
 }
 
-// Sets the reader to the next record. False: there is none. A record was written from one buffer, so it lies within one window that begins with the record's block.
+// Sets the reader to the next record. False: there is none. A record was written from one buffer, so it lies within one window that begins with the
+// record's block.
 base::Expected<bool> ChangeLog::read_record(Reader& reader) {
   const uint64_t next_block = base::round_up(reader.position, kBlockBytes);
   for (const uint64_t position : {reader.position, next_block}) {

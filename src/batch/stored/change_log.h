@@ -6,12 +6,12 @@
 //
 //   record      RecordHeader, and entries: a code, a key, and the given value
 //
-// There are two buffers: new changes are appended to one, while a thread writes the other without the lock. Each write begins and ends at a block, so that no durable block is
-// written again before the ring has come round.
+// There are two buffers: new changes are appended to one, while a thread writes the other without the lock. Each write begins and ends at a block, so
+// that no durable block is written again before the ring has come round.
 //
-// A reader looks for the next record where the last one ends, or else at the next block, and stops where neither has one. Two kinds of records may lie there that do not
-// count: those of the time before a crash that the start after it did not reach, and those of another table that was closed. Both are told by their incarnation, which
-// grows with each start after a crash, and is drawn at random when a table begins to use a log.
+// A reader looks for the next record where the last one ends, or else at the next block, and stops where neither has one. Two kinds of records may
+// lie there that do not count: those of the time before a crash that the start after it did not reach, and those of another table that was closed.
+// Both are told by their incarnation, which grows with each start after a crash, and is drawn at random when a table begins to use a log.
 //
 // Thread contract: under the table's lock, except write(), which one thread at a time calls without it.
 #pragma once
@@ -64,8 +64,8 @@ class ChangeLog {
   // The next record begins at this position, or the block behind it; no earlier one is needed any more.
   void go_on(uint64_t position, uint32_t incarnation);
 
-  // Calls visit(record's position, entries, count) -> base::Expected<void> for each record of the incarnation from `tail` on. With is_there the first record must be at `tail`, else it
-  // may be at the next block instead. Returns where the last one ends.
+  // Calls visit(record's position, entries, count) -> base::Expected<void> for each record of the incarnation from `tail` on. With is_there the first
+  // record must be at `tail`, else it may be at the next block instead. Returns where the last one ends.
   template <class Visit>
   base::Expected<uint64_t> replay(uint64_t tail, uint32_t incarnation, bool is_there, const Visit& visit) {
     Reader reader = {.position = tail, .incarnation = incarnation, .is_exact = is_there};

@@ -71,7 +71,8 @@ struct Superblock {
   uint64_t sequence = 0;  // of the last change that may be in a slot
   uint64_t log_id = 0;    // of the log that is needed; 0: all changes are in slots
   uint64_t log_tail = 0;  // position of the log's first record that may be needed
-  // Records of the log count if theirs is the same. It is drawn at random when a table begins to use a log, and grows by one each time that a table is opened which was not closed.
+  // Records of the log count if theirs is the same. It is drawn at random when a table begins to use a log, and grows by one each time that a table
+  // is opened which was not closed.
   uint32_t incarnation = 0;
   uint32_t zero = 0;
   uint64_t checksum = 0;  // of what precedes it
@@ -112,8 +113,8 @@ struct MapRegion {
   uint32_t fences[kSlotPagesMax] = {};  // entry.page_count of them
 };
 
-// Takes a map apart, region after region, and checks it: the regions must cover each position once, and what an entry says must be consistent. Whether its slots exist the caller
-// checks.
+// Takes a map apart, region after region, and checks it: the regions must cover each position once, and what an entry says must be consistent.
+// Whether its slots exist the caller checks.
 class MapReader {
  public:
   struct Limits {

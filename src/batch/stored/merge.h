@@ -52,8 +52,9 @@ class Merge {
   struct Result : MergeCounts {
     uint64_t count = 0;  // of records
   };
-  // Makes the changes in `count` records at `records`, which are sorted by position, and writes the resulting records to `to`, sorted as well. Sorts `changes`. Inserts no record whose position lies
-  // in one of the intervals `full`. REQUIRES: `to` has room for as many records as there are records and changes.
+  // Makes the changes in `count` records at `records`, which are sorted by position, and writes the resulting records to `to`, sorted as well. Sorts
+  // `changes`. Inserts no record whose position lies in one of the intervals `full`. REQUIRES: `to` has room for as many records as there are records
+  // and changes.
   Result run(const std::byte* records, uint64_t count, std::span<StoredChange> changes,
              std::span<const Interval> full, std::byte* to) const {
     return (this->*run_)(records, count, changes, full, to);

@@ -1,5 +1,5 @@
-// Positions: the order of a stored table's keys, as 64-bit numbers that are about evenly spread: the keys' hashes, or, for keys that are numbers below a bound, these
-// numbers scaled up.
+// Positions: the order of a stored table's keys, as 64-bit numbers that are about evenly spread: the keys' hashes, or, for keys that are numbers
+// below a bound, these numbers scaled up.
 #pragma once
 #include <bit>
 

@@ -51,8 +51,8 @@ class StagedChanges {
   // Moves the changes of `more` to the end of `list`.
   void append(List& list, List& more);
   void clear(List& list);
-  // Empties the list: calls move(code, record) for each change, which may append it to other lists. A chunk is freed before the changes of the next one are moved. REQUIRES:
-  // free_count() is at least the number of these lists.
+  // Empties the list: calls move(code, record) for each change, which may append it to other lists. A chunk is freed before the changes of the next
+  // one are moved. REQUIRES: free_count() is at least the number of these lists.
   template <class Move>
   void drain(List& list, const Move& move) {
     uint32_t at = list.first;

@@ -103,7 +103,8 @@ base::Expected<void> StoredTable::make_others(uint32_t index, Maker& maker) {
 // 3 the parts get slots
 // 4 they are written there, without the lock
 // 5 they take the region's place
-// If a step fails, all is as it was before 1. EAGAIN: there are too few chunks to deal out to the parts what is staged meanwhile; other regions have to be made first.
+// If a step fails, all is as it was before 1. EAGAIN: there are too few chunks to deal out to the parts what is staged meanwhile; other regions have
+// to be made first.
 base::Expected<void> StoredTable::make(uint32_t index, Maker& maker) {
   Region& region = regions_[index];
   region.is_making = true;
@@ -143,7 +144,8 @@ base::Expected<Merge::Result> StoredTable::make_parts(const Region& region, Make
   return make_records(region.prefix, entry, maker);
 }
 
-// Steps 3 and 4. In step 5 install() deals out to the parts what was staged meanwhile. For that it takes a chunk for each part, beside those that it frees: they are reserved here.
+// Steps 3 and 4. In step 5 install() deals out to the parts what was staged meanwhile. For that it takes a chunk for each part, beside those that it
+// frees: they are reserved here.
 base::Expected<void> StoredTable::write_parts(const Region& region, uint64_t made, Maker& maker) {
   const uint32_t own_chunks = staged_.chunks_of(region.making);
   const auto parts = static_cast<uint32_t>(maker.parts.size());
@@ -151,7 +153,8 @@ base::Expected<void> StoredTable::write_parts(const Region& region, uint64_t mad
   if (reserved > 0 && staged_.free_count() < reserved_chunks_ + reserved) {
     if (!region.staged.is_empty())
       return base::failure(EAGAIN, "table: no room for changes of what becomes of a region");
-    // Keys that lie in clusters may make more parts than there are chunks. Nothing has been staged meanwhile, and nothing will be until step 5: has_room() says no.
+    // Keys that lie in clusters may make more parts than there are chunks. Nothing has been staged meanwhile, and nothing will be until step 5:
+    // has_room() says no.
     reserved = staged_.chunk_count();
   }
   reserved_chunks_ += reserved;
@@ -219,7 +222,8 @@ base::Expected<uint64_t> StoredTable::read_records(const MapEntry& entry, Maker&
   return count;
 }
 
-// Makes maker.changes in the records of the slot, and cuts the result into parts. Where too many keys lie too near each other for a part, no records are inserted.
+// Makes maker.changes in the records of the slot, and cuts the result into parts. Where too many keys lie too near each other for a part, no records
+// are inserted.
 base::Expected<Merge::Result> StoredTable::make_records(uint64_t prefix, const MapEntry& entry,
                                                         Maker& maker) const {
   const auto count = read_records(entry, maker);
@@ -240,8 +244,8 @@ base::Error StoredTable::damaged(uint64_t offset) const {
                          " is damaged; restore the file");
 }
 
-// Cuts the records [begin, end), which are those of the region with this depth and prefix, into parts that fit into a slot each. False: too many lie in the smallest possible region, which
-// has become one of maker.full.
+// Cuts the records [begin, end), which are those of the region with this depth and prefix, into parts that fit into a slot each. False: too many lie
+// in the smallest possible region, which has become one of maker.full.
 bool StoredTable::cut(Maker& maker, uint64_t begin, uint64_t end, uint32_t depth, uint64_t prefix) const {
   if (end - begin <= records_of_slot()) {
     Part& part = maker.parts.emplace_back();

@@ -87,8 +87,8 @@ base::Expected<void> StoredSession::sync() {
 // Keys are answered some at a time:
 //  1 with the lock: look_for() says which pages may have them
 //  2 without it: the pages are read together, and the records are found in them
-//  3 with the lock, one key after the other: unless the region has been made meanwhile, the changes that wait are made in a copy of the value, and the job's action after
-//    them. The record that results is staged: an upsert of its value, or a remove
+//  3 with the lock, one key after the other: unless the region has been made meanwhile, the changes that wait are made in a copy of the value, and
+//    the job's action after them. The record that results is staged: an upsert of its value, or a remove
 // If the region has been made meanwhile, this key and those after it begin again.
 base::Expected<void> StoredSession::answer(Job& job) {
   StoredTable& table = *table_;
@@ -176,8 +176,8 @@ uint32_t StoredSession::look_for(const Job& job, uint32_t most) {
     table.staged_.for_each_of(region.making, key, look);
     table.staged_.for_each_of(region.staged, key, look);
     if (is_known || region.entry.page_count == 0) continue;
-    // The record lies in the last page that begins at or before its position. Fences have the first 32 bits only: pages with the key's own fence may begin before or behind it, so all of
-    // these are read, and the page before them.
+    // The record lies in the last page that begins at or before its position. Fences have the first 32 bits only: pages with the key's own fence may
+    // begin before or behind it, so all of these are read, and the page before them.
     const uint32_t fence = StoredTable::fence_of(wanted.position, region.entry.depth);
     const uint32_t* const begin = region.fences;
     const uint32_t* const end = begin + region.entry.page_count;

@@ -1,6 +1,6 @@
-// StoredTable: a table of records that is larger than memory. Changes wait in memory until there are many for the same region; then the region is read, changed and written in
-// one piece ("made"), one region after the other in the order in which they lie on the medium. So a change at a random place costs its share of a sequential read and
-// write instead of one of each for itself. (BOSC: cache-aware batch update, section 2.1)
+// StoredTable: a table of records that is larger than memory. Changes wait in memory until there are many for the same region; then the region is
+// read, changed and written in one piece ("made"), one region after the other in the order in which they lie on the medium. So a change at a random
+// place costs its share of a sequential read and write instead of one of each for itself. (BOSC: cache-aware batch update, section 2.1)
 //
 //   StoredTable table;                            table.open(store, {.shape = ..., .records = ...});
 //   StoredSession session;                        session.open(table);         // one for each thread
@@ -11,18 +11,18 @@
 //
 //   change       is appended to the log, if there is one, and to its region's list (staged.h). Nothing is read
 //   read         reads the page that may have the record, and applies the changes that wait for it: one read of the medium
-//   maker        takes a region's list, reads the region's slot, makes the changes, and writes the result to another slot; or to several, if it is too large for one: then these are
-//                regions of their own. The table has threads that do so when little room is left; so do callers of flush()
-//   checkpoint   is taken when makers find no free slot: what was written to slots is flushed, then a new map and a superblock that names it are written. After that the slots that
-//                were given up before it are free, and so is the log before the oldest change that still waits
+//   maker        takes a region's list, reads the region's slot, makes the changes, and writes the result to another slot; or to several, if it is
+//                too large for one: then these are regions of their own. The table has threads that do so when little room is left; so do callers of flush()
+//   checkpoint   is taken when makers find no free slot: what was written to slots is flushed, then a new map and a superblock that names it are
+//                written. After that the slots that were given up before it are free, and so is the log before the oldest change that still waits
 //
 // Invariants
 //  1 a slot that the last checkpoint or a region refers to is not written to
-//  2 a region's slot has all of its changes up to `made`, and none after it. Those are in the region's lists: first the ones in `making`, while a maker works on them, then the ones in
-//    `staged`
+//  2 a region's slot has all of its changes up to `made`, and none after it. Those are in the region's lists: first the ones in `making`, while a
+//    maker works on them, then the ones in `staged`
 //  3 a region's version changes when its slot or its interval does. Who has read a page without the lock compares versions before it is used
-//  4 a checkpoint has no change that the log lacks: a start after a crash finds the table as it was at some moment since the last sync. Without a log it finds all that was synced, and
-//    some of the later changes
+//  4 a checkpoint has no change that the log lacks: a start after a crash finds the table as it was at some moment since the last sync. Without a log
+//    it finds all that was synced, and some of the later changes
 //
 // One lock protects lists, regions and the log's buffer. It is not held during I/O, except where the first session reads the log.
 //
@@ -76,11 +76,12 @@ class StoredTable {
   static base::Expected<void> check(const StoredOptions& options);
   // How large a store for so many records has to be.
   static uint64_t store_bytes_for(const Shape& shape, uint64_t records, uint32_t slot_pages = kSlotPagesMax);
-  // Opens the table in the store, or makes one, if the store has only zeros. REQUIRES: the first call for this object. Errors: EINVAL: an option is wrong, or the store has a table with other ones or
-  // something else, or the log that is needed is missing, or is another one; ENOSPC: the store is too small; EBADMSG: it is damaged; of I/O; ENOMEM.
+  // Opens the table in the store, or makes one, if the store has only zeros. REQUIRES: the first call for this object. Errors: EINVAL: an option is
+  // wrong, or the store has a table with other ones or something else, or the log that is needed is missing, or is another one; ENOSPC: the store is
+  // too small; EBADMSG: it is damaged; of I/O; ENOMEM.
   base::Expected<void> open(BucketStore& store, const StoredOptions& options);
-  // Makes all changes and takes a checkpoint, after which the log is not needed. After an error the table is closed as well, and opening it again finds what was synced. REQUIRES: no
-  // sessions. Does nothing if the table is not open.
+  // Makes all changes and takes a checkpoint, after which the log is not needed. After an error the table is closed as well, and opening it again
+  // finds what was synced. REQUIRES: no sessions. Does nothing if the table is not open.
   base::Expected<void> close();
   // As Table's. Changes in the log refer to functions by number: a table gets the same ones in the same order each time that it is opened.
   uint8_t add_function(const Change& change);
@@ -291,21 +292,22 @@ class StoredSession {
   StoredSession(const StoredSession&) = delete;
   StoredSession& operator=(const StoredSession&) = delete;
 
-  // The first session of a table makes again what the log has. Errors: EINVAL: the log needs a function that was not added; EBADMSG: it is damaged; ENOSPC; of I/O; ENOMEM. After an error no session of
-  // the table can be opened.
+  // The first session of a table makes again what the log has. Errors: EINVAL: the log needs a function that was not added; EBADMSG: it is damaged;
+  // ENOSPC; of I/O; ENOMEM. After an error no session of the table can be opened.
   base::Expected<void> open(StoredTable& table);
 
-  // As batch::Session's, but what cannot be done is an error; the first job.done_count keys are done then. Errors: EINVAL: the key number done_count is not in the key space, and
-  // nothing was done; ENOSPC: the store is full; EBADMSG: a page is damaged; of I/O. Cost: for changes whose outcome nobody asks for, a copy or two, and on average their share of
-  // what makers do; for other keys a read of the medium each, of which up to kWindow overlap.
+  // As batch::Session's, but what cannot be done is an error; the first job.done_count keys are done then. Errors: EINVAL: the key number done_count
+  // is not in the key space, and nothing was done; ENOSPC: the store is full; EBADMSG: a page is damaged; of I/O. Cost: for changes whose outcome
+  // nobody asks for, a copy or two, and on average their share of what makers do; for other keys a read of the medium each, of which up to kWindow overlap.
   base::Expected<void> run(Job& job);
-  // Makes all changes that had been staged when it was called. Errors: ENOSPC: some had no room and were dropped, which is told once; or the store is full; EBADMSG, ENOMEM, of I/O: what could not be
-  // made stays staged.
+  // Makes all changes that had been staged when it was called. Errors: ENOSPC: some had no room and were dropped, which is told once; or the store is
+  // full; EBADMSG, ENOMEM, of I/O: what could not be made stays staged.
   base::Expected<void> flush();
-  // Returns when all changes that had returned when it was called are durable. Errors: of the log's I/O; without a log flush()'s. Cost: with a log a write and a flush of it, which
-  // callers share; without one a flush(), and a checkpoint.
+  // Returns when all changes that had returned when it was called are durable. Errors: of the log's I/O; without a log flush()'s. Cost: with a log a
+  // write and a flush of it, which callers share; without one a flush(), and a checkpoint.
   base::Expected<void> sync();
-  // Calls visit(key, value) for each record, in the order of positions; each region is seen as it was at some moment. visit() returns whether to go on. Returns whether it always did.
+  // Calls visit(key, value) for each record, in the order of positions; each region is seen as it was at some moment. visit() returns whether to go
+  // on. Returns whether it always did.
   template <class Visit>
   base::Expected<bool> for_each(const Visit& visit) {
     bool goes_on = true;
@@ -348,8 +350,8 @@ class StoredSession {
   uint32_t look_for(const Job& job, uint32_t most);
   void find_in_pages(const std::byte* key_bytes, Wanted& wanted) const;
   void answer_one(Job& job, const Wanted& wanted);
-  // Reads the region with this position to maker_.made_records, with all changes made; returns how many records it has. Sets `position` to where the next region begins; 0: there is
-  // none.
+  // Reads the region with this position to maker_.made_records, with all changes made; returns how many records it has. Sets `position` to where the
+  // next region begins; 0: there is none.
   base::Expected<uint64_t> read_region(uint64_t& position);
 
   StoredTable* table_ = nullptr;

@@ -1,5 +1,5 @@
-// For tests: stored tables whose devices lose power. With a log what is found is what was changed up to some moment, not before the last sync; without one, of each
-// key what it was at some moment since.
+// For tests: stored tables whose devices lose power. With a log what is found is what was changed up to some moment, not before the last sync;
+// without one, of each key what it was at some moment since.
 #pragma once
 #include <functional>
 

@@ -17,7 +17,8 @@ class PolicyChoiceTest : public testing::Test {
     choice.begin({.least_sample = kSmallShare, .least_frames = 1, .least_reads = 1}, 256, 1);
   }
 
-  // A period: how many reads of samples (clock's as many as nrlfu's), as many of all that is chosen; and by how many operations of a page each. Returns what is chosen afterwards.
+  // A period: how many reads of samples (clock's as many as nrlfu's), as many of all that is chosen; and by how many operations of a page each.
+  // Returns what is chosen afterwards.
   PolicyKind report(uint32_t nrlfu, uint32_t two_queues, uint32_t s3fifo, uint32_t random,
                     uint32_t operations = 4096) {
     PolicyChoice::Report report = {.sampled = {nrlfu, two_queues, s3fifo, random, nrlfu},

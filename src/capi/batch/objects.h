@@ -2,8 +2,8 @@
 //
 // Invariants
 //  1 no C++ type, exception or symbol but spillway_batch_* leaves the library: it is built as the runtime is
-//  2 every call checks what it is given: a mistake of the caller is SPILLWAY_BATCH_INVALID, and never reaches a CHECK of the layers below. Only handles that are gone are not
-//    recognized
+//  2 every call checks what it is given: a mistake of the caller is SPILLWAY_BATCH_INVALID, and never reaches a CHECK of the layers below. Only
+//    handles that are gone are not recognized
 //  3 a table is closed only when it has no sessions
 #pragma once
 #include <optional>

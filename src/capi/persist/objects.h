@@ -1,7 +1,8 @@
 // How the calls of the persistence runtime's C API answer. (include/spillway/persist.h is the contract)
 //
 // Invariants
-//  1 no C++ type or exception leaves the library, and no symbol but spillway_persist*, what compiled code calls (spillway/abi.inc), and what the preload library calls (entries.h)
+//  1 no C++ type or exception leaves the library, and no symbol but spillway_persist*, what compiled code calls (spillway/abi.inc), and what the
+//    preload library calls (entries.h)
 //  2 every call checks what it is given, except addresses
 #pragma once
 #include <cstdint>

@@ -61,8 +61,8 @@ enum class RecordKind : uint8_t {
   kExit,
 };
 
-// Flags of a store: kFound: nobody told of it; it was found before the flush or fence at its site, and may be several stores. kPastCaches: it went past the caches, as if it was flushed at
-// once. Of a flush: kOrdered: it needs no fence (clflush).
+// Flags of a store: kFound: nobody told of it; it was found before the flush or fence at its site, and may be several stores. kPastCaches: it went
+// past the caches, as if it was flushed at once. Of a flush: kOrdered: it needs no fence (clflush).
 inline constexpr uint8_t kFound = 1, kPastCaches = 2;
 inline constexpr uint8_t kOrdered = 1;
 

@@ -14,10 +14,12 @@ namespace persist {
 
 class LogWriter {
  public:
-  // Makes the file, which must not exist. It becomes no longer than bytes_max, or two windows if these are longer. Errors: EEXIST, and what else the system says.
+  // Makes the file, which must not exist. It becomes no longer than bytes_max, or two windows if these are longer. Errors: EEXIST, and what else the
+  // system says.
   base::Expected<void> open(const char* path, uint64_t bytes_max);
 
-  // Begins a record with a payload of up to `bytes`. Returns where that is to be written; null: the log is full, or not open. REQUIRES: at most kStoreBytesMax + kTextBytesMax.
+  // Begins a record with a payload of up to `bytes`. Returns where that is to be written; null: the log is full, or not open. REQUIRES: at most
+  // kStoreBytesMax + kTextBytesMax.
   char* begin(uint64_t bytes);
   // Ends the record that begin() has begun, with so many bytes of payload. `bytes` and `check` are filled in.
   void commit(Record record, uint64_t payload_bytes);

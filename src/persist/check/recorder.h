@@ -1,15 +1,15 @@
-// Recorder: writes down what a program does to its persistence domains. The checker, another process, works out what a crash could have left of them (log_format.h;
-// `spillway persist check`).
+// Recorder: writes down what a program does to its persistence domains. The checker, another process, works out what a crash could have left of them
+// (log_format.h; `spillway persist check`).
 //
 // 1 there is one total order: whoever tells of something holds one lock until it is in the log
 // 2 a domain has a shadow: its content as far as the log tells of it
-// 3 where a line differs from the shadow when it is flushed, code that tells of no stores has stored to it. Such stores are written down before the flush, as found. So are those anywhere
-//   in a domain, at each fence unless `are_stores_told`, and when the domain ends
+// 3 where a line differs from the shadow when it is flushed, code that tells of no stores has stored to it. Such stores are written down before the
+//   flush, as found. So are those anywhere in a domain, at each fence unless `are_stores_told`, and when the domain ends
 //
 // A store that was found is known from then on, not from when it happened, and all that is found in one line counts as one store.
 //
-// Thread contract: any thread; start() and finish() come before and after all other calls. In a child of fork, and in a signal handler that interrupts a call of the same thread, calls do
-// nothing. Never calls what the runtime intercepts, never allocates from a heap.
+// Thread contract: any thread; start() and finish() come before and after all other calls. In a child of fork, and in a signal handler that
+// interrupts a call of the same thread, calls do nothing. Never calls what the runtime intercepts, never allocates from a heap.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -40,9 +40,10 @@ class Recorder {
   base::Expected<void> start(const RecorderOptions& options);
   bool is_started() const { return process_.load(std::memory_order_acquire) != 0; }
 
-  // A domain begins: `bytes` at `address`, a multiple of 64, of the file at `path` from `offset` on; path "": it is no file's. `bytes` is rounded up to whole lines, which must be readable.
-  // A file that was mapped before is known by the text of its path. `file_bytes`: how long the file is. Cost: as much memory again, and a copy beside the log of what is not zero. Errors:
-  // EINVAL: it is not aligned, cannot be read, or another domain is there; ENFILE: there are too many; ENOMEM, ENOSPC.
+  // A domain begins: `bytes` at `address`, a multiple of 64, of the file at `path` from `offset` on; path "": it is no file's. `bytes` is rounded up
+  // to whole lines, which must be readable. A file that was mapped before is known by the text of its path. `file_bytes`: how long the file is. Cost:
+  // as much memory again, and a copy beside the log of what is not zero. Errors: EINVAL: it is not aligned, cannot be read, or another domain is
+  // there; ENFILE: there are too many; ENOMEM, ENOSPC.
   base::Expected<void> map(const void* address, uint64_t bytes, const char* path, uint64_t offset,
                            uint64_t file_bytes);
   // Domains of which anything lies in the range end as a whole: the rest of them is not recorded any more. What was stored there and not told of

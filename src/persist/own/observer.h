@@ -14,7 +14,8 @@ struct Domain;
 
 class Observer {
  public:
-  // A domain begins, before anything is stored there that is to be observed: of the file at `path` from offset_bytes on; "": it is no file's. What the observer cannot take is left out.
+  // A domain begins, before anything is stored there that is to be observed: of the file at `path` from offset_bytes on; "": it is no file's. What
+  // the observer cannot take is left out.
   virtual void add(const Domain& domain, std::string_view path, uint64_t offset_bytes) = 0;
   // What lies in [begin, end) is in no domain any more; it is still mapped.
   virtual void remove(uintptr_t begin, uintptr_t end) = 0;

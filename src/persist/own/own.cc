@@ -58,7 +58,8 @@ bool find_domain(uintptr_t address);
   for (;;) sys::syscall(SYS_exit_group, 2);
 }
 
-// The destructor of the thread's key. A thread may flush for the first time in a later round of destructors, and leaves in the round after. What is flushed afterwards is executed at once.
+// The destructor of the thread's key. A thread may flush for the first time in a later round of destructors, and leaves in the round after. What is
+// flushed afterwards is executed at once.
 void leave_thread(void*) {
   if (thread == nullptr) return;
   // A handler in between would find the thread without what it has put off.
@@ -138,7 +139,8 @@ void tell_unwritten(const char* path) {
               path);
 }
 
-// A mapping that nobody has made a domain becomes one, if the options say so. One that is private, or no file's, is of kind none, so that it is not looked at again.
+// A mapping that nobody has made a domain becomes one, if the options say so. One that is private, or no file's, is of kind none, so that it is not
+// looked at again.
 bool find_domain(uintptr_t address) {
   if (!process_plan.found) return false;
   // Without a place for one more, which was told of where it matters, a look at the mapping would only take long.
@@ -175,7 +177,8 @@ void execute(const Domain& domain, bool is_inside, uintptr_t line, bool is_order
   }
 }
 
-// Tells the observer of a flush, if there is one. Nobody knows what was stored to a mapping before a flush has found it; that there was something to flush is taken for granted.
+// Tells the observer of a flush, if there is one. Nobody knows what was stored to a mapping before a flush has found it; that there was something to
+// flush is taken for granted.
 void observe_flush(uintptr_t address, size_t bytes, bool is_ordered, const void* site) {
   Observer* const observing = observer();
   if (observing == nullptr) return;

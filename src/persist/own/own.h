@@ -3,10 +3,11 @@
 // It starts with the first call, as the environment says (options.inc); a variable that is wrong ends the process then, with one line and exit status 2.
 // The environment of a setuid or setgid program, or of one with capabilities, says nothing.
 //
-//   thread    a thread's first flush makes its Thread. When the thread ends, what it has flushed and not fenced is fenced, which is more than the CPU would do. What later
-//             destructors of its values flush is executed at once
-//   fork      what the forking thread has flushed is fenced before, in the parent. The child has the same domains and goes on, with flushers of its own when it needs some; what
-//             other threads have put off is the parent's. Children of a raw clone(), which runs no handlers of pthread_atfork, must not flush
+//   thread    a thread's first flush makes its Thread. When the thread ends, what it has flushed and not fenced is fenced, which is more than the CPU
+//             would do. What later destructors of its values flush is executed at once
+//   fork      what the forking thread has flushed is fenced before, in the parent. The child has the same domains and goes on, with flushers of its
+//             own when it needs some; what other threads have put off is the parent's. Children of a raw clone(), which runs no handlers of
+//             pthread_atfork, must not flush
 //   without   a thread for which there is no memory executes each flush at once
 //   observed  with the options dirtiness or record no thread has a Thread: each call is told to the observer, and then executed at once
 #pragma once
@@ -17,7 +18,8 @@
 // What code that spillcc -fspill-persist=sample compiled counts down at each store; below 0 it calls __spillway_persist_sampled.
 extern "C" __attribute__((visibility("default"),
                           tls_model("initial-exec"))) thread_local int32_t __spillway_persist_countdown;
-// What compiled code looks at, of the calling thread; closed while it has no Thread. In a process that is observed, `pending` tells whether the thread has flushed and not fenced.
+// What compiled code looks at, of the calling thread; closed while it has no Thread. In a process that is observed, `pending` tells whether the
+// thread has flushed and not fenced.
 extern "C" __attribute__((visibility("default"),
                           tls_model("initial-exec"))) thread_local persist::Direct __spillway_persist_thread;
 
@@ -75,15 +77,16 @@ void sampled(uintptr_t address);
 
 base::Expected<void> set_way(Way way);
 
-// Makes a mapping, or part of one, a domain; removes what lies in a range, before it is unmapped. `path` and offset_bytes: the mapped file, and where in it the domain begins, for an
-// observer; "": it looks which file is mapped there. Errors: as Runtime's.
+// Makes a mapping, or part of one, a domain; removes what lies in a range, before it is unmapped. `path` and offset_bytes: the mapped file, and where
+// in it the domain begins, for an observer; "": it looks which file is mapped there. Errors: as Runtime's.
 base::Expected<void> add_domain(const Domain& domain, std::string_view path, uint64_t offset_bytes);
 base::Expected<void> remove_domain(uintptr_t begin, uintptr_t end);
 
 // The kind of the domain that the address is in, after a mapping there was found as by a flush; kNone: it is in no domain.
 DomainKind kind_at(uintptr_t address);
-// Is told that a library has mapped [begin, begin + bytes), of persistent memory or of another file. A shared mapping becomes a domain: of memory, flush_on_fail or file as the option `domain`
-// says if it is memory, else of file. Whatever was a domain there ends. If no domain can be made, since there are too many, flushes there are executed at once.
+// Is told that a library has mapped [begin, begin + bytes), of persistent memory or of another file. A shared mapping becomes a domain: of memory,
+// flush_on_fail or file as the option `domain` says if it is memory, else of file. Whatever was a domain there ends. If no domain can be made, since
+// there are too many, flushes there are executed at once.
 void begin_mapping(uintptr_t begin, size_t bytes, bool is_memory);
 // Is told that the program unmaps that, or maps something else there: domains end. Cost: where there is no domain, a look at the table of domains.
 void end_mapping(uintptr_t begin, size_t bytes);

@@ -1,5 +1,5 @@
-// For tests: memory behind a pmem device that loses power. A line that was flushed and fenced is there afterwards; of any other, each 8 bytes are as they were when
-// it was fenced last, or as they are in memory.
+// For tests: memory behind a pmem device that loses power. A line that was flushed and fenced is there afterwards; of any other, each 8 bytes are as
+// they were when it was fenced last, or as they are in memory.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +18,8 @@ namespace storage {
 
 class PmemCut final : public persist::LineDevice {
  public:
-  // Its content is `medium`. Power goes off at the call number `ends_at` of those for lines and fences; 0: never. What is called later changes the memory alone.
+  // Its content is `medium`. Power goes off at the call number `ends_at` of those for lines and fences; 0: never. What is called later changes the
+  // memory alone.
   PmemCut(std::vector<std::byte> medium, uint64_t ends_at)
       : ends_at_(ends_at),
         durable_(std::move(medium)),

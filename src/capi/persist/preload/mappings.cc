@@ -2,8 +2,8 @@
 //
 // If such a call fails, its domain has ended all the same: the next flush there finds the mapping anew, as one that nobody has announced.
 //
-// Calls of the C library's functions by the program and its libraries are seen. What is not seen: what the C library itself unmaps (stacks of threads, blocks of malloc; no domains), system calls that
-// a program makes by itself, shmdt, and files that become shorter while they are mapped.
+// Calls of the C library's functions by the program and its libraries are seen. What is not seen: what the C library itself unmaps (stacks of
+// threads, blocks of malloc; no domains), system calls that a program makes by itself, shmdt, and files that become shorter while they are mapped.
 #include <errno.h>
 #include <stdarg.h>
 #include <sys/mman.h>

@@ -1,7 +1,8 @@
 // libpmem's calls, through the runtime.
 //
-// Some are passed on to libpmem: pmem_map_file and pmem_unmap, whose mappings are domains in between; pmem_msync where the runtime does not have the kernel write; what a deep drain does beyond
-// a fence. Calls that are not defined here reach libpmem as ever: pmem_is_pmem, pmem_has_hw_drain, pmem_errormsg, pmem_check_version.
+// Some are passed on to libpmem: pmem_map_file and pmem_unmap, whose mappings are domains in between; pmem_msync where the runtime does not have the
+// kernel write; what a deep drain does beyond a fence. Calls that are not defined here reach libpmem as ever: pmem_is_pmem, pmem_has_hw_drain,
+// pmem_errormsg, pmem_check_version.
 #include "capi/persist/preload/pmem.h"
 
 #include <errno.h>
@@ -101,7 +102,8 @@ SPILLWAY_EXPORT int pmem_deep_persist(const void* address, size_t bytes) {
   return deep_drain(address, bytes, SPILLWAY_SITE);
 }
 
-// The kernel is to write the range. Where the runtime has it do so, that is a flush and a fence; elsewhere libpmem's own call, since writing back lines would be less than was asked for.
+// The kernel is to write the range. Where the runtime has it do so, that is a flush and a fence; elsewhere libpmem's own call, since writing back
+// lines would be less than was asked for.
 SPILLWAY_EXPORT int pmem_msync(const void* address, size_t bytes) {
   if (__spillway_persist_is_file(address)) {
     __spillway_persist_flush_from(address, bytes, SPILLWAY_SITE);

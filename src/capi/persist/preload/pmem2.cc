@@ -1,7 +1,8 @@
 // libpmem2's calls, through the runtime.
 //
-// A mapping becomes a domain by its granularity: with that of cache lines (or bytes), lines are written back; with that of pages, the kernel writes. So all mappings have the same functions here; only
-// a mapping of pages that could not become a domain keeps libpmem2's. What pmem2_memcpy_async and its kin copy libpmem2 itself flushes.
+// A mapping becomes a domain by its granularity: with that of cache lines (or bytes), lines are written back; with that of pages, the kernel writes.
+// So all mappings have the same functions here; only a mapping of pages that could not become a domain keeps libpmem2's. What pmem2_memcpy_async and
+// its kin copy libpmem2 itself flushes.
 #include <errno.h>
 
 #include "capi/persist/entries.h"
