@@ -117,6 +117,7 @@ MUTATIONS = [
     resp("to watch a key is to get it", (TRANSACTIONS, "auto found = items_.look(key);", "auto found = look(key);"), gtest_filter="RespTransactionsTest.ToWatch*"),
     resp("who takes no answers of a transaction holds everybody up", ("src/server/clients/resp_client.h", "    answer_.keep(all_large_bytes_most());\n", ""), ("src/server/clients/resp_client.h", "    answer_.send_kept();\n", ""), gtest_filter="RespTransactionsTest.WhoTakes*"),
     resp("a transaction is carried out without what could not be queued", (RESP_CLIENT, "  transaction_.is_refused = transaction_.is_begun;\n", ""), gtest_filter="RespTransactionsTest.ARequestThatCannot*"),
+    resp("a transaction outlives an EXEC that is refused", (RESP_CLIENT, "  end_transaction();\n", ""), gtest_filter="RespTransactionsTest.AnExec*"),
     resp("plain requests of a transaction do not wait for EXEC", (RESP_CLIENT, " || transaction_.is_begun) return false;", ") return false;"), gtest_filter="RespTransactionsTest.*"),
     resp("a transaction outlives the connection's reset", ("src/server/clients/resp_connection.cc", "  end_transaction();\n", ""), gtest_filter="RespTransactionsTest.NothingIs*"),
     net("a part of a value begins at its first byte", (STREAM, "items.read(item, offset, part_.bytes().first(most))", "items.read(item, 0, part_.bytes().first(most))"), gtest_filter="StreamValuesTest.Parts*"),

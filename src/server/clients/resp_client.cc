@@ -221,10 +221,12 @@ void RespClient::execute(Arguments arguments) {
   run(command, arguments);
 }
 
-// Refuses a request that is not even looked into, and with it the transaction that it may be part of.
+// Refuses a request that is not even looked into, and with it the transaction that it may be part of. An EXEC ends that.
 void RespClient::reject(const resp::Refusal& refusal, Arguments arguments) {
   transaction_.is_refused = transaction_.is_begun;
-  answer_.refuse(refusal, arguments);
+  if (!resp::is_word(arguments[0], "exec")) return answer_.refuse(refusal, arguments);
+  end_transaction();
+  answer_.refuse(refusal.problem == Problem::kNoAuth ? Problem::kExecNoAuth : Problem::kExecArity);
 }
 
 void RespClient::run(const Command& command, Arguments arguments) {

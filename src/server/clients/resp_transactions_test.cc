@@ -100,6 +100,10 @@ TEST_F(RespTransactionsTest, ARequestThatCannotBeQueuedSpoilsIt) {
       {"NOPE", "-ERR unknown command 'NOPE', with args beginning with: \r\n"},
       {"GET", "-ERR wrong number of arguments for 'get' command\r\n"},
       {"CONFIG NOPE", "-ERR unknown subcommand 'NOPE'. Try CONFIG HELP.\r\n"},
+      {"DISCARD x", "-ERR wrong number of arguments for 'discard' command\r\n"},
+      {"MULTI x", "-ERR wrong number of arguments for 'multi' command\r\n"},
+      {"WATCH", "-ERR wrong number of arguments for 'watch' command\r\n"},
+      {"UNWATCH k", "-ERR wrong number of arguments for 'unwatch' command\r\n"},
       {"SAVE", "-ERR Command not allowed inside a transaction\r\n"},
       {"SHUTDOWN", "-ERR Command not allowed inside a transaction\r\n"},
   };
@@ -110,6 +114,16 @@ TEST_F(RespTransactionsTest, ARequestThatCannotBeQueuedSpoilsIt) {
   EXPECT_EQ(ask("NOPE\r\nMULTI\r\nEXEC"),
             "-ERR unknown command 'NOPE', with args beginning with: \r\n+OK\r\n*0\r\n")
       << "one before MULTI does not";
+}
+
+TEST_F(RespTransactionsTest, AnExecThatIsRefusedEndsIt) {
+  const std::string refusal =
+      "-EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command\r\n";
+  EXPECT_EQ(ask("MULTI\r\nSET k v\r\nEXEC x\r\nGET k\r\nEXEC"),
+            "+OK\r\n" + kQueued + refusal + "$-1\r\n-ERR EXEC without MULTI\r\n");
+  EXPECT_EQ(ask("SET k 1\r\nWATCH k\r\nSET k 2\r\nexec x\r\nMULTI\r\nEXEC"),
+            "+OK\r\n+OK\r\n+OK\r\n" + refusal + "+OK\r\n*0\r\n")
+      << "nothing is watched any more, either";
 }
 
 TEST_F(RespTransactionsTest, AValueThatIsTooLongSpoilsIt) {
@@ -177,8 +191,10 @@ TEST_F(RespTransactionsTest, RepliesMayBeLeftOut) {
 
 TEST_F(RespTransactionsTest, PasswordsComeFirst) {
   settings.accounts = Accounts::of_password("secret");
-  EXPECT_EQ(ask("MULTI\r\nAUTH secret\r\nMULTI\r\nGET k\r\nAUTH wrong\r\nEXEC"),
-            "-NOAUTH Authentication required.\r\n+OK\r\n+OK\r\n" + kQueued + kQueued +
+  EXPECT_EQ(ask("MULTI\r\nEXEC\r\nAUTH secret\r\nMULTI\r\nGET k\r\nAUTH wrong\r\nEXEC"),
+            "-NOAUTH Authentication required.\r\n"
+            "-EXECABORT Transaction discarded because of: NOAUTH Authentication required.\r\n+OK\r\n+OK\r\n" +
+                kQueued + kQueued +
                 "*2\r\n$-1\r\n-WRONGPASS invalid username-password pair or user is disabled.\r\n");
 }
 
