@@ -189,6 +189,9 @@ func redisSession(ctx context.Context, client *redis.Client) {
 	equal("del", int64(1), client.Del(ctx, "a", "none").Val())
 	equal("dbsize", int64(1), client.DBSize(ctx).Val())
 	equal("info", true, strings.Contains(client.Info(ctx, "server").Val(), "redis_version:7"))
+	told, err := client.ClientInfo(ctx).Result()
+	done("client info", err)
+	equal("its user", "default", told.User)
 	equal("incr of a text", "ERR value is not an integer or out of range", said(client.Incr(ctx, "key").Err()))
 	equal("a command that there is not", "ERR unknown command 'lpush', with args beginning with: 'list' 'x' ", said(client.LPush(ctx, "list", "x").Err()))
 }
