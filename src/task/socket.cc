@@ -23,23 +23,38 @@ base::Error error_of(const char* what, long result) {
 
 bool Socket::Direction::abandon() {
   if (waiting_ == nullptr) return false;
-  waiting_ = nullptr;
+  leave();
   return true;
+}
+
+// The task waits no more, for neither.
+void Socket::Direction::leave() {
+  waiting_ = nullptr;
+  if (also_ == nullptr) return;
+  also_->waiting_ = nullptr;
+  also_->also_ = nullptr;
+  also_ = nullptr;
 }
 
 void Socket::Direction::told() {
   was_told_ = true;
   if (waiting_ == nullptr) return;
   Task& woken = *waiting_;
-  waiting_ = nullptr;
+  leave();
   wake(woken);
 }
 
-base::Expected<void> Socket::Direction::wait(const Limit& limit) {
+base::Expected<void> Socket::Direction::wait(const Limit& limit, Direction* other) {
   CHECK(waiting_ == nullptr);
   // It may have been reported before the caller found nothing: then the caller finds nothing once more.
-  if (!was_told_) {
+  if (!was_told_ && (other == nullptr || !other->was_told_)) {
     waiting_ = &self();
+    if (other != nullptr) {
+      CHECK(other->waiting_ == nullptr);
+      other->waiting_ = waiting_;
+      other->also_ = this;
+      also_ = other;
+    }
     switch (block(*this, limit)) {
       case Woken::kNotified: break;
       case Woken::kTimedOut: return base::failure(ETIMEDOUT, "no ", what_, " in time");
@@ -47,6 +62,7 @@ base::Expected<void> Socket::Direction::wait(const Limit& limit) {
     }
   }
   was_told_ = false;
+  if (other != nullptr) other->was_told_ = false;
   return {};
 }
 
@@ -125,16 +141,20 @@ base::Expected<void> Socket::send(const void* from, size_t bytes, const Limit& l
   return {};
 }
 
-base::Expected<void> Socket::send(std::span<iovec> pieces, const Limit& limit) {
+base::Expected<size_t> Socket::send_now(std::span<iovec>& pieces) {
+  size_t sent_bytes = 0;
   while (!pieces.empty()) {
-    if (pieces.size() == 1) return send(pieces[0].iov_base, pieces[0].iov_len, limit);
     msghdr message = {};
     message.msg_iov = pieces.data();
     message.msg_iovlen = std::min<size_t>(pieces.size(), IOV_MAX);
-    auto sent = retry(out_, limit, "send",
-                      [&] { return sys::syscall(SYS_sendmsg, descriptor_, &message, MSG_NOSIGNAL); });
-    if (!sent) return std::unexpected(sent.error());
-    auto left = static_cast<size_t>(*sent);
+    const long result = pieces.size() == 1 ? sys::syscall(SYS_sendto, descriptor_, pieces[0].iov_base,
+                                                          pieces[0].iov_len, MSG_NOSIGNAL, nullptr, 0)
+                                           : sys::syscall(SYS_sendmsg, descriptor_, &message, MSG_NOSIGNAL);
+    if (result == -EINTR) continue;
+    if (result == -EAGAIN) break;
+    if (sys::failed(result)) return std::unexpected(error_of("send", result));
+    auto left = static_cast<size_t>(result);
+    sent_bytes += left;
     while (!pieces.empty() && left >= pieces.front().iov_len) {
       left -= pieces.front().iov_len;
       pieces = pieces.subspan(1);
@@ -143,7 +163,11 @@ base::Expected<void> Socket::send(std::span<iovec> pieces, const Limit& limit) {
     pieces.front().iov_base = static_cast<char*>(pieces.front().iov_base) + left;
     pieces.front().iov_len -= left;
   }
-  return {};
+  return sent_bytes;
+}
+
+base::Expected<void> Socket::wait_for_room(bool or_input, const Limit& limit) {
+  return out_.wait(limit, or_input ? &in_ : nullptr);
 }
 
 base::Expected<int> Socket::accept(const Limit& limit) {

@@ -50,8 +50,12 @@ class Socket final : private sys::EventSet::Listener {
   base::Expected<void> wait_for_input(const Limit& limit = {});
   // Sends all. The deadline is for all of it; after an error some may have gone.
   base::Expected<void> send(const void* from, size_t bytes, const Limit& limit = {});
-  // The same for pieces, one after the other, in as few system calls as possible. Changes `pieces`. REQUIRES: the descriptor is a socket's.
-  base::Expected<void> send(std::span<iovec> pieces, const Limit& limit = {});
+  // Sends what there is room for of the pieces, one after the other, in as few system calls as possible, without waiting. Returns how many
+  // bytes that were; `pieces` is changed to what is left. REQUIRES: the descriptor is a socket's.
+  base::Expected<size_t> send_now(std::span<iovec>& pieces);
+  // Waits until there may be room to send or, if `or_input`, something to receive. REQUIRES: the last send_now() has left something; if
+  // `or_input` also what wait_for_input() requires.
+  base::Expected<void> wait_for_room(bool or_input, const Limit& limit = {});
   // The descriptor of the next connection, close-on-exec, for another Socket to take.
   base::Expected<int> accept(const Limit& limit = {});
   base::Expected<void> connect(const sockaddr* address, socklen_t bytes, const Limit& limit = {});
@@ -63,15 +67,18 @@ class Socket final : private sys::EventSet::Listener {
     explicit Direction(const char* what) : what_(what) {}
     const char* what() const override { return what_; }
     bool abandon() override;
-    // Until the kernel reports a change, or has reported one since the last wait.
-    base::Expected<void> wait(const Limit& limit);
+    // Until the kernel reports a change, or has reported one since the last wait; of this direction or, if it is not null, the other one.
+    base::Expected<void> wait(const Limit& limit, Direction* other = nullptr);
     // The kernel has reported a change.
     void told();
 
    private:
+    void leave();
+
     const char* what_;
     Task* waiting_ = nullptr;
-    bool was_told_ = false;  // since the last wait
+    Direction* also_ = nullptr;  // the task that waits for this one waits for that one, too
+    bool was_told_ = false;      // since the last wait
   };
 
   // Repeats `call` while it says EAGAIN, and waits in between; returns its result.

@@ -135,6 +135,45 @@ TEST_F(SocketsTest, WaitsEndByDeadlineAndCancel) {
   });
 }
 
+TEST_F(SocketsTest, WhoWaitsForRoomMayHearOfInput) {
+  run([&] {
+    int pair[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    Socket one, other;
+    ASSERT_TRUE(one.take(pair[0]));
+    ASSERT_TRUE(other.take(pair[1]));
+    constexpr Limit kShort = {.within_ns = 5'000'000};
+    std::string much(8 << 20, 'y');
+    iovec pieces[] = {{much.data(), 1 << 20}, {much.data(), 7 << 20}};
+    std::span<iovec> left(pieces);
+    const size_t sent = *one.send_now(left);
+    EXPECT_GT(sent, 0u);
+    size_t left_bytes = 0;
+    for (const iovec& piece : left) left_bytes += piece.iov_len;
+    EXPECT_EQ(sent + left_bytes, much.size());
+    EXPECT_EQ(*one.send_now(left), 0u);
+    static_cast<void>(one.wait_for_room(true, kShort));  // may end for what was told before
+    EXPECT_EQ(one.wait_for_room(true, kShort).error().number, ETIMEDOUT);
+    // Input.
+    char byte;
+    EXPECT_TRUE(other.send("x", 1));
+    EXPECT_TRUE(one.wait_for_room(true));
+    EXPECT_EQ(*one.receive(&byte, 1), 1u);
+    EXPECT_TRUE(other.send("x", 1));
+    EXPECT_EQ(one.wait_for_room(false, kShort).error().number, ETIMEDOUT);
+    EXPECT_EQ(*one.receive(&byte, 1), 1u);
+    static_cast<void>(one.wait_for_input(kShort));  // as above
+    // Room, and input: the wait ends once.
+    std::string got(sent, 0);
+    for (size_t at = 0; at < sent;) at += *other.receive(got.data() + at, sent - at);
+    EXPECT_TRUE(other.send("x", 1));
+    EXPECT_TRUE(one.wait_for_room(true));
+    EXPECT_EQ(*one.receive(&byte, 1), 1u);
+    EXPECT_GT(*one.send_now(left), 0u);
+    EXPECT_EQ(one.wait_for_input(kShort).error().number, ETIMEDOUT);
+  });
+}
+
 // Until then the kernel reports it as one that will receive nothing more.
 TEST_F(SocketsTest, OneThatIsConnectedLateHasNotEnded) {
   sockaddr_in address;

@@ -85,6 +85,7 @@ MUTATIONS = [
     mutation("a task keeps its turn for as long as it reads memory", (IO_QUEUE, "turn_bytes_ < kTurnBytes;", "true;"), program="task_test", gtest_filter="*IoQueueTest.OthersHaveTheirTurns*"),
     mutation("a task waits for memory", (IO_QUEUE, "turn_bytes_ < kTurnBytes;", "false;"), program="task_test", gtest_filter="*IoQueueTest.OthersHaveTheirTurns*"),
     mutation("a worker looks on for peers", (WORKER, "  bool looks_on = !events_.has_listeners();", "  bool looks_on = true;"), program="task_test", gtest_filter="WorkerSleepTest.*"),
+    mutation("a wait for both directions of a socket is ended twice", (SOCKET, "  also_->waiting_ = nullptr;\n", ""), program="task_test", gtest_filter="SocketsTest.WhoWaits*"),
     mutation("a socket that is connected has ended already", (SOCKET, "  has_ended_ = false;\n  if (result == 0) return {};\n", "  if (result == 0) return {};\n"), program="task_test", gtest_filter="SocketsTest.*"),
     mutation("sockets are forgotten without epoll_pwait2", ("src/sys/events.cc", "    count = syscall(SYS_epoll_pwait, descriptor_, events, kMostEvents, ms", "    syscall(SYS_epoll_pwait, descriptor_, events, kMostEvents, ms"), program="task_test", gtest_filter="WorkerSleepDeathTest.*"),
     mutation("a worker that a device has told something does not sleep any more", ("src/task/worker_sleep.cc", "  return events_.add(descriptor, sys::EventSet::Wakes::kWhenItBecomesReadable);", "  return events_.add(descriptor);"), program="task_test", gtest_filter="*IoQueue*"),

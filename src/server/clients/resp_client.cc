@@ -20,8 +20,9 @@ RespClient::RespClient(Hub& hub, Connection& connection, Items& items)
       items_(items),
       stream_(*connection.stream),
       answer_(stream_, items),
-      scans_(hub.scans, connection.worker, items),
-      is_authenticated_(hub.settings().accounts.is_empty()) {}
+      scans_(hub.scans, connection.worker, items) {
+  set_authenticated(hub.settings().accounts.is_empty());
+}
 
 base::Expected<void> RespClient::serve() {
   for (bool goes_on = true; goes_on;) {

@@ -9,6 +9,8 @@
 //  3 all of them are consumed
 // A large argument does not go through the input: it has memory of its own until its request has been answered. One that is longer than values may
 // be is thrown away as it comes, so that its request can be refused: a client that is still sending would hear of no answer if the connection ended.
+// Clients send long pipelines before they take the first answer: while there is no room for answers, requests are received nevertheless, as many bytes
+// as one may have.
 //
 // Outside of transactions a command of many keys (MGET, MSET, DEL) does each of them separately, so others may see some of them changed and some not
 // yet; an MSETNX of more than one is a transaction. Whatever clients are told about the server is true, or left out; only numbers that nobody counts,
@@ -190,6 +192,7 @@ class RespClient {
   void ping(Arguments arguments);
   void authenticate(Arguments arguments);
   bool admit(const resp::Credentials& credentials);
+  void set_authenticated(bool is_authenticated);
   void set_user(std::string_view user);
   void hello(Arguments arguments);
   void reset();
@@ -227,7 +230,7 @@ class RespClient {
   RespAnswer answer_;
   RespScans::Caller scans_;
   resp::RequestParser parser_;
-  bool is_authenticated_;
+  bool is_authenticated_ = false;
   bool leaves_no_trace_ = false;  // CLIENT NO-TOUCH
   resp::Replies replies_ = resp::Replies::kOn;
   bool has_ended_ = false;  // nothing more is read; the replies so far are sent

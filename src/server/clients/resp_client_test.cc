@@ -83,6 +83,38 @@ TEST_F(RespClientTest, RandomPipelinesAreAnsweredAsAMapWould) {
   }
 }
 
+// As clients send pipelines.
+TEST_F(RespClientTest, ALongPipelineMayComeBeforeItsFirstAnswerIsTaken) {
+  settings.stream.send_ns = 10'000'000'000;
+  const std::string value(100, 'v'), large(100'000, 'x');
+  set("k", value);
+  std::string requests, expected;
+  for (int i = 0; i < 50'000; ++i) {
+    requests += request({"GET", "k"});
+    expected += bulk(value);
+  }
+  requests += request({"SET", "large", large}) + request({"STRLEN", "large"});
+  expected += "+OK\r\n:100000\r\n";
+  talk([&](int other) {
+    EXPECT_TRUE(say(other, requests));
+    expect_same(hear(other, expected.size()), expected);
+  });
+}
+
+TEST_F(RespClientTest, OfAStrangersPipelineNothingIsReceivedAhead) {
+  constexpr size_t kMost = size_t{16} << 20;
+  settings.accounts = Accounts::of_password("secret");
+  settings.stream.send_ns = 200'000'000;
+  std::string requests;
+  for (int i = 0; i < 1000; ++i) requests += request({"PING"});
+  size_t said_bytes = 0;
+  talk([&](int other) {
+    keep_little(other);
+    while (said_bytes < kMost && say(other, requests)) said_bytes += requests.size();
+  });
+  EXPECT_LT(said_bytes, kMost / 2);
+}
+
 TEST_F(RespClientTest, RequestsMayComeByteByByte) {
   const std::string value(9000, 'v');
   const std::string requests = request({"SET", "k", value, "EX", "100"}) + request({"TTL", "k"}) +

@@ -52,9 +52,16 @@ bool RespClient::admit(const resp::Credentials& credentials) {
   const bool is_admitted = hub_.settings().accounts.is_empty() ? user == Accounts::kDefaultUser
                                                                : hub_.admits(user, credentials.password);
   hub_.note_admission(is_admitted);
-  if (is_admitted) set_user(user);
-  is_authenticated_ = is_authenticated_ || is_admitted;
-  return is_admitted;
+  if (!is_admitted) return false;
+  set_user(user);
+  set_authenticated(true);
+  return true;
+}
+
+// Of strangers no requests are kept.
+void RespClient::set_authenticated(bool is_authenticated) {
+  is_authenticated_ = is_authenticated;
+  stream_.keep_ahead(is_authenticated ? hub_.settings().stream.input_bytes_most : 0);
 }
 
 void RespClient::set_user(std::string_view user) {
@@ -105,7 +112,7 @@ void RespClient::reset() {
   answer_.is_silent = false;
   replies_ = resp::Replies::kOn;
   leaves_no_trace_ = false;
-  is_authenticated_ = hub_.settings().accounts.is_empty();
+  set_authenticated(hub_.settings().accounts.is_empty());
   answer_.simple("RESET");
 }
 

@@ -6,13 +6,24 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include "base/check.h"
+#include "sys/kernel.h"
 
 namespace server {
 namespace {
 
-constexpr size_t kKeptBytesMost = 64 << 10;  // with more they are sent
+constexpr size_t kKeptBytesMost = 64 << 10;    // with more they are sent
+constexpr size_t kAheadPieceBytes = 64 << 10;  // what is received ahead at a time
+
+// The same limit, with its time counted from now on and not anew from each wait.
+task::Limit from_now(const task::Limit& limit) {
+  const uint64_t now_ns = sys::monotonic_ns();
+  return {
+      .deadline_ns = std::min(limit.deadline_ns, now_ns + std::min(limit.within_ns, task::kNever - now_ns)),
+      .cancellable = limit.cancellable};
+}
 
 }  // namespace
 
@@ -23,13 +34,12 @@ struct ChannelBio {
   static int read(BIO* bio, char* to, int bytes) {
     Channel& channel = of(bio);
     BIO_clear_retry_flags(bio);
-    auto received = channel.socket_.receive_now(to, static_cast<size_t>(bytes));
+    auto received = channel.receive_raw(to, static_cast<size_t>(bytes), channel.secure_->has_more);
     if (!received) {
       channel.secure_->error = received.error();
       return -1;
     }
     channel.secure_->has_ended = *received && **received == 0;
-    channel.secure_->has_more = *received && **received == static_cast<size_t>(bytes);
     if (*received) return static_cast<int>(**received);
     BIO_set_retry_read(bio);
     return -1;
@@ -79,12 +89,69 @@ void Channel::close() {
       static_cast<void>(::send(socket_.descriptor(), kept.data(), kept.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
   }
   secure_.reset();
+  std::vector<std::byte>().swap(ahead_);
+  ahead_taken_bytes_ = 0;
   socket_.close();
+}
+
+// What the client has sent, as it came: first what was received ahead, then what the socket has.
+base::Expected<std::optional<size_t>> Channel::receive_raw(void* to, size_t bytes, bool& has_more) {
+  if (ahead_.empty()) {
+    auto received = socket_.receive_now(to, bytes);
+    has_more = received && *received && **received == bytes;
+    return received;
+  }
+  has_more = true;
+  const size_t now = std::min(bytes, ahead_.size() - ahead_taken_bytes_);
+  memcpy(to, ahead_.data() + ahead_taken_bytes_, now);
+  ahead_taken_bytes_ += now;
+  if (ahead_taken_bytes_ == ahead_.size()) {
+    std::vector<std::byte>().swap(ahead_);
+    ahead_taken_bytes_ = 0;
+  } else if (ahead_taken_bytes_ > ahead_.size() / 2) {
+    ahead_.erase(ahead_.begin(), ahead_.begin() + static_cast<ptrdiff_t>(ahead_taken_bytes_));
+    ahead_taken_bytes_ = 0;
+  }
+  return now;
+}
+
+// Receives ahead what the client has sent. False: no more can come, or there is no room for it.
+bool Channel::receive_ahead() {
+  while (ahead_.size() < ahead_bytes_most_) {
+    const size_t had_bytes = ahead_.size();
+    ahead_.resize(had_bytes + kAheadPieceBytes);
+    auto received = socket_.receive_now(ahead_.data() + had_bytes, kAheadPieceBytes);
+    const size_t bytes = received ? received->value_or(0) : 0;
+    ahead_.resize(had_bytes + bytes);
+    if (ahead_.empty()) std::vector<std::byte>().swap(ahead_);
+    if (received && !*received) return true;
+    // Its end, or an error, which those who receive or send next come to.
+    if (bytes == 0) return false;
+  }
+  return false;
+}
+
+base::Expected<void> Channel::send_raw(std::span<iovec> pieces, const task::Limit& limit) {
+  auto sent = socket_.send_now(pieces);
+  if (!sent) return std::unexpected(sent.error());
+  if (pieces.empty()) return {};
+  task::Limit left = from_now(limit);
+  bool may_come = receive_ahead();
+  do {
+    if (auto waited = socket_.wait_for_room(may_come, left); !waited) return waited;
+    // Also if there is room: the wait may have ended for input, of which nobody will be told again.
+    may_come = may_come && receive_ahead();
+    sent = socket_.send_now(pieces);
+    if (!sent) return std::unexpected(sent.error());
+    if (*sent != 0) left = from_now(limit);
+  } while (!pieces.empty());
+  return {};
 }
 
 base::Expected<void> Channel::send_kept(const task::Limit& limit) {
   if (secure_->kept.empty()) return {};
-  auto sent = socket_.send(secure_->kept.data(), secure_->kept.size(), limit);
+  iovec piece = {.iov_base = secure_->kept.data(), .iov_len = secure_->kept.size()};
+  auto sent = send_raw({&piece, 1}, limit);
   secure_->kept.clear();
   if (!sent) secure_->is_broken = true;
   return sent;
@@ -103,11 +170,7 @@ base::Expected<Channel::Wants> Channel::wants_after(int result, const char* doin
 }
 
 base::Expected<std::optional<size_t>> Channel::receive(std::span<std::byte> to, const task::Limit& limit) {
-  if (secure_ == nullptr) {
-    auto received = socket_.receive_now(to.data(), to.size());
-    has_more_ = received && *received && **received == to.size();
-    return received;
-  }
+  if (secure_ == nullptr) return receive_raw(to.data(), to.size(), has_more_);
   ERR_clear_error();
   size_t bytes = 0;
   const int result = SSL_read_ex(secure_->session.get(), to.data(), to.size(), &bytes);
@@ -152,13 +215,14 @@ base::Expected<void> Channel::write(std::span<const std::byte> bytes, const task
     if (!wants) return std::unexpected(wants.error());
     if (*wants == Wants::kClosed) return base::failure(EPIPE, "TLS: the client has ended the session");
     if (auto sent = send_kept(limit); !sent) return sent;
+    if (!ahead_.empty()) continue;
     if (auto waited = wait_for_input(limit); !waited) return waited;
   }
   return {};
 }
 
 base::Expected<void> Channel::send(std::span<iovec> pieces, const task::Limit& limit) {
-  if (secure_ == nullptr) return socket_.send(pieces, limit);
+  if (secure_ == nullptr) return send_raw(pieces, limit);
   for (const iovec& piece : pieces)
     if (auto written = write({static_cast<const std::byte*>(piece.iov_base), piece.iov_len}, limit); !written)
       return written;

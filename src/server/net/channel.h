@@ -9,6 +9,8 @@
 //
 //  1 TLS's handshake, and whatever else TLS sends by itself, happens within receive() and send(): callers need not know of it
 //  2 OpenSSL's session never waits: it reads what the socket has, and what it writes is kept here until the socket takes it
+//  3 while the socket takes nothing, what the client sends may be received ahead (keep_ahead()), as it comes, encrypted or not. The socket is asked for
+//    more only when all of that was received from here
 //
 // Errors: those of the socket; EPROTO for bytes that are no TLS, or that TLS refuses. After one only close() is left.
 // Thread contract: used by one task.
@@ -44,12 +46,15 @@ class Channel {
   // Returns how many bytes were received, without waiting for them: 0 at the end of the stream, none if there are none now. It may wait to send what
   // TLS has to say.
   base::Expected<std::optional<size_t>> receive(std::span<std::byte> to, const task::Limit& limit);
-  // There may be more to receive: the last receive() filled its memory, or wait_for_input() has returned since.
-  bool has_more() const { return has_more_; }
+  // There may be more to receive: the last receive() filled its memory, wait_for_input() has returned since, or some was received ahead.
+  bool has_more() const { return has_more_ || !ahead_.empty(); }
   // REQUIRES: !has_more().
   base::Expected<void> wait_for_input(const task::Limit& limit);
-  // Sends all of the pieces, and changes them.
+  // Sends all of the pieces, and changes them. The limit's time is for each wait in which nothing goes.
   base::Expected<void> send(std::span<iovec> pieces, const task::Limit& limit);
+  // From now on about so many bytes are received ahead at most; 0, as it begins: none. A client that sends many requests before it takes the first
+  // answer, and a server that takes no more of them before its answers have gone, would wait for each other.
+  void keep_ahead(size_t bytes_most) { ahead_bytes_most_ = bytes_most; }
 
  private:
   friend struct ChannelBio;
@@ -64,12 +69,19 @@ class Channel {
     bool is_broken = false;                    // the session can send nothing more
   };
 
+  base::Expected<std::optional<size_t>> receive_raw(void* to, size_t bytes, bool& has_more);
+  base::Expected<void> send_raw(std::span<iovec> pieces, const task::Limit& limit);
+  bool receive_ahead();
   base::Expected<Wants> wants_after(int result, const char* doing);
   base::Expected<void> send_kept(const task::Limit& limit);
   base::Expected<void> write(std::span<const std::byte> bytes, const task::Limit& limit);
 
   task::Socket socket_;
   bool has_more_ = false;
+  std::vector<std::byte>
+      ahead_;  // received ahead, from ahead_taken_bytes_ on; empty, and without memory, when all of it was taken
+  size_t ahead_taken_bytes_ = 0;
+  size_t ahead_bytes_most_ = 0;
   std::unique_ptr<Secure> secure_;
 };
 

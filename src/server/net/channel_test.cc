@@ -110,6 +110,26 @@ TEST_F(ChannelTest, ManyRecordsThatComeAtOnceAreAllReceived) {
   });
 }
 
+TEST_F(ChannelTest, WhatAClientSaysBeforeItTakesAnythingIsReceived) {
+  open();
+  std::mt19937 random(2);
+  std::string text(4 << 20, ' ');
+  for (char& c : text) c = static_cast<char>(random());
+  talk(
+      [&](Stream& stream) {
+        stream.keep_ahead(2 * text.size());
+        echo(stream);
+      },
+      [&](int descriptor) {
+        TestTlsPeer peer(files, "server");
+        ASSERT_TRUE(peer.connect(descriptor));
+        ASSERT_TRUE(peer.say(text));
+        EXPECT_TRUE(peer.hear(text.size()) == text);
+        peer.end();
+        EXPECT_EQ(peer.hear(), "");
+      });
+}
+
 TEST_F(ChannelTest, AClientThatGoesWithoutAWordHasEnded) {
   open();
   talk([](Stream& stream) { EXPECT_EQ(refused(stream), 0); },

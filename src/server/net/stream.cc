@@ -60,6 +60,7 @@ base::Expected<void> Stream::make_room() {
 base::Expected<bool> Stream::wait(uint64_t ns) {
   if (auto sent = send(); !sent) return std::unexpected(sent.error());
   const bool is_between = end_ == first_;
+  if (channel_.has_more()) return true;  // it was received ahead
   if (is_between && is_draining_) return false;
   if (is_between) {
     in_.reset();
@@ -137,6 +138,7 @@ base::Expected<bool> Stream::receive_into(size_t from, std::span<std::byte> memo
       }
     }
     if (auto sent = send(); !sent) return std::unexpected(sent.error());
+    if (channel_.has_more()) continue;
     auto waited = channel_.wait_for_input(limit_of(options_.idle_ns, true));
     was_idle_ = !waited && waited.error().number == ETIMEDOUT;
     if (!waited) return std::unexpected(waited.error());

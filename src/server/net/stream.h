@@ -102,6 +102,8 @@ class Stream {
   base::Expected<void> send_within(uint64_t ns);
   // Forgets what is to be sent.
   void drop_output();
+  // How much of what the client sends is received while it takes nothing of what it is sent; as of Channel.
+  void keep_ahead(size_t bytes_most) { channel_.keep_ahead(bytes_most); }
 
   // --- called by the server, on the same worker ---
 

@@ -252,6 +252,100 @@ TEST_F(StreamTest, AClientThatTakesNothingIsGivenUp) {
       [](int) { std::this_thread::sleep_for(std::chrono::milliseconds(100)); }, {.send_ns = 20'000'000});
 }
 
+// Neither would ever have room for what it has to say.
+TEST_F(StreamTest, WhatAClientSaysBeforeItTakesAnythingIsReceived) {
+  std::string requests;
+  for (int i = 0; requests.size() < size_t{4} << 20; ++i) requests += std::to_string(i) + ' ';
+  const std::string replies(8 << 20, 'r');
+  talk(
+      [&](Stream& stream) {
+        stream.keep_ahead(2 * requests.size());
+        must_receive(stream);
+        std::string got(stream.input());
+        stream.consume(got.size());
+        ASSERT_TRUE(stream.write(replies));
+        ASSERT_TRUE(stream.send());
+        while (got.size() < requests.size()) {
+          ASSERT_NO_FATAL_FAILURE(must_receive(stream));
+          got += stream.input();
+          stream.consume(stream.input().size());
+        }
+        EXPECT_TRUE(got == requests);
+        must_receive(stream, false);
+      },
+      [&](int other) {
+        EXPECT_TRUE(say(other, requests));
+        EXPECT_TRUE(hear(other, replies.size()) == replies);
+      },
+      {.send_ns = 5'000'000'000});
+}
+
+TEST_F(StreamTest, SomeOfWhatIsReceivedAheadGoesElsewhere) {
+  const std::string value(1 << 20, 'v'), replies(8 << 20, 'r');
+  talk(
+      [&](Stream& stream) {
+        stream.keep_ahead(2 * value.size());
+        must_receive(stream);
+        EXPECT_EQ(stream.input(), "set ");
+        ASSERT_TRUE(stream.write(replies));
+        ASSERT_TRUE(stream.send());
+        std::string memory(value.size(), ' ');
+        auto received = stream.receive_into(4, std::as_writable_bytes(std::span(memory)));
+        ASSERT_TRUE(received && *received);
+        EXPECT_TRUE(memory == value);
+        received = stream.receive_at_least(8);
+        ASSERT_TRUE(received && *received);
+        EXPECT_EQ(stream.input(), "set then");
+      },
+      [&](int other) {
+        say(other, "set ");
+        EXPECT_EQ(hear(other, 1), "r");
+        EXPECT_TRUE(say(other, value + "then"));
+        EXPECT_TRUE(hear(other, replies.size() - 1) == replies.substr(1));
+      },
+      {.send_ns = 5'000'000'000});
+}
+
+TEST_F(StreamTest, OnlySoMuchIsReceivedAhead) {
+  constexpr size_t kMost = size_t{8} << 20;
+  size_t said_bytes = 0;
+  talk(
+      [](Stream& stream) {
+        stream.keep_ahead(100'000);
+        must_receive(stream);
+        base::Expected<void> sent;
+        while (sent) sent = stream.write(std::string(Stream::kTextBytes, 'x'));
+        EXPECT_EQ(sent.error().number, ETIMEDOUT);
+      },
+      [&](int other) {
+        keep_little(other);
+        const std::string part(1000, 'y');
+        while (said_bytes < kMost && say(other, part)) said_bytes += part.size();
+      },
+      {.send_ns = 200'000'000});
+  EXPECT_GT(said_bytes, 100'000u);
+  EXPECT_LT(said_bytes, kMost / 4);
+}
+
+TEST_F(StreamTest, AClientThatTakesNothingIsGivenUpAlsoIfItSaysMore) {
+  constexpr int kMost = 20'000;
+  int said_count = 0;
+  talk(
+      [](Stream& stream) {
+        stream.keep_ahead(2 * kMost);
+        must_receive(stream);
+        base::Expected<void> sent;
+        while (sent) sent = stream.write(std::string(Stream::kTextBytes, 'x'));
+        EXPECT_EQ(sent.error().number, ETIMEDOUT);
+      },
+      [&](int other) {
+        for (; said_count < kMost && say(other, "y"); ++said_count)
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      },
+      {.send_ns = 20'000'000});
+  EXPECT_LT(said_count, kMost);
+}
+
 TEST_F(StreamTest, AClientThatSaysNothingIsGivenUp) {
   talk(
       [](Stream& stream) {

@@ -19,6 +19,12 @@ inline bool say(int descriptor, std::string_view text) {
   return true;
 }
 
+// The kernel keeps little of what is said until somebody takes it.
+inline void keep_little(int descriptor) {
+  const int bytes = 32 << 10;
+  ::setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+}
+
 // So many bytes, or all to the end.
 inline std::string hear(int descriptor, size_t bytes = SIZE_MAX) {
   std::string text;
