@@ -59,17 +59,17 @@ check-full: all
 breakages: configure
 	@tests/mutations/check_mutations.py --work $(BUILD)/breakages
 
-# Else the loader does not know of libraries that are new in /usr/local/lib, or are there no more.
-TELL_LOADER = test -n "$(DESTDIR)" || test $$(id -u) -ne 0 || /sbin/ldconfig
+# Else the loader does not know of libraries that are new in /usr/local/lib, or are there no more, and systemd starts servers by the unit that was there.
+TELL_SYSTEM = test -n "$(DESTDIR)" || test $$(id -u) -ne 0 || { /sbin/ldconfig && { test ! -d /run/systemd/system || systemctl daemon-reload || true; }; }
 
 # Others are to use it, whatever root's umask is.
 install: product
 	@umask 022; DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(PREFIX)"
-	@$(TELL_LOADER)
+	@$(TELL_SYSTEM)
 
 uninstall:
 	@packaging/uninstall.sh "$(PREFIX)" "$(DESTDIR)"
-	@$(TELL_LOADER)
+	@$(TELL_SYSTEM)
 
 deb: product
 	@packaging/deb/make_deb.sh $(BUILD)

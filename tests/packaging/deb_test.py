@@ -32,28 +32,6 @@ int main() {
 """
 
 
-# In place of systemd: what it is told is kept.
-SYSTEMCTL = f"""#!/bin/sh
-echo "$*" >> /{HOME}/told-systemd
-"""
-
-
-def let_systemd_run(machine):
-    (machine.root / "run/systemd/system").mkdir(parents=True, exist_ok=True)
-    program = machine.root / "usr/local/bin/systemctl"
-    program.write_text(SYSTEMCTL)
-    program.chmod(0o755)
-
-
-def told_systemd(machine):
-    """Since the last time."""
-    told = machine.home / "told-systemd"
-    lines = told.read_text().splitlines() if told.exists() else []
-    told.unlink(missing_ok=True)
-    print(f"systemd was told {lines}")
-    return lines
-
-
 def ours(machine):
     """Paths that are called after us."""
     return [path for path in machine.paths() if re.search(r"spillway|/spillc[c+]", path, re.I)]
@@ -213,17 +191,18 @@ def test(source, build, work):
         machine.call("apt-get", "install", "-y", "--no-install-recommends", *BESIDE)
         check(not ours(machine), "it is not clean")
         copy_packages(build, machine.root / "debs")
-        let_systemd_run(machine)
-        machine.call("apt-get", "install", "-y", "--no-install-recommends", *(f"/debs/{deb.name}" for deb in debs))
-        check("daemon-reload" in told_systemd(machine), "systemd goes on with the unit that was there before")
+        with machine.systemd():
+            machine.call("apt-get", "install", "-y", "--no-install-recommends", *(f"/debs/{deb.name}" for deb in debs))
+            check("daemon-reload" in machine.told_systemd(), "systemd goes on with the unit that was there before")
         check_program(machine)
         check_server(machine)
         check_library(machine)
         check_beside(machine)
         for path in (f"{HOME}/words", "var/tmp/items"):
             (machine.root / path).unlink()
-        machine.call("apt-get", "purge", "-y", *PACKAGES)
-        check(told_systemd(machine) == ["stop spillway-serve@*.service", "daemon-reload"], "servers stay, or their unit")
+        with machine.systemd():
+            machine.call("apt-get", "purge", "-y", *PACKAGES)
+            check(machine.told_systemd() == ["stop spillway-serve@*.service", "daemon-reload"], "servers stay, or their unit")
         left = ours(machine)
         check(not left, f"left: {left}")
         check(not machine.packages() & set(PACKAGES), "packages of ours stay")

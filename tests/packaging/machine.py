@@ -2,6 +2,7 @@
 
 Needs root, debootstrap, and the mirror of Debian's packages that apt knows here.
 """
+import contextlib
 import os
 import shutil
 import subprocess
@@ -16,6 +17,10 @@ HOME = "home"  # the folder in that Debian where commands are given
 # For sh: ROOT FOLDER COMMAND. Mounts are gone when the command is.
 INSIDE = f"""export HOME=/{HOME} PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 mount -t proc proc "$0/proc" && mount --rbind /sys "$0/sys" && exec chroot "$0" env -C "/$@\""""
+# In place of systemd's: keeps what systemd is told.
+SYSTEMCTL = f"""#!/bin/sh
+echo "$*" >> /{HOME}/told-systemd
+"""
 
 
 def check(condition, what):
@@ -68,6 +73,25 @@ class Machine:
     def type(self, line, folder=HOME, **keywords):
         """As into a shell."""
         return call([*self.words_into(folder), "bash", "-c", line], line, **keywords)
+
+    @contextlib.contextmanager
+    def systemd(self):
+        """As if it ran meanwhile."""
+        runs, program = self.root / "run/systemd/system", self.root / "usr/local/bin/systemctl"
+        runs.mkdir(parents=True)
+        program.write_text(SYSTEMCTL)
+        program.chmod(0o755)
+        yield
+        runs.rmdir()
+        program.unlink()
+
+    def told_systemd(self):
+        """The words of each call of systemctl since the last time."""
+        told = self.home / "told-systemd"
+        lines = told.read_text().splitlines() if told.exists() else []
+        told.unlink(missing_ok=True)
+        print(f"systemd was told {lines}")
+        return lines
 
     def packages(self):
         return set(self.call("dpkg-query", "-W", "-f", "${Package}\\n", lines=0).split())

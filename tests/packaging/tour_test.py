@@ -106,8 +106,9 @@ def follow_readme(machine, source, work):
     shutil.copy(HERE / "outgrows.c", own / "program.c")
     (own / "Makefile").write_text("program: program.c\n\t$(CC) -O2 -o $@ $<\n")
     (machine.root / "mnt/nvme").mkdir()
-    with unchanged(machine, "make uninstall"):
+    with machine.systemd(), unchanged(machine, "make uninstall"):
         page.type("make product", CLONE)
+        check("daemon-reload" in machine.told_systemd(), "systemd does not know the unit")
         page.type("make CC=spillcc", OWN)
         page.type("spillway run", OWN)
         with a_device(machine, work):
@@ -119,6 +120,7 @@ def follow_readme(machine, source, work):
         check(not page.left, f"nobody types {page.left}")
         uninstalling, = installing.in_prose("sudo make uninstall")
         machine.type(uninstalling, CLONE)
+        check(machine.told_systemd() == ["daemon-reload"], "systemd knows a unit that is gone")
 
 
 def follow_tutorial(machine, path):
