@@ -6,7 +6,7 @@
 // then on standard input, answered on standard output:
 //       (start)                     "started"   nothing is allocated yet
 //       load                        "ready BYTES"   of all arrays
-//       advise sequential|random    "ready"   how the mapped rows are read
+//       advise sequential|random    "ready"   how all that is mapped is read
 //       run                         "SECONDS CPU_SECONDS CHECKSUM"
 //       values                      COUNT, and as many lines: what the kernel has found
 #include <fcntl.h>
@@ -61,6 +61,8 @@ class Program {
 
   void advise(int advice) {
     if (!mapped_) fail("only what is mapped is advised");
+    // Where rows are asked for at random, so is where they begin.
+    madvise(const_cast<uint64_t*>(graph_.offsets), (graph_.vertices + 1) * sizeof(uint64_t), advice);
     madvise(const_cast<uint32_t*>(graph_.ends), graph_.entries * sizeof(uint32_t), advice);
     if (kernel_.weighted)
       madvise(const_cast<uint32_t*>(graph_.weights), graph_.entries * sizeof(uint32_t), advice);

@@ -6,6 +6,8 @@ Times are never looked at.
 import collections
 import heapq
 import json
+import pathlib
+import re
 import struct
 import subprocess
 import unittest
@@ -13,6 +15,7 @@ import unittest
 from bench_case import CLEAN, HANG_SECONDS, SPILLWAY, Case, assert_refused, built_in, run_in
 
 import graph
+import lockstep
 
 SCALE = 8
 NONE = 2 ** 32 - 1
@@ -155,6 +158,20 @@ class Kernels(Case):
                     self.assertEqual(self.values(*run, "heap", path, kernel, threads), expected)
                     self.assertGreater(json.loads((self.folder / "stats").read_text())["spill"]["allocated_bytes"], 50000)
                     self.assertEqual(self.values(self.native, "map", path, kernel, threads), expected)
+
+    def test_all_that_is_mapped_is_read_as_advised(self):
+        path = self.files["kron", "any"]
+        with lockstep.Programs() as programs:
+            program = programs.start([self.native, "map", path, "sssp", 1])
+            program.read(HANG_SECONDS)
+            program.ask("load\n", HANG_SECONDS)
+            for advice, flag in (("random", "rr"), ("sequential", "sr")):
+                self.assertEqual(program.ask(f"advise {advice}\n", HANG_SECONDS), "ready")
+                maps = pathlib.Path(f"/proc/{program.process.pid}/smaps").read_text()
+                flags = re.findall(rf"^[0-9a-f]+-.* {re.escape(str(path))}\n(?:\w+:.*\n)*?VmFlags:(.*)$", maps, re.M)
+                # Where rows begin, what they hold, and weights.
+                self.assertEqual([flag in each.split() for each in flags], [True] * 3, maps)
+            program.finish()
 
     def test_wrong_words_are_one_line_and_status_2(self):
         for words in ([], ["heap"], ["make", "other", "any", 5, "x"], ["make", "kron", "any", 30, "x"], ["heap", "x", "nothing", 1], ["map", "x", "pr", 0]):

@@ -51,6 +51,7 @@ MUTATIONS = [
     of("a claim of several values is beside one of them", "everything", (CLAIMS, 'max(part["measured"])', 'min(part["measured"])')),
     of("compiling is measured of sources with -o alone", "programs", (PROGRAMS, 'if "-c" in words and len(sources) == 1', 'if "-c" in words and "-o" in words and len(sources) == 1')),
     of("vertices that a thread has found are lost at the end of a step", "graph", (GRAPH, "  ~Found() { flush(); }\n", "  ~Found() {}\n")),
+    of("where rows begin is read in order whatever is advised", "graph", ("bench/graph/main.cc", "    madvise(const_cast<uint64_t*>(graph_.offsets), (graph_.vertices + 1) * sizeof(uint64_t), advice);\n", "")),
     of("a step upwards ends the search too soon", "graph", (GRAPH, "      next[v / 64] |= uint64_t{1} << v % 64;\n", "")),
     of("distances of a bin are not looked at again", "graph", (GRAPH, "        bins[better / kDelta].push_back(v);\n", "        if (better / kDelta != distance / kDelta) bins[better / kDelta].push_back(v);\n")),
     of("an edge has two weights", "graph", (GENERATE, "load::mix(uint64_t{std::min(a, b)} << 32 | std::max(a, b))", "load::mix(uint64_t{a} << 32 | b)")),
