@@ -1,5 +1,6 @@
 // The cases of `spillway bench tasks` (cases.h) on Boost.Fiber. It has one kind of mutex, and no semaphore.
 #include <boost/fiber/all.hpp>
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -34,6 +35,15 @@ class Semaphore {
   boost::fibers::mutex mutex_;
   boost::fibers::condition_variable condition_;
   uint64_t permits_ = 0;
+};
+
+// Boost's default, but for threads that have nothing to do: they look again at once, as ours do for a while, instead of sleeping.
+class Awake final : public boost::fibers::algo::round_robin {
+ public:
+  void suspend_until(const std::chrono::steady_clock::time_point&) noexcept override {
+    __builtin_ia32_pause();
+  }
+  void notify() noexcept override {}
 };
 
 void measure_switch(Run& run) {
@@ -94,9 +104,11 @@ void measure_notify_remote(Run& run) {
   measure_notify(run, [](auto f) {
     std::thread other([f] {
       cases::stay_on_cpu(1);
+      boost::fibers::use_scheduling_algorithm<Awake>();
       f();
     });
     cases::stay_on_cpu(0);
+    boost::fibers::use_scheduling_algorithm<Awake>();
     return other;
   });
 }
