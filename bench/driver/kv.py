@@ -9,6 +9,7 @@ from device import FIO
 from devices import Cleanup, file_of, fill_random, why_no_zram, zram
 from kv_contest import BACKENDS, RECORDS, Contest, make_row, run_program
 from lockstep import Failure, geometric_mean, in_turn, median, spread
+from rocksdb import LOAD_FLAGS, Library
 
 DOC = """\
 Operations a second on the key-value store (ours), and as many I/Os of the size of its records by fio, or operations on RocksDB, at the
@@ -22,6 +23,9 @@ MIB = 1 << 20
 SOURCES = pathlib.Path(__file__).resolve().parent.parent / "kv"
 ROCKSDB_HEADER = pathlib.Path("/usr/include/rocksdb/db.h")
 FLAGS = ["-O2", "-std=c++20", "-pthread"]
+# RocksDB's libraries. Debian 12's was compiled with all that its developers look for mistakes with.
+OWN_ROCKSDB, DEBIANS_ROCKSDB = "compiled here", "Debian's, with assertions"
+ROCKSDB_NOTE = ("RocksDB is Debian's library, which was compiled with its assertions and test points: what spillway bench rocksdb has compiled without them is taken where the same --keep has it")
 SRC = SOURCES.parent.parent / "src"
 MEMORY = pathlib.Path("/dev/shm")  # a file in memory; direct, as on a disk
 SYNC_WRITERS = 64
@@ -122,12 +126,17 @@ def measure_sync(contest):
 
 
 class RocksDb:
-    """RocksDB under the same load, by as many threads as ours has operations at a time."""
+    """RocksDB under the same load, by as many threads as ours has operations at a time: the library that `rocksdb` has compiled, if it is kept, else Debian's."""
 
     def __init__(self, context, plan):
         self.plan, self.folder = plan, context.folder / "rocksdb"
         self.program = context.folder / "rocksdb-load"
-        context.build("RocksDB's load", [context.native_cxx, *FLAGS, f"-I{SRC}", SOURCES / "rocksdb_load.cc", "-o", self.program, "-lrocksdb"])
+        library = Library(context)
+        if own := library.found("native"):
+            self.library, flags, linked = OWN_ROCKSDB, [*LOAD_FLAGS, "-DNDEBUG", "-pthread", "-isystem", library.source() / "include"], [own, "-ldl"]
+        else:
+            self.library, flags, linked = DEBIANS_ROCKSDB, FLAGS, ["-lrocksdb"]
+        context.build("RocksDB's load", [context.native_cxx, *flags, f"-I{SRC}", SOURCES / "rocksdb_load.cc", *linked, "-o", self.program])
         self.filled = False
 
     def run(self, operation, depth, **settings):
@@ -159,7 +168,7 @@ class RocksDb:
         peer_rates = [answer["per_second"] for answer in answers["rocksdb"]]
         peer_cpu_us = median([answer["user_us"] + answer["system_us"] for answer in answers["rocksdb"]])
         name = f"rocksdb/{'sync' if settings else operation}/{depth}"
-        return {**make_row(name, answers["ours"], peer_rates), "best_peer": "threads", "peer_cpu_us": peer_cpu_us}
+        return {**make_row(name, answers["ours"], peer_rates), "best_peer": "threads", "peer_cpu_us": peer_cpu_us, "library": self.library}
 
 
 def measure_overwrite(contest, name, plan):
@@ -342,6 +351,8 @@ def run(context):
         raise Failure("kv has no such case; they begin with disk/, zram/, ram/, sync, rocksdb/, overwrite/, tail/, model/, drives/ and cores/", 2)
     if any(row["case"].startswith("ram/") for row in doing.rows):
         doing.notes.append(UDEPOT_NOTE)
+    if any(row.get("library") == DEBIANS_ROCKSDB for row in doing.rows):
+        doing.notes.append(ROCKSDB_NOTE)
     plan, rows = doing.plan, doing.rows
     result = {
         "parameters": {"data_bytes": plan.data_bytes, "keys": plan.keys, "records": {name: record[:2] for name, record in RECORDS.items()},

@@ -74,11 +74,15 @@ class Library:
             digest.update(pathlib.Path(plugin).read_bytes())
         return digest.hexdigest()
 
+    def found(self, side):
+        """The library of this side that an earlier run has kept; None if there is none, or it would be another now."""
+        library, stamp = (self.kept / f"library-{side}" / name for name in ("librocksdb.a", "made_of"))
+        return library if library.exists() and stamp.exists() and stamp.read_text() == self.made_of(side) else None
+
     def library(self, side, source):
+        if found := self.found(side):
+            return found
         folder = self.kept / f"library-{side}"
-        library, stamp = folder / "librocksdb.a", folder / "made_of"
-        if library.exists() and stamp.exists() and stamp.read_text() == self.made_of(side):
-            return library
         if not shutil.which("cmake"):
             raise Failure("cmake is not there; install it")
         shutil.rmtree(folder, ignore_errors=True)
@@ -92,9 +96,9 @@ class Library:
         self.context.build(f"rocksdb, {side}", ["cmake", "-S", work, "-B", work / "build", *(f"-D{name}={value}" for name, value in settings.items())], env=clean)
         self.context.build(f"rocksdb, {side}; half an hour or more", ["cmake", "--build", work / "build", "-j", os.cpu_count(), "--target", "rocksdb"], env=clean)
         folder.mkdir(parents=True)
-        shutil.copy(work / "build" / "librocksdb.a", library)
+        library = shutil.copy(work / "build" / "librocksdb.a", folder / "librocksdb.a")
         shutil.rmtree(work)
-        stamp.write_text(self.made_of(side))
+        (folder / "made_of").write_text(self.made_of(side))
         return library
 
     def load(self, side):

@@ -5,8 +5,10 @@ Times are never looked at.
 """
 import json
 import math
+import shutil
 import types
 import unittest
+import unittest.mock
 
 from bench_case import BENCH, LIBEXEC, Case, assert_refused, built_in, run_in
 
@@ -137,6 +139,24 @@ class Kv(Case):
             self.check_counts(answer, operation)
             self.assertGreater(answer["allocations"], 1)
         self.check_counts(self.answer("database", "get", program, keys=self.KEYS, seconds=0, most=3000), "get")
+
+    def test_rocksdb_is_the_one_without_assertions_if_it_is_there(self):
+        commands, clang = [], [shutil.which(name) for name in ("clang-19", "clang++-19")]
+        context = types.SimpleNamespace(folder=self.folder, keep=self.folder / "keep", native_cc=clang[0], native_cxx=clang[1], spillcc="", spillcxx="", progress=lambda text: None,
+                                        build=lambda what, command: commands.append([str(word) for word in command]))
+        self.assertEqual(kv.RocksDb(context, None).library, kv.DEBIANS_ROCKSDB)
+        self.assertIn("-lrocksdb", commands[-1])
+        library = kv.Library(context)
+        folder = library.kept / "library-native"
+        folder.mkdir(parents=True)
+        (folder / "librocksdb.a").touch()
+        (folder / "made_of").write_text(library.made_of("native"))
+        with unittest.mock.patch.object(kv.Library, "source", lambda _: self.folder / "source"):
+            self.assertEqual(kv.RocksDb(context, None).library, kv.OWN_ROCKSDB)
+        self.assertLessEqual({str(folder / "librocksdb.a"), str(self.folder / "source/include"), "-DNDEBUG"}, set(commands[-1]))
+        self.assertNotIn("-lrocksdb", commands[-1])
+        (folder / "made_of").write_text("another compiler")
+        self.assertEqual(kv.RocksDb(context, None).library, kv.DEBIANS_ROCKSDB)
 
     def test_wrong_words_are_one_line_and_status_2(self):
         right = ["memory:64M", "get", "make=1", "keys=5"]

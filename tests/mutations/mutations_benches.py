@@ -68,7 +68,7 @@ MUTATIONS = [
     of("a row is over the worse peer", "limited", (LIMITED, "    best = min(peers, key=lambda peer: median(times[peer]))\n", "    best = max(peers, key=lambda peer: median(times[peer]))\n")),
     of("programs of both sides come of one compiler", "programs", (PROGRAMS, "zip((\"clang\", \"clang++\"), self.sides[side][:2])", "zip((\"clang\", \"clang++\"), self.sides[\"native\"][:2])")),
     of("the side of two bodies is compiled with one", "kernels", (VARIANTS, "\"two_bodies\": [BODIES.format(2)]", "\"two_bodies\": [BODIES.format(1)]")),
-    of("a library of an older compiler is used", "rocksdb", (ROCKSDB, "        if library.exists() and stamp.exists() and stamp.read_text() == self.made_of(side):\n", "        if library.exists():\n")),
+    of("a library of an older compiler is used", "rocksdb", (ROCKSDB, " and stamp.exists() and stamp.read_text() == self.made_of(side) else None", " else None")),
     of("tables that are plain maps count as spilled", "rocksdb", (ROCKSDB, "    if counted[\"spill\"][\"file_maps\"] == 0 or ", "    if ")),
     of("sources that are needed are left out", "rocksdb", (ROCKSDB, "        return \"\".join(line for line in lines if not LEFT_OUT.match(line.strip())) + last\n", "        return \"\".join(line for line in lines if not LEFT_OUT.match(line.strip()))\n")),
     of_mix("all keys of a range are as hot", "*SomeRangesAreHot*", (MIX, "std::pow(random.unit(), 1 / 0.3467)", "random.unit()")),
