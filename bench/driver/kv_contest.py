@@ -13,7 +13,8 @@ MIXES = {"get": ["--rw=randread"], "put": ["--rw=randwrite"], "update": ["--rw=r
          "mixed": ["--rw=randrw", "--rwmixread=70", "--unified_rw_reporting=mixed"]}
 # What is stored: bytes of grains and values, and fio's words for I/Os of the same size. 40 bytes of header and up to 32 of key come on top.
 RECORDS = {"4K": (4096, 4024, ["--bs=4096"]), "4.5K": (512, 4096, ["--bs=4608", "--blockalign=512"])}
-RECORD_BYTES_MOST = 4608
+RECORD_BYTES = {"4K": 4096, "4.5K": 4608}
+RECORD_BYTES_MOST = max(RECORD_BYTES.values())
 IDLE_TURNS = 3
 RUN_SECONDS = 3600
 
@@ -65,13 +66,13 @@ class Contest:
         return self.ours(operation, backend, record, depth, make=1, keys=keys, most=room, **settings)
 
     def fio(self, operation, backend, record, depth, batched):
-        """As fio_rate()."""
+        """As fio_rate(). It reads from as much of its place as all records take: what lies closer together may be found sooner. Ours writes all over its own."""
         engine = BACKENDS[backend][2]
         words = [*FIO, *ENGINES[engine], *MIXES[operation], *RECORDS[record][2], f"--filename={self.peer_place}"]
         words += [f"--numjobs={depth}", "--group_reporting=1"] if engine == "file" else [f"--iodepth={depth}"]
         if batched:
             words += BATCH.format(depth).split()
-        return self.fio_rate(words, operation)
+        return self.fio_rate(words, operation, self.plan.keys * RECORD_BYTES[record] if operation == "get" else None)
 
     def fio_sync(self, writers):
         """Writes a second of so many writers, each of which waits for the device."""
@@ -84,14 +85,14 @@ class Contest:
         words = [*FIO, *ENGINES["uring"], "--rw=randwrite", "--bs=4096", f"--iodepth={depth}", f"--filename={self.peer_place}"]
         return self.fio_turn(words, "tail")[0]["clat_ns"]["percentile"]["99.900000"] / 1e3
 
-    def fio_rate(self, words, what):
+    def fio_rate(self, words, what, span_bytes=None):
         """I/Os a second, CPU time for each, and how long one takes in the median."""
-        done, process_us = self.fio_turn(words, what)
+        done, process_us = self.fio_turn(words, what, span_bytes)
         return {"rate": done["iops"], "cpu_us": max(process_us - self.idle_us, 0) / done["total_ios"], "p50_us": done["clat_ns"]["percentile"]["50.000000"] / 1e3}
 
-    def fio_turn(self, words, what):
-        """What fio says of its I/Os, and CPU time of its process."""
-        answer, process_us = run_program([*words, f"--size={self.plan.data_bytes}", "--time_based",
+    def fio_turn(self, words, what, span_bytes=None):
+        """What fio says of its I/Os, and CPU time of its process. They are in the first so many bytes of its place, or all over it."""
+        answer, process_us = run_program([*words, f"--size={span_bytes or self.plan.data_bytes}", "--time_based",
                                           f"--runtime={round(self.plan.window_seconds * 1000)}ms"], what)
         [done] = [part for part in map(answer["jobs"][0].get, ("read", "write", "mixed")) if part and part["total_ios"]]
         return done, process_us

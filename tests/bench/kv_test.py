@@ -107,6 +107,22 @@ class Kv(Case):
         alone = contest.measure("disk/threads/get/4K/16", ("threads", "get", "4K", 16))
         self.assertEqual((alone["best_peer"], alone["peer_p50_us"]), ("one", 9.0))
 
+    def test_fio_reads_from_as_much_as_the_records_take(self):
+        contest, sizes = kv_contest.Contest(None, types.SimpleNamespace(keys=100, data_bytes=1 << 20, window_seconds=1), None, "place"), []
+
+        def run_program(words, what):
+            sizes.extend(word for word in words if word.startswith("--size="))
+            return {"jobs": [{"read": {"total_ios": 1, "iops": 1.0, "clat_ns": {"percentile": {"50.000000": 1000}}}}]}, 5.0
+
+        with unittest.mock.patch.object(kv_contest, "run_program", run_program):
+            for operation, record in (("get", "4K"), ("get", "4.5K"), ("put", "4K"), ("mixed", "4K")):
+                contest.fio(operation, "uring", record, 16, False)
+            contest.fio_sync(1)
+        self.assertEqual(sizes, [f"--size={size}" for size in (100 * 4096, 100 * 4608, 1 << 20, 1 << 20, 1 << 20)])
+        for record, (grain, value, words) in kv_contest.RECORDS.items():
+            self.assertIn(f"--bs={kv_contest.RECORD_BYTES[record]}", words)
+            self.assertEqual(-(-(40 + 32 + value) // grain) * grain, kv_contest.RECORD_BYTES[record])
+
     def test_gets_are_simulated_by_what_bounds_them(self):
         one_us = 1e6
         for (cores, drives, depth), rate in (((1, 1, 1), one_us / (kv_drives.DRIVE_US + 2)), ((1, 24, 1024), one_us / 2), ((4, 24, 1024), 4 * one_us / 2),

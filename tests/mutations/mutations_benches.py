@@ -41,6 +41,7 @@ MUTATIONS = [
     of("the kernel's page cache is beside ours instead of direct I/O", "pagecache", ("bench/driver/pagecache.py", 'zip(rates, answers["direct"])', 'zip(rates, answers["pread"])')),
     of("a workload that inserts runs before those that do not", "ycsb", ("bench/driver/ycsb.py", "for workload in WORKLOADS for case in CASES}", "for workload in reversed(WORKLOADS) for case in CASES}")),
     of("simulated cores do any number of gets", "kv", ("bench/driver/kv_drives.py", "        heapq.heapreplace(free_cores, begun + core_us)\n", "")),
+    of("fio reads from more than ours does", "kv", ("bench/driver/kv_contest.py", 'if operation == "get" else None)', "if False else None)")),
     of("fio's latency is that of its slower way", "kv", ("bench/driver/kv_contest.py", '"peer_p50_us": middle(best, "p50_us")', '"peer_p50_us": min(middle(side, "p50_us") for side in peers)')),
     of("throughput by threads is over the most threads", "persist", ("bench/driver/persist_model.py", "zip(own, rates[1])", "zip(own, rates[count])")),
     of("a claim is measured in another unit", "everything", (CLAIMS, 'part.get("scale", 1) * value', "value")),
