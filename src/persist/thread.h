@@ -96,8 +96,7 @@ class alignas(base::kLineBytes) Thread {
   void sample_store(uintptr_t address);
 
   // 1 while the thread has flushed lines that no instruction has written back yet. mfence and locked instructions, which order flushes as sfence
-  //   does, then need a fence of the thread
-  // before them.
+  // does, then need a fence of the thread before them.
   uint32_t pending() const { return *pending_; }
   Direct& direct() { return direct_; }
   // The kernel's number of the thread.
