@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Fails when a folder includes a folder of its own or a higher layer (docs/ARCHITECTURE.md, "Layers").
+"""Fails when a folder includes a folder of its own or a higher layer (docs/ARCHITECTURE.md, "Layers" and
+"Folders").
 
   check_layers.py ROOT         checks the repository at ROOT, prints each crossing as FILE:LINE, exit status 1
   check_layers.py --self-test  checks that each kind of crossing is found in made-up repositories
