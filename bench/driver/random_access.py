@@ -13,13 +13,14 @@ Random 8-byte reads and read-modify-writes (rmw) of data four times as large as 
 accesses a second by a program that spillcc compiled (ours) over those of the better peer, under the same memory
 limit; more is better. Peers: `mmap_ratio` to a mapping of a file or device with MADV_RANDOM, `swap_ratio` to plain
 memory with swap on the same kind of device and no swap read-ahead. `DEVICE/read/64`: ours by 64 tasks of a parallel_for,
-on as many threads as there are CPUs, peers by 2 threads. `fio_ratio`: pages that ours read a second, over the reads a second of
+on as many threads as there are CPUs, peers by 2 threads; `mmap_16_ratio` and `swap_16_ratio` are over peers with 16. `fio_ratio`: pages that ours read a second, over the reads a second of
 fio, which takes turns with the others at the depth up to 64 at which it was fastest before.
 """
 MIB = 1 << 20
 SOURCE = pathlib.Path(__file__).resolve().parent.parent / "random" / "random.cc"
 SLACK_BYTES = 16 * MIB
 TASKS = 64
+FEW_THREADS, MANY_THREADS = 2, 16  # of peers beside tasks; many are as many as the program may have
 FLAGS = ["-O2", "-std=c++20", "-pthread"]
 ANSWER_SECONDS = 600
 
@@ -85,8 +86,6 @@ class Contest:
 
     def window(self, variant, threads, mode, seconds):
         """Accesses a second."""
-        if threads == TASKS:
-            threads, mode = (TASKS, "tasks") if variant == "ours" else (2, "read")
         accesses, took = self.running[variant].ask(f"run {threads} {mode} {seconds}\n", ANSWER_SECONDS).split()
         return int(accesses) / float(took)
 
@@ -106,34 +105,43 @@ class Contest:
             except Failure as died:
                 self.drop(variant, died)
 
+    def sides(self, mode, threads):
+        """{name: (program, threads, mode)} of what takes turns in a case. Beside tasks peers are there twice: with few threads, and with many, whose reads overlap as those of tasks do."""
+        if threads != TASKS:
+            return {variant: (variant, threads, mode) for variant in self.running}
+        peers = [variant for variant in self.running if variant != "ours"]
+        return {"ours": ("ours", TASKS, "tasks"), **{peer: (peer, FEW_THREADS, mode) for peer in peers}, **{f"{peer}_{MANY_THREADS}": (peer, MANY_THREADS, mode) for peer in peers}}
+
     def rates(self, mode, threads):
-        """A list of accesses a second for each program that is still there in the end, of reads a second for "fio"."""
-        plan, rates = self.plan, {variant: [] for variant in self.running}
-        best = None
+        """A list of accesses a second for each side whose program is still there in the end, of reads a second for "fio"."""
+        plan, sides = self.plan, self.sides(mode, threads)
+        rates, best = {side: [] for side in sides}, None
         if threads == TASKS and shutil.which("fio"):
             best = self.best_of_fio()
             rates["fio"] = []
         for number in range(plan.pairs):
-            for variant in in_turn([variant for variant in rates if variant == "fio" or variant in self.running], number):
-                if variant == "fio":
+            for side in in_turn(rates, number):
+                if side == "fio":
                     rates["fio"].append(self.fio.turn(*best).rate)
                     continue
+                variant, *how = sides[side]
+                if variant not in self.running:
+                    continue
                 try:
-                    self.window(variant, threads, mode, plan.warm_seconds)
-                    rates[variant].append(self.window(variant, threads, mode, plan.window_seconds))
+                    self.window(variant, *how, plan.warm_seconds)
+                    rates[side].append(self.window(variant, *how, plan.window_seconds))
                 except Failure as died:
                     self.drop(variant, died)
-        return {variant: rates[variant] for variant in rates if variant == "fio" or variant in self.running}
+        return {side: rates[side] for side in rates if side == "fio" or sides[side][0] in self.running}
 
     def measure(self, mode, threads):
         rates = self.rates(mode, threads)
         fio = rates.pop("fio", None)
-        peers = [variant for variant in rates if variant != "ours"]
-        ratios = {peer: [ours / theirs for ours, theirs in zip(rates["ours"], rates[peer])] for peer in peers}
-        best = min(peers, key=lambda peer: median(ratios[peer]))
+        ratios = {side: [ours / theirs for ours, theirs in zip(rates["ours"], own)] for side, own in rates.items() if side != "ours"}
+        best = min((side for side in ratios if side in self.running), key=lambda peer: median(ratios[peer]))
         row = {"case": f"{self.device}/{mode}/{threads}", "ours": median(rates["ours"]), "peer": median(rates[best]),
                "ratio": median(ratios[best]), "spread": spread(ratios[best]), "unit": "accesses/s", "best_peer": best}
-        row.update({f"{peer}_ratio": median(ratios[peer]) for peer in peers})
+        row.update({f"{side}_ratio": median(own) for side, own in ratios.items()})
         if fio:
             missing = 1 - self.plan.budget_bytes / self.plan.data_bytes
             shares = [ours * missing / theirs for ours, theirs in zip(rates["ours"], fio)]

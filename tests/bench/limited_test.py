@@ -249,6 +249,29 @@ class Figures(Case):
             contest.start("ours", ["sleep", "100"], limited=False)
             contest.ask("ours", "slow\n")
 
+    def test_tasks_are_beside_peers_with_few_threads_and_with_many(self):
+        def row_of(rates):
+            contest = random_access.Contest.__new__(random_access.Contest)
+            contest.plan = types.SimpleNamespace(pairs=3, warm_seconds=0.1, window_seconds=1)
+            contest.device, contest.notes, contest.running = "disk", [], dict.fromkeys(("ours", "mmap", "swap"))
+
+            def window(*side):
+                if rates[side[:3]] is None:
+                    raise limited.Failure("random ended early by signal 9")
+                return rates[side[:3]]
+
+            contest.window = window
+            with unittest.mock.patch.object(random_access.shutil, "which", lambda _: None):
+                return contest.measure("read", random_access.TASKS), contest.notes
+
+        rates = {("ours", 64, "tasks"): 60.0, ("mmap", 2, "read"): 20.0, ("mmap", 16, "read"): 40.0, ("swap", 2, "read"): 30.0, ("swap", 16, "read"): 15.0}
+        row, notes = row_of(rates)
+        self.assertEqual((row["best_peer"], row["ratio"], notes), ("swap", 2, []))
+        self.assertEqual([row[f"{side}_ratio"] for side in ("mmap", "mmap_16", "swap", "swap_16")], [3, 1.5, 2, 4])
+        row, notes = row_of(rates | {("swap", 16, "read"): None})
+        self.assertEqual((row["best_peer"], row["ratio"], row["mmap_16_ratio"], len(notes)), ("mmap", 3, 1.5, 1))
+        self.assertFalse({"swap_ratio", "swap_16_ratio"} & set(row))
+
     def test_a_resident_row_is_over_native_code(self):
         row = limited.resident_row("c", {"ours": [3.0, 3.0], "native": [2.0, 2.0], "two_bodies": [2.0, 2.0]})
         self.assertEqual((row["ratio"], row["two_bodies_ratio"], row["bodies"], row["unit"]), (1.5, 1, 1, "s"))

@@ -66,6 +66,7 @@ MUTATIONS = [
     of("swap reads no page ahead where memory is used in order", "limited", (LIMITED, "swap_in(self.swapped_in[side])", "swap_in(1)")),
     of("a peer works in the slowest of its ways", "limited", (LIMITED, "        best = min(took, key=took.get)\n", "        best = max(took, key=took.get)\n")),
     of("all turns of a peer that was late once are", "limited", (LIMITED, "    return seconds + [waited_seconds] * (pairs - len(seconds))\n", "    return [waited_seconds] * pairs\n")),
+    of("tasks are beside few threads alone", "limited", ("bench/driver/random_access.py", "(peer, MANY_THREADS, mode)", "(peer, FEW_THREADS, mode)")),
     of("a row is over the worse peer", "limited", (LIMITED, "    best = min(peers, key=lambda peer: median(times[peer]))\n", "    best = max(peers, key=lambda peer: median(times[peer]))\n")),
     of("programs of both sides come of one compiler", "programs", (PROGRAMS, "zip((\"clang\", \"clang++\"), self.sides[side][:2])", "zip((\"clang\", \"clang++\"), self.sides[\"native\"][:2])")),
     of("the side of two bodies is compiled with one", "kernels", (VARIANTS, "\"two_bodies\": [BODIES.format(2)]", "\"two_bodies\": [BODIES.format(1)]")),
