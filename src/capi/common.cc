@@ -23,6 +23,30 @@ bool give_text(std::string_view text, char* to, size_t bytes, size_t* needed_byt
   return bytes > text.size();
 }
 
+ErrorKind error_kind(const base::Error& error) {
+  switch (error.number) {
+    case EINVAL:
+    case EFBIG:
+    case EISDIR:
+    case ELOOP:
+    case ENOTDIR:
+    case ENAMETOOLONG: return ErrorKind::kInvalid;
+    case ENOMEM:
+    case EAGAIN:
+    case EMFILE:
+    case ENFILE: return ErrorKind::kNoMemory;
+    case ENOSPC:
+    case EDQUOT: return ErrorKind::kFull;
+    case EBADMSG: return ErrorKind::kDamaged;
+    case EBUSY: return ErrorKind::kInUse;
+    case ENOENT: return ErrorKind::kNotFound;
+    case EACCES:
+    case EPERM:
+    case EROFS: return ErrorKind::kDenied;
+    default: return ErrorKind::kIo;
+  }
+}
+
 const char* version() { return SPILLWAY_VERSION; }
 
 char* thread_error() { return thread_line; }

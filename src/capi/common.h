@@ -1,4 +1,4 @@
-// What all C APIs share: objects in the C library's heap, structs of callers with another version's header, and the lines of errors.
+// What all C APIs share: objects in the C library's heap, structs of callers with another version's header, the kinds of errors and their lines.
 //
 // Each C API is a library of its own, which these are part of.
 #pragma once
@@ -52,6 +52,10 @@ void write_thousandths(double number, base::TextRef& text);
 // Copies a text, and the 0 behind it, to the caller's `bytes` at `to`, as far as there is room; `needed_bytes` (may be null) becomes what it takes.
 // Returns whether all of it was copied. REQUIRES: `to` is not null, unless bytes is 0.
 bool give_text(std::string_view text, char* to, size_t bytes, size_t* needed_bytes);
+
+// The kinds of errors that all C APIs tell apart. Each API has a status of its own for each kind, and for some errors besides.
+enum class ErrorKind { kInvalid, kNoMemory, kFull, kDamaged, kInUse, kNotFound, kDenied, kIo };
+ErrorKind error_kind(const base::Error& error);
 
 // "0.1.0"
 const char* version();

@@ -7,30 +7,23 @@ namespace capi {
 
 int status_of(const base::Error& error) {
   switch (error.number) {
-    case EINVAL:
-    case EFBIG:
-    case EISDIR:
-    case ELOOP:
-    case ENOTDIR:
-    case ENAMETOOLONG: return SPILLWAY_KV_INVALID;
-    case ENOMEM:
-    case EAGAIN:
-    case EMFILE:
-    case ENFILE: return SPILLWAY_KV_NO_MEMORY;
-    case ENOSPC:
-    case EDQUOT: return SPILLWAY_KV_FULL;
     case E2BIG: return SPILLWAY_KV_TOO_LARGE;
-    case EBADMSG: return SPILLWAY_KV_DAMAGED;
-    case EBUSY: return SPILLWAY_KV_IN_USE;
     case EEXIST: return SPILLWAY_KV_EXISTS;
-    case ENOENT: return SPILLWAY_KV_NOT_FOUND;
-    case EACCES:
-    case EPERM:
-    case EROFS: return SPILLWAY_KV_DENIED;
     case EPROTONOSUPPORT: return SPILLWAY_KV_NEWER;
     case ECANCELED: return SPILLWAY_KV_CANCELED;
-    default: return SPILLWAY_KV_IO;
+    default: break;
   }
+  switch (error_kind(error)) {
+    case ErrorKind::kInvalid: return SPILLWAY_KV_INVALID;
+    case ErrorKind::kNoMemory: return SPILLWAY_KV_NO_MEMORY;
+    case ErrorKind::kFull: return SPILLWAY_KV_FULL;
+    case ErrorKind::kDamaged: return SPILLWAY_KV_DAMAGED;
+    case ErrorKind::kInUse: return SPILLWAY_KV_IN_USE;
+    case ErrorKind::kNotFound: return SPILLWAY_KV_NOT_FOUND;
+    case ErrorKind::kDenied: return SPILLWAY_KV_DENIED;
+    case ErrorKind::kIo: break;
+  }
+  return SPILLWAY_KV_IO;
 }
 
 int refuse(spillway_kv_session* session, const base::Error& error) {

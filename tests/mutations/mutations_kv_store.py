@@ -210,7 +210,7 @@ MUTATIONS = [
     mutation("a store that is read only by the C API is not", ("src/capi/store.cc", "  own.read_only = given->read_only != 0;\n", ""), test="capi_test", gtest_filter="*"),
     mutation("a store that is read only may lack the last writes", (STORE, "  if (!options_.read_only) {\n    error = error_", "  if (true) {\n    error = error_"), gtest_filter="*ReadOnlyTest.*"),
 
-    mutation("a path of links in a circle is the medium's failure", ("src/capi/status.cc", "    case ELOOP:\n", ""), test="capi_test", gtest_filter="*"),
+    mutation("a path of links in a circle is the medium's failure", ("src/capi/common.cc", "    case ELOOP:\n", ""), test="capi_test", gtest_filter="*"),
 
     # What the command line says of damage
     mutation("a compaction that cannot go on was done", (STORE, "    if (compaction != 0 && failure.error != 0)\n", "    if (false)\n"), test="ctest", gtest_filter="^cli_kv$"),

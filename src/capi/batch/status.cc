@@ -6,28 +6,18 @@
 namespace capi::batching {
 
 int status_of(const base::Error& error) {
-  switch (error.number) {
-    case EINVAL:
-    case EFBIG:
-    case EISDIR:
-    case ELOOP:
-    case ENOTDIR:
-    case ENAMETOOLONG: return SPILLWAY_BATCH_INVALID;
-    case ENOMEM:
-    case EAGAIN:
-    case ENOSYS:
-    case EMFILE:
-    case ENFILE: return SPILLWAY_BATCH_NO_MEMORY;
-    case ENOSPC:
-    case EDQUOT: return SPILLWAY_BATCH_FULL;
-    case EBUSY: return SPILLWAY_BATCH_IN_USE;
-    case EBADMSG: return SPILLWAY_BATCH_DAMAGED;
-    case ENOENT: return SPILLWAY_BATCH_NOT_FOUND;
-    case EACCES:
-    case EPERM:
-    case EROFS: return SPILLWAY_BATCH_DENIED;
-    default: return SPILLWAY_BATCH_IO;
+  if (error.number == ENOSYS) return SPILLWAY_BATCH_NO_MEMORY;
+  switch (error_kind(error)) {
+    case ErrorKind::kInvalid: return SPILLWAY_BATCH_INVALID;
+    case ErrorKind::kNoMemory: return SPILLWAY_BATCH_NO_MEMORY;
+    case ErrorKind::kFull: return SPILLWAY_BATCH_FULL;
+    case ErrorKind::kDamaged: return SPILLWAY_BATCH_DAMAGED;
+    case ErrorKind::kInUse: return SPILLWAY_BATCH_IN_USE;
+    case ErrorKind::kNotFound: return SPILLWAY_BATCH_NOT_FOUND;
+    case ErrorKind::kDenied: return SPILLWAY_BATCH_DENIED;
+    case ErrorKind::kIo: break;
   }
+  return SPILLWAY_BATCH_IO;
 }
 
 int refuse(spillway_batch_session* session, const base::Error& error) {

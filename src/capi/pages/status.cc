@@ -4,27 +4,17 @@
 namespace capi::pages {
 
 int status_of(const base::Error& error) {
-  switch (error.number) {
-    case EINVAL:
-    case EFBIG:
-    case EISDIR:
-    case ELOOP:
-    case ENOTDIR:
-    case ENAMETOOLONG: return SPILLWAY_PAGECACHE_INVALID;
-    case ENOMEM:
-    case EAGAIN:
-    case EMFILE:
-    case ENFILE: return SPILLWAY_PAGECACHE_NO_MEMORY;
-    case ENOSPC:
-    case EDQUOT: return SPILLWAY_PAGECACHE_FULL;
-    case EBADMSG: return SPILLWAY_PAGECACHE_DAMAGED;
-    case EBUSY: return SPILLWAY_PAGECACHE_IN_USE;
-    case ENOENT: return SPILLWAY_PAGECACHE_NOT_FOUND;
-    case EACCES:
-    case EPERM:
-    case EROFS: return SPILLWAY_PAGECACHE_DENIED;
-    default: return SPILLWAY_PAGECACHE_IO;
+  switch (error_kind(error)) {
+    case ErrorKind::kInvalid: return SPILLWAY_PAGECACHE_INVALID;
+    case ErrorKind::kNoMemory: return SPILLWAY_PAGECACHE_NO_MEMORY;
+    case ErrorKind::kFull: return SPILLWAY_PAGECACHE_FULL;
+    case ErrorKind::kDamaged: return SPILLWAY_PAGECACHE_DAMAGED;
+    case ErrorKind::kInUse: return SPILLWAY_PAGECACHE_IN_USE;
+    case ErrorKind::kNotFound: return SPILLWAY_PAGECACHE_NOT_FOUND;
+    case ErrorKind::kDenied: return SPILLWAY_PAGECACHE_DENIED;
+    case ErrorKind::kIo: break;
   }
+  return SPILLWAY_PAGECACHE_IO;
 }
 
 int refuse(spillway_pagecache_session* session, const base::Error& error) {

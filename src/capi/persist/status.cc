@@ -7,29 +7,23 @@ namespace capi::persisting {
 
 int status_of(const base::Error& error) {
   switch (error.number) {
-    case EINVAL:
-    case EEXIST:
-    case EFBIG:
-    case EISDIR:
-    case ELOOP:
-    case ENOTDIR:
-    case ENAMETOOLONG: return SPILLWAY_PERSIST_INVALID;
-    case ENOMEM:
-    case EAGAIN:
-    case ENOSYS:
-    case EMFILE:
-    case ENFILE: return SPILLWAY_PERSIST_NO_MEMORY;
-    case ENOSPC:
-    case EDQUOT: return SPILLWAY_PERSIST_FULL;
-    case EBUSY: return SPILLWAY_PERSIST_IN_USE;
-    case ENOENT: return SPILLWAY_PERSIST_NOT_FOUND;
-    case EACCES:
-    case EPERM:
-    case EROFS: return SPILLWAY_PERSIST_DENIED;
+    case EEXIST: return SPILLWAY_PERSIST_INVALID;
+    case ENOSYS: return SPILLWAY_PERSIST_NO_MEMORY;
     case ENODEV:
     case ENOTSUP: return SPILLWAY_PERSIST_UNSUPPORTED;
-    default: return SPILLWAY_PERSIST_IO;
+    default: break;
   }
+  switch (error_kind(error)) {
+    case ErrorKind::kInvalid: return SPILLWAY_PERSIST_INVALID;
+    case ErrorKind::kNoMemory: return SPILLWAY_PERSIST_NO_MEMORY;
+    case ErrorKind::kFull: return SPILLWAY_PERSIST_FULL;
+    case ErrorKind::kInUse: return SPILLWAY_PERSIST_IN_USE;
+    case ErrorKind::kNotFound: return SPILLWAY_PERSIST_NOT_FOUND;
+    case ErrorKind::kDenied: return SPILLWAY_PERSIST_DENIED;
+    case ErrorKind::kDamaged:
+    case ErrorKind::kIo: break;
+  }
+  return SPILLWAY_PERSIST_IO;
 }
 
 int refuse(const base::Error& error) {
