@@ -11,7 +11,7 @@ DOC = """\
 Blocks of 128 bytes of a file's 4-KiB pages, at random, through the page cache (ours) and through the peer: requests a second, more is
 better. `hot`: all of the data is in memory; beside an array, a mapped file, pread, and a map with a list under one lock, `ns` of a request
 of one thread. `cold`: next to none is; beside direct I/O, which reads and writes whole pages, and of reads by threads `pread` of the kernel's page cache with as much memory (`pread_ratio`: over direct I/O, too). `zipf`: a quarter of the data fits, beside
-pread under the same memory limit. `reads` and `writes` are the device's, in pages of a request; `peer_` the peer's. `hot/scaling` is ours by
+pread under the same memory limit, and beside the same file mapped (`mmap_ratio`: ours over it). `reads` and `writes` are the device's, in pages of a request; `peer_` the peer's. `hot/scaling` is ours by
 two threads over ours by one. `hot/instructions` are those of a request in user mode, less is better. `nodes`: one thread's queue of requests
 to a cache in parts, as on a machine with so many memory nodes, over one part; `messages` are those of a request that went to a server, there
 and back. `btree`: keys are looked up in a B+-tree: `search` many at a time, over one thread, both through the page cache; `read` and
@@ -147,6 +147,15 @@ def beside_kernel(answers):
     rates = [rate_of(answer) for answer in answers["pread"]]
     ratios = [rate / rate_of(direct) for rate, direct in zip(rates, answers["direct"])]
     return {"pread": median(rates), "pread_ratio": median(ratios), "pread_spread": spread(ratios), "pread_reads": median([answer["reads"] for answer in answers["pread"]])}
+
+
+def beside_map(answers):
+    """Columns for reads of the same file mapped, pair by pair; none where there is no such side."""
+    if "mmap" not in answers:
+        return {}
+    rates = [rate_of(answer) for answer in answers["mmap"]]
+    ratios = [rate_of(ours) / rate for ours, rate in zip(answers["cache"], rates)]
+    return {"mmap": median(rates), "mmap_ratio": median(ratios), "mmap_spread": spread(ratios), "mmap_reads": median([answer["reads"] for answer in answers["mmap"]])}
 
 
 def scaling(ones, twos):
@@ -326,12 +335,12 @@ class Run:
         return group
 
     def limited(self, places, cases, own=(), **settings):
-        """Cases beside pread, by Zipf's law, under the same memory limit. `own`: settings of ours only."""
+        """Cases beside pread, by Zipf's law, under the same memory limit, and beside a map if there is a fourth place. `own`: settings of ours only."""
         plan, rows = self.plan, []
         limit_bytes = self.limit_bytes(plan.zipf_memory_bytes)
         with Cleanup() as cleanup:
             contest = Contest(self.load, plan, cleanup)
-            for side, place in zip(("cache", "pread", "pread_random"), places):
+            for side, place in zip(("cache", "pread", "pread_random", "mmap"), places):
                 try:
                     group = self.group_of(cleanup, side, place, limit_bytes)
                 except Unavailable as reason:
@@ -346,7 +355,7 @@ class Run:
                     settled = kind
                 answers = contest.turns(list(contest.running), kind, "threads", threads, plan.window_seconds["zipf"])
                 best = max(("pread", "pread_random"), key=lambda side: median(map(rate_of, answers[side])))
-                rows.append(self.said(make_row(name, answers["cache"], answers[best], best_peer=best)))
+                rows.append(self.said(make_row(name, answers["cache"], answers[best], best_peer=best, **beside_map(answers))))
             contest.finish()
         return rows, []
 
@@ -387,7 +396,8 @@ class Run:
             self.notes.append(f"nothing on zram: {why_no_zram()}")
             return
         with Cleanup() as cleanup:
-            places = [self.place_of(device, cleanup, f"data{i}", plan.data_bytes) for i in range(3 if self.context.kept.missing(of_places) else 0)]
+            count = 4 if self.context.kept.missing(zipf) else 3 if self.context.kept.missing(of_places) else 0
+            places = [self.place_of(device, cleanup, f"data{i}", plan.data_bytes) for i in range(count)]
             for by, cases in cold.items():
                 self.together(cases, lambda missing: self.cold(device, places, by, missing))
             self.together(zipf, lambda missing: self.limited(places, missing))

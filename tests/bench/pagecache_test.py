@@ -147,6 +147,27 @@ class PageCache(Case):
         threads = {kind: [depth for _, of, depth in plan.cold_cases("disk", "threads") if of == kind] for kind in pagecache.KINDS}
         self.assertEqual((threads["read"], threads["update"]), ([1, 2, 4, 12], [1, 2]))
 
+    def test_maps_are_beside_blocks_and_not_beside_trees(self):
+        class Contest:
+            def __init__(self, *_):
+                self.running = {}
+
+            def start(self, side, *_, **settings):
+                self.running[side] = settings
+
+            def turns(self, sides, *_):
+                return {side: [{"requests": {"cache": 60, "pread": 20, "pread_random": 30, "mmap": 40}[side], "seconds": 1.0, "cpu_us": 1.0, "reads": 0.5, "writes": 0.0}] for side in sides}
+
+            settle = finish = lambda *_: None
+
+        run = pagecache.Run.__new__(pagecache.Run)
+        run.context = types.SimpleNamespace(progress=lambda text: None, say=lambda text: None)
+        run.load, run.plan, run.limit_bytes, run.group_of = None, pagecache.Plan(types.SimpleNamespace(quick=True, pairs=1)), lambda cache_bytes: 1 << 20, lambda *_: None
+        with unittest.mock.patch.object(pagecache, "Contest", Contest):
+            [[zipf], _], [[tree], _] = (run.limited(places, [(name, "read", 1)]) for places, name in (("abcd", "zipf/disk/1"), ("abc", "btree/disk/read/1")))
+        self.assertEqual((zipf["best_peer"], zipf["ratio"], zipf["mmap_ratio"], zipf["mmap"]), ("pread_random", 2, 1.5, 40))
+        self.assertEqual((tree["best_peer"], tree["ratio"], "mmap_ratio" in tree), ("pread_random", 2, False))
+
     def test_a_group_begins_with_nothing_of_its_place_in_memory(self):
         forgotten = []
         with unittest.mock.patch.multiple(pagecache, forget=forgotten.append, MemoryGroup=unittest.mock.Mock()), devices.Cleanup() as cleanup:
