@@ -9,8 +9,8 @@
 //
 //  1 TLS's handshake, and whatever else TLS sends by itself, happens within receive() and send(): callers need not know of it
 //  2 OpenSSL's session never waits: it reads what the socket has, and what it writes is kept here until the socket takes it
-//  3 while the socket takes nothing, what the client sends may be received ahead (keep_ahead()), as it comes, encrypted or not. The socket is asked for
-//    more only when all of that was received from here
+//  3 while the socket takes nothing, what the client sends may be received ahead (keep_ahead()), as it comes, encrypted or not. The socket is asked
+//    for more only when all of that was received from here
 //
 // Errors: those of the socket; EPROTO for bytes that are no TLS, or that TLS refuses. After one only close() is left.
 // Thread contract: used by one task.
