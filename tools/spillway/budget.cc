@@ -12,11 +12,12 @@ int budget(Arguments arguments) {
   for (std::string_view word : arguments) {
     if (word == "--help" || word == "-h") {
       std::printf(
-          "%s\n\nChanges what `spillway run --memory` said for a program that runs, for one process. SIZE "
-          "takes K, M, G, T "
-          "(powers of 1024).\nWhat exceeds a smaller budget leaves memory within seconds; a larger one is "
-          "used as pages come. It "
-          "can be raised to\nwhat --memory-most said.\n",
+          "%s\n\n"
+          "Changes what `spillway run --memory` said for a program that runs, for one process. SIZE takes "
+          "K, M, G, T (powers of 1024).\n"
+          "What exceeds a smaller budget leaves memory within seconds; a larger one is used as pages come. "
+          "It can be raised to\n"
+          "what --memory-most said.\n",
           kUsage);
       return 0;
     }

@@ -107,15 +107,13 @@ std::string probes_page() {
       "# Probes\n\n"
       "Made by `make docs` from src/base/probes.inc.\n\n"
       "Places in programs, stores and servers where bpftrace and gdb may listen while they run (USDT, "
-      "provider `spillway`): "
-      "[debugging.md](debugging.md#probes) says how.\n"
-      "Where nobody listens a probe is one instruction that does nothing. Who listens stops the thread for a "
-      "microsecond "
-      "or two each time (gdb for far longer), and at\n"
+      "provider `spillway`): [debugging.md](debugging.md#probes) says how.\n"
+      "Where nobody listens a probe is one instruction that does nothing. Who listens stops the thread for "
+      "a microsecond or two each time (gdb for far longer), and at\n"
       "`eviction`, `rescue`, `write_failed` and `native_end` others that want the same part of the cache "
       "wait for it.\n\n"
-      "Arguments are 64 bits without a sign, in this order. The address of a page is its "
-      "number times the page's size (`--page`; 4096 in preload mode).\n";
+      "Arguments are 64 bits without a sign, in this order. The address of a page is its number times the "
+      "page's size (`--page`; 4096 in preload mode).\n";
   std::string_view folder;
   for (const base::ProbeInfo& probe : base::kProbeInfo) {
     if (folder != probe.folder) {
@@ -145,9 +143,9 @@ int docs(Arguments arguments) {
   const std::string_view name = arguments.size() == 1 ? arguments[0] : "";
   if (name == "--help" || name == "-h") {
     std::puts(
-        "usage: spillway docs options|statistics|probes\n\nPrints a reference page in Markdown: the options "
-        "of "
-        "spillway run, what --stats tells, or where to listen to what runs.");
+        "usage: spillway docs options|statistics|probes\n\n"
+        "Prints a reference page in Markdown: the options of spillway run, what --stats tells, or where to "
+        "listen to what runs.");
     return 0;
   }
   for (const Page& page : kPages) {

@@ -46,10 +46,9 @@ int info(Arguments arguments) {
   for (std::string_view word : arguments) {
     if (word == "--help" || word == "-h") {
       std::puts(
-          "usage: spillway info [--json] [DEVICE]\n\nShows what this machine offers and what stands in "
-          "Spillway's "
-          "way; with DEVICE, a path\nor device string, what it would be as --storage DEVICE. Writes nothing "
-          "there.");
+          "usage: spillway info [--json] [DEVICE]\n\n"
+          "Shows what this machine offers and what stands in Spillway's way; with DEVICE, a path\n"
+          "or device string, what it would be as --storage DEVICE. Writes nothing there.");
       return 0;
     }
     if (word == "--json") {

@@ -41,9 +41,9 @@ void print_help() {
   for (const auto& subcommand : kSubcommands)
     std::printf("  spillway %-7s %-38s %s\n", subcommand.name, subcommand.arguments, subcommand.doc);
   std::puts(
-      "  spillway --version\n  spillway --help\n\n'spillway SUBCOMMAND --help' says more; 'spillway run "
-      "--help' "
-      "lists all options.");
+      "  spillway --version\n"
+      "  spillway --help\n\n"
+      "'spillway SUBCOMMAND --help' says more; 'spillway run --help' lists all options.");
 }
 
 // No file or socket may take the number of a standard stream that is closed: messages would be written there. Whoever uses such a

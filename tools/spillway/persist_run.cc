@@ -41,8 +41,7 @@ void print_help() {
   std::puts(
       "usage: spillway persist run [OPTION]... -- PROGRAM [ARGUMENT]...\n\n"
       "Runs PROGRAM with the calls of libpmem and libpmem2, its own and those of libraries such as "
-      "libpmemobj, "
-      "through the\n"
+      "libpmemobj, through the\n"
       "persistence runtime (docs/persist.md). The exit status is the program's; 2 says that it was not "
       "started.\n");
   for (const persist::OptionInfo& option : persist::kOptions) {
