@@ -9,13 +9,11 @@
 #include <thread>
 #include <vector>
 
+#include "kv/testing/test_store.h"
 #include "task/test_tasks.h"
 
 namespace kv {
 namespace {
-
-Bytes bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
-std::string text_of(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 // A device in memory whose Ios end when it is polled, and which knows how many were under way together.
 class HoldingDevice final : public storage::Device {
