@@ -5,12 +5,12 @@ COMMON = "src/capi/common.cc"
 IO_QUEUE = "src/task/io_queue.cc"
 MAKE_AT = "src/kv/make_at.cc"
 MULTI_GET = "src/kv/multi_get.cc"
-QUEUE = "src/capi/queue.cc"
-REQUEST = "src/capi/request.cc"
-SESSION = "src/capi/session.cc"
-STORE = "src/capi/store.cc"
+QUEUE = "src/capi/kv/queue.cc"
+REQUEST = "src/capi/kv/request.cc"
+SESSION = "src/capi/kv/session.cc"
+STORE = "src/capi/kv/store.cc"
 STORE_FILES = "src/storage/opening/store_files.cc"
-WORKERS = "src/capi/workers.cc"
+WORKERS = "src/capi/kv/workers.cc"
 
 
 def mutation(name, *patches, test="capi_test", gtest_filter="*"):
@@ -36,8 +36,8 @@ MUTATIONS = [
     mutation("the first piece of a value only", (REQUEST, "    to += part.size();\n", "")),
     mutation("the last error of many is told", (SESSION, "    if (result == SPILLWAY_KV_OK) result = refuse(&session, found.error());", "    result = refuse(&session, found.error());\n    result = SPILLWAY_KV_OK;")),
 
-    mutation("a writer goes on after it has failed", ("src/capi/large.cc", "  if (writer->has_failed)\n", "  if (false)\n")),
-    mutation("a session closed under a writer", ("src/capi/large.cc", "  ++session->held_count;\n", "  session->held_count += 0;\n")),
+    mutation("a writer goes on after it has failed", ("src/capi/kv/large.cc", "  if (writer->has_failed)\n", "  if (false)\n")),
+    mutation("a session closed under a writer", ("src/capi/kv/large.cc", "  ++session->held_count;\n", "  session->held_count += 0;\n")),
 
     # Structs of other versions
     mutation("members past a struct's end read", (COMMON, "  memcpy(own, from, std::min(bytes, own_bytes));", "  memcpy(own, from, own_bytes);")),

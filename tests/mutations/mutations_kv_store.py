@@ -207,7 +207,7 @@ MUTATIONS = [
     mutation("a store that is read only says that it has failed", (STORE, "  if (options_.read_only)\n    return base::Error::of(EROFS,", "  if (false)\n    return base::Error::of(EROFS,"), gtest_filter="*ReadOnlyTest.*"),
     mutation("a store that is read only answers changes", ("src/kv/session.cc", "  if (store_->options_.read_only) return std::unexpected(store_->failure());\n", ""), gtest_filter="*ReadOnlyTest.*"),
     mutation("a store that is read only takes large values in", ("src/kv/value_writer.cc", "  if (store.options_.read_only) return std::unexpected(store.failure());\n", ""), gtest_filter="*ReadOnlyTest.*"),
-    mutation("a store that is read only by the C API is not", ("src/capi/store.cc", "  own.read_only = given->read_only != 0;\n", ""), test="capi_test", gtest_filter="*"),
+    mutation("a store that is read only by the C API is not", ("src/capi/kv/store.cc", "  own.read_only = given->read_only != 0;\n", ""), test="capi_test", gtest_filter="*"),
     mutation("a store that is read only may lack the last writes", (STORE, "  if (!options_.read_only) {\n    error = error_", "  if (true) {\n    error = error_"), gtest_filter="*ReadOnlyTest.*"),
 
     mutation("a path of links in a circle is the medium's failure", ("src/capi/common.cc", "    case ELOOP:\n", ""), test="capi_test", gtest_filter="*"),

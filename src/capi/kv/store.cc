@@ -1,8 +1,8 @@
 // Stores: made, opened, closed, and what they say of themselves.
 #include <algorithm>
 
-#include "capi/capi.h"
-#include "capi/workers.h"
+#include "capi/kv/objects.h"
+#include "capi/kv/workers.h"
 #include "kv/make_at.h"
 #include "storage/backends/memory.h"
 #include "storage/opening/open.h"

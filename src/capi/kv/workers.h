@@ -10,7 +10,7 @@
 #pragma once
 #include <memory>
 
-#include "capi/request.h"
+#include "capi/kv/request.h"
 #include "task/lanes.h"
 
 namespace capi {

@@ -1,5 +1,5 @@
 // Large values, a part at a time.
-#include "capi/request.h"
+#include "capi/kv/request.h"
 
 struct spillway_kv_writer {
   spillway_kv_session* session = nullptr;

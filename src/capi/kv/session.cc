@@ -1,8 +1,8 @@
 // Sessions, and the calls that block: get, put, remove, and many of each at a time.
 #include <algorithm>
 
-#include "capi/capi.h"
-#include "capi/workers.h"
+#include "capi/kv/objects.h"
+#include "capi/kv/workers.h"
 #include "kv/multi_get.h"
 
 namespace capi {

@@ -1,5 +1,5 @@
 // Iterations: all keys of a store as they were at one moment.
-#include "capi/capi.h"
+#include "capi/kv/objects.h"
 #include "kv/snapshot.h"
 
 struct spillway_kv_iteration {

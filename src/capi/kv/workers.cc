@@ -1,4 +1,4 @@
-#include "capi/workers.h"
+#include "capi/kv/workers.h"
 
 #include <algorithm>
 

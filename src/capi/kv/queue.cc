@@ -11,7 +11,7 @@
 
 #include <algorithm>
 
-#include "capi/workers.h"
+#include "capi/kv/workers.h"
 #include "sys/events.h"
 
 namespace capi {

@@ -2,7 +2,7 @@
 #pragma once
 #include <span>
 
-#include "capi/capi.h"
+#include "capi/kv/objects.h"
 #include "task/lanes.h"
 
 namespace capi {

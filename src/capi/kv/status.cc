@@ -1,7 +1,7 @@
 // Statuses, the lines of errors, and values of other versions.
 #include <algorithm>
 
-#include "capi/capi.h"
+#include "capi/kv/objects.h"
 
 namespace capi {
 

@@ -1,4 +1,4 @@
-#include "capi/request.h"
+#include "capi/kv/request.h"
 
 #include <algorithm>
 
