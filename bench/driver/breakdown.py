@@ -8,7 +8,7 @@ from workloads import Graph, Sort, make_graph
 
 DOC = """\
 The tables and figures of TriCache's section 4.6, on programs that spillcc compiled with -fspill-translation=satc (ours) and by the table (peer), with memory for a part of their data. Cases are
-FIGURE/PROGRAM/SETTING; `ours` and `peer` are seconds, `ratio` is ours over peer, `own_ratio` ours over ours with the first setting of its figure, and `table_ratio` the same of the table. Of
+FIGURE/PROGRAM/SETTING; `ours` and `peer` are seconds, `ratio` is ours over peer, `own_ratio` ours over ours with the first setting of its figure, and `table_ratio` the same of the table; `pairs` are as many as there was time for. Of
 `misses` `ours` and `peer` are the share of Direct's and of Private's translations that miss, in percent, and there are cycles of a hit in each and of an access to the cache of all.
 """
 RUN_SECONDS = 1200
@@ -123,7 +123,7 @@ class Breakdown:
         for setting in settings:
             ours, table = turns["satc", setting.name], turns["table", seen[setting.name].name]
             ratios = [a / b for a, b in zip(ours, table)]
-            row = {"case": f"{case}/{setting.name}", "ours": median(ours), "peer": median(table), "ratio": median(ratios), "spread": spread(ratios), "unit": "s",
+            row = {"case": f"{case}/{setting.name}", "ours": median(ours), "peer": median(table), "ratio": median(ratios), "spread": spread(ratios), "unit": "s", "pairs": len(ratios),
                    "own_ratio": median([a / b for a, b in zip(ours, turns["satc", first])]),
                    "table_ratio": median([a / b for a, b in zip(table, turns["table", first])])}
             rows.append(row)

@@ -16,7 +16,7 @@ Kernels in the style of the GAP benchmark suite, over graphs in compressed rows.
 (ours) over native code (peer); less is better. `DEVICE/GRAPH/KERNEL/PERCENT/THREADS`: how many times as fast as the best peer ours is, with memory for so
 many percent of the data; `ours` and `peer` are seconds. `mmap_ratio`: over rows mapped from the device, read with the advice (`advice`)
 that was faster, beside vertices in memory with swap; `swap_ratio`: over all of it in memory with swap, of which one page or eight come in at a time (`swapped_in`), whichever was faster; `native_ratio`: over native code with
-all the memory that it wants. A peer that was not done with a turn after a minute (`late`) is reckoned as if it had been done then, with that turn and all that follow: ours is at least so many times as fast. `fio_ratio`: pages that ours reads a second, over the reads a second of fio at its best depth of 16, 32 and 64. `bodies`: of each function ours has one,
+all the memory that it wants. A peer that was not done with a turn after a minute (`late`) is reckoned as if it had been done then, with that turn and all that follow: ours is at least so many times as fast. `fio_ratio`: pages that ours reads a second, over the reads a second of fio at its best depth of 16, 32 and 64. `pairs`: as many as there was time for. `bodies`: of each function ours has one,
 the instrumented one; `two_bodies_…` are of programs with two.
 """
 RUN_SECONDS = 600
@@ -137,7 +137,7 @@ class Graph:
             check_stats(case, self.stats(side), data_bytes, resident=True)
         walls = [ours.seconds / native.seconds for ours, native in zip(turns["ours"], turns["native"])]
         cpu = {side: [answer.cpu_seconds for answer in answers] for side, answers in turns.items()}
-        return {**resident_row(case, cpu), "wall_ratio": median(walls)}
+        return {**resident_row(case, cpu), "wall_ratio": median(walls), "pairs": len(walls)}
 
     # Memory for a part of it.
 
@@ -231,7 +231,7 @@ class Graph:
             check_stats(case, self.stats(side), data_bytes // 2, resident=False)
         late = {side: reckoned(turns.get(side, []), len(turns["ours"]), PEER_SECONDS) for side in sorted(contest.late)}
         row = limited_row(case, {side: turns[side] for side in contest.running} | late, self.ours)
-        row = {**row, "late": ", ".join(late), "advice": advice, "swapped_in": swapped_in, **fio_columns(rates, fio_rates)}
+        row = {**row, "pairs": len(turns["ours"]), "late": ", ".join(late), "advice": advice, "swapped_in": swapped_in, **fio_columns(rates, fio_rates)}
         return row, [f"{case}: {note}" for note in contest.notes]
 
 
