@@ -46,7 +46,7 @@ class Plan:
         self.data_bytes = (192 if quick else 1024) * MIB
         self.keys = 8 * 1024 if quick else 64 * 1024
         self.depths = [1, 64] if quick else [1, 4, 16, 64, 128]
-        self.pairs = context.pairs or (2 if quick else 3)
+        self.pairs = context.pairs or (2 if quick else 5)
         self.drives_turns = context.pairs or (1 if quick else 3)
         self.window_seconds = 0.3 if quick else 1.0
         self.overwrite_bytes = (96 if quick else 1024) * MIB

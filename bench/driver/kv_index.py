@@ -13,7 +13,7 @@ growth and, as its peer, without; `memory` the bytes for a key beside those of a
 SOURCES = pathlib.Path(__file__).resolve().parent.parent / "kv_index"
 PEER_HEADER = pathlib.Path("/usr/include/libcuckoo/cuckoohash_map.hh")
 FLAGS = ["-O2", "-DNDEBUG", "-std=c++20", "-pthread"]  # as the project itself: peers are in headers, with their assertions
-PAIRS, QUICK_PAIRS = 3, 1
+PAIRS, QUICK_PAIRS = 5, 1
 RUN_SECONDS = 1800
 CASES = ["insert", "insert_sized", "lookup", "lookup_one", "lookup_grown"]
 ALL = [*CASES, "latency", "memory"]  # the last two are of ours alone
