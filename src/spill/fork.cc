@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 
 #include <atomic>
 
@@ -30,6 +29,7 @@
 #include "sys/kernel.h"
 #include "sys/memory.h"
 #include "sys/nap.h"
+#include "sys/signals.h"
 
 // The C library's lock of all its streams, which may be taken again by who has it.
 extern "C" void _IO_list_lock();
@@ -62,7 +62,7 @@ void restore_signals(bool is_child) {
     thaw_file_maps();
   }
   thaw_budget();
-  sys::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, sizeof mask);
+  sys::set_signal_mask(mask);
 }
 
 // A thread whose stack the program gave (pthread_attr_setstack) has its thread-local data there too: parent and child
@@ -87,9 +87,7 @@ void before_fork() {
                                 "-fspill-translation=satc: compile it without"),
                 kFatalStatus);
   // A handler might run on a stack that the two share for a moment.
-  const uint64_t all = ~kFaultSignals;
-  uint64_t mask = 0;
-  sys::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, sizeof all);
+  const uint64_t mask = sys::set_signal_mask(~kFaultSignals);
   freeze_budget();
   freeze_file_maps();
   freeze_shared_maps();

@@ -17,6 +17,7 @@
 #include "spill/signals.h"
 #include "sys/kernel.h"
 #include "sys/memory.h"
+#include "sys/signals.h"
 #include "sys/threads.h"
 #include "task/scheduler.h"
 
@@ -212,8 +213,7 @@ namespace {
 
 // What the program believes blocked. The runtime's own changes are over, or deferred_mask is what comes after them.
 uint64_t mask_now(const Thread& thread) {
-  uint64_t mask = thread.deferred_mask;
-  if (thread.deferred_count == 0) sys::syscall(SYS_rt_sigprocmask, SIG_BLOCK, nullptr, &mask, sizeof mask);
+  const uint64_t mask = thread.deferred_count == 0 ? sys::signal_mask() : thread.deferred_mask;
   return mask | thread.blocked_faults;
 }
 

@@ -8,6 +8,7 @@
 #include "spill/runtime.h"
 #include "sys/kernel.h"
 #include "sys/lock.h"
+#include "sys/signals.h"
 
 namespace spill {
 namespace {
@@ -149,7 +150,7 @@ void defer_signal(siginfo_t* info, void* context) {
     return;
   }
   mask = kAll;
-  sys::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, sizeof mask);
+  sys::set_signal_mask(mask);
   sys::syscall(SYS_rt_tgsigqueueinfo, sys::syscall(SYS_getpid), sys::syscall(SYS_gettid), info->si_signo,
                info);
 }
@@ -201,8 +202,7 @@ void pass_to_program(int number, siginfo_t* info, void* context) {
   const bool fault = info->si_code > 0;
   if (is_function(handler) && !(fault && (this_thread().blocked_faults & signal_bit(number)) != 0)) {
     // The runtime's registration blocks nothing: block what the program's would.
-    const uint64_t mask = action.mask.load(std::memory_order_relaxed) & ~kFaultSignals;
-    sys::syscall(SYS_rt_sigprocmask, SIG_BLOCK, &mask, nullptr, sizeof mask);
+    sys::block_signals(action.mask.load(std::memory_order_relaxed) & ~kFaultSignals);
     run_program_handler(number, info, context);
     return;
   }

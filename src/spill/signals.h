@@ -17,17 +17,18 @@
 
 #include <cstdint>
 
+#include "sys/signals.h"
+
 namespace spill {
 
 struct Thread;
 
-constexpr uint64_t signal_bit(int number) { return uint64_t{1} << (number - 1); }
+using sys::kLibrarySignals;
+using sys::signal_bit;
+
 // Those that the runtime needs at any time.
 inline constexpr uint64_t kFaultSignals = signal_bit(SIGSEGV) | signal_bit(SIGBUS);
 
-// Those that the C library keeps for itself: one cancels threads, the other lets setuid() and its kin reach all of
-// them. The program never sets, blocks or names them.
-inline constexpr uint64_t kLibrarySignals = signal_bit(32) | signal_bit(33);
 // What the C library's functions take for a signal.
 constexpr bool is_signal(int number) {
   return number >= 1 && number <= 64 && (kLibrarySignals & signal_bit(number)) == 0;

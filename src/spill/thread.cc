@@ -1,6 +1,5 @@
 #include "spill/thread.h"
 
-#include <signal.h>
 #include <new>
 
 #include "base/check.h"
@@ -11,6 +10,7 @@
 #include "spill/signals.h"
 #include "sys/kernel.h"
 #include "sys/memory.h"
+#include "sys/signals.h"
 #include "sys/threads.h"
 
 namespace spill {
@@ -85,8 +85,7 @@ Thread* add_block() {
 
 Thread& register_thread() {
   // Signals stay blocked: a handler that came now would register the thread a second time.
-  uint64_t all = ~uint64_t{0}, old = 0;
-  sys::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, sizeof all);
+  const sys::BlockedSignals blocked(sys::kAllSignals);
   Thread* thread = nullptr;
   {
     sys::LockGuard guard(records_mutex);
@@ -102,7 +101,6 @@ Thread& register_thread() {
   alive_count.fetch_add(1, std::memory_order_relaxed);
   base::statistics.spill_threads.add();
   __spillway_slots = thread->levels[0].slots;
-  sys::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old, nullptr, sizeof old);
   return *thread;
 }
 
@@ -167,7 +165,7 @@ void InRuntime::deliver_deferred(Thread& thread) {
   // The signals are queued for this thread: the kernel delivers them now as if they had just come.
   const uint64_t mask = thread.deferred_mask;
   thread.deferred_count = 0;
-  sys::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, sizeof mask);
+  sys::set_signal_mask(mask);
   set_blocked_faults(thread, thread.blocked_faults);
 }
 

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -11,6 +10,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "sys/kernel.h"
+#include "sys/signals.h"
 
 namespace sys {
 namespace {
@@ -160,16 +160,14 @@ void borrow_error_output() {
 }
 
 long write_quietly(int descriptor, const char* from, size_t bytes) {
-  constexpr uint64_t kPipe = uint64_t{1} << (SIGPIPE - 1);
-  uint64_t before = 0;
-  syscall(SYS_rt_sigprocmask, SIG_BLOCK, &kPipe, &before, sizeof before);
+  constexpr uint64_t kPipe = signal_bit(SIGPIPE);
+  const BlockedSignals blocked(kPipe);
   long written;
   do {
     written = syscall(SYS_write, descriptor, from, bytes);
   } while (written == -EINTR);
   constexpr timespec kAtOnce = {};
   if (written == -EPIPE) syscall(SYS_rt_sigtimedwait, &kPipe, nullptr, &kAtOnce, sizeof kPipe);
-  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, nullptr, sizeof before);
   return written;
 }
 

@@ -1,7 +1,6 @@
 #include "sys/lock.h"
 
 #include <linux/futex.h>
-#include <signal.h>
 #include <time.h>
 
 #include "sys/kernel.h"
@@ -17,25 +16,6 @@ void futex_wait(std::atomic<uint32_t>& word, uint32_t expected, uint64_t timeout
 void futex_wake(std::atomic<uint32_t>& word, uint32_t count) {
   syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
 }
-
-namespace {
-
-constexpr uint64_t bit(int signal) { return uint64_t{1} << (signal - 1); }
-// What the thread's own instructions raise kills the process where it is blocked: SIGSYS, too, of a system call that a sandbox answers in a
-// handler. 32 and 33 are the C library's, between its threads (cancellation, setuid).
-constexpr uint64_t kUnblocked =
-    bit(SIGSEGV) | bit(SIGBUS) | bit(SIGFPE) | bit(SIGILL) | bit(SIGTRAP) | bit(SIGSYS) | bit(32) | bit(33);
-
-}  // namespace
-
-uint64_t block_signals() {
-  constexpr uint64_t kBlocked = ~kUnblocked;
-  uint64_t before = 0;
-  syscall(SYS_rt_sigprocmask, SIG_BLOCK, &kBlocked, &before, sizeof before);
-  return before;
-}
-
-void restore_signals(uint64_t mask) { syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, sizeof mask); }
 
 void Mutex::lock_slow() {
   for (int spins = 0; spins < 100; ++spins) {

@@ -3,6 +3,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "sys/signals.h"
+
 namespace sys {
 
 // Sleeps while word == expected (until woken, or spuriously). timeout_ns 0 waits without limit.
@@ -43,26 +45,15 @@ class LockGuard {
   Lock& lock_;
 };
 
-// Blocks all of the calling thread's signals but those that its own instructions raise, and the two that the C library uses between its threads.
-// Returns the mask of before, for restore_signals().
-uint64_t block_signals();
-void restore_signals(uint64_t mask);
-
 // Holds a lock that handlers of signals take, too. Meanwhile this thread runs no handlers, but of signals that its own instructions raise.
 template <class Lock>
 class QuietLockGuard {
  public:
-  explicit QuietLockGuard(Lock& lock) : mask_(block_signals()), lock_(lock) { lock_.lock(); }
-  ~QuietLockGuard() {
-    lock_.unlock();
-    restore_signals(mask_);
-  }
-  QuietLockGuard(const QuietLockGuard&) = delete;
-  QuietLockGuard& operator=(const QuietLockGuard&) = delete;
+  explicit QuietLockGuard(Lock& lock) : guard_(lock) {}
 
  private:
-  const uint64_t mask_;
-  Lock& lock_;
+  const BlockedSignals blocked_{kSentSignals};  // before the lock is taken, and until it is free
+  const LockGuard<Lock> guard_;
 };
 
 // Lets threads sleep until "something happened": key = prepare(), check the condition, wait(key).

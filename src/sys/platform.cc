@@ -1,10 +1,9 @@
 // The calls of base/platform.h, as this system has them.
 #include "base/platform.h"
 
-#include <signal.h>
-
 #include "sys/files.h"
 #include "sys/kernel.h"
+#include "sys/signals.h"
 
 namespace base {
 
@@ -25,7 +24,6 @@ uint64_t platform_time_ms() {
 }
 
 void platform_abort() {
-  uint64_t abort_mask = uint64_t{1} << (SIGABRT - 1);
   struct {
     void (*handler)(int);
     unsigned long flags;
@@ -33,7 +31,7 @@ void platform_abort() {
     uint64_t mask;
   } action = {SIG_DFL, 0, nullptr, 0};
   sys::syscall(SYS_rt_sigaction, SIGABRT, &action, nullptr, sizeof action.mask);
-  sys::syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &abort_mask, nullptr, sizeof abort_mask);
+  sys::unblock_signals(sys::signal_bit(SIGABRT));
   long process = sys::syscall(SYS_getpid);
   long thread = sys::syscall(SYS_gettid);
   sys::syscall(SYS_tgkill, process, thread, SIGABRT);

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/prctl.h>
 
 #include <atomic>
@@ -11,6 +10,7 @@
 #include "sys/c_library.h"
 #include "sys/kernel.h"
 #include "sys/lock.h"
+#include "sys/signals.h"
 
 namespace sys {
 namespace {
@@ -40,10 +40,6 @@ void* run_thread(void* start_argument) {
   return nullptr;
 }
 
-// All but the two that the C library uses between its threads (cancellation, setuid): it would wait
-// for us forever. Whatever the starter blocks, which may be those too.
-constexpr uint64_t kBlockedSignals = ~((uint64_t{1} << (32 - 1)) | (uint64_t{1} << (33 - 1)));
-
 }  // namespace
 
 int thread_id() { return static_cast<int>(syscall(SYS_gettid)); }
@@ -65,12 +61,12 @@ base::Expected<Thread> start_thread(void (*entry)(void* argument), void* argumen
   if (create == nullptr) return base::failure(ENOSYS, "cannot start a thread: pthread_create was not found");
 
   Start start = {.entry = entry, .argument = argument, .name = name};
-  uint64_t old_mask = 0;
-  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &kBlockedSignals, &old_mask, sizeof old_mask);
+  // What the thread begins with, whatever the starter blocks, which may be the C library's too: that would wait for us for ever.
+  const uint64_t before = set_signal_mask(~kLibrarySignals);
   pthread_t handle;
   started_count.fetch_add(1, std::memory_order_relaxed);
   int error = create(&handle, nullptr, run_thread, &start);
-  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old_mask, nullptr, sizeof old_mask);
+  set_signal_mask(before);
   if (error != 0) {
     started_count.fetch_sub(1, std::memory_order_relaxed);
     return base::failure(error, "cannot start thread ", name, ": ", base::error_name(error),

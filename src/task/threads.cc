@@ -1,9 +1,8 @@
 // Scheduler: the threads of its workers.
 #include "sys/threads.h"
 
-#include <signal.h>
-
 #include "sys/kernel.h"
+#include "sys/signals.h"
 #include "task/scheduler.h"
 
 namespace task {
@@ -37,14 +36,14 @@ base::Expected<void> Scheduler::start_workers(uint32_t& started_count) {
     Scheduler& scheduler = worker.scheduler();
     if (scheduler.parameters_.pinned) pin_to_cpu(worker.index());
     // Tasks are the program's code: signals come to them as they do to the thread that calls run.
-    sys::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &scheduler.signal_mask_, nullptr, sizeof(uint64_t));
+    sys::set_signal_mask(scheduler.signal_mask_);
     SignalStack signals;
     static_cast<void>(signals.open().has_value());  // without it, an overflow ends the process without a word
     scheduler.run_worker(worker);
     signals.close();
   };
   static_cast<void>(signal_stack_.open().has_value());
-  sys::syscall(SYS_rt_sigprocmask, SIG_SETMASK, nullptr, &signal_mask_, sizeof signal_mask_);
+  signal_mask_ = sys::signal_mask();
   for (uint32_t i = 1; i < worker_count_; ++i) {
     auto thread = sys::start_thread(run_worker, &workers_[i], "spillway-task");
     if (!thread) return std::unexpected(thread.error());

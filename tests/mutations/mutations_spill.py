@@ -146,7 +146,7 @@ MUTATIONS = [
             (SIGNALS, "  sys::syscall(SYS_rt_tgsigqueueinfo, sys::syscall(SYS_getpid), sys::syscall(SYS_gettid), info->si_signo,\n"
              "               info);\n", "")),
     product("signal mask not restored after deferring", "^e2e_signal_count$",
-            (THREAD, "  sys::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, sizeof mask);\n  set_blocked", "  (void)mask;\n  set_blocked")),
+            (THREAD, "  sys::set_signal_mask(mask);\n  set_blocked", "  (void)mask;\n  set_blocked")),
     product("signals of the C library's own may be set", "^e2e_signal_reserved$",
             (SIGNALS, "  if (!is_signal(number) ||", "  if (number < 1 || number >= kSignalCount ||")),
     product("actions that a child of vfork sets are its parent's", "^e2e_signal_vfork$",

@@ -255,7 +255,7 @@ MUTATIONS = [
             ("src/spill/intercept/aio.cc", "const bool waited = wait_for(started->blocks, started->count);", "const bool waited = !good || wait_for(started->blocks, started->count);")),
     product("a child waits for its parent's requests", "^e2e_aio$", (FORK, "  forget_requests();\n", "")),
     product("signal mask of a context blocks the fault path", "^e2e_contexts$",
-            ("src/spill/intercept/context.cc", "mask_of(to->uc_sigmask) & ~kFaultSignals;", "mask_of(to->uc_sigmask);")),
+            ("src/spill/intercept/context.cc", "mask_of(to->uc_sigmask) & ~kFaultSignals);", "mask_of(to->uc_sigmask));")),
     product("signal mask left to the kernel to write into spilled memory", "^e2e_contexts$",
             ("include/spillway/interceptors.inc", "SPILLWAY_INTERCEPT(__sigsetjmp)\n", "")),
 

@@ -28,7 +28,7 @@
 #include "server/front/log_file.h"
 #include "server/front/service_manager.h"
 #include "sys/kernel.h"
-#include "sys/lock.h"
+#include "sys/signals.h"
 
 namespace tools {
 namespace {
@@ -156,12 +156,12 @@ void block_signals(std::initializer_list<int> numbers) {
 
 void make_store(const ServeOptions& options) {
   // Signals wait: what is made in half is no store, and as content in the way of the next start, which would make one.
-  const uint64_t before = sys::block_signals();
+  const uint64_t before = sys::block_signals(sys::kSentSignals);
   auto made = kv::make_store_at(
       options.storage, {.store = {.capacity_bytes = options.capacity_bytes, .is_cache = options.is_cache},
                         .overwrite_advice = "spillway kv make --overwrite",
                         .capacity_advice = "--capacity SIZE"});
-  sys::restore_signals(before);
+  sys::set_signal_mask(before);
   if (made)
     base::log({.name = "store_made",
                .level = base::LogLevel::kInfo,

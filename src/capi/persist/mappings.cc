@@ -14,6 +14,7 @@
 #include "sys/files.h"
 #include "sys/lock.h"
 #include "sys/persistent.h"
+#include "sys/signals.h"
 
 namespace capi::persisting {
 namespace {
@@ -52,9 +53,8 @@ base::Expected<void> allocate_file(int descriptor, const char* path, size_t byte
   int error = allocate();
   if (error == EINTR) {
     // tmpfs gives back what it has allocated by then: a timer's signals might let it come to no end.
-    const uint64_t mask = sys::block_signals();
+    const sys::BlockedSignals blocked(sys::kSentSignals);
     error = allocate();
-    sys::restore_signals(mask);
   }
   if (error == 0) return {};
   return base::failure(error, path, ": cannot allocate ", base::Bytes{bytes}, ": ", base::error_name(error));

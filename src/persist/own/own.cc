@@ -16,6 +16,7 @@
 #include "sys/lock.h"
 #include "sys/mappings.h"
 #include "sys/persistent.h"
+#include "sys/signals.h"
 #include "sys/statistics_file.h"
 #include "sys/threads.h"
 
@@ -63,18 +64,18 @@ bool find_domain(uintptr_t address);
 void leave_thread(void*) {
   if (thread == nullptr) return;
   // A handler in between would find the thread without what it has put off.
-  const uint64_t mask = sys::block_signals();
+  const uint64_t mask = sys::block_signals(sys::kSentSignals);
   const auto left = process_runtime.leave(thread);
   thread = nullptr;
   is_without = true;
-  sys::restore_signals(mask);
+  sys::set_signal_mask(mask);
   if (!left) base::log("persist: a thread ends: ", left.error().message);
 }
 
 void before_fork() {
   if (thread != nullptr)
     if (auto fenced = thread->fence(); !fenced) base::log("persist: before fork: ", fenced.error().message);
-  const uint64_t mask = sys::block_signals();
+  const uint64_t mask = sys::block_signals(sys::kSentSignals);
   lock.lock();
   mask_before_fork = mask;
   process_runtime.before_fork();
@@ -84,7 +85,7 @@ void before_fork() {
 void unlock_after_fork() {
   const uint64_t mask = mask_before_fork;
   lock.unlock();
-  sys::restore_signals(mask);
+  sys::set_signal_mask(mask);
 }
 void after_fork_in_parent() {
   process_recording.after_fork();
@@ -244,7 +245,7 @@ Thread* enter() {
   start();
   if (thread != nullptr || is_without || observer() != nullptr) return thread;
   // A handler in between that forks would leave the child with a Thread that is nobody's.
-  const uint64_t mask = sys::block_signals();
+  const uint64_t mask = sys::block_signals(sys::kSentSignals);
   Thread* const entered = process_runtime.enter(&__spillway_persist_thread);
   is_without = entered == nullptr;
   if (entered != nullptr && pthread_setspecific(key, &key) != 0) {
@@ -252,7 +253,7 @@ Thread* enter() {
     is_without = true;
   }
   if (!is_without) thread = entered;
-  sys::restore_signals(mask);
+  sys::set_signal_mask(mask);
   if (is_without) return nullptr;
   __spillway_persist_countdown = static_cast<int32_t>(process_plan.settings.sample_stores);
   return thread;

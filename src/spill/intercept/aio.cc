@@ -138,7 +138,7 @@ bool serve_by_thread(aiocb* block) {
   auto* request = static_cast<Request*>(sys::c_malloc(sizeof(Request)));
   if (request == nullptr) return false;
   *request = {nullptr, load(&block->aio_fildes), block};
-  const NoSignals no_signals;
+  const BlockedProgramSignals blocked;
   requests.lock.lock();
   const bool is_served = oldest_of(request->descriptor) != nullptr;
   append(request);
@@ -150,7 +150,7 @@ bool serve_by_thread(aiocb* block) {
 }
 
 bool has_requests(int descriptor) {
-  const NoSignals no_signals;
+  const BlockedProgramSignals blocked;
   sys::LockGuard guard(requests.lock);
   return oldest_of(descriptor) != nullptr;
 }

@@ -42,16 +42,16 @@ void set_end_word(int* word, int value) {
   release(kHoldA);
 }
 
-NoSignals::NoSignals() {
+BlockedProgramSignals::BlockedProgramSignals() {
   sigset_t all;
   sigfillset(&all);
   change_program_mask(SIG_BLOCK, &all, &before_);
 }
-NoSignals::~NoSignals() { change_program_mask(SIG_SETMASK, &before_, nullptr); }
+BlockedProgramSignals::~BlockedProgramSignals() { change_program_mask(SIG_SETMASK, &before_, nullptr); }
 
 bool run_in_thread(const pthread_attr_t* attributes, void* (*routine)(void*), void* argument) {
   note_threads();
-  const NoSignals no_signals;  // the thread begins so
+  const BlockedProgramSignals blocked;  // the thread begins so
   pthread_t thread;
   const int error = __spill_pthread_create(&thread, attributes, routine, argument);
   if (error == 0) pthread_detach(thread);  // fails where the attributes say so already

@@ -12,14 +12,14 @@ namespace spill {
 int end_word(const int* word);
 void set_end_word(int* word, int value);
 
-// While one lives the calling thread takes no signals, whose handlers could make further requests. Faults on spilled memory are
-// still served.
-class NoSignals {
+// While one lives the calling thread takes no signals, whose handlers could make further requests. It is the program's mask that is full
+// (signals.h), not the kernel's alone, as by sys::BlockedSignals: faults on spilled memory are still served, but fault signals that are sent wait too.
+class BlockedProgramSignals {
  public:
-  NoSignals();
-  ~NoSignals();
-  NoSignals(const NoSignals&) = delete;
-  NoSignals& operator=(const NoSignals&) = delete;
+  BlockedProgramSignals();
+  ~BlockedProgramSignals();
+  BlockedProgramSignals(const BlockedProgramSignals&) = delete;
+  BlockedProgramSignals& operator=(const BlockedProgramSignals&) = delete;
 
  private:
   sigset_t before_;

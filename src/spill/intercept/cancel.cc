@@ -13,6 +13,7 @@
 #include "spill/thread.h"
 #include "sys/kernel.h"
 #include "sys/lock.h"
+#include "sys/signals.h"
 
 namespace spill {
 namespace {
@@ -38,12 +39,10 @@ void* wait_for_cancel(void*) {
 
 // The C library sets its handler when a thread is cancelled first: one of ours is.
 void make_library_set_handler() {
-  const uint64_t all = ~uint64_t{0};
-  uint64_t before;
-  sys::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
+  const uint64_t before = sys::block_signals(sys::kAllSignals);
   pthread_t thread;
   const bool started = LIBC(pthread_create)(&thread, nullptr, wait_for_cancel, nullptr) == 0;
-  sys::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, nullptr, sizeof before);
+  sys::set_signal_mask(before);
   if (!started) return;
   pthread_cancel(thread);
   pthread_join(thread, nullptr);

@@ -7,7 +7,7 @@
 
 #include "spill/intercept/intercept.h"
 #include "spill/signals.h"
-#include "sys/kernel.h"
+#include "sys/signals.h"
 
 // What context.S knows of them.
 static_assert(sizeof(ucontext_t) == 968 && sizeof(sigjmp_buf) == 200);
@@ -62,8 +62,7 @@ SPILL_OF_ENTRY void spill_prepare_context(const ucontext_t* from, ucontext_t* to
   copy(to, from, sizeof *to);
   copy(&to->__fpregs_mem, to->uc_mcontext.fpregs, sizeof to->__fpregs_mem);
   to->uc_mcontext.fpregs = &to->__fpregs_mem;
-  const uint64_t mask = mask_of(to->uc_sigmask) & ~kFaultSignals;
-  sys::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, sizeof mask);
+  sys::set_signal_mask(mask_of(to->uc_sigmask) & ~kFaultSignals);
 }
 
 }  // namespace spill

@@ -7,6 +7,7 @@
 #include "spill/signals.h"
 #include "spill/thread.h"
 #include "sys/kernel.h"
+#include "sys/signals.h"
 
 namespace spill {
 
@@ -22,12 +23,9 @@ void set_blocked_faults(Thread& thread, uint64_t blocked_faults) {
 
 void adopt_signal_mask() {
   Thread& thread = this_thread();
-  uint64_t mask = 0;
-  sys::syscall(SYS_rt_sigprocmask, SIG_BLOCK, nullptr, &mask, sizeof mask);
   // First, since one that is pending comes at once.
-  thread.blocked_faults = mask & kFaultSignals;
-  if (thread.blocked_faults != 0)
-    sys::syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &kFaultSignals, nullptr, sizeof kFaultSignals);
+  thread.blocked_faults = sys::signal_mask() & kFaultSignals;
+  if (thread.blocked_faults != 0) sys::unblock_signals(kFaultSignals);
 }
 
 int change_program_mask(int how, const sigset_t* set, sigset_t* old) {

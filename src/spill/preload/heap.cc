@@ -11,10 +11,10 @@
 
 #include "spill/preload/large.h"
 #include "spill/preload/next.h"
-#include "spill/preload/service.h"
 #include "spill/preload/start.h"
 #include "spill/runtime.h"
 #include "sys/memory.h"
+#include "sys/signals.h"
 
 extern "C" size_t malloc_usable_size(void* block) noexcept;
 extern "C" void* reallocarray(void* block, size_t count, size_t bytes) noexcept;
@@ -64,7 +64,7 @@ void* no_memory() {
 
 void* allocate_large(size_t bytes, size_t alignment) {
   if (bytes > PTRDIFF_MAX) return no_memory();
-  NoSignals no_signals;
+  const sys::BlockedSignals blocked(sys::kAllSignals);
   const uint64_t length = whole_pages(bytes);
   const uint64_t address = map_large(length, alignment);
   if (address == 0) return no_memory();
@@ -88,7 +88,7 @@ bool is_childs(const void* block) {
 
 void free_large(void* block) {
   if (is_childs(block)) return;
-  NoSignals no_signals;
+  const sys::BlockedSignals blocked(sys::kAllSignals);
   const auto address = reinterpret_cast<uint64_t>(block);
   const uint64_t length = block_bytes(block);
   *length_of(address) = 0;
@@ -120,7 +120,7 @@ void* resize(void* block, size_t bytes) {
   }
   const uint64_t old_length = block_bytes(block);
   if (bytes < kLargeBytes || is_childs(block)) return move_block(block, old_length, bytes);
-  NoSignals no_signals;
+  const sys::BlockedSignals blocked(sys::kAllSignals);
   const uint64_t length = whole_pages(bytes);
   const auto address = reinterpret_cast<uint64_t>(block);
   // Before another block may begin there.

@@ -1,7 +1,7 @@
 // Allocates memory of the spilled range, in whole OS pages. Allocated memory can be read and written; free memory cannot be
 // accessed.
 //
-// Thread contract: any thread. REQUIRES of all: the calling thread has a NoSignals.
+// Thread contract: any thread. REQUIRES of all: the calling thread blocks all signals.
 #pragma once
 #include <cstdint>
 

@@ -11,6 +11,7 @@
 #include "spill/preload/service.h"
 #include "spill/preload/start.h"
 #include "sys/kernel.h"
+#include "sys/signals.h"
 
 namespace spill::preload {
 namespace {
@@ -64,14 +65,14 @@ void* map_fixed(void* address, size_t bytes, bool spilled_kind) {
   if (begin % kOsPageBytes != 0 || bytes == 0) return no_map(EINVAL);
   if (!spilled_kind || !is_on() || is_too_large(bytes) || begin < kRangeBegin || length > kRangeEnd - begin)
     return no_map(ENOMEM);
-  NoSignals no_signals;
+  const sys::BlockedSignals blocked(sys::kAllSignals);
   for_allocated(begin, begin + length, unmap_large);
   return map_large_at(begin, length) ? address : no_map(ENOMEM);
 }
 
 void* map_anywhere(size_t bytes) {
   if (is_too_large(bytes)) return no_map(ENOMEM);
-  NoSignals no_signals;
+  const sys::BlockedSignals blocked(sys::kAllSignals);
   const uint64_t address = map_large(whole_pages(bytes), kOsPageBytes);
   return address != 0 ? reinterpret_cast<void*>(address) : no_map(ENOMEM);
 }
@@ -80,7 +81,7 @@ int unmap(void* address, size_t bytes) {
   const auto begin = reinterpret_cast<uint64_t>(address);
   if (bytes == 0 || is_too_large(bytes) || begin % kOsPageBytes != 0) return fail(EINVAL);
   if (!is_on()) return 0;  // a child's, which has nothing there
-  NoSignals no_signals;
+  const sys::BlockedSignals blocked(sys::kAllSignals);
   // munmap of what is not mapped is no error.
   for_allocated(begin, std::min(begin + whole_pages(bytes), kRangeEnd), unmap_large);
   return 0;
@@ -98,7 +99,7 @@ void* resize(void* address, size_t old_bytes, size_t bytes, int flags) {
   if (!is_allocated(begin)) return no_map(EFAULT);
   const uint64_t old_end = old_bytes > kRangeEnd - begin ? kRangeEnd : begin + whole_pages(old_bytes);
   const uint64_t end = begin + whole_pages(bytes);
-  NoSignals no_signals;
+  const sys::BlockedSignals blocked(sys::kAllSignals);
   if (end <= old_end) {
     for_allocated(end, old_end, unmap_large);
     return address;
@@ -116,7 +117,7 @@ int advise(void* address, size_t bytes, int advice) {
   if (is_too_large(bytes)) return fail(ENOMEM);
   const uint64_t end = begin + whole_pages(bytes);
   uint64_t found = 0;
-  NoSignals no_signals;
+  const sys::BlockedSignals blocked(sys::kAllSignals);
   for_allocated(begin, std::min(end, kRangeEnd), [&](uint64_t part, uint64_t length) {
     if (meaning == Advice::kForget && is_on()) ask_discard(part, length);
     found += length;

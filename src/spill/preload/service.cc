@@ -1,6 +1,5 @@
 #include "spill/preload/service.h"
 
-#include <signal.h>
 #include <sys/mman.h>
 
 #include "spill/preload/pager.h"
@@ -163,14 +162,6 @@ base::Expected<void> start_service() {
 base::Expected<void> start_child_service() {
   if (auto watched = watch_range(sys::Access::kReadWrite); !watched) return watched;
   return start(refuse_all);
-}
-
-NoSignals::NoSignals() {
-  const uint64_t all = ~uint64_t{0};
-  sys::syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &old_mask_, sizeof old_mask_);
-}
-NoSignals::~NoSignals() {
-  sys::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old_mask_, nullptr, sizeof old_mask_);
 }
 
 void ask_discard(uint64_t address, uint64_t bytes) { ask(Question::kDiscard, address, 0, bytes); }

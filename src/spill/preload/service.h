@@ -28,19 +28,7 @@ base::Expected<void> start_service();
 // process with one line. Errors: those of start_service().
 base::Expected<void> start_child_service();
 
-// While one lives the calling thread gets no signal.
-class NoSignals {
- public:
-  NoSignals();
-  ~NoSignals();
-  NoSignals(const NoSignals&) = delete;
-  NoSignals& operator=(const NoSignals&) = delete;
-
- private:
-  uint64_t old_mask_ = 0;
-};
-
-// Questions, for any thread. REQUIRES: the calling thread has a NoSignals.
+// Questions, for any thread. REQUIRES: the calling thread blocks all signals.
 // All of it reads as zeros from now on.
 void ask_discard(uint64_t address, uint64_t bytes);
 // What was at `from` is at `to`, which was never touched since it was free.

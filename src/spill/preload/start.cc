@@ -13,6 +13,7 @@
 #include "sys/files.h"
 #include "sys/kernel.h"
 #include "sys/memory.h"
+#include "sys/signals.h"
 
 // Defined by the runtime for compiled code (abi.inc), which a program of spillcc needs.
 #define SPILLWAY_SYMBOL(name, symbol, doc) \
@@ -42,7 +43,7 @@ void require(base::Expected<void>&& done) {
 }
 
 void start() {
-  NoSignals no_signals;
+  const sys::BlockedSignals blocked(sys::kAllSignals);
   sys::keep_error_output();
   base::Options& options = runtime.options;
   if (options.memory == 0) options.memory = base::default_memory_bytes(options, sys::free_memory_bytes());
@@ -70,7 +71,7 @@ void become_child() {
     return;
   phase.store(Phase::kOff, std::memory_order_relaxed);
   runtime.is_fork_child.store(true, std::memory_order_relaxed);
-  NoSignals no_signals;
+  const sys::BlockedSignals blocked(sys::kAllSignals);
   sys::leave_error_output();  // it may be a daemon
   // Without it touching what the parent had is a segmentation fault.
   if (start_child_service()) note_own_threads();
