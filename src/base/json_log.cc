@@ -2,12 +2,11 @@
 
 #include <chrono>
 
-#include "base/utf8.h"
+#include "base/json_text.h"
 
 namespace base {
 namespace {
 
-constexpr size_t kEscapedBytes = 6;  // \u001f, for one
 // The name of a field or of the message, what stands around its value, and the value if that is a number.
 constexpr size_t kNameBytes = 64;
 constexpr std::string_view kEnd = "}\n";
@@ -19,44 +18,6 @@ const char* name_of(LogLevel level) {
     case LogLevel::kError: return "error";
   }
   return "";
-}
-
-// Appends the first character of the text as a JSON string has it. Returns how many bytes of the text that was.
-size_t put_character(std::string_view text, TextRef& to) {
-  const size_t bytes = character_bytes(text);
-  const auto first = static_cast<unsigned char>(text.front());
-  if (bytes == 0)
-    to << "\\ufffd";
-  else if (first == '"' || first == '\\')
-    to << '\\' << text.front();
-  else if (first < 0x20)
-    to << "\\u00" << "0123456789abcdef"[first >> 4] << "0123456789abcdef"[first & 15];
-  else
-    to << text.substr(0, bytes);
-  return bytes == 0 ? 1 : bytes;
-}
-
-size_t escaped_bytes(std::string_view text) {
-  size_t bytes = 0;
-  while (!text.empty()) {
-    Text<kEscapedBytes + 1> character;
-    text.remove_prefix(put_character(text, character));
-    bytes += character.size();
-  }
-  return bytes;
-}
-
-// As a string, with as many of its characters as leave room for so much behind it.
-void put_string(std::string_view text, size_t behind_bytes, TextRef& to) {
-  to << '"';
-  while (!text.empty()) {
-    Text<kEscapedBytes + 1> character;
-    const size_t bytes = put_character(text, character);
-    if (character.size() + 1 + behind_bytes > to.room_bytes()) break;
-    to << character.view();
-    text.remove_prefix(bytes);
-  }
-  to << '"';
 }
 
 void put_padded(unsigned number, unsigned digits, TextRef& to) {
@@ -99,17 +60,17 @@ void put_head(const LogEvent& event, uint64_t now_ms, TextRef& to) {
 
 void compose_json_log(const LogLine& line, uint64_t now_ms, TextRef& to) {
   put_head(line.event, now_ms, to);
-  const size_t message_bytes = kNameBytes + escaped_bytes(line.text);
+  const size_t message_bytes = kNameBytes + json_escaped_bytes(line.text);
   for (const LogField& field : line.event.fields) {
-    if (kNameBytes + escaped_bytes(field.text) + message_bytes > to.room_bytes()) continue;
+    if (kNameBytes + json_escaped_bytes(field.text) + message_bytes > to.room_bytes()) continue;
     to << ",\"" << field.name << "\":";
     if (field.is_text)
-      put_string(field.text, message_bytes, to);
+      put_json_string(field.text, message_bytes, to);
     else
       to << field.number;
   }
   to << ",\"message\":";
-  put_string(line.text, kEnd.size(), to);
+  put_json_string(line.text, kEnd.size(), to);
   to << kEnd;
 }
 

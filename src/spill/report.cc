@@ -1,5 +1,6 @@
 #include "spill/report.h"
 
+#include "base/json_text.h"
 #include "base/log.h"
 #include "base/statistics.h"
 #include "cache/pages/regions.h"
@@ -12,21 +13,6 @@ namespace {
 
 // --verbose tells of so many sites of faults.
 constexpr uint32_t kSitesLogged = 3;
-
-// As a JSON string. A path is bytes, and need not be UTF-8: those above 0x7f are written one by one.
-void append_quoted(base::TextRef& text, std::string_view value) {
-  text << '"';
-  for (char c : value) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte >= 0x7f)
-      text << "\\u00" << "0123456789abcdef"[byte >> 4] << "0123456789abcdef"[byte & 15];
-    else if (c == '"' || c == '\\')
-      text << '\\' << c;
-    else
-      text << c;
-  }
-  text << '"';
-}
 
 base::MissCurve::Point point_of(const base::MissCurve& curve, size_t step) {
   return curve.point(step, base::statistics.memory_budget_bytes.get(),
@@ -45,9 +31,9 @@ void write_sites(const base::StatisticInfo& info, const base::SiteTable& table, 
     base::Text<4096> line;  // each byte of the names may take six
     line << (i == 0 ? "\n" : ",\n") << "      {\"count\": " << sites[i].count
          << ", \"over\": " << sites[i].over << ", \"module\": ";
-    append_quoted(line, place.module.view());
+    base::put_json_string(place.module.view(), 0, line);
     line << ", \"offset\": \"" << base::Hex{place.offset} << "\", \"symbol\": ";
-    append_quoted(line, place.symbol.view());
+    base::put_json_string(place.symbol.view(), 0, line);
     line << '}';
     file.put(line);
   }

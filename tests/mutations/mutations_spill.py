@@ -8,6 +8,7 @@ NATIVE = "src/spill/native.cc"
 OPTIONS = "src/base/options.cc"
 FORK = "src/spill/fork.cc"
 JSON_LOG = "src/base/json_log.cc"
+JSON_TEXT = "src/base/json_text.cc"
 MEMORY = "src/spill/intercept/memory.cc"
 PROTECTION = "src/spill/protection.cc"
 SIGNALS = "src/spill/signals.cc"
@@ -184,13 +185,13 @@ MUTATIONS = [
     product("why a program ends is a message as any other", "^e2e_logs$",
             ("src/spill/settings.cc", '  base::log({.name = "failed",', '  base::log({.name = "message",')),
     mutation("half a character is in the log", "base_test", "JsonLog.TextsOf*",
-             (JSON_LOG, "  if (bytes == 0)\n", "  if (false)\n")),
+             (JSON_TEXT, "  if (bytes == 0)\n", "  if (false)\n")),
     mutation("a long field is in the log to some part", "base_test", "JsonLog.WhatIsLong*",
-             (JSON_LOG, "    if (kNameBytes + escaped_bytes(field.text) + message_bytes > to.room_bytes()) continue;\n", "")),
+             (JSON_LOG, "    if (kNameBytes + json_escaped_bytes(field.text) + message_bytes > to.room_bytes()) continue;\n", "")),
     mutation("a message that does not fit ends the line in the middle", "base_test", "JsonLog.ALineIsWhole*",
-             (JSON_LOG, "    if (character.size() + 1 + behind_bytes > to.room_bytes()) break;\n", "")),
+             (JSON_TEXT, "    if (character.size() + 1 + behind_bytes > to.room_bytes()) break;\n", "")),
     mutation("half of a character's escape ends a message", "base_test", "JsonLog.ALineIsWhole*",
-             (JSON_LOG, "    if (character.size() + 1 + behind_bytes > to", "    if (1 + 1 + behind_bytes > to")),
+             (JSON_TEXT, "    if (character.size() + 1 + behind_bytes > to", "    if (1 + 1 + behind_bytes > to")),
     product("--encrypt encrypts nothing", "^e2e_encrypt$",
             ("src/spill/settings.cc", "  if (runtime.options.encrypt == 0) return", "  return")),
 

@@ -53,7 +53,7 @@ class FaultSites(unittest.TestCase):
         ended = subprocess.run([BIN / "spillway", "run", "--memory", "1M", "--spill-all", "--storage", WORK, "--stats", stats,
                                 *options, "--", program], env=CLEAN, capture_output=True, text=True, timeout=HANG_SECONDS)
         self.assertEqual((ended.returncode, ended.stdout), (0, f"sum {3 * 500 + 100 * 11}\n"), ended.stderr)
-        return json.loads(stats.read_text())["spill"], ended.stderr
+        return json.loads(stats.read_bytes())["spill"], ended.stderr
 
     def address_of(self, file, symbol):
         """The first address of the function and the one after it, as nm counts."""
@@ -68,7 +68,7 @@ class FaultSites(unittest.TestCase):
         hot, cold = sites[0], next(site for site in sites if site["symbol"] == "foreign_cold")
         self.assertEqual(hot["symbol"], "foreign_hot")
         for site in (hot, cold):
-            self.assertEqual(site["module"].encode("latin-1").decode(), str(LIBRARY))
+            self.assertEqual(site["module"], str(LIBRARY))
             begin, end = self.address_of(LIBRARY, site["symbol"])
             self.assertIn(int(site["offset"], 16), range(begin, end))
             self.assertEqual(site["over"], 0)
@@ -544,7 +544,7 @@ class Top(unittest.TestCase):
             self.assertIn(str(WORK), head[4])
             live.child.stdin.close()
             live.child.wait(timeout=HANG_SECONDS)
-            written = json.loads(stats.read_text())
+            written = json.loads(stats.read_bytes())
             self.assertEqual({folder: list(keys) for folder, keys in seen.items()},
                              {folder: list(keys) for folder, keys in written.items()})
             self.assertEqual(seen["spill"]["faults"], written["spill"]["faults"])
@@ -552,9 +552,9 @@ class Top(unittest.TestCase):
             self.assertGreater(seen["memory"]["frames_bytes"], 0)
             [site] = seen["spill"]["fault_sites"]
             [told] = written["spill"]["fault_sites"]
-            # Here the path is UTF-8, and the file's own symbols are known too.
-            self.assertEqual((site.pop("module"), site.pop("symbol")), (str(module), "foreign_cold"))
-            del told["module"], told["symbol"]
+            # Here the file's own symbols are known too.
+            self.assertEqual((site["module"], site.pop("symbol")), (str(module), "foreign_cold"))
+            del told["symbol"]
             self.assertEqual(site, told)
 
     def test_all_programs(self):
