@@ -25,7 +25,7 @@
 // After fork the child may open queues of a device that it inherited, and read and write the same medium. Queues that it inherited
 // it may only close, and only those that had nothing in flight.
 //
-// docs/storage.md says how to add a backend; backends/memory.cc is the smallest one.
+// docs/internals/storage.md says how to add a backend; backends/memory.cc is the smallest one.
 #pragma once
 #include <sys/uio.h>
 

@@ -37,14 +37,14 @@ def kernel():
     named = os.environ.get("SPILLWAY_TEST_KERNEL")
     found = [named] if named else sorted(glob.glob("/boot/vmlinuz-*cloud*"))
     if not found or not os.access(found[-1], os.R_OK):
-        raise Skipped("no kernel for a virtual machine: set SPILLWAY_TEST_KERNEL (docs/storage.md, NVMe passthrough)")
+        raise Skipped("no kernel for a virtual machine: set SPILLWAY_TEST_KERNEL (docs/internals/storage.md, NVMe)")
     return found[-1]
 
 
 def emulator():
     found = shutil.which("qemu-system-x86_64")
     if found is None:
-        raise Skipped("no virtual machine: qemu-system-x86_64 is not there (docs/storage.md, NVMe passthrough)")
+        raise Skipped("no virtual machine: qemu-system-x86_64 is not there (docs/internals/storage.md, NVMe)")
     return found
 
 

@@ -1,5 +1,5 @@
-// Trace files: what a device was asked for, and how each request ended. A header, then records of the same size, in no order;
-// little-endian.
+// Trace files: what a device was asked for, and how each request ended (docs/formats/trace.md). A header, then records of the same size,
+// in no order; little-endian.
 //
 //   offset  bytes   header                          offset  bytes   record
 //   0       8       "SPWTRACE"                      0       8       start_ns: of submission, since the trace began
