@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -289,9 +290,9 @@ TEST_F(PrefetchTest, ManyThreadsFindTheirBytes) {
   fill(0, kPages);
   std::atomic<uint32_t> wrong{0};
   const auto work = [&](TestThread& thread, LoadQueue& loads, uint64_t seed) {
+    std::mt19937_64 random(seed);
     for (uint64_t round = 0; round < kRounds; ++round) {
-      seed = seed * 6364136223846793005 + 1442695040888963407;
-      const uint64_t page = (seed >> 33) % kPages;
+      const uint64_t page = random() % kPages;
       std::vector<PageId> ahead;
       for (uint64_t i = 1; i < 6; ++i) ahead.push_back(PageId{(page + i * 7) % kPages});
       world->cache->prefetch(ahead, loads);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
 #include <set>
 
 namespace spill {
@@ -64,9 +65,8 @@ TEST(Sequences, WhatWasNotBegunIsExpectedStill) {
 
 TEST(Sequences, WhatJumpsOrGoesDownIsNone) {
   Reader reader(1000);
-  uint64_t page = 1;
-  for (uint32_t i = 0; i < 5000; ++i)
-    reader.read((page = page * 6364136223846793005 + 1442695040888963407) >> 20);
+  std::mt19937_64 random(1);
+  for (uint32_t i = 0; i < 5000; ++i) reader.read(random() >> 20);
   for (uint64_t i = 0; i < 500; ++i) reader.read(10'000 - i);
   EXPECT_EQ(reader.largest, 0u);
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
 #include <set>
 #include <vector>
 
@@ -55,9 +56,8 @@ TEST(Streams, SeveralGoOnAtATime) {
 
 TEST(Streams, WhatJumpsIsNone) {
   Reader reader;
-  uint64_t page = 1;
-  for (uint32_t i = 0; i < 500; ++i)
-    reader.read((page = page * 6364136223846793005 + 1442695040888963407) >> 20);
+  std::mt19937_64 random(1);
+  for (uint32_t i = 0; i < 500; ++i) reader.read(random() >> 20);
   EXPECT_EQ(reader.largest, 0u);
 }
 

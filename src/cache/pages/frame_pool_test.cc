@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <fstream>
+#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -320,22 +321,22 @@ TEST_F(FramePoolTest, AGuardEndsWhereThereAreNoMoreMappings) {
 TEST_F(FramePoolTest, AgreesWithAModelOfBlocks) {
   constexpr uint32_t kFrames = 2 * kBlockFrames + 77;
   open(kFrames, base::kOsPageBytes, true);
-  uint64_t random = 88172645463325252;
+  std::mt19937_64 random(1);
   std::set<uint32_t> taken;
   for (int i = 0; i < 40'000; ++i) {
-    random ^= random << 13, random ^= random >> 7, random ^= random << 17;
-    if (random % 8 < (i / 5000 % 2 == 0 ? 5 : 3)) {
-      const FrameId frame = pool.take(PageId{(random >> 32) % (4 * kBlockFrames)}, base::kNoFrame, true);
+    const uint64_t drawn = random();
+    if (drawn % 8 < (i / 5000 % 2 == 0 ? 5 : 3)) {
+      const FrameId frame = pool.take(PageId{(drawn >> 32) % (4 * kBlockFrames)}, base::kNoFrame, true);
       ASSERT_EQ(frame == base::kNoFrame, taken.size() == kFrames);
       if (frame == base::kNoFrame) continue;
       ASSERT_LT(index(frame), kFrames);
       ASSERT_TRUE(taken.insert(index(frame)).second);
       pool.touch(frame);
     } else if (!taken.empty()) {
-      auto it = taken.lower_bound(static_cast<uint32_t>(random >> 8) % kFrames);
+      auto it = taken.lower_bound(static_cast<uint32_t>(drawn >> 8) % kFrames);
       if (it == taken.end()) it = taken.begin();
       pool.give_back(FrameId{*it});
-      if (random % 64 == 0) pool.release_memory(FrameId{*it});
+      if (drawn % 64 == 0) pool.release_memory(FrameId{*it});
       taken.erase(it);
     }
     ASSERT_EQ(pool.free_count(), kFrames - taken.size());
@@ -346,20 +347,20 @@ TEST_F(FramePoolTest, AgreesWithAModelOfBlocks) {
 
 TEST_F(FramePoolTest, AgreesWithAModel) {
   open(77);
-  uint64_t random = 88172645463325252;
+  std::mt19937_64 random(1);
   std::set<uint32_t> taken;
   for (int i = 0; i < 20'000; ++i) {
-    random ^= random << 13, random ^= random >> 7, random ^= random << 17;
-    if (random % 3 != 0) {
+    const uint64_t drawn = random();
+    if (drawn % 3 != 0) {
       const FrameId frame =
-          pool.take(PageId{random >> 32}, FrameId{static_cast<uint32_t>(random >> 8) % 90}, true);
+          pool.take(PageId{drawn >> 32}, FrameId{static_cast<uint32_t>(drawn >> 8) % 90}, true);
       ASSERT_EQ(frame == base::kNoFrame, taken.size() == 77);
       if (frame != base::kNoFrame) {
         ASSERT_LT(index(frame), 77u);
         ASSERT_TRUE(taken.insert(index(frame)).second);
       }
     } else if (!taken.empty()) {
-      auto it = taken.lower_bound(static_cast<uint32_t>(random >> 8) % 77);
+      auto it = taken.lower_bound(static_cast<uint32_t>(drawn >> 8) % 77);
       if (it == taken.end()) it = taken.begin();
       pool.give_back(FrameId{*it});
       taken.erase(it);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <random>
 
 namespace cache {
 namespace {
@@ -77,12 +78,12 @@ TEST_F(PageMapTest, ErasedGroupsAreUsedAgain) {
 
 TEST_F(PageMapTest, AgreesWithAModel) {
   std::map<uint64_t, PageMap::Where> model;
-  uint64_t random = 88172645463325252;
+  std::mt19937_64 random(1);
   for (int i = 0; i < 200'000; ++i) {
-    random ^= random << 13, random ^= random >> 7, random ^= random << 17;
-    const uint64_t page = (random >> 40) % 600 + (random % 2 == 0 ? 0 : kPages - 600);
-    const auto number = static_cast<uint32_t>(random >> 20) & 0xffff;
-    switch (random >> 8 & 3) {
+    const uint64_t drawn = random();
+    const uint64_t page = (drawn >> 40) % 600 + (drawn % 2 == 0 ? 0 : kPages - 600);
+    const auto number = static_cast<uint32_t>(drawn >> 20) & 0xffff;
+    switch (drawn >> 8 & 3) {
       case 0:
         map.set_frame(PageId{page}, FrameId{number});
         model[page] = {.frame = FrameId{number}};

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
 #include <set>
 #include <utility>
 #include <vector>
@@ -71,19 +72,19 @@ TEST(Places, AgreesWithAModel) {
   Places places;
   ASSERT_TRUE(places.open(kLimit));
   std::set<uint32_t> taken;
-  uint64_t random = 88172645463325252;
+  std::mt19937_64 random(1);
   for (int i = 0; i < 100'000; ++i) {
-    random ^= random << 13, random ^= random >> 7, random ^= random << 17;
-    if ((random >> 20) % 1000 < (i / 20'000 % 2 == 0 ? 600 : 400)) {
+    const uint64_t drawn = random();
+    if ((drawn >> 20) % 1000 < (i / 20'000 % 2 == 0 ? 600 : 400)) {
       const PlaceId wish =
-          random % 2 == 0 ? base::kNoPlace : PlaceId{static_cast<uint32_t>(random >> 40) % 400};
-      const PlaceId place = places.take(PageId{random >> 32}, wish);
+          drawn % 2 == 0 ? base::kNoPlace : PlaceId{static_cast<uint32_t>(drawn >> 40) % 400};
+      const PlaceId place = places.take(PageId{drawn >> 32}, wish);
       ASSERT_EQ(place == base::kNoPlace, taken.size() == kLimit);
       if (place == base::kNoPlace) continue;
       ASSERT_LT(index(place), kLimit);
       ASSERT_TRUE(taken.insert(index(place)).second);
     } else if (!taken.empty()) {
-      auto it = taken.lower_bound(static_cast<uint32_t>(random >> 40) % kLimit);
+      auto it = taken.lower_bound(static_cast<uint32_t>(drawn >> 40) % kLimit);
       if (it == taken.end()) it = taken.begin();
       places.give_back(PlaceId{*it});
       taken.erase(it);
@@ -147,7 +148,7 @@ TEST(Places, MovingPagesNeedTwiceTheirSizeAndFindRuns) {
   uint32_t highest = 0;
   uint32_t runs = 0;
   uint32_t moved = 0;
-  uint64_t random = 88172645463325252;
+  std::mt19937_64 random(1);
   for (uint32_t turn = 0; turn < 10 * kPages / kBatch; ++turn) {
     std::vector<std::pair<uint32_t, PlaceId>> next;
     while (next.size() < kBatch) {
@@ -155,8 +156,7 @@ TEST(Places, MovingPagesNeedTwiceTheirSizeAndFindRuns) {
       if (run.count == 0) break;
       ++runs;
       for (uint32_t i = 0; i < run.count; ++i) {
-        random ^= random << 13, random ^= random >> 7, random ^= random << 17;
-        next.push_back({static_cast<uint32_t>(random % kPages), PlaceId{index(run.first) + i}});
+        next.push_back({static_cast<uint32_t>(random() % kPages), PlaceId{index(run.first) + i}});
         highest = std::max(highest, index(run.first) + i);
       }
     }

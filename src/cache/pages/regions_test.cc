@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstring>
 #include <optional>
+#include <random>
 #include <set>
 #include <thread>
 
@@ -363,14 +364,14 @@ TEST_F(RegionsTest, ThreadsStoreWhileRegionsComeAndGo) {
         TestThread thread(*world, static_cast<uint32_t>(t + 2));
         // Each has a byte of each page. By its own address where the kernel finds it mapped, else by translation.
         std::vector<unsigned char> expected(kPages);
-        uint64_t random = round * 31 + t + 1;
+        std::mt19937_64 random(round * 31 + t);
         for (int i = 0; i < 6000; ++i) {
-          random = random * 6364136223846793005 + 1442695040888963407;
-          const uint64_t page = (random >> 33) % kPages;
+          const uint64_t drawn = random();
+          const uint64_t page = (drawn >> 33) % kPages;
           const uint64_t at = world->address(page, t);
           if (i == 3000 && t == 0) evicts = true;
-          if ((random >> 20) % 2 == 0) world->cache->map_own(PageId{page}, *thread.lane);
-          unsigned char seen, next = static_cast<unsigned char>(random >> 50);
+          if ((drawn >> 20) % 2 == 0) world->cache->map_own(PageId{page}, *thread.lane);
+          unsigned char seen, next = static_cast<unsigned char>(drawn >> 50);
           iovec local = {&seen, 1}, remote = {reinterpret_cast<void*>(at), 1};
           if (process_vm_readv(getpid(), &local, 1, &remote, 1, 0) != 1) thread.read(at, &seen, 1);
           ASSERT_EQ(seen, expected[page]) << "page " << page << " round " << round;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/mix.h"
 #include "spill/access.h"
 #include "spill/address_space.h"
 #include "spill/fork.h"
@@ -49,13 +50,9 @@ size_t pages_used = 1;
 size_t pins = 0;
 bool moving = false;
 uint64_t translation_count = 0;
-uint64_t random_state = 88172645463325252;
+uint64_t random_state = 0;
 
-uint64_t random_number() {
-  random_state ^= random_state << 13;
-  random_state ^= random_state >> 7;
-  return random_state ^= random_state << 17;
-}
+uint64_t random_number() { return base::mix(random_state += base::kMixStep); }
 
 uint64_t page_address(size_t page) { return kRangeBegin + page * kPageBytes; }
 char* frame_address(uint32_t frame) { return frames + size_t{frame} * kPageBytes; }
