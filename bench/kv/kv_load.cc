@@ -37,12 +37,11 @@ class Client {
     const auto found = session_.get(key);
     if (!found) fail(1, text_of(found.error()));
     if (!found->found()) return false;
-    const kv::Bytes value = found->value();
-    take(std::string_view(reinterpret_cast<const char*>(value.data()), value.size()), found->version());
+    take(kv::text_of(found->value()), found->version());
     return true;
   }
   uint64_t put(std::string_view key, std::string_view value) {
-    const auto changed = session_.put(key, std::as_bytes(std::span(value)));
+    const auto changed = session_.put(key, kv::bytes_of(value));
     if (changed) return changed->version;
     if (changed.error().number == ENOSPC) return load::kFull;
     fail(1, text_of(changed.error()));

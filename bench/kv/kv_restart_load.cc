@@ -181,7 +181,7 @@ class Restart {
       const uint64_t number = random.below(words_.keys);
       const kv::Found found = take(session.get(load::Key(number).view()));
       if (!found.found()) fail(1, "key " + std::to_string(number) + " is not there");
-      const std::string_view value(reinterpret_cast<const char*>(found.value().data()), found.value().size());
+      const std::string_view value = kv::text_of(found.value());
       if (!load::Value::is_of(number, value) || value.size() != words_.value_bytes)
         fail(1, "key " + std::to_string(number) + " has a value that is not its own");
     }
@@ -228,7 +228,7 @@ class Restart {
       const uint64_t ticket = puts.taken++;
       const uint64_t number = puts.at_random ? puts.random.below(puts.restart.words_.keys) : ticket;
       const load::Key key(number);
-      take(puts.session.put(key.view(), std::as_bytes(std::span(own.of(number, ticket + 1)))));
+      take(puts.session.put(key.view(), kv::bytes_of(own.of(number, ticket + 1))));
     }
   }
 

@@ -56,8 +56,7 @@ class CrashTest : public testing::TestWithParam<Durability> {
       const bool expires = !is_remove && random() % 8 == 0;
       model.begin(key, value, expires);
       const PutOptions options = {.expires_ms = expires ? now_ms() + random() % 8 : 0};
-      const auto done =
-          is_remove ? session.remove(key) : session.put(key, std::as_bytes(std::span(value)), options);
+      const auto done = is_remove ? session.remove(key) : session.put(key, bytes_of(value), options);
       if (!done) break;
       model.acknowledge(key);
     }
@@ -75,8 +74,7 @@ class CrashTest : public testing::TestWithParam<Durability> {
       model.begin(keys.back(), values.back(), false);
     }
     std::vector<MultiPut::Put> puts;
-    for (size_t i = 0; i < keys.size(); ++i)
-      puts.push_back({.key = keys[i], .value = std::as_bytes(std::span(values[i]))});
+    for (size_t i = 0; i < keys.size(); ++i) puts.push_back({.key = keys[i], .value = bytes_of(values[i])});
     std::vector<base::Expected<Changed>> results(puts.size());
     MultiPut::put(session, puts, results);
     for (size_t i = 0; i < keys.size(); ++i)
@@ -89,7 +87,7 @@ class CrashTest : public testing::TestWithParam<Durability> {
     ValueWriter writer;
     if (!writer.open(session, key)) return;
     const std::string part(600'000, 'a');
-    static_cast<void>(writer.append(std::as_bytes(std::span(part))));
+    static_cast<void>(writer.append(bytes_of(part)));
   }
 
   // Reads all keys, many at a time, until the power goes off; what is there is what is expected from now on.
@@ -239,7 +237,7 @@ TEST_P(CrashTest, ACutAtEveryWriteOfAShortLife) {
       Session session;
       ASSERT_TRUE(session.open(**opened));
       while (acknowledged_count < 8 &&
-             session.put("key" + std::to_string(acknowledged_count), std::as_bytes(std::span(value))))
+             session.put("key" + std::to_string(acknowledged_count), bytes_of(value)))
         ++acknowledged_count;
       session.close();
       ended_well = (*opened)->close().has_value();
@@ -256,9 +254,7 @@ TEST_P(CrashTest, ACutAtEveryWriteOfAShortLife) {
         ASSERT_TRUE(found) << found.error().message;
         if (ended_well || (GetParam() == Durability::kSync && i < acknowledged_count))
           EXPECT_TRUE(found->found());
-        if (found->found())
-          EXPECT_EQ(std::string(reinterpret_cast<const char*>(found->value().data()), found->value().size()),
-                    value);
+        if (found->found()) EXPECT_EQ(text_of(found->value()), value);
       }
       session.close();
       EXPECT_TRUE((*opened)->close());

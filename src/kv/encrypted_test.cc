@@ -49,7 +49,7 @@ int put_all(Store& store, int count) {
   int done = 0;
   for (; done < count; ++done) {
     const std::string value = value_of(done);
-    if (!session.put(key_of(done), std::as_bytes(std::span(value)))) break;
+    if (!session.put(key_of(done), bytes_of(value))) break;
   }
   session.close();
   return done;
@@ -63,9 +63,7 @@ void expect_whole(Store& store, int count, int promised) {
     const auto found = session.get(key_of(i));
     ASSERT_TRUE(found) << found.error().message;
     if (i < promised) EXPECT_TRUE(found->found()) << i;
-    if (found->found())
-      EXPECT_EQ(std::string(reinterpret_cast<const char*>(found->value().data()), found->value().size()),
-                value_of(i));
+    if (found->found()) EXPECT_EQ(text_of(found->value()), value_of(i));
   }
   session.close();
 }
@@ -87,8 +85,7 @@ TEST(Encrypted, CutsAllOverAShortLife) {
     for (uint64_t seed = 0; seed < 8 / kEffortParts; ++seed) {
       SCOPED_TRACE("cut at " + std::to_string(ends_at) + ", seed " + std::to_string(seed));
       const std::vector<std::byte> left = cut->medium(seed, 50);
-      EXPECT_EQ(std::string_view(reinterpret_cast<const char*>(left.data()), left.size()).find("planted"),
-                std::string_view::npos);
+      EXPECT_EQ(text_of(left).find("planted"), std::string_view::npos);
       auto* const again = new storage::CutDevice(left, 0);
       storage::Device* const later = under_key(*again);
       auto opened = Store::open(*later, {});

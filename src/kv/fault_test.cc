@@ -66,7 +66,7 @@ class FaultTest : public testing::Test {
     for (const auto& [key, values] : possible) {
       auto found = session.get(key);
       ASSERT_TRUE(found) << key << ": " << found.error().message;
-      ASSERT_TRUE(values.contains(found->found() ? text_of(found->value()) : "")) << key;
+      ASSERT_TRUE(values.contains(std::string(found->found() ? text_of(found->value()) : ""))) << key;
     }
   }
   // Nothing is left of the failure.

@@ -31,8 +31,8 @@ class LifetimesTest : public StoreTest {
     base::Expected<Found> results[1];
     MultiGet::get(session, keys, results);
     EXPECT_TRUE(results[0]);
-    std::vector<std::string> found = {get(key),
-                                      results[0]->found() ? text_of(results[0]->value()) : "(none)"};
+    std::vector<std::string> found = {
+        get(key), std::string(results[0]->found() ? text_of(results[0]->value()) : "(none)")};
     Snapshot snapshot;
     EXPECT_TRUE(snapshot.open(session));
     found.push_back("(none)");

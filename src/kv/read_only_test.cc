@@ -22,7 +22,7 @@ std::string content_of(storage::Device& device) {
   const std::span memory = pool.reserve(kBytes);
   EXPECT_EQ(channel.read(0, memory), 0);
   channel.close();
-  return text_of(memory);
+  return std::string(text_of(memory));
 }
 
 void write_content(storage::Device& device, Bytes content) {

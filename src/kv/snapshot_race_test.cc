@@ -239,7 +239,7 @@ TEST_F(SnapshotTest, IsOfOneMomentForThreads) {
             }
         own.close();
       });
-    const auto number_of = [](Bytes value) { return std::stoull(text_of(value)); };
+    const auto number_of = [](Bytes value) { return std::stoull(std::string(text_of(value))); };
     const auto number_at = [&](const std::string& of) {
       auto found = session.get(of);
       EXPECT_TRUE(found) << found.error().message;

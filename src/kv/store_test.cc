@@ -194,7 +194,7 @@ TEST_F(StoreTest, ThreadsThatPutTheSameKeys) {
             for (bool done = false; !done;) {
               auto found = own.get("counter");
               ASSERT_TRUE(found);
-              const uint64_t n = found->found() ? std::stoull(text_of(found->value())) : 0;
+              const uint64_t n = found->found() ? std::stoull(std::string(text_of(found->value()))) : 0;
               const PutOptions options =
                   found->found() ? PutOptions{.when = When::kIfVersion, .version = found->version()}
                                  : PutOptions{.when = When::kIfAbsent};

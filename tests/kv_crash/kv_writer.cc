@@ -148,7 +148,7 @@ class Writer {
     kv::ValueWriter writer;
     if (auto opened = writer.open(session, key_of(key)); !opened) fail("%s", opened.error().message);
     const std::string part(400'000, 'a');
-    if (auto done = writer.append(std::as_bytes(std::span(part))); !done) fail("%s", done.error().message);
+    if (auto done = writer.append(kv::bytes_of(part)); !done) fail("%s", done.error().message);
   }
 
   // What this thread has last been told of its keys is what it finds.
@@ -201,8 +201,8 @@ class Writer {
         options.version = versions[key];
       }
       const std::string value = is_remove ? "" : value_of(key, number);
-      auto done = is_remove ? session.remove(key_of(key))
-                            : session.put(key_of(key), std::as_bytes(std::span(value)), options);
+      auto done =
+          is_remove ? session.remove(key_of(key)) : session.put(key_of(key), kv::bytes_of(value), options);
       if (!done) fail("%s: %s", key_of(key).c_str(), done.error().message);
       if (!is_remove && done->outcome != kv::Changed::Outcome::kDone)
         fail("%s was changed by somebody", key_of(key).c_str());

@@ -119,7 +119,7 @@ kv::Changed put(const KvLine& line, kv::Session& session, const kv::PutOptions& 
     Source source(line, !line.has("--file"));
     return put_from(line, session, source, options);
   }
-  return value_of(session.put(line.words[1], std::as_bytes(std::span(line.words[2])), options));
+  return value_of(session.put(line.words[1], kv::bytes_of(line.words[2]), options));
 }
 
 // Writes the value as it is. If standard output fails, main says so.

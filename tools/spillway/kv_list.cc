@@ -23,10 +23,6 @@ namespace {
 
 constexpr size_t kPartBytes = 1 << 20;
 
-std::string_view text_of(kv::Bytes bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 // Does the error concern a single record, so that the next ones may still be read?
 bool is_of_record(const base::Error& error) {
   return error.number == EBADMSG || kv::is_of_medium(error.number);
@@ -78,7 +74,7 @@ template <class Act>
 uint64_t for_each_part(kv::Snapshot& snapshot, const kv::Snapshot::Entry& entry, Unread& unread,
                        const Act& act) {
   if (!entry.is_large) {
-    act(text_of(entry.value));
+    act(kv::text_of(entry.value));
     return entry.value_bytes;
   }
   std::vector<std::byte> part(kPartBytes);
@@ -90,7 +86,7 @@ uint64_t for_each_part(kv::Snapshot& snapshot, const kv::Snapshot::Entry& entry,
                  concat(", in the value of '", escaped(entry.key), "'; delete that key, or put it again"));
       break;
     }
-    act(text_of(std::span(part).first(*bytes)));
+    act(kv::text_of(std::span(part).first(*bytes)));
     at += *bytes;
   }
   return at;

@@ -309,7 +309,7 @@ class Load {
           break;
         }
         case Event::kValue: {
-          const auto value = std::as_bytes(std::span(reader_.value()));
+          const kv::Bytes value = kv::bytes_of(reader_.value());
           if (is_large_)
             puts.append(value);
           else

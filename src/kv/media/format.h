@@ -37,6 +37,11 @@ namespace kv {
 static_assert(std::endian::native == std::endian::little, "the format is that of little-endian machines");
 
 using Bytes = std::span<const std::byte>;
+// A text as bytes, and bytes as a text. Nothing is copied.
+inline Bytes bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+inline std::string_view text_of(Bytes bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 
 inline constexpr uint32_t kFormatVersion = 1;
 // A bit of Superblock::features_needed. The store is a cache: records with lower sequences than the highest floor of any segment's header are gone.

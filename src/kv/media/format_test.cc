@@ -201,7 +201,7 @@ TEST_F(RecordTest, ARecordIsReadAsItWasWritten) {
   const auto bytes = record("a key", "a value");
   ASSERT_EQ(read(bytes), Reading::kWhole);
   EXPECT_EQ(got.key, "a key");
-  EXPECT_EQ(std::string_view(reinterpret_cast<const char*>(got.value.data()), got.value.size()), "a value");
+  EXPECT_EQ(text_of(got.value), "a value");
   EXPECT_EQ(got.header.sequence(), 1234u);
   EXPECT_EQ(got.header.kind(), RecordKind::kValue);
   EXPECT_EQ(got.header.expiry(), 999u);

@@ -338,8 +338,7 @@ TEST(CheckCutTest, WhatACutLeavesOfCheckpointsIsNotDamaged) {
     device = after_the_cut(device, seed, medium);
     std::string findings;
     EXPECT_EQ(check_of(*device, findings).damaged_checkpoints, 0u) << findings;
-    found +=
-        std::string_view(reinterpret_cast<const char*>(medium.data()), medium.size()).contains("spkv ckp");
+    found += text_of(medium).contains("spkv ckp");
     device->close();
   }
   EXPECT_GT(found, cuts / 2);

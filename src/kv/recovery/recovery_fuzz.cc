@@ -38,7 +38,6 @@ struct Image {
 };
 
 std::string key_of(int i) { return "key" + std::to_string(i); }
-Bytes bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 uint64_t check_of(const Image& image, const void* bytes, size_t length) {
   return XXH3_64bits_withSecret(bytes, length, image.identity.secret.bytes, kSecretBytes);

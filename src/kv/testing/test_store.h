@@ -9,11 +9,6 @@
 
 namespace kv {
 
-inline Bytes bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
-inline std::string text_of(Bytes bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 // The whole value, be it large or not.
 inline std::string whole_value(Session& session, Found& found) {
   std::string value(found.value_bytes(), '\0');

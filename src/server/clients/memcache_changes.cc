@@ -138,7 +138,7 @@ std::optional<kv::Bytes> MemcacheClient::value_there(const Command& command, siz
   const std::string_view block = stream_.input().substr(line_end, block_bytes(command));
   if (block.size() < block_bytes(command)) return std::nullopt;
   if (!is_binary_ && !memcache::is_block_end(block.substr(command.value_bytes))) return std::nullopt;
-  return std::as_bytes(std::span(block.substr(0, command.value_bytes)));
+  return kv::bytes_of(block.substr(0, command.value_bytes));
 }
 
 // Makes and answers all sets that the input begins with, as far as they have come. `value` is that of the first one.

@@ -185,7 +185,7 @@ base::Expected<bool> MemcacheClient::receive_value(Command& command, size_t& use
       // The input may have moved.
       parse(stream_.input(), command);
     }
-    value = std::as_bytes(std::span(stream_.input().substr(used_bytes, bytes)));
+    value = kv::bytes_of(stream_.input().substr(used_bytes, bytes));
     used_bytes += bytes;
     return true;
   }
@@ -205,8 +205,7 @@ base::Expected<bool> MemcacheClient::receive_value(Command& command, size_t& use
 base::Expected<void> MemcacheClient::execute(Command& command, kv::Bytes value) {
   if (takes_value(command.verb)) {
     if (is_binary_) return store(command, value);
-    const kv::Bytes end = value.last(memcache::kBlockEndBytes);
-    if (!memcache::is_block_end({reinterpret_cast<const char*>(end.data()), end.size()}))
+    if (!memcache::is_block_end(kv::text_of(value.last(memcache::kBlockEndBytes))))
       return answer(command, Result::kBadData);
     return store(command, value.first(command.value_bytes));
   }

@@ -97,7 +97,7 @@ base::Expected<bool> RespClient::take_large() {
   }
   auto received = stream_.receive_into(parser_.bytes(), memory.bytes().first(with_end_bytes));
   if (!received || !*received) return received;
-  parser_.take({reinterpret_cast<const char*>(memory.bytes().data()), bytes});
+  parser_.take(kv::text_of(memory.bytes().first(bytes)));
   large_.push_back(std::move(memory));
   return true;
 }
@@ -161,7 +161,7 @@ void RespClient::answer_noted() {
   if (noted_are_sets_) {
     NewItem items[kTogether];
     for (size_t i = 0; i < noted_count_; ++i)
-      items[i] = {.key = noted_[i].key, .value = std::as_bytes(std::span(noted_[i].value))};
+      items[i] = {.key = noted_[i].key, .value = kv::bytes_of(noted_[i].value)};
     make_sets({items, noted_count_}, true);
   } else {
     std::string_view keys[kTogether];

@@ -48,8 +48,7 @@ base::Expected<void> for_each_key(const Connection& connection, RespScans::Calle
 std::string_view encoding_of(const Item& item) {
   constexpr uint64_t kEmbeddedBytesMost = 44, kIntegerBytesMost = 20;
   if (item.is_large()) return "raw";
-  const kv::Bytes value = item.value();
-  const std::string_view text(reinterpret_cast<const char*>(value.data()), value.size());
+  const std::string_view text = kv::text_of(item.value());
   if (text.size() > kEmbeddedBytesMost) return "raw";
   return text.size() <= kIntegerBytesMost && resp::parse_integer(text) ? "int" : "embstr";
 }

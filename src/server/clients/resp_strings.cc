@@ -13,8 +13,6 @@ using resp::Problem;
 
 namespace {
 
-kv::Bytes bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
-
 uint64_t expiry_of(int64_t expires_ms) { return expires_ms == 0 ? kNever : expiry_of_unix_ms(expires_ms); }
 
 Mode mode_of(resp::Condition condition) {
@@ -41,7 +39,7 @@ void RespClient::set(const Command& command, Arguments arguments) {
   const auto request = accepted(resp::parse_set(command, arguments, now_ms()));
   if (!request) return;
   Item before;
-  auto result = items_.set(request->key, bytes_of(request->value),
+  auto result = items_.set(request->key, kv::bytes_of(request->value),
                            {.mode = mode_of(request->condition),
                             .expires_ms = expiry_of(request->expires_ms),
                             .keeps_expiry = request->keeps_expiry},
@@ -75,7 +73,7 @@ bool RespClient::set_each(Arguments pairs) {
     NewItem items[kTogether];
     size_t count = 0;
     for (; count < kTogether && at < pairs.size(); ++count, at += 2)
-      items[count] = {.key = pairs[at], .value = bytes_of(pairs[at + 1])};
+      items[count] = {.key = pairs[at], .value = kv::bytes_of(pairs[at + 1])};
     if (!make_sets({items, count}, false)) return false;
   }
   return true;
@@ -97,7 +95,7 @@ void RespClient::set_all_if_absent(Arguments pairs) {
 }
 
 void RespClient::set_if_absent(std::string_view key, std::string_view value) {
-  auto result = items_.set(key, bytes_of(value), {.mode = Mode::kAdd});
+  auto result = items_.set(key, kv::bytes_of(value), {.mode = Mode::kAdd});
   const Done* const set = done(result);
   if (set == nullptr) return;
   if (set->outcome == Outcome::kTooLong) return answer_.refuse(Problem::kTooLong);
@@ -153,7 +151,7 @@ void RespClient::get_range(Arguments arguments) {
 void RespClient::set_range(Arguments arguments) {
   const auto request = accepted(resp::parse_setrange(arguments));
   if (!request) return;
-  auto result = items_.set_range(request->key, request->offset, bytes_of(request->bytes));
+  auto result = items_.set_range(request->key, request->offset, kv::bytes_of(request->bytes));
   const Done* const set = done(result);
   if (set == nullptr) return;
   if (set->outcome != Outcome::kDone) return answer_.refuse(problem_of(set->outcome));
@@ -162,7 +160,7 @@ void RespClient::set_range(Arguments arguments) {
 
 void RespClient::append(Arguments arguments) {
   auto result =
-      items_.set(arguments[1], bytes_of(arguments[2]), {.mode = Mode::kAppend, .makes_until_ms = kNever});
+      items_.set(arguments[1], kv::bytes_of(arguments[2]), {.mode = Mode::kAppend, .makes_until_ms = kNever});
   const Done* const set = done(result);
   if (set == nullptr) return;
   if (set->outcome != Outcome::kDone) return answer_.refuse(problem_of(set->outcome));
@@ -194,15 +192,14 @@ void RespClient::add_float(Arguments arguments) {
     if (item.is_large()) {
       number.reset();
     } else if (item.found()) {
-      const kv::Bytes value = item.value();
-      number = resp::parse_float({reinterpret_cast<const char*>(value.data()), value.size()});
+      number = resp::parse_float(kv::text_of(item.value()));
     }
     if (!number) return Change::nothing(Outcome::kNotNumber);
     const long double sum = *number + *delta;
     if (!std::isfinite(sum)) return Change::nothing(Outcome::kOverflow);
     bytes = resp::print_float(sum, std::span(text));
     Change change = Change::value_of(item);
-    change.add(Part::of(bytes_of({text, bytes})));
+    change.add(Part::of(kv::bytes_of({text, bytes})));
     return change;
   };
   auto result = items_.update(arguments[1], decide);

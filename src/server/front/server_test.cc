@@ -105,9 +105,8 @@ TEST_F(ServerTest, WhatIsAcknowledgedBeforeTheEndIsThere) {
     for (int thread = 0; thread < kThreads; ++thread) {
       auto found = session.get("key" + std::to_string(thread));
       ASSERT_TRUE(found && found->found());
-      const kv::Bytes value = found->value().subspan(1);
-      EXPECT_GE(std::stoi(std::string(reinterpret_cast<const char*>(value.data()), value.size())),
-                acknowledged[thread]);
+      const std::string number(kv::text_of(found->value().subspan(1)));
+      EXPECT_GE(std::stoi(number), acknowledged[thread]);
     }
     session.close();
     begin();

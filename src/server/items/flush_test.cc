@@ -285,9 +285,7 @@ class Writer {
     EXPECT_EQ(text_of(*log), all);
     EXPECT_LE(ended_before, begun_after_[first]) << text_of(*log);
   }
-  static std::string text_of(const Item& item) {
-    return {reinterpret_cast<const char*>(item.value().data()), item.value().size()};
-  }
+  static std::string text_of(const Item& item) { return std::string(kv::text_of(item.value())); }
 
   SharedItems& shared_;
   const std::string name_;

@@ -8,11 +8,6 @@
 namespace server {
 namespace {
 
-std::string_view text_of(kv::Bytes bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-kv::Bytes bytes_of(const char* digits, size_t count) { return std::as_bytes(std::span(digits, count)); }
-
 uint64_t sum(uint64_t number, const AddOptions& options) {
   if (!options.is_decrease) return number + options.delta;
   return number - std::min(number, options.delta);
@@ -27,8 +22,8 @@ base::Expected<Added<uint64_t>> Items::add(std::string_view key, const AddOption
     added.is_made = !item.found() && options.initial.has_value();
     if (added.is_made) {
       added.number = *options.initial;
-      Change change =
-          Change::put(bytes_of(digits, write_unsigned(added.number, digits)), 0, options.initial_expires_ms);
+      Change change = Change::put(kv::bytes_of({digits, write_unsigned(added.number, digits)}), 0,
+                                  options.initial_expires_ms);
       change.head.own_cas = options.own_cas;
       return change;
     }
@@ -36,14 +31,14 @@ base::Expected<Added<uint64_t>> Items::add(std::string_view key, const AddOption
     // In memcached's order.
     if (item.is_large() || item.value_bytes() == 0) return Change::nothing(Outcome::kNotNumber);
     if (options.cas != 0 && options.cas != item.cas()) return Change::nothing(Outcome::kOtherCas);
-    const std::optional<uint64_t> number = unsigned_of_value(text_of(item.value()));
+    const std::optional<uint64_t> number = unsigned_of_value(kv::text_of(item.value()));
     if (!number) return Change::nothing(Outcome::kNotNumber);
     added.number = sum(*number, options);
     const size_t length = write_unsigned(added.number, digits);
     Change change = Change::value_of(item);
     change.head.own_cas = options.own_cas;
     change.expires_ms = options.expires_ms.value_or(item.expires_ms());
-    change.add(Part::of(bytes_of(digits, length)));
+    change.add(Part::of(kv::bytes_of({digits, length})));
     if (length < item.value_bytes()) change.add(Part::filled(' ', item.value_bytes() - length));
     return change;
   };
@@ -67,11 +62,12 @@ base::Expected<Added<int64_t>> Items::add_integer(std::string_view key, int64_t 
   const auto decide = [&](Item& item) -> Change {
     added.is_made = !item.found();
     std::optional<int64_t> number = 0;
-    if (item.found()) number = item.is_large() ? std::nullopt : resp::parse_integer(text_of(item.value()));
+    if (item.found())
+      number = item.is_large() ? std::nullopt : resp::parse_integer(kv::text_of(item.value()));
     if (!number) return Change::nothing(Outcome::kNotNumber);
     if (__builtin_add_overflow(*number, delta, &added.number)) return Change::nothing(Outcome::kOverflow);
     Change change = Change::value_of(item);
-    change.add(Part::of(bytes_of(digits, write_integer(added.number, digits))));
+    change.add(Part::of(kv::bytes_of({digits, write_integer(added.number, digits)})));
     return change;
   };
   auto done = update(key, decide);

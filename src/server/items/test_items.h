@@ -12,7 +12,7 @@
 
 namespace server {
 
-inline kv::Bytes bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+using kv::bytes_of;
 
 class ItemsTest : public testing::Test {
  protected:

@@ -209,8 +209,7 @@ base::Expected<void> Stream::write_value(Items& items, Item&& item, std::string_
   }
   const kv::Bytes value = item.value();
   if (value.size() <= kCopiedBytesMost) {
-    if (auto written = write({reinterpret_cast<const char*>(value.data()), value.size()}); !written)
-      return written;
+    if (auto written = write(kv::text_of(value)); !written) return written;
     return write(end);
   }
   if (pieces_.size() + 3 > kPiecesMost || kept_bytes_ + value.size() > kKeptBytesMost)
@@ -223,10 +222,7 @@ base::Expected<void> Stream::write_value(Items& items, Item&& item, std::string_
 }
 
 base::Expected<void> Stream::write_part(Items& items, Item& item, uint64_t offset, uint64_t bytes) {
-  if (!item.is_large()) {
-    const kv::Bytes part = item.value().subspan(offset, bytes);
-    return write({reinterpret_cast<const char*>(part.data()), part.size()});
-  }
+  if (!item.is_large()) return write(kv::text_of(item.value().subspan(offset, bytes)));
   base::Expected<void> done;
   for (const uint64_t end = offset + bytes; offset < end && done;) {
     end_text_piece();
