@@ -14,6 +14,10 @@ constexpr size_t kHelpColumn = 26;
 
 }  // namespace
 
+bool asks_for_help(std::string_view subcommand) {
+  return subcommand == "--help" || subcommand == "-h" || subcommand == "help";
+}
+
 std::string flag_name(std::string_view option) {
   std::string flag = "--";
   for (char c : option) flag += c == '_' ? '-' : c;

@@ -4,6 +4,8 @@
 // file and name that file in CMakeLists.txt, 3) a row in main.cc's table, 4) its cases in
 // tests/cli/cli_test.py.
 #pragma once
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <sstream>
@@ -46,6 +48,31 @@ std::string concat(const Parts&... parts) {
   std::ostringstream stream;
   (stream << ... << parts);
   return stream.str();
+}
+
+// The text with control characters, which would break the one line of an error, shown as \xNN.
+std::string printable(std::string_view text);
+
+// A row of the table of `spillway`, or of a subcommand that has subcommands.
+struct Subcommand {
+  std::string_view name;
+  const char* arguments;
+  const char* doc;
+  int (*function)(Arguments);
+};
+
+bool asks_for_help(std::string_view subcommand);
+
+// The row that the first argument names; null: help is asked for. `of`: whose subcommands they are. Throws WrongInput.
+template <class Row, size_t kRows>
+const Row* find_subcommand(const Row (&table)[kRows], Arguments arguments, std::string_view of) {
+  if (arguments.empty()) throw WrongInput(concat(of, ": no subcommand given; see spillway ", of, " --help"));
+  const std::string_view name = arguments[0];
+  if (asks_for_help(name)) return nullptr;
+  const auto found = std::ranges::find(table, name, &Row::name);
+  if (found == std::end(table))
+    throw WrongInput(concat(of, " has no subcommand '", printable(name), "'; see spillway ", of, " --help"));
+  return &*found;
 }
 
 // The flag and the environment variable of what a data file of options calls min_alloc: --min-alloc, SPILLWAY_MIN_ALLOC.
@@ -92,8 +119,5 @@ std::string readable_bytes(uint64_t bytes);
 
 // Whether lines that are shown there can be shown anew: it is a terminal, and TERM does not say that it is a dumb one.
 bool is_terminal(int descriptor);
-
-// The text with control characters, which would break the one line of an error, shown as \xNN.
-std::string printable(std::string_view text);
 
 }  // namespace tools

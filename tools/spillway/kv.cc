@@ -13,7 +13,7 @@ struct Option {
   const char* doc;
 };
 
-struct Subcommand {
+struct KvSubcommand {
   std::string_view name;
   const char* words;
   const char* doc;   // of one line
@@ -65,7 +65,7 @@ constexpr Option kKeyFile = {"--key-file", "FILE",
                              "the store is encrypted, or is to be, with the key in FILE: 64 random bytes"};
 
 // kv.h says how to add one.
-constexpr Subcommand kSubcommands[] = {
+constexpr KvSubcommand kSubcommands[] = {
     {"make", "DEVICE", "make an empty store",
      "A file that is not there is made. A device or file that has content is refused, a store among them.\n",
      1, 1, kv_make, kMakeOptions},
@@ -124,14 +124,14 @@ constexpr Subcommand kSubcommands[] = {
 };
 
 // `program`: the words of the command line that come before the subcommand's name.
-std::string usage(const Subcommand& subcommand, std::string_view program) {
+std::string usage(const KvSubcommand& subcommand, std::string_view program) {
   std::string text = concat(program, ' ', subcommand.name);
   for (const Option& option : subcommand.options)
     text += concat(" [", option.name, *option.argument != 0 ? " " : "", option.argument, ']');
   return concat(text, ' ', subcommand.words);
 }
 
-void print_help(const Subcommand& subcommand, std::string_view program) {
+void print_help(const KvSubcommand& subcommand, std::string_view program) {
   std::printf(
       "usage: %s\n\n%s: %s.\n%sDEVICE is a path or a device string (docs/storage.md). SIZE takes K, M, G, "
       "T.\n",
@@ -145,7 +145,7 @@ void print_help(const Subcommand& subcommand, std::string_view program) {
 
 void print_help() {
   std::puts("usage: spillway kv SUBCOMMAND DEVICE ...\n");
-  for (const Subcommand& subcommand : kSubcommands)
+  for (const KvSubcommand& subcommand : kSubcommands)
     std::printf("  spillway kv %-7s %-20s %s\n", subcommand.name.data(), subcommand.words, subcommand.doc);
   std::puts(
       "\nDEVICE is a path or a device string (docs/storage.md), which no other process uses meanwhile.\n"
@@ -154,14 +154,14 @@ void print_help() {
       "or the device failed or is in use; 2 wrong input, nothing was done.");
 }
 
-const Option* find_option(const Subcommand& subcommand, std::string_view name) {
+const Option* find_option(const KvSubcommand& subcommand, std::string_view name) {
   if (name == kKeyFile.name) return &kKeyFile;
   const auto found = std::ranges::find(subcommand.options, name, &Option::name);
   return found == subcommand.options.end() ? nullptr : &*found;
 }
 
 // Fills in `line`'s words and options. False: help was asked for. Throws WrongInput.
-bool parse(const Subcommand& subcommand, Arguments arguments, KvLine& line) {
+bool parse(const KvSubcommand& subcommand, Arguments arguments, KvLine& line) {
   bool is_over = false;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string_view word = arguments[i];
@@ -193,7 +193,7 @@ bool parse(const Subcommand& subcommand, Arguments arguments, KvLine& line) {
   return true;
 }
 
-int run(const Subcommand& subcommand, Arguments arguments, std::string_view program = "spillway kv") {
+int run(const KvSubcommand& subcommand, Arguments arguments, std::string_view program = "spillway kv") {
   KvLine line;
   line.name = subcommand.name;
   if (!parse(subcommand, arguments, line)) {
@@ -205,13 +205,6 @@ int run(const Subcommand& subcommand, Arguments arguments, std::string_view prog
   line.device = line.words[0];
   if (line.has(kKeyFile.name)) line.device = under_key(line.device, line.options.at(kKeyFile.name));
   return subcommand.function(line);
-}
-
-const Subcommand& subcommand_called(std::string_view name) {
-  const auto found = std::ranges::find(kSubcommands, name, &Subcommand::name);
-  if (found == std::end(kSubcommands))
-    throw WrongInput(concat("kv has no subcommand '", printable(name), "'; see spillway kv --help"));
-  return *found;
 }
 
 }  // namespace
@@ -233,15 +226,15 @@ std::string escaped(std::string_view key) {
 }
 
 int kv(Arguments arguments) {
-  if (arguments.empty()) throw WrongInput("kv: no subcommand given; see spillway kv --help");
-  const std::string_view name = arguments[0];
-  if (name == "--help" || name == "-h" || name == "help") {
-    print_help();
-    return 0;
-  }
-  return run(subcommand_called(name), arguments.subspan(1));
+  const KvSubcommand* const subcommand = find_subcommand(kSubcommands, arguments, "kv");
+  if (subcommand != nullptr) return run(*subcommand, arguments.subspan(1));
+  print_help();
+  return 0;
 }
 
-int check(Arguments arguments) { return run(subcommand_called("check"), arguments, "spillway"); }
+int check(Arguments arguments) {
+  return run(*std::ranges::find(kSubcommands, std::string_view("check"), &KvSubcommand::name), arguments,
+             "spillway");
+}
 
 }  // namespace tools

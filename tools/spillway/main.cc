@@ -11,15 +11,8 @@
 
 namespace {
 
-struct Subcommand {
-  const char* name;
-  const char* arguments;
-  const char* doc;
-  int (*function)(tools::Arguments);
-};
-
 // command.h says how to add one.
-constexpr Subcommand kSubcommands[] = {
+constexpr tools::Subcommand kSubcommands[] = {
     {"run", "[OPTION]... -- PROGRAM [ARGUMENT]...", "run a program within a memory budget", tools::run},
     {"kv", "SUBCOMMAND DEVICE ...", "the key-value store", tools::kv},
     {"check", "DEVICE", "verify a store", tools::check},
@@ -39,7 +32,7 @@ void print_help() {
   std::puts(
       "usage: spillway SUBCOMMAND ...\n\nRuns programs, and keeps stores, with more data than memory.\n");
   for (const auto& subcommand : kSubcommands)
-    std::printf("  spillway %-7s %-38s %s\n", subcommand.name, subcommand.arguments, subcommand.doc);
+    std::printf("  spillway %-7s %-38s %s\n", subcommand.name.data(), subcommand.arguments, subcommand.doc);
   std::puts(
       "  spillway --version\n"
       "  spillway --help\n\n"
@@ -57,7 +50,7 @@ void reserve_standard_streams() {
 int dispatch(tools::Arguments arguments) {
   if (arguments.empty()) throw tools::WrongInput("no subcommand given; see spillway --help");
   std::string_view name = arguments[0];
-  if (name == "--help" || name == "-h" || name == "help") {
+  if (tools::asks_for_help(name)) {
     print_help();
     return 0;
   }

@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <map>
 
 #include "persist.h"
 #include "persist/own/options.h"
@@ -17,12 +16,6 @@
 
 namespace tools {
 namespace {
-
-struct CommandLine {
-  std::map<std::string, std::string> values;  // by option name, as written
-  Arguments program;
-  bool help = false;
-};
 
 std::string flag_of(const persist::OptionInfo& option) { return flag_name(option.name); }
 
@@ -53,24 +46,10 @@ void print_help() {
   }
 }
 
-CommandLine parse(Arguments arguments) {
-  CommandLine line;
-  LeadingOptions options(arguments);
-  for (std::string_view flag; !(flag = options.next()).empty();) {
-    if (flag == "--help" || flag == "-h") {
-      line.help = true;
-      return line;
-    }
-    const auto option = std::ranges::find(persist::kOptions, flag, flag_of);
-    if (option == std::end(persist::kOptions))
-      throw WrongInput(
-          concat("persist run has no option '", printable(flag), "'; see spillway persist run --help"));
-    const bool is_switched_on = is_switch(*option) && !options.has_value();
-    line.values[option->name] =
-        is_switched_on ? "1" : options.value(option->argument, "spillway persist run --help");
-  }
-  line.program = options.rest();
-  return line;
+std::optional<ProgramOption> find_option(std::string_view flag) {
+  const auto option = std::ranges::find(persist::kOptions, flag, flag_of);
+  if (option == std::end(persist::kOptions)) return std::nullopt;
+  return ProgramOption{.name = option->name, .needs = option->argument, .is_switch = is_switch(*option)};
 }
 
 [[noreturn]] void refuse(const base::Error& error) {
@@ -103,7 +82,7 @@ void prepare(const std::string& path) {
 }  // namespace
 
 int persist_run(Arguments arguments) {
-  const CommandLine line = parse(arguments);
+  const ProgramLine line = parse_program_line("persist run", arguments, find_option);
   if (line.help) {
     print_help();
     return 0;

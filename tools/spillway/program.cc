@@ -1,4 +1,4 @@
-// Starting a program; and a look into its ELF file for what its memory comes from.
+// A program's command line, and its start; and a look into its ELF file for what its memory comes from.
 #include "program.h"
 
 #include <fcntl.h>
@@ -109,6 +109,27 @@ Kind kind_of_file(const std::string& path) {
 }
 
 }  // namespace
+
+ProgramLine parse_program_line(std::string_view subcommand, Arguments arguments,
+                               const FindProgramOption& find) {
+  ProgramLine line;
+  LeadingOptions options(arguments);
+  const std::string help = concat("spillway ", subcommand, " --help");
+  for (std::string_view flag; !(flag = options.next()).empty();) {
+    if (flag == "--help" || flag == "-h") {
+      line.help = true;
+      return line;
+    }
+    const std::optional<ProgramOption> option = find(flag);
+    if (!option) throw WrongInput(concat(subcommand, " has no option '", printable(flag), "'; see ", help));
+    if (!option->twice.empty() && line.values.contains(option->name))
+      throw WrongInput(std::string(option->twice));
+    const bool is_switched_on = option->is_switch && !options.has_value();
+    line.values[option->name] = is_switched_on ? "1" : options.value(option->needs, help);
+  }
+  line.program = options.rest();
+  return line;
+}
 
 std::string privilege_of(const std::string& path) {
   struct stat status = {};

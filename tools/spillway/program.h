@@ -1,12 +1,35 @@
-// Starting the program that `spillway run` was given: found as the shell finds it, named in every message.
+// What `spillway run` and `spillway persist run` share: the command line, and starting the program, which is found as the shell finds it, and named in
+// every message.
 #pragma once
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "command.h"
 
 namespace tools {
+
+// [OPTION]... -- PROGRAM [ARGUMENT]...
+struct ProgramLine {
+  std::map<std::string, std::string> values;  // by option name, as written
+  Arguments program;
+  bool help = false;  // is asked for; then there is nothing else
+};
+// An option that a flag stands for.
+struct ProgramOption {
+  std::string name;
+  std::string needs;            // what is missing where it has no value
+  bool is_switch = false;       // one that is on, "1", where it stands alone
+  std::string_view twice = {};  // what is said where it is given again; empty: the last one counts
+};
+// Nothing: there is no such flag.
+using FindProgramOption = std::function<std::optional<ProgramOption>(std::string_view flag)>;
+
+// Takes the command line of `spillway SUBCOMMAND` apart. Throws WrongInput.
+ProgramLine parse_program_line(std::string_view subcommand, Arguments arguments,
+                               const FindProgramOption& find);
 
 // Becomes the program (execve); its name is program[0], looked for in PATH when it has no '/'. A program that does not
 // use the runtime gets the library of preload mode, unless `preload` is false; then, or where the kernel does not let

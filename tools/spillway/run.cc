@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <map>
 
 #include "base/json_log.h"
 #include "command.h"
@@ -19,37 +18,18 @@
 namespace tools {
 namespace {
 
-struct CommandLine {
-  std::map<std::string, std::string> values;  // by option name, as written
-  Arguments program;
-  bool help = false;
-};
-
-const base::OptionInfo* find_option(std::string_view flag) {
-  for (size_t i = 0; i < base::option_count(); ++i)
-    if (flag_name(base::option_info(i)) == flag) return &base::option_info(i);
-  return nullptr;
-}
-
-CommandLine parse(Arguments arguments) {
-  CommandLine line;
-  LeadingOptions options(arguments);
-  for (std::string_view flag; !(flag = options.next()).empty();) {
-    if (flag == "--help" || flag == "-h") {
-      line.help = true;
-      return line;
-    }
-    const base::OptionInfo* option = find_option(flag);
-    if (option == nullptr)
-      throw WrongInput(concat("run has no option '", printable(flag), "'; see spillway run --help"));
-    const bool is_switched_on = option->kind == base::OptionKind::kFlag && !options.has_value();
-    if (flag == "--storage" && line.values.contains("storage"))
-      throw WrongInput("--storage is given twice; give one device, spilled pages go to one");
-    line.values[option->name] =
-        is_switched_on ? "1" : options.value(concat("a ", option->argument), "spillway run --help");
+std::optional<ProgramOption> find_option(std::string_view flag) {
+  for (size_t i = 0; i < base::option_count(); ++i) {
+    const base::OptionInfo& option = base::option_info(i);
+    if (flag_name(option) != flag) continue;
+    ProgramOption found = {.name = option.name,
+                           .needs = concat("a ", option.argument),
+                           .is_switch = option.kind == base::OptionKind::kFlag};
+    if (flag == "--storage")
+      found.twice = "--storage is given twice; give one device, spilled pages go to one";
+    return found;
   }
-  line.program = options.rest();
-  return line;
+  return std::nullopt;
 }
 
 [[noreturn]] void refuse(const base::Error& error) { throw WrongInput(printable(error.message)); }
@@ -57,7 +37,7 @@ CommandLine parse(Arguments arguments) {
 }  // namespace
 
 int run(Arguments arguments) {
-  CommandLine line = parse(arguments);
+  const ProgramLine line = parse_program_line("run", arguments, find_option);
   if (line.help) {
     std::printf(
         "usage: spillway run [OPTION]... -- PROGRAM [ARGUMENT]...\n\n"
