@@ -4,7 +4,7 @@
 
 #include <spillway/batch.h>
 
-enum { kLetters = 12, kMask = (1 << 2 * kLetters) - 1, kGroup = 1024, kMost = 100 };
+enum { kLetters = 12, kMask = (1 << 2 * kLetters) - 1, kGroup = 1024, kMax = 100 };
 
 static spillway_batch_session *session;
 
@@ -38,7 +38,7 @@ static void count_runs(uint32_t function) {
 // The most frequent runs so far, in their order.
 static struct found {
   uint32_t run, count;
-} found[kMost + 1];
+} found[kMax + 1];
 static size_t wanted = 3, found_count;
 
 static int look(void *context, const void *key, const void *value) {
@@ -56,7 +56,7 @@ static int look(void *context, const void *key, const void *value) {
 
 int main(int argc, char **argv) {
   if (argc == 3) wanted = strtoul(argv[2], NULL, 10);
-  if (argc < 2 || argc > 3 || wanted > kMost) return 2;
+  if (argc < 2 || argc > 3 || wanted > kMax) return 2;
   FILE *const file = fopen(argv[1], "r");
   if (file == NULL) return perror(argv[1]), 1;
 

@@ -100,9 +100,9 @@ Settings settings_of(int count, char** words) {
   const auto check = [&](const char* name, uint64_t least, uint64_t most) {
     load::check_range(name, settings[name], least, most);
   };
-  check("key", batch::kKeyBytesMin, batch::kKeyBytesMax);
-  check("record", std::max<uint64_t>(batch::kRecordBytesMin, settings["key"] + 1), batch::kRecordBytesMax);
-  check("bucket", batch::kBucketBytesMin, batch::kBucketBytesMax);
+  check("key", batch::kMinKeyBytes, batch::kMaxKeyBytes);
+  check("record", std::max<uint64_t>(batch::kMinRecordBytes, settings["key"] + 1), batch::kMaxRecordBytes);
+  check("bucket", batch::kMinBucketBytes, batch::kMaxBucketBytes);
   if (settings["bucket"] % base::kLineBytes != 0) load::fail(2, "bucket is a multiple of 64 bytes");
   check("cell", base::kLineBytes, 1 << 20);
   if (settings["cell"] % base::kLineBytes != 0) load::fail(2, "cell is a multiple of 64 bytes");

@@ -59,7 +59,7 @@ Settings settings_of(int count, char** words) {
   const auto check = [&](const char* name, uint64_t least, uint64_t most) {
     load::check_range(name, settings[name], least, most);
   };
-  check("record", 2 * sizeof(uint64_t), batch::kRecordBytesMax);
+  check("record", 2 * sizeof(uint64_t), batch::kMaxRecordBytes);
   check("bucket", settings["record"], load::kPageBytes);
   check("cell", settings["record"], load::kPageBytes);
   for (const char* const name : {"bucket", "cell"})

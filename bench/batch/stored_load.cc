@@ -40,7 +40,7 @@ constexpr batch::Shape kShape = {.key_bytes = 8, .value_bytes = 8};
 struct Settings {
   std::string side, place, log;
   std::map<std::string, uint64_t> numbers = {
-      {"records", 0}, {"memory", 0}, {"cache", 0}, {"threads", 1}, {"slot", batch::kSlotPagesMax},
+      {"records", 0}, {"memory", 0}, {"cache", 0}, {"threads", 1}, {"slot", batch::kMaxSlotPages},
       {"makers", 8},  {"seed", 1}};
 
   uint64_t operator[](const char* name) const { return numbers.at(name); }

@@ -21,7 +21,7 @@
 namespace {
 
 constexpr uint64_t kWordsPerPage = 512;
-constexpr uint64_t kMostWorkers = 4096;
+constexpr uint64_t kMaxWorkers = 4096;
 
 uint64_t* words;
 uint64_t page_count;
@@ -107,7 +107,7 @@ bool run(bool tasks, uint64_t count, uint64_t accesses, double seconds) {
   auto* const all = static_cast<Work*>(std::calloc(count, sizeof(Work)));
   if (all == nullptr) return false;
   for (uint64_t i = 0; i < count; ++i) {
-    all[i].seed = mixed(runs * kMostWorkers + i) | 1;
+    all[i].seed = mixed(runs * kMaxWorkers + i) | 1;
     all[i].accesses = accesses;
   }
   running = true;
@@ -154,7 +154,7 @@ int main(int count, char** arguments) {
     unsigned long long workers, accesses;
     double seconds;
     if (std::sscanf(line, "run %7s %llu %llu %lf", kind, &workers, &accesses, &seconds) != 4 ||
-        workers == 0 || workers > kMostWorkers)
+        workers == 0 || workers > kMaxWorkers)
       return 2;
     if (!run(std::strcmp(kind, "tasks") == 0, workers, accesses, seconds)) {
       std::perror("fibers");

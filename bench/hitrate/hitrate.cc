@@ -29,7 +29,7 @@ namespace {
 using hitrate::Trace;
 
 constexpr uint32_t kWays[] = {8, 16, 32};
-constexpr uint64_t kLeastSize = 32, kMostSize = uint64_t{1} << 26;
+constexpr uint64_t kMinSize = 32, kMaxSize = uint64_t{1} << 26;
 
 [[noreturn]] void refuse(std::string_view message) {
   std::fprintf(stderr, "hitrate: %.*s\n", static_cast<int>(message.size()), message.data());
@@ -65,7 +65,7 @@ struct Size {
   double share = 0;
 
   uint64_t of(const Trace& trace) const {
-    return pages != 0 ? pages : std::max(static_cast<uint64_t>(share * trace.page_count), kLeastSize);
+    return pages != 0 ? pages : std::max(static_cast<uint64_t>(share * trace.page_count), kMinSize);
   }
 };
 
@@ -81,8 +81,7 @@ Size parse_size(const std::string& word) {
     }
   } else {
     const auto [stop, wrong] = std::from_chars(begin, end, size.pages);
-    if (wrong == std::errc() && stop == end && size.pages >= kLeastSize && size.pages <= kMostSize)
-      return size;
+    if (wrong == std::errc() && stop == end && size.pages >= kMinSize && size.pages <= kMaxSize) return size;
   }
   refuse("'" + word + "' is no size: give a number of pages from 32 to 67108864, or a share as 9.1%");
 }

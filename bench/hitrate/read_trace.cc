@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kNames[kFormatCount] = {"oracle", "csv", "spc", "arc", "lirs", "u32", "u64"};
 constexpr std::string_view kIdNames[] = {"id", "obj_id", "object_id", "key", "page", "block"};
 constexpr uint64_t kPageBytes = 4096, kBlockBytes = 512;
-constexpr uint64_t kMostPagesAtOnce = uint64_t{1} << 24;
+constexpr uint64_t kMaxPagesAtOnce = uint64_t{1} << 24;
 
 // A word of the input as messages show it: they are one line of text.
 std::string shown(std::string_view word) {
@@ -129,7 +129,7 @@ base::Expected<void> read_spc(std::string_view content, std::string_view file, T
       return lines.wrong("'", shown(words[0]), "' is no unit: a number up to 65535");
     if (!parse_number(words[1], block) || block >> 48 != 0)
       return lines.wrong("'", shown(words[1]), "' is no block: a number below 2^48");
-    if (!parse_number(words[2], bytes) || bytes == 0 || bytes / kPageBytes >= kMostPagesAtOnce)
+    if (!parse_number(words[2], bytes) || bytes == 0 || bytes / kPageBytes >= kMaxPagesAtOnce)
       return lines.wrong("'", shown(words[2]), "' is no number of bytes: from 1 to 64 G");
     if (words[3].size() != 1 || std::string_view("rRwW").find(words[3][0]) == std::string_view::npos)
       return lines.wrong("'", shown(words[3]), "' is neither r nor w");
@@ -151,9 +151,9 @@ base::Expected<void> read_arc(std::string_view content, std::string_view file, T
       if (const std::string_view word = take_spaced_word(line); !parse_number(word, number))
         return word.empty() ? lines.wrong("four numbers are needed: block, count and two that are ignored")
                             : lines.wrong("'", shown(word), "' is no number");
-    if (numbers[1] == 0 || numbers[1] > kMostPagesAtOnce || numbers[0] + (numbers[1] - 1) < numbers[0])
+    if (numbers[1] == 0 || numbers[1] > kMaxPagesAtOnce || numbers[0] + (numbers[1] - 1) < numbers[0])
       return lines.wrong(numbers[1], " is no count of blocks from ", numbers[0], " on: from 1 to ",
-                         kMostPagesAtOnce);
+                         kMaxPagesAtOnce);
     for (uint64_t i = 0; i < numbers[1] && !to.is_full(); ++i) to.add(numbers[0] + i);
   }
   return {};

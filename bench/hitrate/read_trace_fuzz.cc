@@ -7,11 +7,11 @@
 #include "hitrate/read_trace.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  constexpr uint64_t kMostAccesses = 4'096;
+  constexpr uint64_t kMaxAccesses = 4'096;
   if (size == 0) return 0;
   const auto format = static_cast<hitrate::Format>(data[0] % hitrate::kFormatCount);
   const std::string_view content(reinterpret_cast<const char*>(data + 1), size - 1);
-  hitrate::TraceBuilder builder(kMostAccesses);
+  hitrate::TraceBuilder builder(kMaxAccesses);
   const auto read = hitrate::read_trace(format, content, "FILE", builder);
   const hitrate::Trace trace = builder.take();
   uint32_t pages = 0;
@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     pages = std::max(pages, page + 1);
   }
   CHECK_EQ(trace.page_count, pages);
-  CHECK_LE(trace.accesses.size(), kMostAccesses);
+  CHECK_LE(trace.accesses.size(), kMaxAccesses);
   if (read) {
     CHECK_GT(trace.accesses.size(), 0u);
   } else {

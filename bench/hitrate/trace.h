@@ -19,7 +19,7 @@ struct Trace {
 class TraceBuilder {
  public:
   // Accesses behind the first `most` are dropped; 0: none are.
-  explicit TraceBuilder(uint64_t most = 0) : most_(most == 0 ? kMostAccesses : most) {}
+  explicit TraceBuilder(uint64_t most = 0) : most_(most == 0 ? kMaxAccesses : most) {}
 
   bool is_empty() const { return trace_.accesses.empty(); }
   bool is_full() const { return trace_.accesses.size() >= most_; }
@@ -32,7 +32,7 @@ class TraceBuilder {
   Trace take() { return std::move(trace_); }
 
  private:
-  static constexpr uint64_t kMostAccesses = uint64_t{1} << 31;
+  static constexpr uint64_t kMaxAccesses = uint64_t{1} << 31;
 
   uint64_t most_;
   Trace trace_;

@@ -70,7 +70,7 @@ uint64_t two_queues(const Trace& trace, uint64_t size) {
 
 uint64_t s3fifo(const Trace& trace, uint64_t size) {
   enum : uint32_t { kSmall, kMain, kGhosts };
-  constexpr uint8_t kMostUses = 3;
+  constexpr uint8_t kMaxUses = 3;
   const uint64_t most_small = std::max<uint64_t>(size / 10, 1),
                  most_ghosts = std::max<uint64_t>(size - most_small, 1);
   Queues pages(trace.page_count, 3);
@@ -96,7 +96,7 @@ uint64_t s3fifo(const Trace& trace, uint64_t size) {
     const uint32_t queue = pages.queue_of(page);
     if (queue == kSmall || queue == kMain) {
       ++hits;
-      if (uses[page] < kMostUses) ++uses[page];
+      if (uses[page] < kMaxUses) ++uses[page];
       continue;
     }
     if (queue == kGhosts) pages.remove(page);

@@ -182,7 +182,7 @@ class Store {
   }
 
   uint64_t record_grains() const {
-    return geometry_.grains(kv::record_bytes(load::kKeyBytesMost, plan_.value_bytes));
+    return geometry_.grains(kv::record_bytes(load::kMaxKeyBytes, plan_.value_bytes));
   }
   uint64_t slots_of_segment() const {
     uint64_t slots = 0;

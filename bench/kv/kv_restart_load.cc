@@ -64,27 +64,27 @@ Words parse(int count, char** all) {
     if (name == "make")
       words.make = number(1) == 1;
     else if (name == "capacity")
-      words.capacity_bytes = number(load::kCountMost);
+      words.capacity_bytes = number(load::kMaxCount);
     else if (name == "grain")
       words.grain_bytes = number(4096);
     else if (name == "keys")
-      words.keys = number(load::kCountMost);
+      words.keys = number(load::kMaxCount);
     else if (name == "value")
-      words.value_bytes = number(load::kValueBytesMost);
+      words.value_bytes = number(load::kMaxValueBytes);
     else if (name == "updates")
-      words.updates = number(load::kCountMost);
+      words.updates = number(load::kMaxCount);
     else if (name == "checkpoints")
       words.checkpoints = number(1) == 1;
     else if (name == "depth")
-      words.depth = number(load::kDepthMost);
+      words.depth = number(load::kMaxDepth);
     else
       fail(2, "there is no setting '" + name + "'");
   }
   if (words.keys == 0) fail(2, words.operation + " needs keys=N");
   if (words.depth == 0) fail(2, "a depth of 0 does nothing");
-  if (words.value_bytes < load::kValueBytesLeast)
-    fail(2, "values have at least " + std::to_string(load::kValueBytesLeast) +
-                " bytes, which tell what they are");
+  if (words.value_bytes < load::kMinValueBytes)
+    fail(2,
+         "values have at least " + std::to_string(load::kMinValueBytes) + " bytes, which tell what they are");
   return words;
 }
 
@@ -110,7 +110,7 @@ class Restart {
 
   kv::Store* open(bool read_only = false) {
     return take(kv::Store::open(*device_, {.durability = kv::Durability::kNone,
-                                           .checkpoint_records = words_.checkpoints ? 0 : load::kCountMost,
+                                           .checkpoint_records = words_.checkpoints ? 0 : load::kMaxCount,
                                            .read_only = read_only}));
   }
 
@@ -133,7 +133,7 @@ class Restart {
         counts.index.entries, written_bytes() - before, counts.collected.checkpoints,
         counts.collected.checkpoint_bytes);
     std::fflush(stdout);
-    for (;;) put_all(*store, load::kCountMost, true);
+    for (;;) put_all(*store, load::kMaxCount, true);
   }
 
   void end() {

@@ -67,23 +67,23 @@ struct Plan {
   bool is(std::string_view name) const { return operation == name; }
 };
 
-inline constexpr uint64_t kKeyBytesLeast = 8, kKeyBytesMost = 32;
-inline constexpr uint64_t kValueBytesLeast = 24, kValueBytesMost = 1 << 20;
-inline constexpr uint64_t kDepthMost = 4096, kWorkersMost = 64, kCountMost = uint64_t{1} << 40;
+inline constexpr uint64_t kMinKeyBytes = 8, kMaxKeyBytes = 32;
+inline constexpr uint64_t kMinValueBytes = 24, kMaxValueBytes = 1 << 20;
+inline constexpr uint64_t kMaxDepth = 4096, kMaxWorkers = 64, kMaxCount = uint64_t{1} << 40;
 inline constexpr uint64_t kMixedGetPercent = 70;
 
 class Key {
  public:
   explicit Key(uint64_t number) {
-    uint64_t words[kKeyBytesMost / 8];
-    for (uint64_t i = 0; i < kKeyBytesMost / 8; ++i) words[i] = mix(number + (i << 56));
+    uint64_t words[kMaxKeyBytes / 8];
+    for (uint64_t i = 0; i < kMaxKeyBytes / 8; ++i) words[i] = mix(number + (i << 56));
     std::memcpy(bytes_, words, sizeof words);
-    size_ = kKeyBytesLeast + ((words[0] ^ words[1]) >> 32) % (kKeyBytesMost - kKeyBytesLeast + 1);
+    size_ = kMinKeyBytes + ((words[0] ^ words[1]) >> 32) % (kMaxKeyBytes - kMinKeyBytes + 1);
   }
   std::string_view view() const { return {bytes_, size_}; }
 
  private:
-  char bytes_[kKeyBytesMost];
+  char bytes_[kMaxKeyBytes];
   size_t size_;
 };
 
@@ -102,7 +102,7 @@ class Value {
   }
   static bool is_of(uint64_t number, std::string_view value) {
     uint64_t words[2], end;
-    if (value.size() < kValueBytesLeast) return false;
+    if (value.size() < kMinValueBytes) return false;
     std::memcpy(words, value.data(), 16);
     std::memcpy(&end, value.data() + value.size() - 8, 8);
     return words[0] == number && end == seal(words[0], words[1]);
@@ -118,25 +118,25 @@ inline void set(Plan& plan, const std::string& name, const char* text) {
   if (name == "make")
     plan.make = count_of(name, text, 1) == 1;
   else if (name == "capacity")
-    plan.capacity_bytes = count_of(name, text, kCountMost);
+    plan.capacity_bytes = count_of(name, text, kMaxCount);
   else if (name == "grain")
     plan.grain_bytes = count_of(name, text, 4096);
   else if (name == "keys")
-    plan.keys = count_of(name, text, kCountMost);
+    plan.keys = count_of(name, text, kMaxCount);
   else if (name == "value")
-    plan.value_bytes = count_of(name, text, kValueBytesMost);
+    plan.value_bytes = count_of(name, text, kMaxValueBytes);
   else if (name == "depth")
-    plan.depth = count_of(name, text, kDepthMost);
+    plan.depth = count_of(name, text, kMaxDepth);
   else if (name == "by")
     plan.by = word_of(name, text, {"tasks", "threads"});
   else if (name == "workers")
-    plan.workers = count_of(name, text, kWorkersMost);
+    plan.workers = count_of(name, text, kMaxWorkers);
   else if (name == "durability")
     plan.durability = word_of(name, text, {"none", "batch", "sync"});
   else if (name == "seconds")
     plan.seconds = share_of(name, text, 3600);
   else if (name == "most")
-    plan.most = count_of(name, text, kCountMost);
+    plan.most = count_of(name, text, kMaxCount);
   else if (name == "theta")
     plan.theta = share_of(name, text, 0.999);
   else if (name == "fill")
@@ -161,8 +161,8 @@ inline Plan parse(int count, char** words) {
   if (plan.depth == 0) fail(2, "a depth of 0 does nothing");
   if (plan.workers == 0 || plan.workers > plan.depth || (plan.workers > 1 && plan.by != "tasks"))
     fail(2, "workers= is 1 or more, each with a task at least (by=tasks)");
-  if (plan.value_bytes < kValueBytesLeast)
-    fail(2, "values have at least " + std::to_string(kValueBytesLeast) + " bytes, which tell what they are");
+  if (plan.value_bytes < kMinValueBytes)
+    fail(2, "values have at least " + std::to_string(kMinValueBytes) + " bytes, which tell what they are");
   const bool needs_keys = plan.is("get") || plan.is("update") || plan.is("mixed") || plan.is("fill");
   if (needs_keys && plan.keys == 0) fail(2, plan.operation + " needs keys=N");
   if (plan.is("overwrite") && (plan.make || plan.keys != 0))

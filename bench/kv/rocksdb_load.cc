@@ -99,7 +99,7 @@ class Store {
             .writes = count_of("syscw:"),
             .write_bytes = count_of("write_bytes:")};
   }
-  uint64_t record_bytes() const { return load::kKeyBytesMost + plan_.value_bytes; }
+  uint64_t record_bytes() const { return load::kMaxKeyBytes + plan_.value_bytes; }
   std::string more_json() const { return ""; }
 
  private:

@@ -81,12 +81,11 @@ struct Phase {
   bool may_be_full = false;  // then it ends
   bool has_series = false;
 
-  static constexpr uint64_t kSeriesNs = 100'000'000, kSeriesMost = 40'000;
+  static constexpr uint64_t kSeriesNs = 100'000'000, kMaxSeries = 40'000;
   std::atomic<uint64_t> taken{0};
   std::atomic<bool> is_full{false};
   uint64_t began_ns = 0, until_ns = 0;
-  std::vector<std::atomic<uint32_t>> series =
-      std::vector<std::atomic<uint32_t>>(has_series ? kSeriesMost : 0);
+  std::vector<std::atomic<uint32_t>> series = std::vector<std::atomic<uint32_t>>(has_series ? kMaxSeries : 0);
   DeviceIo half_io = {};  // when half of the operations had been taken
   std::atomic<uint64_t> done{0};
 };
@@ -112,7 +111,7 @@ class Bench {
     Phase warm{.kind = kind, .most = kWarmOperations * plan_.depth, .first_key = keys_};
     run(warm);
     Phase phase{.kind = kind,
-                .most = plan_.most != 0 ? plan_.most : kCountMost,
+                .most = plan_.most != 0 ? plan_.most : kMaxCount,
                 .seconds = plan_.seconds != 0 ? plan_.seconds : 1e6,
                 .first_key = keys_ + warm.most,
                 .has_series = plan_.is("overwrite")};
@@ -132,7 +131,7 @@ class Bench {
   uint64_t record_bytes() const { return store_.record_bytes(); }
 
   void put_all(uint64_t keys) {
-    Phase phase{.kind = Phase::Kind::kPut, .most = keys, .may_be_full = keys == kCountMost};
+    Phase phase{.kind = Phase::Kind::kPut, .most = keys, .may_be_full = keys == kMaxCount};
     store_.open("none");
     run(phase);
     store_.close();
@@ -145,7 +144,7 @@ class Bench {
   // How many keys are there room for? So many are put in until it is full, and in a new store fewer.
   void find_fill() {
     store_.make();
-    put_all(kCountMost);
+    put_all(kMaxCount);
     full_keys_ = keys_;
     store_.make();
     put_all(static_cast<uint64_t>(static_cast<double>(full_keys_) * plan_.fill));
@@ -197,8 +196,8 @@ class Bench {
       (gets ? tally.gets_ns : tally.puts_ns).add(end_ns - now_ns);
       now_ns = end_ns;
       if (phase.has_series)
-        phase.series[std::min((now_ns - phase.began_ns) / Phase::kSeriesNs, Phase::kSeriesMost - 1)]
-            .fetch_add(1, std::memory_order_relaxed);
+        phase.series[std::min((now_ns - phase.began_ns) / Phase::kSeriesNs, Phase::kMaxSeries - 1)].fetch_add(
+            1, std::memory_order_relaxed);
     }
   }
 
@@ -271,7 +270,7 @@ class Bench {
   void print_overwrite(const Phase& phase, uint64_t operations) {
     // Keys have 20 bytes in the mean.
     const auto user_bytes = static_cast<double>(operations) *
-                            static_cast<double>(plan_.value_bytes + (kKeyBytesLeast + kKeyBytesMost) / 2);
+                            static_cast<double>(plan_.value_bytes + (kMinKeyBytes + kMaxKeyBytes) / 2);
     const auto amplification = [&](uint64_t before, double part) {
       return static_cast<double>(after_.io.write_bytes - before) / (user_bytes * part);
     };
@@ -281,7 +280,7 @@ class Bench {
                 amplification(before_.io.write_bytes, 1), amplification(phase.half_io.write_bytes, 0.5));
     const double part_seconds = static_cast<double>(merged * Phase::kSeriesNs) * 1e-9;
     std::printf("\"series_seconds\": %.1f, \"series\": [", part_seconds);
-    for (uint64_t at = 0; at + merged <= std::min(slots, Phase::kSeriesMost); at += merged) {
+    for (uint64_t at = 0; at + merged <= std::min(slots, Phase::kMaxSeries); at += merged) {
       uint64_t sum = 0;
       for (uint64_t i = 0; i < merged; ++i) sum += phase.series[at + i].load();
       std::printf("%s%.0f", at == 0 ? "" : ", ", static_cast<double>(sum) / part_seconds);

@@ -48,8 +48,8 @@ class Table {
   }
   // Keys that look like others are put in beside them, as the store does when it has read those.
   bool insert_beside(uint64_t number) {
-    kv::Location found[kv::Index::kCandidatesMax];
-    uint64_t known[kv::Index::kCandidatesMax];
+    kv::Location found[kv::Index::kMaxCandidates];
+    uint64_t known[kv::Index::kMaxCandidates];
     const size_t count = index_->find_all(cases::key_of(number), found);
     for (size_t i = 0; i < count; ++i) known[i] = found[i].address;
     return index_->insert(cases::key_of(number), number, 1, {known, count}) == kv::Index::Inserted::kDone;
@@ -96,7 +96,7 @@ class Table {
 
   bool is_found(uint64_t number, const kv::Location& first) const {
     if (first.found && first.address == number) return true;
-    kv::Location found[kv::Index::kCandidatesMax];
+    kv::Location found[kv::Index::kMaxCandidates];
     const size_t count = index_->find_all(cases::key_of(number), found);
     return std::any_of(found, found + count,
                        [&](const auto& location) { return location.address == number; });

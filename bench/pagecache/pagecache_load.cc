@@ -42,8 +42,8 @@ namespace {
 
 using load::fail;
 
-constexpr uint64_t kBytesMost = uint64_t{1} << 40, kDepthMost = 1024, kValueMost = 4080;
-constexpr double kSecondsMost = 3600;
+constexpr uint64_t kMaxBytes = uint64_t{1} << 40, kMaxDepth = 1024, kMaxValue = 4080;
+constexpr double kMaxSeconds = 3600;
 
 std::optional<load::Tree> tree_of(const load::Plan& plan) {
   if (plan.value_bytes == 0) return {};
@@ -107,14 +107,14 @@ class Bench {
   bool may_ask(const char* by, const char* kind) const {
     return !is_by(by, "queue") || (has_queues_ && kind_of(kind) == load::Kind::kRead);
   }
-  static bool is_depth(uint64_t depth) { return depth > 0 && depth <= kDepthMost; }
+  static bool is_depth(uint64_t depth) { return depth > 0 && depth <= kMaxDepth; }
   static bool are_seconds(double warm, double measured) {
-    return warm >= 0 && warm <= kSecondsMost && measured > 0 && measured <= kSecondsMost;
+    return warm >= 0 && warm <= kMaxSeconds && measured > 0 && measured <= kMaxSeconds;
   }
 
   // Without seconds: until all requests are done.
   void run(load::Turn&& turn, double warm_seconds, double seconds) {
-    seed_ += kDepthMost;
+    seed_ += kMaxDepth;
     if (tree_) turn.tree = &*tree_;
     if (tree_ && turn.kind != load::Kind::kRead && turn.kind != load::Kind::kUpdate)
       fail(2, "of a tree values are read, or changed");
@@ -210,19 +210,19 @@ load::Plan parse(int count, char** words) {
   plan.side = load::word_of("the side", words[1],
                             {"fill", "cache", "direct", "pread", "pread_random", "mmap", "locked", "array"});
   plan.place = words[2];
-  plan.bytes = load::count_of("BYTES", words[3], kBytesMost);
+  plan.bytes = load::count_of("BYTES", words[3], kMaxBytes);
   if (plan.bytes == 0 || plan.bytes % load::kPageBytes != 0) fail(2, "BYTES are whole pages");
   plan.memory_bytes = plan.bytes;
   for (int i = 4; i < count; ++i) {
     const auto [word, name, text] = load::Word(words[i]);
     if (name == "memory")
-      plan.memory_bytes = load::count_of(name, text, kBytesMost);
+      plan.memory_bytes = load::count_of(name, text, kMaxBytes);
     else if (name == "theta")
       plan.theta = load::share_of(name, text, 0.999);
     else if (name == "nodes")
-      plan.nodes = static_cast<uint32_t>(load::count_of(name, text, sys::kNodesMost));
+      plan.nodes = static_cast<uint32_t>(load::count_of(name, text, sys::kMaxNodes));
     else if (name == "value")
-      plan.value_bytes = static_cast<uint32_t>(load::count_of(name, text, kValueMost));
+      plan.value_bytes = static_cast<uint32_t>(load::count_of(name, text, kMaxValue));
     else
       fail(2, "a setting is memory=N, theta=X, nodes=N or value=N, not '" + word + "'");
   }

@@ -35,7 +35,7 @@
 
 namespace {
 
-constexpr uint64_t kBatchesLeast = 3;
+constexpr uint64_t kMinBatches = 3;
 // A trial of two ways has some 1200 fences, of one line some 5000 (persist/policy.h).
 constexpr uint64_t kTrialFences = 6000;
 const std::vector<std::string> kInstructions = {"clwb", "clflushopt", "clflush"},
@@ -136,9 +136,9 @@ std::map<std::string, std::vector<double>> measure_all(const Settings& settings,
         const auto run_batch = way == "native" ? lines::run_native : lines::run_compiled;
         barrier.arrive_and_wait();
         measure(work, run_batch, settings.seconds / 2,
-                way == "auto" ? kTrialFences / work.fences() + 1 : kBatchesLeast);
+                way == "auto" ? kTrialFences / work.fences() + 1 : kMinBatches);
         barrier.arrive_and_wait();
-        costs[number].push_back(measure(work, run_batch, settings.seconds, kBatchesLeast));
+        costs[number].push_back(measure(work, run_batch, settings.seconds, kMinBatches));
       }
   };
   std::vector<std::thread> all;

@@ -68,7 +68,7 @@ Settings settings_of(int count, char** words) {
     load::check_range(name, settings[name], 1, most);
   };
   check("threads", 64);
-  check("most", persist::Flushers::kFlushersMax);
+  check("most", persist::Flushers::kMaxFlushers);
   check("least", settings["most"]);
   check("dilation", 100'000);
   check("sample", 100'000);

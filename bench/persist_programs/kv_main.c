@@ -20,10 +20,10 @@
 enum {
   kPoolBytes = 256 << 20,
   kLineBytes = 64,
-  kLinesMost = 16, /* of a key with its value */
-  kKeyLeast = 8,
+  kMaxLines = 16, /* of a key with its value */
+  kMinKey = 8,
   kKeySpread = 24,
-  kValueLeast = 16,
+  kMinValue = 16,
   kValueSpread = 112
 };
 
@@ -40,14 +40,14 @@ struct root {
 enum purpose { kForKey, kForValue };
 
 static int is_together;
-static unsigned line_classes[kLinesMost + 1]; /* libpmemobj's allocation classes of so many whole lines */
+static unsigned line_classes[kMaxLines + 1]; /* libpmemobj's allocation classes of so many whole lines */
 static struct {
   PMEMoid room; /* for the key of the value that was allocated last */
   size_t bytes;
 } key_room;
 
 static void make_classes(PMEMobjpool *pool) {
-  for (size_t lines = 1; lines <= kLinesMost; ++lines) {
+  for (size_t lines = 1; lines <= kMaxLines; ++lines) {
     struct pobj_alloc_class_desc class = {.unit_size = lines * kLineBytes,
                                           .alignment = kLineBytes,
                                           .units_per_block = 1024,
@@ -71,7 +71,7 @@ static PMEMoid allocate(enum purpose purpose, size_t bytes, size_t key_bytes) {
   const size_t parts[] = {bytes, key_bytes};
   size_t offsets[2];
   const size_t block_bytes = spillway_persist_layout(parts, 2, 8, offsets);
-  if (block_bytes == 0 || block_bytes > kLinesMost * kLineBytes) die("layout");
+  if (block_bytes == 0 || block_bytes > kMaxLines * kLineBytes) die("layout");
   PMEMoid made = pmemobj_tx_xalloc(
       block_bytes, 0, POBJ_CLASS_ID(line_classes[block_bytes / kLineBytes]) | POBJ_XALLOC_NO_FLUSH);
   if (OID_IS_NULL(made)) die("allocation");
@@ -90,7 +90,7 @@ static void release(const struct entry *entry) {
 }
 
 struct record {
-  char key[kKeyLeast + kKeySpread], value[kValueLeast + kValueSpread];
+  char key[kMinKey + kKeySpread], value[kMinValue + kValueSpread];
   size_t key_bytes, value_bytes;
 };
 
@@ -108,8 +108,8 @@ static void fill_randomly(char *to, size_t bytes, uint64_t seed) {
 
 static struct record record_of(uint64_t number, uint64_t version) {
   struct record record;
-  record.key_bytes = kKeyLeast + mixed(number) % kKeySpread;
-  record.value_bytes = kValueLeast + mixed(mixed(number) + version) % kValueSpread;
+  record.key_bytes = kMinKey + mixed(number) % kKeySpread;
+  record.value_bytes = kMinValue + mixed(mixed(number) + version) % kValueSpread;
   fill_randomly(record.key, record.key_bytes, number << 20);
   memcpy(record.key, &number, sizeof number);
   fill_randomly(record.value, record.value_bytes, (number << 20) + version * 64 + 32);

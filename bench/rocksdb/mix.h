@@ -23,7 +23,7 @@
 namespace mix {
 
 inline constexpr uint64_t kKeyBytes = 48, kPrefixBytes = 4, kPrefixKeys = 256;
-inline constexpr uint64_t kValueBytesLeast = 16, kValueBytesMost = 1024;
+inline constexpr uint64_t kMinValueBytes = 16, kMaxValueBytes = 1024;
 
 enum class Operation { kGet, kPut, kScan };
 
@@ -98,8 +98,8 @@ class Value {
  public:
   Value(uint64_t number, uint64_t version) {
     load::Random random(load::mix(number) ^ version);
-    const auto size = static_cast<uint64_t>(std::min(pareto(random, 0.2615, 25.45), double{kValueBytesMost}));
-    size_ = std::clamp(size, kValueBytesLeast, kValueBytesMost);
+    const auto size = static_cast<uint64_t>(std::min(pareto(random, 0.2615, 25.45), double{kMaxValueBytes}));
+    size_ = std::clamp(size, kMinValueBytes, kMaxValueBytes);
     std::memcpy(bytes_, &version, sizeof version);
     for (uint64_t at = sizeof version; at < size_; at += sizeof version) {
       const uint64_t word = random.next();
@@ -110,12 +110,12 @@ class Value {
 
  private:
   uint64_t size_;
-  char bytes_[kValueBytesMost + sizeof(uint64_t)];
+  char bytes_[kMaxValueBytes + sizeof(uint64_t)];
 };
 
 // Whether this is a value of the key, whole; and its version.
 inline bool is_whole(uint64_t number, std::string_view value, uint64_t& version) {
-  if (value.size() < kValueBytesLeast) return false;
+  if (value.size() < kMinValueBytes) return false;
   std::memcpy(&version, value.data(), sizeof version);
   return Value(number, version).text() == value;
 }

@@ -65,7 +65,7 @@ struct Case {
 // Of main: what the words ask for.
 template <size_t N>
 int run_words(int argc, char** argv, const Case (&all)[N]) {
-  constexpr uint64_t kMostOperations = 1'000'000'000'000;
+  constexpr uint64_t kMaxOperations = 1'000'000'000'000;
   if (argc != 3) {
     std::fprintf(stderr, "usage: %s CASE COUNT; the driver of the benchmark `tasks` runs it\n", argv[0]);
     return 2;
@@ -74,7 +74,7 @@ int run_words(int argc, char** argv, const Case (&all)[N]) {
   char* end = nullptr;
   run.count = std::strtoull(argv[2], &end, 10);
   if (*end != 0 || argv[2][0] < '0' || argv[2][0] > '9' || run.count == 0 || run.count % 2 != 0 ||
-      run.count > kMostOperations) {
+      run.count > kMaxOperations) {
     std::fprintf(stderr, "%s: not a count: %s; give an even number from 2 to 10^12\n", argv[0], argv[2]);
     return 2;
   }

@@ -10,7 +10,7 @@ namespace base {
 class Idle {
  public:
   static constexpr uint32_t kTurnsAlways = 4;
-  static constexpr uint32_t kMostSleepsBetween = 255;
+  static constexpr uint32_t kMaxSleepsBetween = 255;
 
   // A turn has found something to do.
   void end() {
@@ -38,7 +38,7 @@ class Idle {
       --sleeps_left_;
     } else {
       if (turns_ % pace.turns_per_clock != 0 || clock() < until_ns_) return false;
-      sleeps_left_ = sleeps_between_ = std::min(2 * sleeps_between_ + 1, kMostSleepsBetween);
+      sleeps_left_ = sleeps_between_ = std::min(2 * sleeps_between_ + 1, kMaxSleepsBetween);
     }
     turns_ = 0;
     return true;

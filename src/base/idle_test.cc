@@ -31,8 +31,8 @@ TEST(IdleTest, LooksMoreRarelyWhenItIsInVain) {
     looks += turns_until_sleep(idle, 100) > Idle::kTurnsAlways;
     idle.end();  // of what the worker slept for
   }
-  EXPECT_GT(looks, kSleeps / (Idle::kMostSleepsBetween + 1));
-  EXPECT_LT(looks, kSleeps / (Idle::kMostSleepsBetween + 1) + 10);
+  EXPECT_GT(looks, kSleeps / (Idle::kMaxSleepsBetween + 1));
+  EXPECT_LT(looks, kSleeps / (Idle::kMaxSleepsBetween + 1) + 10);
 }
 
 TEST(IdleTest, LooksAgainWhenLookingHelped) {

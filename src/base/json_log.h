@@ -13,16 +13,16 @@ namespace base {
 // What a line may have. It is composed on the stack: in users' programs that may be a small one, as of a handler of a signal.
 inline constexpr size_t kJsonLogBytes = 16 << 10;
 inline constexpr size_t kProgramJsonLogBytes = 1536;
-inline constexpr size_t kJsonLogBytesLeast = 128;
+inline constexpr size_t kMinJsonLogBytes = 128;
 
-// Composes the line of that time since 1970. REQUIRES: `to` is empty and has room for kJsonLogBytesLeast; the event's name has 40 letters at most, as have
+// Composes the line of that time since 1970. REQUIRES: `to` is empty and has room for kMinJsonLogBytes; the event's name has 40 letters at most, as have
 // those of its fields.
 void compose_json_log(const LogLine& line, uint64_t now_ms, TextRef& to);
 
 // A LogWriter. Async-signal-safe. Cost: a write, and kBytes of stack.
 template <size_t kBytes>
 void write_json_log(const LogLine& line) {
-  static_assert(kBytes >= kJsonLogBytesLeast);
+  static_assert(kBytes >= kMinJsonLogBytes);
   Text<kBytes> text;
   compose_json_log(line, platform_time_ms(), text);
   platform_write_error(text.c_str(), text.size());

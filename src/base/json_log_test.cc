@@ -79,7 +79,7 @@ TEST(JsonLog, ALineIsWholeInAnyRoom) {
   const std::string whole = parsed({}, message)["message"];
   const auto compose = [&](const LogEvent& event, TextRef& to) { compose_json_log({event, message}, 0, to); };
   size_t with_field_count = 0, cut_count = 0;
-  for (size_t room_bytes = kJsonLogBytesLeast; room_bytes < 700; ++room_bytes) {
+  for (size_t room_bytes = kMinJsonLogBytes; room_bytes < 700; ++room_bytes) {
     std::string buffer(room_bytes, 'x');
     TextRef line(buffer.data(), buffer.size());
     compose({.name = "x", .fields = {{"field", field}}}, line);

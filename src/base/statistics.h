@@ -27,7 +27,7 @@ struct Statistics {
   };
   // Letters in one number, so that a reader never gets parts of two words.
   struct alignas(kLineBytes) Word {
-    static constexpr size_t kMostLetters = 8;
+    static constexpr size_t kMaxLetters = 8;
     std::atomic<uint64_t> letters{0};
     // REQUIRES: no longer.
     void set(std::string_view word) {
@@ -84,7 +84,7 @@ class WordText {
   std::string_view view() const { return {text_, length_}; }
 
  private:
-  char text_[Statistics::Word::kMostLetters] = {};
+  char text_[Statistics::Word::kMaxLetters] = {};
   size_t length_ = 0;
 };
 // How many sites of each SiteTable are told.

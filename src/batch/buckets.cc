@@ -13,7 +13,7 @@ base::Expected<void> Buckets::open(const Shape& shape, const Spread& spread) {
   spread_ = spread;
   tag_bytes_ = shape.slots() <= 16 ? 16 : shape.slots() <= 32 ? 32 : 64;
   // Before their count or product overflows.
-  if (spread.bucket_count() > HugeMemory::kMost / shape.bucket_bytes)
+  if (spread.bucket_count() > HugeMemory::kMax / shape.bucket_bytes)
     return base::failure(ENOMEM, "no memory for ", spread.bucket_count(), " buckets");
   const uint64_t heads_at = count() * shape.bucket_bytes;
   if (auto opened = memory_.open(heads_at + count() * sizeof(uint16_t), "the buckets of a table"); !opened)

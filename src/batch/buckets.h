@@ -1,6 +1,6 @@
 // Buckets: the records of a table, and the head of each bucket. This is memory and nothing else: kernels work on it (kernels.h).
 //
-// A record whose home is full lies in one of the next Head::kReachMax buckets; so many more lie behind the last home.
+// A record whose home is full lies in one of the next Head::kMaxReach buckets; so many more lie behind the last home.
 //
 // Invariants, while no head is locked (verify)
 //  1 a record lies from its home on, not farther than its home's reach says
@@ -37,7 +37,7 @@ class Buckets {
   const Spread& spread() const { return spread_; }
   bool has_tags() const { return tags_ != nullptr; }
   // Of all buckets: the homes, and those behind the last one.
-  uint64_t count() const { return spread_.bucket_count() + Head::kReachMax; }
+  uint64_t count() const { return spread_.bucket_count() + Head::kMaxReach; }
   uint64_t memory_bytes() const { return memory_.bytes() + tags_memory_.bytes(); }
 
   std::byte* bucket(uint64_t index) const { return records_ + index * shape_.bucket_bytes; }

@@ -6,7 +6,7 @@
 namespace batch {
 namespace {
 
-constexpr uint64_t kWarmKeys = 1 << 14, kTimedKeys = 1 << 18, kStagedKeysMost = 1 << 26;
+constexpr uint64_t kWarmKeys = 1 << 14, kTimedKeys = 1 << 18, kMaxStagedKeys = 1 << 26;
 
 }  // namespace
 
@@ -48,7 +48,7 @@ uint64_t Choice::staged_keys(Engine engine) const {
 void Choice::begin_phase(bool warms) {
   warms_ = warms;
   const uint64_t keys =
-      std::max(std::min(staged_keys(engine()), kStagedKeysMost), warms ? kWarmKeys : kTimedKeys);
+      std::max(std::min(staged_keys(engine()), kMaxStagedKeys), warms ? kWarmKeys : kTimedKeys);
   keys_of_phase_.store(keys, std::memory_order_relaxed);
 }
 

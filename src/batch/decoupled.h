@@ -49,7 +49,7 @@ class Decoupled final : public Staging {
 
  private:
   struct Flusher;
-  using Tickets = uint64_t[kFlushersMax];
+  using Tickets = uint64_t[kMaxFlushers];
   // The foreground's alone, except the count of a half that a flusher empties, which it reads.
   struct Head {
     uint64_t tickets[2];  // 0: it is not asked for

@@ -18,7 +18,7 @@ enum class Engine : uint8_t {
 inline constexpr Engine kEngines[] = {Engine::kLinear,     Engine::kDirect,       Engine::kPrefetch,
                                       Engine::kTagged,     Engine::kCacheBuckets, Engine::kDecoupled,
                                       Engine::kPartitioned};
-inline constexpr uint32_t kFlushersMax = 64;  // threads of kDecoupled
+inline constexpr uint32_t kMaxFlushers = 64;  // threads of kDecoupled
 // Of kCacheBuckets, unless a table has others: the thesis's few and large ones (section 4.6).
 inline constexpr uint32_t kCacheBucketBytes = 1024;
 constexpr bool is_staging(Engine engine) { return engine >= Engine::kCacheBuckets; }

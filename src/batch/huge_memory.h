@@ -11,7 +11,7 @@ namespace batch {
 
 class HugeMemory {
  public:
-  static constexpr uint64_t kMost = uint64_t{1} << 47;  // of an address space
+  static constexpr uint64_t kMax = uint64_t{1} << 47;  // of an address space
 
   HugeMemory() = default;
   HugeMemory(const HugeMemory&) = delete;
@@ -20,7 +20,7 @@ class HugeMemory {
 
   // At least so many bytes, which begin at a large page. Errors: ENOMEM. REQUIRES: closed, or as it was made.
   base::Expected<void> open(uint64_t bytes, const char* purpose) {
-    if (bytes > kMost) return base::failure(ENOMEM, "no memory for ", purpose, ": ", bytes, " bytes");
+    if (bytes > kMax) return base::failure(ENOMEM, "no memory for ", purpose, ": ", bytes, " bytes");
     const uint64_t rounded = base::round_up(bytes, sys::kHugePageBytes);
     // Somewhere in it a large page begins.
     auto mapped = sys::map_anonymous(rounded + sys::kHugePageBytes, purpose);

@@ -35,7 +35,7 @@ struct Change {
 
 // What is done with a key, in a byte: an action, and the number of the function if it calls one.
 struct Code {
-  static constexpr uint32_t kFunctionsMax = 32;
+  static constexpr uint32_t kMaxFunctions = 32;
 
   Action action = Action::kRead;
   uint8_t function = 0;

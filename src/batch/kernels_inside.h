@@ -166,7 +166,7 @@ class Loop {
     }
     if (!may_insert(code_at(i).action)) return note_absent(i), true;
     if (home_head.count < buckets_.shape().slots()) return insert(i, key, home, home_head), true;
-    for (uint32_t distance = 1; distance <= Head::kReachMax; ++distance) {
+    for (uint32_t distance = 1; distance <= Head::kMaxReach; ++distance) {
       const uint64_t bucket = home + distance;
       Head head = lock(bucket);
       const bool has_room = head.count < buckets_.shape().slots();

@@ -22,7 +22,7 @@ template <class Word>
   return word;
 }
 
-// REQUIRES: kKeyBytesMin <= bytes <= kKeyBytesMax.
+// REQUIRES: kMinKeyBytes <= bytes <= kMaxKeyBytes.
 [[gnu::always_inline]] inline Key load_key(const std::byte* at, uint32_t bytes) {
   if (bytes >= 8) return {load_word<uint64_t>(at), bytes == 8 ? 0 : load_word<uint64_t>(at + bytes - 8)};
   // The second word has bytes of the first one, which are shifted out.

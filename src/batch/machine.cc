@@ -132,7 +132,7 @@ BaseCosts measure_base_costs(const Shape& shape) {
                  records = homes * shape.slots() * 3 / 4;
   if (!buckets.open(shape, Spread::by_hash(homes)) || !buckets.add_tags()) return costs;
   const Kernels kernels = choose_kernels(shape);
-  std::byte keys[kGroup * kKeyBytesMax] = {}, values[kGroup * kRecordBytesMax] = {};
+  std::byte keys[kGroup * kMaxKeyBytes] = {}, values[kGroup * kMaxRecordBytes] = {};
   Job job{.code = {Action::kUpsert},
           .keys = keys,
           .given = values,

@@ -22,8 +22,8 @@ constexpr uint64_t kRegionTableBytes = 256 << 10;
 constexpr uint64_t kRegionLaneBytes = 4 << 10;
 constexpr uint32_t kMixed = 1 << 8;
 constexpr uint32_t kChunk = 128;
-constexpr uint64_t kDeltaMax = ~uint32_t{0};
-constexpr uint32_t kScannedMost = 64;
+constexpr uint64_t kMaxDelta = ~uint32_t{0};
+constexpr uint32_t kMaxScanned = 64;
 constexpr uint64_t kLinesPerChange = 4;
 constexpr uint64_t kNoStamp = ~uint64_t{0};
 constexpr uint32_t kNone = ~uint32_t{0};
@@ -100,8 +100,8 @@ struct Partitioned::Part {
 base::Expected<std::unique_ptr<Staging>> Partitioned::make(const Shape& shape, uint64_t lane_bytes,
                                                            uint64_t key_space, uint64_t home_count,
                                                            bool has_barrier) {
-  if (lane_bytes < kLaneBytesMin)
-    return base::failure(EINVAL, "what a session stages takes ", kLaneBytesMin, " bytes at least, not ",
+  if (lane_bytes < kMinLaneBytes)
+    return base::failure(EINVAL, "what a session stages takes ", kMinLaneBytes, " bytes at least, not ",
                          lane_bytes);
   const uint64_t wanted = home_count * shape.bucket_bytes / kRegionTableBytes;
   const uint64_t count = std::clamp<uint64_t>(wanted, 1, lane_bytes / kRegionLaneBytes);
@@ -141,8 +141,8 @@ base::Expected<StagingLane*> Partitioned::open_lane() {
     lanes_[i]->is_free = false;
     return lanes_[i];
   }
-  if (count == kLanesMax)
-    return base::failure(ENOMEM, "at most ", uint64_t{kLanesMax}, " sessions stage at a time");
+  if (count == kMaxLanes)
+    return base::failure(ENOMEM, "at most ", uint64_t{kMaxLanes}, " sessions stage at a time");
   std::unique_ptr<Lane> lane(new (std::nothrow) Lane);
   if (lane == nullptr) return base::failure(ENOMEM, "no memory for what is staged");
   const uint64_t regions = regions_.bucket_count();
@@ -207,7 +207,7 @@ bool Partitioned::put_all(Session& session, Job& job, Lane& lane, uint64_t stamp
     uint32_t count = region.count.load(std::memory_order_relaxed);
     if (count == capacity_ ||
         (stamp != 0 && count != 0 && region.first_stamped.load(std::memory_order_relaxed) != kNone &&
-         stamp - region.begin_stamp > kDeltaMax)) [[unlikely]] {
+         stamp - region.begin_stamp > kMaxDelta)) [[unlikely]] {
       if (!make_region(session, number)) return false;
       count = region.count.load(std::memory_order_relaxed);
     }
@@ -225,7 +225,7 @@ bool Partitioned::put_all(Session& session, Job& job, Lane& lane, uint64_t stamp
       }
       lane.stamps[number * capacity_ + count] = static_cast<uint32_t>(stamp - region.begin_stamp);
     }
-    std::byte record[kRecordBytesMax];
+    std::byte record[kMaxRecordBytes];
     __builtin_memcpy(record, key, sizes.key_bytes());
     if (job.given != nullptr)
       __builtin_memcpy(record + sizes.key_bytes(), job.given + job.done_count * job.given_stride,
@@ -337,7 +337,7 @@ template <class Sizes>
 bool Partitioned::make_merged(Session& session, std::span<Part> parts) const {
   const Sizes sizes(shape_);
   const uint32_t record_bytes = sizes.record_bytes();
-  std::byte records[kChunk * kRecordBytesMax];
+  std::byte records[kChunk * kMaxRecordBytes];
   uint8_t codes[kChunk];
   const Part* from[kChunk];
   for (Part& part : parts) part.next_stamp = part.stamp();
@@ -375,7 +375,7 @@ bool Partitioned::make_merged(Session& session, std::span<Part> parts) const {
 bool Partitioned::make_region(Session& session, uint64_t number) {
   Lane* const own = static_cast<Lane*>(session.lane());
   sys::LockGuard scope(locks_[number]);
-  Part parts[kLanesMax];
+  Part parts[kMaxLanes];
   const uint32_t count = look_at_all(number, own, parts);
   uint32_t changes = 0;
   for (const Part& part : std::span(parts, count)) changes += part.end - part.at;
@@ -395,12 +395,12 @@ bool Partitioned::make_region(Session& session, uint64_t number) {
 // May a change of the key be staged? Where there are too many changes to look at, the answer is yes.
 bool Partitioned::may_have(uint64_t number, const Key& key, const Lane* own) {
   sys::LockGuard scope(locks_[number]);
-  Part parts[kLanesMax];
+  Part parts[kMaxLanes];
   const uint32_t count = look_at_all(number, own, parts);
   for (const Part& part : std::span(parts, count)) {
-    if (part.end - part.at > kScannedMost) return true;
+    if (part.end - part.at > kMaxScanned) return true;
     for (uint32_t i = part.at; i < part.end; ++i) {
-      std::byte there[kKeyBytesMax];
+      std::byte there[kMaxKeyBytes];
       part.copy(i, shape_.record_bytes(), there, shape_.key_bytes);
       if (load_key(there, shape_.key_bytes) == key) return true;
     }

@@ -32,7 +32,7 @@ namespace batch {
 class Partitioned final : public Staging {
  public:
   // What a lane has at least.
-  static constexpr uint64_t kLaneBytesMin = 64 << 10;
+  static constexpr uint64_t kMinLaneBytes = 64 << 10;
   // Errors: EINVAL: lane_bytes is less than that; ENOMEM.
   static base::Expected<std::unique_ptr<Staging>> make(const Shape& shape, uint64_t lane_bytes,
                                                        uint64_t key_space, uint64_t home_count,
@@ -48,7 +48,7 @@ class Partitioned final : public Staging {
   uint64_t memory_bytes() const override;
 
  private:
-  static constexpr uint32_t kLanesMax = 256;
+  static constexpr uint32_t kMaxLanes = 256;
   struct Region;
   struct Lane;
   struct Part;
@@ -79,7 +79,7 @@ class Partitioned final : public Staging {
   sys::Mutex* locks_ = nullptr;  // of regions
   sys::Mutex lanes_lock_;
   std::atomic<uint32_t> lane_count_{0};  // lanes come, and none goes
-  Lane* lanes_[kLanesMax] = {};
+  Lane* lanes_[kMaxLanes] = {};
 };
 
 }  // namespace batch

@@ -21,11 +21,11 @@
 
 namespace batch {
 
-inline constexpr uint32_t kKeyBytesMin = 4, kKeyBytesMax = 16;
-inline constexpr uint32_t kRecordBytesMin = 8, kRecordBytesMax = 64;
-inline constexpr uint32_t kBucketBytesMin = 64, kBucketBytesMax = 512;
-inline constexpr uint32_t kSlotsMax = kBucketBytesMax / kRecordBytesMin;
-static_assert(kSlotsMax == 64);  // a word has a bit for each
+inline constexpr uint32_t kMinKeyBytes = 4, kMaxKeyBytes = 16;
+inline constexpr uint32_t kMinRecordBytes = 8, kMaxRecordBytes = 64;
+inline constexpr uint32_t kMinBucketBytes = 64, kMaxBucketBytes = 512;
+inline constexpr uint32_t kMaxSlots = kMaxBucketBytes / kMinRecordBytes;
+static_assert(kMaxSlots == 64);  // a word has a bit for each
 
 struct Shape {
   uint32_t key_bytes = 0;
@@ -42,12 +42,12 @@ base::Expected<void> check_records(const Shape& shape, uint64_t records, uint64_
 
 struct Head {
   static constexpr uint16_t kLocked = 1 << 15;
-  static constexpr uint32_t kReachMax = 15;
+  static constexpr uint32_t kMaxReach = 15;
 
   uint32_t count = 0;
   uint32_t reach = 0;
 
-  static constexpr Head of(uint16_t word) { return {word & 0x7fu, word >> 7 & kReachMax}; }
+  static constexpr Head of(uint16_t word) { return {word & 0x7fu, word >> 7 & kMaxReach}; }
   constexpr uint16_t word() const { return static_cast<uint16_t>(count | reach << 7); }
 };
 

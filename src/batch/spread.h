@@ -15,7 +15,7 @@ class Spread {
     spread.bucket_count_ = bucket_count;
     return spread;
   }
-  // Each bucket has as many neighbouring numbers; the last one may have fewer. REQUIRES: 0 < key_space <= kKeySpaceMax, bucket_count > 0.
+  // Each bucket has as many neighbouring numbers; the last one may have fewer. REQUIRES: 0 < key_space <= kMaxKeySpace, bucket_count > 0.
   static Spread by_number(uint64_t key_space, uint64_t bucket_count) {
     Spread spread;
     spread.bucket_count_ = bucket_count;
@@ -33,7 +33,7 @@ class Spread {
   }
 
   static constexpr unsigned kNumberBits = 62;
-  static constexpr uint64_t kKeySpaceMax = uint64_t{1} << kNumberBits;
+  static constexpr uint64_t kMaxKeySpace = uint64_t{1} << kNumberBits;
 
   uint64_t key_space() const { return key_space_; }
   uint64_t bucket_count() const { return bucket_count_; }

@@ -29,13 +29,13 @@ TEST(SpreadTest, NumbersAreDividedByTheSpan) {
 }
 
 TEST(SpreadTest, NumbersBelowTheLargestSpace) {
-  const Spread spread = Spread::by_number(Spread::kKeySpaceMax, 3);
-  const uint64_t span = (Spread::kKeySpaceMax - 1) / 3 + 1;
+  const Spread spread = Spread::by_number(Spread::kMaxKeySpace, 3);
+  const uint64_t span = (Spread::kMaxKeySpace - 1) / 3 + 1;
   EXPECT_EQ(spread.home(key_of(span - 1)), 0u);
   EXPECT_EQ(spread.home(key_of(span)), 1u);
-  EXPECT_EQ(spread.home(key_of(Spread::kKeySpaceMax - 1)), 2u);
-  EXPECT_TRUE(spread.has(key_of(Spread::kKeySpaceMax - 1)));
-  EXPECT_FALSE(spread.has(key_of(Spread::kKeySpaceMax)));
+  EXPECT_EQ(spread.home(key_of(Spread::kMaxKeySpace - 1)), 2u);
+  EXPECT_TRUE(spread.has(key_of(Spread::kMaxKeySpace - 1)));
+  EXPECT_FALSE(spread.has(key_of(Spread::kMaxKeySpace)));
 }
 
 TEST(SpreadTest, HashesFillAllHomesAlike) {

@@ -25,15 +25,15 @@ base::Expected<void> check_options(Options& options) {
   if (auto checked = check_records(shape, options.records, options.key_space); !checked) return checked;
   if (shape.bucket_bytes == 0)
     shape.bucket_bytes = static_cast<uint32_t>(std::min<uint64_t>(
-        kBucketBytesMax,
+        kMaxBucketBytes,
         std::max<uint64_t>(kBucketBytesWanted,
                            base::round_up(kSlotsWanted * shape.record_bytes(), base::kLineBytes))));
-  if (shape.bucket_bytes % base::kLineBytes != 0 || shape.bucket_bytes < kBucketBytesMin ||
-      shape.bucket_bytes > kBucketBytesMax)
+  if (shape.bucket_bytes % base::kLineBytes != 0 || shape.bucket_bytes < kMinBucketBytes ||
+      shape.bucket_bytes > kMaxBucketBytes)
     return base::failure(EINVAL, "a bucket has a multiple of ", uint64_t{base::kLineBytes}, " bytes, up to ",
-                         uint64_t{kBucketBytesMax}, ", not ", uint64_t{shape.bucket_bytes});
-  if (options.flushers == 0 || options.flushers > kFlushersMax)
-    return base::failure(EINVAL, "a table has 1 to ", uint64_t{kFlushersMax}, " threads, not ",
+                         uint64_t{kMaxBucketBytes}, ", not ", uint64_t{shape.bucket_bytes});
+  if (options.flushers == 0 || options.flushers > kMaxFlushers)
+    return base::failure(EINVAL, "a table has 1 to ", uint64_t{kMaxFlushers}, " threads, not ",
                          uint64_t{options.flushers});
   if (options.cache_bucket_bytes == 0 || options.cache_bucket_bytes % base::kLineBytes != 0)
     return base::failure(EINVAL, "a cache-bucket has a multiple of ", uint64_t{base::kLineBytes},
@@ -182,7 +182,7 @@ void Table::close() {
 
 uint8_t Table::add_function(const Change& change) {
   CHECK_EQ(callers_sessions_, 0u);
-  CHECK_LT(function_count_, Code::kFunctionsMax);
+  CHECK_LT(function_count_, Code::kMaxFunctions);
   functions_[function_count_] = change;
   return static_cast<uint8_t>(function_count_++);
 }
@@ -246,7 +246,7 @@ void Table::open_gates() {
 // Copies all records to these buckets. False: a record has no room there.
 bool Table::move_to(Buckets& to) const {
   const Shape& shape = options_.shape;
-  std::byte keys[kSlotsMax * kKeyBytesMax], values[kBucketBytesMax];
+  std::byte keys[kMaxSlots * kMaxKeyBytes], values[kMaxBucketBytes];
   for (uint64_t i = 0; i < buckets_.count(); ++i) {
     const Head head = Head::of(buckets_.head(i).load(std::memory_order_relaxed));
     for (uint32_t slot = 0; slot < head.count; ++slot) {

@@ -48,7 +48,7 @@ struct Options {
   uint32_t cache_bucket_bytes = kCacheBucketBytes;  // a multiple of base::kLineBytes
   uint64_t staging_bytes = uint64_t{64} << 20;
   // Threads of kDecoupled.
-  uint32_t flushers = 1;  // up to kFlushersMax
+  uint32_t flushers = 1;  // up to kMaxFlushers
   // All that is staged is made after so many changes of a session, and after so long; 0: only when there is no room for more, or somebody asks for it.
   uint64_t stale_changes_max = 0;
   uint32_t stale_ms_max = 0;
@@ -78,7 +78,7 @@ class Table {
   // REQUIRES: no sessions. Does nothing if the table is not open.
   void close();
 
-  // Adds a function, and returns the number that jobs of all sessions call it by. REQUIRES: no sessions yet, fewer than Code::kFunctionsMax functions.
+  // Adds a function, and returns the number that jobs of all sessions call it by. REQUIRES: no sessions yet, fewer than Code::kMaxFunctions functions.
   uint8_t add_function(const Change& change);
 
   const Options& options() const { return options_; }
@@ -153,7 +153,7 @@ class Table {
   // The next members change with all gates shut.
   std::atomic<Engine> engine_{Engine::kDirect};
   Run run_ = nullptr;  // does a job on the buckets
-  Change functions_[Code::kFunctionsMax];
+  Change functions_[Code::kMaxFunctions];
   uint32_t function_count_ = 0;
   std::unique_ptr<Staging> staging_;  // null: nothing is staged
   Buckets buckets_;                   // changes under growth_lock_, with all gates shut
@@ -202,7 +202,7 @@ class Session {
   template <class Visit>
   bool for_each(Visit visit) {
     gate_.enter();
-    std::byte copy[kBucketBytesMax];
+    std::byte copy[kMaxBucketBytes];
     const Shape shape = table_.options_.shape;
     bool goes_on = true;
     for (uint64_t i = 0; goes_on && i < table_.buckets_.count(); ++i) {

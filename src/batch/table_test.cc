@@ -190,7 +190,7 @@ TEST(TableTest, NumbersThatAllFitNeverMakeItGrow) {
   for (const uint64_t count : {1, 7, 8, 9, 1000, 1023}) {
     Table table;
     ASSERT_TRUE(table.open(numbers(count)));
-    EXPECT_EQ(table.bucket_count(), (count + 7) / 8 + Head::kReachMax);
+    EXPECT_EQ(table.bucket_count(), (count + 7) / 8 + Head::kMaxReach);
     {
       Session session(table);
       Keys keys(table.options().shape);
@@ -199,7 +199,7 @@ TEST(TableTest, NumbersThatAllFitNeverMakeItGrow) {
       ASSERT_EQ(session.run(job), Session::Ran::kAll);
       EXPECT_EQ(job.inserted_count, count);
       // In the keys' order, bucket by bucket.
-      const uint64_t span = (count - 1) / (table.bucket_count() - Head::kReachMax) + 1;
+      const uint64_t span = (count - 1) / (table.bucket_count() - Head::kMaxReach) + 1;
       uint64_t last_bucket = 0, seen = 0;
       session.for_each([&](const std::byte* key, const std::byte*) {
         const uint64_t bucket = load_key(key, 8).low / span;

@@ -18,17 +18,17 @@ constexpr uint64_t kFramesPerPartition = 8 * 1024;
 // What is mapped for a cache. The page of waste lies behind it.
 constexpr uint64_t kCacheBytes = base::round_up(sizeof(Cache), base::kOsPageBytes);
 
-constexpr uint64_t kLeastGarbageBytes = uint64_t{8} << 20;
-constexpr uint64_t kMostDiscardBytes = uint64_t{64} << 20;
+constexpr uint64_t kMinGarbageBytes = uint64_t{8} << 20;
+constexpr uint64_t kMaxDiscardBytes = uint64_t{64} << 20;
 
 // Between two pages that a prefetch names, one read brings so many that it does not name: two reads take longer.
-constexpr uint64_t kMostBetween = 2;
+constexpr uint64_t kMaxBetween = 2;
 
 // How long a fork waits for pins.
 constexpr uint64_t kPinWaitNs = 100'000;
 constexpr uint32_t kPinWaits = 10'000;
 
-constexpr uint64_t kMostFrames = uint64_t{1} << 30;
+constexpr uint64_t kMaxFrames = uint64_t{1} << 30;
 
 // What a page and the metadata of its frame take.
 uint64_t frame_bytes_for(size_t page_bytes) {
@@ -52,7 +52,7 @@ base::Expected<uint64_t> frame_count_for(const CacheParameters& parameters) {
                          base::Bytes{base::round_up(Cache::kMinFrames * frame_bytes_for(page_bytes), 1024)},
                          " with --memory");
   }
-  if (frame_count > kMostFrames)
+  if (frame_count > kMaxFrames)
     return base::failure(EINVAL, "more than 2^30 frames; use larger pages with --page");
   return frame_count;
 }
@@ -131,7 +131,7 @@ base::Expected<void> Cache::open_partitions(const CacheParameters& parameters, u
   if (parameters.chooses_policy)
     shared_.policy_choice.begin(parameters.policy_choice, frame_count, partitions);
   const uint64_t frame_limit =
-      std::clamp(parameters.most_memory_bytes / frame_bytes_, frame_count, kMostFrames);
+      std::clamp(parameters.most_memory_bytes / frame_bytes_, frame_count, kMaxFrames);
   for (uint32_t i = 0; i < partitions; ++i) {
     auto opened = partitions_[i].open(shared_, static_cast<uint32_t>(frame_count / partitions),
                                       static_cast<uint32_t>(frame_limit / partitions));
@@ -207,14 +207,14 @@ void Cache::load_together(PageId first, uint64_t count, Lane& lane) {
   Delegation* const delegation = delegation_.load(std::memory_order_acquire);
   if (delegation == nullptr || !delegation->is_running()) return;
   for_each_part(first, count, [&](Partition&, PageId page, uint64_t n) {
-    Request missing[Lines::kMost];
-    uint64_t replies[Lines::kMost];
+    Request missing[Lines::kMax];
+    uint64_t replies[Lines::kMax];
     uint32_t missing_count = 0;
     for (uint64_t i = 0; i < n; ++i) {
       if (table_.entry(page + i, 0) == Table::kUnknown && client_for(*delegation, page + i, lane) != nullptr)
         missing[missing_count++] = {.page = page + i};
       // A single page that is left may as well be loaded when it is used.
-      if (missing_count < (i + 1 == n ? 2 : Lines::kMost)) continue;
+      if (missing_count < (i + 1 == n ? 2 : Lines::kMax)) continue;
       lane.client->ask(delegation->server_of(page), missing, missing_count, replies);
       missing_count = 0;
     }
@@ -229,7 +229,7 @@ size_t Cache::prefetch(std::span<const PageId> pages, LoadQueue& queue) {
     // Those that lie close behind each other are one read, with the pages between them.
     const PageId first = pages[done];
     size_t stop = done + 1;
-    while (stop < pages.size() && index(pages[stop]) - index(pages[stop - 1]) <= 1 + kMostBetween &&
+    while (stop < pages.size() && index(pages[stop]) - index(pages[stop - 1]) <= 1 + kMaxBetween &&
            index(pages[stop]) - index(first) < most)
       ++stop;
     const auto count = static_cast<uint32_t>(index(pages[stop - 1]) - index(first) + 1);
@@ -291,10 +291,10 @@ void Cache::discard(PageId first, uint64_t count, Lane& lane, After after) {
 
 void Cache::begin_regions(Mappable& mappable) {
   // When chaos ends them: some runs have them to the end, some not at all.
-  constexpr uint64_t kMostBits = 12;
+  constexpr uint64_t kMaxBits = 12;
   const uint64_t random = base::spread(shared_.chaos_seed);
   chaos_steps_ =
-      static_cast<uint32_t>((random >> 32) & ((uint64_t{1} << (random >> 20) % (kMostBits + 1)) - 1));
+      static_cast<uint32_t>((random >> 32) & ((uint64_t{1} << (random >> 20) % (kMaxBits + 1)) - 1));
   shared_.regions.begin(mappable);
 }
 
@@ -429,17 +429,17 @@ bool Cache::idle_step(Lane& lane) {
   return worked;
 }
 
-// One run of garbage places, up to kMostDiscardBytes, once there is enough garbage to be worth an Io.
+// One run of garbage places, up to kMaxDiscardBytes, once there is enough garbage to be worth an Io.
 bool Cache::discard_garbage(Lane& lane) {
   Places& places = shared_.places;
-  if (!shared_.device->discards() || places.garbage_count() * shared_.page_bytes < kLeastGarbageBytes)
+  if (!shared_.device->discards() || places.garbage_count() * shared_.page_bytes < kMinGarbageBytes)
     return false;
   // While pages move, they move to places that are garbage. To discard these first would cost the Io, and make the next write there slower.
   const uint32_t move_count = places.move_count();
   calm_steps_ = move_count != last_move_count_ ? 0 : calm_steps_ + (calm_steps_ < kCalmSteps);
   last_move_count_ = move_count;
   if (calm_steps_ < kCalmSteps && !places.too_much_garbage()) return false;
-  const Places::Run run = places.take_garbage(static_cast<uint32_t>(kMostDiscardBytes / shared_.page_bytes));
+  const Places::Run run = places.take_garbage(static_cast<uint32_t>(kMaxDiscardBytes / shared_.page_bytes));
   if (run.count == 0) return false;
   discard(run, lane);
   places.give_back_discarded(run);

@@ -81,9 +81,9 @@ TEST_F(PrefetchTest, OneReadBringsNoMoreThanItMay) {
   EXPECT_EQ(world->device->reads, reads + 3);
   for (uint64_t page = 0; page <= 2 * most; ++page) EXPECT_EQ(value(page), letter(page));
   EXPECT_EQ(world->device->reads, reads + 3);
-  EXPECT_EQ(BegunLoad::most_pages(base::kOsPageBytes), Claim::kMostPages);
-  EXPECT_EQ(BegunLoad::most_pages(BegunLoad::kMostBytes / 4), 4u);
-  EXPECT_EQ(BegunLoad::most_pages(2 * BegunLoad::kMostBytes), 1u);
+  EXPECT_EQ(BegunLoad::most_pages(base::kOsPageBytes), Claim::kMaxPages);
+  EXPECT_EQ(BegunLoad::most_pages(BegunLoad::kMaxBytes / 4), 4u);
+  EXPECT_EQ(BegunLoad::most_pages(2 * BegunLoad::kMaxBytes), 1u);
 }
 
 // Two regions may belong to two partitions.

@@ -51,14 +51,14 @@ size_t MultiGet::get_group(Session& session, Group& group, std::span<const std::
   for (size_t i = 0; i < keys.size(); ++i) {
     group.of_key[i] = nullptr;
     results[i] = Found();
-    if (!group.locations[i].found || keys[i].empty() || keys[i].size() > kKeyBytesMax) continue;
+    if (!group.locations[i].found || keys[i].empty() || keys[i].size() > kMaxKeyBytes) continue;
     group.of_key[i] = begin(session, group, group.locations[i], keys[i], results[i]);
   }
   session.channel_.run(group.ios.all(), IoFor::kGets);
   for (size_t i = 0; i < keys.size(); ++i) {
     if (group.of_key[i] != nullptr)
       end(session, group.hashes[i], group.locations[i], keys[i], *group.of_key[i], results[i]);
-    else if (keys[i].empty() || keys[i].size() > kKeyBytesMax)
+    else if (keys[i].empty() || keys[i].size() > kMaxKeyBytes)
       results[i] = session.do_get(keys[i]);  // for its error
     timing.moved(session.count_found(keys[i], results[i]));
   }

@@ -78,7 +78,7 @@ size_t MultiPut::take(Session& session, Group& group, std::span<const Put> puts)
     One& one = group.ones[i];
     if (!take_one(session, one, puts[i])) return i;
     const uint64_t bytes = uint64_t{one.request.grains} * grain_bytes;
-    if (i > 0 && group.bytes + bytes > kBytesMost) {
+    if (i > 0 && group.bytes + bytes > kMaxBytes) {
       one.hold.reset();
       return i;
     }

@@ -1,6 +1,6 @@
 // MultiPut: many puts at once. Their records are written together; one write serves all that come to lie behind each other.
 //
-//  1 Puts that get their keys' locks without waiting form a group, up to kGroup of them and kBytesMost. The same key twice makes two groups
+//  1 Puts that get their keys' locks without waiting form a group, up to kGroup of them and kMaxBytes. The same key twice makes two groups
 //  2 Each gets a sequence and room in the log, in their order. The first one without room and those behind it leave the group
 //  3 All records are written, and what they replace is read, at the same time. At kSync one flush serves all
 //  4 The index learns of each, in their order
@@ -17,7 +17,7 @@ namespace kv {
 class MultiPut {
  public:
   static constexpr size_t kGroup = 64;
-  static constexpr uint64_t kBytesMost = 1 << 20;  // of a group's records
+  static constexpr uint64_t kMaxBytes = 1 << 20;  // of a group's records
 
   struct Put {
     std::string_view key;

@@ -91,7 +91,7 @@ TEST_F(MultiPutTest, EachIsForItself) {
   const std::string large(3 << 20, 'l');
   const auto results = put_all(session, {{"first", "1"},
                                          {"", "no key"},
-                                         {std::string(kKeyBytesMax + 1, 'k'), "too long"},
+                                         {std::string(kMaxKeyBytes + 1, 'k'), "too long"},
                                          {"large", large},
                                          {"empty", ""},
                                          {"last", "2"}});

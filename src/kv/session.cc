@@ -10,8 +10,8 @@
 namespace kv {
 
 base::Expected<void> check_key(std::string_view key) {
-  if (!key.empty() && key.size() <= kKeyBytesMax) return {};
-  return base::failure(EINVAL, "store: a key of ", key.size(), " bytes; give 1 to ", kKeyBytesMax);
+  if (!key.empty() && key.size() <= kMaxKeyBytes) return {};
+  return base::failure(EINVAL, "store: a key of ", key.size(), " bytes; give 1 to ", kMaxKeyBytes);
 }
 
 base::Expected<void> check_options(const PutOptions& options) {
@@ -38,7 +38,7 @@ base::Expected<void> Session::open(Store& store, size_t depth) {
   const size_t io_depth = std::min(2 * depth, storage::kMaxQueueDepth);
   if (auto opened = channel_.open(store.device_, io_depth); !opened) return opened;
   if (channel_.overlaps())
-    channel_.fix_memory(pool_.reserve(std::min(depth * kReservedBytes, storage::BufferPool::kBytesMax)));
+    channel_.fix_memory(pool_.reserve(std::min(depth * kReservedBytes, storage::BufferPool::kMaxBytes)));
   if (auto added = store.calls_.add(calls_, channel_); !added) {
     channel_.close();
     return added;
@@ -496,7 +496,7 @@ base::Expected<void> Session::install(const KeyHash& hash, const New& next, Curr
     }
     current.is_head = false;
     if (is_remove) return {};
-    uint64_t others[Index::kCandidatesMax];
+    uint64_t others[Index::kMaxCandidates];
     for (size_t i = 0; i < count; ++i) others[i] = all[i].address;
     switch (index.insert(hash.low, address, written.size, {others, count}, hand_over)) {
       case Index::Inserted::kDone: return {};

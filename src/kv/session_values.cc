@@ -93,7 +93,7 @@ base::Expected<void> Session::write_piece(const PieceKey& key, Bytes value) {
   if (auto wrote = write(hash, next, request, none, written); !wrote) return wrote;
   for (;;) {
     Index::Candidates all;
-    uint64_t others[Index::kCandidatesMax];
+    uint64_t others[Index::kMaxCandidates];
     const size_t count = store_->index_->find_all(hash.low, all);
     for (size_t i = 0; i < count; ++i)
       others[i] = all[i].address;  // a piece's name is new: these are other keys'

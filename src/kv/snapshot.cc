@@ -53,11 +53,11 @@ base::Expected<void> Snapshot::open(Session& session) {
   if (memory_.bytes().empty()) return base::failure(ENOMEM, "store: no memory for a snapshot");
   Store& store = *session.store_;
   member_ = {};
-  found_.resize(Index::kScanMax);
-  member_.pending.reserve(Index::kScanMax);
+  found_.resize(Index::kMaxScan);
+  member_.pending.reserve(Index::kMaxScan);
   if (!store.snapshots_.add(member_)) {
     memory_.reset();
-    return base::failure(EBUSY, "store: ", store.device_.name(), " has ", Snapshots::kMost,
+    return base::failure(EBUSY, "store: ", store.device_.name(), " has ", Snapshots::kMax,
                          " snapshots open; close one first");
   }
   group_ = new (memory_.bytes().data()) Group;

@@ -36,7 +36,7 @@ class Snapshot {
   Snapshot& operator=(const Snapshot&) = delete;
 
   // The snapshot's moment is within this call: it shows what was put or removed before the call, and not what is after it. Keys that expire later may
-  // be left out. The session outlives it. Errors: EBUSY when Snapshots::kMost are open in the store, ENOMEM. Cost: no I/O.
+  // be left out. The session outlives it. Errors: EBUSY when Snapshots::kMax are open in the store, ENOMEM. Cost: no I/O.
   base::Expected<void> open(Session& session);
   // The next key and its value, which stay until the next call of next() or close(); false after the last one. Errors: ECANCELED: others have changed
   // more than can be kept, or need the room, and the snapshot is over; EBADMSG for a damaged record, EIO and others of the device, ENOMEM: the

@@ -29,7 +29,7 @@ TEST_F(SnapshotTest, HoldsWhatWasThereWhileEverythingChanges) {
 }
 
 TEST_F(SnapshotTest, SeveralAtATimeEachOfItsOwnMoment) {
-  std::unique_ptr<Watched> open[Snapshots::kMost];
+  std::unique_ptr<Watched> open[Snapshots::kMax];
   int whole = 0;
   for (int i = 0; i < 2000; ++i) change(800, 5000);
   for (int turn = 0; turn < 60'000; ++turn) {

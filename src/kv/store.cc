@@ -24,7 +24,7 @@ constexpr unsigned kFirstGenerationBits = 40;
 
 uint64_t segment_bytes_for(uint64_t capacity_bytes) {
   const uint64_t share = std::bit_floor(std::max<uint64_t>(capacity_bytes / kSegmentsWanted, 1));
-  return std::clamp<uint64_t>(share, kSegmentBytesMin, 64 << 20);
+  return std::clamp<uint64_t>(share, kMinSegmentBytes, 64 << 20);
 }
 
 // The shape of a new store. Errors: EINVAL, ENOSPC, as Store::make's.
@@ -48,15 +48,15 @@ base::Expected<Geometry> geometry_for(const storage::Device& device, const MakeO
     return base::failure(EINVAL, "store: ", geometry.spare_percent, " % to spare; give 90 or less");
   geometry.segment_count =
       capacity > kSegmentsOffset ? (capacity - kSegmentsOffset) / geometry.segment_bytes : 0;
-  if (geometry.segment_count < Log::kSegmentsMin)
+  if (geometry.segment_count < Log::kMinSegments)
     return base::failure(ENOSPC, "store: ", device.name(), " is too small: ", capacity,
                          " bytes; a store needs ",
-                         kSegmentsOffset + Log::kSegmentsMin * geometry.segment_bytes);
-  constexpr uint64_t kGrainsMost = uint64_t{1} << EntryFormat::kAddressBitsMax;
-  if (geometry.segment_count > kGrainsMost / geometry.segment_grains())
+                         kSegmentsOffset + Log::kMinSegments * geometry.segment_bytes);
+  constexpr uint64_t kMaxGrains = uint64_t{1} << EntryFormat::kMaxAddressBits;
+  if (geometry.segment_count > kMaxGrains / geometry.segment_grains())
     return base::failure(EINVAL, "store: ", device.name(), " is too large for grains of ",
                          geometry.grain_bytes, " bytes; give a capacity of ",
-                         base::Bytes{kGrainsMost * geometry.grain_bytes}, " or less",
+                         base::Bytes{kMaxGrains * geometry.grain_bytes}, " or less",
                          geometry.grain_bytes < 4096 ? ", or larger grains" : "");
   return geometry;
 }
@@ -154,7 +154,7 @@ base::Expected<Store*> Store::open(storage::Device& device, const StoreOptions& 
 base::Expected<void> Store::start() {
   const uint32_t streams =
       options_.stream_count != 0 ? options_.stream_count : std::min(sys::cpu_count(), 8u);
-  if (streams > Log::kStreamsMax)
+  if (streams > Log::kMaxStreams)
     return base::failure(EINVAL, "store: ", streams, " streams; give 64 or fewer");
   if (auto opened = keeper_channel_.open_for_threads(device_); !opened) return opened;
   keeper_channel_.counts_as(IoFor::kKeeper);

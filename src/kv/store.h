@@ -297,7 +297,7 @@ class Session {
   // Errors: as of get; for a cache ESTALE: what is left of a large value was dropped meanwhile. Cost: one I/O for each piece of a large value,
   // but the piece that was read last.
   base::Expected<size_t> read_value(Found& found, uint64_t offset, std::span<std::byte> to);
-  // Puts a value of up to kValueBytesMax; a ValueWriter takes one in parts. Errors: EINVAL, E2BIG, ENOSPC when the store is full, EROFS when it is
+  // Puts a value of up to kMaxValueBytes; a ValueWriter takes one in parts. Errors: EINVAL, E2BIG, ENOSPC when the store is full, EROFS when it is
   // read only, those of I/O. After an error of I/O it is not known whether the change was made.
   base::Expected<Changed> put(std::string_view key, Bytes value, const PutOptions& options = {});
   base::Expected<Changed> remove(std::string_view key, When when = When::kAlways, uint64_t version = 0);
@@ -392,7 +392,7 @@ class Session {
   uint32_t stream_ = 0;
 };
 
-// Puts a value that comes in parts, up to kValueBytesMax, in the memory of one piece. The value is there when commit() has returned kDone, and
+// Puts a value that comes in parts, up to kMaxValueBytes, in the memory of one piece. The value is there when commit() has returned kDone, and
 // never in part.
 class ValueWriter {
  public:

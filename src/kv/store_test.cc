@@ -29,7 +29,7 @@ TEST_F(StoreTest, GivesBackWhatWasPut) {
   EXPECT_EQ(remove("key"), Outcome::kDone);
   EXPECT_EQ(get("key"), "(none)");
   EXPECT_EQ(remove("key"), Outcome::kAbsent);
-  const std::string long_key(kKeyBytesMax, 'k'), long_value(256 << 10, 'v');
+  const std::string long_key(kMaxKeyBytes, 'k'), long_value(256 << 10, 'v');
   EXPECT_EQ(put(long_key, long_value), Outcome::kDone);
   EXPECT_EQ(get(long_key), long_value);
 }
@@ -37,9 +37,9 @@ TEST_F(StoreTest, GivesBackWhatWasPut) {
 TEST_F(StoreTest, RefusesWhatIsNoKeyOrValue) {
   make();
   EXPECT_EQ(session.get("").error().number, EINVAL);
-  EXPECT_EQ(session.put(std::string(kKeyBytesMax + 1, 'k'), {}).error().number, EINVAL);
+  EXPECT_EQ(session.put(std::string(kMaxKeyBytes + 1, 'k'), {}).error().number, EINVAL);
   EXPECT_EQ(session.put("k", {}, {.expires_ms = uint64_t{1} << 48}).error().number, EINVAL);
-  const Bytes too_long(static_cast<const std::byte*>(nullptr), kValueBytesMax + 1);
+  const Bytes too_long(static_cast<const std::byte*>(nullptr), kMaxValueBytes + 1);
   EXPECT_EQ(session.put("k", too_long).error().number, E2BIG);
 }
 

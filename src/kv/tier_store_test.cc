@@ -48,12 +48,12 @@ TEST_F(TierStoreTest, WhatWasWrittenNeedsNoRead) {
 
 TEST_F(TierStoreTest, WhatWasReadIsNotReadAgain) {
   put("key", "value");
-  put("long", std::string(MemoryTier::kRecordBytesMost, 'l'));
+  put("long", std::string(MemoryTier::kMaxRecordBytes, 'l'));
   reopen();
   for (int i = 0; i < 3; ++i) EXPECT_EQ(get("key"), "value");
   EXPECT_EQ(reads_of_gets(), 1u);
   EXPECT_EQ(from_memory(), 2u);
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(get("long").size(), MemoryTier::kRecordBytesMost);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(get("long").size(), MemoryTier::kMaxRecordBytes);
   EXPECT_EQ(reads_of_gets(), 4u);
 }
 

@@ -45,8 +45,8 @@ base::Expected<void> ValueWriter::write_piece() {
 }
 
 base::Expected<void> ValueWriter::append(Bytes part) {
-  if (pieces_.of.value_bytes + filled_bytes_ + part.size() > kValueBytesMax)
-    return base::failure(E2BIG, "store: a value of more than ", kValueBytesMax, " bytes");
+  if (pieces_.of.value_bytes + filled_bytes_ + part.size() > kMaxValueBytes)
+    return base::failure(E2BIG, "store: a value of more than ", kMaxValueBytes, " bytes");
   const uint64_t most = session_->store_->identity_.geometry.value_bytes_max();
   while (!part.empty()) {
     // A value that fits in one record is not cut into pieces: that it does not fit is known when more comes.

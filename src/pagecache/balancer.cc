@@ -93,7 +93,7 @@ void Balancer::end(uint64_t frames_each) {
 }
 
 void Balancer::begin_period(uint64_t frames_each) {
-  period_misses_.store(std::max(kPeriodMissesLeast, frames_each / 4), std::memory_order_relaxed);
+  period_misses_.store(std::max(kMinPeriodMisses, frames_each / 4), std::memory_order_relaxed);
   for (Misses& misses : misses_) misses.value.store(0, std::memory_order_relaxed);
 }
 

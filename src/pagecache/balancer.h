@@ -22,7 +22,7 @@ namespace pagecache {
 
 class Balancer {
  public:
-  static constexpr uint64_t kPeriodMissesLeast = 16;
+  static constexpr uint64_t kMinPeriodMisses = 16;
 
   class Server {
    public:
@@ -80,7 +80,7 @@ class Balancer {
   struct alignas(base::kLineBytes) Misses {
     std::atomic<uint64_t> value{0};
   };
-  std::array<Misses, sys::kNodesMost> misses_;
+  std::array<Misses, sys::kMaxNodes> misses_;
   std::atomic<bool> is_served_{false};
   std::atomic<bool> is_to_stop_{true};
   std::atomic<uint64_t> period_misses_{0};

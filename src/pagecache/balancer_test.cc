@@ -67,7 +67,7 @@ TEST_F(BalancerTest, APeriodEndsWithTheMissesOfOneNode) {
   EXPECT_EQ(started, 2);
   EXPECT_TRUE(begin());
   balancer.end(4);
-  miss(0, Balancer::kPeriodMissesLeast - 1);
+  miss(0, Balancer::kMinPeriodMisses - 1);
   EXPECT_EQ(started, 2);
   miss(0, 1);
   EXPECT_EQ(started, 3);

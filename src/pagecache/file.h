@@ -27,7 +27,7 @@ struct FileOptions {
 class File {
  public:
   static constexpr unsigned kPageBits = 48;
-  static constexpr uint32_t kNumberMost = (1 << (64 - kPageBits)) - 1;
+  static constexpr uint32_t kMaxNumber = (1 << (64 - kPageBits)) - 1;
   static constexpr uint64_t kChecksumBytes = 8;
 
   File(storage::Device& device, uint32_t number, unsigned page_shift, const FileOptions& options)

@@ -7,11 +7,11 @@
 namespace pagecache {
 
 bool FlushQueue::open(Server& server, uint32_t lane_count) {
-  CHECK(lane_count >= 1 && lane_count <= kLanesMost);
+  CHECK(lane_count >= 1 && lane_count <= kMaxLanes);
   sys::LockGuard scope(lock_);
   if (server_ != nullptr || working_count_ != 0) return false;
   server_ = &server;
-  idle_lanes_ = ~uint64_t{0} >> (kLanesMost - lane_count);
+  idle_lanes_ = ~uint64_t{0} >> (kMaxLanes - lane_count);
   is_served_.store(true, std::memory_order_relaxed);
   return true;
 }
@@ -42,9 +42,9 @@ bool FlushQueue::is_served_by(const Server& server) {
 void FlushQueue::put(PageSet& set) {
   if (!is_open_for(set)) return;
   sys::LockGuard scope(lock_);
-  if (server_ == nullptr || set.is_queued() || count_ == kSetsMost) return;
+  if (server_ == nullptr || set.is_queued() || count_ == kMaxSets) return;
   set.set_queued(true);
-  sets_[(first_ + count_++) % kSetsMost] = &set;
+  sets_[(first_ + count_++) % kMaxSets] = &set;
   if (idle_lanes_ == 0 || count_ <= working_count_ * kBatchSets) return;
   const auto lane = static_cast<uint32_t>(std::countr_zero(idle_lanes_));
   idle_lanes_ &= idle_lanes_ - 1;
@@ -65,7 +65,7 @@ size_t FlushQueue::take(uint32_t lane, std::span<PageSet*, kBatchSets> sets) {
 
 PageSet& FlushQueue::take_first() {
   PageSet& set = *sets_[first_];
-  first_ = (first_ + 1) % kSetsMost;
+  first_ = (first_ + 1) % kMaxSets;
   --count_;
   set.set_queued(false);
   return set;

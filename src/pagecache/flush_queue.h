@@ -22,9 +22,9 @@ namespace pagecache {
 
 class FlushQueue {
  public:
-  static constexpr uint32_t kSetsMost = 1024;
+  static constexpr uint32_t kMaxSets = 1024;
   static constexpr uint32_t kBatchSets = 8;  // how many a lane takes at a time
-  static constexpr uint32_t kLanesMost = 64;
+  static constexpr uint32_t kMaxLanes = 64;
 
   class Server {
    public:
@@ -55,7 +55,7 @@ class FlushQueue {
   std::atomic<bool> is_served_{false};  // server_ != nullptr, for those who look without the lock
   // Not in the CPU line that all look at.
   alignas(base::kLineBytes) sys::Mutex lock_;
-  std::array<PageSet*, kSetsMost> sets_ = {};  // a ring
+  std::array<PageSet*, kMaxSets> sets_ = {};  // a ring
   uint32_t first_ = 0;
   uint32_t count_ = 0;
   Server* server_ = nullptr;

@@ -28,7 +28,7 @@ class FlushQueueTest : public testing::Test, protected FlushQueue::Server {
     return count;
   }
 
-  std::vector<PageSet> sets = std::vector<PageSet>(FlushQueue::kSetsMost + 10);
+  std::vector<PageSet> sets = std::vector<PageSet>(FlushQueue::kMaxSets + 10);
   FlushQueue queue;
   std::vector<uint32_t> started;
 
@@ -70,11 +70,11 @@ TEST_F(FlushQueueTest, TakesNothingWhileNobodyServesIt) {
 TEST_F(FlushQueueTest, WhatDoesNotFitIsLeftOut) {
   open(1);
   put(0, sets.size());
-  EXPECT_TRUE(sets[FlushQueue::kSetsMost - 1].is_queued());
-  EXPECT_FALSE(sets[FlushQueue::kSetsMost].is_queued());
+  EXPECT_TRUE(sets[FlushQueue::kMaxSets - 1].is_queued());
+  EXPECT_FALSE(sets[FlushQueue::kMaxSets].is_queued());
   EXPECT_EQ(take(0).size(), FlushQueue::kBatchSets);
   put(sets.size() - 1, sets.size());
-  EXPECT_EQ(take_all(0), FlushQueue::kSetsMost - FlushQueue::kBatchSets + 1);
+  EXPECT_EQ(take_all(0), FlushQueue::kMaxSets - FlushQueue::kBatchSets + 1);
   queue.close();
 }
 
@@ -85,7 +85,7 @@ TEST_F(FlushQueueTest, AsManyLanesAreAtWorkAsThereIsWorkFor) {
   EXPECT_EQ(started, Lanes{0});
   put(FlushQueue::kBatchSets, sets.size());
   EXPECT_EQ(started, (Lanes{0, 1}));
-  EXPECT_EQ(take_all(1), FlushQueue::kSetsMost);
+  EXPECT_EQ(take_all(1), FlushQueue::kMaxSets);
   // The other still is.
   put(0, 1);
   EXPECT_EQ(started, (Lanes{0, 1}));

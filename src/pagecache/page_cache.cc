@@ -8,20 +8,20 @@
 namespace pagecache {
 namespace {
 
-constexpr uint32_t kPageBytesLeast = 4096, kPageBytesMost = 64 << 10;
-constexpr uint64_t kSharesMost = 2;  // equal ones, that a node may have
+constexpr uint32_t kMinPageBytes = 4096, kMaxPageBytes = 64 << 10;
+constexpr uint64_t kMaxShares = 2;  // equal ones, that a node may have
 
 }  // namespace
 
 base::Expected<PageCache*> PageCache::open(const CacheOptions& options) {
-  if (!std::has_single_bit(options.page_bytes) || options.page_bytes < kPageBytesLeast ||
-      options.page_bytes > kPageBytesMost)
+  if (!std::has_single_bit(options.page_bytes) || options.page_bytes < kMinPageBytes ||
+      options.page_bytes > kMaxPageBytes)
     return base::failure(EINVAL, "page cache: pages have 4096 to 65536 bytes, a power of two, not ",
                          options.page_bytes);
   if (!(options.dirty_share_max > 0 && options.dirty_share_max <= 1))
     return base::failure(EINVAL, "page cache: the share of dirty pages is more than 0, and 1 at most");
-  if (options.nodes > sys::kNodesMost)
-    return base::failure(EINVAL, "page cache: it has ", sys::kNodesMost, " nodes at most, not ",
+  if (options.nodes > sys::kMaxNodes)
+    return base::failure(EINVAL, "page cache: it has ", sys::kMaxNodes, " nodes at most, not ",
                          options.nodes);
   auto* const cache = new PageCache(options);
   if (auto opened = cache->open_partitions(); !opened) {
@@ -46,7 +46,7 @@ base::Expected<void> PageCache::open_partitions() {
   node_count_ = machine_nodes_.count;
   if (options_.nodes == 0 && bytes / node_count_ < partition_.least_bytes()) node_count_ = 1;
   const uint64_t bytes_max = memory_bytes_max();
-  const uint64_t each_max = std::min(bytes_max, kSharesMost * (bytes_max / node_count_));
+  const uint64_t each_max = std::min(bytes_max, kMaxShares * (bytes_max / node_count_));
   const auto space_bytes = partition_.frame_space_bytes(each_max);
   if (!space_bytes) return std::unexpected(of_each(space_bytes.error()));
   const uint64_t frames_each = *space_bytes >> page_shift_;
@@ -107,7 +107,7 @@ Balancer::Move PageCache::choose_move(std::span<const uint64_t> misses) const {
     loads.push_back({.misses = misses[node],
                      .frames = partition(node).frame_count(),
                      .may_give = bytes >= part + std::max(each / 2, partition_.least_bytes()),
-                     .may_take = bytes + part <= kSharesMost * each && partition_.size_for(bytes + part)});
+                     .may_take = bytes + part <= kMaxShares * each && partition_.size_for(bytes + part)});
   }
   return Balancer::choose(loads);
 }
@@ -136,7 +136,7 @@ base::Expected<File*> PageCache::add(storage::Device& device, const FileOptions&
   sys::LockGuard scope(files_lock_);
   const auto free = std::find(files_.begin(), files_.end(), nullptr);
   const auto number = static_cast<uint32_t>(free - files_.begin()) + 1;
-  if (number > File::kNumberMost) return base::failure(EMFILE, "page cache: it has too many files");
+  if (number > File::kMaxNumber) return base::failure(EMFILE, "page cache: it has too many files");
   auto file = std::make_unique<File>(device, number, page_shift_, options);
   File* const added = file.get();
   if (free == files_.end())

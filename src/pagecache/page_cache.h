@@ -153,7 +153,7 @@ class PageCache {
   const unsigned page_shift_;
   uint32_t node_count_ = 0;
   Partition partition_;  // the first node's: if there is no other, hits find it at once
-  std::array<std::unique_ptr<Partition>, sys::kNodesMost - 1> others_;
+  std::array<std::unique_ptr<Partition>, sys::kMaxNodes - 1> others_;
   sys::Nodes machine_nodes_;
   bool is_near_ = false;  // the memory of each node is that of one of the machine's
   std::byte* frame_memory_ = nullptr;

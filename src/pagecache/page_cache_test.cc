@@ -17,8 +17,8 @@ TEST(PageCacheTest, UsesAllOfItsMemory) {
     const CacheOptions options = with_frames(frames);
     PageCache* const cache = *PageCache::open(options);
     EXPECT_EQ(cache->frame_count(), frames);
-    EXPECT_LE(cache->set_count() * kWaysLeast, frames);
-    EXPECT_GE(cache->set_count() * kWaysMost, frames);
+    EXPECT_LE(cache->set_count() * kMinWays, frames);
+    EXPECT_GE(cache->set_count() * kMaxWays, frames);
     cache->close();
   }
   PageCache* const cache = *PageCache::open({.memory_bytes = 10 << 20});

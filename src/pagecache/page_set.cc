@@ -6,18 +6,18 @@ namespace pagecache {
 
 PageSet::Layout::Layout(cache::SetPolicy of) : policy(of) {
   const size_t policy_bytes =
-      cache::visit_set_policy<kWaysMost>(of, []<class Policy>() { return sizeof(Policy); });
+      cache::visit_set_policy<kMaxWays>(of, []<class Policy>() { return sizeof(Policy); });
   misses_offset = static_cast<uint32_t>(base::round_up(sizeof(PageSet) + policy_bytes, sizeof(uint32_t)));
   waiters_offset =
       static_cast<uint32_t>(base::round_up(misses_offset + sizeof(uint32_t), alignof(task::CallWaiters)));
   ways_offset =
       static_cast<uint32_t>(base::round_up(waiters_offset + sizeof(task::CallWaiters), base::kLineBytes));
-  bytes = static_cast<uint32_t>(base::round_up(ways_offset + kWaysMost * sizeof(Way), base::kLineBytes));
+  bytes = static_cast<uint32_t>(base::round_up(ways_offset + kMaxWays * sizeof(Way), base::kLineBytes));
 }
 
 // Copies byte by byte, since hits may change a number meanwhile. One that is torn puts one page in a wrong place of the order, no more.
 cache::WayMask PageSet::next_victims(const Layout& layout, cache::WayMask spared, uint32_t count) {
-  return cache::visit_set_policy<kWaysMost>(layout.policy, [&]<class Policy>() {
+  return cache::visit_set_policy<kMaxWays>(layout.policy, [&]<class Policy>() {
     alignas(Policy) std::byte copy[sizeof(Policy)];
     std::byte* const bytes = at<std::byte>(sizeof(PageSet));
     for (size_t i = 0; i < sizeof copy; ++i)

@@ -23,8 +23,8 @@
 
 namespace pagecache {
 
-inline constexpr uint32_t kWaysMost = 16;
-inline constexpr uint32_t kWaysLeast = 8;  // that have frames once a set has been split
+inline constexpr uint32_t kMaxWays = 16;
+inline constexpr uint32_t kMinWays = 8;  // that have frames once a set has been split
 
 class PageSet {
  public:
@@ -53,7 +53,7 @@ class PageSet {
   template <class See>
   bool any_of_tag(uint16_t tag, const See& see) const {
     constexpr uint64_t kOnes = 0x0001000100010001;
-    for (uint32_t i = 0; i < kWaysMost / 4; ++i) {
+    for (uint32_t i = 0; i < kMaxWays / 4; ++i) {
       // Lanes whose tag is equal become 0. Above a lane that is 0 other lanes may be taken for 0, too.
       const uint64_t difference = tags_[i].load(std::memory_order_relaxed) ^ (kOnes * tag);
       for (uint64_t found = (difference - kOnes) & ~difference & (kOnes << 15); found != 0;
@@ -144,8 +144,8 @@ class PageSet {
 
   template <class Act>
   void by_policy(const Layout& layout, const Act& act) {
-    cache::visit_set_policy<kWaysMost>(layout.policy,
-                                       [&]<class Policy>() { act(*at<Policy>(sizeof(PageSet))); });
+    cache::visit_set_policy<kMaxWays>(layout.policy,
+                                      [&]<class Policy>() { act(*at<Policy>(sizeof(PageSet))); });
   }
   template <class T>
   T* at(size_t offset) {
@@ -154,7 +154,7 @@ class PageSet {
   task::CallWaiters& waiters(const Layout& layout) { return *at<task::CallWaiters>(layout.waiters_offset); }
   void wake_all(const Layout& layout);
 
-  std::atomic<uint64_t> tags_[kWaysMost / 4];
+  std::atomic<uint64_t> tags_[kMaxWays / 4];
   sys::Mutex lock_;
   std::atomic<uint16_t> waits_;
   std::atomic<bool> is_queued_;

@@ -46,23 +46,23 @@ TEST(PageSetTest, LooksAtFewLines) {
     const PageSet::Layout layout(policy);
     EXPECT_EQ(layout.ways_offset % base::kLineBytes, 0u);
     EXPECT_EQ(layout.bytes % base::kLineBytes, 0u);
-    EXPECT_GE(layout.bytes, layout.ways_offset + kWaysMost * sizeof(Way));
+    EXPECT_GE(layout.bytes, layout.ways_offset + kMaxWays * sizeof(Way));
   }
 }
 
 TEST(PageSetTest, FindsAllWaysOfATag) {
   TestSet test;
   std::mt19937 random(1);
-  uint16_t tags[kWaysMost] = {};
+  uint16_t tags[kMaxWays] = {};
   for (int round = 0; round < 20000; ++round) {
-    const uint32_t way = random() % kWaysMost;
+    const uint32_t way = random() % kMaxWays;
     // Neighbouring values, where a borrow goes from lane to lane.
     const uint16_t values[] = {0, 1, 2, 0x7fff, 0x8000, 0xffff, static_cast<uint16_t>(random())};
     tags[way] = values[random() % std::size(values)];
     test.set.set_tag(way, tags[way]);
     const uint16_t wanted = std::max<uint16_t>(1, values[random() % std::size(values)]);
     const std::vector<uint32_t> found = test.of_tag(wanted);
-    for (uint32_t i = 0; i < kWaysMost; ++i) {
+    for (uint32_t i = 0; i < kMaxWays; ++i) {
       ASSERT_EQ(test.set.tag(i), tags[i]);
       if (tags[i] == wanted) ASSERT_TRUE(std::ranges::find(found, i) != found.end()) << "round " << round;
     }
@@ -71,9 +71,9 @@ TEST(PageSetTest, FindsAllWaysOfATag) {
 
 TEST(PageSetTest, TagsOfOthersAreNotLookedAt) {
   TestSet test;
-  for (uint32_t way = 0; way < kWaysMost; ++way)
+  for (uint32_t way = 0; way < kMaxWays; ++way)
     test.set.set_tag(way, static_cast<uint16_t>(0x1234 + 64 * way));
-  for (uint32_t way = 0; way < kWaysMost; ++way)
+  for (uint32_t way = 0; way < kMaxWays; ++way)
     EXPECT_EQ(test.of_tag(static_cast<uint16_t>(0x1234 + 64 * way)), std::vector{way});
   EXPECT_EQ(test.of_tag(0x4321), std::vector<uint32_t>());
 }
@@ -101,9 +101,9 @@ TEST_P(PredictionTest, TellsWhatWouldLeaveAndChangesNothing) {
   TestSet test(GetParam());
   const PageSet::Layout& layout = test.layout;
   std::mt19937 random(1);
-  cache::WayMask free = cache::all_ways(kWaysMost);
+  cache::WayMask free = cache::all_ways(kMaxWays);
   for (int round = 0; round < 5000; ++round) {
-    const uint32_t way = random() % kWaysMost;
+    const uint32_t way = random() % kMaxWays;
     if ((free & cache::way_bit(way)) == 0) {
       test.set.on_hit(layout, way);
     } else {
@@ -112,8 +112,8 @@ TEST_P(PredictionTest, TellsWhatWouldLeaveAndChangesNothing) {
       test.set.on_insert(layout, way);
     }
     const std::vector<TestSet::Line> before = test.memory;
-    const cache::WayMask spared = free | cache::way_bit(random() % kWaysMost);
-    const uint32_t count = random() % (kWaysMost + 1);
+    const cache::WayMask spared = free | cache::way_bit(random() % kMaxWays);
+    const uint32_t count = random() % (kMaxWays + 1);
     const cache::WayMask predicted = test.set.next_victims(layout, spared, count);
     ASSERT_EQ(memcmp(before.data(), test.memory.data(), layout.bytes), 0);
     cache::WayMask picked = 0;

@@ -10,10 +10,10 @@ class PageAccess final : public batch::BucketStore::Access {
   PageAccess(PageCache& cache, File& file) : file_(file) { session_.open(cache); }
 
   base::Expected<void> read(std::span<const batch::BucketStore::Piece> pieces) override {
-    constexpr size_t kMost = 64;
+    constexpr size_t kMax = 64;
     while (!pieces.empty()) {
-      Piece own[kMost];
-      const size_t count = std::min(pieces.size(), kMost);
+      Piece own[kMax];
+      const size_t count = std::min(pieces.size(), kMax);
       for (size_t i = 0; i < count; ++i) own[i] = {.offset = pieces[i].offset, .to = pieces[i].to};
       if (auto done = session_.read(file_, std::span(own).first(count)); !done) return done;
       pieces = pieces.subspan(count);

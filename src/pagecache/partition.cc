@@ -33,7 +33,7 @@ base::Expected<Partition::Size> Partition::size_within(uint64_t memory_bytes,
   const uint64_t page_bytes = uint64_t{1} << page_shift_, least = least_bytes();
   if (memory_bytes < least)
     return base::failure(EINVAL, "page cache: ", memory_bytes, " bytes of memory are less than the ", least,
-                         " that one set of ", kWaysMost, " pages takes");
+                         " that one set of ", kMaxWays, " pages takes");
   if (memory_bytes > memory_bytes_max)
     return base::failure(EINVAL, "page cache: ", memory_bytes, " bytes of memory are more than the ",
                          memory_bytes_max, " that it may have at most (memory_bytes_max)");
@@ -41,9 +41,9 @@ base::Expected<Partition::Size> Partition::size_within(uint64_t memory_bytes,
     const uint64_t sets_bytes = sets * layout_.bytes;
     CHECK_LT(sets_bytes, memory_bytes);
     const uint64_t frames = (memory_bytes - sets_bytes) / page_bytes;
-    if (frames > sets * kWaysMost) continue;
+    if (frames > sets * kMaxWays) continue;
     // Each way of each set may have a frame for a moment; frame 0 is none.
-    if (sets * kWaysMost > ~uint32_t{0})
+    if (sets * kMaxWays > ~uint32_t{0})
       return base::failure(EINVAL, "page cache: ", memory_bytes,
                            " bytes are more pages than a cache can have");
     return Size{.set_count = static_cast<uint32_t>(sets), .frame_count = static_cast<uint32_t>(frames)};
@@ -53,7 +53,7 @@ base::Expected<Partition::Size> Partition::size_within(uint64_t memory_bytes,
 base::Expected<uint64_t> Partition::frame_space_bytes(uint64_t memory_bytes_max) const {
   const auto most = size_within(memory_bytes_max, memory_bytes_max);
   if (!most) return std::unexpected(most.error());
-  const uint64_t ways_most = uint64_t{most->set_count} * kWaysMost;
+  const uint64_t ways_most = uint64_t{most->set_count} * kMaxWays;
   return base::round_up((ways_most + 1) << page_shift_, sys::kHugePageBytes);
 }
 
@@ -114,7 +114,7 @@ Partition::Claim Partition::claim(const Home& home, uint32_t& chosen, uint64_t& 
 
 Partition::Claim Partition::make_room(PageSet& set, uint32_t& chosen, uint64_t& evictions) {
   cache::WayMask dirty = 0, spared = 0;
-  for (uint32_t i = 0; i < kWaysMost; ++i) {
+  for (uint32_t i = 0; i < kMaxWays; ++i) {
     const Way::Look at = way(set, i).look();
     if (at.is_evictable()) continue;
     if (at.is_free()) {
@@ -141,7 +141,7 @@ Partition::Claim Partition::make_room(PageSet& set, uint32_t& chosen, uint64_t& 
 }
 
 bool Partition::has_room(PageSet& set) {
-  for (uint32_t i = 0; i < kWaysMost; ++i)
+  for (uint32_t i = 0; i < kMaxWays; ++i)
     if (const Way::Look at = way(set, i).look(); at.is_free() || at.is_evictable() || at.is_cleanable())
       return true;
   return false;
@@ -149,7 +149,7 @@ bool Partition::has_room(PageSet& set) {
 
 Partition::Choice Partition::choice_of(PageSet& set) {
   Choice choice;
-  for (uint32_t i = 0; i < kWaysMost; ++i) {
+  for (uint32_t i = 0; i < kMaxWays; ++i) {
     const Way::Look at = way(set, i).look();
     choice.frame_count += at.has_frame();
     choice.free_count += at.is_free();
@@ -190,19 +190,19 @@ void Partition::forget(PageSet& set, uint32_t index) {
 
 uint32_t Partition::frames_of(PageSet& set) {
   uint32_t count = 0;
-  for (uint32_t i = 0; i < kWaysMost; ++i) count += way(set, i).has_frame();
+  for (uint32_t i = 0; i < kMaxWays; ++i) count += way(set, i).has_frame();
   return count;
 }
 
 uint32_t Partition::held_of(PageSet& set) {
   uint32_t count = 0;
-  for (uint32_t i = 0; i < kWaysMost; ++i) count += way(set, i).is_held();
+  for (uint32_t i = 0; i < kMaxWays; ++i) count += way(set, i).is_held();
   return count;
 }
 
 uint32_t Partition::way_without_frame(PageSet& set) {
   uint32_t index = 0;
-  while (way(set, index).has_frame()) CHECK_LT(++index, kWaysMost);
+  while (way(set, index).has_frame()) CHECK_LT(++index, kMaxWays);
   return index;
 }
 
@@ -261,7 +261,7 @@ void Partition::compact() {
   for (uint32_t i = 0; i < set_count(); ++i) {
     PageSet& set = set_at(i);
     sys::LockGuard scope(set.lock());
-    for (uint32_t w = 0; w < kWaysMost; ++w) {
+    for (uint32_t w = 0; w < kMaxWays; ++w) {
       if (spare == spare_frames_.end() || *spare > last) return;
       const uint32_t frame = way(set, w).frame();
       if (frame > last && replace_frame(way(set, w), *spare)) *spare++ = frame;
@@ -285,8 +285,8 @@ Partition::Obstacle Partition::split() {
     sys::LockGuard first(from.lock());
     sys::LockGuard second(to.lock());
     if (const Obstacle obstacle = move_pages(from, to, then); obstacle.way != nullptr) return obstacle;
-    give(from, kWaysLeast);
-    give(to, kWaysLeast);
+    give(from, kMinWays);
+    give(to, kMinWays);
     sets_.store(then, std::memory_order_relaxed);
   }
   from.changed(layout_);
@@ -300,7 +300,7 @@ Partition::Obstacle Partition::merge() {
     sys::LockGuard first(to.lock());
     sys::LockGuard second(from.lock());
     if (const Obstacle obstacle = move_pages(from, to, then); obstacle.way != nullptr) return obstacle;
-    for (uint32_t i = 0; i < kWaysMost; ++i)
+    for (uint32_t i = 0; i < kMaxWays; ++i)
       if (Way& free = way(from, i); free.is_free())
         way(to, way_without_frame(to)).give_frame(free.take_frame());
     sets_.store(then, std::memory_order_relaxed);
@@ -321,7 +321,7 @@ bool Partition::hold(Way& way) {
 // Steps 2 and 3: moves the pages that have their home in the other set, as soon as there are so many sets.
 Partition::Obstacle Partition::move_pages(PageSet& from, PageSet& to, Sets then) {
   cache::WayMask moving = 0;
-  for (uint32_t i = 0; i < kWaysMost; ++i) {
+  for (uint32_t i = 0; i < kMaxWays; ++i) {
     Way& at = way(from, i);
     if (at.key() == PageKey::kNone) continue;
     if (&set_at(then.index_of(base::mix(static_cast<uint64_t>(at.key())))) != &to) continue;

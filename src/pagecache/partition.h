@@ -88,7 +88,7 @@ class Partition {
   base::Expected<Size> size_for(uint64_t memory_bytes) const;
 
   // What one set with all its frames takes.
-  uint64_t least_bytes() const { return layout_.bytes + (uint64_t{kWaysMost} << page_shift_); }
+  uint64_t least_bytes() const { return layout_.bytes + (uint64_t{kMaxWays} << page_shift_); }
 
   const PageSet::Layout& layout() const { return layout_; }
   uint32_t set_count() const { return sets().count; }
@@ -142,10 +142,10 @@ class Partition {
   };
   // Gives back the memory of frames that no set has.
   void end_resize();
-  // Makes one more set; the two halves get frames until they have kWaysLeast. If there is an obstacle nothing has changed. REQUIRES: the
+  // Makes one more set; the two halves get frames until they have kMinWays. If there is an obstacle nothing has changed. REQUIRES: the
   // partition was opened for so many sets.
   Obstacle split();
-  // Makes one set less. If there is an obstacle nothing has changed. REQUIRES: the two sets have at most kWaysMost frames together; there
+  // Makes one set less. If there is an obstacle nothing has changed. REQUIRES: the two sets have at most kMaxWays frames together; there
   // are at least two sets.
   Obstacle merge();
   // The set that merge() takes away, and the one that its pages go to.

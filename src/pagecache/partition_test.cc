@@ -21,7 +21,7 @@ uint64_t hash_of(PageKey key) { return base::mix(static_cast<uint64_t>(key)); }
 class PartitionTest : public testing::TestWithParam<cache::SetPolicy> {
  protected:
   void SetUp() override {
-    const uint64_t set_bytes = partition.layout().bytes + (uint64_t{kWaysMost} << kPageShift);
+    const uint64_t set_bytes = partition.layout().bytes + (uint64_t{kMaxWays} << kPageShift);
     frame_bytes = *partition.frame_space_bytes(16 * set_bytes);
     frame_memory = *map_large_pages(frame_bytes);
     ASSERT_TRUE(partition.open(set_bytes, 16 * set_bytes, {.memory = frame_memory}));
@@ -68,7 +68,7 @@ class PartitionTest : public testing::TestWithParam<cache::SetPolicy> {
       PageSet& set = partition.set_at(index);
       uint32_t way = 0;
       uint64_t evictions = 0;
-      while (partition.frames_of(set) > kWaysMost / 2)
+      while (partition.frames_of(set) > kMaxWays / 2)
         ASSERT_EQ(partition.take_frame(set, way, evictions), Partition::Claim::kClaimed);
       EXPECT_EQ(evictions, 0u);
     }
@@ -77,7 +77,7 @@ class PartitionTest : public testing::TestWithParam<cache::SetPolicy> {
     uint32_t frames = 0;
     std::set<uint32_t> own;
     for (uint32_t i = 0; i < 16; ++i)
-      for (uint32_t w = 0; w < kWaysMost; ++w)
+      for (uint32_t w = 0; w < kMaxWays; ++w)
         if (const Way& way = partition.way(partition.set_at(i), w); way.has_frame()) {
           ++frames;
           EXPECT_TRUE(own.insert(way.frame()).second);
@@ -106,7 +106,7 @@ TEST_P(PartitionTest, ASplitChangesTheHomeOfOneSetsPages) {
       EXPECT_EQ(hash_of(PageKey{key}) & (std::bit_ceil(count + 1) - 1), count);
     }
     EXPECT_GT(moved, 500 / std::bit_ceil(count + 1) / 2);
-    EXPECT_GE(partition.frames_of(partition.set_at(count)), kWaysLeast);
+    EXPECT_GE(partition.frames_of(partition.set_at(count)), kMinWays);
     EXPECT_EQ(frames_of_all(), partition.frame_count());
   }
 }
@@ -162,12 +162,12 @@ TEST_P(PartitionTest, DirtyPagesAreFlushedThatWouldLeaveSoon) {
     }
     while (partition.take_frame(set, index, evictions) == Partition::Claim::kClaimed) {
     }
-    partition.give_frames(set, kWaysMost);
+    partition.give_frames(set, kMaxWays);
     for (uint64_t key = 1; key <= 16; ++key) load(PageKey{key}, dirty.contains(key));
   };
   const auto keys_of = [&](cache::WayMask ways) {
     std::set<uint64_t> keys;
-    for (uint32_t w = 0; w < kWaysMost; ++w)
+    for (uint32_t w = 0; w < kMaxWays; ++w)
       if ((ways & cache::way_bit(w)) != 0) keys.insert(static_cast<uint64_t>(partition.way(set, w).key()));
     return keys;
   };
@@ -210,7 +210,7 @@ TEST_P(PartitionTest, FramesAtTheEndAreReplaced) {
   for (const PageKey key : keys) load(key, static_cast<uint64_t>(key) % 3 == 0);
   // One with a frame of those that stay leaves, and one that has another is held.
   PageSet& set = partition.set_at(0);
-  for (uint32_t w = 0; w < kWaysMost; ++w) {
+  for (uint32_t w = 0; w < kMaxWays; ++w) {
     Way& way = partition.way(set, w);
     if (way.is_dirty()) continue;
     static_cast<void>(way.evict());
@@ -230,7 +230,7 @@ TEST_P(PartitionTest, FramesAtTheEndAreReplaced) {
   partition.end_resize();
   EXPECT_EQ(held.frame(), frame);
   held.unshare();
-  for (uint32_t w = 0; w < kWaysMost; ++w) {
+  for (uint32_t w = 0; w < kMaxWays; ++w) {
     const Way& way = partition.way(set, w);
     if (&way != &held) EXPECT_LE(way.frame(), 6u);
   }
@@ -340,7 +340,7 @@ TEST_P(PartitionTest, AWalkSeesPagesThatMove) {
     std::set<PageKey> seen;
     partition.for_all_sets([&](PageSet& set) {
       EXPECT_FALSE(set.lock().try_lock());
-      for (uint32_t w = 0; w < kWaysMost; ++w) seen.insert(partition.way(set, w).key());
+      for (uint32_t w = 0; w < kMaxWays; ++w) seen.insert(partition.way(set, w).key());
       for (uint32_t steps = random() % 8; steps > 0; --steps) {
         const uint32_t count = partition.set_count();
         const bool is_split = round % 3 == 0 ? random() % 2 == 0 : round % 3 == 1;
@@ -373,7 +373,7 @@ TEST_P(PartitionTest, AWalkLooksAgainAtWhatItWaitedFor) {
   bool is_seen = false;
   std::thread walks([&] {
     partition.for_all_sets([&](PageSet& set) {
-      for (uint32_t w = 0; w < kWaysMost; ++w) is_seen |= partition.way(set, w).key() == key;
+      for (uint32_t w = 0; w < kMaxWays; ++w) is_seen |= partition.way(set, w).key() == key;
     });
   });
   pause();

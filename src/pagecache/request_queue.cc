@@ -75,7 +75,7 @@ bool RequestQueue::is_to_go(Outgoing& message, size_t ended_count, uint64_t sent
   const bool is_alone = node_count_ == 1;
   if (ended_count == 0) return is_alone || uint64_t{message.requests.count()} * node_count_ >= sent_count;
   message.waited_count += is_alone ? 1 : ended_count;
-  return message.waited_count >= (is_alone ? kPollsMost : kMessageRequests * node_count_);
+  return message.waited_count >= (is_alone ? kMaxPolls : kMessageRequests * node_count_);
 }
 
 size_t RequestQueue::poll() {

@@ -63,7 +63,7 @@ class RequestQueue {
  private:
   friend class Servers;
   static constexpr uint32_t kMessageRequests = 64;
-  static constexpr uint32_t kPollsMost = 8;  // how many a message that is not full waits for
+  static constexpr uint32_t kMaxPolls = 8;  // how many a message that is not full waits for
   // The message to a node that is being filled.
   struct Outgoing {
     task::WorkList requests;

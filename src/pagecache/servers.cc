@@ -6,18 +6,18 @@
 namespace pagecache {
 namespace {
 
-constexpr int kYieldsMost = 64;
-constexpr uint32_t kThreadsMost = FlushQueue::kLanesMost, kTasksMost = 1024;
+constexpr int kMaxYields = 64;
+constexpr uint32_t kMaxThreads = FlushQueue::kMaxLanes, kMaxTasks = 1024;
 // Mostly address space: what a task does not touch of its stack takes no memory. With a sanitizer frames are several times as large.
 constexpr size_t kStackBytes = 256 << 10;
 
 }  // namespace
 
 base::Expected<Servers*> Servers::open(PageCache& cache, const ServersOptions& options) {
-  if (options.threads < 1 || options.threads > kThreadsMost || options.tasks_each < 1 ||
-      options.tasks_each > kTasksMost)
-    return base::failure(EINVAL, "page cache: servers are 1 to ", kThreadsMost, " threads with 1 to ",
-                         kTasksMost, " requests at a time, not ", options.threads, " with ",
+  if (options.threads < 1 || options.threads > kMaxThreads || options.tasks_each < 1 ||
+      options.tasks_each > kMaxTasks)
+    return base::failure(EINVAL, "page cache: servers are 1 to ", kMaxThreads, " threads with 1 to ",
+                         kMaxTasks, " requests at a time, not ", options.threads, " with ",
                          options.tasks_each);
   std::unique_ptr<Servers> servers(new Servers(cache));
   servers->lane_states_ = std::make_unique<Lane[]>(options.threads);
@@ -181,7 +181,7 @@ void Servers::run_balancer(void* self) {
   auto& servers = *static_cast<Servers*>(self);
   PageCache& cache = servers.cache_;
   Lane& lane = servers.lane_states_[0];
-  std::array<uint64_t, sys::kNodesMost> memory;
+  std::array<uint64_t, sys::kMaxNodes> memory;
   const std::span misses = std::span(memory).first(cache.node_count());
   for (;;) {
     static_cast<void>(servers.is_to_balance_.acquire({.cancellable = false}));
@@ -246,7 +246,7 @@ void Servers::run_sender(void* argument) {
     if (lane.is_closing) return;
     if (servers.cache_.node_count() > 1) {
       task::yield();
-      for (int i = 0; i < kYieldsMost && servers.lanes_.is_to_begin(index); ++i) task::yield();
+      for (int i = 0; i < kMaxYields && servers.lanes_.is_to_begin(index); ++i) task::yield();
     }
     while (lane.replies != nullptr) {
       Replies& replies = *lane.replies;

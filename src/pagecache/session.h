@@ -293,7 +293,7 @@ base::Expected<void> Session::for_parts(const File& file, uint64_t offset, uint6
 template <class Act>
 void Session::for_aged_pages(const Act& act) {
   constexpr uint32_t kTurnSets = 256;  // some 20 us
-  constexpr size_t kKeysMost = 1024;
+  constexpr size_t kMaxKeys = 1024;
   std::vector<PageKey> keys;
   uint32_t count = 0;
   bool goes_on = true;
@@ -303,11 +303,11 @@ void Session::for_aged_pages(const Act& act) {
   };
   cache_->for_all_sets(
       [&](PageSet& set) {
-        for (uint32_t w = 0; goes_on && w < kWaysMost; ++w)
+        for (uint32_t w = 0; goes_on && w < kMaxWays; ++w)
           if (Way& way = partition().way(set, w); way.age()) keys.push_back(way.key());
       },
       [&] {
-        if (keys.size() >= kKeysMost) end_keys();
+        if (keys.size() >= kMaxKeys) end_keys();
         // Not yield(): messages and what devices have ended have their turn, too.
         if (++count % kTurnSets == 0) static_cast<void>(task::sleep_until(1));
       });

@@ -67,7 +67,7 @@ class BalanceTest : public testing::TestWithParam<uint32_t> {
     }
   }
   // With those frames that the halves of a set may have for a moment.
-  uint64_t most_bytes() const { return cache->options().memory_bytes + kWaysLeast * kPage; }
+  uint64_t most_bytes() const { return cache->options().memory_bytes + kMinWays * kPage; }
   // The most that a node may come to have, but for what sets take.
   uint64_t most() const { return nodes() == 2 ? kFramesEach * 3 / 2 : kFramesEach * 2; }
 

@@ -112,7 +112,7 @@ base::Expected<void> Session::resize_to(Partition& partition, const Partition::S
   while (partition.set_count() > size.set_count) {
     const uint32_t last = partition.last();
     for (const uint32_t index : {last, partition.parent_of(last)})
-      if (auto taken = take_frames(partition, partition.set_at(index), kWaysMost / 2, how); !taken)
+      if (auto taken = take_frames(partition, partition.set_at(index), kMaxWays / 2, how); !taken)
         return taken;
     if (auto moved = move_pages(how, [&] { return partition.merge(); }); !moved) return moved;
   }

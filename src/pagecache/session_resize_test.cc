@@ -11,7 +11,7 @@ namespace {
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kPages = 600;
 constexpr uint64_t kFileBytes = kPages * kPage;
-constexpr uint64_t kFramesMost = 300;
+constexpr uint64_t kMaxFrames = 300;
 
 class ResizeTest : public testing::TestWithParam<cache::SetPolicy> {
  protected:
@@ -20,7 +20,7 @@ class ResizeTest : public testing::TestWithParam<cache::SetPolicy> {
   void open(uint64_t frames, uint64_t wait_ns_max) {
     close();
     CacheOptions options = with_frames(frames, {.policy = GetParam(), .wait_ns_max = wait_ns_max});
-    options.memory_bytes_max = memory_of(kFramesMost);
+    options.memory_bytes_max = memory_of(kMaxFrames);
     cache = *PageCache::open(options);
     file = *cache->add(test.device);
     session.open(*cache);
@@ -75,8 +75,8 @@ TEST_P(ResizeTest, ContentStays) {
     }
     ASSERT_EQ(resize(frames), "");
     EXPECT_EQ(cache->frame_count(), frames);
-    EXPECT_LT((cache->set_count() - 1) * kWaysLeast, frames);
-    EXPECT_GE(cache->set_count() * kWaysMost, frames);
+    EXPECT_LT((cache->set_count() - 1) * kMinWays, frames);
+    EXPECT_GE(cache->set_count() * kMaxWays, frames);
     std::vector<std::byte> got(kFileBytes);
     ASSERT_TRUE(session.read(*file, 0, got));
     ASSERT_TRUE(got == model) << frames;
@@ -133,7 +133,7 @@ TEST_P(ResizeTest, FramesThatLeaveGiveTheirMemoryBack) {
 }
 
 TEST_P(ResizeTest, RefusesSizesThatItCannotHave) {
-  auto large = session.resize(memory_of(kFramesMost) + 1);
+  auto large = session.resize(memory_of(kMaxFrames) + 1);
   ASSERT_FALSE(large);
   EXPECT_EQ(large.error().number, EINVAL);
   EXPECT_NE(std::string(large.error().message).find("(memory_bytes_max)"), std::string::npos);

@@ -212,7 +212,7 @@ std::vector<PageKey> Session::pages_to_flush(std::span<PageSet* const> sets) {
   for (PageSet* const set : sets) {
     sys::LockGuard scope(set->lock());
     cache::WayMask ways = partition().dirty_victims(*set);
-    if (cache_->has_many_dirty()) ways |= partition().dirty_victims(*set, kWaysMost / 4);
+    if (cache_->has_many_dirty()) ways |= partition().dirty_victims(*set, kMaxWays / 4);
     for (; ways != 0; ways &= ways - 1)
       keys.push_back(partition().way(*set, static_cast<uint32_t>(std::countr_zero(ways))).key());
   }
@@ -238,7 +238,7 @@ base::Expected<void> Session::wait_until_cleanable(const File& file, PageKey key
 std::vector<PageKey> Session::dirty_pages(const File& file) {
   std::vector<PageKey> keys;
   cache_->for_all_sets([&](PageSet& set) {
-    for (uint32_t w = 0; w < kWaysMost; ++w)
+    for (uint32_t w = 0; w < kMaxWays; ++w)
       if (const Way& way = partition().way(set, w); file.has(way.key()) && way.is_unsaved())
         keys.push_back(way.key());
   });
@@ -294,7 +294,7 @@ base::Expected<void> Session::remove(File& file) {
     return base::failure(EBUSY, "page cache: ", file.device().name(), " is in use by ", others,
                          " other sessions");
   cache_->for_all_sets([&](PageSet& set) {
-    for (uint32_t w = 0; w < kWaysMost; ++w) {
+    for (uint32_t w = 0; w < kMaxWays; ++w) {
       Way& way = partition().way(set, w);
       if (!file.has(way.key())) continue;
       // Others who look for another page may be a reader, or exclude, for a moment.

@@ -27,7 +27,7 @@ SetStatistics PageCache::set_statistics() {
     NodeStatistics of_node;
     partition(node).for_all_sets([&](PageSet& set) {
       uint32_t frame_count = 0, page_count = 0;
-      for (uint32_t i = 0; i < kWaysMost; ++i) {
+      for (uint32_t i = 0; i < kMaxWays; ++i) {
         const Way& way = partition_.way(set, i);
         frame_count += way.has_frame();
         if (way.key() == PageKey::kNone) continue;

@@ -22,7 +22,7 @@ inline CacheOptions with_frames(uint64_t frames, CacheOptions options = {}) {
   const PageSet::Layout layout(options.policy);
   options.nodes = std::max(options.nodes, 1u);
   uint64_t sets = options.nodes;
-  while (sets * kWaysMost < frames) sets *= 2;
+  while (sets * kMaxWays < frames) sets *= 2;
   options.memory_bytes = frames * options.page_bytes + sets * layout.bytes;
   return options;
 }

@@ -93,7 +93,7 @@ class Resizer {
 class ThreadsTest : public testing::TestWithParam<std::tuple<cache::SetPolicy, bool, bool, uint32_t, bool>> {
  protected:
   void SetUp() override {
-    cache = *PageCache::open(with_frames_most(kFramesMost, std::get<0>(GetParam()), std::get<3>(GetParam())));
+    cache = *PageCache::open(with_frames_most(kMaxFrames, std::get<0>(GetParam()), std::get<3>(GetParam())));
     file = *cache->add(test.device, {.checksums = std::get<4>(GetParam())});
     // As many as there are nodes, or one less.
     servers =
@@ -218,7 +218,7 @@ class ThreadsTest : public testing::TestWithParam<std::tuple<cache::SetPolicy, b
     seen = number;
   }
 
-  static constexpr uint64_t kFramesMost = 152;
+  static constexpr uint64_t kMaxFrames = 152;
   TestDevice test{kFileBytes};
   PageCache* cache = nullptr;
   File* file = nullptr;
@@ -229,7 +229,7 @@ TEST_P(ThreadsTest, NobodySeesHalfAWriteOrAnOldOne) {
   const auto [policy, fails, resizes, nodes, checksums] = GetParam();
   if (fails) test.device.fail(Failing::kReads, EIO, 50);
   std::optional<Resizer> resizer;
-  if (resizes) resizer.emplace(*cache, kFramesMost, fails);
+  if (resizes) resizer.emplace(*cache, kMaxFrames, fails);
   std::vector<Work> works(kThreads);
   std::vector<std::thread> threads;
   for (uint32_t i = 0; i < kThreads; ++i) threads.emplace_back([this, i, &works] { work(i, works[i]); });
@@ -284,14 +284,14 @@ INSTANTIATE_TEST_SUITE_P(Checksums, ThreadsTest,
 
 // Pages that move while a sync looks for those that are dirty: of many sets.
 TEST(ResizeThreadsTest, ASyncLeavesNothingBehind) {
-  constexpr uint64_t kManyPages = 2000, kFramesMost = 1500;
+  constexpr uint64_t kManyPages = 2000, kMaxFrames = 1500;
   TestDevice test(kManyPages * kPage);
-  PageCache* const cache = *PageCache::open(with_frames_most(kFramesMost, cache::SetPolicy::kLru));
+  PageCache* const cache = *PageCache::open(with_frames_most(kMaxFrames, cache::SetPolicy::kLru));
   File* const file = *cache->add(test.device);
   Session session;
   session.open(*cache);
   {
-    const Resizer resizer(*cache, kFramesMost, false);
+    const Resizer resizer(*cache, kMaxFrames, false);
     std::mt19937_64 random(2);
     for (int i = 1; i <= kSyncs; ++i) {
       const uint64_t first = random() % (kManyPages - 100);

@@ -46,9 +46,9 @@ TEST(Direct, ARangeIsOfWholePages) {
   EXPECT_EQ(Direct::range_of(0x10040, 0x2f80), range(0x11, 1));
   for (const uint64_t bytes : {uint64_t{0}, uint64_t{0x1000}, uint64_t{0x1f80}})
     EXPECT_EQ(Direct::range_of(0x10040, bytes), 0u) << bytes;
-  constexpr uint64_t kMost = (uint64_t{1} << kAbiPersistRangeShift) - 1;
-  EXPECT_EQ(Direct::range_of(0x10000, kMost << 12), range(0x10, kMost));
-  EXPECT_EQ(Direct::range_of(0x10000, (kMost + 1) << 12), 0u);
+  constexpr uint64_t kMax = (uint64_t{1} << kAbiPersistRangeShift) - 1;
+  EXPECT_EQ(Direct::range_of(0x10000, kMax << 12), range(0x10, kMax));
+  EXPECT_EQ(Direct::range_of(0x10000, (kMax + 1) << 12), 0u);
   EXPECT_EQ(Direct::range_of((uint64_t{1} << 48) - 0x2000, 0x2000), 0u);
   EXPECT_EQ(Direct::range_of((uint64_t{1} << 48) - 0x2000, 0x1000), range((uint64_t{1} << 36) - 2, 1));
 }

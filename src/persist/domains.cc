@@ -48,7 +48,7 @@ base::Expected<void> Domains::add(const Domain& domain) {
     return base::failure(
         EINVAL,
         "a domain is of whole lines of 64 bytes, one at least; give address and size as multiples of it");
-  Domain all[kDomainsMax];
+  Domain all[kMaxDomains];
   size_t count = 0, place = 0;
   for (size_t i = 0; i < size(); ++i) {
     const Domain other = cells_[i].load();
@@ -58,8 +58,8 @@ base::Expected<void> Domains::add(const Domain& domain) {
     all[count++] = other;
     if (other.begin < domain.begin) place = count;
   }
-  if (count == kDomainsMax)
-    return base::failure(ENOSPC, "there are ", kDomainsMax,
+  if (count == kMaxDomains)
+    return base::failure(ENOSPC, "there are ", kMaxDomains,
                          " domains already; remove some, or make one of neighbours");
   std::move_backward(all + place, all + count, all + count + 1);
   all[place] = domain;
@@ -70,12 +70,12 @@ base::Expected<void> Domains::add(const Domain& domain) {
 uintptr_t Domains::removal_end(uintptr_t begin, uintptr_t end) const {
   const Found found = find(begin);
   const bool would_be_two = found.is_inside && found.domain.begin < begin && end < found.domain.end;
-  return would_be_two && size() == kDomainsMax ? found.domain.end : end;
+  return would_be_two && size() == kMaxDomains ? found.domain.end : end;
 }
 
 bool Domains::remove(uintptr_t begin, uintptr_t end) {
   end = removal_end(begin, end);
-  Domain left[kDomainsMax];
+  Domain left[kMaxDomains];
   size_t count = 0;
   bool is_changed = false;
   const auto keep = [&](Domain piece, uintptr_t piece_begin, uintptr_t piece_end) {
@@ -101,7 +101,7 @@ Domains::Found Domains::find(uintptr_t address) const {
   for (int spins = 0;; ++spins) {
     Found found;
     found.version = version();
-    const size_t count = std::min(size(), kDomainsMax);
+    const size_t count = std::min(size(), kMaxDomains);
     // The first that ends behind the address.
     size_t low = 0, high = count;
     while (low < high) {

@@ -16,12 +16,12 @@ namespace persist {
 
 class Domains {
  public:
-  static constexpr size_t kDomainsMax = 256;
+  static constexpr size_t kMaxDomains = 256;
 
   // Errors: EINVAL: empty, or not of whole lines; EEXIST: it overlaps another; ENOSPC: there are too many.
   base::Expected<void> add(const Domain& domain);
   // Removes what lies in [begin, end); a domain that lies in it in part loses that part, and becomes two if it was the middle. Returns whether anything did.
-  // Where that would make more than kDomainsMax, all of the domain from `begin` on is removed: up to removal_end().
+  // Where that would make more than kMaxDomains, all of the domain from `begin` on is removed: up to removal_end().
   bool remove(uintptr_t begin, uintptr_t end);
   uintptr_t removal_end(uintptr_t begin, uintptr_t end) const;
 
@@ -66,7 +66,7 @@ class Domains {
 
   std::atomic<uint64_t> version_{0};
   std::atomic<size_t> count_{0};
-  Cell cells_[kDomainsMax];
+  Cell cells_[kMaxDomains];
 };
 
 }  // namespace persist

@@ -41,7 +41,7 @@ TEST(Domains, RefuseWhatOverlapsAndWhatIsNoLine) {
   EXPECT_TRUE(domains->add(domain(0x2000, 0x3000)));
   EXPECT_EQ(domains->add(domain(0x5000, 0x5000)).error().number, EINVAL);
   EXPECT_EQ(domains->add(domain(0x5000, 0x5020)).error().number, EINVAL);
-  for (uintptr_t i = 2; i < Domains::kDomainsMax; ++i)
+  for (uintptr_t i = 2; i < Domains::kMaxDomains; ++i)
     ASSERT_TRUE(domains->add(domain(0x10000 * i, 0x10000 * i + 64)));
   EXPECT_EQ(domains->add(domain(0x7000, 0x8000)).error().number, ENOSPC);
 }
@@ -65,12 +65,12 @@ TEST(Domains, LoseWhatIsRemoved) {
 TEST(Domains, LoseTheRestOfOneThatThereIsNoPlaceForAndNoOther) {
   const auto domains = std::make_unique<Domains>();
   constexpr auto begin_of = [](size_t i) { return 0x10000 * (i + 1); };
-  for (size_t i = 0; i < Domains::kDomainsMax; ++i)
+  for (size_t i = 0; i < Domains::kMaxDomains; ++i)
     ASSERT_TRUE(domains->add(domain(begin_of(i), begin_of(i) + 0x1000)));
   EXPECT_EQ(domains->removal_end(begin_of(5) + 0x400, begin_of(5) + 0x800), begin_of(5) + 0x1000);
   EXPECT_TRUE(domains->remove(begin_of(5) + 0x400, begin_of(5) + 0x800));
-  EXPECT_EQ(domains->size(), Domains::kDomainsMax);
-  for (size_t i = 0; i < Domains::kDomainsMax; ++i) {
+  EXPECT_EQ(domains->size(), Domains::kMaxDomains);
+  for (size_t i = 0; i < Domains::kMaxDomains; ++i) {
     EXPECT_TRUE(domains->find(begin_of(i)).is_inside) << i;
     EXPECT_EQ(domains->find(begin_of(i) + 0xfff).is_inside, i != 5) << i;
   }

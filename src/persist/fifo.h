@@ -31,12 +31,12 @@ namespace persist {
 class Fifo {
  public:
   static constexpr uint32_t kLines = 1024;
-  static constexpr uint32_t kClaimLinesMax = 64;
+  static constexpr uint32_t kMaxClaimLines = 64;
   // When so many lines wait, handing them to another core pays even if the thread's fence could execute them: waking a flusher that sleeps takes a
   // system call, as long as some fifty lines.
   static constexpr uint32_t kWorthLines = 128;
   // How many lines may be taken at a time, by all together.
-  static constexpr uint32_t kTakenMost = (1 << 14) - 1;
+  static constexpr uint32_t kMaxTaken = (1 << 14) - 1;
 
   // False: it is full. Cost: some 1 ns.
   bool push(uintptr_t line) {
@@ -60,7 +60,7 @@ class Fifo {
     return waiting() >= kWorthLines || asks_.load(std::memory_order_relaxed) != 0;
   }
   // Takes at most count_max lines, which the caller has to flush, and copies them to `to`. Returns how many; 0: none wait, or another was faster.
-  uint32_t claim(uintptr_t* to, uint32_t count_max = kClaimLinesMax) { return take(to, count_max, 0); }
+  uint32_t claim(uintptr_t* to, uint32_t count_max = kMaxClaimLines) { return take(to, count_max, 0); }
   // Says that so many lines that the caller has claimed are durable.
   void finish(uint32_t count) {
     state_.fetch_sub(kTaken * count);  // pairs with the acquire in is_done()
@@ -71,10 +71,10 @@ class Fifo {
   }
 
   // For the thread itself: takes lines that nobody has claimed, and holds them until finish_held() says that they are durable. Returns how many.
-  uint32_t hold() { return take(held_, kClaimLinesMax, kHeld); }
+  uint32_t hold() { return take(held_, kMaxClaimLines, kHeld); }
   const uintptr_t* held() const { return held_; }
   uint32_t held_count() const {
-    return static_cast<uint32_t>(state_.load(std::memory_order_relaxed) & kHeldMost);
+    return static_cast<uint32_t>(state_.load(std::memory_order_relaxed) & kMaxHeld);
   }
   void finish_held() { state_.fetch_sub((kTaken + kHeld) * held_count(), std::memory_order_release); }
 
@@ -82,7 +82,7 @@ class Fifo {
   bool is_done() const {
     const uint64_t state = state_.load(std::memory_order_seq_cst);
     return between(state, head_.load(std::memory_order_relaxed)) == 0 &&
-           (state & (kClaimed - 1)) == (kTaken + kHeld) * (state & kHeldMost);
+           (state & (kClaimed - 1)) == (kTaken + kHeld) * (state & kMaxHeld);
   }
   // Has flushers take what waits, however little it is, since the thread is going to wait().
   void ask() { asks_.store(1, std::memory_order_relaxed); }
@@ -118,8 +118,8 @@ class Fifo {
   static constexpr uint64_t kLookNs = 1'000'000;
   // One line, in each part of the state.
   static constexpr uint64_t kHeld = 1, kTaken = 1 << 7, kClaimed = 1 << 21;
-  static constexpr uint64_t kHeldMost = kTaken - 1;
-  static_assert(kClaimLinesMax <= kHeldMost);
+  static constexpr uint64_t kMaxHeld = kTaken - 1;
+  static_assert(kMaxClaimLines <= kMaxHeld);
 
   // How many lines lie between `claimed` and the head. REQUIRES: the head was read after the state, or by the thread that pushes.
   static uint64_t between(uint64_t state, uint64_t head) {
@@ -145,7 +145,7 @@ class Fifo {
   alignas(base::kLineBytes) std::atomic<uint64_t> head_{0};
   std::atomic<uint32_t> waiter_{0};  // 1: the thread sleeps, or is about to
   std::atomic<uint32_t> asks_{0};
-  uintptr_t held_[kClaimLinesMax];
+  uintptr_t held_[kMaxClaimLines];
   alignas(base::kLineBytes) std::atomic<uint64_t> state_{0};
   alignas(base::kLineBytes) std::atomic<uintptr_t> lines_[kLines] = {};
 };

@@ -11,12 +11,12 @@ namespace {
 
 TEST(Fifo, HandsOutWhatWasPushedInItsOrder) {
   const auto fifo = std::make_unique<Fifo>();
-  uintptr_t lines[Fifo::kClaimLinesMax];
+  uintptr_t lines[Fifo::kMaxClaimLines];
   EXPECT_EQ(fifo->claim(lines), 0u);
   EXPECT_TRUE(fifo->is_done());
   for (uintptr_t i = 1; i <= 100; ++i) ASSERT_TRUE(fifo->push(i * 64));
   EXPECT_EQ(fifo->waiting(), 100u);
-  EXPECT_EQ(fifo->claim(lines), Fifo::kClaimLinesMax);
+  EXPECT_EQ(fifo->claim(lines), Fifo::kMaxClaimLines);
   EXPECT_EQ(lines[0], 64u);
   EXPECT_EQ(lines[63], 64u * 64);
   EXPECT_FALSE(fifo->is_done());
@@ -34,7 +34,7 @@ TEST(Fifo, TakesNoMoreThanItHolds) {
   const auto fifo = std::make_unique<Fifo>();
   for (uint32_t i = 0; i < Fifo::kLines; ++i) ASSERT_TRUE(fifo->push(64));
   EXPECT_FALSE(fifo->push(64));
-  uintptr_t lines[Fifo::kClaimLinesMax];
+  uintptr_t lines[Fifo::kMaxClaimLines];
   EXPECT_EQ(fifo->claim(lines, 1), 1u);
   EXPECT_TRUE(fifo->push(128));
   EXPECT_FALSE(fifo->push(64));
@@ -43,12 +43,12 @@ TEST(Fifo, TakesNoMoreThanItHolds) {
 // Of what its thread has taken itself, a handler of that thread neither waits for it nor leaves it out.
 TEST(Fifo, SaysWhatItsThreadHolds) {
   const auto fifo = std::make_unique<Fifo>();
-  uintptr_t lines[Fifo::kClaimLinesMax];
+  uintptr_t lines[Fifo::kMaxClaimLines];
   EXPECT_EQ(fifo->hold(), 0u);
   for (uintptr_t i = 1; i <= 100; ++i) ASSERT_TRUE(fifo->push(i * 64));
   EXPECT_EQ(fifo->claim(lines, 10), 10u);
-  EXPECT_EQ(fifo->hold(), Fifo::kClaimLinesMax);
-  EXPECT_EQ(fifo->held_count(), Fifo::kClaimLinesMax);
+  EXPECT_EQ(fifo->hold(), Fifo::kMaxClaimLines);
+  EXPECT_EQ(fifo->held_count(), Fifo::kMaxClaimLines);
   EXPECT_EQ(fifo->held()[0], 11u * 64);
   EXPECT_EQ(fifo->held()[63], 74u * 64);
   EXPECT_EQ(fifo->claim(lines), 26u);
@@ -64,16 +64,16 @@ TEST(Fifo, SaysWhatItsThreadHolds) {
 // A fork in a handler that has interrupted the thread between any two of its steps.
 TEST(Fifo, ForgetsWhatItsThreadDoesNotHold) {
   const auto fifo = std::make_unique<Fifo>();
-  uintptr_t lines[Fifo::kClaimLinesMax];
+  uintptr_t lines[Fifo::kMaxClaimLines];
   for (int round = 0; round < 3; ++round) {
     for (uintptr_t i = 0; i < 100; ++i) ASSERT_TRUE(fifo->push(64));
     EXPECT_EQ(fifo->claim(lines, 20), 20u);
-    if (round > 0) EXPECT_EQ(fifo->hold(), Fifo::kClaimLinesMax);
+    if (round > 0) EXPECT_EQ(fifo->hold(), Fifo::kMaxClaimLines);
     if (round > 1) fifo->finish_held();
     EXPECT_FALSE(fifo->is_done());
     fifo->forget();
     EXPECT_TRUE(fifo->is_done());
-    EXPECT_EQ(fifo->held_count(), round == 1 ? Fifo::kClaimLinesMax : 0);
+    EXPECT_EQ(fifo->held_count(), round == 1 ? Fifo::kMaxClaimLines : 0);
     if (round == 1) fifo->finish_held();
     EXPECT_TRUE(fifo->is_done());
     ASSERT_TRUE(fifo->push(128));
@@ -108,7 +108,7 @@ TEST(Fifo, SeveralClaimAndNothingIsLostOrClaimedTwice) {
   std::vector<std::thread> claimers;
   for (uint64_t i = 0; i < kClaimers; ++i)
     claimers.emplace_back([&] {
-      uintptr_t lines[Fifo::kClaimLinesMax];
+      uintptr_t lines[Fifo::kMaxClaimLines];
       while (!is_over.load()) {
         const uint32_t count = fifo->claim(lines, 7);
         for (uint32_t k = 0; k < count; ++k) claims[lines[k]].fetch_add(1, std::memory_order_relaxed);

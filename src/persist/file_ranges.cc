@@ -40,7 +40,7 @@ base::Expected<void> write_range(FileFailures& failures, const Domain& domain, u
 bool FileRanges::has_room(const Domain& domain) const {
   for (size_t i = 0; i < count_; ++i)
     if (ranges_[i].domain_begin == domain.begin) return true;
-  return count_ < kRangesMax;
+  return count_ < kMaxRanges;
 }
 
 void FileRanges::add(const Domain& domain, uintptr_t begin, uintptr_t end) {
@@ -52,7 +52,7 @@ void FileRanges::add(const Domain& domain, uintptr_t begin, uintptr_t end) {
     if (range.domain_begin != domain.begin) continue;
     last = &range;
     if (range.begin <= end && begin <= range.end) break;
-    if (count_ < kRangesMax) last = nullptr;
+    if (count_ < kMaxRanges) last = nullptr;
   }
   if (last != nullptr) {
     last->begin = std::min(last->begin, begin);

@@ -38,7 +38,7 @@ class FileRanges {
   void write_early(const Domains& domains);
 
  private:
-  static constexpr size_t kRangesMax = 16;
+  static constexpr size_t kMaxRanges = 16;
 
   struct Range {
     uintptr_t begin, end;  // OS pages
@@ -58,7 +58,7 @@ class FileRanges {
   FileFailures::Seen seen_;
   size_t count_ = 0;
   int error_ = 0;  // of write_early()
-  Range ranges_[kRangesMax];
+  Range ranges_[kMaxRanges];
 };
 
 }  // namespace persist

@@ -17,7 +17,7 @@ constexpr int kSpins = 400;
 // A flusher that sleeps looks again after so long, though nobody relies on that.
 constexpr uint64_t kSleepNs = 50'000'000;
 // A flusher takes so many lines at least: each share costs a fence, some 100 ns, and memory is written in blocks of 256 bytes.
-constexpr uint32_t kShareLeast = 4;
+constexpr uint32_t kMinShare = 4;
 
 }  // namespace
 
@@ -26,9 +26,9 @@ base::Expected<void> Flushers::start(Runtime& runtime, const Settings& settings)
   if (are_running()) return {};
   runtime_ = &runtime;
   settings_ = settings;
-  is_free_ = settings_.most == 0 && sys::cpu_count() <= kFlushersMax;
+  is_free_ = settings_.most == 0 && sys::cpu_count() <= kMaxFlushers;
   if (settings_.most == 0) settings_.most = sys::cpu_count();
-  settings_.most = std::min(settings_.most, kFlushersMax);
+  settings_.most = std::min(settings_.most, kMaxFlushers);
   settings_.least = std::clamp<uint32_t>(settings_.least, 1, settings_.most);
   is_ending_.store(0, std::memory_order_relaxed);
   count_.store(settings_.most, std::memory_order_relaxed);
@@ -91,9 +91,9 @@ void Flushers::after_fork_in_child(uint32_t pushers) {
 }
 
 uint32_t Flushers::flush_some(Fifo& fifo) {
-  uintptr_t lines[Fifo::kClaimLinesMax];
+  uintptr_t lines[Fifo::kMaxClaimLines];
   const auto share = static_cast<uint32_t>(fifo.waiting() / wanted_count());
-  const uint32_t count = fifo.claim(lines, std::clamp(share, kShareLeast, Fifo::kClaimLinesMax));
+  const uint32_t count = fifo.claim(lines, std::clamp(share, kMinShare, Fifo::kMaxClaimLines));
   if (count == 0) return 0;
   execute(lines, count);
   fifo.finish(count);

@@ -36,8 +36,8 @@ class Runtime;
 
 class Flushers {
  public:
-  static constexpr uint32_t kFlushersMax = 64;
-  static_assert((kFlushersMax + 1) * Fifo::kClaimLinesMax <= Fifo::kTakenMost);
+  static constexpr uint32_t kMaxFlushers = 64;
+  static_assert((kMaxFlushers + 1) * Fifo::kMaxClaimLines <= Fifo::kMaxTaken);
 
   struct Settings {
     uint32_t least = 1, most = 0;      // 0: as many as processors, and nobody has said so (5)
@@ -154,7 +154,7 @@ class Flushers {
   uint32_t member_count_ = 0;
   bool has_controller_ = false;
   sys::Thread controller_;
-  Member members_[kFlushersMax + 1];
+  Member members_[kMaxFlushers + 1];
 };
 
 }  // namespace persist

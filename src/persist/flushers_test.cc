@@ -212,7 +212,7 @@ TEST(Flushers, AFenceExecutesWhatWaits) {
 // Threads that hand lines over are at most as many as may flush, or their fences leave it to flushers.
 TEST(Flushers, NoMoreThreadsFlushThanMay) {
   for (const bool is_bound : {true, false}) {
-    const uint32_t most = std::min(sys::cpu_count(), Flushers::kFlushersMax);
+    const uint32_t most = std::min(sys::cpu_count(), Flushers::kMaxFlushers);
     const auto runtime = std::make_unique<Runtime>();
     runtime->configure({.way = Way::kDecoupled,
                         .instruction = sys::best_line_flush(),

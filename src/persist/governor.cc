@@ -75,7 +75,7 @@ void Governor::record(double rate) {
     point.rate += (rate - point.rate) / point.samples;
     return;
   }
-  DCHECK(point_count_ < kSearchSamplesMost);
+  DCHECK(point_count_ < kMaxSearchSamples);
   std::move_backward(points_ + at, points_ + point_count_, points_ + point_count_ + 1);
   points_[at] = {.count = count_, .samples = 1, .rate = rate};
   ++point_count_;
@@ -109,7 +109,7 @@ void Governor::begin_search(double rate) {
 
 void Governor::continue_search() {
   const Point& highest = best();
-  count_ = sample_count_ < kSearchSamplesMost ? next_to_sample(highest) : 0;
+  count_ = sample_count_ < kMaxSearchSamples ? next_to_sample(highest) : 0;
   if (count_ == 0) begin_watch();
 }
 

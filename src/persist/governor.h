@@ -16,7 +16,7 @@
 //
 // Invariants
 //  1 lower <= count() <= upper
-//  2 a search ends with kSearchSamplesMost samples, those of the four points included
+//  2 a search ends with kMaxSearchSamples samples, those of the four points included
 //  3 probes that bring nothing cost kProbeCost of the rate, in the long run
 //  4 of counts whose rates are alike to kAlike the lowest is taken: flushers cost processors
 //
@@ -30,7 +30,7 @@ namespace persist {
 
 class Governor {
  public:
-  static constexpr uint32_t kSearchSamplesMost = 12;
+  static constexpr uint32_t kMaxSearchSamples = 12;
   // Relative differences of rates.
   static constexpr double kAlike = 0.01;       // not worth a flusher
   static constexpr double kNoise = 0.03;       // expected of one sample, until more is known
@@ -82,7 +82,7 @@ class Governor {
   Phase phase_;
 
   // Of this search, by count.
-  Point points_[kSearchSamplesMost];
+  Point points_[kMaxSearchSamples];
   uint32_t point_count_ = 0;
   uint32_t sample_count_ = 0;
 

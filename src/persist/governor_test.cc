@@ -130,7 +130,7 @@ struct Parts {
 };
 
 constexpr int kDraws = 100;
-constexpr int kSearch = Governor::kSearchSamplesMost;
+constexpr int kSearch = Governor::kMaxSearchSamples;
 
 void for_each_draw(const std::function<void(const Family&, Bounds)>& act) {
   for (const Family& family : kFamilies)

@@ -10,7 +10,7 @@
 namespace persist {
 namespace {
 
-using Order = std::array<uint8_t, kLayoutPartsMax>;
+using Order = std::array<uint8_t, kMaxLayoutParts>;
 
 // One behind the other.
 size_t lay_out_dense(std::span<const size_t> bytes, size_t alignment, const Order& order,
@@ -29,7 +29,7 @@ size_t lay_out_apart(std::span<const size_t> bytes, size_t alignment, const Orde
   struct Rest {
     size_t begin, end;
   };
-  std::array<Rest, kLayoutPartsMax> rests;
+  std::array<Rest, kMaxLayoutParts> rests;
   size_t rest_count = 0, end = 0;
   for (size_t i = 0; i < bytes.size(); ++i) {
     const size_t part = bytes[order[i]];
@@ -52,9 +52,9 @@ size_t lay_out_apart(std::span<const size_t> bytes, size_t alignment, const Orde
 }  // namespace
 
 size_t lay_out(std::span<const size_t> bytes, size_t alignment, std::span<size_t> offsets) {
-  if (!std::has_single_bit(alignment) || alignment > base::kLineBytes || bytes.size() > kLayoutPartsMax)
+  if (!std::has_single_bit(alignment) || alignment > base::kLineBytes || bytes.size() > kMaxLayoutParts)
     return 0;
-  size_t room = SIZE_MAX / 2 - kLayoutPartsMax * base::kLineBytes;
+  size_t room = SIZE_MAX / 2 - kMaxLayoutParts * base::kLineBytes;
   for (const size_t part : bytes) {
     if (part > room) return 0;
     room -= part;
@@ -64,7 +64,7 @@ size_t lay_out(std::span<const size_t> bytes, size_t alignment, std::span<size_t
   std::sort(order.begin(), order.begin() + bytes.size(),
             [&](uint8_t a, uint8_t b) { return bytes[a] != bytes[b] ? bytes[a] > bytes[b] : a < b; });
   const size_t dense = base::round_up(lay_out_dense(bytes, alignment, order, offsets), base::kLineBytes);
-  std::array<size_t, kLayoutPartsMax> apart_offsets;
+  std::array<size_t, kMaxLayoutParts> apart_offsets;
   const size_t apart = lay_out_apart(bytes, alignment, order, apart_offsets);
   if (apart > dense) return dense;
   std::copy_n(apart_offsets.begin(), bytes.size(), offsets.begin());

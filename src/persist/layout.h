@@ -9,10 +9,10 @@
 
 namespace persist {
 
-inline constexpr size_t kLayoutPartsMax = 64;
+inline constexpr size_t kMaxLayoutParts = 64;
 
 // Sets offsets[i] of part i, from a block's begin that is at a line's. Returns the block's bytes, a multiple of a line.
-// 0: the alignment is no power of two up to a line, there are more than kLayoutPartsMax, or the sum is beyond half of what size_t holds.
+// 0: the alignment is no power of two up to a line, there are more than kMaxLayoutParts, or the sum is beyond half of what size_t holds.
 // REQUIRES: offsets.size() == bytes.size(). Cost: of the square of the number of parts.
 size_t lay_out(std::span<const size_t> bytes, size_t alignment, std::span<size_t> offsets);
 

@@ -12,7 +12,7 @@ namespace {
 constexpr double kFarWorse = 1.5;
 // A smaller gain does not count, however little noise there is: in a trial each flush is a call, since lines are counted, while afterwards those of
 // inline are no calls (direct.h). That may hide a loss of so much.
-constexpr double kGainLeast = 0.05;
+constexpr double kMinGain = 0.05;
 
 double median(double* values, size_t count) {
   std::sort(values, values + count);
@@ -44,7 +44,7 @@ void Policy::add_candidate(Way way) {
   CHECK(way == Way::kDecoupled || way == Way::kProactive);
   for (size_t i = 0; i < candidate_count_; ++i)
     if (candidates_[i].way == way) return;
-  CHECK_LT(candidate_count_, kCandidatesMax);
+  CHECK_LT(candidate_count_, kMaxCandidates);
   candidates_[candidate_count_++] = {.way = way, .windows = 0, .costs = {}};
   // A trial that is under way begins anew with it.
   is_first_window_ = true;
@@ -68,7 +68,7 @@ void Policy::begin_trial(uint64_t now) {
 bool Policy::end_window(uint64_t now, uint64_t lines) {
   const uint64_t flushed = lines - window_lines_;
   fences_ = 0;  // a window with too few lines goes on, and is looked at again after some more fences
-  window_fences_ = kWindowFences + base::mix(++window_count_) % (kWindowFencesMost - kWindowFences + 1);
+  window_fences_ = kWindowFences + base::mix(++window_count_) % (kMaxWindowFences - kWindowFences + 1);
   if (is_trying_ && !is_first_window_ && flushed < kWindowLines) return false;
   const uint64_t began = window_begin_;
   window_begin_ = now;
@@ -116,14 +116,14 @@ bool Policy::end_trial(uint64_t now) {
     const double middle = median(ratios, kRounds);
     for (uint32_t k = 0; k < kRounds; ++k)
       distances[k] = ratios[k] > middle ? ratios[k] - middle : middle - ratios[k];
-    const double noise = std::max(kGainLeast, median(distances, kRounds));
+    const double noise = std::max(kMinGain, median(distances, kRounds));
     if (middle < 1 - noise && middle < best_ratio) {
       best_ratio = middle;
       best = candidate.way;
     }
   }
   const bool is_again = best == winner_ && trials_ > 1;
-  hold_trials_ = is_again ? std::min(2 * hold_trials_, kHoldTrialsMax) : kHoldTrials;
+  hold_trials_ = is_again ? std::min(2 * hold_trials_, kMaxHoldTrials) : kHoldTrials;
   if (best != winner_) ++changes_;
   winner_ = best;
   held_until_ = now + hold_trials_ * (now - trial_begin_);

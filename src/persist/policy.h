@@ -29,11 +29,11 @@ const char* name_of(Way way);
 
 class Policy {
  public:
-  static constexpr size_t kCandidatesMax = 4;
+  static constexpr size_t kMaxCandidates = 4;
   static constexpr uint32_t kRounds = 9;
-  static constexpr uint64_t kWindowFences = 32, kWindowFencesMost = 63, kWindowLines = 128;
+  static constexpr uint64_t kWindowFences = 32, kMaxWindowFences = 63, kWindowLines = 128;
   static constexpr uint64_t kHeldFences = 256;  // between looks at whether the winner still holds
-  static constexpr uint32_t kHoldTrials = 64, kHoldTrialsMax = 1024;
+  static constexpr uint32_t kHoldTrials = 64, kMaxHoldTrials = 1024;
 
   // kAuto begins with a trial of inline, epoch, and the other candidates; any other way is taken for good.
   explicit Policy(Way asked) { ask(asked); }
@@ -88,7 +88,7 @@ class Policy {
   uint32_t trials_ = 0, changes_ = 0;
   size_t candidate_count_ = 2, current_ = 0;
   uint32_t round_ = 0;
-  Candidate candidates_[kCandidatesMax] = {{.way = Way::kInline, .windows = 0, .costs = {}},
+  Candidate candidates_[kMaxCandidates] = {{.way = Way::kInline, .windows = 0, .costs = {}},
                                            {.way = Way::kEpoch, .windows = 0, .costs = {}}};
 };
 

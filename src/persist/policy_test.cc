@@ -34,7 +34,7 @@ class Driven {
   uint64_t lines = 0;
 };
 
-constexpr uint64_t kTrialFences = 4 * 2 * Policy::kRounds * Policy::kWindowFencesMost + 200;
+constexpr uint64_t kTrialFences = 4 * 2 * Policy::kRounds * Policy::kMaxWindowFences + 200;
 
 TEST(Policy, AWayThatWasAskedForIsTakenForGood) {
   for (const Way way : {Way::kInline, Way::kEpoch, Way::kDecoupled, Way::kProactive}) {

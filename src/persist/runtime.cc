@@ -33,7 +33,7 @@ base::Expected<void> Runtime::add_domain(const Domain& domain) {
 base::Expected<bool> Runtime::remove_domain(uintptr_t begin, uintptr_t end) {
   sys::QuietLockGuard scope(lock_);
   end = domains_.removal_end(begin, end);
-  Domain removed[Domains::kDomainsMax];
+  Domain removed[Domains::kMaxDomains];
   size_t count = 0;
   domains_.visit([&](Domain domain) {
     domain.begin = std::max(domain.begin, begin);
@@ -97,7 +97,7 @@ Thread* Runtime::enter(Direct* direct) {
   const size_t count = thread_count_.load(std::memory_order_relaxed);
   size_t place = 0;
   while (place < count && threads_[place].load(std::memory_order_relaxed) != nullptr) ++place;
-  if (place == kThreadsMax) return nullptr;
+  if (place == kMaxThreads) return nullptr;
   const auto memory = sys::map_anonymous(sizeof(Thread), "a thread's flushes");
   if (!memory) return nullptr;
   auto* const thread = new (*memory) Thread(*this, direct);

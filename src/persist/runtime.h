@@ -45,7 +45,7 @@ struct Settings {
 
 class Runtime {
  public:
-  static constexpr size_t kThreadsMax = 1024;
+  static constexpr size_t kMaxThreads = 1024;
 
   explicit constexpr Runtime() = default;
   Runtime(const Runtime&) = delete;
@@ -62,7 +62,7 @@ class Runtime {
   // beyond `end` is durable as well. May block for an I/O. Errors: EIO, ENOSPC: of a file; it is removed all the same.
   base::Expected<bool> remove_domain(uintptr_t begin, uintptr_t end);
 
-  // Makes a Thread for the calling thread; `direct` as Thread's. Null: there is no memory for it, or there are kThreadsMax already; the caller then
+  // Makes a Thread for the calling thread; `direct` as Thread's. Null: there is no memory for it, or there are kMaxThreads already; the caller then
   // executes each flush at once.
   Thread* enter(Direct* direct = nullptr);
   // Fences, and frees the thread. Errors: the fence's.
@@ -136,7 +136,7 @@ class Runtime {
   sys::Mutex lock_;  // of the members below, and of changes of the domains
   bool has_barrier_ = false;
   std::atomic<size_t> thread_count_{0};  // places that have been used, some of which may be empty
-  std::atomic<Thread*> threads_[kThreadsMax] = {};
+  std::atomic<Thread*> threads_[kMaxThreads] = {};
   Counts left_;                        // of threads that have left
   std::atomic<bool> has_told_{false};  // has logged that threads cannot have their way
 };

@@ -206,7 +206,7 @@ TEST(Runtime, ARemovalTakesTheRestThatThereIsNoPlaceFor) {
   Own runtime(Way::kEpoch);
   ShadowDevice device(1 << 16);
   ASSERT_TRUE(runtime->add_domain(device.domain()));
-  for (uintptr_t i = 1; i < Domains::kDomainsMax; ++i)
+  for (uintptr_t i = 1; i < Domains::kMaxDomains; ++i)
     ASSERT_TRUE(runtime->add_domain({.begin = i * 4096, .end = i * 4096 + 64}));
   Thread* const thread = runtime->enter();
   char* const last = device.memory() + device.bytes() - 64;

@@ -71,7 +71,7 @@ class SharedSyncs {
   }
 
  private:
-  static constexpr size_t kFilesMax = 16;
+  static constexpr size_t kMaxFiles = 16;
 
   struct Place {
     int descriptor = -1;
@@ -79,7 +79,7 @@ class SharedSyncs {
   };
 
   sys::Mutex lock_;
-  Place places_[kFilesMax];
+  Place places_[kMaxFiles];
 };
 
 }  // namespace persist

@@ -271,7 +271,7 @@ void Thread::note_device(LineDevice* device) {
     if (devices_[i] == device) return;
   Inside inside(*this);
   *pending_ = 1;
-  if (device_count_ == kDevicesMax) {
+  if (device_count_ == kMaxDevices) {
     // Lines that are put off for one of these note it again when they are executed.
     for (LineDevice* const other : devices_) other->fence();
     device_count_ = 0;

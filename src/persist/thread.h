@@ -242,8 +242,8 @@ class alignas(base::kLineBytes) Thread {
   uint64_t set_version_ = 0;  // of the domains: the table of set_ knows nothing of older ones
   Policy policy_;
   FileRanges ranges_;
-  static constexpr size_t kDevicesMax = 4;
-  LineDevice* devices_[kDevicesMax] = {};  // those that lines were sent to since the last fence
+  static constexpr size_t kMaxDevices = 4;
+  LineDevice* devices_[kMaxDevices] = {};  // those that lines were sent to since the last fence
   size_t device_count_ = 0;
   enum class Offer : uint8_t { kNone, kWanted, kRefused, kMade };
   Offer offer_ = Offer::kNone;

@@ -21,9 +21,9 @@ namespace persist {
 class Together {
  public:
   static constexpr uint32_t kRounds = 3, kBlockPeriods = 4;
-  static constexpr uint32_t kSettlePeriods = Governor::kSearchSamplesMost + 2;
-  static constexpr uint32_t kHoldPeriods = 400, kHoldPeriodsMost = 6400;
-  static constexpr double kGainLeast = 0.04;
+  static constexpr uint32_t kSettlePeriods = Governor::kMaxSearchSamples + 2;
+  static constexpr uint32_t kHoldPeriods = 400, kMaxHoldPeriods = 6400;
+  static constexpr double kMinGain = 0.04;
 
   bool is_on() const { return is_on_; }
   // Does a result hold? For tests.
@@ -48,7 +48,7 @@ class Together {
       alone_ = mean;
       return begin_block(true);
     }
-    wins_ += mean > (1 + kGainLeast) * alone_;
+    wins_ += mean > (1 + kMinGain) * alone_;
     if (++round_ < kRounds) return begin_block(false);
     return end_trial();
   }
@@ -63,7 +63,7 @@ class Together {
   bool end_trial() {
     const bool wins = wins_ == kRounds;
     hold_periods_ =
-        has_result_ && wins == result_ ? std::min(2 * hold_periods_, kHoldPeriodsMost) : kHoldPeriods;
+        has_result_ && wins == result_ ? std::min(2 * hold_periods_, kMaxHoldPeriods) : kHoldPeriods;
     hold_left_ = hold_periods_;
     has_result_ = true;
     result_ = wins;

@@ -17,7 +17,7 @@ constexpr size_t kScratchRequestBytes = 64 << 10;
 constexpr size_t kScratchBlockBytes = 2 * kScratchRequestBytes;
 constexpr size_t kScratchAlignment = 16;
 // Direct I/O asks for memory aligned as the device has it, and for a multiple of so much.
-constexpr size_t kDirectBytesMin = 512;
+constexpr size_t kMinDirectBytes = 512;
 
 Thread::Wired& wired_of(Thread& thread) {
   return thread.wired[thread.top_level.load(std::memory_order_relaxed)];
@@ -72,8 +72,8 @@ size_t string_length(const char* text, size_t limit) {
 }
 
 bool ends_spilled(const char* text, size_t limit) {
-  constexpr size_t kMost = 128 << 10;  // as long as any that the kernel takes
-  if (plain_length(text, kMost) == kMost) return false;
+  constexpr size_t kMax = 128 << 10;  // as long as any that the kernel takes
+  if (plain_length(text, kMax) == kMax) return false;
   const size_t length = string_length(text, limit);
   const size_t bytes = length < limit ? length + 1 : limit;
   return plain_length(text, bytes) < bytes;
@@ -139,7 +139,7 @@ Scratch::Scratch(size_t bytes, Pages pages) : data_(nullptr), size_(bytes), mapp
   if (pages == kShared && bytes <= kScratchRequestBytes) {
     Thread& thread = this_thread();
     if (thread.scratch == nullptr) thread.scratch = map_or_null(kScratchBlockBytes);
-    const size_t alignment = bytes % kDirectBytesMin == 0 ? base::kOsPageBytes : kScratchAlignment;
+    const size_t alignment = bytes % kMinDirectBytes == 0 ? base::kOsPageBytes : kScratchAlignment;
     const size_t used = base::round_up(size_t{thread.scratch_used_bytes}, alignment);
     const size_t need = base::round_up(bytes, kScratchAlignment);
     if (thread.scratch != nullptr && used + need <= kScratchBlockBytes) {

@@ -26,10 +26,10 @@ namespace spill {
 namespace {
 
 // Each takes a descriptor of the runtime's own; further ones are plain mappings.
-constexpr uint32_t kMostFileMaps = 128;
+constexpr uint32_t kMaxFileMaps = 128;
 constexpr uint64_t kChunkCount = (kRangeEnd - kRangeBegin) / kChunkBytes;
 constexpr uint64_t kRetryNs = 50'000;
-constexpr uint32_t kMostRetries = 10'000;
+constexpr uint32_t kMaxRetries = 10'000;
 // How often, in rounds of the background thread, held pages of unmapped files are looked at again.
 constexpr uint32_t kRoundsPerLook = 64;
 
@@ -49,7 +49,7 @@ struct FileMap {
 
 // Guards everything but `kind` and map_of_chunk, which are read without it.
 constinit sys::Mutex maps_mutex;
-constinit FileMap maps[kMostFileMaps] = {};
+constinit FileMap maps[kMaxFileMaps] = {};
 std::atomic<uint8_t>* map_of_chunk = nullptr;  // number in `maps` + 1, by chunk of the range
 constinit std::atomic<uint32_t> map_count{0};
 constinit std::atomic<storage::Device*> open_files{
@@ -57,7 +57,7 @@ constinit std::atomic<storage::Device*> open_files{
 constexpr int kComing = -1;
 constinit std::atomic<int> watcher{0};  // the background thread's number
 constinit int empty_file = -1;          // every access to a mapping of it raises SIGBUS
-static_assert(kMostFileMaps < 256);
+static_assert(kMaxFileMaps < 256);
 
 FileMap* map_of(uint64_t address) {
   if (!in_reserved_range(address)) return nullptr;  // a global
@@ -200,7 +200,7 @@ void forget_part(uint64_t begin, uint64_t end, cache::Lane& lane) {
   if (first >= last) return;
   clear_slots();
   for (uint32_t i = 0;
-       forget_pages(first, last, lane).busy > 0 && i < kMostRetries && !keeps_any(first, last - first); ++i)
+       forget_pages(first, last, lane).busy > 0 && i < kMaxRetries && !keeps_any(first, last - first); ++i)
     sys::nap(kRetryNs);
 }
 

@@ -27,12 +27,12 @@ namespace {
 
 constexpr size_t kForeignSpillBytes = 64 * 1024;
 // jemalloc's smallest blocks are 8 bytes and begin at any 8, where the C library's begin at 16.
-constexpr size_t kLeastBytes = 16;
+constexpr size_t kMinBytes = 16;
 constexpr size_t kWholePagesBytes = 16 * 1024;  // blocks that jemalloc gives pages of their own
 constexpr size_t kDiscardAtOnceBytes = size_t{1} << 20;
 constexpr size_t kZeroByDiscardBytes = 64 * 1024;
-constexpr int64_t kUncountedBytesMost = 64 * 1024;
-constexpr int64_t kUncountedPlainBytesMost = 4 * 1024;
+constexpr int64_t kMaxUncountedBytes = 64 * 1024;
+constexpr int64_t kMaxUncountedPlainBytes = 4 * 1024;
 constexpr unsigned kArenaCount = 4;
 
 constinit unsigned arenas[kArenaCount] = {};
@@ -95,8 +95,7 @@ void note_bytes(Thread& thread, int64_t allocated, int64_t live) {
   live += thread.uncounted_live_bytes.load(std::memory_order_relaxed);
   thread.uncounted_allocated_bytes.store(allocated, std::memory_order_relaxed);
   thread.uncounted_live_bytes.store(live, std::memory_order_relaxed);
-  if (allocated > kUncountedBytesMost || live > kUncountedBytesMost || live < -kUncountedBytesMost)
-      [[unlikely]]
+  if (allocated > kMaxUncountedBytes || live > kMaxUncountedBytes || live < -kMaxUncountedBytes) [[unlikely]]
     count_bytes(thread);
 }
 
@@ -106,7 +105,7 @@ void note_plain_bytes(int64_t bytes, Caller caller) {
   if (Thread* thread = this_thread_if_registered(); thread != nullptr) {
     auto& uncounted = is_own ? thread->uncounted_plain_bytes : thread->uncounted_others_plain_bytes;
     bytes += uncounted.load(std::memory_order_relaxed);
-    const bool is_much = bytes > kUncountedPlainBytesMost || bytes < -kUncountedPlainBytesMost;
+    const bool is_much = bytes > kMaxUncountedPlainBytes || bytes < -kMaxUncountedPlainBytes;
     uncounted.store(is_much ? 0 : bytes, std::memory_order_relaxed);
     if (!is_much) [[likely]]
       return;
@@ -154,7 +153,7 @@ void* allocate_spilled(size_t bytes, size_t alignment) {
   }
   void* block;
   size_t usable;
-  bytes = std::max(bytes, kLeastBytes);
+  bytes = std::max(bytes, kMinBytes);
   // jemalloc would draw where in its first page the block begins, another place in each process, and what is hot in it would cross an
   // edge in some of them.
   if (bytes >= kWholePagesBytes && alignment < base::kOsPageBytes) alignment = base::kOsPageBytes;

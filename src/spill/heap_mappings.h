@@ -16,7 +16,7 @@ namespace spill {
 class HeapMappings {
  public:
   // Each mapping is larger than the last, so that these are some TiB. Further ones are counted as if all of them were in memory.
-  static constexpr uint32_t kMost = 256;
+  static constexpr uint32_t kMax = 256;
 
   void add(uint64_t begin, uint64_t bytes) {
     for (Mapping& mapping : mappings_) {
@@ -75,7 +75,7 @@ class HeapMappings {
     std::atomic<uint64_t> end{0};
     std::atomic<bool> is_full{false};
   };
-  Mapping mappings_[kMost];
+  Mapping mappings_[kMax];
   std::atomic<uint64_t> more_bytes_{0};
 };
 

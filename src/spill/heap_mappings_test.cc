@@ -70,7 +70,7 @@ TEST_F(HeapMappingsTest, AMappingThatWasFullIsLookedAtAgainWhereAnotherTakesItsP
 }
 
 TEST_F(HeapMappingsTest, WhatIsBeyondTheMostCountsInFull) {
-  char* memory[HeapMappings::kMost + 1];
+  char* memory[HeapMappings::kMax + 1];
   for (char*& each : memory) each = map(1);
   EXPECT_EQ(mappings_.count_bytes(), kPage);
   for (char* each : memory) unmap(each, 1);

@@ -25,7 +25,7 @@ namespace spill {
 namespace {
 
 constexpr uint32_t kTasksPerWorker = 32;
-constexpr uint32_t kMostTasks = 1 << 16;
+constexpr uint32_t kMaxTasks = 1 << 16;
 constexpr uint64_t kStackBytes = 64 << 10;
 constexpr uint64_t kGuardBytes = 64 << 10;  // bodies are anybody's code: few frames are larger
 constexpr uint64_t kGrainsPerTask = 8;
@@ -34,9 +34,9 @@ constexpr uint32_t kFramesHeld = 4;
 
 // A load that another thread does, or for which there is no room, is looked at again after so long.
 constexpr uint64_t kRetryNs = 20'000;
-constexpr uint32_t kMostRetries = 5'000;
+constexpr uint32_t kMaxRetries = 5'000;
 // A signal that comes just before a worker sleeps waits at most so long.
-constexpr uint64_t kMostSleepNs = 100'000'000;
+constexpr uint64_t kMaxSleepNs = 100'000'000;
 
 struct Loop;
 
@@ -129,7 +129,7 @@ base::Quiet LoopWorker::quiet() {
   if (loads != nullptr) quiet = loads->quiet();
   if (retrying != nullptr) quiet.until_ns = std::min(quiet.until_ns, retry_ns);
   if (thread->deferred_count != 0) quiet.until_ns = 0;
-  if (quiet.until_ns > 0) quiet.until_ns = std::min(quiet.until_ns, sys::monotonic_ns() + kMostSleepNs);
+  if (quiet.until_ns > 0) quiet.until_ns = std::min(quiet.until_ns, sys::monotonic_ns() + kMaxSleepNs);
   return quiet;
 }
 
@@ -181,7 +181,7 @@ bool miss_in_task(Thread& thread, base::PageId page, uint64_t live) {
   }
   LoopTask& task = *thread.task;
   LoopWorker& worker = *task.worker;
-  for (uint32_t retries = 0; retries < kMostRetries; ++retries) {
+  for (uint32_t retries = 0; retries < kMaxRetries; ++retries) {
     const auto begun =
         runtime.cache->begin_load(page, lane_of(thread), task.stream, *worker.loads, wake, &task);
     if (!begun) return false;  // whoever waits for the load says what is wrong
@@ -282,12 +282,12 @@ void end_worker(task::Worker& worker, void* context) {
 // How many tasks and workers there are; fewer than were asked for where frames are few: what suspended tasks hold cannot leave.
 void choose_counts(Loop& loop) {
   if (loop.worker_count == 0) loop.worker_count = sys::cpu_count();
-  loop.worker_count = std::min(loop.worker_count, task::Scheduler::kMostWorkers);
+  loop.worker_count = std::min(loop.worker_count, task::Scheduler::kMaxWorkers);
   if (loop.task_count == 0) loop.task_count = kTasksPerWorker * loop.worker_count;
   const uint32_t frames = runtime.cache->frame_count() / 2;
   const uint64_t others = thread_count() + loop_task_count.load(std::memory_order_relaxed);
   const uint64_t most = frames / kFramesHeld > others ? frames / kFramesHeld - others : 0;
-  loop.task_count = static_cast<uint32_t>(std::min<uint64_t>({loop.task_count, kMostTasks, most}));
+  loop.task_count = static_cast<uint32_t>(std::min<uint64_t>({loop.task_count, kMaxTasks, most}));
   if (loop.count < loop.task_count) loop.task_count = static_cast<uint32_t>(loop.count);
   loop.worker_count = std::min(loop.worker_count, loop.task_count);
   if (loop.grain == 0 && loop.task_count > 0) loop.grain = loop.count / loop.task_count / kGrainsPerTask;

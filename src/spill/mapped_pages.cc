@@ -26,7 +26,7 @@ constinit std::atomic<uint32_t> mapped_limit = 0;
 constinit uint32_t mapped_next = 0;
 
 // How many were mapped while native bodies ran, and how many may be.
-constexpr uint32_t kMostSinglePages = 2048;
+constexpr uint32_t kMaxSinglePages = 2048;
 constinit uint32_t single_pages = 0;
 
 // Ranges that stay mapped (keep_mapped), as the program gave them; `bytes` 0 for an unused element. Their
@@ -37,8 +37,8 @@ struct KeptRange {
   base::PageId first_page() const { return runtime.cache->page_of(begin); }
   base::PageId last_page() const { return runtime.cache->page_of(begin + bytes - 1); }
 };
-constexpr uint32_t kMostKept = 512;
-constinit KeptRange kept_ranges[kMostKept] = {};
+constexpr uint32_t kMaxKept = 512;
+constinit KeptRange kept_ranges[kMaxKept] = {};
 constinit std::atomic<uint32_t> kept_count{0};
 constinit std::atomic<uint64_t> kept_pages = 0;
 
@@ -112,7 +112,7 @@ void map_pinned(base::PageId page, const char* pinned, uint64_t site) {
   base::statistics.spill_faults.add();
   base::statistics.spill_fault_sites.add(site);  // mapped_mutex orders additions
   // Where regions are not to be had, instrumented bodies are faster.
-  if (runtime.cache->maps_regions() && ++single_pages == kMostSinglePages)
+  if (runtime.cache->maps_regions() && ++single_pages == kMaxSinglePages)
     end_native(cache::RegionsEnd::kSinglePages);
 }
 

@@ -19,8 +19,8 @@ namespace spill {
 namespace {
 
 // Frames for so many regions a partition, or native bodies would end before they had begun. Chaos mode is about their end.
-constexpr uint64_t kLeastRegions = 8;
-constexpr uint64_t kLeastRegionsInChaos = 1;
+constexpr uint64_t kMinRegions = 8;
+constexpr uint64_t kMinRegionsInChaos = 1;
 
 constinit uint64_t begin_ns = 0;
 
@@ -66,7 +66,7 @@ void begin_native() {
   cache::Cache& cache = *runtime.cache;
   const uint64_t regions =
       cache.frame_count() / cache.partition_count() * cache.page_bytes() / cache::kRegionBytes;
-  if (regions < (runtime.options.chaos != 0 ? kLeastRegionsInChaos : kLeastRegions)) return;
+  if (regions < (runtime.options.chaos != 0 ? kMinRegionsInChaos : kMinRegions)) return;
   begin_ns = sys::monotonic_ns();
   byte().store(1, std::memory_order_release);
   cache.begin_regions(addresses);

@@ -28,28 +28,28 @@ namespace spill {
 namespace {
 
 // How far a look may reach, in iterations.
-constexpr int64_t kLeastDistance = 64;
-constexpr int64_t kMostDistance = 8192;
-// The next look is due when one in kLooksPerDistance of the iterations that were looked at is done, and after kMostPause at the latest.
+constexpr int64_t kMinDistance = 64;
+constexpr int64_t kMaxDistance = 8192;
+// The next look is due when one in kLooksPerDistance of the iterations that were looked at is done, and after kMaxPause at the latest.
 constexpr int64_t kLooksPerDistance = 4;
-constexpr int64_t kMostPause = 512;
+constexpr int64_t kMaxPause = 512;
 // Of runs that end nobody knows when, and begin elsewhere than the last one ended, so many iterations are not looked at.
-constexpr int64_t kLeastRun = 32;
+constexpr int64_t kMinRun = 32;
 // Iterations that are left.
 constexpr int64_t kUnknown = int64_t{1} << 62;
 // Loops with longer steps, in bytes, are no walks: they would skip pages.
-constexpr int64_t kMostWalkStep = 64;
+constexpr int64_t kMaxWalkStep = 64;
 // One in kFramesPerPrefetch frames may be under way ahead of use, for all threads together: more would push each other out. Pages of one read
 // count once.
 constexpr uint32_t kFramesPerPrefetch = 8;
 // One in kFramesPerSequences may be ahead for sequences, under way or in memory.
 constexpr uint32_t kFramesPerSequences = 2;
 // More threads than that keep a device busy without loads ahead; and rings are scarce (sys/io_ring.cc).
-constexpr uint32_t kMostThreads = 32;
-// A loop rests when kLeastVain distances in a row were in memory (but for what it reads in order): for as many iterations, at most kMostRest
+constexpr uint32_t kMaxThreads = 32;
+// A loop rests when kMinVain distances in a row were in memory (but for what it reads in order): for as many iterations, at most kMaxRest
 // distances. kMissesPerRest misses of its thread that lie in no order end the rest.
-constexpr int64_t kLeastVain = 4;
-constexpr int64_t kMostRest = 256;
+constexpr int64_t kMinVain = 4;
+constexpr int64_t kMaxRest = 256;
 constexpr uint32_t kMissesPerRest = 4;
 // After so many rounds of the background thread without a miss nobody looks ahead.
 constexpr uint32_t kCalmRounds = 200;
@@ -91,7 +91,7 @@ bool is_worth_while_anywhere() { return is_worth_while_on_storage() || has_file_
 
 class Prefetcher {
  public:
-  static constexpr uint32_t kMostPages = 64;
+  static constexpr uint32_t kMaxPages = 64;
 
   bool begin(Thread& thread, const LoopTraits* traits, uint64_t position, uint64_t left, int64_t& pause);
   int64_t next();
@@ -122,7 +122,7 @@ class Prefetcher {
     uint64_t seen_to = 0;    // the position at which the next look begins
     uint64_t near_to = 0;    // and at which the next second look begins (kLookAheadAgain)
     uint64_t looked_ns = 0;  // time of the last look; 0: it does not tell how long an iteration takes
-    int64_t distance = kLeastDistance;
+    int64_t distance = kMinDistance;
     int64_t vain = 0;     // iterations in a row that found everything in memory
     int64_t rest = 0;     // iterations until it looks again
     uint32_t misses = 0;  // misses_ when the rest began
@@ -168,7 +168,7 @@ class Prefetcher {
   Streams streams_;
   Sequences sequences_;
   uint32_t page_count_ = 0;
-  base::PageId pages_[kMostPages];
+  base::PageId pages_[kMaxPages];
   Loop loops_[kLoops];
 };
 static_assert(sizeof(Prefetcher) <= 3 * base::kOsPageBytes);
@@ -181,7 +181,7 @@ uint32_t Prefetcher::most_under_way() {
 // A child of vfork may not: the descriptors that it opens are not its parent's.
 bool Prefetcher::may_have_queue() {
   return runtime.options.prefetch != 0 && !has_no_queues.load(std::memory_order_relaxed) &&
-         thread_count() <= kMostThreads && !is_sharing_child();
+         thread_count() <= kMaxThreads && !is_sharing_child();
 }
 
 bool Prefetcher::is_ready() {
@@ -222,10 +222,10 @@ Prefetcher::Loop& Prefetcher::loop_of(const LoopTraits* traits) {
 void Prefetcher::walk_on(Loop& loop, uint64_t address, uint64_t left) {
   cache::Cache& cache = *runtime.cache;
   const int64_t step = loop.traits->step_bytes;
-  if (step < 0 || step > kMostWalkStep || address >> kAddressBits != 0 || !in_range(address)) return;
+  if (step < 0 || step > kMaxWalkStep || address >> kAddressBits != 0 || !in_range(address)) return;
   const uint64_t page = index(cache.page_of(address));
   walking_ = &loop;
-  if (!loop.walk.at(page, 1 + static_cast<uint64_t>(step * kMostPause) / cache.page_bytes())) return;
+  if (!loop.walk.at(page, 1 + static_cast<uint64_t>(step * kMaxPause) / cache.page_bytes())) return;
   const uint32_t least = Walk::least_of(static_cast<uint32_t>(runtime.options.read_ahead), most_under_way());
   if (least == 0 || pattern_at(address) == Pattern::kRandom || !is_worth_while(address)) return;
   const Walk::Window window = loop.walk.window(least);
@@ -256,21 +256,21 @@ int64_t Prefetcher::reach(const Loop& loop, int64_t left) {
   return std::min(loop.distance, left);
 }
 
-// After how many iterations the loop asks again: after so many, from 1 to kMostPause. If it is entered anew before, it asks then.
+// After how many iterations the loop asks again: after so many, from 1 to kMaxPause. If it is entered anew before, it asks then.
 int64_t Prefetcher::pause_for(Loop& loop, int64_t iterations) {
-  const int64_t pause = std::clamp(iterations, int64_t{1}, kMostPause);
+  const int64_t pause = std::clamp(iterations, int64_t{1}, kMaxPause);
   loop.runs.due_after(pause, loop.traits->step_bytes);
   return pause;
 }
 
-// Does the loop rest? Counts down by the iterations until it asks again: those that surely come, kMostPause at most.
+// Does the loop rest? Counts down by the iterations until it asks again: those that surely come, kMaxPause at most.
 bool Prefetcher::rests(Loop& loop, uint64_t left) const {
   if (loop.rest <= 0) return false;
   if (misses_ - loop.misses > kMissesPerRest) {
     loop.rest = loop.vain = 0;
     return false;
   }
-  loop.rest -= static_cast<int64_t>(std::clamp<uint64_t>(left, 1, kMostPause));
+  loop.rest -= static_cast<int64_t>(std::clamp<uint64_t>(left, 1, kMaxPause));
   return true;
 }
 
@@ -281,8 +281,7 @@ void Prefetcher::adapt(Loop& loop, int64_t advanced) {
   if (loop.looked_ns != 0 && advanced > 0 && latency != 0) {
     const uint64_t iteration_ns =
         std::max((now - loop.looked_ns) / static_cast<uint64_t>(advanced), uint64_t{1});
-    loop.distance =
-        std::clamp(static_cast<int64_t>(2 * latency / iteration_ns), kLeastDistance, kMostDistance);
+    loop.distance = std::clamp(static_cast<int64_t>(2 * latency / iteration_ns), kMinDistance, kMaxDistance);
     base::statistics.chosen_ahead_iterations.set(static_cast<uint64_t>(loop.distance));
     base::statistics.chosen_ahead_iteration_ns.set(iteration_ns);
     base::statistics.chosen_ahead_load_ns.set(latency);
@@ -293,7 +292,7 @@ void Prefetcher::adapt(Loop& loop, int64_t advanced) {
 // Of a thread that is in the runtime: a handler that came in the middle would look too.
 bool Prefetcher::begin(Thread& thread, const LoopTraits* traits, uint64_t position, uint64_t left,
                        int64_t& pause) {
-  pause = kMostPause;
+  pause = kMaxPause;
   const uint32_t level = thread.top_level.load(std::memory_order_relaxed);
   if (level_ != kIdle && level_ < level) return false;
   // A look on this level, or on a deeper one, was left by a jump.
@@ -304,14 +303,14 @@ bool Prefetcher::begin(Thread& thread, const LoopTraits* traits, uint64_t positi
   if (traits->has(kLookAheadIsAddress)) walk_on(loop, position, left);
   if (rests(loop, left)) {
     loop.looked_ns = 0;
-    pause = pause_for(loop, kMostPause);
+    pause = pause_for(loop, kMaxPause);
     return false;
   }
   const int64_t step = traits->step_bytes;
   const auto from_here = [&](uint64_t other) { return static_cast<int64_t>(other - position) / step; };
   int64_t seen = from_here(loop.seen_to), near = from_here(loop.near_to);
   const int64_t advanced = -from_here(loop.position);
-  if (seen < 0 || seen > 2 * kMostDistance || advanced < 0) {
+  if (seen < 0 || seen > 2 * kMaxDistance || advanced < 0) {
     // The loop is somewhere else than where it was left.
     seen = near = 0;
     loop.looked_ns = 0;
@@ -319,13 +318,13 @@ bool Prefetcher::begin(Thread& thread, const LoopTraits* traits, uint64_t positi
   const auto known_left = static_cast<int64_t>(std::min(left, static_cast<uint64_t>(kUnknown)));
   const int64_t most = reach(loop, known_left);
   if (most == 0) {
-    pause = pause_for(loop, kLeastRun);
+    pause = pause_for(loop, kMinRun);
     return false;
   }
   if (loop.looked_ns != 0 && seen > most - most / (2 * kLooksPerDistance)) {
     // Was all of this run looked at, and the next one begins elsewhere?
     const bool is_over = !goes_on(loop) && seen >= known_left;
-    pause = pause_for(loop, is_over ? kMostPause : seen - most + most / kLooksPerDistance);
+    pause = pause_for(loop, is_over ? kMaxPause : seen - most + most / kLooksPerDistance);
     return false;
   }
   adapt(loop, advanced);
@@ -375,14 +374,14 @@ int64_t Prefetcher::end() {
     loop.vain = 0;
   } else {
     loop.vain += at_ - first_;
-    if (loop.vain >= kLeastVain * loop.distance) {
-      loop.rest = std::min(loop.vain, kMostRest * loop.distance);
+    if (loop.vain >= kMinVain * loop.distance) {
+      loop.rest = std::min(loop.vain, kMaxRest * loop.distance);
       loop.misses = misses_;
     }
   }
   const bool is_over = has_seen_all && near_at_ >= near_end_ && at_ >= left_ && !goes_on(loop) &&
                        !loop.traits->has(kLookAheadAgain);
-  return -pause_for(loop, is_over ? kMostPause : at_ / kLooksPerDistance);
+  return -pause_for(loop, is_over ? kMaxPause : at_ / kLooksPerDistance);
 }
 
 uint64_t Prefetcher::load(uint64_t address, uint64_t bytes, uint64_t bits) {
@@ -446,7 +445,7 @@ void Prefetcher::add(uint64_t address) {
   ++missing_count_;
   for (uint32_t i = page_count_; i > 0 && i + 4 > page_count_; --i)
     if (pages_[i - 1] == page) return;
-  if (page_count_ == kMostPages) submit();
+  if (page_count_ == kMaxPages) submit();
   pages_[page_count_++] = page;
 }
 
@@ -594,7 +593,7 @@ SPILL_EXPORT Prefetcher* __spillway_look_ahead_begin(const LoopTraits* loop, uin
                                                      int64_t* pause);
 Prefetcher* __spillway_look_ahead_begin(const LoopTraits* loop, uint64_t position, uint64_t left,
                                         int64_t* pause) {
-  *pause = kMostPause;
+  *pause = kMaxPause;
   Thread* const thread = this_thread_if_registered();
   // Tasks hide what they wait for from each other.
   if (thread == nullptr || thread->runtime_depth != 0 || thread->task != nullptr) return nullptr;

@@ -15,18 +15,18 @@ namespace spill {
 class Runs {
  public:
   // Runs may leave so many iterations out between each other.
-  static constexpr int64_t kMostGap = 64;
+  static constexpr int64_t kMaxGap = 64;
   // A jump counts two, and each run that goes on takes one off. While the count is above half of this, the next run is taken for another jump.
-  static constexpr uint32_t kMostJumps = 8;
+  static constexpr uint32_t kMaxJumps = 8;
 
   // The loop asks at `position`. Cost: two divisions where a run begins.
   void at(uint64_t position, int64_t step) {
     if (position != due_) {
       const int64_t from_last = static_cast<int64_t>(position - last_) / step;
       const int64_t to_due = static_cast<int64_t>(due_ - position) / step;
-      const bool goes_on = from_last >= 0 && to_due >= -kMostGap;
+      const bool goes_on = from_last >= 0 && to_due >= -kMaxGap;
       if (!goes_on) begin_ = position;
-      jumps_ = goes_on ? jumps_ - std::min(jumps_, 1u) : std::min(jumps_ + 2, kMostJumps);
+      jumps_ = goes_on ? jumps_ - std::min(jumps_, 1u) : std::min(jumps_ + 2, kMaxJumps);
     }
     last_ = position;
   }
@@ -35,7 +35,7 @@ class Runs {
     due_ = last_ + static_cast<uint64_t>(iterations * step);
   }
 
-  bool go_on() const { return jumps_ <= kMostJumps / 2; }
+  bool go_on() const { return jumps_ <= kMaxJumps / 2; }
   // Iterations from where the last jump led to, up to where the loop asked last.
   int64_t length(int64_t step) const { return static_cast<int64_t>(last_ - begin_) / step; }
 

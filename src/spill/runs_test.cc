@@ -36,7 +36,7 @@ TEST(Runs, RowsThatFollowEachOtherGoOn) {
 
 TEST(Runs, RowsThatAreLeftOutNowAndThenGoOn) {
   Loop loop;
-  for (uint64_t row = 0; row < 100; ++row) loop.run(0x10000 + row * 4 * Runs::kMostGap, 10);
+  for (uint64_t row = 0; row < 100; ++row) loop.run(0x10000 + row * 4 * Runs::kMaxGap, 10);
   EXPECT_TRUE(loop.runs.go_on());
 }
 

@@ -19,7 +19,7 @@ namespace spill {
 
 class Sequences {
  public:
-  static constexpr uint32_t kLeastMisses = 3;
+  static constexpr uint32_t kMinMisses = 3;
 
   // `page` is missed. Returns how many pages to load, beginning with it; 0: it is part of no sequence. All sequences together may have `room`
   // pages ahead, each of them `most`. REQUIRES: most > 0.
@@ -30,24 +30,24 @@ class Sequences {
       expect(page + 1, 1);
       return 0;
     }
-    const uint32_t misses = std::min(found->misses + 1, kLeastMisses),
+    const uint32_t misses = std::min(found->misses + 1, kMinMisses),
                    others = std::max(now_ - found->time, 1u);
     *found = {};
     expect(page + 1, misses);
-    return misses < kLeastMisses ? 0 : std::clamp(room / others, 1u, most);
+    return misses < kMinMisses ? 0 : std::clamp(room / others, 1u, most);
   }
 
   // The first `count` of the pages that missed(page) returned are being loaded, or are in memory.
   void begun(uint64_t page, uint32_t count) {
     if (count < 2) return;
     if (Expected* const found = find(page + 1); found != nullptr) *found = {};
-    expect(page + count, kLeastMisses);
+    expect(page + count, kMinMisses);
   }
 
  private:
   struct Expected {
     uint64_t page = 0;
-    uint32_t misses = 0;  // of its sequence so far, up to kLeastMisses; 0: no page is expected here
+    uint32_t misses = 0;  // of its sequence so far, up to kMinMisses; 0: no page is expected here
     uint32_t time = 0;    // now_ at the last one
   };
   static constexpr uint32_t kPlaces = 512;

@@ -8,7 +8,7 @@
 namespace spill {
 namespace {
 
-constexpr uint32_t kMost = 8;
+constexpr uint32_t kMax = 8;
 
 // A program that misses what was not loaded ahead.
 class Reader {
@@ -18,7 +18,7 @@ class Reader {
     if (there.contains(page)) return;
     ++misses;
     there.insert(page);
-    const uint32_t count = sequences_.missed(page, room_, kMost);
+    const uint32_t count = sequences_.missed(page, room_, kMax);
     largest = std::max(largest, count);
     for (uint32_t i = 0; i < count; ++i) there.insert(page + i);
     if (count > 0) sequences_.begun(page, count);
@@ -36,9 +36,9 @@ class Reader {
 TEST(Sequences, OneIsLoadedAheadFromItsThirdMissOn) {
   Reader reader(1000);
   for (uint64_t page = 100; page < 1100; ++page) reader.read(page);
-  EXPECT_EQ(reader.misses, 2 + (1000 - 2 + kMost - 1) / kMost);
-  EXPECT_EQ(reader.largest, kMost);
-  EXPECT_LE(reader.there.size(), 1000u + kMost);
+  EXPECT_EQ(reader.misses, 2 + (1000 - 2 + kMax - 1) / kMax);
+  EXPECT_EQ(reader.largest, kMax);
+  EXPECT_LE(reader.there.size(), 1000u + kMax);
 }
 
 TEST(Sequences, HundredsGoOnAtATimeAndShareTheRoom) {
@@ -55,12 +55,12 @@ TEST(Sequences, HundredsGoOnAtATimeAndShareTheRoom) {
 
 TEST(Sequences, WhatWasNotBegunIsExpectedStill) {
   Sequences sequences;
-  for (uint64_t page = 10; page < 12; ++page) EXPECT_EQ(sequences.missed(page, 100, kMost), 0u);
-  EXPECT_EQ(sequences.missed(12, 100, kMost), kMost);
+  for (uint64_t page = 10; page < 12; ++page) EXPECT_EQ(sequences.missed(page, 100, kMax), 0u);
+  EXPECT_EQ(sequences.missed(12, 100, kMax), kMax);
   sequences.begun(12, 0);
-  EXPECT_EQ(sequences.missed(13, 100, kMost), kMost);
+  EXPECT_EQ(sequences.missed(13, 100, kMax), kMax);
   sequences.begun(13, 3);
-  EXPECT_EQ(sequences.missed(16, 100, kMost), kMost);
+  EXPECT_EQ(sequences.missed(16, 100, kMax), kMax);
 }
 
 TEST(Sequences, WhatJumpsOrGoesDownIsNone) {

@@ -38,10 +38,10 @@ base::Expected<void> read_settings() {
 // Small heaps stay in plain memory up to this part of the budget, or this much if that is less.
 void set_plain_limit() {
   constexpr uint64_t kPlainShare = 32;
-  constexpr uint64_t kMostPlainBytes = uint64_t{4} << 20;
+  constexpr uint64_t kMaxPlainBytes = uint64_t{4} << 20;
   const base::Options& options = runtime.options;
-  const bool is_small = options.memory != 0 && options.memory / kPlainShare < kMostPlainBytes;
-  runtime.plain_limit_bytes = is_small ? options.memory / kPlainShare : kMostPlainBytes;
+  const bool is_small = options.memory != 0 && options.memory / kPlainShare < kMaxPlainBytes;
+  runtime.plain_limit_bytes = is_small ? options.memory / kPlainShare : kMaxPlainBytes;
   if (options.spill_all != 0) runtime.plain_limit_bytes = 0;
 }
 

@@ -18,7 +18,7 @@ size_t SharedRanges::index_above(uint64_t address) const {
 }
 
 bool SharedRanges::insert(size_t at, const SharedRange& range) {
-  if (count_ == kMost) return false;
+  if (count_ == kMax) return false;
   for (size_t i = count_++; i > at; --i) ranges_[i] = ranges_[i - 1];
   ranges_[at] = range;
   return true;

@@ -15,7 +15,7 @@ struct SharedRange {
 
 class SharedRanges {
  public:
-  static constexpr size_t kMost = 1024;
+  static constexpr size_t kMax = 1024;
 
   // Returns false when there is no room: it is not recorded then. REQUIRES: nothing recorded overlaps it.
   bool add(const SharedRange& range);
@@ -34,7 +34,7 @@ class SharedRanges {
   size_t index_above(uint64_t address) const;
   bool insert(size_t at, const SharedRange& range);
 
-  SharedRange ranges_[kMost];
+  SharedRange ranges_[kMax];
   size_t count_ = 0;
 };
 

@@ -50,11 +50,11 @@ TEST(SharedRanges, AreWhatWasAddedAndNotRemoved) {
 
 TEST(SharedRanges, NoRoomIsNoError) {
   auto ranges = std::make_unique<SharedRanges>();
-  for (size_t i = 0; i < SharedRanges::kMost; ++i)
+  for (size_t i = 0; i < SharedRanges::kMax; ++i)
     ASSERT_TRUE(ranges->add({i * 8 * kPage, (i * 8 + 5) * kPage}));
   EXPECT_FALSE(ranges->add({5 * kPage, 6 * kPage}));
   ranges->remove(9 * kPage, 10 * kPage);  // its second part has no room
-  EXPECT_EQ(ranges->count(), SharedRanges::kMost);
+  EXPECT_EQ(ranges->count(), SharedRanges::kMax);
   EXPECT_EQ(ranges->at_or_above(9 * kPage)->begin, 16 * kPage);
   ranges->remove(0, 5 * kPage);
   EXPECT_TRUE(ranges->add({kPage, 2 * kPage}));

@@ -15,7 +15,7 @@ struct PinnedRange {
 };
 
 constinit sys::Mutex mutex;
-constinit PinnedRange ranges[kMostPinnedRanges] = {};
+constinit PinnedRange ranges[kMaxPinnedRanges] = {};
 // Pages, each as often as it was asked for. Changes under the mutex.
 constinit std::atomic<uint64_t> pinned_count = 0;
 

@@ -1,7 +1,7 @@
 // Pages that the program has pinned by spill_pin, until it unpins them. A page that several ranges have is pinned once
 // (cache::Partition::stay).
 //
-// Thread contract: any thread. Bounds: kMostPinnedRanges ranges, half of the frames.
+// Thread contract: any thread. Bounds: kMaxPinnedRanges ranges, half of the frames.
 #pragma once
 #include <cstdint>
 
@@ -9,7 +9,7 @@
 
 namespace spill {
 
-inline constexpr uint32_t kMostPinnedRanges = 256;
+inline constexpr uint32_t kMaxPinnedRanges = 256;
 
 // Brings the pages of [address, address + bytes) into memory, where they stay until unpin_range was called as often for the same range.
 // Returns 0 or an errno, and pins nothing then: ENOMEM if there are too many ranges, more than half of the frames would be pinned, or too

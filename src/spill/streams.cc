@@ -54,7 +54,7 @@ Streams::Window Streams::missed(uint64_t page, Pattern pattern, uint32_t least) 
       const auto apart = static_cast<int64_t>(page - other);
       return apart < 0 ? -apart : apart;
     };
-    if (length(stream.last) <= kMostStride &&
+    if (length(stream.last) <= kMaxStride &&
         (nearest == nullptr || length(stream.last) < length(nearest->last)))
       nearest = &stream;
   }

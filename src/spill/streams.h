@@ -21,7 +21,7 @@ class Streams {
  public:
   static constexpr uint32_t kStreams = 4;
   // Misses that lie further apart are no stream.
-  static constexpr int64_t kMostStride = 1024;
+  static constexpr int64_t kMaxStride = 1024;
   static constexpr uint32_t kWindowGrowth = 8;
 
   // Pages first, first + stride, ...; none if count is 0.

@@ -9,7 +9,7 @@
 namespace spill {
 namespace {
 
-constexpr uint32_t kLeast = 8;
+constexpr uint32_t kMin = 8;
 
 // A program that misses what was not loaded ahead.
 class Reader {
@@ -17,7 +17,7 @@ class Reader {
   void read(uint64_t page, Pattern pattern = Pattern::kNormal) {
     if (there.contains(page)) return;
     ++misses;
-    const Streams::Window window = streams.missed(page, pattern, kLeast);
+    const Streams::Window window = streams.missed(page, pattern, kMin);
     for (uint32_t i = 0; i < window.count; ++i)
       there.insert(window.first + static_cast<uint64_t>(window.stride * static_cast<int64_t>(i)));
     if (window.count > 0) streams.begun(window.count);
@@ -34,8 +34,8 @@ class Reader {
 TEST(Streams, ASequenceIsLoadedAheadInWindowsThatGrow) {
   Reader reader;
   for (uint64_t page = 100; page < 1100; ++page) reader.read(page);
-  EXPECT_LE(reader.misses, 3 + 3 + 1000 / (kLeast * Streams::kWindowGrowth) + 1);
-  EXPECT_EQ(reader.largest, kLeast * Streams::kWindowGrowth);
+  EXPECT_LE(reader.misses, 3 + 3 + 1000 / (kMin * Streams::kWindowGrowth) + 1);
+  EXPECT_EQ(reader.largest, kMin * Streams::kWindowGrowth);
 }
 
 TEST(Streams, StepsOfMoreThanAPageAndDownwardsAreOneToo) {
@@ -43,7 +43,7 @@ TEST(Streams, StepsOfMoreThanAPageAndDownwardsAreOneToo) {
     Reader reader;
     for (int64_t i = 0; i < 500; ++i) reader.read(static_cast<uint64_t>(1'000'000 + i * stride));
     EXPECT_LT(reader.misses, 20u) << stride;
-    EXPECT_LE(reader.there.size(), 500u + kLeast * Streams::kWindowGrowth) << stride;
+    EXPECT_LE(reader.there.size(), 500u + kMin * Streams::kWindowGrowth) << stride;
   }
 }
 
@@ -65,28 +65,28 @@ TEST(Streams, WhatTooManyArraysDoIsNotTakenForAnother) {
   Reader reader;
   for (uint64_t i = 0; i < 100; ++i)
     for (uint64_t array = 0; array < 6; ++array) reader.read(100'000 * (array + 1) + i);
-  for (const uint64_t page : reader.there) EXPECT_LT(page % 100'000, 100u + kLeast * Streams::kWindowGrowth);
+  for (const uint64_t page : reader.there) EXPECT_LT(page % 100'000, 100u + kMin * Streams::kWindowGrowth);
 }
 
 TEST(Streams, AWindowThatWasNotBegunIsAskedForAgain) {
   Streams streams;
-  streams.missed(1, Pattern::kNormal, kLeast);
-  streams.missed(2, Pattern::kNormal, kLeast);
-  EXPECT_EQ(streams.missed(3, Pattern::kNormal, kLeast).count, 1 + kLeast);
+  streams.missed(1, Pattern::kNormal, kMin);
+  streams.missed(2, Pattern::kNormal, kMin);
+  EXPECT_EQ(streams.missed(3, Pattern::kNormal, kMin).count, 1 + kMin);
   streams.begun(2);
-  const Streams::Window next = streams.missed(5, Pattern::kNormal, kLeast);
+  const Streams::Window next = streams.missed(5, Pattern::kNormal, kMin);
   EXPECT_EQ(next.first, 5u);
-  EXPECT_EQ(next.count, 2 * kLeast);
+  EXPECT_EQ(next.count, 2 * kMin);
 }
 
 TEST(Streams, ThePageThatIsWaitedForInsideAWindowOpensTheNext) {
   Streams streams;
-  for (uint64_t page = 1; page < 4; ++page) streams.missed(page, Pattern::kNormal, kLeast);
-  streams.begun(1 + kLeast);
-  EXPECT_EQ(streams.missed(4, Pattern::kNormal, kLeast).count, 0u);
-  const Streams::Window next = streams.missed(9, Pattern::kNormal, kLeast);
-  EXPECT_EQ(next.first, 3 + 1 + kLeast);
-  EXPECT_GT(next.count, kLeast);
+  for (uint64_t page = 1; page < 4; ++page) streams.missed(page, Pattern::kNormal, kMin);
+  streams.begun(1 + kMin);
+  EXPECT_EQ(streams.missed(4, Pattern::kNormal, kMin).count, 0u);
+  const Streams::Window next = streams.missed(9, Pattern::kNormal, kMin);
+  EXPECT_EQ(next.first, 3 + 1 + kMin);
+  EXPECT_GT(next.count, kMin);
 }
 
 // Half of the pages are in memory, here and there, as after pages have left in no order.
@@ -107,7 +107,7 @@ TEST(Streams, AdviceIsHeeded) {
   EXPECT_EQ(random.misses, 100u);
   Reader sequential;
   sequential.read(100, Pattern::kSequential);
-  EXPECT_EQ(sequential.largest, kLeast * Streams::kWindowGrowth);
+  EXPECT_EQ(sequential.largest, kMin * Streams::kWindowGrowth);
   for (uint64_t page = 100; page < 1000; ++page) sequential.read(page, Pattern::kSequential);
   EXPECT_LT(sequential.misses, 20u);
 }

@@ -20,7 +20,7 @@ namespace spill {
 
 class Walk {
  public:
-  static constexpr uint32_t kLeastSteps = 2;
+  static constexpr uint32_t kMinSteps = 2;
   static constexpr uint32_t kWindowGrowth = Streams::kWindowGrowth;
   // Windows end where groups do, whose pages leave memory together.
   static constexpr uint64_t kGroupPages = cache::kGroupPages;
@@ -39,11 +39,11 @@ class Walk {
     if (page != page_) {
       const bool goes_on = page > page_ && (page <= page_ + step || page < next_);
       if (!goes_on) *this = {};
-      steps_ = goes_on ? std::min(steps_ + 1, kLeastSteps) : 0;
+      steps_ = goes_on ? std::min(steps_ + 1, kMinSteps) : 0;
       page_ = page;
       next_ = std::max(next_, page + 1);
     }
-    return steps_ >= kLeastSteps && 2 * (next_ - page_ - 1) <= window_;
+    return steps_ >= kMinSteps && 2 * (next_ - page_ - 1) <= window_;
   }
 
   // Does it walk, and is the page no further from it than its windows reach?

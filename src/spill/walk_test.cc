@@ -7,12 +7,12 @@
 namespace spill {
 namespace {
 
-constexpr uint32_t kLeast = 8, kMost = kLeast * Walk::kWindowGrowth;
+constexpr uint32_t kMin = 8, kMax = kMin * Walk::kWindowGrowth;
 
 // A loop that says where it is, of which so many pages can be loaded at a time.
 class Walker {
  public:
-  explicit Walker(uint32_t room = ~0u, uint32_t least = kLeast) : room_(room), least_(least) {}
+  explicit Walker(uint32_t room = ~0u, uint32_t least = kMin) : room_(room), least_(least) {}
   void be_at(uint64_t page, uint64_t step = 1) {
     late += !there.contains(page);
     there.insert(page);
@@ -42,20 +42,20 @@ TEST(Walk, WhatComesNextIsAskedForInWindowsThatGrow) {
   Walker walker;
   for (uint64_t page = 100; page < 2100; ++page)
     for (int i = 0; i < 3; ++i) walker.be_at(page);
-  EXPECT_EQ(walker.late, 1 + Walk::kLeastSteps);
-  EXPECT_GE(walker.largest, kMost / 2);
-  EXPECT_LE(walker.largest, kMost + Walk::kGroupPages);
-  EXPECT_LE(walker.windows, 2 * 2000 / kMost + 5);
-  EXPECT_LE(walker.there.size(), 2000 + kMost + Walk::kGroupPages);
+  EXPECT_EQ(walker.late, 1 + Walk::kMinSteps);
+  EXPECT_GE(walker.largest, kMax / 2);
+  EXPECT_LE(walker.largest, kMax + Walk::kGroupPages);
+  EXPECT_LE(walker.windows, 2 * 2000 / kMax + 5);
+  EXPECT_LE(walker.there.size(), 2000 + kMax + Walk::kGroupPages);
 }
 
 TEST(Walk, WindowsEndWhereGroupsDo) {
   Walk walk;
   for (uint64_t page = 5; page < 300; ++page)
     if (walk.at(page, 1)) {
-      const Walk::Window window = walk.window(kLeast);
+      const Walk::Window window = walk.window(kMin);
       EXPECT_EQ((window.first + window.count) % Walk::kGroupPages, 0u) << page;
-      walk.begun(window.count, kLeast);
+      walk.begun(window.count, kMin);
     }
 }
 
@@ -76,13 +76,13 @@ TEST(Walk, ItGoesOnBehindPagesThatSomebodyElseWalksThrough) {
   Walker walker;
   for (uint64_t page = 1000; page < 2000; ++page)
     if (page < 1200 || page / 16 % 2 == 0) walker.be_at(page);
-  EXPECT_EQ(walker.late, 1 + Walk::kLeastSteps);
+  EXPECT_EQ(walker.late, 1 + Walk::kMinSteps);
 }
 
 TEST(Walk, StepsMayLeavePagesOut) {
   Walker walker;
   for (uint64_t page = 1000; page < 2000; page += 3) walker.be_at(page, 3);
-  EXPECT_EQ(walker.late, 1 + Walk::kLeastSteps);
+  EXPECT_EQ(walker.late, 1 + Walk::kMinSteps);
   Walker shorter;
   for (uint64_t page = 1000; page < 2000; page += 3) shorter.be_at(page, 2);
   EXPECT_EQ(shorter.windows, 0u);
@@ -91,7 +91,7 @@ TEST(Walk, StepsMayLeavePagesOut) {
 TEST(Walk, WhatThereWasNoRoomForIsAskedForAgain) {
   Walker walker(5);
   for (uint64_t page = 100; page < 300; ++page) walker.be_at(page);
-  EXPECT_EQ(walker.late, 1 + Walk::kLeastSteps);
+  EXPECT_EQ(walker.late, 1 + Walk::kMinSteps);
   EXPECT_EQ(walker.largest, 5u);
   Walker none(0);
   for (uint64_t page = 100; page < 300; ++page) none.be_at(page);
@@ -101,25 +101,25 @@ TEST(Walk, WhatThereWasNoRoomForIsAskedForAgain) {
 // Of few frames, which many threads share: what is loaded too early would push out what is about to be used.
 TEST(Walk, WhatIsAheadIsNotMuchMoreThanThereMayBe) {
   for (const uint32_t most : {8u, 20u, 64u, 200u}) {
-    Walker walker(most, Walk::least_of(kLeast, most));
+    Walker walker(most, Walk::least_of(kMin, most));
     for (uint64_t page = 100; page < 2100; ++page) walker.be_at(page);
-    EXPECT_EQ(walker.late, 1 + Walk::kLeastSteps) << most;
+    EXPECT_EQ(walker.late, 1 + Walk::kMinSteps) << most;
     EXPECT_LE(walker.ahead, most + most / 2) << most;
   }
-  EXPECT_EQ(Walk::least_of(kLeast, Walk::kWindowGrowth - 1), 0u);
-  EXPECT_EQ(Walk::least_of(kLeast, 1000), kLeast);
+  EXPECT_EQ(Walk::least_of(kMin, Walk::kWindowGrowth - 1), 0u);
+  EXPECT_EQ(Walk::least_of(kMin, 1000), kMin);
 }
 
 TEST(Walk, NearIsWhatItsWindowsReach) {
   Walk walk;
   EXPECT_FALSE(walk.is_near(100));
   for (uint64_t page = 1000; page < 1400; ++page)
-    if (walk.at(page, 1)) walk.begun(walk.window(kLeast).count, kLeast);
+    if (walk.at(page, 1)) walk.begun(walk.window(kMin).count, kMin);
   EXPECT_TRUE(walk.is_near(1399));
-  EXPECT_TRUE(walk.is_near(1399 + kMost));
-  EXPECT_TRUE(walk.is_near(1399 - kMost));
-  EXPECT_FALSE(walk.is_near(1399 - 2 * kMost));
-  EXPECT_FALSE(walk.is_near(1399 + 4 * kMost));
+  EXPECT_TRUE(walk.is_near(1399 + kMax));
+  EXPECT_TRUE(walk.is_near(1399 - kMax));
+  EXPECT_FALSE(walk.is_near(1399 - 2 * kMax));
+  EXPECT_FALSE(walk.is_near(1399 + 4 * kMax));
   walk.at(90'000, 1);
   EXPECT_FALSE(walk.is_near(90'000)) << "it may be the only page there";
 }
@@ -128,7 +128,7 @@ TEST(Walk, SomewhereElseItBeginsAnew) {
   Walker walker;
   for (uint64_t begin : {uint64_t{10'000}, uint64_t{5'000}, uint64_t{90'000}})
     for (uint64_t page = begin; page < begin + 400; ++page) walker.be_at(page);
-  EXPECT_EQ(walker.late, 3 * (1 + Walk::kLeastSteps));
+  EXPECT_EQ(walker.late, 3 * (1 + Walk::kMinSteps));
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ std::span<std::byte> BufferPool::reserve(size_t bytes) {
 }
 
 std::span<std::byte> BufferPool::take(size_t bytes) {
-  CHECK_LE(bytes, kBytesMax);
+  CHECK_LE(bytes, kMaxBytes);
   const size_t size = std::bit_ceil(std::max(bytes, base::kOsPageBytes));
   Free*& free = free_[std::countr_zero(size / base::kOsPageBytes)];
   if (free == nullptr && size <= reserved_.size() - reserved_used_bytes_) {

@@ -9,7 +9,7 @@ namespace storage {
 // Aligned to 4 KiB, in sizes of 4 KiB times powers of two. Thread contract: of one thread, or the tasks of one worker.
 class BufferPool {
  public:
-  static constexpr size_t kBytesMax = 4 << 20;
+  static constexpr size_t kMaxBytes = 4 << 20;
 
   BufferPool() = default;
   ~BufferPool();
@@ -18,7 +18,7 @@ class BufferPool {
 
   // Memory in one piece, which buffers are taken from as long as it lasts. Not more of it when it is there already. Empty: there is none.
   std::span<std::byte> reserve(size_t bytes);
-  // At least so many bytes; empty when there is no memory. REQUIRES: bytes <= kBytesMax. Cost: no system call, as a rule.
+  // At least so many bytes; empty when there is no memory. REQUIRES: bytes <= kMaxBytes. Cost: no system call, as a rule.
   std::span<std::byte> take(size_t bytes);
   void give(std::span<std::byte> buffer);
 

@@ -17,7 +17,7 @@ namespace {
 constexpr uint32_t kMagic = 0xa10a10a1;
 
 // As in io_ring.cc; the kernel takes longer to prepare one of these.
-constexpr uint32_t kMostHandedAtOnce = 2;
+constexpr uint32_t kMaxHandedAtOnce = 2;
 
 base::Error set_up_error(long result) {
   const int number = static_cast<int>(-result);
@@ -86,7 +86,7 @@ long AioRing::submit() {
   long taken_count = 0;
   while (pending_count_ > 0) {
     const uint32_t to_end = entry_count_ - first_;
-    const uint32_t count = std::min({pending_count_, to_end, kMostHandedAtOnce});
+    const uint32_t count = std::min({pending_count_, to_end, kMaxHandedAtOnce});
     const long result = syscall(SYS_io_submit, context_, count, &pointers_[first_]);
     if (failed(result)) return taken_count > 0 ? taken_count : result;
     if (result == 0) return taken_count > 0 ? taken_count : -EAGAIN;

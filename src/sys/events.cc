@@ -14,7 +14,7 @@ namespace {
 
 using base::Quiet;
 
-constexpr int kMostEvents = 64;  // of a call
+constexpr int kMaxEvents = 64;  // of a call
 
 base::Expected<void> own(long made, int& to) {
   if (failed(made)) {
@@ -121,27 +121,27 @@ void EventSet::tell(const epoll_event* events, long count) {
 
 void EventSet::look() {
   if (listener_count_ == 0) return;
-  epoll_event events[kMostEvents];
-  tell(events, syscall(SYS_epoll_pwait, descriptor_, events, kMostEvents, 0, nullptr, 0));
+  epoll_event events[kMaxEvents];
+  tell(events, syscall(SYS_epoll_pwait, descriptor_, events, kMaxEvents, 0, nullptr, 0));
 }
 
 void EventSet::wait_until(uint64_t until_ns) {
   timespec timeout = {};
   if (until_ns != Quiet::kForever && !time_until(until_ns, timeout)) return look();
-  epoll_event events[kMostEvents];
+  epoll_event events[kMaxEvents];
   long count = -ENOSYS;
   if (!waits_in_ms_) {
-    count = syscall(SYS_epoll_pwait2, descriptor_, events, kMostEvents,
+    count = syscall(SYS_epoll_pwait2, descriptor_, events, kMaxEvents,
                     until_ns == Quiet::kForever ? nullptr : &timeout, nullptr, 0);
     // Linux before 5.11, and what filters system calls that it does not know.
     waits_in_ms_ = count == -ENOSYS || count == -EPERM;
   }
   if (waits_in_ms_) {
-    constexpr long kMostMs = 1'000'000;
+    constexpr long kMaxMs = 1'000'000;
     const long ms = until_ns == Quiet::kForever
                         ? -1
-                        : std::min(timeout.tv_sec, kMostMs / 1000) * 1000 + timeout.tv_nsec / 1'000'000 + 1;
-    count = syscall(SYS_epoll_pwait, descriptor_, events, kMostEvents, ms, nullptr, 0);
+                        : std::min(timeout.tv_sec, kMaxMs / 1000) * 1000 + timeout.tv_nsec / 1'000'000 + 1;
+    count = syscall(SYS_epoll_pwait, descriptor_, events, kMaxEvents, ms, nullptr, 0);
   }
   tell(events, count);
 }

@@ -15,7 +15,7 @@ namespace {
 
 // The kernel keeps requests that it is handed at once from the device until it has prepared them all, and disks with deep queues
 // are idle meanwhile. So no more are handed over at a time.
-constexpr uint32_t kMostHandedAtOnce = 4;
+constexpr uint32_t kMaxHandedAtOnce = 4;
 
 // Who sleeps has an event beside each; rings leave some of the descriptors that files.h can remember for everything else.
 constexpr uint32_t kMaxRings = 192;
@@ -195,8 +195,8 @@ long IoRing::enter(uint32_t wait_count) {
     if (flags_say(IORING_SQ_NEED_WAKEUP)) flags |= IORING_ENTER_SQ_WAKEUP;
     if (flags == 0) return 0;
   } else {
-    while (pending > kMostHandedAtOnce) {
-      const long taken = syscall(SYS_io_uring_enter, descriptor_, kMostHandedAtOnce, 0, 0, nullptr, 0);
+    while (pending > kMaxHandedAtOnce) {
+      const long taken = syscall(SYS_io_uring_enter, descriptor_, kMaxHandedAtOnce, 0, 0, nullptr, 0);
       if (taken <= 0) return taken;
       pending -= static_cast<uint32_t>(taken);
     }

@@ -195,14 +195,14 @@ base::Expected<char*> map_shared(int descriptor, uint64_t offset, uint64_t bytes
 }
 
 base::Expected<char*> map_shared_high(int descriptor, uint64_t bytes) {
-  constexpr uint64_t kMostStackBytes = uint64_t{16} << 30;
+  constexpr uint64_t kMaxStackBytes = uint64_t{16} << 30;
   constexpr uint64_t kApartBytes = uint64_t{64} << 20;
   constexpr uint64_t kAlignment = uint64_t{2} << 20;
   static uint64_t lowest = 0;
   if (lowest == 0) {
     rlimit limit = {};
     syscall(SYS_prlimit64, 0, RLIMIT_STACK, 0, &limit);
-    const uint64_t stack_bytes = limit.rlim_cur < kMostStackBytes ? limit.rlim_cur : kMostStackBytes;
+    const uint64_t stack_bytes = limit.rlim_cur < kMaxStackBytes ? limit.rlim_cur : kMaxStackBytes;
     lowest =
         getauxval(AT_RANDOM) - stack_bytes - kApartBytes;  // AT_RANDOM's bytes lie at the stack's beginning
   }

@@ -12,8 +12,8 @@
 namespace sys {
 namespace {
 
-constexpr uint64_t kCpusMost = 8192;
-using Cpus = uint64_t[kCpusMost / 64];
+constexpr uint64_t kMaxCpus = 8192;
+using Cpus = uint64_t[kMaxCpus / 64];
 
 // A list in a file of /sys/devices/system/node.
 bool read_list(const char* file, std::span<uint64_t> bits) {
@@ -69,7 +69,7 @@ Nodes memory_nodes() {
   Nodes nodes;
   uint64_t with_memory = 0;
   if (read_list("has_memory", {&with_memory, 1})) {
-    for (uint32_t id = 0; id < kNodesMost; ++id) {
+    for (uint32_t id = 0; id < kMaxNodes; ++id) {
       Cpus cpus = {};
       if ((with_memory >> id & 1) != 0 && own_cpus_of(id, cpus)) nodes.ids[nodes.count++] = id;
     }
@@ -85,9 +85,9 @@ uint32_t this_node() {
 }
 
 bool prefer_node(void* address, uint64_t bytes, uint32_t node) {
-  if (node >= kNodesMost) return false;
+  if (node >= kMaxNodes) return false;
   const uint64_t nodes = uint64_t{1} << node;
-  return !failed(syscall(SYS_mbind, address, bytes, MPOL_PREFERRED, &nodes, kNodesMost + 1, 0));
+  return !failed(syscall(SYS_mbind, address, bytes, MPOL_PREFERRED, &nodes, kMaxNodes + 1, 0));
 }
 
 bool stay_on_node(uint32_t node) {

@@ -8,12 +8,12 @@
 
 namespace sys {
 
-inline constexpr uint32_t kNodesMost = 64;
+inline constexpr uint32_t kMaxNodes = 64;
 
 // The nodes that have memory, and CPUs that this process may use.
 struct Nodes {
   uint32_t count = 0;
-  uint32_t ids[kNodesMost] = {};
+  uint32_t ids[kMaxNodes] = {};
 };
 
 // At least one node: number 0, if the system does not tell.

@@ -29,9 +29,9 @@ TEST(Nodes, ListsOfNumbers) {
 TEST(Nodes, ThereIsOneWithThisThread) {
   const Nodes nodes = memory_nodes();
   ASSERT_GE(nodes.count, 1u);
-  ASSERT_LE(nodes.count, kNodesMost);
+  ASSERT_LE(nodes.count, kMaxNodes);
   for (uint32_t i = 1; i < nodes.count; ++i) EXPECT_LT(nodes.ids[i - 1], nodes.ids[i]);
-  EXPECT_LT(this_node(), kNodesMost);
+  EXPECT_LT(this_node(), kMaxNodes);
 }
 
 // What systems may refuse: then nothing has changed.
@@ -42,14 +42,14 @@ TEST(Nodes, MemoryAndThreadsGoThere) {
   static_cast<void>(prefer_node(memory, kBytes, node));
   memory[kBytes - 1] = 1;
   EXPECT_EQ(memory[0], 0);
-  EXPECT_FALSE(prefer_node(memory, kBytes, kNodesMost));
+  EXPECT_FALSE(prefer_node(memory, kBytes, kMaxNodes));
   unmap(memory, kBytes);
   const uint32_t cpus_before = cpu_count();
   std::thread([&] {
     if (stay_on_node(node)) {
       EXPECT_EQ(this_node(), node);
     }
-    EXPECT_FALSE(stay_on_node(kNodesMost));
+    EXPECT_FALSE(stay_on_node(kMaxNodes));
     EXPECT_LE(cpu_count(), cpus_before);
   }).join();
   EXPECT_EQ(cpu_count(), cpus_before);

@@ -47,7 +47,7 @@ StatisticsFile::StatisticsFile(std::string_view name) {
       path_ << name[i];
     }
   }
-  if (path_.size() > kPathBytesMost) {
+  if (path_.size() > kMaxPathBytes) {
     error_ = -ENAMETOOLONG;
     return;
   }

@@ -15,7 +15,7 @@ namespace sys {
 
 class StatisticsFile {
  public:
-  static constexpr size_t kPathBytesMost = 1023;
+  static constexpr size_t kMaxPathBytes = 1023;
 
   // Begins it: in `name` each %p becomes the process id.
   explicit StatisticsFile(std::string_view name);
@@ -31,8 +31,8 @@ class StatisticsFile {
   base::Expected<void> finish();
 
  private:
-  base::Text<kPathBytesMost + 2> path_;    // one byte more than it may have shows that it is too long
-  base::Text<kPathBytesMost + 6> beside_;  // .new; empty: what is there is written to
+  base::Text<kMaxPathBytes + 2> path_;    // one byte more than it may have shows that it is too long
+  base::Text<kMaxPathBytes + 6> beside_;  // .new; empty: what is there is written to
   long file_ = -1;
   long error_ = 0;  // 0 or -errno
 };

@@ -187,7 +187,7 @@ TEST_F(StatisticsFileTest, ADiskIsRefused) {
 // A file of a name that was cut would be another one.
 TEST_F(StatisticsFileTest, NameThatIsTooLongIsToldOf) {
   std::string name = path("");
-  name.append(StatisticsFile::kPathBytesMost - 1 - name.size(), '/');
+  name.append(StatisticsFile::kMaxPathBytes - 1 - name.size(), '/');
   EXPECT_EQ(write(name + "x", "fits"), 0);
   EXPECT_EQ(write(name + "xy", "text"), ENAMETOOLONG);
   EXPECT_EQ(content("x"), "fits");

@@ -19,7 +19,7 @@ struct Move {                                         // struct uffdio_move
 };
 constexpr unsigned long kMove = _IOWR(UFFDIO, 0x05, Move);  // UFFDIO_MOVE
 constexpr unsigned long kNew = _IO(UFFDIO, 0x00);           // USERFAULTFD_IOC_NEW
-constexpr size_t kMostEvents = 16;
+constexpr size_t kMaxEvents = 16;
 
 base::Expected<void> refused(long result) {
   const int number = static_cast<int>(-result);
@@ -78,8 +78,8 @@ base::Expected<void> UserFaults::add(uint64_t address, uint64_t bytes) {
 }
 
 size_t UserFaults::wait(std::span<uint64_t> to) {
-  uffd_msg messages[kMostEvents];
-  const size_t most = to.size() < kMostEvents ? to.size() : kMostEvents;
+  uffd_msg messages[kMaxEvents];
+  const size_t most = to.size() < kMaxEvents ? to.size() : kMaxEvents;
   const long bytes = syscall(SYS_read, descriptor_, messages, most * sizeof messages[0]);
   CHECK(!failed(bytes) || bytes == -EINTR || bytes == -EAGAIN);
   size_t count = 0;

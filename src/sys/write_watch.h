@@ -18,7 +18,7 @@ namespace sys {
 
 class WriteWatch {
  public:
-  static constexpr uint64_t kMostPages = 1024;  // OS pages asked about at a time
+  static constexpr uint64_t kMaxPages = 1024;  // OS pages asked about at a time
 
   // Errors: ENOSYS, EINVAL, EPERM and others where the kernel or its settings do not offer it.
   base::Expected<void> open();
@@ -34,7 +34,7 @@ class WriteWatch {
   bool protect(const void* memory, uint64_t bytes);
 
   // Sets bit i of `untouched` if OS page i of `memory` was protected and not stored to since, else clears it.
-  // REQUIRES: page_count <= kMostPages. Cost: about 1 us for 100 pages.
+  // REQUIRES: page_count <= kMaxPages. Cost: about 1 us for 100 pages.
   void find_untouched(const void* memory, uint64_t page_count, uint64_t* untouched) const;
 
  private:

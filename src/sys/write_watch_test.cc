@@ -19,7 +19,7 @@ namespace sys {
 namespace {
 
 constexpr uint64_t kOs = base::kOsPageBytes;
-constexpr uint64_t kPages = WriteWatch::kMostPages;
+constexpr uint64_t kPages = WriteWatch::kMaxPages;
 
 // Asked by calls of the test's own: an open() of ours that fails must not look like a kernel that knows nothing of writes.
 bool kernel_knows_writes() {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kBatch = 64;
 // Counted for each Io at least: the call itself costs about as much as a copy of so many.
-constexpr uint64_t kLeastBytes = 4096;
+constexpr uint64_t kMinBytes = 4096;
 // Some 8 us: with 64 tasks at work each waits half a millisecond for its next turn.
 constexpr uint64_t kTurnBytes = 16 << 10;
 
@@ -65,7 +65,7 @@ void IoQueue::run(std::span<storage::Io* const> batch) {
   if (batch.empty()) return;
   IoWait wait(self(), batch.size());
   if (queue_->device().ends_at_once())
-    for (const storage::Io* io : batch) turn_bytes_ += std::max(io->length_bytes, kLeastBytes);
+    for (const storage::Io* io : batch) turn_bytes_ += std::max(io->length_bytes, kMinBytes);
   const bool ends_at_once = queue_->device().ends_at_once() && turn_bytes_ < kTurnBytes;
   for (storage::Io* io : batch) {
     io->owner = &wait;

@@ -52,7 +52,7 @@ class IoQueue final : public base::Poller {
                                     uint64_t bytes);
 
   // Writes of several tasks that continue each other on the medium, in the order of their places: one Io for the device.
-  static constexpr size_t kJoinedMost = 4;  // under way
+  static constexpr size_t kMaxJoined = 4;  // under way
   static constexpr uint32_t kJoinedPieces = 16;
   static constexpr uint64_t kJoinedBytes = 64 << 10;
   struct Joined {
@@ -71,7 +71,7 @@ class IoQueue final : public base::Poller {
   storage::IoList waiting_;  // to be submitted
   storage::IoList alone_;    // to be submitted without being joined: writes that were, and did not complete
   uint64_t turn_bytes_ = 0;  // transferred at once since other tasks had a turn
-  Joined joined_[kJoinedMost];
+  Joined joined_[kMaxJoined];
   Joined* free_joined_ = nullptr;
 };
 

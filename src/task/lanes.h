@@ -69,7 +69,7 @@ class LaneUser {
 
 struct LanesParameters {
   const char* name = "";     // of the first thread, to 15 bytes
-  uint32_t lane_count = 1;   // 1 to Scheduler::kMostWorkers
+  uint32_t lane_count = 1;   // 1 to Scheduler::kMaxWorkers
   uint32_t tasks_each = 64;  // at least 1
   size_t stack_bytes = 64 << 10;
 };

@@ -12,8 +12,8 @@ namespace task {
 namespace {
 
 constexpr size_t kRecordBytes = base::round_up(sizeof(Task), 64);
-constexpr size_t kLeastStackBytes = 2 * base::kOsPageBytes;
-constexpr size_t kMostStackBytes = size_t{1} << 30;
+constexpr size_t kMinStackBytes = 2 * base::kOsPageBytes;
+constexpr size_t kMaxStackBytes = size_t{1} << 30;
 
 const char* name_of(State state) {
   switch (state) {
@@ -38,12 +38,12 @@ void run_task(void* argument) {
 
 base::Expected<void> Scheduler::open(const SchedulerParameters& parameters) {
   const size_t stack_bytes = base::round_up(parameters.stack_bytes, base::kOsPageBytes);
-  if (parameters.worker_count == 0 || parameters.worker_count > kMostWorkers)
-    return base::failure(EINVAL, "from 1 to ", uint64_t{kMostWorkers}, " workers, not ",
+  if (parameters.worker_count == 0 || parameters.worker_count > kMaxWorkers)
+    return base::failure(EINVAL, "from 1 to ", uint64_t{kMaxWorkers}, " workers, not ",
                          uint64_t{parameters.worker_count});
-  if (stack_bytes < kLeastStackBytes || stack_bytes > kMostStackBytes)
-    return base::failure(EINVAL, "stacks of tasks have from ", base::Bytes{kLeastStackBytes}, " to ",
-                         base::Bytes{kMostStackBytes}, ", not ", base::Bytes{parameters.stack_bytes});
+  if (stack_bytes < kMinStackBytes || stack_bytes > kMaxStackBytes)
+    return base::failure(EINVAL, "stacks of tasks have from ", base::Bytes{kMinStackBytes}, " to ",
+                         base::Bytes{kMaxStackBytes}, ", not ", base::Bytes{parameters.stack_bytes});
   parameters_ = parameters;
   if (auto opened = stacks_.open(stack_bytes, parameters.guard_bytes); !opened) return opened;
   auto memory =

@@ -42,7 +42,7 @@ struct TaskParameters {
 
 class Scheduler {
  public:
-  static constexpr uint32_t kMostWorkers = 256;
+  static constexpr uint32_t kMaxWorkers = 256;
 
   // Errors: EINVAL, ENOMEM, EMFILE.
   base::Expected<void> open(const SchedulerParameters& parameters);

@@ -11,7 +11,7 @@
 namespace task {
 namespace {
 
-constexpr uint32_t kMostWorkers = 8;
+constexpr uint32_t kMaxWorkers = 8;
 constexpr size_t kLoopStackBytes = 256 << 10;
 constexpr uint64_t kNsPerDecision = 20;
 
@@ -31,7 +31,7 @@ struct State {
   uint32_t calm = 1;
   uint64_t decision_count = 0;
   uint64_t now_ns = 1'000'000'000;
-  Player players[kMostWorkers];
+  Player players[kMaxWorkers];
   uint32_t player_count = 1;
   uint32_t present = 0;
   bool is_running = false;
@@ -58,7 +58,7 @@ void go_on_with(uint32_t next) {
 // Another one that can go on, or the present one if it alone can; time passes when none can.
 uint32_t pick() {
   for (;;) {
-    uint32_t candidates[kMostWorkers];
+    uint32_t candidates[kMaxWorkers];
     uint32_t count = 0;
     uint64_t next_ns = kNever;
     for (uint32_t i = 0; i < play.player_count; ++i) {
@@ -124,7 +124,7 @@ void Worker::sleep_until_woken(uint64_t until_ns) {
 void Worker::end_sleep() { play.players[index_].roused = true; }
 
 base::Expected<void> Scheduler::start_workers(uint32_t& started_count) {
-  CHECK_LE(worker_count_, kMostWorkers);
+  CHECK_LE(worker_count_, kMaxWorkers);
   play.player_count = started_count = worker_count_;
   for (uint32_t i = 0; i < worker_count_; ++i) {
     Player& player = play.players[i];

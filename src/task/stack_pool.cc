@@ -17,7 +17,7 @@ base::Expected<void> StackPool::open(size_t stack_bytes, size_t guard_bytes) {
   CHECK_EQ((stack_bytes | guard_bytes) % base::kOsPageBytes, 0u);
   CHECK_GT(stack_bytes, 0u);
   CHECK_GT(guard_bytes, 0u);
-  auto chunks = sys::map_anonymous(sizeof(Chunk) * kMostChunks, "the list of stacks");
+  auto chunks = sys::map_anonymous(sizeof(Chunk) * kMaxChunks, "the list of stacks");
   if (!chunks) return std::unexpected(chunks.error());
   chunks_ = reinterpret_cast<Chunk*>(*chunks);
   stack_bytes_ = stack_bytes;
@@ -31,13 +31,13 @@ void StackPool::close() {
     sys::unmap(chunks_[i].memory, slot_bytes_ * kSlotsPerChunk);
     sys::unmap(chunks_[i].next, sizeof(uint32_t) * kSlotsPerChunk);
   }
-  sys::unmap(chunks_, sizeof(Chunk) * kMostChunks);
+  sys::unmap(chunks_, sizeof(Chunk) * kMaxChunks);
   chunks_ = nullptr;
 }
 
 base::Expected<void> StackPool::add_chunk() {
-  if (chunk_count_ == kMostChunks)
-    return base::failure(EAGAIN, "there are ", uint64_t{kMostChunks} * kSlotsPerChunk,
+  if (chunk_count_ == kMaxChunks)
+    return base::failure(EAGAIN, "there are ", uint64_t{kMaxChunks} * kSlotsPerChunk,
                          " tasks, and no more can be");
   auto memory = sys::map_anonymous(slot_bytes_ * kSlotsPerChunk, "stacks of tasks");
   if (!memory) return std::unexpected(memory.error());
@@ -58,11 +58,11 @@ void StackPool::guard(uint32_t slot) {
     if (!sys::failed(sys::syscall(SYS_madvise, begin, guard_bytes_, kGuardInstall))) return;
     marks_work_ = false;
   }
-  if (protected_count_ < kMostProtected && sys::set_access(begin, guard_bytes_, sys::Access::kNone) == 0) {
+  if (protected_count_ < kMaxProtected && sys::set_access(begin, guard_bytes_, sys::Access::kNone) == 0) {
     ++protected_count_;
     return;
   }
-  protected_count_ = kMostProtected;
+  protected_count_ = kMaxProtected;
   if (unguarded_from_ == kNoSlot) unguarded_from_ = slot;
 }
 
@@ -86,7 +86,7 @@ base::Expected<uint32_t> StackPool::take() {
 
 void StackPool::give_back(uint32_t slot) {
   sys::LockGuard guarded(mutex_);
-  const bool warm = free_count_ < kMostWarm;
+  const bool warm = free_count_ < kMaxWarm;
   if (warm)
     ++free_count_;
   else

@@ -4,11 +4,11 @@
 //                                             stack_bytes()
 //
 // A guard is a mark in the page table (MADV_GUARD_INSTALL, Linux 6.13), which costs no mapping; a protected page costs one, of 65,530 that
-// the kernel allows. Where there are no such marks, the first kMostProtected guards are protected pages, and later stacks have none. For
+// the kernel allows. Where there are no such marks, the first kMaxProtected guards are protected pages, and later stacks have none. For
 // these, and for frames that reach beyond a guard, the scheduler looks at the stack pointer when a task is switched out.
 //
 // Memory: a stack takes what its task has touched, and 8 bytes of page table for each of its pages. Of the stacks that were given back
-// kMostWarm keep their memory.
+// kMaxWarm keep their memory.
 //
 // Thread contract: any thread. take() and give_back() hold a lock.
 #pragma once
@@ -24,9 +24,9 @@ namespace task {
 class StackPool {
  public:
   static constexpr uint32_t kSlotsPerChunk = 1024;
-  static constexpr uint32_t kMostChunks = 1 << 16;
-  static constexpr uint32_t kMostProtected = 16'000;
-  static constexpr uint32_t kMostWarm = 4096;
+  static constexpr uint32_t kMaxChunks = 1 << 16;
+  static constexpr uint32_t kMaxProtected = 16'000;
+  static constexpr uint32_t kMaxWarm = 4096;
   static constexpr uint32_t kNoSlot = ~uint32_t{0};
 
   // REQUIRES: both are multiples of an OS page, and not 0. Errors: ENOMEM.

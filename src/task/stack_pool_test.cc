@@ -42,7 +42,7 @@ TEST(StackPoolDeathTest, NobodyTouchesWhatIsBelow) {
   EXPECT_DEATH(pool.stack_of(second)[-base::kOsPageBytes] = 1, "");
   // What is given back keeps its guard, also when its memory was given to the system.
   std::vector<uint32_t> slots;
-  for (uint32_t i = 0; i < StackPool::kMostWarm + 10; ++i) slots.push_back(*pool.take());
+  for (uint32_t i = 0; i < StackPool::kMaxWarm + 10; ++i) slots.push_back(*pool.take());
   for (uint32_t slot : slots) pool.stack_of(slot)[0] = 1;
   for (uint32_t slot : slots) pool.give_back(slot);
   const uint32_t cold = slots.back();

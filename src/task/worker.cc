@@ -67,8 +67,8 @@ void Worker::close() {
 }
 
 base::Expected<void> Worker::add_poller(base::Poller& poller) {
-  if (poller_count_ == kMostPollers)
-    return base::failure(ENOSPC, "a worker polls at most ", uint64_t{kMostPollers}, " things");
+  if (poller_count_ == kMaxPollers)
+    return base::failure(ENOSPC, "a worker polls at most ", uint64_t{kMaxPollers}, " things");
   if (const int descriptor = poller.quiet().descriptor; descriptor >= 0) {
     if (auto watched = watch(descriptor); !watched) return watched;
   }

@@ -36,7 +36,7 @@ struct TaskTimer : Timers::Node {
 
 class Worker {
  public:
-  static constexpr uint32_t kMostPollers = 16;
+  static constexpr uint32_t kMaxPollers = 16;
 
   // Errors: EMFILE, ENOMEM.
   base::Expected<void> open(Scheduler& scheduler, uint32_t index);
@@ -54,7 +54,7 @@ class Worker {
   Scheduler& scheduler() const { return *scheduler_; }
   Task* running() const { return running_; }
 
-  // Polls it once a turn, until it is removed. Errors: ENOSPC when there are kMostPollers; those of watching its descriptor.
+  // Polls it once a turn, until it is removed. Errors: ENOSPC when there are kMaxPollers; those of watching its descriptor.
   base::Expected<void> add_poller(base::Poller& poller);
   // REQUIRES: it was added; its descriptor is still open.
   void remove_poller(base::Poller& poller);
@@ -111,7 +111,7 @@ class Worker {
   base::Idle idle_;
   sys::Fiber loop_;
   Timers timers_;
-  base::Poller* pollers_[kMostPollers] = {};
+  base::Poller* pollers_[kMaxPollers] = {};
   uint32_t poller_count_ = 0;
   sys::EventSet events_;  // what the worker sleeps on: woken_, descriptors of pollers, sockets
   sys::Event woken_;      // set by other threads

@@ -54,7 +54,7 @@ MUTATIONS = [
     mutation("a store that is made is undone", (MAKE_AT, "  if (made) files.keep();\n", "")),
     mutation("a refused store's file stays", (STORE_FILES, "    if (file.was_made && is_at", "    if (false && is_at")),
     mutation("what was moved there meanwhile is removed", (STORE_FILES, "    if (file.was_made && is_at(path, facts))", "    if (file.was_made)"), test="storage_test", gtest_filter="StoreFilesTest.*"),
-    mutation("a capacity wraps around", (STORE_FILES, "  if (capacity_bytes > kMost)\n", "  if (false)\n"), test="storage_test", gtest_filter="StoreFilesTest.*"),
+    mutation("a capacity wraps around", (STORE_FILES, "  if (capacity_bytes > kMax)\n", "  if (false)\n"), test="storage_test", gtest_filter="StoreFilesTest.*"),
     mutation("a member's part is all of the stripe", (STORE_FILES, "(bytes + node.child_count - 1) / node.child_count", "bytes")),
     mutation("a store closed under sessions", (STORE, "    if (store->user_count > 0)", "    if (false)")),
 

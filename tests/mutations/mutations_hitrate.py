@@ -23,7 +23,7 @@ MUTATIONS = [
     # Sets
     of_policy("uses change their order when stamps are renumbered", "*Lru*", (LRU, "rank += stamps[other] < stamps[way]", "rank += stamps[other] > stamps[way]")),
     of_policy("clock of a set begins anew at its end", "*Lru*", (LRU, "(now == kEnd ? kEnd : now + 1)", "(now + 1)")),
-    of_policy("highest way of those used least often goes", "*Lfu*", (WAYS, "      least = std::min(least, uint32_t{numbers[way].get()} * kMostWays + way);", "      least = std::min(least, uint32_t{numbers[way].get()} * kMostWays + kMostWays - 1 - way);"), (WAYS, "(uint32_t{numbers[way].get()} * kMostWays + way) |", "(uint32_t{numbers[way].get()} * kMostWays + kMostWays - 1 - way) |"), (WAYS, "kNoWay : least % kMostWays;", "kNoWay : kMostWays - 1 - least % kMostWays;")),
+    of_policy("highest way of those used least often goes", "*Lfu*", (WAYS, "      least = std::min(least, uint32_t{numbers[way].get()} * kMaxWays + way);", "      least = std::min(least, uint32_t{numbers[way].get()} * kMaxWays + kMaxWays - 1 - way);"), (WAYS, "(uint32_t{numbers[way].get()} * kMaxWays + way) |", "(uint32_t{numbers[way].get()} * kMaxWays + kMaxWays - 1 - way) |"), (WAYS, "kNoWay : least % kMaxWays;", "kNoWay : kMaxWays - 1 - least % kMaxWays;")),
     of_policy("counts of pages that left are not halved", "*Nrlfu*", (LFU, "    if (hits_.add(way)) history_.halve();\n", "    hits_.add(way);\n")),
     of_policy("counts do not age", "*Alfu*", (LFU, "      this->halve();\n", "")),
     of_policy("page that comes back begins anew", "*Nrlfu*", (LFU, "    history_.take(fingerprint, hits);\n", "")),

@@ -15,11 +15,11 @@ def mutation(name, gtest_filter, *patches):
 MUTATIONS = [
     # Lines
     mutation("a line may be as long as it likes", "Text.LongestLine",
-             (TEXT, "input.size() <= kLineBytesMax ? Parsed{} : begin_keys(input, command)", "Parsed{}")),
+             (TEXT, "input.size() <= kMaxLineBytes ? Parsed{} : begin_keys(input, command)", "Parsed{}")),
     mutation("the longest line is too long", "Text.LongestLine",
-             (TEXT, "  const size_t end = input.substr(0, kLineBytesMax + 1).find('\\n');", "  const size_t end = input.substr(0, kLineBytesMax).find('\\n');")),
+             (TEXT, "  const size_t end = input.substr(0, kMaxLineBytes + 1).find('\\n');", "  const size_t end = input.substr(0, kMaxLineBytes).find('\\n');")),
     mutation("a line that came whole may be longer than one that came in pieces", "Text.*",
-             (TEXT, "  const size_t end = input.substr(0, kLineBytesMax + 1).find('\\n');", "  const size_t end = input.find('\\n');")),
+             (TEXT, "  const size_t end = input.substr(0, kMaxLineBytes + 1).find('\\n');", "  const size_t end = input.find('\\n');")),
     mutation("other long lines are gets", "Text.LongestLine",
              (TEXT, "  if (!wants_cas_ && !line.starts_with(\"get \")) {", "  if (!wants_cas_ && !line.starts_with(\"g\")) {")),
     mutation("a carriage return is part of the line", "Text.*",
@@ -35,7 +35,7 @@ MUTATIONS = [
 
     # Gets in parts
     mutation("a long get is cut inside a key", "Text.*",
-             (TEXT, "window.substr(0, kLineBytesMax).rfind(' ')", "kLineBytesMax - 1")),
+             (TEXT, "window.substr(0, kMaxLineBytes).rfind(' ')", "kMaxLineBytes - 1")),
     mutation("each part of a get is its last", "Text.LongGets*",
              (TEXT, "    command.is_last = is_last;\n", "")),
     mutation("a part forgets that its get wants cas uniques", "Text.LongGets*",
@@ -57,9 +57,9 @@ MUTATIONS = [
 
     # Classic commands
     mutation("a key may be longer than memcached's", "Classic.*",
-             (CLASSIC, "  return command.key.size() <= kKeyBytesMax;", "  return command.key.size() <= kKeyBytesMax + 1;")),
+             (CLASSIC, "  return command.key.size() <= kMaxKeyBytes;", "  return command.key.size() <= kMaxKeyBytes + 1;")),
     mutation("only the first key of a get is looked at", "Classic.Gets",
-             (CLASSIC, "    if (key.size() > kKeyBytesMax) return true;\n", "    return key.size() > kKeyBytesMax;\n")),
+             (CLASSIC, "    if (key.size() > kMaxKeyBytes) return true;\n", "    return key.size() > kMaxKeyBytes;\n")),
     mutation("mistakes of a noreply are told", "Classic.*",
              (CLASSIC, "command.is_quiet ? std::string_view() : text", "text")),
     mutation("delete takes its key for noreply", "Classic.Deletes",
@@ -73,7 +73,7 @@ MUTATIONS = [
     mutation("the old value stays when the new one is too large", "Classic.Values*",
              (CLASSIC, "  refused.refusal.drops_key = command.verb == Verb::kSet;\n", "")),
     mutation("a value may be longer than memcached's", "Classic.Stores",
-             (CLASSIC, "command.value_bytes <= kValueBytesMax &&", "")),
+             (CLASSIC, "command.value_bytes <= kMaxValueBytes &&", "")),
     mutation("what memcached keeps beside an item is not counted", "Classic.Values*",
              (LIMITS, "beside_bytes + key_bytes + value_bytes", "key_bytes + value_bytes + 0 * beside_bytes")),
     mutation("gets wants no cas uniques", "Classic.Gets",
@@ -95,13 +95,13 @@ MUTATIONS = [
     mutation("flags are answered in the alphabet's order", "Meta*.*",
              (FOLDER + "meta_flags.h", "replied_[replied_count_++] = letter;", "{\n      uint8_t at = replied_count_++;\n      for (; at > 0 && replied_[at - 1] > letter; --at) replied_[at] = replied_[at - 1];\n      replied_[at] = letter;\n    }")),
     mutation("an opaque may be as long as the line", "Meta.Opaques",
-             (META, "  return command.meta.opaque.size() > MetaFlags::kOpaqueBytesMax;", "  return command.meta.opaque.size() > kLineBytesMax;")),
+             (META, "  return command.meta.opaque.size() > MetaFlags::kMaxOpaqueBytes;", "  return command.meta.opaque.size() > kMaxLineBytes;")),
     mutation("the value of an ms with mistakes is read as lines", "Meta.*",
              (META, "  refused.refusal.swallow_bytes = command.value_bytes + kBlockEndBytes;\n", "")),
     mutation("an ms with a cas unique stores always", "Meta.Modes*",
              (META, "    case 0: command.verb = command.has_cas ? Verb::kCas : Verb::kSet; return true;", "    case 0: command.verb = Verb::kSet; return true;")),
     mutation("too many flags are taken", "Meta.FlagsAreCounted",
-             (META, "constexpr size_t kWordsMax = 17;", "constexpr size_t kWordsMax = 18;")),
+             (META, "constexpr size_t kMaxWords = 17;", "constexpr size_t kMaxWords = 18;")),
     mutation("a key in base64 stays as it is", "Meta.KeysInBase64",
              (META, "  command.key = {key_buffer.data(), key_bytes};\n", "")),
     mutation("bits that belong to no byte are ignored in base64", "Base64.*",
@@ -111,7 +111,7 @@ MUTATIONS = [
 
     # Binary requests
     mutation("a binary header is waited for although the body may not be", "Binary.Lengths*",
-             (BINARY, "  if (lengths.key_bytes > kKeyBytesMax) return refuse_and_close(Status::kInvalid);\n", "")),
+             (BINARY, "  if (lengths.key_bytes > kMaxKeyBytes) return refuse_and_close(Status::kInvalid);\n", "")),
     mutation("a body that is shorter than its key is believed", "Binary.Lengths*",
              (BINARY, "  if (lengths.extras_bytes + lengths.key_bytes > lengths.body_bytes)\n", "  if (false)\n")),
     mutation("the body of an unknown opcode is read as a request", "Binary.Unknown*",
@@ -152,12 +152,12 @@ MUTATIONS = [
     mutation("an add that found an item was not stored", "BinaryReply.StatusOfResults",
              (BINARY_REPLY, "      if (command.verb == Verb::kAdd) return Status::kExists;\n", "")),
     # Credentials
-    mutation("a password's line may be as long as it likes", "TextCredentials.ALine*", (CREDENTIALS, "    if (input.size() <= kLineBytesMax) return {};\n", "    return {};\n")),
+    mutation("a password's line may be as long as it likes", "TextCredentials.ALine*", (CREDENTIALS, "    if (input.size() <= kMaxLineBytes) return {};\n", "    return {};\n")),
     mutation("what is no set says who a client is", "TextCredentials.WhatIsNone*", (CREDENTIALS, "  if (!is_set || !bytes)", "  if (!bytes)")),
     mutation("credentials without an end are taken", "TextCredentials.WhatIsNone*", (CREDENTIALS, "  if (!is_block_end(", "  if (false && !is_block_end(")),
     mutation("a user without a name is one", "Plain.*", (CREDENTIALS, "  return !credentials.user.empty();", "  return true;")),
     mutation("SASL's message is taken for the next request", "Binary.WhatSaslSays*", (BINARY, "    head_bytes += lengths.value_bytes();\n", "")),
-    mutation("SASL's message may be as long as it likes", "Binary.WhatSaslSays*", (BINARY, "    if (lengths.value_bytes() > kCredentialsBytesMost) return refuse_and_close(Status::kTooLarge);\n", "")),
+    mutation("SASL's message may be as long as it likes", "Binary.WhatSaslSays*", (BINARY, "    if (lengths.value_bytes() > kMaxCredentialsBytes) return refuse_and_close(Status::kTooLarge);\n", "")),
     mutation("replies are written beyond their memory", "ReplyBufferDeathTest.*",
              (BUFFER, "    CHECK_LE(text.size(), room_bytes());\n", "")),
 ]

@@ -38,7 +38,7 @@ MUTATIONS = [
     mutation("a page whose write has just failed is taken for written", (WAY, "  bool is_unsaved() const { return (get() & (kDirty | kIo)) != 0; }", "  bool is_unsaved() const { return is_dirty() || is_io(); }"), gtest_filter="WayTest.*"),
 
     # Sets
-    mutation("the last ways of a set are not looked at", (SET, "    for (uint32_t i = 0; i < kWaysMost / 4; ++i) {", "    for (uint32_t i = 0; i < kWaysMost / 4 - 1; ++i) {"), gtest_filter="PageSetTest.*"),
+    mutation("the last ways of a set are not looked at", (SET, "    for (uint32_t i = 0; i < kMaxWays / 4; ++i) {", "    for (uint32_t i = 0; i < kMaxWays / 4 - 1; ++i) {"), gtest_filter="PageSetTest.*"),
     mutation("the tag of a free way is looked for", (SET, "    return tag != 0 ? tag : 1;", "    return tag;"), gtest_filter="PageSetTest.*"),
     mutation("who waits is not told", (SET, "    if (waits_.load() != 0) wake_all(layout);", "    static_cast<void>(layout);"), gtest_filter="SessionTasksTest.*"),
     mutation("who gives up stays in the list", (SET, "      return waiters_.remove(*this);", "      return true;"), gtest_filter="PageSetTest.*"),
@@ -102,7 +102,7 @@ MUTATIONS = [
     mutation("a page that is being cleaned makes the next one leave", (PARTITION, " && !at.is_io())", ")"), gtest_filter="*PartitionTest.Dirty*"),
     mutation("a set is in the queue twice", (FLUSHES, "server_ == nullptr || set.is_queued() ||", "server_ == nullptr ||"), (FLUSHES, "  if (!is_open_for(set)) return;\n", ""), gtest_filter="FlushQueueTest.*"),
     mutation("a set that was flushed is not queued again", (FLUSHES, "  set.set_queued(false);\n", ""), gtest_filter="FlushQueueTest.*"),
-    mutation("a full queue takes sets", (FLUSHES, " || count_ == kSetsMost) return;", ") return;"), gtest_filter="FlushQueueTest.*"),
+    mutation("a full queue takes sets", (FLUSHES, " || count_ == kMaxSets) return;", ") return;"), gtest_filter="FlushQueueTest.*"),
     mutation("one lane flushes what there is for many", (FLUSHES, "count_ <= working_count_ * kBatchSets", "working_count_ != 0"), gtest_filter="FlushQueueTest.*"),
     mutation("a lane that has flushed all is not started again", (FLUSHES, "  idle_lanes_ |= uint64_t{1} << lane;\n", ""), gtest_filter="FlushQueueTest.*"),
     mutation("servers are closed while they flush", (FLUSHES, "      if (working_count_ == 0) break;", "      break;"), gtest_filter="FlushQueueTest.*"),
@@ -159,7 +159,7 @@ MUTATIONS = [
     mutation("two change the size at a time", (RESIZE, "  if (cache_->begin_resize()) {", "  static_cast<void>(cache_->begin_resize());\n  if (true) {"), gtest_filter="*ResizeTest.OneAtATime/lru"),
     mutation("who fails to change the size keeps others from it", (RESIZE, "    cache_->end_resize();\n  } else {", "    if (done) cache_->end_resize();\n  } else {"), gtest_filter="*ResizeTest.*"),
     mutation("a set gives its frames before it is known whether it can", (RESIZE, "is_held() ? Partition::Claim::kHeld : ", ""), gtest_filter="*ResizeTest.*"),
-    mutation("sets are merged that have too many frames", (RESIZE, "kWaysMost / 2, how); !taken)", "kWaysMost, how); !taken)"), gtest_filter="*ResizeTest.*"),
+    mutation("sets are merged that have too many frames", (RESIZE, "kMaxWays / 2, how); !taken)", "kMaxWays, how); !taken)"), gtest_filter="*ResizeTest.*"),
     mutation("a page that cannot be written does not stop a shrink", (RESIZE, "      if (auto cleaned = clean(set, index); !cleaned) return cleaned;", "      static_cast<void>(clean(set, index));"), gtest_filter="*ResizeTest.*"),
 
     # Nodes

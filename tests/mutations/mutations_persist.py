@@ -50,7 +50,7 @@ MUTATIONS = [
     mutation("what was opened before domains changed stays open", (DIRECT, "    if (looks()) place.compare_exchange_strong(ticket, value, std::memory_order_relaxed);", "    place.store(value, std::memory_order_relaxed);"), gtest_filter="Direct.WhatIsClosed*"),
     own("domains change and threads that have ended are written to", (RUNTIME, "    if (!sys::has_ended(thread.id())) thread.direct().close();\n", "    thread.direct().close();\n"), gtest_filter="OwnRuntime.AThreadMay*"),
     own("a child of fork is taken for a thread that has ended", (THREAD, "  id_ = sys::thread_id();\n", ""), gtest_filter="OwnRuntime.CompiledCode*"),
-    mutation("windows of a trial that come as regularly as the program's work", (POLICY, " + base::mix(++window_count_) % (kWindowFencesMost - kWindowFences + 1)", ""), gtest_filter="Policy.*"),
+    mutation("windows of a trial that come as regularly as the program's work", (POLICY, " + base::mix(++window_count_) % (kMaxWindowFences - kWindowFences + 1)", ""), gtest_filter="Policy.*"),
     mutation("a trial counts nothing", (THREAD, "  if (is_other || policy_.is_measuring() != was_measuring) forget_place();\n", "  if (is_other) forget_place();\n"), gtest_filter="Direct.*"),
     mutation("a way is held until lines are counted that are not", (POLICY, "  if (is_trying_ && !is_first_window_ &&", "  if (!is_first_window_ &&"), gtest_filter="Direct.*"),
     mutation("fences begin no epoch", (FENCE, "  if (policy_.chosen() == Way::kInline && !counts_all())", "  if (!counts_all())"), gtest_filter="Direct.*"),
@@ -81,7 +81,7 @@ MUTATIONS = [
     mutation("a fence touches lines whose domain is gone", (FENCE, "  if (place.action == Action::kOutside || place.action == Action::kNote || place.action == Action::kNothing)\n    return false;\n", ""), test=CAPI),
     mutation("a thread goes on in a domain that is gone", ("src/persist/thread.h", "line - place_.begin < place_.bytes && place_.version == domains_.version();", "line - place_.begin < place_.bytes;"), test=CAPI),
 
-    mutation("a removal loses another domain", (DOMAINS, "  end = removal_end(begin, end);\n", ""), (DOMAINS, "    if (piece_begin < piece_end) left", "    if (piece_begin < piece_end && count < kDomainsMax) left"), gtest_filter="Domains.*"),
+    mutation("a removal loses another domain", (DOMAINS, "  end = removal_end(begin, end);\n", ""), (DOMAINS, "    if (piece_begin < piece_end) left", "    if (piece_begin < piece_end && count < kMaxDomains) left"), gtest_filter="Domains.*"),
     mutation("what was put off is lost with the rest of a domain", (RUNTIME, "  end = domains_.removal_end(begin, end);\n", ""), gtest_filter="Runtime.ARemoval*"),
     mutation("a child waits for a sync of its parent's", (RUNTIME, "  new (&shared_syncs_) SharedSyncs;", "  "), gtest_filter="Runtime.AChild*"),
 
@@ -111,7 +111,7 @@ MUTATIONS = [
     mutation("what a handler flushes waits for a fence that does not know of it", (THREAD, "      execute(place.domain.device, line);\n      base::increase<uint64_t>(counts_.now_lines, 1);\n", ""), gtest_filter="*Handlers*"),
     mutation("a handler's fence leaves out what its thread has put off", (FENCE, "  set_.visit([&](uintptr_t line) { execute_again(place, line); });\n", ""), gtest_filter="*Handlers*epoch"),
     mutation("a handler's fence leaves out what its thread was executing", (FENCE, "    for (uint32_t i = 0; i < pushed->held_count(); ++i) execute_again(place, pushed->held()[i]);\n", ""), gtest_filter="*Handlers*decoupled"),
-    mutation("a handler waits for the thread that it interrupts", (FIFO, "(state & (kClaimed - 1)) == (kTaken + kHeld) * (state & kHeldMost);", "(state & (kClaimed - 1)) == 0;"), gtest_filter="Fifo*"),
+    mutation("a handler waits for the thread that it interrupts", (FIFO, "(state & (kClaimed - 1)) == (kTaken + kHeld) * (state & kMaxHeld);", "(state & (kClaimed - 1)) == 0;"), gtest_filter="Fifo*"),
     mutation("a child waits for what its parent's thread held", (FIFO, "head_.load(std::memory_order_relaxed) + (kTaken + kHeld) * held,", "head_.load(std::memory_order_relaxed) + 0 * held,"), gtest_filter="Fifo*"),
     mutation("a handler's flush in a file is nobody's", (THREAD, "      if (write_range(runtime_.file_failures(), place.domain, line, line + base::kLineBytes)) return;\n", "      return;\n"), gtest_filter="FileTest.*"),
 
@@ -125,7 +125,7 @@ MUTATIONS = [
     own("copies do not find mappings", (COPY, "= find_place(begin);", "= runtime().domains().find(begin);"), gtest_filter="OwnRuntime.*"),
     own("who finds a mapping that another thread has just found flushes outside", (OWN, "    if (added.error().number == EEXIST) continue;\n", ""), gtest_filter="OwnRuntime.ThreadsFind*"),
     own("last destructors do not find mappings", (OWN, "found = find_place(line);", "found = process_runtime.domains().find(line);"), gtest_filter="OwnRuntime.LastDestructorsFind*"),
-    own("a mapping without a place is looked for each time", (OWN, "  if (process_runtime.domains().size() == Domains::kDomainsMax &&\n", "  if (false &&\n"), gtest_filter="OwnRuntime.NobodyLooks*"),
+    own("a mapping without a place is looked for each time", (OWN, "  if (process_runtime.domains().size() == Domains::kMaxDomains &&\n", "  if (false &&\n"), gtest_filter="OwnRuntime.NobodyLooks*"),
     own("a domain ends within a line", (OWN, "  begin = base::round_down(begin, base::kLineBytes);  // of a call that fails", "  // of a call that fails"), gtest_filter="OwnRuntime.AMappingThatIsNot*"),
     own("nobody is told of a file that is not written", (OWN, "    if (added.error().number == ENOSPC && domain.kind == DomainKind::kFile) tell_unwritten(mapping.path);\n", ""), gtest_filter="OwnRuntime.AFoundFile*"),
     own("each flush tells of a file that is not written", (OWN, "has_told_unwritten.exchange(true,", "has_told_unwritten.exchange(false,"), gtest_filter="OwnRuntime.AFoundFile*"),

@@ -17,7 +17,7 @@ def mutation(name, *patches, gtest_filter="*"):
 MUTATIONS = [
     # The Governor
     mutation("lines meet on the wrong side", (GOVERNOR, "(rates[3] - rates[0] - last * span) / (first - last)", "(rates[3] - rates[0] + last * span) / (first - last)"), gtest_filter="GovernorTest.*"),
-    mutation("the estimate is believed", (GOVERNOR, "sample_count_ < kSearchSamplesMost ? next_to_sample(highest) : 0", "0"), gtest_filter="Governor*"),
+    mutation("the estimate is believed", (GOVERNOR, "sample_count_ < kMaxSearchSamples ? next_to_sample(highest) : 0", "0"), gtest_filter="Governor*"),
     mutation("one count more is believed to be noise's better", (GOVERNOR, "    return point.rate < low && point.count < (1 - kDistinct) * highest.count;", "    return point.rate < low;"), gtest_filter="*Governor*"),
     mutation("the way to a bound is not tried", (GOVERNOR, "if (last.rate >= low && last.count < upper_)", "if (false)"), gtest_filter="*AfterAChange*"),
     mutation("noise is a change", (GOVERNOR, "deviation - slack);\n  below_", "deviation);\n  below_"), gtest_filter="GovernorTest.*"),

@@ -31,7 +31,7 @@ MUTATIONS = [
     mutation("clflush is put off", (THREAD, "    flush_alone(place, line);\n  }\n}\n\nvoid Thread::sample", "    flush(line);\n  }\n}\n\nvoid Thread::sample")),
     mutation("a way that changes forgets what was put off", (THREAD, "  policy_.ask(way);\n", "  policy_.ask(way);\n  set_.clear();\n")),
     mutation("a flusher is done before its fence", (FLUSHERS, "      found.domain.device->fence();\n", "")),
-    mutation("a queue is done when its last line is", (FIFO, " &&\n           (state & (kClaimed - 1)) == (kTaken + kHeld) * (state & kHeldMost);", ";")),
+    mutation("a queue is done when its last line is", (FIFO, " &&\n           (state & (kClaimed - 1)) == (kTaken + kHeld) * (state & kMaxHeld);", ";")),
     mutation("what is put off of a removed domain is dropped", (FENCE, "  set_.visit(flush);\n", "")),
     mutation("what waits for flushers of a removed domain is dropped", (FENCE, "  if (const Fifo* const pushed = fifo(); pushed != nullptr) pushed->visit(flush);\n", "")),
     mutation("a removed domain's device is not fenced", (RUNTIME, "  if (removed.kind == DomainKind::kDevice) removed.device->fence();\n", "")),

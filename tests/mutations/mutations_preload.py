@@ -21,7 +21,7 @@ MUTATIONS = [
     of_whole("what was a large block is freed, not its own heap's",
              ("src/spill/preload/heap.cc", "    NEXT(free)(block);", "    sys::c_free(block);")),
     of_whole("a program with many names is not understood",
-             ("tools/spillway/program.cc", "std::min(kNameMax, names_bytes - begin)", "names_bytes - begin")),
+             ("tools/spillway/program.cc", "std::min(kMaxName, names_bytes - begin)", "names_bytes - begin")),
     mutation("changed page dropped",
              (EVICT, "if (now.same_content_as(frame.known)) {", "if (now.same_content_as(frame.known) || i % 8 == 7) {")),
     mutation("second chance lost",

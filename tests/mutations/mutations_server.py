@@ -94,7 +94,7 @@ MUTATIONS = [
     client("text is served before its client is known", (CLIENT, "  if (!is_admitted_ && !is_binary_) return take_credentials();\n", ""), gtest_filter="MemcacheClientTest.NobodyIsServed*"),
     client("what is refused takes an item along before its client is known", (CLIENT, "  if (parsed.outcome == memcache::Outcome::kRefused) return false;\n", "  if (parsed.outcome == memcache::Outcome::kRefused) return true;\n"), gtest_filter="MemcacheClientTest.NobodyIsServed*"),
     client("binary is served before its client is known", (CLIENT, "    case Verb::kSaslStep: return true;\n    default: return false;", "    case Verb::kSaslStep: return true;\n    default: return true;"), gtest_filter="MemcacheClientTest.NobodyIsServed*"),
-    client("a watcher that reads nothing takes all memory", (WATCHERS, "watcher->lines_.size() >= kBytesMost", "watcher->lines_.size() >= 100 * kBytesMost"), gtest_filter="Watchers.WhatOne*"),
+    client("a watcher that reads nothing takes all memory", (WATCHERS, "watcher->lines_.size() >= kMaxBytes", "watcher->lines_.size() >= 100 * kMaxBytes"), gtest_filter="Watchers.WhatOne*"),
     client("a watcher is told all kinds", (WATCHERS, "    if ((watcher->kinds_ & kind) == 0) continue;\n", ""), gtest_filter="Watchers.AreTold*"),
     resp("requests of strangers are kept", ("src/server/clients/resp_connection.cc", "is_authenticated ? hub_.settings().stream.input_bytes_most : 0", "hub_.settings().stream.input_bytes_most"), gtest_filter="RespClientTest.OfAStranger*"),
     resp("connections are looked for in ids that are in no order", ("src/server/clients/resp_connection.cc", "  std::ranges::sort(ids);\n", ""), gtest_filter="RespConnectionTest.ThoseThat*"),

@@ -20,7 +20,7 @@ def mutation(name, *patches, test="server_items_test", gtest_filter="*"):
 
 MUTATIONS = [
     # Expiry
-    mutation("31 days from now are absolute no more", (EXPIRY, "kRelativeSecondsMost = 30", "kRelativeSecondsMost = 31"), gtest_filter="ExpiryTest.*"),
+    mutation("31 days from now are absolute no more", (EXPIRY, "kMaxRelativeSeconds = 30", "kMaxRelativeSeconds = 31"), gtest_filter="ExpiryTest.*"),
     mutation("a time that is past is never", (EXPIRY, "std::clamp(at_ms, static_cast<int64_t>(kEnded)", "std::clamp(at_ms, static_cast<int64_t>(kNever)"), gtest_filter="ExpiryTest.*"),
     mutation("a negative exptime is relative", (EXPIRY, "  if (exptime < 0) return kEnded;\n", ""), gtest_filter="ExpiryTest.*"),
     mutation("seconds that are left are rounded down", (EXPIRY, "(ms + kMsPerSecond - 1) / kMsPerSecond", "ms / kMsPerSecond"), gtest_filter="ExpiryTest.*"),
@@ -39,7 +39,7 @@ MUTATIONS = [
     # Items as they lie in the store
     mutation("a client's key looks like the server's own", (ITEM, "  if (!key.empty() && key.front() != kEscape) return own;\n", "  if (!key.empty()) return own;\n"), gtest_filter="StoreKeyTest.*"),
     mutation("an item of a later version is read", (ITEM, "  if ((marks & ~kKnown) != 0) return std::nullopt;\n", ""), gtest_filter="ItemHeadTest.*"),
-    mutation("a cas that is cut short is read", (ITEM, "  if (from.size() < kBytesMost) return std::nullopt;\n", ""), gtest_filter="ItemHeadTest.*"),
+    mutation("a cas that is cut short is read", (ITEM, "  if (from.size() < kMaxBytes) return std::nullopt;\n", ""), gtest_filter="ItemHeadTest.*"),
 
     # Updates
     mutation("an update writes whatever is there by now", (ITEMS_UPDATE, "{.when = item.found() ? kv::When::kIfVersion : kv::When::kIfAbsent,", "{.when = kv::When::kAlways,"), (UPDATE_LOCKS, "    waiting_.append(waiter);\n", "    return;\n"), gtest_filter="ItemsThreadsTest.*"),

@@ -153,7 +153,7 @@ MUTATIONS = [
     product("a character between a text's pieces is read twice", "^e2e_long_texts$",
             ("src/spill/intercept/scanf.cc", "  text += length;\n", "  text += length > 1 ? length - 1 : length;\n")),
     mutation("copies for direct I/O lie where the last one ended", "intercept_io_test", "Io.DirectVectors",
-             (ACCESS, "bytes % kDirectBytesMin == 0 ? base::kOsPageBytes : kScratchAlignment", "kScratchAlignment")),
+             (ACCESS, "bytes % kMinDirectBytes == 0 ? base::kOsPageBytes : kScratchAlignment", "kScratchAlignment")),
     mutation("flags of a file are stored with what lies behind them", "intercept_io_test", "Io.ProcessesSignals*",
              ("src/spill/intercept/control.cc", "    case FS_IOC_GETFLAGS:\n", "")),
     mutation("random bytes for a large request fill one buffer", "intercept_io_test", "Io.RandomBytes",

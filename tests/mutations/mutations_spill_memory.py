@@ -39,7 +39,7 @@ MUTATIONS = [
              "  heap_free(block, caller);\n  copy(moved, block, bytes < old_usable ? bytes : old_usable);")),
     product("large blocks begin anywhere in a page", "^e2e_heap_corners$",
             (HEAP, "bytes >= kWholePagesBytes && alignment <", "bytes == 0 && alignment <")),
-    product("small blocks begin anywhere", "^e2e_heap_corners$", (HEAP, "  bytes = std::max(bytes, kLeastBytes);\n", "  bytes = std::max(bytes, size_t{1});\n")),
+    product("small blocks begin anywhere", "^e2e_heap_corners$", (HEAP, "  bytes = std::max(bytes, kMinBytes);\n", "  bytes = std::max(bytes, size_t{1});\n")),
     product("large blocks are given up however much room there is", "^e2e_large_blocks$", (HEAP, " && !keeps_freed_pages()", "")),
     product("large blocks are kept whatever else is in memory", "^e2e_large_blocks$",
             (HEAP, "runtime.cache->used_count() <= runtime.cache->frame_count() / 2", "runtime.cache->frame_count() > 0")),

@@ -134,7 +134,7 @@ MUTATIONS = [
     mutation("statistics file that is not whole takes the name", "StatisticsFileTest.*",
              (STATISTICS, "    if (error_ == 0) error_ = std::min(syscall(SYS_rename", "    error_ = std::min(syscall(SYS_rename")),
     mutation("statistics file of a name that was cut", "StatisticsFileTest.*",
-             (STATISTICS, "  if (path_.size() > kPathBytesMost) {\n", "  if (false) {\n")),
+             (STATISTICS, "  if (path_.size() > kMaxPathBytes) {\n", "  if (false) {\n")),
     mutation("statistics file in the place of a device", "StatisticsFileTest.*",
              (STATISTICS, "    case S_IFCHR: return Way::kAppend;\n", "      return Way::kAppend;\n")),
     mutation("statistics file in the place of a socket", "StatisticsFileTest.*",

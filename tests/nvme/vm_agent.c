@@ -19,7 +19,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-enum { kMostWords = 40 };
+enum { kMaxWords = 40 };
 
 static void run(char** words) {
   pid_t child = fork();
@@ -63,9 +63,9 @@ static void serve(const char* line_path) {
   puts("@ ready");
   char text[4000];
   while (fgets(text, sizeof text, stdin) != NULL) {
-    char* words[kMostWords + 1] = {0};
+    char* words[kMaxWords + 1] = {0};
     int count = 0;
-    for (char* word = strtok(text, "\t\n"); word != NULL && count < kMostWords; word = strtok(NULL, "\t\n"))
+    for (char* word = strtok(text, "\t\n"); word != NULL && count < kMaxWords; word = strtok(NULL, "\t\n"))
       words[count++] = word;
     if (count >= 2 && strcmp(words[0], "run") == 0) run(words + 1);
     if (count == 3 && strcmp(words[0], "put") == 0) put(words[1], words[2]);

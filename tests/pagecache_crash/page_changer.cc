@@ -25,7 +25,7 @@
 namespace {
 
 constexpr uint32_t kThreads = 8;
-constexpr uint64_t kRangeMost = 100'000, kLockBytes = 8 * Record::kDataBytes;
+constexpr uint64_t kMaxRange = 100'000, kLockBytes = 8 * Record::kDataBytes;
 constexpr uint64_t kIdle = ~uint64_t{0};
 
 // Those that the device was told to make.
@@ -65,7 +65,7 @@ class Changer {
       side.changes[i].apply(0, model);
     }
     std::vector<std::vector<const Change*>> later(Record::kPages);
-    const uint64_t count = std::min<uint64_t>(side.count, Record::kChangesMost);
+    const uint64_t count = std::min<uint64_t>(side.count, Record::kMaxChanges);
     for (uint64_t i = side.synced; i < count; ++i)
       if (const Change& change = side.changes[i]; is_listed(change))
         for (uint64_t page = change.offset / Record::kDataBytes;
@@ -149,7 +149,7 @@ class Changer {
     std::mt19937_64 random;
     pagecache::Session session;
     pagecache::RequestQueue queue;
-    std::vector<std::byte> bytes = std::vector<std::byte>(kRangeMost);
+    std::vector<std::byte> bytes = std::vector<std::byte>(kMaxRange);
   };
 
   void change_on(uint32_t self, uint64_t seed) {
@@ -158,9 +158,9 @@ class Changer {
     worker.random.seed(seed);
     worker.session.open(*cache_);
     worker.queue.open(*servers_, 16);
-    while (!ends_ && record_.now().count < Record::kChangesMost - kThreads) {
+    while (!ends_ && record_.now().count < Record::kMaxChanges - kThreads) {
       uint64_t offset = worker.random() % Record::kBytes;
-      uint64_t bytes = 1 + worker.random() % (worker.random() % 8 == 0 ? kRangeMost : 600);
+      uint64_t bytes = 1 + worker.random() % (worker.random() % 8 == 0 ? kMaxRange : 600);
       if (worker.random() % 16 == 0) {  // whole pages
         offset -= offset % Record::kDataBytes;
         bytes = Record::kDataBytes * (1 + worker.random() % 8);

@@ -40,14 +40,14 @@ struct Change {
 struct Record {
   static constexpr uint64_t kPages = 400, kPageBytes = 4096, kDataBytes = kPageBytes - 8;
   static constexpr uint64_t kBytes = kPages * kDataBytes;
-  static constexpr uint64_t kChangesMost = 1 << 20;  // of one life
+  static constexpr uint64_t kMaxChanges = 1 << 20;  // of one life
 
   struct Side {
     uint32_t life = 0;
     std::atomic<uint64_t> count{0};   // changes listed, or about to be
     std::atomic<uint64_t> synced{0};  // of them, that are on the device for good
     std::byte image[kBytes];
-    Change changes[kChangesMost];
+    Change changes[kMaxChanges];
   };
 
   // Of all lives.

@@ -87,7 +87,7 @@ class LogDevice final : public persist::LineDevice, public Syncs {
  public:
   explicit LogDevice(const MachineOptions& options)
       : is_paged_(options.is_paged), is_slow_(options.is_kernel_slow) {
-    log_.reserve(kLogMost);
+    log_.reserve(kMaxLog);
     for (const Part& part : options.parts) kinds_.insert(kinds_.end(), part.line_count, part.kind);
     bytes_ = base::round_up(distance(static_cast<uint32_t>(kinds_.size())), 4 * base::kOsPageBytes);
     begin_ =
@@ -163,7 +163,7 @@ class LogDevice final : public persist::LineDevice, public Syncs {
   // Added to who calls: the kernel in the middle of its call; what saves the caches that it has stored to.
   static constexpr uint32_t kKernelsBegin = 1'000'000, kSaversBegin = 2'000'000;
   // Room for what is noted until it is taken: the kernel's side notes in a handler of a signal, which takes no memory.
-  static constexpr size_t kLogMost = 1 << 16;
+  static constexpr size_t kMaxLog = 1 << 16;
 
   static uint32_t who() {
     if (caller == 0) caller = next_flusher.fetch_add(1);

@@ -10,9 +10,9 @@
 namespace persist_check {
 namespace {
 
-constexpr size_t kStatesMax = 64;     // of a line
-constexpr size_t kFailuresMax = 300;  // images
-constexpr size_t kLinesToNarrowMax = 64;
+constexpr size_t kMaxStates = 64;     // of a line
+constexpr size_t kMaxFailures = 300;  // images
+constexpr size_t kMaxLinesToNarrow = 64;
 
 // The numbers of events after which a crash is tried, ascending. `is_all` becomes false if crashes at other events could leave other images.
 std::vector<size_t> choose_crash_points(const History& history, size_t count_max, Random& random,
@@ -70,9 +70,9 @@ class Checker {
       if (options_.on_progress) options_.on_progress(result_, points.size());
       while (medium_.event_count() < point) take_event();
       ++result_.crash_points;
-      const Choices choices(medium_, kStatesMax);
+      const Choices choices(medium_, kMaxStates);
       for (const Image& image : choose_images(choices, options_.images_max, random, result_.is_all)) {
-        if (result_.bugs.size() == options_.bugs_max || failures_ == kFailuresMax) {
+        if (result_.bugs.size() == options_.bugs_max || failures_ == kMaxFailures) {
           result_.is_stopped = true;
           result_.is_all = false;
           return std::move(result_);
@@ -160,7 +160,7 @@ class Checker {
   Bug narrow(const Choices& choices, Image& image) {
     Bug bug;
     std::vector<bool> matters(image.size(), true);
-    if (image.size() <= kLinesToNarrowMax)
+    if (image.size() <= kMaxLinesToNarrow)
       for (const bool to_newest : {true, false})
         for (size_t i = 0; i < image.size(); ++i) {
           if (!to_newest && image[i] != choices.newest(i)) continue;

@@ -85,8 +85,8 @@ class Reader {
   uint32_t file_called(const std::string& path) {
     for (uint32_t i = 0; i < history_.files.size(); ++i)
       if (!path.empty() && history_.files[i].path == path) return i;
-    constexpr uint32_t kFilesMax = 1024;
-    if (history_.files.size() == kFilesMax) throw Damage{"too many files"};
+    constexpr uint32_t kMaxFiles = 1024;
+    if (history_.files.size() == kMaxFiles) throw Damage{"too many files"};
     history_.files.emplace_back().path = path;
     newest_.emplace_back();
     is_known_.emplace_back();
@@ -97,9 +97,9 @@ class Reader {
     persist::MapPayload map;
     if (payload.size() < sizeof map) throw Damage{"a mapping without its place"};
     memcpy(&map, payload.data(), sizeof map);
-    constexpr uint64_t kBytesMax = uint64_t{1} << 40;
-    if (record.length == 0 || record.length > kBytesMax || map.file_offset > kBytesMax ||
-        map.file_bytes > kBytesMax || record.length > ~record.address ||
+    constexpr uint64_t kMaxBytes = uint64_t{1} << 40;
+    if (record.length == 0 || record.length > kMaxBytes || map.file_offset > kMaxBytes ||
+        map.file_bytes > kMaxBytes || record.length > ~record.address ||
         (record.length | record.address | map.file_offset) % base::kLineBytes != 0)
       throw Damage{"a mapping that does not fit"};
     if (domains_.contains(record.number)) throw Damage{"a mapping that is there"};
@@ -108,8 +108,8 @@ class Reader {
     if (!content || content->size() != record.length)
       throw Damage{"what was in a domain is not beside the log"};
     // All of a file up to its mappings' ends is held in memory.
-    constexpr uint64_t kTimesMax = 1024, kBeforeMax = 16 << 20;
-    if (map.file_offset > kTimesMax * content->size() + kBeforeMax)
+    constexpr uint64_t kMaxTimes = 1024, kMaxBefore = 16 << 20;
+    if (map.file_offset > kMaxTimes * content->size() + kMaxBefore)
       throw Damage{"a mapping too far into its file"};
     const uint32_t number = file_called(text_of(payload.subspan(sizeof map)));
     File& file = history_.files[number];

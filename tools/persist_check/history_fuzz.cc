@@ -71,8 +71,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto history = persist_check::read_history(
       log,
       [](uint32_t, uint64_t bytes) {
-        constexpr uint64_t kBytesMax = 16 << 10;
-        return bytes > kBytesMax ? std::nullopt : std::optional(std::vector<char>(bytes));
+        constexpr uint64_t kMaxBytes = 16 << 10;
+        return bytes > kMaxBytes ? std::nullopt : std::optional(std::vector<char>(bytes));
       },
       why);
   if (!history) __builtin_trap();

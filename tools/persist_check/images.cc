@@ -62,8 +62,8 @@ void add_some(const Choices& choices, Chosen& chosen, Random& random) {
         chosen.add(image);
       }
   // What is drawn may have been chosen already. After so many draws in vain there are hardly any images left.
-  constexpr int kInVainMax = 64;
-  for (int in_vain = 0; in_vain < kInVainMax && !chosen.is_full();) {
+  constexpr int kMaxInVain = 64;
+  for (int in_vain = 0; in_vain < kMaxInVain && !chosen.is_full();) {
     Image image(count);
     for (size_t line = 0; line < count; ++line) {
       const uint64_t draw = random.below(8);

@@ -17,9 +17,9 @@ void apply(Units& content, const Piece& piece, uint8_t units) {
 
 // The units of a store that may be there without its others: all choices of a few units, else each alone, all but each, and halves.
 std::vector<uint8_t> torn_units(uint8_t changed) {
-  constexpr int kAllMax = 4;
+  constexpr int kMaxAll = 4;
   std::vector<uint8_t> choices;
-  if (std::popcount(changed) <= kAllMax) {
+  if (std::popcount(changed) <= kMaxAll) {
     for (unsigned units = (changed - 1u) & changed; units != 0; units = (units - 1) & changed)
       choices.push_back(static_cast<uint8_t>(units));
     return choices;

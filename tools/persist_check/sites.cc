@@ -82,9 +82,9 @@ Sites::Sites(const History& history, std::span<const uint64_t> sites) {
 }
 
 void Sites::ask(const Module& module, const std::vector<uint64_t>& sites) {
-  constexpr size_t kAtOnceMax = 1000;
-  for (size_t first = 0; first < sites.size(); first += kAtOnceMax) {
-    const size_t count = std::min(kAtOnceMax, sites.size() - first);
+  constexpr size_t kMaxAtOnce = 1000;
+  for (size_t first = 0; first < sites.size(); first += kMaxAtOnce) {
+    const size_t count = std::min(kMaxAtOnce, sites.size() - first);
     std::vector<std::string> addresses;
     for (size_t i = first; i < first + count; ++i) {
       const uint64_t offset = sites[i] - module.begin + module.offset;

@@ -9,7 +9,7 @@
 namespace tools {
 namespace {
 
-constexpr uint64_t kNameMax = 1024;
+constexpr uint64_t kMaxName = 1024;
 
 // The name of the function that `address` of the file lies in, from the table of sections of this type.
 std::string find_symbol(std::ifstream& file, const Elf64_Ehdr& header, uint32_t type, uint64_t address) {
@@ -27,7 +27,7 @@ std::string find_symbol(std::ifstream& file, const Elf64_Ehdr& header, uint32_t 
           symbol.st_name >= names.sh_size)
         continue;
       const auto name = read_at<char>(file, names.sh_offset + symbol.st_name,
-                                      std::min(kNameMax, names.sh_size - symbol.st_name));
+                                      std::min(kMaxName, names.sh_size - symbol.st_name));
       if (name) return std::string(name->begin(), std::find(name->begin(), name->end(), '\0'));
     }
   }

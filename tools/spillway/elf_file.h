@@ -12,8 +12,8 @@ namespace tools {
 // The file's `count` objects at `offset`, or nothing when they do not lie in it.
 template <class T>
 std::optional<std::vector<T>> read_at(std::ifstream& file, uint64_t offset, uint64_t count) {
-  constexpr uint64_t kCountMax = 1 << 22;  // headers, names and symbols of real programs are fewer
-  if (count > kCountMax || offset > static_cast<uint64_t>(INT64_MAX)) return std::nullopt;
+  constexpr uint64_t kMaxCount = 1 << 22;  // headers, names and symbols of real programs are fewer
+  if (count > kMaxCount || offset > static_cast<uint64_t>(INT64_MAX)) return std::nullopt;
   std::vector<T> objects(count);
   file.clear();
   file.seekg(static_cast<std::streamoff>(offset));

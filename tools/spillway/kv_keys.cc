@@ -18,15 +18,15 @@ namespace {
 using Outcome = kv::Changed::Outcome;
 
 void check_key(const KvLine& line, std::string_view key) {
-  if (key.empty() || key.size() > kv::kKeyBytesMax)
-    line.refuse(concat("a key of ", key.size(), " bytes; give 1 to ", kv::kKeyBytesMax));
+  if (key.empty() || key.size() > kv::kMaxKeyBytes)
+    line.refuse(concat("a key of ", key.size(), " bytes; give 1 to ", kv::kMaxKeyBytes));
 }
 
 // Prints one line; a long key is cut.
 void say_absent(std::string_view key) {
-  constexpr size_t kMostShown = 60;
-  const bool is_long = key.size() > kMostShown;
-  std::fprintf(stderr, "spillway: there is no key '%s%s'\n", escaped(key.substr(0, kMostShown)).c_str(),
+  constexpr size_t kMaxShown = 60;
+  const bool is_long = key.size() > kMaxShown;
+  std::fprintf(stderr, "spillway: there is no key '%s%s'\n", escaped(key.substr(0, kMaxShown)).c_str(),
                is_long ? "..." : "");
 }
 
@@ -35,8 +35,8 @@ uint64_t expiry_ms(const KvLine& line) {
   clock_gettime(CLOCK_REALTIME, &now);
   const auto now_ms =
       static_cast<uint64_t>(now.tv_sec) * 1000 + static_cast<uint64_t>(now.tv_nsec) / 1'000'000;
-  constexpr uint64_t kMostSeconds = uint64_t{100} * 365 * 86400;
-  return now_ms + 1000 * line.number("--expires", 1, kMostSeconds);
+  constexpr uint64_t kMaxSeconds = uint64_t{100} * 365 * 86400;
+  return now_ms + 1000 * line.number("--expires", 1, kMaxSeconds);
 }
 
 kv::PutOptions put_options(const KvLine& line) {
@@ -47,7 +47,7 @@ kv::PutOptions put_options(const KvLine& line) {
   if (line.has("--if-present")) options.when = kv::When::kIfPresent;
   if (line.has("--if-version")) {
     options.when = kv::When::kIfVersion;
-    options.version = line.number("--if-version", 1, kv::kSequenceMax);
+    options.version = line.number("--if-version", 1, kv::kMaxSequence);
   }
   if (line.has("--expires")) options.expires_ms = expiry_ms(line);
   if (line.has("--flags")) options.flags = static_cast<uint32_t>(line.number("--flags", 0, ~uint32_t{0}));
@@ -63,7 +63,7 @@ class Source {
     if (!is_input) descriptor_ = open(std::string(line.options.at("--file")).c_str(), O_RDONLY | O_CLOEXEC);
     struct stat facts = {};
     if (descriptor_ < 0 || fstat(descriptor_, &facts) != 0) refuse();
-    if (S_ISREG(facts.st_mode) && static_cast<uint64_t>(facts.st_size) > kv::kValueBytesMax) refuse_size();
+    if (S_ISREG(facts.st_mode) && static_cast<uint64_t>(facts.st_size) > kv::kMaxValueBytes) refuse_size();
   }
   ~Source() {
     if (descriptor_ != STDIN_FILENO) close(descriptor_);
@@ -78,7 +78,7 @@ class Source {
     while (bytes < 0 && errno == EINTR);
     if (bytes < 0) refuse();
     read_bytes_ += static_cast<uint64_t>(bytes);
-    if (read_bytes_ > kv::kValueBytesMax) refuse_size();
+    if (read_bytes_ > kv::kMaxValueBytes) refuse_size();
     return static_cast<size_t>(bytes);
   }
 
@@ -88,7 +88,7 @@ class Source {
   }
   [[noreturn]] void refuse_size() const {
     line_.refuse(
-        concat(name_, " has more than ", kv::kValueBytesMax, " bytes, which is the most for a value"));
+        concat(name_, " has more than ", kv::kMaxValueBytes, " bytes, which is the most for a value"));
   }
 
   const KvLine& line_;

@@ -88,9 +88,9 @@ class Puts {
 
  private:
   struct Batch {
-    static constexpr uint32_t kMost = kv::MultiPut::kGroup;
+    static constexpr uint32_t kMax = kv::MultiPut::kGroup;
 
-    bool is_full() const { return count == kMost || value_bytes >= kv::MultiPut::kBytesMost; }
+    bool is_full() const { return count == kMax || value_bytes >= kv::MultiPut::kMaxBytes; }
     bool has(std::string_view key, size_t hash) const {
       for (uint32_t i = 0; i < count; ++i)
         if (hashes[i] == hash && records[i].key == key) return true;
@@ -105,10 +105,10 @@ class Puts {
     Puts* puts = nullptr;
     uint32_t count = 0;  // 0: the batch is free
     size_t value_bytes = 0;
-    size_t hashes[kMost];  // of the keys
-    Record records[kMost];
-    kv::MultiPut::Put calls[kMost];
-    base::Expected<kv::Changed> results[kMost];
+    size_t hashes[kMax];  // of the keys
+    Record records[kMax];
+    kv::MultiPut::Put calls[kMax];
+    base::Expected<kv::Changed> results[kMax];
   };
 
   std::span<Batch> all() { return {batches_.get(), kBatches}; }

@@ -11,8 +11,8 @@ namespace {
 
 kv::MakeOptions make_options(const KvLine& line) {
   kv::MakeOptions options;
-  constexpr uint64_t kMost = uint64_t{1} << 31;
-  if (line.has("--grain")) options.grain_bytes = static_cast<uint32_t>(std::min(line.size("--grain"), kMost));
+  constexpr uint64_t kMax = uint64_t{1} << 31;
+  if (line.has("--grain")) options.grain_bytes = static_cast<uint32_t>(std::min(line.size("--grain"), kMax));
   if (line.has("--segment")) options.segment_bytes = line.size("--segment");
   if (line.has("--spare")) options.spare_percent = static_cast<uint32_t>(line.number("--spare", 0, 90));
   options.is_cache = line.has("--cache");

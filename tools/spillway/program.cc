@@ -70,12 +70,12 @@ std::optional<std::vector<std::string>> needed_libraries(std::ifstream& file,
         names_address - segment.p_vaddr < segment.p_filesz)
       names_offset = segment.p_offset + (names_address - segment.p_vaddr);
   // One by one: with what a program exports, names may be many megabytes.
-  constexpr uint64_t kNameMax = 1024;
+  constexpr uint64_t kMaxName = 1024;
   std::vector<std::string> needed;
   for (const Elf64_Dyn& entry : dynamic) {
     const uint64_t begin = entry.d_un.d_val;
     if (entry.d_tag != DT_NEEDED || !names_offset || begin >= names_bytes) continue;
-    const auto name = read_at<char>(file, *names_offset + begin, std::min(kNameMax, names_bytes - begin));
+    const auto name = read_at<char>(file, *names_offset + begin, std::min(kMaxName, names_bytes - begin));
     if (!name) return std::nullopt;
     needed.emplace_back(name->begin(), std::ranges::find(*name, '\0'));
   }
@@ -234,9 +234,9 @@ void try_program(const std::string& path, std::vector<char*>& words, const Prepa
 }  // namespace
 
 Kind kind_of_program(const std::string& path) {
-  constexpr int kMostInterpreters = 4;  // as the kernel
+  constexpr int kMaxInterpreters = 4;  // as the kernel
   std::string program = path;
-  for (int i = 0; i < kMostInterpreters; ++i) {
+  for (int i = 0; i < kMaxInterpreters; ++i) {
     const std::string interpreter = interpreter_of(program);
     if (interpreter.empty()) break;
     program = interpreter;

@@ -95,7 +95,7 @@ void set_nothing(Line& line, std::string_view name, std::string_view) { note_wit
 
 // The version of memcached whose protocol is spoken. Clients read it to know what they may ask.
 constexpr std::string_view kSpokenVersion = "1.6.18";
-constexpr uint64_t kItemBytesLeast = 1 << 10;
+constexpr uint64_t kMinItemBytes = 1 << 10;
 
 constexpr Option kOptions[] = {
     {"--storage", "", "DEVICE", "the store: a path or a device string (docs/storage.md)",
@@ -136,7 +136,7 @@ constexpr Option kOptions[] = {
      "free",
      [](Line& line, auto name, auto value) {
        line.options.server.settings.memory_bytes =
-           size_of(name, value, server::MemoryBound::kBytesLeast, uint64_t{1} << 50);
+           size_of(name, value, server::MemoryBound::kMinBytes, uint64_t{1} << 50);
      }},
     {"--threads", "-t", "NUMBER", "workers, 1 to 64; default one for each CPU, at most 4",
      [](Line& line, auto name, auto value) {
@@ -149,7 +149,7 @@ constexpr Option kOptions[] = {
      }},
     {"--item-size", "-I", "SIZE", "the largest item, 1K to 1G; default 1M",
      [](Line& line, auto name, auto value) {
-       const uint64_t bytes = size_of(name, value, kItemBytesLeast, 1 << 30);
+       const uint64_t bytes = size_of(name, value, kMinItemBytes, 1 << 30);
        line.options.server.settings.item_bytes_most = line.options.server.settings.value_bytes_most = bytes;
      }},
     {"--idle", "", "SECONDS", "closes connections on which nothing comes for so long; 0, the default: never",
@@ -209,7 +209,7 @@ constexpr Option kOptions[] = {
     {"--memory-limit", "-m", "MEGABYTES", "memcached's: --memory, in MiB; less than 32 is 32",
      [](Line& line, auto name, auto value) {
        line.options.server.settings.memory_bytes =
-           std::max(number_of(name, value, 1, 1 << 30) << 20, server::MemoryBound::kBytesLeast);
+           std::max(number_of(name, value, 1, 1 << 30) << 20, server::MemoryBound::kMinBytes);
      }},
     {"--enable-ssl", "-Z", "", "memcached's: the ports of -p and -l are tls:",
      [](Line& line, auto, auto) { line.has_tls_ports = true; }},
@@ -233,7 +233,7 @@ constexpr Option kOptions[] = {
 // A quarter of the memory that is free, on the machine or in its container.
 uint64_t default_memory() {
   const uint64_t whole = std::min(sys::machine_memory_bytes(), sys::free_memory_bytes());
-  return std::max(whole / 4, server::MemoryBound::kBytesLeast);
+  return std::max(whole / 4, server::MemoryBound::kMinBytes);
 }
 
 const Option* find_option(std::string_view word) {

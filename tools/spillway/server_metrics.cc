@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "spillway_";
 constexpr std::string_view kTlsPrefix = "tls:";
-constexpr size_t kPageBytesMost = 4 << 20;
+constexpr size_t kMaxPageBytes = 4 << 20;
 
 [[noreturn]] void fail(const std::string& address, std::string_view why) {
   throw std::runtime_error(concat("nothing tells metrics at ", printable(address), ": ", why,
@@ -58,7 +58,7 @@ std::string receive_all(const std::string& address, const Receive& receive) {
     if (!got) fail(address, got.error());
     if (*got == 0) return all;
     all.append(part, *got);
-    if (all.size() > kPageBytesMost) fail(address, "the answer does not end");
+    if (all.size() > kMaxPageBytes) fail(address, "the answer does not end");
   }
 }
 

@@ -58,7 +58,7 @@ MapReader::Next MapReader::next(MapRegion& region) {
   memcpy(&entry, rest_.data(), sizeof entry);
   rest_ = rest_.subspan(sizeof entry);
   const size_t fence_bytes = size_t{entry.page_count} * sizeof(uint32_t);
-  if (entry.depth > kDepthMax || entry.page_count > limits_.slot_pages || entry.made > limits_.sequence ||
+  if (entry.depth > kMaxDepth || entry.page_count > limits_.slot_pages || entry.made > limits_.sequence ||
       rest_.size() < fence_bytes)
     return Next::kDamaged;
   const Wide span = kAll >> entry.depth;

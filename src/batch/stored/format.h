@@ -24,8 +24,8 @@ namespace batch {
 static_assert(std::endian::native == std::endian::little);
 
 inline constexpr uint64_t kPageBytes = 4096;
-inline constexpr uint32_t kSlotPagesMin = 2, kSlotPagesMax = 64;
-inline constexpr uint32_t kDepthMax = 28;
+inline constexpr uint32_t kMinSlotPages = 2, kMaxSlotPages = 64;
+inline constexpr uint32_t kMaxDepth = 28;
 inline constexpr uint64_t kSuperblockBytes = 512;  // a sector, which a power failure does not tear
 
 // Begins each page.
@@ -110,7 +110,7 @@ static_assert(sizeof(MapEntry) == 32);
 struct MapRegion {
   MapEntry entry;
   uint64_t prefix = 0;                  // its first position
-  uint32_t fences[kSlotPagesMax] = {};  // entry.page_count of them
+  uint32_t fences[kMaxSlotPages] = {};  // entry.page_count of them
 };
 
 // Takes a map apart, region after region, and checks it: the regions must cover each position once, and what an entry says must be consistent.
@@ -119,7 +119,7 @@ class MapReader {
  public:
   struct Limits {
     uint64_t sequence = 0;    // the superblock's
-    uint32_t slot_pages = 0;  // kSlotPagesMax at most
+    uint32_t slot_pages = 0;  // kMaxSlotPages at most
     uint32_t page_records = 0;
   };
   // The map outlives the reader.

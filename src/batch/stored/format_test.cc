@@ -35,7 +35,7 @@ std::vector<std::byte> map_of(const std::vector<MapRegion>& regions) {
   };
   for (const MapRegion& region : regions) {
     add(&region.entry, sizeof region.entry);
-    add(region.fences, std::min(region.entry.page_count, kSlotPagesMax) * sizeof(uint32_t));
+    add(region.fences, std::min(region.entry.page_count, kMaxSlotPages) * sizeof(uint32_t));
   }
   return map;
 }
@@ -69,7 +69,7 @@ TEST(MapReader, HasWhatTheMapHas) {
 TEST(MapReader, RefusesWhatDoesNotFitTogether) {
   using Regions = std::vector<MapRegion>;
   const std::pair<const char*, std::function<void(Regions&)>> cases[] = {
-      {"depth", [](Regions& all) { all[2].entry.depth = kDepthMax + 1; }},
+      {"depth", [](Regions& all) { all[2].entry.depth = kMaxDepth + 1; }},
       {"a large depth", [](Regions& all) { all[2].entry.depth = 200; }},
       {"pages beyond a slot's", [](Regions& all) { all[2].entry.page_count = 5; }},
       {"pages beyond all", [](Regions& all) { all[2].entry.page_count = ~uint32_t{0}; }},

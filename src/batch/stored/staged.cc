@@ -18,8 +18,8 @@ base::Expected<void> StagedChanges::open(const Shape& shape, uint64_t bytes, uin
   records_at_ = static_cast<uint32_t>(sizeof(Head)) + tag_bytes_ + capacity_;
   CHECK_LE(records_at_ + capacity_ * shape.record_bytes(), chunk_bytes);
   chunk_count_ = static_cast<uint32_t>(std::min<uint64_t>(bytes / chunk_bytes, kNone - 1));
-  if (chunk_count_ < kChunksMin)
-    return base::failure(EINVAL, "what is staged takes ", uint64_t{kChunksMin} * chunk_bytes,
+  if (chunk_count_ < kMinChunks)
+    return base::failure(EINVAL, "what is staged takes ", uint64_t{kMinChunks} * chunk_bytes,
                          " bytes at least, not ", bytes);
   free_count_ = chunk_count_;
   return memory_.open(uint64_t{chunk_count_} * chunk_bytes, "what is staged");

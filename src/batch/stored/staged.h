@@ -25,8 +25,8 @@ class StagedChanges {
     bool is_empty() const { return count == 0; }
   };
 
-  // Takes `bytes` of memory, for chunks of `chunk_bytes`. Errors: EINVAL: they are fewer than kChunksMin; ENOMEM.
-  static constexpr uint32_t kChunksMin = 64;
+  // Takes `bytes` of memory, for chunks of `chunk_bytes`. Errors: EINVAL: they are fewer than kMinChunks; ENOMEM.
+  static constexpr uint32_t kMinChunks = 64;
   base::Expected<void> open(const Shape& shape, uint64_t bytes, uint32_t chunk_bytes);
 
   uint64_t memory_bytes() const { return memory_.bytes(); }

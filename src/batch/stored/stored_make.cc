@@ -255,7 +255,7 @@ bool StoredTable::cut(Maker& maker, uint64_t begin, uint64_t end, uint32_t depth
     part.count = end - begin;
     return true;
   }
-  if (depth == kDepthMax) {
+  if (depth == kMaxDepth) {
     maker.full.push_back({prefix, prefix + ((uint64_t{1} << (64 - depth)) - 1)});
     return false;
   }

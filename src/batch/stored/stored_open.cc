@@ -9,7 +9,7 @@
 namespace batch {
 namespace {
 
-constexpr uint32_t kChunkBytesMin = 256, kChunkBytesMax = 16 << 10;
+constexpr uint32_t kMinChunkBytes = 256, kMaxChunkBytes = 16 << 10;
 constexpr double kFilled =
     0.8;  // the share of a slot that has records, in a table with as many as it is made for
 
@@ -21,7 +21,7 @@ uint64_t random_word() {
 
 uint32_t depth_for(uint64_t records, uint64_t records_of_slot) {
   uint32_t depth = 0;
-  while (depth < kDepthMax &&
+  while (depth < kMaxDepth &&
          static_cast<double>(records_of_slot << depth) * kFilled < static_cast<double>(records))
     ++depth;
   return depth;
@@ -45,12 +45,12 @@ uint64_t StoredTable::store_bytes_for(const Shape& shape, uint64_t records, uint
 base::Expected<void> StoredTable::check(const StoredOptions& options) {
   if (auto checked = check_records(options.shape, options.records, options.key_space); !checked)
     return checked;
-  if (options.makers == 0 || options.makers > kMakersMax)
-    return base::failure(EINVAL, "a table has 1 to ", uint64_t{kMakersMax}, " threads, not ",
+  if (options.makers == 0 || options.makers > kMaxMakers)
+    return base::failure(EINVAL, "a table has 1 to ", uint64_t{kMaxMakers}, " threads, not ",
                          uint64_t{options.makers});
-  if (!std::has_single_bit(options.slot_pages) || options.slot_pages < kSlotPagesMin ||
-      options.slot_pages > kSlotPagesMax)
-    return base::failure(EINVAL, "a slot has ", kSlotPagesMin, " to ", kSlotPagesMax,
+  if (!std::has_single_bit(options.slot_pages) || options.slot_pages < kMinSlotPages ||
+      options.slot_pages > kMaxSlotPages)
+    return base::failure(EINVAL, "a slot has ", kMinSlotPages, " to ", kMaxSlotPages,
                          " pages, a power of two, not ", options.slot_pages);
   return {};
 }
@@ -110,10 +110,10 @@ base::Expected<bool> StoredTable::open_store(BucketStore::Access& access) {
   slot_limit_ = std::min(slot_count_, used_count_ + used_count_ / kSpareShare + kSlotsLeft);
 
   const uint64_t share =
-      options_.staging_bytes / std::max<uint64_t>(8 * regions_.size(), 2 * StagedChanges::kChunksMin);
-  const uint32_t most = static_cast<uint32_t>(std::min<uint64_t>(kChunkBytesMax, slot_bytes() / 4));
+      options_.staging_bytes / std::max<uint64_t>(8 * regions_.size(), 2 * StagedChanges::kMinChunks);
+  const uint32_t most = static_cast<uint32_t>(std::min<uint64_t>(kMaxChunkBytes, slot_bytes() / 4));
   const uint32_t chunk_bytes =
-      static_cast<uint32_t>(std::clamp<uint64_t>(std::bit_floor(share), kChunkBytesMin, most));
+      static_cast<uint32_t>(std::clamp<uint64_t>(std::bit_floor(share), kMinChunkBytes, most));
   if (auto staged = staged_.open(shape_, options_.staging_bytes, chunk_bytes); !staged)
     return std::unexpected(staged.error());
   low_water_ = std::max(2 * kChunksLeft, staged_.chunk_count() / 8);
@@ -122,7 +122,7 @@ base::Expected<bool> StoredTable::open_store(BucketStore::Access& access) {
 
 // Returns whether there is a table. False: the store has only zeros, or a table whose making was not finished.
 base::Expected<bool> StoredTable::read_superblocks(BucketStore::Access& access) {
-  if (store_->bytes() < kSlotsLeft * kSlotPagesMin * kPageBytes)
+  if (store_->bytes() < kSlotsLeft * kMinSlotPages * kPageBytes)
     return base::failure(ENOSPC, "table: ", store_->name(), " has ", store_->bytes(),
                          " bytes, which is too small for a table");
   Bytes pages;
@@ -152,7 +152,7 @@ base::Expected<bool> StoredTable::read_superblocks(BucketStore::Access& access) 
     return base::failure(EINVAL, "table: ", store_->name(), " has keys of ", it.key_bytes,
                          " bytes, values of ", it.value_bytes, " and the key space ", it.key_space, "; not ",
                          shape_.key_bytes, ", ", shape_.value_bytes, " and ", options_.key_space);
-  if (!std::has_single_bit(it.slot_pages) || it.slot_pages < kSlotPagesMin || it.slot_pages > kSlotPagesMax)
+  if (!std::has_single_bit(it.slot_pages) || it.slot_pages < kMinSlotPages || it.slot_pages > kMaxSlotPages)
     return std::unexpected(not_a_table(*store_).error());
   slot_pages_ = it.slot_pages;
   return true;
@@ -253,7 +253,7 @@ base::Expected<void> StoredTable::open_log() {
 }
 
 uint8_t StoredTable::add_function(const Change& change) {
-  CHECK_LT(function_count_, Code::kFunctionsMax);
+  CHECK_LT(function_count_, Code::kMaxFunctions);
   functions_[function_count_] = change;
   return static_cast<uint8_t>(function_count_++);
 }

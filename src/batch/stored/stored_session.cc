@@ -233,7 +233,7 @@ void StoredSession::answer_one(Job& job, const Wanted& wanted) {
   const std::byte* const key_bytes = job.keys + i * job.key_stride;
   const Key key = load_key(key_bytes, shape.key_bytes);
   const StoredTable::Region& region = table.regions_[wanted.region];
-  std::byte value[kRecordBytesMax];
+  std::byte value[kMaxRecordBytes];
   bool is_there = wanted.record != nullptr;
   if (is_there) memcpy(value, wanted.record + shape.key_bytes, shape.value_bytes);
   MergeCounts counts;

@@ -45,8 +45,8 @@ struct StoredOptions {
   uint64_t records = 0;  // how many a new table is made for; it may get more
   uint64_t key_space = 0;
   uint64_t staging_bytes = uint64_t{64} << 20;  // for changes that wait
-  uint32_t makers = 8;                          // threads, kMakersMax at most
-  uint32_t slot_pages = kSlotPagesMax;          // of a new table
+  uint32_t makers = 8;                          // threads, kMaxMakers at most
+  uint32_t slot_pages = kMaxSlotPages;          // of a new table
   storage::Device* log = nullptr;               // stays the caller's; null: no log
   uint64_t log_buffer_bytes = uint64_t{1} << 20;
 };
@@ -65,7 +65,7 @@ class StoredSession;
 
 class StoredTable {
  public:
-  static constexpr uint32_t kMakersMax = 64;
+  static constexpr uint32_t kMaxMakers = 64;
 
   StoredTable() = default;
   ~StoredTable();
@@ -75,7 +75,7 @@ class StoredTable {
   // Whether there can be such a table. Errors: EINVAL, with what may be.
   static base::Expected<void> check(const StoredOptions& options);
   // How large a store for so many records has to be.
-  static uint64_t store_bytes_for(const Shape& shape, uint64_t records, uint32_t slot_pages = kSlotPagesMax);
+  static uint64_t store_bytes_for(const Shape& shape, uint64_t records, uint32_t slot_pages = kMaxSlotPages);
   // Opens the table in the store, or makes one, if the store has only zeros. REQUIRES: the first call for this object. Errors: EINVAL: an option is
   // wrong, or the store has a table with other ones or something else, or the log that is needed is missing, or is another one; ENOSPC: the store is
   // too small; EBADMSG: it is damaged; of I/O; ENOMEM.
@@ -109,7 +109,7 @@ class StoredTable {
     bool is_making = false;
     MapEntry entry;
     uint64_t prefix = 0;                  // its first position
-    uint32_t fences[kSlotPagesMax] = {};  // of pages: their first records' fence_of()
+    uint32_t fences[kMaxSlotPages] = {};  // of pages: their first records' fence_of()
 
     // The first position of the next one; 0: it is the last.
     uint64_t end() const { return entry.depth == 0 ? 0 : prefix + (uint64_t{1} << (64 - entry.depth)); }
@@ -125,7 +125,7 @@ class StoredTable {
     uint64_t begin = 0, count = 0;  // records
     uint64_t slot = 0;
     uint32_t page_count = 0;
-    uint32_t fences[kSlotPagesMax] = {};
+    uint32_t fences[kMaxSlotPages] = {};
   };
   // What a thread, or a session, has for making regions.
   struct Maker {
@@ -229,7 +229,7 @@ class StoredTable {
   Shape shape_;
   Positions positions_;
   uint32_t page_records_ = 0, slot_pages_ = 0;
-  Change functions_[Code::kFunctionsMax];
+  Change functions_[Code::kMaxFunctions];
   uint32_t function_count_ = 0;
   std::unique_ptr<ChangeLog> log_;
   std::unique_ptr<Merge> merge_;

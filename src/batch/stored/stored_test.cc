@@ -227,7 +227,7 @@ TEST(StoredTest, AFlushEndsWhileOthersChangeWhatItMakes) {
 // Numbers that are not spread over the space that they are declared for: those that have no room are told of, once, and all else goes on.
 TEST(StoredTest, KeysThatAreTooNearEachOtherAreDropped) {
   StoredOptions options = small_options();
-  options.key_space = Spread::kKeySpaceMax;
+  options.key_space = Spread::kMaxKeySpace;
   Tables tables(options);
   ASSERT_EQ(tables.open(), "");
   Model model;
@@ -241,7 +241,7 @@ TEST(StoredTest, KeysThatAreTooNearEachOtherAreDropped) {
     ASSERT_EQ(run(*tables.session, batch), "");
     make_in(model, batch);
   };
-  add(1000, [&](uint64_t) { return random() % Spread::kKeySpaceMax; });
+  add(1000, [&](uint64_t) { return random() % Spread::kMaxKeySpace; });
   add(300, [](uint64_t i) { return i; });
   ASSERT_TRUE(tables.session->flush());
   add(2000, [](uint64_t i) { return 1000 + i; });
@@ -251,7 +251,7 @@ TEST(StoredTest, KeysThatAreTooNearEachOtherAreDropped) {
                "table: some records have no room: too many keys are near each other");
   EXPECT_TRUE(tables.session->flush());
   EXPECT_GT(tables.table->statistics().dropped, 0u);
-  add(1000, [&](uint64_t) { return random() % Spread::kKeySpaceMax; });
+  add(1000, [&](uint64_t) { return random() % Spread::kMaxKeySpace; });
   ASSERT_TRUE(tables.session->flush());
   // Neither does a table fail to close by that, nor to make again what its log has.
   add(2000, [](uint64_t i) { return 1000 + i; });

@@ -16,7 +16,7 @@ namespace cache {
 class Blocks {
  public:
   static constexpr uint32_t kNone = ~uint32_t{0};
-  static constexpr uint32_t kMostLooks = 16;  // blocks that give() looks at
+  static constexpr uint32_t kMaxLooks = 16;  // blocks that give() looks at
 
   static uint64_t bytes_for(uint32_t block_count) {
     return block_count * (sizeof(Block) + 2 * sizeof(uint32_t));
@@ -69,10 +69,10 @@ class Blocks {
     const uint32_t block = hints_[hint_of(region)];
     return blocks_[block].region == region ? block : kNone;
   }
-  // Gives the region a block that is wholly free: the first one behind the block that was given last, among the next kMostLooks; kNone if none
+  // Gives the region a block that is wholly free: the first one behind the block that was given last, among the next kMaxLooks; kNone if none
   // of these is.
   uint32_t give(uint64_t region, bool allow_fresh) {
-    for (uint32_t looked = 0; looked < count_ && looked < kMostLooks; ++looked) {
+    for (uint32_t looked = 0; looked < count_ && looked < kMaxLooks; ++looked) {
       const uint32_t block = cursor_;
       cursor_ = cursor_ + 1 == count_ ? 0 : cursor_ + 1;
       if (!is_free(block) || (!allow_fresh && has_fresh(block))) continue;

@@ -47,11 +47,11 @@ enum class State : uint8_t { kAbsent, kFree, kLoading, kResident, kEvicting, kWr
 class Frame {
  public:
   // A system call pins a page once for each OS page of a buffer and for each entry of a vector, and many threads may be in such calls.
-  static constexpr uint32_t kMostPins = (1 << 23) - 1;
+  static constexpr uint32_t kMaxPins = (1 << 23) - 1;
 
   State state() const { return static_cast<State>(word() & 0xff); }
   bool io() const { return (word() & kIo) != 0; }
-  uint32_t pins() const { return static_cast<uint32_t>(word() >> kPinShift) & kMostPins; }
+  uint32_t pins() const { return static_cast<uint32_t>(word() >> kPinShift) & kMaxPins; }
   uint32_t version() const { return static_cast<uint32_t>(word() >> kVersionShift); }
 
   // Is it still in the state that the edge with this version led to?
@@ -80,7 +80,7 @@ class Frame {
 
   void pin() {
     CHECK(state() == State::kResident);
-    CHECK_LT(pins(), kMostPins);
+    CHECK_LT(pins(), kMaxPins);
     word_.fetch_add(uint64_t{1} << kPinShift, std::memory_order_relaxed);
   }
   // In a child of fork, whose parent's threads are not there to unpin.
@@ -115,7 +115,7 @@ class Frame {
  private:
   static constexpr uint64_t kIo = 1 << 8;
   static constexpr unsigned kPinShift = 9;
-  static constexpr uint64_t kPinMask = uint64_t{kMostPins} << kPinShift;
+  static constexpr uint64_t kPinMask = uint64_t{kMaxPins} << kPinShift;
   static constexpr unsigned kVersionShift = 32;
 
   uint64_t word() const { return word_.load(std::memory_order_relaxed); }

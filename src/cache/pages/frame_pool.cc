@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t kRunMask = (uint64_t{1} << FramePool::kRunFrames) - 1;
 // How many words one search for a free run looks at: runs that may not be taken, since their frames are fresh, would be looked at by each search.
-constexpr uint32_t kMostWords = 8;
+constexpr uint32_t kMaxWords = 8;
 constexpr uint32_t kRunsPerWord = 64 / FramePool::kRunFrames;
 
 }  // namespace
@@ -164,7 +164,7 @@ FrameId FramePool::take(PageId page, FrameId wish, bool allow_fresh) {
 void FramePool::fill_block(uint32_t block) {
   const FrameId first{block * blocks_.frames_per_block()};
   const uint64_t bytes_of_block = uint64_t{blocks_.frames_per_block()} * page_bytes_;
-  if (large_failures_ == kMostLargeFailures || frames_[index(first)].backing != Backing::kOwn || is_watching_)
+  if (large_failures_ == kMaxLargeFailures || frames_[index(first)].backing != Backing::kOwn || is_watching_)
     return;
   if (budget_->exceeded_by(bytes_of_block + budget_->limit_bytes() / 8)) return;
   if (!sys::fill_huge_page(bytes(first))) {
@@ -191,7 +191,7 @@ FrameId FramePool::find_in_block(PageId page, bool allow_fresh) {
 FrameId FramePool::find_in_free_run(PageId page, bool allow_fresh) {
   const uint32_t words = (frame_count_ + 63) / 64;
   bool refused = false;
-  for (uint32_t looked = 0; looked < words && looked < kMostWords && free_runs_ > 0; ++looked) {
+  for (uint32_t looked = 0; looked < words && looked < kMaxWords && free_runs_ > 0; ++looked) {
     const uint64_t word = free_bits_[run_cursor_];
     for (uint32_t run = 0; run < kRunsPerWord; ++run) {
       if ((word >> (run * kRunFrames) & kRunMask) != kRunMask) continue;
@@ -221,7 +221,7 @@ FrameId FramePool::find_any(bool allow_fresh) {
 FrameId FramePool::find_free_block(PageId page) {
   if (unshared_count_ != 0) return base::kNoFrame;
   const uint64_t region = index(page) / blocks_.frames_per_block();
-  for (uint32_t looked = 0; looked < blocks_.count(); looked += Blocks::kMostLooks) {
+  for (uint32_t looked = 0; looked < blocks_.count(); looked += Blocks::kMaxLooks) {
     const uint32_t block = blocks_.give(region, true);
     if (block != Blocks::kNone) return FrameId{block * blocks_.frames_per_block()};
   }
@@ -307,7 +307,7 @@ void FramePool::set_backing(FrameId frame, Backing backing) {
 void FramePool::guard(FrameId id, uint64_t i, sys::Access access) {
   Frame& frame = frames_[index(id)];
   if (frame.backing != Backing::kOwn || unwatched_memory_ == memory_) return;
-  if (!frame.guarded && guarded_count_ == kMostGuarded) return;
+  if (!frame.guarded && guarded_count_ == kMaxGuarded) return;
   if (sys::set_access(bytes(id) + i * base::kOsPageBytes, base::kOsPageBytes, access) != 0) return;
   frame.watched = false;
   if (frame.guarded) return;

@@ -52,7 +52,7 @@ class FramePool {
  public:
   static constexpr uint32_t kRunFrames = 16;
   // The kernel allows 65,530 mappings, and each guarded frame splits one.
-  static constexpr uint32_t kMostGuarded = 1024;
+  static constexpr uint32_t kMaxGuarded = 1024;
 
   // Makes frame_count frames of page_bytes each, and reserves address space for frame_limit (0: for no more than there are); for
   // fewer, where the system has not so much. `watch` may be closed; memory that it refuses is not watched. `large`: take large OS pages
@@ -142,7 +142,7 @@ class FramePool {
   FrameId next_unshared();
 
   // From now on, accesses by bytes() to the frame's i-th OS page fault unless `access` allows them. The frame is not watched any more. Does
-  // nothing for a frame that is not kOwn, if kMostGuarded frames are guarded already, or if the process has as many mappings as the kernel
+  // nothing for a frame that is not kOwn, if kMaxGuarded frames are guarded already, or if the process has as many mappings as the kernel
   // allows. A fork ends it. REQUIRES: the frame holds a page, no evictor looks at it, and no Io is under way.
   void guard(FrameId frame, uint64_t i, sys::Access access);
   // Any access to the frame is allowed again. Where the process has as many mappings as the kernel allows, guards of frames beside it may end, too.
@@ -158,7 +158,7 @@ class FramePool {
   }
 
  private:
-  static constexpr uint32_t kMostLargeFailures = 4;
+  static constexpr uint32_t kMaxLargeFailures = 4;
 
   bool is_free(uint32_t frame) const { return base::has_bit(free_bits_, frame); }
   bool acceptable(uint32_t frame, bool allow_fresh) const {
@@ -198,8 +198,8 @@ class FramePool {
   uint32_t share_cursor_ = 0;
   uint32_t stale_load_count_ = 0;
   uint32_t guarded_count_ = 0;
-  uint32_t large_failures_ = kMostLargeFailures;  // at kMostLargeFailures no more large pages are asked for
-  bool is_watching_ = false;                      // the memory was added to the watch
+  uint32_t large_failures_ = kMaxLargeFailures;  // at kMaxLargeFailures no more large pages are asked for
+  bool is_watching_ = false;                     // the memory was added to the watch
   char* memory_ = nullptr;
   char* unwatched_memory_ = nullptr;
   sys::WriteWatch* watch_ = nullptr;  // null: not watched

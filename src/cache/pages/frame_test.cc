@@ -157,8 +157,8 @@ TEST(FrameDeathTest, PinsNeedAResidentFrameAndBalance) {
   EXPECT_DEATH(frame.pin(), "kResident");
   frame.rescue();
   EXPECT_DEATH(frame.unpin(), "pins\\(\\) > 0u");
-  for (uint32_t i = 0; i < Frame::kMostPins; ++i) frame.pin();
-  EXPECT_DEATH(frame.pin(), "pins\\(\\) < kMostPins");
+  for (uint32_t i = 0; i < Frame::kMaxPins; ++i) frame.pin();
+  EXPECT_DEATH(frame.pin(), "pins\\(\\) < kMaxPins");
   EXPECT_EQ(frame.state(), State::kResident) << "a full count must not run into the version";
 }
 

@@ -8,7 +8,7 @@
 namespace cache {
 namespace {
 
-constexpr uint32_t kMostAttempts = 1000;
+constexpr uint32_t kMaxAttempts = 1000;
 
 // Where a page was found, and by what that is known.
 struct Found {
@@ -50,7 +50,7 @@ bool read_place(const Layout& layout, PlaceId place, uint64_t offset, char* to, 
                 Outside& outside) {
   const uint64_t at = uint64_t{index(place)} * layout.page_bytes + offset;
   if (!outside.read_storage(at, to, base::kOsPageBytes)) return false;
-  for (uint32_t attempt = 0; attempt < kMostAttempts; ++attempt) {
+  for (uint32_t attempt = 0; attempt < kMaxAttempts; ++attempt) {
     if (!outside.read_storage(at, scratch, base::kOsPageBytes)) return false;
     if (memcmp(to, scratch, base::kOsPageBytes) == 0) return true;
     memcpy(to, scratch, base::kOsPageBytes);
@@ -65,7 +65,7 @@ ReadResult read_os_page(const Layout& layout, uint64_t address, char* to, char* 
   const uint64_t offset = (address - layout.range_begin) % layout.page_bytes;
   const Layout::Part& part = layout.parts[partition_of(page, layout.region_shift, layout.partition_count)];
   bool failed = false;
-  for (uint32_t attempt = 0; attempt < kMostAttempts; ++attempt) {
+  for (uint32_t attempt = 0; attempt < kMaxAttempts; ++attempt) {
     Found before, after;
     if (!find(layout, part, page, before, outside)) return ReadResult::kUnreadable;
     const PageMap::Where where = before.leaf == 0 ? PageMap::Where{} : PageMap::where_of(before.word);

@@ -18,8 +18,8 @@ constexpr uint32_t kLookPlaces = 64 * 64;
 // How many take_run calls find nothing after a write to new places has failed.
 constexpr uint32_t kPausedMoves = 64;
 // Extents are a thousandth of the device, but no smaller and no larger than this.
-constexpr uint32_t kLeastExtent = 64;
-constexpr uint32_t kMostExtent = 16 * 1024;
+constexpr uint32_t kMinExtent = 64;
+constexpr uint32_t kMaxExtent = 16 * 1024;
 constexpr uint32_t kExtentsWanted = 1024;
 
 void raise(std::atomic<uint32_t>& bound, uint32_t to) {
@@ -31,12 +31,12 @@ void raise(std::atomic<uint32_t>& bound, uint32_t to) {
 }  // namespace
 
 base::Expected<void> Places::open(uint64_t place_limit, bool copied_by_fork) {
-  constexpr uint64_t kMost = (uint64_t{1} << 31) - 2 * kRunPlaces;
-  limit_ = static_cast<uint32_t>(place_limit < kMost ? place_limit : kMost);
+  constexpr uint64_t kMax = (uint64_t{1} << 31) - 2 * kRunPlaces;
+  limit_ = static_cast<uint32_t>(place_limit < kMax ? place_limit : kMax);
   copied_by_fork_ = copied_by_fork;
-  extent_places_ = limit_ / kExtentsWanted / kLeastExtent * kLeastExtent;
-  if (extent_places_ < kLeastExtent) extent_places_ = kLeastExtent;
-  if (extent_places_ > kMostExtent) extent_places_ = kMostExtent;
+  extent_places_ = limit_ / kExtentsWanted / kMinExtent * kMinExtent;
+  if (extent_places_ < kMinExtent) extent_places_ = kMinExtent;
+  if (extent_places_ > kMaxExtent) extent_places_ = kMaxExtent;
   family_bytes_ =
       base::round_up(sizeof(Family) + uint64_t{extent_count()} * sizeof(uint32_t), base::kOsPageBytes);
   // Places of a device that a child has a copy of are nobody else's.

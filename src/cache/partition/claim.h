@@ -13,17 +13,17 @@ namespace cache {
 
 struct Claim {
   // The most pages of one read.
-  static constexpr uint32_t kMostPages = 64;
-  static_assert(kMostPages <= storage::kMaxSegments && kMostPages <= 64);  // bits of `watched`
+  static constexpr uint32_t kMaxPages = 64;
+  static_assert(kMaxPages <= storage::kMaxSegments && kMaxPages <= 64);  // bits of `watched`
 
   PageId first{};
   uint32_t count = 0;
   Origins::Kind origin = Origins::Kind::kZeros;  // of pages without a place
   bool fresh = false;                            // the first frame's memory is zeros
   uint64_t watched = 0;                          // a bit for each frame that was when it was claimed
-  FrameId frames[kMostPages];                    // kNoFrame: what is read of the page is thrown away
-  uint32_t versions[kMostPages];                 // of the frames, since they were claimed
-  iovec segments[kMostPages];  // where the content goes. A fork may give a frame other memory meanwhile
+  FrameId frames[kMaxPages];                     // kNoFrame: what is read of the page is thrown away
+  uint32_t versions[kMaxPages];                  // of the frames, since they were claimed
+  iovec segments[kMaxPages];  // where the content goes. A fork may give a frame other memory meanwhile
 
   bool has_frame(uint32_t i) const { return frames[i] != base::kNoFrame; }
   bool is_watched(uint32_t i) const { return (watched >> i & 1) != 0; }

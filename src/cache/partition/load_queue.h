@@ -30,11 +30,11 @@ class Partition;
 
 struct BegunLoad {
   // The most bytes of several pages.
-  static constexpr size_t kMostBytes = 1 << 20;
+  static constexpr size_t kMaxBytes = 1 << 20;
 
   // So many pages of this size may be one read.
   static constexpr uint32_t most_pages(size_t page_bytes) {
-    return static_cast<uint32_t>(std::clamp<size_t>(kMostBytes / page_bytes, 1, Claim::kMostPages));
+    return static_cast<uint32_t>(std::clamp<size_t>(kMaxBytes / page_bytes, 1, Claim::kMaxPages));
   }
 
   storage::Io io;  // its `owner` is this

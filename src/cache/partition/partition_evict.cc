@@ -175,9 +175,9 @@ void Partition::find_untouched(Lane& lane) {
     };
     uint32_t end = v + 1;
     while (end < lane.victim_count && lane.victims[end - 1].frame < lane.victims[end].frame &&
-           pages_to(end) <= sys::WriteWatch::kMostPages)
+           pages_to(end) <= sys::WriteWatch::kMaxPages)
       ++end;
-    uint64_t found[sys::WriteWatch::kMostPages / 64];
+    uint64_t found[sys::WriteWatch::kMaxPages / 64];
     frames_.watch().find_untouched(frames_.bytes(first), pages_to(end - 1), found);
     for (; v < end; ++v) {
       Lane::Victim& victim = lane.victims[v];

@@ -10,7 +10,7 @@ constexpr uint64_t kFrameWaitNs = 1'000'000;
 constexpr uint32_t kFrameWaitLimit = 10'000;
 
 // How many pages in a row that are in memory a read takes along for the sake of those behind them.
-constexpr uint32_t kMostInMemory = 2;
+constexpr uint32_t kMaxInMemory = 2;
 
 // A prefetch leaves so many frames free: a batch divided by this.
 constexpr uint32_t kBatchPerReserve = 8;
@@ -311,7 +311,7 @@ void Partition::add_read_ahead(Claim& claim, PlaceId place, Stream& stream) {
   stream.last_miss = page;
   if (stream.miss_streak < 2) return;
   const bool on_storage = place != base::kNoPlace;
-  uint32_t most = std::min(1 + shared_->read_ahead_pages, Claim::kMostPages);
+  uint32_t most = std::min(1 + shared_->read_ahead_pages, Claim::kMaxPages);
   if (!on_storage) most = shared_->origins->count_together(page, most);
   claim_following(claim, place, most, batch_size_);
   stream.last_miss = page + (claim.count - 1);
@@ -319,7 +319,7 @@ void Partition::add_read_ahead(Claim& claim, PlaceId place, Stream& stream) {
 
 // Claims frames for pages that follow the claim's first one, which is at `place` or in its origin, and that can be loaded by the same read: `most` in all,
 // as long as more than `reserve` frames are free. Pages among them that are in memory get no frame: what lies there is read and thrown away, a few
-// pages in a row, since two operations take longer than one that reads more. REQUIRES: most <= Claim::kMostPages.
+// pages in a row, since two operations take longer than one that reads more. REQUIRES: most <= Claim::kMaxPages.
 void Partition::claim_following(Claim& claim, PlaceId place, uint32_t most, uint32_t reserve) {
   const bool on_storage = place != base::kNoPlace;
   uint32_t in_memory = 0;
@@ -328,7 +328,7 @@ void Partition::claim_following(Claim& claim, PlaceId place, uint32_t most, uint
     if (!shared_->same_region(next, claim.first)) break;
     const PageMap::Where where = map_.find(next);
     if (where.frame != base::kNoFrame) {
-      if (!on_storage || ++in_memory > kMostInMemory) break;
+      if (!on_storage || ++in_memory > kMaxInMemory) break;
       claim.frames[i] = base::kNoFrame;
       claim.segments[i] = {shared_->waste, shared_->page_bytes};
       continue;

@@ -12,7 +12,7 @@ namespace cache {
 namespace {
 
 // Pages that would each be written by an Io of their own move if a batch has at least so many.
-constexpr uint32_t kLeastMoved = 4;
+constexpr uint32_t kMinMoved = 4;
 // Pages on neighbouring places stay there if there are at least so many of them.
 constexpr uint32_t kTogether = 4;
 
@@ -35,7 +35,7 @@ uint32_t Partition::plan_writes(Lane& lane, uint8_t* order) {
   // More than one Io for two pages is no gain over writing them where they are.
   uint32_t runs_left = chaos ? moving_count : moving_count / 2;
   uint32_t moved = 0;
-  if (moving_count >= (chaos ? 1 : kLeastMoved)) {
+  if (moving_count >= (chaos ? 1 : kMinMoved)) {
     while (moved < moving_count && runs_left-- > 0) {
       const Places::Run run = shared_->places.take_run(moving_count - moved);
       if (run.count == 0) break;

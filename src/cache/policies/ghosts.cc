@@ -15,7 +15,7 @@ uint64_t hash_of(PageId page) { return base::mix(index(page)); }
 
 base::Expected<void> Ghosts::open(uint32_t capacity, Budget& budget) {
   CHECK_GT(capacity, 0u);
-  capacity_ = capacity < kMostCapacity ? capacity : kMostCapacity;
+  capacity_ = capacity < kMaxCapacity ? capacity : kMaxCapacity;
   room_ = 2;
   while (room_ < 2 * capacity_) room_ *= 2;
   const uint64_t pages_bytes = room_ * sizeof *pages_;

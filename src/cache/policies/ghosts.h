@@ -25,7 +25,7 @@ using base::PageId;
 
 class Ghosts {
  public:
-  static constexpr uint32_t kMostCapacity = 1024;
+  static constexpr uint32_t kMaxCapacity = 1024;
 
   // Charges its memory, 28 bytes for each page of the capacity, to the budget. REQUIRES: capacity > 0. Errors: ENOMEM.
   base::Expected<void> open(uint32_t capacity, Budget& budget);

@@ -104,7 +104,7 @@ TEST(Ghosts, StayWithinTheCapacity) {
     World world(capacity);
     for (uint64_t page = 0; page < 50'000; ++page) {
       world.ghosts.left(PageId{page});
-      ASSERT_LE(world.ghosts.count(), std::min(capacity, Ghosts::kMostCapacity));
+      ASSERT_LE(world.ghosts.count(), std::min(capacity, Ghosts::kMaxCapacity));
     }
     EXPECT_GT(world.ghosts.shift(), 0u);
     EXPECT_LE(world.budget.used_bytes(), 36u << 10);

@@ -24,7 +24,7 @@ void PageHistory::open(char* memory, uint32_t capacity) {
 }
 
 void PageHistory::add(PageId page, uint8_t number) {
-  CHECK_LE(number, kMostNumber);
+  CHECK_LE(number, kMaxNumber);
   const uint64_t hash = base::mix(index(page));
   Bucket& bucket = bucket_of(hash);
   uint64_t* place = &bucket.entries[0];
@@ -36,7 +36,7 @@ void PageHistory::add(PageId page, uint8_t number) {
     if (age_of(entry) > age_of(*place)) place = &entry;
   }
   *place = print_of(hash) | clock_ << kNumberBits | number;
-  clock_ = clock_ == kMostStamp ? 1 : clock_ + 1;
+  clock_ = clock_ == kMaxStamp ? 1 : clock_ + 1;
 }
 
 std::optional<uint8_t> PageHistory::take(PageId page) {
@@ -45,7 +45,7 @@ std::optional<uint8_t> PageHistory::take(PageId page) {
   for (uint64_t& entry : bucket_of(hash).entries) {
     if (entry == 0 || print_of(entry) != print_of(hash)) continue;
     const bool counts = age_of(entry) <= capacity_;
-    const auto number = static_cast<uint8_t>(entry & kMostNumber);
+    const auto number = static_cast<uint8_t>(entry & kMaxNumber);
     entry = 0;
     if (counts) return number;
     return std::nullopt;
@@ -56,7 +56,7 @@ std::optional<uint8_t> PageHistory::take(PageId page) {
 void PageHistory::halve() {
   for (uint32_t i = 0; i < bucket_count_; ++i)
     for (uint64_t& entry : buckets_[i].entries)
-      entry = (entry & ~uint64_t{kMostNumber}) | (entry & kMostNumber) / 2;
+      entry = (entry & ~uint64_t{kMaxNumber}) | (entry & kMaxNumber) / 2;
 }
 
 }  // namespace cache

@@ -19,13 +19,13 @@ using base::PageId;
 
 class PageHistory {
  public:
-  static constexpr uint8_t kMostNumber = 15;
+  static constexpr uint8_t kMaxNumber = 15;
 
   static uint64_t memory_bytes(uint32_t capacity);
   // `memory`: so many bytes of zeros, aligned to a line, that outlive this.
   void open(char* memory, uint32_t capacity);
 
-  // The page left. REQUIRES: number <= kMostNumber.
+  // The page left. REQUIRES: number <= kMaxNumber.
   void add(PageId page, uint8_t number);
   // Takes the page out; its number, if it is known.
   std::optional<uint8_t> take(PageId page);
@@ -35,7 +35,7 @@ class PageHistory {
  private:
   static constexpr uint32_t kEntries = 8;
   static constexpr uint32_t kNumberBits = 4;
-  static constexpr uint32_t kMostStamp = (uint32_t{1} << (32 - kNumberBits)) - 1;
+  static constexpr uint32_t kMaxStamp = (uint32_t{1} << (32 - kNumberBits)) - 1;
   struct alignas(base::kLineBytes) Bucket {
     uint64_t entries[kEntries];
   };
@@ -44,7 +44,7 @@ class PageHistory {
   static uint32_t bucket_count(uint32_t capacity);
   static uint64_t print_of(uint64_t hash) { return hash >> 32 << 32; }
   uint32_t age_of(uint64_t entry) const {
-    return (clock_ - static_cast<uint32_t>(entry) / (kMostNumber + 1)) & kMostStamp;
+    return (clock_ - static_cast<uint32_t>(entry) / (kMaxNumber + 1)) & kMaxStamp;
   }
   Bucket& bucket_of(uint64_t hash) { return buckets_[hash & (bucket_count_ - 1)]; }
 

@@ -25,7 +25,7 @@ base::Expected<void> Policies::open(PolicyKind kind, PolicyChoice* choice, const
   follower_ = *follower;
   if (choice == nullptr || frame_count < choice->parameters().least_frames) return {};
   share_ = choice->share();
-  for (; sample_count_ < kMostSamples; ++sample_count_) {
+  for (; sample_count_ < kMaxSamples; ++sample_count_) {
     auto sample = Policy::create(PolicyChoice::kCandidates[sample_count_], frame_count, frame_limit, budget,
                                  PolicyChoice::kParts / PolicyChoice::kLargeShare);
     if (!sample) return std::unexpected(sample.error());

@@ -64,7 +64,7 @@ class Policies {
   PolicyKind follows() const { return followed_; }
 
  private:
-  static constexpr uint32_t kMostSamples = PolicyChoice::kCandidateCount;
+  static constexpr uint32_t kMaxSamples = PolicyChoice::kCandidateCount;
   static constexpr uint32_t kReadsPerReport = 1024;
   // Pages side by side are the same one's, so that what is read in runs still is.
   static constexpr uint64_t kPagesOfGroup = 8;
@@ -81,8 +81,8 @@ class Policies {
   void share_anew(uint32_t share);
 
   Policy* follower_ = nullptr;
-  Policy* samples_[kMostSamples] = {};
-  uint32_t sample_count_ = 0;  // 0 or kMostSamples
+  Policy* samples_[kMaxSamples] = {};
+  uint32_t sample_count_ = 0;  // 0 or kMaxSamples
   PolicyKind followed_ = PolicyKind::kClock;
   PolicyChoice* choice_ = nullptr;
   Holder holder_ = {};

@@ -122,7 +122,7 @@ void PolicyChoice::reduce() {
     for (double& sampled : counted->sampled) sampled *= part;
   earlier_ = lately_ = {};
   rest_ = next_rest_;
-  next_rest_ = std::min(2 * next_rest_, kMostBan);
+  next_rest_ = std::min(2 * next_rest_, kMaxBan);
 }
 
 // Of those that are not left alone; the one that is chosen if there is none.
@@ -192,7 +192,7 @@ void PolicyChoice::end_trial(bool is_worse) {
     // What is worse where the program does something else now may be better there.
     if (!is_other_program) {
       banned_[tried] = ban_[tried];
-      ban_[tried] = std::min(2 * ban_[tried], kMostBan);
+      ban_[tried] = std::min(2 * ban_[tried], kMaxBan);
     }
   } else {
     ban_[tried] = kBan;

@@ -51,7 +51,7 @@ class PolicyChoice {
   static constexpr uint32_t kSettle = 3;
   static constexpr uint32_t kTrial = 8;
   static constexpr uint32_t kBan = 64;
-  static constexpr uint32_t kMostBan = 4096;
+  static constexpr uint32_t kMaxBan = 4096;
 
   static constexpr uint32_t kParts = 256;
   static constexpr uint32_t kLargeShare = 12;

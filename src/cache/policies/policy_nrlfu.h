@@ -13,28 +13,28 @@
 
 namespace cache {
 
-class NrlfuPolicy final : public ListPolicy<PageHistory::kMostNumber + 1> {
+class NrlfuPolicy final : public ListPolicy<PageHistory::kMaxNumber + 1> {
   friend class Policy;
 
  private:
   static constexpr uint32_t kRemembered16 = 16;
-  static constexpr uint8_t kMost = PageHistory::kMostNumber;
+  static constexpr uint8_t kMax = PageHistory::kMaxNumber;
   static constexpr uint32_t kComeForEach = 3;  // pages, for each that is there, until counts are halved
 
   void add_to(FrameId frame) {
-    if (node(frame).list == kMost) halve();
+    if (node(frame).list == kMax) halve();
     move(frame, node(frame).list + 1);
   }
   void halve() {
     came_ = 0;
-    for (uint8_t hits = 1; hits <= kMost; ++hits) move_all(hits, hits / 2);
+    for (uint8_t hits = 1; hits <= kMax; ++hits) move_all(hits, hits / 2);
     history().halve();
   }
   void on_load(FrameId frame, Arrival arrival) override {
     if (++came_ > kComeForEach * held_count()) halve();
     node(frame).seen = 0;
     const uint8_t before = arrival.remembered.value_or(0);
-    append(frame, arrival.wanted && before < kMost ? before + 1 : before);
+    append(frame, arrival.wanted && before < kMax ? before + 1 : before);
   }
   void on_touched(FrameId frame) override { add_to(frame); }
   void on_cooled(FrameId frame, bool touched) override {
@@ -57,7 +57,7 @@ class NrlfuPolicy final : public ListPolicy<PageHistory::kMostNumber + 1> {
   uint8_t list_to_take() const {
     uint32_t skipped = held_count() > 0 ? named_in_vain() % (2 * held_count()) : 0;
     uint8_t last = 0;
-    for (uint8_t hits = 0; hits <= kMost; ++hits) {
+    for (uint8_t hits = 0; hits <= kMax; ++hits) {
       if (count(hits) == 0) continue;
       last = hits;
       if (skipped < 2 * count(hits)) break;

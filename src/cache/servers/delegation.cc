@@ -20,7 +20,7 @@ bool Client::ask(Server& server, const Request* requests, uint32_t count, uint64
   };
   // The number's last thread may have ended while it waited for an answer.
   wait();
-  uint64_t words[Lines::kMost];
+  uint64_t words[Lines::kMax];
   for (uint32_t i = 0; i < count; ++i) words[i] = requests[i].word();
   lines.send(words, count);
   server.ring();

@@ -25,7 +25,7 @@ class Client {
  public:
   // Asks the server for `count` pages at once, and waits until it has done or refused all of them. Returns false, without asking, while the client is
   // asking already: a child that shares the thread's memory (CLONE_VM) has the same client. Cost: two CPU lines that change hands; sleeps when the
-  // server takes long. REQUIRES: 1 <= count <= Lines::kMost.
+  // server takes long. REQUIRES: 1 <= count <= Lines::kMax.
   bool ask(Server& server, const Request* requests, uint32_t count, uint64_t* replies);
   void give_back();
 

@@ -24,17 +24,17 @@ namespace cache {
 
 class Lines {
  public:
-  static constexpr uint32_t kMost = 7;  // requests of a message
+  static constexpr uint32_t kMax = 7;  // requests of a message
 
   // Of the client.
   bool is_free() const {
     // Acquire: pairs with answer(), so that the replies are there.
     return reply_.message.load(std::memory_order_acquire) == request_.message.load(std::memory_order_relaxed);
   }
-  // REQUIRES: is_free(), 1 <= count <= kMost.
+  // REQUIRES: is_free(), 1 <= count <= kMax.
   void send(const uint64_t* requests, uint32_t count) {
     CHECK_GE(count, 1u);
-    CHECK_LE(count, kMost);
+    CHECK_LE(count, kMax);
     for (uint32_t i = 0; i < count; ++i) request_.words[i] = requests[i];
     const uint32_t number = (request_.message.load(std::memory_order_relaxed) >> kCountBits) + 1;
     request_.message.store(number << kCountBits | count, std::memory_order_release);  // pairs with take()
@@ -78,16 +78,16 @@ class Lines {
 
  private:
   static constexpr unsigned kCountBits = 3;
-  static_assert(kMost < 1u << kCountBits);
+  static_assert(kMax < 1u << kCountBits);
 
   struct alignas(base::kLineBytes) RequestLine {
     std::atomic<uint32_t> message;
     std::atomic<uint32_t> sleeps;
-    uint64_t words[kMost];
+    uint64_t words[kMax];
   };
   struct alignas(base::kLineBytes) ReplyLine {
     std::atomic<uint32_t> message;
-    uint64_t words[kMost];
+    uint64_t words[kMax];
   };
   static_assert(sizeof(RequestLine) == base::kLineBytes && sizeof(ReplyLine) == base::kLineBytes);
 

@@ -21,8 +21,8 @@ TEST(LinesTest, EachMessageIsTakenOnceAndAnswered) {
   EXPECT_TRUE(lines->is_free());
   EXPECT_EQ(lines->take(taken), 0u);
   for (uint64_t message = 0; message < 1000; ++message) {
-    uint64_t requests[Lines::kMost];
-    const auto count = static_cast<uint32_t>(message % Lines::kMost + 1);
+    uint64_t requests[Lines::kMax];
+    const auto count = static_cast<uint32_t>(message % Lines::kMax + 1);
     for (uint32_t i = 0; i < count; ++i) requests[i] = message * 10 + i;
     lines->send(requests, count);
     EXPECT_FALSE(lines->is_free());
@@ -40,9 +40,9 @@ TEST(LinesTest, EachMessageIsTakenOnceAndAnswered) {
 
 TEST(LinesTest, AMessageHasOneToSevenRequests) {
   auto lines = std::make_unique<Lines>();
-  const uint64_t requests[Lines::kMost + 1] = {};
+  const uint64_t requests[Lines::kMax + 1] = {};
   EXPECT_DEATH(lines->send(requests, 0), "count");
-  EXPECT_DEATH(lines->send(requests, Lines::kMost + 1), "count");
+  EXPECT_DEATH(lines->send(requests, Lines::kMax + 1), "count");
 }
 
 // Runs the steps of two sides in all orders, each in a new state.
@@ -219,8 +219,8 @@ TEST(LinesTest, ThreadsThatSleepAtEveryTurn) {
   for (uint32_t client = 0; client < kClients; ++client) {
     clients.emplace_back([&, client] {
       for (uint64_t message = 0; message < kMessages; ++message) {
-        uint64_t requests[Lines::kMost];
-        const auto count = static_cast<uint32_t>(message % Lines::kMost + 1);
+        uint64_t requests[Lines::kMax];
+        const auto count = static_cast<uint32_t>(message % Lines::kMax + 1);
         for (uint32_t i = 0; i < count; ++i) requests[i] = message << 8 | i;
         lines[client]->send(requests, count);
         bell.ring();

@@ -95,7 +95,7 @@ size_t Server::take_messages() {
 void Server::begin(Asked& asked) {
   const auto [page, pin] = asked.request;
   Partition& partition = shared_->of(page);
-  while (asked.tries++ < kMostTries) {
+  while (asked.tries++ < kMaxTries) {
     char* bytes = nullptr;
     if (pin && partition.look(page, true, bytes) == Partition::Look::kThere) {
       // Later it is there because the server has loaded it.

@@ -61,7 +61,7 @@ class Server {
 
  private:
   // How often the server loads a page that it is to pin, and finds it evicted again, before it leaves that to the client.
-  static constexpr uint32_t kMostTries = 4;
+  static constexpr uint32_t kMaxTries = 4;
 
   struct Desk;
   struct Asked {
@@ -78,7 +78,7 @@ class Server {
     uint32_t taken;  // the last message
     uint32_t left;   // requests of it that are not done
     Stream stream;   // of the client's misses
-    Asked asked[Lines::kMost];
+    Asked asked[Lines::kMax];
   };
 
   size_t take_messages();

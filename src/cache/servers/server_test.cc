@@ -95,7 +95,7 @@ TEST_F(ServerTest, ReadsThatFailAreToldToWhoAsked) {
 // All requests of a message have begun before the first of their reads ends.
 TEST_F(ServerTest, TheReadsOfAMessageAreUnderWayTogether) {
   open({.frame_count = 16});
-  for (uint64_t i = 0; i < Lines::kMost; ++i) write(i, static_cast<char>('a' + i));
+  for (uint64_t i = 0; i < Lines::kMax; ++i) write(i, static_cast<char>('a' + i));
   evict();
   const Layout::Part part = world->cache->layout().parts[0];
   uint32_t most = 0;
@@ -109,11 +109,11 @@ TEST_F(ServerTest, TheReadsOfAMessageAreUnderWayTogether) {
   serve();
   for (int round = 0; round < 5; ++round) {
     most = 0;
-    world->cache->load_together(page(0), Lines::kMost, *a->lane);
+    world->cache->load_together(page(0), Lines::kMax, *a->lane);
     // It was answered when all of them were there.
-    for (uint64_t i = 0; i < Lines::kMost; ++i) EXPECT_TRUE(world->resident(i)) << i;
-    EXPECT_EQ(most, Lines::kMost);
-    for (uint64_t i = 0; i < Lines::kMost; ++i) EXPECT_EQ(value(i), static_cast<char>('a' + i));
+    for (uint64_t i = 0; i < Lines::kMax; ++i) EXPECT_TRUE(world->resident(i)) << i;
+    EXPECT_EQ(most, Lines::kMax);
+    for (uint64_t i = 0; i < Lines::kMax; ++i) EXPECT_EQ(value(i), static_cast<char>('a' + i));
     evict();
   }
   world->device->before_transfer = nullptr;

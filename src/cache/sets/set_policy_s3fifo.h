@@ -39,7 +39,7 @@ class S3fifoSet {
   }
   void on_hit(uint32_t way) {
     const uint8_t hits = hits_[way].get();
-    if (hits < kMostHits) hits_[way].set(static_cast<uint8_t>(hits + 1));
+    if (hits < kMaxHits) hits_[way].set(static_cast<uint8_t>(hits + 1));
   }
   void on_remove(uint32_t way, uint16_t fingerprint, Removal removal) {
     const uint32_t place = place_of(way);
@@ -51,7 +51,7 @@ class S3fifoSet {
   // REQUIRES: free ways are spared.
   uint32_t pick_victim(WayMask spared) {
     // Each turn but the last moves a page from small to main or lowers a count.
-    for (uint32_t turn = 0; turn < (kMostHits + 2) * Ways; ++turn) {
+    for (uint32_t turn = 0; turn < (kMaxHits + 2) * Ways; ++turn) {
       const uint32_t in_small = oldest(0, small_count_, spared);
       const uint32_t in_main = oldest(small_count_, end(), spared);
       if (in_small == kNone && in_main == kNone) return kNoWay;
@@ -68,7 +68,7 @@ class S3fifoSet {
   }
 
  private:
-  static constexpr uint8_t kMostHits = 3;
+  static constexpr uint8_t kMaxHits = 3;
   static constexpr uint32_t kNone = ~uint32_t{0};
 
   uint32_t end() const { return uint32_t{small_count_} + main_count_; }

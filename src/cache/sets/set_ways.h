@@ -9,12 +9,12 @@
 
 namespace cache {
 
-inline constexpr uint32_t kMostWays = 32;
+inline constexpr uint32_t kMaxWays = 32;
 
 // One bit for each way of a set.
 using WayMask = uint32_t;
 constexpr WayMask way_bit(uint32_t way) { return WayMask{1} << way; }
-constexpr WayMask all_ways(uint32_t ways) { return ways == kMostWays ? ~WayMask{0} : way_bit(ways) - 1; }
+constexpr WayMask all_ways(uint32_t ways) { return ways == kMaxWays ? ~WayMask{0} : way_bit(ways) - 1; }
 
 inline constexpr uint32_t kNoWay = ~uint32_t{0};
 
@@ -35,16 +35,16 @@ class Racy {
 // which one it is nobody can predict.
 template <class T, uint32_t Ways>
 uint32_t way_of_least(const Racy<T> (&numbers)[Ways], WayMask spared) {
-  static_assert(Ways <= kMostWays && sizeof(T) <= 2);
+  static_assert(Ways <= kMaxWays && sizeof(T) <= 2);
   uint32_t least = ~uint32_t{0};
   if (spared == 0) {  // as a rule
     for (uint32_t way = 0; way < Ways; ++way)
-      least = std::min(least, uint32_t{numbers[way].get()} * kMostWays + way);
+      least = std::min(least, uint32_t{numbers[way].get()} * kMaxWays + way);
   } else {
     for (uint32_t way = 0; way < Ways; ++way)
-      least = std::min(least, (uint32_t{numbers[way].get()} * kMostWays + way) | (0 - (spared >> way & 1)));
+      least = std::min(least, (uint32_t{numbers[way].get()} * kMaxWays + way) | (0 - (spared >> way & 1)));
   }
-  return least == ~uint32_t{0} ? kNoWay : least % kMostWays;
+  return least == ~uint32_t{0} ? kNoWay : least % kMaxWays;
 }
 
 }  // namespace cache

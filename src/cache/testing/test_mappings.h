@@ -26,12 +26,12 @@ class AllMappings {
     munmap(memory_, kBytes);
   }
 
-  // False: the kernel allows more than kMost.
+  // False: the kernel allows more than kMax.
   bool are_all() const { return are_all_; }
 
  private:
-  static constexpr uint64_t kMost = uint64_t{1} << 17;
-  static constexpr uint64_t kBytes = kMost * base::kOsPageBytes;
+  static constexpr uint64_t kMax = uint64_t{1} << 17;
+  static constexpr uint64_t kBytes = kMax * base::kOsPageBytes;
 
   char* memory_ = nullptr;
   bool are_all_ = false;

@@ -18,7 +18,7 @@ static_assert(sizeof(batch::Outcome) == 1 &&
               int{SPILLWAY_BATCH_INSERTED} == static_cast<int>(batch::Outcome::kInserted));
 static_assert(sizeof(spillway_batch_job) == 104, "the struct's first version");
 
-constexpr size_t kJobBytesLeast = 104;
+constexpr size_t kMinJobBytes = 104;
 
 int check(spillway_batch_session& session, const spillway_batch_job& job) {
   if (job.action > SPILLWAY_BATCH_MERGE)
@@ -112,7 +112,7 @@ int spillway_batch_run(spillway_batch_session* session, spillway_batch_job* job)
   using namespace capi::batching;
   if (session == nullptr) [[unlikely]]
     return refuse_invalid(nullptr, "table: session is null");
-  if (job == nullptr || job->struct_bytes < kJobBytesLeast) [[unlikely]]
+  if (job == nullptr || job->struct_bytes < kMinJobBytes) [[unlikely]]
     return refuse_invalid(session, "table: the job is null, or its struct_bytes is not the struct's sizeof");
   return run(*session, *job);
 }

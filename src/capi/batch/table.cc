@@ -165,8 +165,8 @@ int spillway_batch_add_function(spillway_batch* table, spillway_batch_function f
   if (table->session_count > 0)
     return refuse(nullptr, base::Error::of(EBUSY, "table: functions are added before sessions are opened; ",
                                            table->session_count, " are open"));
-  if (table->function_count == batch::Code::kFunctionsMax)
-    return refuse_invalid(nullptr, "table: it has ", batch::Code::kFunctionsMax,
+  if (table->function_count == batch::Code::kMaxFunctions)
+    return refuse_invalid(nullptr, "table: it has ", batch::Code::kMaxFunctions,
                           " functions, and takes no more");
   const batch::Change change = {.function = function, .context = context};
   *number = table->stored != nullptr ? table->stored->table().add_function(change)

@@ -57,11 +57,11 @@ int spillway_kv_writer_append(spillway_kv_writer* writer, const void* part, size
     return capi::refuse_invalid(writer->session, "store: the writer has failed; abandon it");
   if (bytes == 0) return SPILLWAY_KV_OK;
   if (part == nullptr) return capi::refuse_invalid(writer->session, "store: the part is null");
-  if (bytes > kv::kValueBytesMax) {
+  if (bytes > kv::kMaxValueBytes) {
     writer->has_failed = true;
     return capi::refuse(writer->session,
                         base::Error::of(E2BIG, "store: a part of ", bytes, " bytes; values have ",
-                                        kv::kValueBytesMax, " or fewer"));
+                                        kv::kMaxValueBytes, " or fewer"));
   }
   auto appended = writer->writer.append({static_cast<const std::byte*>(part), bytes});
   if (appended) return SPILLWAY_KV_OK;

@@ -18,9 +18,9 @@ namespace capi {
 namespace {
 
 constexpr uint32_t kRequests = 256;
-constexpr uint32_t kRequestsMax = 65'536;
+constexpr uint32_t kMaxRequests = 65'536;
 constexpr uint32_t kOutstanding = 64;
-constexpr size_t kPiecesMax = 16;
+constexpr size_t kMaxPieces = 16;
 
 uint64_t now_ns() {
   timespec now = {};
@@ -33,7 +33,7 @@ struct Slot : Request {
   spillway_kv_done done = nullptr;
   void* context = nullptr;
   bool owns_buffer = false;  // the buffer of this get is the library's
-  iovec own_pieces[kPiecesMax];
+  iovec own_pieces[kMaxPieces];
 };
 
 }  // namespace
@@ -142,10 +142,10 @@ base::Expected<void> open_queue(spillway_kv& store, const spillway_kv_queue_opti
   const uint32_t outstanding =
       given->outstanding != 0 ? given->outstanding : std::min(kOutstanding, requests);
   const uint32_t threads = given->threads != 0 ? given->threads : 1;
-  if (requests > kRequestsMax || outstanding > Workers::kTasksMax || threads > Workers::kThreadsMax)
+  if (requests > kMaxRequests || outstanding > Workers::kMaxTasks || threads > Workers::kMaxThreads)
     return base::failure(EINVAL, "store: a queue of ", requests, " requests, ", outstanding,
-                         " outstanding, by ", threads, " threads; give at most ", kRequestsMax, ", ",
-                         Workers::kTasksMax, " and ", Workers::kThreadsMax);
+                         " outstanding, by ", threads, " threads; give at most ", kMaxRequests, ", ",
+                         Workers::kMaxTasks, " and ", Workers::kMaxThreads);
   queue.store = &store;
   if (auto event = queue.event.open(); !event) return event;
   queue.slots = static_cast<Slot*>(malloc(requests * sizeof(Slot)));
@@ -171,8 +171,8 @@ int submit(spillway_kv_queue* queue, Request::Kind kind, const void* key, size_t
            size_t buffer_bytes, spillway_kv_done done, void* context) {
   if (queue == nullptr || done == nullptr)
     return refuse_invalid(nullptr, "store: the queue or the callback is null");
-  if (piece_count > kPiecesMax)
-    return refuse_invalid(nullptr, "store: a value of ", piece_count, " pieces; give a queue ", kPiecesMax,
+  if (piece_count > kMaxPieces)
+    return refuse_invalid(nullptr, "store: a value of ", piece_count, " pieces; give a queue ", kMaxPieces,
                           " or fewer");
   Slot* const slot = queue->take();
   if (slot == nullptr) return SPILLWAY_KV_BUSY;

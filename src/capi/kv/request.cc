@@ -5,7 +5,7 @@
 namespace capi {
 namespace {
 
-constexpr uint64_t kGatheredBytesMax = 64 << 10;
+constexpr uint64_t kMaxGatheredBytes = 64 << 10;
 
 void fail(Request& request, const base::Error& error) {
   request.value = {};
@@ -40,7 +40,7 @@ kv::Bytes bytes_of(const iovec& piece) {
 
 // Puts a value of several pieces: a small one is gathered here, a large one by a ValueWriter.
 base::Expected<kv::Changed> put_pieces(kv::Session& session, const Request& request, uint64_t bytes) {
-  if (bytes > kGatheredBytesMax) {
+  if (bytes > kMaxGatheredBytes) {
     kv::ValueWriter writer;
     if (auto opened = writer.open(session, request.key); !opened) return std::unexpected(opened.error());
     for (const iovec& piece : request.pieces)
@@ -63,9 +63,9 @@ base::Expected<kv::Changed> put_pieces(kv::Session& session, const Request& requ
 void put(kv::Session& session, Request& request) {
   uint64_t bytes = 0;
   for (const iovec& piece : request.pieces) bytes += piece.iov_len;
-  if (bytes > kv::kValueBytesMax)
+  if (bytes > kv::kMaxValueBytes)
     return fail(request, base::Error::of(E2BIG, "store: a value of ", bytes, " bytes; give ",
-                                         kv::kValueBytesMax, " or fewer"));
+                                         kv::kMaxValueBytes, " or fewer"));
   if (request.pieces.size() > 1) return end_change(request, put_pieces(session, request, bytes));
   const iovec piece = request.pieces.empty() ? iovec{} : request.pieces[0];
   end_change(request, session.put(request.key, bytes_of(piece), request.options));

@@ -100,7 +100,7 @@ void write_statistics(spillway_kv& store, base::TextRef& text) {
   const kv::RecoveryReport& recovery = store.store->recovery();
   text << "{\"store\": {\"capacity_bytes\": " << geometry.capacity_bytes
        << ", \"segment_bytes\": " << geometry.segment_bytes << ", \"segments\": " << geometry.segment_count
-       << ", \"grain_bytes\": " << geometry.grain_bytes << ", \"value_bytes_max\": " << kv::kValueBytesMax
+       << ", \"grain_bytes\": " << geometry.grain_bytes << ", \"value_bytes_max\": " << kv::kMaxValueBytes
        << ", \"plain_value_bytes_max\": " << geometry.value_bytes_max()
        << "}, \"tier\": {\"budget_bytes\": " << counts.tier.budget_bytes
        << ", \"used_bytes\": " << counts.tier.used_bytes << ", \"records\": " << counts.tier.record_count

@@ -13,7 +13,7 @@ constexpr size_t kStackBytes = 256 << 10;
 }  // namespace
 
 base::Expected<void> Workers::open(kv::Store& store, uint32_t thread_count, uint32_t task_count) {
-  CHECK(thread_count >= 1 && thread_count <= kThreadsMax && task_count >= 1 && task_count <= kTasksMax);
+  CHECK(thread_count >= 1 && thread_count <= kMaxThreads && task_count >= 1 && task_count <= kMaxTasks);
   store_ = &store;
   tasks_each_ = std::max(1u, task_count / thread_count);
   sessions_.reset(new (std::nothrow) kv::Session[thread_count]);

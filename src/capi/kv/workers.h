@@ -17,10 +17,10 @@ namespace capi {
 
 class Workers final : private task::LaneUser {
  public:
-  static constexpr uint32_t kThreadsMax = 64;
-  static constexpr uint32_t kTasksMax = 4096;
+  static constexpr uint32_t kMaxThreads = 64;
+  static constexpr uint32_t kMaxTasks = 4096;
 
-  // `task_count`: of all threads together. Errors: those of Lanes::open and Session::open. REQUIRES: 1 to kThreadsMax threads, 1 to kTasksMax tasks.
+  // `task_count`: of all threads together. Errors: those of Lanes::open and Session::open. REQUIRES: 1 to kMaxThreads threads, 1 to kMaxTasks tasks.
   base::Expected<void> open(kv::Store& store, uint32_t thread_count, uint32_t task_count);
   // Blocks until the threads have ended. REQUIRES: all requests have ended.
   void close() { lanes_.close(); }

@@ -11,10 +11,10 @@ namespace capi::pages {
 namespace {
 
 constexpr uint32_t kRequests = 256;
-constexpr uint32_t kRequestsMax = 65'536;
-constexpr size_t kGroup = 64;                                              // that are handed over together
-constexpr size_t kRequestBytesLeast = sizeof(spillway_pagecache_request);  // of the struct's first version
-static_assert(kRequestBytesLeast == 64);
+constexpr uint32_t kMaxRequests = 65'536;
+constexpr size_t kGroup = 64;                                            // that are handed over together
+constexpr size_t kMinRequestBytes = sizeof(spillway_pagecache_request);  // of the struct's first version
+static_assert(kMinRequestBytes == 64);
 
 // The slot is free before its callback runs, which may submit again.
 void finish(pagecache::Request& request) {
@@ -74,9 +74,9 @@ base::Expected<void> open_queue(spillway_pagecache& cache, const spillway_pageca
   const auto given = read_struct(options, "spillway_pagecache_queue_options");
   if (!given) return std::unexpected(given.error());
   const uint32_t requests = given->requests != 0 ? given->requests : kRequests;
-  if (requests > kRequestsMax)
+  if (requests > kMaxRequests)
     return base::failure(EINVAL, "page cache: a queue of ", requests, " requests; give at most ",
-                         kRequestsMax);
+                         kMaxRequests);
   if (cache.servers == nullptr)
     return base::failure(EINVAL, "page cache: it was opened without threads, and has no queues");
   queue.cache = &cache;
@@ -140,7 +140,7 @@ int spillway_pagecache_submit(spillway_pagecache_queue* queue, const spillway_pa
   if (taken != nullptr) *taken = 0;
   if (queue == nullptr) return refuse_invalid(nullptr, "page cache: queue is null");
   if (count == 0) return SPILLWAY_PAGECACHE_OK;
-  if (requests == nullptr || requests->struct_bytes < kRequestBytesLeast)
+  if (requests == nullptr || requests->struct_bytes < kMinRequestBytes)
     return refuse_invalid(
         nullptr, "page cache: requests are null, or struct_bytes of these is not the struct's sizeof");
   const auto* const bytes = reinterpret_cast<const char*>(requests);

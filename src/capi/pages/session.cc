@@ -6,8 +6,8 @@
 namespace capi::pages {
 namespace {
 
-constexpr size_t kViewBytesLeast = 32;  // of the struct's first version
-static_assert(sizeof(spillway_pagecache_view) == kViewBytesLeast);
+constexpr size_t kMinViewBytes = 32;  // of the struct's first version
+static_assert(sizeof(spillway_pagecache_view) == kMinViewBytes);
 
 // What all calls for a range have in common. `memory` is where its bytes go, or come from.
 int check(spillway_pagecache_session* session, const spillway_pagecache_file* file, const void* memory,
@@ -164,7 +164,7 @@ int spillway_pagecache_update(spillway_pagecache_session* session, spillway_page
 int spillway_pagecache_view_get(spillway_pagecache_session* session, spillway_pagecache_file* file,
                                 uint64_t offset, size_t bytes, spillway_pagecache_view* view) {
   using namespace capi::pages;
-  if (view == nullptr || view->struct_bytes < kViewBytesLeast)
+  if (view == nullptr || view->struct_bytes < kMinViewBytes)
     return refuse_invalid(session,
                           "page cache: the view is null, or its struct_bytes is not the struct's sizeof");
   view->data = nullptr;

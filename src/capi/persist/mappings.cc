@@ -241,7 +241,7 @@ int spillway_persist_remove(void* address, size_t bytes) {
   if (bytes == 0 || (!found.is_inside && found.domain.end >= begin + bytes)) return SPILLWAY_PERSIST_ABSENT;
   if (domains.removal_end(begin, begin + bytes) != begin + bytes)
     return refuse(base::Error::of(ENOSPC, "remove: this would leave two domains of one, and there are ",
-                                  persist::Domains::kDomainsMax,
+                                  persist::Domains::kMaxDomains,
                                   " domains already; remove another one before, or all of this one"));
   return answer_written(persist::own::remove_domain(begin, begin + bytes));
 }

@@ -30,7 +30,7 @@ Checkpointer::Taken Checkpointer::take(Channel& channel) {
   changes_->wait();
   count_headless(state);
 
-  const uint64_t memory_bytes = base::round_up(kPieceBytesMax, base::kOsPageBytes) + base::kOsPageBytes;
+  const uint64_t memory_bytes = base::round_up(kMaxPieceBytes, base::kOsPageBytes) + base::kOsPageBytes;
   const uint64_t image_bytes = base::round_up(sizeof(TableImage), base::kOsPageBytes);
   auto memory = sys::map_anonymous(memory_bytes + image_bytes, "a checkpoint of a store");
   if (!memory) {

@@ -15,13 +15,13 @@ namespace {
 
 constexpr uint64_t kBufferBytes = 2 << 20;  // more than any record
 // A start replays so many records in some 0.1 s.
-constexpr uint64_t kReplayedMin = 1 << 18;
-constexpr uint64_t kPauseNs = 100'000'000, kPauseNsMost = 6'400'000'000;
+constexpr uint64_t kMinReplayed = 1 << 18;
+constexpr uint64_t kPauseNs = 100'000'000, kMaxPauseNs = 6'400'000'000;
 
 }  // namespace
 
 void Collector::Pause::begin() {
-  length_ns = std::clamp(2 * length_ns, kPauseNs, kPauseNsMost);
+  length_ns = std::clamp(2 * length_ns, kPauseNs, kMaxPauseNs);
   end_ns = sys::monotonic_ns() + length_ns;
 }
 
@@ -103,7 +103,7 @@ Collector::Failure Collector::step(bool& did) {
     const int error = empty(victim);
     // If it lacked room, settling may give it some.
     if (error != 0 && (error != ENOSPC || !has_to_settle())) return {.error = error};
-    if (error == 0 && to_settle_ < Log::kEmptiedMax && !log_->is_short()) return {};
+    if (error == 0 && to_settle_ < Log::kMaxEmptied && !log_->is_short()) return {};
   }
   if (has_to_settle()) {
     did = true;
@@ -130,8 +130,8 @@ Collector::Failure Collector::step(bool& did) {
 
 uint64_t Collector::checkpoint_interval() const {
   if (checkpoint_records_ != 0) return checkpoint_records_;
-  if (log_->last_sequence() - checkpoint_sequence_ < kReplayedMin) return kReplayedMin;
-  return std::max(kReplayedMin, index_->counts().entries / 2);
+  if (log_->last_sequence() - checkpoint_sequence_ < kMinReplayed) return kMinReplayed;
+  return std::max(kMinReplayed, index_->counts().entries / 2);
 }
 
 // Returns whether there is anything to settle afterwards.
@@ -161,7 +161,7 @@ void Collector::end() {
   large_values_->retry_left();
   for (Pieces pieces; large_values_->take_removed(pieces);)
     if (release_pieces(pieces) != 0) return;
-  const bool is_due = checkpoint_records_ != 0 || log_->sealed_records() >= kReplayedMin / 4;
+  const bool is_due = checkpoint_records_ != 0 || log_->sealed_records() >= kMinReplayed / 4;
   if (!takes_checkpoints_ || !is_due || log_->last_sequence() == checkpoint_sequence_) return;
   take_checkpoint();
   static_cast<void>(settle());

@@ -28,7 +28,7 @@ bool Snapshots::Member::has(uint64_t version) const {
 
 bool Snapshots::add(Member& member) {
   sys::LockGuard scope(lock_);
-  if (count_.load(std::memory_order_relaxed) == kMost) return false;
+  if (count_.load(std::memory_order_relaxed) == kMax) return false;
   Member** at = &oldest_;
   while (*at != nullptr) at = &(*at)->next;
   *at = &member;
@@ -74,7 +74,7 @@ void Snapshots::hand_over(const KeyHash& hash, const Location& old, uint64_t old
 }
 
 void Snapshots::keep(Member& member, const Location& location, const Pieces* pieces) {
-  if (member.kept.values.size() + member.kept.large.size() == kKeptMost) {
+  if (member.kept.values.size() + member.kept.large.size() == kMaxKept) {
     member.is_cancelled = true;  // its reader gives back what it keeps, or cancel_oldest() does
     return;
   }
@@ -109,7 +109,7 @@ void Snapshots::note_renewed(const KeyHash& hash, uint64_t old_version, uint64_t
     if (member->is_cancelled || position < member->begin) continue;
     const bool is_part = member->has(old_version);
     if (is_part == (version <= member->sequence)) continue;
-    if (member->renewed.size() == kRenewedMost)
+    if (member->renewed.size() == kMaxRenewed)
       member->is_cancelled = true;  // as in keep()
     else
       (is_part ? member->renewed : member->late).push_back(version);

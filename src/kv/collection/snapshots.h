@@ -34,10 +34,10 @@ namespace kv {
 
 class Snapshots {
  public:
-  static constexpr size_t kMost = 8;
+  static constexpr size_t kMax = 8;
   // A snapshot that would keep more records, in 16 bytes each, is cancelled.
-  static constexpr size_t kKeptMost = 1 << 20;
-  static constexpr size_t kRenewedMost = 2 * kKeptMost;  // likewise of renewed versions, in 8 bytes each
+  static constexpr size_t kMaxKept = 1 << 20;
+  static constexpr size_t kMaxRenewed = 2 * kMaxKept;  // likewise of renewed versions, in 8 bytes each
 
   struct Large {
     Location location;
@@ -76,7 +76,7 @@ class Snapshots {
     geometry_ = &geometry;
   }
 
-  // Opens a snapshot, whose moment is within the call. False: kMost are open.
+  // Opens a snapshot, whose moment is within the call. False: kMax are open.
   bool add(Member& member);
   // Closes it, and gives back what it keeps.
   void remove(Member& member);

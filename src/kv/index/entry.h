@@ -24,13 +24,13 @@ inline constexpr uint32_t kNeighbourhood = 1u << kOffsetBits;
 // Sizes in grains as 8 bits: exact below 16, rounded up by an eighth at most above, so that one read brings the whole record.
 namespace size_code {
 
-inline constexpr uint64_t kGrainsMax = uint64_t{15} << 30;
+inline constexpr uint64_t kMaxGrains = uint64_t{15} << 30;
 
 constexpr uint64_t grains(uint32_t code) {
   const uint32_t exponent = code >> 3, digits = code & 7;
   return exponent == 0 ? digits : uint64_t{8 + digits} << (exponent - 1);
 }
-// The smallest code whose grains() are at least so many. REQUIRES: grains <= kGrainsMax.
+// The smallest code whose grains() are at least so many. REQUIRES: grains <= kMaxGrains.
 constexpr uint32_t of(uint64_t grains) {
   if (grains < 16) return static_cast<uint32_t>(grains);
   const unsigned shift = static_cast<unsigned>(std::bit_width(grains)) - 4;
@@ -45,10 +45,10 @@ constexpr uint32_t of(uint64_t grains) {
 class EntryFormat {
  public:
   // These leave a tag enough bits to grow by, and put its end into the entry's upper half: a slot whose upper half is zero is free.
-  static constexpr unsigned kAddressBitsMin = 18;
-  static constexpr unsigned kAddressBitsMax = 40;
+  static constexpr unsigned kMinAddressBits = 18;
+  static constexpr unsigned kMaxAddressBits = 40;
 
-  // REQUIRES: kAddressBitsMin <= address_bits <= kAddressBitsMax.
+  // REQUIRES: kMinAddressBits <= address_bits <= kMaxAddressBits.
   explicit constexpr EntryFormat(unsigned address_bits)
       : tag_shift_(kOffsetBits + kSizeBits + address_bits) {}
 

@@ -15,7 +15,7 @@ TEST(SizeCodeTest, SmallSizesAreExactAndOthersRoundedUpByAnEighth) {
     EXPECT_GE(read, grains);
     EXPECT_LE(8 * (read - grains), grains);
   }
-  EXPECT_EQ(size_code::grains(size_code::of(size_code::kGrainsMax)), size_code::kGrainsMax);
+  EXPECT_EQ(size_code::grains(size_code::of(size_code::kMaxGrains)), size_code::kMaxGrains);
 }
 
 TEST(SizeCodeTest, EachCodeIsThatOfItsGrains) {

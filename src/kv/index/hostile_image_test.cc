@@ -46,7 +46,7 @@ TEST_F(HostileImageTest, WhatNoTableCanHoldIsRefused) {
   for (uint8_t& depth : images[0]->shape.depths) depth = kAbsent;
   EXPECT_EQ(error_of(), EBADMSG) << "nothing";
   *images[0] = good;
-  images[0]->shape.depths[3] = kDepthMax;
+  images[0]->shape.depths[3] = kMaxDepth;
   EXPECT_EQ(error_of(), EBADMSG) << "deeper than any";
   *images[0] = good;
   images[0]->shape.prefix = 4;
@@ -87,7 +87,7 @@ TEST_F(HostileImageTest, ImagesThatNeedMoreTablesThanTheyAreAreRefused) {
     for (int other = 0; other < 40; ++other) {
       images.push_back(std::make_unique<TableImage>());
       images.back()->shape.prefix = uint64_t{1} << bit | uint64_t{1} << other;
-      for (uint8_t& depth : images.back()->shape.depths) depth = kDepthMax - 1;
+      for (uint8_t& depth : images.back()->shape.depths) depth = kMaxDepth - 1;
     }
   EXPECT_EQ(error_of(), ENOMEM);
 }

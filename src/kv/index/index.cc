@@ -15,7 +15,7 @@ namespace kv {
 namespace {
 
 constexpr size_t kAhead = 12;  // lookups whose cache misses overlap
-constexpr size_t kDirectoryBytes = (size_t{1} << kDirectoryBitsMax) * sizeof(std::atomic<Table*>);
+constexpr size_t kDirectoryBytes = (size_t{1} << kMaxDirectoryBits) * sizeof(std::atomic<Table*>);
 // With so few entries in a region its table may be merged: that is considered once in so many removals.
 constexpr uint32_t kSparse = kRegionSlots / 5;
 constexpr uint32_t kSparseEvery = 32;
@@ -23,7 +23,7 @@ constexpr uint32_t kSparseEvery = 32;
 }  // namespace
 
 base::Expected<Index*> Index::open(unsigned address_bits) {
-  CHECK(address_bits >= EntryFormat::kAddressBitsMin && address_bits <= EntryFormat::kAddressBitsMax);
+  CHECK(address_bits >= EntryFormat::kMinAddressBits && address_bits <= EntryFormat::kMaxAddressBits);
   auto own = sys::map_anonymous(base::round_up(sizeof(Index), base::kOsPageBytes), "an index");
   if (!own) return std::unexpected(own.error());
   auto* const index = new (*own) Index(address_bits);
@@ -33,7 +33,7 @@ base::Expected<Index*> Index::open(unsigned address_bits) {
     return std::unexpected(directory.error());
   }
   index->directory_ = reinterpret_cast<std::atomic<Table*>*>(*directory);
-  auto chunks = sys::map_anonymous(kChunksMax * sizeof(Chunk*), "an index's tables");
+  auto chunks = sys::map_anonymous(kMaxChunks * sizeof(Chunk*), "an index's tables");
   if (!chunks) {
     index->close();
     return std::unexpected(chunks.error());
@@ -54,7 +54,7 @@ void Index::close() {
   for (uint32_t number = 0; number < table_count_.load(std::memory_order_relaxed); number += kChunkTables)
     free_chunk(chunks_[number / kChunkTables]);
   free_chunk(spare_.load(std::memory_order_relaxed));
-  sys::unmap(chunks_, kChunksMax * sizeof(Chunk*));
+  sys::unmap(chunks_, kMaxChunks * sizeof(Chunk*));
   sys::unmap(directory_, kDirectoryBytes);
   this->~Index();
   sys::unmap(this, base::round_up(sizeof(Index), base::kOsPageBytes));
@@ -104,7 +104,7 @@ Table* Index::new_table(Table* parent, uint64_t prefix, unsigned depth) {
   sys::LockGuard guard(memory_lock_);
   const uint32_t number = table_count_.load(std::memory_order_relaxed);
   if (number % kChunkTables == 0) {
-    if (number == kChunksMax * kChunkTables) return nullptr;
+    if (number == kMaxChunks * kChunkTables) return nullptr;
     // The first chunk is not of huge pages, and so is filled page by page: a store with few keys takes little memory.
     Chunk* chunk = spare_.exchange(nullptr, std::memory_order_relaxed);
     if (chunk == nullptr) chunk = new_chunk(number != 0);
@@ -188,7 +188,7 @@ void Index::find(std::span<const uint64_t> hashes, std::span<Location> found) co
   }
 }
 
-size_t Index::find_all(uint64_t hash, std::span<Location, kCandidatesMax> found) const {
+size_t Index::find_all(uint64_t hash, std::span<Location, kMaxCandidates> found) const {
   size_t count = 0;
   search(hash, [&](const Table& table, unsigned depth) {
     count = 0;

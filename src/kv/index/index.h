@@ -65,12 +65,12 @@ struct IndexCounts {
 
 class Index {
  public:
-  static constexpr size_t kCandidatesMax = kNeighbourhood;
-  static constexpr size_t kScanMax = kRegionSlots + kNeighbourhood - 1;
+  static constexpr size_t kMaxCandidates = kNeighbourhood;
+  static constexpr size_t kMaxScan = kRegionSlots + kNeighbourhood - 1;
   static constexpr uint64_t kScanEnd = ~uint64_t{0};  // no hash has this position
 
   // An index with one empty table. It takes memory as it grows, for eight tables of 256 KiB at a time. Errors: ENOMEM.
-  // REQUIRES: EntryFormat::kAddressBitsMin <= address_bits <= EntryFormat::kAddressBitsMax.
+  // REQUIRES: EntryFormat::kMinAddressBits <= address_bits <= EntryFormat::kMaxAddressBits.
   static base::Expected<Index*> open(unsigned address_bits);
   void close();
 
@@ -87,16 +87,16 @@ class Index {
   // Memory for find_all(): an array of Location that is not cleared first, which would take 2 KiB of stores for each change of a key.
   class Candidates {
    public:
-    operator std::span<Location, kCandidatesMax>() {
-      return std::span<Location, kCandidatesMax>(reinterpret_cast<Location*>(bytes_), kCandidatesMax);
+    operator std::span<Location, kMaxCandidates>() {
+      return std::span<Location, kMaxCandidates>(reinterpret_cast<Location*>(bytes_), kMaxCandidates);
     }
     const Location& operator[](size_t i) const { return reinterpret_cast<const Location*>(bytes_)[i]; }
 
    private:
-    alignas(Location) std::byte bytes_[kCandidatesMax * sizeof(Location)];
+    alignas(Location) std::byte bytes_[kMaxCandidates * sizeof(Location)];
   };
   // All candidates as they were at one moment. Returns how many there are.
-  size_t find_all(uint64_t hash, std::span<Location, kCandidatesMax> found) const;
+  size_t find_all(uint64_t hash, std::span<Location, kMaxCandidates> found) const;
   // The candidate with this address, if there is one.
   Location find_at(uint64_t hash, uint64_t address) const;
   // Begins to bring what a change for this hash will look at into the cache.
@@ -127,7 +127,7 @@ class Index {
   //
   // A key that is there throughout is seen once: a merge may bring positions below `at` back, which earlier steps have seen.
   // Fills `found` with all entries of the region that has the position, and calls the hook. Others wait for this region meanwhile, some 5 us.
-  // REQUIRES: `at` is 0, or an earlier step's end other than kScanEnd; found.size() >= kScanMax.
+  // REQUIRES: `at` is 0, or an earlier step's end other than kScanEnd; found.size() >= kMaxScan.
   ScanStep scan(uint64_t at, std::span<Location> found, const Hook<ScanStep>& hook = {}) const;
   static uint64_t position_of(uint64_t hash);
 

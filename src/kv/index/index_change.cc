@@ -70,7 +70,7 @@ void Index::help(Table& table) {
 
 // Begins to merge this table with its last child, or with its parent, if the two have few entries.
 void Index::shrink(Table& table) {
-  for (unsigned bit = table.birth_depth; bit < kDepthMax; ++bit)
+  for (unsigned bit = table.birth_depth; bit < kMaxDepth; ++bit)
     if (Table* const child = table.children[bit].load(std::memory_order_acquire); child != nullptr)
       try_merge(table, *child);
   if (table.parent != nullptr) try_merge(*table.parent, table);
@@ -104,7 +104,7 @@ bool Index::begin_split(Table& table) {
   if (table.change.load(std::memory_order_relaxed) == Table::Change::kMerge)
     table.change.store(Table::Change::kSplit, std::memory_order_relaxed);
   if (table.change.load(std::memory_order_relaxed) == Table::Change::kSplit) return true;
-  if (table.depth + 1 >= kDepthMax) return false;
+  if (table.depth + 1 >= kMaxDepth) return false;
   if (child_of(table, table.depth) == nullptr) return false;
   live_count_.fetch_add(1, std::memory_order_relaxed);
   table.moved_count = 0;
@@ -171,7 +171,7 @@ void Index::end_change(Table& table, Table& child) {
 
 // Makes the directory lead to `table` for the hashes of `child`.
 void Index::publish(Table& child, Table& table) {
-  if (child.birth_depth > kDirectoryBitsMax) return;
+  if (child.birth_depth > kMaxDirectoryBits) return;
   sys::LockGuard guard(memory_lock_);
   uint64_t mask = directory_mask_.load(std::memory_order_relaxed);
   while (mask < low_bits(child.birth_depth)) {

@@ -10,8 +10,8 @@ namespace kv {
 inline constexpr uint32_t kChunkTables = 8;
 inline constexpr size_t kChunkBytes = kChunkTables * kTableBytes;
 static_assert(kChunkBytes == sys::kHugePageBytes);
-inline constexpr uint32_t kChunksMax = 1u << 17;
-inline constexpr unsigned kDirectoryBitsMax = 22;
+inline constexpr uint32_t kMaxChunks = 1u << 17;
+inline constexpr unsigned kMaxDirectoryBits = 22;
 
 // Tables, and the memory behind their slots.
 struct Index::Chunk {

@@ -24,7 +24,7 @@ uint64_t hash_at(uint64_t position) {
 uint64_t Index::position_of(uint64_t hash) { return position(region_of(home_of(hash)), rest(hash, 0)); }
 
 ScanStep Index::scan(uint64_t at, std::span<Location> found, const Hook<ScanStep>& hook) const {
-  CHECK_GE(found.size(), kScanMax);
+  CHECK_GE(found.size(), kMaxScan);
   CHECK_NE(at, kScanEnd);
   const uint64_t hash = hash_at(at);
   return locked(hash, true, [&](const Table& table, RegionLocks& locks) {

@@ -21,7 +21,7 @@ constexpr unsigned kAddressBits = 34;
 
 class IndexScanTest : public testing::Test {
  protected:
-  IndexScanTest() : index(*Index::open(kAddressBits)), found(Index::kScanMax) {}
+  IndexScanTest() : index(*Index::open(kAddressBits)), found(Index::kMaxScan) {}
   ~IndexScanTest() override { index->close(); }
 
   static uint64_t hash_of(uint64_t i) { return base::mix(i); }
@@ -30,7 +30,7 @@ class IndexScanTest : public testing::Test {
     for (;;) {
       const auto done = index->insert(hash, address, 1, known, hook);
       if (done != Index::Inserted::kOther) return done == Index::Inserted::kDone;
-      Location all[Index::kCandidatesMax];
+      Location all[Index::kMaxCandidates];
       const size_t count = index->find_all(hash, all);
       known.clear();
       for (size_t i = 0; i < count; ++i) known.push_back(all[i].address);
@@ -152,7 +152,7 @@ TEST_F(IndexScanTest, HooksAreCalledWhileTheRegionIsLocked) {
   const auto replace = [&] { EXPECT_TRUE(index->replace(hash, 5, 6, 1)); };
   EXPECT_EQ(index->scan(position, found, [&](const ScanStep&) { try_in_another_thread(replace); }).count, 1u);
   EXPECT_TRUE(ends());
-  std::vector<Location> seen(Index::kScanMax);
+  std::vector<Location> seen(Index::kMaxScan);
   const auto scan = [&] { EXPECT_EQ(index->scan(position, seen).count, 1u); };
   const auto try_scan = [&](const Location&) { try_in_another_thread(scan); };
   EXPECT_TRUE(index->replace(hash, 6, 7, 1, try_scan));

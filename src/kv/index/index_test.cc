@@ -32,7 +32,7 @@ class IndexTest : public testing::Test {
     }
   }
   std::vector<Location> all(uint64_t hash) const {
-    Location found[Index::kCandidatesMax];
+    Location found[Index::kMaxCandidates];
     return {found, found + index->find_all(hash, found)};
   }
   bool has(uint64_t hash, uint64_t address) const {

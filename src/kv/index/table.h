@@ -32,7 +32,7 @@ inline constexpr uint32_t kSlots = 1u << kHomeBits;
 inline constexpr uint32_t kRegionSlots = 4096;
 inline constexpr uint32_t kRegions = kSlots / kRegionSlots;
 inline constexpr size_t kTableBytes = kSlots * sizeof(uint64_t);
-inline constexpr unsigned kDepthMax = 48;
+inline constexpr unsigned kMaxDepth = 48;
 inline constexpr unsigned kAbsent = 127;
 
 inline constexpr uint32_t kGroup = 8;        // slots that are looked at together
@@ -69,7 +69,7 @@ struct alignas(64) Table {
   uint64_t prefix = 0;
   unsigned birth_depth = 0;
   // children[depth]: the table for hashes with a 1 after `depth` bits; set by the first split at that depth, for good.
-  std::atomic<Table*> children[kDepthMax] = {};
+  std::atomic<Table*> children[kMaxDepth] = {};
   std::atomic<uint8_t> reaches[kSlots / kReachHomes] = {};
 
   // Guards what follows. Taken before a region's lock, and a parent's before its child's.

@@ -24,7 +24,7 @@ struct TableShape {
   // Could there be such a table: has it homes, and is it deep enough for its prefix?
   constexpr bool is_possible() const {
     for (uint8_t depth : depths)
-      if (depth != kAbsent && (depth < birth_depth() || depth >= kDepthMax)) return false;
+      if (depth != kAbsent && (depth < birth_depth() || depth >= kMaxDepth)) return false;
     return present() != 0;
   }
 };

@@ -16,7 +16,7 @@ uint64_t held_grains(uint32_t grains) { return size_code::grains(size_code::of(g
 }  // namespace
 
 base::Expected<void> Log::open(const Identity& identity, uint32_t stream_count) {
-  CHECK(stream_count >= 1 && stream_count <= kStreamsMax);
+  CHECK(stream_count >= 1 && stream_count <= kMaxStreams);
   identity_ = &identity;
   stream_count_ = stream_count;
   segment_count_ = static_cast<uint32_t>(identity.geometry.segment_count);

@@ -132,18 +132,18 @@ struct LogCounts {
 
 class Log {
  public:
-  static constexpr uint32_t kStreamsMax = 64;
+  static constexpr uint32_t kMaxStreams = 64;
   // The last free or ready segments, which only the collector may take; tombstones may take all but one of them.
   static constexpr uint32_t kReserve = 2;
   // So many emptied victims are given back together, to share the flushes.
-  static constexpr uint32_t kEmptiedMax = 2;
-  static constexpr uint32_t kSegmentsMin = 8;
+  static constexpr uint32_t kMaxEmptied = 2;
+  static constexpr uint32_t kMinSegments = 8;
 
   Log() = default;
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;
 
-  // A log all of whose segments are free. `identity` outlives the log. REQUIRES: 1 <= stream_count <= kStreamsMax. Errors: ENOMEM.
+  // A log all of whose segments are free. `identity` outlives the log. REQUIRES: 1 <= stream_count <= kMaxStreams. Errors: ENOMEM.
   base::Expected<void> open(const Identity& identity, uint32_t stream_count);
   // Does nothing if the log is not open.
   void close();
@@ -397,7 +397,7 @@ class Log {
   }
   uint64_t record_grains_most() const {
     const Geometry& geometry = identity_->geometry;
-    return geometry.grains(record_bytes(kKeyBytesMax, geometry.value_bytes_max()));
+    return geometry.grains(record_bytes(kMaxKeyBytes, geometry.value_bytes_max()));
   }
   uint64_t charge(uint64_t grains) const {
     return grains * identity_->geometry.grain_bytes + sizeof(SummaryEntry);
@@ -411,7 +411,7 @@ class Log {
   uint32_t free_low_ = 0;
   uint32_t free_high_ = 0;           // with so many the collector rests
   uint64_t limit_most_bytes_ = 0;    // if segments lost nothing at their ends
-  Stream streams_[kStreamsMax + 1];  // and the collector's
+  Stream streams_[kMaxStreams + 1];  // and the collector's
   std::atomic<uint64_t> sequence_{0};
   std::atomic<uint64_t> floor_{0};  // the collector sets it, whoever writes headers reads it
   std::atomic<bool> failed_{false};

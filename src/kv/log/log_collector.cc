@@ -168,7 +168,7 @@ bool Log::begin_checkpoint(CheckpointState& state) {
       const auto now = segments_[i].state.load(std::memory_order_relaxed);
       if (now < Segment::State::kPreparing || now > Segment::State::kUnsealed) continue;
       if ((now <= Segment::State::kReady) != is_ready) continue;
-      if (state.unsealed_count == CheckpointState::kUnsealedMax) return false;
+      if (state.unsealed_count == CheckpointState::kMaxUnsealed) return false;
       state.unsealed[state.unsealed_count++] = i;
       state.ready_count += is_ready;
     }

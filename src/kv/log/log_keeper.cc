@@ -22,7 +22,7 @@ constexpr uint64_t kZeroBytes = 128 << 10;
 // Room that headers have taken already: the largest grain, and the least that file systems allocate.
 constexpr uint64_t kHeaderRoomBytes = 4096;
 // A medium writes a block of this size as a whole or not at all, also when the power goes off.
-constexpr uint32_t kBlockBytesLeast = 512;
+constexpr uint32_t kMinBlockBytes = 512;
 // Which of a segment's two headers: in its first grain, in its last grain.
 constexpr unsigned kFirst = 1, kLast = 2;
 
@@ -147,7 +147,7 @@ int Log::free_all(Channel& channel, Segment::State from) {
 int Log::free_some(Channel& channel, Segment::State from, std::span<NextHeader> headers) {
   const Geometry& geometry = identity_->geometry;
   // The last grain, if it is not written as a whole, may lose its footer and not have the header yet: so the first header is durable before.
-  if (geometry.grain_bytes > kBlockBytesLeast) {
+  if (geometry.grain_bytes > kMinBlockBytes) {
     write_headers(channel, headers, SegmentState::kFree, kFirst);
     if (const int error = flush(channel); error != 0) return error;
     write_headers(channel, headers, SegmentState::kFree, kLast);

@@ -166,7 +166,7 @@ double Log::free_level() const {
     const uint64_t filling = segments_[index].filling.load(std::memory_order_relaxed);
     free += 1 - Filling::of(filling).used_grains / segment_grains;
   }
-  // The 1: victims are given back two at a time (kEmptiedMax), so one segment more is filled meanwhile.
+  // The 1: victims are given back two at a time (kMaxEmptied), so one segment more is filled meanwhile.
   return free / (stream_count_ * 1.5 + 1);
 }
 

@@ -2,7 +2,7 @@
 // and evenly, so that nobody waits for a whole victim's time. The rate is set by a proportional controller:
 //
 //   gain      the grains that the collector has gained for each ns of its work, of late (kMemoryNs)
-//   writers   gain times the level, which is what is free as a share of what should be free, from kLevelLeast to kLevelMost. So the level
+//   writers   gain times the level, which is what is free as a share of what should be free, from kMinLevel to kMaxLevel. So the level
 //             stays near 1
 //   a turn    begins when those before it are over; each lasts as long as its grains take at the writers' rate. Time that no writer has
 //             used is lost after kSlackNs
@@ -18,7 +18,7 @@ namespace kv {
 class Pace {
  public:
   static constexpr uint64_t kSlackNs = 1'000'000;
-  static constexpr uint64_t kAheadMostNs = 1'000'000'000;
+  static constexpr uint64_t kMaxAheadNs = 1'000'000'000;
 
   void open(uint64_t grain_bytes) {
     first_grain_ns_ = static_cast<double>(grain_bytes) * kFirstByteNs;
@@ -31,7 +31,7 @@ class Pace {
   // The collector has gained so many grains since the last call, or since work(). REQUIRES: it is at work.
   void gained(uint64_t grains, double level, uint64_t now_ns);
 
-  // When the next turn, of so many grains, begins: by now_ns's clock, kAheadMostNs from now at the latest, maybe in the past. Turns are in the
+  // When the next turn, of so many grains, begins: by now_ns's clock, kMaxAheadNs from now at the latest, maybe in the past. Turns are in the
   // order of the calls.
   uint64_t turn(uint64_t grains, uint64_t now_ns);
 
@@ -39,10 +39,10 @@ class Pace {
   static constexpr double kFirstByteNs = 12.5;  // until the gain is known: that of 80 MB/s
   static constexpr double kKnownNs = 2e6;       // after so much work it is known
   static constexpr double kMemoryNs = 200e6;
-  static constexpr double kLevelLeast = 0.25, kLevelMost = 2;
+  static constexpr double kMinLevel = 0.25, kMaxLevel = 2;
   // How much the latest level counts beside those before it: room comes and goes by whole segments.
   static constexpr double kLevelShare = 1.0 / 8;
-  static constexpr double kGrainNsMost = 10e6;
+  static constexpr double kMaxGrainNs = 10e6;
 
   void set_rate();
 

@@ -23,7 +23,7 @@ struct EndBody {
   uint64_t entry_count = 0;
   uint32_t headless_count = 0;
   uint32_t ready_count = 0;
-  uint32_t unsealed[CheckpointState::kUnsealedMax] = {};
+  uint32_t unsealed[CheckpointState::kMaxUnsealed] = {};
 };
 static_assert(offsetof(EndBody, unsealed) == 32);
 
@@ -103,7 +103,7 @@ size_t write_piece(const Identity& identity, uint64_t checkpoint, uint32_t numbe
 
 size_t write_piece(const Identity& identity, uint64_t checkpoint, uint32_t number,
                    const CheckpointState& state, std::span<std::byte> to) {
-  CHECK_LE(state.unsealed_count, CheckpointState::kUnsealedMax);
+  CHECK_LE(state.unsealed_count, CheckpointState::kMaxUnsealed);
   CHECK_LE(state.ready_count, state.unsealed_count);
   const PieceHeader header = {.checkpoint = checkpoint,
                               .number = number,
@@ -132,7 +132,7 @@ bool read_piece_header(const Identity& identity, Bytes from, PieceHeader& header
       return header.count <= kSlots && header.bytes == table_bytes(header.count) &&
              header.shape().is_possible();
     case PieceKind::kEnd:
-      return header.count <= CheckpointState::kUnsealedMax && header.bytes == end_bytes(header.count) &&
+      return header.count <= CheckpointState::kMaxUnsealed && header.bytes == end_bytes(header.count) &&
              header.table == 0 && header.prefix == 0 &&
              std::ranges::all_of(header.depths, [](uint8_t depth) { return depth == 0; });
   }

@@ -45,7 +45,7 @@ static_assert(sizeof(PieceHeader) == 80);
 
 // What a checkpoint has beside the index's tables, as it was when the checkpoint began.
 struct CheckpointState {
-  static constexpr uint32_t kUnsealedMax = 256;
+  static constexpr uint32_t kMaxUnsealed = 256;
 
   uint64_t generation = 0;     // the highest of any segment
   uint64_t next_sequence = 0;  // all records had lower ones
@@ -55,23 +55,23 @@ struct CheckpointState {
   uint32_t unsealed_count = 0;
   // So many of them, the last ones, had no records yet. All their records are replayed, as those of segments of higher generations are.
   uint32_t ready_count = 0;
-  uint32_t unsealed[kUnsealedMax] = {};
+  uint32_t unsealed[kMaxUnsealed] = {};
   // Large values whose head was not yet, or not any more, their key's record: pieces of theirs may be in the tables.
   uint32_t headless_count = 0;
 };
 
 // The bytes of a table's piece with so many slots, in whole grains.
 uint64_t table_piece_bytes(const Geometry& geometry, uint32_t slot_count);
-inline constexpr uint64_t kPieceBytesMax = sizeof(PieceHeader) + kSlots / 8 + kTableBytes;
+inline constexpr uint64_t kMaxPieceBytes = sizeof(PieceHeader) + kSlots / 8 + kTableBytes;
 
 // Write a piece at the beginning of `to`, and return how many bytes it takes, whole grains; 0: `to` is too short, and its content is not defined.
-// REQUIRES: the image's shape is possible; ready_count <= unsealed_count <= kUnsealedMax.
+// REQUIRES: the image's shape is possible; ready_count <= unsealed_count <= kMaxUnsealed.
 size_t write_piece(const Identity& identity, uint64_t checkpoint, uint32_t number, uint32_t table,
                    const TableImage& image, std::span<std::byte> to);
 size_t write_piece(const Identity& identity, uint64_t checkpoint, uint32_t number,
                    const CheckpointState& state, std::span<std::byte> to);
 
-// Does `from`, a grain or more, begin with a piece's header? header.bytes, at most kPieceBytesMax, tells how long the piece is.
+// Does `from`, a grain or more, begin with a piece's header? header.bytes, at most kMaxPieceBytes, tells how long the piece is.
 bool read_piece_header(const Identity& identity, Bytes from, PieceHeader& header);
 // Read the piece whose header was read from the beginning of `from`. False: `from` is shorter than header.bytes; or the piece is damaged, of the other
 // kind, or has what cannot be: addresses or segments beyond the store's, sizes beyond records', free slots, or more or fewer than the header says.

@@ -28,7 +28,7 @@ class CheckpointFormatTest : public testing::Test {
     std::shuffle(image->slots, image->slots + kSlots, random);
   }
   std::vector<std::byte> written(uint32_t number = 7) {
-    std::vector<std::byte> bytes(kPieceBytesMax + 512, std::byte{0xee});
+    std::vector<std::byte> bytes(kMaxPieceBytes + 512, std::byte{0xee});
     bytes.resize(write_piece(identity, 99, number, 12, *image, bytes));
     return bytes;
   }

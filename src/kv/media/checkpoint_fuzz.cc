@@ -68,7 +68,7 @@ void make_table(std::vector<std::byte>& bytes) {
 // What has been read is written as it was.
 template <class What>
 void expect_same(const Identity& identity, const PieceHeader& header, Bytes bytes, const What& write) {
-  std::vector<std::byte> again(kPieceBytesMax + identity.geometry.grain_bytes);
+  std::vector<std::byte> again(kMaxPieceBytes + identity.geometry.grain_bytes);
   CHECK_GE(write(again), header.bytes);
   CHECK_EQ(memcmp(again.data(), bytes.data(), header.bytes), 0);
 }
@@ -76,7 +76,7 @@ void expect_same(const Identity& identity, const PieceHeader& header, Bytes byte
 void read_a_piece(const Identity& identity, Bytes bytes) {
   PieceHeader header;
   if (!read_piece_header(identity, bytes, header)) return;
-  CHECK_LE(header.bytes, kPieceBytesMax);
+  CHECK_LE(header.bytes, kMaxPieceBytes);
   CheckpointState state;
   if (read_piece(identity, header, bytes, state)) {
     CHECK(header.kind == PieceKind::kEnd);

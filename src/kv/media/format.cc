@@ -44,7 +44,7 @@ bool is_possible(const Geometry& geometry) {
   if (!may_be_grain_bytes(geometry.grain_bytes) || !may_be_segment_bytes(geometry.segment_bytes))
     return false;
   if (geometry.segment_count == 0 || geometry.spare_percent >= 100) return false;
-  if (geometry.segment_count > (uint64_t{1} << EntryFormat::kAddressBitsMax) / geometry.segment_grains())
+  if (geometry.segment_count > (uint64_t{1} << EntryFormat::kMaxAddressBits) / geometry.segment_grains())
     return false;
   return geometry.capacity_bytes >= kSegmentsOffset &&
          geometry.segment_count <= (geometry.capacity_bytes - kSegmentsOffset) / geometry.segment_bytes;
@@ -58,11 +58,11 @@ bool is_possible(const storage::Layout& layout) {
 
 unsigned Geometry::address_bits() const {
   const auto bits = static_cast<unsigned>(std::bit_width(segment_count * segment_grains() - 1));
-  return std::max(bits, EntryFormat::kAddressBitsMin);
+  return std::max(bits, EntryFormat::kMinAddressBits);
 }
 
 uint64_t Geometry::record_grains_max() const {
-  return grains(record_bytes(kKeyBytesMax, kInlineValueBytesMax));
+  return grains(record_bytes(kMaxKeyBytes, kMaxInlineValueBytes));
 }
 
 KeyHash hash_key(const Secret& secret, std::string_view key) {
@@ -216,7 +216,7 @@ std::span<const SummaryEntry> read_summary(const Identity& identity, const Segme
 
 void write_record(const Secret& secret, RecordHeader header, std::string_view key, uint64_t value_bytes,
                   std::span<std::byte> to) {
-  CHECK(!key.empty() && key.size() <= kKeyBytesMax);
+  CHECK(!key.empty() && key.size() <= kMaxKeyBytes);
   const uint64_t bytes = record_bytes(key.size(), value_bytes);
   CHECK_GE(to.size(), bytes);
   header.expiry_and_key = (header.expiry_and_key & ~uint64_t{0xffff}) | (key.size() - 1);
@@ -254,7 +254,7 @@ void renew_record(const Secret& secret, uint64_t generation, uint64_t sequence, 
 
 Reading read_record(const Secret& secret, uint64_t generation, Bytes from, Record& record) {
   if (!take(from, record.header) || record.header.generation != generation) return Reading::kDamaged;
-  if (record.header.kind() >= RecordKind::kVoid || record.header.value_bytes > kInlineValueBytesMax)
+  if (record.header.kind() >= RecordKind::kVoid || record.header.value_bytes > kMaxInlineValueBytes)
     return Reading::kDamaged;
   const size_t key_bytes = record.header.key_bytes();
   if (from.size() < record_bytes(key_bytes, 0)) return Reading::kPart;

@@ -54,14 +54,14 @@ inline constexpr size_t kSecretBytes = base::kChecksumSecretBytes;
 constexpr bool may_be_grain_bytes(uint64_t bytes) {
   return std::has_single_bit(bytes) && bytes >= 512 && bytes <= 4096;
 }
-inline constexpr uint64_t kSegmentBytesMin = 1 << 20;
+inline constexpr uint64_t kMinSegmentBytes = 1 << 20;
 constexpr bool may_be_segment_bytes(uint64_t bytes) {
-  return std::has_single_bit(bytes) && bytes >= kSegmentBytesMin && bytes <= 1 << 30;
+  return std::has_single_bit(bytes) && bytes >= kMinSegmentBytes && bytes <= 1 << 30;
 }
 
-inline constexpr size_t kKeyBytesMax = 64 << 10;
-inline constexpr uint64_t kInlineValueBytesMax = 1 << 20;      // in one record, of any store
-inline constexpr uint64_t kValueBytesMax = uint64_t{4} << 30;  // in pieces
+inline constexpr size_t kMaxKeyBytes = 64 << 10;
+inline constexpr uint64_t kMaxInlineValueBytes = 1 << 20;      // in one record, of any store
+inline constexpr uint64_t kMaxValueBytes = uint64_t{4} << 30;  // in pieces
 
 // The key of all checks of a store, and of the hashes of its keys.
 struct Secret {
@@ -104,7 +104,7 @@ struct Geometry {
   // Of the longest record that any store with these grains may have: readers have memory for so many.
   uint64_t record_grains_max() const;
   // Of a value in one record: much less than a segment, so that little room is lost at the ends of segments.
-  uint64_t value_bytes_max() const { return std::min(kInlineValueBytesMax, segment_bytes / 4); }
+  uint64_t value_bytes_max() const { return std::min(kMaxInlineValueBytes, segment_bytes / 4); }
 };
 
 struct Superblock {
@@ -184,7 +184,7 @@ struct SummaryEntry {
   RecordKind kind() const { return static_cast<RecordKind>(sequence_and_kind & 0xff); }
 };
 static_assert(sizeof(SummaryEntry) == 32);
-inline constexpr uint64_t kSequenceMax = (uint64_t{1} << 56) - 1;
+inline constexpr uint64_t kMaxSequence = (uint64_t{1} << 56) - 1;
 constexpr uint64_t with_kind(uint64_t sequence, RecordKind kind) {
   return sequence << 8 | static_cast<uint64_t>(kind);
 }
@@ -255,7 +255,7 @@ struct PiecesOf {
   uint64_t count() const { return (value_bytes + piece_bytes - 1) / piece_bytes; }
   // False: no store of this shape has written it. Pieces are looked for one by one, so there must be no more than the store has room for.
   bool is_possible(const Geometry& geometry) const {
-    return value_bytes > 0 && value_bytes <= kValueBytesMax && piece_bytes > 0 &&
+    return value_bytes > 0 && value_bytes <= kMaxValueBytes && piece_bytes > 0 &&
            piece_bytes <= geometry.value_bytes_max() &&
            count() <= geometry.segment_count * geometry.segment_grains();
   }

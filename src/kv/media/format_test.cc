@@ -97,9 +97,9 @@ TEST_F(FormatTest, AHeadThatNoStoreHasWrittenIsRefused) {
     return PiecesOf{.sequence = 1, .value_bytes = value_bytes, .piece_bytes = piece_bytes}.is_possible(
         identity.geometry);
   };
-  EXPECT_TRUE(is_possible(kValueBytesMax, most));
-  EXPECT_FALSE(is_possible(kValueBytesMax, most + 1));
-  EXPECT_FALSE(is_possible(kValueBytesMax + 1, most));
+  EXPECT_TRUE(is_possible(kMaxValueBytes, most));
+  EXPECT_FALSE(is_possible(kMaxValueBytes, most + 1));
+  EXPECT_FALSE(is_possible(kMaxValueBytes + 1, most));
   EXPECT_FALSE(is_possible(0, most));
   EXPECT_FALSE(is_possible(1000, 0));
   const uint64_t grains = identity.geometry.segment_count * identity.geometry.segment_grains();
@@ -190,8 +190,8 @@ class RecordTest : public FormatTest {
 };
 
 TEST_F(RecordTest, ARecordIsReadAsItWasWritten) {
-  const size_t key_sizes[] = {1, 8, 32, 500, kKeyBytesMax},
-               value_sizes[] = {0, 1, 472, 4096, kInlineValueBytesMax};
+  const size_t key_sizes[] = {1, 8, 32, 500, kMaxKeyBytes},
+               value_sizes[] = {0, 1, 472, 4096, kMaxInlineValueBytes};
   for (size_t key_bytes : key_sizes) {
     for (size_t value_bytes : value_sizes) {
       const std::string key(key_bytes, 'k'), value(value_bytes, 'v');

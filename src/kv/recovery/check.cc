@@ -135,7 +135,7 @@ class IndexCheck {
   }
 
   bool is_in_index(const CheckedRecord& record) const {
-    Location found[Index::kCandidatesMax];
+    Location found[Index::kMaxCandidates];
     const size_t count = recovered_.index().find_all(record.hash.low, found);
     return std::any_of(found, found + count,
                        [&](const Location& location) { return location.address == record.address; });
@@ -189,7 +189,7 @@ class IndexCheck {
   void check_key(Key key) {
     const Life life = life_of(key);
     const Key copies = newest(key);
-    Location candidates[Index::kCandidatesMax];
+    Location candidates[Index::kMaxCandidates];
     const size_t count = recovered_.index().find_all(key[0].hash.low, candidates);
     const CheckedRecord* found = nullptr;
     for (const Location& candidate : std::span(candidates).first(count)) {

@@ -76,7 +76,7 @@ base::Expected<RecoveredStore> Recovery::run(Index*& index) {
 // --- threads ---
 
 base::Expected<void> Recovery::open_workers() {
-  worker_count_ = std::clamp(sys::cpu_count(), 2u, kThreadsMax);
+  worker_count_ = std::clamp(sys::cpu_count(), 2u, kMaxThreads);
   workers_ = std::make_unique<Worker[]>(worker_count_);
   for (uint32_t i = 0; i < worker_count_; ++i) {
     if (auto opened = workers_[i].reader.open(device_, identity_); !opened) return opened;

@@ -20,10 +20,10 @@ namespace kv {
 namespace {
 
 constexpr uint64_t kPartRecords = 4096;
-constexpr uint64_t kPartsMax = 1024;
+constexpr uint64_t kMaxParts = 1024;
 constexpr size_t kPrefetched = 8;  // records whose cache misses overlap
 // How many records are staged at a time: a share of all within these bounds, or those of one segment if they are more.
-constexpr uint64_t kStagedShare = 4, kStagedLeast = 4096, kStagedMost = 1 << 20;
+constexpr uint64_t kStagedShare = 4, kMinStaged = 4096, kMaxStaged = 1 << 20;
 
 // Where the entry at this grain would be if all records had the same size, as they often have. Does not look at the entries, each of which is a
 // cache miss. REQUIRES: there are entries.
@@ -94,12 +94,12 @@ base::Expected<void> Recovery::apply_all() {
     if (is_replayed_[i]) count += segments_[i].entries.size();
   if (count == 0) return {};
   part_count_ =
-      static_cast<uint32_t>(std::bit_ceil(std::clamp<uint64_t>(count / kPartRecords, 1, kPartsMax)));
+      static_cast<uint32_t>(std::bit_ceil(std::clamp<uint64_t>(count / kPartRecords, 1, kMaxParts)));
   part_ends_.resize(part_count_);
   if (auto counted = for_all_segments(&Recovery::count_parts); !counted) return counted;
   if (recovered_.report.checkpoint == 0 && !reserve())
     return base::failure(ENOMEM, "store: no memory for the index");
-  uint64_t most = std::clamp(count / kStagedShare, kStagedLeast, kStagedMost);
+  uint64_t most = std::clamp(count / kStagedShare, kMinStaged, kMaxStaged);
   for (const Parted& parted : parted_) most = std::max<uint64_t>(most, parted.count);
   staging_ = std::make_unique_for_overwrite<std::byte[]>(std::min(count, most) * sizeof(Placed));
   for (uint32_t begin = 0, end = 0; begin < segments_.size(); begin = end) {

@@ -11,8 +11,8 @@ namespace {
 
 // In a checkpoint's last segment reads begin small and grow, since most checkpoints are small; other segments are read to their ends.
 constexpr uint64_t kFirstBytes = 512 << 10;
-constexpr uint64_t kStepBytesMax = RecoveryReader::kMostBytes - kFirstBytes;
-static_assert(kFirstBytes >= kPieceBytesMax + 4096,
+constexpr uint64_t kMaxStepBytes = RecoveryReader::kMaxBytes - kFirstBytes;
+static_assert(kFirstBytes >= kMaxPieceBytes + 4096,
               "there is a whole piece in what is read at a time, and less is left");
 
 }  // namespace
@@ -56,7 +56,7 @@ base::Expected<CheckpointReader::Pieces> CheckpointReader::next(RecoveryReader& 
     if (auto got = reader.read_into(parts_[part_], at_, window.subspan(rest_.size())); !got)
       return std::unexpected(got.error());
     at_ += bytes;
-    step_bytes_ = std::min(2 * step_bytes_, kStepBytesMax);
+    step_bytes_ = std::min(2 * step_bytes_, kMaxStepBytes);
     const uint32_t first = piece_;
     auto found_bytes = find_pieces(window);
     if (!found_bytes) return std::unexpected(found_bytes.error());
@@ -98,7 +98,7 @@ void CheckpointReader::begin_part(size_t part) {
   rest_.clear();
   part_ = part;
   at_ = identity_.geometry.grain_bytes;
-  step_bytes_ = part_ + 1 < parts_.size() ? kStepBytesMax : kFirstBytes;
+  step_bytes_ = part_ + 1 < parts_.size() ? kMaxStepBytes : kFirstBytes;
 }
 
 base::Expected<void> CheckpointReader::use(const Pieces& pieces, TableImage& image) {

@@ -95,7 +95,7 @@ class CheckpointReadTest : public testing::Test {
     EXPECT_EQ(state.next_sequence, 77u);
     EXPECT_EQ(index.counts().entries, state.entry_count);
     for (uint64_t key = 0; key < state.entry_count; key += 97) {
-      Location all[Index::kCandidatesMax];
+      Location all[Index::kMaxCandidates];
       const size_t count = index.find_all(hash_of(key), all);
       EXPECT_TRUE(std::any_of(all, all + count, [&](const Location& one) {
         return one.address == address_of(key);
@@ -104,7 +104,7 @@ class CheckpointReadTest : public testing::Test {
   }
 
   Identity identity;
-  std::vector<std::byte> medium, memory = std::vector<std::byte>(kPieceBytesMax + 4096);
+  std::vector<std::byte> medium, memory = std::vector<std::byte>(kMaxPieceBytes + 4096);
   Index* written = nullptr;
   std::vector<uint32_t> parts;
   std::vector<uint64_t> piece_at;  // on the medium

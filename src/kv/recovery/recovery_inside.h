@@ -44,8 +44,8 @@ class Recovery {
     RecoveryReader reader;
     std::vector<Live> live;        // by segment
     std::vector<uint64_t> sample;  // KeyHash::low of the records of part 0
-    Location candidates[Index::kCandidatesMax];
-    uint64_t others[Index::kCandidatesMax];
+    Location candidates[Index::kMaxCandidates];
+    uint64_t others[Index::kMaxCandidates];
   };
   using Step = base::Expected<void> (Recovery::*)(Worker& worker, uint32_t segment);
 
@@ -119,7 +119,7 @@ class Recovery {
   void release(Worker& worker, uint64_t address, uint32_t size);
   void release(Worker& worker, const Known& known);
 
-  static constexpr uint32_t kThreadsMax = 8;
+  static constexpr uint32_t kMaxThreads = 8;
   static constexpr uint32_t kLocks = 64;
 
   storage::Device& device_;

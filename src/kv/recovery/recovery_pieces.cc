@@ -108,7 +108,7 @@ base::Expected<PiecesOf> Recovery::read_head(Worker& worker, uint64_t address, c
 
 // Does the index have a head of this key that names the sequence? A head that is damaged or cannot be read counts as one.
 base::Expected<bool> Recovery::has_head(Worker& worker, const KeyHash& head, uint64_t sequence) {
-  Location all[Index::kCandidatesMax];
+  Location all[Index::kMaxCandidates];
   const size_t count = index_->find_all(head.low, all);
   for (size_t i = 0; i < count; ++i) {
     auto entry = entry_at(worker, all[i].address);

@@ -14,12 +14,12 @@ namespace {
 constexpr uint64_t kPieceBytes = 256 << 10;
 // A device may try for seconds to read a bad place. After so many unreadable grains of a segment the other grains of failed reads are not tried
 // one by one.
-constexpr uint64_t kUnreadableMost = 1024;
+constexpr uint64_t kMaxUnreadable = 1024;
 
 // Reads that are in flight together.
 class Batch {
  public:
-  static constexpr size_t kMost = 32;
+  static constexpr size_t kMax = 32;
 
   size_t size() const { return ios_.size(); }
   bool is_full() const { return ios_.is_full(); }
@@ -42,11 +42,11 @@ class Batch {
   int error(size_t index) const { return errors_[index]; }
 
  private:
-  storage::PieceIos<kMost> ios_;
-  int errors_[kMost] = {};
+  storage::PieceIos<kMax> ios_;
+  int errors_[kMax] = {};
 };
-static_assert(RecoveryReader::kFoundAtOnce <= Batch::kMost);
-static_assert(RecoveryReader::kMostBytes <= Batch::kMost * kPieceBytes);
+static_assert(RecoveryReader::kFoundAtOnce <= Batch::kMax);
+static_assert(RecoveryReader::kMaxBytes <= Batch::kMax * kPieceBytes);
 
 }  // namespace
 
@@ -79,9 +79,9 @@ base::Expected<void> RecoveryReader::open(storage::Device& device, const Identit
   if (auto opened = channel.open_for_threads(device); !opened) return opened;
   const uint64_t summary =
       uint64_t{summary_grains(geometry, geometry.segment_grains())} * geometry.grain_bytes;
-  auto mapped = sys::map_anonymous(std::max(kMostBytes, summary), "recovery of a store");
+  auto mapped = sys::map_anonymous(std::max(kMaxBytes, summary), "recovery of a store");
   if (!mapped) return std::unexpected(mapped.error());
-  memory_ = {reinterpret_cast<std::byte*>(*mapped), std::max(kMostBytes, summary)};
+  memory_ = {reinterpret_cast<std::byte*>(*mapped), std::max(kMaxBytes, summary)};
   return {};
 }
 
@@ -212,7 +212,7 @@ base::Expected<void> RecoveryReader::read_entries(uint32_t segment, FoundSegment
 }
 
 // As read_into(), but reads single grains where the medium cannot read more; a grain that it cannot read becomes zeros, and is counted.
-// REQUIRES: to.size() <= kMostBytes.
+// REQUIRES: to.size() <= kMaxBytes.
 base::Expected<void> RecoveryReader::read_what_can_be(uint32_t segment, uint64_t offset,
                                                       std::span<std::byte> to, FoundSegment& found) {
   const uint64_t grain_bytes = identity_->geometry.grain_bytes;
@@ -224,7 +224,7 @@ base::Expected<void> RecoveryReader::read_what_can_be(uint32_t segment, uint64_t
   for (uint64_t at = 0; is_of_medium(error) && at < to.size(); at += grain_bytes) {
     if (batch.error(at / kPieceBytes) == 0) continue;
     const std::span one = to.subspan(at, grain_bytes);
-    const bool is_tried = found.unreadable_grains < kUnreadableMost;
+    const bool is_tried = found.unreadable_grains < kMaxUnreadable;
     const int own = is_tried ? channel.read(begin + at, one) : error;
     if (own == 0) continue;
     std::ranges::fill(one, std::byte{0});
@@ -241,7 +241,7 @@ base::Expected<void> RecoveryReader::scan(uint32_t segment, FoundSegment& found)
   const Geometry& geometry = identity_->geometry;
   const uint64_t grain_bytes = geometry.grain_bytes;
   const auto grains_most =
-      static_cast<uint32_t>(geometry.grains(record_bytes(kKeyBytesMax, geometry.value_bytes_max())));
+      static_cast<uint32_t>(geometry.grains(record_bytes(kMaxKeyBytes, geometry.value_bytes_max())));
   SegmentFooter& footer = found.footer;
   footer = {.generation = found.header.generation, .used_grains = 1};
   Bytes window = memory_.first(0);
@@ -253,7 +253,7 @@ base::Expected<void> RecoveryReader::scan(uint32_t segment, FoundSegment& found)
       memmove(rest.data(), window.data() + (grain - begin) * grain_bytes, rest.size());
       const uint64_t from = end * grain_bytes;
       begin = grain;
-      end = std::min(grain + static_cast<uint32_t>(kMostBytes / grain_bytes), geometry.segment_grains());
+      end = std::min(grain + static_cast<uint32_t>(kMaxBytes / grain_bytes), geometry.segment_grains());
       const std::span all = memory_.first((end - begin) * grain_bytes);
       if (auto got = read_what_can_be(segment, from, all.subspan(rest.size()), found); !got) return got;
       window = all;

@@ -62,13 +62,13 @@ class RecoveryReader {
   // Both outlive it. Errors: ENOMEM, EMFILE.
   base::Expected<void> open(storage::Device& device, const Identity& identity);
 
-  // Bytes of a segment, valid until the next call. Errors: those of I/O, as for all calls here. REQUIRES: bytes <= kMostBytes, or those of a
+  // Bytes of a segment, valid until the next call. Errors: those of I/O, as for all calls here. REQUIRES: bytes <= kMaxBytes, or those of a
   // summary.
-  static constexpr uint64_t kMostBytes = 4 << 20;
+  static constexpr uint64_t kMaxBytes = 4 << 20;
   base::Expected<Bytes> read(uint32_t segment, uint64_t offset, uint64_t bytes);
   // The same, to a part of memory().
   base::Expected<void> read_into(uint32_t segment, uint64_t offset, std::span<std::byte> to);
-  // At least kMostBytes; read() reads to its beginning.
+  // At least kMaxBytes; read() reads to its beginning.
   std::span<std::byte> memory() { return memory_; }
   // Reads headers and footers of found.size() segments from `first` on. REQUIRES: found.size() <= kFoundAtOnce.
   static constexpr size_t kFoundAtOnce = 32;

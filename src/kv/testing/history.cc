@@ -104,7 +104,7 @@ class Search {
   Ended run() {
     uint32_t at = next_[kHead];
     for (uint64_t steps = 0; next_[kHead] != kHead; ++steps) {
-      if (steps == kStepsMax) return Ended::kGaveUp;
+      if (steps == kMaxSteps) return Ended::kGaveUp;
       const bool is_end = at % 2 == 0;
       const uint32_t call = at / 2 - 1;
       State state = state_;
@@ -134,7 +134,7 @@ class Search {
   const std::string& text() const { return text_; }
 
  private:
-  static constexpr uint64_t kStepsMax = 20'000'000;
+  static constexpr uint64_t kMaxSteps = 20'000'000;
   static constexpr uint32_t kHead = 0;  // of the list; beginnings of calls are odd, ends are even
   static uint32_t begin_of(uint32_t call) { return 2 * call + 3; }
   static uint32_t end_of(uint32_t call) { return 2 * call + 2; }

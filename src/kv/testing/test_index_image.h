@@ -34,7 +34,7 @@ class IndexImageTest : public testing::Test {
     for (;;) {
       const auto done = to.insert(hash, address, kSize, known);
       if (done != Index::Inserted::kOther) return done == Index::Inserted::kDone;
-      Location found[Index::kCandidatesMax];
+      Location found[Index::kMaxCandidates];
       const size_t count = to.find_all(hash, found);
       known.clear();
       for (size_t i = 0; i < count; ++i) known.push_back(found[i].address);
@@ -44,7 +44,7 @@ class IndexImageTest : public testing::Test {
     for (uint64_t i = begin; i < end; ++i) ASSERT_TRUE(insert(*index, hash_of(i), i));
   }
   static int times_found(const Index& in, uint64_t hash, uint64_t address) {
-    Location found[Index::kCandidatesMax];
+    Location found[Index::kMaxCandidates];
     const size_t count = in.find_all(hash, found);
     return static_cast<int>(
         std::count_if(found, found + count, [&](const Location& one) { return one.address == address; }));

@@ -36,10 +36,10 @@ uint32_t ghost_mark(uint64_t hash) { return static_cast<uint32_t>(hash >> 32) | 
 }  // namespace
 
 base::Expected<void> MemoryTier::open(uint64_t bytes_most) {
-  const uint64_t block_count = std::min(bytes_most, kBytesMost) / kBlockBytes;
-  if (block_count < kBlocksLeast) return {};
+  const uint64_t block_count = std::min(bytes_most, kMaxBytes) / kBlockBytes;
+  if (block_count < kMinBlocks) return {};
   block_count_ = static_cast<uint32_t>(block_count);
-  shard_count_ = std::clamp(std::bit_floor(block_count_ / kBlocksPerShard), 1u, kShardsMost);
+  shard_count_ = std::clamp(std::bit_floor(block_count_ / kBlocksPerShard), 1u, kMaxShards);
   heads_ = static_cast<uint32_t>(std::bit_ceil(block_count * kBlockBytes / kHeadBytes / shard_count_));
   blocks_.reset(new (std::nothrow) Block[block_count_]);
   shards_.reset(new (std::nothrow) Shard[shard_count_]);
@@ -175,7 +175,7 @@ bool MemoryTier::append(Shard& shard, Queue& queue, uint64_t hash, uint64_t addr
 uint32_t MemoryTier::take_block(Shard& shard) {
   // If there are more blocks than the budget, this shard gives one; set_budget() takes the rest from all shards in turn.
   if (is_over()) give_one(shard);
-  if (block_count_of(shard) + 1 < kBlocksLeast && !is_over()) have_one_given(shard);
+  if (block_count_of(shard) + 1 < kMinBlocks && !is_over()) have_one_given(shard);
   if (shard.spare == kNone) shard.spare = take_free();
   if (shard.spare == kNone) return kNone;
   if (const uint32_t block = take_free(); block != kNone) return block;
@@ -189,7 +189,7 @@ void MemoryTier::have_one_given(const Shard& shard) {
     Shard& other = shards_[i];
     // Shards that are locked are passed over: two threads may be here at once, each with the lock of its own shard.
     if (&other == &shard || !other.lock.try_lock()) continue;
-    const bool gives = block_count_of(other) > kBlocksLeast && give_one(other);
+    const bool gives = block_count_of(other) > kMinBlocks && give_one(other);
     other.lock.unlock();
     if (gives) return;
   }
@@ -204,7 +204,7 @@ uint32_t MemoryTier::make_room(Shard& shard) {
         shard.main.count == 0 || shard.small.count * kSmallPart > block_count_of(shard);
     Queue& from = is_from_small ? shard.small : shard.main;
     const uint32_t block = from.first;
-    if (evict(shard, from, tries < kInVainMost)) return block;
+    if (evict(shard, from, tries < kMaxInVain)) return block;
   }
 }
 
@@ -252,7 +252,7 @@ bool MemoryTier::give_one(Shard& shard) {
 
 void MemoryTier::set_budget(uint64_t bytes) {
   const uint64_t blocks = std::min<uint64_t>(bytes / kBlockBytes, block_count_);
-  const bool is_enough = blocks >= uint64_t{kBlocksLeast} * shard_count_;
+  const bool is_enough = blocks >= uint64_t{kMinBlocks} * shard_count_;
   budget_blocks_.store(is_enough ? static_cast<uint32_t>(blocks) : 0, std::memory_order_relaxed);
   // Each shard gives a block in turn.
   for (bool gives = true; gives && is_over();) {
@@ -279,7 +279,7 @@ void MemoryTier::with_box(uint64_t address, const Use& use) {
 size_t MemoryTier::read(uint64_t address, std::span<std::byte> to) {
   size_t bytes = 0;
   with_box(address, [&](Shard&, uint64_t, Box& box) {
-    if (box.uses < kUsesMost) ++box.uses;
+    if (box.uses < kMaxUses) ++box.uses;
     bytes = std::min<size_t>(box.bytes, to.size());
     memcpy(to.data(), box.record().data(), bytes);
   });
@@ -287,7 +287,7 @@ size_t MemoryTier::read(uint64_t address, std::span<std::byte> to) {
 }
 
 void MemoryTier::keep(uint64_t address, std::span<const std::byte> record) {
-  if (record.size() > kRecordBytesMost || budget_blocks_.load(std::memory_order_relaxed) == 0) return;
+  if (record.size() > kMaxRecordBytes || budget_blocks_.load(std::memory_order_relaxed) == 0) return;
   const uint64_t hash = hash_of(address);
   Shard& shard = shard_of(hash);
   sys::LockGuard scope(shard.lock);

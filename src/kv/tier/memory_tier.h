@@ -47,20 +47,20 @@ class MemoryTier {
  public:
   static constexpr size_t kBlockBytes = 256 << 10;
   // Longer ones are not kept.
-  static constexpr size_t kRecordBytesMost = kBlockBytes / 4;
+  static constexpr size_t kMaxRecordBytes = kBlockBytes / 4;
   // The most memory that positions of 32 bits can address.
-  static constexpr uint64_t kBytesMost = uint64_t{128} << 30;
+  static constexpr uint64_t kMaxBytes = uint64_t{128} << 30;
 
   MemoryTier() = default;
   ~MemoryTier() { close(); }
   MemoryTier(const MemoryTier&) = delete;
   MemoryTier& operator=(const MemoryTier&) = delete;
 
-  // Takes address space for the largest budget there will be, up to kBytesMost, and sets the budget to that. 0: nothing is ever kept. Errors: ENOMEM.
+  // Takes address space for the largest budget there will be, up to kMaxBytes, and sets the budget to that. 0: nothing is ever kept. Errors: ENOMEM.
   base::Expected<void> open(uint64_t bytes_most);
   void close();
 
-  // Sets how much memory may be used, at most what open() was given. A budget that has fewer than kBlocksLeast blocks for each shard counts as 0: with
+  // Sets how much memory may be used, at most what open() was given. A budget that has fewer than kMinBlocks blocks for each shard counts as 0: with
   // up to 16 MiB for open() one of less than 768 KiB, with up to 512 MiB one of less than a twentieth to a tenth of that, with more one of less
   // than 48 MiB. What finds the records takes up to 1/64 of open()'s more. Cost: if it is less than before, that of giving memory back.
   void set_budget(uint64_t bytes);
@@ -84,14 +84,14 @@ class MemoryTier {
   static constexpr uint32_t kNone = ~uint32_t{0};
   static constexpr uint32_t kUnitBytes = 64;  // records begin at multiples of this, in which positions count
   static constexpr uint32_t kBlocksPerShard = 32;
-  static constexpr uint32_t kShardsMost = 64;
-  static constexpr uint32_t kBlocksLeast = 3;  // for a shard: one in each queue, and a spare one
+  static constexpr uint32_t kMaxShards = 64;
+  static constexpr uint32_t kMinBlocks = 3;  // for a shard: one in each queue, and a spare one
   static constexpr uint32_t kSmallPart = 10;
   static constexpr uint64_t kHeadBytes = 1024;  // for each so many bytes of memory a chain has a head
-  static constexpr uint8_t kUsesMost = 3;
+  static constexpr uint8_t kMaxUses = 3;
   static constexpr uint8_t kUsesToStay = 2;  // uses in small that bring a record to main
   // If so many blocks in a row have freed none, since what was in use filled another one, nothing of the next one stays.
-  static constexpr int kInVainMost = 8;
+  static constexpr int kMaxInVain = 8;
 
   struct Box;
   struct Block {

@@ -28,7 +28,7 @@ std::vector<std::byte> record_of(uint64_t address, uint64_t life = 0, size_t byt
 class MemoryTierTest : public testing::Test {
  protected:
   std::vector<std::byte> read(uint64_t address) {
-    std::vector<std::byte> record(MemoryTier::kRecordBytesMost);
+    std::vector<std::byte> record(MemoryTier::kMaxRecordBytes);
     record.resize(tier.read(address, record));
     return record;
   }
@@ -82,8 +82,8 @@ TEST_F(MemoryTierTest, GivesBackWhatWasKept) {
 
 TEST_F(MemoryTierTest, WhatIsLongerThanARecordMayBeIsNotKept) {
   ASSERT_TRUE(tier.open(4 * kMiB));
-  keep(1, 0, MemoryTier::kRecordBytesMost);
-  keep(2, 0, MemoryTier::kRecordBytesMost + 1);
+  keep(1, 0, MemoryTier::kMaxRecordBytes);
+  keep(2, 0, MemoryTier::kMaxRecordBytes + 1);
   EXPECT_TRUE(has(1));
   EXPECT_FALSE(has(2));
 }
@@ -212,7 +212,7 @@ TEST_F(MemoryTierTest, IsAsAModelSays) {
       ++found;
       ASSERT_EQ(record, model[address]) << address;
     } else if (drawn < 94) {
-      const size_t bytes = random() % 20 == 0 ? random() % MemoryTier::kRecordBytesMost : random() % 4000;
+      const size_t bytes = random() % 20 == 0 ? random() % MemoryTier::kMaxRecordBytes : random() % 4000;
       keep(address, step, 1 + bytes);
       model[address] = record_of(address, step, 1 + bytes);
     } else if (drawn < 97) {
@@ -236,7 +236,7 @@ TEST_F(MemoryTierTest, ManyThreads) {
   std::atomic<uint64_t> found{0}, wrong{0};
   const auto work = [&](uint64_t seed) {
     std::mt19937_64 random(seed);
-    std::vector<std::byte> record(MemoryTier::kRecordBytesMost);
+    std::vector<std::byte> record(MemoryTier::kMaxRecordBytes);
     for (int step = 0; step < 40'000; ++step) {
       const uint64_t address = random() % (1 + random() % 20'000), drawn = random() % 100;
       const size_t bytes = 100 + address % 3000;

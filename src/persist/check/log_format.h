@@ -34,8 +34,8 @@ static_assert(std::endian::native == std::endian::little);
 
 inline constexpr uint64_t kUnitBytes = 8;  // what the CPU makes durable as a whole
 inline constexpr uint64_t kWindowBytes = uint64_t{1} << 20;
-inline constexpr uint64_t kStoreBytesMax = 4096;  // of one record: longer stores are several
-inline constexpr uint64_t kTextBytesMax = 4096;   // of a path, of a marker
+inline constexpr uint64_t kMaxStoreBytes = 4096;  // of one record: longer stores are several
+inline constexpr uint64_t kMaxTextBytes = 4096;   // of a path, of a marker
 
 struct LogHeader {
   static constexpr char kMagic[8] = {'S', 'P', 'I', 'L', 'L', 'P', 'S', 'T'};

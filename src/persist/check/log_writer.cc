@@ -87,7 +87,7 @@ void LogWriter::put(Record record, uint64_t payload_bytes) {
 void LogWriter::commit(Record record, uint64_t payload_bytes) { put(record, payload_bytes); }
 
 void LogWriter::write(Record record, const void* prefix, uint64_t prefix_bytes, std::string_view text) {
-  if (text.size() > kTextBytesMax) text.remove_suffix(text.size() - kTextBytesMax);
+  if (text.size() > kMaxTextBytes) text.remove_suffix(text.size() - kMaxTextBytes);
   char* const payload = begin(prefix_bytes + text.size());
   if (payload == nullptr) return;
   std::copy_n(static_cast<const char*>(prefix), prefix_bytes, payload);

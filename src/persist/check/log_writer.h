@@ -19,11 +19,11 @@ class LogWriter {
   base::Expected<void> open(const char* path, uint64_t bytes_max);
 
   // Begins a record with a payload of up to `bytes`. Returns where that is to be written; null: the log is full, or not open. REQUIRES: at most
-  // kStoreBytesMax + kTextBytesMax.
+  // kMaxStoreBytes + kMaxTextBytes.
   char* begin(uint64_t bytes);
   // Ends the record that begin() has begun, with so many bytes of payload. `bytes` and `check` are filled in.
   void commit(Record record, uint64_t payload_bytes);
-  // Writes a record whose payload is `prefix` and a text, which is cut off at kTextBytesMax.
+  // Writes a record whose payload is `prefix` and a text, which is cut off at kMaxTextBytes.
   void write(Record record, const void* prefix, uint64_t prefix_bytes, std::string_view text);
 
   // Cuts off the file behind its last record, and closes it. Nothing can be written any more.

@@ -16,14 +16,14 @@ bool Modules::knows(uint64_t site) {
 
 void Modules::note(const void* site, LogWriter& log) {
   const uint64_t address = reinterpret_cast<uint64_t>(site);
-  if (address == 0 || knows(address) || scans_ == kScansMax) return;
+  if (address == 0 || knows(address) || scans_ == kMaxScans) return;
   ++scans_;
   scan(log);
 }
 
 void Modules::scan(LogWriter& log) {
   sys::visit_mappings([&](const sys::Mapping& mapping) {
-    if (count_ == kCountMax) return false;
+    if (count_ == kMaxCount) return false;
     if (!mapping.is_executable || !mapping.path.starts_with('/') || knows(mapping.begin)) return true;
     ranges_[count_++] = {mapping.begin, mapping.end};
     log.write({.kind = RecordKind::kModule,

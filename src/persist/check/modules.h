@@ -12,8 +12,8 @@ class Modules {
   void note(const void* site, LogWriter& log);
 
  private:
-  static constexpr uint32_t kCountMax = 512;
-  static constexpr uint32_t kScansMax = 256;  // code that is made at run time is never found
+  static constexpr uint32_t kMaxCount = 512;
+  static constexpr uint32_t kMaxScans = 256;  // code that is made at run time is never found
 
   struct Range {
     uint64_t begin = 0, end = 0;
@@ -21,7 +21,7 @@ class Modules {
   bool knows(uint64_t site);
   void scan(LogWriter& log);
 
-  Range ranges_[kCountMax];
+  Range ranges_[kMaxCount];
   uint32_t count_ = 0;
   uint32_t last_ = 0;  // where a site was found
   uint32_t scans_ = 0;

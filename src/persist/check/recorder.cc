@@ -99,13 +99,13 @@ Recorder::Domain* Recorder::free_domain(uint64_t begin, uint64_t end, int& error
       return nullptr;
     }
   }
-  if (found == nullptr && domain_count_ < kDomainsMax) found = &domains_[domain_count_++];
+  if (found == nullptr && domain_count_ < kMaxDomains) found = &domains_[domain_count_++];
   error = ENFILE;
   return found;
 }
 
 base::Expected<void> Recorder::save_content(const Domain& domain) const {
-  base::Text<kTextBytesMax + 16> name;
+  base::Text<kMaxTextBytes + 16> name;
   name << path_ << '.' << domain.number;
   const long file =
       sys::syscall(SYS_openat, AT_FDCWD, name.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -136,7 +136,7 @@ base::Expected<void> Recorder::map(const void* address, uint64_t bytes, const ch
   Domain* const place = free_domain(begin, begin + bytes, error);
   if (place == nullptr && error == EINVAL) return base::failure(error, "persist: a domain is in another one");
   if (place == nullptr)
-    return base::failure(error, "persist: there are ", kDomainsMax,
+    return base::failure(error, "persist: there are ", kMaxDomains,
                          " mappings already, and no more can be recorded; map fewer pieces of files");
   const auto shadow = sys::map_anonymous(bytes, "the shadow of a domain");
   if (!shadow) return std::unexpected(shadow.error());
@@ -187,7 +187,7 @@ void Recorder::for_domains(const void* address, uint64_t bytes, uint64_t unit, F
 void Recorder::write_store(Domain& domain, uint64_t begin, uint64_t end, uint8_t flags, const void* site) {
   modules_.note(site, log_);
   for (uint64_t at = begin; at < end;) {
-    const uint64_t bytes = std::min(end - at, kStoreBytesMax);
+    const uint64_t bytes = std::min(end - at, kMaxStoreBytes);
     char* const payload = log_.begin(bytes);
     if (payload == nullptr) return;
     char* const shadow = domain.shadow + (at - domain.begin());

@@ -63,7 +63,7 @@ class Recorder {
   void finish();
 
  private:
-  static constexpr uint32_t kDomainsMax = 64;
+  static constexpr uint32_t kMaxDomains = 64;
 
   struct Domain {
     const char* address = nullptr;
@@ -91,11 +91,11 @@ class Recorder {
   // Under lock_:
   LogWriter log_;
   Modules modules_;
-  Domain domains_[kDomainsMax];
+  Domain domains_[kMaxDomains];
   uint32_t domain_count_ = 0;   // places in domains_ that have been used
   uint32_t domain_number_ = 0;  // of the newest domain
   // As of start():
-  char path_[kTextBytesMax] = {};
+  char path_[kMaxTextBytes] = {};
   bool are_stores_told_ = false;
   uint64_t compare_bytes_max_ = 0;
 };

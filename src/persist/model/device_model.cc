@@ -7,25 +7,25 @@
 namespace persist {
 
 DeviceModel::DeviceModel(const DeviceParameters& parameters) : parameters_(parameters) {
-  CHECK(parameters.queue_lines >= 1 && parameters.queue_lines <= DeviceParameters::kQueueLinesMost);
-  CHECK(parameters.block_count >= 1 && parameters.block_count <= DeviceParameters::kBlocksMost);
+  CHECK(parameters.queue_lines >= 1 && parameters.queue_lines <= DeviceParameters::kMaxQueueLines);
+  CHECK(parameters.block_count >= 1 && parameters.block_count <= DeviceParameters::kMaxBlocks);
   CHECK(parameters.issue_dirty_ns >= 0 && parameters.issue_clean_ns >= 0 && parameters.fence_ns >= 0);
   CHECK(parameters.drain_ns >= 0 && parameters.media_write_ns >= 0 && parameters.partial_factor >= 1);
   CHECK(parameters.crowd_factor >= 0 && parameters.active_ns >= 0 && parameters.late_most_ns >= 0);
 }
 
 uint32_t DeviceModel::open_writer() {
-  for (uint32_t i = 0; i < kWritersMost; ++i) {
+  for (uint32_t i = 0; i < kMaxWriters; ++i) {
     if (writers_[i].is_open) continue;
     writers_[i] = {.is_open = true};
     writers_end_ = std::max(writers_end_, i + 1);
     return i;
   }
-  return kWritersMost;
+  return kMaxWriters;
 }
 
 void DeviceModel::close_writer(uint32_t writer) {
-  CHECK(writer < kWritersMost && writers_[writer].is_open);
+  CHECK(writer < kMaxWriters && writers_[writer].is_open);
   writers_[writer].is_open = false;
 }
 
@@ -46,7 +46,7 @@ uint32_t DeviceModel::queued_lines(double now_ns) const {
 }
 
 double DeviceModel::flush(uint32_t writer, uint64_t line, bool is_dirty, double now_ns, uint32_t active) {
-  DCHECK(writer < kWritersMost && writers_[writer].is_open);
+  DCHECK(writer < kMaxWriters && writers_[writer].is_open);
   if (!is_dirty) {
     ++statistics_.clean_lines;
     return now_ns + parameters_.issue_clean_ns;
@@ -67,7 +67,7 @@ double DeviceModel::flush(uint32_t writer, uint64_t line, bool is_dirty, double 
 }
 
 double DeviceModel::fence(uint32_t writer, double now_ns) {
-  DCHECK(writer < kWritersMost && writers_[writer].is_open);
+  DCHECK(writer < kMaxWriters && writers_[writer].is_open);
   ++statistics_.fences;
   return std::max(now_ns, writers_[writer].taken_ns) + parameters_.fence_ns;
 }

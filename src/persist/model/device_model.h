@@ -31,8 +31,8 @@ namespace persist {
 // Defaults: one set of interleaved modules, 10.7 GB/s at most; with 4 lines before each fence and in order, the peak is at 8 writers, and 24
 // have 57 % of it (device_model_test.cc).
 struct DeviceParameters {
-  static constexpr uint32_t kQueueLinesMost = 1024;
-  static constexpr uint32_t kBlocksMost = 256;
+  static constexpr uint32_t kMaxQueueLines = 1024;
+  static constexpr uint32_t kMaxBlocks = 256;
 
   double issue_dirty_ns = 30;  // of the writer, for a line
   double issue_clean_ns = 9;   // 3.3 times less (Ribbon, introduction)
@@ -71,13 +71,13 @@ struct DeviceStatistics {
 
 class DeviceModel {
  public:
-  static constexpr uint32_t kWritersMost = 256;
+  static constexpr uint32_t kMaxWriters = 256;
   static constexpr uint64_t kBlockLines = 4;
 
-  // REQUIRES: 1 <= queue_lines <= kQueueLinesMost, 1 <= block_count <= kBlocksMost, no time is negative, partial_factor >= 1.
+  // REQUIRES: 1 <= queue_lines <= kMaxQueueLines, 1 <= block_count <= kMaxBlocks, no time is negative, partial_factor >= 1.
   explicit DeviceModel(const DeviceParameters& parameters);
 
-  // A number for a writer, or kWritersMost: there are so many already.
+  // A number for a writer, or kMaxWriters: there are so many already.
   uint32_t open_writer();
   void close_writer(uint32_t writer);
 
@@ -114,13 +114,13 @@ class DeviceModel {
 
   const DeviceParameters parameters_;
   DeviceStatistics statistics_;
-  Writer writers_[kWritersMost];
+  Writer writers_[kMaxWriters];
   uint32_t writers_end_ = 0;
-  Block blocks_[DeviceParameters::kBlocksMost];
-  double left_ns_[DeviceParameters::kQueueLinesMost] = {};  // when each of the last lines has left the queue
-  uint32_t next_ = 0;                                       // of these: the oldest
-  double free_ns_ = 0;                                      // the drain, from then on
-  double latest_ns_ = 0;                                    // of all times that a line came
+  Block blocks_[DeviceParameters::kMaxBlocks];
+  double left_ns_[DeviceParameters::kMaxQueueLines] = {};  // when each of the last lines has left the queue
+  uint32_t next_ = 0;                                      // of these: the oldest
+  double free_ns_ = 0;                                     // the drain, from then on
+  double latest_ns_ = 0;                                   // of all times that a line came
   double idle_ns_ = 0;  // of the drain before latest_ns_, not used by late lines
   uint64_t came_ = 0;   // lines
 };

@@ -226,8 +226,8 @@ TEST(DeviceModelTest, WhoWaitsIsActiveHoweverLong) {
 
 TEST(DeviceModelTest, ThereAreOnlySoManyWriters) {
   DeviceModel model({});
-  for (uint32_t i = 0; i < DeviceModel::kWritersMost; ++i) EXPECT_EQ(model.open_writer(), i);
-  EXPECT_EQ(model.open_writer(), DeviceModel::kWritersMost);
+  for (uint32_t i = 0; i < DeviceModel::kMaxWriters; ++i) EXPECT_EQ(model.open_writer(), i);
+  EXPECT_EQ(model.open_writer(), DeviceModel::kMaxWriters);
   model.close_writer(17);
   EXPECT_EQ(model.open_writer(), 17u);
 }

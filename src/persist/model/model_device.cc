@@ -56,7 +56,7 @@ ModelDevice::Writer* ModelDevice::open_writer() {
   static_assert(sizeof(Writer) <= sizeof(Place));
   sys::LockGuard scope(lock_);
   const uint32_t id = model_.open_writer();
-  if (id == DeviceModel::kWritersMost) return nullptr;
+  if (id == DeviceModel::kMaxWriters) return nullptr;
   writers_end_ = std::max(writers_end_, id + 1);
   const double now_ns = clock_.now_ns();
   return new (writers_[id].writer) Writer{.id = id, .own_ns = now_ns, .left_ns = now_ns};

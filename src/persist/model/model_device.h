@@ -44,7 +44,7 @@ class ModelDevice {
   // REQUIRES: no writer is open.
   void close();
 
-  // For a thread; its time is the wall's. Null: there are DeviceModel::kWritersMost.
+  // For a thread; its time is the wall's. Null: there are DeviceModel::kMaxWriters.
   Writer* open_writer();
   // What it has flushed and not fenced stays so.
   void close_writer(Writer* writer);
@@ -80,7 +80,7 @@ class ModelDevice {
   struct alignas(base::kLineBytes) Place {
     std::byte writer[base::kLineBytes];
   };
-  Place writers_[DeviceModel::kWritersMost];
+  Place writers_[DeviceModel::kMaxWriters];
   uint32_t writers_end_ = 0;
 };
 

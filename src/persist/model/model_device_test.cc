@@ -114,7 +114,7 @@ TEST_F(ModelDeviceTest, AThreadsTimerSlackIsItsOwn) {
 }
 
 TEST_F(ModelDeviceTest, ThereAreOnlySoManyWriters) {
-  std::vector<ModelDevice::Writer*> writers(DeviceModel::kWritersMost);
+  std::vector<ModelDevice::Writer*> writers(DeviceModel::kMaxWriters);
   for (ModelDevice::Writer*& writer : writers) writer = device->open_writer();
   EXPECT_EQ(device->open_writer(), nullptr);
   device->close_writer(writers[5]);

@@ -18,7 +18,7 @@ class ModelLines final : public LineDevice {
   // REQUIRES: no thread is in it, or comes to it any more.
   void close();
 
-  // Threads beyond DeviceModel::kWritersMost find the device without any cost.
+  // Threads beyond DeviceModel::kMaxWriters find the device without any cost.
   void flush(const uintptr_t* lines, size_t count) override;
   void fence() override;
 
@@ -38,7 +38,7 @@ class ModelLines final : public LineDevice {
   ModelDevice& device_;
   const uint64_t number_;  // of all that there were: a thread's writer may be one of a device that is no more
   std::atomic<uint32_t> writer_count_{0};
-  std::atomic<ModelDevice::Writer*> writers_[DeviceModel::kWritersMost] = {};
+  std::atomic<ModelDevice::Writer*> writers_[DeviceModel::kMaxWriters] = {};
 };
 
 }  // namespace persist

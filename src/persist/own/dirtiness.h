@@ -37,7 +37,7 @@ class Dirtiness final : public Observer {
   Counts counts() const;
 
  private:
-  static constexpr size_t kDomainsMax = 64;
+  static constexpr size_t kMaxDomains = 64;
 
   struct Copy {
     uintptr_t begin = 0, end = 0;
@@ -47,7 +47,7 @@ class Dirtiness final : public Observer {
   void flush_line(uintptr_t line);
 
   mutable sys::Mutex lock_;
-  Copy copies_[kDomainsMax];
+  Copy copies_[kMaxDomains];
   Counts counts_;
 };
 

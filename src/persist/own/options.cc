@@ -39,10 +39,10 @@ base::Expected<Flushers::Settings> parse_flushers(std::string_view text) {
   // Whose `most` nobody has said: that is more than a number (flushers.h, 5).
   if (text == "auto") return settings;
   const size_t dash = text.find('-');
-  const auto most = parse_count(dash == text.npos ? text : text.substr(dash + 1), Flushers::kFlushersMax);
-  const auto least = dash == text.npos ? most : parse_count(text.substr(0, dash), Flushers::kFlushersMax);
+  const auto most = parse_count(dash == text.npos ? text : text.substr(dash + 1), Flushers::kMaxFlushers);
+  const auto least = dash == text.npos ? most : parse_count(text.substr(0, dash), Flushers::kMaxFlushers);
   if (!least || !most || *least == 0 || *least > *most)
-    return base::failure(EINVAL, "flushers: '", text, "' is not a number from 1 to ", Flushers::kFlushersMax,
+    return base::failure(EINVAL, "flushers: '", text, "' is not a number from 1 to ", Flushers::kMaxFlushers,
                          ", nor two of them with a dash; give auto");
   settings.least = *least;
   settings.most = *most;

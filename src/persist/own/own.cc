@@ -134,7 +134,7 @@ void start() {
 // What is flushed of this file the kernel will not write. The program, which may know nothing of domains, cannot be told.
 void tell_unwritten(const char* path) {
   if (!has_told_unwritten.exchange(true, std::memory_order_relaxed))
-    base::log("persist: there are ", Domains::kDomainsMax,
+    base::log("persist: there are ", Domains::kMaxDomains,
               " domains already, and what is flushed of this file is not written; map fewer pieces of files, "
               "or larger ones: ",
               path);
@@ -145,7 +145,7 @@ void tell_unwritten(const char* path) {
 bool find_domain(uintptr_t address) {
   if (!process_plan.found) return false;
   // Without a place for one more, which was told of where it matters, a look at the mapping would only take long.
-  if (process_runtime.domains().size() == Domains::kDomainsMax &&
+  if (process_runtime.domains().size() == Domains::kMaxDomains &&
       (*process_plan.found != DomainKind::kFile || has_told_unwritten.load(std::memory_order_relaxed)))
     return process_runtime.domains().find(address).is_inside;
   sys::FoundMapping mapping = sys::find_mapping(address);

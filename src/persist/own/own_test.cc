@@ -480,7 +480,7 @@ TEST(OwnRuntime, AFoundFileForWhichThereIsNoPlaceIsToldOf) {
                    ++lines;
                    said = line.text;
                  });
-                 for (size_t i = 0; i < Domains::kDomainsMax; ++i)
+                 for (size_t i = 0; i < Domains::kMaxDomains; ++i)
                    REQUIRE(own::add_domain({.begin = begin + 128 * i, .end = begin + 128 * i + 64}, "", 0));
                  const int file = open_unnamed();
                  REQUIRE(ftruncate(file, 4096) == 0);
@@ -522,7 +522,7 @@ TEST(OwnRuntime, NobodyLooksForAMappingForWhichThereIsNoPlace) {
   EXPECT_EQ(
       in_child({{"SPILLWAY_PERSIST_DOMAIN", "memory"}},
                [] {
-                 for (size_t i = 0; i < Domains::kDomainsMax; ++i)
+                 for (size_t i = 0; i < Domains::kMaxDomains; ++i)
                    REQUIRE(own::add_domain({.begin = begin + 128 * i, .end = begin + 128 * i + 64}, "", 0));
                  if (!forbid_to_open()) return 0;
                  for (int again = 0; again < 2; ++again) {

@@ -28,7 +28,7 @@ class Recording final : public Observer {
   void after_fork() { lock_.unlock(); }
 
  private:
-  char path_[kTextBytesMax] = {};
+  char path_[kMaxTextBytes] = {};
   bool compares_ = true;
   sys::Mutex lock_;  // of the start
   Recorder recorder_;

@@ -100,9 +100,9 @@ class Hub {
 
   // How many connections of this kind there may be at a time. Those for metrics have places of their own, so that who watches the server is answered
   // also when clients have taken all of theirs.
-  static constexpr uint32_t kMetricsConnectionsMost = 16;
+  static constexpr uint32_t kMaxMetricsConnections = 16;
   uint32_t connections_most(Speech speech) const {
-    return speech == Speech::kMetrics ? kMetricsConnectionsMost : settings_.connections_most;
+    return speech == Speech::kMetrics ? kMaxMetricsConnections : settings_.connections_most;
   }
   // Enters the connection, and gives it a number. False: there are too many, and it is not entered.
   bool enter(Connection& connection);

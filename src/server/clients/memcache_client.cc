@@ -47,7 +47,7 @@ memcache::Parsed MemcacheClient::parse(std::string_view input, Command& command)
 // Does the input begin with a whole line that begins with one of the names?
 bool MemcacheClient::begins_with_line(std::string_view input, std::initializer_list<std::string_view> names) {
   return std::ranges::any_of(names, [&](std::string_view name) { return input.starts_with(name); }) &&
-         input.substr(0, memcache::kLineBytesMax).contains('\n');
+         input.substr(0, memcache::kMaxLineBytes).contains('\n');
 }
 
 const char* MemcacheClient::name_of(const Command& command) {

@@ -162,10 +162,10 @@ size_t MemcacheClient::take_more(size_t used_bytes, std::initializer_list<std::s
   return used_bytes;
 }
 
-// Writes a reply of at most kReplyBytesMax bytes: `write` is called with a ReplyBuffer.
+// Writes a reply of at most kMaxReplyBytes bytes: `write` is called with a ReplyBuffer.
 template <class Write>
 base::Expected<void> MemcacheClient::reply(Write write) {
-  auto room = stream_.room(memcache::kReplyBytesMax);
+  auto room = stream_.room(memcache::kMaxReplyBytes);
   if (!room) return std::unexpected(room.error());
   memcache::ReplyBuffer buffer(*room);
   write(buffer);

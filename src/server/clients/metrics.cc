@@ -13,7 +13,7 @@
 namespace server {
 namespace {
 
-constexpr size_t kHeadBytesMost = 8 << 10;
+constexpr size_t kMaxHeadBytes = 8 << 10;
 constexpr std::string_view kHeadEnd = "\r\n\r\n";
 
 void tell_server(Hub& hub, MetricsPage& page) {
@@ -155,7 +155,7 @@ base::Expected<void> MetricsClient::serve() {
   for (bool goes_on = true; goes_on;) {
     const size_t end = stream_.input().find(kHeadEnd);
     if (end == std::string_view::npos) {
-      if (stream_.input().size() > kHeadBytesMost) return base::failure(EMSGSIZE, "a request without an end");
+      if (stream_.input().size() > kMaxHeadBytes) return base::failure(EMSGSIZE, "a request without an end");
       auto received = stream_.receive();
       if (!received) return std::unexpected(received.error());
       if (!*received) break;

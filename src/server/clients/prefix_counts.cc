@@ -9,7 +9,7 @@ void PrefixCounts::add(std::string_view key, const Counts& more) {
   sys::LockGuard scope(lock_);
   auto found = counts_.find(prefix);
   if (found == counts_.end()) {
-    if (counts_.size() >= kMost) return;
+    if (counts_.size() >= kMax) return;
     found = counts_.emplace(prefix, Counts()).first;
   }
   Counts& counts = found->second;

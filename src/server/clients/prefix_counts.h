@@ -1,7 +1,7 @@
 // PrefixCounts: how often items are asked for, stored and deleted, by the prefix of their keys up to the first ':', as memcached's `stats detail`
 // tells it. Nothing is counted until somebody turns it on.
 //
-// Thread contract: any thread. Cost while it is on: a lock that all share, as in memcached. Once there are kMost prefixes, further ones are not
+// Thread contract: any thread. Cost while it is on: a lock that all share, as in memcached. Once there are kMax prefixes, further ones are not
 // counted.
 #pragma once
 #include <atomic>
@@ -17,7 +17,7 @@ namespace server {
 
 class PrefixCounts {
  public:
-  static constexpr size_t kMost = 10'000;
+  static constexpr size_t kMax = 10'000;
   static constexpr char kDelimiter = ':';
   struct Counts {
     uint64_t gets = 0, hits = 0, sets = 0, deletes = 0;

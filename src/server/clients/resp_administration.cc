@@ -95,7 +95,7 @@ void RespClient::set_config(Arguments arguments) {
         settings, [&](const Setting& setting) { return resp::is_word(name, setting.name); });
     if (known == settings.end()) return answer_.refuse(resp::Refusal{Problem::kUnknownSetting, name});
     if (!known->is_secret && known->value == (*pairs)[i + 1]) continue;
-    base::Text<resp::kErrorBytesMax> text;
+    base::Text<resp::kMaxErrorBytes> text;
     text << "ERR CONFIG SET failed (possibly related to argument '" << known->name
          << "') - can't set immutable config";
     return answer_.error(text.view());
@@ -121,7 +121,7 @@ void RespClient::memory_usage(Arguments arguments) {
   if (item == nullptr) return;
   if (!item->found()) return answer_.null();
   const kv::Geometry& geometry = hub_.items().store().identity().geometry;
-  const uint64_t bytes = sizeof(kv::RecordHeader) + key->size() + ItemHead::kBytesMost + item->value_bytes();
+  const uint64_t bytes = sizeof(kv::RecordHeader) + key->size() + ItemHead::kMaxBytes + item->value_bytes();
   answer_.integer(static_cast<int64_t>(geometry.grains(bytes) * geometry.grain_bytes));
 }
 

@@ -135,7 +135,7 @@ void RespAnswer::keep(uint64_t bytes_most) {
 void RespAnswer::send_kept() {
   const std::optional<Kept> kept = std::exchange(kept_, std::nullopt);
   if (kept->is_over) {
-    base::Text<resp::kErrorBytesMax - 3> text;
+    base::Text<resp::kMaxErrorBytes - 3> text;
     text << "ERR the answers of the transaction, which was carried out, have more than " << kept->bytes_most
          << " bytes";
     return error(text.view());
@@ -150,7 +150,7 @@ void RespAnswer::refuse(const resp::Refusal& refusal, resp::Arguments arguments)
 
 void RespAnswer::failed(const base::Error& error) {
   if (error.number == ENOSPC) return this->error("OOM command not allowed when used memory > 'maxmemory'.");
-  base::Text<resp::kErrorBytesMax - 3> text;
+  base::Text<resp::kMaxErrorBytes - 3> text;
   text << "ERR " << error.message;
   this->error(text.view());
 }

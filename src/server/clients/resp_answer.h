@@ -42,7 +42,7 @@ class RespAnswer {
 
   void simple(std::string_view text);
   void ok() { simple("OK"); }
-  // The text begins with its code ("ERR ..."), and has resp::kErrorBytesMax bytes at most.
+  // The text begins with its code ("ERR ..."), and has resp::kMaxErrorBytes bytes at most.
   void error(std::string_view text);
   void integer(int64_t number);
   void null();

@@ -38,7 +38,7 @@ base::Expected<void> RespClient::serve() {
 }
 
 resp::RequestLimits RespClient::limits() const {
-  return {.bulk_bytes_max = std::max(kArgumentBytesMost, hub_.settings().value_bytes_most),
+  return {.bulk_bytes_max = std::max(kMaxArgumentBytes, hub_.settings().value_bytes_most),
           .large_bytes = kLargeBytes,
           .input_bytes_max = hub_.settings().stream.input_bytes_most,
           .is_authenticated = is_authenticated_};

@@ -50,11 +50,11 @@ class RespClient {
   using Command = resp::Command;
   using Arguments = resp::Arguments;
 
-  static constexpr size_t kLargeBytes = 8 << 10;             // arguments of this size and more are large
-  static constexpr uint64_t kAllLargeBytesMost = 64 << 20;   // of one request, unless a value may have more
-  static constexpr uint64_t kArgumentBytesMost = 512 << 20;  // as in Redis: a longer one ends the connection
-  static constexpr size_t kSkippedBytes = 64 << 10;          // of one that is thrown away, at a time
-  static constexpr size_t kKeysInTurn = 64;                  // then the worker's other tasks run
+  static constexpr size_t kLargeBytes = 8 << 10;            // arguments of this size and more are large
+  static constexpr uint64_t kMaxAllLargeBytes = 64 << 20;   // of one request, unless a value may have more
+  static constexpr uint64_t kMaxArgumentBytes = 512 << 20;  // as in Redis: a longer one ends the connection
+  static constexpr size_t kSkippedBytes = 64 << 10;         // of one that is thrown away, at a time
+  static constexpr size_t kKeysInTurn = 64;                 // then the worker's other tasks run
   // A GET or SET that is noted.
   struct Noted {
     std::string_view key, value;  // of a GET both are the key
@@ -91,7 +91,7 @@ class RespClient {
   resp::RequestLimits limits() const;
   // Also of all requests of a transaction, and of its answers.
   uint64_t all_large_bytes_most() const {
-    return std::max(kAllLargeBytesMost, hub_.settings().value_bytes_most);
+    return std::max(kMaxAllLargeBytes, hub_.settings().value_bytes_most);
   }
 
   // What a parser has accepted; none: it has refused the request, and the refusal is answered.

@@ -102,7 +102,7 @@ TEST_F(RespClientTest, ALongPipelineMayComeBeforeItsFirstAnswerIsTaken) {
 }
 
 TEST_F(RespClientTest, OfAStrangersPipelineNothingIsReceivedAhead) {
-  constexpr size_t kMost = size_t{16} << 20;
+  constexpr size_t kMax = size_t{16} << 20;
   settings.accounts = Accounts::of_password("secret");
   settings.stream.send_ns = 200'000'000;
   std::string requests;
@@ -110,9 +110,9 @@ TEST_F(RespClientTest, OfAStrangersPipelineNothingIsReceivedAhead) {
   size_t said_bytes = 0;
   talk([&](int other) {
     keep_little(other);
-    while (said_bytes < kMost && say(other, requests)) said_bytes += requests.size();
+    while (said_bytes < kMax && say(other, requests)) said_bytes += requests.size();
   });
-  EXPECT_LT(said_bytes, kMost / 2);
+  EXPECT_LT(said_bytes, kMax / 2);
 }
 
 TEST_F(RespClientTest, RequestsMayComeByteByByte) {

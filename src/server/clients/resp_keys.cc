@@ -18,11 +18,11 @@ using resp::Problem;
 namespace {
 
 // Keys that KEYS returns have at most this many bytes together; SCAN has no such bound.
-constexpr size_t kKeysBytesMost = 64 << 20;
+constexpr size_t kMaxKeysBytes = 64 << 20;
 // RANDOMKEY returns one of this many keys, those that a walk finds first.
 constexpr size_t kAnyOf = 64;
 // DBSIZE counts the keys one by one if the index has this many entries or fewer.
-constexpr uint64_t kCountedMost = 1 << 16;
+constexpr uint64_t kMaxCounted = 1 << 16;
 
 // What TTL and its kin return instead of a time.
 constexpr int64_t kAbsent = -2;
@@ -46,11 +46,11 @@ base::Expected<void> for_each_key(const Connection& connection, RespScans::Calle
 
 // The encoding that Redis 7.0 would use for the value.
 std::string_view encoding_of(const Item& item) {
-  constexpr uint64_t kEmbeddedBytesMost = 44, kIntegerBytesMost = 20;
+  constexpr uint64_t kMaxEmbeddedBytes = 44, kMaxIntegerBytes = 20;
   if (item.is_large()) return "raw";
   const std::string_view text = kv::text_of(item.value());
-  if (text.size() > kEmbeddedBytesMost) return "raw";
-  return text.size() <= kIntegerBytesMost && resp::parse_integer(text) ? "int" : "embstr";
+  if (text.size() > kMaxEmbeddedBytes) return "raw";
+  return text.size() <= kMaxIntegerBytes && resp::parse_integer(text) ? "int" : "embstr";
 }
 
 }  // namespace
@@ -133,10 +133,10 @@ void RespClient::list_keys(Arguments arguments) {
     if (!resp::glob_matches(arguments[1], key)) return true;
     keys.emplace_back(key);
     bytes += sizeof(std::string) + key.size();
-    return bytes <= kKeysBytesMost;
+    return bytes <= kMaxKeysBytes;
   });
   if (!done(walked)) return;
-  if (bytes > kKeysBytesMost) return answer_.error("ERR too many keys match; SCAN tells them in parts");
+  if (bytes > kMaxKeysBytes) return answer_.error("ERR too many keys match; SCAN tells them in parts");
   answer_.array(keys.size());
   for (const std::string& key : keys) answer_.bulk(key);
 }
@@ -170,7 +170,7 @@ void RespClient::scan(Arguments arguments) {
 // them items that have ended and pieces of large values.
 void RespClient::count_keys() {
   uint64_t count = hub_.items().store().counts().index.entries;
-  if (count <= kCountedMost) {
+  if (count <= kMaxCounted) {
     count = 0;
     const auto walked = for_each_key(connection_, scans_, [&](std::string_view) { return ++count, true; });
     if (!done(walked)) return;

@@ -186,7 +186,7 @@ TEST_F(RespKeysTest, CursorsAreForgotten) {
     const std::string first = cursor_of(other), second = cursor_of(other), third = cursor_of(other);
     exchange(other, "SCAN " + second + " MATCH none COUNT 1000\r\n", "*2\r\n$1\r\n0\r\n*0\r\n");
     exchange(other, "SCAN " + second + "\r\n", kForgotten);
-    for (size_t i = 0; i < RespScans::kMost; ++i) {
+    for (size_t i = 0; i < RespScans::kMax; ++i) {
       clock.move(1);
       cursor_of(other);
     }
@@ -282,9 +282,9 @@ bool has_more(const std::string& cursor) {
 
 TEST_F(RespKeysTest, ScansThatAreUsedStay) {
   for (int i = 0; i < kManyKeys; ++i) set("key" + std::to_string(i), "v");
-  talk_on<kv::Snapshots::kMost + 1>([&](const auto& others) {
+  talk_on<kv::Snapshots::kMax + 1>([&](const auto& others) {
     std::vector<std::string> cursors;
-    for (size_t i = 0; i < kv::Snapshots::kMost; ++i) {
+    for (size_t i = 0; i < kv::Snapshots::kMax; ++i) {
       cursors.push_back(cursor_of(others[i]));
       clock.move(1);
     }
@@ -303,13 +303,13 @@ TEST_F(RespKeysTest, ScansThatAreUsedStay) {
 
 TEST_F(RespKeysTest, ScansOfWhoBeginsOthersOrHasGoneDoNotHoldUpAnybody) {
   for (int i = 0; i < kManyKeys; ++i) set("key" + std::to_string(i), "v");
-  constexpr size_t kMost = kv::Snapshots::kMost;
-  talk_on<kMost>([&](const std::array<int, kMost>& others) {
+  constexpr size_t kMax = kv::Snapshots::kMax;
+  talk_on<kMax>([&](const std::array<int, kMax>& others) {
     const int stays = others[0];
     const std::string kept = cursor_of(stays);
-    for (size_t i = 0; i < 3 * kMost; ++i) EXPECT_TRUE(has_more(cursor_of(others[1]))) << i;
+    for (size_t i = 0; i < 3 * kMax; ++i) EXPECT_TRUE(has_more(cursor_of(others[1]))) << i;
     // Each has as many as one may keep from others, which are more than there is room for.
-    for (size_t i = 1; i < kMost; ++i) {
+    for (size_t i = 1; i < kMax; ++i) {
       for (int scans = 0; scans < 2; ++scans) EXPECT_TRUE(has_more(cursor_of(others[i]))) << i;
       say(others[i], "QUIT\r\n");
       EXPECT_EQ(line_of(others[i]), "+OK\r\n");

@@ -13,10 +13,10 @@ namespace {
 // A cursor is the number of the step, among those of its worker, and in the lowest bits the worker. Steps are counted from the time at which the
 // worker began, so that cursors of an earlier server are not known.
 constexpr unsigned kWorkerBits = 8, kStepsPerMsBits = 4;
-static_assert(RespScans::kWorkersMost == 1 << kWorkerBits &&
-              task::Scheduler::kMostWorkers <= RespScans::kWorkersMost);
+static_assert(RespScans::kMaxWorkers == 1 << kWorkerBits &&
+              task::Scheduler::kMaxWorkers <= RespScans::kMaxWorkers);
 
-uint32_t home_of(uint64_t cursor) { return static_cast<uint32_t>(cursor & (RespScans::kWorkersMost - 1)); }
+uint32_t home_of(uint64_t cursor) { return static_cast<uint32_t>(cursor & (RespScans::kMaxWorkers - 1)); }
 
 base::Error unknown() { return base::Error::of(ESRCH, "the cursor is not known any more; scan from 0"); }
 
@@ -32,7 +32,7 @@ class RespScans::Table {
         next_step_(items.clock().now_ms() << kStepsPerMsBits) {}
 
   task::Worker& home() const { return home_; }
-  static constexpr int kBeginsMost = 20;
+  static constexpr int kMaxBegins = 20;
 
   void end_idle();
   // The scan with this cursor, if it is still there, seems to be abandoned.
@@ -71,7 +71,7 @@ class RespScans::Table {
   task::Worker& home_;
   Items& items_;
   uint64_t next_step_;
-  std::array<Scan, kMost> scans_;
+  std::array<Scan, kMax> scans_;
 };
 
 void RespScans::Table::end_idle() {
@@ -120,7 +120,7 @@ base::Expected<RespScans::Table::Scan*> RespScans::Table::begin(Caller& caller) 
 
 // REQUIRES: `ahead` is empty, and there is a walk.
 base::Expected<void> RespScans::Table::read_ahead(Scan& scan) {
-  for (size_t bytes = 0; scan.ahead.size() < kAheadMost && bytes < kAheadBytesMost;) {
+  for (size_t bytes = 0; scan.ahead.size() < kMaxAhead && bytes < kMaxAheadBytes;) {
     Walk::Entry entry;
     auto more = scan.walk->next(entry);
     if (!more) return std::unexpected(more.error());
@@ -138,7 +138,7 @@ base::Expected<void> RespScans::Table::read_ahead(Scan& scan) {
 base::Expected<void> RespScans::Table::fill(Scan& scan, const resp::ScanRequest& request, Step& step) {
   const bool takes_strings = request.type.empty() || resp::is_word(request.type, "string");
   size_t bytes = 0;
-  for (uint64_t i = 0; i < std::min(request.count, kKeysMost) && bytes < kBytesMost; ++i) {
+  for (uint64_t i = 0; i < std::min(request.count, kMaxKeys) && bytes < kMaxBytes; ++i) {
     if (scan.ahead.empty() && scan.walk != nullptr)
       if (auto read = read_ahead(scan); !read) return read;
     if (scan.ahead.empty()) break;
@@ -179,7 +179,7 @@ base::Expected<RespScans::Step> RespScans::Table::step(const resp::ScanRequest& 
     auto step = go_on(**begun, request);
     // ECANCELED: too much has changed meanwhile, as where a cache drops items all the time. The client has been told no key yet, so the scan can
     // begin anew.
-    if (step || step.error().number != ECANCELED || begins == kBeginsMost) return step;
+    if (step || step.error().number != ECANCELED || begins == kMaxBegins) return step;
   }
 }
 
@@ -216,10 +216,10 @@ void RespScans::disown(uint32_t worker, uint64_t cursor) {
 base::Expected<void> RespScans::Caller::open(Walk& walk) {
   auto opened = walk.open(items_);
   if (opened || opened.error().number != EBUSY) return opened;
-  for (uint32_t i = 0; i < 2 * kWorkersMost && !opened && opened.error().number == EBUSY; ++i) {
+  for (uint32_t i = 0; i < 2 * kMaxWorkers && !opened && opened.error().number == EBUSY; ++i) {
     // In the second round its own scans may end, too.
-    if (i == kWorkersMost) leave();
-    const uint32_t home = (worker_ + i) % kWorkersMost;
+    if (i == kMaxWorkers) leave();
+    const uint32_t home = (worker_ + i) % kMaxWorkers;
     Table* const table = scans_.tables_[home].get();
     if (table == nullptr) continue;
     bool has_ended = false;
@@ -239,7 +239,7 @@ base::Expected<RespScans::Step> RespScans::Caller::step(const resp::ScanRequest&
   auto ran = scans_.run_at(home, worker_, [&] { step = table->step(request, *this); });
   if (!ran) return std::unexpected(ran.error());
   if (!step || step->cursor == 0) return step;
-  if (cursors_.size() == kMostKept) {
+  if (cursors_.size() == kMaxKept) {
     scans_.disown(worker_, cursors_.front());
     cursors_.erase(cursors_.begin());
   }

@@ -8,7 +8,7 @@
 // is known until the next call with it, or until nobody has come with it for kIdleMs. A call with a cursor that is not known is refused: to answer
 // that nothing is left would hide keys.
 //
-// When a worker has kMost scans, or the store no room for another Walk, a scan ends that seems to be abandoned: its last connection has gone, or has
+// When a worker has kMax scans, or the store no room for another Walk, a scan ends that seems to be abandoned: its last connection has gone, or has
 // been given cursors of two other scans since, or it was not used for kUsedMs. If there is none, the new scan is refused. The store itself ends a
 // scan for which it would have to keep too much.
 //
@@ -30,14 +30,14 @@ namespace server {
 
 class RespScans {
  public:
-  static constexpr uint32_t kWorkersMost = 256;
-  static constexpr size_t kMost = 256;           // scans of a worker at a time
-  static constexpr uint64_t kIdleMs = 60'000;    // since its last call a scan that is abandoned for certain
-  static constexpr uint64_t kUsedMs = 5'000;     // the same when others need its room
-  static constexpr uint64_t kKeysMost = 4096;    // keys that a call looks at, whatever COUNT it has
-  static constexpr size_t kBytesMost = 1 << 20;  // of the keys that a call returns, but for the last one
-  static constexpr size_t kAheadMost = 512;      // keys that are read ahead
-  static constexpr size_t kAheadBytesMost = 64 << 10;
+  static constexpr uint32_t kMaxWorkers = 256;
+  static constexpr size_t kMax = 256;           // scans of a worker at a time
+  static constexpr uint64_t kIdleMs = 60'000;   // since its last call a scan that is abandoned for certain
+  static constexpr uint64_t kUsedMs = 5'000;    // the same when others need its room
+  static constexpr uint64_t kMaxKeys = 4096;    // keys that a call looks at, whatever COUNT it has
+  static constexpr size_t kMaxBytes = 1 << 20;  // of the keys that a call returns, but for the last one
+  static constexpr size_t kMaxAhead = 512;      // keys that are read ahead
+  static constexpr size_t kMaxAheadBytes = 64 << 10;
 
   RespScans();
   ~RespScans();
@@ -72,7 +72,7 @@ class RespScans {
     void leave();
 
    private:
-    static constexpr size_t kMostKept = 2;
+    static constexpr size_t kMaxKept = 2;
     RespScans& scans_;
     const uint32_t worker_;
     Items& items_;
@@ -85,7 +85,7 @@ class RespScans {
   base::Expected<void> run_at(uint32_t home, uint32_t worker, Function function);
   void disown(uint32_t worker, uint64_t cursor);
 
-  std::array<std::unique_ptr<Table>, kWorkersMost> tables_;
+  std::array<std::unique_ptr<Table>, kMaxWorkers> tables_;
 };
 
 }  // namespace server

@@ -185,7 +185,7 @@ void RespClient::add(const Command& command, Arguments arguments) {
 void RespClient::add_float(Arguments arguments) {
   const auto delta = accepted(resp::parse_float_argument(arguments[2]));
   if (!delta) return;
-  char text[resp::kPrintedFloatBytesMax];
+  char text[resp::kMaxPrintedFloatBytes];
   size_t bytes = 0;
   const auto decide = [&](Item& item) -> Change {
     std::optional<long double> number = 0;

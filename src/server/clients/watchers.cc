@@ -84,7 +84,7 @@ void Watchers::tell(Kind kind, std::string_view event) {
                              now.tv_nsec / 1000, static_cast<unsigned long long>(next_number_++));
   for (Watcher* const watcher : watchers_) {
     if ((watcher->kinds_ & kind) == 0) continue;
-    if (watcher->lines_.size() >= kBytesMost) {
+    if (watcher->lines_.size() >= kMaxBytes) {
       ++watcher->skipped_;
       ++counts_.skipped;
       continue;

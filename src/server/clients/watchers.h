@@ -28,7 +28,7 @@ namespace server {
 class Watchers {
  public:
   enum Kind : uint8_t { kFetches = 1, kStores = 2, kConnections = 4 };
-  static constexpr size_t kBytesMost = 256 << 10;  // of lines that wait for one watcher
+  static constexpr size_t kMaxBytes = 256 << 10;  // of lines that wait for one watcher
 
   class Watcher {
    public:

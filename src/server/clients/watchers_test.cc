@@ -50,7 +50,7 @@ TEST(Watchers, WhatOneHasNoRoomForIsLeftOut) {
   Watchers::Watcher slow(watchers, Watchers::kFetches);
   const std::string key(200, 'k');
   while (watchers.counts().skipped < 3) watchers.tell_fetched(key, false, 0, 1);
-  EXPECT_LT(slow.take().size(), Watchers::kBytesMost + 1000);
+  EXPECT_LT(slow.take().size(), Watchers::kMaxBytes + 1000);
   watchers.tell_fetched("later", false, 0, 1);
   const std::string text = slow.take();
   EXPECT_TRUE(text.starts_with("skipped=3\nts=")) << text;

@@ -18,7 +18,7 @@ namespace server {
 
 class MemoryBound {
  public:
-  static constexpr uint64_t kBytesLeast = uint64_t{32} << 20;
+  static constexpr uint64_t kMinBytes = uint64_t{32} << 20;
   static constexpr uint64_t kStepNs = 20'000'000;
 
   MemoryBound() = default;

@@ -232,7 +232,7 @@ TEST_F(ServerTest, WhoAsksForMetricsTakesNoClientsPlace) {
     return say(asks, "GET /metrics HTTP/1.1\r\n\r\n") ? hear(asks, found.size()) : std::string();
   };
   std::vector<int> asking;
-  for (uint32_t i = 0; i < Hub::kMetricsConnectionsMost; ++i) {
+  for (uint32_t i = 0; i < Hub::kMaxMetricsConnections; ++i) {
     asking.push_back(connect_to(metrics));
     ASSERT_EQ(ask(asking.back()), found);
   }

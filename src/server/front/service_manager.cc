@@ -16,7 +16,7 @@ namespace server {
 namespace {
 
 constexpr int kFirstDescriptor = 3;
-constexpr int kDescriptorsMost = 64;
+constexpr int kMaxDescriptors = 64;
 
 std::string_view variable(const char* name) {
   const char* const value = getenv(name);
@@ -38,9 +38,9 @@ base::Expected<std::vector<GivenSocket>> take_sockets() {
   std::string names(variable("LISTEN_FDNAMES"));
   for (const char* name : {"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"}) unsetenv(name);
   if (!process || *process != getpid() || !count || *count <= 0) return sockets;
-  if (*count > kDescriptorsMost)
+  if (*count > kMaxDescriptors)
     return base::failure(EINVAL, "LISTEN_FDS says that there are ", *count, " sockets; give at most ",
-                         kDescriptorsMost);
+                         kMaxDescriptors);
   for (int i = 0; i < *count; ++i) {
     const size_t end = std::min(names.find(':'), names.size());
     GivenSocket socket = {.descriptor = kFirstDescriptor + i, .name = names.substr(0, end)};

@@ -171,7 +171,7 @@ TEST_F(TransactionsTest, OthersSeeAllOfEachOrNothing) {
 // Each that was under way was carried out, or was not.
 TEST_F(TransactionsTest, AServerThatEndsLeavesNoneHalfDone) {
   using namespace std::chrono_literals;
-  constexpr int kThreads = 6, kEach = 50, kLeast = 30;
+  constexpr int kThreads = 6, kEach = 50, kMin = 30;
   std::string transaction = "MULTI\r\n";
   for (int i = 0; i < kEach; ++i) transaction += "INCR a\r\nINCR b\r\n";
   transaction += "EXEC";
@@ -192,7 +192,7 @@ TEST_F(TransactionsTest, AServerThatEndsLeavesNoneHalfDone) {
           if (!client.has_ended()) ++done;
         }
       });
-    while (done < kLeast) std::this_thread::sleep_for(1ms);
+    while (done < kMin) std::this_thread::sleep_for(1ms);
     end(how);
     for (std::thread& thread : threads) thread.join();
     begin();

@@ -54,7 +54,7 @@ struct Part {
 };
 
 struct Change {
-  static constexpr size_t kPartsMost = 4;
+  static constexpr size_t kMaxParts = 4;
   enum class Kind : uint8_t { kNothing, kPut, kRemove };
 
   Kind kind = Kind::kNothing;
@@ -64,7 +64,7 @@ struct Change {
   uint32_t flags = 0;
   uint64_t expires_ms = 0;
   bool is_new_value = true;  // false: for the hot table the item stays as much in use as it was (hot_table.h)
-  std::array<Part, kPartsMost> parts = {};
+  std::array<Part, kMaxParts> parts = {};
   size_t part_count = 0;
 
   static Change nothing(Outcome outcome) { return {.outcome = outcome}; }
@@ -89,9 +89,9 @@ struct Change {
     change.add(Part::old(0, item.value_bytes()));
     return change;
   }
-  // REQUIRES: there are fewer than kPartsMost.
+  // REQUIRES: there are fewer than kMaxParts.
   void add(const Part& part) {
-    CHECK_LT(part_count, kPartsMost);
+    CHECK_LT(part_count, kMaxParts);
     parts[part_count++] = part;
   }
   uint64_t value_bytes() const {

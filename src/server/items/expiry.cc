@@ -5,7 +5,7 @@
 namespace server {
 namespace {
 
-constexpr int64_t kRelativeSecondsMost = 30 * 24 * 60 * 60;
+constexpr int64_t kMaxRelativeSeconds = 30 * 24 * 60 * 60;
 constexpr int64_t kMsPerSecond = 1000;
 
 }  // namespace
@@ -18,7 +18,7 @@ uint64_t expiry_of_unix_ms(int64_t at_ms) {
 uint64_t expiry_of_exptime(int64_t exptime, uint64_t now_ms) {
   if (exptime == 0) return kNever;
   if (exptime < 0) return kEnded;
-  if (exptime <= kRelativeSecondsMost)
+  if (exptime <= kMaxRelativeSeconds)
     return expiry_of_unix_ms(static_cast<int64_t>(now_ms) + exptime * kMsPerSecond);
   return expiry_of_unix_ms(std::min(exptime, static_cast<int64_t>(kLastMs) / kMsPerSecond + 1) *
                            kMsPerSecond);

@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint64_t kNow = 1'700'000'000'123;
 constexpr int64_t kMonth = 30 * 24 * 60 * 60;
-constexpr int64_t kMost = std::numeric_limits<int64_t>::max(), kLeast = std::numeric_limits<int64_t>::min();
+constexpr int64_t kMax = std::numeric_limits<int64_t>::max(), kMin = std::numeric_limits<int64_t>::min();
 
 TEST(ExpiryTest, ExptimeIsRelativeUpToThirtyDays) {
   EXPECT_EQ(expiry_of_exptime(0, kNow), kNever);
@@ -21,8 +21,8 @@ TEST(ExpiryTest, ExptimeIsRelativeUpToThirtyDays) {
 
 TEST(ExpiryTest, ExptimeThatIsPastEndsAtOnceAndNoneIsBeyondTheStore) {
   EXPECT_EQ(expiry_of_exptime(-1, kNow), kEnded);
-  EXPECT_EQ(expiry_of_exptime(kLeast, kNow), kEnded);
-  EXPECT_EQ(expiry_of_exptime(kMost, kNow), kLastMs);
+  EXPECT_EQ(expiry_of_exptime(kMin, kNow), kEnded);
+  EXPECT_EQ(expiry_of_exptime(kMax, kNow), kLastMs);
   EXPECT_EQ(expiry_of_exptime(static_cast<int64_t>(kLastMs) / 1000, kNow), kLastMs / 1000 * 1000);
   EXPECT_EQ(expiry_of_exptime(static_cast<int64_t>(kLastMs) / 1000 + 1, kNow), kLastMs);
   EXPECT_EQ(expiry_of_exptime(kMonth, kLastMs), kLastMs);
@@ -45,11 +45,11 @@ TEST(ExpiryTest, MillisecondsThatAreLeft) {
 
 TEST(ExpiryTest, RedisTimesThatArePastAreNotNeverAndThoseBeyondTheStoreAreItsLast) {
   EXPECT_EQ(expiry_of_unix_ms(1'800'000'000'001), 1'800'000'000'001u);
-  for (const int64_t past : {int64_t{1}, int64_t{0}, int64_t{-1}, kLeast})
+  for (const int64_t past : {int64_t{1}, int64_t{0}, int64_t{-1}, kMin})
     EXPECT_EQ(expiry_of_unix_ms(past), kEnded) << past;
   EXPECT_EQ(expiry_of_unix_ms(static_cast<int64_t>(kLastMs)), kLastMs);
   EXPECT_EQ(expiry_of_unix_ms(static_cast<int64_t>(kLastMs) + 1), kLastMs);
-  EXPECT_EQ(expiry_of_unix_ms(kMost), kLastMs);
+  EXPECT_EQ(expiry_of_unix_ms(kMax), kLastMs);
 }
 
 }  // namespace

@@ -140,9 +140,9 @@ TEST_P(IsolationTest, PlacesComeAndGoMeanwhile) {
 
 // Those who want to be alone take turns without a pause, and so do calls.
 TEST_P(IsolationTest, NeitherKeepsTheOtherOut) {
-  constexpr int kLeast = 200;
+  constexpr int kMin = 200;
   std::atomic<int> calls{0}, times{0};
-  const auto is_over = [&] { return calls >= kLeast && times >= kLeast; };
+  const auto is_over = [&] { return calls >= kMin && times >= kMin; };
   auto work = [&] {
     Isolation::Place place;
     isolation.add(place);

@@ -17,8 +17,8 @@ constexpr uint8_t kKnown = kStale | kClaimed | kHasCas;
 }  // namespace
 
 base::Expected<StoreKey> StoreKey::of(std::string_view key, storage::BufferPool& pool) {
-  if (key.size() > kKeyBytesMost)
-    return base::failure(EINVAL, "a key of ", key.size(), " bytes; give at most ", kKeyBytesMost);
+  if (key.size() > kMaxKeyBytes)
+    return base::failure(EINVAL, "a key of ", key.size(), " bytes; give at most ", kMaxKeyBytes);
   StoreKey own;
   own.text_ = key;
   if (!key.empty() && key.front() != kEscape) return own;
@@ -49,7 +49,7 @@ std::optional<ItemHead> ItemHead::read(kv::Bytes from) {
   if ((marks & ~kKnown) != 0) return std::nullopt;
   ItemHead head = {.marks = {.is_stale = (marks & kStale) != 0, .is_claimed = (marks & kClaimed) != 0}};
   if ((marks & kHasCas) == 0) return head;
-  if (from.size() < kBytesMost) return std::nullopt;
+  if (from.size() < kMaxBytes) return std::nullopt;
   memcpy(&head.own_cas, from.data() + 1, sizeof head.own_cas);
   if (head.own_cas == 0) return std::nullopt;
   return head;
@@ -63,7 +63,7 @@ base::Expected<Item> Item::of(kv::Session& session, kv::Found found) {
   Item item;
   item.found_ = std::move(found);
   if (!item.found()) return item;
-  std::byte first[ItemHead::kBytesMost];
+  std::byte first[ItemHead::kMaxBytes];
   auto read = session.read_value(item.found_, 0, first);
   // A cache has dropped it meanwhile: it is not there.
   if (!read && read.error().number == ESTALE) return Item();

@@ -18,13 +18,13 @@
 
 namespace server {
 
-inline constexpr size_t kKeyBytesMost = kv::kKeyBytesMax - 1;
+inline constexpr size_t kMaxKeyBytes = kv::kMaxKeyBytes - 1;
 
 // A client's key as it is in the store.
 class StoreKey {
  public:
   // Refers to `key`, or, if that is empty or begins with a byte 0, to a copy in the pool's memory. Errors: EINVAL for a key of more than
-  // kKeyBytesMost bytes, ENOMEM.
+  // kMaxKeyBytes bytes, ENOMEM.
   static base::Expected<StoreKey> of(std::string_view key, storage::BufferPool& pool);
   std::string_view text() const { return text_; }
 
@@ -44,15 +44,15 @@ struct Marks {
 
 // The beginning of a value.
 struct ItemHead {
-  static constexpr size_t kBytesMost = 9;
+  static constexpr size_t kMaxBytes = 9;
 
   Marks marks = {};
   uint64_t own_cas = 0;  // 0: the cas is the record's version
 
-  size_t bytes() const { return own_cas != 0 ? kBytesMost : 1; }
+  size_t bytes() const { return own_cas != 0 ? kMaxBytes : 1; }
   // Writes bytes() bytes.
   void write(std::byte* to) const;
-  // Reads the first bytes of a value: at least kBytesMost, or all that it has. None: it is no item's value, or one of a later version.
+  // Reads the first bytes of a value: at least kMaxBytes, or all that it has. None: it is no item's value, or one of a later version.
   static std::optional<ItemHead> read(kv::Bytes from);
 };
 

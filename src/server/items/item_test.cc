@@ -32,10 +32,10 @@ TEST(StoreKeyTest, IsTheClientsUnlessThatBeginsWithZeroOrIsEmpty) {
 
 TEST(StoreKeyTest, ALongerOneThanTheStoreTakesIsRefused) {
   storage::BufferPool pool;
-  const std::string most(kKeyBytesMost, '\0');
-  EXPECT_EQ(store_text(most).size(), kv::kKeyBytesMax);
+  const std::string most(kMaxKeyBytes, '\0');
+  EXPECT_EQ(store_text(most).size(), kv::kMaxKeyBytes);
   EXPECT_EQ(StoreKey::of(most + "k", pool).error().number, EINVAL);
-  EXPECT_EQ(StoreKey::of(std::string(kKeyBytesMost + 1, 'k'), pool).error().number, EINVAL);
+  EXPECT_EQ(StoreKey::of(std::string(kMaxKeyBytes + 1, 'k'), pool).error().number, EINVAL);
 }
 
 // Moved, its memory moves with it.
@@ -53,7 +53,7 @@ TEST(ItemHeadTest, IsReadAsItWasWritten) {
     for (const bool is_claimed : {false, true})
       for (const uint64_t cas : {uint64_t{0}, uint64_t{1}, ~uint64_t{0}}) {
         const ItemHead head = {.marks = {.is_stale = is_stale, .is_claimed = is_claimed}, .own_cas = cas};
-        std::array<std::byte, ItemHead::kBytesMost> bytes = {};
+        std::array<std::byte, ItemHead::kMaxBytes> bytes = {};
         head.write(bytes.data());
         const auto read = ItemHead::read(std::span(bytes).first(head.bytes()));
         ASSERT_TRUE(read);
@@ -68,7 +68,7 @@ TEST(ItemHeadTest, IsReadAsItWasWritten) {
 
 TEST(ItemHeadTest, WhatIsNoItemsIsRefused) {
   EXPECT_FALSE(ItemHead::read({}));
-  std::array<std::byte, ItemHead::kBytesMost> bytes = {};
+  std::array<std::byte, ItemHead::kMaxBytes> bytes = {};
   for (int marks = 8; marks < 256; ++marks) {
     bytes[0] = static_cast<std::byte>(marks);
     bytes[1] = std::byte{1};

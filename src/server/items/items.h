@@ -13,7 +13,7 @@
 //  2 the lock of the key is taken (update_locks.h)
 //  3 the item is read, and it is decided what it becomes
 //  4 that is written, on the condition that the item still has the version that was read, or is still absent. If the condition does not hold, 3 and
-//    4 are repeated, up to kRoundsMost times; after UpdateLocks::kRoundsAlone the update keeps others out (it is in a fight)
+//    4 are repeated, up to kMaxRounds times; after UpdateLocks::kRoundsAlone the update keeps others out (it is in a fight)
 // So the item is read twice, the second time by the store, which compares versions. A change that does not depend on the item, or only on whether
 // there is one, is a single call of the store.
 //
@@ -24,7 +24,7 @@
 // Thread contract: of one thread, or of the tasks of one worker. The caller keeps the keys and values that it passes until the call returns. An item
 // that is found has memory of this object, and must be gone before it is closed.
 //
-// Errors of all calls: EINVAL for a key of more than kKeyBytesMost bytes, EBADMSG for a value that is no item, ENOMEM, those of the store
+// Errors of all calls: EINVAL for a key of more than kMaxKeyBytes bytes, EBADMSG for a value that is no item, ENOMEM, those of the store
 // (kv::Session). Calls that change an item also return EBUSY, when others change it all the time.
 #pragma once
 #include <optional>
@@ -193,7 +193,7 @@ class Items {
 
  private:
   friend class Walk;
-  static constexpr int kRoundsMost = 1000;
+  static constexpr int kMaxRounds = 1000;
   struct Group;
   struct SetGroup;
 

@@ -30,11 +30,11 @@ struct ModelItem {
 
 class ItemsModelTest : public ItemsTest {
  protected:
-  static constexpr uint64_t kValueMost = 5000;
+  static constexpr uint64_t kMaxValue = 5000;
 
   void run(uint64_t seed) {
     random.seed(seed);
-    options.value_bytes_most = kValueMost;
+    options.value_bytes_most = kMaxValue;
     reopen();
     ASSERT_TRUE(items.flush());
     model.clear();
@@ -61,7 +61,7 @@ class ItemsModelTest : public ItemsTest {
   std::string some_value() {
     if (pick(3) == 0) return std::to_string(static_cast<int64_t>(random()) >> pick(64));
     if (pick(3) == 0) return std::to_string(random());
-    return std::string(pick(10) == 0 ? pick(kValueMost + 100) : pick(20), static_cast<char>('a' + pick(26)));
+    return std::string(pick(10) == 0 ? pick(kMaxValue + 100) : pick(20), static_cast<char>('a' + pick(26)));
   }
 
   void settle() {
@@ -168,7 +168,7 @@ class ItemsModelTest : public ItemsTest {
       if (takes) next.marks = {.is_stale = true, .is_claimed = is->marks.is_claimed};
       if (takes || (set_options.keeps_expiry && !joins)) next.expires_ms = is->expires_ms;
     }
-    if (next.value.size() > kValueMost && (outcome == Outcome::kDone || is_blind(set_options, asks)))
+    if (next.value.size() > kMaxValue && (outcome == Outcome::kDone || is_blind(set_options, asks)))
       outcome = Outcome::kTooLong;
     ASSERT_EQ(done.outcome, outcome) << key;
     if (asks && is != nullptr) EXPECT_EQ(whole_value(items, before), is->value);
@@ -263,7 +263,7 @@ class ItemsModelTest : public ItemsTest {
   void call_set_range(const std::string& key) {
     ModelItem* const is = find(key);
     const std::string bytes = some_value();
-    const uint64_t offset = pick(10) == 0 ? pick(kValueMost + 10) : pick(30);
+    const uint64_t offset = pick(10) == 0 ? pick(kMaxValue + 10) : pick(30);
     const Done done = of(items.set_range(key, offset, bytes_of(bytes)));
     ModelItem next = is != nullptr ? *is : ModelItem();
     if (bytes.empty()) {
@@ -272,7 +272,7 @@ class ItemsModelTest : public ItemsTest {
     }
     if (next.value.size() < offset + bytes.size()) next.value.resize(offset + bytes.size(), '\0');
     next.value.replace(offset, bytes.size(), bytes);
-    ASSERT_EQ(done.outcome, next.value.size() > kValueMost ? Outcome::kTooLong : Outcome::kDone);
+    ASSERT_EQ(done.outcome, next.value.size() > kMaxValue ? Outcome::kTooLong : Outcome::kDone);
     if (done.outcome != Outcome::kDone) return;
     EXPECT_EQ(done.value_bytes, next.value.size());
     changed(key, next, done.cas);

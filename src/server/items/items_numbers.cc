@@ -17,7 +17,7 @@ uint64_t sum(uint64_t number, const AddOptions& options) {
 
 base::Expected<Added<uint64_t>> Items::add(std::string_view key, const AddOptions& options) {
   Added<uint64_t> added;
-  char digits[kDigitsMost];
+  char digits[kMaxDigits];
   const auto decide = [&](Item& item) -> Change {
     added.is_made = !item.found() && options.initial.has_value();
     if (added.is_made) {
@@ -58,7 +58,7 @@ base::Expected<Added<uint64_t>> Items::add(std::string_view key, const AddOption
 
 base::Expected<Added<int64_t>> Items::add_integer(std::string_view key, int64_t delta) {
   Added<int64_t> added;
-  char digits[kDigitsMost];
+  char digits[kMaxDigits];
   const auto decide = [&](Item& item) -> Change {
     added.is_made = !item.found();
     std::optional<int64_t> number = 0;

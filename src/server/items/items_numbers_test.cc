@@ -64,7 +64,7 @@ TEST_F(ItemsNumbersTest, AddMakesWhatIsNotThere) {
 }
 
 TEST_F(ItemsNumbersTest, AddsAsRedisDoes) {
-  constexpr int64_t kMost = std::numeric_limits<int64_t>::max(), kLeast = std::numeric_limits<int64_t>::min();
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max(), kMin = std::numeric_limits<int64_t>::min();
   Added<int64_t> added = of(items.add_integer("key", -5));
   EXPECT_TRUE(added.is_made);
   EXPECT_EQ(added.number, -5);
@@ -74,11 +74,11 @@ TEST_F(ItemsNumbersTest, AddsAsRedisDoes) {
   EXPECT_EQ(of(items.add_integer("key", -1)).number, 9);
   EXPECT_EQ(get("key"), "9") << "no blanks";
   EXPECT_EQ(of(items.get("key")).expires_ms(), now_ms() + 80);
-  set("key", std::to_string(kMost));
+  set("key", std::to_string(kMax));
   EXPECT_EQ(of(items.add_integer("key", 1)).outcome, Outcome::kOverflow);
-  EXPECT_EQ(get("key"), std::to_string(kMost));
-  EXPECT_EQ(of(items.add_integer("key", -1)).number, kMost - 1);
-  set("key", std::to_string(kLeast));
+  EXPECT_EQ(get("key"), std::to_string(kMax));
+  EXPECT_EQ(of(items.add_integer("key", -1)).number, kMax - 1);
+  set("key", std::to_string(kMin));
   EXPECT_EQ(of(items.add_integer("key", -1)).outcome, Outcome::kOverflow);
   for (const char* text : {"", " 1", "1 ", "01", "1.0", "x", "9223372036854775808"}) {
     set("key", text);

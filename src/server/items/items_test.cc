@@ -37,12 +37,12 @@ TEST_F(ItemsTest, KeysMayBeAnyBytes) {
                                          zero + zero,
                                          zero + "\1flush",
                                          "\1",
-                                         std::string(kKeyBytesMost, 'k'),
-                                         std::string(kKeyBytesMost, '\0')};
+                                         std::string(kMaxKeyBytes, 'k'),
+                                         std::string(kMaxKeyBytes, '\0')};
   for (size_t i = 0; i < keys.size(); ++i) EXPECT_EQ(set(keys[i], std::to_string(i)), Outcome::kDone);
   for (size_t i = 0; i < keys.size(); ++i) EXPECT_EQ(get(keys[i]), std::to_string(i));
-  EXPECT_EQ(items.get(std::string(kKeyBytesMost + 1, 'k')).error().number, EINVAL);
-  EXPECT_EQ(items.set(std::string(kKeyBytesMost + 1, 'k'), {}).error().number, EINVAL);
+  EXPECT_EQ(items.get(std::string(kMaxKeyBytes + 1, 'k')).error().number, EINVAL);
+  EXPECT_EQ(items.set(std::string(kMaxKeyBytes + 1, 'k'), {}).error().number, EINVAL);
   for (const std::string& key : keys) EXPECT_EQ(of(items.remove(key)).outcome, Outcome::kDone);
   for (const std::string& key : keys) EXPECT_EQ(get(key), "(none)");
 }
@@ -284,7 +284,7 @@ TEST_F(ItemsTest, GetsManyKeysAtOnce) {
   std::vector<std::string> keys;
   for (int i = 0; i < 150; ++i) keys.push_back("key" + std::to_string(i));
   keys[7] = "";
-  keys[8] = std::string(kKeyBytesMost + 1, 'k');
+  keys[8] = std::string(kMaxKeyBytes + 1, 'k');
   keys[9] = std::string("\0\1flush", 7);
   for (size_t i = 0; i < keys.size(); i += 2)
     if (i != 8) set(keys[i], "value of " + std::to_string(i));
@@ -308,7 +308,7 @@ TEST_F(ItemsTest, GetsManyKeysAtOnce) {
 TEST_F(ItemsTest, OfManyKeysOnlySoMuchIsFoundAtATime) {
   const std::string value(200'000, 'v');
   EXPECT_EQ(set("large", value), Outcome::kDone);
-  const std::string too_long(kKeyBytesMost + 1, 'k');
+  const std::string too_long(kMaxKeyBytes + 1, 'k');
   std::vector<std::string_view> keys(50, "large");
   keys[1] = "none";
   keys[2] = too_long;

@@ -136,9 +136,9 @@ TEST_F(ItemsFightTest, UpdatesEndThoughOthersSetWithoutLooking) {
     }
   });
   // Alone, then with those who were under way when the fight began.
-  constexpr uint64_t kRoundsMost = UpdateLocks::kRoundsAlone + 2 * kSetters;
+  constexpr uint64_t kMaxRounds = UpdateLocks::kRoundsAlone + 2 * kSetters;
   EXPECT_GT(shared.counts()[Count::kAnew], 0u);
-  EXPECT_LE(shared.counts()[Count::kAnew], kUpdaters * kUpdates * kRoundsMost);
+  EXPECT_LE(shared.counts()[Count::kAnew], kUpdaters * kUpdates * kMaxRounds);
 }
 
 // The tasks of two workers.

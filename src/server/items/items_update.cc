@@ -9,7 +9,7 @@ namespace server {
 namespace {
 
 // A value up to this is put together in memory, and put at once; a longer one is written in parts.
-constexpr uint64_t kWholeBytesMost = 64 << 10;
+constexpr uint64_t kMaxWholeBytes = 64 << 10;
 // How much of a longer one is copied at a time.
 constexpr uint64_t kCopyBytes = 64 << 10;
 
@@ -21,7 +21,7 @@ base::Expected<Done> Items::update(std::string_view key, Decision decide, Item* 
   if (!store_key) return std::unexpected(store_key.error());
   const uint64_t hash = hash_of(store_key->text());
   UpdateLocks::Held held(shared_->locks_, hash);
-  for (int round = 0; round < kRoundsMost; ++round) {
+  for (int round = 0; round < kMaxRounds; ++round) {
     if (round > 0) count(Count::kAnew);
     if (round == UpdateLocks::kRoundsAlone) held.fight();
     auto item = read_item(store_key->text());
@@ -74,7 +74,7 @@ base::Expected<std::optional<Done>> Items::apply(std::string_view store_key, uin
 base::Expected<kv::Changed> Items::write(std::string_view store_key, Item& item, const Change& change,
                                          const kv::PutOptions& options) {
   const uint64_t bytes = change.head.bytes() + change.value_bytes();
-  if (bytes > kWholeBytesMost) return write_in_parts(store_key, item, change, options);
+  if (bytes > kMaxWholeBytes) return write_in_parts(store_key, item, change, options);
   const storage::Buffer memory(pool_, bytes);
   if (memory.bytes().empty()) return base::failure(ENOMEM, "no memory for a value");
   const std::span value = memory.bytes().first(bytes);
@@ -95,7 +95,7 @@ base::Expected<kv::Changed> Items::write_in_parts(std::string_view store_key, It
   if (auto opened = writer.open(session_, store_key); !opened) return std::unexpected(opened.error());
   const storage::Buffer memory(pool_, kCopyBytes);
   if (memory.bytes().empty()) return base::failure(ENOMEM, "no memory for a value");
-  std::byte head[ItemHead::kBytesMost];
+  std::byte head[ItemHead::kMaxBytes];
   change.head.write(head);
   if (auto done = writer.append(std::span(head).first(change.head.bytes())); !done)
     return std::unexpected(done.error());

@@ -10,7 +10,7 @@ namespace {
 
 template <class Number>
 size_t write(Number number, char* to) {
-  return static_cast<size_t>(std::to_chars(to, to + kDigitsMost, number).ptr - to);
+  return static_cast<size_t>(std::to_chars(to, to + kMaxDigits, number).ptr - to);
 }
 
 }  // namespace

@@ -8,12 +8,12 @@
 namespace server {
 
 // The most characters that a number of 64 bits has, with its sign.
-inline constexpr size_t kDigitsMost = 20;
+inline constexpr size_t kMaxDigits = 20;
 
 // Reads a value as memcached's incr does: blanks, a plus or none, the digits of an unsigned number of 64 bits, then the end, or a blank and anything
 // behind it.
 std::optional<uint64_t> unsigned_of_value(std::string_view value);
-// Writes the number to `to`, which has room for kDigitsMost characters; returns how many they are.
+// Writes the number to `to`, which has room for kMaxDigits characters; returns how many they are.
 size_t write_unsigned(uint64_t number, char* to);
 size_t write_integer(int64_t number, char* to);
 

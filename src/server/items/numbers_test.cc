@@ -11,11 +11,11 @@ namespace server {
 namespace {
 
 std::string text(uint64_t number) {
-  char digits[kDigitsMost];
+  char digits[kMaxDigits];
   return {digits, write_unsigned(number, digits)};
 }
 std::string signed_text(int64_t number) {
-  char digits[kDigitsMost];
+  char digits[kMaxDigits];
   return {digits, write_integer(number, digits)};
 }
 

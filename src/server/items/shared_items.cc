@@ -31,9 +31,9 @@ base::Expected<uint64_t> write(kv::Session& session, const FlushRecord& record) 
 }  // namespace
 
 base::Expected<void> SharedItems::open(kv::Store& store, const ItemsOptions& options) {
-  if (options.value_bytes_most > kValueBytesMost)
+  if (options.value_bytes_most > kMaxValueBytes)
     return base::failure(EINVAL, "values of up to ", options.value_bytes_most, " bytes; give at most ",
-                         kValueBytesMost);
+                         kMaxValueBytes);
   if (auto opened = hot_.open(options.hot_words); !opened) return opened;
   kv::Session session;
   if (auto opened = session.open(store, 1); !opened) return opened;

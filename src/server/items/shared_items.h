@@ -26,10 +26,10 @@
 namespace server {
 
 struct ItemsOptions {
-  uint64_t value_bytes_most = 1 << 20;  // up to kValueBytesMost
+  uint64_t value_bytes_most = 1 << 20;  // up to kMaxValueBytes
   size_t hot_words = 1 << 16;           // as HotTable::open()
 };
-inline constexpr uint64_t kValueBytesMost = kv::kValueBytesMax - 16;
+inline constexpr uint64_t kMaxValueBytes = kv::kMaxValueBytes - 16;
 
 // How many calls there were since the server was started, by what came of them, as memcached's stats count them.
 enum class Count : uint8_t {
@@ -62,7 +62,7 @@ struct ItemCounts {
 class SharedItems {
  public:
   // Reads the record of flushes. The store stays open until close(). Errors: EBADMSG for a record that is damaged or of a later version, EINVAL for
-  // a limit above kValueBytesMost, ENOMEM, those of the store.
+  // a limit above kMaxValueBytes, ENOMEM, those of the store.
   base::Expected<void> open(kv::Store& store, const ItemsOptions& options);
   // REQUIRES: no Items are open.
   void close();

@@ -16,7 +16,7 @@ base::Expected<bool> Walk::next(Entry& entry) {
     if (!more || !*more) return more;
     const std::optional<std::string_view> key = client_key(found.key);
     if (!key) continue;
-    std::byte first[ItemHead::kBytesMost];
+    std::byte first[ItemHead::kMaxBytes];
     kv::Bytes begin = found.value;
     if (found.is_large) {
       auto read = snapshot_.read_value(0, first);

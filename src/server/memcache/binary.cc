@@ -137,7 +137,7 @@ Parsed parse_binary(std::string_view input, uint64_t item_bytes_max, Command& co
   size_t head_bytes = kHeaderBytes + lengths.extras_bytes + lengths.key_bytes;
   if (lengths.extras_bytes + lengths.key_bytes > lengths.body_bytes)
     return refuse_and_close(Status::kUnknownCommand);
-  if (lengths.key_bytes > kKeyBytesMax) return refuse_and_close(Status::kInvalid);
+  if (lengths.key_bytes > kMaxKeyBytes) return refuse_and_close(Status::kInvalid);
   const Opcode opcode = command.opcode < std::size(kOpcodes) ? kOpcodes[command.opcode] : Opcode();
   if (!fits(opcode.shape, lengths)) return refuse_and_close(Status::kInvalid);
   if (opcode.shape == Shape::kUnknown) {
@@ -146,7 +146,7 @@ Parsed parse_binary(std::string_view input, uint64_t item_bytes_max, Command& co
     return refused.consuming(kHeaderBytes);
   }
   if (opcode.shape == Shape::kSasl) {
-    if (lengths.value_bytes() > kCredentialsBytesMost) return refuse_and_close(Status::kTooLarge);
+    if (lengths.value_bytes() > kMaxCredentialsBytes) return refuse_and_close(Status::kTooLarge);
     head_bytes += lengths.value_bytes();
   }
   if (input.size() < head_bytes) return {};

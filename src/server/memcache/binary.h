@@ -15,8 +15,8 @@
 //
 //  1 a wrong header is refused as soon as it has come: the parser never waits for a body of a length that the
 //    request may not have
-//  2 so without its value a request has kHeaderBytes + 20 + kKeyBytesMax bytes at most; SASL's commands may have
-//    kCredentialsBytesMost more
+//  2 so without its value a request has kHeaderBytes + 20 + kMaxKeyBytes bytes at most; SASL's commands may have
+//    kMaxCredentialsBytes more
 #pragma once
 #include <string_view>
 

@@ -3,7 +3,7 @@
 //   0       1        2              4         5       6          8           12       16
 //   | 0x81  | opcode | key bytes    | extras  | 0     | status   | body bytes | opaque | cas (8) |
 //
-// REQUIRES of all: room for kReplyBytesMax bytes, or as said. Opcode and opaque are those of the command, also if it
+// REQUIRES of all: room for kMaxReplyBytes bytes, or as said. Opcode and opaque are those of the command, also if it
 // was refused. No call allocates.
 #pragma once
 #include <cstdint>

@@ -32,14 +32,14 @@ struct Request {
 };
 
 Parsed parse(const Request& request, Command& command) {
-  return parse_binary(request.bytes(), kItemBytesMaxDefault, command);
+  return parse_binary(request.bytes(), kDefaultMaxItemBytes, command);
 }
 
 Command accept(const Request& request) {
   static std::string bytes;  // what the command refers to
   bytes = request.bytes();
   Command command;
-  const Parsed parsed = parse_binary(bytes, kItemBytesMaxDefault, command);
+  const Parsed parsed = parse_binary(bytes, kDefaultMaxItemBytes, command);
   EXPECT_EQ(parsed.outcome, Outcome::kCommand) << int{request.opcode};
   EXPECT_EQ(parsed.consumed_bytes, bytes.size() - request.value.size());
   EXPECT_EQ(command.protocol, Protocol::kBinary);
@@ -198,11 +198,11 @@ TEST(Binary, WhatSaslSaysIsPartOfTheCommand) {
   const std::string bytes = Request{.opcode = 0x21, .key = "PLAIN", .value = "some text"}.bytes();
   for (size_t size = 0; size < bytes.size(); ++size) {
     Command command;
-    EXPECT_EQ(parse_binary(bytes.substr(0, size), kItemBytesMaxDefault, command).outcome, Outcome::kMore);
+    EXPECT_EQ(parse_binary(bytes.substr(0, size), kDefaultMaxItemBytes, command).outcome, Outcome::kMore);
   }
   const std::string input = bytes + "more";
   Command command;
-  const Parsed parsed = parse_binary(input, kItemBytesMaxDefault, command);
+  const Parsed parsed = parse_binary(input, kDefaultMaxItemBytes, command);
   EXPECT_EQ(parsed.outcome, Outcome::kCommand);
   EXPECT_EQ(parsed.consumed_bytes, bytes.size());
   EXPECT_EQ(command.verb, Verb::kSaslAuth);
@@ -221,12 +221,12 @@ TEST(Binary, LengthsThatContradictEachOther) {
   std::string bytes = Request{.key = "key"}.bytes();
   bytes[11] = 2;  // the body is shorter than the key
   Command command;
-  Parsed parsed = parse_binary(bytes, kItemBytesMaxDefault, command);
+  Parsed parsed = parse_binary(bytes, kDefaultMaxItemBytes, command);
   EXPECT_EQ(parsed.refusal.status, Status::kUnknownCommand);
   EXPECT_TRUE(parsed.refusal.closes);
   // Nothing of a body that may not be is waited for.
   bytes = Request{.key = std::string(60000, 'k')}.bytes().substr(0, kHeaderBytes);
-  parsed = parse_binary(bytes, kItemBytesMaxDefault, command);
+  parsed = parse_binary(bytes, kDefaultMaxItemBytes, command);
   EXPECT_EQ(parsed.outcome, Outcome::kRefused);
   EXPECT_EQ(parsed.refusal.status, Status::kInvalid);
   EXPECT_TRUE(parsed.refusal.closes);
@@ -238,17 +238,17 @@ TEST(Binary, ValuesThatAreTooLarge) {
     return bytes.replace(8, 4, big_endian(extras.size() + 1 + value_bytes, 4));
   };
   const std::string no_flags(8, '\0');
-  constexpr uint64_t kMost = (1 << 20) - 59 - 1;
+  constexpr uint64_t kMax = (1 << 20) - 59 - 1;
   Command command;
-  EXPECT_EQ(parse_binary(header(0x01, no_flags, kMost), kItemBytesMaxDefault, command).outcome,
+  EXPECT_EQ(parse_binary(header(0x01, no_flags, kMax), kDefaultMaxItemBytes, command).outcome,
             Outcome::kCommand);
-  EXPECT_EQ(command.value_bytes, kMost);
-  EXPECT_EQ(parse_binary(header(0x0e, "", kMost), kItemBytesMaxDefault, command).outcome, Outcome::kCommand);
+  EXPECT_EQ(command.value_bytes, kMax);
+  EXPECT_EQ(parse_binary(header(0x0e, "", kMax), kDefaultMaxItemBytes, command).outcome, Outcome::kCommand);
   const uint8_t kOpcodes[] = {0x01, 0x02, 0x0e, 0x11};
   for (const uint8_t opcode : kOpcodes) {
-    for (const uint64_t value_bytes : {kMost + 1, uint64_t{UINT32_MAX} - 9}) {
+    for (const uint64_t value_bytes : {kMax + 1, uint64_t{UINT32_MAX} - 9}) {
       const std::string bytes = header(opcode, opcode == 0x0e ? "" : no_flags, value_bytes);
-      const Parsed parsed = parse_binary(bytes, kItemBytesMaxDefault, command);
+      const Parsed parsed = parse_binary(bytes, kDefaultMaxItemBytes, command);
       EXPECT_EQ(parsed.outcome, Outcome::kRefused);
       EXPECT_EQ(parsed.refusal.status, Status::kTooLarge);
       EXPECT_EQ(parsed.consumed_bytes, bytes.size());
@@ -263,7 +263,7 @@ TEST(Binary, ValuesThatAreTooLarge) {
 TEST(Binary, OtherFirstBytesClose) {
   for (const char* first : {"g", "\x81", "\x7f"}) {
     Command command;
-    const Parsed parsed = parse_binary(first + std::string(23, '\0'), kItemBytesMaxDefault, command);
+    const Parsed parsed = parse_binary(first + std::string(23, '\0'), kDefaultMaxItemBytes, command);
     EXPECT_EQ(parsed.outcome, Outcome::kRefused);
     EXPECT_EQ(parsed.refusal.status, Status::kSuccess);  // nothing is sent
     EXPECT_TRUE(parsed.refusal.closes);
@@ -291,7 +291,7 @@ std::string all_requests() {
 
 TEST(Binary, EverySplitMeansTheSame) {
   const std::string stream = all_requests();
-  auto whole = binary_reader(kItemBytesMaxDefault);
+  auto whole = binary_reader(kDefaultMaxItemBytes);
   whole.receive(stream);
   ASSERT_EQ(whole.lines().size(), 0x30u);
   EXPECT_FALSE(whole.is_closed());
@@ -299,7 +299,7 @@ TEST(Binary, EverySplitMeansTheSame) {
   for (size_t split = 0; split <= stream.size(); ++split) {
     auto reader = binary_reader();
     reader.receive(std::string_view(stream).substr(0, split));
-    EXPECT_LE(reader.waiting_bytes(), kHeaderBytes + 20 + kKeyBytesMax);
+    EXPECT_LE(reader.waiting_bytes(), kHeaderBytes + 20 + kMaxKeyBytes);
     reader.receive(std::string_view(stream).substr(split));
     ASSERT_EQ(reader.lines(), whole.lines()) << split;
   }

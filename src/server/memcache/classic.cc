@@ -10,8 +10,8 @@ namespace {
 
 // The words of a line, as many as memcached looks at. Only commands of many keys have more.
 struct Line {
-  static constexpr size_t kWordsMax = 23;
-  std::string_view words[kWordsMax] = {};  // the verb first
+  static constexpr size_t kMaxWords = 23;
+  std::string_view words[kMaxWords] = {};  // the verb first
   size_t count = 0;
   std::string_view arguments;  // all behind the verb
   uint64_t item_bytes_max = 0;
@@ -21,7 +21,7 @@ struct Line {
     words[0] = rest.next();
     count = words[0].empty() ? 0 : 1;
     arguments = rest.rest();
-    while (count > 0 && count < kWordsMax) {
+    while (count > 0 && count < kMaxWords) {
       words[count] = rest.next();
       if (words[count].empty()) break;
       ++count;
@@ -45,7 +45,7 @@ bool read_number(std::string_view word, Number& to) {
 // The key, words[1]. False: too long.
 bool read_key(const Line& line, Command& command) {
   command.key = line.words[1];
-  return command.key.size() <= kKeyBytesMax;
+  return command.key.size() <= kMaxKeyBytes;
 }
 
 // get KEY..., gets KEY...
@@ -71,7 +71,7 @@ Parsed parse_store(const Line& line, Command& command) {
   const bool is_good =
       read_key(line, command) && read_number(line.words[2], command.flags) &&
       read_number(line.words[3], command.exptime) && read_number(line.words[4], command.value_bytes) &&
-      command.value_bytes <= kValueBytesMax && (!command.has_cas || read_number(line.words[5], command.cas));
+      command.value_bytes <= kMaxValueBytes && (!command.has_cas || read_number(line.words[5], command.cas));
   if (!is_good) return refuse_unless_quiet(command, messages::kBadFormat);
   if (item_fits(command.key.size(), command.flags, command.value_bytes, line.item_bytes_max)) return accept();
   Parsed refused = refuse_unless_quiet(command, messages::kTooLarge);
@@ -131,7 +131,7 @@ struct Known {
   Parsed (*parse)(const Line&, Command&);
 };
 
-constexpr uint8_t kAny = Line::kWordsMax;
+constexpr uint8_t kAny = Line::kMaxWords;
 // Those that come most often stand first.
 constexpr Known kKnown[] = {
     {"get", Verb::kGet, 2, kAny, false, parse_get},
@@ -168,7 +168,7 @@ constexpr Known kKnown[] = {
 
 bool has_long_key(Words keys) {
   for (std::string_view key = keys.next(); !key.empty(); key = keys.next())
-    if (key.size() > kKeyBytesMax) return true;
+    if (key.size() > kMaxKeyBytes) return true;
   return false;
 }
 

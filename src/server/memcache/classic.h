@@ -17,7 +17,7 @@ namespace server::memcache {
 // line whose last word begins with "HTTP/" closes the connection. Verbs are case-sensitive. Cost: the words of the line are looked at twice.
 Parsed parse_classic(std::string_view line, uint64_t item_bytes_max, Command& command);
 
-// Has one of the keys more than kKeyBytesMax bytes?
+// Has one of the keys more than kMaxKeyBytes bytes?
 bool has_long_key(Words keys);
 
 }  // namespace server::memcache

@@ -14,7 +14,7 @@ namespace {
 Parsed parse(std::string_view line, Command& command) {
   static std::deque<std::string> lines;  // what commands refer to
   command = {};
-  const Parsed parsed = parse_classic(lines.emplace_back(line), kItemBytesMaxDefault, command);
+  const Parsed parsed = parse_classic(lines.emplace_back(line), kDefaultMaxItemBytes, command);
   EXPECT_EQ(parsed.consumed_bytes, 0u);
   EXPECT_NE(parsed.outcome, Outcome::kMore);
   return parsed;
@@ -129,11 +129,11 @@ TEST(Classic, Cas) {
 
 TEST(Classic, ValuesThatAreTooLargeAreSwallowed) {
   // 48 + 8 + 1 + 2 bytes beside key and value, and 4 for flags.
-  constexpr uint64_t kMost = (1 << 20) - 59 - 1;
+  constexpr uint64_t kMax = (1 << 20) - 59 - 1;
   for (const char* name : {"set", "add", "cas"}) {
     for (const bool has_flags : {false, true}) {
       const std::string cas = std::string_view(name) == "cas" ? " 7" : "";
-      const uint64_t most = kMost - (has_flags ? 4 : 0);
+      const uint64_t most = kMax - (has_flags ? 4 : 0);
       auto line = [&](uint64_t bytes) {
         return std::string(name) + (has_flags ? " k 1 0 " : " k 0 0 ") + std::to_string(bytes) + cas;
       };
@@ -146,9 +146,9 @@ TEST(Classic, ValuesThatAreTooLargeAreSwallowed) {
       EXPECT_EQ(parsed.refusal.drops_key, std::string_view(name) == "set");
       EXPECT_EQ(command.key, "k");
       EXPECT_FALSE(parsed.refusal.closes);
-      parsed = parse(line(kValueBytesMax) + " noreply", command);
+      parsed = parse(line(kMaxValueBytes) + " noreply", command);
       EXPECT_EQ(parsed.refusal.text, "");
-      EXPECT_EQ(parsed.refusal.swallow_bytes, kValueBytesMax + 2);
+      EXPECT_EQ(parsed.refusal.swallow_bytes, kMaxValueBytes + 2);
     }
   }
   Command command;

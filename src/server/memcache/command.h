@@ -9,7 +9,7 @@
 //    base64: they are valid until the consumed bytes go, or the parser is called again
 //  2 the value is no part of the command: value_bytes bytes follow what was consumed, and in text then "\r\n"
 //    (is_block_end)
-//  3 keys have 1 to kKeyBytesMax bytes, flags fit in 32 bits, and a value is not too large for an item with the
+//  3 keys have 1 to kMaxKeyBytes bytes, flags fit in 32 bits, and a value is not too large for an item with the
 //    key (item_fits)
 #pragma once
 #include <cstddef>

@@ -10,9 +10,9 @@
 namespace server::memcache {
 
 Parsed parse_credentials(std::string_view input, Credentials& credentials) {
-  const size_t line_bytes = input.substr(0, kLineBytesMax + 1).find('\n') + 1;
+  const size_t line_bytes = input.substr(0, kMaxLineBytes + 1).find('\n') + 1;
   if (line_bytes == 0) {
-    if (input.size() <= kLineBytesMax) return {};
+    if (input.size() <= kMaxLineBytes) return {};
     Parsed refused = refuse({});
     refused.refusal.closes = true;
     return refused;
@@ -25,7 +25,7 @@ Parsed parse_credentials(std::string_view input, Credentials& credentials) {
   const auto bytes = parse_number<uint32_t>(words.next());
   if (!is_set || !bytes) return refuse(messages::kUnauthenticated).consuming(line_bytes);
   const size_t block_bytes = size_t{*bytes} + kBlockEndBytes;
-  if (*bytes > kCredentialsBytesMost) {
+  if (*bytes > kMaxCredentialsBytes) {
     Parsed refused = refuse(messages::kBadCredentials);
     refused.refusal.swallow_bytes = block_bytes;
     return refused.consuming(line_bytes);

@@ -14,11 +14,11 @@ struct Credentials {
   std::string_view user, password;
 };
 
-inline constexpr size_t kCredentialsBytesMost = 1 << 10;  // of both together
+inline constexpr size_t kMaxCredentialsBytes = 1 << 10;  // of both together
 inline constexpr std::string_view kSaslMechanisms = "PLAIN";
 
 // Parses the text command that the input begins with; after kCommand `credentials` are what it says. As in memcached, any command but a set of
-// credentials is refused, and a line that is too long closes the connection. Unlike there, a value of more than kCredentialsBytesMost is refused,
+// credentials is refused, and a line that is too long closes the connection. Unlike there, a value of more than kMaxCredentialsBytes is refused,
 // and swallowed.
 Parsed parse_credentials(std::string_view input, Credentials& credentials);
 

@@ -13,7 +13,7 @@ namespace {
 
 using namespace server::memcache;
 
-constexpr size_t kRequestBytesMax = kHeaderBytes + kKeyBytesMax + kCredentialsBytesMost;
+constexpr size_t kMaxRequestBytes = kHeaderBytes + kMaxKeyBytes + kMaxCredentialsBytes;
 
 void write_extras(ReplyBuffer& to, const Command& command) {
   const auto exptime = static_cast<uint32_t>(command.exptime);
@@ -29,7 +29,7 @@ void write_extras(ReplyBuffer& to, const Command& command) {
 
 // `read` is what the command was read from: all of it but the value.
 void check_command(const Command& command, std::string_view read, uint64_t item_bytes_max) {
-  CHECK_LE(read.size(), kRequestBytesMax);
+  CHECK_LE(read.size(), kMaxRequestBytes);
   if (takes_value(command.verb))
     CHECK(item_fits(command.key.size(), command.flags, command.value_bytes, item_bytes_max));
   else
@@ -40,7 +40,7 @@ void check_command(const Command& command, std::string_view read, uint64_t item_
     CHECK(!credentials.user.empty());
     CHECK_LE(credentials.user.size() + credentials.password.size() + 2, command.arguments.size());
   }
-  char memory[kRequestBytesMax], extras_memory[20];
+  char memory[kMaxRequestBytes], extras_memory[20];
   ReplyBuffer written{std::span(memory)}, extras{std::span(extras_memory)};
   write_extras(extras, command);
   const size_t extras_bytes = extras.written().size();
@@ -63,7 +63,7 @@ void check_command(const Command& command, std::string_view read, uint64_t item_
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
-  const uint64_t item_bytes_max = (data[0] & 1) != 0 ? kItemBytesMaxDefault : 100;
+  const uint64_t item_bytes_max = (data[0] & 1) != 0 ? kDefaultMaxItemBytes : 100;
   const std::string_view stream(reinterpret_cast<const char*>(data) + 1, size - 1);
   Reader whole([&](std::string_view input, Command& command) {
     const Parsed parsed = parse_binary(input, item_bytes_max, command);
@@ -73,7 +73,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return parsed;
   });
   whole.receive(stream);
-  CHECK_LT(whole.is_closed() ? 0 : whole.waiting_bytes(), kRequestBytesMax);
+  CHECK_LT(whole.is_closed() ? 0 : whole.waiting_bytes(), kMaxRequestBytes);
 
   check_pieces(whole, binary_reader(item_bytes_max), stream, stream.size() * data[0] / 256);
   return 0;

@@ -97,7 +97,7 @@ std::string meta_line(const Command& command) {
 
 // `command` is one that was parsed; of a get in parts it may have no key.
 void check_command(const Command& command, uint64_t item_bytes_max) {
-  CHECK_LE(command.key.size(), kKeyBytesMax);
+  CHECK_LE(command.key.size(), kMaxKeyBytes);
   CHECK(!has_long_key(command.keys));
   if (takes_value(command.verb)) {
     CHECK(!command.key.empty());
@@ -107,7 +107,7 @@ void check_command(const Command& command, uint64_t item_bytes_max) {
                            words_of(command.keys).empty()))
     return;
   Command again;
-  char key_buffer[kKeyBytesMax];
+  char key_buffer[kMaxKeyBytes];
   const bool is_meta = command.protocol == Protocol::kMeta;
   const std::string line = is_meta ? meta_line(command) : classic_line(command);
   const Parsed parsed = is_meta ? parse_meta(line, item_bytes_max, std::span(key_buffer), again)
@@ -120,7 +120,7 @@ void check_credentials(std::string_view stream, size_t split) {
   Credentials first, all;
   const Parsed of_piece = parse_credentials(stream.substr(0, split), first);
   const Parsed of_all = parse_credentials(stream, all);
-  CHECK_LE(of_all.consumed_bytes, kLineBytesMax + 1 + kCredentialsBytesMost + kBlockEndBytes);
+  CHECK_LE(of_all.consumed_bytes, kMaxLineBytes + 1 + kMaxCredentialsBytes + kBlockEndBytes);
   if (of_piece.outcome == Outcome::kMore) return;
   CHECK(of_piece.outcome == of_all.outcome);
   CHECK_EQ(of_piece.consumed_bytes, of_all.consumed_bytes);
@@ -132,7 +132,7 @@ void check_credentials(std::string_view stream, size_t split) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
-  const uint64_t item_bytes_max = (data[0] & 1) != 0 ? kItemBytesMaxDefault : 100;
+  const uint64_t item_bytes_max = (data[0] & 1) != 0 ? kDefaultMaxItemBytes : 100;
   const std::string_view stream(reinterpret_cast<const char*>(data) + 1, size - 1);
   Reader whole([&, parser = TextParser(item_bytes_max)](std::string_view input, Command& command) mutable {
     const Parsed parsed = parser.next(input, command);
@@ -140,7 +140,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return parsed;
   });
   whole.receive(stream);
-  CHECK_LE(whole.is_closed() ? 0 : whole.waiting_bytes(), kLineBytesMax);
+  CHECK_LE(whole.is_closed() ? 0 : whole.waiting_bytes(), kMaxLineBytes);
 
   const size_t split = stream.size() * data[0] / 256;
   check_pieces(whole, text_reader(item_bytes_max), stream, split);

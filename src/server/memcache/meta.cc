@@ -8,7 +8,7 @@
 namespace server::memcache {
 namespace {
 
-constexpr size_t kWordsMax = 17;  // behind the key; with more there are too many flags
+constexpr size_t kMaxWords = 17;  // behind the key; with more there are too many flags
 constexpr std::string_view kNoMistake;
 
 bool has_more_than(size_t count, Words words) {
@@ -73,7 +73,7 @@ std::string_view read_flags(Words words, std::span<char> key_buffer, Command& co
 }
 
 bool is_opaque_too_long(const Command& command) {
-  return command.meta.opaque.size() > MetaFlags::kOpaqueBytesMax;
+  return command.meta.opaque.size() > MetaFlags::kMaxOpaqueBytes;
 }
 
 // The verb of an ms with this mode. False: there is no such mode.
@@ -102,7 +102,7 @@ bool set_change_verb(char mode, Command& command) {
 
 Parsed parse_get(Words words, std::span<char> key_buffer, Command& command) {
   command.verb = Verb::kGet;
-  if (has_more_than(kWordsMax, words)) return refuse(messages::kGetFlagsTooLong);
+  if (has_more_than(kMaxWords, words)) return refuse(messages::kGetFlagsTooLong);
   char mode = 0;  // has no meaning here
   if (const auto mistake = read_flags(words, key_buffer, command, mode); !mistake.empty())
     return refuse(mistake);
@@ -111,12 +111,12 @@ Parsed parse_get(Words words, std::span<char> key_buffer, Command& command) {
 
 Parsed parse_store(Words words, uint64_t item_bytes_max, std::span<char> key_buffer, Command& command) {
   command.verb = Verb::kSet;
-  const bool has_too_many = has_more_than(kWordsMax, words);
+  const bool has_too_many = has_more_than(kMaxWords, words);
   const std::string_view length = words.next();
   if (length.empty()) return refuse(messages::kBadFormat);
   if (has_too_many) return refuse(messages::kFlagsTooLong);
   const auto value_bytes = parse_number<uint64_t>(length);
-  if (!value_bytes || *value_bytes > kValueBytesMax) return refuse(messages::kBadFormat);
+  if (!value_bytes || *value_bytes > kMaxValueBytes) return refuse(messages::kBadFormat);
   command.value_bytes = *value_bytes;
 
   char mode = 0;
@@ -134,7 +134,7 @@ Parsed parse_store(Words words, uint64_t item_bytes_max, std::span<char> key_buf
 
 Parsed parse_delete(Words words, std::span<char> key_buffer, Command& command) {
   command.verb = Verb::kDelete;
-  if (has_more_than(kWordsMax, words)) return refuse(messages::kFlagsTooLong);
+  if (has_more_than(kMaxWords, words)) return refuse(messages::kFlagsTooLong);
   char mode = 0;  // has no meaning here
   if (!read_flags(words, key_buffer, command, mode).empty()) return refuse(messages::kBadFlags);
   return is_opaque_too_long(command) ? refuse(messages::kOpaqueTooLong) : accept();
@@ -143,7 +143,7 @@ Parsed parse_delete(Words words, std::span<char> key_buffer, Command& command) {
 Parsed parse_change(Words words, std::span<char> key_buffer, Command& command) {
   command.verb = Verb::kIncr;
   command.number = 1;
-  if (has_more_than(kWordsMax, words)) return refuse(messages::kFlagsTooLong);
+  if (has_more_than(kMaxWords, words)) return refuse(messages::kFlagsTooLong);
   char mode = 0;
   if (!read_flags(words, key_buffer, command, mode).empty()) return refuse(messages::kBadFlags);
   if (!set_change_verb(mode, command)) return refuse(messages::kBadNumberMode);
@@ -162,7 +162,7 @@ Parsed parse_debug(Words words, std::span<char> key_buffer, Command& command) {
 
 Parsed parse_meta(std::string_view line, uint64_t item_bytes_max, std::span<char> key_buffer,
                   Command& command) {
-  CHECK_GE(key_buffer.size(), kKeyBytesMax);
+  CHECK_GE(key_buffer.size(), kMaxKeyBytes);
   Words words(line);
   const std::string_view verb = words.next();
   CHECK(verb.size() == 2 && verb[0] == 'm');
@@ -175,7 +175,7 @@ Parsed parse_meta(std::string_view line, uint64_t item_bytes_max, std::span<char
   if (std::string_view("gsdae").find(kind) == std::string_view::npos) return refuse(messages::kError);
   command.key = command.meta.key = words.next();
   if (command.key.empty()) return refuse(kind == 'e' ? messages::kBadFormat : messages::kError);
-  if (command.key.size() > kKeyBytesMax) return refuse(messages::kBadFormat);
+  if (command.key.size() > kMaxKeyBytes) return refuse(messages::kBadFormat);
   switch (kind) {
     case 'g': return parse_get(words, key_buffer, command);
     case 's': return parse_store(words, item_bytes_max, key_buffer, command);

@@ -42,7 +42,7 @@ namespace server::memcache {
 //
 // Errors are those of memcached, and are sent whether or not there is a q. The value of an ms that is refused is
 // swallowed if its length could be read and there were not too many flags. Unlike in memcached, a command with a
-// bad opaque is refused before it has done anything. REQUIRES: key_buffer has kKeyBytesMax bytes.
+// bad opaque is refused before it has done anything. REQUIRES: key_buffer has kMaxKeyBytes bytes.
 Parsed parse_meta(std::string_view line, uint64_t item_bytes_max, std::span<char> key_buffer,
                   Command& command);
 

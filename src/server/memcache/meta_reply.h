@@ -13,7 +13,7 @@
 // | f l h    | mg            | flags, seconds since it was last used, was it ever used            |
 // | Z X W    | mg, unasked   | somebody was told to fetch it anew; it is stale; you are to fetch it anew |
 //
-// Errors are lines of text_reply.h. REQUIRES of all: room for kReplyBytesMax bytes. Cost: inline, no
+// Errors are lines of text_reply.h. REQUIRES of all: room for kMaxReplyBytes bytes. Cost: inline, no
 // allocation.
 #pragma once
 #include <cstdint>

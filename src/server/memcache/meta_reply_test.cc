@@ -14,7 +14,7 @@ class MetaReply : public testing::Test {
  protected:
   const Command& parse(std::string_view line) {
     command_ = {};
-    EXPECT_EQ(parse_meta(line, kItemBytesMaxDefault, std::span(key_buffer_), command_).outcome,
+    EXPECT_EQ(parse_meta(line, kDefaultMaxItemBytes, std::span(key_buffer_), command_).outcome,
               Outcome::kCommand)
         << line;
     return command_;
@@ -23,7 +23,7 @@ class MetaReply : public testing::Test {
     return written([&](ReplyBuffer& to) { write_meta(to, parse(line), result, item); });
   }
 
-  char key_buffer_[kKeyBytesMax];
+  char key_buffer_[kMaxKeyBytes];
   Command command_;
 };
 
@@ -121,7 +121,7 @@ TEST_F(MetaReply, TheLongestFits) {
                          " b s18446744073709551615 t-9223372036854775808 c18446744073709551615 f4294967295 "
                          "l18446744073709551615 h1 O" +
                          opaque + " Z X W\r\n");
-  EXPECT_LE(longest.size(), kReplyBytesMax);
+  EXPECT_LE(longest.size(), kMaxReplyBytes);
 }
 
 }  // namespace

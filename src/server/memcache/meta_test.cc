@@ -13,7 +13,7 @@ class Meta : public testing::Test {
   Parsed parse(std::string_view line) {
     command_ = {};
     const Parsed parsed =
-        parse_meta(lines_.emplace_back(line), kItemBytesMaxDefault, std::span(key_buffer_), command_);
+        parse_meta(lines_.emplace_back(line), kDefaultMaxItemBytes, std::span(key_buffer_), command_);
     EXPECT_EQ(parsed.consumed_bytes, 0u);
     EXPECT_NE(parsed.outcome, Outcome::kMore);
     return parsed;
@@ -34,7 +34,7 @@ class Meta : public testing::Test {
   }
 
   std::deque<std::string> lines_;  // what commands refer to
-  char key_buffer_[kKeyBytesMax];
+  char key_buffer_[kMaxKeyBytes];
   Command command_;
 };
 

@@ -14,7 +14,7 @@
 namespace server::memcache {
 
 // No reply is longer, without its value; stats are an exception (text_reply.h, binary_reply.h).
-inline constexpr size_t kReplyBytesMax = 512;
+inline constexpr size_t kMaxReplyBytes = 512;
 
 class ReplyBuffer {
  public:

@@ -9,7 +9,7 @@ namespace server::memcache {
 // What `write` writes to a ReplyBuffer that has room for one reply.
 template <class Write>
 std::string written(Write write) {
-  char memory[kReplyBytesMax];
+  char memory[kMaxReplyBytes];
   ReplyBuffer reply{std::span(memory)};
   write(reply);
   return std::string(reply.written());

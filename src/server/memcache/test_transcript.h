@@ -114,13 +114,13 @@ class Reader {
   bool is_closed_ = false;
 };
 
-inline auto text_reader(uint64_t item_bytes_max = kItemBytesMaxDefault) {
+inline auto text_reader(uint64_t item_bytes_max = kDefaultMaxItemBytes) {
   return Reader([parser = TextParser(item_bytes_max)](std::string_view input, Command& command) mutable {
     return parser.next(input, command);
   });
 }
 
-inline auto binary_reader(uint64_t item_bytes_max = kItemBytesMaxDefault) {
+inline auto binary_reader(uint64_t item_bytes_max = kDefaultMaxItemBytes) {
   return Reader([item_bytes_max](std::string_view input, Command& command) {
     return parse_binary(input, item_bytes_max, command);
   });

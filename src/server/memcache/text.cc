@@ -35,8 +35,8 @@ Parsed TextParser::skip_rest(std::string_view input) {
 }
 
 Parsed TextParser::next_line(std::string_view input, Command& command) {
-  const size_t end = input.substr(0, kLineBytesMax + 1).find('\n');
-  if (end == kNone) return input.size() <= kLineBytesMax ? Parsed{} : begin_keys(input, command);
+  const size_t end = input.substr(0, kMaxLineBytes + 1).find('\n');
+  if (end == kNone) return input.size() <= kMaxLineBytes ? Parsed{} : begin_keys(input, command);
   return parse_line(content(input.substr(0, end)), command).consuming(end + 1);
 }
 
@@ -49,9 +49,9 @@ Parsed TextParser::parse_line(std::string_view line, Command& command) {
 
 // A line that is longer than others may be.
 Parsed TextParser::begin_keys(std::string_view input, Command& command) {
-  constexpr size_t kBlanksMax = 100;
+  constexpr size_t kMaxBlanks = 100;
   const size_t blanks = input.find_first_not_of(' ');
-  const std::string_view line = blanks <= kBlanksMax ? input.substr(blanks) : std::string_view();
+  const std::string_view line = blanks <= kMaxBlanks ? input.substr(blanks) : std::string_view();
   wants_cas_ = line.starts_with("gets ");
   if (!wants_cas_ && !line.starts_with("get ")) {
     Parsed refused = refuse(messages::kLineTooLong);
@@ -67,11 +67,11 @@ Parsed TextParser::begin_keys(std::string_view input, Command& command) {
 Parsed TextParser::next_keys(std::string_view input, Command& command) {
   size_t consumed_bytes = 0;
   for (;;) {  // once for each part without a key, which consumes something
-    const std::string_view window = input.substr(consumed_bytes, kLineBytesMax + 1);
+    const std::string_view window = input.substr(consumed_bytes, kMaxLineBytes + 1);
     const size_t end = window.find('\n');
-    if (end == kNone && window.size() <= kLineBytesMax) return Parsed().consuming(consumed_bytes);
+    if (end == kNone && window.size() <= kMaxLineBytes) return Parsed().consuming(consumed_bytes);
     // To the line's end, or with the last blank; without one it is a key that is too long.
-    const size_t cut = end != kNone ? end : window.substr(0, kLineBytesMax).rfind(' ');
+    const size_t cut = end != kNone ? end : window.substr(0, kMaxLineBytes).rfind(' ');
     const std::string_view part = cut != kNone ? window.substr(0, cut) : window;
     const std::string_view keys = end != kNone ? content(part) : part.substr(0, part.find('\0'));
     consumed_bytes += cut != kNone ? cut + 1 : window.size();

@@ -1,15 +1,15 @@
 // The text protocol: from the bytes that a connection has so far to the next command, or why there is none
 // (classic.h and meta.h read whole lines; memcached's doc/protocol.txt).
 //
-//   [line] ── ends within kLineBytesMax ──────────► command or refusal ──► [line]
+//   [line] ── ends within kMaxLineBytes ──────────► command or refusal ──► [line]
 //     │ longer: get, gets                             other: refusal, the connection closes
 //     ▼
 //   [keys] ── a part of the line, cut at a blank ──► command, not the last ──► [keys]
 //     │ the line's end ──► last command ──► [line]
 //     └ a key that is too long, a zero byte ──► refusal, last command ──► [rest], to the line's end ──► [line]
 //
-//  1 however long a line is, kLineBytesMax + 1 bytes of input are enough for an outcome other than kMore
-//  2 where a long line is cut depends on its bytes alone: at the last blank among the first kLineBytesMax bytes of
+//  1 however long a line is, kMaxLineBytes + 1 bytes of input are enough for an outcome other than kMore
+//  2 where a long line is cut depends on its bytes alone: at the last blank among the first kMaxLineBytes bytes of
 //    what is left of it
 //  3 a line ends at "\n"; one "\r" before that, and a zero byte with all that follows it, are no part of the line
 #pragma once
@@ -29,7 +29,7 @@ class TextParser {
   // Parses the next command of `input`, which is all that has come and was not consumed. With a command of a whole
   // line that line is consumed. kMore: wait for more input if nothing was consumed, else call it again. It is not
   // called after a refusal that closes. Cost: each byte of a whole line is looked at three times; after kMore all of
-  // the input, kLineBytesMax at most, is looked at again.
+  // the input, kMaxLineBytes at most, is looked at again.
   Parsed next(std::string_view input, Command& command);
   // False: the input goes on in the middle of a long line.
   bool is_at_line() const { return state_ == State::kLine; }
@@ -47,7 +47,7 @@ class TextParser {
   State state_ = State::kLine;
   bool wants_cas_ = false;  // kKeys: of the get that goes on
   bool had_keys_ = false;   // likewise: an earlier part had some
-  char key_buffer_[kKeyBytesMax];
+  char key_buffer_[kMaxKeyBytes];
 };
 
 }  // namespace server::memcache

@@ -1,7 +1,7 @@
 // Replies of the text protocol: those of classic commands, and the lines that classic and meta ones have in
 // common.
 //
-// REQUIRES of all: room for kReplyBytesMax bytes, or as said. Thread contract: the buffer's. Cost: inline, no
+// REQUIRES of all: room for kMaxReplyBytes bytes, or as said. Thread contract: the buffer's. Cost: inline, no
 // allocation.
 #pragma once
 #include <optional>

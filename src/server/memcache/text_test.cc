@@ -13,7 +13,7 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-Lines transcript(std::string_view stream, uint64_t item_bytes_max = kItemBytesMaxDefault) {
+Lines transcript(std::string_view stream, uint64_t item_bytes_max = kDefaultMaxItemBytes) {
   auto reader = text_reader(item_bytes_max);
   reader.receive(stream);
   return reader.lines();
@@ -84,7 +84,7 @@ TEST(Text, CommandsFollowEachOther) {
 
 TEST(Text, LinesEndWithOrWithoutCarriageReturn) {
   for (const char* end : {"\n", "\r\n"}) {
-    TextParser parser(kItemBytesMaxDefault);
+    TextParser parser(kDefaultMaxItemBytes);
     Command command;
     const std::string stream = std::string("get abc") + end + "rest";
     const Parsed parsed = parser.next(stream, command);
@@ -112,7 +112,7 @@ TEST(Text, BlanksDoNotCount) {
 TEST(Text, MoreIsNeededUntilTheLineEnds) {
   const std::string line = "set key 1 2 3 noreply\r\n";
   for (size_t bytes = 0; bytes < line.size(); ++bytes) {
-    TextParser parser(kItemBytesMaxDefault);
+    TextParser parser(kDefaultMaxItemBytes);
     Command command;
     Parsed parsed = parser.next(line.substr(0, bytes), command);
     EXPECT_EQ(parsed.outcome, Outcome::kMore);
@@ -150,7 +150,7 @@ struct Asked {
 };
 
 Asked ask(std::string_view stream, size_t piece_bytes) {
-  TextParser parser(kItemBytesMaxDefault);
+  TextParser parser(kDefaultMaxItemBytes);
   std::string buffer;
   Asked asked;
   for (size_t at = 0; at < stream.size(); at += piece_bytes) {
@@ -171,7 +171,7 @@ Asked ask(std::string_view stream, size_t piece_bytes) {
       buffer.erase(0, parsed.consumed_bytes);
       if (parsed.outcome == Outcome::kMore && parsed.consumed_bytes == 0) break;
     }
-    EXPECT_LE(buffer.size(), kLineBytesMax);
+    EXPECT_LE(buffer.size(), kMaxLineBytes);
   }
   EXPECT_TRUE(buffer.empty());
   return asked;
@@ -229,7 +229,7 @@ TEST(Text, KeysThatAreTooLongEndAGetInParts) {
 TEST(Text, WhatIsLeftOfALineThatWasTooLongGoesBeforeTheNextOne) {
   const std::string long_line = "get " + std::string(3000, 'k') + " x\r\n", line = "set key 0 0 5\r\n";
   std::string stream = long_line + line;
-  TextParser parser(kItemBytesMaxDefault);
+  TextParser parser(kDefaultMaxItemBytes);
   Command command;
   const Parsed refused = parser.next(stream, command);
   EXPECT_EQ(refused.outcome, Outcome::kRefused);

@@ -14,7 +14,7 @@
 namespace server {
 namespace {
 
-constexpr size_t kKeptBytesMost = 64 << 10;    // with more they are sent
+constexpr size_t kMaxKeptBytes = 64 << 10;     // with more they are sent
 constexpr size_t kAheadPieceBytes = 64 << 10;  // what is received ahead at a time
 
 // The same limit, with its time counted from now on and not anew from each wait.
@@ -204,10 +204,10 @@ base::Expected<void> Channel::write(std::span<const std::byte> bytes, const task
     ERR_clear_error();
     size_t written = 0;
     const int result =
-        SSL_write_ex(secure_->session.get(), bytes.data(), std::min(bytes.size(), kKeptBytesMost), &written);
+        SSL_write_ex(secure_->session.get(), bytes.data(), std::min(bytes.size(), kMaxKeptBytes), &written);
     if (result == 1) {
       bytes = bytes.subspan(written);
-      if (secure_->kept.size() < kKeptBytesMost) continue;
+      if (secure_->kept.size() < kMaxKeptBytes) continue;
       if (auto sent = send_kept(limit); !sent) return sent;
       continue;
     }

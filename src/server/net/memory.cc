@@ -6,7 +6,7 @@ namespace server {
 
 base::Expected<void> Memory::take(storage::BufferPool& pool, size_t bytes) {
   reset();
-  if (bytes > storage::BufferPool::kBytesMax) {
+  if (bytes > storage::BufferPool::kMaxBytes) {
     auto mapped = sys::map_anonymous(bytes, "what a client sends");
     if (!mapped) return std::unexpected(mapped.error());
     bytes_ = {reinterpret_cast<std::byte*>(*mapped), bytes};

@@ -208,11 +208,11 @@ base::Expected<void> Stream::write_value(Items& items, Item&& item, std::string_
     return write(end);
   }
   const kv::Bytes value = item.value();
-  if (value.size() <= kCopiedBytesMost) {
+  if (value.size() <= kMaxCopiedBytes) {
     if (auto written = write(kv::text_of(value)); !written) return written;
     return write(end);
   }
-  if (pieces_.size() + 3 > kPiecesMost || kept_bytes_ + value.size() > kKeptBytesMost)
+  if (pieces_.size() + 3 > kMaxPieces || kept_bytes_ + value.size() > kMaxKeptBytes)
     if (auto sent = send(); !sent) return sent;
   end_text_piece();
   pieces_.push_back({.iov_base = const_cast<std::byte*>(value.data()), .iov_len = value.size()});

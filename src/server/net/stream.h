@@ -46,10 +46,10 @@ class Stream {
   static constexpr size_t kInputBytes = 16 << 10;
   static constexpr size_t kTextBytes = 16 << 10;
   // Values up to this are copied behind the text, which costs less than a piece of their own.
-  static constexpr size_t kCopiedBytesMost = 2 << 10;
-  static constexpr size_t kPiecesMost = 64;
-  static constexpr size_t kKeptBytesMost = 1 << 20;  // of values that are kept until they have been sent
-  static constexpr size_t kPartBytes = 1 << 20;      // of a large value that is in memory at a time
+  static constexpr size_t kMaxCopiedBytes = 2 << 10;
+  static constexpr size_t kMaxPieces = 64;
+  static constexpr size_t kMaxKeptBytes = 1 << 20;  // of values that are kept until they have been sent
+  static constexpr size_t kPartBytes = 1 << 20;     // of a large value that is in memory at a time
 
   // The pool is the worker's, and outlives the stream.
   Stream(storage::BufferPool& pool, const StreamOptions& options) : pool_(pool), options_(options) {}

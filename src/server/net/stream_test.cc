@@ -307,7 +307,7 @@ TEST_F(StreamTest, SomeOfWhatIsReceivedAheadGoesElsewhere) {
 }
 
 TEST_F(StreamTest, OnlySoMuchIsReceivedAhead) {
-  constexpr size_t kMost = size_t{8} << 20;
+  constexpr size_t kMax = size_t{8} << 20;
   size_t said_bytes = 0;
   talk(
       [](Stream& stream) {
@@ -320,30 +320,30 @@ TEST_F(StreamTest, OnlySoMuchIsReceivedAhead) {
       [&](int other) {
         keep_little(other);
         const std::string part(1000, 'y');
-        while (said_bytes < kMost && say(other, part)) said_bytes += part.size();
+        while (said_bytes < kMax && say(other, part)) said_bytes += part.size();
       },
       {.send_ns = 200'000'000});
   EXPECT_GT(said_bytes, 100'000u);
-  EXPECT_LT(said_bytes, kMost / 4);
+  EXPECT_LT(said_bytes, kMax / 4);
 }
 
 TEST_F(StreamTest, AClientThatTakesNothingIsGivenUpAlsoIfItSaysMore) {
-  constexpr int kMost = 20'000;
+  constexpr int kMax = 20'000;
   int said_count = 0;
   talk(
       [](Stream& stream) {
-        stream.keep_ahead(2 * kMost);
+        stream.keep_ahead(2 * kMax);
         must_receive(stream);
         base::Expected<void> sent;
         while (sent) sent = stream.write(std::string(Stream::kTextBytes, 'x'));
         EXPECT_EQ(sent.error().number, ETIMEDOUT);
       },
       [&](int other) {
-        for (; said_count < kMost && say(other, "y"); ++said_count)
+        for (; said_count < kMax && say(other, "y"); ++said_count)
           std::this_thread::sleep_for(std::chrono::milliseconds(1));
       },
       {.send_ns = 20'000'000});
-  EXPECT_LT(said_count, kMost);
+  EXPECT_LT(said_count, kMax);
 }
 
 TEST_F(StreamTest, AClientThatSaysNothingIsGivenUp) {

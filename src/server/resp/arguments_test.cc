@@ -10,8 +10,8 @@ namespace server::resp {
 namespace {
 
 constexpr int64_t kNowMs = 1'000'000;
-constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-const std::string kMostText = std::to_string(kMost);
+constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+const std::string kMaxText = std::to_string(kMax);
 
 using Words = std::vector<std::string_view>;
 
@@ -49,7 +49,7 @@ TEST(Arguments, SetWithAnExpiry) {
   EXPECT_EQ(set({"SET", "k", "v", "exat", "10"}).expires_ms, 10'000);
   EXPECT_EQ(set({"SET", "k", "v", "PXAT", "10"}).expires_ms, 10);
   EXPECT_EQ(set({"SET", "k", "v", "EX", "x", "EX", "20"}).expires_ms, kNowMs + 20'000) << "the last counts";
-  EXPECT_EQ(set({"SET", "k", "v", "pxat", kMostText}).expires_ms, kMost);
+  EXPECT_EQ(set({"SET", "k", "v", "pxat", kMaxText}).expires_ms, kMax);
 }
 
 TEST(Arguments, SetWithConditions) {
@@ -84,13 +84,13 @@ TEST(Arguments, ExpiriesThatAreNone) {
     EXPECT_EQ(refused_set({"SET", "k", "v", option, ""}), Refusal{Problem::kNotAnInteger});
     EXPECT_EQ(refused_set({"SET", "k", "v", option, "9223372036854775808"}), Refusal{Problem::kNotAnInteger});
   }
-  EXPECT_EQ(refused_set({"SET", "k", "v", "EX", kMostText}), invalid);
+  EXPECT_EQ(refused_set({"SET", "k", "v", "EX", kMaxText}), invalid);
   EXPECT_EQ(refused_set({"SET", "k", "v", "EX", "9223372036854776"}), invalid);
   EXPECT_EQ(refused_set({"SET", "k", "v", "EX", "9223372036854775"}), invalid) << "with the clock's time";
   EXPECT_EQ(set({"SET", "k", "v", "EXAT", "9223372036854775"}).expires_ms, 9223372036854775000);
-  EXPECT_EQ(refused_set({"SET", "k", "v", "PX", kMostText}), invalid);
-  const std::string just_fits = std::to_string(kMost - kNowMs);
-  EXPECT_EQ(set({"SET", "k", "v", "PX", just_fits}).expires_ms, kMost);
+  EXPECT_EQ(refused_set({"SET", "k", "v", "PX", kMaxText}), invalid);
+  const std::string just_fits = std::to_string(kMax - kNowMs);
+  EXPECT_EQ(set({"SET", "k", "v", "PX", just_fits}).expires_ms, kMax);
 }
 
 TEST(Arguments, OtherSets) {
@@ -106,7 +106,7 @@ TEST(Arguments, OtherSets) {
   EXPECT_EQ(set({"PSETEX", "k", "10", "v"}).expires_ms, kNowMs + 10);
   EXPECT_EQ(refused_set({"SETEX", "k", "0", "v"}), (Refusal{Problem::kInvalidExpire, "setex"}));
   EXPECT_EQ(refused_set({"PSETEX", "k", "-5", "v"}), (Refusal{Problem::kInvalidExpire, "psetex"}));
-  EXPECT_EQ(refused_set({"PSETEX", "k", kMostText, "v"}), (Refusal{Problem::kInvalidExpire, "psetex"}));
+  EXPECT_EQ(refused_set({"PSETEX", "k", kMaxText, "v"}), (Refusal{Problem::kInvalidExpire, "psetex"}));
   EXPECT_EQ(refused_set({"SETEX", "k", "v", "10"}), Refusal{Problem::kNotAnInteger});
 }
 
@@ -144,12 +144,12 @@ TEST(Arguments, ExpireTimes) {
             std::numeric_limits<int64_t>::min());
   EXPECT_EQ(expire({"EXPIRE", "k", "0"})->expires_ms, kNowMs);
   EXPECT_EQ(expire({"EXPIRE", "k", "x"}).error(), Refusal{Problem::kNotAnInteger});
-  EXPECT_EQ(expire({"EXPIRE", "k", kMostText}).error(), (Refusal{Problem::kInvalidExpire, "expire"}));
+  EXPECT_EQ(expire({"EXPIRE", "k", kMaxText}).error(), (Refusal{Problem::kInvalidExpire, "expire"}));
   EXPECT_EQ(expire({"EXPIREAT", "k", "-9223372036854776"}).error(),
             (Refusal{Problem::kInvalidExpire, "expireat"}));
   EXPECT_EQ(expire({"EXPIREAT", "k", "-9223372036854775"})->expires_ms, -9223372036854775000);
-  EXPECT_EQ(expire({"PEXPIRE", "k", kMostText}).error(), (Refusal{Problem::kInvalidExpire, "pexpire"}));
-  EXPECT_EQ(expire({"PEXPIREAT", "k", kMostText})->expires_ms, kMost);
+  EXPECT_EQ(expire({"PEXPIRE", "k", kMaxText}).error(), (Refusal{Problem::kInvalidExpire, "pexpire"}));
+  EXPECT_EQ(expire({"PEXPIREAT", "k", kMaxText})->expires_ms, kMax);
 }
 
 TEST(Arguments, ExpireConditions) {
@@ -191,7 +191,7 @@ TEST(Arguments, Increments) {
   EXPECT_EQ(increment({"DECRBY", "k", "5"})->key, "k");
   EXPECT_EQ(increment({"INCRBY", "k", "-9223372036854775808"})->delta, std::numeric_limits<int64_t>::min());
   EXPECT_EQ(increment({"DECRBY", "k", "-9223372036854775808"}).error(), Refusal{Problem::kDecrementOverflow});
-  EXPECT_EQ(increment({"DECRBY", "k", kMostText})->delta, -kMost);
+  EXPECT_EQ(increment({"DECRBY", "k", kMaxText})->delta, -kMax);
   for (const char* text : {"", "x", "1.0", "+1", " 1", "01"}) {
     EXPECT_EQ(increment({"INCRBY", "k", text}).error(), Refusal{Problem::kNotAnInteger}) << text;
     EXPECT_EQ(increment({"DECRBY", "k", text}).error(), Refusal{Problem::kNotAnInteger}) << text;
@@ -224,8 +224,8 @@ TEST(Arguments, PartsOfValues) {
   EXPECT_EQ(part("hello", "0", "-100"), "h") << "as Redis";
   EXPECT_EQ(part("hello", "-90", "-100"), "");
   EXPECT_EQ(part("hello", "-100", "-90"), "h");
-  EXPECT_EQ(part("hello", "-9223372036854775808", kMostText), "hello");
-  EXPECT_EQ(part("hello", kMostText, "-9223372036854775808"), "");
+  EXPECT_EQ(part("hello", "-9223372036854775808", kMaxText), "hello");
+  EXPECT_EQ(part("hello", kMaxText, "-9223372036854775808"), "");
   EXPECT_EQ(part("", "0", "-1"), "");
   EXPECT_EQ(part("", "0", "0"), "");
   EXPECT_EQ(part("hello", "x", "1"), "refused");

@@ -20,7 +20,7 @@ constexpr Command kCommands[] = {
 };
 constexpr size_t kCommandCount = std::size(kCommands);
 
-constexpr size_t kNameBytesMax = 16;
+constexpr size_t kMaxNameBytes = 16;
 
 // Names are found by a hash of them, in a table with open addressing of which more than half is empty.
 constexpr size_t kSlotCount = 256;
@@ -47,7 +47,7 @@ constexpr std::array<uint8_t, kSlotCount> kSlots = make_slots();
 
 consteval bool names_fit() {
   for (const Command& command : kCommands)
-    if (command.name.size() > kNameBytesMax) return false;
+    if (command.name.size() > kMaxNameBytes) return false;
   return true;
 }
 static_assert(names_fit());
@@ -63,7 +63,7 @@ class Name {
   std::string_view view() const { return {bytes_.data(), size_}; }
 
  private:
-  std::array<char, kNameBytesMax> bytes_;
+  std::array<char, kMaxNameBytes> bytes_;
   size_t size_ = 0;
 };
 

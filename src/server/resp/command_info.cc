@@ -101,14 +101,14 @@ void write_command_docs(ReplyWriter& reply, const Command& command) {
 }
 
 void write_help(ReplyWriter& reply, const Command& container) {
-  base::Text<kErrorBytesMax> line;
+  base::Text<kMaxErrorBytes> line;
   const std::span<const Command> subcommands = subcommands_of(container);
   reply.array(1 + 2 * subcommands.size());
   for (const char c : container.name) line << to_upper(c);
   line << " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:";
   reply.simple(line.view());
   for (const Command& subcommand : subcommands) {
-    base::Text<kErrorBytesMax> name, summary;
+    base::Text<kMaxErrorBytes> name, summary;
     for (const char c : subcommand.name.substr(container.name.size() + 1)) name << to_upper(c);
     summary << "    " << subcommand.summary << '.';
     reply.simple(name.view());

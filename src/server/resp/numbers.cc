@@ -13,7 +13,7 @@
 namespace server::resp {
 namespace {
 
-static_assert(LDBL_MAX_10_EXP + 1 + 17 + 4 <= kPrintedFloatBytesMax, "of any, with a zero behind it");
+static_assert(LDBL_MAX_10_EXP + 1 + 17 + 4 <= kMaxPrintedFloatBytes, "of any, with a zero behind it");
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -37,9 +37,9 @@ std::optional<uint64_t> parse_cursor(std::string_view text) {
 }
 
 std::optional<long double> parse_float(std::string_view text) {
-  if (text.empty() || text.size() > kFloatTextBytesMax) return std::nullopt;
+  if (text.empty() || text.size() > kMaxFloatTextBytes) return std::nullopt;
   if (is_blank(text[0])) return std::nullopt;
-  char copy[kFloatTextBytesMax + 1];
+  char copy[kMaxFloatTextBytes + 1];
   memcpy(copy, text.data(), text.size());
   copy[text.size()] = 0;
   char* end = nullptr;
@@ -50,7 +50,7 @@ std::optional<long double> parse_float(std::string_view text) {
   return value;
 }
 
-size_t print_float(long double value, std::span<char, kPrintedFloatBytesMax> to) {
+size_t print_float(long double value, std::span<char, kMaxPrintedFloatBytes> to) {
   CHECK(std::isfinite(value));
   const int printed = snprintf(to.data(), to.size(), "%.17Lf", value);
   CHECK(printed > 0 && static_cast<size_t>(printed) < to.size());

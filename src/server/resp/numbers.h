@@ -22,11 +22,11 @@ std::optional<uint64_t> parse_cursor(std::string_view text);
 // Infinite if the text says so, never NaN. Too large, or so small that only zero is left: refused.
 // A few KiB of stack, as print_float.
 std::optional<long double> parse_float(std::string_view text);
-inline constexpr size_t kFloatTextBytesMax = 5 * 1024 - 1;  // longer ones are refused
+inline constexpr size_t kMaxFloatTextBytes = 5 * 1024 - 1;  // longer ones are refused
 
 // Prints 17 digits behind the point, without the zeros at their end and without the point if nothing is left
 // there; no exponent. Returns how many bytes of `to` that took. REQUIRES: `value` is finite.
-inline constexpr size_t kPrintedFloatBytesMax = 4960;
-size_t print_float(long double value, std::span<char, kPrintedFloatBytesMax> to);
+inline constexpr size_t kMaxPrintedFloatBytes = 4960;
+size_t print_float(long double value, std::span<char, kMaxPrintedFloatBytes> to);
 
 }  // namespace server::resp

@@ -59,7 +59,7 @@ TEST(Numbers, Cursors) {
 }
 
 std::string printed(long double value) {
-  char buffer[kPrintedFloatBytesMax];
+  char buffer[kMaxPrintedFloatBytes];
   return std::string(buffer, print_float(value, buffer));
 }
 
@@ -71,9 +71,9 @@ TEST(Numbers, Floats) {
   EXPECT_EQ(parse_float("1e4932"), 1e4932L);
   EXPECT_EQ(parse_float("inf"), std::numeric_limits<long double>::infinity());
   EXPECT_EQ(parse_float("-Infinity"), -std::numeric_limits<long double>::infinity());
-  EXPECT_EQ(parse_float("1" + std::string(kFloatTextBytesMax - 1, '0')), std::nullopt) << "too large";
-  EXPECT_EQ(parse_float("0." + std::string(kFloatTextBytesMax - 2, '0')), 0.0L);
-  EXPECT_EQ(parse_float("0." + std::string(kFloatTextBytesMax - 1, '0')), std::nullopt) << "too long";
+  EXPECT_EQ(parse_float("1" + std::string(kMaxFloatTextBytes - 1, '0')), std::nullopt) << "too large";
+  EXPECT_EQ(parse_float("0." + std::string(kMaxFloatTextBytes - 2, '0')), 0.0L);
+  EXPECT_EQ(parse_float("0." + std::string(kMaxFloatTextBytes - 1, '0')), std::nullopt) << "too long";
 }
 
 TEST(Numbers, WhatIsNoFloat) {

@@ -15,9 +15,9 @@ constexpr std::string_view kTexts[] = {
 #undef PROBLEM
 };
 
-using ErrorText = base::Text<kErrorBytesMax - 3>;  // without the reply's "-" and line end, with a zero
+using ErrorText = base::Text<kMaxErrorBytes - 3>;  // without the reply's "-" and line end, with a zero
 
-std::string_view shown(std::string_view text, size_t bytes_max = kShownBytesMax) {
+std::string_view shown(std::string_view text, size_t bytes_max = kMaxShownBytes) {
   return text.substr(0, bytes_max).substr(0, text.find('\0'));
 }
 
@@ -25,8 +25,8 @@ void compose_unknown_command(Arguments arguments, ErrorText& error) {
   error << "ERR unknown command '" << shown(arguments[0]) << "', with args beginning with: ";
   size_t bytes = 0;
   for (const std::string_view argument : arguments.subspan(1)) {
-    if (bytes >= kShownBytesMax) break;
-    const std::string_view part = shown(argument, kShownBytesMax - bytes);
+    if (bytes >= kMaxShownBytes) break;
+    const std::string_view part = shown(argument, kMaxShownBytes - bytes);
     error << '\'' << part << "' ";
     bytes += part.size() + 3;
   }

@@ -33,10 +33,10 @@ inline std::unexpected<Refusal> refuse(Problem problem, std::string_view what = 
   return std::unexpected<Refusal>({problem, what});
 }
 
-// A reply shows at most kShownBytesMax bytes of what a client has sent, and nothing from a zero byte on. So it has
-// kErrorBytesMax bytes at most.
-inline constexpr size_t kShownBytesMax = 128;
-inline constexpr size_t kErrorBytesMax = 512;
+// A reply shows at most kMaxShownBytes bytes of what a client has sent, and nothing from a zero byte on. So it has
+// kMaxErrorBytes bytes at most.
+inline constexpr size_t kMaxShownBytes = 128;
+inline constexpr size_t kMaxErrorBytes = 512;
 
 // Writes the error reply to the request with these arguments. For kHttp nothing is written: its connection is closed
 // without a reply.

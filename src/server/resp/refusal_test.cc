@@ -10,7 +10,7 @@ namespace server::resp {
 namespace {
 
 std::string written(const Refusal& refusal, const std::vector<std::string_view>& arguments = {"x"}) {
-  std::array<char, kErrorBytesMax> buffer;
+  std::array<char, kMaxErrorBytes> buffer;
   ReplyWriter reply(buffer, Protocol::kResp2);
   write_refusal(reply, refusal, arguments);
   EXPECT_FALSE(reply.is_full());
@@ -79,7 +79,7 @@ TEST(Refusal, AllFit) {
     if (problem == Problem::kHttp) continue;
     EXPECT_TRUE(text.starts_with("-") && text.ends_with("\r\n")) << text;
     EXPECT_EQ(text.find_first_of("\r\n"), text.size() - 2) << text;
-    EXPECT_LT(text.size(), kErrorBytesMax) << "cut off: " << text;
+    EXPECT_LT(text.size(), kMaxErrorBytes) << "cut off: " << text;
     const std::string code = text.substr(1, text.find(' ') - 1);
     EXPECT_TRUE(code == "ERR" || code == "NOAUTH" || code == "NOPERM" || code == "WRONGPASS" ||
                 code == "NOPROTO" || code == "EXECABORT")

@@ -11,8 +11,8 @@ namespace server::resp {
 namespace {
 
 // Before a password was given.
-constexpr int64_t kStrangersArgumentsMax = 10;
-constexpr int64_t kStrangersBulkBytesMax = 16384;
+constexpr int64_t kMaxStrangersArguments = 10;
+constexpr int64_t kMaxStrangersBulkBytes = 16384;
 
 constexpr size_t kLineEndBytes = 2;
 
@@ -92,8 +92,8 @@ std::optional<Parsed> RequestParser::find_line(const RequestLimits& limits, std:
   // How long the line may be is decided the same whatever has arrived.
   const size_t room = limits.input_bytes_max - at_;
   if (room < kLineEndBytes) return fail(kTooLarge);
-  const bool is_bounded_by_room = room - kLineEndBytes < kLineBytesMax;
-  const size_t most = is_bounded_by_room ? room - kLineEndBytes : kLineBytesMax;
+  const bool is_bounded_by_room = room - kLineEndBytes < kMaxLineBytes;
+  const size_t most = is_bounded_by_room ? room - kLineEndBytes : kMaxLineBytes;
   const size_t end = rest.substr(0, most + 1).find('\r');
   if (end == std::string_view::npos) {
     if (rest.size() > most) return fail(is_bounded_by_room ? kTooLarge : too_big);
@@ -112,7 +112,7 @@ std::optional<Parsed> RequestParser::parse_count(const RequestLimits& limits) {
   const auto count = parse_integer(line.substr(1));
   if (!count || (*count > 0 && static_cast<uint64_t>(*count) > limits.argument_count_max))
     return fail("invalid multibulk length");
-  if (*count > kStrangersArgumentsMax && !limits.is_authenticated)
+  if (*count > kMaxStrangersArguments && !limits.is_authenticated)
     return fail("unauthenticated multibulk length");
   if (*count <= 0) return finish();
   left_count_ = static_cast<size_t>(*count);
@@ -131,7 +131,7 @@ std::optional<Parsed> RequestParser::parse_length(const RequestLimits& limits) {
   const auto length = parse_integer(line.substr(1));
   if (!length || *length < 0 || static_cast<uint64_t>(*length) > limits.bulk_bytes_max)
     return fail("invalid bulk length");
-  if (*length > kStrangersBulkBytesMax && !limits.is_authenticated)
+  if (*length > kMaxStrangersBulkBytes && !limits.is_authenticated)
     return fail("unauthenticated bulk length");
   bulk_bytes_ = static_cast<uint64_t>(*length);
   knows_length_ = true;
@@ -173,7 +173,7 @@ bool RequestParser::split(std::string_view line) {
 }
 
 Parsed RequestParser::parse_inline(const RequestLimits& limits) {
-  const size_t most = std::min(kLineBytesMax, limits.input_bytes_max - 1);
+  const size_t most = std::min(kMaxLineBytes, limits.input_bytes_max - 1);
   const size_t end = input_.substr(0, most + 1).find('\n');
   if (end == std::string_view::npos) return input_.size() > most ? fail(kTooLongInline) : more(1);
   std::string_view line = input_.substr(0, end);

@@ -59,7 +59,7 @@ struct RequestLimits {
 };
 
 // The longest header line of an array, and the longest inline command.
-inline constexpr size_t kLineBytesMax = 64 << 10;
+inline constexpr size_t kMaxLineBytes = 64 << 10;
 
 // The parser of one connection. Thread contract: of its caller alone. No call blocks. A request costs its
 // bytes but those of bulk strings, which are not looked at, and no allocation up to 16 arguments.

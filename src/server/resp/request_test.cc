@@ -116,7 +116,7 @@ TEST(Request, WhatFollowsALengthOrAStringIsPassedOver) {
 }
 
 TEST(Request, LinesAreBounded) {
-  const std::string most(kLineBytesMax, '1');
+  const std::string most(kMaxLineBytes, '1');
   EXPECT_EQ(parse("*" + most), Events{error("too big mbulk count string")});
   EXPECT_EQ(parse("*" + most + "\r\n"), Events{error("too big mbulk count string")});
   EXPECT_EQ(parse("*" + most.substr(1)), Events{});

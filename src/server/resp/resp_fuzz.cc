@@ -117,7 +117,7 @@ void check_command(const Event& event) {
     refusal = command.error();
   }
   if (!refusal) return;
-  std::array<char, kErrorBytesMax> buffer;
+  std::array<char, kMaxErrorBytes> buffer;
   ReplyWriter reply(buffer, Protocol::kResp2);
   write_refusal(reply, *refusal, arguments);
   CHECK(!reply.is_full());

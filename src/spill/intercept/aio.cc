@@ -156,9 +156,9 @@ bool has_requests(int descriptor) {
 }
 
 int start(aiocb* block, int operation) {
-  constexpr int kMostPriority = 20;
+  constexpr int kMaxPriority = 20;
   const int priority = load(&block->aio_reqprio);
-  int error = priority < 0 || priority > kMostPriority ? EINVAL : 0;
+  int error = priority < 0 || priority > kMaxPriority ? EINVAL : 0;
   if (error == 0) {
     store(&block->aio_lio_opcode, operation);
     end(block, 0, EINPROGRESS);

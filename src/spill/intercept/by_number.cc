@@ -203,9 +203,9 @@ size_t bytes_of(const Memory& memory, const long* a) {
   if (memory.kind == Memory::kNone) return 0;
   if (memory.kind == Memory::kText) return spilled_string_bytes(address);
   // A larger count is a mistake, which the kernel refuses.
-  constexpr long kMost = 16 << 20;
+  constexpr long kMax = 16 << 20;
   const long count = memory.count < 0 ? 1 : a[memory.count];
-  const size_t n = count > 0 && count <= kMost ? static_cast<size_t>(count) * memory.bytes : 0;
+  const size_t n = count > 0 && count <= kMax ? static_cast<size_t>(count) * memory.bytes : 0;
   return all_plain(address, n) ? 0 : n;
 }
 
@@ -264,10 +264,10 @@ long with_sized(long number, const long* arguments, unsigned position, uint32_t 
   long a[6];
   memcpy(a, arguments, sizeof a);
   const auto* address = reinterpret_cast<const char*>(a[position]);
-  constexpr uint32_t kMost = 4096;
+  constexpr uint32_t kMax = 4096;
   const auto given = load(reinterpret_cast<const uint32_t*>(address + at));
   const uint32_t least = at + uint32_t{sizeof given};
-  const uint32_t size = given == 0 ? first_bytes : std::clamp(given, least, kMost);
+  const uint32_t size = given == 0 ? first_bytes : std::clamp(given, least, kMax);
   PlainBytes memory(address, size, PlainBytes::kInOut);
   a[position] = reinterpret_cast<long>(memory.data());
   return syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);

@@ -177,8 +177,8 @@ SPILL_EXPORT int __spill_ioctl(int descriptor, unsigned long request, ...) {
   if ((request == SIOCADDRT || request == SIOCDELRT) && argument != nullptr)
     return change_route(descriptor, request, argument);
   // No argument is larger. It may also be a number instead of an address.
-  constexpr size_t kMostBytes = size_t{1} << _IOC_SIZEBITS;
-  const size_t bytes = spill::all_plain(argument, kMostBytes) ? 0 : ioctl_argument_bytes(request, argument);
+  constexpr size_t kMaxBytes = size_t{1} << _IOC_SIZEBITS;
+  const size_t bytes = spill::all_plain(argument, kMaxBytes) ? 0 : ioctl_argument_bytes(request, argument);
   // An argument of unknown size is passed as it is: the kernel refuses it if it is spilled.
   if (bytes == 0) return ioctl(descriptor, request, argument);
   return ioctl(descriptor, request, PlainBytes(argument, bytes, PlainBytes::kInOut).data());

@@ -127,9 +127,9 @@ SPILL_EXPORT int __spill_semctl(int id, int index, int command, ...) {
     case GETALL:
     case SETALL: {
       // The largest set that a system allows, so that plain arrays need not be asked about.
-      constexpr size_t kMostBytes = size_t{1} << 17;
+      constexpr size_t kMaxBytes = size_t{1} << 17;
       semid_ds status = {};
-      if (!spill::all_plain(argument, kMostBytes) && semctl(id, 0, IPC_STAT, &status) != 0) return -1;
+      if (!spill::all_plain(argument, kMaxBytes) && semctl(id, 0, IPC_STAT, &status) != 0) return -1;
       return semctl_with_memory(id, index, command, argument, status.sem_nsems * sizeof(unsigned short));
     }
     default: return semctl(id, index, command, argument);

@@ -65,8 +65,8 @@ int start(gaicb* const* list, int count, const sigevent& event) {
     set_return(request, EAI_INPROGRESS);
     call->requests[call->count++] = request;
   }
-  constexpr int kMostThreads = 16;
-  for (int i = 0; i < std::min(call->count, kMostThreads); ++i) {
+  constexpr int kMaxThreads = 16;
+  for (int i = 0; i < std::min(call->count, kMaxThreads); ++i) {
     call->users.fetch_add(1, std::memory_order_relaxed);
     if (run_in_thread(nullptr, serve, call)) continue;
     // No thread can be made: what no other does is done here.

@@ -139,7 +139,7 @@ SPILL_EXPORT void* __spill_memcpy(void* to, const void* from, size_t n) {
   // The C library's moves, too: there are programs that rely on it unknowingly.
   if (!quick.ready) [[unlikely]]
     return spill::move_anyhow(to, from, n);
-  if (n > spill::kMostMovedInline) return spill::move_in_page(to, quick.a, quick.b, n);
+  if (n > spill::kMaxMovedInline) return spill::move_in_page(to, quick.a, quick.b, n);
   spill::move_inline(quick.a, quick.b, n);
   return to;
 }
@@ -148,7 +148,7 @@ SPILL_EXPORT void* __spill_memmove(void* to, const void* from, size_t n) {
   const spill::QuickPair quick(to, from, n);
   if (!quick.ready) [[unlikely]]
     return spill::move_anyhow(to, from, n);
-  if (n > spill::kMostMovedInline) return spill::move_in_page(to, quick.a, quick.b, n);
+  if (n > spill::kMaxMovedInline) return spill::move_in_page(to, quick.a, quick.b, n);
   spill::move_inline(quick.a, quick.b, n);
   return to;
 }

@@ -73,9 +73,9 @@ template <class Wait>
 static int wait_for_events(epoll_event* events, int count, Wait wait) {
   spill::clear_slots();
   if (count <= 0) return wait(events, count);
-  constexpr int kMostCopied = spill::kBounceBytes / sizeof(epoll_event);
+  constexpr int kMaxCopied = spill::kBounceBytes / sizeof(epoll_event);
   if (!spill::all_plain(events, static_cast<size_t>(count) * sizeof(epoll_event)))
-    count = std::min(count, kMostCopied);
+    count = std::min(count, kMaxCopied);
   PlainBytes memory(events, static_cast<size_t>(count) * sizeof(epoll_event), PlainBytes::kOut);
   const int ready = wait(reinterpret_cast<epoll_event*>(memory.data()), count);
   if (ready > 0) memory.store(static_cast<size_t>(ready) * sizeof(epoll_event));

@@ -72,8 +72,8 @@ inline void move_ends(char* to, const char* from, size_t n) {
   __builtin_memcpy(to + n - sizeof(T), &tail, sizeof(T));
 }
 
-// memmove of up to kMostMovedInline bytes.
-inline constexpr size_t kMostMovedInline = 64;
+// memmove of up to kMaxMovedInline bytes.
+inline constexpr size_t kMaxMovedInline = 64;
 inline void move_inline(char* to, const char* from, size_t n) {
   using Vector = char __attribute__((vector_size(16)));
   if (n > 2 * sizeof(Vector)) {

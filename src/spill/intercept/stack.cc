@@ -49,11 +49,11 @@ SPILL_EXPORT int __spill_pthread_attr_setstack(pthread_attr_t* attributes, void*
 
 // The arguments are words, whatever their types: as many as are passed in registers and on the stack.
 SPILL_EXPORT void __spill_makecontext(ucontext_t* context, void (*function)(), int count, ...) {
-  constexpr int kMostWords = 16;
-  long words[kMostWords] = {};
+  constexpr int kMaxWords = 16;
+  long words[kMaxWords] = {};
   va_list arguments;
   va_start(arguments, count);
-  for (int i = 0; i < count && i < kMostWords; ++i) words[i] = va_arg(arguments, long);
+  for (int i = 0; i < count && i < kMaxWords; ++i) words[i] = va_arg(arguments, long);
   va_end(arguments);
   const stack_t stack = load(&context->uc_stack);
   if (!keep_stack(stack.ss_sp, stack.ss_size)) {

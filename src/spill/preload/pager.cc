@@ -18,7 +18,7 @@ using base::kOsPageBytes;
 
 constexpr uint64_t kPageCount = (kRangeEnd - kRangeBegin) / kOsPageBytes;
 constexpr uint64_t kTableBytes = kPageCount * 8;
-constexpr uint32_t kMostLoaded = 64;
+constexpr uint32_t kMaxLoaded = 64;
 constexpr uint64_t kTriesForMemory = 2000;  // a millisecond each
 
 PageNumber number_of(uint64_t address) {
@@ -37,8 +37,8 @@ base::Expected<void> Pager::open(sys::UserFaults& faults, storage::Device& devic
   frame_limit_ =
       static_cast<uint32_t>(base::round_up(machine_bytes + memory_bytes, uint64_t{1} << 20) / kOsPageBytes);
   const uint32_t most = static_cast<uint32_t>(memory_bytes / kOsPageBytes);
-  most_loaded_ = std::min(kMostLoaded, std::max(most / 32, 1u));
-  most_leaving_ = std::min(Store::kMostPages, std::max(most / 16, 1u));
+  most_loaded_ = std::min(kMaxLoaded, std::max(most / 32, 1u));
+  most_leaving_ = std::min(Store::kMaxPages, std::max(most / 16, 1u));
   const uint64_t staging_bytes = (uint64_t{most_loaded_} + 1) * kOsPageBytes;
   auto pages = sys::map_anonymous(kTableBytes, "the table of spilled pages");
   auto touched = sys::map_anonymous(kTableBytes / kOsPageBytes / 8, "the map of the table of spilled pages");
@@ -237,10 +237,10 @@ long Pager::copy_in(uint64_t to, const void* from, uint64_t bytes) {
 
 // Loads absent neighbours and puts them at their addresses; returns how many, and adds what was read for them.
 uint32_t Pager::place_pages(PageNumber first, uint32_t count, uint64_t& read_bytes) {
-  Spot spots[kMostLoaded];
+  Spot spots[kMaxLoaded];
   for (uint32_t i = 0; i < count; ++i) spots[i] = pages_[first + i].spot;
   store_.load({spots, count}, staging_);
-  base::Fingerprint known[kMostLoaded];
+  base::Fingerprint known[kMaxLoaded];
   for (uint32_t i = 0; i < count; ++i)
     known[i] =
         spots[i] == kNoSpot ? base::zero_fingerprint() : base::take_fingerprint(staging_ + i * kOsPageBytes);
@@ -268,7 +268,7 @@ uint32_t Pager::place_pages(PageNumber first, uint32_t count, uint64_t& read_byt
 
 void Pager::discard(uint64_t address, uint64_t bytes) {
   sys::release(reinterpret_cast<void*>(address), bytes);
-  FrameNumber cooled[Store::kMostPages];
+  FrameNumber cooled[Store::kMaxPages];
   uint32_t cooled_count = 0;
   for (PageNumber page = number_of(address); page != number_of(address + bytes); ++page) {
     // Of what was never touched not even the table is read in.
@@ -285,7 +285,7 @@ void Pager::discard(uint64_t address, uint64_t bytes) {
     remove(frame);
     free_frame(frame);
     base::statistics.cache_discards.add();
-    if (cooled_count == Store::kMostPages) release_side({cooled, std::exchange(cooled_count, 0)});
+    if (cooled_count == Store::kMaxPages) release_side({cooled, std::exchange(cooled_count, 0)});
   }
   release_side({cooled, cooled_count});
   count_memory();

@@ -19,7 +19,7 @@ using base::kOsPageBytes;
 // One in so many pages is on its second chance.
 constexpr uint32_t kCoolingShare = 8;
 // So many rounds in which nothing could be written, a millisecond apart, and the program cannot go on.
-constexpr uint32_t kMostFailures = 100;
+constexpr uint32_t kMaxFailures = 100;
 
 uint64_t address_of(PageNumber page) { return kRangeBegin + uint64_t{page} * kOsPageBytes; }
 
@@ -54,7 +54,7 @@ uint32_t Pager::make_room(uint32_t wanted) {
                   "takes more than its budget");
       return 1;
     }
-    if (++failures == kMostFailures)
+    if (++failures == kMaxFailures)
       end_process(base::Error::of(error, "no page can leave memory: cannot write to ", store_.name(), ": ",
                                   error == ENOSPC ? "storage is full" : base::error_name(error)),
                   kFatalStatus);
@@ -115,8 +115,8 @@ bool Pager::cool_stubborn(FrameNumber frame, long error) {
 // Steps 2 to 4, for the oldest cooling pages; returns how many left. REQUIRES: there are some.
 uint32_t Pager::leave(int& error) {
   auto& statistics = base::statistics;
-  FrameNumber gone[Store::kMostPages], changed[Store::kMostPages];
-  Store::Leaving leaving[Store::kMostPages];
+  FrameNumber gone[Store::kMaxPages], changed[Store::kMaxPages];
+  Store::Leaving leaving[Store::kMaxPages];
   uint32_t gone_count = 0, changed_count = 0;
   for (uint32_t i = 0; i < most_leaving_ && cooling_.count > 0; ++i) {
     const FrameNumber number = cooling_.first;

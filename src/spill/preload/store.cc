@@ -57,10 +57,10 @@ class Batch {
   storage::Operation operation_;
   uint32_t io_count_ = 0;
   uint32_t segment_count_ = 0;
-  uint32_t io_of_[Store::kMostPages] = {};
-  storage::Io ios_[Store::kMostPages];
-  storage::Io* list_[Store::kMostPages];
-  iovec segments_[Store::kMostPages];
+  uint32_t io_of_[Store::kMaxPages] = {};
+  storage::Io ios_[Store::kMaxPages];
+  storage::Io* list_[Store::kMaxPages];
+  iovec segments_[Store::kMaxPages];
 };
 
 int error_of(const storage::Io& io) { return io.error != 0 ? io.error : EIO; }
@@ -76,7 +76,7 @@ base::Expected<void> Store::open(storage::Device& device) {
 }
 
 void Store::load(std::span<const Spot> spots, char* to) {
-  CHECK_LE(spots.size(), kMostPages);
+  CHECK_LE(spots.size(), kMaxPages);
   Batch batch(storage::Operation::kRead);
   for (uint32_t i = 0; i < spots.size(); ++i) {
     char* page = to + i * kOsPageBytes;
@@ -141,8 +141,8 @@ int Store::write(std::span<Leaving> pages, const Spot* to) {
 }
 
 int Store::save(std::span<Leaving> pages) {
-  CHECK_LE(pages.size(), kMostPages);
-  Spot to[kMostPages];
+  CHECK_LE(pages.size(), kMaxPages);
+  Spot to[kMaxPages];
   const int full = give_spots(pages, to);
   const int failed = write(pages, to);
   if (failed != 0) places_.pause_moves();
@@ -157,8 +157,8 @@ void Store::forget(Spot spot) {
 }
 
 void Store::discard_garbage() {
-  constexpr uint32_t kMostPlaces = 4096;
-  const cache::Places::Run run = places_.take_garbage(kMostPlaces);
+  constexpr uint32_t kMaxPlaces = 4096;
+  const cache::Places::Run run = places_.take_garbage(kMaxPlaces);
   if (run.count == 0) return;
   storage::Io io;
   io.operation = storage::Operation::kDiscard;

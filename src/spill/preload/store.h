@@ -17,7 +17,7 @@ inline constexpr Spot kNoSpot{0};
 
 class Store {
  public:
-  static constexpr uint32_t kMostPages = 128;  // of one load or save
+  static constexpr uint32_t kMaxPages = 128;  // of one load or save
 
   // Keeps the device. Errors: ENOMEM, those of Device::open_queue.
   base::Expected<void> open(storage::Device& device);

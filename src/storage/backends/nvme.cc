@@ -14,7 +14,7 @@ namespace {
 constexpr uint8_t kFlush = 0x00, kWrite = 0x01, kRead = 0x02, kDatasetManagement = 0x09;
 constexpr uint8_t kIdentify = 0x06;
 constexpr uint32_t kDeallocate = 1 << 2;
-constexpr uint64_t kMostBlocks = 1 << 16;
+constexpr uint64_t kMaxBlocks = 1 << 16;
 
 struct Range {
   uint32_t attributes;
@@ -46,7 +46,7 @@ void set_blocks(const NvmeNamespace& space, uint64_t offset_bytes, NvmeCommand& 
 
 // As many segments as fit, or the front of the first.
 void set_data(const NvmeNamespace& space, const Io& io, NvmeCommand& command) {
-  const uint64_t most_bytes = std::min(space.command_bytes, kMostBlocks * space.block_bytes);
+  const uint64_t most_bytes = std::min(space.command_bytes, kMaxBlocks * space.block_bytes);
   uint32_t count = 0;
   uint64_t bytes = 0;
   while (count < io.segment_count && io.segments[count].iov_len <= most_bytes - bytes)
@@ -129,10 +129,10 @@ NvmeCommand nvme_command(const NvmeNamespace& space, Io& io) {
 }
 
 long run_nvme_command(int descriptor, const NvmeNamespace& space, Io& io) {
-  constexpr int kMostTries = 5;  // as the kernel with what comes by block devices
+  constexpr int kMaxTries = 5;  // as the kernel with what comes by block devices
   const NvmeCommand command = nvme_command(space, io);
   const auto request_number = command.is_vector ? NVME_IOCTL_IO64_CMD_VEC : NVME_IOCTL_IO64_CMD;
-  for (int tries = 0; tries < kMostTries; ++tries) {
+  for (int tries = 0; tries < kMaxTries; ++tries) {
     Request request = {command.words, 0};
     const long result = sys::syscall(SYS_ioctl, descriptor, request_number, &request);
     if (result != -EINTR && result != -EAGAIN) return result;

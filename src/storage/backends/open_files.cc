@@ -8,11 +8,11 @@ namespace storage {
 namespace {
 
 constexpr uint64_t kPlaces = uint64_t{1} << kOpenFileOffsetBits;
-constexpr uint64_t kMostDescriptors = uint64_t{1} << 19;
+constexpr uint64_t kMaxDescriptors = uint64_t{1} << 19;
 
 Medium medium_of_open_files() {
   Medium medium;
-  medium.capacity_bytes = kMostDescriptors * kPlaces;
+  medium.capacity_bytes = kMaxDescriptors * kPlaces;
   medium.block_bytes = 4096;
   medium.is_direct = true;
   base::TextRef(medium.label, sizeof medium.label) << "files that are mapped";
@@ -50,7 +50,7 @@ base::Expected<Device*> make_open_files_device() {
 
 std::optional<uint64_t> offset_in_open_file(int descriptor, uint64_t place_bytes, uint64_t length_bytes) {
   const auto number = static_cast<uint64_t>(descriptor);
-  if (number >= kMostDescriptors || length_bytes > kPlaces || place_bytes > kPlaces - length_bytes)
+  if (number >= kMaxDescriptors || length_bytes > kPlaces || place_bytes > kPlaces - length_bytes)
     return std::nullopt;
   return number * kPlaces + place_bytes;
 }

@@ -88,8 +88,8 @@ TEST_F(OpenFilesTest, AReadIsShortWhereTheFileEnds) {
 }
 
 TEST_F(OpenFilesTest, AnErrorIsTold) {
-  constexpr int kMostDescriptorsOfTests = (1 << 19) - 1;  // nobody has opened it
-  auto io = read_of(kMostDescriptorsOfTests, 0, {kBlock});
+  constexpr int kMaxDescriptorsOfTests = (1 << 19) - 1;  // nobody has opened it
+  auto io = read_of(kMaxDescriptorsOfTests, 0, {kBlock});
   Io* batch[] = {&io->io};
   ASSERT_EQ(queue->submit(batch), 1u);
   while (queue->in_flight_count() > 0) queue->wait();

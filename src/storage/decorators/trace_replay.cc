@@ -11,7 +11,7 @@ namespace {
 // Of the memory that all requests read to and write from.
 constexpr uint64_t kScratchBytes = uint64_t{1} << 20;
 constexpr uint64_t kLateNs = 1'000'000;
-constexpr uint64_t kNapNsMost = 1'000'000;
+constexpr uint64_t kMaxNapNs = 1'000'000;
 
 class Replay {
  public:
@@ -57,7 +57,7 @@ class Replay {
       // Sleeps end late: the last of it is spent polling.
       const uint64_t left_ns = due_ns - now_ns;
       if (left_ns < kLateNs / 5) continue;
-      sys::nap(left_ns / 2 < kNapNsMost ? left_ns / 2 : kNapNsMost);
+      sys::nap(left_ns / 2 < kMaxNapNs ? left_ns / 2 : kMaxNapNs);
     }
   }
 

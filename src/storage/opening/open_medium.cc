@@ -23,8 +23,8 @@ namespace {
 
 using base::failure;
 
-constexpr uint64_t kLeastFreeBytes = uint64_t{64} << 20;
-constexpr uint64_t kMostFileBytes = uint64_t{8} << 40;
+constexpr uint64_t kMinFreeBytes = uint64_t{64} << 20;
+constexpr uint64_t kMaxFileBytes = uint64_t{8} << 40;
 
 // Makes a file that has a name for a moment only. -EEXIST: somebody else has just made it, or has opened this one by its name and uses it.
 long make_nameless(const Path& path) {
@@ -63,9 +63,9 @@ base::Expected<void> check_file_system(const Path& path, long descriptor) {
   if (sys::failed(sys::syscall(SYS_fstatfs, descriptor, &facts))) return {};
   uint64_t free_bytes = static_cast<uint64_t>(facts.f_bavail) * static_cast<uint64_t>(facts.f_bsize);
   // File systems without a size (ramfs) report no blocks at all.
-  if (facts.f_blocks != 0 && free_bytes < kLeastFreeBytes) {
+  if (facts.f_blocks != 0 && free_bytes < kMinFreeBytes) {
     return failure(ENOSPC, path, ": only ", free_bytes >> 20, "M are free there; make room for at least ",
-                   base::Bytes{kLeastFreeBytes}, ", or name another place");
+                   base::Bytes{kMinFreeBytes}, ", or name another place");
   }
   if (facts.f_type == TMPFS_MAGIC || facts.f_type == RAMFS_MAGIC)
     base::log({.name = "storage_is_memory", .fields = {{"storage", path.text.view()}}}, path,
@@ -76,9 +76,9 @@ base::Expected<void> check_file_system(const Path& path, long descriptor) {
 // Files grow as they are written, up to here. (Giving them their size at once, as a hole, was tried: on ext4
 // first writes then took up to 30 times as long.)
 base::Expected<uint64_t> file_capacity_bytes(const Path& path, bool read_only) {
-  const uint64_t limit = read_only ? kMostFileBytes : std::min(kMostFileBytes, sys::file_size_limit());
+  const uint64_t limit = read_only ? kMaxFileBytes : std::min(kMaxFileBytes, sys::file_size_limit());
   const uint64_t capacity_bytes = base::round_down(limit, base::kOsPageBytes);
-  if (capacity_bytes < kLeastFreeBytes) {
+  if (capacity_bytes < kMinFreeBytes) {
     return failure(EFBIG, path, ": files may be no larger than ", capacity_bytes >> 10,
                    "K in this process; raise ulimit -f");
   }
@@ -151,8 +151,8 @@ base::Expected<uint64_t> store_capacity_bytes(const Path& path, uint64_t size_by
     return failure(EINVAL, path, ": this file has ", size_bytes, " bytes, and holds no store");
   if (size_bytes > most_bytes && size_bytes - most_bytes >= base::kOsPageBytes)
     return failure(EFBIG, path, ": files may be no larger than ", most_bytes >> 10,
-                   most_bytes < kMostFileBytes ? "K in this process; raise ulimit -f"
-                                               : "K; name a block device, or a stripe of several files");
+                   most_bytes < kMaxFileBytes ? "K in this process; raise ulimit -f"
+                                              : "K; name a block device, or a stripe of several files");
   return parameters.whole ? base::round_up(size_bytes, base::kOsPageBytes)
                           : base::round_down(size_bytes, base::kOsPageBytes);
 }

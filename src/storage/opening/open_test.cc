@@ -302,17 +302,17 @@ TEST_F(OpenTest, AStoreThatIsClosedIsFreeThoughChildrenHaveItsFile) {
 
 TEST_F(OpenTest, WhatIsTooLargeForAFileIsSaid) {
   constexpr OpenParameters kStore = {.store = true};
-  constexpr uint64_t kMostBytes = uint64_t{8} << 40;
+  constexpr uint64_t kMaxBytes = uint64_t{8} << 40;
   write_file("file", "");
   std::error_code failed;
-  std::filesystem::resize_file(path("file"), kMostBytes + kBlock, failed);
+  std::filesystem::resize_file(path("file"), kMaxBytes + kBlock, failed);
   if (failed) GTEST_SKIP() << "the file system has no files of 8 TiB: " << failed.message();
   const base::Error error = refusal(path("file"), kStore);
   EXPECT_EQ(error.number, EFBIG);
   EXPECT_TRUE(
       std::string_view(error.message).ends_with("K; name a block device, or a stripe of several files"))
       << error.message;
-  std::filesystem::resize_file(path("file"), kMostBytes);
+  std::filesystem::resize_file(path("file"), kMaxBytes);
   EXPECT_EQ(refusal(path("file"), kStore).number, 0);
 }
 

@@ -31,11 +31,11 @@ std::unexpected<base::Error> cannot_lock(const Path& path, long result, const ch
 Path::Path(std::string_view path) {
   CHECK_LE(path.size(), kMaxPathBytes);
   text << path;
-  constexpr size_t kMostShown = 90;
-  if (path.size() <= kMostShown)
+  constexpr size_t kMaxShown = 90;
+  if (path.size() <= kMaxShown)
     shown << path;
   else
-    shown << "..." << path.substr(path.size() - kMostShown);
+    shown << "..." << path.substr(path.size() - kMaxShown);
 }
 
 base::Expected<int> Opened::own() { return sys::own_new_descriptor(take()); }

@@ -82,8 +82,8 @@ base::Expected<std::string_view> StoreFiles::path_with_content() const {
 
 base::Expected<void> StoreFiles::set_sizes(uint64_t capacity_bytes) {
   // So that nothing below is too large for its type.
-  constexpr uint64_t kMost = uint64_t{1} << 62;
-  if (capacity_bytes > kMost)
+  constexpr uint64_t kMax = uint64_t{1} << 62;
+  if (capacity_bytes > kMax)
     return base::failure(EFBIG, "storage: ", capacity_bytes, " bytes are more than any file may have");
   return set_size(0, capacity_bytes);
 }

@@ -13,8 +13,8 @@
 namespace storage::spdk {
 namespace {
 
-constexpr size_t kMostPieces = 256;
-constexpr size_t kMostBouncedPieces = 32;
+constexpr size_t kMaxPieces = 256;
+constexpr size_t kMaxBouncedPieces = 32;
 constexpr uint64_t kPieceBytes = 128 << 10;
 constexpr uint64_t kBouncedPieceBytes = 64 << 10;
 constexpr uint64_t kDiscardedPieceBytes = uint64_t{1} << 36;
@@ -47,7 +47,7 @@ bool Channel::take_memory() {
   piece_bytes_ = std::min<uint64_t>(bounces ? kBouncedPieceBytes : kPieceBytes,
                                     spdk_nvme_ns_get_max_io_xfer_size(target_.space()));
   piece_bytes_ = std::max(piece_bytes_ / block_bytes * block_bytes, block_bytes);
-  pieces_.resize(std::min(std::max(slots_.size(), size_t{16}), bounces ? kMostBouncedPieces : kMostPieces));
+  pieces_.resize(std::min(std::max(slots_.size(), size_t{16}), bounces ? kMaxBouncedPieces : kMaxPieces));
   if (bounces) {
     bounces_ = static_cast<char*>(spdk_dma_malloc(pieces_.size() * kBouncedPieceBytes, 4096, nullptr));
     if (bounces_ == nullptr) return false;

@@ -24,7 +24,7 @@ namespace {
 
 constexpr uint64_t kPollNs = 100'000'000;
 // How much memory SPDK gets. Plain memory is taken from the system as it is used.
-constexpr uint64_t kLeastHugeBytes = uint64_t{64} << 20;
+constexpr uint64_t kMinHugeBytes = uint64_t{64} << 20;
 constexpr int kPlainMebibytes = 512;
 
 // Leaked: threads may still be here when the process exits.
@@ -96,7 +96,7 @@ int initialise() {
   options.core_mask = nullptr;
   options.lcore_map = cores;
   options.env_context = arguments;
-  options.no_huge = free_huge_bytes() < kLeastHugeBytes;
+  options.no_huge = free_huge_bytes() < kMinHugeBytes;
   if (options.no_huge) options.mem_size = kPlainMebibytes;
   const int result = spdk_env_init(&options);
   sched_setaffinity(0, sizeof before, &before);

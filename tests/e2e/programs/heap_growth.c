@@ -5,7 +5,7 @@
 // expect: spill.allocated_bytes>=60817408 spill.live_bytes<=100000
 #include "e2e.h"
 
-enum { kBytes = 1 << 20, kMost = 24 };
+enum { kBytes = 1 << 20, kMax = 24 };
 
 int main(void) {
   push_out(2 * kBytes);
@@ -15,12 +15,12 @@ int main(void) {
   HIDE(room);
   free(room);
   char* block = malloc(kBytes);
-  for (size_t i = 1; i <= kMost; ++i) {
+  for (size_t i = 1; i <= kMax; ++i) {
     block = realloc(block, i * kBytes);
     CHECK(block != NULL);
     block[i * kBytes - 1] = (char)i;
   }
-  for (size_t i = 1; i <= kMost; ++i) CHECK(block[i * kBytes - 1] == (char)i);
+  for (size_t i = 1; i <= kMax; ++i) CHECK(block[i * kBytes - 1] == (char)i);
   free(block);
   puts("grown");
   return 0;

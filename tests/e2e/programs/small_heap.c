@@ -7,25 +7,25 @@
 
 #include "e2e.h"
 
-enum { kBlocksMost = 200000, kBlockBytes = 100, kUncountedMost = 100, kRounds = 8 };
+enum { kMaxBlocks = 200000, kBlockBytes = 100, kMaxUncounted = 100, kRounds = 8 };
 
-static char* blocks[kBlocksMost];
+static char* blocks[kMaxBlocks];
 
 // Allocates until a block is spilled. Returns how many are not.
 static void* fill(void* none) {
   size_t count = 0;
-  while (count < kBlocksMost && (count == 0 || !is_spilled(blocks[count - 1]))) {
+  while (count < kMaxBlocks && (count == 0 || !is_spilled(blocks[count - 1]))) {
     blocks[count] = malloc(kBlockBytes);
     CHECK(blocks[count] != NULL);
     blocks[count][0] = (char)count;
     ++count;
   }
-  CHECK(count < kBlocksMost || getenv("SPILLWAY_MEMORY") == NULL);
+  CHECK(count < kMaxBlocks || getenv("SPILLWAY_MEMORY") == NULL);
   return (void*)(count - (size_t)is_spilled(blocks[count - 1]));
 }
 
 static void empty(void) {
-  for (size_t i = 0; i < kBlocksMost && blocks[i] != NULL; ++i) {
+  for (size_t i = 0; i < kMaxBlocks && blocks[i] != NULL; ++i) {
     CHECK(blocks[i][0] == (char)i);
     free(blocks[i]);
     blocks[i] = NULL;
@@ -46,7 +46,7 @@ int main(void) {
     }
     const size_t count = (size_t)result;
     // Each of the two threads may not have told of a page of blocks.
-    CHECK(count + kUncountedMost >= first && count <= first + kUncountedMost);
+    CHECK(count + kMaxUncounted >= first && count <= first + kMaxUncounted);
     empty();
   }
   puts("small heap");

@@ -10,7 +10,7 @@
 
 enum { kKept = 100000, kBlockBytes = 100, kStep = 1000, kSteps = 200 };
 // Of such a budget half a megabyte may be plain, and as much beside it that others have.
-enum { kPlainMost = 12000 };
+enum { kMaxPlain = 12000 };
 
 static char* blocks[kKept];
 
@@ -38,7 +38,7 @@ static void keep_and_free(void) {
     plain += (size_t)!is_spilled(blocks[i]);
     free(text);
   }
-  CHECK(plain < kPlainMost || getenv("SPILLWAY_MEMORY") == NULL);
+  CHECK(plain < kMaxPlain || getenv("SPILLWAY_MEMORY") == NULL);
   for (int i = 0; i < kKept; ++i) {
     CHECK(blocks[i][0] == (char)i);
     free(blocks[i]);

@@ -20,7 +20,7 @@
 
 #include "e2e.h"
 
-enum { kBytes = 20 << 20, kGrowthMost = 6 << 20 };
+enum { kBytes = 20 << 20, kMaxGrowth = 6 << 20 };
 
 // The most memory that the process had since the last forget_peak().
 static void forget_peak(void) {
@@ -94,7 +94,7 @@ static void whole_at_once(const char* memory) {
   const long before = peak_bytes();
   printf("%zd\n", send(pair[0], memory, kBytes, 0));
   const long grown = peak_bytes() - before;
-  if (grown > kGrowthMost) printf("send took %ld bytes\n", grown);
+  if (grown > kMaxGrowth) printf("send took %ld bytes\n", grown);
   close(pair[0]);
   finish(&reader, "send");
 }
@@ -119,7 +119,7 @@ static void as_it_goes(const char* memory) {
     }
   }
   const long grown = peak_bytes() - before;
-  if (grown > kGrowthMost) printf("a loop of sends took %ld bytes\n", grown);
+  if (grown > kMaxGrowth) printf("a loop of sends took %ld bytes\n", grown);
   close(pair[0]);
   finish(&reader, "loop");
 }
@@ -161,7 +161,7 @@ static void wait_for_all(char* memory) {
     printf("%zd\n",
            message ? recvmsg(pair[1], &header, MSG_WAITALL) : recv(pair[1], memory, kBytes, MSG_WAITALL));
     const long grown = peak_bytes() - before;
-    if (grown > kGrowthMost) printf("recv took %ld bytes\n", grown);
+    if (grown > kMaxGrowth) printf("recv took %ld bytes\n", grown);
     pthread_join(thread, NULL);
     size_t wrong = 0;
     for (size_t i = 0; i < kBytes; ++i) wrong += memory[i] != byte_at(i);

@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include "e2e.h"
 
-enum { kWords = 500000, kMost = 60, kBatch = 20, kBatches = 50 };
+enum { kWords = 500000, kMax = 60, kBatch = 20, kBatches = 50 };
 
 static unsigned* data;
 static volatile int go;
@@ -55,12 +55,12 @@ int main(int argc, char** argv) {
   data = calloc(kWords, 4);
   CHECK_SPILLED(data);
   if (strcmp(argv[1], "most") == 0) {
-    pthread_t threads[kMost];
+    pthread_t threads[kMax];
     int most = 0;
     for (int round = 0; round < 5; ++round) {
       int count = 0;
       go = 0;
-      while (count < kMost && pthread_create(&threads[count], NULL, wait_for_go, NULL) == 0) ++count;
+      while (count < kMax && pthread_create(&threads[count], NULL, wait_for_go, NULL) == 0) ++count;
       go = 1;
       for (int i = 0; i < count; ++i) CHECK(pthread_join(threads[i], NULL) == 0);
       if (round == 0) most = count;

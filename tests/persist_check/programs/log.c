@@ -17,20 +17,20 @@ enum {
   kBeginNotDurable,     // the first record of a generation is written before the generation is
 };
 
-enum { kAppends = 13, kPerGeneration = 5, kBytes = 32 << 10, kWordsMax = 24 };
+enum { kAppends = 13, kPerGeneration = 5, kBytes = 32 << 10, kMaxWords = 24 };
 
 struct head {
   uint64_t magic, generation, tail, zero[5];
 };
 struct record {
-  uint64_t length, number, checksum, words[kWordsMax];  // length: of words, in bytes
+  uint64_t length, number, checksum, words[kMaxWords];  // length: of words, in bytes
 };
 static const uint64_t kMagic = 0x676f4c5f4d50;
 
 static int bug;
 static int has_tail(void) { return bug == kLengthFirst || bug == kTailWithoutFence; }
 
-static unsigned words_of(unsigned number) { return 3 + number * 7 % (kWordsMax - 2); }
+static unsigned words_of(unsigned number) { return 3 + number * 7 % (kMaxWords - 2); }
 static uint64_t word_of(unsigned number, unsigned i) { return number * 1000003ull + i * 101 + 1; }
 static uint64_t mix(uint64_t hash, uint64_t word) {
   return (hash ^ word) * 0x9e3779b97f4a7c15 + (hash >> 29);
@@ -97,7 +97,7 @@ static int verify(const struct head* head, unsigned done) {
   for (uint64_t at = 0; at + sizeof(struct record) < kBytes - sizeof *head;) {
     const struct record* const record = (const struct record*)((const char*)head + sizeof *head + at);
     if (has_tail() && at >= head->tail) break;
-    if (record->length == 0 || record->length > 8 * kWordsMax) break;
+    if (record->length == 0 || record->length > 8 * kMaxWords) break;
     if (!has_tail() && bug != kNoChecksum && record->checksum != checksum(record, head->generation)) break;
     if (record->number != next || record->length != 8 * words_of(next))
       return pm_fail("another record instead of", next);
