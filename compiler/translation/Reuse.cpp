@@ -137,10 +137,14 @@ void shareTranslations(Function &F, FunctionAnalysisManager &FAM,
     holdPages(F, FAM, Sites);
   for (Site &S : Sites)
     for (Access &A : S.Accesses)
-      if (A.Shared && A.Shared->Followers.empty() && !A.Shared->HeldEntry)
+      if (A.Shared && A.Shared->Followers.empty() && !A.Shared->HeldEntry) {
         A.Shared = nullptr;
-      else if (S.leads(A))
+      } else if (S.leads(A)) {
         chooseReference(*A.Shared, S.pointer(A), F.getDataLayout());
+        // Where the other side of a copy lies across an edge, neither side has
+        // an entry for those that follow.
+        A.Shared->MayCross |= S.Accesses.size() > 1;
+      }
 }
 
 } // namespace spillway

@@ -2,6 +2,7 @@
 ; Accesses that share a translation, and those that must not.
 
 declare void @other()
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
 ; Fields of one object. Nobody knows that they lie in one page: the leader checks the window of 24 bytes, the
 ; follower asks whether it crossed; then each is translated alone, in a scratch slot. A slow path in between
@@ -43,6 +44,23 @@ define i32 @aligned(ptr %p) {
   %f = getelementptr i8, ptr %p, i64 4
   %v = load i32, ptr %f, align 4
   ret i32 %v
+}
+
+; A byte never lies across an edge. But where the other side of its copy does, all of the copy is done apart: what follows
+; either side asks.
+; CHECK-LABEL: define i8 @copied_byte(
+; CHECK: phi i64 [ 0, {{.*}} ]
+; CHECK: phi i64 [ 0, {{.*}} ]
+; CHECK: %spill.crossed{{[0-9]*}} = icmp eq i64 %spill.shared{{[0-9]*}}, 0
+; CHECK: store i32 5, ptr
+; CHECK: %spill.crossed{{[0-9]*}} = icmp eq i64 %spill.shared{{[0-9]*}}, 0
+; CHECK: ret
+define i8 @copied_byte(ptr %p, ptr %q) {
+  call void @llvm.memcpy.p0.p0.i64(ptr %p, ptr %q, i64 1, i1 false)
+  %f = getelementptr i8, ptr %p, i64 1
+  store i32 5, ptr %f, align 1
+  %v = load i8, ptr %q, align 1
+  ret i8 %v
 }
 
 ; Indices that differ by a constant.

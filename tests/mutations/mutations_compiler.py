@@ -262,6 +262,8 @@ MUTATIONS = [
              (REUSE, "    if (!Dominators.dominates(C.T->Leader->getParent(), S.Inst->getParent()))\n      continue;\n", "")),
     mutation("window does not grow with its followers", RANDOM, (REUSE, "    C.T->High = High;\n", "    (void)High;\n")),
     mutation("window does not grow downwards", RANDOM, (REUSE, "    C.T->Low = Low;\n", "")),
+    mutation("side of a copy taken for one that has an entry whatever the other side does", "^(ir_reuse|e2e_O0_cxx_language)$",
+             (REUSE, "        A.Shared->MayCross |= S.Accesses.size() > 1;\n", "")),
     mutation("reuse window too large", "^ir_reuse$",
              (REUSE, "High - Low > int64_t(options::ReuseWindow) || C.T->Leader", "High - Low > int64_t(abi::PageSize) || C.T->Leader")),
     mutation("leader's alignment believed of the bytes below it", "^ir_kills$",

@@ -223,6 +223,43 @@ static long pointers() {
   return total;
 }
 
+// A byte of an object is copied to another one, whose neighbours lie across a page's edge; not optimised, both have the same base.
+struct Flag {
+  char value;
+};
+struct Record {
+  Flag first;
+  char between[1002];
+  Flag last;
+  int number;
+
+  [[gnu::noinline]] int take(int n) {
+    last = first;
+    number += n;
+    first.value ^= 64;
+    return first.value;
+  }
+};
+static unsigned long members() {
+  constexpr size_t kPage = 4096, kBytes = 4 * kPage;
+  char* memory = static_cast<char*>(aligned_alloc(kPage, kBytes));
+  CHECK_SPILLED(memory);
+  unsigned long total = 0;
+  for (size_t at = 4; at + sizeof(Record) <= kBytes; at += 4) {
+    memset(memory, 9, kBytes);
+    Record* record = reinterpret_cast<Record*>(memory + at);
+    HIDE(record);
+    record->first.value = char(at / 4 % 50);
+    record->number = int(at);
+    if (at % kPage == 4) push_out(2000000);
+    total = total * 31 + static_cast<unsigned long>(record->take(3));
+    CHECK(record->last.value == char(at / 4 % 50) && record->first.value == char(at / 4 % 50 + 64));
+    CHECK(record->number == int(at) + 3 && memory[at - 1] == 9 && record->between[0] == 9);
+  }
+  free(memory);
+  return total;
+}
+
 int main() {
   printf("early %ld\n", early_sum);
   printf("exceptions %ld\n", exceptions());
@@ -230,4 +267,5 @@ int main() {
   threads();
   printf("threads %ld\n", freed.load());
   printf("pointers %ld\n", pointers());
+  printf("members %lu\n", members());
 }
