@@ -241,17 +241,17 @@ struct Record {
   }
 };
 static unsigned long members() {
-  constexpr size_t kPage = 4096, kBytes = 4 * kPage;
+  constexpr size_t kPage = 4096, kBytes = 3 * kPage;
   char* memory = static_cast<char*>(aligned_alloc(kPage, kBytes));
   CHECK_SPILLED(memory);
   unsigned long total = 0;
-  for (size_t at = 4; at + sizeof(Record) <= kBytes; at += 4) {
+  for (size_t at = kPage - sizeof(Record); at < 2 * kPage; at += 4) {
     memset(memory, 9, kBytes);
     Record* record = reinterpret_cast<Record*>(memory + at);
     HIDE(record);
     record->first.value = char(at / 4 % 50);
     record->number = int(at);
-    if (at % kPage == 4) push_out(2000000);
+    if (at % kPage == 8) push_out(2000000);
     total = total * 31 + static_cast<unsigned long>(record->take(3));
     CHECK(record->last.value == char(at / 4 % 50) && record->first.value == char(at / 4 % 50 + 64));
     CHECK(record->number == int(at) + 3 && memory[at - 1] == 9 && record->between[0] == 9);
