@@ -59,6 +59,7 @@ static bool isMathematics(const IntrinsicInst &II) {
   case Intrinsic::experimental_constrained_cosh:
   case Intrinsic::experimental_constrained_exp:
   case Intrinsic::experimental_constrained_exp2:
+  case Intrinsic::experimental_constrained_frem:
   case Intrinsic::experimental_constrained_ldexp:
   case Intrinsic::experimental_constrained_llround:
   case Intrinsic::experimental_constrained_log:
@@ -77,6 +78,9 @@ static bool isMathematics(const IntrinsicInst &II) {
 }
 
 bool endsTranslations(const Instruction &I) {
+  // fmod, which no processor has an instruction for.
+  if (I.getOpcode() == Instruction::FRem)
+    return true;
   auto *Call = dyn_cast<CallBase>(&I);
   if (!Call)
     return false;

@@ -217,7 +217,8 @@ bool LookPlanner::slice(LookPlan &Plan, Value *V,
     if (I->getType()->isVectorTy() ||
         (Signed && (!Divisor || Divisor->isZero() || Divisor->isMinusOne())))
       return false;
-  } else if (!isa<GetElementPtrInst, BinaryOperator, CastInst, CmpInst,
+  } else if (endsTranslations(*I) ||
+             !isa<GetElementPtrInst, BinaryOperator, CastInst, CmpInst,
                   SelectInst, FreezeInst, UnaryOperator, ExtractElementInst,
                   InsertElementInst, ShuffleVectorInst, ExtractValueInst>(I)) {
     return false;

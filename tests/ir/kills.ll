@@ -8,6 +8,7 @@ declare double @llvm.sin.f64(double)
 declare double @llvm.fma.f64(double, double, double)
 declare double @llvm.nearbyint.f64(double)
 declare double @llvm.experimental.constrained.sin.f64(double, metadata, metadata)
+declare double @llvm.experimental.constrained.frem.f64(double, double, metadata, metadata)
 declare <4 x i32> @llvm.masked.gather.v4i32.v4p257(<4 x ptr addrspace(257)>, i32, <4 x i1>, <4 x i32>)
 declare void @llvm.prefetch.p0(ptr, i32, i32, i32)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
@@ -211,6 +212,23 @@ define double @strictly(ptr %p) strictfp {
   %v = load double, ptr %p, align 8
   %w = call double @llvm.experimental.constrained.sin.f64(double %v, metadata !"round.dynamic", metadata !"fpexcept.strict") strictfp
   store double %w, ptr %p, align 8
+  ret double %v
+}
+
+; No processor has an instruction for a remainder.
+; CHECK-LABEL: define double @remainder(
+; CHECK: store atomic
+; CHECK: frem double
+; CHECK: store atomic
+; CHECK: call double @llvm.experimental.constrained.frem.f64(
+; CHECK: store atomic
+; CHECK: ret
+define double @remainder(ptr %p, double %d) strictfp {
+  %v = load double, ptr %p, align 8
+  %w = frem double %v, %d
+  store double %w, ptr %p, align 8
+  %x = call double @llvm.experimental.constrained.frem.f64(double %w, double %d, metadata !"round.dynamic", metadata !"fpexcept.strict") strictfp
+  store double %x, ptr %p, align 8
   ret double %v
 }
 

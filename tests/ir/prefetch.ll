@@ -212,6 +212,28 @@ out:
   ret void
 }
 
+; Nor is anything for which a function of the program's own may be called: it would take slots that are in use.
+; CHECK-LABEL: define void @remainders(
+; CHECK-NOT: spill.ahead
+; CHECK: ret void
+define void @remainders(ptr %a, ptr %b, i64 %n, double %m) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %loop ]
+  %p = getelementptr inbounds double, ptr %b, i64 %i
+  %v = load double, ptr %p, align 8
+  %r = frem double %v, %m
+  %k = fptoui double %r to i64
+  %q = getelementptr inbounds i64, ptr %a, i64 %k
+  store i64 1, ptr %q, align 8
+  %i.next = add nuw i64 %i, 1
+  %done = icmp eq i64 %i.next, %n
+  br i1 %done, label %out, label %loop
+out:
+  ret void
+}
+
 ; Where one load leads to the next nobody knows what comes.
 ; CHECK-LABEL: define i64 @list(
 ; CHECK-NOT: spill.ahead

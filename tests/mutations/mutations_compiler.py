@@ -377,6 +377,9 @@ MUTATIONS = [
              (KILLS, "    return !HasInstructions || !isFor(\"+fma\", II);", "    return !HasInstructions;")),
     mutation("function of mathematics that is told how to round taken for arithmetic", "^ir_kills$",
              (KILLS, "  case Intrinsic::experimental_constrained_sin:\n", "")),
+    mutation("remainder of numbers taken for arithmetic", "^(ir_kills|e2e_own_mathematics)$",
+             (KILLS, "  if (I.getOpcode() == Instruction::FRem)\n    return true;\n", "")),
+    mutation("a look calls a function of the program's own", "^ir_prefetch$", (LOOK_PLAN, "endsTranslations(*I) ||\n             !isa<", "!isa<")),
     mutation("gather taken for a call", "^ir_kills$", (KILLS, "  case Intrinsic::masked_gather:\n", "")),
 
     # What is lowered, renamed, left alone

@@ -1,4 +1,4 @@
-// flags: -fno-math-errno -fno-builtin-sin -fno-builtin-fma
+// flags: -fno-math-errno -fno-builtin-sin -fno-builtin-fma -fno-builtin-fmod
 // expect: cache.evictions>=100
 //
 // A program that has functions of the mathematical library itself, which use translations: where nothing is to be told by errno they are
@@ -24,12 +24,21 @@ double fma(double x, double y, double z) {
   return x * y + z * state->scale;
 }
 
+double fmod(double x, double y) {
+  ++state->calls;
+  return (x - y) * state->scale;
+}
+
 __attribute__((noinline)) static void apply(double* values, size_t n) {
   for (size_t i = 0; i < n; ++i) values[i] = __builtin_sin(values[i]);
 }
 
 __attribute__((noinline)) static void fuse(double* values, size_t n, double factor) {
   for (size_t i = 0; i < n; ++i) values[i] = __builtin_fma(values[i], factor, values[i]);
+}
+
+__attribute__((noinline)) static void reduce(double* values, size_t n, double by) {
+  for (size_t i = 0; i < n; ++i) values[i] = __builtin_fmod(values[i], by);
 }
 
 int main(void) {
@@ -40,6 +49,8 @@ int main(void) {
   apply(values, kValues);
   fuse(values, kValues, 2);
   for (size_t i = 0; i < kValues; ++i) CHECK(values[i] == 15. * (double)i);
+  reduce(values, kValues, 3);
+  for (size_t i = 0; i < kValues; ++i) CHECK(values[i] == 45. * (double)i - 9);
   printf("%f\n", values[kValues - 1]);
   return 0;
 }
