@@ -2,6 +2,7 @@
 #include "analysis/Accesses.h"
 #include "Abi.h"
 #include "Options.h"
+#include "analysis/Address.h"
 #include "analysis/Provenance.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -178,6 +179,10 @@ void Collector::addMemIntrinsic(MemIntrinsic &MI) {
   if (!Length || Length->getZExtValue() > MaxInlineBytes)
     return;
   auto *Transfer = dyn_cast<MemTransferInst>(&MI);
+  // To or from another address space only code generation can copy.
+  if (Transfer &&
+      (MI.getDestAddressSpace() != 0 || Transfer->getSourceAddressSpace() != 0))
+    return;
   SiteKind Kind = Transfer ? SiteKind::Copy : SiteKind::Set;
   add(MI, Kind, 0, Length->getZExtValue(), MI.getDestAlign().valueOrOne());
   if (Transfer)
@@ -250,9 +255,8 @@ void sinkPointers(MutableArrayRef<Site> Sites) {
       if (!Pointer || Pointer->getParent() == BB || !A.Shared ||
           (S.leads(A) && !A.Shared->Reference))
         continue;
-      APInt Offset(64, 0);
-      Value *Base = Pointer->stripAndAccumulateConstantOffsets(
-          S.Inst->getDataLayout(), Offset, /*AllowNonInbounds=*/true);
+      APInt Offset;
+      Value *Base = baseOf(Pointer, S.Inst->getDataLayout(), Offset);
       if (Base == Pointer)
         continue;
       // The first of them in the block comes before the others.

@@ -126,6 +126,19 @@ static Value *besideAnother(PHINode *Phi, const DataLayout &DL,
   return nullptr;
 }
 
+Value *baseOf(Value *V, const DataLayout &DL, APInt &Offset) {
+  Offset = APInt(64, 0);
+  if (!V->getType()->isPointerTy() ||
+      V->getType()->getPointerAddressSpace() != 0)
+    return V;
+  Value *Base = V->stripAndAccumulateConstantOffsets(DL, Offset,
+                                                     /*AllowNonInbounds=*/true);
+  if (Base->getType() == V->getType())
+    return Base;
+  Offset = APInt(64, 0);
+  return V;
+}
+
 Address decompose(Value *Pointer, const DataLayout &DL) {
   constexpr uint64_t MaxExtent = 256;
   uint64_t Offset = 0, Extent = 0;

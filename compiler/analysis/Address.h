@@ -14,6 +14,7 @@
 #include <vector>
 
 namespace llvm {
+class APInt;
 class DataLayout;
 class Value;
 } // namespace llvm
@@ -29,6 +30,12 @@ struct Address {
 };
 
 Address decompose(llvm::Value *Pointer, const llvm::DataLayout &DL);
+
+/// The pointer from which V is at a constant distance, Offset; V itself if
+/// there is none. A cast from another address space is not looked through: what
+/// is computed from its operand would be accessed in that space.
+llvm::Value *baseOf(llvm::Value *V, const llvm::DataLayout &DL,
+                    llvm::APInt &Offset);
 
 } // namespace spillway
 

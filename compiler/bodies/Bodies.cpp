@@ -1,5 +1,6 @@
 //===- Bodies.cpp - Two bodies for a function -----------------------------===//
 #include "bodies/Bodies.h"
+#include "analysis/Address.h"
 #include "analysis/PlainPointers.h"
 #include "analysis/Provenance.h"
 
@@ -315,17 +316,6 @@ void BodyMaker::gatherVariables() {
   }
 }
 
-// The pointer from which V is at a constant distance; V itself if there is
-// none.
-static Value *baseOf(Value &V, const DataLayout &DL, APInt &Offset) {
-  Offset = APInt(64, 0);
-  if (!V.getType()->isPointerTy() || V.getType()->getPointerAddressSpace() != 0)
-    return &V;
-  Value *Base = V.stripAndAccumulateConstantOffsets(DL, Offset,
-                                                    /*AllowNonInbounds=*/true);
-  return Base->getType() == V.getType() ? Base : &V;
-}
-
 void BodyMaker::findCargo() {
   if (Ways.empty())
     return;
@@ -348,7 +338,7 @@ void BodyMaker::findCargo() {
       Add(Ways[Index], &A);
   for (Instruction &I : instructions(F)) {
     APInt Offset;
-    Value *Base = baseOf(I, DL, Offset);
+    Value *Base = baseOf(&I, DL, Offset);
     for (unsigned Index : liveAt(I, Heads)) {
       Add(Ways[Index], Base);
       if (Base != &I)
@@ -461,7 +451,7 @@ void BodyMaker::arrive() {
     }
     for (Instruction *I : W.Derived) {
       APInt Offset;
-      Value *Base = baseOf(*I, F.getDataLayout(), Offset);
+      Value *Base = baseOf(I, F.getDataLayout(), Offset);
       Value *From = Here.lookup(Base);
       if (!From)
         From = isa<Constant>(Base) ? Base

@@ -116,9 +116,8 @@ void Sharing::visit(Site &S) {
 // computed.
 static void chooseReference(Translation &T, Value *Pointer,
                             const DataLayout &DL) {
-  APInt Offset(64, 0);
-  Value *Base = Pointer->stripAndAccumulateConstantOffsets(
-      DL, Offset, /*AllowNonInbounds=*/true);
+  APInt Offset;
+  Value *Base = baseOf(Pointer, DL, Offset);
   int64_t Start = -Offset.getSExtValue();
   if (T.MayCross && Start <= T.Low &&
       T.High - Start <= int64_t(options::ReuseWindow)) {

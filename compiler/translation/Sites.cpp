@@ -1,5 +1,6 @@
 //===- Sites.cpp - Rewriting one site -------------------------------------===//
 #include "translation/Sites.h"
+#include "analysis/Address.h"
 
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/Instructions.h"
@@ -29,9 +30,8 @@ static void dropMetadata(Instruction &I) {
 // constant distance from another. A cold path that used the hot path's pointer
 // would keep code generation from making that a part of an address.
 static Value *recompute(Value *Pointer, Instruction *Before) {
-  APInt Offset(64, 0);
-  Value *Base = Pointer->stripAndAccumulateConstantOffsets(
-      Before->getDataLayout(), Offset, /*AllowNonInbounds=*/true);
+  APInt Offset;
+  Value *Base = baseOf(Pointer, Before->getDataLayout(), Offset);
   BuilderBefore B(Before);
   return Base == Pointer ? Pointer
                          : B.CreateGEP(B.getInt8Ty(), Base, B.getInt(Offset));
