@@ -102,8 +102,9 @@ void MultiGet::end(Session& session, uint64_t hash, const Location& location, st
   Store& store = *session.store_;
   if (!io.whole()) {
     result = std::unexpected(session.io_error(io.error != 0 ? io.error : EIO, "read"));
-    // The record may be another key's with the same tag.
-    if (Index::Candidates all; store.index_->find_all(hash, all) > 1) result = session.do_get(key);
+    // The record may be another key's with the same tag, or what cannot be read may lie behind it.
+    if (Index::Candidates all; !size_code::is_exact(location.size) || store.index_->find_all(hash, all) > 1)
+      result = session.do_get(key);
     return;
   }
   const Geometry& geometry = store.identity_.geometry;

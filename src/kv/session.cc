@@ -96,19 +96,39 @@ Session::Match Session::judge(const Location& location, std::string_view key, Ab
 base::Expected<Session::Match> Session::read(const Location& location, std::string_view key, About about,
                                              bool whole, IoFor purpose, storage::Buffer& memory,
                                              Record& record) {
-  const std::span to = room_for(location, key.size(), whole, memory);
+  std::span to = room_for(location, key.size(), whole, memory);
   if (to.empty()) return base::failure(ENOMEM, "store: no memory for a record");
   if (about == About::kKey && read_from_memory(location, key, whole, to, record)) {
     if (purpose == IoFor::kGets) calls_.counts->got_from_memory(1);
     return Match::kYes;
   }
-  if (const int error = channel_.read(store_->identity_.geometry.offset_of(location.address), to, purpose);
-      error != 0)
-    return std::unexpected(io_error(error, "read"));
+  int error = channel_.read(store_->identity_.geometry.offset_of(location.address), to, purpose);
+  if (error != 0) error = read_alone(location, error, purpose, to);
+  if (error != 0) return std::unexpected(io_error(error, "read"));
   const Match match = judge(location, key, about, whole, to, record);
   if (match == Match::kYes && purpose == IoFor::kGets && about == About::kKey)
     store_->tier_.keep(location.address, to.first(record.bytes()));
   return match;
+}
+
+// What is at a location could not be read. The index rounds a record's size up, and what the medium cannot read may lie behind the record: so it is
+// read alone, by the size that its header says, which nothing has checked yet. `to` becomes what has been read. 0, or an errno value.
+int Session::read_alone(const Location& location, int error, IoFor purpose, std::span<std::byte>& to) {
+  if (!is_of_medium(error) || size_code::is_exact(location.size)) return error;
+  const Geometry& geometry = store_->identity_.geometry;
+  const uint64_t offset = geometry.offset_of(location.address);
+  const std::span first = to.first(geometry.grain_bytes);
+  if (const int first_error = channel_.read(offset, first, purpose); first_error != 0) return first_error;
+  Record record;
+  if (read_record(store_->identity_.secret, generation_at(location.address), first, record) ==
+      Reading::kDamaged)
+    return error;
+  const RecordHeader& header = record.header;
+  const uint64_t bytes =
+      geometry.grains(record_bytes(header.key_bytes(), header.value_bytes)) * geometry.grain_bytes;
+  if (bytes >= to.size()) return error;
+  to = to.first(bytes);
+  return channel_.read(offset, to, purpose);
 }
 
 // A copy in memory may be of an earlier life of its segment: it is judged as what is read from the device.

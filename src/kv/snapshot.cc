@@ -260,11 +260,13 @@ void Snapshot::examine(Item& item, const storage::Io& io) {
     item.state = Item::State::kFailed;
     item.error = error;
   };
-  if (!io.whole()) return fail(io.error != 0 ? io.error : EIO);
+  std::span bytes = item.found.memory_.bytes().first(io.length_bytes);
+  int error = io.whole() ? 0 : io.error != 0 ? io.error : EIO;
+  if (error != 0) error = session_->read_alone(item.location, error, IoFor::kSnapshots, bytes);
+  if (error != 0) return fail(error);
   Record& record = item.found.record_;
   const uint64_t generation = store_->log_.segment(geometry.segment_of(item.location.address))
                                   .generation.load(std::memory_order_relaxed);
-  const Bytes bytes = item.found.memory_.bytes().first(io.length_bytes);
   record = {};
   const Reading reading = read_record(store_->identity_.secret, generation, bytes, record);
   if (reading != Reading::kWhole) return item.is_cut ? void() : fail(EBADMSG);

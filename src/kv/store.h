@@ -340,6 +340,7 @@ class Session {
                              IoFor purpose, storage::Buffer& memory, Record& record);
   base::Expected<Match> read_for_change(const Location& location, std::string_view key, Need need,
                                         storage::Buffer& memory, Record& record);
+  int read_alone(const Location& location, int error, IoFor purpose, std::span<std::byte>& to);
   bool read_from_memory(const Location& location, std::string_view key, bool whole, std::span<std::byte> to,
                         Record& record) const;
   std::span<std::byte> room_for(const Location& location, size_t key_bytes, bool whole,

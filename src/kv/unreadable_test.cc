@@ -7,6 +7,8 @@
 #include <random>
 #include <thread>
 
+#include "kv/multi_get.h"
+#include "kv/snapshot.h"
 #include "kv/testing/store_image.h"
 #include "kv/testing/test_store.h"
 #include "storage/testing/test_cut_device.h"
@@ -185,6 +187,51 @@ TEST_P(UnreadableTest, AGrain) {
     }
     close();
   }
+}
+
+// The index rounds the size of a record up, so it is read with what lies behind it: that this cannot be read is no trouble of the record's.
+TEST_P(UnreadableTest, AGrainBehindARecord) {
+  ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
+  open();
+  const std::string value(8400, 'v');  // with header and key 17 grains, which are counted as 18
+  put(1, value);
+  put(2, value);
+  image.emplace(device->medium(1, 100));
+  const auto place = image->newest(key_of(1)), behind = image->newest(key_of(2));
+  ASSERT_TRUE(place && behind);
+  ASSERT_EQ(behind->offset, place->offset + uint64_t{17 * 512});
+  make_unreadable(behind->offset, 512);
+  const std::string keys[] = {key_of(1), key_of(2)};
+  const std::string_view views[] = {keys[0], keys[1]};
+  base::Expected<Found> many[2];
+  MultiGet::get(session, views, many);
+  ASSERT_TRUE(many[0]) << many[0].error().message;
+  EXPECT_TRUE(text_of(many[0]->value()) == value);
+  ASSERT_FALSE(many[1]);
+  EXPECT_EQ(many[1].error().number, EIO);
+  auto found = session.get(keys[0]);
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_TRUE(text_of(found->value()) == value);
+  EXPECT_FALSE(session.get(keys[1]));
+  Snapshot snapshot;
+  ASSERT_TRUE(snapshot.open(session));
+  int errors = 0;
+  std::string seen;
+  for (int i = 0; i < 2; ++i) {
+    Snapshot::Entry entry;
+    const auto next = snapshot.next(entry);
+    if (!next) ++errors;
+    if (next && *next)
+      seen += std::string(entry.key) + (text_of(entry.value) == value ? "" : ", another value");
+  }
+  snapshot.close();
+  EXPECT_EQ(errors, 1);
+  EXPECT_EQ(seen, keys[0]);
+  // All of the record is what this depends on.
+  const auto done = session.put(keys[0], bytes_of("new"), {.when = When::kIfPresent});
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(done->outcome, Changed::Outcome::kDone);
+  make_unreadable(0, 0);
 }
 
 // Of a segment that was being written when the process ended.

@@ -30,6 +30,8 @@ constexpr uint64_t grains(uint32_t code) {
   const uint32_t exponent = code >> 3, digits = code & 7;
   return exponent == 0 ? digits : uint64_t{8 + digits} << (exponent - 1);
 }
+// Does the code tell the size, and not only that it is no more?
+constexpr bool is_exact(uint32_t code) { return code < 16; }
 // The smallest code whose grains() are at least so many. REQUIRES: grains <= kMaxGrains.
 constexpr uint32_t of(uint64_t grains) {
   if (grains < 16) return static_cast<uint32_t>(grains);

@@ -8,9 +8,12 @@ namespace kv {
 namespace {
 
 TEST(SizeCodeTest, SmallSizesAreExactAndOthersRoundedUpByAnEighth) {
-  for (uint64_t grains = 0; grains < 16; ++grains)
+  for (uint64_t grains = 0; grains < 16; ++grains) {
     EXPECT_EQ(size_code::grains(size_code::of(grains)), grains);
+    EXPECT_TRUE(size_code::is_exact(size_code::of(grains)));
+  }
   for (uint64_t grains = 16; grains < 5000; ++grains) {
+    EXPECT_FALSE(size_code::is_exact(size_code::of(grains)));
     const uint64_t read = size_code::grains(size_code::of(grains));
     EXPECT_GE(read, grains);
     EXPECT_LE(8 * (read - grains), grains);
