@@ -56,6 +56,7 @@ MUTATIONS = [
     mutation("void segment keeps tombstones from ending", (LOG_KEEPER, "      if (header.is_there) segment.is_void.store(true, std::memory_order_relaxed);\n", ""), gtest_filter="UnwritableTest.KeysComeAndGo"),
     mutation("segment whose header was refused keeps tombstones from ending", (LOG_KEEPER, "      segment.is_void.store(true, std::memory_order_relaxed);\n      segment.state", "      segment.state"), gtest_filter="UnwritableTest.KeysComeAndGo"),
     mutation("open segment keeps tombstones from ending", (COLLECTOR, "  if (victim == Log::kNone && collects) log_->fill_oldest();\n", ""), gtest_filter="IdleStreamTest.*"),
+    mutation("what cannot be read keeps what is read with it", (COLLECTOR_MOVE, "    if (const int error = read_singly(piece, moves); error != 0) return error;\n  } else {", "    for (const Move& move : moves) std::ranges::fill(piece.memory.subspan(move.read_offset, identity_->geometry.grain_bytes), std::byte{0});\n  } else {"), gtest_filter="UnreadableGrainTest.*"),
     mutation("the collector's last room is spent on what is damaged", ("src/kv/collection/collector.h", "return !log_->has_more_than(has_failed_reads_ ? Log::kReserve : Log::kReserve - 1);", "return false;"), gtest_filter="CollectorDamageTest.*"),
     mutation("the collector's last room is spent on what does not look damaged", (COLLECTOR_MOVE, "  return damaged == 0 ? 0 : EBADMSG;", "  return 0;"), gtest_filter="CollectorDamageTest.*"),
     mutation("what was left is never looked at again", (LOG_COLLECTOR, "  if (!has_room && live != 0 && live == segment.left_grains) return false;\n", "  if (live != 0 && segment.left_grains != 0) return false;\n"), gtest_filter="CollectorDamageTest.*"),
@@ -75,7 +76,7 @@ MUTATIONS = [
     mutation("superblock that is written anew is not flushed", (SUPERBLOCKS, "write_error == 0 ? channel.flush() : 0", "write_error == 0 ? 0 : 0"), gtest_filter="*SuperblocksTest.AFlush*"),
 
     # What was removed, or has expired, stays so
-    mutation("piece that could not be read is moved all the same", (COLLECTOR_MOVE, "  if (piece.error != 0) {\n    if (!is_given_up(log_->segment(victim), moves.front().old_address, piece.error)) return piece.error;\n    counts_", "  if (false) {\n    counts_"), gtest_filter="*Unreadable*:Fault*:Collector*"),
+    mutation("piece that could not be read is moved all the same", (COLLECTOR_MOVE, "  if (piece.error != 0) {\n    if (!is_given_up(log_->segment(victim), moves.front().old_address, piece.error)) return piece.error;\n    if (const int error = read_singly(piece, moves); error != 0) return error;\n  } else {", "  if (piece.error == 0) {"), gtest_filter="*Unreadable*:Fault*:Collector*"),
     mutation("summary that could not be read is taken for none", (RECOVERY_READER, "      if (error != 0 && which == 1) found[i].is_summary_unread = true;\n", ""), gtest_filter="SealedCopyTest.ASummary*"),
     mutation("version that a power cut has taken is given out again", (RECOVERY, "  if (was_open())\n    if (auto skipped", "  if (!has_read_all())\n    if (auto skipped"), gtest_filter="PowerCut.*"),
     mutation("start that ends early leaves nothing of what it has skipped", (RECOVERY, "    const int error = log_.write_header_again(workers_[0].reader.channel, i);\n", "    const int error = 0;\n"), gtest_filter="RecoveryApplyTest.TheNextStart*"),

@@ -195,6 +195,7 @@ class Collector {
   }
   static base::Expected<std::span<std::byte>> memory_of(uint64_t bytes);
   int read_all(uint32_t victim, Whole& whole);
+  int read_singly(const Piece& piece, std::span<const Move> moves);
   bool must_read_first() const {
     return !log_->has_more_than(has_failed_reads_ ? Log::kReserve : Log::kReserve - 1);
   }

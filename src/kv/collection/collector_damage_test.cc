@@ -84,6 +84,55 @@ TEST_F(CollectorDamageTest, WhatWasLeftIsCollectedOnceItsDamageIsGone) {
   }
 }
 
+// A segment of which one grain cannot be read.
+class UnreadableGrainTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (uint32_t i = 0; i < 30; ++i) values.push_back(life.put("key" + std::to_string(i)));
+    life.seal();
+  }
+  void make_unreadable(uint32_t key) {
+    const Geometry& geometry = life.identity.geometry;
+    life.device->fail_reads(&geometry,
+                            geometry.grain_of(values[key].address) * uint64_t{geometry.grain_bytes});
+  }
+  Location find(uint32_t key) const {
+    return life.index->find(hash_key(life.identity.secret, "key" + std::to_string(key)).low);
+  }
+  // The collector tries each thing three times.
+  void collect() {
+    for (int i = 0; i < 10; ++i) {
+      static_cast<void>(life.empty_one());
+      life.keep();
+    }
+  }
+
+  Life life{empty_medium(test_identity(kSegments))};
+  std::vector<Extent> values;
+};
+
+// It is read along with what lies on both sides of it, as long as that works.
+TEST_F(UnreadableGrainTest, OfARemovedRecordIsNoDamage) {
+  life.remove("key7", values[7].address);
+  make_unreadable(7);
+  collect();
+  EXPECT_EQ(life.collector.counts().damaged_records, 0u);
+  EXPECT_NE(life.state_of(values[0]), Segment::State::kSealed);
+  for (uint32_t i = 0; i < values.size(); ++i) {
+    ASSERT_EQ(find(i).found, i != 7) << i;
+    if (i != 7) EXPECT_NE(life.identity.geometry.segment_of(find(i).address), values[0].segment) << i;
+  }
+}
+
+TEST_F(UnreadableGrainTest, OfARecordKeepsThatRecordAlone) {
+  make_unreadable(7);
+  collect();
+  EXPECT_EQ(life.collector.counts().damaged_records, 1u);
+  EXPECT_TRUE(life.log.segment(values[0].segment).is_damaged);
+  EXPECT_EQ(life.log.segment(values[0].segment).live_grains.load(), 1u);
+  for (uint32_t i = 0; i < values.size(); ++i) EXPECT_EQ(find(i).address == values[i].address, i == 7) << i;
+}
+
 // A store full of tombstones, whose collector has one segment left.
 class LastSegmentTest : public testing::Test {
  protected:

@@ -10,6 +10,8 @@ namespace kv {
 namespace {
 
 constexpr uint64_t kGapBytes = 16 << 10;  // a gap up to this is read along, rather than reading in two Ios
+// A device may try for seconds to read a bad place. After so many records of a piece that cannot be read the others are not tried.
+constexpr uint32_t kMaxUnreadable = 16;
 
 }  // namespace
 
@@ -214,8 +216,8 @@ int Collector::read_all(uint32_t victim, Whole& whole) {
     const std::span moves = std::span(live_).subspan(piece.first, piece.end - piece.first);
     if (piece.error != 0) {
       if (!is_given_up(log_->segment(victim), moves.front().old_address, piece.error)) return piece.error;
-      damaged += moves.size();
-      continue;
+      if (const int error = read_singly(piece, moves); error != 0) return error;
+      piece.error = 0;
     }
     Record record;
     damaged += static_cast<uint64_t>(std::ranges::count_if(
@@ -225,16 +227,33 @@ int Collector::read_all(uint32_t victim, Whole& whole) {
   return damaged == 0 ? 0 : EBADMSG;
 }
 
+// Reads each record of a piece by itself, since the medium has failed again and again to read them together: dead ones beside them may be what it
+// cannot read. A record that it cannot read becomes zeros, which no check is right for. 0, or an errno value that is not the medium's.
+int Collector::read_singly(const Piece& piece, std::span<const Move> moves) {
+  const Geometry& geometry = identity_->geometry;
+  uint32_t unreadable_count = 0;
+  for (const Move& move : moves) {
+    const std::span to =
+        piece.memory.subspan(move.read_offset, move.from.grains * uint64_t{geometry.grain_bytes});
+    const bool is_tried = unreadable_count < kMaxUnreadable;
+    const int error = is_tried ? channel_.read(geometry.offset_of(move.old_address), to) : EIO;
+    if (error == 0) continue;
+    if (!is_of_medium(error)) return error;
+    std::ranges::fill(to, std::byte{0});
+    ++unreadable_count;
+  }
+  return 0;
+}
+
 // Moves a piece that has been read, while the next one is read. 0, or an errno value: the piece was not moved.
 int Collector::move(uint32_t victim, const SegmentFooter& footer, const Piece& piece, Piece& next) {
   const std::span moves = std::span(live_).subspan(piece.first, piece.end - piece.first);
-  // What the medium has failed to read again and again cannot be moved.
   if (piece.error != 0) {
     if (!is_given_up(log_->segment(victim), moves.front().old_address, piece.error)) return piece.error;
-    counts_.damaged_records.fetch_add(moves.size(), std::memory_order_relaxed);
-    return transfer({}, next);
+    if (const int error = read_singly(piece, moves); error != 0) return error;
+  } else {
+    note_read(log_->segment(victim), moves.front().old_address, moves.back().old_address);
   }
-  note_read(log_->segment(victim), moves.front().old_address, moves.back().old_address);
   for (const Run& run : piece.runs) counts_.read_bytes.fetch_add(run.bytes, std::memory_order_relaxed);
   const uint64_t oldest = log_->oldest_generation(victim);
   size_t kept = 0;
