@@ -238,6 +238,33 @@ TEST(UnwritableCacheTest, TakesEverything) {
   device->close();
 }
 
+// It is where a checkpoint begins, in a segment that is free again after each try: another try begins elsewhere.
+TEST(UnwritableCheckpointTest, IsTakenElsewhere) {
+  auto* const device = new storage::CutDevice(std::vector<std::byte>(kBytes), 0);
+  ASSERT_TRUE(Store::make(*device, {.segment_bytes = kSegmentBytes}));
+  Store* const store =
+      *Store::open(*device, {.durability = Durability::kNone, .stream_count = 1, .checkpoint_records = 20});
+  Session session;
+  ASSERT_TRUE(session.open(*store));
+  ASSERT_TRUE(session.put("key", bytes_of("value")));
+  // One is written to and two are ready.
+  for (int i = 0; StoreImage(device->medium(1, 100)).first(SegmentState::kFree) != 3u; ++i) {
+    ASSERT_LT(i, 1000) << "ten milliseconds each";
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  device->fail_writes(kSegmentsOffset + 3 * kSegmentBytes + 1024, 512);
+  // With so few changes that the segment is not needed for them.
+  for (int tries = 0; store->counts().collected.checkpoints == 0; ++tries) {
+    ASSERT_LT(tries, 20);
+    for (int i = 0; i < 20; ++i) ASSERT_TRUE(session.put("key" + std::to_string(i), bytes_of("value")));
+    EXPECT_TRUE(store->compact());  // which takes one, if it is due
+  }
+  EXPECT_GT(device->refused_writes(), 0u);
+  session.close();
+  ASSERT_TRUE(store->close());
+  device->close();
+}
+
 // Without an end of the process in between.
 TEST_F(UnwritableTest, WhatIsPutOffIsTriedAgain) {
   const uint64_t segment = segment_of("stays");

@@ -437,7 +437,7 @@ class Log {
   uint32_t emptied_count_ = 0;    // without those that are put off
   Ends sealed_ends_;              // of all sealed segments together
   bool has_new_victims_ = false;  // segments were sealed since need()
-  uint32_t next_free_ = 0;        // where choose_to_prepare() looks first
+  uint32_t next_free_ = 0;        // where a free segment is looked for first
   task::CallWaiters waiting_;     // for a segment, or the limit
   task::CallWaiters paced_;       // for their turn
 };

@@ -176,16 +176,19 @@ bool Log::begin_checkpoint(CheckpointState& state) {
   return true;
 }
 
+// Each time another one: if the medium does not take what is written to it, the next checkpoint lies elsewhere.
 uint32_t Log::take_for_checkpoint() {
   sys::LockGuard scope(lock_);
   if (free_count_ == 0 || available() <= free_high_) return kNone;
-  for (uint32_t i = 0; i < segment_count_; ++i) {
-    Segment& segment = segments_[i];
+  for (uint32_t looked = 0; looked < segment_count_; ++looked) {
+    const uint32_t index = next_free_;
+    next_free_ = (next_free_ + 1) % segment_count_;
+    Segment& segment = segments_[index];
     if (segment.state.load(std::memory_order_relaxed) != Segment::State::kFree) continue;
     --free_count_;
     segment.generation.store(++generation_, std::memory_order_relaxed);
     segment.state.store(Segment::State::kCheckpoint, std::memory_order_relaxed);
-    return i;
+    return index;
   }
   return kNone;
 }
