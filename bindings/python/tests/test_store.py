@@ -377,6 +377,22 @@ class FileTest(unittest.TestCase):
                 thread.join()
                 self.assertGreater(turns, 4)
 
+    # The second call waits for the first one: it has looked at its key, and has written nothing.
+    def test_a_key_that_another_thread_changes(self):
+        spillway.make(self.path, capacity_bytes=34 << 20, segment_bytes=4 << 20)
+        for put in (lambda store, key: store.put(key, b"second"), lambda store, key: store.put_many([(key, b"second")])):
+            with spillway.Store(f"latency:us=100000:[{self.path}]") as store:
+                key = bytearray(b"key")
+                threads = [threading.Thread(target=store.put, args=(b"key", b"first")), threading.Thread(target=put, args=(store, key))]
+                for thread in threads:
+                    thread.start()
+                    time.sleep(0.05)
+                key[0] = ord("K")
+                for thread in threads:
+                    thread.join()
+                found = [value for value in store.get_many([b"key", b"Key"]) if value is not None]
+                self.assertEqual(store.stats()["index"]["entries"], len(found), "what was put is found under one of the two keys")
+
     def test_sync_has_it_after_the_process_was_killed(self):
         spillway.make(self.path, capacity_bytes=32 << 20)
         program = "import os, signal, spillway, sys\ns = spillway.Store(sys.argv[1])\ns[b'key'] = b'value'\nos.kill(os.getpid(), signal.SIGKILL)"

@@ -2,7 +2,8 @@
 //
 // Invariants
 //  1 a session is idle, or belongs to one call that is under way (sessions.c)
-//  2 the interpreter lock is released around every call that may block; meanwhile references hold what the call uses (buffers, the Store)
+//  2 the interpreter lock is released around every call that may block; meanwhile references hold what the call uses (buffers, the Store), and
+//    nobody can change a key (kv_key_of)
 //  3 `store` is null once closed, and is closed only while no call is under way
 //  4 a child of fork has neither the store's threads nor its locks, so it neither uses nor closes anything
 #define PY_SSIZE_T_CLEAN
@@ -40,6 +41,22 @@ static int number_of(PyObject *object, void *result) {
 // The same, but None counts as not given.
 static int number_or_none_of(PyObject *object, void *result) {
   return object == Py_None ? 1 : number_of(object, result);
+}
+
+int kv_key_of(PyObject *object, void *result) {
+  Py_buffer *const key = result;
+  if (object == NULL) {
+    PyBuffer_Release(key);
+    return 1;
+  }
+  if (PyObject_GetBuffer(object, key, PyBUF_SIMPLE) != 0) return 0;
+  if (PyBytes_CheckExact(object)) return Py_CLEANUP_SUPPORTED;
+  PyObject *const copy = PyBytes_FromStringAndSize(key->buf, key->len);
+  PyBuffer_Release(key);
+  if (copy == NULL) return 0;
+  const int status = PyObject_GetBuffer(copy, key, PyBUF_SIMPLE);
+  Py_DECREF(copy);
+  return status == 0 ? Py_CLEANUP_SUPPORTED : 0;
 }
 
 static const char *const kDurabilities[] = {"sync", "batch", "none", NULL};
@@ -241,7 +258,7 @@ static PyObject *get(KvStore *self, const Py_buffer *key, PyObject *absent, int 
 static PyObject *store_get(KvStore *self, PyObject *args) {
   Py_buffer key;
   PyObject *absent = Py_None;
-  if (!PyArg_ParseTuple(args, "y*|O", &key, &absent)) return NULL;
+  if (!PyArg_ParseTuple(args, "O&|O", kv_key_of, &key, &absent)) return NULL;
   PyObject *const result = get(self, &key, absent, 0);
   PyBuffer_Release(&key);
   return result;
@@ -249,7 +266,7 @@ static PyObject *store_get(KvStore *self, PyObject *args) {
 
 static PyObject *store_get_entry(KvStore *self, PyObject *args) {
   Py_buffer key;
-  if (!PyArg_ParseTuple(args, "y*", &key)) return NULL;
+  if (!PyArg_ParseTuple(args, "O&", kv_key_of, &key)) return NULL;
   PyObject *const result = get(self, &key, Py_None, 1);
   PyBuffer_Release(&key);
   return result;
@@ -280,7 +297,7 @@ static PyObject *store_put(KvStore *self, PyObject *args, PyObject *keywords) {
   const char *when = "always";
   Number version = {"version", UINT64_MAX}, expires_ms = {"expires_ms", UINT64_MAX};
   Number flags = {"flags", UINT32_MAX};
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "y*y*|$sO&O&O&", names, &key, &value, &when,
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O&y*|$sO&O&O&", names, kv_key_of, &key, &value, &when,
                                    number_or_none_of, &version, number_of, &expires_ms, number_of, &flags))
     return NULL;
   uint64_t new_version = 0;
@@ -308,7 +325,8 @@ static PyObject *store_delete(KvStore *self, PyObject *args, PyObject *keywords)
   static char *names[] = {"key", "version", NULL};
   Py_buffer key;
   Number version = {"version", UINT64_MAX};
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "y*|$O&", names, &key, number_or_none_of, &version))
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O&|$O&", names, kv_key_of, &key, number_or_none_of,
+                                   &version))
     return NULL;
   const spillway_kv_change_options options = {
       .struct_bytes = sizeof options,
@@ -321,7 +339,7 @@ static PyObject *store_delete(KvStore *self, PyObject *args, PyObject *keywords)
 
 static PyObject *store_subscript(KvStore *self, PyObject *key_object) {
   Py_buffer key;
-  if (PyObject_GetBuffer(key_object, &key, PyBUF_SIMPLE) != 0) return NULL;
+  if (!kv_key_of(key_object, &key)) return NULL;
   PyObject *const result = get(self, &key, Py_None, 0);
   PyBuffer_Release(&key);
   if (result != Py_None) return result;
@@ -332,7 +350,7 @@ static PyObject *store_subscript(KvStore *self, PyObject *key_object) {
 
 static int store_assign(KvStore *self, PyObject *key_object, PyObject *value_object) {
   Py_buffer key, value;
-  if (PyObject_GetBuffer(key_object, &key, PyBUF_SIMPLE) != 0) return -1;
+  if (!kv_key_of(key_object, &key)) return -1;
   int status = -1;
   if (value_object == NULL) {
     status = change(self, &key, NULL, NULL, NULL);
@@ -347,7 +365,7 @@ static int store_assign(KvStore *self, PyObject *key_object, PyObject *value_obj
 
 static int store_contains(KvStore *self, PyObject *key_object) {
   Py_buffer key;
-  if (PyObject_GetBuffer(key_object, &key, PyBUF_SIMPLE) != 0) return -1;
+  if (!kv_key_of(key_object, &key)) return -1;
   spillway_kv_session *session;
   spillway_kv_value value;
   const int found = find(self, &key, &session, &value);

@@ -26,8 +26,7 @@ static int hold_pair(Many *many, PyObject *item) {
   int status = -1;
   if (PySequence_Fast_GET_SIZE(pair) != 2) {
     PyErr_SetString(PyExc_ValueError, "put_many wants a mapping, or pairs of key and value");
-  } else if (PyObject_GetBuffer(PySequence_Fast_GET_ITEM(pair, 0), &many->keys[many->key_count],
-                                PyBUF_SIMPLE) == 0) {
+  } else if (kv_key_of(PySequence_Fast_GET_ITEM(pair, 0), &many->keys[many->key_count])) {
     ++many->key_count;
     status =
         PyObject_GetBuffer(PySequence_Fast_GET_ITEM(pair, 1), &many->values[many->value_count], PyBUF_SIMPLE);
@@ -50,7 +49,7 @@ static int hold(Many *many, PyObject *iterable, int pairs) {
     if (pairs) {
       if (hold_pair(many, item) != 0) return -1;
     } else {
-      if (PyObject_GetBuffer(item, &many->keys[i], PyBUF_SIMPLE) != 0) return -1;
+      if (!kv_key_of(item, &many->keys[i])) return -1;
       ++many->key_count;
     }
   }

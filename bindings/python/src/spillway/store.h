@@ -24,6 +24,10 @@ int kv_add_errors(PyObject *module);
 // Sets the exception for a status. Returns null.
 PyObject *kv_raise(int status, const char *text);
 
+// A converter for the format "O&" that fills in a Py_buffer with a key, which is bytes: other objects are copied, since other threads may change what
+// they contain, and the store, which reads a key several times, must not see two. On an error returns 0, with an exception.
+int kv_key_of(PyObject *object, void *key);
+
 // Returns the value that a call of the session has found, as bytes; on an error null, with an exception.
 PyObject *kv_bytes(spillway_kv_session *session, spillway_kv_value *value);
 

@@ -1,13 +1,13 @@
 // The native methods of io.spillway.KvNative, over the C API (spillway/kv.h).
 //
-// A call that blocks pins nothing in the Java heap: arrays are copied, and direct buffers lie outside the heap. On an error a function leaves a
-// KvException, or what the JVM has thrown, and returns 0 or null.
+// A call that blocks pins nothing in the Java heap: arrays are copied, and direct buffers lie outside the heap. Keys are copied in any case. On an
+// error a function leaves a KvException, or what the JVM has thrown, and returns 0 or null.
 #include <jni.h>
 #include <spillway/kv.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { kSmall = 512, kPart = 1 << 20 };
+enum { kSmall = 512, kPart = 1 << 20, kMaxKey = 1 << 16 };
 
 static void throw_line(JNIEnv *env, int status, const char *line) {
   const jclass class = (*env)->FindClass(env, "io/spillway/KvException");
@@ -36,6 +36,18 @@ struct bytes {
   char small[kSmall];
 };
 
+// Memory for a copy of bytes->count bytes, which `bytes` is from then on. On an error null, with an exception.
+static void *room_for_copy(JNIEnv *env, struct bytes *bytes) {
+  if (bytes->count > kSmall) bytes->copy = malloc(bytes->count);
+  if (bytes->count > kSmall && bytes->copy == NULL) {
+    throw_line(env, SPILLWAY_KV_NO_MEMORY, "store: no memory for a copy");
+    return NULL;
+  }
+  void *const to = bytes->copy != NULL ? bytes->copy : bytes->small;
+  bytes->data = to;
+  return to;
+}
+
 static int take(JNIEnv *env, jbyteArray array, jobject buffer, struct bytes *bytes) {
   bytes->copy = NULL;
   if (array == NULL) {
@@ -45,14 +57,21 @@ static int take(JNIEnv *env, jbyteArray array, jobject buffer, struct bytes *byt
     return 0;
   }
   bytes->count = (size_t)(*env)->GetArrayLength(env, array);
-  if (bytes->count > kSmall) bytes->copy = malloc(bytes->count);
-  if (bytes->count > kSmall && bytes->copy == NULL) {
-    throw_line(env, SPILLWAY_KV_NO_MEMORY, "store: no memory for a copy");
-    return -1;
-  }
-  void *const to = bytes->copy != NULL ? bytes->copy : bytes->small;
+  void *const to = room_for_copy(env, bytes);
+  if (to == NULL) return -1;
   (*env)->GetByteArrayRegion(env, array, 0, (jsize)bytes->count, to);
-  bytes->data = to;
+  return 0;
+}
+
+// The same for a key, which the store reads several times: if another thread changes a direct buffer meanwhile, it must not see two keys. One that is
+// too long is refused unread.
+static int take_key(JNIEnv *env, jbyteArray array, jobject buffer, struct bytes *key) {
+  if (take(env, array, buffer, key) != 0) return -1;
+  if (array != NULL || key->count == 0 || key->count > kMaxKey) return 0;
+  const void *const from = key->data;
+  void *const to = room_for_copy(env, key);
+  if (to == NULL) return -1;
+  memcpy(to, from, key->count);
   return 0;
 }
 
@@ -153,7 +172,7 @@ NATIVE(void, closeSession)(JNIEnv *env, jclass class, jlong session) {
 NATIVE(jbyteArray, get)(JNIEnv *env, jclass class, jlong handle, jbyteArray key_array, jobject key_buffer) {
   (void)class;
   struct bytes key;
-  if (take(env, key_array, key_buffer, &key) != 0) return NULL;
+  if (take_key(env, key_array, key_buffer, &key) != 0) return NULL;
   spillway_kv_session *const session = session_of(handle);
   spillway_kv_value value = {.struct_bytes = sizeof value};
   const int status = spillway_kv_get_value(session, key.data, key.count, &value);
@@ -168,7 +187,7 @@ NATIVE(jint, getInto)(JNIEnv *env, jclass class, jlong handle, jbyteArray key_ar
                       jobject to) {
   (void)class;
   struct bytes key, target;
-  if (take(env, key_array, key_buffer, &key) != 0) return 0;
+  if (take_key(env, key_array, key_buffer, &key) != 0) return 0;
   take(env, NULL, to, &target);
   spillway_kv_session *const session = session_of(handle);
   spillway_kv_value value = {.struct_bytes = sizeof value};
@@ -229,7 +248,7 @@ NATIVE(jlong, put)(JNIEnv *env, jclass class, jlong handle, jbyteArray key_array
                    jbyteArray value_array, jobject value_buffer, jint when, jlong version, jlong expires_ms) {
   (void)class;
   struct bytes key, value;
-  if (take(env, key_array, key_buffer, &key) != 0) return 0;
+  if (take_key(env, key_array, key_buffer, &key) != 0) return 0;
   if (take(env, value_array, value_buffer, &value) != 0) {
     free(key.copy);
     return 0;
@@ -252,7 +271,7 @@ NATIVE(jboolean, delete)(JNIEnv *env, jclass class, jlong handle, jbyteArray key
                          jint when, jlong version) {
   (void)class;
   struct bytes key;
-  if (take(env, key_array, key_buffer, &key) != 0) return JNI_FALSE;
+  if (take_key(env, key_array, key_buffer, &key) != 0) return JNI_FALSE;
   const spillway_kv_change_options options = {
       .struct_bytes = sizeof options, .when = (uint32_t)when, .version = (uint64_t)version};
   spillway_kv_session *const session = session_of(handle);

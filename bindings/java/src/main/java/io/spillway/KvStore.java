@@ -10,9 +10,9 @@ import java.util.Objects;
  * A key-value store on a flash device or file (docs/kv-api.md).
  *
  * <p>All threads may use a store. A call blocks its thread, and has a session of its own meanwhile. Keys have 1 to 65,536 bytes; values have 0 to
- * 4 GiB, but arrays and buffers take less than 2. Arrays are copied. Direct buffers are read and written in place, from position to limit;
- * their positions do not change. If another thread changes an array or a buffer during a call, any mixture of old and new bytes is stored or
- * returned.
+ * 4 GiB, but arrays and buffers take less than 2. Arrays and keys are copied. Values in direct buffers are read and written in place, from
+ * position to limit; the positions do not change. If another thread changes an array or a buffer during a call, any mixture of old and new
+ * bytes is stored or returned.
  */
 public final class KvStore implements AutoCloseable {
   /** What a power cut may take of the changes that have returned. That the process is killed loses none of them. */

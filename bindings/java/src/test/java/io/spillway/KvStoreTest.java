@@ -138,6 +138,37 @@ public final class KvStoreTest {
     other.join();
   }
 
+  /**
+   * Another thread changes a key while a call waits: what is put is found under one of the two keys. The device takes 100 ms for each request, so
+   * the second call waits for the first one: it has looked at its key, and has written nothing.
+   */
+  private static void aKeyThatOthersChange(String path) throws Exception {
+    KvStore.make(path, 34 << 20);
+    try (KvStore store = KvStore.open("latency:us=100000:[" + path + "]")) {
+      AtomicReference<Throwable> wrong = new AtomicReference<>();
+      ByteBuffer key = direct("key");
+      List<Thread> threads = new ArrayList<>();
+      for (ByteBuffer each : List.of(direct("key"), key)) {
+        Thread thread = new Thread(() -> {
+          try {
+            store.put(each, direct("value"));
+          } catch (Throwable error) {
+            wrong.set(error);
+          }
+        });
+        threads.add(thread);
+        thread.start();
+        Thread.sleep(50);
+      }
+      key.put(key.position(), (byte) 'K');
+      for (Thread thread : threads) thread.join();
+      if (wrong.get() != null) throw new AssertionError(wrong.get());
+      int found = 0;
+      for (String name : List.of("key", "Key")) if (store.get(bytes(name)) != null) ++found;
+      check(store.stats().contains("\"index\": {\"entries\": " + found + ","), found + " keys are found: " + store.stats());
+    }
+  }
+
   private static void many(KvStore store) throws Exception {
     List<byte[]> keys = new ArrayList<>();
     for (int i = 0; i < 300; ++i) {
@@ -233,6 +264,8 @@ public final class KvStoreTest {
     Path folder = Files.createTempDirectory("spillway-java");
     files(folder.resolve("store").toString());
     Files.delete(folder.resolve("store"));
+    aKeyThatOthersChange(folder.resolve("changed").toString());
+    Files.delete(folder.resolve("changed"));
     nameBeyondTheFirstPlane(folder);
     Files.delete(folder);
     System.out.println("all calls of KvStore do what they should");
