@@ -298,7 +298,7 @@ class Session {
   // but the piece that was read last.
   base::Expected<size_t> read_value(Found& found, uint64_t offset, std::span<std::byte> to);
   // Puts a value of up to kMaxValueBytes; a ValueWriter takes one in parts. Errors: EINVAL, E2BIG, ENOSPC when the store is full, EROFS when it is
-  // read only, those of I/O. After an error of I/O it is not known whether the change was made.
+  // read only, those of I/O. After an error of I/O, and ENOMEM, it is not known whether the change was made.
   base::Expected<Changed> put(std::string_view key, Bytes value, const PutOptions& options = {});
   base::Expected<Changed> remove(std::string_view key, When when = When::kAlways, uint64_t version = 0);
 

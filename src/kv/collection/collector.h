@@ -257,6 +257,7 @@ class Collector {
   uint64_t gained_grains_ = 0;
   bool is_in_vain_ = false;
   bool has_failed_reads_ = false;
+  uint32_t unreadable_count_ = 0;        // records of the victim that could not be read by themselves
   std::atomic<uint32_t> all_wanted_{0};  // objects AllWanted
   CollectorCounts counts_;
 };

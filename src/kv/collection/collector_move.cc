@@ -10,8 +10,8 @@ namespace kv {
 namespace {
 
 constexpr uint64_t kGapBytes = 16 << 10;  // a gap up to this is read along, rather than reading in two Ios
-// A device may try for seconds to read a bad place. After so many records of a piece that cannot be read the others are not tried.
-constexpr uint32_t kMaxUnreadable = 16;
+// A device may try for seconds to read a bad place. After so many records of a victim that cannot be read others are not tried by themselves.
+constexpr uint32_t kMaxUnreadable = 64;
 
 }  // namespace
 
@@ -43,6 +43,7 @@ int Collector::read_summary(uint32_t victim, SegmentFooter& footer, std::span<co
 // Moves what is live and not damaged. 0, or an errno value: not all of that was moved.
 int Collector::move_live(Victim& victim) {
   Segment& segment = log_->segment(victim.number);
+  unreadable_count_ = 0;
   std::span<const SummaryEntry> entries;
   const int error = read_summary(victim.number, victim.footer, entries);
   const uint64_t place = identity_->geometry.address(victim.number, 0);
@@ -231,16 +232,15 @@ int Collector::read_all(uint32_t victim, Whole& whole) {
 // cannot read. A record that it cannot read becomes zeros, which no check is right for. 0, or an errno value that is not the medium's.
 int Collector::read_singly(const Piece& piece, std::span<const Move> moves) {
   const Geometry& geometry = identity_->geometry;
-  uint32_t unreadable_count = 0;
   for (const Move& move : moves) {
     const std::span to =
         piece.memory.subspan(move.read_offset, move.from.grains * uint64_t{geometry.grain_bytes});
-    const bool is_tried = unreadable_count < kMaxUnreadable;
+    const bool is_tried = unreadable_count_ < kMaxUnreadable;
     const int error = is_tried ? channel_.read(geometry.offset_of(move.old_address), to) : EIO;
     if (error == 0) continue;
     if (!is_of_medium(error)) return error;
     std::ranges::fill(to, std::byte{0});
-    ++unreadable_count;
+    ++unreadable_count_;
   }
   return 0;
 }
