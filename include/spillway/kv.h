@@ -10,7 +10,8 @@
 //   spillway_kv_session_close(session);    spillway_kv_close(store);
 //
 // Results. A call returns a status: SPILLWAY_KV_OK; or above 0 an outcome (there is no such key, it has another version: nothing went wrong); or below 0
-// an error, of which spillway_kv_error_text() has one line. After an error of I/O in a change it is not known whether the change was made.
+// an error, of which spillway_kv_error_text() has one line. After IO or NO_MEMORY in a change it is not known whether the change was made, and after
+// FULL if it is the file system that is full: it may be there when the store is opened again after a crash.
 //
 // Threads. A store may be used by all threads at a time. A session takes one call at a time, from any thread: have one for each thread, or keep some and
 // hand them out. Calls block. Programs that must not block use a queue (below): any thread submits requests, and polls for their ends.
