@@ -48,20 +48,40 @@ namespace {
 // Sets as large as the call says, which may be larger than an fd_set.
 struct PlainSet : PlainBytes {
   PlainSet(fd_set* set, int count)
-      : PlainBytes(set, count > 0 ? (static_cast<size_t>(count) + 63) / 64 * 8 : 0, PlainBytes::kInOut) {}
+      : PlainBytes(set, count > 0 ? (static_cast<size_t>(count) + 63) / 64 * 8 : 0, PlainBytes::kIn) {}
   operator fd_set*() { return reinterpret_cast<fd_set*>(data()); }
+  void store_all() { store(~size_t{0}); }
 };
+
+// The kernel changes the sets if it succeeds. Else nothing is stored: a handler that came meanwhile may have changed them.
+template <class Wait>
+int wait_for_sets(int count, fd_set* reads, fd_set* writes, fd_set* errors, Wait wait) {
+  PlainSet plain_reads(reads, count), plain_writes(writes, count), plain_errors(errors, count);
+  spill::clear_slots();
+  const int ready = wait(plain_reads, plain_writes, plain_errors);
+  if (ready < 0) return ready;
+  plain_reads.store_all();
+  plain_writes.store_all();
+  plain_errors.store_all();
+  return ready;
+}
 
 }  // namespace
 
-SPILL_WAIT(int, select, (int count, fd_set* reads, fd_set* writes, fd_set* errors, timeval* timeout),
-           (count, PlainSet(reads, count), PlainSet(writes, count), PlainSet(errors, count),
-            PlainObject<timeval>(timeout)))
-SPILL_WAIT(int, pselect,
-           (int count, fd_set* reads, fd_set* writes, fd_set* errors, const timespec* timeout,
-            const sigset_t* mask),
-           (count, PlainSet(reads, count), PlainSet(writes, count), PlainSet(errors, count),
-            PlainIn<timespec>(timeout), PlainMask(mask)))
+SPILL_EXPORT int __spill_select(int count, fd_set* reads, fd_set* writes, fd_set* errors, timeval* timeout) {
+  PlainObject<timeval> plain_timeout(timeout);
+  return wait_for_sets(count, reads, writes, errors, [&](fd_set* r, fd_set* w, fd_set* e) {
+    return select(count, r, w, e, plain_timeout);
+  });
+}
+SPILL_EXPORT int __spill_pselect(int count, fd_set* reads, fd_set* writes, fd_set* errors,
+                                 const timespec* timeout, const sigset_t* mask) {
+  PlainIn<timespec> plain_timeout(timeout);
+  PlainMask plain_mask(mask);
+  return wait_for_sets(count, reads, writes, errors, [&](fd_set* r, fd_set* w, fd_set* e) {
+    return pselect(count, r, w, e, plain_timeout, plain_mask);
+  });
+}
 
 SPILL_EXPORT int __spill_epoll_ctl(int epoll, int operation, int descriptor, epoll_event* event) {
   return epoll_ctl(epoll, operation, descriptor, PlainObject<epoll_event>(event));

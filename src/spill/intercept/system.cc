@@ -19,16 +19,40 @@
 
 using spill::PlainMask;
 
-// Children.
-SPILL_WAIT(pid_t, wait, (int* status), (PlainObject<int>(status)))
-SPILL_WAIT(pid_t, waitpid, (pid_t child, int* status, int options),
-           (child, PlainObject<int>(status), options))
-SPILL_WAIT(pid_t, wait3, (int* status, int options, rusage* usage),
-           (PlainObject<int>(status), options, PlainObject<rusage>(usage)))
-SPILL_WAIT(pid_t, wait4, (pid_t child, int* status, int options, rusage* usage),
-           (child, PlainObject<int>(status), options, PlainObject<rusage>(usage)))
-SPILL_WAIT(int, waitid, (idtype_t type, id_t id, siginfo_t* info, int options),
-           (type, id, PlainObject<siginfo_t>(info), options))
+// Children. Only what a call has found is stored: a handler that comes while it waits may have found the child itself, and stored there.
+template <class Wait>
+static pid_t wait_for_child(int* status, rusage* usage, Wait wait) {
+  const bool copies_status = !spill::all_plain(status, sizeof *status);
+  const bool copies_usage = !spill::all_plain(usage, sizeof *usage);
+  int plain_status = 0;
+  rusage plain_usage = {};
+  spill::clear_slots();
+  const pid_t child = wait(copies_status ? &plain_status : status, copies_usage ? &plain_usage : usage);
+  if (child > 0 && copies_status) spill::copy(status, &plain_status, sizeof plain_status);
+  if (child > 0 && copies_usage) spill::copy(usage, &plain_usage, sizeof plain_usage);
+  return child;
+}
+SPILL_EXPORT pid_t __spill_wait(int* status) {
+  return wait_for_child(status, nullptr, [](int* s, rusage*) { return wait(s); });
+}
+SPILL_EXPORT pid_t __spill_waitpid(pid_t child, int* status, int options) {
+  return wait_for_child(status, nullptr, [=](int* s, rusage*) { return waitpid(child, s, options); });
+}
+SPILL_EXPORT pid_t __spill_wait3(int* status, int options, rusage* usage) {
+  return wait_for_child(status, usage, [=](int* s, rusage* u) { return wait3(s, options, u); });
+}
+SPILL_EXPORT pid_t __spill_wait4(pid_t child, int* status, int options, rusage* usage) {
+  return wait_for_child(status, usage, [=](int* s, rusage* u) { return wait4(child, s, options, u); });
+}
+SPILL_EXPORT int __spill_waitid(idtype_t type, id_t id, siginfo_t* info, int options) {
+  const bool copies = !spill::all_plain(info, sizeof *info);
+  siginfo_t plain_info;
+  spill::clear_slots();
+  if (copies) spill::copy(&plain_info, info, sizeof plain_info);
+  const int result = waitid(type, id, copies ? &plain_info : info, options);
+  if (result == 0 && copies) spill::copy(info, &plain_info, sizeof plain_info);
+  return result;
+}
 
 // Signal sets.
 SPILL_CALL(int, sigemptyset, (sigset_t * set), (PlainObject<sigset_t>(set)))
