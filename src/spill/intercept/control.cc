@@ -23,14 +23,17 @@ static int control_file(int descriptor, int command, va_list list) {
   void* argument = va_arg(list, void*);
   switch (command) {
     case F_GETLK:
+    case F_OFD_GETLK:
+      return fcntl(
+          descriptor, command,
+          static_cast<struct flock*>(PlainObject<struct flock>(static_cast<struct flock*>(argument))));
     case F_SETLK:
     case F_SETLKW:
-    case F_OFD_GETLK:
     case F_OFD_SETLK:
     case F_OFD_SETLKW: {
-      PlainObject<struct flock> lock(static_cast<struct flock*>(argument));
+      const PlainIn<struct flock> lock(static_cast<struct flock*>(argument));
       spill::clear_slots();
-      return fcntl(descriptor, command, static_cast<struct flock*>(lock));
+      return fcntl(descriptor, command, static_cast<const struct flock*>(lock));
     }
     case F_GETOWN_EX:
     case F_SETOWN_EX:

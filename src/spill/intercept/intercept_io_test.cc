@@ -467,6 +467,10 @@ TEST_F(Io, WaitingForDescriptors) {
   auto* many = reinterpret_cast<epoll_event*>(fake::allocate(kMany * sizeof(epoll_event), 4090));
   EXPECT_EQ(__spill_epoll_wait(epoll, many, kMany, 1000), 1);
   EXPECT_EQ(uint64_t{read_object(many).data.u64}, 77u);
+  // Where nothing is.
+  auto* none = reinterpret_cast<epoll_event*>(fake::allocate(1, 0) + 4096);
+  EXPECT_EQ(__spill_epoll_ctl(epoll, EPOLL_CTL_DEL, ends[0], none), 0);
+  EXPECT_EQ(__spill_epoll_wait(epoll, many, kMany, 0), 0);
   for (int descriptor : {epoll, ends[0], ends[1]}) close(descriptor);
 }
 
@@ -559,6 +563,33 @@ TEST_F(Io, WhatAHandlerStoresMeanwhileStays) {
   EXPECT_EQ(memcmp(&after, &other, sizeof other), 0);
   close(ends[0]);
   close(ends[1]);
+}
+
+// Another thread may say meanwhile what it wants locked.
+TEST_F(Io, ALockIsOnlyRead) {
+  const std::string path = "/proc/self/fd/" + std::to_string(file);
+  const int other_file = open(path.c_str(), O_RDWR);
+  ASSERT_GE(other_file, 0);
+  struct flock lock = {};
+  lock.l_type = F_WRLCK;
+  ASSERT_EQ(fcntl(other_file, F_OFD_SETLK, &lock), 0);
+  fake::set_moving(false);
+  struct flock* spilled_lock = spilled_object(lock);
+  std::thread other([&] {
+    fake::enter_thread();
+    usleep(100'000);
+    const short changed = F_RDLCK;
+    // By the kernel, as above.
+    const iovec from = {const_cast<short*>(&changed), sizeof changed};
+    const iovec to = {spill::hold(&spilled_lock->l_type, spill::kHoldA), sizeof changed};
+    EXPECT_EQ(process_vm_writev(getpid(), &from, 1, &to, 1, 0), static_cast<ssize_t>(sizeof changed));
+    lock.l_type = F_UNLCK;
+    EXPECT_EQ(fcntl(other_file, F_OFD_SETLK, &lock), 0);
+  });
+  EXPECT_EQ(__spill_fcntl(file, F_OFD_SETLKW, spilled_lock), 0);
+  other.join();
+  EXPECT_EQ(read_object(spilled_lock).l_type, F_RDLCK);
+  close(other_file);
 }
 
 TEST_F(Io, ProcessesSignalsAndTheSystem) {

@@ -83,8 +83,11 @@ SPILL_EXPORT int __spill_pselect(int count, fd_set* reads, fd_set* writes, fd_se
   });
 }
 
+// The event is only read, and not even that where a descriptor is taken out: it may be any address then.
 SPILL_EXPORT int __spill_epoll_ctl(int epoll, int operation, int descriptor, epoll_event* event) {
-  return epoll_ctl(epoll, operation, descriptor, PlainObject<epoll_event>(event));
+  const PlainIn<epoll_event> plain_event(operation != EPOLL_CTL_DEL ? event : nullptr);
+  return epoll_ctl(epoll, operation, descriptor,
+                   const_cast<epoll_event*>(static_cast<const epoll_event*>(plain_event)));
 }
 
 // wait(to, count) is the system call. Spilled room gets no more events than a buffer that the thread has anyway: servers give
