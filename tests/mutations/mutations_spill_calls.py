@@ -96,6 +96,8 @@ MUTATIONS = [
             ("src/spill/intercept/system.cc", "return wait3(s, options, u); });", "return wait3(s, options, u != nullptr ? nullptr : u); });")),
     mutation("what a handler has found of a child is lost", "intercept_io_test", "Io.WhatAHandler*",
              ("src/spill/intercept/system.cc", "  if (child > 0 && copies_status)", "  if (copies_status)")),
+    mutation("more room for a message is stored to than there is", "intercept_io_test", "Io.OfAMessage*",
+             ("src/spill/intercept/kernel.cc", "message.store(head + static_cast<size_t>(received));", "message.store(head + n);")),
     mutation("an event that nobody asks for is read", "intercept_io_test", "Io.WaitingForDescriptors",
              ("src/spill/intercept/poll.cc", "(operation != EPOLL_CTL_DEL ? event : nullptr);", "(event);")),
     mutation("a lock is stored again", "intercept_io_test", "Io.ALockIsOnlyRead",

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/msg.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/select.h>
@@ -80,6 +81,7 @@ char* __spill_getenv(const char*);
 int __spill_setenv(const char*, const char*, int);
 int __spill_putenv(char*);
 ssize_t __spill_getrandom(void*, size_t, unsigned);
+ssize_t __spill_msgrcv(int, void*, size_t, long, int);
 }
 
 namespace {
@@ -563,6 +565,27 @@ TEST_F(Io, WhatAHandlerStoresMeanwhileStays) {
   EXPECT_EQ(memcmp(&after, &other, sizeof other), 0);
   close(ends[0]);
   close(ends[1]);
+}
+
+// A message that fits, in less room than the call is told of, with nothing behind it.
+TEST_F(Io, OfAMessageOnlyWhatCameIsStored) {
+  struct Message {
+    long type;
+    char text[8];
+  };
+  const int queue = msgget(IPC_PRIVATE, 0600);
+  if (queue < 0) GTEST_SKIP() << "there are no messages where the test runs";
+  const Message sent = {3, "message"};
+  EXPECT_EQ(msgsnd(queue, &sent, sizeof sent.text, 0), 0);
+  char* to = fake::allocate(sizeof(Message), 4096 - sizeof(Message));
+  EXPECT_EQ(__spill_msgrcv(queue, to, 100, 0, 0), static_cast<ssize_t>(sizeof sent.text));
+  const Message received = read_object(reinterpret_cast<Message*>(to));
+  EXPECT_EQ(received.type, 3);
+  EXPECT_STREQ(received.text, "message");
+  EXPECT_EQ(__spill_msgrcv(queue, to, 100, 0, IPC_NOWAIT), -1);
+  EXPECT_EQ(errno, ENOMSG);
+  EXPECT_EQ(read_object(reinterpret_cast<Message*>(to)).type, 3);
+  msgctl(queue, IPC_RMID, nullptr);
 }
 
 // Another thread may say meanwhile what it wants locked.

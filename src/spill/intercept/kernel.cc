@@ -56,6 +56,19 @@ PlainArray<T> in_out(T* array, size_t count) {
 char* bytes(void* memory) { return static_cast<char*>(memory); }
 const char* bytes(const void* memory) { return static_cast<const char*>(memory); }
 
+// Calls receive(memory), which waits for a message: it fills in the first `head` bytes, and of the n behind them as many as it returns. Nothing
+// else is read or stored, however long it waits: there may be less room than the caller says.
+template <class Receive>
+ssize_t wait_for_message(void* to, size_t head, size_t n, Receive receive) {
+  PlainBytes message(to, head + n, PlainBytes::kOut);
+  // The message would be lost.
+  if (message.data() == nullptr && to != nullptr && n > 0) return spill::fail(ENOMEM);
+  spill::clear_slots();
+  const ssize_t received = receive(message.data());
+  if (received >= 0) message.store(head + static_cast<size_t>(received));
+  return received;
+}
+
 }  // namespace
 
 // Descriptors that report.
@@ -137,8 +150,9 @@ SPILL_EXPORT int __spill_semctl(int id, int index, int command, ...) {
 }
 SPILL_WAIT(int, msgsnd, (int id, const void* message, size_t n, int flags),
            (id, PlainBytes(message, n + sizeof(long), PlainBytes::kIn).data(), n, flags))
-SPILL_WAIT(ssize_t, msgrcv, (int id, void* message, size_t n, long type, int flags),
-           (id, PlainBytes(message, n + sizeof(long), PlainBytes::kInOut).data(), n, type, flags))
+SPILL_EXPORT ssize_t __spill_msgrcv(int id, void* message, size_t n, long type, int flags) {
+  return wait_for_message(message, sizeof(long), n, [=](char* to) { return msgrcv(id, to, n, type, flags); });
+}
 // As with semctl, the argument counts only where the command takes one; and MSG_INFO and IPC_INFO fill in a shorter structure.
 SPILL_EXPORT int __spill_msgctl(int id, int command, msqid_ds* status) {
   switch (command) {
@@ -197,11 +211,17 @@ SPILL_WAIT(int, mq_send, (mqd_t queue, const char* message, size_t n, unsigned p
 SPILL_WAIT(int, mq_timedsend,
            (mqd_t queue, const char* message, size_t n, unsigned priority, const timespec* time),
            (queue, in(message, n), n, priority, PlainIn<timespec>(time)))
-SPILL_WAIT(ssize_t, mq_receive, (mqd_t queue, char* message, size_t n, unsigned* priority),
-           (queue, in_out(message, n), n, PlainObject<unsigned>(priority)))
-SPILL_WAIT(ssize_t, mq_timedreceive,
-           (mqd_t queue, char* message, size_t n, unsigned* priority, const timespec* time),
-           (queue, in_out(message, n), n, PlainObject<unsigned>(priority), PlainIn<timespec>(time)))
+SPILL_EXPORT ssize_t __spill_mq_receive(mqd_t queue, char* message, size_t n, unsigned* priority) {
+  PlainObject<unsigned> plain_priority(priority);
+  return wait_for_message(message, 0, n, [&](char* to) { return mq_receive(queue, to, n, plain_priority); });
+}
+SPILL_EXPORT ssize_t __spill_mq_timedreceive(mqd_t queue, char* message, size_t n, unsigned* priority,
+                                             const timespec* time) {
+  PlainObject<unsigned> plain_priority(priority);
+  PlainIn<timespec> plain_time(time);
+  return wait_for_message(
+      message, 0, n, [&](char* to) { return mq_timedreceive(queue, to, n, plain_priority, plain_time); });
+}
 
 // Files.
 SPILL_NEXT(ssize_t, fgetxattr, (int file, const char* name, void* to, size_t n),
