@@ -129,6 +129,8 @@ MUTATIONS = [
             ("src/spill/intercept/socket.cc", "memory.bytes() <= kBounceBytes || !is_stream(socket);", "true;")),
     mutation("what lies behind an address is stored again", "intercept_io_test", "Io.SocketAddresses*",
              ("src/spill/intercept/socket.cc", "address_bytes(load(bytes)) : 0, PlainBytes::kOut)", "address_bytes(load(bytes)) : 0, PlainBytes::kInOut)")),
+    mutation("what was dropped is stored", "intercept_io_test", "Io.WhatIsDropped*",
+             ("src/spill/intercept/socket.cc", "  if ((flags & MSG_TRUNC) != 0) memory.gather", "  if (false) memory.gather")),
     mutation("a long message is cut as a stream is", "intercept_io_test", "Io.LongMessages*",
              ("src/spill/intercept/socket.cc", "n <= kSocketBounceBytes || !is_stream(socket) ? n", "n <= kSocketBounceBytes ? n")),
     product("what the kernel did not copy is overwritten", "^e2e_sockets$",

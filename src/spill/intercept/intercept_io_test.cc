@@ -388,6 +388,34 @@ TEST_F(Io, LongMessagesStayWhole) {
   close(pair[1]);
 }
 
+// What came by TCP, with MSG_TRUNC.
+TEST_F(Io, WhatIsDroppedIsNotStored) {
+  const int listener = socket(AF_INET, SOCK_STREAM, 0), caller = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in here = {};
+  here.sin_family = AF_INET;
+  here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  auto* address = reinterpret_cast<sockaddr*>(&here);
+  socklen_t bytes = sizeof here;
+  ASSERT_EQ(bind(listener, address, bytes), 0);
+  ASSERT_EQ(getsockname(listener, address, &bytes), 0);
+  ASSERT_EQ(listen(listener, 1), 0);
+  ASSERT_EQ(connect(caller, address, bytes), 0);
+  const int end = accept(listener, nullptr, nullptr);
+  ASSERT_EQ(send(caller, "0123456789", 10, 0), 10);
+  Mirrored to(std::string(100, 'k'));
+  EXPECT_EQ(__spill_recv(end, to.spilled, 4, MSG_TRUNC), 4);
+  to.expect_equal("recv");
+  msghdr message = {};
+  message.msg_iov = spilled_object<iovec>({to.spilled, 3});
+  message.msg_iovlen = 1;
+  EXPECT_EQ(__spill_recvmsg(end, spilled_object(message), MSG_TRUNC), 3);
+  to.expect_equal("recvmsg");
+  EXPECT_EQ(__spill_recv(end, to.spilled, 3, 0), 3);
+  to.twin.replace(0, 3, "789");
+  to.expect_equal("what was not dropped");
+  for (int descriptor : {listener, caller, end}) close(descriptor);
+}
+
 TEST_F(Io, SocketAddressesAndOptions) {
   const int a = socket(AF_INET, SOCK_DGRAM, 0), b = socket(AF_INET, SOCK_DGRAM, 0);
   sockaddr_in any = {};

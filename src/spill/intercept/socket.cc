@@ -86,10 +86,15 @@ ssize_t send_spilled(int socket, const void* from, size_t n, int flags, const so
 // MSG_WAITALL promises all bytes in one call. From a stream they may be received by several, until one brings less. (With
 // MSG_PEEK it is one: the kernel shows no more than its buffer holds.)
 bool goes_on(int socket, size_t n, int flags) {
-  return (flags & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL && n > kSocketBounceBytes && is_stream(socket);
+  constexpr int kOneCall = MSG_PEEK | MSG_TRUNC;
+  return (flags & (MSG_WAITALL | kOneCall)) == MSG_WAITALL && n > kSocketBounceBytes && is_stream(socket);
 }
 size_t receive_capacity(int socket, size_t n, int flags, bool goes_on) {
   return (flags & MSG_WAITALL) != 0 && !goes_on ? std::min(n, kCallBytes) : socket_bounce_bytes(socket, n);
+}
+// With MSG_TRUNC the bytes of a stream of TCP are dropped, and the memory keeps what it has.
+void keep_what_is_dropped(const PlainVector& memory, int flags, const Scratch& buffer) {
+  if ((flags & MSG_TRUNC) != 0) memory.gather(0, buffer.data(), buffer.size());
 }
 
 // What follows the first `done` bytes, up to an error, which the next call finds.
@@ -138,6 +143,7 @@ ssize_t receive_spilled(int socket, void* to, size_t n, int flags, sockaddr* fro
   const bool all = goes_on(socket, n, flags);
   Scratch buffer(receive_capacity(socket, n, flags, all));
   if (n > 0 && buffer.data() == nullptr) return fail(ENOMEM);
+  keep_what_is_dropped(memory, flags, buffer);
   clear_slots();
   const ssize_t received = address.stored(
       LIBC(recvfrom)(socket, buffer.data(), buffer.size(), flags, address.address(), address.size()));
@@ -186,6 +192,7 @@ ssize_t receive_message(int socket, msghdr* original, int flags) {
   call.msg_iov = bounces ? &whole : const_cast<iovec*>(vector.buffers().data());
   if (bounces) call.msg_iovlen = 1;
   if (bounces && message.size() > 0 && message.data() == nullptr) return fail(ENOMEM);
+  if (bounces) keep_what_is_dropped(vector, flags, message);
   clear_slots();
   ssize_t received = LIBC(recvmsg)(socket, &call, flags);
   if (received < 0) return received;
