@@ -96,6 +96,8 @@ MUTATIONS = [
             ("src/spill/intercept/system.cc", "return wait3(s, options, u); });", "return wait3(s, options, u != nullptr ? nullptr : u); });")),
     mutation("what a handler has found of a child is lost", "intercept_io_test", "Io.WhatAHandler*",
              ("src/spill/intercept/system.cc", "  if (child > 0 && copies_status)", "  if (copies_status)")),
+    mutation("a long time is cut", "intercept_io_test", "Io.Times",
+             ("src/spill/intercept/time.cc", "if (fits || room == n) return length;", "return length;")),
     mutation("more room for a message is stored to than there is", "intercept_io_test", "Io.OfAMessage*",
              ("src/spill/intercept/kernel.cc", "message.store(head + static_cast<size_t>(received));", "message.store(head + n);")),
     mutation("an event that nobody asks for is read", "intercept_io_test", "Io.WaitingForDescriptors",

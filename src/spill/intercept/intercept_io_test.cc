@@ -458,6 +458,16 @@ TEST_F(Io, Times) {
   char* to = fake::allocate(40, 4090);
   EXPECT_EQ(__spill_strftime(to, 40, spilled_string("%Y-%m-%d"), calendar), 10u);
   EXPECT_EQ(read_string(to), "1971-01-01");
+  EXPECT_EQ(__spill_strftime(to, 10, "%Y-%m-%d", calendar), 0u);
+  // No more room than the text takes, and longer ones than are tried first.
+  char* end = fake::allocate(11, 4096 - 11);
+  EXPECT_EQ(__spill_strftime(end, ~size_t{0}, "%Y-%m-%d", calendar), 10u);
+  EXPECT_EQ(read_string(end), "1971-01-01");
+  const std::string many(1000, '-');
+  char* long_text = fake::allocate(1005, 4090);
+  EXPECT_EQ(__spill_strftime(long_text, 1004, (many + "%Y").c_str(), calendar), 0u);
+  EXPECT_EQ(__spill_strftime(long_text, 1005, (many + "%Y").c_str(), calendar), 1004u);
+  EXPECT_EQ(read_string(long_text), many + "1971");
   const char* date = spilled_string("2020-02-03 rest");
   EXPECT_EQ(__spill_strptime(date, spilled_string("%Y-%m-%d"), calendar), date + 10);
   EXPECT_EQ(__spill_timegm(calendar), 1580688000);

@@ -55,13 +55,17 @@ SPILL_EXPORT size_t __spill_strftime(char* to, size_t n, const char* format, con
   PlainString plain_format(format);
   PlainIn<tm> plain_time(time);
   if (plain(to)) return strftime(to, n, plain_format, plain_time);
-  PlainBytes text(to, n, PlainBytes::kOut);
-  if (text.data() == nullptr) return 0;
-  // 0 is returned where the text does not fit, and for an empty text, which is to be stored: the first byte tells them apart.
-  *text.data() = 1;
-  const size_t length = strftime(text.data(), n, plain_format, plain_time);
-  if (length > 0 || *text.data() == 0) text.store(length + 1);
-  return length;
+  // n may be more than there is: the text gets as much room as it needs.
+  for (size_t room = std::min<size_t>(n, 256);; room = std::min(n, 16 * room)) {
+    PlainBytes text(to, room, PlainBytes::kOut);
+    if (text.data() == nullptr) return 0;
+    // 0 is returned where the text does not fit, and for an empty text, which is to be stored: the first byte tells them apart.
+    *text.data() = 1;
+    const size_t length = strftime(text.data(), room, plain_format, plain_time);
+    const bool fits = length > 0 || *text.data() == 0;
+    if (fits) text.store(length + 1);
+    if (fits || room == n) return length;
+  }
 }
 
 namespace {
