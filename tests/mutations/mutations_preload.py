@@ -18,6 +18,10 @@ def of_whole(name, *patches):
 MUTATIONS = [
     of_whole("small blocks are the C library's, whoever's heap the program has",
              ("src/spill/preload/heap.cc", "  if (is_left(bytes)) PASS(malloc, bytes);\n", "  if (is_passive()) PASS(malloc, bytes);\n  if (!spills(bytes)) return sys::c_malloc(bytes);\n")),
+    of_whole("what takes a mapping's place may be another thread's",
+             ("src/spill/preload/mmap.cc", "  return renew_large(begin, length) ? address", "  for_allocated(begin, begin + length, unmap_large);\n  return map_large_at(begin, length) ? address")),
+    of_whole("what takes a mapping's place has its content",
+             (LARGE, "  ask_discard(address, bytes);\n  return true;", "  return true;")),
     of_whole("what was a large block is freed, not its own heap's",
              ("src/spill/preload/heap.cc", "    NEXT(free)(block);", "    sys::c_free(block);")),
     of_whole("a program with many names is not understood",

@@ -52,6 +52,12 @@ void unmap_large(uint64_t address, uint64_t bytes) {
   base::statistics.spill_live_bytes.subtract(bytes);
 }
 
+bool renew_large(uint64_t address, uint64_t bytes) {
+  if (!set_access(address, bytes, PROT_READ | PROT_WRITE)) return false;
+  ask_discard(address, bytes);
+  return true;
+}
+
 uint64_t resize_large(uint64_t address, uint64_t old_bytes, uint64_t bytes, bool may_move) {
   if (bytes < old_bytes) unmap_large(address + bytes, old_bytes - bytes);
   if (bytes <= old_bytes || map_large_at(address + old_bytes, bytes - old_bytes)) return address;

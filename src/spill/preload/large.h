@@ -16,6 +16,9 @@ uint64_t map_large(uint64_t bytes, uint64_t alignment);
 // The same at exactly this address; false when part of it is taken, or the kernel cannot split another mapping.
 bool map_large_at(uint64_t address, uint64_t bytes);
 void unmap_large(uint64_t address, uint64_t bytes);
+// Zeros that can be read and written take the place of what is there, and nobody else is given the addresses meanwhile. False when the kernel
+// cannot split another mapping; then what is there is kept. REQUIRES: allocated.
+bool renew_large(uint64_t address, uint64_t bytes);
 
 // Makes `old_bytes` of memory into `bytes`, where it is if possible, else elsewhere, if it may move: with its content.
 // What moves can be read and written afterwards. 0 when there is no room; then nothing has changed.

@@ -66,8 +66,13 @@ void* map_fixed(void* address, size_t bytes, bool spilled_kind) {
   if (!spilled_kind || !is_on() || is_too_large(bytes) || begin < kRangeBegin || length > kRangeEnd - begin)
     return no_map(ENOMEM);
   const sys::BlockedSignals blocked(sys::kAllSignals);
-  for_allocated(begin, begin + length, unmap_large);
-  return map_large_at(begin, length) ? address : no_map(ENOMEM);
+  // What is there is not freed first: another thread might be given its addresses.
+  for (uint64_t at = begin; at < begin + length;) {
+    const uint64_t stop = same_allocation_end(at, begin + length);
+    if (!is_allocated(at) && !map_large_at(at, stop - at)) return no_map(ENOMEM);
+    at = stop;
+  }
+  return renew_large(begin, length) ? address : no_map(ENOMEM);
 }
 
 void* map_anywhere(size_t bytes) {

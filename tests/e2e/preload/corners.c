@@ -142,6 +142,43 @@ static void mappings(void) {
   puts("mappings");
 }
 
+// A mapping that is replaced again and again, while another thread maps what is free.
+static int is_replaced;
+static void* map_and_unmap(void* unused) {
+  (void)unused;
+  while (!__atomic_load_n(&is_replaced, __ATOMIC_RELAXED)) {
+    unsigned char* memory = map(64 * kPage);
+    memory[0] = 1;
+    munmap(memory, 64 * kPage);
+  }
+  return NULL;
+}
+static void replacements(void) {
+  unsigned char* memory = map(64 * kPage);
+  pthread_t other;
+  require(pthread_create(&other, NULL, map_and_unmap, NULL) == 0, "pthread_create");
+  for (int turn = 0; turn < 3000; ++turn) {
+    memory[kPage] = 7;
+    require(mmap(memory, 64 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+                 0) == memory,
+            "MAP_FIXED onto what is mapped");
+    require(memory[kPage] == 0, "what was replaced");
+  }
+  __atomic_store_n(&is_replaced, 1, __ATOMIC_RELAXED);
+  require(pthread_join(other, NULL) == 0, "pthread_join");
+  require(mprotect(memory, 32 * kPage, PROT_READ) == 0, "mprotect");
+  munmap(memory + 48 * kPage, 16 * kPage);
+  require(mmap(memory, 64 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+              memory,
+          "MAP_FIXED over a hole");
+  for (size_t page = 0; page < 64; ++page) {
+    require(memory[page * kPage] == 0, "over a hole");
+    memory[page * kPage] = 1;
+  }
+  munmap(memory, 64 * kPage);
+  puts("replacements");
+}
+
 // What is refused, as natively.
 static void refusals(void) {
   unsigned char* memory = map(kBytes);
@@ -326,6 +363,7 @@ int main(int count, char** arguments) {
   heap();
   moves();
   mappings();
+  replacements();
   refusals();
   protection();
   signals();
