@@ -330,11 +330,11 @@ SPILL_EXPORT FILE* __spill_fdopen(int descriptor, const char* mode) {
 // A buffer in spilled memory would reach system calls inside the C library: the stream gets, and frees, one as large.
 SPILL_EXPORT int __spill_setvbuf(FILE* stream, char* buffer, int mode, size_t n) {
   const bool is_plain = spill::all_plain(buffer, n);
-  if (is_plain || mode == _IONBF) return setvbuf(stream, is_plain ? buffer : nullptr, mode, n);
+  if (is_plain || mode == _IONBF) return LIBC(setvbuf)(stream, is_plain ? buffer : nullptr, mode, n);
   // A buffer of no size is never used: any address serves.
   static char none;
   auto* block = n > 0 ? static_cast<char*>(sys::c_malloc(n)) : &none;
-  const int result = setvbuf(stream, block, mode, n);
+  const int result = LIBC(setvbuf)(stream, block, mode, n);
   if (n == 0 || block == nullptr) return result;
   if (result == 0)
     stream->_flags &= ~spill::kForeignBuffer;

@@ -1,5 +1,6 @@
 // What libraries that spillcc did not compile ask of the system with memory of the program's: addresses of sockets, arrays of
-// poll(), names of files and of their attributes, room for a path, for events and for random bytes, arguments of programs.
+// poll(), names of files and of their attributes, room for a path, for events and for random bytes, arguments of programs, buffers
+// of streams.
 // The functions that such a library finds by their names are called.
 // levels: O2
 // pages: 4K 16K
@@ -178,6 +179,25 @@ static void children(void) {
   CHECK(FOREIGN(execv)("/no/such/program", arguments) == -1 && errno == ENOENT);
 }
 
+// The C library would give them to the kernel.
+static void buffers(void) {
+  enum { kBytes = 128 << 10 };
+  for (int way = 0; way < 3; ++way) {
+    FILE* stream = tmpfile();
+    CHECK(stream != NULL);
+    char* buffer = spilled_zeros(kBytes);
+    if (way == 0) CHECK(FOREIGN(setvbuf)(stream, buffer, _IOFBF, kBytes) == 0);
+    if (way == 1) FOREIGN(setbuffer)(stream, buffer, kBytes);
+    if (way == 2) FOREIGN(setbuf)(stream, buffer);
+    push_out(3 << 20);
+    for (int i = 0; i < kBytes; ++i) CHECK(putc('a' + i % 26, stream) != EOF);
+    CHECK(fflush(stream) == 0);
+    rewind(stream);
+    for (int i = 0; i < kBytes; ++i) CHECK(getc(stream) == 'a' + i % 26);
+    CHECK(getc(stream) == EOF && fclose(stream) == 0);
+  }
+}
+
 int main(void) {
   sockets();
   names();
@@ -185,6 +205,7 @@ int main(void) {
   random_bytes();
   by_number();
   children();
+  buffers();
   puts("served");
   return 0;
 }
