@@ -36,7 +36,7 @@ using FindDomain = bool (*)(uintptr_t address);
 struct Settings {
   Way way = Way::kAuto;
   sys::LineFlush instruction = sys::LineFlush::kClflush;
-  Flushers::Settings flushers;
+  Flushers::Settings flushers{};
   uint32_t sample_stores = 64;  // one of so many stores is looked at
   bool shares_syncs = false;    // fences that wait for the same file share its writing (shared_sync.h)
   bool counts_all = false;      // even what compiled code could flush and fence without a call (direct.h)
