@@ -77,7 +77,7 @@ class Machine:
     @contextlib.contextmanager
     def systemd(self):
         """As if it ran meanwhile."""
-        runs, program = self.root / "run/systemd/system", self.root / "usr/local/bin/systemctl"
+        runs, program = self.root / "run/systemd/system", self.root / "usr/sbin/systemctl"  # apt's path has no /usr/local
         runs.mkdir(parents=True)
         program.write_text(SYSTEMCTL)
         program.chmod(0o755)
