@@ -2,6 +2,7 @@
 // second, and they must stay equal. Spans enough pages that every operation crosses some of them.
 #pragma once
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
 #include <cstring>
 #include <random>
@@ -47,6 +48,13 @@ class Mirrored {
   char* spilled;
   std::string twin;
 };
+
+// Of a file or message: any bytes.
+inline std::string content(size_t n) {
+  std::string result(n, '\0');
+  for (char& c : result) c = static_cast<char>(random());
+  return result;
+}
 
 // Puts `text` into spilled memory so that it straddles pages, and returns its address.
 inline char* spilled_string(const std::string& text, size_t offset = 4093) {
