@@ -63,7 +63,7 @@ MUTATIONS = [
              (REQUEST, "return more(needed_bytes - there_bytes);", "return more(bulk_bytes_ - there_bytes);")),
 
     mutation("requests that are queued have no bound", "RequestQueue.IsBounded",
-             (f"{REQUEST_QUEUE}.cc", " + (count() + 1) * sizeof(Request) > bytes_most) return false;", " > 100 * bytes_most) return false;")),
+             (f"{REQUEST_QUEUE}.cc", " + (count() + 1) * sizeof(Request) > bytes_max) return false;", " > 100 * bytes_max) return false;")),
     mutation("arguments that are queued run into each other", "RequestQueue.*",
              (f"{REQUEST_QUEUE}.h", "        left.remove_prefix(*length);\n", "")),
 

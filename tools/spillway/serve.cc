@@ -258,7 +258,7 @@ int run_server(ServeOptions& options) {
   signal(SIGPIPE, SIG_IGN);
   block_signals({SIGHUP});
   end_at_once_by({SIGTERM, SIGINT});
-  allow_descriptors(options.server.settings.connections_most);
+  allow_descriptors(options.server.settings.connections_max);
   const uint64_t begun_ns = sys::monotonic_ns();
   kv::Clock clock;
   if (options.has_movable_clock) {

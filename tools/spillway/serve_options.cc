@@ -144,13 +144,13 @@ constexpr Option kOptions[] = {
      }},
     {"--connections", "-c", "NUMBER", "at most so many clients at a time; default 1024",
      [](Line& line, auto name, auto value) {
-       line.options.server.settings.connections_most =
+       line.options.server.settings.connections_max =
            static_cast<uint32_t>(number_of(name, value, 1, 1'000'000));
      }},
     {"--item-size", "-I", "SIZE", "the largest item, 1K to 1G; default 1M",
      [](Line& line, auto name, auto value) {
        const uint64_t bytes = size_of(name, value, kMinItemBytes, 1 << 30);
-       line.options.server.settings.item_bytes_most = line.options.server.settings.value_bytes_most = bytes;
+       line.options.server.settings.item_bytes_max = line.options.server.settings.value_bytes_max = bytes;
      }},
     {"--idle", "", "SECONDS", "closes connections on which nothing comes for so long; 0, the default: never",
      set_idle},

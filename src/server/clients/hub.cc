@@ -48,7 +48,7 @@ ConnectionCounts Hub::sum() const {
 bool Hub::enter(Connection& connection) {
   sys::LockGuard scope(lock_);
   ConnectionCounts& counts = ended_of(connection.speech);
-  if (counts.now >= connections_most(connection.speech)) {
+  if (counts.now >= connections_max(connection.speech)) {
     ++counts.refused;
     return false;
   }

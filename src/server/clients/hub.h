@@ -26,10 +26,10 @@ namespace server {
 struct Settings {
   std::string version = {};  // that clients are told
   uint32_t worker_count = 1;
-  uint32_t connections_most = 1024;     // of clients, at a time
-  uint64_t memory_bytes = 0;            // that the process may use (front/memory_bound.h); 0: any amount
-  uint64_t item_bytes_most = 1 << 20;   // for memcached: value, key and what it keeps beside them
-  uint64_t value_bytes_most = 1 << 20;  // for Redis: a value
+  uint32_t connections_max = 1024;     // of clients, at a time
+  uint64_t memory_bytes = 0;           // that the process may use (front/memory_bound.h); 0: any amount
+  uint64_t item_bytes_max = 1 << 20;   // for memcached: value, key and what it keeps beside them
+  uint64_t value_bytes_max = 1 << 20;  // for Redis: a value
   uint16_t memcache_port = 0, resp_port = 0;  // 0: it does not listen for such clients, or at no port
   Accounts accounts = {};                     // empty: clients need not say who they are
   std::string interface = {};                 // what memcached's -l said
@@ -101,8 +101,8 @@ class Hub {
   // How many connections of this kind there may be at a time. Those for metrics have places of their own, so that who watches the server is answered
   // also when clients have taken all of theirs.
   static constexpr uint32_t kMaxMetricsConnections = 16;
-  uint32_t connections_most(Speech speech) const {
-    return speech == Speech::kMetrics ? kMaxMetricsConnections : settings_.connections_most;
+  uint32_t connections_max(Speech speech) const {
+    return speech == Speech::kMetrics ? kMaxMetricsConnections : settings_.connections_max;
   }
   // Enters the connection, and gives it a number. False: there are too many, and it is not entered.
   bool enter(Connection& connection);

@@ -18,7 +18,7 @@ MemcacheClient::MemcacheClient(Hub& hub, Connection& connection, Items& items)
       stream_(*connection.stream),
       items_(items),
       is_admitted_(hub.settings().accounts.is_empty()),
-      text_(hub.settings().item_bytes_most) {}
+      text_(hub.settings().item_bytes_max) {}
 
 base::Expected<void> MemcacheClient::serve() {
   for (;;) {
@@ -40,7 +40,7 @@ base::Expected<void> MemcacheClient::serve() {
 
 memcache::Parsed MemcacheClient::parse(std::string_view input, Command& command) {
   command = {};
-  return is_binary_ ? memcache::parse_binary(input, hub_.settings().item_bytes_most, command)
+  return is_binary_ ? memcache::parse_binary(input, hub_.settings().item_bytes_max, command)
                     : text_.next(input, command);
 }
 

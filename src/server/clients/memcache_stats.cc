@@ -43,7 +43,7 @@ void tell_process(Hub& hub, uint64_t now_ms, const Tell& tell) {
 
 void tell_connections(Hub& hub, const Tell& tell) {
   const ConnectionCounts counts = hub.counts();
-  tell("max_connections", std::to_string(hub.settings().connections_most));
+  tell("max_connections", std::to_string(hub.settings().connections_max));
   tell("curr_connections", std::to_string(counts.now));
   tell("total_connections", std::to_string(counts.total));
   tell("rejected_connections", std::to_string(counts.refused));
@@ -96,7 +96,7 @@ void tell_general(Hub& hub, uint64_t now_ms, const Tell& tell) {
 void tell_settings(Hub& hub, const Tell& tell) {
   const Settings& settings = hub.settings();
   tell("maxbytes", std::to_string(settings.memory_bytes));
-  tell("maxconns", std::to_string(settings.connections_most));
+  tell("maxconns", std::to_string(settings.connections_max));
   tell("tcpport", std::to_string(settings.memcache_port));
   tell("udpport", "0");
   tell("inter", settings.interface.empty() ? "NULL" : settings.interface);
@@ -106,7 +106,7 @@ void tell_settings(Hub& hub, const Tell& tell) {
   tell("cas_enabled", "yes");
   tell("auth_enabled_sasl", settings.accounts.is_empty() ? "no" : "yes");
   tell("auth_enabled_ascii", settings.accounts.is_empty() ? "no" : "yes");
-  tell("item_size_max", std::to_string(settings.item_bytes_most));
+  tell("item_size_max", std::to_string(settings.item_bytes_max));
   tell("flush_enabled", settings.takes_flush ? "yes" : "no");
   tell("shutdown_command", settings.takes_shutdown ? "yes" : "no");
 }

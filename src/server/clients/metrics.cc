@@ -23,8 +23,7 @@ void tell_server(Hub& hub, MetricsPage& page) {
   page.begin("start_time_seconds", "gauge", "When the server was started, since 1970.");
   page.add({}, static_cast<double>(hub.started_ms()) / 1000);
   page.gauge("connections", "Connections of clients that are there.", connections.now);
-  page.gauge("connections_most", "Connections of clients that there may be.",
-             hub.settings().connections_most);
+  page.gauge("connections_most", "Connections of clients that there may be.", hub.settings().connections_max);
   page.counter("connections_total", "Connections of clients that have been accepted.", connections.total);
   page.counter("connections_refused_total", "Connections of clients that were refused: there were too many.",
                connections.refused);

@@ -46,10 +46,10 @@ base::Expected<std::span<char>> RespAnswer::room(size_t bytes) {
 void RespAnswer::wrote(size_t bytes) {
   if (!kept_) return stream_.wrote(bytes);
   kept_->bytes += bytes;
-  if (kept_->bytes > kept_->bytes_most) give_up_kept();
+  if (kept_->bytes > kept_->bytes_max) give_up_kept();
 }
 
-void RespAnswer::give_up_kept() { kept_.emplace(Kept{.bytes_most = kept_->bytes_most, .is_over = true}); }
+void RespAnswer::give_up_kept() { kept_.emplace(Kept{.bytes_max = kept_->bytes_max, .is_over = true}); }
 
 void RespAnswer::raw(std::string_view text) {
   if (!is_open()) return;
@@ -57,7 +57,7 @@ void RespAnswer::raw(std::string_view text) {
     if (auto written = stream_.write(text); !written) fail(written.error());
     return;
   }
-  if (text.size() > kept_->bytes_most) return give_up_kept();
+  if (text.size() > kept_->bytes_max) return give_up_kept();
   std::ranges::copy(text, room(text.size())->begin());
   wrote(text.size());
 }
@@ -107,7 +107,7 @@ void RespAnswer::part_of_value(Item& item, uint64_t offset, uint64_t bytes) {
 // All of it, with what stands before and behind it. As Stream::begin_value() it returns false if a cache has dropped the value since it was found;
 // then nothing is kept of it.
 base::Expected<bool> RespAnswer::keep_value(Item& item, uint64_t offset, uint64_t bytes) {
-  if (bytes > kept_->bytes_most) {
+  if (bytes > kept_->bytes_max) {
     give_up_kept();
     return true;
   }
@@ -127,16 +127,16 @@ base::Expected<bool> RespAnswer::keep_value(Item& item, uint64_t offset, uint64_
   return true;
 }
 
-void RespAnswer::keep(uint64_t bytes_most) {
+void RespAnswer::keep(uint64_t bytes_max) {
   CHECK(!kept_);
-  kept_ = Kept{.bytes_most = bytes_most};
+  kept_ = Kept{.bytes_max = bytes_max};
 }
 
 void RespAnswer::send_kept() {
   const std::optional<Kept> kept = std::exchange(kept_, std::nullopt);
   if (kept->is_over) {
     base::Text<resp::kMaxErrorBytes - 3> text;
-    text << "ERR the answers of the transaction, which was carried out, have more than " << kept->bytes_most
+    text << "ERR the answers of the transaction, which was carried out, have more than " << kept->bytes_max
          << " bytes";
     return error(text.view());
   }

@@ -61,14 +61,14 @@ class RespAnswer {
   void failed(const base::Error& error);
 
   // From now on answers are kept, up to this many bytes; while they grow they may take three times as much memory. REQUIRES: none are kept.
-  void keep(uint64_t bytes_most);
+  void keep(uint64_t bytes_max);
   // Sends what was kept. If it was more, the client is answered an error instead. REQUIRES: keep() before.
   void send_kept();
 
  private:
   static constexpr size_t kBytesAtOnce = 1024;  // more than nearly all pieces have
   struct Kept {
-    uint64_t bytes_most = 0;
+    uint64_t bytes_max = 0;
     std::string memory = {};
     size_t bytes = 0;      // of what is written there
     bool is_over = false;  // it was more, and nothing is kept

@@ -38,9 +38,9 @@ base::Expected<void> RespClient::serve() {
 }
 
 resp::RequestLimits RespClient::limits() const {
-  return {.bulk_bytes_max = std::max(kMaxArgumentBytes, hub_.settings().value_bytes_most),
+  return {.bulk_bytes_max = std::max(kMaxArgumentBytes, hub_.settings().value_bytes_max),
           .large_bytes = kLargeBytes,
-          .input_bytes_max = hub_.settings().stream.input_bytes_most,
+          .input_bytes_max = hub_.settings().stream.input_bytes_max,
           .is_authenticated = is_authenticated_};
 }
 
@@ -83,9 +83,9 @@ base::Expected<bool> RespClient::execute_input() {
 // Receives a large argument, which begins in the input. False: the connection is to end.
 base::Expected<bool> RespClient::take_large() {
   const uint64_t bytes = parser_.large_bytes();
-  if (bytes > hub_.settings().value_bytes_most) return skip_large();
+  if (bytes > hub_.settings().value_bytes_max) return skip_large();
   large_bytes_ += bytes;
-  if (large_bytes_ > all_large_bytes_most()) {
+  if (large_bytes_ > all_large_bytes_max()) {
     answer_.error("ERR Protocol error: too big request");
     return false;
   }

@@ -90,8 +90,8 @@ class RespClient {
   void run(const Command& command, Arguments arguments);
   resp::RequestLimits limits() const;
   // Also of all requests of a transaction, and of its answers.
-  uint64_t all_large_bytes_most() const {
-    return std::max(kMaxAllLargeBytes, hub_.settings().value_bytes_most);
+  uint64_t all_large_bytes_max() const {
+    return std::max(kMaxAllLargeBytes, hub_.settings().value_bytes_max);
   }
 
   // What a parser has accepted; none: it has refused the request, and the refusal is answered.
@@ -167,7 +167,7 @@ class RespClient {
   // !is_in_transaction_.
   template <class Function>
   void be_alone(const Function& function) {
-    answer_.keep(all_large_bytes_most());
+    answer_.keep(all_large_bytes_max());
     {
       const Isolation::Alone alone(hub_.items().isolation());
       is_in_transaction_ = true;

@@ -143,13 +143,13 @@ TEST_F(RespClientTest, LargeArgumentsAreNoKeysNorCommands) {
 }
 
 TEST_F(RespClientTest, ValuesMayBeAsLongAsTheSettingSays) {
-  settings.value_bytes_most = 100'000;
+  settings.value_bytes_max = 100'000;
   const std::string largest(100'000, 'x');
   EXPECT_EQ(answer(request({"SET", "k", largest}) + request({"STRLEN", "k"})), "+OK\r\n:100000\r\n");
 }
 
 TEST_F(RespClientTest, ALongerValueIsRefusedWhenAllOfItHasCome) {
-  settings.value_bytes_most = 100'000;
+  settings.value_bytes_max = 100'000;
   const std::string one_more(100'001, 'x'), much_more(3'000'000, 'y');
   const std::string refused = "-ERR string exceeds maximum allowed size (proto-max-bulk-len)\r\n";
   const std::string requests = request({"SET", "a", one_more}) + request({"SET", "b", "1"}) +
@@ -263,7 +263,7 @@ TEST_F(RespClientTest, RequestsMayHaveTensOfThousandsOfKeys) {
 }
 
 TEST_F(RespClientTest, RequestsHaveOnlySoMuchOfOtherArguments) {
-  settings.stream.input_bytes_most = 1 << 20;
+  settings.stream.input_bytes_max = 1 << 20;
   std::string requests = "*200000\r\n$4\r\nMGET\r\n";
   const std::string key = bulk(std::string(8000, 'x'));
   for (int i = 0; i < 200; ++i) requests += key;

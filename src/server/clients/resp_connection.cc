@@ -61,7 +61,7 @@ bool RespClient::admit(const resp::Credentials& credentials) {
 // Of strangers no requests are kept.
 void RespClient::set_authenticated(bool is_authenticated) {
   is_authenticated_ = is_authenticated;
-  stream_.keep_ahead(is_authenticated ? hub_.settings().stream.input_bytes_most : 0);
+  stream_.keep_ahead(is_authenticated ? hub_.settings().stream.input_bytes_max : 0);
 }
 
 void RespClient::set_user(std::string_view user) {

@@ -47,7 +47,7 @@ const char* policy_of(Hub& hub) {
 
 void tell_clients(Hub& hub, Lines& lines) {
   lines.add("connected_clients", hub.counts().now);
-  lines.add("maxclients", hub.settings().connections_most);
+  lines.add("maxclients", hub.settings().connections_max);
   lines.add("blocked_clients", uint64_t{0});
 }
 
@@ -159,11 +159,11 @@ std::vector<Setting> settings_of(Hub& hub) {
       {"bind", settings.interface},
       {"databases", "1"},
       {"io-threads", std::to_string(settings.worker_count)},
-      {"maxclients", std::to_string(settings.connections_most)},
+      {"maxclients", std::to_string(settings.connections_max)},
       {"maxmemory", std::to_string(settings.memory_bytes)},
       {"maxmemory-policy", policy_of(hub)},
       {"port", std::to_string(settings.resp_port)},
-      {"proto-max-bulk-len", std::to_string(settings.value_bytes_most)},
+      {"proto-max-bulk-len", std::to_string(settings.value_bytes_max)},
       {"requirepass", "", true},
       {"save", ""},
       {"timeout", std::to_string(may_idle ? 0 : settings.stream.idle_ns / 1'000'000'000)},

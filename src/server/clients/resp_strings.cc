@@ -85,7 +85,7 @@ void RespClient::set_all_if_absent(Arguments pairs) {
   if (!is_in_transaction_) return be_alone([&] { set_all_if_absent(pairs); });
   for (size_t at = 0; at < pairs.size(); at += 2) {
     goes_on();
-    if (pairs[at + 1].size() > hub_.settings().value_bytes_most) return answer_.refuse(Problem::kTooLong);
+    if (pairs[at + 1].size() > hub_.settings().value_bytes_max) return answer_.refuse(Problem::kTooLong);
     auto found = items_.look(pairs[at]);
     const Item* const item = done(found);
     if (item == nullptr) return;

@@ -34,7 +34,7 @@ bool RespClient::is_queued(const Command& command) {
 
 // Of one that will be refused nothing more is kept.
 void RespClient::queue(const Command& command, Arguments arguments) {
-  if (!transaction_.is_refused && !transaction_.requests.add(command, arguments, all_large_bytes_most())) {
+  if (!transaction_.is_refused && !transaction_.requests.add(command, arguments, all_large_bytes_max())) {
     transaction_.is_refused = true;
     return answer_.error("ERR the transaction is too large");
   }
@@ -97,7 +97,7 @@ void RespClient::watch(Arguments arguments) {
   for (const std::string_view key : arguments.subspan(1)) {
     if (!goes_on()) return;
     transaction_.watched_bytes += sizeof(Watched) + key.size();
-    if (transaction_.watched_bytes > all_large_bytes_most())
+    if (transaction_.watched_bytes > all_large_bytes_max())
       return answer_.error("ERR the client watches too many keys");
     auto found = items_.look(key);  // which is no get to those who count them
     const Item* const item = done(found);

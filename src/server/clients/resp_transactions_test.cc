@@ -43,7 +43,7 @@ TEST_F(RespTransactionsTest, AllOfManyKeysOrNoneIsSetWithinThemToo) {
 TEST_F(RespTransactionsTest, NoneOfManyKeysIsSetIfOneIsRefused) {
   EXPECT_EQ(answer({"MSETNX", "a", "1", std::string(70'000, 'k'), "2"}),
             "-ERR a key of 70000 bytes; give at most 65535\r\n");
-  settings.value_bytes_most = 1000;
+  settings.value_bytes_max = 1000;
   EXPECT_EQ(answer({"MSETNX", "a", "1", "b", std::string(1001, 'x')}),
             "-ERR string exceeds maximum allowed size (proto-max-bulk-len)\r\n");
   EXPECT_EQ(ask("EXISTS a b"), ":0\r\n");
@@ -127,7 +127,7 @@ TEST_F(RespTransactionsTest, AnExecThatIsRefusedEndsIt) {
 }
 
 TEST_F(RespTransactionsTest, AValueThatIsTooLongSpoilsIt) {
-  settings.value_bytes_most = 100'000;
+  settings.value_bytes_max = 100'000;
   EXPECT_EQ(answer(request({"MULTI"}) + request({"SET", "a", std::string(100'001, 'x')}) +
                    request({"SET", "b", "1"}) + request({"EXEC"}) + request({"GET", "b"})),
             "+OK\r\n-ERR string exceeds maximum allowed size (proto-max-bulk-len)\r\n" + kQueued + kAborted +

@@ -142,9 +142,9 @@ base::Expected<void> Server::open_tls() {
 base::Expected<void> Server::open(kv::Store& store) {
   if (options_.settings.memory_bytes != 0)
     if (auto opened = memory_.open(store, options_.settings.memory_bytes); !opened) return opened;
-  const uint64_t value_bytes_most =
-      std::max(options_.settings.item_bytes_most, options_.settings.value_bytes_most);
-  if (auto opened = items_.open(store, {.value_bytes_most = value_bytes_most}); !opened) return opened;
+  const uint64_t value_bytes_max =
+      std::max(options_.settings.item_bytes_max, options_.settings.value_bytes_max);
+  if (auto opened = items_.open(store, {.value_bytes_max = value_bytes_max}); !opened) return opened;
   hub_ = std::make_unique<Hub>(options_.settings, items_);
   hub_->on_end = [this] {
     if (!has_ended_.exchange(true)) ended_.fulfil();
@@ -403,9 +403,9 @@ void Server::serve(Worker& worker, const Listening& listening, int descriptor) {
         base::log({.name = "connection_refused",
                    .fields = {{"peer", connection.peer},
                               {"speech", name_of(speech)},
-                              {"most", hub_->connections_most(speech)}}},
+                              {"most", hub_->connections_max(speech)}}},
                   "server: a connection from ", connection.peer, " was refused: there are ",
-                  hub_->connections_most(speech));
+                  hub_->connections_max(speech));
       // A time limit, since TLS waits for the client's handshake, and the hub does not know this connection and cannot cut it off.
       if (stream.write(too_many(speech))) static_cast<void>(stream.send_within(kRefusalNs));
     }

@@ -31,9 +31,9 @@ class ServerTest : public RunningServerTest {
     RunningServerTest::SetUp();
     begin();
   }
-  void begin(uint32_t connections_most = 1024, uint64_t drain_ns = 10'000'000'000,
+  void begin(uint32_t connections_max = 1024, uint64_t drain_ns = 10'000'000'000,
              std::vector<ServerOptions::Given> given = {}) {
-    run({.settings = {.version = "1", .worker_count = 2, .connections_most = connections_most},
+    run({.settings = {.version = "1", .worker_count = 2, .connections_max = connections_max},
          .memcache = {"127.0.0.1:0"},
          .metrics = {"127.0.0.1:0"},
          .given = std::move(given),

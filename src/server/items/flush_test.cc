@@ -175,7 +175,7 @@ TEST_F(FlushTest, ARecordThatIsDamagedIsRefused) {
   EXPECT_EQ(shared.open(*store, {}).error().number, EBADMSG);
   ASSERT_TRUE(session.remove(std::string_view("\0\1flush", 7)));
   session.close();
-  EXPECT_EQ(shared.open(*store, {.value_bytes_most = kMaxValueBytes + 1}).error().number, EINVAL);
+  EXPECT_EQ(shared.open(*store, {.value_bytes_max = kMaxValueBytes + 1}).error().number, EINVAL);
   ASSERT_TRUE(shared.open(*store, {}));
   ASSERT_TRUE(items.open(shared));
 }

@@ -186,7 +186,7 @@ base::Expected<Fetched> Items::fetch(std::string_view key, const FetchOptions& o
 }
 
 base::Expected<Done> Items::set_blindly(std::string_view key, kv::Bytes value, const SetOptions& options) {
-  if (value.size() > shared_->options_.value_bytes_most) return Done{.outcome = Outcome::kTooLong};
+  if (value.size() > shared_->options_.value_bytes_max) return Done{.outcome = Outcome::kTooLong};
   const Isolation::Call call(shared_->isolation_, calls_);
   auto store_key = begin(key);
   if (!store_key) return std::unexpected(store_key.error());
@@ -287,7 +287,7 @@ size_t Items::set_group(SetGroup& group, std::span<const NewItem> items,
   for (; count < std::min(items.size(), kv::MultiPut::kGroup); ++count) {
     const NewItem& item = items[count];
     const size_t bytes = head.bytes() + item.value.size();
-    if (used + bytes > memory.bytes().size() || item.value.size() > shared_->options_.value_bytes_most) break;
+    if (used + bytes > memory.bytes().size() || item.value.size() > shared_->options_.value_bytes_max) break;
     auto key = StoreKey::of(item.key, pool_);
     if (!key) break;
     group.keys[count] = std::move(*key);
@@ -320,7 +320,7 @@ base::Expected<Done> Items::set_range(std::string_view key, uint64_t offset, kv:
   count(Count::kSets);
   const auto decide = [&](Item& item) -> Change {
     if (bytes.empty()) return Change::nothing(Outcome::kDone);
-    if (offset > shared_->options_.value_bytes_most) return Change::nothing(Outcome::kTooLong);
+    if (offset > shared_->options_.value_bytes_max) return Change::nothing(Outcome::kTooLong);
     const uint64_t old = item.value_bytes(), kept = std::min(offset, old), end = offset + bytes.size();
     Change change = Change::value_of(item);
     change.add(Part::old(0, kept));

@@ -34,7 +34,7 @@ class ItemsModelTest : public ItemsTest {
 
   void run(uint64_t seed) {
     random.seed(seed);
-    options.value_bytes_most = kMaxValue;
+    options.value_bytes_max = kMaxValue;
     reopen();
     ASSERT_TRUE(items.flush());
     model.clear();

@@ -116,7 +116,7 @@ TEST_F(ItemsTest, AppendsAndPrepends) {
 }
 
 TEST_F(ItemsTest, ValuesInPiecesGoThroughAllOfIt) {
-  options.value_bytes_most = 8 << 20;
+  options.value_bytes_max = 8 << 20;
   reopen();
   std::string value(3 << 20, 'v');
   for (size_t i = 0; i < value.size(); i += 1000) value[i] = static_cast<char>('a' + i % 23);
@@ -144,7 +144,7 @@ TEST_F(ItemsTest, ValuesInPiecesGoThroughAllOfIt) {
 TEST_F(ItemsTest, WhatIsLongerThanTheServerNowTakesCanStillBeChanged) {
   const std::string value(1000, 'v');
   EXPECT_EQ(set("key", value), Outcome::kDone);
-  options.value_bytes_most = 100;
+  options.value_bytes_max = 100;
   reopen();
   EXPECT_EQ(of(items.touch("key", now_ms() + 1000)).outcome, Outcome::kDone);
   EXPECT_EQ(of(items.get("key")).expires_ms(), now_ms() + 1000);
@@ -244,7 +244,7 @@ TEST_F(ItemsTest, ExpireByConditions) {
 }
 
 TEST_F(ItemsTest, SetsRanges) {
-  options.value_bytes_most = 1000;
+  options.value_bytes_max = 1000;
   reopen();
   EXPECT_EQ(of(items.set_range("key", 5, {})).value_bytes, 0u);
   EXPECT_EQ(get("key"), "(none)") << "nothing was written";

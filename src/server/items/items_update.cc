@@ -54,7 +54,7 @@ base::Expected<std::optional<Done>> Items::apply(std::string_view store_key, uin
   }
   const uint64_t bytes = change.value_bytes();
   // A value from when the server took longer ones may stay as long as it is: else its item could not be touched, nor be claimed.
-  if (bytes > std::max(shared_->options_.value_bytes_most, item.value_bytes()))
+  if (bytes > std::max(shared_->options_.value_bytes_max, item.value_bytes()))
     return Done{.outcome = Outcome::kTooLong};
   auto put = write(store_key, item, change,
                    {.when = item.found() ? kv::When::kIfVersion : kv::When::kIfAbsent,

@@ -31,8 +31,8 @@ base::Expected<uint64_t> write(kv::Session& session, const FlushRecord& record) 
 }  // namespace
 
 base::Expected<void> SharedItems::open(kv::Store& store, const ItemsOptions& options) {
-  if (options.value_bytes_most > kMaxValueBytes)
-    return base::failure(EINVAL, "values of up to ", options.value_bytes_most, " bytes; give at most ",
+  if (options.value_bytes_max > kMaxValueBytes)
+    return base::failure(EINVAL, "values of up to ", options.value_bytes_max, " bytes; give at most ",
                          kMaxValueBytes);
   if (auto opened = hot_.open(options.hot_words); !opened) return opened;
   kv::Session session;

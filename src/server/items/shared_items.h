@@ -26,8 +26,8 @@
 namespace server {
 
 struct ItemsOptions {
-  uint64_t value_bytes_most = 1 << 20;  // up to kMaxValueBytes
-  size_t hot_words = 1 << 16;           // as HotTable::open()
+  uint64_t value_bytes_max = 1 << 20;  // up to kMaxValueBytes
+  size_t hot_words = 1 << 16;          // as HotTable::open()
 };
 inline constexpr uint64_t kMaxValueBytes = kv::kMaxValueBytes - 16;
 

@@ -26,7 +26,7 @@ class WalkTest : public ItemsTest {
 
 TEST_F(WalkTest, ComesToEachItemOnceAndToNothingElse) {
   EXPECT_TRUE(all().empty());
-  options.value_bytes_most = 4 << 20;
+  options.value_bytes_max = 4 << 20;
   reopen();
   set("flushed", "1");
   ASSERT_TRUE(items.flush());

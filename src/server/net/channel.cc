@@ -117,7 +117,7 @@ base::Expected<std::optional<size_t>> Channel::receive_raw(void* to, size_t byte
 
 // Receives ahead what the client has sent. False: no more can come, or there is no room for it.
 bool Channel::receive_ahead() {
-  while (ahead_.size() < ahead_bytes_most_) {
+  while (ahead_.size() < ahead_bytes_max_) {
     const size_t had_bytes = ahead_.size();
     ahead_.resize(had_bytes + kAheadPieceBytes);
     auto received = socket_.receive_now(ahead_.data() + had_bytes, kAheadPieceBytes);

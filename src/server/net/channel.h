@@ -54,7 +54,7 @@ class Channel {
   base::Expected<void> send(std::span<iovec> pieces, const task::Limit& limit);
   // From now on about so many bytes are received ahead at most; 0, as it begins: none. A client that sends many requests before it takes the first
   // answer, and a server that takes no more of them before its answers have gone, would wait for each other.
-  void keep_ahead(size_t bytes_most) { ahead_bytes_most_ = bytes_most; }
+  void keep_ahead(size_t bytes_max) { ahead_bytes_max_ = bytes_max; }
 
  private:
   friend struct ChannelBio;
@@ -81,7 +81,7 @@ class Channel {
   std::vector<std::byte>
       ahead_;  // received ahead, from ahead_taken_bytes_ on; empty, and without memory, when all of it was taken
   size_t ahead_taken_bytes_ = 0;
-  size_t ahead_bytes_most_ = 0;
+  size_t ahead_bytes_max_ = 0;
   std::unique_ptr<Secure> secure_;
 };
 

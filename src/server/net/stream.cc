@@ -45,8 +45,8 @@ base::Expected<void> Stream::make_room() {
     end_ = used;
     return {};
   }
-  if (used >= options_.input_bytes_most)
-    return base::failure(EMSGSIZE, "a request of more than ", options_.input_bytes_most, " bytes");
+  if (used >= options_.input_bytes_max)
+    return base::failure(EMSGSIZE, "a request of more than ", options_.input_bytes_max, " bytes");
   Memory larger;
   if (auto taken = larger.take(pool_, in_.bytes().size() * 2); !taken) return taken;
   memcpy(larger.bytes().data(), at(first_), used);

@@ -38,7 +38,7 @@ struct StreamOptions {
   // The connection ends when nothing has come for idle_ns, and when the client has taken nothing for send_ns of what it is sent.
   uint64_t idle_ns = task::kNever;
   uint64_t send_ns = 60'000'000'000;
-  size_t input_bytes_most = 16 << 20;  // of input that is kept: the longest request, without its values
+  size_t input_bytes_max = 16 << 20;  // of input that is kept: the longest request, without its values
 };
 
 class Stream {
@@ -66,11 +66,11 @@ class Stream {
   // Removes the first bytes of the input.
   void consume(size_t bytes);
   // Sends what is to be sent, and waits until there is more input. False: no more will come, since the client has ended its side, or since the
-  // server drains (drain()) and no request has begun. Errors: also EMSGSIZE, when the input has input_bytes_most bytes already.
+  // server drains (drain()) and no request has begun. Errors: also EMSGSIZE, when the input has input_bytes_max bytes already.
   base::Expected<bool> receive();
   // The same, but waits for this long at most; none: nothing has come. REQUIRES: nothing is to be sent.
   base::Expected<std::optional<bool>> receive_within(uint64_t ns);
-  // Receives until the input has this many bytes. False: as receive(). REQUIRES: bytes <= input_bytes_most.
+  // Receives until the input has this many bytes. False: as receive(). REQUIRES: bytes <= input_bytes_max.
   base::Expected<bool> receive_at_least(size_t bytes);
   // Takes the next memory.size() bytes from byte `from` of the input on out of the stream, and into `memory`: first those that are in the input,
   // then those that still come. What the client sends behind them is in the input at `from` later. Sends what is to be sent before it waits. False:
@@ -103,7 +103,7 @@ class Stream {
   // Forgets what is to be sent.
   void drop_output();
   // How much of what the client sends is received while it takes nothing of what it is sent; as of Channel.
-  void keep_ahead(size_t bytes_most) { channel_.keep_ahead(bytes_most); }
+  void keep_ahead(size_t bytes_max) { channel_.keep_ahead(bytes_max); }
 
   // --- called by the server, on the same worker ---
 

@@ -174,7 +174,7 @@ TEST_F(StreamTest, ARequestMayBeLongButNotTooLong) {
         say(other, first);
         say(other, second);
       },
-      {.input_bytes_most = Stream::kInputBytes * 8});
+      {.input_bytes_max = Stream::kInputBytes * 8});
 }
 
 TEST_F(StreamTest, SomeOfTheInputGoesElsewhere) {
@@ -397,7 +397,7 @@ TEST_F(StreamTest, WhenItDrainsNoOtherIs) {
 // With items of a store.
 class StreamValuesTest : public ItemsTest {
  protected:
-  StreamValuesTest() { options.value_bytes_most = 4 * Stream::kPartBytes; }
+  StreamValuesTest() { options.value_bytes_max = 4 * Stream::kPartBytes; }
   static std::string value_of(size_t number) {
     return std::string(number % 50 == 0  ? 5 * Stream::kPartBytes / 2
                        : number % 7 == 0 ? 300'000

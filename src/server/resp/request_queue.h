@@ -20,7 +20,7 @@ class RequestQueue {
  public:
   // False: its requests would have more than this many bytes then, with what is kept of each beside its arguments, and nothing is added. While it
   // grows it may take three times as much memory. Cost: a copy.
-  bool add(const Command& command, Arguments arguments, uint64_t bytes_most);
+  bool add(const Command& command, Arguments arguments, uint64_t bytes_max);
   size_t count() const { return requests_.size(); }
 
   // Calls use(const Command&, Arguments) for each, in the order in which they were added. The arguments are views into the queue.

@@ -11,9 +11,9 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-bool add(RequestQueue& queue, const Words& words, uint64_t bytes_most = 1 << 20) {
+bool add(RequestQueue& queue, const Words& words, uint64_t bytes_max = 1 << 20) {
   const std::vector<std::string_view> arguments(words.begin(), words.end());
-  return queue.add(**find_command(arguments), arguments, bytes_most);
+  return queue.add(**find_command(arguments), arguments, bytes_max);
 }
 
 // Each with the name of its command before it.
