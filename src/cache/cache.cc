@@ -38,7 +38,7 @@ uint64_t frame_bytes_for(size_t page_bytes) {
 // Errors: as of Cache::create, EINVAL.
 base::Expected<uint64_t> frame_count_for(const CacheParameters& parameters) {
   const size_t page_bytes = parameters.page_bytes;
-  constexpr size_t kLargestPage = Lane::kMaxPieces * base::kOsPageBytes;
+  constexpr size_t kLargestPage = Batch::kMaxPieces * base::kOsPageBytes;
   if (!std::has_single_bit(page_bytes) || page_bytes < base::kOsPageBytes || page_bytes > kLargestPage) {
     return base::failure(EINVAL, "page size ", base::Bytes{page_bytes}, " is not a power of two from ",
                          base::Bytes{base::kOsPageBytes}, " to ", base::Bytes{kLargestPage});

@@ -16,7 +16,7 @@ base::Expected<Lane*> Lane::create(storage::Device& device, size_t page_bytes) {
   Lane* lane = reinterpret_cast<Lane*>(*memory);
   lane->bytes_ = lane_bytes + page_bytes;
   lane->page_copy = *memory + lane_bytes;
-  auto queue = device.open_queue(kMaxIos);
+  auto queue = device.open_queue(Batch::kMaxIos);
   if (!queue) {
     sys::unmap(lane, lane->bytes_);
     return std::unexpected(queue.error());
@@ -32,15 +32,16 @@ void Lane::destroy() {
 }
 
 void Lane::run_ios() {
-  if (io_count == 0) return;
-  base::probes::write_back_begin(io_count);
-  if (io_count == 1) {
-    queue_->run(ios[0]);
+  const uint32_t count = batch.io_count;
+  if (count == 0) return;
+  base::probes::write_back_begin(count);
+  if (count == 1) {
+    queue_->run(batch.ios[0]);
   } else {
-    for (uint32_t i = 0; i < io_count; ++i) batch_[i] = &ios[i];
-    queue_->run({batch_, io_count});
+    for (uint32_t i = 0; i < count; ++i) ios_[i] = &batch.ios[i];
+    queue_->run({ios_, count});
   }
-  base::probes::write_back_done(io_count);
+  base::probes::write_back_done(count);
 }
 
 }  // namespace cache

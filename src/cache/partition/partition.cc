@@ -22,7 +22,7 @@ constexpr uint32_t kFewestGhosts = 128;
 base::Expected<void> Partition::open(Shared& shared, uint32_t frame_count, uint32_t frame_limit) {
   shared_ = &shared;
   pieces_ = shared.page_bytes / base::kOsPageBytes;
-  CHECK_LE(pieces_, Lane::kMaxPieces);
+  CHECK_LE(pieces_, Batch::kMaxPieces);
   if (auto opened = frames_.open(frame_count, shared.page_bytes, shared.budget, shared.watch,
                                  shared.large_pages, frame_limit);
       !opened)
@@ -46,7 +46,7 @@ base::Expected<void> Partition::open(Shared& shared, uint32_t frame_count, uint3
 }
 
 void Partition::set_sizes(uint32_t frame_count) {
-  const uint32_t batch_size = std::clamp(frame_count / 8, 1u, Lane::kMaxBatch);
+  const uint32_t batch_size = std::clamp(frame_count / 8, 1u, Batch::kMaxVictims);
   const uint32_t low = frame_count < kFewFrames ? 0 : std::min(frame_count / kFramesPerFree, batch_size);
   allowed_count_.store(frame_count, std::memory_order_relaxed);
   batch_size_.store(batch_size, std::memory_order_relaxed);

@@ -6,7 +6,6 @@
 // Why a page that was verified needs no hash when it is evicted: its entries were cooling and no slot held it
 // after the barrier, so every later access goes through rearm, which leaves the entry hot. Eviction locks the
 // entries and looks at what they were: still cooling means untouched.
-#include "base/bits.h"
 #include "cache/partition/partition.h"
 
 namespace cache {
@@ -18,14 +17,14 @@ constexpr uint32_t kBatchesAhead = 8;
 }  // namespace
 
 uint32_t Partition::clean(Lane& lane) {
-  choose_for_cleaning(lane);
+  choose_for_cleaning(lane.batch);
   return clean_chosen(lane, shared_->clean_copies).written;
 }
 
 Partition::Cleaned Partition::write_back(PageId first, uint64_t count, Lane& lane, char* copies) {
   Cleaned all;
   while (count > 0) {
-    const uint64_t chosen_from = choose_for_writing(first, count, lane);
+    const uint64_t chosen_from = choose_for_writing(first, count, lane.batch);
     const Cleaned some = clean_chosen(lane, copies);
     all.written += some.written;
     all.failed += some.failed;
@@ -36,15 +35,17 @@ Partition::Cleaned Partition::write_back(PageId first, uint64_t count, Lane& lan
 }
 
 Partition::Cleaned Partition::clean_chosen(Lane& lane, char* copies) {
-  if (lane.victim_count == 0) return {};
+  Batch& batch = lane.batch;
+  if (batch.victim_count == 0) return {};
   shared_->holders->barrier();
-  mark_held(lane);
-  find_untouched(lane);
-  copy_changed(lane, copies);
-  prepare_clean_writes(lane, copies);
+  batch.mark_held(*shared_->holders);
+  batch.find_untouched(frames_);
+  // Without the lock: io keeps the page in its frame, but not its content from changing.
+  batch.copy_changed(frames_, copies);
+  prepare_clean_writes(batch, copies);
   lane.run_ios();
-  const Cleaned cleaned = settle_cleaned(lane, copies);
-  tell_of_failed_write(lane);
+  const Cleaned cleaned = settle_cleaned(batch, copies);
+  tell_of_failed_write(batch);
   return cleaned;
 }
 
@@ -58,66 +59,48 @@ bool Partition::may_clean(const Frame& frame) const {
          !frame.guarded && !is_in_region(frame.page);
 }
 
-void Partition::take_for_cleaning(FrameId id, Lane& lane) {
+void Partition::take_for_cleaning(FrameId id, Batch& batch) {
   Frame& frame = frames_[id];
-  lane.victims[lane.victim_count++] = {
+  batch.victims[batch.victim_count++] = {
       .frame = id, .page = frame.page, .version = frame.clean(), .watched = frame.watched};
 }
 
 // Step 1 of write_back, from the front; returns how many pages it looked at.
-uint64_t Partition::choose_for_writing(PageId first, uint64_t count, Lane& lane) {
-  lane.begin_batch();
+uint64_t Partition::choose_for_writing(PageId first, uint64_t count, Batch& batch) {
+  batch.begin();
   const uint32_t most = most_to_clean();
   uint64_t looked_at = 0;
   sys::LockGuard guard(mutex_);
-  for (; looked_at < count && lane.victim_count < most; ++looked_at) {
+  for (; looked_at < count && batch.victim_count < most; ++looked_at) {
     const FrameId id = map_.find(first + looked_at).frame;
-    if (id != base::kNoFrame && may_clean(frames_[id])) take_for_cleaning(id, lane);
+    if (id != base::kNoFrame && may_clean(frames_[id])) take_for_cleaning(id, batch);
   }
   return looked_at;
 }
 
 // Step 1.
-void Partition::choose_for_cleaning(Lane& lane) {
-  lane.begin_batch();
+void Partition::choose_for_cleaning(Batch& batch) {
+  batch.begin();
   const uint32_t most = most_to_clean();
   sys::LockGuard guard(mutex_);
   const uint32_t count = frames_.frame_count();
   const uint32_t reach = std::min(kBatchesAhead * batch_size_, count);
-  for (uint32_t looked = 0; looked < reach && lane.victim_count < most; ++looked) {
+  for (uint32_t looked = 0; looked < reach && batch.victim_count < most; ++looked) {
     const FrameId id = policies_.name_to_clean(reach);
     if (id == base::kNoFrame) break;
-    if (may_clean(frames_[id]) && !shared_->table->is_hot(frames_[id].page)) take_for_cleaning(id, lane);
-  }
-}
-
-// Step 3, without the lock: io keeps the page in its frame, but not its content from changing.
-void Partition::copy_changed(Lane& lane, char* copies) {
-  for (uint32_t v = 0; v < lane.victim_count; ++v) {
-    Lane::Victim& victim = lane.victims[v];
-    if (victim.held || victim.untouched) continue;
-    const char* bytes = frames_.bytes(victim.frame);
-    const base::Fingerprint* known = frames_.fingerprints(victim.frame);
-    uint64_t piece = 0;
-    while (piece < pieces_ &&
-           ((victim.watched && base::has_bit(lane.untouched[v], piece)) ||
-            known[piece].same_content_as(base::take_fingerprint(bytes + piece * base::kOsPageBytes))))
-      ++piece;
-    if (piece == pieces_) continue;
-    victim.changed_count = static_cast<uint32_t>(pieces_);
-    spillway_plain_memcpy(copies + v * shared_->page_bytes, bytes, shared_->page_bytes);
+    if (may_clean(frames_[id]) && !shared_->table->is_hot(frames_[id].page)) take_for_cleaning(id, batch);
   }
 }
 
 // Step 4 until the Ios run: each changed page gets a place if it has none yet, its fingerprints are unknown for the time of the write, and the whole page
 // becomes part of an Io, since a copy of it is at hand.
-void Partition::prepare_clean_writes(Lane& lane, char* copies) {
+void Partition::prepare_clean_writes(Batch& batch, char* copies) {
   sys::LockGuard guard(mutex_);
-  uint8_t order[Lane::kMaxBatch];
-  const uint32_t count = plan_writes(lane, order);
+  uint8_t order[Batch::kMaxVictims];
+  const uint32_t count = plan_writes(batch, order);
   for (uint32_t i = 0; i < count; ++i) {
     const uint32_t v = order[i];
-    Lane::Victim& victim = lane.victims[v];
+    Batch::Victim& victim = batch.victims[v];
     Frame& frame = frames_[victim.frame];
     take_place(victim);
     if (frame.place == base::kNoPlace || (victim.must_move && victim.new_place == base::kNoPlace)) {
@@ -127,24 +110,24 @@ void Partition::prepare_clean_writes(Lane& lane, char* copies) {
     }
     set_fingerprints(victim.frame, base::Fingerprint::unknown());
     const PlaceId place = victim.new_place != base::kNoPlace ? victim.new_place : frame.place;
-    add_write(lane, uint64_t{index(place)} * shared_->page_bytes, copies + v * shared_->page_bytes,
-              shared_->page_bytes);
-    victim.first_io = victim.last_io = lane.io_count - 1;
+    batch.add_write(uint64_t{index(place)} * shared_->page_bytes, copies + v * shared_->page_bytes,
+                    shared_->page_bytes);
+    victim.first_io = victim.last_io = batch.io_count - 1;
   }
 }
 
 // Step 5.
-Partition::Cleaned Partition::settle_cleaned(Lane& lane, const char* copies) {
+Partition::Cleaned Partition::settle_cleaned(Batch& batch, const char* copies) {
   sys::LockGuard guard(mutex_);
-  note_writes(lane);
+  note_writes(batch);
   Cleaned result;
-  for (uint32_t v = 0; v < lane.victim_count; ++v) {
-    Lane::Victim& victim = lane.victims[v];
+  for (uint32_t v = 0; v < batch.victim_count; ++v) {
+    Batch::Victim& victim = batch.victims[v];
     Frame& frame = frames_[victim.frame];
     CHECK(frame.is(State::kResident, victim.version));
     if (victim.changed_count > 0) {
-      const storage::Io& io = lane.ios[victim.first_io];
-      if (settle_place(lane, victim, io.whole() ? nullptr : &io)) {
+      const storage::Io& io = batch.ios[victim.first_io];
+      if (settle_place(batch, victim, io.whole() ? nullptr : &io)) {
         const char* copy = copies + v * shared_->page_bytes;
         for (uint64_t piece = 0; piece < pieces_; ++piece)
           frames_.fingerprints(victim.frame)[piece] =

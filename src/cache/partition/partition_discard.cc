@@ -5,12 +5,13 @@ namespace cache {
 
 void Partition::discard(PageId first, uint64_t count, After after, Lane& lane) {
   const PageId end = first + count;
+  Batch& batch = lane.batch;
   for (PageId page = first; index(page) < index(end);) {
-    const std::optional<uint32_t> key = lock_batch_for_discard(page, end, after, lane);
-    if (lane.victim_count > 0) {
+    const std::optional<uint32_t> key = lock_batch_for_discard(page, end, after, batch);
+    if (batch.victim_count > 0) {
       shared_->holders->barrier();
-      mark_held(lane);
-      page = finish_discard(page, lane);
+      batch.mark_held(*shared_->holders);
+      page = finish_discard(page, batch);
     }
     if (key) wait_for_change(*key);
   }
@@ -18,11 +19,12 @@ void Partition::discard(PageId first, uint64_t count, After after, Lane& lane) {
 
 // Step 1 for pages from `page` on, up to `end` or as many as a batch has; `page` is the next one afterwards. If an Io is under way for that, returns the
 // key to wait with (changed_.prepare).
-std::optional<uint32_t> Partition::lock_batch_for_discard(PageId& page, PageId end, After after, Lane& lane) {
-  lane.victim_count = 0;
+std::optional<uint32_t> Partition::lock_batch_for_discard(PageId& page, PageId end, After after,
+                                                          Batch& batch) {
+  batch.victim_count = 0;
   sys::LockGuard guard(mutex_);
   uint64_t cut_to = 0;
-  while (index(page) < index(end) && lane.victim_count < batch_size_) {
+  while (index(page) < index(end) && batch.victim_count < batch_size_) {
     if (skip_unknown_group(page)) continue;
     if (is_in_region(page) && map_.find(page).frame != base::kNoFrame) {
       const uint64_t emptied = after == After::kInUse ? empty_in_region(page, end) : 0;
@@ -37,17 +39,17 @@ std::optional<uint32_t> Partition::lock_batch_for_discard(PageId& page, PageId e
         cut_locked(at, cut_to);
       }
     }
-    if (!lock_for_discard(page, lane)) return changed_.prepare();
+    if (!lock_for_discard(page, batch)) return changed_.prepare();
     page = page + 1;
   }
   return std::nullopt;
 }
 
 // Steps 3 and 4. Returns where to go on: at `page`, or at the first before it that has to be looked at again.
-PageId Partition::finish_discard(PageId page, Lane& lane) {
+PageId Partition::finish_discard(PageId page, const Batch& batch) {
   sys::LockGuard guard(mutex_);
-  for (uint32_t v = 0; v < lane.victim_count; ++v) {
-    const Lane::Victim& victim = lane.victims[v];
+  for (uint32_t v = 0; v < batch.victim_count; ++v) {
+    const Batch::Victim& victim = batch.victims[v];
     if (frames_[victim.frame].is(State::kEvicting, victim.version) && !victim.held) {
       drop_locked(victim.frame);
     } else if (!zero_rescued(victim)) {
@@ -55,14 +57,14 @@ PageId Partition::finish_discard(PageId page, Lane& lane) {
     }
   }
   // Regions take fresh frames, so free frames must not hold memory that the budget has for those.
-  if (shared_->regions.is_on()) release_dropped(lane);
+  if (shared_->regions.is_on()) release_dropped(batch);
   changed_.notify_all();
   return page;
 }
 
 // Step 3 for a page that a thread holds, or has touched and so rescued: it stays in its frame, and its content goes. False: it has been evicted since, or
 // is being written, and has to be looked at again.
-bool Partition::zero_rescued(const Lane::Victim& victim) {
+bool Partition::zero_rescued(const Batch::Victim& victim) {
   if (map_.find(victim.page).frame != victim.frame) return false;
   Frame& frame = frames_[victim.frame];
   if (frame.is(State::kEvicting, victim.version)) {
@@ -75,22 +77,22 @@ bool Partition::zero_rescued(const Lane::Victim& victim) {
 }
 
 // The memory of frames that the batch made free goes back to the system.
-void Partition::release_dropped(Lane& lane) {
-  const auto is_free = [&](uint32_t v) { return frames_[lane.victims[v].frame].state() == State::kFree; };
-  for (uint32_t v = 0; v < lane.victim_count;) {
+void Partition::release_dropped(const Batch& batch) {
+  const auto is_free = [&](uint32_t v) { return frames_[batch.victims[v].frame].state() == State::kFree; };
+  for (uint32_t v = 0; v < batch.victim_count;) {
     if (!is_free(v)) {
       ++v;
       continue;
     }
-    const FrameId first = lane.victims[v].frame;
+    const FrameId first = batch.victims[v].frame;
     uint32_t count = 0;
-    for (; v < lane.victim_count && lane.victims[v].frame == first + count && is_free(v); ++v) ++count;
+    for (; v < batch.victim_count && batch.victims[v].frame == first + count && is_free(v); ++v) ++count;
     frames_.release_run(first, count);
   }
 }
 
 // Step 1 for one page; and all there is to do for a page that is not in memory, or is pinned. Returns false if an Io is under way for the page.
-bool Partition::lock_for_discard(PageId page, Lane& lane) {
+bool Partition::lock_for_discard(PageId page, Batch& batch) {
   const PageMap::Where where = map_.find(page);
   if (where.frame == base::kNoFrame) {
     ghosts_.forget(page);
@@ -114,7 +116,7 @@ bool Partition::lock_for_discard(PageId page, Lane& lane) {
     return true;
   }
   if (shared_->table->lock(page)) note_used(frame);
-  lane.victims[lane.victim_count++] = {.frame = where.frame, .page = page, .version = frame.lock()};
+  batch.victims[batch.victim_count++] = {.frame = where.frame, .page = page, .version = frame.lock()};
   return true;
 }
 

@@ -24,68 +24,69 @@ constexpr uint32_t kUnchangedToWatch = 8;
 
 uint32_t Partition::evict(uint32_t wanted, Lane& lane) {
   if (wanted > batch_size_) wanted = batch_size_;
-  lock_victims(wanted, lane);
-  if (lane.victim_count == 0) return 0;
+  Batch& batch = lane.batch;
+  lock_victims(wanted, batch);
+  if (batch.victim_count == 0) return 0;
   shared_->holders->barrier();
-  mark_held(lane);
-  end_guards(lane);
-  find_untouched(lane);
-  compare(lane);
+  batch.mark_held(*shared_->holders);
+  end_guards(batch);
+  batch.find_untouched(frames_);
+  batch.compare(frames_);
   uint32_t freed = settle_unwritten(lane);
-  if (lane.io_count > 0) {
+  if (batch.io_count > 0) {
     lane.run_ios();
-    freed += settle_written(lane);
+    freed += settle_written(batch);
   }
-  tell_of_failed_write(lane);
+  tell_of_failed_write(batch);
   return freed;
 }
 
 // Step 1.
-void Partition::lock_victims(uint32_t wanted, Lane& lane) {
-  lane.begin_batch();
+void Partition::lock_victims(uint32_t wanted, Batch& batch) {
+  batch.begin();
   shared_->regions.end(RegionsEnd::kEviction);
   sys::LockGuard guard(mutex_);
   // The policy has its share in chaos mode, too.
-  if (shared_->chaos_seed != 0 && (next_random() & 3) != 0) lock_random_victims(wanted, lane);
-  if (lane.victim_count > 0) return;
+  if (shared_->chaos_seed != 0 && (next_random() & 3) != 0) lock_random_victims(wanted, batch);
+  if (batch.victim_count > 0) return;
   cool_pages(wanted);
   const uint64_t most_steps = uint64_t{kRounds} * frames_.frame_count();
-  for (uint64_t steps = 0; steps < most_steps && lane.victim_count < wanted; ++steps) {
+  for (uint64_t steps = 0; steps < most_steps && batch.victim_count < wanted; ++steps) {
     const Policy::Named named = policies_.name_victim();
     if (named.frame == base::kNoFrame) break;
     // So that the thread does not wait for memory while it holds the lock.
     if (const FrameId ahead = policies_.ahead(); ahead != base::kNoFrame)
       shared_->table->prefetch(frames_[ahead].page);
-    if (try_lock_victim(named.frame, lane, named.even_touched)) lock_neighbours(named, wanted, lane);
+    if (try_lock_victim(named.frame, batch, named.even_touched)) lock_neighbours(named, wanted, batch);
   }
   // So that the kernel is asked about frames that lie together, and protects them, in one call.
-  std::sort(lane.victims, lane.victims + lane.victim_count,
-            [](const Lane::Victim& a, const Lane::Victim& b) { return a.frame < b.frame; });
+  std::sort(batch.victims, batch.victims + batch.victim_count,
+            [](const Batch::Victim& a, const Batch::Victim& b) { return a.frame < b.frame; });
 }
 
 // Locks those of the pages around the victim's that may go with it.
-void Partition::lock_neighbours(Policy::Named victim, uint32_t wanted, Lane& lane) {
+void Partition::lock_neighbours(Policy::Named victim, uint32_t wanted, Batch& batch) {
   const PageId first{base::round_down(index(frames_[victim.frame].page), kGroupPages)};
-  for (uint64_t i = 0; i < kGroupPages && lane.victim_count < wanted; ++i) {
+  for (uint64_t i = 0; i < kGroupPages && batch.victim_count < wanted; ++i) {
     const FrameId id = map_.find(first + i).frame;
     if (id == base::kNoFrame || !policies_.goes_with(victim.frame, id)) continue;
     // The policy has not named this page: if it cannot go, it is not cooled either.
     if (!victim.even_touched && (frames_[id].ahead == Ahead::kNew || shared_->table->is_hot(first + i)))
       continue;
-    try_lock_victim(id, lane, victim.even_touched);
+    try_lock_victim(id, batch, victim.even_touched);
   }
 }
 
 // Chaos: any pages, hot ones too; some are cooled instead, so that cleaning and rearming have their share.
-void Partition::lock_random_victims(uint32_t wanted, Lane& lane) {
-  for (uint32_t tries = 0; tries < 4 * wanted && lane.victim_count < wanted; ++tries) {
+void Partition::lock_random_victims(uint32_t wanted, Batch& batch) {
+  for (uint32_t tries = 0; tries < 4 * wanted && batch.victim_count < wanted; ++tries) {
     const FrameId id{static_cast<uint32_t>(next_random() % frames_.frame_count())};
     Frame& frame = frames_[id];
     const bool leave_cool = (next_random() & 4) != 0;
     if (leave_cool && frame.state() == State::kResident && !frame.io() && shared_->table->cool(frame.page))
       frame.verified = false;
     else
-      try_lock_victim(id, lane, true);
+      try_lock_victim(id, batch, true);
   }
 }
 
@@ -106,7 +107,7 @@ void Partition::cool_pages(uint32_t wanted) {
 }
 
 // `even_hot`: the page goes although it was touched.
-bool Partition::try_lock_victim(FrameId id, Lane& lane, bool even_hot) {
+bool Partition::try_lock_victim(FrameId id, Batch& batch, bool even_hot) {
   Frame& frame = frames_[id];
   if (frame.state() != State::kResident || frame.io() || frame.pins() > 0) return false;
   if (!even_hot && spares(frame)) return false;
@@ -124,7 +125,7 @@ bool Partition::try_lock_victim(FrameId id, Lane& lane, bool even_hot) {
     policies_.touched(id);
     return false;
   }
-  Lane::Victim& victim = lane.victims[lane.victim_count++];
+  Batch::Victim& victim = batch.victims[batch.victim_count++];
   map_.prefetch(frame.page);
   victim = {.frame = id,
             .page = frame.page,
@@ -138,94 +139,26 @@ bool Partition::try_lock_victim(FrameId id, Lane& lane, bool even_hot) {
   return true;
 }
 
-// Step 3, first half: finds the victims of which an address stands in a slot.
-void Partition::mark_held(Lane& lane) {
-  shared_->holders->visit(
-      [](void* context, PageId page) {
-        Lane& visited = *static_cast<Lane*>(context);
-        for (uint32_t i = 0; i < visited.victim_count; ++i)
-          if (visited.victims[i].page == page) visited.victims[i].held = true;
-      },
-      &lane);
-}
-
 // Before step 4: ends the guards of victims that nobody holds, whom guards are for. Nobody guards a frame anew while an evictor looks at it.
-void Partition::end_guards(Lane& lane) {
-  for (uint32_t v = 0; v < lane.victim_count; ++v) {
-    if (!lane.victims[v].guarded || lane.victims[v].held) continue;
+void Partition::end_guards(const Batch& batch) {
+  for (uint32_t v = 0; v < batch.victim_count; ++v) {
+    if (!batch.victims[v].guarded || batch.victims[v].held) continue;
     sys::LockGuard guard(mutex_);
-    frames_.end_guard(lane.victims[v].frame);
-  }
-}
-
-// Step 4, first half: asks the kernel about watched victims that lie together in one call.
-void Partition::find_untouched(Lane& lane) {
-  const auto asked = [&](uint32_t v) {
-    const Lane::Victim& victim = lane.victims[v];
-    return victim.watched && !victim.held;
-  };
-  for (uint32_t v = 0; v < lane.victim_count;) {
-    if (!asked(v)) {
-      ++v;
-      continue;
-    }
-    const FrameId first = lane.victims[v].frame;
-    const auto pages_to = [&](uint32_t i) {
-      return (uint64_t{index(lane.victims[i].frame)} + 1 - index(first)) * pieces_;
-    };
-    uint32_t end = v + 1;
-    while (end < lane.victim_count && lane.victims[end - 1].frame < lane.victims[end].frame &&
-           pages_to(end) <= sys::WriteWatch::kMaxPages)
-      ++end;
-    uint64_t found[sys::WriteWatch::kMaxPages / 64];
-    frames_.watch().find_untouched(frames_.bytes(first), pages_to(end - 1), found);
-    for (; v < end; ++v) {
-      Lane::Victim& victim = lane.victims[v];
-      if (!asked(v)) continue;
-      const uint64_t from = pages_to(v) - pieces_;
-      uint64_t count = 0;
-      for (uint64_t word = 0; word < (pieces_ + 63) / 64; ++word) lane.untouched[v][word] = 0;
-      for (uint64_t piece = 0; piece < pieces_; ++piece) {
-        const uint64_t bit = found[(from + piece) / 64] >> ((from + piece) % 64) & 1;
-        lane.untouched[v][piece / 64] |= bit << (piece % 64);
-        count += bit;
-      }
-      victim.untouched = count == pieces_;
-    }
-  }
-}
-
-// Step 4. A victim that is rescued meanwhile is written to while it is hashed, and so may its fingerprints
-// be: the result is not used. The thread sanitizer need not know (fingerprint.cc is not instrumented either).
-__attribute__((no_sanitize("thread"))) void Partition::compare(Lane& lane) {
-  for (uint32_t v = 0; v < lane.victim_count; ++v) {
-    Lane::Victim& victim = lane.victims[v];
-    if (victim.held || victim.verified || victim.untouched) continue;
-    const char* bytes = frames_.bytes(victim.frame);
-    const base::Fingerprint* known = frames_.fingerprints(victim.frame);
-    for (uint64_t word = 0; word < (pieces_ + 63) / 64; ++word) lane.changed[v][word] = 0;
-    for (uint64_t piece = 0; piece < pieces_; ++piece) {
-      if (victim.watched && base::has_bit(lane.untouched[v], piece)) continue;
-      const base::Fingerprint before = {known[piece].low, known[piece].high};
-      if (!before.is_unknown() &&
-          before.same_content_as(base::take_fingerprint(bytes + piece * base::kOsPageBytes)))
-        continue;
-      base::set_bit(lane.changed[v], piece);
-      ++victim.changed_count;
-    }
+    frames_.end_guard(batch.victims[v].frame);
   }
 }
 
 // Steps 3 (second half) and 5. Returns how many frames became free.
 uint32_t Partition::settle_unwritten(Lane& lane) {
+  Batch& batch = lane.batch;
   if (shared_->chaos_seed != 0) {
-    for (uint32_t v = 0; v < lane.victim_count; ++v) check_unchanged(lane.victims[v], lane);
+    for (uint32_t v = 0; v < batch.victim_count; ++v) check_unchanged(batch.victims[v], lane);
   }
   sys::LockGuard guard(mutex_);
-  watch_unchanged(lane);
+  watch_unchanged(batch);
   uint32_t freed = 0;
-  for (uint32_t v = 0; v < lane.victim_count; ++v) {
-    Lane::Victim& victim = lane.victims[v];
+  for (uint32_t v = 0; v < batch.victim_count; ++v) {
+    Batch::Victim& victim = batch.victims[v];
     Frame& frame = frames_[victim.frame];
     --frame.looked_at;
     const bool ours = frame.is(State::kEvicting, victim.version);
@@ -256,9 +189,9 @@ uint32_t Partition::settle_unwritten(Lane& lane) {
     victim.version = 0;  // settled: settle_written passes over it
     victim.changed_count = 0;
   }
-  uint8_t order[Lane::kMaxBatch];
-  const uint32_t count = plan_writes(lane, order);
-  for (uint32_t i = 0; i < count; ++i) prepare_write(lane, lane.victims[order[i]], count - i - 1);
+  uint8_t order[Batch::kMaxVictims];
+  const uint32_t count = plan_writes(batch, order);
+  for (uint32_t i = 0; i < count; ++i) prepare_write(batch, batch.victims[order[i]], count - i - 1);
   if (freed > 0) changed_.notify_all();
   return freed;
 }
@@ -267,32 +200,32 @@ uint32_t Partition::settle_unwritten(Lane& lane) {
 // pages of the batch left unchanged; else it would cost a fault for each that is stored to. Under the lock, so
 // that a frame that has become another page's meanwhile is not protected: it may be watched, and changed. A frame that a fork has lent is
 // not watched: loads store to it by the mapping that is protected, and their pages would be written when they leave.
-void Partition::watch_unchanged(Lane& lane) {
+void Partition::watch_unchanged(Batch& batch) {
   if (!frames_.can_watch()) return;
   uint32_t unchanged = 0, changed = 0;
-  for (uint32_t v = 0; v < lane.victim_count; ++v) {
-    const Lane::Victim& victim = lane.victims[v];
+  for (uint32_t v = 0; v < batch.victim_count; ++v) {
+    const Batch::Victim& victim = batch.victims[v];
     if (victim.held) continue;
     // One that is verified was changed, as a rule: it was cleaned.
     ++(victim.changed_count > 0 || (victim.verified && !victim.untouched) ? changed : unchanged);
   }
   if (changed * kUnchangedToWatch > unchanged) return;
   const auto watchable = [&](uint32_t v) {
-    const Lane::Victim& victim = lane.victims[v];
+    const Batch::Victim& victim = batch.victims[v];
     const Frame& frame = frames_[victim.frame];
     return !victim.watched && !victim.held && !victim.verified && victim.changed_count == 0 &&
            frame.backing == Backing::kOwn && frame.is(State::kEvicting, victim.version);
   };
-  for (uint32_t v = 0; v < lane.victim_count;) {
+  for (uint32_t v = 0; v < batch.victim_count;) {
     if (!watchable(v)) {
       ++v;
       continue;
     }
-    const FrameId first = lane.victims[v].frame;
+    const FrameId first = batch.victims[v].frame;
     uint32_t end = v + 1;
-    while (end < lane.victim_count && lane.victims[end].frame == first + (end - v) && watchable(end)) ++end;
+    while (end < batch.victim_count && batch.victims[end].frame == first + (end - v) && watchable(end)) ++end;
     const bool is_protected = frames_.can_watch() && frames_.protect(first, end - v);
-    for (; v < end; ++v) lane.victims[v].newly_protected = is_protected;
+    for (; v < end; ++v) batch.victims[v].newly_protected = is_protected;
   }
 }
 
@@ -304,11 +237,11 @@ PlaceId Partition::neighbour_place(PageId page) {
 
 // Step 5 for a changed victim: a place if it has none yet, the fingerprints of what is written unknown, and
 // the Ios. Runs that follow each other on storage share an Io.
-void Partition::prepare_write(Lane& lane, Lane::Victim& victim, uint32_t victims_left) {
+void Partition::prepare_write(Batch& batch, Batch::Victim& victim, uint32_t victims_left) {
   Frame& frame = frames_[victim.frame];
   take_place(victim);
   if (frame.place == base::kNoPlace || (victim.must_move && victim.new_place == base::kNoPlace)) {
-    note_failed_write(lane, ENOSPC);
+    note_failed_write(batch, ENOSPC);
     ++failed_writes_;
     frame.rescue();
     reopen(victim.frame);
@@ -316,10 +249,10 @@ void Partition::prepare_write(Lane& lane, Lane::Victim& victim, uint32_t victims
     victim.version = 0;
     return;
   }
-  uint64_t* changed = lane.changed[&victim - lane.victims];
-  // Many scattered pieces: one write of the whole page rather than more Ios than the lane has left.
-  const bool crowded = lane.segment_count + victim.changed_count + victims_left > Lane::kMaxSegments ||
-                       lane.io_count + victim.changed_count + victims_left > Lane::kMaxIos;
+  uint64_t* changed = batch.changed[&victim - batch.victims];
+  // Many scattered pieces: one write of the whole page rather than more Ios than the batch has left.
+  const bool crowded = batch.segment_count + victim.changed_count + victims_left > Batch::kMaxSegments ||
+                       batch.io_count + victim.changed_count + victims_left > Batch::kMaxIos;
   if (victim.whole_page || (crowded && victim.changed_count > 1)) {
     for (uint64_t piece = 0; piece < pieces_; ++piece) base::set_bit(changed, piece);
     victim.changed_count = static_cast<uint32_t>(pieces_);
@@ -336,28 +269,13 @@ void Partition::prepare_write(Lane& lane, Lane::Victim& victim, uint32_t victims
     }
     uint64_t end = piece + 1;
     while (end < pieces_ && base::has_bit(changed, end)) ++end;
-    add_write(lane, place_offset + piece * base::kOsPageBytes,
-              frames_.bytes(victim.frame) + piece * base::kOsPageBytes, (end - piece) * base::kOsPageBytes);
-    victim.last_io = lane.io_count - 1;
+    batch.add_write(place_offset + piece * base::kOsPageBytes,
+                    frames_.bytes(victim.frame) + piece * base::kOsPageBytes,
+                    (end - piece) * base::kOsPageBytes);
+    victim.last_io = batch.io_count - 1;
     if (victim.first_io == ~uint32_t{0}) victim.first_io = victim.last_io;
     piece = end;
   }
-}
-
-// Adds a piece to the last Io if that ends where the piece begins, else makes one more Io.
-void Partition::add_write(Lane& lane, uint64_t offset, char* bytes, uint64_t length) {
-  storage::Io* io = lane.io_count > 0 ? &lane.ios[lane.io_count - 1] : nullptr;
-  if (io == nullptr || io->offset_bytes + io->length_bytes != offset ||
-      io->segment_count == storage::kMaxSegments) {
-    io = &lane.ios[lane.io_count++];
-    *io = {};
-    io->operation = storage::Operation::kWrite;
-    io->offset_bytes = offset;
-    io->segments = &lane.segments[lane.segment_count];
-  }
-  lane.segments[lane.segment_count++] = {bytes, length};
-  ++io->segment_count;
-  io->length_bytes += length;
 }
 
 void Partition::forget_fingerprints(FrameId frame, const uint64_t* pieces) {
@@ -366,18 +284,18 @@ void Partition::forget_fingerprints(FrameId frame, const uint64_t* pieces) {
   }
 }
 
-void Partition::note_failed_write(Lane& lane, int error) {
-  write_error_ = lane.write_error = error;
+void Partition::note_failed_write(Batch& batch, int error) {
+  write_error_ = batch.write_error = error;
   base::statistics.cache_write_failures.add();
   base::probes::write_failed(static_cast<uint64_t>(error));
 }
 
 // The message comes now and then, however long storage stays broken. Not under the lock: whoever reads messages may be slow, or a thread that waits for
 // a page.
-void Partition::tell_of_failed_write(Lane& lane) {
-  if (lane.write_error == 0) return;
-  const int error = lane.write_error;
-  lane.write_error = 0;
+void Partition::tell_of_failed_write(Batch& batch) {
+  if (batch.write_error == 0) return;
+  const int error = batch.write_error;
+  batch.write_error = 0;
   constexpr uint64_t kNsPerMessage = 60'000'000'000;
   const uint64_t now = sys::monotonic_ns();
   uint64_t next = shared_->next_write_message_ns.load(std::memory_order_relaxed);
@@ -392,23 +310,23 @@ void Partition::tell_of_failed_write(Lane& lane) {
             "; pages stay in memory and are tried again");
 }
 
-void Partition::note_writes(const Lane& lane) {
-  for (uint32_t i = 0; i < lane.io_count; ++i) policies_.note_io(lane.ios[i].length_bytes);
+void Partition::note_writes(const Batch& batch) {
+  for (uint32_t i = 0; i < batch.io_count; ++i) policies_.note_io(batch.ios[i].length_bytes);
 }
 
 // Step 7. Returns how many frames became free.
-uint32_t Partition::settle_written(Lane& lane) {
+uint32_t Partition::settle_written(Batch& batch) {
   sys::LockGuard guard(mutex_);
-  note_writes(lane);
+  note_writes(batch);
   uint32_t freed = 0;
-  for (uint32_t v = 0; v < lane.victim_count; ++v) {
-    Lane::Victim& victim = lane.victims[v];
+  for (uint32_t v = 0; v < batch.victim_count; ++v) {
+    Batch::Victim& victim = batch.victims[v];
     if (victim.changed_count == 0) continue;
     Frame& frame = frames_[victim.frame];
     const storage::Io* failed = nullptr;
     for (uint32_t i = victim.first_io; i <= victim.last_io; ++i)
-      if (!lane.ios[i].whole()) failed = &lane.ios[i];
-    const bool whole = settle_place(lane, victim, failed);
+      if (!batch.ios[i].whole()) failed = &batch.ios[i];
+    const bool whole = settle_place(batch, victim, failed);
     if (whole) base::statistics.cache_writebacks.add(victim.changed_count);
     // A page that was to move may stay: it may still be written where it is.
     const bool may_stay = victim.new_place != base::kNoPlace && !victim.must_move;
@@ -435,7 +353,7 @@ uint32_t Partition::settle_written(Lane& lane) {
 
 // Chaos: what is about to be dropped as unchanged must be what a load would return. Reads under the lock,
 // so that nobody gives the place away or touches the page meanwhile.
-void Partition::check_unchanged(Lane::Victim& victim, Lane& lane) {
+void Partition::check_unchanged(const Batch::Victim& victim, Lane& lane) {
   if (victim.held || victim.changed_count != 0) return;
   sys::LockGuard guard(mutex_);
   if (!frames_[victim.frame].is(State::kEvicting, victim.version)) return;

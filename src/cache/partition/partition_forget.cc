@@ -8,23 +8,24 @@ namespace cache {
 
 Partition::Left Partition::forget(PageId first, uint64_t count, Lane& lane) {
   Left left;
+  Batch& batch = lane.batch;
   const PageId end = first + count;
   for (PageId page = first; index(page) < index(end);) {
-    lane.victim_count = 0;
+    batch.victim_count = 0;
     {
       sys::LockGuard guard(mutex_);
-      while (index(page) < index(end) && lane.victim_count < batch_size_) {
+      while (index(page) < index(end) && batch.victim_count < batch_size_) {
         if (skip_unknown_group(page)) continue;
-        if (!lock_for_forget(page, lane)) ++left.busy;
+        if (!lock_for_forget(page, batch)) ++left.busy;
         page = page + 1;
       }
     }
-    if (lane.victim_count == 0) continue;
+    if (batch.victim_count == 0) continue;
     shared_->holders->barrier();
-    mark_held(lane);
+    batch.mark_held(*shared_->holders);
     sys::LockGuard guard(mutex_);
-    for (uint32_t v = 0; v < lane.victim_count; ++v) {
-      const Lane::Victim& victim = lane.victims[v];
+    for (uint32_t v = 0; v < batch.victim_count; ++v) {
+      const Batch::Victim& victim = batch.victims[v];
       CHECK(frames_[victim.frame].is(State::kEvicting, victim.version));
       if (victim.held) {
         ++left.held;
@@ -39,7 +40,7 @@ Partition::Left Partition::forget(PageId first, uint64_t count, Lane& lane) {
 
 // Step 1 for one page; and all there is to do for a page that is not in memory. Returns false if the page is pinned, an Io is under way for it, or it is
 // being evicted.
-bool Partition::lock_for_forget(PageId page, Lane& lane) {
+bool Partition::lock_for_forget(PageId page, Batch& batch) {
   const PageMap::Where where = map_.find(page);
   if (where.place != base::kNoPlace) {
     shared_->places.give_back(where.place);
@@ -55,7 +56,7 @@ bool Partition::lock_for_forget(PageId page, Lane& lane) {
     frame.gone = true;
     version = frame.lock();
   }
-  lane.victims[lane.victim_count++] = {.frame = where.frame, .page = page, .version = version};
+  batch.victims[batch.victim_count++] = {.frame = where.frame, .page = page, .version = version};
   return true;
 }
 

@@ -360,7 +360,7 @@ base::Expected<void> Partition::fill(const Claim& claim, Lane& lane) {
     base::probes::load_done(index(claim.first), 1, 0);
     return {};
   }
-  storage::Io& io = lane.ios[0];
+  storage::Io& io = lane.batch.ios[0];
   prepare_read(claim, io);
   lane.queue().run(io);
   if (claim.count > 1 && (io.error != 0 || io.transferred_bytes < shared_->page_bytes)) {
@@ -489,7 +489,7 @@ base::Expected<void> Partition::make_room(Lane& lane, InVain& in_vain) {
   uint64_t& attempts = in_vain.attempts;
   // How many batches in vain it takes until each frame was in one. Only then is it time to sleep.
   const uint64_t batches = 2 * (frames_.frame_count() / batch_size_ + 1);
-  const bool tried_some = lane.victim_count > 0;
+  const bool tried_some = lane.batch.victim_count > 0;
   uint32_t key;
   {
     sys::LockGuard guard(mutex_);

@@ -20,17 +20,18 @@ constexpr uint32_t kTogether = 4;
 
 // Puts the victims that will be written into `order`, so that neighbours on storage follow each other: first those that stay where they are, by page; then
 // those that move, by new place. Returns how many there are.
-uint32_t Partition::plan_writes(Lane& lane, uint8_t* order) {
+uint32_t Partition::plan_writes(Batch& batch, uint8_t* order) {
   uint32_t count = 0;
-  for (uint32_t v = 0; v < lane.victim_count; ++v) {
-    if (lane.victims[v].changed_count == 0) continue;
+  for (uint32_t v = 0; v < batch.victim_count; ++v) {
+    if (batch.victims[v].changed_count == 0) continue;
     uint32_t at = count++;
-    for (; at > 0 && lane.victims[v].page < lane.victims[order[at - 1]].page; --at) order[at] = order[at - 1];
+    for (; at > 0 && batch.victims[v].page < batch.victims[order[at - 1]].page; --at)
+      order[at] = order[at - 1];
     order[at] = static_cast<uint8_t>(v);
   }
-  for (uint32_t i = 0; i < count; ++i) write_whole_if_frozen(lane, order[i]);
-  uint8_t moving[Lane::kMaxBatch];
-  const uint32_t moving_count = take_scattered(lane, order, count, moving);
+  for (uint32_t i = 0; i < count; ++i) write_whole_if_frozen(batch, order[i]);
+  uint8_t moving[Batch::kMaxVictims];
+  const uint32_t moving_count = take_scattered(batch, order, count, moving);
   const bool chaos = shared_->chaos_seed != 0;
   // More than one Io for two pages is no gain over writing them where they are.
   uint32_t runs_left = chaos ? moving_count : moving_count / 2;
@@ -40,7 +41,7 @@ uint32_t Partition::plan_writes(Lane& lane, uint8_t* order) {
       const Places::Run run = shared_->places.take_run(moving_count - moved);
       if (run.count == 0) break;
       for (uint32_t i = 0; i < run.count; ++i)
-        lane.victims[moving[moved++]].new_place = PlaceId{index(run.first) + i};
+        batch.victims[moving[moved++]].new_place = PlaceId{index(run.first) + i};
     }
   }
   // Victims for which no new place was found go behind those that stay.
@@ -51,18 +52,18 @@ uint32_t Partition::plan_writes(Lane& lane, uint8_t* order) {
 }
 
 // A place that a child of fork may read, or a parent, is not written to: the page moves, as a whole.
-void Partition::write_whole_if_frozen(Lane& lane, uint32_t v) {
-  Lane::Victim& victim = lane.victims[v];
+void Partition::write_whole_if_frozen(Batch& batch, uint32_t v) {
+  Batch::Victim& victim = batch.victims[v];
   const PlaceId place = frames_[victim.frame].place;
   if (place == base::kNoPlace || shared_->places.may_overwrite(place)) return;
   victim.must_move = true;
   victim.changed_count = static_cast<uint32_t>(pieces_);
-  for (uint64_t piece = 0; piece < pieces_; ++piece) base::set_bit(lane.changed[v], piece);
+  for (uint64_t piece = 0; piece < pieces_; ++piece) base::set_bit(batch.changed[v], piece);
 }
 
 // Takes a place for a victim that has none where it may be written. If there is none, the frame is left without a place, or a victim that must move
 // without a new one.
-void Partition::take_place(Lane::Victim& victim) {
+void Partition::take_place(Batch::Victim& victim) {
   Frame& frame = frames_[victim.frame];
   victim.whole_page = frame.place == base::kNoPlace;
   if (!victim.whole_page && (!victim.must_move || victim.new_place != base::kNoPlace)) return;
@@ -75,8 +76,8 @@ void Partition::take_place(Lane::Victim& victim) {
 
 // Moves the victims that shall move from `order`, which has `count`, to `scattered`, and returns how many these are: those that must move, and those that
 // are changed as a whole and whose neighbours on storage are not written, too.
-uint32_t Partition::take_scattered(Lane& lane, uint8_t* order, uint32_t count, uint8_t* scattered) {
-  const auto place_of = [&](uint32_t i) { return frames_[lane.victims[order[i]].frame].place; };
+uint32_t Partition::take_scattered(const Batch& batch, uint8_t* order, uint32_t count, uint8_t* scattered) {
+  const auto place_of = [&](uint32_t i) { return frames_[batch.victims[order[i]].frame].place; };
   uint32_t scattered_count = 0;
   uint32_t kept = 0;
   for (uint32_t i = 0; i < count;) {
@@ -86,7 +87,7 @@ uint32_t Partition::take_scattered(Lane& lane, uint8_t* order, uint32_t count, u
       ++end;
     const bool together = place_of(i) == base::kNoPlace || end - i >= kTogether;
     for (; i < end; ++i) {
-      const Lane::Victim& victim = lane.victims[order[i]];
+      const Batch::Victim& victim = batch.victims[order[i]];
       const bool moves = victim.must_move || (!together && victim.changed_count == pieces_);
       if (moves)
         scattered[scattered_count++] = order[i];
@@ -98,7 +99,7 @@ uint32_t Partition::take_scattered(Lane& lane, uint8_t* order, uint32_t count, u
 }
 
 // The victim's write is over: its page is at the place that was written, or where it was before. Returns false, after noting it, if the write has failed.
-bool Partition::settle_place(Lane& lane, const Lane::Victim& victim, const storage::Io* failed) {
+bool Partition::settle_place(Batch& batch, const Batch::Victim& victim, const storage::Io* failed) {
   Frame& frame = frames_[victim.frame];
   const bool moved = victim.new_place != base::kNoPlace;
   if (failed == nullptr) {
@@ -110,7 +111,7 @@ bool Partition::settle_place(Lane& lane, const Lane::Victim& victim, const stora
     }
     return true;
   }
-  note_failed_write(lane, failed->error != 0 ? failed->error : ENOSPC);
+  note_failed_write(batch, failed->error != 0 ? failed->error : ENOSPC);
   if (moved) {
     shared_->places.give_back(victim.new_place);
     if (victim.must_move) return false;

@@ -1,0 +1,117 @@
+#include "cache/partition/batch.h"
+
+#include "base/bits.h"
+
+namespace cache {
+namespace {
+
+uint64_t pieces_of(const FramePool& frames) { return frames.page_bytes() / base::kOsPageBytes; }
+
+}  // namespace
+
+// Step 3 of Evict, first half; step 2 of the others.
+void Batch::mark_held(Holders& holders) {
+  holders.visit(
+      [](void* context, PageId page) {
+        Batch& visited = *static_cast<Batch*>(context);
+        for (uint32_t i = 0; i < visited.victim_count; ++i)
+          if (visited.victims[i].page == page) visited.victims[i].held = true;
+      },
+      this);
+}
+
+// Step 4 of Evict, first half; step 3 of Clean.
+void Batch::find_untouched(const FramePool& frames) {
+  const uint64_t pieces = pieces_of(frames);
+  const auto asked = [&](uint32_t v) {
+    const Victim& victim = victims[v];
+    return victim.watched && !victim.held;
+  };
+  for (uint32_t v = 0; v < victim_count;) {
+    if (!asked(v)) {
+      ++v;
+      continue;
+    }
+    const FrameId first = victims[v].frame;
+    const auto pages_to = [&](uint32_t i) {
+      return (uint64_t{index(victims[i].frame)} + 1 - index(first)) * pieces;
+    };
+    uint32_t end = v + 1;
+    while (end < victim_count && victims[end - 1].frame < victims[end].frame &&
+           pages_to(end) <= sys::WriteWatch::kMaxPages)
+      ++end;
+    uint64_t found[sys::WriteWatch::kMaxPages / 64];
+    frames.watch().find_untouched(frames.bytes(first), pages_to(end - 1), found);
+    for (; v < end; ++v) {
+      Victim& victim = victims[v];
+      if (!asked(v)) continue;
+      const uint64_t from = pages_to(v) - pieces;
+      uint64_t count = 0;
+      for (uint64_t word = 0; word < (pieces + 63) / 64; ++word) untouched[v][word] = 0;
+      for (uint64_t piece = 0; piece < pieces; ++piece) {
+        const uint64_t bit = found[(from + piece) / 64] >> ((from + piece) % 64) & 1;
+        untouched[v][piece / 64] |= bit << (piece % 64);
+        count += bit;
+      }
+      victim.untouched = count == pieces;
+    }
+  }
+}
+
+// Step 4 of Evict. A victim that is rescued meanwhile is written to while it is hashed, and so may its fingerprints
+// be: the result is not used. The thread sanitizer need not know (fingerprint.cc is not instrumented either).
+__attribute__((no_sanitize("thread"))) void Batch::compare(FramePool& frames) {
+  const uint64_t pieces = pieces_of(frames);
+  for (uint32_t v = 0; v < victim_count; ++v) {
+    Victim& victim = victims[v];
+    if (victim.held || victim.verified || victim.untouched) continue;
+    const char* bytes = frames.bytes(victim.frame);
+    const base::Fingerprint* known = frames.fingerprints(victim.frame);
+    for (uint64_t word = 0; word < (pieces + 63) / 64; ++word) changed[v][word] = 0;
+    for (uint64_t piece = 0; piece < pieces; ++piece) {
+      if (victim.watched && base::has_bit(untouched[v], piece)) continue;
+      const base::Fingerprint before = {known[piece].low, known[piece].high};
+      if (!before.is_unknown() &&
+          before.same_content_as(base::take_fingerprint(bytes + piece * base::kOsPageBytes)))
+        continue;
+      base::set_bit(changed[v], piece);
+      ++victim.changed_count;
+    }
+  }
+}
+
+// Step 3 of Clean.
+void Batch::copy_changed(FramePool& frames, char* copies) {
+  const uint64_t pieces = pieces_of(frames);
+  for (uint32_t v = 0; v < victim_count; ++v) {
+    Victim& victim = victims[v];
+    if (victim.held || victim.untouched) continue;
+    const char* bytes = frames.bytes(victim.frame);
+    const base::Fingerprint* known = frames.fingerprints(victim.frame);
+    uint64_t piece = 0;
+    while (piece < pieces &&
+           ((victim.watched && base::has_bit(untouched[v], piece)) ||
+            known[piece].same_content_as(base::take_fingerprint(bytes + piece * base::kOsPageBytes))))
+      ++piece;
+    if (piece == pieces) continue;
+    victim.changed_count = static_cast<uint32_t>(pieces);
+    spillway_plain_memcpy(copies + v * frames.page_bytes(), bytes, frames.page_bytes());
+  }
+}
+
+void Batch::add_write(uint64_t offset, char* bytes, uint64_t length) {
+  storage::Io* io = io_count > 0 ? &ios[io_count - 1] : nullptr;
+  if (io == nullptr || io->offset_bytes + io->length_bytes != offset ||
+      io->segment_count == storage::kMaxSegments) {
+    io = &ios[io_count++];
+    *io = {};
+    io->operation = storage::Operation::kWrite;
+    io->offset_bytes = offset;
+    io->segments = &segments[segment_count];
+  }
+  segments[segment_count++] = {bytes, length};
+  ++io->segment_count;
+  io->length_bytes += length;
+}
+
+}  // namespace cache
