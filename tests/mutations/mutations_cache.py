@@ -21,6 +21,7 @@ READER = "src/cache/pages/page_reader.cc"
 GHOSTS = "src/cache/policies/ghosts.cc"
 LOADS = "src/cache/partition/load_queue.cc"
 BATCH = "src/cache/partition/batch.cc"
+PLAN = "src/cache/partition/write_plan.cc"
 CACHE = "src/cache/cache.cc"
 LINES = "src/cache/servers/lines.h"
 BELL = "src/cache/servers/bell.h"
@@ -306,10 +307,10 @@ MUTATIONS = [
 
     # Moving pages on storage
     mutation("old place given back before the write succeeded", "MoveTest.*",
-             (MOVE, ".new_place = PlaceId{index(run.first) + i};",
+             (PLAN, ".new_place = PlaceId{index(run.first) + i};",
               ".new_place = PlaceId{index(run.first) + i};\n"
               "      for (uint32_t i = 0; i < run.count; ++i)\n"
-              "        shared_->places.give_back(frames_[batch.victims[moving[moved - run.count + i]].frame].place);"),
+              "        places_.give_back(frames_[batch_.victims[moving[moved - run.count + i]].frame].place);"),
              (MOVE, "      shared_->places.give_back(frame.place);\n      frame.place = victim.new_place;",
               "      frame.place = victim.new_place;")),
     mutation("old place never given back", "MoveTest.*",
@@ -328,11 +329,11 @@ MUTATIONS = [
     mutation("cleaner writes a moved page to its old place", "MoveTest.CleanedPages*",
              (CLEAN, "victim.new_place != base::kNoPlace ? victim.new_place : frame.place", "frame.place")),
     mutation("page of which a part changed moves", "MoveTest.OnlyWhat*",
-             (MOVE, "(!together && victim.changed_count == pieces_)", "!together")),
+             (PLAN, "(!together && victim.changed_count == pieces_)", "!together")),
     mutation("pages that lie together are moved", "MoveTest.PagesThatLie*",
-             (MOVE, "base::kNoPlace || end - i >= kTogether", "base::kNoPlace")),
+             (PLAN, "base::kNoPlace || end - i >= kTogether", "base::kNoPlace")),
     mutation("moved pages in no order", "MoveTest.MovedPages*",
-             (MOVE, "at > 0 && batch.victims[v].page < batch.victims[order[at - 1]].page;", "at > count;")),
+             (PLAN, "at > 0 && batch_.victims[v].page < batch_.victims[order_[at - 1]].page;", "at > count_;")),
     mutation("failed moves count as storage that takes nothing", "MoveTest.WhenNewPlaces*",
              (EVICT, "if (!whole && !may_stay) ++failed_writes_;", "if (!whole) ++failed_writes_;"),
              (MOVE, "    shared_->places.pause_moves();\n", "")),
@@ -411,7 +412,7 @@ MUTATIONS = [
     mutation("frame beside another takes memory twice after a fork", "CacheFork.FramesThatWereNeverUsedTakeMemoryOnce",
              (POOL, "    if (frames_[index(frame)].backing != Backing::kOwn) share_free_neighbours(frame);", "    if (!is_wished && frames_[index(frame)].backing != Backing::kOwn) share_free_neighbours(frame);")),
     mutation("only what changed of a page goes to its new place", "CacheFork.APageThatChangedInPart*",
-             (MOVE, "  victim.changed_count = static_cast<uint32_t>(pieces_);\n  for (uint64_t piece = 0; piece < pieces_; ++piece) base::set_bit(batch.changed[v], piece);\n", "")),
+             (PLAN, "  victim.changed_count = static_cast<uint32_t>(pieces_);\n  for (uint64_t piece = 0; piece < pieces_; ++piece) base::set_bit(batch_.changed[v], piece);\n", "")),
     mutation("child waits for a load that nobody ends", "CacheFork.AChildEnds*",
              (FORK, "      case State::kLoading: end_load_without_page(id); break;\n", "      case State::kLoading: break;\n")),
     mutation("child's frame is being written for ever", "CacheFork.AChildEnds*",

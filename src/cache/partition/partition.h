@@ -10,7 +10,7 @@
 // Evict    1 choose victims, lock their entries and states   2 barrier   3 rescue the victims that threads hold
 //          4 ask the kernel which OS pages of watched frames were not stored to; compare the fingerprints of all others
 //          5 unchanged victims: FREE, and their frames are watched from now on if most of the batch is unchanged; changed ones: their
-//            fingerprints become unknown, the state WRITING, and places are chosen (partition_move.cc)
+//            fingerprints become unknown, the state WRITING, and places are chosen (write_plan.h)
 //          6 write what has changed   7 written victims: FREE, unless they were rescued meanwhile; failed ones: RESIDENT
 // Clean    1 set io of pages that are cooling   2 barrier; leave alone what threads hold   3 copy what has changed   4 write the copies
 //          5 the fingerprints are those of the copies; clear io. A page that nobody could have touched since is verified: an eviction
@@ -334,10 +334,7 @@ class Partition {
   void end_guards(const Batch& batch);
   void watch_unchanged(Batch& batch);
   uint32_t settle_unwritten(Lane& lane);
-  uint32_t plan_writes(Batch& batch, uint8_t* order);
-  uint32_t take_scattered(const Batch& batch, uint8_t* order, uint32_t count, uint8_t* scattered);
   bool settle_place(Batch& batch, const Batch::Victim& victim, const storage::Io* failed);
-  void write_whole_if_frozen(Batch& batch, uint32_t victim);
   void take_place(Batch::Victim& victim);
   void prepare_write(Batch& batch, Batch::Victim& victim, uint32_t victims_left);
   uint32_t settle_written(Batch& batch);

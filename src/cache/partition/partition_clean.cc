@@ -7,6 +7,7 @@
 // after the barrier, so every later access goes through rearm, which leaves the entry hot. Eviction locks the
 // entries and looks at what they were: still cooling means untouched.
 #include "cache/partition/partition.h"
+#include "cache/partition/write_plan.h"
 
 namespace cache {
 namespace {
@@ -96,10 +97,9 @@ void Partition::choose_for_cleaning(Batch& batch) {
 // becomes part of an Io, since a copy of it is at hand.
 void Partition::prepare_clean_writes(Batch& batch, char* copies) {
   sys::LockGuard guard(mutex_);
-  uint8_t order[Batch::kMaxVictims];
-  const uint32_t count = plan_writes(batch, order);
-  for (uint32_t i = 0; i < count; ++i) {
-    const uint32_t v = order[i];
+  const WritePlan plan(batch, frames_, shared_->places, shared_->chaos_seed != 0);
+  for (uint32_t i = 0; i < plan.count(); ++i) {
+    const uint32_t v = plan[i];
     Batch::Victim& victim = batch.victims[v];
     Frame& frame = frames_[victim.frame];
     take_place(victim);

@@ -6,6 +6,7 @@
 #include "base/bits.h"
 #include "base/log.h"
 #include "base/probe.h"
+#include "cache/partition/write_plan.h"
 #include "storage/piece_io.h"
 #include "sys/kernel.h"
 
@@ -189,9 +190,9 @@ uint32_t Partition::settle_unwritten(Lane& lane) {
     victim.version = 0;  // settled: settle_written passes over it
     victim.changed_count = 0;
   }
-  uint8_t order[Batch::kMaxVictims];
-  const uint32_t count = plan_writes(batch, order);
-  for (uint32_t i = 0; i < count; ++i) prepare_write(batch, batch.victims[order[i]], count - i - 1);
+  const WritePlan plan(batch, frames_, shared_->places, shared_->chaos_seed != 0);
+  for (uint32_t i = 0; i < plan.count(); ++i)
+    prepare_write(batch, batch.victims[plan[i]], plan.count() - i - 1);
   if (freed > 0) changed_.notify_all();
   return freed;
 }
@@ -227,12 +228,6 @@ void Partition::watch_unchanged(Batch& batch) {
     const bool is_protected = frames_.can_watch() && frames_.protect(first, end - v);
     for (; v < end; ++v) batch.victims[v].newly_protected = is_protected;
   }
-}
-
-PlaceId Partition::neighbour_place(PageId page) {
-  const PageMap::Where before = find_before(page);
-  const PlaceId place = before.frame != base::kNoFrame ? frames_[before.frame].place : before.place;
-  return place == base::kNoPlace ? place : PlaceId{index(place) + 1};
 }
 
 // Step 5 for a changed victim: a place if it has none yet, the fingerprints of what is written unknown, and
