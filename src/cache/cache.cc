@@ -112,7 +112,7 @@ base::Expected<void> Cache::open_tables(const CacheParameters& parameters) {
   if (auto opened = shared_.regions.open(parameters.range_begin + parameters.range_bytes); !opened)
     return opened;
   // Where it is refused, pages are compared.
-  if (parameters.watch) static_cast<void>(shared_.watch.open().has_value());
+  if (parameters.for_tests.watch) static_cast<void>(shared_.watch.open().has_value());
   if (auto opened = shared_.directory.open(parameters.range_bytes / page_bytes); !opened) return opened;
   const storage::Device& device = *shared_.device;
   if (auto opened = shared_.places.open(device.capacity_bytes() / page_bytes, device.is_copied_by_fork());
@@ -123,13 +123,13 @@ base::Expected<void> Cache::open_tables(const CacheParameters& parameters) {
 }
 
 base::Expected<void> Cache::open_partitions(const CacheParameters& parameters, uint64_t frame_count) {
-  const uint32_t partitions =
-      parameters.partition_count != 0 ? parameters.partition_count : partitions_for(frame_count);
+  const uint32_t asked = parameters.for_tests.partition_count;
+  const uint32_t partitions = asked != 0 ? asked : partitions_for(frame_count);
   CHECK(std::has_single_bit(partitions) && partitions <= kMaxPartitions);
   partition_count_ = partitions;
   shared_.partition_count = partitions;
   if (parameters.chooses_policy)
-    shared_.policy_choice.begin(parameters.policy_choice, frame_count, partitions);
+    shared_.policy_choice.begin(parameters.for_tests.policy_choice, frame_count, partitions);
   const uint64_t frame_limit =
       std::clamp(parameters.most_memory_bytes / frame_bytes_, frame_count, kMaxFrames);
   for (uint32_t i = 0; i < partitions; ++i) {

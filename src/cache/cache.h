@@ -23,17 +23,22 @@ struct CacheParameters {
   size_t page_bytes = base::kOsPageBytes;
   uint64_t memory_bytes = 0;       // for frames, tables and metadata
   uint64_t most_memory_bytes = 0;  // what set_memory may raise it to; 0: it may not. Costs address space
-  uint32_t frame_count = 0;        // 0: as many as memory_bytes holds
-  uint32_t partition_count = 0;    // 0: by memory and cores
+  uint32_t frame_count = 0;        // for tests and benchmarks; 0: as many as memory_bytes holds
   uint32_t read_ahead_pages = 0;
   uint64_t chaos_seed = 0;
   base::PolicyKind policy = base::PolicyKind::kClock;
   bool chooses_policy = false;  // the cache chooses a policy while it runs, and `policy` does not count
-  PolicyChoice::Parameters policy_choice = {};
-  Origins* origins = nullptr;  // outlives the cache; null: all pages begin as zeros
-  Closed* closed = nullptr;    // outlives the cache; null: nothing is closed
-  bool large_pages = false;    // frames in large OS pages, where there are some
-  bool watch = true;  // where it can, the kernel says which pages were not stored to; else all are compared
+  Origins* origins = nullptr;   // outlives the cache; null: all pages begin as zeros
+  Closed* closed = nullptr;     // outlives the cache; null: nothing is closed
+  bool large_pages = false;     // frames in large OS pages, where there are some
+
+  // Nobody else sets these.
+  struct ForTests {
+    uint32_t partition_count = 0;  // a power of two; 0: by how many frames there are
+    PolicyChoice::Parameters policy_choice = {};
+    bool watch = true;  // where it can, the kernel says which pages were not stored to; else all are compared
+  };
+  ForTests for_tests = {};
 };
 
 class Cache {

@@ -160,15 +160,14 @@ class TestWorld {
       p.memory_bytes = with.frame_count * (page_bytes + base::kOsPageBytes) + (64 << 20);
       p.frame_count = with.frame_count;
     }
-    p.partition_count = with.partition_count;
     p.read_ahead_pages = with.read_ahead_pages;
     p.chaos_seed = with.chaos_seed;
     p.policy = with.policy;
     p.chooses_policy = with.chooses_policy;
-    p.policy_choice = with.policy_choice;
-    p.watch = with.watch;
     p.origins = with.origins;
     p.closed = with.closed;
+    p.for_tests = {
+        .partition_count = with.partition_count, .policy_choice = with.policy_choice, .watch = with.watch};
     auto created = Cache::create(p, *device, holders);
     if (!created) ADD_FAILURE() << created.error().message;
     CHECK(created.has_value());
