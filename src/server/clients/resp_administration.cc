@@ -103,6 +103,13 @@ void RespClient::set_config(Arguments arguments) {
   answer_.ok();
 }
 
+void RespClient::reset_counts() {
+  hub_.reset_counts();
+  answer_.ok();
+}
+
+void RespClient::refuse_debug() { answer_.refuse(Problem::kDebugRefused); }
+
 // ASYNC makes no difference: a flush takes little time.
 void RespClient::flush(Arguments arguments) {
   if (!accepted(resp::parse_flush(arguments))) return;
@@ -125,10 +132,14 @@ void RespClient::memory_usage(Arguments arguments) {
   answer_.integer(static_cast<int64_t>(geometry.grains(bytes) * geometry.grain_bytes));
 }
 
-// Nothing is left to be saved (SAVE in run()).
+// Nothing is left to be saved: the durability of the store says how what was acknowledged is kept.
+void RespClient::save() { answer_.ok(); }
+
 void RespClient::background_save(Arguments arguments) {
   if (accepted(resp::parse_bgsave(arguments))) answer_.simple("Background saving started");
 }
+
+void RespClient::tell_last_save() { answer_.integer(now_ms() / 1000); }
 
 // As in Redis it is not answered when it succeeds.
 void RespClient::shut_down(Arguments arguments) {
@@ -153,7 +164,7 @@ void RespClient::wait(Arguments arguments) {
   if (accepted(resp::parse_wait(arguments))) answer_.integer(0);
 }
 
-void RespClient::help(const Command& command) {
+void RespClient::help(const Command& command, Arguments) {
   const std::string_view container = command.name.substr(0, command.name.find('|'));
   answer_.write([&](ReplyWriter& reply) { resp::write_help(reply, *resp::find_by_name(container)); });
 }

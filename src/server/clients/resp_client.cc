@@ -10,7 +10,6 @@
 
 namespace server {
 
-using resp::CommandId;
 using resp::Parsed;
 using resp::Problem;
 
@@ -228,119 +227,6 @@ void RespClient::reject(const resp::Refusal& refusal, Arguments arguments) {
   if (!resp::is_word(arguments[0], "exec")) return answer_.refuse(refusal, arguments);
   end_transaction();
   answer_.refuse(refusal.problem == Problem::kNoAuth ? Problem::kExecNoAuth : Problem::kExecArity);
-}
-
-void RespClient::run(const Command& command, Arguments arguments) {
-  switch (command.id) {
-    case CommandId::kPing: return ping(arguments);
-    case CommandId::kEcho: return answer_.bulk(arguments[1]);
-    case CommandId::kAuth: return authenticate(arguments);
-    case CommandId::kHello: return hello(arguments);
-    case CommandId::kSelect:
-      if (accepted(resp::parse_select(arguments, 1))) answer_.ok();
-      return;
-    case CommandId::kQuit: has_ended_ = true; return answer_.ok();
-    case CommandId::kReset: return reset();
-    case CommandId::kClientGetname: return tell_name();
-    case CommandId::kClientId: return answer_.integer(static_cast<int64_t>(connection_.number));
-    case CommandId::kClientInfo: return tell_client();
-    case CommandId::kClientKill: return kill_clients(arguments);
-    case CommandId::kClientList: return list_clients(arguments);
-    case CommandId::kClientNoEvict:
-      if (accepted(resp::parse_client_switch(arguments))) answer_.ok();
-      return;
-    case CommandId::kClientNoTouch: return set_no_touch(arguments);
-    case CommandId::kClientReply: return set_replies(arguments);
-    case CommandId::kClientSetinfo: return set_library(arguments);
-    case CommandId::kClientSetname:
-      if (const auto name = accepted(resp::parse_client_setname(arguments))) {
-        name_client(*name);
-        answer_.ok();
-      }
-      return;
-
-    case CommandId::kAppend: return append(arguments);
-    case CommandId::kDecr:
-    case CommandId::kDecrby:
-    case CommandId::kIncr:
-    case CommandId::kIncrby: return add(command, arguments);
-    case CommandId::kGet: return answer_get(arguments[1]);
-    case CommandId::kGetdel: return get_and_remove(arguments);
-    case CommandId::kGetex: return get_and_expire(command, arguments);
-    case CommandId::kGetrange: return get_range(arguments);
-    case CommandId::kIncrbyfloat: return add_float(arguments);
-    case CommandId::kMget: return get_all(arguments);
-    case CommandId::kMset:
-    case CommandId::kMsetnx: return set_all(command, arguments);
-    case CommandId::kGetset:
-    case CommandId::kPsetex:
-    case CommandId::kSet:
-    case CommandId::kSetex:
-    case CommandId::kSetnx: return set(command, arguments);
-    case CommandId::kSetrange: return set_range(arguments);
-    case CommandId::kStrlen: return string_length(arguments);
-
-    case CommandId::kDel:
-    case CommandId::kUnlink: return remove(arguments);
-    case CommandId::kExists: return count_present(arguments, false);
-    case CommandId::kTouch: return count_present(arguments, true);
-    case CommandId::kExpire:
-    case CommandId::kExpireat:
-    case CommandId::kPexpire:
-    case CommandId::kPexpireat: return expire(command, arguments);
-    case CommandId::kExpiretime:
-    case CommandId::kPexpiretime:
-    case CommandId::kPttl:
-    case CommandId::kTtl: return tell_expiry(command, arguments);
-    case CommandId::kKeys: return list_keys(arguments);
-    case CommandId::kObjectEncoding:
-    case CommandId::kObjectFreq:
-    case CommandId::kObjectIdletime:
-    case CommandId::kObjectRefcount: return tell_object(command, arguments);
-    case CommandId::kPersist: return persist(arguments);
-    case CommandId::kRandomkey: return any_key();
-    case CommandId::kScan: return scan(arguments);
-    case CommandId::kType: return tell_type(arguments);
-    case CommandId::kWait: return wait(arguments);
-
-    case CommandId::kDiscard: return discard_transaction();
-    case CommandId::kExec: return execute_transaction();
-    case CommandId::kMulti: return begin_transaction();
-    case CommandId::kUnwatch: unwatch(); return answer_.ok();
-    case CommandId::kWatch: return watch(arguments);
-
-    case CommandId::kBgsave: return background_save(arguments);
-    case CommandId::kCommand:
-    case CommandId::kCommandInfo: return command_infos(arguments);
-    case CommandId::kCommandCount: return count_commands();
-    case CommandId::kCommandDocs: return command_docs(arguments);
-    case CommandId::kCommandGetkeys: return command_keys(arguments);
-    case CommandId::kConfigGet: return get_config(arguments);
-    case CommandId::kConfigResetstat: hub_.reset_counts(); return answer_.ok();
-    case CommandId::kConfigSet: return set_config(arguments);
-    case CommandId::kDbsize: return count_keys();
-    case CommandId::kDebug: return answer_.refuse(Problem::kDebugRefused);
-    case CommandId::kFlushall:
-    case CommandId::kFlushdb: return flush(arguments);
-    case CommandId::kInfo: return info(arguments);
-    // Nothing is left to be saved: the durability of the store says how what was acknowledged is kept.
-    case CommandId::kLastsave: return answer_.integer(now_ms() / 1000);
-    case CommandId::kSave: return answer_.ok();
-    case CommandId::kMemoryUsage: return memory_usage(arguments);
-    case CommandId::kShutdown: return shut_down(arguments);
-    case CommandId::kTime: return tell_time();
-
-    case CommandId::kClientHelp:
-    case CommandId::kCommandHelp:
-    case CommandId::kConfigHelp:
-    case CommandId::kMemoryHelp:
-    case CommandId::kObjectHelp: return help(command);
-    // find_command() returns a subcommand of these.
-    case CommandId::kClient:
-    case CommandId::kConfig:
-    case CommandId::kMemory:
-    case CommandId::kObject: std::unreachable();
-  }
 }
 
 }  // namespace server

@@ -17,7 +17,7 @@
 // and clients need, are told as 0.
 //
 // The commands are in resp_strings.cc, resp_keys.cc, resp_transactions.cc, resp_connection.cc and resp_administration.cc. To add one: a row in
-// resp/commands.inc, and its case in run().
+// resp/commands.inc, and one in resp_commands.cc.
 //
 // Thread contract: used by the connection's task.
 #pragma once
@@ -87,7 +87,6 @@ class RespClient {
   void answer_get(std::string_view key);
   void execute(Arguments arguments);
   void reject(const resp::Refusal& refusal, Arguments arguments);
-  void run(const Command& command, Arguments arguments);
   resp::RequestLimits limits() const;
   // Also of all requests of a transaction, and of its answers.
   uint64_t all_large_bytes_max() const {
@@ -130,8 +129,14 @@ class RespClient {
   base::Expected<Item> look(std::string_view key) { return fetch_quietly(key, {}); }
   base::Expected<Item> fetch_quietly(std::string_view key, std::optional<uint64_t> expires_ms);
 
+  // --- resp_commands.cc: which of the functions below is for which command ---
+
+  struct Handlers;
+  void run(const Command& command, Arguments arguments);
+
   // --- resp_strings.cc ---
 
+  void get_one(Arguments arguments);
   void set(const Command& command, Arguments arguments);
   void set_all(const Command& command, Arguments arguments);
   bool set_each(Arguments pairs);
@@ -150,7 +155,7 @@ class RespClient {
   // --- resp_keys.cc ---
 
   void remove(Arguments arguments);
-  void count_present(Arguments arguments, bool marks_used);
+  void count_present(const Command& command, Arguments arguments);
   void expire(const Command& command, Arguments arguments);
   void persist(Arguments arguments);
   void tell_expiry(const Command& command, Arguments arguments);
@@ -190,17 +195,23 @@ class RespClient {
   // --- resp_connection.cc ---
 
   void ping(Arguments arguments);
+  void echo(Arguments arguments);
   void authenticate(Arguments arguments);
   bool admit(const resp::Credentials& credentials);
   void set_authenticated(bool is_authenticated);
   void set_user(std::string_view user);
   void hello(Arguments arguments);
+  void select(Arguments arguments);
+  void quit();
   void reset();
   void name_client(std::string_view name);
+  void set_name(Arguments arguments);
   void set_library(Arguments arguments);
   void set_replies(Arguments arguments);
+  void set_no_evict(Arguments arguments);
   void set_no_touch(Arguments arguments);
   void tell_name();
+  void tell_number();
   void tell_client();
   void list_clients(Arguments arguments);
   void kill_clients(Arguments arguments);
@@ -214,14 +225,18 @@ class RespClient {
   void command_keys(Arguments arguments);
   void get_config(Arguments arguments);
   void set_config(Arguments arguments);
+  void reset_counts();
+  void refuse_debug();
   void flush(Arguments arguments);
   void info(Arguments arguments);
   void memory_usage(Arguments arguments);
+  void save();
   void background_save(Arguments arguments);
+  void tell_last_save();
   void shut_down(Arguments arguments);
   void tell_time();
   void wait(Arguments arguments);
-  void help(const Command& command);
+  void help(const Command& command, Arguments arguments);
 
   Hub& hub_;
   Connection& connection_;

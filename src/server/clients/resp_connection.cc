@@ -46,6 +46,8 @@ void RespClient::ping(Arguments arguments) {
   answer_.simple("PONG");
 }
 
+void RespClient::echo(Arguments arguments) { answer_.bulk(arguments[1]); }
+
 // As in Redis: as long as there are no passwords, the default user is admitted with any.
 bool RespClient::admit(const resp::Credentials& credentials) {
   const std::string_view user = credentials.user;
@@ -103,6 +105,15 @@ void RespClient::hello(Arguments arguments) {
   });
 }
 
+void RespClient::select(Arguments arguments) {
+  if (accepted(resp::parse_select(arguments, 1))) answer_.ok();
+}
+
+void RespClient::quit() {
+  has_ended_ = true;
+  answer_.ok();
+}
+
 void RespClient::reset() {
   name_client("");
   set_user(Accounts::kDefaultUser);
@@ -118,6 +129,13 @@ void RespClient::reset() {
 
 void RespClient::name_client(std::string_view name) {
   hub_.change(connection_, [&](Connection& connection) { connection.name = name; });
+}
+
+void RespClient::set_name(Arguments arguments) {
+  const auto name = accepted(resp::parse_client_setname(arguments));
+  if (!name) return;
+  name_client(*name);
+  answer_.ok();
 }
 
 void RespClient::set_library(Arguments arguments) {
@@ -140,6 +158,10 @@ void RespClient::set_replies(Arguments arguments) {
   answer_.ok();
 }
 
+void RespClient::set_no_evict(Arguments arguments) {
+  if (accepted(resp::parse_client_switch(arguments))) answer_.ok();
+}
+
 void RespClient::set_no_touch(Arguments arguments) {
   const auto is_on = accepted(resp::parse_client_switch(arguments));
   if (!is_on) return;
@@ -153,6 +175,8 @@ void RespClient::tell_name() {
   if (name.empty()) return answer_.null();
   answer_.bulk(name);
 }
+
+void RespClient::tell_number() { answer_.integer(static_cast<int64_t>(connection_.number)); }
 
 // As Redis 7.0 has it, without what there is not here; some clients refuse a line with words that are newer than they are. REQUIRES: the hub's lock
 // is held.

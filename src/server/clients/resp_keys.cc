@@ -67,7 +67,8 @@ void RespClient::remove(Arguments arguments) {
   answer_.integer(count);
 }
 
-void RespClient::count_present(Arguments arguments, bool marks_used) {
+void RespClient::count_present(const Command& command, Arguments arguments) {
+  const bool marks_used = command.id == CommandId::kTouch;
   int64_t count = 0;
   for (const std::string_view key : arguments.subspan(1)) {
     if (!goes_on()) return;

@@ -35,6 +35,8 @@ Problem problem_of(Outcome outcome) {
 
 }  // namespace
 
+void RespClient::get_one(Arguments arguments) { answer_get(arguments[1]); }
+
 void RespClient::set(const Command& command, Arguments arguments) {
   const auto request = accepted(resp::parse_set(command, arguments, now_ms()));
   if (!request) return;

@@ -110,6 +110,7 @@ void RespClient::watch(Arguments arguments) {
 void RespClient::unwatch() {
   transaction_.watched = std::vector<Watched>();
   transaction_.watched_bytes = 0;
+  answer_.ok();
 }
 
 }  // namespace server
