@@ -117,6 +117,9 @@ class Files(unittest.TestCase):
         self.assertEqual(run(USR / "bin/spillway", "--version"), f"spillway {version}\n")
         self.assertIn(f'\nversion = "{version}"\n', (SOURCE / "bindings/python/pyproject.toml").read_text())
         self.assertIn(f"<version>{version}</version>", (SOURCE / "bindings/java/pom.xml").read_text())
+        for page, count in (("install.md", 3), ("kv-api.md", 1)):
+            named = re.findall(r"(?:spillway-kv[-:]|-Dversion=)(\d+\.\d+\.\d+)", (SOURCE / "docs" / page).read_text())
+            self.assertEqual(named, [version] * count, page)
 
 
 class Headers(unittest.TestCase):
