@@ -18,7 +18,10 @@ def operand_of(command):
         return "PROGRAM"
     if command.words:
         return " ".join([name for word in command.words for name in word.names] + re.findall(r"\|([a-z]+)", command.usage[0]))
-    words = set(re.findall(r"[A-Z]+", re.sub(r"\[-.*?\]|--\S+ \S+", "", " ".join(command.usage))))
+    usage = re.sub(r"\[-.*?\]|--\S+ \S+", "", " ".join(command.usage))
+    if choice := re.search(r" ([a-z]+(?:\|[a-z]+)+)$", usage):
+        return choice[1].replace("|", " ")
+    words = set(re.findall(r"[A-Z]+", usage))
     return "FILE" if words & (FILES | {"COREFILE"}) else ""
 
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -198,6 +200,25 @@ TEST(OptionInfo, DefaultsSayWhatTheFieldsHold) {
     EXPECT_EQ(info.kind == OptionKind::kFlag, std::string_view(info.argument).empty()) << info.name;
     EXPECT_FALSE(std::string_view(info.doc).empty()) << info.name;
   }
+}
+
+TEST(OptionInfo, WordsOfArgumentsAreAllThatAreTaken) {
+  size_t count = 0;
+  for (size_t i = 0; i < option_count(); ++i) {
+    const OptionInfo& info = option_info(i);
+    std::string_view words = info.argument;
+    if (words.find('|') == std::string_view::npos) continue;
+    while (!words.empty()) {
+      const std::string_view word = words.substr(0, words.find('|'));
+      words.remove_prefix(std::min(words.size(), word.size() + 1));
+      Options options;
+      ASSERT_TRUE(set_option(options, info.name, word));
+      EXPECT_TRUE(check_options(options, uint64_t{1} << 40)) << info.name << '=' << word;
+      ++count;
+    }
+  }
+  // Policies and auto, levels of satc, its policies, forms of the log.
+  EXPECT_EQ(count, std::size(kPolicyKinds) + 1 + 4 + 3 + 2);
 }
 
 TEST(Environment, ReadsUpperCaseNamesAndLeavesOthersAlone) {

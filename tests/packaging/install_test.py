@@ -205,6 +205,9 @@ class Completion(unittest.TestCase):
     def test_values(self):
         self.assertEqual(self.offers("spillway", "kv", "load", "--durability", ""), ["none", "batch", "sync"])
         self.assertEqual(self.offers("spillway", "kv", "load", "--durability", "=", "s"), ["sync"])
+        self.assertEqual(self.offers("spillway", "run", "--policy", ""), ["clock", "lru", "2q", "random", "s3fifo", "nrlfu", "auto"])
+        self.assertEqual(self.offers("spillway", "run", "--log-format", "=", "j"), ["json"])
+        self.assertEqual(self.offers("spillway", "docs", ""), ["options", "statistics", "probes"])
         self.assertEqual(self.offers("spillway", "run", "--memory", ""), [])
         self.assertIn(str(WORK / "root"), self.offers("spillway", "run", "--storage", f"{WORK}/r"))
         self.assertIn(str(WORK / "root"), self.offers("spillway", "kv", "get", f"{WORK}/r"))

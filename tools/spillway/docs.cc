@@ -44,7 +44,7 @@ std::string options_page() {
   for (size_t i = 0; i < base::option_count(); ++i) {
     const base::OptionInfo& option = base::option_info(i);
     std::string value = default_of(option);
-    page += concat("| `", flag_with_argument(option), "` | `", variable_name(option), "` | ",
+    page += concat("| `", cell(flag_with_argument(option)), "` | `", variable_name(option), "` | ",
                    value.empty() ? "" : "`" + value + "`", " | ", cell(option.doc), " |\n");
   }
   page += "\n## Variables of others\n\n" + others_table();
