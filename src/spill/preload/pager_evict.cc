@@ -55,8 +55,11 @@ uint32_t Pager::make_room(uint32_t wanted) {
       return 1;
     }
     if (++failures == kMaxFailures)
-      end_process(base::Error::of(error, "no page can leave memory: cannot write to ", store_.name(), ": ",
-                                  error == ENOSPC ? "storage is full" : base::error_name(error)),
+      end_process(error == ENOSPC
+                      ? base::Error::of(error, "storage is full: ", store_.name(),
+                                        "; no page can leave memory, give more room with --storage")
+                      : base::Error::of(error, "cannot write to ", store_.name(), ": ",
+                                        base::error_name(error), "; no page can leave memory"),
                   kFatalStatus);
     sys::nap(1'000'000);
   }

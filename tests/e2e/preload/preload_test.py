@@ -219,7 +219,7 @@ class Stress(Preload):
     def test_storage_that_fails_for_good(self):
         self.ends(self.stress(f"fault:read_eio=@50+:[{self.folder}]"), 134, "cannot read page", "input/output error")
         self.ends(self.stress(f"fault:write_eio=@5+:[{self.folder}]"), 134, "no page can leave memory", "input/output error")
-        self.ends(self.stress("memory:4M"), 134, "storage is full")
+        self.ends(self.stress("memory:4M"), 134, "storage is full: ", "; no page can leave memory, give more room with --storage")
 
     def test_killed_it_leaves_nothing(self):
         child = subprocess.Popen([BIN / "spillway", "run", "--memory", "4M", "--storage", self.folder, "--", WORK / "stress",
