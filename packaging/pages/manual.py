@@ -64,5 +64,5 @@ def page(command, version, others):
         lines += [".TP", f"\\fB{escaped(file_name(subcommand)[:-2])}\\fR(1)", escaped(subcommand.doc)]
     see = [f"\\fB{escaped(file_name(each)[:-2])}\\fR(1)" for each in others if each is not command and each not in with_pages]
     lines += [".SH SEE ALSO", ",\n".join(see), ".PP",
-              "Documents that are named here, such as docs/storage.md, lie in share/doc/spillway of the installation."]
+              "Documents that are named here, such as docs/storage.md, lie in share/doc/spillway of the installation (package spillway\\-doc)."]
     return "\n".join(lines) + "\n"
