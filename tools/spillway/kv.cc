@@ -35,7 +35,7 @@ constexpr Option kMakeOptions[] = {
      "the unit that is filled and collected: a power of two from 1M to 1G; default by the capacity"},
     {"--spare", "PERCENT", "the share of the segments that records do not fill: 0 to 90, default 10"},
     {"--cache", "",
-     "make a cache: when it is full it drops what was not used for longest instead of refusing puts"},
+     "make a cache: when it is full it drops what is oldest and was not read instead of refusing puts"},
     {"--overwrite", "", "make the store even if the device has content, which is lost"},
 };
 constexpr Option kPutOptions[] = {

@@ -107,7 +107,7 @@ constexpr Option kOptions[] = {
        line.options.capacity_bytes = size_of(name, value, 8 << 20, uint64_t{1} << 50);
      }},
     {"--cache", "", "",
-     "with --capacity: makes a cache, which drops what was not used for longest when it is full",
+     "with --capacity: makes a cache, which drops what is oldest and was not read when it is full",
      [](Line& line, auto, auto) { line.options.is_cache = true; }},
     {"--memcache", "", "ADDRESS", "listens for clients of memcached; may be given again",
      [](Line& line, auto, auto value) { line.options.server.memcache.emplace_back(value); }},
