@@ -2,8 +2,8 @@
 """Fails when docs/operations.md explains a message that nothing says, or has no row for one that is told unasked.  check_messages.py SOURCE
 
 Messages are `code` in the first column of the tables below "What messages mean", with `...` for what is another each time; what stands between two of
-these has to be in a text of the sources. Told unasked is what base::log() is given with a level above info: each of its lines, `...` in place of what is
-no literal there, has to be one that a row has. An error that is handed on, with a word before it at most, need not: errors say themselves what to do.
+these has to be in a text of the sources. Told unasked is what base::log() is given with a level above info, and what ends a program that was running,
+which end_process() is given: each of these lines, `...` in place of what is no literal there, has to be one that a row has. An error that is handed on, with a word before it at most, need not: errors say themselves what to do.
 """
 import pathlib
 import re
@@ -16,6 +16,7 @@ ASKED = ["server: a connection from ... was refused: ...", "task ... of worker .
 STRING = r'"(?:[^"\\\n]|\\.)*"'
 COMMENT = re.compile(r"^ *//.*", re.M)
 LOG = re.compile(rf'\bbase::log\(((?:{STRING}|[^";])*)\);')
+END = re.compile(rf'\bend_process\(base::Error::of\(((?:{STRING}|[^";])*)\),\s*kFatalStatus\);')
 TOKEN = re.compile(rf'{STRING}|[^"]')
 LITERALS = re.compile(rf"(?:\s*{STRING})+\s*")
 ERROR = re.compile(r"(?:\w+: )*\.\.\.")
@@ -51,6 +52,14 @@ def told_unasked(text):
             yield found.start(), message
 
 
+def ended_by(text):
+    """(where, message) of each."""
+    for found in END.finditer(text):
+        message = message_of(found[1].partition(",")[2])  # what comes first is the error's number
+        if not ERROR.fullmatch(message):
+            yield found.start(), message
+
+
 def messages_on(page):
     return re.findall(r"^\| `(.*?)` \|", page[page.index("\n## What messages mean\n"):], re.M)
 
@@ -64,9 +73,9 @@ def unsaid(messages, sources):
 
 
 def unexplained(messages, text):
-    """(where, message) of what is told unasked and is none of the messages."""
+    """(where, message) of what is told unasked, or ends a program, and is none of the messages."""
     known = re.compile("|".join(re.escape(message).replace(r"\.\.\.", ".*") for message in [*messages, *ASKED]))
-    return [(at, message) for at, message in told_unasked(text) if not known.fullmatch(message)]
+    return [(at, message) for at, message in [*told_unasked(text), *ended_by(text)] if not known.fullmatch(message)]
 
 
 def main(source):
@@ -75,6 +84,7 @@ def main(source):
     messages = messages_on((source / "docs" / "operations.md").read_text())
     assert len(messages) > 40, "docs/operations.md explains next to nothing"
     assert sum(len(list(told_unasked(text))) for text in texts.values()) > 30, "next to nothing is told unasked"
+    assert sum(len(list(ended_by(text))) for text in texts.values()) > 10, "next to nothing ends a program"
     fail([*unsaid(messages, "\n".join(texts.values())),
           *(f"{path.relative_to(source)}:{line_of(text, at)}: docs/operations.md has no row for `{message}`"
             for path, text in texts.items() for at, message in unexplained(messages, text))], "messages that are on the page alone, or not there")

@@ -140,6 +140,7 @@ class Messages(unittest.TestCase):
 |---|---|
 | `cannot write to ...: ...; tried again` | the disk |
 | `...; using ... instead` | the kernel, and `code` |
+| `no room for ...` | memory |
 """
     SOURCE = """
 // base::log("a comment") is none
@@ -151,6 +152,11 @@ void f() {
   base::log({.level = base::LogLevel::kInfo}, "all is well");
   base::log("persist: ", error.message);
   base::log("task ", name, " of worker ", 1, ": ", state);
+  end_process(base::Error::of(-f(1), "no ",
+                              "room for ", name),
+              kFatalStatus);
+  end_process(base::Error::of(EINVAL, "before it runs"));
+  end_process(error, kFatalStatus);
 }
 """
 
@@ -163,7 +169,7 @@ void f() {
 
     def test_rows(self):
         messages = check_messages.messages_on(self.PAGE)
-        self.assertEqual(messages, ["cannot write to ...: ...; tried again", "...; using ... instead"])
+        self.assertEqual(messages, ["cannot write to ...: ...; tried again", "...; using ... instead", "no room for ..."])
         self.assertEqual(check_messages.unsaid(messages, self.SOURCE), [])
         [problem] = check_messages.unsaid(messages, self.SOURCE.replace('"; tried "', '"; is tried "'))
         self.assertIn("nothing says '; tried again'", problem)
@@ -172,7 +178,7 @@ void f() {
         self.assertEqual(self.unexplained(), [])
         for right, wrong, message in (("; tried ", "; is tried ", "cannot write to ...: ...; is tried again"), (" instead", "", "...: ...; using ..."),
                                       ("kInfo", "kError", "all is well"), ("persist: ", "persist: at last: ", "persist: at last: ..."),
-                                      ("of worker", "of no worker", "task ... of no worker ...: ...")):
+                                      ("of worker", "of no worker", "task ... of no worker ...: ..."), ("room for ", "room by ", "no room by ...")):
             self.assertEqual(self.unexplained((right, wrong)), [message], wrong)
 
     def test_a_call_that_is_not_understood(self):
