@@ -39,7 +39,8 @@ std::string options_page() {
       "`SPILLWAY_` and is not in this table is refused, so that a misspelt one is noticed; those of "
       "[other parts of\n"
       "Spillway](#variables-of-others) are passed over. A flag without an argument is `1` in its variable.\n"
-      "SIZE takes K, M, G and T (powers of 1024).\n\n"
+      "SIZE takes K, M, G and T (powers of 1024). [spill.md](spill.md#what-is-spilled) says what frames and "
+      "plain memory are.\n\n"
       "| flag | variable | default | meaning |\n|---|---|---|---|\n";
   for (size_t i = 0; i < base::option_count(); ++i) {
     const base::OptionInfo& option = base::option_info(i);
@@ -75,6 +76,8 @@ of less memory, and is empty before a hundred misses. Where runs were made to co
 of the first point's misses; a loop over all data needs all of it, and where that is is told as closely as the points lie.
 
 A word says what was chosen: `"clock"`.
+
+[ARCHITECTURE.md](ARCHITECTURE.md#nouns) says what frames, slots and other nouns are.
 )";
 
 std::string statistics_page() {

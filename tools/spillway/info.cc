@@ -48,7 +48,8 @@ int info(Arguments arguments) {
       std::puts(
           "usage: spillway info [--json] [DEVICE]\n\n"
           "Shows what this machine offers and what stands in Spillway's way; with DEVICE, a path\n"
-          "or device string, what it would be as --storage DEVICE. Writes nothing there.");
+          "or device string, what it would be as --storage DEVICE. Writes nothing there.\n\n"
+          "  --json   the same as one JSON object");
       return 0;
     }
     if (word == "--json") {
