@@ -189,6 +189,30 @@ TEST_P(UnreadableTest, AGrain) {
   }
 }
 
+// All of a segment but its first header; and after the checkpoint, which knows what is there, some of it was changed.
+TEST_P(UnreadableTest, ASegmentWhoseKeysWereChanged) {
+  fill();
+  ASSERT_EQ(where.at("key503"), victim);
+  open();
+  change(502, "new");
+  change(503, "");
+  image.emplace(device->medium(1, 100));
+  close();
+  device->close();
+  device = new storage::CutDevice(image->bytes, 0);
+  make_unreadable(image->begin_of(victim) + 512, (1 << 20) - 512);
+  open();
+  EXPECT_EQ(store->recovery().checkpoint != 0, GetParam());
+  EXPECT_EQ(store->recovery().unreadable_segments, 0u);
+  EXPECT_GT(store->recovery().unreadable_grains, 1000u);
+  expect_others();
+  make_unreadable(0, 0);
+  expect_others();
+  close();
+  open();
+  expect_all();
+}
+
 // The index rounds the size of a record up, so it is read with what lies behind it: that this cannot be read is no trouble of the record's.
 TEST_P(UnreadableTest, AGrainBehindARecord) {
   ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));

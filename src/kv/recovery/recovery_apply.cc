@@ -209,11 +209,13 @@ base::Expected<bool> Recovery::try_apply(Worker& worker, const SummaryEntry& ent
   const size_t count = index_->find_all(entry.hash.low, worker.candidates);
   // The newest record of the key. A checkpoint may know two, since images of tables that are split while it is taken are of different times.
   Known known;
+  const Location* unknown = nullptr;  // a candidate where no record is known
   for (size_t i = 0; i < count; ++i) {
     const Location candidate = worker.candidates[i];
     worker.others[i] = candidate.address;
     auto found = entry_at(worker, candidate.address);
     if (!found) return std::unexpected(found.error());
+    if (*found == nullptr) unknown = &worker.candidates[i];
     Known other = {candidate, *found};
     if (other.entry == nullptr || other.entry->hash != entry.hash) continue;
     if (known.entry == nullptr || other.entry->sequence() > known.entry->sequence()) std::swap(known, other);
@@ -228,12 +230,11 @@ base::Expected<bool> Recovery::try_apply(Worker& worker, const SummaryEntry& ent
     if (is_live) hold(worker, address, size);
     return true;
   }
-  for (const Location& other : std::span(worker.candidates, count)) {
-    if (segments_[segment_of(other.address)].is_known) continue;
-    // A candidate in a segment of which nothing is known. A replayed record is newer than what a checkpoint knew, and that this is another key's is
-    // unlikely.
-    if (!index_->replace(entry.hash.low, other.address, address, size)) return false;
-    release(worker, other.address, other.size);
+  if (unknown != nullptr) {
+    // Its segment, or what says there where it is, cannot be read or is damaged. A replayed record is newer than what a checkpoint knew, and that this
+    // is another key's is unlikely.
+    if (!index_->replace(entry.hash.low, unknown->address, address, size)) return false;
+    release(worker, unknown->address, unknown->size);
     if (is_live) hold(worker, address, size);
     return true;
   }
