@@ -9,7 +9,7 @@ def value_of(argument):
     """What an option takes: "" for nothing, FILE, words between blanks, ANYTHING."""
     if argument in FILES:
         return "FILE"
-    return argument.replace("|", " ") if re.fullmatch(r"[a-z0-9]+(\|[a-z0-9]+)+", argument) else ANYTHING if argument else ""
+    return argument.replace("|", " ") if re.fullmatch(r"\w+(\|\w+)+", argument) else ANYTHING if argument else ""
 
 
 def operand_of(command):

@@ -14,8 +14,8 @@ page = (root / "docs" / "persist.md").read_text()
 
 lines = re.findall(r'^PERSIST_OPTION\((\w+), "(.*?)", "(.*?)",\s*"(.*?)"\)$', (persist / "own" / "options.inc").read_text(), re.M)
 table = "| variable | default | meaning |\n|---|---|---|\n" + "".join(
-    f"| `SPILLWAY_PERSIST_{name.upper()}={argument}` | {f'`{default}`' if default else ''} | {doc} |\n".replace("0|1", "0\\|1")
-    for name, default, argument, doc in lines)
+    f"| `SPILLWAY_PERSIST_{name.upper()}={bars}` | {f'`{default}`' if default else ''} | {doc} |\n"
+    for name, default, bars, doc in ((name, default, argument.replace("|", "\\|"), doc) for name, default, argument, doc in lines))
 if sys.argv[2:] == ["--table"]:
     print(table, end="")
     sys.exit()

@@ -15,6 +15,7 @@ MUTATIONS = [
     of("options that only the usage names are left out", (COMMANDS, "        return self.options + [Entry([name], argument) for name, argument in found.items() if name not in known]\n", "        return self.options\n")),
     of("a line that troff takes for a request", (MANUAL, "if line[:1] in (\".\", \"'\") else line", "if False else line")),
     of("what an option takes is completed as a word of the command", (COMPLETION, "      value=${{_spillway_values[\"$command $this\"]-}}\n", "      value=\n")),
+    of("words of which a command takes one are not completed", (COMPLETION, "        return choice[1].replace(\"|\", \" \")\n", "        return \"\"\n")),
     of("a device string is over at its first colon", (COMPLETION, "      value=$before\n      continue\n", "      continue\n")),
     of("options of a program are completed as spillway's", (COMPLETION, "    elif [[ ${{_spillway_operands[$command]-}} == PROGRAM ]]; then\n      break\n", "    elif false; then\n      break\n")),
     of("what is installed is left out of the product", ("src/spill/preload/CMakeLists.txt", "spillway_install(spillway_preload ", "install(TARGETS spillway_preload ")),

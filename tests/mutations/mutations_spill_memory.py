@@ -296,6 +296,7 @@ MUTATIONS = [
     mutation("step that was refused is taken for done", "pressure_plan_test", "*", (PLAN, "  void refused(uint64_t bytes) { bytes_ = bytes; }", "  void refused(uint64_t) {}")),
     mutation("budget rises by less than may be", "pressure_plan_test", "*", (PLAN, "std::max(bytes_ + asked_bytes_ / 16, floor_bytes)", "bytes_ + asked_bytes_ / 16")),
     mutation("default budget is more than the most", "base_test", "CheckOptions.TheBudget*", ("src/base/options.cc", "std::min(free_bytes / 2, options.memory_most)", "free_bytes / 2")),
+    mutation("a word is offered for an option that does not take it", "base_test", "OptionInfo.WordsOf*", ("src/base/options.inc", "nrlfu|auto\"", "nrlfu|belady\"")),
     mutation("caches of each thread have any size", "base_test", "CheckOptions.PagesAreBounded", ("src/base/options.cc", "options.satc_private, kMaxSatcPages", "uint64_t{0}, kMaxSatcPages")),
     product("pins of the program and stacks fill memory together", "^e2e_pins_and_stacks$", ("src/spill/pins.cc", "standing_pin_count() + kept_page_count() + satc_pinned_count();", "satc_pinned_count();")),
     product("pages count as pinned when they are in memory", "^e2e_pins_and_stacks$",

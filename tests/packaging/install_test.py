@@ -207,6 +207,7 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.offers("spillway", "kv", "load", "--durability", "=", "s"), ["sync"])
         self.assertEqual(self.offers("spillway", "run", "--policy", ""), ["clock", "lru", "2q", "random", "s3fifo", "nrlfu", "auto"])
         self.assertEqual(self.offers("spillway", "run", "--log-format", "=", "j"), ["json"])
+        self.assertEqual(self.offers("spillway", "persist", "run", "--domain", "f"), ["flush_on_fail", "file"])
         self.assertEqual(self.offers("spillway", "docs", ""), ["options", "statistics", "probes"])
         self.assertEqual(self.offers("spillway", "run", "--memory", ""), [])
         self.assertIn(str(WORK / "root"), self.offers("spillway", "run", "--storage", f"{WORK}/r"))

@@ -2,6 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <iterator>
+#include <string>
+#include <vector>
+
 namespace persist {
 namespace {
 
@@ -54,6 +61,27 @@ TEST(PersistOptions, AreReadFromTheEnvironment) {
   EXPECT_TRUE(plan->counts_dirtiness);
   EXPECT_TRUE(plan->settings.shares_syncs);
   EXPECT_EQ(plan_of({"SPILLWAY_PERSIST_FLUSHERS=3"})->settings.flushers.period_ns, 0u);
+}
+
+TEST(PersistOptions, WordsOfArgumentsAreTaken) {
+  size_t count = 0;
+  for (const OptionInfo& info : kOptions) {
+    std::string_view words = info.argument;
+    if (words.find('|') == std::string_view::npos) continue;
+    std::string name = "SPILLWAY_PERSIST_";
+    for (const char* c = info.name; *c != 0; ++c) name += static_cast<char>(std::toupper(*c));
+    while (!words.empty()) {
+      const std::string_view word = words.substr(0, words.find('|'));
+      const std::string variable = name + '=' + std::string(word);
+      words.remove_prefix(std::min(words.size(), word.size() + 1));
+      const auto plan = plan_of({variable.c_str()});
+      // This CPU may lack an instruction.
+      EXPECT_TRUE(plan || plan.error().number == ENOTSUP) << variable;
+      ++count;
+    }
+  }
+  // Ways, instructions and best, kinds of domains and none, three switches.
+  EXPECT_EQ(count, std::size(kWays) + std::size(sys::kLineFlushes) + 1 + 4 + 3 * 2);
 }
 
 TEST(PersistOptions, WhatIsWrongIsSaidWithItsName) {
