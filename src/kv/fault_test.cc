@@ -107,6 +107,20 @@ TEST_F(FaultTest, WritesThatFindNoSpace) {
   expect_good();
 }
 
+// Only after a failed flush it has to be opened again.
+TEST_F(FaultTest, WhatToDoAboutAFullFileSystemIsSaid) {
+  const auto ends_with = [](const auto& done, std::string_view end) {
+    return !done && std::string_view(done.error().message).ends_with(end);
+  };
+  device->fail(Failing::kWrites, ENOSPC);
+  EXPECT_TRUE(ends_with(session.put("key", bytes_of("value")), "device; make room where its file is"));
+  device->fail(Failing::kFlushes, ENOSPC);
+  const std::string_view again = "device; make room where its file is, and open it again";
+  EXPECT_TRUE(ends_with(session.flush(), again));
+  EXPECT_TRUE(ends_with(session.put("key", bytes_of("value")), again));
+  device->fail(Failing::kNothing, 0);
+}
+
 TEST_F(FaultTest, WritesThatFail) {
   work(500);
   device->fail(Failing::kWrites, EIO);

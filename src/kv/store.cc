@@ -108,11 +108,6 @@ void log_not_read_whole(const storage::Device& device, const RecoveryReport& rep
             "if it stays so, dump what is there and load it into a new store");
 }
 
-// What to do about the error: the end of a message.
-const char* remedy_of(int error) {
-  return error == ENOSPC ? "; make room where its file is, and open it again" : "";
-}
-
 }  // namespace
 
 base::Expected<Geometry> Store::make(storage::Device& device, const MakeOptions& options) {
@@ -323,6 +318,12 @@ void Store::collect() {
     const bool retries = failure.error != 0 || log_.put_off_count() != 0 || large_values_.has_left();
     log_.collector_wanted.wait(key, retries ? kRetryNs : 0);
   }
+}
+
+const char* Store::remedy_of(int error) const {
+  if (error != ENOSPC) return "";
+  const bool goes_on = error_.load(std::memory_order_relaxed) == 0;
+  return goes_on ? "; make room where its file is" : "; make room where its file is, and open it again";
 }
 
 base::Error Store::cannot_collect(int error) const {

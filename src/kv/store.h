@@ -237,6 +237,8 @@ class Store {
   // logged.
   void fail(int error, bool is_told);
   base::Error tell_failure();
+  // What to do about the error: the end of a message.
+  const char* remedy_of(int error) const;
   base::Error cannot_collect(int error) const;
   base::Error io_error(int error, const char* what) const;
   // Why the log takes no writes, or that it is full.
