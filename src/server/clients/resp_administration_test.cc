@@ -32,6 +32,12 @@ TEST_F(RespAdministrationTest, SettingsAreTold) {
             "*2\r\n$9\r\ndatabases\r\n$1\r\n1\r\n");
 }
 
+// memcached's -l says nothing of where Redis' clients are served, and Redis takes an empty one for all interfaces.
+TEST_F(RespAdministrationTest, WhereOtherClientsAreServedIsNotTold) {
+  settings.interface = "127.0.0.1";
+  EXPECT_EQ(ask("CONFIG GET bind"), "*0\r\n");
+}
+
 TEST_F(RespAdministrationTest, SettingsAreNotChanged) {
   EXPECT_EQ(ask("CONFIG SET databases 1\r\nCONFIG SET databases 2\r\nCONFIG SET nope 1\r\nCONFIG SET a b c"),
             "+OK\r\n-ERR CONFIG SET failed (possibly related to argument 'databases') - can't set immutable "

@@ -156,7 +156,6 @@ std::vector<Setting> settings_of(Hub& hub) {
   const bool may_idle = settings.stream.idle_ns == task::kNever;
   return {
       {"appendonly", "yes"},  // what is acknowledged is kept
-      {"bind", settings.interface},
       {"databases", "1"},
       {"io-threads", std::to_string(settings.worker_count)},
       {"maxclients", std::to_string(settings.connections_max)},
