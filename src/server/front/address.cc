@@ -100,9 +100,12 @@ bool remove_stale(const Address& address) {
   return is_stale && unlink(of->sun_path) == 0;
 }
 
-const char* advice_for(int error) {
+const char* advice_for(int error, const Address& address) {
   switch (error) {
-    case EADDRINUSE: return "; another server is there: end it, or give another address";
+    case EADDRINUSE:
+      if (address.bytes.ss_family == AF_UNIX)
+        return "; another server is there, or a file: end it, remove that, or give another path";
+      return "; another server is there: end it, or give another address";
     case EACCES: return "; give a port from 1024 on, a directory that you may write to, or start it as root";
     case EADDRNOTAVAIL: return "; no interface of this machine has that address";
     case EAFNOSUPPORT: return "; the kernel has no such addresses: is IPv6 switched off?";
@@ -191,7 +194,7 @@ base::Expected<int> listen_at(Address& address, unsigned unix_mode) {
   if (error == 0) return descriptor;
   if (descriptor >= 0) close(descriptor);
   return base::failure(error, "cannot listen at ", address.text(), ": ", base::error_name(error),
-                       advice_for(error));
+                       advice_for(error, address));
 }
 
 base::Expected<void> give_to(const Address& address, uid_t user, gid_t group) {
