@@ -7,6 +7,7 @@ import pwd
 import re
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -358,10 +359,21 @@ class Life(Case):
         self.assertEqual(self.serve("--memcache", "0", "-P", str(link)).end(), 0)
         self.assertTrue(link.is_symlink())
 
+    def test_a_pid_file_is_tried_before_anything_is_made(self):
+        self.refused("--storage", self.store, "--capacity", "64M", "--memcache", "0", "--pid-file", self.path("none/pid"),
+                     says=["--pid-file: cannot write", "No such file", "give a file"])
+        self.assertFalse(os.path.exists(self.store))
+
+    def test_a_pid_file_is_no_disk(self):
+        try:
+            os.mknod(self.path("disk"), 0o600 | stat.S_IFBLK, os.makedev(7, 250))
+        except PermissionError:
+            self.skipTest("no devices can be made here")
+        self.refused("--storage", self.store, "--capacity", "64M", "--memcache", "0", "-P", self.path("disk"), says=["-P", "is a disk"])
+
     def test_what_goes_wrong_when_it_listens_already_leaves_no_socket(self):
-        self.assertEqual(self.serve("--memcache", "0").end(), 0)
         place = self.path("socket")
-        self.refused("--storage", self.store, "-s", place, "--pid-file", self.path("none/pid"), says="--pid-file: cannot write")
+        self.refused("--storage", self.store, "-s", place, says="no such file")
         self.assertFalse(os.path.exists(place))
 
     def test_a_daemon_that_cannot_begin_says_so(self):

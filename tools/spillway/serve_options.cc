@@ -167,7 +167,10 @@ constexpr Option kOptions[] = {
     {"--daemon", "-d", "", "goes on in the background once it serves",
      [](Line& line, auto, auto) { line.options.is_daemon = true; }},
     {"--pid-file", "-P", "FILE", "writes its process id there, and removes the file at the end",
-     [](Line& line, auto, auto value) { line.options.pid_file = value; }},
+     [](Line& line, auto name, auto value) {
+       check_file_to_write(concat("serve: ", name), std::string(value));
+       line.options.pid_file = value;
+     }},
     {"--enable-shutdown", "-A", "", "takes the command shutdown from clients, memcached's and Redis'",
      [](Line& line, auto, auto) { line.options.server.settings.takes_shutdown = true; }},
     {"--disable-flush", "-F", "", "refuses memcached's flush_all, and Redis' FLUSHALL and FLUSHDB",
