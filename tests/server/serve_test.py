@@ -43,6 +43,7 @@ class Words(Case):
         self.refused(says="--storage DEVICE")
         self.refused("--storage", self.store, says=["listen nowhere", "--memcache 11211"])
         here = ("--storage", self.store, "--memcache", "0")
+        self.refused(*here, "--storage", self.path("other"), says=["--storage is given twice", "stripe:"])
         self.refused(*here, "store", says="'store' is no option")
         self.refused(*here, "--fly", says=["'--fly'", "--help"])
         self.refused(*here, "-z", says="'-z'")

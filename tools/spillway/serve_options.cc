@@ -99,7 +99,12 @@ constexpr uint64_t kMinItemBytes = 1 << 10;
 
 constexpr Option kOptions[] = {
     {"--storage", "", "DEVICE", "the store: a path or a device string (docs/storage.md)",
-     [](Line& line, auto, auto value) { line.options.storage = value; }},
+     [](Line& line, auto name, auto value) {
+       if (!line.options.storage.empty())
+         refuse(
+             concat(name, " is given twice; give one device, which stripe:[DEVICE,DEVICE] makes of several"));
+       line.options.storage = value;
+     }},
     {"--key-file", "", "FILE", "the store is encrypted, or to be, with the key in the file: 64 random bytes",
      [](Line& line, auto, auto value) { line.key_file = value; }},
     {"--capacity", "", "SIZE", "makes a store of this size there if there is none, and nothing else",
