@@ -120,6 +120,15 @@ class Words(Case):
         self.assertFalse(os.path.exists(place))
 
 
+    @unittest.skipIf(subprocess.run(["unshare", "--mount", "true"], stderr=subprocess.DEVNULL).returncode != 0, "needs root")
+    def test_a_name_that_has_an_address_twice(self):
+        hosts = pathlib.Path(self.path("hosts"))
+        hosts.write_text("127.0.0.1 twice\n127.0.0.1 twice.example twice\n")
+        server = self.serve("--memcache", f"twice:{free_port()}", before=("unshare", "--mount", "sh", "-c", f'mount --bind {hosts} /etc/hosts && exec "$@"', "sh"))
+        self.assertRegex(server.ready["places"], r"^memcache at 127\.0\.0\.1:\d+$")
+        self.connect(server.address).ask(b"mn\r\n", b"MN\r\n")
+
+
 class Life(Case):
     def test_both_kinds_of_clients(self):
         server = self.serve("--memcache", "0", "--resp", self.path("resp"), "--threads", "2")

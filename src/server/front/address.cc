@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -28,6 +29,10 @@ Address address_of(const sockaddr* bytes, size_t size) {
   memcpy(&address.bytes, bytes, size);
   address.size = static_cast<socklen_t>(size);
   return address;
+}
+
+bool is_same(const Address& a, const Address& b) {
+  return a.size == b.size && memcmp(&a.bytes, &b.bytes, a.size) == 0;
 }
 
 Address of_ipv4(uint32_t host, uint16_t port) {
@@ -68,9 +73,12 @@ base::Expected<std::vector<Address>> look_up(std::string_view text, const std::s
     return refuse(text, gai_strerror(error));
   std::vector<Address> all;
   for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
-    all.push_back(address_of(at->ai_addr, at->ai_addrlen));
+    Address address = address_of(at->ai_addr, at->ai_addrlen);
+    // A name that stands in two lines of /etc/hosts has an address twice.
+    if (std::ranges::any_of(all, [&](const Address& other) { return is_same(other, address); })) continue;
     // One of a name's addresses is enough.
-    all.back().is_optional = all.size() > 1;
+    address.is_optional = !all.empty();
+    all.push_back(address);
   }
   freeaddrinfo(found);
   return all;
