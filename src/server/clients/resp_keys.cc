@@ -72,7 +72,8 @@ void RespClient::count_present(const Command& command, Arguments arguments) {
   int64_t count = 0;
   for (const std::string_view key : arguments.subspan(1)) {
     if (!goes_on()) return;
-    auto found = marks_used ? get(key) : look(key);
+    // A TOUCH also after CLIENT NO-TOUCH, as in Redis.
+    auto found = marks_used ? items_.get(key) : look(key);
     const Item* const item = done(found);
     if (item == nullptr) return;
     count += item->found();

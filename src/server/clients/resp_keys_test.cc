@@ -77,10 +77,12 @@ TEST_F(RespKeysTest, TypesAndObjects) {
 TEST_F(RespKeysTest, IdleTimesAreTold) {
   set("k", "v");
   clock.move(5000);
-  EXPECT_EQ(
-      ask("OBJECT IDLETIME k\r\nCLIENT NO-TOUCH ON\r\nGET k\r\nMGET k\r\nOBJECT IDLETIME k\r\nTOUCH k\r\n"
-          "OBJECT IDLETIME k\r\nCLIENT NO-TOUCH OFF\r\nGET k\r\nOBJECT IDLETIME k"),
-      ":5\r\n+OK\r\n$1\r\nv\r\n*1\r\n$1\r\nv\r\n:5\r\n:1\r\n:5\r\n+OK\r\n$1\r\nv\r\n:0\r\n");
+  EXPECT_EQ(ask("OBJECT IDLETIME k\r\nCLIENT NO-TOUCH ON\r\nGET k\r\nMGET k\r\nOBJECT IDLETIME k\r\n"
+                "CLIENT NO-TOUCH OFF\r\nGET k\r\nOBJECT IDLETIME k"),
+            ":5\r\n+OK\r\n$1\r\nv\r\n*1\r\n$1\r\nv\r\n:5\r\n+OK\r\n$1\r\nv\r\n:0\r\n");
+  clock.move(5000);
+  EXPECT_EQ(ask("CLIENT NO-TOUCH ON\r\nEXISTS k\r\nOBJECT IDLETIME k\r\nTOUCH k\r\nOBJECT IDLETIME k"),
+            "+OK\r\n:1\r\n:5\r\n:1\r\n:0\r\n");
 }
 
 TEST_F(RespKeysTest, KeysAndSizes) {
