@@ -54,7 +54,7 @@
 
 #include "spill/address_space.h"
 #include "spill/intercept/filter.h"
-#include "spill/intercept/intercept.h"
+#include "spill/intercept/io.h"
 #include "spill/signals.h"
 
 // Numbers whose arguments and results are those of the C library's function.
@@ -241,8 +241,8 @@ long pselect6(const long* a) {
     const uint64_t* signals;
     size_t bytes;
   } mask = {};
-  // More descriptors the kernel does not look at.
-  const size_t n = static_cast<size_t>(std::clamp(a[0], 0L, 1L << 20) + 63) / 64 * 8;
+  const int count = descriptors_looked_at(static_cast<int>(a[0]));
+  const size_t n = static_cast<size_t>(std::max(count, 0) + 63) / 64 * 8;
   PlainBytes reads(argument<char*>(a[1]), n, PlainBytes::kInOut);
   PlainBytes writes(argument<char*>(a[2]), n, PlainBytes::kInOut);
   PlainBytes errors(argument<char*>(a[3]), n, PlainBytes::kInOut);
@@ -254,7 +254,7 @@ long pselect6(const long* a) {
     mask.signals = &signals;
   }
   clear_slots();
-  return syscall(SYS_pselect6, a[0], reads.data(), writes.data(), errors.data(),
+  return syscall(SYS_pselect6, count, reads.data(), writes.data(), errors.data(),
                  static_cast<timespec*>(timeout), a[5] != 0 ? &mask : nullptr);
 }
 

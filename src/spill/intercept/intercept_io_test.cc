@@ -372,6 +372,27 @@ TEST_F(Io, WaitingForDescriptors) {
   for (int descriptor : {epoll, ends[0], ends[1]}) close(descriptor);
 }
 
+// Programs tell how many descriptors there might be, which is more than the sets have room for.
+TEST_F(Io, SetsEndWhereTheTableOfDescriptorsDoes) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(write(ends[1], "x", 1), 1);
+  fd_set reads;
+  FD_ZERO(&reads);
+  FD_SET(ends[0], &reads);
+  FD_SET(ends[1], &reads);
+  // With nothing behind it.
+  auto* last = reinterpret_cast<fd_set*>(fake::allocate(sizeof reads, 4096 - sizeof reads));
+  spill::copy(last, &reads, sizeof reads);
+  timeval at_once = {};
+  EXPECT_EQ(__spill_select(1 << 20, last, nullptr, nullptr, &at_once), 1);
+  reads = read_object(last);
+  EXPECT_TRUE(FD_ISSET(ends[0], &reads));
+  EXPECT_FALSE(FD_ISSET(ends[1], &reads));
+  close(ends[0]);
+  close(ends[1]);
+}
+
 // Or else many threads that wait would leave no frames to the others.
 TEST_F(Io, WhoWaitsHoldsNothing) {
   int ends[2];

@@ -1,4 +1,4 @@
-// Moving bytes between descriptors and memory that may be spilled (io.cc, socket.cc).
+// Moving bytes between descriptors and memory that may be spilled, and waiting for them (io.cc, socket.cc, poll.cc).
 #pragma once
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -17,6 +17,10 @@ inline constexpr size_t kSocketBounceBytes = 1 << 20;
 // How much of n bytes one call moves through a bounce buffer from or to a socket: all where a message would be cut. Cost: up to two
 // system calls if n is more than kSocketBounceBytes.
 size_t socket_bounce_bytes(int socket, size_t n);
+
+// How many of `count` descriptors select() and its kin look at: no more than the table has room for, whatever they are told; nor need
+// the sets be longer. Cost: a read of a file of /proc where more are named than an fd_set has.
+int descriptors_looked_at(int count);
 
 // An array of iovec, itself plain, of buffers that may be spilled.
 class PlainVector {

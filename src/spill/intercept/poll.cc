@@ -1,6 +1,7 @@
 // Waiting for descriptors, and pipes: arrays, sets and events are copied when they are spilled.
 #include <errno.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include "spill/intercept/call.h"
 #include "spill/intercept/io.h"
 #include "spill/intercept/plain_mask.h"
+#include "sys/files.h"
 
 using spill::PlainMask;
 
@@ -43,6 +45,17 @@ SPILL_EXPORT int __spill___poll_chk(pollfd* descriptors, nfds_t count, int timeo
   return __spill_poll(descriptors, count, timeout);
 }
 
+int spill::descriptors_looked_at(int count) {
+  if (count <= FD_SETSIZE) return count;
+  constexpr int kMostInTable = 1 << 20;  // unless an administrator allows more
+  constexpr char kKey[] = "\nFDSize:\t";
+  char text[1024];
+  const bool is_told = sys::read_small_file("/proc/thread-self/status", text) > 0;
+  const char* const key = is_told ? strstr(text, kKey) : nullptr;
+  const int room = key != nullptr ? atoi(key + sizeof kKey - 1) : kMostInTable;
+  return std::min(count, std::max(room, FD_SETSIZE));
+}
+
 namespace {
 
 // Sets as large as the call says, which may be larger than an fd_set.
@@ -56,9 +69,10 @@ struct PlainSet : PlainBytes {
 // The kernel changes the sets if it succeeds. Else nothing is stored: a handler that came meanwhile may have changed them.
 template <class Wait>
 int wait_for_sets(int count, fd_set* reads, fd_set* writes, fd_set* errors, Wait wait) {
+  if (!plain(reads, writes, errors)) count = spill::descriptors_looked_at(count);
   PlainSet plain_reads(reads, count), plain_writes(writes, count), plain_errors(errors, count);
   spill::clear_slots();
-  const int ready = wait(plain_reads, plain_writes, plain_errors);
+  const int ready = wait(count, plain_reads, plain_writes, plain_errors);
   if (ready < 0) return ready;
   plain_reads.store_all();
   plain_writes.store_all();
@@ -70,16 +84,16 @@ int wait_for_sets(int count, fd_set* reads, fd_set* writes, fd_set* errors, Wait
 
 SPILL_EXPORT int __spill_select(int count, fd_set* reads, fd_set* writes, fd_set* errors, timeval* timeout) {
   PlainObject<timeval> plain_timeout(timeout);
-  return wait_for_sets(count, reads, writes, errors, [&](fd_set* r, fd_set* w, fd_set* e) {
-    return select(count, r, w, e, plain_timeout);
+  return wait_for_sets(count, reads, writes, errors, [&](int n, fd_set* r, fd_set* w, fd_set* e) {
+    return select(n, r, w, e, plain_timeout);
   });
 }
 SPILL_EXPORT int __spill_pselect(int count, fd_set* reads, fd_set* writes, fd_set* errors,
                                  const timespec* timeout, const sigset_t* mask) {
   PlainIn<timespec> plain_timeout(timeout);
   PlainMask plain_mask(mask);
-  return wait_for_sets(count, reads, writes, errors, [&](fd_set* r, fd_set* w, fd_set* e) {
-    return pselect(count, r, w, e, plain_timeout, plain_mask);
+  return wait_for_sets(count, reads, writes, errors, [&](int n, fd_set* r, fd_set* w, fd_set* e) {
+    return pselect(n, r, w, e, plain_timeout, plain_mask);
   });
 }
 

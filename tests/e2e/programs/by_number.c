@@ -176,6 +176,14 @@ static void by_kernel(void) {
   mask_[1] = (void*)8;
   CHECK(syscall(SYS_pselect6, ends[1] + 1, set, NULL, NULL, wait_, mask_) == 1);
   CHECK(FD_ISSET(ends[0], set) && !FD_ISSET(ends[1], set));
+  // More descriptors than there is a table for, in a set with nothing behind it.
+  char* pages = mmap(NULL, 1 << 17, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  CHECK(pages != MAP_FAILED && munmap(pages + (1 << 16), 1 << 16) == 0);
+  set = (fd_set*)(pages + (1 << 16)) - 1;
+  FD_SET(ends[0], set);
+  FD_SET(ends[1], set);
+  CHECK(syscall(SYS_pselect6, 1 << 20, set, NULL, NULL, wait_, mask_) == 1);
+  CHECK(FD_ISSET(ends[0], set) && !FD_ISSET(ends[1], set));
   const int group = epoll_create1(0);
   struct epoll_event* ready = zeros(4 * sizeof *ready);
   ready->events = EPOLLIN;
