@@ -177,6 +177,16 @@ uint64_t file_size_limit() {
   return limit.rlim_cur;
 }
 
+long allocate_file(int descriptor, uint64_t offset, uint64_t bytes) {
+  const auto allocate = [&] { return syscall(SYS_fallocate, descriptor, 0, offset, bytes); };
+  long result = allocate();
+  if (result != -EINTR) return result;
+  // tmpfs gives back what it has allocated by then: a timer's signals might let it come to no end.
+  const BlockedSignals blocked(kSentSignals);
+  while (result == -EINTR) result = allocate();
+  return result;
+}
+
 void random_bytes(std::span<unsigned char> to) {
   while (!to.empty()) {
     long n = syscall(SYS_getrandom, to.data(), to.size(), 0);

@@ -45,6 +45,9 @@ long write_quietly(int descriptor, const char* from, size_t bytes);
 
 // How large this process may make a file (RLIMIT_FSIZE). Writing beyond that, or truncating a file to more, raises SIGXFSZ.
 uint64_t file_size_limit();
+// Allocates these bytes of a file, which becomes longer if they lie behind its end. Returns 0 or -errno. Handlers of signals do not end it, but may run
+// only when it has ended.
+long allocate_file(int descriptor, uint64_t offset, uint64_t bytes);
 
 // Fills `to` with random bytes of the kernel.
 void random_bytes(std::span<unsigned char> to);

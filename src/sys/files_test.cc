@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -15,6 +16,7 @@
 
 #include "base/log.h"
 #include "sys/kernel.h"
+#include "sys/test_interrupted_calls.h"
 
 namespace sys {
 namespace {
@@ -259,6 +261,22 @@ TEST(ErrorOutput, IsBorrowedByAThreadWithDescriptorsOfItsOwn) {
             }),
             "spillway: borrowed\n");
 }
+
+#if !__has_feature(thread_sanitizer) && \
+    !__has_feature(address_sanitizer)  // they need system calls of their own
+TEST(AllocateFile, SignalsDoNotKeepItFromItsEnd) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const int file = memfd_create("allocated", MFD_CLOEXEC);
+    struct stat facts = {};
+    const bool is_done = interrupt_allocations() && allocate_file(file, 4096, 8192) == 0;
+    _exit(is_done && fstat(file, &facts) == 0 && facts.st_size == 12'288 ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+#endif
 
 TEST(RandomBytes, FillsAllAndDiffers) {
   unsigned char a[600] = {}, b[600] = {};

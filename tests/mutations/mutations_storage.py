@@ -144,7 +144,7 @@ MUTATIONS = [
     mutation("file that is not memory is taken for persistent memory", "PmemTest.Refuses*",
              ("src/sys/persistent.cc", "is_memory ? MAP_SHARED_VALIDATE | MAP_SYNC : MAP_SHARED", "MAP_SHARED")),
     mutation("holes of a mapped file are left", "PmemTest.AllOfIt*",
-             (PMEM, "SYS_fallocate, medium.descriptor, 0, 0, bytes)", "SYS_ftruncate, medium.descriptor, bytes)")),
+             (PMEM, "sys::allocate_file(medium.descriptor, 0, bytes)", "sys::allocate_file(medium.descriptor, bytes - 1, 1)")),
     mutation("file is allocated before it is known to be memory", "PmemTest.Refuses*",
              (PMEM, "  auto mapped = map(medium, bytes, settings.needs_dax);\n", "  if (!medium.is_block_device) (void)allocate(medium, bytes);\n  auto mapped = map(medium, bytes, settings.needs_dax);\n")),
     mutation("file is emptied before it is known to be memory", "PmemTest.WhatIsRefused*",

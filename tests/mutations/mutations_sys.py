@@ -16,6 +16,7 @@ def mutation(name, gtest_filter, *patches):
 MUTATIONS = [
     mutation("a name that is not durable counts as durable", "SyncName.*", (FILES, "  return result == -EACCES || result == -EINVAL ? 0 : result;", "  return 0;")),
     mutation("folders that cannot be synced keep files from being made", "SyncName.*", (FILES, "  return result == -EACCES || result == -EINVAL ? 0 : result;", "  return result;")),
+    mutation("signals keep a file from being allocated", "AllocateFile.*", (FILES, "  const BlockedSignals blocked(kSentSignals);\n  while", "  while")),
     mutation("a call goes on while its session is acted for", "*GateTest*", (GATE, "    while (is_inside_.load(std::memory_order_acquire) != 0) futex_wait(is_inside_, 1, kLookNs);\n", "")),
     mutation("nothing is unmapped from where the process begins", "Unmap.*", (MEMORY, "  if (address == nullptr) return;\n", "")),
     mutation("calls do not look at the gate", "*GateTest*", (GATE, "      if (is_shut_.load(std::memory_order_acquire) == 0) [[likely]]\n", "")),

@@ -15,6 +15,8 @@
 #include <thread>
 #include <vector>
 
+#include "sys/test_interrupted_calls.h"
+
 namespace persist {
 namespace {
 
@@ -273,6 +275,26 @@ TEST_F(RecorderTest, EndsWhenTheLogIsFull) {
   EXPECT_GT(all.size(), 2 * kWindowBytes / (sizeof(Record) + 8) - 3);
   EXPECT_LE(std::filesystem::file_size(path_), 3 * kWindowBytes);
 }
+
+#if !__has_feature(thread_sanitizer) && \
+    !__has_feature(address_sanitizer)  // they need system calls of their own
+TEST_F(RecorderTest, SignalsDoNotEndTheLog) {
+  const pid_t child = fork();
+  if (child == 0) {
+    if (!sys::interrupt_allocations()) _exit(1);
+    start();
+    for (int i = 0; i < 100'000; ++i) recorder_->store(memory_ + 8, 1, nullptr);
+    recorder_->finish();
+    _exit(0);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  ASSERT_EQ(status, 0);
+  const auto all = read();
+  ASSERT_GT(all.size(), 100'000u);  // several windows
+  EXPECT_EQ(all.back().record.kind, kExit);
+}
+#endif
 
 TEST_F(RecorderTest, AChildOfForkRecordsNothing) {
   start();

@@ -125,8 +125,8 @@ base::Expected<void> allocate(const Medium& medium, uint64_t bytes) {
   const bool is_known = !sys::failed(sys::syscall(SYS_fstatfs, medium.descriptor, &facts));
   const uint64_t free_bytes = static_cast<uint64_t>(facts.f_bavail) * static_cast<uint64_t>(facts.f_bsize);
   const uint64_t file_bytes = file_size(medium);
-  long result = is_known && bytes > file_bytes && bytes - file_bytes > free_bytes ? -ENOSPC : -EINTR;
-  while (result == -EINTR) result = sys::syscall(SYS_fallocate, medium.descriptor, 0, 0, bytes);
+  const bool has_room = !is_known || bytes <= file_bytes || bytes - file_bytes <= free_bytes;
+  const long result = has_room ? sys::allocate_file(medium.descriptor, 0, bytes) : -ENOSPC;
   if (!sys::failed(result)) return {};
   const int number = static_cast<int>(-result);
   return base::failure(number, "storage ", medium.label, ": cannot allocate ", base::Bytes{bytes}, ": ",

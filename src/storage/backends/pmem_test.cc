@@ -11,8 +11,10 @@
 
 #include "storage/opening/open.h"
 #include "storage/testing/test_pmem_cut.h"
+#include "storage/testing/test_process.h"
 #include "storage/testing/test_queue.h"
 #include "sys/files.h"
+#include "sys/test_interrupted_calls.h"
 
 namespace storage {
 namespace {
@@ -70,6 +72,18 @@ TEST_F(PmemTest, AllOfItIsAllocated) {
   open_queue_of(text("?dax=0,size=2M"));
   EXPECT_EQ(device->capacity_bytes(), uint64_t{2} << 20) << "it grows";
 }
+
+#if !__has_feature(thread_sanitizer) && \
+    !__has_feature(address_sanitizer)  // they need system calls of their own
+TEST_F(PmemTest, SignalsDoNotKeepItFromBeingAllocated) {
+  EXPECT_EQ(in_child([&] {
+              if (!sys::interrupt_allocations()) return false;
+              auto opened = open_device(text("?dax=0,size=1M"), {});
+              return opened.has_value() && (*opened)->capacity_bytes() == uint64_t{1} << 20;
+            }),
+            0);
+}
+#endif
 
 TEST_F(PmemTest, RefusesWithALine) {
   EXPECT_EQ(refusal(text("?dax=0")).number, EINVAL);
