@@ -88,6 +88,8 @@ MUTATIONS = [
             (STRING, "  if (n > room) spill::buffer_overflow();\n  return __spill_stpncpy", "  return __spill_stpncpy")),
     product("mempcpy of fortified sources is not checked", "^e2e_fortified$",
             (MEMORY, "  if (room < n) spill::buffer_overflow();\n  return __spill_mempcpy", "  return __spill_mempcpy")),
+    product("getwd of fortified sources is not checked", "^e2e_fortified$",
+            ("src/spill/intercept/path.cc", "  if (path == nullptr && errno == ERANGE) spill::buffer_overflow();\n", "")),
     product("poll of fortified sources is not checked", "^e2e_fortified$",
             ("src/spill/intercept/poll.cc", "  if (room / sizeof(pollfd) < count) spill::buffer_overflow();\n  return __spill_poll(", "  return __spill_poll(")),
     product("getitimer tells of another timer", "^e2e_clocks_and_waits$",

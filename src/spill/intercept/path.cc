@@ -229,6 +229,12 @@ SPILL_EXPORT char* __spill___getcwd_chk(char* to, size_t n, size_t room) {
   if (n > room) spill::buffer_overflow();
   return __spill_getcwd(to, n);
 }
+// What getwd() is called there, which takes no length. (By its own name the C library copies the path from its stack.)
+SPILL_EXPORT char* __spill___getwd_chk(char* to, size_t room) {
+  char* const path = __spill_getcwd(to, room);
+  if (path == nullptr && errno == ERANGE) spill::buffer_overflow();
+  return path;
+}
 
 // Templates: the path that was made is written over the argument.
 template <class Make>

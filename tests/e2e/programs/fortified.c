@@ -59,6 +59,7 @@ extern int __open64_2(const char*, int);
 extern int __openat_2(int, const char*, int);
 extern int __openat64_2(int, const char*, int);
 extern char* __getcwd_chk(char*, size_t, size_t);
+extern char* __getwd_chk(char*, size_t);
 extern char* __realpath_chk(const char*, char*, size_t);
 extern ssize_t __readlink_chk(const char*, char*, size_t, size_t);
 extern ssize_t __readlinkat_chk(int, const char*, char*, size_t, size_t);
@@ -163,6 +164,8 @@ static void paths(const char* name) {
   opened(__openat_2(here, path, O_RDONLY));
   opened(__openat64_2(here, path, O_RDONLY));
   CHECK(__getcwd_chk(whole, PATH_MAX, PATH_MAX) == whole && whole[0] == '/');
+  whole[0] = 0;
+  CHECK(__getwd_chk(whole, PATH_MAX) == whole && whole[0] == '/');
   CHECK(__realpath_chk(path, whole, PATH_MAX) == whole && strcmp(strrchr(whole, '/') + 1, name) == 0);
   unlink(link);
   CHECK(symlink("where it leads", link) == 0);
@@ -221,6 +224,7 @@ static int overflow(int number) {
     case 29: return __getlogin_r_chk(to, 90, 89) != -2;
     case 30: return __ttyname_r_chk(0, to, 90, 89) != -2;
     case 31: return __getgroups_chk(2, (gid_t*)to, 7) != -2;
+    case 32: return __getwd_chk(to, 1) != NULL;
     default: return 0;
   }
 }
