@@ -139,6 +139,8 @@ MUTATIONS = [
              ("src/spill/intercept/socket.cc", "address_bytes(load(bytes)) : 0, PlainBytes::kOut)", "address_bytes(load(bytes)) : 0, PlainBytes::kInOut)")),
     mutation("what was dropped is stored", "intercept_socket_test", "Sockets.WhatIsDropped*",
              ("src/spill/intercept/socket.cc", "  if ((flags & MSG_TRUNC) != 0) memory.gather", "  if (false) memory.gather")),
+    mutation("a time beyond the clock's last has come long ago", "intercept_socket_test", "Sockets.SeveralMessages*",
+             ("src/spill/intercept/intercept.h", "end.tv_sec = std::numeric_limits<time_t>::max();", "end.tv_nsec = 0;")),
     mutation("a long message is cut as a stream is", "intercept_socket_test", "Sockets.LongMessages*",
              ("src/spill/intercept/socket.cc", "n <= kSocketBounceBytes || !is_stream(socket) ? n", "n <= kSocketBounceBytes ? n")),
     product("what the kernel did not copy is overwritten", "^e2e_sockets$",

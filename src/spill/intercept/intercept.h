@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 
 #include "spill/access.h"
 #include "spill/protection.h"
@@ -85,13 +86,15 @@ inline void let_go_unless_buffered(const FILE* stream, size_t n) {
   if (static_cast<size_t>(stream->_IO_read_end - stream->_IO_read_ptr) < n) clear_slots();
 }
 
-// The time of the monotonic clock that is `time` away, and whether such a time has come.
+// The time of the monotonic clock that is `time` away, the clock's last if that is further, and whether such a time has come.
 inline timespec monotonic_after(const timespec& time) {
   timespec end;
   clock_gettime(CLOCK_MONOTONIC, &end);
   const long nanoseconds = end.tv_nsec + time.tv_nsec;
-  end.tv_sec += time.tv_sec + nanoseconds / 1'000'000'000;
+  end.tv_sec += nanoseconds / 1'000'000'000;
   end.tv_nsec = nanoseconds % 1'000'000'000;
+  if (__builtin_add_overflow(end.tv_sec, time.tv_sec, &end.tv_sec))
+    end.tv_sec = std::numeric_limits<time_t>::max();
   return end;
 }
 inline bool has_come(const timespec& time) {

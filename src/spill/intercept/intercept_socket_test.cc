@@ -2,9 +2,13 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
+
+#include <array>
 
 #include "spill/testing/mirrored.h"
 
@@ -17,6 +21,7 @@ ssize_t __spill_sendto(int, const void*, size_t, int, const sockaddr*, socklen_t
 ssize_t __spill_recvfrom(int, void*, size_t, int, sockaddr*, socklen_t*);
 ssize_t __spill_sendmsg(int, const msghdr*, int);
 ssize_t __spill_recvmsg(int, msghdr*, int);
+int __spill_recvmmsg(int, mmsghdr*, unsigned, int, timespec*);
 int __spill_bind(int, const sockaddr*, socklen_t);
 int __spill_getsockname(int, sockaddr*, socklen_t*);
 int __spill_setsockopt(int, int, int, const void*, socklen_t);
@@ -96,6 +101,23 @@ TEST_F(Sockets, LongMessagesStayWhole) {
   EXPECT_EQ(__spill_read(pair[1], to.spilled, to.size()), n);
   to.twin.replace(0, bytes.size(), bytes);
   to.expect_equal("read");
+  close(pair[0]);
+  close(pair[1]);
+}
+
+// The limit of time is beyond the last that the clock will ever show.
+TEST_F(Sockets, SeveralMessagesWithoutAnEnd) {
+  int pair[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair), 0);
+  std::array<mmsghdr, 2> messages = {};
+  for (mmsghdr& message : messages) {
+    ASSERT_EQ(send(pair[0], "four", 4, 0), 4);
+    message.msg_hdr.msg_iov = spilled_object<iovec>({fake::allocate(4, 4094), 4});
+    message.msg_hdr.msg_iovlen = 1;
+  }
+  auto* spilled = reinterpret_cast<mmsghdr*>(spilled_object(messages));
+  timespec limit = {LONG_MAX, 999'999'999};
+  EXPECT_EQ(__spill_recvmmsg(pair[1], spilled, 2, MSG_DONTWAIT, &limit), 2);
   close(pair[0]);
   close(pair[1]);
 }
