@@ -356,6 +356,7 @@ class Info(Case):
     def test_wrong_arguments(self):
         self.refused("info", "--yaml", says=["'--yaml'"])
         self.refused("info", "memory:1M", "more", says=["'more'"])
+        self.refused("info", "", says=["path is empty"])  # of a variable that is not set
         self.refused("info", "memory:1", says=["too few"])
         self.refused("info", "/no/such/folder/file", says=["/no/such/folder/file"])
         self.refused("info", "/no/such\nfolder/file", says=["/no/such\\x0afolder/file"])

@@ -1,5 +1,6 @@
 // spillway info: what this machine offers, or what a storage device is, as text or JSON.
 #include <cstdio>
+#include <optional>
 
 #include "command.h"
 #include "probe.h"
@@ -42,7 +43,7 @@ void print(const nlohmann::ordered_json& machine) {
 
 int info(Arguments arguments) {
   bool json = false;
-  std::string_view device;
+  std::optional<std::string_view> device;
   for (std::string_view word : arguments) {
     if (word == "--help" || word == "-h") {
       std::puts(
@@ -54,13 +55,13 @@ int info(Arguments arguments) {
     }
     if (word == "--json") {
       json = true;
-    } else if (word.starts_with("-") || !device.empty()) {
+    } else if (word.starts_with("-") || device) {
       throw WrongInput(concat("info takes --json and one device, not '", printable(word), "' as well"));
     } else {
       device = word;
     }
   }
-  auto machine = device.empty() ? probe_machine() : probe_device(device);
+  auto machine = device ? probe_device(*device) : probe_machine();
   if (json)
     std::puts(machine.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
   else
