@@ -68,6 +68,7 @@ class BasicHistogram {
 
   uint64_t count() const { return count_; }
   uint64_t most() const { return most_; }
+  double sum() const { return sum_; }
   double mean() const { return count_ == 0 ? 0 : sum_ / static_cast<double>(count_); }
 
   // The least time that `share` of all times (0 to 1) do not exceed, or up to 1 / 2^kPartBits more; in the last bucket the greatest time of all. 0 if there

@@ -31,6 +31,7 @@ double UseCounts::writes_per_change() const {
 
 Latency latency_of(const Times& times) {
   return {.count = times.count(),
+          .sum_ns = static_cast<uint64_t>(times.sum()),
           .mean_ns = static_cast<uint64_t>(times.mean()),
           .p50_ns = times.at(0.5),
           .p99_ns = times.at(0.99),

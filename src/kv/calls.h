@@ -33,6 +33,7 @@ inline constexpr size_t kCallCount = std::size(kCallNames);
 
 struct Latency {
   uint64_t count = 0;
+  uint64_t sum_ns = 0;
   uint64_t mean_ns = 0, p50_ns = 0, p99_ns = 0, p999_ns = 0, max_ns = 0;
 };
 

@@ -288,6 +288,7 @@ TEST(CallsOnAGate, ACallTakesAsLongAsItsCallerWaits) {
   EXPECT_GE(latency.max_ns, 20'000'000u);
   EXPECT_EQ(latency.p99_ns, latency.max_ns);
   EXPECT_GE(latency.mean_ns, 2'000'000u);
+  EXPECT_EQ(latency.sum_ns / latency.count, latency.mean_ns);
   session.close();
   ASSERT_TRUE(store->close());
   device->close();

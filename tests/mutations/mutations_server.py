@@ -129,6 +129,7 @@ MUTATIONS = [
     net("a part of a value begins at its first byte", (STREAM, "items.read(item, offset, part_.bytes().first(most))", "items.read(item, 0, part_.bytes().first(most))"), gtest_filter="StreamValuesTest.Parts*"),
     net("what follows a value's first part is that once more", (STREAM, "    part_bytes_ = *read;\n  }\n  part_.reset();", "    part_bytes_ = *read;\n    if (auto again = items.read(item, 0, part_.bytes().first(*read)); !again) return std::unexpected(again.error());\n  }\n  part_.reset();"), gtest_filter="StreamValuesTest.*"),
     resp("a scan ends where a cache has dropped a value", ("src/server/items/walk.cc", "      if (!read && read.error().number == ESTALE) continue;\n", ""), gtest_filter="RespCacheScansTest.*"),
+    client("times of calls are summed up by their mean", ("src/server/clients/metrics.cc", "static_cast<double>(latency.sum_ns) / 1e9", "static_cast<double>(latency.count * latency.mean_ns) / 1e9"), gtest_filter="MetricsTest.TheSum*"),
     client("a quotation mark ends a label", (METRICS_PAGE, "(first == '\"' && is_quoted)", "false"), gtest_filter="MetricsPage.WhatHas*"),
     client("a quotation mark of a help is escaped", (METRICS_PAGE, "(first == '\"' && is_quoted)", "first == '\"'"), gtest_filter="MetricsPage.WhatHas*"),
     client("half a character is in a metric", (METRICS_PAGE, "    if (bytes == 0)\n      to += kNoCharacter;\n    else if", "    if"), gtest_filter="MetricsPage.WhatIsNo*"),

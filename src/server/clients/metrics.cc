@@ -91,8 +91,7 @@ void tell_use(const kv::UseCounts& use, MetricsPage& page) {
     page.add({{"call", call}, {"quantile", "0.5"}}, static_cast<double>(latency.p50_ns) / 1e9);
     page.add({{"call", call}, {"quantile", "0.99"}}, static_cast<double>(latency.p99_ns) / 1e9);
     page.add({{"call", call}, {"quantile", "0.999"}}, static_cast<double>(latency.p999_ns) / 1e9);
-    page.add({{"call", call}},
-             static_cast<double>(latency.count) * static_cast<double>(latency.mean_ns) / 1e9, "_sum");
+    page.add({{"call", call}}, static_cast<double>(latency.sum_ns) / 1e9, "_sum");
     page.add({{"call", call}}, latency.count, "_count");
   }
   page.begin("device_ios_total", "counter", "I/Os on the store's device, by what they were for.");
