@@ -76,11 +76,16 @@ void tell_store(const kv::StoreCounts& counts, MetricsPage& page) {
                counts.collected.expired_records);
   page.counter("store_damaged_records_total", "Records that were found damaged.",
                counts.collected.damaged_records);
+  page.counter("store_asked_keys_total",
+               "Keys that the store was asked for, by gets and by changes that depend on the item.",
+               counts.use.asked_keys);
   page.gauge("memory_tier_bytes", "Memory for records that are in use.", counts.tier.used_bytes);
   page.gauge("memory_tier_budget_bytes", "Memory that may be for records that are in use.",
              counts.tier.budget_bytes);
   page.gauge("memory_tier_records", "Records in memory.", counts.tier.record_count);
-  page.counter("memory_tier_hits_total", "Records of gets that needed no I/O.", counts.use.from_memory);
+  page.counter("memory_tier_hits_total",
+               "Keys that were asked for and needed no I/O: their records are in memory.",
+               counts.use.from_memory);
 }
 
 void tell_use(const kv::UseCounts& use, MetricsPage& page) {

@@ -72,6 +72,15 @@ TEST_F(MetricsTest, SayWhatHasHappened) {
   EXPECT_GT(std::stoull(value_of("spillway_resident_bytes")), 1u << 20);
 }
 
+TEST_F(MetricsTest, KeysAreAskedForByChangesToo) {
+  const auto asked = [&] { return std::stoull(value_of("spillway_store_asked_keys_total")); };
+  set("a", "value");
+  const uint64_t before = asked();
+  get("a");
+  of(items.add_integer("n", 1));
+  EXPECT_EQ(asked() - before, 2u);
+}
+
 // One made of the mean, which is in whole ns, would now and then be less than before: Prometheus takes that for another process's.
 TEST_F(MetricsTest, TheSumOfTimesIsExact) {
   set("a", "value");
