@@ -249,6 +249,7 @@ MUTATIONS = [
     mutation("a snapshot lacks what a cache has kept", ("src/kv/collection/collector_keep.cc", "    snapshots_->renewed(move.from.hash, move.from.sequence(), move.new_sequence);\n", ""), gtest_filter="CacheStoreTest.ASnapshot*"),
     mutation("a cache whose floor one place does not take is full", (LOG_KEEPER, "    if (!is_of_segment(error)) return error;\n    ++tries;", "    return error;"), gtest_filter="UnwritableCacheTest.*"),
     mutation("a cache keeps what is not read", ("src/kv/collection/collector_keep.cc", " ||\n        !used_->is_marked(move.old_address))", ")"), gtest_filter="CacheStoreTest.WhatIsRead*"),
+    mutation("a cache's floor is durable nowhere while snapshots keep all segments", (LOG_KEEPER, "if (i != 0 && !can_be_collected", "if (!can_be_collected"), gtest_filter="LogTest.TheFloor*"),
     mutation("a cache forgets its floor", ("src/kv/store.cc", "  lifetimes_.drop_below(floor);\n  log_.drop_below(floor);\n", ""), gtest_filter="CacheOfTwoStreamsTest.KnowsAfter*"),
     mutation("a lock that somebody has is had by who tries", ("src/kv/collection/key_locks.cc", "    is_held_ = other->hash_ != hash_;\n", "    is_held_ = true;\n"), gtest_filter="KeyLocks.WhoOnly*"),
     mutation("what is below the floor is no room", (LOG_COLLECTOR, "= is_below ? 0 : segment.live_grains", "= segment.live_grains"), (LOG_COLLECTOR, "if (!is_below && (identity_->is_cache", "if ((identity_->is_cache"), gtest_filter="LifetimesTest.AFull*"),

@@ -60,7 +60,8 @@ int Log::keep_floor(Channel& channel, uint32_t first) {
   int error = 0;
   for (uint32_t i = 0, tries = 0; i < segment_count_ && tries < kFloorTries; ++i) {
     const uint32_t index = (first + i) % segment_count_;
-    if (!can_be_collected(segments_[index], true)) continue;
+    // A snapshot may have begun to keep a record of `first`: its header is written all the same.
+    if (i != 0 && !can_be_collected(segments_[index], true)) continue;
     error = write_header_again(channel, index);
     if (error == 0) return flush(channel);
     if (!is_of_segment(error)) return error;

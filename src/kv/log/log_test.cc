@@ -607,6 +607,19 @@ TEST_F(LogPaceTest, WhatIsFreeIsSeenByGrains) {
   EXPECT_FALSE(log->is_short());
 }
 
+// Of the one that was chosen a snapshot may keep a record by now, as of all others.
+TEST_F(LogTest, TheFloorIsDurableThoughAllSegmentsAreKept) {
+  const uint32_t segment = fill_segments({100}).front();
+  log->segment(segment).keeps.store(1);
+  log->drop_below(1000);
+  ASSERT_EQ(log->keep_floor(channel, segment), 0);
+  alignas(4096) std::byte block[512];
+  ASSERT_EQ(channel.read(identity.geometry.header_offsets(segment)[0], block), 0);
+  SegmentHeader header;
+  ASSERT_TRUE(read_segment_header(identity, block, header));
+  EXPECT_EQ(header.floor, 1000u);
+}
+
 // A medium with holes, which notes writes of zeros where headers are.
 class HolesDevice final : public MediumDevice {
  public:
