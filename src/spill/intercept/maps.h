@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/ids.h"
+#include "base/statistics.h"
 #include "spill/address_space.h"
 #include "spill/file_maps.h"
 #include "spill/intercept/intercept.h"
@@ -83,6 +84,12 @@ inline uint64_t take_addresses(uint64_t bytes) {
 inline bool take_addresses_at(uint64_t address, uint64_t bytes) {
   const InRuntime inside;
   return allocate_addresses_at(address, bytes);
+}
+
+// The program was given spilled memory that no file is mapped to: a mapping, or what one grew by.
+inline void count_mapped(uint64_t bytes) {
+  base::statistics.spill_allocated_bytes.add(bytes);
+  base::statistics.spill_live_bytes.add(bytes);
 }
 
 // Spilled memory at an address of the runtime's choice, zeros; MAP_FAILED and ENOMEM if there is no room.

@@ -26,18 +26,21 @@ bool is_spilled_kind(size_t bytes, int protection, int flags) {
   return runtime.started.load(std::memory_order_acquire) && is_large_enough(bytes);
 }
 
+// For mappings of files, and for those that the kernel is to have, which are not counted as allocated.
+void count_live(uint64_t bytes) { base::statistics.spill_live_bytes.add(bytes); }
+
 void* map_file_through_cache(size_t bytes, int protection, int flags, int file, off_t offset) {
   if (bytes == 0 || (flags & MAP_ANONYMOUS) != 0 || !is_large_enough(bytes) ||
       !runtime.started.load(std::memory_order_acquire))
     return nullptr;
   const uint64_t address = map_file(bytes, protection, flags, file, offset);
-  if (address != 0) base::statistics.spill_live_bytes.add(base::round_up(bytes, base::kOsPageBytes));
+  if (address != 0) count_live(base::round_up(bytes, base::kOsPageBytes));
   return reinterpret_cast<void*>(address);
 }
 
 // Takes what is free of spilled addresses, for MAP_FIXED. False if that cannot be, and errno: EINVAL for what is no range of
-// OS pages; ENOMEM for globals, file maps, addresses beyond.
-bool take_fixed(uint64_t begin, size_t bytes) {
+// OS pages; ENOMEM for globals, file maps, addresses beyond. `count` is what counts the bytes that it took.
+bool take_fixed(uint64_t begin, size_t bytes, void (*count)(uint64_t)) {
   if (begin % base::kOsPageBytes != 0 || bytes == 0) {
     errno = EINVAL;
     return false;
@@ -50,7 +53,7 @@ bool take_fixed(uint64_t begin, size_t bytes) {
     const uint64_t end = same_allocation_end(at, begin + length);
     if (!is_allocated(at)) {
       possible = take_addresses_at(at, end - at);
-      if (possible) base::statistics.spill_live_bytes.add(end - at);
+      if (possible) count(end - at);
     }
     at = end;
   }
@@ -62,7 +65,7 @@ bool take_fixed(uint64_t begin, size_t bytes) {
 void* map_fixed_by_kernel(void* address, size_t bytes, int protection, int flags, int file, off_t offset) {
   const auto begin = reinterpret_cast<uint64_t>(address);
   const uint64_t length = base::round_up(bytes, base::kOsPageBytes);
-  if (!take_fixed(begin, bytes)) return MAP_FAILED;
+  if (!take_fixed(begin, bytes, count_live)) return MAP_FAILED;
   end_kept(begin, length);
   if (keeps_any(begin, length)) return no_map();
   struct Call {
@@ -114,13 +117,17 @@ void* map_where_nothing_is(void* address, size_t bytes, int protection, int flag
     errno = aligned ? EEXIST : EINVAL;
     return MAP_FAILED;
   }
-  base::statistics.spill_live_bytes.add(length);
+  count_live(length);
   void* mapped =
       map_over(address, bytes, protection, (flags & ~MAP_FIXED_NOREPLACE) | MAP_FIXED, file, offset);
+  if (mapped != MAP_FAILED) {
+    if (protection_at(begin) != Protection::kKernel) base::statistics.spill_allocated_bytes.add(length);
+    return mapped;
+  }
   const int error = errno;
-  if (mapped == MAP_FAILED) unmap_spilled(address, bytes);
+  unmap_spilled(address, bytes);
   errno = error;
-  return mapped;
+  return MAP_FAILED;
 }
 
 }  // namespace
@@ -141,8 +148,7 @@ void* map_spilled(size_t bytes, Protection protection) {
   const uint64_t address = take_addresses(base::round_up(bytes, base::kOsPageBytes));
   if (address == 0) return no_map();
   const uint64_t length = base::round_up(bytes, base::kOsPageBytes);
-  base::statistics.spill_allocated_bytes.add(length);
-  base::statistics.spill_live_bytes.add(length);
+  count_mapped(length);
   protect(address, length, protection);
   return reinterpret_cast<void*>(address);
 }
@@ -171,7 +177,7 @@ int unmap_spilled(void* address, size_t bytes) {
 void* map_fixed(void* address, size_t bytes, Protection protection) {
   const auto begin = reinterpret_cast<uint64_t>(address);
   const uint64_t length = base::round_up(bytes, base::kOsPageBytes);
-  if (!take_fixed(begin, bytes)) return MAP_FAILED;
+  if (!take_fixed(begin, bytes, count_mapped)) return MAP_FAILED;
   // Nobody sees the old content once the new access is there.
   if (protection != Protection::kOpen) protect(begin, length, protection);
   discard_memory(begin, length);

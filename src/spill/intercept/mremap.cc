@@ -107,7 +107,7 @@ void* move_spilled(void* old_address, size_t old_bytes, size_t new_bytes, int fl
   if (!is_one_mapping(old_begin, old_length)) return no_map(EFAULT);
   const Protection protection = protection_at(old_begin);
   if (!stays_mapped && take_addresses_at(old_begin + old_length, new_length - old_length)) {
-    base::statistics.spill_live_bytes.add(new_length - old_length);
+    count_mapped(new_length - old_length);
     protect(old_begin + old_length, new_length - old_length, protection);
     return old_address;
   }
