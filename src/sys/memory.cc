@@ -324,6 +324,12 @@ uint64_t resident_bytes() {
   return pages ? *pages * base::kOsPageBytes : 0;
 }
 
+uint64_t peak_resident_bytes() {
+  char text[4096];
+  const long n = read_small_file("/proc/self/status", text);
+  return number_after({text, n > 0 ? static_cast<size_t>(n) : 0}, "VmHWM:").value_or(0) * 1024;
+}
+
 uint64_t free_memory_bytes(const char* root) {
   const auto read = [&](const char* file, std::span<char> to) {
     base::Text<512> path;

@@ -75,5 +75,7 @@ uint64_t free_memory_bytes(const char* root = "");
 uint64_t machine_memory_bytes();
 // How much of this process is in memory, mapped files included; 0 if the kernel does not tell. Cost: some 5 us.
 uint64_t resident_bytes();
+// The most that this has been. (rusage has also what the process that started this one had.) Cost: some 20 us.
+uint64_t peak_resident_bytes();
 
 }  // namespace sys

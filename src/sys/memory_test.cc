@@ -152,6 +152,15 @@ TEST(MakeInaccessible, ReportsWhatTheKernelSays) {
   EXPECT_EQ(make_inaccessible(reinterpret_cast<void*>(uint64_t{1} << 45 | 1), kOsPageBytes), -EINVAL);
 }
 
+TEST(ResidentBytes, ThePeakStaysWhenMemoryIsGivenBack) {
+  constexpr uint64_t kBytes = 64 << 20;
+  const uint64_t before = resident_bytes();
+  char* const memory = *map_anonymous(kBytes, "a test");
+  memset(memory, 1, kBytes);
+  unmap(memory, kBytes);
+  EXPECT_GE(peak_resident_bytes(), before + kBytes / 2);
+}
+
 TEST(FreeMemory, IsSomeOfTheMachines) {
   uint64_t machine = machine_memory_bytes();
   EXPECT_GT(machine, uint64_t{64} << 20);

@@ -94,6 +94,18 @@ class Metrics(Case):
             self.assertIn(f"METRIC.{name}", page)
         self.assertEqual(set(re.findall(r"METRIC\.(\w+)", page)), set(drawn))
 
+    def test_the_peak_of_memory_is_the_servers_own(self):
+        taken = b"x" * (256 << 20)  # by who starts it
+        server = self.serve("--resp", "0")
+        del taken
+        client = self.connect(server.resp)
+        client.say(b"INFO memory\r\n")
+        told = client.hear(int(client.line()[1:]))
+        peak = int(re.search(rb"used_memory_peak:(\d+)", told)[1])
+        status = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
+        self.assertGreater(peak, 1 << 20)
+        self.assertLessEqual(peak, int(re.search(r"^VmHWM:\s+(\d+) kB$", status, re.M)[1]) << 10)
+
     def top(self, *words):
         return subprocess.run([SPILLWAY, "top", "--once", *words], capture_output=True, text=True, env=CLEAN, timeout=HANG_SECONDS)
 

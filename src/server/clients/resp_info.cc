@@ -52,10 +52,8 @@ void tell_clients(Hub& hub, Lines& lines) {
 }
 
 void tell_memory(Hub& hub, Lines& lines) {
-  rusage usage = {};
-  ::getrusage(RUSAGE_SELF, &usage);
   lines.add("used_memory", sys::resident_bytes());
-  lines.add("used_memory_peak", static_cast<uint64_t>(usage.ru_maxrss) * 1024);
+  lines.add("used_memory_peak", sys::peak_resident_bytes());
   lines.add("used_memory_index", hub.items().store().counts().index.memory_bytes);
   lines.add("maxmemory", hub.settings().memory_bytes);
   lines.add("maxmemory_policy", policy_of(hub));
