@@ -26,6 +26,8 @@ def recorder(name, *patches, gtest_filter="RecorderTest.*"):
 MUTATIONS = [
     # The record
     recorder("stores are recorded without their first unit", (RECORDER, "const uint64_t begin = base::round_down(first, unit);", "const uint64_t begin = base::round_up(first, unit);")),
+    recorder("a log that may become no larger is a signal", (WRITER, " || end > sys::file_size_limit()", ""), gtest_filter="RecorderTest.EndsWhen*"),
+    recorder("a domain that no file may be as large as is a signal", (RECORDER, "!sys::failed(file) && may_be_so_large &&", "!sys::failed(file) && (may_be_so_large || true) &&"), gtest_filter="RecorderTest.Refuses*"),
     recorder("a signal ends the log", (WRITER, "sys::allocate_file(descriptor_, offset_bytes, kWindowBytes);", "sys::syscall(SYS_fallocate, descriptor_, 0, offset_bytes, kWindowBytes);"), gtest_filter="RecorderTest.Signals*"),
     recorder("what nobody told is not looked for at flushes", (RECORDER, "    find_stores(domain, begin, end, site);\n    if (log_.begin(0)", "    if (log_.begin(0)")),
     recorder("what nobody told is looked for behind the flush", (RECORDER, "are_stores_told_ || domain.bytes", "true || domain.bytes")),

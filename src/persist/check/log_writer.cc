@@ -40,10 +40,12 @@ base::Expected<void> LogWriter::open(const char* path, uint64_t bytes_max) {
 }
 
 char* LogWriter::map(uint64_t offset_bytes) const {
-  if (offset_bytes + kWindowBytes > std::max(bytes_max_, 2 * kWindowBytes)) return nullptr;
+  const uint64_t end = offset_bytes + kWindowBytes;
+  // The kernel would send SIGXFSZ, which ends most programs.
+  if (end > std::max(bytes_max_, 2 * kWindowBytes) || end > sys::file_size_limit()) return nullptr;
   // Blocks of the disk are there before they are stored to: without them a store raises SIGBUS.
   long grown = sys::allocate_file(descriptor_, offset_bytes, kWindowBytes);
-  if (grown == -EOPNOTSUPP) grown = sys::syscall(SYS_ftruncate, descriptor_, offset_bytes + kWindowBytes);
+  if (grown == -EOPNOTSUPP) grown = sys::syscall(SYS_ftruncate, descriptor_, end);
   if (sys::failed(grown)) return nullptr;
   const auto mapped = sys::map_shared(descriptor_, offset_bytes, kWindowBytes, sys::Access::kReadWrite);
   if (!mapped) return nullptr;

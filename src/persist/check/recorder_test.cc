@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -274,6 +275,41 @@ TEST_F(RecorderTest, EndsWhenTheLogIsFull) {
   EXPECT_EQ(all.back().record.kind, kFull);
   EXPECT_GT(all.size(), 2 * kWindowBytes / (sizeof(Record) + 8) - 3);
   EXPECT_LE(std::filesystem::file_size(path_), 3 * kWindowBytes);
+}
+
+void limit_files(uint64_t bytes) {
+  const rlimit limit = {bytes, bytes};
+  setrlimit(RLIMIT_FSIZE, &limit);
+}
+
+TEST_F(RecorderTest, EndsWhenTheLogMayBecomeNoLarger) {
+  const pid_t child = fork();
+  if (child == 0) {
+    limit_files(3 * kWindowBytes);
+    start();
+    for (int i = 0; i < 100'000; ++i) recorder_->store(memory_ + 8, 1, nullptr);
+    recorder_->finish();
+    _exit(0);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  ASSERT_EQ(status, 0);
+  const auto all = read();
+  ASSERT_FALSE(all.empty());
+  EXPECT_EQ(all.back().record.kind, kFull);
+}
+
+TEST_F(RecorderTest, RefusesADomainWhoseContentNoFileMayHave) {
+  const pid_t child = fork();
+  if (child == 0) {
+    start();
+    limit_files(4096);
+    alignas(64) char more[8192] = {};
+    _exit(recorder_->map(more, sizeof more, "/other/file", 0, 8192) ? 1 : 0);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
 }
 
 #if !__has_feature(thread_sanitizer) && \
