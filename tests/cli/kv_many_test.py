@@ -258,6 +258,15 @@ class Dump(Case):
         self.fails("dump", self.device, output, says=["cannot write", str(output), "Input/output error"], preexec_fn=without_folders())
         self.assertFalse(output.exists())
 
+    def test_one_that_may_become_no_larger_is_not_left(self):
+        self.make()
+        self.load(*((b"key%d" % i, bytes(10_000)) for i in range(200)))
+        output = self.folder / "dump"
+        limit = (1 << 20, resource.RLIM_INFINITY)
+        self.fails("dump", self.device, output, says=["cannot write", str(output), "File too large"],
+                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit))
+        self.assertFalse(output.exists())
+
     def test_an_interrupted_dump_leaves_no_file(self):
         self.make()
         self.load(*[(b"key%d" % i, bytes(10_000)) for i in range(200)])

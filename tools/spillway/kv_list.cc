@@ -145,6 +145,8 @@ class Output {
  public:
   Output(const KvLine& line, std::string_view name)
       : path_(name), name_(name == "-" ? "standard output" : concat('\'', printable(name), '\'')) {
+    // Where files may become no larger, writing fails: else the process would end, and leave the file.
+    signal(SIGXFSZ, SIG_IGN);
     if (name == "-") {
       interruptions_.begin(nullptr);
       return;
