@@ -23,6 +23,8 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -59,16 +61,13 @@ class RespClient {
   struct Noted {
     std::string_view key, value;  // of a GET both are the key
   };
-  // A key of WATCH.
-  struct Watched {
-    std::string key;
-    uint64_t version = 0;  // of its item then; 0: there was none
-  };
+  // The keys of WATCH, and the versions of their items then; 0: there was none.
+  using Watched = std::map<std::string, uint64_t, std::less<>>;
   struct Transaction {
     bool is_begun = false;    // by MULTI
     bool is_refused = false;  // one of its requests was; so EXEC will be
     resp::RequestQueue requests = {};
-    std::vector<Watched> watched = {};
+    Watched watched = {};
     uint64_t watched_bytes = 0;
   };
 
@@ -186,7 +185,7 @@ class RespClient {
   void begin_transaction();
   void execute_transaction();
   void execute_alone(const Transaction& transaction);
-  base::Expected<bool> has_changed(const std::vector<Watched>& watched);
+  base::Expected<bool> has_changed(const Watched& watched);
   void discard_transaction();
   Transaction end_transaction();
   void watch(Arguments arguments);

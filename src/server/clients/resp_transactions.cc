@@ -82,33 +82,34 @@ void RespClient::execute_alone(const Transaction& transaction) {
   answer_noted();
 }
 
-base::Expected<bool> RespClient::has_changed(const std::vector<Watched>& watched) {
-  for (const Watched& each : watched) {
-    const auto item = items_.look(each.key);
+base::Expected<bool> RespClient::has_changed(const Watched& watched) {
+  for (const auto& [key, version] : watched) {
+    const auto item = items_.look(key);
     if (!item) return std::unexpected(item.error());
-    if (item->version() != each.version) return true;
+    if (item->version() != version) return true;
   }
   return false;
 }
 
-// A key that is watched twice has to be as it was each time.
+// A key that is watched again has to be as it was the first time.
 void RespClient::watch(Arguments arguments) {
   if (transaction_.is_begun) return answer_.refuse(Problem::kWatchInMulti);
   for (const std::string_view key : arguments.subspan(1)) {
     if (!goes_on()) return;
-    transaction_.watched_bytes += sizeof(Watched) + key.size();
+    if (transaction_.watched.contains(key)) continue;
+    transaction_.watched_bytes += sizeof(Watched::value_type) + key.size();
     if (transaction_.watched_bytes > all_large_bytes_max())
       return answer_.error("ERR the client watches too many keys");
     auto found = items_.look(key);  // which is no get to those who count them
     const Item* const item = done(found);
     if (item == nullptr) return;
-    transaction_.watched.push_back({.key = std::string(key), .version = item->version()});
+    transaction_.watched.emplace(key, item->version());
   }
   answer_.ok();
 }
 
 void RespClient::unwatch() {
-  transaction_.watched = std::vector<Watched>();
+  transaction_.watched.clear();
   transaction_.watched_bytes = 0;
   answer_.ok();
 }

@@ -253,6 +253,17 @@ TEST_F(RespTransactionsTest, AWatchedKeyThatHasExpiredStopsIt) {
   });
 }
 
+// Who watches it before each change, and makes none, does so for as long as the connection lasts.
+TEST_F(RespTransactionsTest, AKeyThatIsWatchedAgainIsOne) {
+  const std::string key(60'000, 'k');
+  std::string watches, expected;
+  for (int i = 0; i < 1200; ++i) {  // more than 64 MiB of keys
+    watches += request({"WATCH", key});
+    expected += "+OK\r\n";
+  }
+  EXPECT_EQ(answer(watches), expected);
+}
+
 TEST_F(RespTransactionsTest, ToWatchAKeyIsNoGet) {
   const std::string heard =
       ask("SET k v\r\nWATCH k none\r\nMULTI\r\nEXEC\r\nMSETNX none 1 k 2\r\nINFO stats");
