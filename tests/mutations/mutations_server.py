@@ -111,6 +111,7 @@ MUTATIONS = [
     resp("a step of a scan is made where the connection is", (SCANS, "                           .worker = &tables_[home]->home()});", "                           .worker = nullptr});"), gtest_filter="RespKeysTest.AScanGoesOn*"),
     resp("any client of Redis ends the server", ("src/server/clients/resp_administration.cc", "  if (!hub_.settings().takes_shutdown) return answer_.refuse(Problem::kShutdownNotTaken);\n", ""), gtest_filter="RespAdministrationTest.TheServerIsNot*"),
     resp("a TOUCH of who leaves no trace leaves none", ("src/server/clients/resp_keys.cc", "marks_used ? items_.get(key)", "marks_used ? get(key)"), gtest_filter="RespKeysTest.IdleTimes*"),
+    resp("one record that is no item hides all keys", ("src/server/items/walk.cc", "    if (more || more.error().number != EBADMSG) return more;", "    return more;"), gtest_filter="RespKeysTest.WhatIsNoItem*"),
     resp("scans that nobody goes on with stay", (SCANS, "    if (scan.is_unused(kIdleMs, now_ms)) scan.end();", "    static_cast<void>(scan), static_cast<void>(now_ms);"), gtest_filter="RespKeysTest.CursorsAre*"),
     resp("a scan that is used ends for another one", (SCANS, "(is_disowned || is_unused(kUsedMs, now_ms));", "(is_disowned || is_unused(0, now_ms));"), gtest_filter="RespKeysTest.ScansThatAreUsed*"),
     resp("the youngest scan ends for another one", (SCANS, "(oldest == nullptr || scan.used_ms < oldest->used_ms))", "(oldest == nullptr || scan.used_ms > oldest->used_ms))"), gtest_filter="RespKeysTest.ScansThatAreUsed*"),

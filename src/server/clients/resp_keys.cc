@@ -37,7 +37,7 @@ base::Expected<void> for_each_key(const Connection& connection, RespScans::Calle
   if (auto opened = scans.open(walk); !opened) return opened;
   Walk::Entry entry;
   for (uint64_t count = 1;; ++count) {
-    auto more = walk.next(entry);
+    auto more = walk.next_item(entry);
     if (!more) return std::unexpected(more.error());
     if (!*more || connection.is_killed.load(std::memory_order_relaxed) || !use(entry.key)) return {};
     if (count % kKeysInTurn == 0) task::yield();

@@ -96,6 +96,17 @@ TEST_F(RespKeysTest, KeysAndSizes) {
   EXPECT_EQ(words_of(ask("RANDOMKEY")).size(), 1u);
 }
 
+TEST_F(RespKeysTest, WhatIsNoItemHidesNoOthers) {
+  kv::Session session;
+  ASSERT_TRUE(session.open(*store));
+  for (const char* key : {"a", "b", "z"}) ASSERT_TRUE(session.put(key, bytes_of("\x7f")));
+  session.close();
+  set("k", "v");
+  EXPECT_EQ(ask("KEYS *\r\nDBSIZE\r\nRANDOMKEY\r\nSCAN 0"),
+            "*1\r\n$1\r\nk\r\n:1\r\n$1\r\nk\r\n*2\r\n$1\r\n0\r\n*1\r\n$1\r\nk\r\n");
+  EXPECT_TRUE(ask("GET a").starts_with("-ERR what the key has is no item of a server"));
+}
+
 TEST_F(RespKeysTest, ScansTellEachKeyOnce) {
   std::set<std::string> keys;
   for (int i = 0; i < 500; ++i) {

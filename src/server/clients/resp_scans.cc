@@ -122,7 +122,7 @@ base::Expected<RespScans::Table::Scan*> RespScans::Table::begin(Caller& caller) 
 base::Expected<void> RespScans::Table::read_ahead(Scan& scan) {
   for (size_t bytes = 0; scan.ahead.size() < kMaxAhead && bytes < kMaxAheadBytes;) {
     Walk::Entry entry;
-    auto more = scan.walk->next(entry);
+    auto more = scan.walk->next_item(entry);
     if (!more) return std::unexpected(more.error());
     if (!*more) {
       scan.walk.reset();

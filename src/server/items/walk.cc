@@ -37,4 +37,11 @@ base::Expected<bool> Walk::next(Entry& entry) {
   }
 }
 
+base::Expected<bool> Walk::next_item(Entry& entry) {
+  for (;;) {
+    auto more = next(entry);
+    if (more || more.error().number != EBADMSG) return more;
+  }
+}
+
 }  // namespace server
