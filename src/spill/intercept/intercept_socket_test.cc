@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,6 +23,7 @@ ssize_t __spill_sendto(int, const void*, size_t, int, const sockaddr*, socklen_t
 ssize_t __spill_recvfrom(int, void*, size_t, int, sockaddr*, socklen_t*);
 ssize_t __spill_sendmsg(int, const msghdr*, int);
 ssize_t __spill_recvmsg(int, msghdr*, int);
+int __spill_sendmmsg(int, mmsghdr*, unsigned, int);
 int __spill_recvmmsg(int, mmsghdr*, unsigned, int, timespec*);
 int __spill_bind(int, const sockaddr*, socklen_t);
 int __spill_getsockname(int, sockaddr*, socklen_t*);
@@ -118,6 +121,58 @@ TEST_F(Sockets, SeveralMessagesWithoutAnEnd) {
   auto* spilled = reinterpret_cast<mmsghdr*>(spilled_object(messages));
   timespec limit = {LONG_MAX, 999'999'999};
   EXPECT_EQ(__spill_recvmmsg(pair[1], spilled, 2, MSG_DONTWAIT, &limit), 2);
+  close(pair[0]);
+  close(pair[1]);
+}
+
+TEST_F(Sockets, SeveralMessagesTellTheTimeThatIsLeft) {
+  int pair[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair), 0);
+  ASSERT_EQ(send(pair[0], "four", 4, 0), 4);
+  mmsghdr message = {};
+  message.msg_hdr.msg_iov = spilled_object<iovec>({fake::allocate(4, 4094), 4});
+  message.msg_hdr.msg_iovlen = 1;
+  mmsghdr* spilled = spilled_object(message);
+  timespec* limit = spilled_object<timespec>({0, 1'000'000'000});
+  EXPECT_EQ(__spill_recvmmsg(pair[1], spilled, 1, 0, limit), -1);
+  EXPECT_EQ(errno, EINVAL);
+  limit = spilled_object<timespec>({100, 0});
+  EXPECT_EQ(__spill_recvmmsg(pair[1], spilled, 1, 0, limit), 1);
+  EXPECT_LT(read_object(limit).tv_sec, 100);
+  EXPECT_GT(read_object(limit).tv_sec, 0);
+  close(pair[0]);
+  close(pair[1]);
+}
+
+int drained_end = -1;
+void drain(int) {
+  char bytes[4096];
+  while (recv(drained_end, bytes, sizeof bytes, MSG_DONTWAIT) > 0) {
+  }
+}
+
+// A signal interrupts the first message when there is room for no more of it, and its handler makes room for the second.
+TEST_F(Sockets, NothingFollowsAPartOfAMessage) {
+  int pair[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+  const int room = 1 << 16;
+  ASSERT_EQ(setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof room), 0);
+  drained_end = pair[1];
+  const std::string bytes = content(1 << 20);
+  std::array<mmsghdr, 2> messages = {};
+  messages[0].msg_hdr.msg_iov = spilled_object<iovec>({spilled_string(bytes), bytes.size()});
+  messages[1].msg_hdr.msg_iov = spilled_object<iovec>({spilled_string("tail"), 4});
+  for (mmsghdr& message : messages) message.msg_hdr.msg_iovlen = 1;
+  auto* spilled = reinterpret_cast<mmsghdr*>(spilled_object(messages));
+  struct sigaction action = {}, before;
+  action.sa_handler = drain;
+  ASSERT_EQ(sigaction(SIGALRM, &action, &before), 0);
+  const itimerval often = {{0, 20'000}, {0, 20'000}}, never = {};
+  ASSERT_EQ(setitimer(ITIMER_REAL, &often, nullptr), 0);
+  EXPECT_EQ(__spill_sendmmsg(pair[0], spilled, 2, 0), 1);
+  EXPECT_EQ(setitimer(ITIMER_REAL, &never, nullptr), 0);
+  EXPECT_EQ(sigaction(SIGALRM, &before, nullptr), 0);
+  EXPECT_LT(read_object(spilled).msg_len, bytes.size());
   close(pair[0]);
   close(pair[1]);
 }

@@ -353,9 +353,25 @@ SPILL_EXPORT int __spill_sendmmsg(int socket, mmsghdr* messages, unsigned count,
     const ssize_t sent = __spill_sendmsg(socket, &messages[i].msg_hdr, flags);
     if (sent < 0) return i > 0 ? static_cast<int>(i) : -1;
     spill::store(&messages[i].msg_len, static_cast<unsigned>(sent));
+    // As the kernel has it, nothing follows a part of a message: the program sends the rest first.
+    const msghdr header = spill::load(&messages[i].msg_hdr);
+    if (static_cast<size_t>(sent) < spill::PlainVector(header.msg_iov, header.msg_iovlen).bytes())
+      return static_cast<int>(i + 1);
   }
   return static_cast<int>(count);
 }
+
+// Tells how long it is until `end`; false if that has come.
+static bool store_time_left(const timespec& end, timespec* to) {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  timespec left = {end.tv_sec - now.tv_sec, end.tv_nsec - now.tv_nsec};
+  if (left.tv_nsec < 0) left = {left.tv_sec - 1, left.tv_nsec + 1'000'000'000};
+  if (left.tv_sec < 0) left = {};
+  spill::store(to, left);
+  return left.tv_sec > 0 || left.tv_nsec > 0;
+}
+
 SPILL_EXPORT int __spill_recvmmsg(int socket, mmsghdr* messages, unsigned count, int flags,
                                   timespec* timeout) {
   count = std::min<unsigned>(count, IOV_MAX);
@@ -365,14 +381,18 @@ SPILL_EXPORT int __spill_recvmmsg(int socket, mmsghdr* messages, unsigned count,
     return LIBC(recvmmsg)(socket, messages, count, flags, plain_timeout);
   }
   timespec end = {};
-  if (timeout != nullptr) end = spill::monotonic_after(spill::load(timeout));
+  if (timeout != nullptr) {
+    const timespec limit = spill::load(timeout);
+    if (limit.tv_sec < 0 || limit.tv_nsec < 0 || limit.tv_nsec >= 1'000'000'000) return spill::fail(EINVAL);
+    end = spill::monotonic_after(limit);
+  }
   for (unsigned i = 0; i < count; ++i) {
     const ssize_t received = __spill_recvmsg(socket, &messages[i].msg_hdr, flags & ~MSG_WAITFORONE);
     if (received < 0) return i > 0 ? static_cast<int>(i) : -1;
     spill::store(&messages[i].msg_len, static_cast<unsigned>(received));
     if ((flags & MSG_WAITFORONE) != 0) flags |= MSG_DONTWAIT;
-    // As the kernel does, the time is looked at between messages.
-    if (timeout != nullptr && spill::has_come(end)) return static_cast<int>(i + 1);
+    // As the kernel does, the time is looked at between messages, and what is left of it told.
+    if (timeout != nullptr && !store_time_left(end, timeout)) return static_cast<int>(i + 1);
   }
   return static_cast<int>(count);
 }
