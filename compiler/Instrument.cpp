@@ -345,6 +345,7 @@ void ModuleInstrumenter::translate(Function &F) {
     T.setBySatc(options::Satc && S.S.Accesses.size() == 1);
     Rewriter.perform(S);
   }
+  keepCallsInPlace(F);
   promoteHeldPages(F, Loops.Translations);
   if (!F.hasOptNone())
     T.sinkSlots();

@@ -77,9 +77,16 @@ static bool isMathematics(const IntrinsicInst &II) {
   }
 }
 
-bool endsTranslations(const Instruction &I) {
+bool becomesCall(const Instruction &I) {
   // fmod, which no processor has an instruction for.
   if (I.getOpcode() == Instruction::FRem)
+    return true;
+  auto *II = dyn_cast<IntrinsicInst>(&I);
+  return II && isMathematics(*II);
+}
+
+bool endsTranslations(const Instruction &I) {
+  if (becomesCall(I))
     return true;
   auto *Call = dyn_cast<CallBase>(&I);
   if (!Call)
@@ -94,8 +101,6 @@ bool endsTranslations(const Instruction &I) {
   // program has under its name.
   if (isa<MemIntrinsic>(II))
     return !isa<MemCpyInlineInst>(II) && !isa<MemSetInlineInst>(II);
-  if (isMathematics(*II))
-    return true;
   switch (II->getIntrinsicID()) {
   case Intrinsic::masked_gather:
   case Intrinsic::masked_load:

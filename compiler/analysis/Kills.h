@@ -18,6 +18,10 @@ constexpr llvm::StringLiteral KeepsTranslations = "spillway-keeps";
 /// accesses no memory.
 bool endsTranslations(const llvm::Instruction &I);
 
+/// True if I is arithmetic as far as the order of accesses goes, and becomes a
+/// call of a function that the program may have itself.
+bool becomesCall(const llvm::Instruction &I);
+
 /// True if a loop may do nothing but wait until I loads what others have
 /// stored. Such a load must be translated anew in each iteration: while the
 /// loop waits, its page may become a plain mapping of a file, and what others

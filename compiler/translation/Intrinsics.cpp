@@ -1,12 +1,14 @@
 //===- Intrinsics.cpp - Lowers what is not a plain access -----------------===//
 #include "translation/Intrinsics.h"
 #include "analysis/Accesses.h"
+#include "analysis/Kills.h"
 #include "analysis/Provenance.h"
 #include "translation/Lanes.h"
 #include "translation/Translate.h"
 
 #include "llvm/Analysis/ConstantFolding.h"
 #include "llvm/Analysis/ValueTracking.h"
+#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -407,6 +409,42 @@ void redirectPrefetches(Function &F, Abi &Runtime) {
       Prefetches.push_back(II);
   for (IntrinsicInst *II : Prefetches)
     redirectPrefetch(*II, Runtime);
+}
+
+// V, as it is known only behind all accesses that come before, and before all
+// that follow.
+static Value *inPlace(IRBuilderBase &B, Value *V) {
+  Type *T = V->getType();
+  if (T->isFloatTy() || T->isDoubleTy())
+    return B.CreateCall(InlineAsm::get(FunctionType::get(T, {T}, false), "",
+                                       "=x,0,~{memory}",
+                                       /*hasSideEffects=*/true),
+                        {V});
+  // Others go through memory: not all have registers.
+  BasicBlock &Entry = B.GetInsertBlock()->getParent()->getEntryBlock();
+  auto *Place = new AllocaInst(T, 0, "spill.place", Entry.begin());
+  B.CreateStore(V, Place);
+  B.CreateCall(InlineAsm::get(FunctionType::get(B.getVoidTy(), false), "",
+                              "~{memory}", /*hasSideEffects=*/true));
+  return B.CreateLoad(T, Place);
+}
+
+void keepCallsInPlace(Function &F) {
+  SmallVector<Instruction *, 8> Calls;
+  for (Instruction &I : instructions(F))
+    if (becomesCall(I))
+      Calls.push_back(&I);
+  for (Instruction *I : Calls) {
+    BuilderBefore Before(I);
+    I->setOperand(0, inPlace(Before, I->getOperand(0)));
+    SmallVector<Use *, 4> Uses;
+    for (Use &U : I->uses())
+      Uses.push_back(&U);
+    BuilderBefore Behind(I->getNextNode());
+    Value *Result = inPlace(Behind, I);
+    for (Use *U : Uses)
+      U->set(Result);
+  }
 }
 
 } // namespace spillway

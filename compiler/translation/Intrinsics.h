@@ -36,6 +36,11 @@ void lowerIntrinsics(llvm::Function &F, Abi &Runtime,
 /// collected: what it loads from the table is none.
 void redirectPrefetches(llvm::Function &F, Abi &Runtime);
 
+/// Keeps what becomes a call of a mathematical function (Kills.h) where it
+/// stands among the accesses of F. Code generation would do it later, or load
+/// behind it what is used there. Runs when sites are rewritten.
+void keepCallsInPlace(llvm::Function &F);
+
 } // namespace spillway
 
 #endif

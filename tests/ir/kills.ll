@@ -232,6 +232,43 @@ define double @remainder(ptr %p, double %d) strictfp {
   ret double %v
 }
 
+; To code generation both are arithmetic: nothing but what is done around them keeps them where they are.
+; CHECK-LABEL: define double @in_place(
+; CHECK: %v = load double
+; CHECK: [[X:%.*]] = call double asm sideeffect "", "=x,0,~{memory}"(double %x)
+; CHECK-NEXT: %s = call double @llvm.sin.f64(double [[X]])
+; CHECK-NEXT: [[S:%.*]] = call double asm sideeffect "", "=x,0,~{memory}"(double %s)
+; CHECK-NEXT: %r = fmul double %v, [[S]]
+define double @in_place(ptr %p, double %x) {
+  %v = load double, ptr %p, align 8
+  %s = call double @llvm.sin.f64(double %x)
+  %r = fmul double %v, %s
+  ret double %r
+}
+; CHECK-LABEL: define x86_fp80 @in_place_by_memory(
+; CHECK: %v = load x86_fp80
+; CHECK-NEXT: store x86_fp80 %x, ptr [[BEFORE:%.*]], align
+; CHECK-NEXT: call void asm sideeffect "", "~{memory}"()
+; CHECK-NEXT: [[X:%.*]] = load x86_fp80, ptr [[BEFORE]], align
+; CHECK-NEXT: %s = frem x86_fp80 [[X]], %y
+; CHECK-NEXT: store x86_fp80 %s, ptr [[BEHIND:%.*]], align
+; CHECK-NEXT: call void asm sideeffect "", "~{memory}"()
+; CHECK-NEXT: [[S:%.*]] = load x86_fp80, ptr [[BEHIND]], align
+; CHECK-NEXT: %r = fmul x86_fp80 %v, [[S]]
+define x86_fp80 @in_place_by_memory(ptr %p, x86_fp80 %x, x86_fp80 %y) {
+  %v = load x86_fp80, ptr %p, align 16
+  %s = frem x86_fp80 %x, %y
+  %r = fmul x86_fp80 %v, %s
+  ret x86_fp80 %r
+}
+; CHECK-LABEL: define double @in_no_place(
+; CHECK-NOT: asm
+; CHECK: ret
+define double @in_no_place(double %x) {
+  %s = call double @llvm.sin.f64(double %x)
+  ret double %s
+}
+
 ; What some processors have an instruction for is a call for others.
 ; CHECK-LABEL: define double @fused(
 ; CHECK: store atomic

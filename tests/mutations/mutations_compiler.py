@@ -375,6 +375,8 @@ MUTATIONS = [
              (KILLS, "  case Intrinsic::sin:\n", "")),
     mutation("translation lives on over a function that other processors have an instruction for", "^(ir_kills|e2e_own_mathematics)$",
              (KILLS, "    return !HasInstructions || !isFor(\"+fma\", II);", "    return !HasInstructions;")),
+    mutation("what is loaded before a function of mathematics is loaded behind it", "^(ir_kills|e2e_own_mathematics)$",
+             (INSTRUMENT, "  keepCallsInPlace(F);\n", "")),
     mutation("function of mathematics that is told how to round taken for arithmetic", "^ir_kills$",
              (KILLS, "  case Intrinsic::experimental_constrained_sin:\n", "")),
     mutation("pointer made of another address space's accessed in that space", "^ir_address_spaces$",
