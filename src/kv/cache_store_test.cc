@@ -172,6 +172,16 @@ TEST_F(CacheStoreTest, WhatIsReadStays) {
   EXPECT_LT(collected().kept_records, kCount / 5) << "nothing else is kept";
 }
 
+TEST_F(CacheStoreTest, WhatIsPeekedAtIsNotKept) {
+  for (uint64_t i = 0; i < 30'000; ++i) {
+    ASSERT_EQ(put(key_of(i), value_of(i)), Outcome::kDone);
+    const auto found = session.peek(key_of(i));
+    ASSERT_TRUE(found && found->found()) << i;
+  }
+  EXPECT_GT(collected().dropped_records, 0u);
+  EXPECT_EQ(collected().kept_records, 0u);
+}
+
 // Of a segment's pieces that are read together, that of the one that has expired is the first.
 TEST_F(CacheStoreTest, WhatIsReadStaysBesideWhatHasExpired) {
   Clock clock;

@@ -157,27 +157,31 @@ base::Expected<Session::Match> Session::read_for_change(const Location& location
   return is_checked || !decides ? match : read_as(true);
 }
 
-base::Expected<Found> Session::get(std::string_view key) {
+base::Expected<Found> Session::get(std::string_view key) { return counted_get(key, true); }
+
+base::Expected<Found> Session::peek(std::string_view key) { return counted_get(key, false); }
+
+base::Expected<Found> Session::counted_get(std::string_view key, bool marks_read) {
   Timing timing(*calls_.counts, CallKind::kGet);
-  auto found = do_get(key);
+  auto found = do_get(key, marks_read);
   calls_.counts->asked(1);
   timing.moved(count_found(key, found));
   return found;
 }
 
-base::Expected<Found> Session::do_get(std::string_view key) {
+base::Expected<Found> Session::do_get(std::string_view key, bool marks_read) {
   if (auto checked = check_key(key); !checked) return std::unexpected(checked.error());
   const KeyHash hash = hash_key(store_->identity_.secret, key);
   Found found;
   for (;;) {
-    auto done = find(hash, key, found);
+    auto done = find(hash, key, marks_read, found);
     if (!done) return std::unexpected(done.error());
     if (*done) return found;
   }
 }
 
 // False: a large value has been replaced while it was being looked at.
-base::Expected<bool> Session::find(const KeyHash& hash, std::string_view key, Found& found) {
+base::Expected<bool> Session::find(const KeyHash& hash, std::string_view key, bool marks_read, Found& found) {
   const Readers::Reading reading(store_->readers_, place_);
   Location location = store_->index_->find(hash.low);
   if (!location.found) {
@@ -211,7 +215,7 @@ base::Expected<bool> Session::find(const KeyHash& hash, std::string_view key, Fo
     found = Found();
     return true;
   }
-  store_->used_records_.mark(location.address);
+  if (marks_read) store_->used_records_.mark(location.address);
   if (found.record_.header.kind() != RecordKind::kHead) return true;
   Pieces pieces = {.head = hash, .of = {}};
   if (found.record_.value.size() != sizeof pieces.of) return std::unexpected(damaged());

@@ -295,6 +295,8 @@ class Session {
   // Errors: EINVAL for the key, EBADMSG for a damaged record, EIO and others of the device. A record that cannot be read stays until a put or a
   // remove without a condition; those with one that depends on it have the same errors. Cost: one I/O, none if the record is in memory.
   base::Expected<Found> get(std::string_view key);
+  // The same, but to a cache the value has not been read: it keeps it no longer for that.
+  base::Expected<Found> peek(std::string_view key);
   // Copies what there is of a found value from `offset` on, and returns how much that is. It is of the version that was found, whatever others do.
   // Errors: as of get; for a cache ESTALE: what is left of a large value was dropped meanwhile. Cost: one I/O for each piece of a large value,
   // but the piece that was read last.
@@ -333,8 +335,9 @@ class Session {
   // What a change must know for certain of the key's record, besides where it is.
   enum class Need { kKey, kExpiry, kAll };
 
+  base::Expected<Found> counted_get(std::string_view key, bool marks_read);
   // get and put without counting.
-  base::Expected<Found> do_get(std::string_view key);
+  base::Expected<Found> do_get(std::string_view key, bool marks_read = true);
   base::Expected<Changed> do_put(std::string_view key, Bytes value, const PutOptions& options);
   uint64_t count_found(std::string_view key, const base::Expected<Found>& found);
   base::Expected<Changed> change(const New& next, bool* has_room = nullptr);
@@ -354,7 +357,7 @@ class Session {
   bool note_from_memory(const Location& location, std::string_view key, std::span<std::byte> to,
                         Current& current) const;
   void note(const Location& location, const Record& record, Current& current) const;
-  base::Expected<bool> find(const KeyHash& hash, std::string_view key, Found& found);
+  base::Expected<bool> find(const KeyHash& hash, std::string_view key, bool marks_read, Found& found);
   bool is_current(const KeyHash& hash, uint64_t address) const;
   base::Expected<void> read_piece(Found& found, uint64_t number);
   base::Expected<void> write_piece(const PieceKey& key, Bytes value);

@@ -88,6 +88,7 @@ MUTATIONS = [
     mutation("what lies behind a record has to be read with it", (SESSION, "  if (error != 0) error = read_alone(location, error, purpose, to);\n", ""), gtest_filter="*UnreadableTest.AGrainBehind*"),
     mutation("what lies behind a record of many has to be read with it", ("src/kv/multi_get.cc", "!size_code::is_exact(location.size) || ", ""), gtest_filter="*UnreadableTest.AGrainBehind*"),
     mutation("what lies behind a record of a snapshot has to be read with it", ("src/kv/snapshot.cc", "  if (error != 0) error = session_->read_alone(item.location, error, IoFor::kSnapshots, bytes);\n", ""), gtest_filter="*UnreadableTest.AGrainBehind*"),
+    mutation("what is only peeked at counts as read", (SESSION, "  if (marks_read) store_->used_records_.mark", "  store_->used_records_.mark"), gtest_filter="*CacheStoreTest.WhatIsPeeked*"),
     mutation("pieces whose head could not be read are forgotten", (SESSION, "    store_->large_values_.lose();\n", ""), gtest_filter="*UnreadableTest.PiecesWhose*"),
     mutation("segment that could not be read is never tried again", (COLLECTOR, "(log_->hurry_put_offs() || retry_unread())", "log_->hurry_put_offs()"), gtest_filter="*UnreadableTest.AllOfTheDevice*"),
     mutation("only the first piece of a victim is read", (COLLECTOR_MOVE, "  for (const Run& run : reads.runs) add(", "  for (const Run& run : reads.runs)\n    if (writes.empty()) add("), gtest_filter="Collector*:Store*"),

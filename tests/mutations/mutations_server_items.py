@@ -47,6 +47,7 @@ MUTATIONS = [
     mutation("two hold the lock of a key", (UPDATE_LOCKS, "    waiting_.append(waiter);\n", "    return;\n"), gtest_filter="UpdateLocksTest.*"),
     mutation("who waits for the lock of a key is forgotten", (UPDATE_LOCKS, "    if (waiting_.empty())\n      is_taken_ = false;", "    if (waiting_.empty() || true)\n      is_taken_ = false;"), gtest_filter="UpdateLocks*"),
     mutation("who sets without looking is kept out of no fight", ("src/server/items/update_locks.h", "fights.load(std::memory_order_relaxed) != 0;", "fights.load(std::memory_order_relaxed) > 1'000'000;"), gtest_filter="ItemsFightTest.*"),
+    mutation("what leaves no trace is kept by a cache", (ITEMS, "find(key, !options.leaves_no_trace && (options.is_get || options.expires_ms))", "find(key, true)"), gtest_filter="CacheItemsTest.WhatLeaves*"),
     mutation("what is longer than the server takes is stored", (ITEMS_UPDATE, "  if (bytes > std::max(shared_->options_.value_bytes_max, item.value_bytes()))\n    return Done{.outcome = Outcome::kTooLong};\n", ""), gtest_filter="Items*Test.*"),
     mutation("what is longer than the server takes stays as it is", (ITEMS_UPDATE, "std::max(shared_->options_.value_bytes_max, item.value_bytes())", "shared_->options_.value_bytes_max"), gtest_filter="ItemsTest.WhatIsLonger*"),
     mutation("parts of a long value are copied from its beginning", (ITEMS_UPDATE, "copy(item, part, at, to)", "copy(item, part, 0, to)"), gtest_filter="ItemsTest.ValuesInPieces*"),

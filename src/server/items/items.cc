@@ -62,8 +62,8 @@ uint64_t Items::hash_of(std::string_view store_key) const {
   return kv::hash_key(shared_->store().identity().secret, store_key).low;
 }
 
-base::Expected<Item> Items::read_item(std::string_view store_key) {
-  auto found = session_.get(store_key);
+base::Expected<Item> Items::read_item(std::string_view store_key, bool marks_used) {
+  auto found = marks_used ? session_.get(store_key) : session_.peek(store_key);
   if (!found) return std::unexpected(found.error());
   return Item::of(session_, std::move(*found));
 }
@@ -73,11 +73,13 @@ void Items::note_get(uint64_t hash, bool is_hit) {
   if (is_hit) shared_->hot_.used(hash, now_s());
 }
 
-base::Expected<Item> Items::look(std::string_view key) {
+base::Expected<Item> Items::find(std::string_view key, bool marks_used) {
   const Isolation::Call call(shared_->isolation_, calls_);
   auto store_key = begin(key);
-  return store_key ? read_item(store_key->text()) : std::unexpected(store_key.error());
+  return store_key ? read_item(store_key->text(), marks_used) : std::unexpected(store_key.error());
 }
+
+base::Expected<Item> Items::look(std::string_view key) { return find(key, false); }
 
 base::Expected<Item> Items::get(std::string_view key) {
   const Isolation::Call call(shared_->isolation_, calls_);
@@ -161,7 +163,7 @@ base::Expected<Fetched> Items::fetch(std::string_view key, const FetchOptions& o
   if (!store_key) return std::unexpected(store_key.error());
   const uint64_t hash = hash_of(store_key->text());
   fetched.facts = shared_->hot_.facts_of(hash, now_s());
-  auto item = look(key);
+  auto item = find(key, !options.leaves_no_trace && (options.is_get || options.expires_ms));
   if (!item) return std::unexpected(item.error());
   // As a rule the item stays as it is.
   if (decide(*item).kind == Change::Kind::kNothing) {

@@ -200,7 +200,8 @@ class Items {
   base::Expected<StoreKey> begin(std::string_view key);
   uint64_t hash_of(std::string_view store_key) const;
   uint64_t now_s() const { return clock().now_ms() / 1000; }
-  base::Expected<Item> read_item(std::string_view store_key);
+  base::Expected<Item> find(std::string_view key, bool marks_used);
+  base::Expected<Item> read_item(std::string_view store_key, bool marks_used = true);
   void note_get(uint64_t hash, bool is_hit);
   using UseItem = void (*)(const void* context, base::Expected<Item>& item);
   size_t get_some(std::span<const std::string_view> keys, const void* context, UseItem use);

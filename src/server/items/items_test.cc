@@ -389,6 +389,17 @@ TEST_F(CacheItemsTest, BeforeItIsReadItIsAbsent) {
   session.close();
 }
 
+TEST_F(CacheItemsTest, WhatLeavesNoTraceKeepsNothing) {
+  for (int i = 0; i < 20'000; ++i) {
+    const std::string key = "key" + std::to_string(i);
+    set(key, std::string(2000, 'v'));
+    EXPECT_TRUE(of(items.look(key)).found());
+    EXPECT_TRUE(of(items.fetch(key, {.leaves_no_trace = true})).item.found());
+  }
+  EXPECT_GT(store->counts().collected.dropped_records, 0u);
+  EXPECT_EQ(store->counts().collected.kept_records, 0u);
+}
+
 TEST_F(CacheItemsTest, WhileItIsChangedItIsAnew) {
   set("large", std::string(kLargeBytes, 'l'));
   Items other;
