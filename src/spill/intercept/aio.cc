@@ -13,6 +13,7 @@
 //  2 a request that a thread serves is in the list from before its call returns until 1 is done. A thread ends when the list
 //    has none of its descriptor, and a descriptor that has some has a thread; the lock is held for both
 //  3 a child of fork begins with an empty list: it has none of the threads
+//  4 a control block is the program's again when 1 is done, also where others of its list (lio_listio) have not ended
 #include <aio.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -22,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <new>
 
 #include "spill/intercept/aio.h"
@@ -44,10 +46,18 @@ static_assert(sizeof(aiocb) == sizeof(aiocb64) &&
 namespace spill {
 namespace {
 
+// What the requests of one lio_listio have in common. The last that leaves it frees it.
+struct List {
+  std::atomic<int> left{1};  // requests that have not ended, and the call itself
+  std::atomic<bool> has_failed{false};
+  bool tells = false;
+  sigevent event = {};
+};
 struct Request {
   Request* next;
   int descriptor;
   aiocb* block;
+  List* list;  // null: of none
 };
 // Requests that threads serve, oldest first.
 struct Requests {
@@ -89,8 +99,14 @@ void end(aiocb* block, ssize_t result, int error) {
   set_end_word(&block->__error_code, error);
 }
 
+void leave(List* list) {
+  if (list->left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (list->tells) tell(list->event, SI_ASYNCIO);
+  sys::c_free(list);
+}
+
 // The calling thread is not cancelled meanwhile: natively another thread would carry the request out all the same.
-void carry_out(aiocb* block) {
+void carry_out(aiocb* block, List* list) {
   int cancellable;
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
   const int error = errno;
@@ -98,6 +114,10 @@ void carry_out(aiocb* block) {
   const ssize_t result = transfer(request);
   end(block, result, result == -1 ? errno : 0);
   tell(request.aio_sigevent, SI_ASYNCIO);
+  if (list != nullptr) {
+    if (result == -1) list->has_failed.store(true, std::memory_order_relaxed);
+    leave(list);
+  }
   errno = error;
   pthread_setcancelstate(cancellable, nullptr);
 }
@@ -124,7 +144,7 @@ void* serve(void* memory) {
   auto* request = static_cast<Request*>(memory);
   const int descriptor = request->descriptor;
   while (request != nullptr) {
-    carry_out(request->block);
+    carry_out(request->block, request->list);
     requests.lock.lock();
     remove(request);
     sys::c_free(request);
@@ -134,10 +154,10 @@ void* serve(void* memory) {
   return nullptr;
 }
 
-bool serve_by_thread(aiocb* block) {
+bool serve_by_thread(aiocb* block, List* list) {
   auto* request = static_cast<Request*>(sys::c_malloc(sizeof(Request)));
   if (request == nullptr) return false;
-  *request = {nullptr, load(&block->aio_fildes), block};
+  *request = {nullptr, load(&block->aio_fildes), block, list};
   const BlockedProgramSignals blocked;
   requests.lock.lock();
   const bool is_served = oldest_of(request->descriptor) != nullptr;
@@ -155,7 +175,7 @@ bool has_requests(int descriptor) {
   return oldest_of(descriptor) != nullptr;
 }
 
-int start(aiocb* block, int operation) {
+int start(aiocb* block, int operation, List* list) {
   constexpr int kMaxPriority = 20;
   const int priority = load(&block->aio_reqprio);
   int error = priority < 0 || priority > kMaxPriority ? EINVAL : 0;
@@ -163,10 +183,10 @@ int start(aiocb* block, int operation) {
     store(&block->aio_lio_opcode, operation);
     end(block, 0, EINPROGRESS);
     if (!may_wait(load(&block->aio_fildes))) {
-      carry_out(block);
+      carry_out(block, list);
       return 0;
     }
-    if (serve_by_thread(block)) return 0;
+    if (serve_by_thread(block, list)) return 0;
     error = EAGAIN;
   }
   end(block, -1, error);
@@ -190,58 +210,42 @@ int suspend(const aiocb* const* list, int count, const timespec* timeout) {
   return -1;
 }
 
-// Requests of a list, and how the program is told when all of them have ended.
-struct List {
-  sigevent event;
-  int count;
-  aiocb* blocks[];
-};
-
-bool wait_for(aiocb* const* blocks, int count) {
-  for (int i = 0; i < count; ++i) {
-    while (error_of(blocks[i]) == EINPROGRESS)
-      if (!Patience(nullptr).pause()) return false;
+// Starts a request of a list. False: it could not be.
+bool start_of_list(aiocb* block, int operation, List* list) {
+  if (operation != LIO_READ && operation != LIO_WRITE) {
+    end(block, -1, EINVAL);
+    return false;
   }
+  list->left.fetch_add(1, std::memory_order_relaxed);
+  if (start(block, operation, list) == 0) return true;
+  list->left.fetch_sub(1, std::memory_order_relaxed);
+  return false;
+}
+
+bool wait_for(const List& list) {
+  while (list.left.load(std::memory_order_acquire) > 1)
+    if (!Patience(nullptr).pause()) return false;
   return true;
 }
 
-void* tell_of_end(void* memory) {
-  auto* list = static_cast<List*>(memory);
-  while (!wait_for(list->blocks, list->count)) {
-  }
-  tell(list->event, SI_ASYNCIO);
-  sys::c_free(list);
-  return nullptr;
-}
-
-int list_of_requests(int mode, aiocb* const* list, int count, const sigevent* event) {
+int list_of_requests(int mode, aiocb* const* blocks, int count, const sigevent* event) {
   if ((mode != LIO_WAIT && mode != LIO_NOWAIT) || count < 0) return fail(EINVAL);
-  auto* started =
-      static_cast<List*>(sys::c_malloc(sizeof(List) + static_cast<size_t>(count) * sizeof(aiocb*)));
-  if (started == nullptr) return fail(EAGAIN);
-  started->count = 0;
+  void* const memory = sys::c_malloc(sizeof(List));
+  if (memory == nullptr) return fail(EAGAIN);
+  auto* const list = new (memory) List;
+  if (mode == LIO_NOWAIT && event != nullptr) {
+    list->event = load(event);
+    list->tells = list->event.sigev_notify != SIGEV_NONE;
+  }
   bool good = true;
   for (int i = 0; i < count; ++i) {
-    aiocb* block = load(&list[i]);
+    aiocb* block = load(&blocks[i]);
     const int operation = block == nullptr ? LIO_NOP : load(&block->aio_lio_opcode);
-    if (operation == LIO_NOP) continue;
-    const bool is_known = operation == LIO_READ || operation == LIO_WRITE;
-    if (!is_known) end(block, -1, EINVAL);
-    if (is_known && start(block, operation) == 0)
-      started->blocks[started->count++] = block;
-    else
-      good = false;
+    if (operation != LIO_NOP) good &= start_of_list(block, operation, list);
   }
-  if (mode == LIO_NOWAIT) {
-    const bool tells = event != nullptr && load(&event->sigev_notify) != SIGEV_NONE;
-    if (tells) started->event = load(event);
-    if (tells && run_in_thread(nullptr, tell_of_end, started)) return good ? 0 : fail(EIO);
-    sys::c_free(started);
-    return tells ? fail(EAGAIN) : good ? 0 : fail(EIO);
-  }
-  const bool waited = wait_for(started->blocks, started->count);
-  for (int i = 0; i < started->count; ++i) good &= error_of(started->blocks[i]) == 0;
-  sys::c_free(started);
+  const bool waited = mode == LIO_NOWAIT || wait_for(*list);
+  if (mode == LIO_WAIT) good &= !list->has_failed.load(std::memory_order_relaxed);
+  leave(list);
   if (!waited) return fail(EINTR);
   return good ? 0 : fail(EIO);
 }
@@ -250,13 +254,13 @@ int list_of_requests(int mode, aiocb* const* list, int count, const sigevent* ev
 
 void forget_requests() { new (&requests) Requests; }
 
-SPILL_EXPORT int __spill_aio_read(aiocb* block) { return start(block, LIO_READ); }
-SPILL_EXPORT int __spill_aio_write(aiocb* block) { return start(block, LIO_WRITE); }
+SPILL_EXPORT int __spill_aio_read(aiocb* block) { return start(block, LIO_READ, nullptr); }
+SPILL_EXPORT int __spill_aio_write(aiocb* block) { return start(block, LIO_WRITE, nullptr); }
 SPILL_EXPORT int __spill_aio_fsync(int operation, aiocb* block) {
   if (operation != O_SYNC && operation != O_DSYNC) return fail(EINVAL);
   const int flags = fcntl(load(&block->aio_fildes), F_GETFL);
   if (flags == -1 || (flags & O_ACCMODE) == O_RDONLY) return fail(EBADF);
-  return start(block, operation == O_SYNC ? kSync : kSyncData);
+  return start(block, operation == O_SYNC ? kSync : kSyncData, nullptr);
 }
 SPILL_EXPORT int __spill_lio_listio(int mode, aiocb* const* list, int count, sigevent* event) {
   return list_of_requests(mode, list, count, event);

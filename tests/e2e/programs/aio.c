@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -255,6 +256,10 @@ static void on_list(union sigval value) {
   CHECK(aio_error(list[0]) == 0 && aio_error(list[1]) == 0 && aio_return(list[1]) == 4);
   ++lists;
 }
+static void on_given_back(union sigval value) {
+  (void)value;
+  ++lists;
+}
 static void telling_list(void) {
   int ends[2];
   CHECK(pipe(ends) == 0);
@@ -275,10 +280,38 @@ static void telling_list(void) {
   puts("told");
 }
 
+// A control block is not looked at any more when its request has ended, though its list has not.
+static void given_back(void) {
+  enum { kMapped = 1 << 16 };
+  int ends[2];
+  CHECK(pipe(ends) == 0);
+  struct aiocb* list[2];
+  list[0] = request(ends[0], spilled_zeros(100), 4, 0);
+  list[0]->aio_lio_opcode = LIO_READ;
+  list[1] = mmap(NULL, kMapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  CHECK(list[1] != MAP_FAILED);
+  CHECK_SPILLED(list[1]);
+  list[1]->aio_fildes = new_file();
+  list[1]->aio_buf = list[1] + 1;
+  list[1]->aio_nbytes = 10;
+  list[1]->aio_lio_opcode = LIO_WRITE;
+  lists = 0;
+  struct sigevent event = {.sigev_notify = SIGEV_THREAD, .sigev_notify_function = on_given_back};
+  CHECK(lio_listio(LIO_NOWAIT, list, 2, &event) == 0);
+  wait_for(list[1], 0, 10);
+  usleep(50000);  // the C library looks at it a little longer
+  CHECK(munmap(list[1], kMapped) == 0);
+  CHECK(write(ends[1], "told", 4) == 4);
+  while (lists == 0) usleep(100);
+  wait_for(list[0], 0, 4);
+  puts("given back");
+}
+
 int main(void) {
   files();
   in_order();
   telling_list();
+  given_back();
   failing_list();
   pipes();
   telling();
