@@ -374,6 +374,12 @@ class Life(Case):
                      says=["--pid-file: cannot write", "No such file", "give a file"])
         self.assertFalse(os.path.exists(self.store))
 
+    def test_a_pid_file_for_which_there_is_no_room(self):
+        ended = subprocess.run([SPILLWAY, "serve", "--storage", self.store, "--capacity", "64M", "--memcache", "0", "--pid-file", "/dev/full"],
+                               capture_output=True, text=True, env=CLEAN, timeout=HANG_SECONDS)
+        self.assertEqual(ended.returncode, 1, ended)
+        self.assertEqual(ended.stderr.splitlines()[-1], "spillway: serve: --pid-file: cannot write '/dev/full': No space left on device")
+
     def test_a_pid_file_is_no_disk(self):
         try:
             os.mknod(self.path("disk"), 0o600 | stat.S_IFBLK, os.makedev(7, 250))

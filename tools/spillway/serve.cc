@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -81,17 +82,23 @@ class PidFile {
     if (path.empty()) return;
     std::ofstream file(path, std::ios::trunc);
     file << getpid() << '\n';
-    if (!file.flush()) throw WrongInput(concat("serve: --pid-file: cannot write ", printable(path)));
+    if (file.flush()) return;
+    const int error = errno;
+    remove();
+    throw SystemFailure(
+        error, concat("serve: --pid-file: cannot write '", printable(path), "': ", std::strerror(error)));
   }
-  // Only a regular file is ours to remove, no device or link that was there before (/dev/null, /dev/stdout).
-  ~PidFile() {
-    struct stat there = {};
-    if (!path_.empty() && lstat(path_.c_str(), &there) == 0 && S_ISREG(there.st_mode)) unlink(path_.c_str());
-  }
+  ~PidFile() { remove(); }
   PidFile(const PidFile&) = delete;
   PidFile& operator=(const PidFile&) = delete;
 
  private:
+  // Only a regular file is ours to remove, no device or link that was there before (/dev/null, /dev/stdout).
+  void remove() const {
+    struct stat there = {};
+    if (!path_.empty() && lstat(path_.c_str(), &there) == 0 && S_ISREG(there.st_mode)) unlink(path_.c_str());
+  }
+
   const std::string& path_;
 };
 
