@@ -286,6 +286,8 @@ MUTATIONS = [
             ("src/spill/intercept/aio.cc", "mode == LIO_NOWAIT || wait_for(*list);", "mode == LIO_NOWAIT || !good || wait_for(*list);")),
     product("a list that failed ends as a good one", "^e2e_aio$",
             ("src/spill/intercept/aio.cc", "    if (result == -1) list->has_failed", "    if (result < -1) list->has_failed")),
+    product("a child waits for what its parent does once", "^e2e_fork_once$",
+            (PARKING, "  depth.fetch_add(1, std::memory_order_relaxed);\n", "")),
     product("a child waits for its parent's requests", "^e2e_aio$", (FORK, "  forget_requests();\n", "")),
     product("signal mask of a context blocks the fault path", "^e2e_contexts$",
             ("src/spill/intercept/context.cc", "mask_of(to->uc_sigmask) & ~kFaultSignals);", "mask_of(to->uc_sigmask));")),

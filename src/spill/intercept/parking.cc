@@ -40,6 +40,7 @@ namespace {
 
 constexpr size_t kBucketCount = 256;
 constinit Bucket buckets[kBucketCount];
+constinit std::atomic<uint32_t> depth{0};
 
 Bucket& bucket_of(const void* object) {
   return buckets[base::spread(reinterpret_cast<uint64_t>(object)) >> 56];
@@ -144,6 +145,9 @@ bool may_have_waiters(const void* object) {
 
 void forget_waiters() {
   for (Bucket& bucket : buckets) new (&bucket) Bucket();
+  depth.fetch_add(1, std::memory_order_relaxed);
 }
+
+uint32_t fork_depth() { return depth.load(std::memory_order_relaxed); }
 
 }  // namespace spill

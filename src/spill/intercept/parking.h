@@ -87,6 +87,8 @@ bool may_have_waiters(const void* object);
 
 // In a child of fork: nobody waits.
 void forget_waiters();
+// How many forks led to this process from the first one.
+uint32_t fork_depth();
 
 class Waiter {
  private:

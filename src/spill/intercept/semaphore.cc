@@ -3,7 +3,7 @@
 //   semaphore  word 0: bit 31 somebody parked here once, bits 0..30 the value. The bit stays: who posts
 //              must not touch the semaphore after the value changed, since the waiter may free it
 //   barrier    word 0: how many arrived, word 4: how many it takes
-//   once       0 to do, 1 being done, 2 done (as with the C library)
+//   once       0 to do, 1 + 4 * fork_depth() being done by this process, 2 done (as with the C library)
 //   spin lock  0 locked, 1 free (as with the C library)
 #include <errno.h>
 #include <limits.h>
@@ -147,7 +147,7 @@ SPILL_EXPORT int __spill_pthread_barrier_wait(pthread_barrier_t* barrier) {
 // Once.
 namespace {
 
-constexpr uint32_t kToDo = 0, kBeingDone = 1, kDone = 2;
+constexpr uint32_t kToDo = 0, kBeingDone = 1, kDone = 2, kForkStep = 4;
 
 // A call of the routine, with which a task of a loop is not suspended: others of its worker may wait for the end.
 struct OnceCall {
@@ -181,17 +181,21 @@ SPILL_EXPORT int __spill_pthread_once(pthread_once_t* control, void (*routine)()
     return call.result;
   }
   for (;;) {
-    uint32_t state = kToDo;
+    const uint32_t being_done = kBeingDone + kForkStep * fork_depth();
     // Acquire: what the routine wrote is seen by those that find it done.
-    if (Words(control, 4)[0].compare_exchange_strong(state, kBeingDone, std::memory_order_acquire)) {
+    uint32_t state = Words(control, 4)[0].load(std::memory_order_acquire);
+    if (state == kDone) return 0;
+    if (state != being_done) {
+      // To do; or another thread was doing it when a process forked from which this one comes, and is not here.
+      if (!Words(control, 4)[0].compare_exchange_strong(state, being_done, std::memory_order_acquire))
+        continue;
       clear_slots();
       begin_busy();
       spillway_call_guarded([](void* memory) { static_cast<OnceCall*>(memory)->routine(); }, finish_once,
                             &call);
       return 0;
     }
-    if (state == kDone) return 0;
-    park(control, [control] { return Words(control, 4)[0].load(std::memory_order_relaxed) == kBeingDone; });
+    park(control, [=] { return Words(control, 4)[0].load(std::memory_order_relaxed) == being_done; });
   }
 }
 SPILL_EXPORT void __spill_call_once(once_flag* flag, void (*routine)()) {
