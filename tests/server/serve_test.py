@@ -119,7 +119,6 @@ class Words(Case):
         self.assertEqual(server.end(), 0)
         self.assertFalse(os.path.exists(place))
 
-
     @unittest.skipIf(subprocess.run(["unshare", "--mount", "true"], stderr=subprocess.DEVNULL).returncode != 0, "needs root")
     def test_a_name_that_has_an_address_twice(self):
         hosts = pathlib.Path(self.path("hosts"))
