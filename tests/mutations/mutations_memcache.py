@@ -155,6 +155,7 @@ MUTATIONS = [
     mutation("a password's line may be as long as it likes", "TextCredentials.ALine*", (CREDENTIALS, "    if (input.size() <= kMaxLineBytes) return {};\n", "    return {};\n")),
     mutation("what is no set says who a client is", "TextCredentials.WhatIsNone*", (CREDENTIALS, "  if (!is_set || !bytes)", "  if (!bytes)")),
     mutation("credentials without an end are taken", "TextCredentials.WhatIsNone*", (CREDENTIALS, "  if (!is_block_end(", "  if (false && !is_block_end(")),
+    mutation("a password ends at its first blank", "TextCredentials.ASet*", (CREDENTIALS, "  credentials.password = both.substr(std::min(blank + 1, both.size()));", "  credentials.password = Words(both.substr(std::min(blank + 1, both.size()))).next();")),
     mutation("a user without a name is one", "Plain.*", (CREDENTIALS, "  return !credentials.user.empty();", "  return true;")),
     mutation("SASL's message is taken for the next request", "Binary.WhatSaslSays*", (BINARY, "    head_bytes += lengths.value_bytes();\n", "")),
     mutation("SASL's message may be as long as it likes", "Binary.WhatSaslSays*", (BINARY, "    if (lengths.value_bytes() > kMaxCredentialsBytes) return refuse_and_close(Status::kTooLarge);\n", "")),

@@ -34,9 +34,10 @@ Parsed parse_credentials(std::string_view input, Credentials& credentials) {
   const size_t used_bytes = line_bytes + block_bytes;
   if (!is_block_end(input.substr(used_bytes - kBlockEndBytes, kBlockEndBytes)))
     return refuse(messages::kBadCredentialsEnd).consuming(used_bytes);
-  Words both(input.substr(line_bytes, *bytes));
-  credentials.user = both.next();
-  credentials.password = both.next();
+  const std::string_view both = input.substr(line_bytes, *bytes);
+  const size_t blank = std::min(both.find(' '), both.size());
+  credentials.user = both.substr(0, blank);
+  credentials.password = both.substr(std::min(blank + 1, both.size()));
   if (credentials.password.empty()) return refuse(messages::kBadCredentials).consuming(used_bytes);
   return accept().consuming(used_bytes);
 }

@@ -18,8 +18,8 @@ inline constexpr size_t kMaxCredentialsBytes = 1 << 10;  // of both together
 inline constexpr std::string_view kSaslMechanisms = "PLAIN";
 
 // Parses the text command that the input begins with; after kCommand `credentials` are what it says. As in memcached, any command but a set of
-// credentials is refused, and a line that is too long closes the connection. Unlike there, a value of more than kMaxCredentialsBytes is refused,
-// and swallowed.
+// credentials is refused, and a line that is too long closes the connection. Unlike in 1.6.18, all behind the first blank is the password, which may
+// have blanks; and a value of more than kMaxCredentialsBytes is refused, and swallowed.
 Parsed parse_credentials(std::string_view input, Credentials& credentials);
 
 // Parses a message of the mechanism PLAIN. False: it is none.

@@ -25,7 +25,8 @@ std::string parse(std::string_view input) {
 
 TEST(TextCredentials, ASetOfUserAndPassword) {
   EXPECT_EQ(parse("set foo 0 0 7\r\nfoo bar\r\nget x\r\n"), "foo with bar, 24");
-  EXPECT_EQ(parse("set x y z 11\nfoo  bar  z\r\n"), "foo with bar, 26");
+  EXPECT_EQ(parse("set x y z 11\nfoo bar  z \r\n"), "foo with bar  z , 26");
+  EXPECT_EQ(parse("set x y z 4\n bar\r\n"), " with bar, 18");
   const std::string whole = "set foo 0 0 7\r\nfoo bar\r\n";
   for (size_t bytes = 0; bytes < whole.size(); ++bytes) EXPECT_EQ(parse(whole.substr(0, bytes)), "more");
 }
@@ -37,6 +38,8 @@ TEST(TextCredentials, WhatIsNoneIsRefused) {
   EXPECT_EQ(parse("set foo 0 0\r\n"), "CLIENT_ERROR unauthenticated, 13 and 0");
   EXPECT_EQ(parse("set foo 0 0 -1\r\n"), "CLIENT_ERROR unauthenticated, 16 and 0");
   EXPECT_EQ(parse("set foo 0 0 2\r\nhi\r\n"), "CLIENT_ERROR bad authentication token format, 19 and 0");
+  EXPECT_EQ(parse("set foo 0 0 4\r\nfoo \r\n"), "CLIENT_ERROR bad authentication token format, 21 and 0");
+  EXPECT_EQ(parse("set foo 0 0 0\r\n\r\n"), "CLIENT_ERROR bad authentication token format, 17 and 0");
   EXPECT_EQ(parse("set foo 0 0 7\r\nfoo bar.."), "CLIENT_ERROR bad command line termination, 24 and 0");
   EXPECT_EQ(parse("set foo 0 0 1025\r\n"), "CLIENT_ERROR bad authentication token format, 18 and 1027");
 }
