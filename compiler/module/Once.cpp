@@ -107,6 +107,14 @@ void Marker::markLockBit(Function &F) {
       call(Locks ? abi::BeginBusy : abi::EndBusy, Return);
 }
 
+// Where BB leaves its function for good; null: it does not. A call that must be
+// a jump stands for the return.
+static Instruction *endOf(BasicBlock &BB) {
+  if (CallInst *Last = BB.getTerminatingMustTailCall())
+    return Last;
+  return dyn_cast<ReturnInst>(BB.getTerminator());
+}
+
 // dlopen runs constructors with the dynamic linker's lock, which the same
 // thread may take again: another task of the thread would find a library that
 // is half initialised.
@@ -120,12 +128,12 @@ void Marker::markConstructors() {
   for (Value *Element : Array->operands()) {
     auto *F = dyn_cast<Function>(
         cast<Constant>(Element)->getAggregateElement(1u)->stripPointerCasts());
-    if (!F || F->isDeclaration())
+    if (!F || F->isDeclaration() || F->hasFnAttribute(Attribute::Naked))
       continue;
     call(abi::BeginBusy, &*F->getEntryBlock().getFirstInsertionPt());
     for (BasicBlock &BB : *F)
-      if (auto *Return = dyn_cast<ReturnInst>(BB.getTerminator()))
-        call(abi::EndBusy, Return);
+      if (Instruction *End = endOf(BB))
+        call(abi::EndBusy, End);
   }
 }
 

@@ -7,7 +7,7 @@ target triple = "x86_64-pc-linux-gnu"
 @__tls_guard = internal thread_local global i8 0
 @other_guard = internal thread_local global i8 0
 
-@llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 65535, ptr @constructor, ptr null }]
+@llvm.global_ctors = appending global [3 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 65535, ptr @constructor, ptr null }, { i32, ptr, ptr } { i32 65535, ptr @jumping, ptr null }, { i32, ptr, ptr } { i32 65535, ptr @naked, ptr null }]
 
 declare i32 @__cxa_guard_acquire(ptr)
 declare void @__cxa_guard_release(ptr)
@@ -23,6 +23,24 @@ define internal void @constructor() {
   ; CHECK-NEXT: ret void
   call void @initialise()
   ret void
+}
+
+; A call that must be a jump comes last, and assembly alone has no place for any other.
+; CHECK-LABEL: define internal void @jumping(
+define internal void @jumping() {
+  ; CHECK-NEXT: call void @__spillway_begin_busy()
+  ; CHECK-NEXT: call void @__spillway_end_busy()
+  ; CHECK-NEXT: musttail call void @initialise()
+  ; CHECK-NEXT: ret void
+  musttail call void @initialise()
+  ret void
+}
+; CHECK-LABEL: define internal void @naked(
+define internal void @naked() naked {
+  ; CHECK-NOT: busy
+  ; CHECK: unreachable
+  call void asm sideeffect "ret", ""()
+  unreachable
 }
 
 ; CHECK-LABEL: define void @static_variable(

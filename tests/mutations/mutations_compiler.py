@@ -377,6 +377,8 @@ MUTATIONS = [
              (KILLS, "    return !HasInstructions || !isFor(\"+fma\", II);", "    return !HasInstructions;")),
     mutation("what is loaded before a function of mathematics is loaded behind it", "^(ir_kills|e2e_own_mathematics)$",
              (INSTRUMENT, "  keepCallsInPlace(F);\n", "")),
+    mutation("a constructor's last call, which must be a jump, is followed by another one", "^(ir_once_per_variable|e2e_language)$",
+             ("compiler/module/Once.cpp", "  if (CallInst *Last = BB.getTerminatingMustTailCall())\n    return Last;\n", "")),
     mutation("function of mathematics that is told how to round taken for arithmetic", "^ir_kills$",
              (KILLS, "  case Intrinsic::experimental_constrained_sin:\n", "")),
     mutation("pointer made of another address space's accessed in that space", "^ir_address_spaces$",

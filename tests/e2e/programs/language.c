@@ -1,6 +1,6 @@
 // What else C says of memory, on spilled memory: bit-fields, packed and flexible structures, complex numbers and long
 // doubles, arrays of variable length, vectors, atomics of 16 bytes and atomic structures of any size, pages' neighbours
-// as locks, tables of labels, pointers to functions, builtins that copy and fetch.
+// as locks, tables of labels, pointers to functions, builtins that copy and fetch, a constructor that ends by a jump.
 // flags: -ffp-contract=off -mcx16 -latomic -lm -pthread
 // pages: 4K 16K
 // expect: cache.evictions>=100
@@ -265,7 +265,13 @@ NOINLINE static void builtins(char* a, char* b, char* restrict c) {
   ADD(__builtin_bswap64(*(uint64_t*)b) + (uint64_t)__builtin_popcountll(*(uint64_t*)c));
 }
 
+// A constructor that ends by a jump.
+static int began;
+static void begin(void) { began = 1; }
+__attribute__((constructor)) static void jump(void) { __attribute__((musttail)) return begin(); }
+
 int main(void) {
+  CHECK(began == 1);
   memory = aligned_alloc(kPage, (kCount + 8) * kPage);
   CHECK_SPILLED(memory);
   for (size_t i = 0; i < (kCount + 8) * (size_t)kPage; ++i) memory[i] = (char)(i * 7 >> 3);
