@@ -17,7 +17,6 @@
 namespace server {
 namespace {
 
-using memcache::Protocol;
 using memcache::Verb;
 
 // Called for one statistic after the other.

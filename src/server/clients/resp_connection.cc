@@ -10,7 +10,6 @@
 
 namespace server {
 
-using resp::CommandId;
 using resp::Problem;
 using resp::Protocol;
 using resp::ReplyWriter;
