@@ -17,8 +17,8 @@ set(e2e_timeout 2700)
 list(APPEND e2e_left_out programs/cxx_containers.cc programs/cxx_lines.cc
   programs/cxx_loops.cc programs/cxx_loops_beside.cc programs/cxx_loops_signals.cc
   programs/cxx_streams.cc programs/cxx_strings.cc programs/cxx_threads.cc programs/cxx_waiting.cc)
-# So it does with calls by such libraries on sockets and the like.
-list(APPEND e2e_left_out programs/foreign_calls.c)
+# So it does with calls by such libraries on sockets, semaphores and the like.
+list(APPEND e2e_left_out programs/foreign_calls.c programs/foreign_waits.c)
 # What others have is not counted there.
 list(APPEND e2e_left_out programs/small_heap_others.c)
 # eventfd_read, of the C library, reads there too.

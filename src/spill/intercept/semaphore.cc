@@ -59,21 +59,21 @@ int wait_semaphore(sem_t* semaphore, const Deadline& deadline) {
 }  // namespace
 
 SPILL_EXPORT int __spill_sem_init(sem_t* semaphore, int shared, unsigned value) {
-  if (is_c_library_object(semaphore)) return sem_init(semaphore, shared, value);
+  if (is_c_library_object(semaphore)) return LIBC(sem_init)(semaphore, shared, value);
   if (value > SEM_VALUE_MAX) return fail(EINVAL);
   Words(semaphore, 4)[0].store(value, std::memory_order_relaxed);
   return 0;
 }
 SPILL_EXPORT int __spill_sem_destroy(sem_t* semaphore) {
-  return is_c_library_object(semaphore) ? sem_destroy(semaphore) : 0;
+  return is_c_library_object(semaphore) ? LIBC(sem_destroy)(semaphore) : 0;
 }
 SPILL_EXPORT int __spill_sem_wait(sem_t* semaphore) {
   if (!is_c_library_object(semaphore)) return wait_semaphore(semaphore, Deadline::never());
   clear_slots();
-  return sem_wait(semaphore);
+  return LIBC(sem_wait)(semaphore);
 }
 SPILL_EXPORT int __spill_sem_trywait(sem_t* semaphore) {
-  if (is_c_library_object(semaphore)) return sem_trywait(semaphore);
+  if (is_c_library_object(semaphore)) return LIBC(sem_trywait)(semaphore);
   return take_semaphore(semaphore) ? 0 : fail(EAGAIN);
 }
 SPILL_EXPORT int __spill_sem_timedwait(sem_t* semaphore, const timespec* time) {
@@ -81,16 +81,16 @@ SPILL_EXPORT int __spill_sem_timedwait(sem_t* semaphore, const timespec* time) {
     return wait_semaphore(semaphore, Deadline::at(CLOCK_REALTIME, load(time)));
   const PlainIn<timespec> plain_time(time);
   clear_slots();
-  return sem_timedwait(semaphore, plain_time);
+  return LIBC(sem_timedwait)(semaphore, plain_time);
 }
 SPILL_EXPORT int __spill_sem_clockwait(sem_t* semaphore, clockid_t clock, const timespec* time) {
   if (!is_c_library_object(semaphore)) return wait_semaphore(semaphore, Deadline::at(clock, load(time)));
   const PlainIn<timespec> plain_time(time);
   clear_slots();
-  return sem_clockwait(semaphore, clock, plain_time);
+  return LIBC(sem_clockwait)(semaphore, clock, plain_time);
 }
 SPILL_EXPORT int __spill_sem_post(sem_t* semaphore) {
-  if (is_c_library_object(semaphore)) return sem_post(semaphore);
+  if (is_c_library_object(semaphore)) return LIBC(sem_post)(semaphore);
   uint32_t state;
   {
     const Words words(semaphore, 4);
@@ -104,7 +104,7 @@ SPILL_EXPORT int __spill_sem_post(sem_t* semaphore) {
   return 0;
 }
 SPILL_EXPORT int __spill_sem_getvalue(sem_t* semaphore, int* value) {
-  if (is_c_library_object(semaphore)) return sem_getvalue(semaphore, PlainObject<int>(value));
+  if (is_c_library_object(semaphore)) return LIBC(sem_getvalue)(semaphore, PlainObject<int>(value));
   store(value, static_cast<int>(Words(semaphore, 4)[0].load(std::memory_order_relaxed) & ~kHadWaiters));
   return 0;
 }
@@ -113,7 +113,7 @@ SPILL_EXPORT int __spill_sem_getvalue(sem_t* semaphore, int* value) {
 SPILL_EXPORT int __spill_pthread_barrier_init(pthread_barrier_t* barrier,
                                               const pthread_barrierattr_t* attributes, unsigned count) {
   if (is_c_library_object(barrier))
-    return pthread_barrier_init(barrier, PlainIn<pthread_barrierattr_t>(attributes), count);
+    return LIBC(pthread_barrier_init)(barrier, PlainIn<pthread_barrierattr_t>(attributes), count);
   if (count == 0 || count > INT_MAX) return EINVAL;
   const Words words(barrier, 8);
   words[0].store(0, std::memory_order_relaxed);
@@ -121,12 +121,12 @@ SPILL_EXPORT int __spill_pthread_barrier_init(pthread_barrier_t* barrier,
   return 0;
 }
 SPILL_EXPORT int __spill_pthread_barrier_destroy(pthread_barrier_t* barrier) {
-  return is_c_library_object(barrier) ? pthread_barrier_destroy(barrier) : 0;
+  return is_c_library_object(barrier) ? LIBC(pthread_barrier_destroy)(barrier) : 0;
 }
 SPILL_EXPORT int __spill_pthread_barrier_wait(pthread_barrier_t* barrier) {
   if (is_c_library_object(barrier)) {
     clear_slots();
-    return pthread_barrier_wait(barrier);
+    return LIBC(pthread_barrier_wait)(barrier);
   }
   uint32_t others = 0;
   // Arriving happens under the bucket's lock, so the last one finds all others queued.
