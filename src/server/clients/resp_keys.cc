@@ -88,12 +88,13 @@ void RespClient::expire(const Command& command, Arguments arguments) {
                               {.if_never = request->if_never,
                                .if_ends = request->if_some,
                                .if_later = request->if_later,
-                               .if_sooner = request->if_earlier});
+                               .if_sooner = request->if_earlier,
+                               .leaves_no_trace = leaves_no_trace_});
   if (const Done* const changed = done(result)) answer_.integer(changed->outcome == Outcome::kDone);
 }
 
 void RespClient::persist(Arguments arguments) {
-  auto result = items_.expire(arguments[1], kNever, {.if_ends = true});
+  auto result = items_.expire(arguments[1], kNever, {.if_ends = true, .leaves_no_trace = leaves_no_trace_});
   if (const Done* const changed = done(result)) answer_.integer(changed->outcome == Outcome::kDone);
 }
 

@@ -83,6 +83,10 @@ TEST_F(RespKeysTest, IdleTimesAreTold) {
   clock.move(5000);
   EXPECT_EQ(ask("CLIENT NO-TOUCH ON\r\nEXISTS k\r\nOBJECT IDLETIME k\r\nTOUCH k\r\nOBJECT IDLETIME k"),
             "+OK\r\n:1\r\n:5\r\n:1\r\n:0\r\n");
+  clock.move(5000);
+  EXPECT_EQ(ask("CLIENT NO-TOUCH ON\r\nEXPIRE k 100\r\nPERSIST k\r\nOBJECT IDLETIME k\r\n"
+                "CLIENT NO-TOUCH OFF\r\nEXPIRE k 100\r\nOBJECT IDLETIME k"),
+            "+OK\r\n:1\r\n:1\r\n:5\r\n+OK\r\n:1\r\n:0\r\n");
 }
 
 TEST_F(RespKeysTest, KeysAndSizes) {

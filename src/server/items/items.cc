@@ -163,7 +163,8 @@ base::Expected<Fetched> Items::fetch(std::string_view key, const FetchOptions& o
   if (!store_key) return std::unexpected(store_key.error());
   const uint64_t hash = hash_of(store_key->text());
   fetched.facts = shared_->hot_.facts_of(hash, now_s());
-  auto item = find(key, !options.leaves_no_trace && (options.is_get || options.expires_ms));
+  const bool marks_used = !options.leaves_no_trace && (options.is_get || options.expires_ms);
+  auto item = find(key, marks_used);
   if (!item) return std::unexpected(item.error());
   // As a rule the item stays as it is.
   if (decide(*item).kind == Change::Kind::kNothing) {
@@ -179,11 +180,8 @@ base::Expected<Fetched> Items::fetch(std::string_view key, const FetchOptions& o
   }
   const bool is_hit = fetched.item.found();
   if (options.expires_ms) count(is_hit ? Count::kTouchHits : Count::kTouchMisses);
-  if (!options.is_get) return fetched;
-  if (options.leaves_no_trace)
-    count(is_hit ? Count::kGetHits : Count::kGetMisses);
-  else
-    note_get(hash, is_hit);
+  if (options.is_get) count(is_hit ? Count::kGetHits : Count::kGetMisses);
+  if (marks_used && is_hit) shared_->hot_.used(hash, now_s());
   return fetched;
 }
 
@@ -387,23 +385,26 @@ base::Expected<Done> Items::touch(std::string_view key, uint64_t expires_ms) {
   return done;
 }
 
-base::Expected<Done> Items::expire(std::string_view key, uint64_t expires_ms,
-                                   const ExpireConditions& conditions) {
+base::Expected<Done> Items::expire(std::string_view key, uint64_t expires_ms, const ExpireOptions& options) {
   const auto decide = [&](Item& item) -> Change {
     if (!item.found()) return Change::nothing(Outcome::kAbsent);
     const uint64_t is = item.expires_ms();
     // kNever is later than any.
     const bool is_later = is != kNever && (expires_ms == kNever || expires_ms > is);
     const bool is_sooner = expires_ms != kNever && (is == kNever || expires_ms < is);
-    if ((conditions.if_never && is != kNever) || (conditions.if_ends && is == kNever) ||
-        (conditions.if_later && !is_later) || (conditions.if_sooner && !is_sooner))
+    if ((options.if_never && is != kNever) || (options.if_ends && is == kNever) ||
+        (options.if_later && !is_later) || (options.if_sooner && !is_sooner))
       return Change::nothing(Outcome::kUnmet);
     if (is == expires_ms) return Change::nothing(Outcome::kDone);
     Change change = Change::same_as(item);
     change.expires_ms = expires_ms;
     return change;
   };
-  return update(key, decide);
+  auto done = update(key, decide);
+  if (!done || done->outcome == Outcome::kAbsent || options.leaves_no_trace) return done;
+  if (const auto store_key = StoreKey::of(key, pool_))
+    shared_->hot_.used(hash_of(store_key->text()), now_s());
+  return done;
 }
 
 base::Expected<void> Items::flush() {

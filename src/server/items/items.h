@@ -64,7 +64,8 @@ struct NewItem {
 };
 
 struct FetchOptions {
-  // It counts as a get, and marks the item as used. False: it only touches or shows the item, or follows a get of the same request.
+  // It counts as a get, and marks the item as used. False: it only touches the item, which marks it, too; or it shows the item, or follows a get of
+  // the same request.
   bool is_get = true;
   bool leaves_no_trace = false;                       // it counts, but does not mark the item as used
   std::optional<uint64_t> expires_ms = std::nullopt;  // when the item is to end from now on
@@ -115,12 +116,13 @@ struct Added {
   uint64_t expires_ms = kNever;
 };
 
-// Of Redis's EXPIRE: all that are set must hold. An item that never ends counts as one that ends later than any other.
-struct ExpireConditions {
-  bool if_never = false;   // NX: so far the item never ends
-  bool if_ends = false;    // XX: so far it ends some time
-  bool if_later = false;   // GT: the new time is later
-  bool if_sooner = false;  // LT: the new time is sooner
+struct ExpireOptions {
+  // Conditions of Redis's EXPIRE: all that are set must hold. An item that never ends counts as one that ends later than any other.
+  bool if_never = false;         // NX: so far the item never ends
+  bool if_ends = false;          // XX: so far it ends some time
+  bool if_later = false;         // GT: the new time is later
+  bool if_sooner = false;        // LT: the new time is sooner
+  bool leaves_no_trace = false;  // the item is not marked as used
 };
 
 class Items {
@@ -169,10 +171,10 @@ class Items {
                               Item* before = nullptr);
   // memcached's md with I or x, after which there still is an item. Outcomes: as of remove().
   base::Expected<Done> invalidate(std::string_view key, const InvalidateOptions& options);
-  // The item keeps its cas. Outcomes: kAbsent.
+  // The item keeps its cas, and is marked as used. Outcomes: kAbsent.
   base::Expected<Done> touch(std::string_view key, uint64_t expires_ms);
   // The same under conditions; Redis's PERSIST is kNever with if_ends. Outcomes: kAbsent, kUnmet.
-  base::Expected<Done> expire(std::string_view key, uint64_t expires_ms, const ExpireConditions& conditions);
+  base::Expected<Done> expire(std::string_view key, uint64_t expires_ms, const ExpireOptions& options);
 
   // memcached's incr and decr of unsigned numbers of 64 bits: an increase wraps, a decrease stops at 0, and a number that gets shorter is filled up
   // with blanks. Outcomes: kAbsent, kNotNumber, kOtherCas.

@@ -114,13 +114,33 @@ TEST_F(ItemsMetaTest, TellsWhenAnItemWasUsed) {
   EXPECT_FALSE(fetched.facts.was_used) << "as it was before";
   EXPECT_EQ(fetched.facts.idle_s, 3u);
   clock.move(4000);
-  of(items.touch("key", now_ms() + 50'000));
-  fetched = of(items.fetch("key", {.leaves_no_trace = true}));
+  fetched = of(items.fetch("key", {.leaves_no_trace = true, .expires_ms = now_ms() + 40'000}));
   EXPECT_TRUE(fetched.facts.was_used);
   EXPECT_EQ(fetched.facts.idle_s, 4u);
   set("key", "other");
   EXPECT_FALSE(of(items.fetch("key", {})).facts.was_used);
   EXPECT_TRUE(of(items.fetch("key", {})).facts.was_used);
+}
+
+TEST_F(ItemsMetaTest, ATouchIsAUse) {
+  const auto facts = [&] { return of(items.fetch("key", {.leaves_no_trace = true})).facts; };
+  const auto expect_use = [&](const char* what, const auto& use) {
+    set("key", "value");
+    clock.move(2000);
+    use();
+    EXPECT_TRUE(facts().was_used) << what;
+    EXPECT_EQ(facts().idle_s, 0u) << what;
+  };
+  expect_use("touch", [&] { of(items.touch("key", now_ms() + 50'000)); });
+  expect_use("a touch that changes nothing", [&] { of(items.touch("key", kNever)); });
+  expect_use("a fetch that is no get",
+             [&] { of(items.fetch("key", {.is_get = false, .expires_ms = now_ms() + 50'000})); });
+  set("key", "value");
+  clock.move(2000);
+  of(items.expire("key", now_ms() + 50'000, {.leaves_no_trace = true}));
+  of(items.fetch("key", {.is_get = false}));
+  EXPECT_FALSE(facts().was_used);
+  EXPECT_EQ(facts().idle_s, 2u);
 }
 
 }  // namespace

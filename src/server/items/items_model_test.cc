@@ -194,11 +194,11 @@ class ItemsModelTest : public ItemsTest {
   void call_expire(const std::string& key) {
     ModelItem* const is = find(key);
     const uint64_t expires_ms = some_expiry();
-    const ExpireConditions conditions = {.if_never = pick(5) == 0,
-                                         .if_ends = pick(5) == 0,
-                                         .if_later = pick(5) == 0,
-                                         .if_sooner = pick(5) == 0};
-    const Done done = of(items.expire(key, expires_ms, conditions));
+    const ExpireOptions options = {.if_never = pick(5) == 0,
+                                   .if_ends = pick(5) == 0,
+                                   .if_later = pick(5) == 0,
+                                   .if_sooner = pick(5) == 0};
+    const Done done = of(items.expire(key, expires_ms, options));
     if (is == nullptr) {
       ASSERT_EQ(done.outcome, Outcome::kAbsent);
       return;
@@ -206,8 +206,8 @@ class ItemsModelTest : public ItemsTest {
     constexpr uint64_t kEver = ~uint64_t{0};
     const uint64_t now = is->expires_ms == kNever ? kEver : is->expires_ms;
     const uint64_t next = expires_ms == kNever ? kEver : expires_ms;
-    const bool is_met = (!conditions.if_never || now == kEver) && (!conditions.if_ends || now != kEver) &&
-                        (!conditions.if_later || next > now) && (!conditions.if_sooner || next < now);
+    const bool is_met = (!options.if_never || now == kEver) && (!options.if_ends || now != kEver) &&
+                        (!options.if_later || next > now) && (!options.if_sooner || next < now);
     ASSERT_EQ(done.outcome, is_met ? Outcome::kDone : Outcome::kUnmet);
     EXPECT_EQ(done.cas, is->cas);
     if (is_met) is->expires_ms = expires_ms;

@@ -220,8 +220,8 @@ TEST_F(ItemsTest, TouchesLeaveTheItemAsItIs) {
 
 TEST_F(ItemsTest, ExpireByConditions) {
   const uint64_t now = now_ms();
-  const auto expire = [&](uint64_t expires_ms, const ExpireConditions& conditions) {
-    return of(items.expire("key", expires_ms, conditions)).outcome;
+  const auto expire = [&](uint64_t expires_ms, const ExpireOptions& options) {
+    return of(items.expire("key", expires_ms, options)).outcome;
   };
   EXPECT_EQ(expire(now + 5, {}), Outcome::kAbsent);
   set("key", "value");
