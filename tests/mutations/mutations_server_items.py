@@ -48,6 +48,8 @@ MUTATIONS = [
     mutation("who waits for the lock of a key is forgotten", (UPDATE_LOCKS, "    if (waiting_.empty())\n      is_taken_ = false;", "    if (waiting_.empty() || true)\n      is_taken_ = false;"), gtest_filter="UpdateLocks*"),
     mutation("who sets without looking is kept out of no fight", ("src/server/items/update_locks.h", "fights.load(std::memory_order_relaxed) != 0;", "fights.load(std::memory_order_relaxed) > 1'000'000;"), gtest_filter="ItemsFightTest.*"),
     mutation("what leaves no trace is kept by a cache", (ITEMS, "find(key, marks_used);", "find(key, true);"), gtest_filter="CacheItemsTest.WhatLeaves*"),
+    mutation("a value that is given back by a set was not got", (ITEMS, "  if (done && before != nullptr) count_get(before->found());\n", ""), gtest_filter="ItemsTest.SetsThatKeep*"),
+    mutation("a value that is given back by a removal was not got", (ITEMS, "    if (before != nullptr) count_get(before->found());\n  }\n", "  }\n"), gtest_filter="ItemsTest.SetsThatKeep*"),
     mutation("what is touched was not used", (ITEMS, "  if (const auto store_key = StoreKey::of(key, pool_))\n    shared_->hot_.used(hash_of(store_key->text()), now_s());\n", ""), gtest_filter="ItemsMetaTest.ATouch*"),
     mutation("what is touched and returned was not used", (ITEMS, "  const bool marks_used = !options.leaves_no_trace && (options.is_get || options.expires_ms);\n", "  const bool marks_used = !options.leaves_no_trace && options.is_get;\n"), gtest_filter="ItemsMetaTest.ATouch*"),
     mutation("what is longer than the server takes is stored", (ITEMS_UPDATE, "  if (bytes > std::max(shared_->options_.value_bytes_max, item.value_bytes()))\n    return Done{.outcome = Outcome::kTooLong};\n", ""), gtest_filter="Items*Test.*"),

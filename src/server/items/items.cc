@@ -46,6 +46,8 @@ void Items::close() {
 
 void Items::count(Count count) { base::increase(place_.counts[static_cast<size_t>(count)], uint64_t{1}); }
 
+void Items::count_get(bool is_hit) { count(is_hit ? Count::kGetHits : Count::kGetMisses); }
+
 void Items::count_cas(Outcome outcome) {
   if (outcome == Outcome::kDone) count(Count::kCasHits);
   if (outcome == Outcome::kAbsent) count(Count::kCasMisses);
@@ -69,7 +71,7 @@ base::Expected<Item> Items::read_item(std::string_view store_key, bool marks_use
 }
 
 void Items::note_get(uint64_t hash, bool is_hit) {
-  count(is_hit ? Count::kGetHits : Count::kGetMisses);
+  count_get(is_hit);
   if (is_hit) shared_->hot_.used(hash, now_s());
 }
 
@@ -180,7 +182,7 @@ base::Expected<Fetched> Items::fetch(std::string_view key, const FetchOptions& o
   }
   const bool is_hit = fetched.item.found();
   if (options.expires_ms) count(is_hit ? Count::kTouchHits : Count::kTouchMisses);
-  if (options.is_get) count(is_hit ? Count::kGetHits : Count::kGetMisses);
+  if (options.is_get) count_get(is_hit);
   if (marks_used && is_hit) shared_->hot_.used(hash, now_s());
   return fetched;
 }
@@ -255,6 +257,7 @@ base::Expected<Done> Items::set(std::string_view key, kv::Bytes value, const Set
   auto done = update(key, decide, before);
   if (done && done->outcome == Outcome::kDone) count(Count::kStored);
   if (done && options.cas) count_cas(done->outcome);
+  if (done && before != nullptr) count_get(before->found());
   return done;
 }
 
@@ -353,6 +356,7 @@ base::Expected<Done> Items::remove(std::string_view key, std::optional<uint64_t>
     };
     done = update(key, decide, before);
     if (!done) return done;
+    if (before != nullptr) count_get(before->found());
   }
   if (done->outcome == Outcome::kDone) count(Count::kDeleteHits);
   if (done->outcome == Outcome::kAbsent) count(Count::kDeleteMisses);

@@ -154,8 +154,8 @@ class Items {
     return item.read(session_, offset, to);
   }
 
-  // Outcomes: kAbsent, kPresent, kOtherCas, kTooLong. `before`, if not null, becomes the item that was there (Redis's SET with GET). Cost: one put
-  // for kSet and kAdd without cas, keeps_expiry and `before`; else an update.
+  // Outcomes: kAbsent, kPresent, kOtherCas, kTooLong. `before`, if not null, becomes the item that was there (Redis's SET with GET), which counts as a
+  // get, too. Cost: one put for kSet and kAdd without cas, keeps_expiry and `before`; else an update.
   base::Expected<Done> set(std::string_view key, kv::Bytes value, const SetOptions& options = {},
                            Item* before = nullptr);
   base::Expected<Done> set(const NewItem& item) {
@@ -218,6 +218,7 @@ class Items {
                                              const kv::PutOptions& options);
   base::Expected<void> copy(Item& item, const Part& part, uint64_t offset, std::span<std::byte> to);
   void count(Count count);
+  void count_get(bool is_hit);
   void count_cas(Outcome outcome);
 
   SharedItems* shared_ = nullptr;

@@ -178,6 +178,8 @@ TEST_F(ItemsTest, SetsThatKeepTheExpiryOrGiveWhatWasThere) {
   EXPECT_EQ(of(items.remove("key", std::nullopt, &before)).outcome, Outcome::kAbsent);
   EXPECT_FALSE(before.found());
   EXPECT_EQ(of(items.set("key", bytes_of("6"), {.mode = Mode::kReplace}, &before)).outcome, Outcome::kAbsent);
+  EXPECT_EQ(shared.counts()[Count::kGetHits], 6u) << "three by gets";
+  EXPECT_EQ(shared.counts()[Count::kGetMisses], 3u);
   EXPECT_EQ(set("key", "7", {.keeps_expiry = true}), Outcome::kDone);
 }
 
