@@ -152,6 +152,54 @@ static uint64_t bytesTaken(const CallBase &Assembly, uint64_t Size) {
   return Size < 4 ? Register : Size;
 }
 
+SmallVector<OperandGroup, 4> groupOperands(const Site &Assembly) {
+  SmallVector<OperandGroup, 4> Groups;
+  SmallVector<Address, 4> Firsts; // of each group
+  auto Join = [&](const Access &A, const Address &Where) {
+    for (auto [Group, First] : zip(Groups, Firsts)) {
+      bool IsSame =
+          Assembly.pointer(A) == Assembly.pointer(*Group.Members.front().A);
+      if (!IsSame && (Where.Terms != First.Terms || Where.Extent != 0 ||
+                      First.Extent != 0))
+        continue;
+      int64_t Offset = Where.Offset - First.Offset;
+      int64_t Low = std::min(Group.Low, Offset);
+      int64_t High = std::max(Group.High, Offset + int64_t(A.Size));
+      bool Grows = Low < Group.Low || High > Group.High;
+      if (Grows && High - Low > int64_t(options::ReuseWindow))
+        continue;
+      Group.Low = Low;
+      Group.High = High;
+      Group.Members.push_back({&A, Offset});
+      return true;
+    }
+    return false;
+  };
+  for (const Access &A : Assembly.Accesses) {
+    Address Where =
+        decompose(Assembly.pointer(A), Assembly.Inst->getDataLayout());
+    if (Join(A, Where))
+      continue;
+    Groups.push_back({{{&A, 0}}, /*Low=*/0, /*High=*/int64_t(A.Size)});
+    Firsts.push_back(std::move(Where));
+  }
+  return Groups;
+}
+
+// How many general registers assembly takes besides those of addresses.
+static unsigned registersTaken(const CallBase &Assembly) {
+  const Regex General("^([rqQRl]|[{]([re]?[abcd]x|[abcd][lh]|[re]?(si|di|bp)l?|"
+                      "r(8|9|1[0-5])[dwb]?)[}])$");
+  unsigned Count = 0;
+  for (const InlineAsm::ConstraintInfo &C :
+       cast<InlineAsm>(Assembly.getCalledOperand())->ParseConstraints())
+    Count += !C.isIndirect && !C.Codes.empty() &&
+             all_of(C.Codes, [&](const std::string &Code) {
+               return General.match(Code);
+             });
+  return Count;
+}
+
 // Assembly accesses the objects that its "m" operands name. What it reaches by
 // addresses in registers is left to the fault path.
 void Collector::addAsmOperands(CallBase &Call) {
@@ -168,9 +216,12 @@ void Collector::addAsmOperands(CallBase &Call) {
       add(Call, SiteKind::Native, Arg, bytesTaken(Call, Size.getFixedValue()),
           Align(1));
   }
-  // Each needs a slot until the instruction is done.
+  // Each group needs a slot and a register until the instruction is done. One
+  // register is the stack's, and a frame may take two more.
+  constexpr size_t Registers = 16 - 3;
+  static_assert(Registers <= abi::SlotCount);
   if (!Sites.empty() && Sites.back().Inst == &Call &&
-      Sites.back().Accesses.size() > abi::SlotCount)
+      groupOperands(Sites.back()).size() + registersTaken(Call) > Registers)
     Sites.pop_back();
 }
 
@@ -245,9 +296,27 @@ bool storesPastCaches(const CallBase &Assembly) {
   return textOf(Assembly).contains_insensitive("movnt");
 }
 
+// Lets the operands of each group be computed from the first one.
+static void sinkOperands(const Site &Assembly) {
+  Instruction *I = Assembly.Inst;
+  IRBuilder<> B(I);
+  for (const OperandGroup &Group : groupOperands(Assembly)) {
+    Value *First = Assembly.pointer(*Group.Members.front().A);
+    for (auto [A, Offset] : Group.Members)
+      I->setOperand(A->Operand, Offset == 0
+                                    ? First
+                                    : B.CreateConstGEP1_64(B.getInt8Ty(), First,
+                                                           uint64_t(Offset)));
+  }
+}
+
 void sinkPointers(MutableArrayRef<Site> Sites) {
   DenseMap<std::pair<BasicBlock *, Value *>, Value *> Sunk;
-  for (Site &S : Sites)
+  for (Site &S : Sites) {
+    if (auto *Call = dyn_cast<CallBase>(S.Inst); Call && Call->isInlineAsm()) {
+      sinkOperands(S);
+      continue;
+    }
     for (Access &A : S.Accesses) {
       auto *Pointer = dyn_cast<GetElementPtrInst>(S.pointer(A));
       BasicBlock *BB = S.Inst->getParent();
@@ -268,6 +337,7 @@ void sinkPointers(MutableArrayRef<Site> Sites) {
       }
       S.Inst->setOperand(A.Operand, Here);
     }
+  }
 }
 
 } // namespace spillway

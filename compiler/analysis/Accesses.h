@@ -94,6 +94,20 @@ struct Site {
   }
 };
 
+/// Operands of assembly in memory at constant distances from the first one, and
+/// near it: they share a translation, and a register.
+struct OperandGroup {
+  struct Member {
+    const Access *A;
+    int64_t Offset; // of its address, from the first one's
+  };
+  llvm::SmallVector<Member, 4> Members;
+  int64_t Low, High; // bytes accessed, relative to the first one's address
+};
+
+/// The operands of Assembly, which each are in one group.
+llvm::SmallVector<OperandGroup, 4> groupOperands(const Site &Assembly);
+
 /// Finds the sites of F in the order of its text. REQUIRES: intrinsics have
 /// been lowered (Intrinsics.h). InPage: instructions whose bytes are known to
 /// lie in one OS page where they execute; and computations of the page in which
@@ -118,7 +132,7 @@ bool storesPastCaches(const llvm::CallBase &Assembly);
 /// the block of the access that uses it, if that shares a translation.
 /// Optimisers share such pointers between blocks and trust code generation to
 /// make them a part of each address again, but that does not see through a
-/// translation.
+/// translation. Operands of assembly are computed where it stands, too.
 void sinkPointers(llvm::MutableArrayRef<Site> Sites);
 
 } // namespace spillway

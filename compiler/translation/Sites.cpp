@@ -2,6 +2,7 @@
 #include "translation/Sites.h"
 #include "analysis/Address.h"
 
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -284,11 +285,20 @@ Value *SiteRewriter::mapOrTranslate(const Site &S, const Access &A,
   Value *Address = T.address(B, S.pointer(A));
   Value *Crosses =
       A.Shared ? coldCondition(S, A, B) : T.crossesPage(B, Address, A.Size);
+  return mapIf(Crosses, S, Address, A.Size, A.Shared, Slot, Live);
+}
+
+// The entry for the Size bytes at Address that S accesses natively: that of
+// where they are mapped if they cross an edge. Led: the translation that S
+// leads, or null.
+Value *SiteRewriter::mapIf(Value *Crosses, const Site &S, Value *Address,
+                           uint64_t Size, Translation *Led, unsigned Slot,
+                           SlotSet Live) {
   Instruction *ColdEnd, *HotEnd;
   SplitBlockAndInsertIfThenElse(Crosses, S.Inst->getIterator(), &ColdEnd,
                                 &HotEnd, T.Runtime.ColdWeights);
   BuilderBefore ColdB(ColdEnd);
-  Value *Mapped = T.Runtime.crossMap(ColdB, Address, A.Size, Live);
+  Value *Mapped = T.Runtime.crossMap(ColdB, Address, Size, Live);
   Value *Translated = T.translate(HotEnd, Address, Slot, Live);
   IRBuilder<> JoinB(S.Inst->getParent(), S.Inst->getParent()->begin());
   auto Join = [&](Value *IfCrosses) {
@@ -297,8 +307,8 @@ Value *SiteRewriter::mapOrTranslate(const Site &S, const Access &A,
     Either->addIncoming(Translated, HotEnd->getParent());
     return Either;
   };
-  if (A.Shared)
-    A.Shared->Entry = Join(JoinB.getInt64(0));
+  if (Led)
+    Led->Entry = Join(JoinB.getInt64(0));
   return Join(Mapped);
 }
 
@@ -340,13 +350,49 @@ Value *SiteRewriter::enterNative(const Site &S, const Access &A, unsigned Slot,
 }
 
 void SiteRewriter::rewriteNative(const Site &S) {
-  // Each access has a slot of its own until the instruction is done.
+  if (auto *Call = dyn_cast<CallBase>(S.Inst); Call && Call->isInlineAsm())
+    return rewriteAssembly(S);
+  const Access &A = S.Accesses.front();
+  Value *Entry = enterNative(S, A, /*Slot=*/0, S.Live);
+  BuilderBefore B(S.Inst);
+  S.Inst->setOperand(A.Operand, T.redirect(B, S.pointer(A), Entry));
+}
+
+// Pointer, in a register of its own. As a sum it would take one for each part.
+static Value *inRegister(IRBuilderBase &B, Value *Pointer) {
+  Type *P = Pointer->getType();
+  CallInst *Same =
+      B.CreateCall(InlineAsm::get(FunctionType::get(P, {P}, false), "", "=r,0",
+                                  /*hasSideEffects=*/false),
+                   {Pointer}, "spill.pointer");
+  Same->setDoesNotThrow();
+  Same->setDoesNotAccessMemory();
+  return Same;
+}
+
+void SiteRewriter::rewriteAssembly(const Site &S) {
+  // Each group has a slot of its own until the instruction is done.
   unsigned Slot = 0;
   SlotSet Live = S.Live;
-  for (const Access &A : S.Accesses) {
-    Value *Entry = enterNative(S, A, Slot, Live);
+  for (const OperandGroup &Group : groupOperands(S)) {
     BuilderBefore B(S.Inst);
-    S.Inst->setOperand(A.Operand, T.redirect(B, S.pointer(A), Entry));
+    Value *First = S.pointer(*Group.Members.front().A);
+    Value *Begin =
+        B.CreateAdd(T.address(B, First), B.getInt64(uint64_t(Group.Low)));
+    uint64_t Size = uint64_t(Group.High - Group.Low);
+    Value *Entry = mapIf(T.crossesPage(B, Begin, Size), S, Begin, Size,
+                         /*Led=*/nullptr, Slot, Live);
+    B.SetInsertPoint(S.Inst);
+    Value *Where = T.redirect(B, First, Entry);
+    SmallDenseMap<int64_t, Value *, 4> At; // by distance from the first
+    At[0] = S.Accesses.size() > 1 ? inRegister(B, Where) : Where;
+    for (auto [A, Offset] : Group.Members) {
+      Value *&Pointer = At[Offset];
+      if (!Pointer)
+        Pointer =
+            B.CreateConstGEP1_64(B.getInt8Ty(), At.lookup(0), uint64_t(Offset));
+      S.Inst->setOperand(A->Operand, Pointer);
+    }
     Live |= SlotSet(1) << Slot++;
   }
   // Without a fence such a store may reach its frame when the slots have become

@@ -65,6 +65,10 @@ private:
                            SlotSet Live);
   llvm::Value *mapOrTranslate(const Site &S, const Access &A, unsigned Slot,
                               SlotSet Live);
+  llvm::Value *mapIf(llvm::Value *Crosses, const Site &S, llvm::Value *Address,
+                     uint64_t Size, Translation *Led, unsigned Slot,
+                     SlotSet Live);
+  void rewriteAssembly(const Site &S);
 
   Translator &T;
 };

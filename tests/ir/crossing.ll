@@ -182,22 +182,48 @@ define void @operands(ptr %p, ptr %q) {
   ret void
 }
 
-; More operands than there are slots are left where they are, all of them.
-; CHECK-LABEL: define void @all_slots(
-; CHECK: getelementptr inbounds i64, ptr %spill.slots, i64 31
-; CHECK: call void asm "nop", "=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m"(ptr elementtype(i64) %spill.pointer
+; Those at constant distances from each other, and those that are named twice, share a slot and a register.
+; CHECK-LABEL: define void @together(
+; CHECK: icmp ugt i32 {{.*}}, -16777216
+; CHECK: call preserve_allcc i64 @__spillway_cross_map_stub(i64 {{.*}}, i64 16, i64 0)
+; CHECK: @__spillway_translate_live1_stub
+; CHECK-NOT: @__spillway_translate
+; CHECK: [[FIRST:%.*]] = call ptr asm "", "=r,0"(ptr %spill.pointer)
+; CHECK-NEXT: [[SECOND:%.*]] = getelementptr i8, ptr [[FIRST]], i64 8
+; CHECK-NEXT: call void asm "nop", "=*m,=*m,*m,*m"(ptr elementtype(i64) [[FIRST]], ptr elementtype(i64) [[SECOND]], ptr elementtype(i64) [[FIRST]], ptr elementtype(i64) [[SECOND]])
+define void @together(ptr %p) {
+  %q = getelementptr i8, ptr %p, i64 8
+  call void asm "nop", "=*m,=*m,*m,*m"(ptr elementtype(i64) %p, ptr elementtype(i64) %q, ptr elementtype(i64) %p, ptr elementtype(i64) %q)
+  ret void
+}
+; CHECK-LABEL: define void @apart(
+; CHECK: call preserve_allcc i64 @__spillway_cross_map_stub(i64 {{.*}}, i64 8, i64 0)
+; CHECK: @__spillway_translate_live1_stub
+; CHECK: call preserve_allcc i64 @__spillway_cross_map_stub(i64 {{.*}}, i64 8, i64 1)
+; CHECK: @__spillway_translate_live3_stub
 ; CHECK: ret
-define void @all_slots(ptr %p) {
-  call void asm "nop", "=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m"(ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p)
+define void @apart(ptr %p) {
+  %q = getelementptr i8, ptr %p, i64 300
+  call void asm "nop", "=*m,*m"(ptr elementtype(i64) %p, ptr elementtype(i64) %q)
+  ret void
+}
+
+; Operands for which there may be too few registers are left where they are, all of them.
+; CHECK-LABEL: define void @all_registers(
+; CHECK: getelementptr inbounds i64, ptr %spill.slots, i64 12
+; CHECK: call void asm "nop", "{{[*m,]*}}"(ptr elementtype(i64) %spill.pointer
+; CHECK: ret
+define void @all_registers(ptr %p0, ptr %p1, ptr %p2, ptr %p3, ptr %p4, ptr %p5, ptr %p6, ptr %p7, ptr %p8, ptr %p9, ptr %p10, ptr %p11, ptr %p12) {
+  call void asm "nop", "*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m"(ptr elementtype(i64) %p0, ptr elementtype(i64) %p1, ptr elementtype(i64) %p2, ptr elementtype(i64) %p3, ptr elementtype(i64) %p4, ptr elementtype(i64) %p5, ptr elementtype(i64) %p6, ptr elementtype(i64) %p7, ptr elementtype(i64) %p8, ptr elementtype(i64) %p9, ptr elementtype(i64) %p10, ptr elementtype(i64) %p11, ptr elementtype(i64) %p12)
   ret void
 }
 ; CHECK-LABEL: define void @too_many(
 ; CHECK-NOT: spill
-; CHECK: call void asm "nop", "=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m"(ptr elementtype(i64) %p, {{.*}}%p)
+; CHECK: call void asm "nop", "{{[*m,]*}},r,~{rax}"(ptr elementtype(i64) %p0, {{.*}}%p11, i64 %n)
 ; CHECK-NOT: spill
 ; CHECK: ret
-define void @too_many(ptr %p) {
-  call void asm "nop", "=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,=*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m"(ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p, ptr elementtype(i64) %p)
+define void @too_many(ptr %p0, ptr %p1, ptr %p2, ptr %p3, ptr %p4, ptr %p5, ptr %p6, ptr %p7, ptr %p8, ptr %p9, ptr %p10, ptr %p11, i64 %n) {
+  call void asm "nop", "*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,*m,r,~{rax}"(ptr elementtype(i64) %p0, ptr elementtype(i64) %p1, ptr elementtype(i64) %p2, ptr elementtype(i64) %p3, ptr elementtype(i64) %p4, ptr elementtype(i64) %p5, ptr elementtype(i64) %p6, ptr elementtype(i64) %p7, ptr elementtype(i64) %p8, ptr elementtype(i64) %p9, ptr elementtype(i64) %p10, ptr elementtype(i64) %p11, i64 %n)
   ret void
 }
 

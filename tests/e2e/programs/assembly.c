@@ -32,6 +32,33 @@ NOINLINE uint64_t operands(char* at, char* second) {
   return out ^ *p ^ *q;
 }
 
+// More operands than there are registers, of two objects.
+NOINLINE void adds(char* to, const char* with) {
+  typedef uint64_t __attribute__((aligned(1))) Word;
+  Word* t = (Word*)to;
+  const Word* w = (const Word*)with;
+  __asm__(
+      "movq %5, %%rax\n\taddq %%rax, %0\n\tmovq %6, %%rax\n\tadcq %%rax, %1\n\tmovq %7, %%rax\n\tadcq %%rax, "
+      "%2\n\t"
+      "movq %8, %%rax\n\tadcq %%rax, %3\n\tmovq %9, %%rax\n\tadcq %%rax, %4"
+      : "+m"(t[0]), "+m"(t[1]), "+m"(t[2]), "+m"(t[3]), "+m"(t[4])
+      : "m"(w[0]), "m"(w[1]), "m"(w[2]), "m"(w[3]), "m"(w[4])
+      : "rax", "cc");
+}
+NOINLINE void sums(char* to, const char* with) {
+  uint64_t a[5], b[5];
+  memcpy(a, to, sizeof a);
+  memcpy(b, with, sizeof b);
+  adds(to, with);
+  unsigned __int128 sum = 0;
+  for (int i = 0; i < 5; ++i) {
+    sum += (unsigned __int128)a[i] + b[i];
+    a[i] = (uint64_t)sum;
+    sum >>= 64;
+  }
+  CHECK(memcmp(a, to, sizeof a) == 0);
+}
+
 // asm goto with an operand in memory.
 NOINLINE int asks(const char* at, int bit) {
   __asm__ goto("btl %1, %0\n\tjc %l[set]" : : "m"(*(const uint32_t*)at), "r"(bit) : "cc" : set);
@@ -185,6 +212,7 @@ int main(void) {
   printf("walks %016llx\n", (unsigned long long)sum);
   for (int i = 0; i < 300; ++i) {
     string_instructions();
+    sums(base + 4096 * (i + 2) - i % 48, other + 4096 * i + 4096 - i / 48 % 48);
     more_than_operands(base + next_random(&state) % (kBytes - 10000));
     more_than_bytes(other + 4096 * i + 4096 - i % 17, base + 4096 * (i + 1) + 4096 - i / 17 % 17);
   }
