@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <linux/futex.h>
 #include <linux/seccomp.h>
 #include <mqueue.h>
@@ -60,11 +61,12 @@
 // Numbers whose arguments and results are those of the C library's function.
 // clang-format off
 #define SPILL_SAME_CALLS(CALL) \
-  CALL(accept) CALL(accept4) CALL(access) CALL(acct) CALL(adjtimex) CALL(bind) CALL(chdir) CALL(chmod) \
+  CALL(accept) CALL(accept4) CALL(access) CALL(acct) CALL(adjtimex) CALL(bind) CALL(capget) \
+  CALL(capset) CALL(chdir) CALL(chmod) \
   CALL(chown) CALL(chroot) CALL(clock_adjtime) CALL(clock_getres) CALL(clock_gettime) CALL(clock_settime) \
   CALL(close) CALL(close_range) CALL(connect) CALL(copy_file_range) CALL(creat) CALL(dup2) CALL(dup3) \
   CALL(epoll_ctl) CALL(epoll_wait) CALL(execve) CALL(execveat) CALL(fanotify_mark) CALL(fchownat) \
-  CALL(fgetxattr) CALL(flistxattr) CALL(fremovexattr) CALL(fsetxattr) CALL(fsopen) CALL(fspick) CALL(fstat) \
+  CALL(fgetxattr) CALL(flistxattr) CALL(fremovexattr) CALL(fsconfig) CALL(fsetxattr) CALL(fsopen) CALL(fspick) CALL(fstat) \
   CALL(fstatfs) CALL(futimesat) CALL(getcpu) CALL(getdents64) CALL(getgroups) CALL(getitimer) \
   CALL(getpeername) CALL(getrandom) CALL(getresgid) CALL(getresuid) CALL(getrlimit) CALL(getrusage) \
   CALL(getsockname) CALL(getsockopt) CALL(gettimeofday) CALL(getxattr) CALL(inotify_add_watch) CALL(lchown) \
@@ -88,6 +90,8 @@
 // clang-format on
 
 extern "C" {
+int capget(cap_user_header_t header, cap_user_data_t data);
+int capset(cap_user_header_t header, cap_user_data_t data);
 int pivot_root(const char* root, const char* old);
 #define SPILL_DECLARE(name) decltype(::name) __spill_##name;
 SPILL_SAME_CALLS(SPILL_DECLARE)
@@ -155,6 +159,7 @@ constexpr Memory mask(uint8_t position) { return {Memory::kMask, position, kSet,
 constexpr ByKernel kByKernel[] = {
     {SYS_add_key, {text(0), text(1), in(2, 1, 3)}},
     {SYS_clock_nanosleep, {in(2, kTime), in_out(3, kTime)}},
+    {SYS_delete_module, {text(0)}},
     {SYS_epoll_pwait, {in_out(1, sizeof(epoll_event), 2), mask(4)}},
     {SYS_epoll_pwait2, {in_out(1, sizeof(epoll_event), 2), in(3, kTime), mask(4)}},
     {SYS_finit_module, {text(1)}},
@@ -168,6 +173,8 @@ constexpr ByKernel kByKernel[] = {
     {SYS_landlock_add_rule, {in(2, 16)}},
     {SYS_landlock_create_ruleset, {in(0, 1, 1)}},
     {SYS_move_pages, {in(2, 8, 1), in(3, 4, 1), in_out(4, 4, 1)}},
+    {SYS_mq_getsetattr, {in(1, sizeof(mq_attr)), in_out(2, sizeof(mq_attr))}},
+    {SYS_mq_open, {text(0), in(3, sizeof(mq_attr))}},
     {SYS_mq_unlink, {text(0)}},
     {SYS_openat2, {text(1), in(2, 1, 3)}},
     {SYS_pidfd_send_signal, {in(2, kInfo)}},
@@ -183,6 +190,7 @@ constexpr ByKernel kByKernel[] = {
     // Of this thread alone; the C library's function changes all threads.
     {SYS_setgroups, {in(1, sizeof(gid_t), 0)}},
     {SYS_signalfd4, {in(1, kSet)}},
+    {SYS_syslog, {in_out(1, 1, 2)}},
     {SYS_timer_create, {in(1, sizeof(sigevent)), in_out(2, 4)}},
     {SYS_timer_gettime, {in_out(1, sizeof(itimerspec))}},
     {SYS_timer_settime, {in(2, sizeof(itimerspec)), in_out(3, sizeof(itimerspec))}},

@@ -8,12 +8,14 @@
 #include <asm/prctl.h>
 #include <fcntl.h>
 #include <linux/aio_abi.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/futex.h>
 #include <linux/io_uring.h>
 #include <linux/landlock.h>
 #include <linux/openat2.h>
 #include <linux/perf_event.h>
+#include <mqueue.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -100,6 +102,34 @@ struct scheduling {
   uint64_t times[3];
   uint32_t clamps[2];
 };
+
+static void queues(void) {
+  struct mq_attr *attributes = NEW(struct mq_attr), *before = NEW(struct mq_attr);
+  attributes->mq_maxmsg = 3;
+  attributes->mq_msgsize = 100;
+  char* name = zeros(100);
+  sprintf(name, "numbered-%d", (int)getpid());
+  const long queue = syscall(SYS_mq_open, name, (long)(O_CREAT | O_RDWR | O_EXCL), 0600L, attributes);
+  CHECK(queue >= 0);
+  attributes->mq_flags = O_NONBLOCK;
+  CHECK(syscall(SYS_mq_getsetattr, queue, attributes, before) == 0);
+  CHECK(before->mq_maxmsg == 3 && before->mq_msgsize == 100 && before->mq_flags == 0);
+  CHECK(syscall(SYS_mq_getsetattr, queue, NULL, before) == 0 && before->mq_flags == O_NONBLOCK);
+  CHECK(close((int)queue) == 0 && syscall(SYS_mq_unlink, name) == 0);
+}
+
+static void administration(void) {
+  struct __user_cap_header_struct* header = NEW(struct __user_cap_header_struct);
+  header->version = _LINUX_CAPABILITY_VERSION_3;
+  struct __user_cap_header_struct plain_header = *header;
+  struct __user_cap_data_struct plain_sets[2], *sets = zeros(sizeof plain_sets);
+  CHECK(syscall(SYS_capget, &plain_header, plain_sets) == 0);
+  CHECK(syscall(SYS_capget, header, sets) == 0 && memcmp(sets, plain_sets, sizeof plain_sets) == 0);
+  CHECK(syscall(SYS_capset, header, sets) == 0);
+  CHECK_REACHES(syscall(SYS_delete_module, text("no-such-module"), 0L));
+  CHECK_REACHES(syscall(SYS_fsconfig, -1L, 1L, text("key"), text("value"), 0L));
+  CHECK_REACHES(syscall(SYS_syslog, 3L, zeros(100), 100L));
+}
 
 static void by_kernel(void) {
   char* folder = zeros(4000);
@@ -323,6 +353,8 @@ int main(void) {
   same();
   masks();
   groups_of_a_thread();
+  queues();
+  administration();
   by_kernel();
   puts("end");
   return 0;
