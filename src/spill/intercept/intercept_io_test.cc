@@ -579,6 +579,12 @@ TEST_F(Io, ProcessesSignalsAndTheSystem) {
   EXPECT_EQ(__spill_prctl(PR_SET_NAME, spilled_string("renamed")), 0);
   EXPECT_EQ(__spill_prctl(PR_GET_NAME, thread_name), 0);
   EXPECT_EQ(read_string(thread_name), "renamed");
+  // A longer one is cut, and need not end.
+  char* endless = fake::allocate(16, 4096 - 16);
+  spill::copy(endless, "0123456789abcdef", 16);
+  EXPECT_EQ(__spill_prctl(PR_SET_NAME, endless), 0);
+  EXPECT_EQ(__spill_prctl(PR_GET_NAME, thread_name), 0);
+  EXPECT_EQ(read_string(thread_name), "0123456789abcde");
   const int copy = __spill_fcntl(file, F_DUPFD, 50);
   EXPECT_GE(copy, 50);
   close(copy);

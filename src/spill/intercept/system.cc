@@ -155,8 +155,14 @@ SPILL_EXPORT int __spill_prctl(int option, ...) {
   constexpr size_t kNameBytes = 16;
   constexpr int kGetAuxiliaryVector = 0x41555856;  // PR_GET_AUXV of newer headers
   constexpr size_t kVectorBytes = 4096;            // more than there are
-  if (option == PR_SET_NAME)
-    return prctl(option, static_cast<const char*>(PlainString(reinterpret_cast<char*>(a[0]))));
+  if (option == PR_SET_NAME) {
+    const auto* given = reinterpret_cast<const char*>(a[0]);
+    if (spill::all_plain(given, kNameBytes)) return prctl(option, given);
+    // Of a longer one the kernel takes as much, and looks at no more.
+    char name[kNameBytes] = {};
+    spill::copy(name, given, spill::string_length(given, kNameBytes - 1));
+    return prctl(option, name);
+  }
   if (option == PR_GET_NAME)
     return prctl(option, PlainBytes(reinterpret_cast<char*>(a[0]), kNameBytes, PlainBytes::kInOut).data());
   if (option == PR_GET_TID_ADDRESS)
