@@ -2,8 +2,10 @@
 #include "Functions.h"
 
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
+#include "llvm/Support/Regex.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 
 using namespace llvm;
@@ -22,6 +24,21 @@ void gatherStaticAllocas(Function &F) {
       Front = A->getNextNode();
     else
       A->moveBefore(Front);
+}
+
+// Labels that are numbers, or get one of their own (%=), may be there any
+// number of times. Code that asks whether a symbol is there (.ifndef) knows
+// that it may be.
+static bool definesSymbols(const CallBase &Assembly) {
+  const Regex Label("(^|[\n;])[[:space:]]*[[:alpha:]_.][[:alnum:]_.$]*:");
+  StringRef Text = cast<InlineAsm>(Assembly.getCalledOperand())->getAsmString();
+  return !Text.contains(".ifndef") && Label.match(Text);
+}
+
+bool isUnique(const Instruction &I) {
+  auto *Call = dyn_cast<CallBase>(&I);
+  return Call && (Call->cannotDuplicate() ||
+                  (Call->isInlineAsm() && definesSymbols(*Call)));
 }
 
 Function *copyLocally(Function &F, StringRef Ending) {

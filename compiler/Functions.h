@@ -12,9 +12,13 @@ namespace spillway {
 /// take new stack each time that it runs.
 void gatherStaticAllocas(llvm::Function &F);
 
+/// Whether I must be in a program once: a call that says so, or assembly that
+/// defines symbols.
+bool isUnique(const llvm::Instruction &I);
+
 /// A local copy of F, named after it with Ending; the caller leads the calls
 /// that are to have it there. REQUIRES: the address of none of F's blocks is
-/// taken.
+/// taken, and nothing in it is unique.
 llvm::Function *copyLocally(llvm::Function &F, llvm::StringRef Ending);
 
 /// Takes from F, and from the calls in it, the attributes that say which memory

@@ -136,7 +136,8 @@ void ModuleInstrumenter::collectEarly() {
           GlobalValue::isInterposableLinkage(Called->getLinkage()))
         continue;
       if (none_of(*Callee,
-                  [](const BasicBlock &BB) { return BB.hasAddressTaken(); })) {
+                  [](const BasicBlock &BB) { return BB.hasAddressTaken(); }) &&
+          none_of(instructions(*Callee), isUnique)) {
         Function *&Copy = Copies[Callee];
         if (!Copy)
           Copy = copyLocally(*Callee, ".early");

@@ -196,7 +196,9 @@ static bool isCopyable(const Function &F) {
          !F.hasAvailableExternallyLinkage() && !F.hasOptNone() &&
          !F.hasMinSize() && !F.hasFnAttribute(Attribute::Cold) &&
          !F.hasFnAttribute(Attribute::NoDuplicate) &&
-         none_of(F, [](const BasicBlock &BB) { return BB.hasAddressTaken(); });
+         none_of(F,
+                 [](const BasicBlock &BB) { return BB.hasAddressTaken(); }) &&
+         none_of(instructions(F), isUnique);
 }
 
 unsigned PlainPointers::copyForPlainCalls() {

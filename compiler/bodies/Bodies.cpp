@@ -1,5 +1,6 @@
 //===- Bodies.cpp - Two bodies for a function -----------------------------===//
 #include "bodies/Bodies.h"
+#include "Functions.h"
 #include "analysis/Address.h"
 #include "analysis/PlainPointers.h"
 #include "analysis/Provenance.h"
@@ -107,8 +108,8 @@ static bool mayAccessSpilled(const Instruction &I) {
 }
 
 static bool isCopyable(const Instruction &I) {
-  if (isa<IndirectBrInst, CallBrInst>(I) || I.getType()->isTokenTy() ||
-      I.getType()->isX86_AMXTy())
+  if (isUnique(I) || isa<IndirectBrInst, CallBrInst>(I) ||
+      I.getType()->isTokenTy() || I.getType()->isX86_AMXTy())
     return false;
   auto *Call = dyn_cast<CallBase>(&I);
   if (!Call)
@@ -119,8 +120,7 @@ static bool isCopyable(const Instruction &I) {
   case Intrinsic::localescape:
     return false;
   default:
-    return !Call->cannotDuplicate() &&
-           !Call->hasFnAttr(Attribute::ReturnsTwice);
+    return !Call->hasFnAttr(Attribute::ReturnsTwice);
   }
 }
 

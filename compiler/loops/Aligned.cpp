@@ -1,5 +1,6 @@
 //===- Aligned.cpp - Loops that exist for aligned data, too ---------------===//
 #include "loops/Aligned.h"
+#include "Functions.h"
 #include "analysis/Accesses.h"
 #include "analysis/Kills.h"
 #include "analysis/Provenance.h"
@@ -88,7 +89,7 @@ bool Copier::isCopyable(Loop *L) const {
     for (Instruction &I : *BB) {
       auto *Call = dyn_cast<CallBase>(&I);
       Calls |= endsTranslations(I);
-      if (isa<AllocaInst>(I) || I.getType()->isTokenTy() ||
+      if (isUnique(I) || isa<AllocaInst>(I) || I.getType()->isTokenTy() ||
           (Call && Call->hasFnAttr(Attribute::ReturnsTwice)) ||
           ++Count > (Calls ? MaxBesideCalls : MaxInstructions))
         return false;

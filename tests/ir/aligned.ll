@@ -242,6 +242,30 @@ out:
   ret i64 %s.next
 }
 
+; Nor is assembly that defines a symbol.
+; CHECK-LABEL: define i64 @marked(
+; CHECK-NOT: spill.aligned
+; CHECK: ret
+define i64 @marked(ptr %p, i64 %mask, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ %n, %entry ], [ %i.next, %loop ]
+  %s = phi i64 [ 0, %entry ], [ %s.next, %loop ]
+  %r = mul i64 %i, 6364136223846793005
+  %x0 = lshr i64 %r, 24
+  %k = and i64 %x0, %mask
+  %e = getelementptr inbounds i64, ptr %p, i64 %k
+  %v = load i64, ptr %e, align 8
+  %s.next = add i64 %s, %v
+  call void asm sideeffect "mark: nop", ""()
+  %i.next = add i64 %i, -1
+  %done = icmp eq i64 %i.next, 0
+  br i1 %done, label %out, label %loop
+out:
+  ret i64 %s.next
+}
+
 ; CHECK-LABEL: define i64 @calls_and_is_large(
 ; CHECK-NOT: spill.aligned
 ; CHECK: ret

@@ -388,6 +388,8 @@ define linkonce_odr i32 @shared(ptr %p) comdat {
 ; CHECK-NOT:     volatile
 ; CHECK-LABEL: define i32 @once(
 ; CHECK-NOT:     volatile
+; CHECK-LABEL: define i32 @marked(
+; CHECK-NOT:     volatile
 ; CHECK-LABEL: define void @leaves(
 ; CHECK-NOT:     volatile
 ; CHECK-LABEL: define i32 @variable(
@@ -421,6 +423,11 @@ define i32 @unoptimised(ptr %p) noinline optnone {
 }
 define i32 @once(ptr %p) {
   call void @callee_once() noduplicate
+  %v = load i32, ptr %p
+  ret i32 %v
+}
+define i32 @marked(ptr %p) {
+  call void asm sideeffect "mark: nop", ""()
   %v = load i32, ptr %p
   ret i32 %v
 }

@@ -22,6 +22,21 @@ define internal void @mixed(ptr %p) noinline {
   ret void
 }
 
+; The same of one that defines a symbol, of which there can be no copy, and of one whose label is any number of times.
+; CHECK-LABEL: define internal void @marked(
+; CHECK: store atomic
+; CHECK: ret
+define internal void @marked(ptr %p) noinline {
+  call void asm sideeffect "nop\0A\09mark: nop", ""()
+  store i32 1, ptr %p, align 4
+  ret void
+}
+define internal void @numbered(ptr %p) noinline {
+  call void asm sideeffect "1: nop\0A\09mark${:uid}: nop", ""()
+  store i32 1, ptr %p, align 4
+  ret void
+}
+
 ; Passed on, and around in a recursion.
 ; CHECK-LABEL: define internal i32 @around(
 ; CHECK-NOT: store atomic
@@ -130,6 +145,10 @@ define i32 @returned(i1 %c) {
 ; CHECK-LABEL: define void @calls(
 ; CHECK: call void @mixed.plain(ptr %a)
 ; CHECK: call void @mixed(ptr %heap)
+; CHECK: call void @marked(ptr %a)
+; CHECK: call void @marked(ptr %heap)
+; CHECK: call void @numbered.plain(ptr %a)
+; CHECK: call void @numbered(ptr %heap)
 define void @calls(ptr %heap) {
   %a = alloca [4 x i32]
   call void @stored(ptr %a)
@@ -137,6 +156,10 @@ define void @calls(ptr %heap) {
   call void @stored(ptr null)
   call void @mixed(ptr %a)
   call void @mixed(ptr %heap)
+  call void @marked(ptr %a)
+  call void @marked(ptr %heap)
+  call void @numbered(ptr %a)
+  call void @numbered(ptr %heap)
   call i32 @around(ptr %a, i32 3)
   call i32 @linked(ptr %a)
   call void @escapes(ptr %a)

@@ -14,6 +14,7 @@
 ; CHECK: call void @named.early(
 ; CHECK: call void @replaceable(
 ; CHECK: call void @jumps(
+; CHECK: call void @marked(
 ; CHECK: ret ptr
 define internal ptr @resolver() {
   %p = load ptr, ptr @elsewhere, align 8
@@ -23,6 +24,7 @@ define internal ptr @resolver() {
   call void @another_name(ptr %p)
   call void @replaceable(ptr %p)
   call void @jumps(ptr %p, ptr blockaddress(@jumps, %on))
+  call void @marked(ptr %p)
   ret ptr @other
 }
 
@@ -74,6 +76,15 @@ entry:
   store i32 7, ptr %p, align 4
   indirectbr ptr %to, [label %on]
 on:
+  ret void
+}
+
+; CHECK-LABEL: define {{.*}}@marked(
+; CHECK-NOT: spill
+; CHECK: ret
+define void @marked(ptr %p) {
+  call void asm sideeffect "mark: nop", ""()
+  store i32 8, ptr %p, align 4
   ret void
 }
 

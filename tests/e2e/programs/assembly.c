@@ -93,6 +93,20 @@ NOINLINE void more_than_bytes(char* to, const char* at) {
   CHECK(memcmp(&word, at + 8, sizeof word) == 0);
 }
 
+// What defines a symbol is there once, in a loop and in a function that gets pointers of both kinds.
+NOINLINE uint64_t marked_loop(const uint64_t* p, uint64_t n) {
+  uint64_t sum = 0;
+  for (uint64_t i = 0; i < n; ++i) {
+    __asm__ volatile("spill_test_mark_in_loop: nop");
+    sum = sum * 3 + p[(sum >> 7) % n];
+  }
+  return sum;
+}
+NOINLINE static uint64_t marked(const uint64_t* p) {
+  __asm__ volatile("spill_test_mark: nop");
+  return p[0] * 3 + p[1];
+}
+
 // An operand of several pages, walked through by a loop in the assembly.
 struct Pages {
   char bytes[3 * 4096 + 100];
@@ -208,6 +222,10 @@ int main(void) {
     sum = sum * 31 + (unsigned)asks(base + (at & ~(size_t)3), i % 32) + atomics(other + at);
   }
   printf("operands and atomics %016llx\n", (unsigned long long)sum);
+  uint64_t local[2] = {sum, sum >> 3};
+  HIDE(local[1]);
+  sum =
+      marked(local) * 31 + marked((const uint64_t*)(base + 4096)) + marked_loop((const uint64_t*)base, 9000);
   for (int i = 0; i < 60; ++i) sum = sum * 31 + walks((struct Pages*)(base + i * 40008));
   printf("walks %016llx\n", (unsigned long long)sum);
   for (int i = 0; i < 300; ++i) {
