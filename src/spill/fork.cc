@@ -137,7 +137,7 @@ void after_fork_in_child() {
   forget_waiters();
   forget_cancel_lock();
   forget_requests();
-  forget_plain_environment();
+  forget_copies();
   count_only_this_thread();
   static_cast<void>(sys::register_barrier().has_value());  // it worked for the parent
   if (!runtime.cache->after_fork_in_child() || is_hopeless)

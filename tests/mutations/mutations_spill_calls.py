@@ -291,6 +291,8 @@ MUTATIONS = [
             ("src/spill/intercept/aio.cc", "mode == LIO_NOWAIT || wait_for(*list);", "mode == LIO_NOWAIT || !good || wait_for(*list);")),
     product("a list that failed ends as a good one", "^e2e_aio$",
             ("src/spill/intercept/aio.cc", "    if (result == -1) list->has_failed", "    if (result < -1) list->has_failed")),
+    product("what children of vfork copied their arguments to is never given back", "^e2e_vfork_arguments$",
+            ("src/spill/intercept/process.cc", "    sys::unmap(mapped.memory, base::round_up(mapped.bytes, base::kOsPageBytes));\n", "")),
     product("a child waits for what its parent does once", "^e2e_fork_once$",
             (PARKING, "  depth.fetch_add(1, std::memory_order_relaxed);\n", "")),
     product("a child waits for its parent's requests", "^e2e_aio$", (FORK, "  forget_requests();\n", "")),

@@ -18,6 +18,7 @@
 #include "sys/c_library.h"
 #include "sys/kernel.h"
 #include "sys/lock.h"
+#include "sys/memory.h"
 
 namespace spill {
 namespace {
@@ -74,14 +75,32 @@ class Copier {
   char* at_;
 };
 
+// The memory that the thread's call has mapped for copies, and in which process. Of another process, a child of vfork that has become
+// another program, it is left here, where nobody needs it any more.
+struct Mapped {
+  char* memory;
+  size_t bytes;
+  long process;
+};
+__thread Mapped mapped __attribute__((tls_model("initial-exec"))) = {};
+
 // Calls f(Copier) with `bytes` of memory.
 template <class F>
 int with_copies(size_t bytes, F f) {
   constexpr size_t kStackBytes = 64 << 10;
   if (bytes <= kStackBytes) return f(Copier(static_cast<char*>(alloca(bytes + 1))));
+  const long process = sys::syscall(SYS_getpid);
+  if (mapped.memory != nullptr && mapped.process != process) {
+    sys::unmap(mapped.memory, base::round_up(mapped.bytes, base::kOsPageBytes));
+    mapped = {};
+  }
   Scratch memory(bytes);
   if (memory.data() == nullptr) return fail(ENOMEM);
-  return f(Copier(memory.data()));
+  const Mapped before = mapped;  // of a call that this one's handler has interrupted
+  mapped = {memory.data(), memory.size(), process};
+  const int result = f(Copier(memory.data()));
+  mapped = before;
+  return result;
 }
 
 // Some functions of the C library use `environ` where spilled memory cannot be read: they give it to the kernel, or read it in a child that
@@ -183,7 +202,10 @@ int spawn(Spawn* function, pid_t* child, const char* path, const posix_spawn_fil
 
 }  // namespace
 
-void forget_plain_environment() { new (&lent) Lent; }
+void forget_copies() {
+  new (&lent) Lent;
+  mapped = {};
+}
 
 }  // namespace spill
 

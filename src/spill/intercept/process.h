@@ -3,7 +3,7 @@
 
 namespace spill {
 
-// In a child of fork: no call is under way that needs a plain environment.
-void forget_plain_environment();
+// In a child of fork: no other thread's call needs a plain environment, and what this thread has mapped is the child's own.
+void forget_copies();
 
 }  // namespace spill
