@@ -1,8 +1,8 @@
 //===- Accesses.h - Which instructions touch which memory -------*- C++ -*-===//
 //
 // A Site is an instruction that may access spilled memory. Each pointer by
-// which it does so is an Access: a copy has up to two, inline assembly up to
-// one for each slot, everything else one.
+// which it does so is an Access: a copy has up to two, inline assembly one for
+// each operand in memory, everything else one.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_ACCESSES_H

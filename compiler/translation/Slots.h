@@ -4,7 +4,8 @@
 //   slots 2 .. 31  shared translations, coloured: two that are live at the same
 //                  point never have the same slot
 //
-// Inline assembly may take all of them, since no translation lives across it.
+// Inline assembly takes as many from 0 on as its operands have groups, since no
+// translation lives across it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_SLOTS_H
