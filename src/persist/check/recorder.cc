@@ -112,8 +112,8 @@ base::Expected<void> Recorder::save_content(const Domain& domain) const {
       sys::syscall(SYS_openat, AT_FDCWD, name.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   // As in LogWriter::map().
   const bool may_be_so_large = domain.bytes <= sys::file_size_limit();
-  bool is_done = !sys::failed(file) && may_be_so_large &&
-                 !sys::failed(sys::syscall(SYS_ftruncate, file, domain.bytes));
+  bool is_done =
+      !sys::failed(file) && may_be_so_large && !sys::failed(sys::syscall(SYS_ftruncate, file, domain.bytes));
   for (uint64_t at = 0; is_done && at < domain.bytes; at += base::kOsPageBytes) {
     const uint64_t bytes = std::min<uint64_t>(base::kOsPageBytes, domain.bytes - at);
     if (is_zero(domain.shadow + at, bytes)) continue;
