@@ -50,6 +50,7 @@ MUTATIONS = [
     mutation("what leaves no trace is kept by a cache", (ITEMS, "find(key, marks_used);", "find(key, true);"), gtest_filter="CacheItemsTest.WhatLeaves*"),
     mutation("a value that is given back by a set was not got", (ITEMS, "  if (done && before != nullptr) count_get(before->found());\n", ""), gtest_filter="ItemsTest.SetsThatKeep*"),
     mutation("a value that is given back by a removal was not got", (ITEMS, "    if (before != nullptr) count_get(before->found());\n  }\n", "  }\n"), gtest_filter="ItemsTest.SetsThatKeep*"),
+    mutation("what is to end at another time is kept by a cache for having been looked at", (ITEMS_UPDATE, "read_item(store_key->text(), marks_used);", "read_item(store_key->text(), marks_used || true);"), gtest_filter="CacheItemsTest.WhatLeaves*"),
     mutation("what is touched was not used", (ITEMS, "  if (const auto store_key = StoreKey::of(key, pool_))\n    shared_->hot_.used(hash_of(store_key->text()), now_s());\n", ""), gtest_filter="ItemsMetaTest.ATouch*"),
     mutation("what is touched and returned was not used", (ITEMS, "  const bool marks_used = !options.leaves_no_trace && (options.is_get || options.expires_ms);\n", "  const bool marks_used = !options.leaves_no_trace && options.is_get;\n"), gtest_filter="ItemsMetaTest.ATouch*"),
     mutation("what is longer than the server takes is stored", (ITEMS_UPDATE, "  if (bytes > std::max(shared_->options_.value_bytes_max, item.value_bytes()))\n    return Done{.outcome = Outcome::kTooLong};\n", ""), gtest_filter="Items*Test.*"),

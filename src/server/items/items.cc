@@ -404,7 +404,7 @@ base::Expected<Done> Items::expire(std::string_view key, uint64_t expires_ms, co
     change.expires_ms = expires_ms;
     return change;
   };
-  auto done = update(key, decide);
+  auto done = update(key, decide, nullptr, !options.leaves_no_trace);
   if (!done || done->outcome == Outcome::kAbsent || options.leaves_no_trace) return done;
   if (const auto store_key = StoreKey::of(key, pool_))
     shared_->hot_.used(hash_of(store_key->text()), now_s());

@@ -183,8 +183,10 @@ class Items {
   base::Expected<Added<int64_t>> add_integer(std::string_view key, int64_t delta);
 
   // Any other change: `decide` says what becomes of the item. It may read the item, and must call nothing else of this object. Outcomes: kTooLong,
-  // those of `decide`, and kAbsent when it removes an item that is not there. Errors: also those of `decide`.
-  base::Expected<Done> update(std::string_view key, Decision decide, Item* before = nullptr);
+  // those of `decide`, and kAbsent when it removes an item that is not there. Unless `marks_used`, a cache does not keep the item for having been looked
+  // at. Errors: also those of `decide`.
+  base::Expected<Done> update(std::string_view key, Decision decide, Item* before = nullptr,
+                              bool marks_used = true);
 
   // Removes all items: flush() at once, flush_at() when anybody makes a call after that time. There is at most one flush to come: another one takes
   // its place. After an error it is not known whether the items are gone, or will be. Cost: one put, and a wait for the updates that are under way.

@@ -397,6 +397,8 @@ TEST_F(CacheItemsTest, WhatLeavesNoTraceKeepsNothing) {
     set(key, std::string(2000, 'v'));
     EXPECT_TRUE(of(items.look(key)).found());
     EXPECT_TRUE(of(items.fetch(key, {.leaves_no_trace = true})).item.found());
+    EXPECT_EQ(of(items.expire(key, kNever, {.if_ends = true, .leaves_no_trace = true})).outcome,
+              Outcome::kUnmet);
   }
   EXPECT_GT(store->counts().collected.dropped_records, 0u);
   EXPECT_EQ(store->counts().collected.kept_records, 0u);

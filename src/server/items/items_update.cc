@@ -15,7 +15,7 @@ constexpr uint64_t kCopyBytes = 64 << 10;
 
 }  // namespace
 
-base::Expected<Done> Items::update(std::string_view key, Decision decide, Item* before) {
+base::Expected<Done> Items::update(std::string_view key, Decision decide, Item* before, bool marks_used) {
   const Isolation::Call call(shared_->isolation_, calls_);
   auto store_key = begin(key);
   if (!store_key) return std::unexpected(store_key.error());
@@ -24,7 +24,7 @@ base::Expected<Done> Items::update(std::string_view key, Decision decide, Item* 
   for (int round = 0; round < kMaxRounds; ++round) {
     if (round > 0) count(Count::kAnew);
     if (round == UpdateLocks::kRoundsAlone) held.fight();
-    auto item = read_item(store_key->text());
+    auto item = read_item(store_key->text(), marks_used);
     if (!item) return std::unexpected(item.error());
     auto change = decide(*item);
     if (!change) return std::unexpected(change.error());
