@@ -420,13 +420,14 @@ static Value *inPlace(IRBuilderBase &B, Value *V) {
                                        "=x,0,~{memory}",
                                        /*hasSideEffects=*/true),
                         {V});
-  // Others go through memory: not all have registers.
+  // Others go through memory: not all have registers. Volatile, since whoever
+  // optimises bitcode again would do without the variable.
   BasicBlock &Entry = B.GetInsertBlock()->getParent()->getEntryBlock();
   auto *Place = new AllocaInst(T, 0, "spill.place", Entry.begin());
-  B.CreateStore(V, Place);
+  B.CreateStore(V, Place, /*isVolatile=*/true);
   B.CreateCall(InlineAsm::get(FunctionType::get(B.getVoidTy(), false), "",
                               "~{memory}", /*hasSideEffects=*/true));
-  return B.CreateLoad(T, Place);
+  return B.CreateLoad(T, Place, /*isVolatile=*/true);
 }
 
 void keepCallsInPlace(Function &F) {

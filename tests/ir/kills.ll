@@ -247,13 +247,13 @@ define double @in_place(ptr %p, double %x) {
 }
 ; CHECK-LABEL: define x86_fp80 @in_place_by_memory(
 ; CHECK: %v = load x86_fp80
-; CHECK-NEXT: store x86_fp80 %x, ptr [[BEFORE:%.*]], align
+; CHECK-NEXT: store volatile x86_fp80 %x, ptr [[BEFORE:%.*]], align
 ; CHECK-NEXT: call void asm sideeffect "", "~{memory}"()
-; CHECK-NEXT: [[X:%.*]] = load x86_fp80, ptr [[BEFORE]], align
+; CHECK-NEXT: [[X:%.*]] = load volatile x86_fp80, ptr [[BEFORE]], align
 ; CHECK-NEXT: %s = frem x86_fp80 [[X]], %y
-; CHECK-NEXT: store x86_fp80 %s, ptr [[BEHIND:%.*]], align
+; CHECK-NEXT: store volatile x86_fp80 %s, ptr [[BEHIND:%.*]], align
 ; CHECK-NEXT: call void asm sideeffect "", "~{memory}"()
-; CHECK-NEXT: [[S:%.*]] = load x86_fp80, ptr [[BEHIND]], align
+; CHECK-NEXT: [[S:%.*]] = load volatile x86_fp80, ptr [[BEHIND]], align
 ; CHECK-NEXT: %r = fmul x86_fp80 %v, [[S]]
 define x86_fp80 @in_place_by_memory(ptr %p, x86_fp80 %x, x86_fp80 %y) {
   %v = load x86_fp80, ptr %p, align 16

@@ -383,6 +383,8 @@ MUTATIONS = [
              (KILLS, "    return !HasInstructions || !isFor(\"+fma\", II);", "    return !HasInstructions;")),
     mutation("what is loaded before a function of mathematics is loaded behind it", "^(ir_kills|e2e_own_mathematics)$",
              (INSTRUMENT, "  keepCallsInPlace(F);\n", "")),
+    mutation("what keeps a function of mathematics in place is optimised away with its bitcode", "^ir_kills$",
+             (INTRINSICS, "return B.CreateLoad(T, Place, /*isVolatile=*/true);", "return B.CreateLoad(T, Place);")),
     mutation("a constructor's last call, which must be a jump, is followed by another one", "^(ir_once_per_variable|e2e_language)$",
              ("compiler/module/Once.cpp", "  if (CallInst *Last = BB.getTerminatingMustTailCall())\n    return Last;\n", "")),
     mutation("function of mathematics that is told how to round taken for arithmetic", "^ir_kills$",
