@@ -14,6 +14,7 @@
 #include "spill/fork.h"
 #include "spill/heap.h"
 #include "spill/holders.h"
+#include "spill/intercept/waits.h"
 #include "spill/last_thread.h"
 #include "spill/mapped_pages.h"
 #include "spill/native.h"
@@ -207,6 +208,7 @@ extern "C" void spillway_start(int, char**, char** environment) {
   set_plain_limit();
   watch_forks();
   require(open_heap());
+  find_waits();
   lock_streams_before_fork();
   start_background_in_children();
   adopt_signal_mask();

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """C++ programs beside C++ libraries that spillcc did not compile.  cxx_test.py BIN WORK [unittest arguments]
 
-Both sides work on the same containers, which do not fit in memory, and each keeps its own strings where it should.
+Both sides work on the same containers, which do not fit in memory, and each keeps its own strings where it should. And a library may wait for its
+threads where it is opened.
 """
 import json
 import pathlib
@@ -57,6 +58,12 @@ class Foreign(unittest.TestCase):
                 self.assertNotIn("vtable for std::__cxx11::basic_stringbuf", exported)
                 self.assertNotIn("std::getline<char", exported)
                 self.assertNotIn("std::__ostream_insert<char", exported)
+
+    def test_a_constructor_waits_for_a_thread(self):
+        library, program = WORK / "libwaiting.so", WORK / "opens"
+        command("clang++-19", "-O1", "-fPIC", "-shared", SOURCES / "waiting.cc", "-o", library)
+        command(BIN / "spillc++", "-O1", SOURCES / "opens.cc", "-o", program)
+        self.assertEqual(command(program, library), "opened\n")
 
 
 if __name__ == "__main__":
