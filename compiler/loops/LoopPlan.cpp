@@ -1,5 +1,6 @@
 //===- LoopPlan.cpp - Which loops are split, and for which pointers -------===//
 #include "Abi.h"
+#include "Functions.h"
 #include "analysis/Cold.h"
 #include "analysis/Kills.h"
 #include "loops/Loops.h"
@@ -77,7 +78,7 @@ bool Planner::isSplittable(Loop *L) const {
   unsigned Instructions = 0;
   for (BasicBlock *BB : L->blocks())
     for (Instruction &I : *BB)
-      if (endsTranslations(I) || isa<AllocaInst>(I) ||
+      if (endsTranslations(I) || isUnique(I) || isa<AllocaInst>(I) ||
           I.getType()->isTokenTy() || ++Instructions > MaxInstructions)
         return false;
   return isa<BranchInst>(L->getLoopLatch()->getTerminator()) && !isRow(L, SE);

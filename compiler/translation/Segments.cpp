@@ -1,5 +1,6 @@
 //===- Segments.cpp - Straight code that asks once ------------------------===//
 #include "translation/Segments.h"
+#include "Functions.h"
 
 #include "llvm/IR/Constants.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
@@ -49,7 +50,7 @@ static bool uses(const Site &S, const Translation *T) {
 }
 
 static bool isCloneable(const Instruction &I) {
-  return !isa<AllocaInst>(I) && !I.getType()->isTokenTy();
+  return !isUnique(I) && !isa<AllocaInst>(I) && !I.getType()->isTokenTy();
 }
 
 // How many sites from the first on are near enough to it.

@@ -143,6 +143,25 @@ out:
   ret void
 }
 
+; Assembly that defines a symbol must exist once.
+; CHECK-LABEL: define void @marked(
+; CHECK-NOT: spill.plan
+; CHECK: ret
+define void @marked(ptr %p, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %loop ]
+  %e = getelementptr inbounds i32, ptr %p, i64 %i
+  %v = call i32 asm "mark: movl $$1, $0", "=r"() nounwind memory(none)
+  store i32 %v, ptr %e, align 4
+  %i.next = add nuw i64 %i, 1
+  %done = icmp eq i64 %i.next, %n
+  br i1 %done, label %out, label %loop
+out:
+  ret void
+}
+
 ; CHECK-LABEL: define void @uncountable(
 ; CHECK-NOT: spill.plan
 ; CHECK: ret

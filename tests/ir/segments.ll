@@ -128,6 +128,18 @@ define void @call(ptr %p) {
   ret void
 }
 
+; Nor does it go on over assembly that must exist once.
+; CHECK-LABEL: define void @marked(
+; CHECK: asm "mark
+; CHECK-NOT: asm "mark
+define void @marked(ptr %p) {
+  store i64 0, ptr %p, align 8
+  %v = call i64 asm "mark: movq $$1, $0", "=r"() nounwind memory(none)
+  %f = getelementptr i8, ptr %p, i64 16
+  store i64 %v, ptr %f, align 8
+  ret void
+}
+
 ; Functions that are to be small are not made larger.
 ; CHECK-LABEL: define void @small(
 ; CHECK-COUNT-2: @__spillway_store8_live1_stub

@@ -343,7 +343,10 @@ MUTATIONS = [
     mutation("conditional access translated ahead of its loop", "^ir_loops$",
              (PLAN, "join(Plan, *S, A, *Step) || !Always ||", "join(Plan, *S, A, *Step) ||")),
     mutation("loop with a call split", "^ir_loops$",
-             (PLAN, "      if (endsTranslations(I) || isa<AllocaInst>(I) ||", "      if (isa<AllocaInst>(I) ||")),
+             (PLAN, "      if (endsTranslations(I) || isUnique(I)", "      if (isUnique(I)")),
+    mutation("loop with assembly that defines symbols split", "^ir_loops$", (PLAN, "endsTranslations(I) || isUnique(I) ||", "endsTranslations(I) ||")),
+    mutation("assembly that defines symbols copied with straight code", "^ir_segments$",
+             ("compiler/translation/Segments.cpp", "  return !isUnique(I) && ", "  return ")),
 
     # Lanes
     mutation("masked access translated though all lanes are off", "^ir_vectors$",
