@@ -112,12 +112,13 @@ TEST_F(FaultTest, WhatToDoAboutAFullFileSystemIsSaid) {
   const auto ends_with = [](const auto& done, std::string_view end) {
     return !done && std::string_view(done.error().message).ends_with(end);
   };
+  ASSERT_TRUE(close());
+  open(Durability::kSync);
   device->fail(Failing::kWrites, ENOSPC);
   EXPECT_TRUE(ends_with(session.put("key", bytes_of("value")), "device; make room where its file is"));
   device->fail(Failing::kFlushes, ENOSPC);
   const std::string_view again = "device; make room where its file is, and open it again";
-  EXPECT_TRUE(ends_with(session.flush(), again));
-  EXPECT_TRUE(ends_with(session.put("key", bytes_of("value")), again));
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(ends_with(session.put("key", bytes_of("value")), again)) << i;
   device->fail(Failing::kNothing, 0);
 }
 
