@@ -87,8 +87,8 @@ class Run(Case):
         self.refused("run", says=["no program"])
         self.refused("run", "--", says=["no program"])
         self.refused("run", "--speed", "1", "--", "true", says=["--speed", "--help"])
-        self.refused("run", "--policy", says=["--policy", "WAY"])
-        self.refused("run", "--policy", "--", "true", says=["--policy", "WAY"])
+        self.refused("run", "--policy", says=["--policy", "inline|epoch"])
+        self.refused("run", "--policy", "--", "true", says=["--policy", "inline|epoch"])
         for flag, value in (("policy", "fast"), ("instruction", "mov"), ("flushers", "0"), ("flushers", "3-2"), ("domain", "disk"), ("sample", "0"), ("dirtiness", "2")):
             self.refused("run", f"--{flag}={value}", "--", "true", says=[flag, f"'{value}'"])
         self.refused("run", "--dirtiness", "--record", self.folder / "record", "--", "true", says=["together"])

@@ -2,6 +2,4 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
-int main(int, char** arguments) {
-  puts(dlopen(arguments[1], RTLD_NOW) != nullptr ? "opened" : dlerror());
-}
+int main(int, char** arguments) { puts(dlopen(arguments[1], RTLD_NOW) != nullptr ? "opened" : dlerror()); }
