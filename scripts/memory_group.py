@@ -9,7 +9,12 @@ import os
 import pathlib
 import signal
 import subprocess
+import threading
 import time
+
+PAGE_BYTES = 4096
+RETRY_SECONDS = 0.01
+RETRIES_MOST = 1000  # one after the other, of which none has found memory
 
 
 class Unavailable(Exception):
@@ -70,10 +75,12 @@ class MemoryGroup:
             "swap": "memory.swap.max"},
     }
 
-    def __init__(self, folder, version):
+    def __init__(self, folder, version, limit_bytes):
         self.folder = folder
         self.version = version
+        self.limit_bytes = limit_bytes
         self.seen_bytes = 0
+        self.retries, self.is_removed = None, threading.Event()
 
     @classmethod
     def create(cls, limit_bytes, name="demo"):
@@ -86,7 +93,7 @@ class MemoryGroup:
             except OSError as error:
                 reason = f"{parent}: {error.strerror}"
                 continue
-            group = cls(folder, version)
+            group = cls(folder, version, limit_bytes)
             try:
                 group._file("limit").write_text(str(limit_bytes))
                 subprocess.run(["true"], preexec_fn=group.enter, check=True)
@@ -104,6 +111,27 @@ class MemoryGroup:
 
     def forbid_swap(self):
         self._file("swap").write_text("0")
+
+    def forbid_kills(self):
+        """Who finds no memory is not killed until it has tried again for ten seconds, where the kernel lets it: in groups of version 1. Whether it does."""
+        if self.version == 1:
+            self._file("kills").write_text("1")
+            self.retries = threading.Thread(target=self._retry, daemon=True)
+            self.retries.start()
+        return self.version == 1
+
+    def _retry(self):
+        # The kernel gives up early where what is to leave is still being written; and who waits then is woken by a higher limit.
+        retries = 0
+        while retries < RETRIES_MOST and not self.is_removed.wait(RETRY_SECONDS):
+            retries = retries + 1 if "under_oom 1" in self._file("kills").read_text().splitlines() else 0
+            if retries > 0:
+                self._file("limit").write_text(str(int(self._file("limit").read_text()) + PAGE_BYTES))
+                try:
+                    self._file("limit").write_text(str(self.limit_bytes))
+                except OSError:  # all of it is taken
+                    pass
+        self._file("kills").write_text("0")
 
     def usage_bytes(self):
         usage = int(self._file("usage").read_text())
@@ -124,6 +152,9 @@ class MemoryGroup:
         return 0
 
     def remove(self):
+        self.is_removed.set()
+        if self.retries:
+            self.retries.join()
         for _ in range(50):
             try:
                 for process in (self.folder / "cgroup.procs").read_text().split():

@@ -182,9 +182,13 @@ class Contest:
     def start(self, side, command, swap=False, limited=True, more_bytes=0):
         """Maybe once more, after it was late. more_bytes: what the limit of this one is higher by."""
         if limited and side not in self.groups:
-            self.groups[side] = self.cleanup.acquire(lambda: MemoryGroup.create(self.limit_bytes + more_bytes, f"bench-{side}"), MemoryGroup.remove)
-            if not swap:
-                self.groups[side].forbid_swap()
+            group = self.cleanup.acquire(lambda: MemoryGroup.create(self.limit_bytes + more_bytes, f"bench-{side}"), MemoryGroup.remove)
+            if swap:
+                # Else the kernel kills who waits for what is being written to swap, as if there were no room.
+                group.forbid_kills()
+            else:
+                group.forbid_swap()
+            self.groups[side] = group
         if swap:
             self.swapped_in.setdefault(side, SWAPPED_IN[0])
         program = self.programs.start(command, self.groups.get(side))

@@ -75,7 +75,9 @@ class Contest:
             commands["swap"] = [native, "heap", size]
         for variant, command in commands.items():
             group = cleanup.acquire(lambda: MemoryGroup.create(limit_bytes, f"bench-{variant}"), MemoryGroup.remove)
-            if variant != "swap":
+            if variant == "swap":
+                group.forbid_kills()
+            else:
                 group.forbid_swap()
             context.progress(f"random {device}: filling {variant}")
             program = self.programs.start(command, group)

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import types
 import unittest
@@ -19,6 +20,8 @@ import devices
 import indirect
 import kv
 import limited
+import lockstep
+import memory_group
 import micro
 import random_access
 import redis_load
@@ -27,6 +30,7 @@ import selfdriving
 import sort
 import switch
 from devices import Cleanup, forget
+from memory_group import MemoryGroup, Unavailable
 
 MIB = 1 << 20
 
@@ -198,6 +202,33 @@ class Figures(Case):
             contest.start("mmap", ["cat"], limited=False)
             self.assertEqual((contest.late, list(contest.running), contest.left_out()), (set(), ["ours", "mmap"], []))
             contest.finish()
+
+    def starved(self, cleanup):
+        """A group that does not kill, and a program that needs four times its limit."""
+        try:
+            group = cleanup.acquire(lambda: MemoryGroup.create(16 * MIB, "waits"), MemoryGroup.remove)
+        except Unavailable as reason:
+            self.skipTest(str(reason))
+        group.forbid_swap()
+        if not group.forbid_kills():
+            self.skipTest("control groups of version 2 kill")
+        return group, cleanup.enter_context(lockstep.Programs()).start([sys.executable, "-c", "print(len(b'1' * (64 << 20)), flush=True)"], group)
+
+    def test_who_may_not_be_killed_waits_for_memory(self):
+        with Cleanup() as cleanup:
+            group, program = self.starved(cleanup)
+            with self.assertRaises(lockstep.Late):
+                program.read(1)
+            self.assertEqual((group.kills(), program.process.poll()), (0, None))
+            group.limit_bytes = 128 * MIB
+            self.assertEqual(program.read(HANG_SECONDS), str(64 * MIB))
+
+    def test_who_waits_for_memory_in_vain_is_killed(self):
+        with unittest.mock.patch.object(memory_group, "RETRIES_MOST", 20), Cleanup() as cleanup:
+            group, program = self.starved(cleanup)
+            with self.assertRaisesRegex(lockstep.Failure, "signal 9"):
+                program.read(HANG_SECONDS)
+            self.assertEqual(group.kills(), 1)
 
     def chosen(self, *took):
         """What a peer does whose turns in three ways take so long: 0: it is late, None: it was killed."""

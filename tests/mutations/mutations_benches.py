@@ -6,6 +6,7 @@ SORT = "bench/sort/sort.cc"
 INDIRECT = "bench/indirect/indirect.cc"
 DEVICES = "bench/driver/devices.py"
 LIMITED = "bench/driver/limited.py"
+MEMORY_GROUP = "scripts/memory_group.py"
 PROGRAMS = "bench/driver/programs.py"
 ROCKSDB = "bench/driver/rocksdb.py"
 MIX = "bench/rocksdb/mix.h"
@@ -63,6 +64,8 @@ MUTATIONS = [
     of("what is mapped stays in the page cache", "limited", (DEVICES, "        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)\n", "")),
     of("a reader begins with what the last group has left", "pagecache", ("bench/driver/pagecache.py", "        forget(place)\n", "")),
     of("a contest begins with what the last one has left", "limited", (LIMITED, "            forget(device.mapped)\n", "            pass\n")),
+    of("who waits for memory is not woken", "limited", (MEMORY_GROUP, "            if retries > 0:\n", "            if retries > RETRIES_MOST:\n")),
+    of("who waits for memory waits for ever", "limited", (MEMORY_GROUP, "retries < RETRIES_MOST and ", "")),
     of("a peer is waited for however long it takes", "limited", (LIMITED, "self.peer_seconds if side in self.PEERS else ANSWER_SECONDS", "ANSWER_SECONDS")),
     of("swap reads no page ahead where memory is used in order", "limited", (LIMITED, "swap_in(self.swapped_in[side])", "swap_in(1)")),
     of("a peer works in the slowest of its ways", "limited", (LIMITED, "        best = min(took, key=took.get)\n", "        best = max(took, key=took.get)\n")),
