@@ -139,7 +139,7 @@ MUTATIONS = [
              ("src/spill/intercept/socket.cc", "address_bytes(load(bytes)) : 0, PlainBytes::kOut)", "address_bytes(load(bytes)) : 0, PlainBytes::kInOut)")),
     mutation("what was dropped is stored", "intercept_socket_test", "Sockets.WhatIsDropped*",
              ("src/spill/intercept/socket.cc", "  if ((flags & MSG_TRUNC) != 0) memory.gather", "  if (false) memory.gather")),
-    mutation("a time beyond the clock's last has come long ago", "intercept_socket_test", "Sockets.SeveralMessages*",
+    mutation("a time beyond the clock's last has come long ago", "intercept_pthread_test", "Pthread.FutexByNumber",
              ("src/spill/intercept/intercept.h", "end.tv_sec = std::numeric_limits<time_t>::max();", "end.tv_nsec = 0;")),
     mutation("a message follows a part of one", "intercept_socket_test", "Sockets.NothingFollows*",
              ("src/spill/intercept/kernel.cc", "    if (static_cast<size_t>(sent) < spill::PlainVector(", "    if (static_cast<size_t>(sent) > spill::PlainVector(")),

@@ -2,6 +2,7 @@
 #include <aio.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <mqueue.h>
 #include <netdb.h>
@@ -10,6 +11,7 @@
 #include <signal.h>
 #include <sys/syscall.h>
 #include <threads.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -660,6 +662,7 @@ TEST_F(Pthread, FutexByNumber) {
   EXPECT_EQ(__spill_syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, 0, &soon, nullptr, 0), -1);
   EXPECT_EQ(errno, ETIMEDOUT);
   EXPECT_EQ(__spill_syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 10, nullptr, nullptr, 0), 0);
+  const timespec never = {LONG_MAX, 999'999'999};  // beyond the last time of the clock
   std::atomic<int> woken{0};
   in_threads(3, [&](int self) {
     if (self == 0) {
@@ -669,7 +672,8 @@ TEST_F(Pthread, FutexByNumber) {
       }
       return;
     }
-    EXPECT_EQ(__spill_syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, 0, nullptr, nullptr, 0), 0);
+    EXPECT_EQ(
+        __spill_syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, 0, self == 1 ? &never : nullptr, nullptr, 0), 0);
     ++woken;
   });
   EXPECT_EQ(__spill_syscall(SYS_getpid), getpid());
