@@ -282,50 +282,48 @@ void limit_files(uint64_t bytes) {
   setrlimit(RLIMIT_FSIZE, &limit);
 }
 
-TEST_F(RecorderTest, EndsWhenTheLogMayBecomeNoLarger) {
+// Whether a child ends well that does this.
+template <class Body>
+bool does_well_in_a_child(Body body) {
   const pid_t child = fork();
-  if (child == 0) {
+  if (child == 0) _exit(body() ? 0 : 1);
+  int status = -1;
+  waitpid(child, &status, 0);
+  return status == 0;
+}
+
+TEST_F(RecorderTest, EndsWhenTheLogMayBecomeNoLarger) {
+  ASSERT_TRUE(does_well_in_a_child([&] {
     limit_files(3 * kWindowBytes);
     start();
     for (int i = 0; i < 100'000; ++i) recorder_->store(memory_ + 8, 1, nullptr);
     recorder_->finish();
-    _exit(0);
-  }
-  int status = -1;
-  waitpid(child, &status, 0);
-  ASSERT_EQ(status, 0);
+    return true;
+  }));
   const auto all = read();
   ASSERT_FALSE(all.empty());
   EXPECT_EQ(all.back().record.kind, kFull);
 }
 
 TEST_F(RecorderTest, RefusesADomainWhoseContentNoFileMayHave) {
-  const pid_t child = fork();
-  if (child == 0) {
+  EXPECT_TRUE(does_well_in_a_child([&] {
     start();
     limit_files(4096);
     alignas(64) char more[8192] = {};
-    _exit(recorder_->map(more, sizeof more, "/other/file", 0, 8192) ? 1 : 0);
-  }
-  int status = -1;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0);
+    return !recorder_->map(more, sizeof more, "/other/file", 0, 8192);
+  }));
 }
 
 #if !__has_feature(thread_sanitizer) && \
     !__has_feature(address_sanitizer)  // they need system calls of their own
 TEST_F(RecorderTest, SignalsDoNotEndTheLog) {
-  const pid_t child = fork();
-  if (child == 0) {
-    if (!sys::interrupt_allocations()) _exit(1);
+  ASSERT_TRUE(does_well_in_a_child([&] {
+    if (!sys::interrupt_allocations()) return false;
     start();
     for (int i = 0; i < 100'000; ++i) recorder_->store(memory_ + 8, 1, nullptr);
     recorder_->finish();
-    _exit(0);
-  }
-  int status = -1;
-  waitpid(child, &status, 0);
-  ASSERT_EQ(status, 0);
+    return true;
+  }));
   const auto all = read();
   ASSERT_GT(all.size(), 100'000u);  // several windows
   EXPECT_EQ(all.back().record.kind, kExit);
