@@ -3,6 +3,7 @@
 
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/Support/Regex.h"
@@ -39,6 +40,12 @@ bool isUnique(const Instruction &I) {
   auto *Call = dyn_cast<CallBase>(&I);
   return Call && (Call->cannotDuplicate() ||
                   (Call->isInlineAsm() && definesSymbols(*Call)));
+}
+
+bool canCopyLocally(const Function &F) {
+  return none_of(F,
+                 [](const BasicBlock &BB) { return BB.hasAddressTaken(); }) &&
+         none_of(instructions(F), isUnique);
 }
 
 Function *copyLocally(Function &F, StringRef Ending) {

@@ -16,9 +16,12 @@ void gatherStaticAllocas(llvm::Function &F);
 /// defines symbols.
 bool isUnique(const llvm::Instruction &I);
 
+/// Whether there may be a copy of F: the address of none of its blocks is taken,
+/// and nothing in it is unique.
+bool canCopyLocally(const llvm::Function &F);
+
 /// A local copy of F, named after it with Ending; the caller leads the calls
-/// that are to have it there. REQUIRES: the address of none of F's blocks is
-/// taken, and nothing in it is unique.
+/// that are to have it there. REQUIRES: canCopyLocally(F).
 llvm::Function *copyLocally(llvm::Function &F, llvm::StringRef Ending);
 
 /// Takes from F, and from the calls in it, the attributes that say which memory

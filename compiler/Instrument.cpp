@@ -135,9 +135,7 @@ void ModuleInstrumenter::collectEarly() {
           Callee->hasFnAttribute(Attribute::Naked) ||
           GlobalValue::isInterposableLinkage(Called->getLinkage()))
         continue;
-      if (none_of(*Callee,
-                  [](const BasicBlock &BB) { return BB.hasAddressTaken(); }) &&
-          none_of(instructions(*Callee), isUnique)) {
+      if (canCopyLocally(*Callee)) {
         Function *&Copy = Copies[Callee];
         if (!Copy)
           Copy = copyLocally(*Callee, ".early");

@@ -195,10 +195,7 @@ static bool isCopyable(const Function &F) {
   return !F.isDeclaration() && !F.isInterposable() && !F.isVarArg() &&
          !F.hasAvailableExternallyLinkage() && !F.hasOptNone() &&
          !F.hasMinSize() && !F.hasFnAttribute(Attribute::Cold) &&
-         !F.hasFnAttribute(Attribute::NoDuplicate) &&
-         none_of(F,
-                 [](const BasicBlock &BB) { return BB.hasAddressTaken(); }) &&
-         none_of(instructions(F), isUnique);
+         !F.hasFnAttribute(Attribute::NoDuplicate) && canCopyLocally(F);
 }
 
 unsigned PlainPointers::copyForPlainCalls() {

@@ -107,7 +107,7 @@ MUTATIONS = [
     mutation("handlers left from native bodies without a word", "^ir_bodies$", (BODIES, "  case Intrinsic::eh_sjlj_longjmp:\n", "")),
     mutation("code copied that must not be", "^ir_bodies$", (BODIES, "isUnique(I) || ", "")),
     mutation("assembly that defines symbols copied for plain arguments", "^(ir_plain_calls|e2e_assembly)$",
-             (PLAIN, " &&\n         none_of(instructions(F), isUnique);", ";")),
+             ("compiler/Functions.cpp", " &&\n         none_of(instructions(F), isUnique);", ";")),
     mutation("assembly that defines symbols copied for aligned data", "^(ir_aligned|e2e_assembly)$",
              (ALIGNED, "      if (isUnique(I) || ", "      if (")),
     mutation("runtime not told of native bodies", "^ir_bodies$", (INSTRUMENT, "  if (!TwoBodies.empty())\n", "  if (TwoBodies.empty())\n")),
