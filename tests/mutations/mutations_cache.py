@@ -524,8 +524,6 @@ MUTATIONS = [
              ("src/cache/servers/bell.cc", "until_ns == 0 && quiet.descriptor < 0", "until_ns == 0")),
     mutation("a server answers for a read that failed", "ServerTest.ReadsThatFail*",
              (SERVER, "shared_->table->entry(asked->request.page, 0) != Table::kUnknown", "true")),
-    mutation("a client asks for two at once", "ServerTest.WhoFindsItsClient*",
-             ("src/cache/servers/delegation.cc", "  if (is_asking_.exchange(true, std::memory_order_acquire)) return false;\n", "")),
     mutation("a client sends over a message of the dead", "ServerTest.AMessageOfADead*",
              ("src/cache/servers/delegation.cc", "  wait();\n  uint64_t words", "  uint64_t words")),
     mutation("a client that was given back is not found", "ServerTest.ThreadsBeyond*",

@@ -7,9 +7,7 @@
 
 namespace cache {
 
-bool Client::ask(Server& server, const Request* requests, uint32_t count, uint64_t* replies) {
-  // Acquire: pairs with the release below, for what the other user left.
-  if (is_asking_.exchange(true, std::memory_order_acquire)) return false;
+void Client::ask(Server& server, const Request* requests, uint32_t count, uint64_t* replies) {
   Lines& lines = server.lines(number_);
   const auto wait = [&] {
     while (!lines.is_free()) {
@@ -26,8 +24,6 @@ bool Client::ask(Server& server, const Request* requests, uint32_t count, uint64
   server.ring();
   wait();
   for (uint32_t i = 0; i < count; ++i) replies[i] = lines.reply(i);
-  is_asking_.store(false, std::memory_order_release);
-  return true;
 }
 
 void Client::give_back() {

@@ -23,10 +23,9 @@ class Delegation;
 
 class Client {
  public:
-  // Asks the server for `count` pages at once, and waits until it has done or refused all of them. Returns false, without asking, while the client is
-  // asking already: a child that shares the thread's memory (CLONE_VM) has the same client. Cost: two CPU lines that change hands; sleeps when the
-  // server takes long. REQUIRES: 1 <= count <= Lines::kMax.
-  bool ask(Server& server, const Request* requests, uint32_t count, uint64_t* replies);
+  // Asks the server for `count` pages at once, and waits until it has done or refused all of them. Cost: two CPU lines that
+  // change hands; sleeps when the server takes long. REQUIRES: 1 <= count <= Lines::kMax.
+  void ask(Server& server, const Request* requests, uint32_t count, uint64_t* replies);
   void give_back();
 
  private:
@@ -35,7 +34,6 @@ class Client {
   uint32_t number_ = 0;
   base::Idle idle_;
   std::atomic<bool> is_taken_{false};
-  std::atomic<bool> is_asking_{false};
 };
 
 class Delegation {

@@ -5,14 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 
 #include "spill/fork.h"
 #include "spill/intercept/intercept.h"
-#include "spill/intercept/mutex.h"
 #include "spill/next.h"
 #include "spill/runtime.h"
-#include "sys/kernel.h"
 #include "sys/memory.h"
 
 namespace spill {
@@ -63,32 +60,6 @@ int start_clone(void* memory) {
 // stack is. Such a child gets another one, of this size.
 constexpr uint64_t kStackBytes = uint64_t{8} << 20;
 
-// Lies at the lowest address of such a stack, of a child that shares the memory with its parent. The stack is unmapped when
-// another one is made and the child has ended.
-struct ChildStack {
-  ChildStack* next;
-  pid_t child;
-};
-constinit std::atomic<ChildStack*> child_stacks{nullptr};
-
-void keep_for_child(ChildStack* stack) {
-  stack->next = child_stacks.load(std::memory_order_relaxed);
-  while (!child_stacks.compare_exchange_weak(stack->next, stack, std::memory_order_release)) {
-  }
-}
-
-void give_back_stacks() {
-  ChildStack* stack = child_stacks.exchange(nullptr, std::memory_order_acquire);
-  while (stack != nullptr) {
-    ChildStack* next = stack->next;
-    if (sys::syscall(SYS_kill, stack->child, 0) == -ESRCH)
-      sys::unmap(reinterpret_cast<char*>(stack), kStackBytes);
-    else
-      keep_for_child(stack);
-    stack = next;
-  }
-}
-
 // Whether a stack that grows down from `end` is plain memory. The last bytes of a spilled array of static storage may be plain:
 // as much as a page of the cache below `end` must be plain, too.
 bool is_plain_stack(const void* end) {
@@ -97,19 +68,12 @@ bool is_plain_stack(const void* end) {
   return !in_range(address - 1) && !reaches_range(reinterpret_cast<const void*>(address - bytes), bytes);
 }
 
-// Calls clone(stack) with a stack of its own. `is_done`: the child does not need the stack any more when that has returned.
+// Calls clone(stack) with a stack of its own, which the child does not need any more when that has returned.
 template <class Clone>
-int clone_on_plain_stack(Clone clone, bool is_done) {
-  give_back_stacks();
+int clone_on_plain_stack(Clone clone) {
   auto memory = sys::map_anonymous(kStackBytes, "a stack of a child");
   if (!memory) return fail(ENOMEM);
   const int child = clone(*memory + kStackBytes);
-  if (child > 0 && !is_done) {
-    auto* stack = reinterpret_cast<ChildStack*>(*memory);
-    stack->child = child;
-    keep_for_child(stack);
-    return child;
-  }
   const int error = errno;
   sys::unmap(*memory, kStackBytes);
   errno = error;
@@ -118,12 +82,17 @@ int clone_on_plain_stack(Clone clone, bool is_done) {
 
 }  // namespace
 
+// A child that shares the memory would share its parent's slots and lane, too: the parent must stand still meanwhile. One that
+// copies the memory must not make it stand still: until the child is over nobody would let go of what fork holds.
+bool can_clone(long flags) { return ((flags & CLONE_VM) != 0) == ((flags & CLONE_VFORK) != 0); }
+
 SPILL_EXPORT pid_t __spill__Fork() {
   const auto fork = LIBC_VERSION(_Fork, "GLIBC_2.34");
   return static_cast<pid_t>(copy_process([fork] { return static_cast<long>(fork()); }));
 }
 
 SPILL_EXPORT int __spill_clone(int (*function)(void*), void* stack, int flags, void* argument, ...) {
+  if (!can_clone(flags)) return fail(ENOTSUP);
   va_list list;
   va_start(list, argument);
   void* more[3];
@@ -135,15 +104,12 @@ SPILL_EXPORT int __spill_clone(int (*function)(void*), void* stack, int flags, v
   if (is_told) more[0] = static_cast<int*>(told);
   const auto clone = LIBC_VERSION(clone, "GLIBC_2.2.5");
   if ((flags & CLONE_VM) != 0) {
-    if ((flags & CLONE_VFORK) == 0) note_threads();
     clear_slots();
     const auto sharing = [=](void* its_stack) {
       return clone(function, its_stack, flags, argument, more[0], more[1], more[2]);
     };
-    return is_plain_stack(stack) ? sharing(stack) : clone_on_plain_stack(sharing, (flags & CLONE_VFORK) != 0);
+    return is_plain_stack(stack) ? sharing(stack) : clone_on_plain_stack(sharing);
   }
-  // Until the child is over nobody would let go of what fork holds.
-  if ((flags & CLONE_VFORK) != 0) return fail(ENOTSUP);
   // The child does not return here: it does its half of the work at its own beginning, before any handler runs.
   CloneStart start = {function, argument};
   const auto copying = [&](void* its_stack) {
@@ -152,7 +118,7 @@ SPILL_EXPORT int __spill_clone(int (*function)(void*), void* stack, int flags, v
     }));
   };
   // The child's stack is a copy of the parent's.
-  return is_plain_stack(stack) ? copying(stack) : clone_on_plain_stack(copying, true);
+  return is_plain_stack(stack) ? copying(stack) : clone_on_plain_stack(copying);
 }
 
 // syscall(2) with a number that copies the process.
