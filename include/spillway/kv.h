@@ -82,12 +82,12 @@ enum {
 typedef struct spillway_kv_make_options {
   size_t struct_bytes;
   uint64_t capacity_bytes;  // 0: all of a device, or a file's size; needed for a new file
-  uint64_t
-      segment_bytes;  // what is filled and collected at a time: a power of two from 1 MiB to 1 GiB; 0: by the capacity
-  uint32_t
-      grain_bytes;  // records take whole grains: 512, 1024, 2048 or 4096; 0: 512; at least the device's block
-  uint32_t
-      spare_percent;  // how much of the capacity values do not fill, so that collection is cheap: up to 90; 0: 10
+  // What is filled and collected at a time: a power of two from 1 MiB to 1 GiB; 0: by the capacity.
+  uint64_t segment_bytes;
+  // Records take whole grains: 512, 1024, 2048 or 4096; 0: 512; at least the device's block.
+  uint32_t grain_bytes;
+  // How much of the capacity values do not fill, so that collection is cheap: up to 90; 0: 10.
+  uint32_t spare_percent;
   uint32_t overwrite;  // 1: what the device holds may be lost
   uint32_t reserved;   // 0
 } spillway_kv_make_options;
@@ -96,8 +96,8 @@ typedef struct spillway_kv_open_options {
   size_t struct_bytes;
   uint32_t durability;  // SPILLWAY_KV_SYNC, _BATCH or _NONE
   uint32_t batch_ms;    // for SPILLWAY_KV_BATCH; 0: 10
-  uint32_t
-      read_only;  // 1: nothing is written, so that the device may be one that cannot be; changes end with DENIED
+  // 1: nothing is written, so that the device may be one that cannot be written to; changes end with DENIED.
+  uint32_t read_only;
   uint32_t reserved;  // 0
   // The most memory for copies of records in use, which then need no I/O; 0: none. Index and buffers take memory besides.
   uint64_t memory_bytes;
@@ -120,8 +120,8 @@ typedef struct spillway_kv_value {
   uint64_t expires_ms;  // 0: never
   uint32_t flags;
   int32_t status;
-  void *
-      holder;  // the library's, which has the memory of `data` until it is released; null: nothing is to be released
+  // The library's, which has the memory of `data` until it is released; null: nothing is to be released.
+  void *holder;
 } spillway_kv_value;
 
 // ---- Stores
@@ -266,8 +266,8 @@ int spillway_kv_iterate_close(spillway_kv_iteration *iteration);
 typedef struct spillway_kv_queue_options {
   size_t struct_bytes;
   uint32_t requests;  // how many may be submitted and not polled yet: 1 to 65,536; 0: 256
-  uint32_t
-      outstanding;   // how many are carried out at a time: 1 to 4,096; 0: 64, or `requests` if that is less
+  // How many are carried out at a time: 1 to 4,096; 0: 64, or `requests` if that is less.
+  uint32_t outstanding;
   uint32_t threads;  // 1 to 64; 0: 1. Each carries out its share of `outstanding`, rounded down, at least one
   uint32_t reserved;  // 0
 } spillway_kv_queue_options;

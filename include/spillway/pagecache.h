@@ -245,8 +245,8 @@ typedef struct spillway_pagecache_request {
   size_t struct_bytes;
   spillway_pagecache_file *file;
   uint64_t offset;
-  void *
-      data;  // memory that is read to, or written from (a write does not change it); the caller keeps it until the callback runs
+  // Memory that is read to, or written from (a write does not change it); the caller keeps it until the callback runs.
+  void *data;
   size_t bytes;
   spillway_pagecache_done done;
   void *context;

@@ -54,8 +54,8 @@ enum {
 // Options for spillway_persist_configure(). Null and 0 stand for the default; texts are copied.
 typedef struct spillway_persist_options {
   size_t struct_bytes;
-  const char
-      *policy;  // "auto" (default), "inline", "epoch", "decoupled", "proactive": for threads to begin with
+  // "auto" (default), "inline", "epoch", "decoupled", "proactive": for threads to begin with.
+  const char *policy;
   const char *instruction;  // "best" (default), "clwb", "clflushopt", "clflush"
   const char *flushers;     // "auto" (default), "N", "LEAST-MOST": threads that flush for others
   const char *stats;        // file to write statistics to when the process ends; "%p" becomes its number
@@ -128,6 +128,7 @@ int spillway_persist_stats(char *text, size_t bytes, size_t *needed_bytes);
 
 // "0.1.0"
 const char *spillway_persist_version(void);
+// A short text for each status; never null. Any thread.
 const char *spillway_persist_status_text(int status);
 // The line of the calling thread's last call that failed; "" if none has. Valid until its next call that fails.
 const char *spillway_persist_error_text(void);
