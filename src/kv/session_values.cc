@@ -60,8 +60,8 @@ base::Expected<void> Session::read_piece(Found& found, uint64_t number) {
   const PieceKey key = {.head = pieces.head, .sequence = pieces.of.sequence, .number = number};
   const KeyHash hash = hash_piece(store_->identity_.secret, key);
   found.piece_ = {};
-  base::Expected<void>
-      unread;  // an error of reading a candidate, which may be of another key with the same tag
+  // An error of reading a candidate, which may be of another key with the same tag.
+  base::Expected<void> unread;
   const Readers::Reading reading(store_->readers_, place_);
   Index::Candidates all;
   const size_t count = store_->index_->find_all(hash.low, all);

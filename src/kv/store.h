@@ -248,8 +248,8 @@ class Store {
   void log_put_off();
 
   storage::Device& device_;
-  storage::Device* own_device_ =
-      nullptr;  // for a read-only store: device_, a ForgetfulDevice over the caller's
+  // For a read-only store: device_, a ForgetfulDevice over the caller's.
+  storage::Device* own_device_ = nullptr;
   StoreOptions options_;
   Lifetimes lifetimes_;
   Identity identity_;

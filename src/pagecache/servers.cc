@@ -134,8 +134,8 @@ void Servers::send(uint32_t node, task::WorkList& requests) {
 }
 
 void Servers::leave(File& file) {
-  file.is_left_.store(true,
-                      std::memory_order_relaxed);  // a lane sees it when it takes what it is given below
+  // A lane sees it when it takes what it is given below.
+  file.is_left_.store(true, std::memory_order_relaxed);
   cache_.balancer_.hold();
   sys::Latch left(lanes_.count());
   const auto leaves = std::make_unique<Leave[]>(lanes_.count());

@@ -43,8 +43,8 @@ struct Request : task::Work {
 };
 
 struct ServersOptions {
-  uint32_t threads =
-      1;  // 1 to 64; if the cache has several memory nodes, each thread belongs to the next one
+  // 1 to 64; if the cache has several memory nodes, each thread belongs to the next one.
+  uint32_t threads = 1;
   uint32_t tasks_each = 64;  // how many requests a thread carries out at a time; 1 to 1,024
 };
 

@@ -13,8 +13,8 @@ namespace pagecache {
 
 namespace {
 
-constexpr uint64_t kBalanceWaitNs =
-    1'000'000;  // a page that is in the way for longer is left to the next time
+// A page that is in the way for longer is left to the next time.
+constexpr uint64_t kBalanceWaitNs = 1'000'000;
 
 std::unexpected<base::Error> stopped_error() {
   return base::failure(ECANCELED, "page cache: its servers are to stop moving frames between nodes");

@@ -90,8 +90,8 @@ class Fifo {
   void wait() {
     for (int spins = 0; spins < kSpins && !is_done(); ++spins) sys::spin(spins);
     while (!is_done()) {
-      waiter_.store(
-          1, std::memory_order_seq_cst);  // pairs with the load in finish(): one of them sees the other
+      // Pairs with the load in finish(): one of them sees the other.
+      waiter_.store(1, std::memory_order_seq_cst);
       if (is_done()) break;
       sys::futex_wait(waiter_, 1, kLookNs);
     }

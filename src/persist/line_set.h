@@ -69,8 +69,8 @@ class LineSet {
     list_[count].store(line, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_release);  // pairs with the one in visit()
     count_.store(count + 1, std::memory_order_relaxed);
-    std::atomic_signal_fence(
-        std::memory_order_release);  // what compiled code of a handler reads is true by then
+    // What compiled code of a handler reads is true by then.
+    std::atomic_signal_fence(std::memory_order_release);
     entry = entry >> kFlagBits == now >> kFlagBits ? now | kPutOff | kAgain : now | kPutOff;
   }
 

@@ -325,8 +325,8 @@ base::Expected<void> Thread::take_queue(std::atomic<Fifo*>& queue) {
   if (queue.load(std::memory_order_relaxed) != nullptr) return {};
   const auto memory = sys::map_anonymous(sizeof(Fifo), "a queue of lines to flush");
   if (!memory) return std::unexpected(memory.error());
-  queue.store(new (*memory) Fifo,
-              std::memory_order_release);  // pairs with the acquire in fifo() and recent()
+  // Pairs with the acquire in fifo() and recent().
+  queue.store(new (*memory) Fifo, std::memory_order_release);
   if (&queue == &fifo_) runtime_.flushers().count_pusher(1);
   return {};
 }

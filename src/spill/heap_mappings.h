@@ -42,8 +42,8 @@ class HeapMappings {
         mapping.begin.store(begin + bytes, std::memory_order_relaxed);
       } else {
         mapping.end.store(0, std::memory_order_relaxed);
-        mapping.begin.store(
-            0, std::memory_order_release);  // pairs with the compare-and-swap in add(): free from here on
+        // Pairs with the compare-and-swap in add(): free from here on.
+        mapping.begin.store(0, std::memory_order_release);
       }
       return;
     }

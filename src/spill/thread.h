@@ -72,8 +72,8 @@ struct Thread {
     uint64_t begin;
     uint64_t bytes;
   } wired[kMaxLevels];
-  uint64_t
-      handler_frames[kMaxLevels];  // a stack address of the handler that runs on each level but the first
+  // A stack address of the handler that runs on each level but the first.
+  uint64_t handler_frames[kMaxLevels];
   Level levels[kMaxLevels];
 };
 

@@ -45,10 +45,10 @@ struct Io {
   // runs. While a transfer is resumed these fields describe what is left of it; when `done` runs they are again as the caller set them.
   Operation operation = Operation::kRead;
   uint64_t offset_bytes = 0;  // multiple of Device::block_bytes()
-  const iovec* segments =
-      nullptr;                 // none for discard and flush; addresses and lengths aligned to block_bytes()
-  uint32_t segment_count = 0;  // at most kMaxSegments
-  uint64_t length_bytes = 0;   // sum of the segments' lengths; for discard, the length of the range
+  // None for discard and flush; addresses and lengths aligned to block_bytes().
+  const iovec* segments = nullptr;
+  uint32_t segment_count = 0;      // at most kMaxSegments
+  uint64_t length_bytes = 0;       // sum of the segments' lengths; for discard, the length of the range
   void (*done)(Io& io) = nullptr;  // may be null; may submit Ios to the same queue, this one too
   void* owner = nullptr;           // for the caller's use
 

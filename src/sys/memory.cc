@@ -203,8 +203,8 @@ base::Expected<char*> map_shared_high(int descriptor, uint64_t bytes) {
     rlimit limit = {};
     syscall(SYS_prlimit64, 0, RLIMIT_STACK, 0, &limit);
     const uint64_t stack_bytes = limit.rlim_cur < kMaxStackBytes ? limit.rlim_cur : kMaxStackBytes;
-    lowest =
-        getauxval(AT_RANDOM) - stack_bytes - kApartBytes;  // AT_RANDOM's bytes lie at the stack's beginning
+    // AT_RANDOM's bytes lie at the stack's beginning.
+    lowest = getauxval(AT_RANDOM) - stack_bytes - kApartBytes;
   }
   const uint64_t wish = (lowest - bytes) / kAlignment * kAlignment;
   long result = syscall(SYS_mmap, wish, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);

@@ -22,9 +22,9 @@ namespace task {
 struct SchedulerParameters {
   uint32_t worker_count = 1;  // the first is the thread that calls run
   size_t stack_bytes = 64 << 10;
-  size_t guard_bytes =
-      base::kOsPageBytes;  // below each stack; a frame that is larger may step over the guard
-  bool pinned = false;     // each worker but the first stays on a CPU of its own
+  // Below each stack; a frame that is larger may step over the guard.
+  size_t guard_bytes = base::kOsPageBytes;
+  bool pinned = false;  // each worker but the first stays on a CPU of its own
   // Called for each worker, on its thread: before its first task, and after all tasks of all workers have ended.
   void (*worker_begins)(Worker& worker, void* context) = nullptr;
   void (*worker_ends)(Worker& worker, void* context) = nullptr;

@@ -88,8 +88,8 @@ class Socket final : private sys::EventSet::Listener {
 
   Worker* worker_ = nullptr;  // set while there is a descriptor
   int descriptor_ = -1;
-  bool has_ended_ =
-      false;  // the peer sends nothing more: the kernel has reported that, and will not report it again
+  // The peer sends nothing more: the kernel has reported that, and will not report it again.
+  bool has_ended_ = false;
   Direction in_{"something to receive"};
   Direction out_{"room to send"};
 };

@@ -22,8 +22,8 @@ enum class Woken : uint8_t { kNotified, kTimedOut, kCancelled };
 // What may end a wait early.
 struct Limit {
   uint64_t deadline_ns = kNever;  // of the monotonic clock; 0: do not wait
-  uint64_t within_ns =
-      kNever;  // counted from when the task blocks, each time; a call that need not block asks no clock
+  // Counted from when the task blocks, each time; a call that need not block asks no clock.
+  uint64_t within_ns = kNever;
   bool cancellable = true;
 };
 

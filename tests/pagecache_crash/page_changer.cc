@@ -299,8 +299,8 @@ class Changer {
   pagecache::Servers* servers_ = nullptr;
   std::vector<std::mutex> locks_;  // of some pages each, taken from the first on
   std::vector<std::byte> now_;     // the file
-  std::array<std::atomic<uint64_t>, kThreads>
-      began_;  // the first change of each thread that may not have been made
+  // The first change of each thread that may not have been made.
+  std::array<std::atomic<uint64_t>, kThreads> began_;
   std::atomic<bool> ends_{false};
 };
 

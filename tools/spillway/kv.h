@@ -21,8 +21,8 @@ struct KvLine {
   std::string_view name;  // of the subcommand
   std::string device;     // the first word; with --key-file the string of an encrypting device over it
   std::vector<std::string_view> words;
-  std::map<std::string_view, std::string_view>
-      options;  // arguments by the option's name with its dashes; "" for an option that takes none
+  // Arguments by the option's name with its dashes; "" for an option that takes none.
+  std::map<std::string_view, std::string_view> options;
 
   bool has(std::string_view option) const { return options.contains(option); }
   // The argument of an option that was given. Throw WrongInput, which names the option and what it takes.

@@ -25,8 +25,8 @@ struct DumpRecord {
 // A record is dump_record_begin(), its value, and one of the two ends; dump_last_line() follows the last record.
 std::string dump_record_begin(const DumpRecord& record);
 inline constexpr std::string_view kDumpRecordEnd = "\n";
-inline constexpr std::string_view kDumpRecordVoid =
-    "!\n";  // the value could not be read whole: the record does not count
+// The value could not be read whole: the record does not count.
+inline constexpr std::string_view kDumpRecordVoid = "!\n";
 std::string dump_last_line(uint64_t record_count);
 
 class DumpReader {

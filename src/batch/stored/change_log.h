@@ -147,8 +147,8 @@ class ChangeLog {
   uint64_t tail_ = 0;          // what lies before it may be written over
   // The other buffer.
   bool is_writing_ = false;
-  bool is_to_write_ =
-      false;  // it has something that is not on the medium: a write that failed is tried again
+  // It has something that is not on the medium: a write that failed is tried again.
+  bool is_to_write_ = false;
   uint64_t writing_begin_ = 0, writing_end_ = 0;
   uint64_t durable_ = 0;
   int flush_error_ = 0;  // stays: after a failed flush nobody knows what the device has lost

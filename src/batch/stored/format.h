@@ -98,8 +98,8 @@ bool read_map_slot(std::span<const std::byte> slot, uint64_t number, MapHeader& 
 // A region in the map. Its fences follow, 4 bytes for each page.
 struct MapEntry {
   uint64_t slot = 0;  // 0: it has no records
-  uint64_t made =
-      0;  // the slot has all of the region's changes with a sequence up to this one, and no others
+  // The slot has all of the region's changes with a sequence up to this one, and no others.
+  uint64_t made = 0;
   uint64_t count = 0;  // of records
   uint32_t depth = 0;
   uint32_t page_count = 0;

@@ -10,8 +10,8 @@ namespace batch {
 namespace {
 
 constexpr uint32_t kMinChunkBytes = 256, kMaxChunkBytes = 16 << 10;
-constexpr double kFilled =
-    0.8;  // the share of a slot that has records, in a table with as many as it is made for
+// The share of a slot that has records, in a table with as many as it is made for.
+constexpr double kFilled = 0.8;
 
 uint64_t random_word() {
   uint64_t word = 0;

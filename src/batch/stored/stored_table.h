@@ -326,8 +326,8 @@ class StoredSession {
   }
 
  private:
-  static constexpr uint32_t kWindow =
-      64;  // keys that are answered together, and the pages that are read for them
+  // Keys that are answered together, and the pages that are read for them.
+  static constexpr uint32_t kWindow = 64;
   static constexpr uint64_t kStretch = 4096;     // keys that are staged without releasing the lock
   static constexpr uint64_t kAhead = 8;          // keys between the steps of fetching ahead
   static constexpr uint64_t kRing = 4 * kAhead;  // positions of the keys that are fetched ahead

@@ -89,8 +89,8 @@ class PolicyChoice {
   static constexpr double kWorthwhile = 0.05;
   static constexpr double kDeviations = 3;
   static constexpr double kFarMore = 1.5;  // I/O that ends a trial while frames settle
-  static constexpr double kOtherShares =
-      30;  // by chi-square, of four degrees: chance makes it once in two hundred thousand times
+  // By chi-square, of four degrees: chance makes it once in two hundred thousand times.
+  static constexpr double kOtherShares = 30;
   static constexpr double kOtherIo = 1.5;     // I/O of a page that is read, over before
   static constexpr uint32_t kFewPeriods = 2;  // nothing is tried before so many are known
   static constexpr uint32_t kShortWhile = 4;  // periods that are compared with those before

@@ -15,8 +15,8 @@ base::Expected<void> Server::open(Shared& shared) {
   auto lane = Lane::create(*shared.device, shared.page_bytes);
   if (!lane) return std::unexpected(lane.error());
   lane_ = *lane;
-  auto loads =
-      shared.loads.open(*shared.device, nullptr);  // clients load by themselves what comes from elsewhere
+  // Clients load by themselves what comes from elsewhere.
+  auto loads = shared.loads.open(*shared.device, nullptr);
   if (!loads) return std::unexpected(loads.error());
   loads_ = *loads;
   return {};

@@ -36,8 +36,8 @@ constexpr bool is_exact(uint32_t code) { return code < 16; }
 constexpr uint32_t of(uint64_t grains) {
   if (grains < 16) return static_cast<uint32_t>(grains);
   const unsigned shift = static_cast<unsigned>(std::bit_width(grains)) - 4;
-  const uint64_t digits =
-      (grains + (uint64_t{1} << shift) - 1) >> shift;  // 8 to 16, and 16 is the next exponent's 8
+  // 8 to 16, and 16 is the next exponent's 8.
+  const uint64_t digits = (grains + (uint64_t{1} << shift) - 1) >> shift;
   return static_cast<uint32_t>(8 * shift + digits);
 }
 

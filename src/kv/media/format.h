@@ -156,8 +156,8 @@ struct SegmentHeader {
   uint64_t generation = 0;  // rises with every segment that is opened or given back
   SegmentState state = SegmentState::kFree;
   uint32_t part = 0;  // for kCheckpoint: which of the checkpoint's segments this is, from 0
-  uint64_t opened_sequence =
-      0;                    // the highest of any change when this was written; or higher, to skip lost ones
+  // The highest of any change when this was written; or higher, to skip lost ones.
+  uint64_t opened_sequence = 0;
   uint64_t checkpoint = 0;  // for kCheckpoint: the checkpoint's number
   uint64_t floor = 0;       // for a cache: records of lower sequences were gone when this was written
   uint64_t check = 0;
@@ -229,8 +229,8 @@ struct RecordHeader {
   uint64_t check = 0;       // of all that follows, to the value's end
   uint64_t generation = 0;  // of the segment
   uint64_t sequence_and_kind = 0;
-  uint64_t
-      expiry_and_key;  // 48 bits: expiry in ms since 1970, 0 for never; 16 bits: bytes of the key, less 1
+  // 48 bits: expiry in ms since 1970, 0 for never; 16 bits: bytes of the key, less 1.
+  uint64_t expiry_and_key;
   uint32_t value_bytes = 0;
   uint32_t flags = 0;  // the user's
 

@@ -102,8 +102,8 @@ class CrashModel {
   }
 
   std::map<std::string, std::vector<Change>> keys_;
-  std::optional<uint64_t>
-      flushed_ns_;  // when the last completed flush before the first power cut since start_again() began
+  // When the last completed flush before the first power cut since start_again() began.
+  std::optional<uint64_t> flushed_ns_;
 };
 
 }  // namespace kv

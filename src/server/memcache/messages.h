@@ -24,8 +24,8 @@ inline constexpr std::string_view kBadExptime = "CLIENT_ERROR invalid exptime ar
 inline constexpr std::string_view kBadDelta = "CLIENT_ERROR invalid numeric delta argument";
 inline constexpr std::string_view kBadData = "CLIENT_ERROR bad data chunk";
 inline constexpr std::string_view kNotNumber = "CLIENT_ERROR cannot increment or decrement non-numeric value";
-inline constexpr std::string_view kLineTooLong =
-    "CLIENT_ERROR line too long";  // memcached closes without a word
+// Where memcached closes without a word.
+inline constexpr std::string_view kLineTooLong = "CLIENT_ERROR line too long";
 inline constexpr std::string_view kDetailUsage = "CLIENT_ERROR usage: stats detail on|off|dump";
 inline constexpr std::string_view kTooLarge = "SERVER_ERROR object too large for cache";
 inline constexpr std::string_view kNoMemory = "SERVER_ERROR out of memory";
@@ -42,8 +42,8 @@ inline constexpr std::string_view kGetFlagsTooLong = "CLIENT_ERROR options flags
 inline constexpr std::string_view kFlagsTooLong = "CLIENT_ERROR options flags too long";
 inline constexpr std::string_view kInvalidFlag = "CLIENT_ERROR invalid flag";
 inline constexpr std::string_view kDuplicateFlag = "CLIENT_ERROR duplicate flag";
-inline constexpr std::string_view kBadFlags =
-    "CLIENT_ERROR invalid or duplicate flag";  // all errors of md's and ma's flags
+// All errors of md's and ma's flags.
+inline constexpr std::string_view kBadFlags = "CLIENT_ERROR invalid or duplicate flag";
 inline constexpr std::string_view kBadKey = "CLIENT_ERROR error decoding key";
 inline constexpr std::string_view kBadToken = "CLIENT_ERROR bad token in command line format";
 inline constexpr std::string_view kBadModeLength = "CLIENT_ERROR incorrect length for M token";

@@ -78,8 +78,8 @@ class Channel {
 
   task::Socket socket_;
   bool has_more_ = false;
-  std::vector<std::byte>
-      ahead_;  // received ahead, from ahead_taken_bytes_ on; empty, and without memory, when all of it was taken
+  // Received ahead, from ahead_taken_bytes_ on; empty, and without memory, when all of it was taken.
+  std::vector<std::byte> ahead_;
   size_t ahead_taken_bytes_ = 0;
   size_t ahead_bytes_max_ = 0;
   std::unique_ptr<Secure> secure_;

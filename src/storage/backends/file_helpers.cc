@@ -109,8 +109,8 @@ void FileHelpers::run_helper() {
         !client->done.compare_exchange_weak(head, &io, std::memory_order_release, std::memory_order_relaxed));
     client->finished.notify_all();
     if (client->told.descriptor() >= 0) client->told.set();
-    client->helpers_inside.fetch_sub(
-        1, std::memory_order_release);  // pairs with the load before the client dies
+    // Pairs with the load before the client dies.
+    client->helpers_inside.fetch_sub(1, std::memory_order_release);
     mutex_.lock();
   }
   mutex_.unlock();

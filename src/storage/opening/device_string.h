@@ -66,8 +66,8 @@ struct DeviceNode {
 
 // nodes[0] is the outermost device. About 30 KiB.
 struct DeviceTree {
-  static constexpr size_t kMaxNodes =
-      40;  // enough for a stripe of 16, each of them decorated, and some around it
+  // Enough for a stripe of 16, each of them decorated, and some around it.
+  static constexpr size_t kMaxNodes = 40;
   static constexpr size_t kMaxNesting = 8;  // devices inside each other, the innermost included
   size_t node_count = 0;
   DeviceNode nodes[kMaxNodes];

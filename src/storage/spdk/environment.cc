@@ -34,8 +34,8 @@ struct Control {
   std::deque<std::function<void()>> jobs;
   std::list<std::function<bool()>> polls;  // the thread's
   pthread_t thread = {};
-  char said[sizeof SpdkError::reason] =
-      {};  // the first error that SPDK has logged since a job began; the thread's
+  // The first error that SPDK has logged since a job began; the thread's.
+  char said[sizeof SpdkError::reason] = {};
   int environment_error = 0;
 };
 Control* control = nullptr;

@@ -21,8 +21,8 @@ static uint64_t checked_each[kThreads];
 
 struct Area {
   uint64_t* memory;
-  uint32_t*
-      version;  // of each page; 0: zeros. Plain memory: below what spills, or it is small beside the rest
+  // Of each page; 0: zeros. Plain memory: below what spills, or it is small beside the rest.
+  uint32_t* version;
   size_t pages;
 };
 
