@@ -256,11 +256,46 @@ class Partition {
   // For freed frames in chaos mode: whoever still writes to one is found when it is claimed.
   static constexpr unsigned char kPoison = 0xdb;
 
-  enum class Attempt { kDone, kWait, kNeedFrame, kLoad, kGone };
+  // What several protocols use (partition.cc).
 
+  // REQUIRES: the lock, and that the page is in a frame.
+  Frame& frame_of(PageId page);
+  // REQUIRES: the lock, and that the page is pinned.
+  FrameId pinned_frame(PageId page);
+  // Of all OS pages in the frame.
+  void set_fingerprints(FrameId frame, base::Fingerprint fingerprint);
+  void free_frame(FrameId frame, Removal removal, bool is_protected = false);
+  void reopen(FrameId frame);
+  void note_used(Frame& frame);
+  bool spares(Frame& frame);
+  void unpin_locked(Frame& frame);
+  void wait_for_change(uint32_t key, uint64_t timeout_ns = 0);
+  uint32_t release_free(uint32_t count);
+  void set_sizes(uint32_t frame_count);
+  uint64_t next_random();
+  // Is nothing known of any page of this one's group? Then `page` becomes the first of the next group. REQUIRES: the lock.
+  bool skip_unknown_group(PageId& page) const {
+    if (shared_->directory.leaf_of(page) != 0) return false;
+    page = PageId{base::round_down(index(page), kGroupPages) + kGroupPages};
+    return true;
+  }
+  Origins::Kind origin_of(PageId page) const {
+    return shared_->origins != nullptr ? shared_->origins->kind_of(page) : Origins::Kind::kZeros;
+  }
+  bool may_shrink() const { return frames_.touched_count() > least(); }
+  bool over_budget_by(uint64_t bytes) const { return may_shrink() && shared_->budget.exceeded_by(bytes); }
+  // Are there fewer frames to be had without evicting? Those that hold no memory yet count if the budget allows it.
+  bool lacks(uint32_t wanted) const {
+    const uint32_t touched = frames_.free_touched_count();
+    return touched < wanted &&
+           (frames_.free_count() < wanted ||
+            shared_->budget.exceeded_by(uint64_t{wanted - touched} * shared_->page_bytes));
+  }
+
+  // Load (partition_load.cc; of fill_from_origin() partition_origin.cc).
+  enum class Attempt { kDone, kWait, kNeedFrame, kLoad, kGone };
   Attempt try_load(PageId page, Claim& claim, Stream& stream, bool pin, bool desperate, char*& bytes);
   Attempt take_resident(FrameId id, bool pin, char*& bytes);
-  void wait_for_change(uint32_t key, uint64_t timeout_ns = 0);
   base::Expected<void> fill(const Claim& claim, Lane& lane);
   base::Expected<void> fill_from_origin(const Claim& claim);
   void begin_claim(Claim& claim, PageId page, FrameId id, bool fresh, Origins::Kind origin);
@@ -272,9 +307,6 @@ class Partition {
   bool finish_read(const Claim& claim, const storage::Io& io);
   void finish_load(const Claim& claim, uint32_t good_count);
   void end_load_without_page(FrameId id);
-  Origins::Kind origin_of(PageId page) const {
-    return shared_->origins != nullptr ? shared_->origins->kind_of(page) : Origins::Kind::kZeros;
-  }
   void add_read_ahead(Claim& claim, PlaceId place, Stream& stream);
   void claim_following(Claim& claim, PlaceId place, uint32_t most, uint32_t reserve);
   // What a load that finds no frame knows: how often it has tried to make room, and how many writes had failed when it began to.
@@ -285,38 +317,36 @@ class Partition {
   base::Expected<void> make_room(Lane& lane, InVain& in_vain);
   bool has_io_under_way();
   bool evict_for_load(Lane& lane);
-  uint32_t release_free(uint32_t count);
-  void set_sizes(uint32_t frame_count);
-  // REQUIRES: the lock, and that the page is in a frame.
-  Frame& frame_of(PageId page);
-  // REQUIRES: the lock, and that the page is pinned.
-  FrameId pinned_frame(PageId page);
-  // Is nothing known of any page of this one's group? Then `page` becomes the first of the next group. REQUIRES: the lock.
-  bool skip_unknown_group(PageId& page) const {
-    if (shared_->directory.leaf_of(page) != 0) return false;
-    page = PageId{base::round_down(index(page), kGroupPages) + kGroupPages};
-    return true;
-  }
-  // Of all OS pages in the frame.
-  void set_fingerprints(FrameId frame, base::Fingerprint fingerprint);
-  void unpin_locked(Frame& frame);
-  bool may_shrink() const { return frames_.touched_count() > least(); }
-  bool over_budget_by(uint64_t bytes) const { return may_shrink() && shared_->budget.exceeded_by(bytes); }
-  // Are there fewer frames to be had without evicting? Those that hold no memory yet count if the budget allows it.
-  bool lacks(uint32_t wanted) const {
-    const uint32_t touched = frames_.free_touched_count();
-    return touched < wanted &&
-           (frames_.free_count() < wanted ||
-            shared_->budget.exceeded_by(uint64_t{wanted - touched} * shared_->page_bytes));
-  }
   Partition* largest_that_may_shrink();
   bool may_take_fresh(bool desperate);
   FrameId take_frame(PageId page, PlaceId place, bool desperate, bool& fresh);
   PageMap::Where find_before(PageId page);
   void note_coming(PageId page, base::MissCurve* curve);
   FrameId neighbour_frame(PageId page);
-  PlaceId neighbour_place(PageId page);
 
+  // Evict (partition_evict.cc).
+  void lock_victims(uint32_t wanted, Batch& batch);
+  void lock_neighbours(Policy::Named victim, uint32_t wanted, Batch& batch);
+  void lock_random_victims(uint32_t wanted, Batch& batch);
+  void cool_pages(uint32_t wanted);
+  bool try_lock_victim(FrameId frame, Batch& batch, bool even_hot);
+  void end_guards(const Batch& batch);
+  void watch_unchanged(Batch& batch);
+  uint32_t settle_unwritten(Lane& lane);
+  void check_unchanged(const Batch::Victim& victim, Lane& lane);
+  void forget_fingerprints(FrameId frame, const uint64_t* pieces);
+  void prepare_write(Batch& batch, Batch::Victim& victim, uint32_t victims_left);
+  uint32_t settle_written(Batch& batch);
+  void note_writes(const Batch& batch);
+  void note_failed_write(Batch& batch, int error);
+  void tell_of_failed_write(Batch& batch);
+
+  // Places of pages that are being written (partition_move.cc).
+  PlaceId neighbour_place(PageId page);
+  void take_place(Batch::Victim& victim);
+  bool settle_place(Batch& batch, const Batch::Victim& victim, const storage::Io* failed);
+
+  // Clean (partition_clean.cc).
   uint32_t most_to_clean() const;
   bool may_clean(const Frame& frame) const;
   void take_for_cleaning(FrameId id, Batch& batch);
@@ -326,29 +356,24 @@ class Partition {
   void prepare_clean_writes(Batch& batch, char* copies);
   Cleaned settle_cleaned(Batch& batch, const char* copies);
 
-  void lock_victims(uint32_t wanted, Batch& batch);
-  void lock_neighbours(Policy::Named victim, uint32_t wanted, Batch& batch);
-  void lock_random_victims(uint32_t wanted, Batch& batch);
-  void cool_pages(uint32_t wanted);
-  bool try_lock_victim(FrameId frame, Batch& batch, bool even_hot);
-  void end_guards(const Batch& batch);
-  void watch_unchanged(Batch& batch);
-  uint32_t settle_unwritten(Lane& lane);
-  bool settle_place(Batch& batch, const Batch::Victim& victim, const storage::Io* failed);
-  void take_place(Batch::Victim& victim);
-  void prepare_write(Batch& batch, Batch::Victim& victim, uint32_t victims_left);
-  uint32_t settle_written(Batch& batch);
-  void note_writes(const Batch& batch);
-  void free_frame(FrameId frame, Removal removal, bool is_protected = false);
-  void reopen(FrameId frame);
-  void note_used(Frame& frame);
-  bool spares(Frame& frame);
-  void forget_fingerprints(FrameId frame, const uint64_t* pieces);
-  void note_failed_write(Batch& batch, int error);
-  void tell_of_failed_write(Batch& batch);
+  // Discard (partition_discard.cc).
+  std::optional<uint32_t> lock_batch_for_discard(PageId& page, PageId end, After after, Batch& batch);
+  bool lock_for_discard(PageId page, Batch& batch);
+  PageId finish_discard(PageId page, const Batch& batch);
+  bool zero_rescued(const Batch::Victim& victim);
+  void drop_locked(FrameId id);
+  void zero_in_place(FrameId id);
+  void note_zeros(FrameId id);
+  void release_dropped(const Batch& batch);
+
+  // Forget (partition_forget.cc).
+  bool lock_for_forget(PageId page, Batch& batch);
+
+  // Regions (partition_region.cc).
   uint64_t address_of(PageId page) const;
   PageId page_at(uint64_t address) const;
   bool is_in_region(PageId page) const;
+  bool is_own_region(uint64_t begin) const;
   bool knows_any(PageId first, uint64_t count);
   bool map_at_own_address(uint64_t begin, uint64_t end, uint64_t file_offset);
   bool map_region(PageId page);
@@ -356,21 +381,8 @@ class Partition {
   bool load_zeros(PageId first, uint32_t count, FrameId first_frame);
   bool map_page_of_region(PageId page, FrameId id);
   void unmap_region(uint64_t address);
-  bool is_own_region(uint64_t begin) const;
   void cut_locked(uint64_t begin, uint64_t end);
   uint64_t empty_in_region(PageId first, PageId end);
-  void note_zeros(FrameId id);
-  void release_dropped(const Batch& batch);
-
-  void drop_locked(FrameId id);
-  void zero_in_place(FrameId id);
-  std::optional<uint32_t> lock_batch_for_discard(PageId& page, PageId end, After after, Batch& batch);
-  bool lock_for_discard(PageId page, Batch& batch);
-  PageId finish_discard(PageId page, const Batch& batch);
-  bool zero_rescued(const Batch::Victim& victim);
-  bool lock_for_forget(PageId page, Batch& batch);
-  void check_unchanged(const Batch::Victim& victim, Lane& lane);
-  uint64_t next_random();
 
   Shared* shared_ = nullptr;
   uint64_t pieces_ = 1;  // OS pages a page
