@@ -173,42 +173,11 @@ class Collector {
     return all > live_grains ? all - live_grains : 0;
   }
 
+  // Victims, and what could not be read of them (collector.cc).
   int empty(uint32_t number);
   void leave_damaged(uint32_t victim);
   void finish(const Victim& victim, uint64_t moved_bytes);
-  int move_live(Victim& victim);
-  int move_whole(Victim& victim);
-  int move_in_pieces(Victim& victim);
-  int move_piece(Victim& victim, const Piece& piece, Piece& next);
-  uint32_t drop_oldest();
-  void keep_used(uint32_t victim);
-  void list_used(uint32_t victim, std::span<const SummaryEntry> entries);
-  bool write_anew(uint32_t victim, const Piece& piece);
-  void install_anew(const Move& move, bool is_written);
-  bool drop(uint32_t victim, const SummaryEntry& entry);
-  int read_summary(uint32_t victim, SegmentFooter& footer, std::span<const SummaryEntry>& entries);
-  void list_live(uint32_t victim, std::span<const SummaryEntry> entries);
-  void plan(size_t first, Piece& piece);
-  std::span<const std::byte> bytes_of(const Piece& piece, const Move& move) const {
-    return piece.memory.subspan(move.read_offset,
-                                move.from.grains * uint64_t{identity_->geometry.grain_bytes});
-  }
   static base::Expected<std::span<std::byte>> memory_of(uint64_t bytes);
-  int read_all(uint32_t victim, Whole& whole);
-  int read_singly(const Piece& piece, std::span<const Move> moves);
-  bool must_read_first() const {
-    return !log_->has_more_than(has_failed_reads_ ? Log::kReserve : Log::kReserve - 1);
-  }
-  int move(uint32_t victim, const SegmentFooter& footer, const Piece& piece, Piece& next);
-  bool is_as_listed(uint32_t victim, std::span<const std::byte> bytes, const Move& move,
-                    Record& record) const;
-  bool check(uint32_t victim, const SegmentFooter& footer, uint64_t oldest, std::span<const std::byte> bytes,
-             Move& move, bool& ends);
-  void add_write(uint64_t address, uint64_t at, uint64_t bytes);
-  int write(const Piece& piece, std::span<Move> moves, Piece& next);
-  void install(std::span<const Move> moves);
-  void finish_unused(const Move& move);
-  int transfer(std::span<const Run> writes, Piece& reads);
   bool is_in_vain();
   int release_pieces(const Pieces& pieces);
   void retry_left_pieces();
@@ -222,9 +191,44 @@ class Collector {
   Failure flush_failure() const {
     return {.error = log_->flush_error(), .is_of_flush = log_->flush_error() != 0};
   }
-
   uint64_t checkpoint_interval() const;
   bool take_checkpoint();
+
+  // What is live moves (collector_move.cc).
+  int move_live(Victim& victim);
+  int move_whole(Victim& victim);
+  int move_in_pieces(Victim& victim);
+  int move_piece(Victim& victim, const Piece& piece, Piece& next);
+  bool must_read_first() const {
+    return !log_->has_more_than(has_failed_reads_ ? Log::kReserve : Log::kReserve - 1);
+  }
+  bool drop(uint32_t victim, const SummaryEntry& entry);
+  int read_summary(uint32_t victim, SegmentFooter& footer, std::span<const SummaryEntry>& entries);
+  void list_live(uint32_t victim, std::span<const SummaryEntry> entries);
+  void plan(size_t first, Piece& piece);
+  std::span<const std::byte> bytes_of(const Piece& piece, const Move& move) const {
+    return piece.memory.subspan(move.read_offset,
+                                move.from.grains * uint64_t{identity_->geometry.grain_bytes});
+  }
+  int read_all(uint32_t victim, Whole& whole);
+  int read_singly(const Piece& piece, std::span<const Move> moves);
+  int move(uint32_t victim, const SegmentFooter& footer, const Piece& piece, Piece& next);
+  bool is_as_listed(uint32_t victim, std::span<const std::byte> bytes, const Move& move,
+                    Record& record) const;
+  bool check(uint32_t victim, const SegmentFooter& footer, uint64_t oldest, std::span<const std::byte> bytes,
+             Move& move, bool& ends);
+  void add_write(uint64_t address, uint64_t at, uint64_t bytes);
+  int write(const Piece& piece, std::span<Move> moves, Piece& next);
+  void install(std::span<const Move> moves);
+  void finish_unused(const Move& move);
+  int transfer(std::span<const Run> writes, Piece& reads);
+
+  // A cache drops a segment, and keeps what of it was used (collector_keep.cc).
+  uint32_t drop_oldest();
+  void keep_used(uint32_t victim);
+  void list_used(uint32_t victim, std::span<const SummaryEntry> entries);
+  bool write_anew(uint32_t victim, const Piece& piece);
+  void install_anew(const Move& move, bool is_written);
 
   storage::Device* device_ = nullptr;
   const Identity* identity_ = nullptr;

@@ -336,8 +336,46 @@ class Log {
   struct Call;
   struct Turn;
 
+  uint32_t available() const { return free_count_ + preparing_count_ + ready_count_; }
+  static bool is_put_off(const Segment& segment) { return segment.put_offs != 0; }
+  // Is a value to be refused? Tombstones, which end by themselves, are no reason to.
+  bool is_full() const {
+    return has_no_room_.load(std::memory_order_relaxed) ||
+           live_bytes_.load(std::memory_order_relaxed) >=
+               limit_bytes_.load(std::memory_order_relaxed) +
+                   tombstone_bytes_.load(std::memory_order_relaxed);
+  }
+  uint64_t record_grains_most() const {
+    const Geometry& geometry = identity_->geometry;
+    return geometry.grains(record_bytes(kMaxKeyBytes, geometry.value_bytes_max()));
+  }
+  uint64_t charge(uint64_t grains) const {
+    return grains * identity_->geometry.grain_bytes + sizeof(SummaryEntry);
+  }
+
+  // Records (log.cc).
   uint32_t take_ready(uint32_t reserve);
   void fill(Stream& stream);
+  bool append(const Stream& stream, const Request& request, Extent& extent);
+  void leave(Segment& segment);
+  struct Ends {
+    uint64_t used_grains = 0;
+    uint64_t lost_grains = 0;  // at their ends, where the next record did not fit
+  };
+  Ends ends_of(const Segment& segment) const;
+  void count_ends(const Segment& segment, bool is_sealed);
+
+  // Room (log_room.cc).
+  bool has_free_segment();
+  void changed_room();
+  bool may_gain_soon() const;
+  bool is_refused(const Call& call) const;
+  task::CallWaiters end_pace();
+  task::CallWaiters take_limited();
+  double free_level() const;
+
+  // The keeper, and all that writes headers (log_keeper.cc).
+  void fill_all();
   uint32_t ready_wanted() const;
   int prepare(Channel& channel, bool& did);
   // The headers of a segment that are to be written.
@@ -359,8 +397,12 @@ class Log {
   int free_some(Channel& channel, Segment::State from, std::span<NextHeader> headers);
   void put_off(Segment& segment);
   void end_put_off(Segment& segment);
+  bool is_due(const Segment& segment) const;
+  bool is_of_segment(int error) const;
   base::Expected<void> map_entries(Segment& segment);
   void unmap_entries(Segment& segment);
+
+  // The collector (log_collector.cc).
   struct Oldest {
     uint32_t segment = kNone;
     uint64_t generation = ~uint64_t{0};
@@ -368,40 +410,6 @@ class Log {
   Oldest oldest(uint32_t but) const;
   bool has_many_tombstones() const;
   static bool can_be_collected(const Segment& segment, bool has_room);
-  bool has_free_segment();
-  static bool is_put_off(const Segment& segment) { return segment.put_offs != 0; }
-  bool is_due(const Segment& segment) const;
-  bool is_of_segment(int error) const;
-  uint32_t available() const { return free_count_ + preparing_count_ + ready_count_; }
-  void fill_all();
-  void changed_room();
-  bool may_gain_soon() const;
-  bool is_refused(const Call& call) const;
-  struct Ends {
-    uint64_t used_grains = 0;
-    uint64_t lost_grains = 0;  // at their ends, where the next record did not fit
-  };
-  Ends ends_of(const Segment& segment) const;
-  void count_ends(const Segment& segment, bool is_sealed);
-  bool append(const Stream& stream, const Request& request, Extent& extent);
-  void leave(Segment& segment);
-  task::CallWaiters end_pace();
-  task::CallWaiters take_limited();
-  double free_level() const;
-  // Is a value to be refused? Tombstones, which end by themselves, are no reason to.
-  bool is_full() const {
-    return has_no_room_.load(std::memory_order_relaxed) ||
-           live_bytes_.load(std::memory_order_relaxed) >=
-               limit_bytes_.load(std::memory_order_relaxed) +
-                   tombstone_bytes_.load(std::memory_order_relaxed);
-  }
-  uint64_t record_grains_most() const {
-    const Geometry& geometry = identity_->geometry;
-    return geometry.grains(record_bytes(kMaxKeyBytes, geometry.value_bytes_max()));
-  }
-  uint64_t charge(uint64_t grains) const {
-    return grains * identity_->geometry.grain_bytes + sizeof(SummaryEntry);
-  }
 
   const Identity* identity_ = nullptr;
   Segment* segments_ = nullptr;
