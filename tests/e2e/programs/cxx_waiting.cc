@@ -110,11 +110,14 @@ static void wait_for_the_end() {
 
   auto promise = std::make_unique<std::promise<int>>();
   auto future = promise->get_future();
+  std::atomic<bool> may_end{false};
   std::thread other([&] {
     promise->set_value_at_thread_exit(8);
+    while (!may_end) be_busy(1ms);
     be_busy(60ms);
   });
   printf("%s\n", name(future.wait_for(10ms)));
+  may_end = true;
   printf("%d\n", future.get());
   other.join();
 
