@@ -57,8 +57,8 @@ bool frames_suffice() {
   const auto suffice = [frames] {
     return thread_count() * kHeldPerThread + cache::Cache::kMinFrames <= frames;
   };
-  // A thread that was joined may still be on its way out of the kernel.
-  constexpr int kPatience = 200;
+  // A thread that was joined may still be on its way out of the kernel, for several time slices of others where the machine is busy.
+  constexpr int kPatience = 20'000;
   for (int i = 0; !suffice(); ++i) {
     const bool others_end = reap_threads();
     if (suffice()) break;
