@@ -136,7 +136,7 @@ int main(int argc, char** argv) {
       CHECK(shared->cleaned == i + 1 && pthread_mutex_trylock(&shared->mutex) == 0);
       pthread_mutex_unlock(&shared->mutex);
     }
-    alarm(60);
+    alarm(200);
     CHECK(write(ends[1], "one\ntwo\n", 8) == 8);
     CHECK(getline(&line, &line_bytes, stream) == 4 && strcmp(line, "one\n") == 0);
   } else if (argv[1][0] == 'p') {

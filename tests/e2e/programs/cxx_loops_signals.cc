@@ -104,7 +104,7 @@ void test_idle_workers() {
       if (!other_is_set) return;
       usleep(20000);
       CHECK(pthread_kill(other, SIGUSR2) == 0);
-      for (int waits = 0; waits < 10000 && !came; ++waits) usleep(1000);
+      for (int waits = 0; waits < 100000 && !came; ++waits) usleep(1000);
       CHECK(came);
     });
     if (came) ++tested;
@@ -150,7 +150,7 @@ void test_what_waits_for_the_process() {
   siginfo_t info;
   CHECK(waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) == 0);
   parallel_for(0, 200, [](int i) { touch(i + 14000); });
-  const timespec soon = {1, 0};
+  const timespec soon = {100, 0};
   CHECK(sigtimedwait(&one, &info, &soon) == SIGCHLD && info.si_pid == child);
   CHECK(waitpid(child, nullptr, 0) == child);
   CHECK(pthread_sigmask(SIG_SETMASK, &old, nullptr) == 0);

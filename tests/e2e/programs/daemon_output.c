@@ -22,7 +22,7 @@
 #include <unistd.h>
 #include "e2e.h"
 
-enum { kSeconds = 20, kSoon = 8 };
+enum { kSeconds = 60, kSoon = 40 };
 
 static char* data;
 

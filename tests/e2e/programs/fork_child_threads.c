@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include "e2e.h"
 
-enum { kThreads = 4, kPatience = 5000 };
+enum { kThreads = 4, kPatience = 100000 };
 
 static volatile sig_atomic_t got;
 static volatile int stop;

@@ -28,7 +28,7 @@ int main(void) {
   push_out(3 << 20);
   const pid_t child = fork();
   if (child == 0) {
-    alarm(60);
+    alarm(200);
     for (int i = 0; i < 2; ++i)
       if (pthread_once(once, routine) != 0 || runs != 2) _exit(3);
     _exit(0);

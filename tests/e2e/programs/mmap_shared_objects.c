@@ -27,7 +27,7 @@ struct Shared {
 };
 
 static void child(struct Shared* shared) {
-  struct timespec most = {20, 0};
+  struct timespec most = {100, 0};
   while (shared->word == 0)
     CHECK(syscall(SYS_futex, &shared->word, FUTEX_WAIT, 0, &most, NULL, 0) == 0 || errno == EAGAIN);
   CHECK(sem_wait(&shared->semaphore) == 0);

@@ -72,7 +72,7 @@ static int is_bounded(void) { return runs_spilled() && getenv("SPILLWAY_MEMORY")
 static void expect_bounded(void) {
   if (!is_bounded()) return;
   for (int tries = 0; resident() > base + LIMIT + SLACK; ++tries) {
-    CHECK(tries < 20000);
+    CHECK(tries < 100000);
     usleep(1000);
   }
 }

@@ -73,7 +73,7 @@ int main(int argc, char** argv) {
     }
     usleep(2000);
   }
-  for (int i = 0; i < 1000 && count < sent; ++i) usleep(10000);
+  for (int i = 0; i < 10000 && count < sent; ++i) usleep(10000);
   stop = 1;
   pthread_join(thread, NULL);
   CHECK(count == sent && sum == total);

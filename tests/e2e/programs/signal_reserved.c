@@ -44,7 +44,7 @@ static void say(const char* call, int number, long result) {
 
 int main(int argc, char** argv) {
   CHECK(argc == 2);
-  alarm(30);
+  alarm(200);
   if (strcmp(argv[1], "loop") == 0) {
     for (int number = -1; number <= 66; ++number)
       if (number != SIGALRM) SAY("signal", number, signal(number, SIG_DFL));

@@ -36,7 +36,7 @@ static void start_too(int number) {
 }
 
 int main(void) {
-  alarm(60);
+  alarm(200);
   arguments = calloc(2, sizeof *arguments);
   arguments[0] = text("true");
   char** const environment = calloc(kVariables + 2, sizeof *environment);
