@@ -112,8 +112,8 @@ void budget_step() {
 }  // namespace spill
 
 // include/spillway/spill.h. Returns 0 or an errno.
-extern "C" __attribute__((visibility("default"))) int __spillway_set_memory(uint64_t bytes);
-extern "C" int __spillway_set_memory(uint64_t bytes) {
+SPILL_EXPORT int __spillway_set_memory(uint64_t bytes);
+int __spillway_set_memory(uint64_t bytes) {
   if (!spill::runtime.started.load(std::memory_order_acquire)) return EAGAIN;
   spill::InRuntime inside;
   auto set = spill::set_memory(bytes);

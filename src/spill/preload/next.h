@@ -1,9 +1,8 @@
 // The functions behind those that the preloaded library replaces.
 #pragma once
 #include "base/check.h"
+#include "spill/abi.h"
 #include "sys/c_library.h"
-
-#define SPILL_EXPORT extern "C" __attribute__((visibility("default")))
 
 // NEXT(f) is the C library's f, or whoever's has the name behind us; PASS jumps there, so that it sees its caller.
 // DECLARE_NEXT(f) stands before either, in the same file.
