@@ -11,7 +11,8 @@
 //   the C library        plain memory: it hands its buffers to the kernel, which sees no spilled memory
 //   a thread that ends   plain memory, once jemalloc has taken the thread's caches apart: what it gave to destructors of keys after
 //                        that would come from the arena of its own metadata
-// Freed memory of a megabyte and more is discarded at once, less when jemalloc purges it.
+// Freed memory of a megabyte and more is discarded at once, unless half of the frames are free and no page has had to leave yet; less when
+// jemalloc purges it.
 //
 // Thread contract: any thread. Errors: null with errno ENOMEM.
 #pragma once

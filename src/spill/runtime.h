@@ -35,7 +35,7 @@ base::Expected<void> start_background();
 // none. After start_background; not in a child of fork.
 void start_servers();
 
-// Ends the process with one line and this status, without running the program's handlers.
+// Ends the process with one line and this status, without running the program's handlers. (settings.cc, which preload mode has, too)
 [[noreturn]] void end_process(const base::Error& error, int status = 2);
 
 // The exit status of a process that Spillway had to end while it ran (as SIGABRT would give).
