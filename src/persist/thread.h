@@ -235,8 +235,8 @@ class alignas(base::kLineBytes) Thread {
   Direct& direct_;
   uint32_t* const pending_;  // of it
   int32_t granted_fences_ = 0;
-  std::atomic<uint32_t> handler_failed_{
-      0};  // a file that a handler has flushed could not be written; the next fence tells
+  // A file that a handler has flushed could not be written; the next fence tells.
+  std::atomic<uint32_t> handler_failed_{0};
   Runtime& runtime_;
   LineSet set_;
   uint64_t set_version_ = 0;  // of the domains: the table of set_ knows nothing of older ones

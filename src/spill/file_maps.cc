@@ -52,8 +52,8 @@ constinit sys::Mutex maps_mutex;
 constinit FileMap maps[kMaxFileMaps] = {};
 std::atomic<uint8_t>* map_of_chunk = nullptr;  // number in `maps` + 1, by chunk of the range
 constinit std::atomic<uint32_t> map_count{0};
-constinit std::atomic<storage::Device*> open_files{
-    nullptr};  // from the first map on; null also if there is no memory
+// From the first map on; null also if there is no memory.
+constinit std::atomic<storage::Device*> open_files{nullptr};
 constexpr int kComing = -1;
 constinit std::atomic<int> watcher{0};  // the background thread's number
 constinit int empty_file = -1;          // every access to a mapping of it raises SIGBUS

@@ -99,8 +99,8 @@ class Scheduler {
   Worker* workers_ = nullptr;
   uint32_t worker_count_ = 0;
   SchedulerParameters parameters_;
-  std::atomic<uint64_t> live_count_{
-      0};  // of tasks that have not ended; run() counts until it has spawned the first one
+  // Of tasks that have not ended; run() counts until it has spawned the first one.
+  std::atomic<uint64_t> live_count_{0};
   sys::Thread* threads_ = nullptr;
   SignalStack signal_stack_;  // of the thread in run()
   uint64_t signal_mask_ = 0;  // and its mask, which the workers' threads take

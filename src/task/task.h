@@ -51,8 +51,8 @@ struct Task {
   std::atomic<State> state{State::kUnused};  // relaxed: other threads only show it
   Woken woken = Woken::kNotified;            // how the last wait ended
   std::atomic<bool> cancelled{false};        // relaxed: the cancel message that follows it orders it
-  std::atomic<uint32_t> references{
-      0};                      // that of the task itself until it ends, its joiner's, a cancel message's
+  // That of the task itself until it ends, its joiner's, a cancel message's.
+  std::atomic<uint32_t> references{0};
   uint32_t slot = 0;           // of the pool of stacks
   char name[kNameBytes] = {};  // ends with 0
   void (*entry)(void* argument) = nullptr;
