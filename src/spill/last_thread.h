@@ -19,5 +19,7 @@ void enter_counted_thread();
 void count_endless_thread();
 // In a child of fork.
 void count_only_this_thread();
+// Whether the calling thread of the program is its only one.
+bool is_only_thread();
 
 }  // namespace spill

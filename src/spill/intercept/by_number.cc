@@ -85,7 +85,7 @@
   CALL(setsockopt) CALL(settimeofday) CALL(setxattr) CALL(shmat) CALL(shmctl) CALL(sigaltstack) CALL(socketpair) \
   CALL(splice) CALL(stat) CALL(statfs) CALL(statx) CALL(swapoff) CALL(swapon) CALL(symlink) CALL(symlinkat) \
   CALL(sysinfo) CALL(time) CALL(timerfd_gettime) CALL(timerfd_settime) CALL(times) CALL(truncate) \
-  CALL(umount2) CALL(uname) CALL(unlink) CALL(unlinkat) CALL(utime) CALL(utimes) \
+  CALL(umount2) CALL(uname) CALL(unlink) CALL(unlinkat) CALL(unshare) CALL(utime) CALL(utimes) \
   CALL(vmsplice) CALL(wait4) CALL(write) CALL(writev)
 // clang-format on
 

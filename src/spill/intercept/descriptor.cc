@@ -1,13 +1,16 @@
 // Closing and replacing descriptors: the runtime's own (sys/files.h) look closed to the program, which
 // closes what it did not open in loops and ranges. Exported under their own names, since libraries do
-// the same. A program that lets go of its standard error does so for the runtime too.
+// the same. A program that lets go of its standard error does so for the runtime too. Tables of descriptors that some threads
+// would have for themselves are refused: the runtime's threads use what any thread of the program opens, and the other way round.
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "spill/fork.h"
 #include "spill/intercept/intercept.h"
+#include "spill/last_thread.h"
 #include "spill/next.h"
 #include "sys/files.h"
 
@@ -46,6 +49,14 @@ int close_around_own(unsigned first, unsigned last, int flags) {
   return result;
 }
 
+// Takes from the flags of a call the one by which the calling thread gets a table of its own, where that makes no difference: no other
+// thread of the program's has the same. Returns whether that is so. A child of vfork has its own already, or parts with its parent's.
+bool stay_in_table(int& flags, int own_table) {
+  if ((flags & own_table) == 0 || is_sharing_child()) return true;
+  flags &= ~own_table;
+  return is_only_thread();
+}
+
 }  // namespace
 
 void look_at_error_output() {
@@ -79,11 +90,17 @@ SPILL_EXPORT int __spill_dup3(int from, int to, int flags) {
 
 SPILL_EXPORT int __spill_close_range(unsigned first, unsigned last, int flags) {
   // CLOSE_RANGE_CLOEXEC changes nothing for the runtime's.
-  constexpr int kOnlyMark = 4;
+  constexpr int kOwnTable = 2, kOnlyMark = 4;
+  if (!spill::stay_in_table(flags, kOwnTable)) return spill::fail(ENOTSUP);
   if (first > last || (flags & kOnlyMark) != 0) return spill::close_part(first, last, flags);
   return spill::close_around_own(first, last, flags);
 }
 
 SPILL_EXPORT void __spill_closefrom(int first) {
   spill::close_around_own(first > 0 ? static_cast<unsigned>(first) : 0, ~0U, 0);
+}
+
+SPILL_EXPORT int __spill_unshare(int flags) {
+  if (!spill::stay_in_table(flags, CLONE_FILES)) return spill::fail(ENOTSUP);
+  return LIBC(unshare)(flags);
 }

@@ -34,6 +34,7 @@ uint64_t spill::bytes_before_globals(uint64_t, uint64_t bytes) { return bytes; }
 bool spill::is_sharing_child() { return false; }
 void spill::forget_shared_maps(const void*, uint64_t) {}
 void spill::count_endless_thread() {}
+bool spill::is_only_thread() { return true; }
 
 namespace {
 
