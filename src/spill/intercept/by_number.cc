@@ -381,6 +381,11 @@ long call_by_number(long number, const long* a) {
       if (a[0] != ARCH_GET_FS && a[0] != ARCH_GET_GS) break;
       return syscall(number, a[0], static_cast<uint64_t*>(PlainObject<uint64_t>(argument<uint64_t*>(a[1]))));
     case SYS_pselect6: return pselect6(a);
+    // The kernel stores there when the thread ends, and tells nobody that it could not.
+    case SYS_set_robust_list:
+    case SYS_set_tid_address:
+      if (!plain(argument<char*>(a[0]))) return fail(ENOTSUP);
+      break;
     case SYS_futex:
       if (!has_time_limit(a[1]) || plain(argument<char*>(a[3]))) break;
       return syscall(number, a[0], a[1], a[2],

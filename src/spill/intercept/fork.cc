@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdarg.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,6 +23,9 @@ SPILL_EXPORT pid_t __spill_fork() {
 }
 
 namespace {
+
+// Whether the kernel stores a child's number, or its descriptor, where its parent says.
+bool is_told(long flags) { return (flags & (CLONE_PARENT_SETTID | CLONE_PIDFD)) != 0; }
 
 // Calls `make`, which copies the process as fork does but without its handlers. Returns what it returns.
 template <class Make>
@@ -83,8 +87,13 @@ int clone_on_plain_stack(Clone clone) {
 }  // namespace
 
 // A child that shares the memory would share its parent's slots and lane, too: the parent must stand still meanwhile. One that
-// copies the memory must not make it stand still: until the child is over nobody would let go of what fork holds.
-bool can_clone(long flags) { return ((flags & CLONE_VM) != 0) == ((flags & CLONE_VFORK) != 0); }
+// copies the memory must not make it stand still: until the child is over nobody would let go of what fork holds. The word of the child's
+// that the kernel stores to when it begins or ends cannot be spilled: the kernel tells nobody that it could not.
+bool can_clone(long flags, const void* child_word) {
+  const bool stores = (flags & (CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID)) != 0;
+  if (stores && !all_plain(child_word, sizeof(int))) return false;
+  return ((flags & CLONE_VM) != 0) == ((flags & CLONE_VFORK) != 0);
+}
 
 SPILL_EXPORT pid_t __spill__Fork() {
   const auto fork = LIBC_VERSION(_Fork, "GLIBC_2.34");
@@ -92,16 +101,14 @@ SPILL_EXPORT pid_t __spill__Fork() {
 }
 
 SPILL_EXPORT int __spill_clone(int (*function)(void*), void* stack, int flags, void* argument, ...) {
-  if (!can_clone(flags)) return fail(ENOTSUP);
   va_list list;
   va_start(list, argument);
   void* more[3];
   for (void*& word : more) word = va_arg(list, void*);
   va_end(list);
-  // The kernel stores the child's number there, or its descriptor.
-  const bool is_told = (flags & (CLONE_PARENT_SETTID | CLONE_PIDFD)) != 0;
-  PlainObject<int> told(is_told ? static_cast<int*>(more[0]) : nullptr);
-  if (is_told) more[0] = static_cast<int*>(told);
+  if (!can_clone(flags, more[2])) return fail(ENOTSUP);
+  PlainObject<int> told(is_told(flags) ? static_cast<int*>(more[0]) : nullptr);
+  if (is_told(flags)) more[0] = static_cast<int*>(told);
   const auto clone = LIBC_VERSION(clone, "GLIBC_2.2.5");
   if ((flags & CLONE_VM) != 0) {
     clear_slots();
@@ -123,8 +130,12 @@ SPILL_EXPORT int __spill_clone(int (*function)(void*), void* stack, int flags, v
 
 // syscall(2) with a number that copies the process.
 long copy_process_by_number(long number, const long* arguments) {
-  return copy_process(
-      [=] { return syscall(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4]); });
+  long a[5];
+  memcpy(a, arguments, sizeof a);
+  const bool told_here = number == SYS_clone && is_told(a[0]);
+  PlainObject<int> told(told_here ? reinterpret_cast<int*>(a[2]) : nullptr);
+  if (told_here) a[2] = reinterpret_cast<long>(static_cast<int*>(told));
+  return copy_process([&] { return syscall(number, a[0], a[1], a[2], a[3], a[4]); });
 }
 
 }  // namespace spill

@@ -194,8 +194,8 @@ inline void store(T* to, T value) {
 
 // syscall(2) with a number that copies the process (fork.cc).
 long copy_process_by_number(long number, const long* arguments);
-// Whether clone() with these flags can be done; else it fails with ENOTSUP.
-bool can_clone(long flags);
+// Whether clone() with these flags, and this word for the child's number, can be done; else it fails with ENOTSUP.
+bool can_clone(long flags, const void* child_word);
 // futex(2) on a word in spilled memory (futex.cc). `value3`: a bit set, or for FUTEX_CMP_REQUEUE the expected value.
 long call_futex(const uint32_t* word, int operation, uint32_t value, const timespec* timeout,
                 uint32_t value3);

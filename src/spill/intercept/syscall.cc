@@ -31,7 +31,7 @@ SPILL_EXPORT long __spill_syscall(long number, ...) {
   clear_slots();
   // As where the kernel has no such call: the caller takes the older one.
   if (number == SYS_clone3) return fail(ENOSYS);
-  if (number == SYS_clone && !can_clone(a[0])) return fail(ENOTSUP);
+  if (number == SYS_clone && !can_clone(a[0], reinterpret_cast<const void*>(a[3]))) return fail(ENOTSUP);
   // With a stack of its own the child would not return here.
   if (number == SYS_fork || (number == SYS_clone && (a[0] & CLONE_VM) == 0 && a[1] == 0))
     return copy_process_by_number(number, a);

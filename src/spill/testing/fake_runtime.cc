@@ -173,7 +173,7 @@ Thread& register_thread() {
 }
 void InRuntime::deliver_deferred(Thread&) {}
 long copy_process_by_number(long, const long*) { return -1; }
-bool can_clone(long) { return true; }
+bool can_clone(long, const void*) { return true; }
 long call_by_number(long number, const long* a) {
   return syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }

@@ -171,6 +171,10 @@ static void by_kernel(void) {
   *base = 1;
   CHECK(syscall(SYS_arch_prctl, ARCH_GET_GS, base) == 0 && *base == 0);
   CHECK(syscall(SYS_get_robust_list, 0, head, head_bytes) == 0 && *head != 0 && *head_bytes == 24);
+  if (runs_spilled()) {
+    CHECK(syscall(SYS_set_robust_list, head, 24L) == -1 && errno == ENOTSUP);
+    CHECK(syscall(SYS_set_tid_address, NEW(int)) == -1 && errno == ENOTSUP);
+  }
   struct io_uring_params* ring = NEW(struct io_uring_params);
   const long made = syscall(SYS_io_uring_setup, 4, ring);
   CHECK(made < 0 ? errno != EFAULT : ring->sq_entries == 4);

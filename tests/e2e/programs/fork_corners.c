@@ -111,6 +111,20 @@ int main(int argc, char** argv) {
       CHECK(third == -1 && errno == ENOSYS);
     else if (third > 0)
       expect_end((pid_t)third);
+    // The kernel cannot store to the child's word; what it tells its parent is stored.
+    int* word = malloc(sizeof *word);
+    CHECK_SPILLED(word);
+    *word = 0;
+    if (runs_spilled()) {
+      const int flags = CLONE_CHILD_SETTID | SIGCHLD;
+      CHECK(clone(run_clone, stack + kStack, flags, NULL, NULL, NULL, word) == -1 && errno == ENOTSUP);
+      errno = 0;
+      CHECK(syscall(SYS_clone, CLONE_CHILD_CLEARTID | SIGCHLD, 0, 0, word, 0) == -1 && errno == ENOTSUP);
+    }
+    const long told = syscall(SYS_clone, CLONE_PARENT_SETTID | SIGCHLD, 0, word, 0, 0);
+    if (told == 0) _exit(*word == 0 && holds(0) ? 0 : 3);
+    CHECK(*word == told);
+    expect_end((pid_t)told);
     CHECK(holds(0));
   }
   printf("%s\n", argv[1]);
