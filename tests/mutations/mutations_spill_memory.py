@@ -144,6 +144,7 @@ MUTATIONS = [
             ("src/spill/intercept/fork.cc", "  if (told_here) a[2] =", "  if (told_here && number == 0) a[2] =")),
     product("the word that says that a thread is over may be spilled", "^e2e_by_number$",
             ("src/spill/intercept/by_number.cc", "      if (!plain(argument<char*>(a[0]))) return fail(ENOTSUP);\n", "")),
+    product("globals with initial values are zeros when they are dropped", "^e2e_globals_ends$", (ADVISE, "segment.p_type == PT_LOAD && first", "segment.p_type == PT_NULL && first")),
     product("the kernel is to store a child's number in spilled memory", "^e2e_clone_stacks$",
             ("src/spill/intercept/fork.cc", "  if (is_told(flags)) more[0] = static_cast<int*>(told);\n", "")),
     product("stacks of children are looked for behind their end", "^e2e_globals_stacks$",

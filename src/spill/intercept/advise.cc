@@ -2,6 +2,7 @@
 // memory is kept by protection.h.
 #include <fcntl.h>
 #include <limits.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -24,12 +25,32 @@ Pattern pattern_of_advice(int advice) {
                                    : Pattern::kNormal;
 }
 
+// Has the memory, of spilled globals, initial values in the file of the program or library that it belongs to? Its content would
+// be them again.
+bool begins_as_file(uint64_t begin, size_t length) {
+  struct Range {
+    uint64_t begin, end;
+  } range = {begin, begin + length};
+  const auto touches_file = [](dl_phdr_info* object, size_t, void* context) {
+    const Range& wanted = *static_cast<Range*>(context);
+    for (int i = 0; i < object->dlpi_phnum; ++i) {
+      const auto& segment = object->dlpi_phdr[i];
+      const uint64_t first = object->dlpi_addr + segment.p_vaddr;
+      if (segment.p_type == PT_LOAD && first < wanted.end && wanted.begin < first + segment.p_filesz)
+        return 1;
+    }
+    return 0;
+  };
+  return dl_iterate_phdr(touches_file, &range) != 0;
+}
+
 // madvise of memory that is allocated, and of one file map or none.
 int advise_spilled(uint64_t begin, size_t length, int advice) {
   const Advice meaning = meaning_of_advice(advice);
   const FileMapKind kind = kind_at(begin);
   if (kind == FileMapKind::kPlain) return madvise(reinterpret_cast<void*>(begin), length, advice);
   if (meaning == Advice::kForget) {
+    if (is_global_at(reinterpret_cast<void*>(begin)) && begins_as_file(begin, length)) return fail(EINVAL);
     if (kind == FileMapKind::kNone)
       discard_memory(begin, length);
     else if (advice == MADV_FREE)

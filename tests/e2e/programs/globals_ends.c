@@ -27,6 +27,8 @@ static union {
 } all;
 static unsigned char* const data = all.bytes;
 
+static unsigned char begun[200000] = {1, [199999] = 2};
+
 static unsigned char byte_of(size_t i, int round) { return (unsigned char)(i * 7 + i / 251 + (size_t)round); }
 static void fill(int round) {
   for (size_t i = 0; i < kBytes; ++i) data[i] = byte_of(i, round);
@@ -108,6 +110,12 @@ static void advice(void) {
   for (size_t i = 0; i < kBytes; ++i) CHECK(data[i] == (i - first < length ? 0 : byte_of(i, 12)));
   CHECK(mprotect(data + first, length, PROT_READ | PROT_WRITE) == 0);
   if (runs_spilled()) CHECK(mprotect(data + first, length, PROT_READ) == -1 && errno == EACCES);
+  // Natively they are what they were at first.
+  const size_t begin = -(uintptr_t)begun % kMachinePage;
+  const size_t whole_pages = (sizeof begun - begin) / kMachinePage * kMachinePage;
+  memset(begun, 5, sizeof begun);
+  if (runs_spilled()) CHECK(madvise(begun + begin, whole_pages, MADV_DONTNEED) == -1 && errno == EINVAL);
+  for (size_t i = 0; i < kEnd; ++i) CHECK(begun[kEnd + i] == 5);
   fill(13);
   check(13);
   for (size_t i = 0; i < kBytes; i += 911) CHECK(foreign_load((char*)data + i) == byte_of(i, 13));
