@@ -14,6 +14,8 @@ Rules
  5 no header of src/sys is called like one of the C library's sys/ headers, which it would hide
  6 within a layer of ORDERS a file includes only files of its own folder, of those before it there, and of those that share
    its place; tests and fuzzers also others
+ 7 within a layer of APART, whose folders are libraries of their own, a file includes only files of its own folder and those
+   that lie in none
 To add a folder under src/: a line in LAYERS; under one that ORDERS has: its place there.
 """
 import pathlib
@@ -39,6 +41,7 @@ ORDERS = {
     "kv": ["index", "media", "log", "recovery", "tier", "collection", "", "testing"],
     "server": ["", "memcache", "resp", "items", "net", "clients", "front"],
 }
+APART = ("capi",)
 PUBLIC_API_LAYER = 6
 TOOLS_LAYER = 7
 IMPLEMENTS = ("capi", "include/spillway")
@@ -110,6 +113,17 @@ def check_order(root, layer, order):
                 yield f"{path.relative_to(root)}:{number}: includes {name} of a higher folder of {layer}"
 
 
+def check_apart(root, layer):
+    def library(path):
+        return inner_folder(path).split("/")[0]
+
+    for path in sources(root / "src" / layer):
+        own = library(path.relative_to(root / "src"))
+        for number, _, name in includes(path):
+            if name.startswith(layer + "/") and library(pathlib.PurePosixPath(name)) not in ("", own):
+                yield f"{path.relative_to(root)}:{number}: includes {name} of another library of {layer}"
+
+
 def check_compiler(root):
     for path in sources(root / "compiler"):
         for number, quote, name in includes(path):
@@ -131,6 +145,8 @@ def check(root):
         problems += check_source_folder(root, folder, LAYERS[folder.name], folder.name)
     for layer, order in ORDERS.items():
         problems += check_order(root, layer, order)
+    for layer in APART:
+        problems += check_apart(root, layer)
     problems += check_source_folder(root, root / "include", PUBLIC_API_LAYER, "include/spillway")
     problems += check_source_folder(root, root / "tools", TOOLS_LAYER, "tools")
     problems += check_compiler(root)
@@ -160,6 +176,10 @@ def self_test():
         "src/kv/other.h": "",
         "src/kv/testing/k.h": '#include "kv/store.h"\n',
         "src/capi/f.cc": '#include "spill/d.h"\n#include "spillway/api.h"\n',
+        "src/capi/common.h": "",
+        "src/capi/kv/o.h": '#include "capi/common.h"\n#include "capi/kv/inner/n.h"\n',
+        "src/capi/kv/inner/n.h": '#include "capi/kv/o.h"\n',
+        "src/capi/pages/o.h": "",
         "include/spillway/abi.inc": "",
         "include/spillway/api.h": "#include <stdint.h>\n",
         "compiler/pass.cc": '#include "llvm/IR/Module.h"\n#include "spillway/abi.inc"\n#include "pass.h"\n',
@@ -188,6 +208,8 @@ def self_test():
         ("compiler/loops/part.h", '#include "sys/b.h"\n', "shares only"),
         ("include/spillway/api.h", '#include "capi/f.cc"\n', "sibling"),
         ("src/server/g.cc", '#include "spillway/api.h"\n', "sibling"),
+        ("src/capi/kv/inner/n.h", '#include "capi/pages/o.h"\n', "another library"),
+        ("src/capi/common.h", '#include "capi/pages/o.h"\n', "another library"),
     ]
 
     def problems_of(files):
