@@ -112,7 +112,7 @@ int spillway_persist_set_policy(const char *policy);
 void spillway_persist_mark(const char *text);
 
 // Where the parts of a block should lie that are flushed together, so that they take as few lines as possible: an allocator that knows which
-// allocations belong together makes one block for them, aligned to a line, and hands out the parts. (Ribbon, 2.3: keys and values)
+// allocations belong together makes one block for them, aligned to a line, and hands out the parts. (Ribbon, section 2.3: keys and values)
 //
 // `part_bytes`: the sizes of `count` parts, 64 at most, in any order. `part_alignment`: a power of two up to 64, for all parts. Sets offsets[i] to
 // where part i begins in the block. The block takes as few lines as the parts together do, and, where that needs no more lines, no part lies in more

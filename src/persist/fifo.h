@@ -1,4 +1,4 @@
-// Fifo: the lines that one thread hands over to flushers. (Ribbon, PACT'20, 2.1: decoupled flushing, each application thread's circular buffer)
+// Fifo: the lines that one thread hands over to flushers. (Ribbon, section 2.1: decoupled flushing, each application thread's circular buffer)
 //
 //   positions    claimed - taken <= claimed <= head;  head - claimed <= kLines
 //   lines_[position % kLines]

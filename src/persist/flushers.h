@@ -1,4 +1,4 @@
-// Flushers: threads that flush what other threads have pushed to their FIFOs. (Ribbon, PACT'20, 2.1 and 2.2)
+// Flushers: threads that flush what other threads have pushed to their FIFOs. (Ribbon, sections 2.1 and 2.2)
 //
 //   flusher i      serves all threads' FIFOs, beginning with the i-th, while it is wanted, and sleeps otherwise
 //   fence          executes what waits in its own thread's FIFO, if all threads that hand lines over may flush at the same time

@@ -1,4 +1,4 @@
-// Layout: where parts lie in one block so that they take few lines. (Ribbon, PACT'20, 2.3: coalescing; aligned to lines, and what is flushed together
+// Layout: where parts lie in one block so that they take few lines. (Ribbon, section 2.3: coalescing; aligned to lines, and what is flushed together
 // side by side)
 //
 // Pure. The parts are flushed together when they are new, so the number of lines counts first; each may be changed alone later, so that a part should not lie

@@ -16,7 +16,7 @@
 //  2 only its thread changes the list: first a line, then the count, and last the table's entry. A signal handler of the thread, and another thread
 //    that keeps this one from changing the list (thread.h), find all lines in it except the one that is just being put in
 //
-// Thread contract: one thread's. Beyond Ribbon (PACT'20, 2.1), which hands every flush to another thread.
+// Thread contract: one thread's. Beyond Ribbon, section 2.1, which hands every flush to another thread.
 #pragma once
 #include <string.h>
 

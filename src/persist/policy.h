@@ -10,7 +10,7 @@
 //   rounds   | inline epoch decoupled | inline epoch decoupled | ...     a way that is far worse than inline drops out of the trial
 //
 // Pure: the caller brings the time. Thread contract: one thread.
-// (Ribbon, PACT'20, steers only how many threads flush; a way that loses is never taken back there.)
+// (Ribbon steers only how many threads flush; a way that loses is never taken back there.)
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -9,7 +9,7 @@
 // Together wins if it is better in every round, by more than noise. A result holds for many times what the rounds took, longer each time that it is
 // the same again.
 //
-// Pure: the caller brings the rates. Thread contract: one thread. (In the paper all threads always hand their lines over: Ribbon, PACT'20, 2.1)
+// Pure: the caller brings the rates. Thread contract: one thread. (In the paper all threads always hand their lines over: Ribbon, section 2.1)
 #pragma once
 #include <algorithm>
 #include <cstdint>
