@@ -171,7 +171,7 @@ void ModuleInstrumenter::collectAnnotated() {
 static void adaptToTranslations(Function &F) {
   F.addFnAttr(Attribute::NoRedZone); // Abi.h, translate
   // It must not turn a chain of comparisons into a call of memcmp: translations
-  // may be alive there, and the function may be the program's own.
+  // may be live there, and the function may be the program's own.
   F.addFnAttr("no-builtin-memcmp");
 }
 

@@ -21,7 +21,7 @@ public:
   /// very long count as if they had one. REQUIRES: From dominates To.
   bool reachesFreely(llvm::Instruction *From, llvm::Instruction *To) const;
 
-  /// Adds to LiveIn the blocks at whose beginning what From computes is alive
+  /// Adds to LiveIn the blocks at whose beginning what From computes is live
   /// for the use in To. REQUIRES: reachesFreely(From, To).
   static void collectLiveIn(llvm::Instruction *From, llvm::Instruction *To,
                             llvm::SmallVectorImpl<llvm::BasicBlock *> &LiveIn);

@@ -49,9 +49,9 @@ namespace {
 // From the head of a native loop into the instrumented body.
 struct Way {
   BasicBlock *Head;
-  SmallBitVector Arguments; // of F that are alive there, and passed as ever
-  SetVector<Value *> Cargo; // what else is alive there
-  /// Pointers that are alive there at a constant distance from any of these,
+  SmallBitVector Arguments; // of F that are live there, and passed as ever
+  SetVector<Value *> Cargo; // what else is live there
+  /// Pointers that are live there at a constant distance from any of these,
   /// and need not be brought along.
   SmallVector<Instruction *, 8> Derived;
   BasicBlock *Leave = nullptr; // the native block in which it begins
@@ -247,13 +247,13 @@ void BodyMaker::findWays() {
       Ways.push_back({Head, SmallBitVector(F.arg_size()), {}, {}});
 }
 
-// The heads of ways, by their numbers, that V is alive at.
+// The heads of ways, by their numbers, that V is live at.
 static SmallVector<unsigned, 4>
 liveAt(Value &V, const DenseMap<BasicBlock *, unsigned> &Heads) {
   auto *I = dyn_cast<Instruction>(&V);
   BasicBlock *Def = I ? I->getParent() : nullptr;
   SmallPtrSet<BasicBlock *, 16> Seen;
-  SmallVector<BasicBlock *, 16> Work; // V is alive where they begin
+  SmallVector<BasicBlock *, 16> Work; // V is live where they begin
   auto Add = [&](BasicBlock *BB) {
     if (BB != Def && Seen.insert(BB).second)
       Work.push_back(BB);
@@ -356,7 +356,7 @@ StructType *BodyMaker::cargoType(const Way &W) const {
   return StructType::get(F.getContext(), Types, /*isPacked=*/true);
 }
 
-// Where control comes by a way, arguments that are not alive are not passed,
+// Where control comes by a way, arguments that are not live are not passed,
 // and pointers may be based on others than the arguments they were based on.
 static void dropArgumentPromises(Function &Spill) {
   AttributeMask Promises = AttributeFuncs::getUBImplyingAttributes();

@@ -9,17 +9,17 @@
 //     F ──not 0──► native body
 //     │ 0             │ at the head of each loop that may run long:
 //     ▼               │   0
-//     F.spill ◄───────┴────► way: what is alive there ─► the same head in F.spill
+//     F.spill ◄───────┴────► way: what is live there ─► the same head in F.spill
 //
 // A way leads from the head of a native loop into the instrumented body. What
-// is alive at the head is its cargo.
+// is live at the head is its cargo.
 //
 //   1  F.spill has all its ways before it is instrumented: a way begins in its
 //      entry and ends at the head, with values that are loaded from the cargo.
-//      So the passes see who dominates whom, and no translation is alive on a
+//      So the passes see who dominates whom, and no translation is live on a
 //      way.
 //   2  The cargo lies in the frame of F, which calls F.spill and returns what
-//      that returns. A variable of the stack that is alive on the way stays in
+//      that returns. A variable of the stack that is live on the way stays in
 //      F's frame, and its address is cargo.
 //   3  Native code that is not at a loop's head when the byte becomes 0 goes on
 //      and remains right, by the fault path (abi.inc).

@@ -101,7 +101,7 @@ void Lowering::lowerMemIntrinsic(AnyMemIntrinsic &MI) {
     return;
   // Code generation has to expand these in line: the function that it would
   // call may be the program's own, which uses the slots of translations that
-  // are alive.
+  // are live.
   BuilderBefore B(&MI);
   if (MI.getIntrinsicID() == Intrinsic::memcpy)
     B.CreateMemCpyInline(MI.getRawDest(), MI.getDestAlign(),

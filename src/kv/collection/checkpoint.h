@@ -15,7 +15,7 @@
 //  - A record with a higher sequence is in a segment that was not sealed at step 1, or in a newer one; so is whatever has ended it, which has a
 //    higher sequence still. Both are replayed
 //  - A record with a lower sequence is in a segment without records at step 1, or in a newer one, only if the collector has moved it since, so that
-//    it was alive after step 2, or if its change was under way at step 1. All of these segments is replayed, and what ends the record has a
+//    it was live after step 2, or if its change was under way at step 1. All of these segments is replayed, and what ends the record has a
 //    higher sequence in either case
 //  - Pieces end with their heads
 // No checkpoint is needed: without one all of the log is replayed.

@@ -1,7 +1,7 @@
 // What functions such as memcpy do at once: ranges that lie in one OS page each, and are resident.
 //
 // They are translated as compiled code translates (abi.inc), in its own two slots for what is done with in a moment:
-// nothing of it is alive across a call. Nobody clears these slots; a page stays protected by them until the next
+// nothing of it is live across a call. Nobody clears these slots; a page stays protected by them until the next
 // access of the thread takes them, as after any access. So the C library's function can be called last, and nothing
 // is left to do behind it.
 //
