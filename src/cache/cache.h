@@ -56,7 +56,9 @@ class Cache {
   // written or discarded at the same time.
   const char* waste() const { return shared_.waste; }
 
-  base::Expected<Lane*> open_lane() { return Lane::create(*shared_.device, shared_.page_bytes); }
+  base::Expected<Lane*> open_lane(const storage::QueueUse& use = {}) {
+    return Lane::create(*shared_.device, shared_.page_bytes, use);
+  }
 
   // Queues for begin_load and prefetch, as LoadQueues'.
   base::Expected<LoadQueue*> open_loads(bool undisturbed = false) {

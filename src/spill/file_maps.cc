@@ -10,6 +10,7 @@
 
 #include "spill/access.h"
 #include "spill/address_space.h"
+#include "spill/fork.h"
 #include "spill/holders.h"
 #include "spill/mapped_pages.h"
 #include "spill/native.h"
@@ -328,6 +329,8 @@ uint64_t map_file(uint64_t bytes, int protection, int flags, int descriptor, int
   if (!reading && (protection != (PROT_READ | PROT_WRITE) || type != MAP_PRIVATE)) return 0;
   if (offset < 0 || static_cast<uint64_t>(offset) % base::kOsPageBytes != 0) return 0;
   if (bytes > kRangeEnd - kRangeBegin || static_cast<uint64_t>(offset) + bytes > INT64_MAX) return 0;
+  // Its parent would have the mapping, and not the descriptor.
+  if (is_sharing_child()) return 0;
   InRuntime inside;
   sys::LockGuard guard(maps_mutex);
   FileMap* map = unused_map();

@@ -144,7 +144,8 @@ void start_servers() {
 
 cache::Lane& lane_of(Thread& thread) {
   if (thread.lane == nullptr) {
-    auto lane = runtime.cache->open_lane();
+    // What a child of vfork opens its parent does not have, but for the lane.
+    auto lane = runtime.cache->open_lane({.by_calls = is_sharing_child()});
     if (!lane) end_process(lane.error(), kFatalStatus);
     thread.lane = *lane;
   }

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include "spill/file_maps.h"
+#include "spill/fork.h"
 #include "spill/runtime.h"
 #include "spill/shared_ranges.h"
 #include "sys/kernel.h"
@@ -81,7 +82,7 @@ void keep_slow(const SharedRange& range) {
 
 // Returns false for what finds no room, or has nobody to measure it: it is the kernel's alone. REQUIRES: ranges_mutex.
 bool add(const void* begin, uint64_t bytes) {
-  if (!resident_files.is_open() && !resident_files.open()) return false;
+  if (!resident_files.is_open() && (is_sharing_child() || !resident_files.open())) return false;
   const SharedRange range = {address_of(begin),
                              address_of(begin) + base::round_up(bytes, base::kOsPageBytes)};
   ranges.remove(range.begin, range.end);

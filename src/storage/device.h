@@ -123,6 +123,9 @@ struct QueueUse {
   // the kernel cannot restart fail with EINTR (epoll_wait), others return less than was asked for (recv with MSG_WAITALL).
   // Cost: more CPU time for each Io. Errors: EOPNOTSUPP where there is no other way.
   bool undisturbed = false;
+  // The queue has no descriptors of its own: each Io of a file is a blocking call of the thread that starts it. So it can be used by
+  // all processes that share the memory, though each has descriptors of its own (vfork).
+  bool by_calls = false;
 };
 
 class Queue : public base::Poller {

@@ -8,7 +8,7 @@
 
 namespace cache {
 
-base::Expected<Lane*> Lane::create(storage::Device& device, size_t page_bytes) {
+base::Expected<Lane*> Lane::create(storage::Device& device, size_t page_bytes, const storage::QueueUse& use) {
   const uint64_t lane_bytes = base::round_up(sizeof(Lane), base::kOsPageBytes);
   auto memory = sys::map_anonymous(lane_bytes + page_bytes, "a thread's working memory");
   if (!memory) return std::unexpected(memory.error());
@@ -16,7 +16,7 @@ base::Expected<Lane*> Lane::create(storage::Device& device, size_t page_bytes) {
   Lane* lane = reinterpret_cast<Lane*>(*memory);
   lane->bytes_ = lane_bytes + page_bytes;
   lane->page_copy = *memory + lane_bytes;
-  auto queue = device.open_queue(Batch::kMaxIos);
+  auto queue = device.open_queue(Batch::kMaxIos, use);
   if (!queue) {
     sys::unmap(lane, lane->bytes_);
     return std::unexpected(queue.error());

@@ -20,7 +20,8 @@ class Client;
 class Lane {
  public:
   // Maps a lane and opens its queue. Errors: as Device::open_queue; ENOMEM.
-  static base::Expected<Lane*> create(storage::Device& device, size_t page_bytes);
+  static base::Expected<Lane*> create(storage::Device& device, size_t page_bytes,
+                                      const storage::QueueUse& use = {});
   void destroy();
 
   storage::Queue& queue() { return *queue_; }

@@ -167,7 +167,7 @@ void AioDevice::log_fallback(std::string_view what, const char* instead) {
 }
 
 base::Expected<Queue*> AioDevice::do_open_queue(size_t depth, const QueueUse& use) {
-  if (!aio_works_) return FileDevice::do_open_queue(depth, use);
+  if (!aio_works_ || use.by_calls) return FileDevice::do_open_queue(depth, use);
   auto queue = open_aio_queue(depth, use);
   if (queue) return queue;
   log_fallback(queue.error().message, "blocking calls for some threads");

@@ -342,7 +342,7 @@ base::Expected<void> UringDevice::probe_commands() {
 }
 
 base::Expected<Queue*> UringDevice::do_open_queue(size_t depth, const QueueUse& use) {
-  if (!rings_work_) return AioDevice::do_open_queue(depth, use);
+  if (!rings_work_ || use.by_calls) return AioDevice::do_open_queue(depth, use);
   if (use.undisturbed) {
     // Of a buffered medium AIO reads before submit() returns.
     if (!medium().is_direct || medium().takes_commands())

@@ -68,6 +68,16 @@ TEST(Uring, UndisturbedQueuesHaveNoRing) {
   device->close();
 }
 
+TEST(Uring, QueuesByCallsHaveNoDescriptor) {
+  Device* device = open_device("uring:/var/tmp", kSpill).value();
+  const size_t before = sys::own_descriptors({});
+  Queue* const queue = device->open_queue(2, {.by_calls = true}).value();
+  EXPECT_EQ(sys::own_descriptors({}), before);
+  EXPECT_TRUE(use(*queue, 0));
+  device->close_queue(queue);
+  device->close();
+}
+
 #if !__has_feature(thread_sanitizer)  // cannot start threads in a child of fork
 // What one that is used in a child, where system calls fail as sandboxes make them, says on standard error.
 std::string said_where(const std::vector<unsigned>& failing_calls) {
