@@ -161,6 +161,9 @@ class Session {
     uint64_t bytes = 0;
     uint64_t done = 0;  // how much of the range comes before it
   };
+
+  // Ranges, pages and loads (session.cc).
+
   // Calls each(Part) for each page of a range, until one fails.
   template <class Each>
   base::Expected<void> for_parts(const File& file, uint64_t offset, uint64_t bytes, const Each& each);
@@ -194,11 +197,7 @@ class Session {
   base::Expected<Held> load(File& file, const Place& place, Use use);
   Partition::Claim claim(PageKey key, Place& place);
   base::Expected<void> wait_for_page(const File& file, uint64_t page, uint64_t deadline);
-  base::Expected<void> clean(PageSet& set, uint32_t index);
-  base::Expected<void> clean(PageKey key);
-  void clean_first(PageSet& set);
   struct ReadBatch;
-  struct WriteBatch;
   // End what claim() began.
   Held end_load(const Place& place, Use use);
   void end_failed_load(const Place& place);
@@ -222,6 +221,15 @@ class Session {
   void copy_out(const Held& held, const Part& part, std::span<std::byte> to);
   void begin_read(const File& file, const Part& part, ReadBatch& batch, std::span<std::byte> to);
   base::Expected<void> end_reads(File& file, ReadBatch& batch);
+  base::Expected<void> end_read(const File& file, const Place& place, const storage::Io& io);
+  static base::Error io_error(const File& file, const char* what, uint64_t offset, const storage::Io& io);
+  base::Error busy_error(const File& file, uint64_t page) const;
+
+  // Writing back (session_sync.cc).
+  struct WriteBatch;
+  base::Expected<void> clean(PageSet& set, uint32_t index);
+  base::Expected<void> clean(PageKey key);
+  void clean_first(PageSet& set);
   enum class Clean : uint8_t { kBegun, kIsClean, kBusy };
   base::Expected<WriteBatch*> new_batch(const storage::Buffer& memory, const storage::Buffer& copies);
   void add_copy(WriteBatch& batch, const Place& place);
@@ -242,6 +250,9 @@ class Session {
   std::vector<PageKey> dirty_pages(const File& file);
   base::Expected<void> write_back_all(File& file);
   base::Expected<void> write_back(File& file, WriteBatch& batch);
+
+  // Resizing (session_resize.cc).
+
   // How a change of size is carried out.
   struct Resizing {
     uint64_t wait_ns_max = 0;
@@ -264,9 +275,6 @@ class Session {
   template <class Still>
   base::Expected<void> wait_to_resize(PageSet& set, const Resizing& how, uint64_t& deadline,
                                       const Still& still);
-  base::Expected<void> end_read(const File& file, const Place& place, const storage::Io& io);
-  static base::Error io_error(const File& file, const char* what, uint64_t offset, const storage::Io& io);
-  base::Error busy_error(const File& file, uint64_t page) const;
 
   PageCache* cache_ = nullptr;
   struct Channel {
