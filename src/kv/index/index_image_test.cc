@@ -193,7 +193,7 @@ TEST_F(IndexImageTest, ImagesBesideThreadsHoldWhatStays) {
   const EntryFormat format(kAddressBits);
   std::vector<uint64_t> sizes(2);
   uint64_t sets = 0;
-  while (std::chrono::steady_clock::now() < end) {
+  while (std::chrono::steady_clock::now() < end || sets <= 3) {
     index->close();
     index = *Index::open(kAddressBits);
     insert_keys(0, kStay);
@@ -235,7 +235,6 @@ TEST_F(IndexImageTest, ImagesBesideThreadsHoldWhatStays) {
     for (auto& thread : threads) thread.join();
     index->verify();
   }
-  EXPECT_GT(sets, 3u);
 }
 
 }  // namespace

@@ -186,7 +186,7 @@ TEST_F(IndexScanTest, ScansBesideThreadsSeeWhatStaysOnce) {
       }
     });
   int scans = 0;
-  while (std::chrono::steady_clock::now() < end) {
+  while (std::chrono::steady_clock::now() < end || scans <= 10) {
     std::vector<int> seen(kStay);
     for (uint64_t at = 0; at != Index::kScanEnd;) {
       const ScanStep step = index->scan(at, found);
@@ -203,7 +203,6 @@ TEST_F(IndexScanTest, ScansBesideThreadsSeeWhatStaysOnce) {
   over = true;
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(lost, 0u);
-  EXPECT_GT(scans, 10);
   index->verify();
 }
 
@@ -262,7 +261,7 @@ TEST_F(IndexScanTest, HandedOverEntriesMakeASnapshotOfOneTime) {
   threads.emplace_back(write, kPairs / 2, kPairs / 2);
   threads.emplace_back(stir);
   uint64_t snapshots = 0, ahead = 0, by_hand = 0;
-  while (std::chrono::steady_clock::now() < end) {
+  while (std::chrono::steady_clock::now() < end || snapshots <= 10) {
     std::unordered_map<uint64_t, uint64_t> snapshot;  // key to version
     cursor = 0;                                       // now
     for (uint64_t at = 0; at != Index::kScanEnd;) {
@@ -292,7 +291,6 @@ TEST_F(IndexScanTest, HandedOverEntriesMakeASnapshotOfOneTime) {
   over = true;
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(lost, 0u);
-  EXPECT_GT(snapshots, 10u);
   EXPECT_GT(ahead, 0u);
   EXPECT_GT(by_hand, 0u);
   EXPECT_GT(index->counts().regions_moved, 2 * kRegions);
