@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "kv/testing/gate_device.h"
 #include "kv/testing/test_snapshot.h"
-#include "storage/decorators/latency.h"
 
 namespace kv {
 namespace {
@@ -25,23 +25,24 @@ struct Threads {
 
 // A put that has its sequence from before, and comes to the index afterwards.
 TEST(LateSnapshotTest, APutThatIsUnderWayIsNotPartOfIt) {
-  auto* const device = *storage::make_latency_device(*storage::make_memory_device(25 << 20),
-                                                     {.megabytes_per_second = 2, .sleeps = true});
+  auto* const device = new GateDevice(25 << 20);
   ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
   Store* const store = *Store::open(*device, {.durability = Durability::kNone, .stream_count = 2});
   Session session, other;
   ASSERT_TRUE(session.open(*store) && other.open(*store));
   ASSERT_TRUE(session.put("key", bytes_of("old")));
   ASSERT_TRUE(session.put("key2", bytes_of("old")));
-  const std::string value(250'000, 'n');  // 0.1 s
+  const std::string value(250'000, 'n');
   std::thread writer([&] {
+    device->hold_next_write();
     EXPECT_TRUE(other.put("key", bytes_of(value)));
     EXPECT_TRUE(other.put("new", bytes_of("new")));
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  device->wait_until_held();
   Snapshot snapshot;
   EXPECT_TRUE(snapshot.open(session));
   EXPECT_EQ(text_of(session.get("key")->value()), "old");
+  device->let_through();
   writer.join();
   EXPECT_EQ(text_of(session.get("key")->value()), value);
   Snapshot::Entry entry;

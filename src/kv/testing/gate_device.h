@@ -1,4 +1,4 @@
-// For tests: a device in memory that holds a read back until the test lets it go on.
+// For tests: a device in memory that holds a read or a write back until the test lets it go on.
 #pragma once
 #include <condition_variable>
 #include <mutex>
@@ -10,18 +10,16 @@
 
 namespace kv {
 
-// hold_next_read() makes the next read of one thread wait, before it has read anything, until let_through().
+// hold_next_read() makes the next read of one thread wait, before it has read anything, until let_through(); hold_next_write() its next write.
 class GateDevice final : public MediumDevice {
  public:
   explicit GateDevice(uint64_t bytes) : MediumDevice(std::vector<std::byte>(bytes)) {
     base::TextRef(name_, sizeof name_) << "gate";
   }
 
-  // The calling thread's next read.
-  void hold_next_read() {
-    std::lock_guard scope(lock_);
-    held_ = std::this_thread::get_id();
-  }
+  // The calling thread's.
+  void hold_next_read() { hold_next(storage::Operation::kRead); }
+  void hold_next_write() { hold_next(storage::Operation::kWrite); }
   void wait_until_held() {
     std::unique_lock scope(lock_);
     changed_.wait(scope, [&] { return is_held_; });
@@ -33,9 +31,14 @@ class GateDevice final : public MediumDevice {
   }
 
  private:
+  void hold_next(storage::Operation operation) {
+    std::lock_guard scope(lock_);
+    held_ = std::this_thread::get_id();
+    held_operation_ = operation;
+  }
   int before(const storage::Io& io) override {
     std::unique_lock scope(lock_);
-    if (io.operation != storage::Operation::kRead || held_ != std::this_thread::get_id()) return 0;
+    if (io.operation != held_operation_ || held_ != std::this_thread::get_id()) return 0;
     held_ = {};
     is_held_ = true;
     changed_.notify_all();
@@ -46,6 +49,7 @@ class GateDevice final : public MediumDevice {
   std::mutex lock_;
   std::condition_variable changed_;
   std::thread::id held_;
+  storage::Operation held_operation_ = storage::Operation::kRead;
   bool is_held_ = false, is_open_ = false;
 };
 
