@@ -116,7 +116,7 @@ class FaultSoakTest : public testing::Test, protected StoreInUse {
   // The collector and the keeper try again in a moment.
   template <class Done>
   bool comes(const Done& done) {
-    for (int i = 0; i < 300; ++i) {
+    for (int i = 0; i < 3000; ++i) {
       if (done()) return true;
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }

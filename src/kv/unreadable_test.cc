@@ -365,7 +365,7 @@ TEST_P(UnreadableTest, PiecesThatCanBeReadAgain) {
     if (closes) close();
     make_unreadable(0, 0);
     if (closes) open();
-    for (int i = 0; i < 1000 && store->counts().index.entries != 0; ++i)
+    for (int i = 0; i < 3000 && store->counts().index.entries != 0; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     EXPECT_EQ(store->counts().index.entries, 0u) << closes;
     close();
@@ -413,7 +413,7 @@ TEST_P(UnreadableTest, AllOfTheDeviceForAWhile) {
   for (int i = 0; i < 3000 && !change_some(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   for (int i = 0; i < 10'000; ++i) {
     auto done = change_some();
-    for (int tries = 0; !done && tries < 300; ++tries) {
+    for (int tries = 0; !done && tries < 3000; ++tries) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
       done = change_some();
     }

@@ -201,7 +201,7 @@ TEST_F(UnwritableTest, ASummaryIsTriedAgain) {
   EXPECT_EQ(store->counts().log.put_off_segments, 1u);
   device->fail_writes(0, 0);
   for (int i = 0; store->counts().log.put_off_segments != 0; ++i) {
-    ASSERT_LT(i, 1000) << "ten milliseconds each";
+    ASSERT_LT(i, 3000) << "ten milliseconds each";
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   EXPECT_EQ(store->counts().log.sealed_segments, 1u);
@@ -249,7 +249,7 @@ TEST(UnwritableCheckpointTest, IsTakenElsewhere) {
   ASSERT_TRUE(session.put("key", bytes_of("value")));
   // One is written to and two are ready.
   for (int i = 0; StoreImage(device->medium(1, 100)).first(SegmentState::kFree) != 3u; ++i) {
-    ASSERT_LT(i, 1000) << "ten milliseconds each";
+    ASSERT_LT(i, 3000) << "ten milliseconds each";
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   device->fail_writes(kSegmentsOffset + 3 * kSegmentBytes + 1024, 512);
