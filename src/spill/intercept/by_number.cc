@@ -71,7 +71,7 @@
   CALL(getpeername) CALL(getrandom) CALL(getresgid) CALL(getresuid) CALL(getrlimit) CALL(getrusage) \
   CALL(getsockname) CALL(getsockopt) CALL(gettimeofday) CALL(getxattr) CALL(inotify_add_watch) CALL(lchown) \
   CALL(lgetxattr) CALL(link) CALL(linkat) CALL(listxattr) CALL(llistxattr) CALL(lremovexattr) \
-  CALL(lsetxattr) CALL(lstat) CALL(madvise) CALL(memfd_create) CALL(mincore) CALL(mkdir) CALL(mkdirat) \
+  CALL(lseek) CALL(lsetxattr) CALL(lstat) CALL(madvise) CALL(memfd_create) CALL(mincore) CALL(mkdir) CALL(mkdirat) \
   CALL(mknod) CALL(mknodat) CALL(mlock) CALL(mlock2) CALL(mlockall) CALL(mmap) CALL(mount) CALL(mount_setattr) \
   CALL(move_mount) CALL(mprotect) CALL(mq_timedreceive) CALL(mq_timedsend) CALL(msgctl) CALL(msgrcv) \
   CALL(msgsnd) CALL(msync) CALL(munlock) CALL(munmap) CALL(name_to_handle_at) CALL(nanosleep) \

@@ -6,6 +6,7 @@
 #include <linux/fsmap.h>
 #include <linux/if_tun.h>
 #include <linux/sockios.h>
+#include <linux/userfaultfd.h>
 #include <net/if.h>
 #include <net/if_arp.h>
 #include <net/route.h>
@@ -167,6 +168,12 @@ static int change_route(int socket, unsigned long request, const void* argument)
   return ioctl(socket, request, &route);
 }
 
+// Faults there are the runtime's.
+static bool asks_for_spilled_faults(const void* argument) {
+  const uffdio_range range = spill::load(static_cast<const uffdio_range*>(argument));
+  return !spill::all_plain(reinterpret_cast<const void*>(range.start), range.len);
+}
+
 SPILL_EXPORT int __spill_ioctl(int descriptor, unsigned long request, ...) {
   va_list list;
   va_start(list, request);
@@ -179,6 +186,8 @@ SPILL_EXPORT int __spill_ioctl(int descriptor, unsigned long request, ...) {
     return list_interfaces(descriptor, static_cast<ifconf*>(argument));
   if ((request == SIOCADDRT || request == SIOCDELRT) && argument != nullptr)
     return change_route(descriptor, request, argument);
+  if (request == UFFDIO_REGISTER && argument != nullptr && asks_for_spilled_faults(argument))
+    return spill::fail(EINVAL);
   // No argument is larger. It may also be a number instead of an address.
   constexpr size_t kMaxBytes = size_t{1} << _IOC_SIZEBITS;
   const size_t bytes = spill::all_plain(argument, kMaxBytes) ? 0 : ioctl_argument_bytes(request, argument);

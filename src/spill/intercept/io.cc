@@ -7,16 +7,22 @@
 //                                 messages whole. A read returns what came; a write goes on until all is written or a
 //                                 call writes less than asked
 // An error after some bytes were moved is left for the next call to find, as POSIX has it.
+//
+// Of the process's own memory in /proc the kernel shows zeros at spilled addresses, and what it stores there nobody finds: EIO.
 #include "spill/intercept/io.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include "spill/address_space.h"
 #include "spill/next.h"
+#include "sys/kernel.h"
 
 namespace spill {
 
@@ -197,6 +203,31 @@ ssize_t transfer_one(int descriptor, const void* address, size_t n, Call call) {
   return transfer<direction>(descriptor, PlainVector(&one, 1), call);
 }
 
+// Is it the memory of the process, or of one of its threads, in /proc?
+bool leads_to_own_memory(int descriptor) {
+  struct statfs system;
+  if (sys::failed(sys::syscall(SYS_fstatfs, descriptor, &system)) || system.f_type != PROC_SUPER_MAGIC)
+    return false;
+  char link[64], name[256];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+  const long length = sys::syscall(SYS_readlinkat, AT_FDCWD, link, name, sizeof name - 1);
+  if (length <= 0) return false;
+  name[length] = 0;
+  char* const file = strrchr(name, '/');
+  if (file == nullptr || strcmp(file, "/mem") != 0) return false;
+  *file = 0;
+  const char* const number = strrchr(name, '/');
+  if (number == nullptr) return false;
+  char task[sizeof name + 32];
+  snprintf(task, sizeof task, "/proc/self/task%s", number);
+  return !sys::failed(sys::syscall(SYS_faccessat, AT_FDCWD, task, F_OK));
+}
+
+// Whether a place in a file is spilled memory. Cost: inline where no file has such a place.
+bool is_spilled_place(int descriptor, off_t offset) {
+  return in_range(static_cast<uint64_t>(offset)) && leads_to_own_memory(descriptor);
+}
+
 ssize_t read_vector(int descriptor, const iovec* vector, int count) {
   PlainVector memory(vector, static_cast<size_t>(count));
   if (!memory.is_valid() || memory.is_plain()) {
@@ -242,6 +273,7 @@ SPILL_EXPORT ssize_t __spill_write(int descriptor, const void* from, size_t n) {
 }
 
 SPILL_EXPORT ssize_t __spill_pread(int descriptor, void* to, size_t n, off_t offset) {
+  if (spill::is_spilled_place(descriptor, offset)) return spill::fail(EIO);
   if (all_plain(to, n)) return LIBC(pread)(descriptor, to, n, offset);
   return spill::transfer_one<Direction::kRead>(descriptor, to, n, [=](const iovec* v, int c, size_t done) {
     return LIBC(preadv)(descriptor, v, c, offset + static_cast<off_t>(done));
@@ -249,6 +281,7 @@ SPILL_EXPORT ssize_t __spill_pread(int descriptor, void* to, size_t n, off_t off
 }
 
 SPILL_EXPORT ssize_t __spill_pwrite(int descriptor, const void* from, size_t n, off_t offset) {
+  if (spill::is_spilled_place(descriptor, offset)) return spill::fail(EIO);
   if (all_plain(from, n)) return LIBC(pwrite)(descriptor, from, n, offset);
   return spill::transfer_one<Direction::kWrite>(descriptor, from, n, [=](const iovec* v, int c, size_t done) {
     return LIBC(pwritev)(descriptor, v, c, offset + static_cast<off_t>(done));
@@ -263,6 +296,7 @@ SPILL_EXPORT ssize_t __spill_writev(int descriptor, const iovec* vector, int cou
 }
 
 SPILL_EXPORT ssize_t __spill_preadv(int descriptor, const iovec* vector, int count, off_t offset) {
+  if (spill::is_spilled_place(descriptor, offset)) return spill::fail(EIO);
   spill::PlainVector memory(vector, static_cast<size_t>(count));
   if (!memory.is_valid() || memory.is_plain())
     return LIBC(preadv)(descriptor, memory.buffers().data(), count, offset);
@@ -271,6 +305,7 @@ SPILL_EXPORT ssize_t __spill_preadv(int descriptor, const iovec* vector, int cou
   });
 }
 SPILL_EXPORT ssize_t __spill_pwritev(int descriptor, const iovec* vector, int count, off_t offset) {
+  if (spill::is_spilled_place(descriptor, offset)) return spill::fail(EIO);
   spill::PlainVector memory(vector, static_cast<size_t>(count));
   if (!memory.is_valid() || memory.is_plain())
     return LIBC(pwritev)(descriptor, memory.buffers().data(), count, offset);
@@ -282,6 +317,7 @@ SPILL_EXPORT ssize_t __spill_pwritev(int descriptor, const iovec* vector, int co
 // With the position -1 they are readv and writev, with flags.
 template <Direction direction, class Move>
 static ssize_t transfer_with_flags(int descriptor, const iovec* vector, int count, off_t offset, Move move) {
+  if (spill::is_spilled_place(descriptor, offset)) return spill::fail(EIO);
   const spill::PlainVector memory(vector, static_cast<size_t>(count));
   if (!memory.is_valid() || memory.is_plain()) {
     spill::clear_slots();
@@ -334,6 +370,14 @@ SPILL_EXPORT ssize_t __spill___pread_chk(int descriptor, void* to, size_t n, off
 }
 SPILL_EXPORT ssize_t __spill___pread64_chk(int descriptor, void* to, size_t n, off_t offset, size_t room) {
   return __spill___pread_chk(descriptor, to, n, offset, room);
+}
+
+SPILL_EXPORT off_t __spill_lseek(int descriptor, off_t offset, int from) {
+  if (from == SEEK_SET && spill::is_spilled_place(descriptor, offset)) return spill::fail(EIO);
+  return lseek(descriptor, offset, from);
+}
+SPILL_EXPORT off64_t __spill_lseek64(int descriptor, off64_t offset, int from) {
+  return __spill_lseek(descriptor, offset, from);
 }
 
 SPILL_EXPORT ssize_t __spill_sendfile(int to, int from, off_t* offset, size_t n) {
