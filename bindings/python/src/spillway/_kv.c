@@ -59,6 +59,7 @@ int kv_key_of(PyObject *object, void *result) {
   return status == 0 ? Py_CLEANUP_SUPPORTED : 0;
 }
 
+// The place of a name is its number in spillway/kv.h (SPILLWAY_KV_SYNC, SPILLWAY_KV_ALWAYS and so on).
 static const char *const kDurabilities[] = {"sync", "batch", "none", NULL};
 static const char *const kWhens[] = {"always", "absent", "present", "version", NULL};
 
@@ -196,7 +197,7 @@ static PyObject *store_exit(KvStore *self, PyObject *args) {
 
 static PyObject *store_stats(KvStore *self, PyObject *unused) {
   (void)unused;
-  char text[8192];
+  char text[8192];  // enough for all of it (spillway/kv.h)
   spillway_kv_session *session;
   if (kv_begin(self, &session) != 0) return NULL;  // keeps others from closing the store meanwhile
   int status;

@@ -148,7 +148,7 @@ NATIVE(void, close)(JNIEnv *env, jclass class, jlong store) {
 
 NATIVE(jstring, stats)(JNIEnv *env, jclass class, jlong store) {
   (void)class;
-  char text[8192];
+  char text[8192];  // enough for all of it (spillway/kv.h)
   const int status = spillway_kv_stats(store_of(store), text, sizeof text, NULL);
   if (status == SPILLWAY_KV_OK) return (*env)->NewStringUTF(env, text);
   throw_line(env, status, spillway_kv_status_text(status));

@@ -15,8 +15,9 @@ import java.util.Objects;
  * bytes is stored or returned.
  */
 public final class KvStore implements AutoCloseable {
-  /** What a power cut may take of the changes that have returned. That the process is killed loses none of them. */
+  /** Which of the changes that have returned a power cut may take. Killing the process takes none of them. */
   public enum Durability {
+    // In the order of SPILLWAY_KV_SYNC, _BATCH and _NONE in spillway/kv.h: ordinal() is passed on.
     /** Nothing is lost. */
     SYNC,
     /** Changes that returned within the last 10 ms may be lost. */
@@ -25,6 +26,7 @@ public final class KvStore implements AutoCloseable {
     NONE
   }
 
+  // SPILLWAY_KV_ALWAYS and so on in spillway/kv.h.
   private static final int ALWAYS = 0;
   private static final int IF_ABSENT = 1;
   private static final int IF_VERSION = 3;
