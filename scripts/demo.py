@@ -105,8 +105,8 @@ class Outcome:
 
 
 class Demo:
-    """build: the folder with bin/spillcc and bin/spillway. folder: where SQLite is built; beside `bin` if it is not given. storage: where is spilled to, else
-    where the runtime does. first_look: without bin/spillway."""
+    """build: the folder with bin/spillcc and bin/spillway. folder: where SQLite is built, by default build/demo. storage: as for `spillway run --storage`, by
+    default the runtime's own choice. first_look: without bin/spillway."""
 
     def __init__(self, build, budget_bytes, page, rows, folder=None, storage=None, first_look=False):
         self.build, self.budget_bytes, self.page, self.rows = build, budget_bytes, page, rows
@@ -116,7 +116,7 @@ class Demo:
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
 
     def main(self):
-        """{native, spilled, limited: their Outcome, of `limited` None where there is no limit; data_bytes, stats}; raises Failure if it did not show what it is to show."""
+        """{native, spilled, limited: their Outcome, of `limited` None where there is no limit; data_bytes, stats}; raises Failure if the run did not show what the demo claims."""
         self.spillcc = self._built("spillcc")
         self.spillway = None if self.first_look else self._built("spillway")
         self.native_cc = shutil.which("clang-19") or self._missing("clang-19; run scripts/install-deps.sh")

@@ -113,7 +113,7 @@ class MemoryGroup:
         self._file("swap").write_text("0")
 
     def forbid_kills(self):
-        """Who finds no memory is not killed until it has tried again for ten seconds, where the kernel lets it: in groups of version 1. Whether it does."""
+        """A process that finds no memory is killed only after ten seconds of retries, where the kernel can wait so long: in groups of version 1. Returns whether it can."""
         if self.version == 1:
             self._file("kills").write_text("1")
             self.retries = threading.Thread(target=self._retry, daemon=True)
@@ -121,7 +121,7 @@ class MemoryGroup:
         return self.version == 1
 
     def _retry(self):
-        # The kernel gives up early where what is to leave is still being written; and who waits then is woken by a higher limit.
+        # The kernel gives up early while pages that are to leave memory are still being written. A higher limit wakes the processes that wait then.
         retries = 0
         while retries < RETRIES_MOST and not self.is_removed.wait(RETRY_SECONDS):
             retries = retries + 1 if "under_oom 1" in self._file("kills").read_text().splitlines() else 0
