@@ -8,7 +8,8 @@ namespace spillway {
 
 /// Replaces every use, in code and in initialisers, of a function in
 /// interceptors.inc that the module declares and does not define, by the
-/// runtime's function. Returns whether there was any.
+/// runtime's function. One that the module defines is found by the program's
+/// other modules. Returns whether there was any.
 bool renameIntercepted(Abi &Runtime);
 
 } // namespace spillway

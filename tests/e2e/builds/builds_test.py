@@ -91,6 +91,25 @@ class Builds(unittest.TestCase):
             self.made(CC, "-O2", "-fPIC", "-shared", "another.c", "-o", "libanother.so")
             self.spills(built(CC, "main.o", "-L.", "-lanother", "-Wl,-rpath,.", "-o", "program"))
 
+    def test_own_functions_with_names_of_the_librarys(self):
+        (WORK / "own.h").write_text("int error(const char *text, int times);\nlong send(long first, long second);\n")
+        (WORK / "own.c").write_text('#include <stdio.h>\n#include "own.h"\n'
+                                    'int error(const char *text, int times) { return printf("%s %d\\n", text, times); }\n'
+                                    "long send(long first, long second) { return first * 10 + second; }\n")
+        (WORK / "calls.c").write_text('#include <stdio.h>\n#include "own.h"\nlong (*volatile sends)(long, long) = send;\n'
+                                      'int calls(void) { error("own", 3); return printf("%ld %ld\\n", send(4, 2), sends(5, 1)); }\n')
+        (WORK / "begin.c").write_text("int calls(void);\nint main(void) { return calls() == 6 ? 0 : 1; }\n")
+        for flags in ("-O0", "-O2", "-O2 -fspill-bodies=2", "-O2 -flto", "-O2 -flto=thin", "-O2 -fuse-ld=bfd", "-O2 -fuse-ld=lld"):
+            with self.subTest(flags):
+                self.prints_own(built(CC, *flags.split(), "begin.c", "calls.c", "own.c", "-o", "program"))
+        with self.subTest("in a shared library"):
+            self.made(CC, "-O2", "-fPIC", "-shared", "calls.c", "own.c", "-o", "libown.so")
+            self.prints_own(built(CC, "-O2", "begin.c", "-L.", "-lown", "-Wl,-rpath,.", "-o", "program"))
+
+    def prints_own(self, program):
+        ended = run(program)
+        self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (0, "own 3\n42 51\n", ""))
+
     def test_a_precompiled_header(self):
         for compiler, language, standard in ((CC, "c", "c17"), (CXX, "c++", "c++20")):
             with self.subTest(language):
