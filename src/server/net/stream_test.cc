@@ -45,6 +45,10 @@ class StreamTest : public task::TasksTest {
     ASSERT_TRUE(received) << received.error().message;
     EXPECT_EQ(*received, expected);
   }
+  // In the thread of the other end; for a minute at most.
+  static void wait_for(const std::atomic<bool>& condition) {
+    for (int i = 0; i < 60'000 && !condition; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   static int number_of(const base::Expected<bool>& result) { return result ? 0 : result.error().number; }
 };
 
@@ -138,21 +142,25 @@ TEST_F(StreamTest, AllRepliesGoTogetherBeforeItWaits) {
 
 TEST_F(StreamTest, HasNoMemoryWhileNothingHappens) {
   std::atomic<size_t> waiting_bytes{1};
+  std::atomic<bool> has_looked{false};
   talk(
       [&](Stream& stream) {
         must_receive(stream);
         EXPECT_EQ(stream.memory_bytes(), Stream::kInputBytes);
         ASSERT_TRUE(stream.write("reply"));
         stream.consume(stream.input().size());
-        auto look = [&] { waiting_bytes = stream.memory_bytes(); };
+        auto look = [&] {
+          waiting_bytes = stream.memory_bytes();
+          has_looked = true;
+        };
         task::Task& looks = task::start("looks", look);
         must_receive(stream);
         task::join(looks);
       },
-      [](int other) {
+      [&](int other) {
         say(other, "request");
         hear(other, 5);
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        wait_for(has_looked);
         say(other, "another");
       });
   EXPECT_EQ(waiting_bytes, 0u);
@@ -242,14 +250,16 @@ TEST_F(StreamTest, BytesAreThrownAway) {
 }
 
 TEST_F(StreamTest, AClientThatTakesNothingIsGivenUp) {
+  std::atomic<bool> is_given_up{false};
   talk(
-      [](Stream& stream) {
+      [&](Stream& stream) {
         base::Expected<void> sent;
         while (sent) sent = stream.write(std::string(Stream::kTextBytes, 'x'));
         EXPECT_EQ(sent.error().number, ETIMEDOUT);
         EXPECT_FALSE(stream.was_idle());
+        is_given_up = true;
       },
-      [](int) { std::this_thread::sleep_for(std::chrono::milliseconds(100)); }, {.send_ns = 20'000'000});
+      [&](int) { wait_for(is_given_up); }, {.send_ns = 20'000'000});
 }
 
 // Neither would ever have room for what it has to say.
@@ -322,7 +332,7 @@ TEST_F(StreamTest, OnlySoMuchIsReceivedAhead) {
         const std::string part(1000, 'y');
         while (said_bytes < kMax && say(other, part)) said_bytes += part.size();
       },
-      {.send_ns = 200'000'000});
+      {.send_ns = 1'000'000'000});
   EXPECT_GT(said_bytes, 100'000u);
   EXPECT_LT(said_bytes, kMax / 4);
 }
@@ -358,11 +368,15 @@ TEST_F(StreamTest, AClientThatSaysNothingIsGivenUp) {
 }
 
 TEST_F(StreamTest, WhenItDrainsARequestThatHasBegunIsWaitedFor) {
+  std::atomic<bool> has_drained{false};
   talk(
-      [](Stream& stream) {
+      [&](Stream& stream) {
         must_receive(stream);
         EXPECT_EQ(stream.input(), "be");
-        auto drain = [&] { EXPECT_FALSE(stream.drain()); };
+        auto drain = [&] {
+          EXPECT_FALSE(stream.drain());
+          has_drained = true;
+        };
         task::Task& drains = task::start("drains", drain);
         must_receive(stream);
         task::join(drains);
@@ -371,9 +385,9 @@ TEST_F(StreamTest, WhenItDrainsARequestThatHasBegunIsWaitedFor) {
         must_receive(stream, false);
         EXPECT_FALSE(task::is_cancelled());
       },
-      [](int other) {
+      [&](int other) {
         say(other, "be");
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        wait_for(has_drained);
         say(other, "gun");
         EXPECT_EQ(hear(other, 1), "");
       });
