@@ -153,7 +153,7 @@ TEST_F(Pthread, EverySleeperGetsTheMutex) {
     EXPECT_EQ(__spill_pthread_mutex_unlock(mutex), 0);
   });
   in_threads(3, [&](int) {
-    const timespec time = after_ms(CLOCK_REALTIME, 5'000);
+    const timespec time = after_ms(CLOCK_REALTIME, kHangMs);
     EXPECT_EQ(__spill_pthread_mutex_timedlock(mutex, &time), 0);
     EXPECT_EQ(__spill_pthread_mutex_unlock(mutex), 0);
   });
@@ -397,7 +397,7 @@ TEST_F(Pthread, AWakeUpBetweenTheLastLookAndTheQueueIsNotLost) {
     return true;
   };
   ASSERT_TRUE(spill::queue_waiter(waiter, &object, ~uint32_t{0}, must_wait, &context));
-  const auto deadline = spill::Deadline::at(CLOCK_MONOTONIC, after_ms(CLOCK_MONOTONIC, 5'000));
+  const auto deadline = spill::Deadline::at(CLOCK_MONOTONIC, after_ms(CLOCK_MONOTONIC, kHangMs));
   EXPECT_EQ(spill::sleep_waiter(waiter, deadline, false), spill::Parked::kWoken);
   context.waker.join();
 }
@@ -594,12 +594,17 @@ TEST_F(Pthread, Semaphores) {
   action.sa_handler = [](int) {};
   sigaction(SIGUSR1, &action, nullptr);
   const pthread_t waiter = pthread_self();
+  std::atomic<bool> has_waited{false};
+  // Again and again: the first may come before anybody waits.
   std::thread interrupter([&] {
-    usleep(30'000);
-    pthread_kill(waiter, SIGUSR1);
+    while (!has_waited) {
+      usleep(10'000);
+      pthread_kill(waiter, SIGUSR1);
+    }
   });
   EXPECT_EQ(__spill_sem_wait(full), -1);
   EXPECT_EQ(errno, EINTR);
+  has_waited = true;
   interrupter.join();
 }
 
