@@ -39,10 +39,10 @@ class BalanceTest : public testing::TestWithParam<uint32_t> {
       if (cache->node_of(file->key(page)) == node) pages.push_back(page);
     return pages;
   }
-  // Reads of pages that are not there, of one node, until it has so many frames, for a few seconds. Pages have the first byte of `content`.
+  // Reads of pages that are not there, of one node, until it has so many frames, for a minute at most. Pages have the first byte of `content`.
   bool read_until(uint64_t frames, std::byte content = {}) {
     const std::vector<uint64_t> pages = pages_of(kBusy);
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     for (uint64_t i = 0; cache->frame_count_of(kBusy) < frames; ++i) {
       if (std::chrono::steady_clock::now() > deadline) return false;
       std::byte byte = {};

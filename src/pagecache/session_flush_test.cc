@@ -57,14 +57,14 @@ class SessionFlushTest : public testing::Test {
   uint64_t flushed() { return servers->flush_counts().pages; }
   // Until so many are, or it is clear that they will not be.
   void expect_flushed(uint64_t pages) {
-    for (int i = 0; i < 5000 && flushed() < pages; ++i)
+    for (int i = 0; i < 60000 && flushed() < pages; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     EXPECT_EQ(flushed(), pages);
   }
 
   void expect_dirty(uint64_t pages) {
-    for (int i = 0; i < 5000 && cache->dirty_count() != pages; ++i)
+    for (int i = 0; i < 60000 && cache->dirty_count() != pages; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     EXPECT_EQ(cache->dirty_count(), pages);
@@ -181,7 +181,8 @@ TEST_F(SessionFlushTest, ManyRunsAreWrittenInBatches) {
   for (uint64_t page = 50; page < 70; page += 2) write(page);
   EXPECT_EQ(session.counts().writebacks, 0u);
   let_servers_go_on();
-  for (int i = 0; i < 5000 && flushed() <= 64; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (int i = 0; i < 60000 && flushed() <= 64; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_GT(flushed(), 64u);
   EXPECT_LT(servers->flush_counts().writes, flushed() / 4);
   servers->leave(*file);
@@ -340,7 +341,7 @@ TEST_F(SessionFlushTest, AFileThatServersHaveLeftIsNotFlushed) {
   queue.run(one);
   fill_set();
   read(602);
-  for (int i = 0; i < 5000 && flushed() == before + 5; ++i)
+  for (int i = 0; i < 60000 && flushed() == before + 5; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_GT(flushed(), before + 5);
   queue.close();
@@ -381,7 +382,7 @@ class AgeTest : public testing::Test {
   }
   // Of all that was written since the cache was opened.
   void wait_until_flushed(uint64_t pages) {
-    for (int i = 0; i < 10000 && servers->flush_counts().pages < pages; ++i)
+    for (int i = 0; i < 60000 && servers->flush_counts().pages < pages; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     EXPECT_EQ(servers->flush_counts().pages, pages);
     EXPECT_EQ(cache->dirty_count(), 0u);
@@ -397,7 +398,7 @@ class AgeTest : public testing::Test {
 constexpr uint64_t kMillisecond = 1'000'000;
 
 TEST_F(AgeTest, PagesThatAreDirtyForLongAreWritten) {
-  open(20 * kMillisecond, 2);
+  open(200 * kMillisecond, 2);
   for (uint64_t page = 0; page < 8; ++page) write(page);
   write(500);
   wait_until_flushed(9);
@@ -430,7 +431,7 @@ TEST_F(AgeTest, APageThatCannotBeWrittenIsTriedAgain) {
   open(20 * kMillisecond);
   test.device.fail(Failing::kWrites, EIO);
   write(3);
-  for (int i = 0; i < 10000 && !test.device.has_failed(); ++i)
+  for (int i = 0; i < 60000 && !test.device.has_failed(); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_TRUE(test.device.has_failed());
   test.device.fail(Failing::kNothing, 0);
