@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """`spillway serve` from its start to its end: words, addresses, signals, restarts.  serve_test.py SPILLWAY [unittest arguments]"""
 import fcntl
+import itertools
 import os
 import pathlib
 import pwd
 import re
+import select
 import signal
 import socket
 import stat
@@ -214,25 +216,31 @@ class Life(Case):
     def test_requests_that_have_begun_end(self):
         server = self.serve("--memcache", "0", "--threads", "2")
         idle, busy = self.connect(server.address), self.connect(server.address)
-        idle.ask(b"version\r\n", b"VERSION ")
-        idle.line()
-        busy.say(b"set key 0 0 20000\r\n" + b"v" * 10000)
-        busy.say(b"v")
-        time.sleep(0.1)
+        before, begins, asked = self.received_bytes(idle), b"set key 0 0 20000\r\n" + b"v" * 10001, itertools.count(1)
+        busy.say(begins)
+        self.wait_until(lambda: self.received_bytes(idle) - before - next(asked) * len(b"stats\r\n") == len(begins))
         server.send_signal()
         self.assertTrue(idle.has_ended())
-        deadline = time.monotonic() + HANG_SECONDS
-        while time.monotonic() < deadline:
-            try:
-                Connection(server.address).close()
-            except ConnectionRefusedError:
-                break
-        else:
-            self.fail("it goes on accepting")
+        self.wait_until(lambda: self.is_refused(server.address))
         self.assertIsNone(server.process.poll())
         busy.ask(b"v" * 9999 + b"\r\n", b"STORED\r\n")
         self.assertTrue(busy.has_ended())
         self.assertEqual(server.wait(), 0)
+
+    @staticmethod
+    def received_bytes(connection):
+        """Of all clients, this request among them."""
+        connection.say(b"stats\r\n")
+        return int(re.search(rb"STAT bytes_read (\d+)\r\n", b"".join(iter(connection.line, b"END\r\n")))[1])
+
+    @staticmethod
+    def is_refused(address):
+        """Does nobody listen there any more?"""
+        try:
+            Connection(address).close()
+        except ConnectionRefusedError:
+            return True
+        return False
 
     def wait_until(self, happens):
         begun = time.monotonic()
@@ -283,7 +291,7 @@ class Life(Case):
         time.sleep(0.1)
         begun = time.monotonic()
         server.send_signal()
-        time.sleep(0.1)
+        self.wait_until(lambda: self.is_refused(server.address))  # two that wait for it would be one
         self.assertEqual(server.end(), 0)
         self.assertLess(time.monotonic() - begun, 10)  # for which one signal would have it wait
         self.assertTrue(busy.has_ended())
@@ -300,7 +308,7 @@ class Life(Case):
         time.sleep(0.2)
         begun = time.monotonic()
         slow.send_signal()
-        time.sleep(0.1)
+        self.wait_until(lambda: self.is_refused(slow.address))
         self.assertEqual(slow.end(), 0)
         self.assertLess(time.monotonic() - begun, 15)
 
@@ -489,11 +497,12 @@ class Connections(Case):
         self.fail("there is room again, and it is not given")
 
     def test_nothing_comes(self):
-        server = self.serve("--memcache", "0", "--idle", "1")
+        server = self.serve("--memcache", "0", "--idle", "3")
         quiet, talks = self.connect(server.address), self.connect(server.address)
-        for _ in range(3):
+        begun = time.monotonic()
+        while not select.select([quiet.socket], [], [], 0.1)[0]:
+            self.assertLess(time.monotonic() - begun, HANG_SECONDS)
             talks.ask(b"mn\r\n", b"MN\r\n")
-            time.sleep(0.5)
         self.assertTrue(quiet.has_ended())
         talks.say(b"stats\r\n")
         told = b""
