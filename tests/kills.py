@@ -33,6 +33,12 @@ class Kills:
                 print(f"SPILLWAY_TEST_SEED={self.seed}", file=sys.stderr)
                 raise
 
+    def goes_on(self, killed, **done):
+        """After so many kills, is there another one? Less is done before each where the machine is busy: then there are more of them, ten times as many at most."""
+        if killed < self.count:
+            return True
+        return FEW <= self.count and killed < 10 * self.count and any(count < least for count, least in done.values())
+
     def expect(self, **done):
         """done: what was done, as (how much, how much at least)."""
         for what, (count, least) in done.items():

@@ -49,9 +49,14 @@ def life(changer, folder, synced, kill_seconds, is_early):
 def test(build):
     kills = Kills(10)
     changer = pathlib.Path(build) / "tests" / "table_changer"
-    synced, starts, later = 0, 0, 0
+    synced, starts, later, killed = 0, 0, 0, 0
+
+    def done():
+        return {"synced": (synced, 200 * kills.count), "starts": (starts, kills.count // 3), "later": (later, kills.count // 5)}
+
     with kills.folder("batch_crash") as folder:
-        for _ in range(kills.count):
+        while kills.goes_on(killed, **done()):
+            killed += 1
             is_early = kills.random.random() < 0.25
             before = synced
             found, synced = life(changer, folder, synced, kills.random.uniform(0.02, 0.1 if is_early else 0.2), is_early)
@@ -59,7 +64,7 @@ def test(build):
             later += found is not None and found > before
         found, synced = life(changer, folder, synced, None, False)
     print(f"{kills}: {synced} steps synced, {starts} starts that found all, {later} of them steps that were not synced")
-    kills.expect(synced=(synced, 200 * kills.count), starts=(starts, kills.count // 3), later=(later, kills.count // 5))
+    kills.expect(**done())
 
 
 if __name__ == "__main__":

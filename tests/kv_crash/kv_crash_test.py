@@ -36,6 +36,10 @@ class Model:
         self.counts = {"acknowledged": 0, "victims": 0, "checkpoints": 0, "reports": 0, "ready": 0}
         self.life = (0, 0)
 
+    def done(self, least):
+        """What Kills asks for."""
+        return {"victims": (self.counts["victims"], least), "checkpoints": (self.counts["checkpoints"], least), "counter": (self.counter, least)}
+
     def lines(self):
         keys = [" ".join(map(str, (key, *sorted(numbers)))) for key, numbers in self.possible.items()]
         return "\n".join([*keys, f"counter {self.counter} {self.counter + THREADS}", "", ""])
@@ -140,12 +144,15 @@ def test(build, is_encrypted):
         made = subprocess.run([str(writer), "make", str(path), device_of(path, "file", key)], env=CLEAN, stderr=subprocess.PIPE, check=False, text=True)
         if made.returncode != 0:
             raise Failure(made.stderr)
-        for number in range(kills.count + 1):
-            life(writer, path, key, model, number, kills.random, number == kills.count)
+        killed = 0
+        while kills.goes_on(killed, **model.done(kills.count)):
+            life(writer, path, key, model, killed, kills.random, False)
+            killed += 1
+        life(writer, path, key, model, killed, kills.random, True)
     counts = model.counts
     print(f"{kills}: {counts['acknowledged']} changes acknowledged of {len(model.possible)} keys, counted to {model.counter}; "
           f"{counts['victims']} segments collected, {counts['checkpoints']} checkpoints, {counts['ready']} starts read all keys")
-    kills.expect(victims=(counts["victims"], kills.count), checkpoints=(counts["checkpoints"], kills.count), counter=(model.counter, kills.count))
+    kills.expect(**model.done(kills.count))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ Each client has keys of its own and sends some requests at a time, those of Redi
 under way would have made of it: never anything older, or torn. A killed process loses nothing, whatever the durability, so that it changes
 from one life to the next, as does the memory for items.
 """
+import itertools
 import os
 import pathlib
 import random
@@ -189,8 +190,12 @@ def test(spillway):
     kills = Kills(8)
     clients = [Memcache("m0", kills.seed), Memcache("m1", kills.seed + 1), Resp("r0", kills.seed + 2), Resp("r1", kills.seed + 3)]
     starts = []  # after a kill: seconds, and seconds of CPU time
+
+    def done():
+        return {"acknowledged": (sum(client.acknowledged for client in clients), 100 * kills.count + 1)}
+
     with kills.folder("spillway-") as folder:
-        for life in range(kills.count + 1):
+        for life in itertools.count():
             began = time.monotonic()
             with Server(spillway, "--storage", f"{folder}/store", "--capacity", "256M", "--memory", kills.random.choice(MEMORIES),
                         "--durability", kills.random.choice(DURABILITIES), "--threads", "2", "--memcache", "0", "--resp", "0") as server:
@@ -200,7 +205,7 @@ def test(spillway):
                     starts.append((time.monotonic() - began, cpu_seconds(server.process)))
                 for client in clients:
                     check(client, server.address if isinstance(client, Memcache) else server.resp)
-                if life == kills.count:
+                if not kills.goes_on(life, **done()):
                     server.end()
                     break
                 threads = [threading.Thread(target=client.run, args=(server.address if isinstance(client, Memcache) else server.resp,))
@@ -216,7 +221,7 @@ def test(spillway):
                         raise client.trouble
     acknowledged = sum(client.acknowledged for client in clients)
     print(f"{kills}: {acknowledged} changes acknowledged, slowest start {max(starts)[0]:.2f} s")
-    kills.expect(acknowledged=(acknowledged, 100 * kills.count + 1))
+    kills.expect(**done())
     if sanitizer_of(spillway):
         return  # how long a start takes is measured without
     # On a busy machine each lasts longer, but does no more; and not all of them have to wait.
