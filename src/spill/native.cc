@@ -72,6 +72,8 @@ void begin_native() {
   cache.begin_regions(addresses);
 }
 
+bool runs_native() { return byte().load(std::memory_order_relaxed) != 0; }
+
 void end_native(cache::RegionsEnd why) { runtime.cache->end_regions(why); }
 
 bool map_native(uint64_t address) {

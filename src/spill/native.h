@@ -19,6 +19,8 @@ base::Expected<void> open_native();
 // Native bodies run from here on, if there are some, the options allow it and memory is large enough for it.
 // REQUIRES: the cache is there, and nothing in it.
 void begin_native();
+// Whether they run now. Cost: a load.
+bool runs_native();
 // They run no more. What is mapped stays so until it is evicted: what must not, the caller unmaps (Cache::unmap_regions).
 // Cost: a load if they do not run.
 void end_native(cache::RegionsEnd why);

@@ -310,6 +310,11 @@ MUTATIONS = [
     product("a child waits for its parent's requests", "^e2e_aio$", (FORK, "  forget_requests();\n", "")),
     product("signal mask of a context blocks the fault path", "^e2e_contexts$",
             ("src/spill/intercept/context.cc", "mask_of(to->uc_sigmask) & ~kFaultSignals);", "mask_of(to->uc_sigmask));")),
+    product("a plain context goes on in another thread", "^e2e_refusals$", ("src/spill/intercept/context.cc", "  require_own(*context);\n", "")),
+    product("a spilled context goes on in another thread", "^e2e_refusals$", ("src/spill/intercept/context.cc", "  require_own(*to);\n", "")),
+    product("a context that one thread has made cannot begin in another", "^e2e_refusals$",
+            ("src/spill/intercept/context.cc", "left.key == kLeftKey && left.record != 0 &&\n                          left.stack_pointer == static_cast<uint64_t>(context.uc_mcontext.gregs[REG_RSP]);",
+             "left.key == kLeftKey && left.record != 0;")),
     product("signal mask left to the kernel to write into spilled memory", "^e2e_contexts$",
             ("include/spillway/interceptors.inc", "SPILLWAY_INTERCEPT(__sigsetjmp)\n", "")),
 

@@ -3,7 +3,7 @@
 // take the registers into plain memory below the caller's frame, where context.cc corrects the two that differ.
 //
 // Each begins at its caller's registers: it may change none of rbx, rbp and r12 to r15 before they are saved. Plain
-// arguments go straight to the C library's function.
+// arguments go to the C library's function itself, with a note of who leaves a context (context.cc).
 
   .set CONTEXT_BYTES, 968   // context.cc asserts these
   .set JUMP_BYTES, 200
@@ -48,6 +48,20 @@
   .cfi_adjust_cfa_offset 24
   movq \register, %rdi
   call spill_filter_mask
+  addq $8, %rsp
+  popq %rsi
+  popq %rdi
+  .cfi_adjust_cfa_offset -24
+  .endm
+
+  // Calls spill_note_left with the context in rdi, which its caller leaves; keeps rdi and rsi. At a function's begin.
+  .macro note_left
+  pushq %rdi
+  pushq %rsi
+  subq $8, %rsp
+  .cfi_adjust_cfa_offset 24
+  leaq 32(%rsp), %rsi
+  call spill_note_left
   addq $8, %rsp
   popq %rsi
   popq %rdi
@@ -142,6 +156,7 @@ __spill_\name:
   // int (ucontext_t*)
   function getcontext
   if_spilled %rdi, 1f
+  note_left
   jmp getcontext@PLT
 1:
   save_context
@@ -166,6 +181,7 @@ __spill_\name:
   function swapcontext
   if_spilled %rdi, 1f
   if_spilled %rsi, 1f
+  note_left
   filter_mask %rsi
   jmp swapcontext@PLT
 1:

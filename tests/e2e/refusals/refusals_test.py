@@ -414,6 +414,63 @@ int main(int count, char** arguments) {
         self.assertEqual(self.run_loop("throw").returncode, -signal.SIGABRT)
 
 
+class Contexts(Refusal):
+    """What one thread has left does not go on in another."""
+
+    def setUp(self):
+        super().setUp()
+        source = self.folder / "contexts.c"
+        source.write_text("""
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <ucontext.h>
+static ucontext_t *inside, *outside;
+static int* numbers;
+static char stack[1 << 16];
+static void body(void) {
+  for (int i = 1; i < 4; ++i) {
+    numbers[i << 16] = i;
+    swapcontext(inside, outside);
+  }
+}
+static void* begin(void* unused) {
+  swapcontext(outside, inside);
+  return unused;
+}
+int main(int count, char** arguments) {
+  static ucontext_t plain[2];
+  ucontext_t* spilled = calloc(2, sizeof *spilled);
+  pthread_t thread;
+  numbers = calloc(4 << 16, sizeof *numbers);
+  inside = arguments[1][0] == 's' ? &spilled[0] : &plain[0];
+  outside = arguments[1][0] == 's' ? &spilled[1] : &plain[1];
+  getcontext(inside);
+  inside->uc_stack.ss_sp = stack;
+  inside->uc_stack.ss_size = sizeof stack;
+  makecontext(inside, body, 0);
+  pthread_create(&thread, 0, begin, 0);
+  pthread_join(thread, 0);
+  printf("%d\\n", numbers[1 << 16]);
+  fflush(stdout);
+  if (arguments[2][0] == 's') setcontext(inside);
+  swapcontext(outside, inside);
+  return puts("filled"), 0;
+}
+""")
+        self.program = self.folder / "contexts"
+        subprocess.run([BIN / "spillcc", "-O1", source, "-o", self.program], check=True, env=CLEAN)
+
+    def test_another_thread_does_not_go_on_with_them(self):
+        for kind in ("plain", "spilled"):
+            for call in ("setcontext", "exchange"):
+                with self.subTest(f"{kind}, {call}"):
+                    ended = subprocess.run([self.program, kind, call], env=environment(memory="4M", spill_all=1, storage=WORK), capture_output=True,
+                                           text=True, timeout=HANG_SECONDS)
+                    self.ends(ended, 134, "a context that one thread has left")
+                    self.assertEqual(ended.stdout, "1\n")
+
+
 class Started(Refusal):
     def test_by_spillway_run_nothing_is_said(self):
         ended = self.works(subprocess.run([BIN / "spillway", "run", "--memory", "64M", "--", PROGRAM, "4096"], env=CLEAN,
