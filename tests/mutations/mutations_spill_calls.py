@@ -229,6 +229,8 @@ MUTATIONS = [
              (STDIO, "std::min(static_cast<size_t>(n) - 1, room)", "std::min(static_cast<size_t>(n), room)")),
     mutation("the program can close the runtime's descriptors", "intercept_process_test", "Process.TheRuntimes*",
              ("src/spill/intercept/descriptor.cc", "  if (sys::is_own_descriptor(descriptor)) return spill::fail(EBADF);\n", "")),
+    mutation("of a string that is printed twice only what was asked for last", "intercept_stdio_test", "Stdio.PrintEveryKind*",
+             ("src/spill/intercept/format_printf.cc", "  if (arguments.shares_strings) read_format(format, arguments);\n", "")),
     product("what is stored by the process's memory in /proc is lost", "^e2e_memory_in_proc$",
             (IO, "in_range(static_cast<uint64_t>(offset)) && leads", "offset == 0 && leads")),
     product("any file is taken for the process's memory", "^e2e_memory_in_proc$", (IO, "leads_to_own_memory(descriptor);", "descriptor >= 0;")),

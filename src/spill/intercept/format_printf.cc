@@ -37,6 +37,8 @@ struct Arguments {
   Argument* at;
   int capacity;
   int count = 0;
+  bool has_values = false;
+  bool shares_strings = false;  // a string is limited by several arguments
 
   // The argument `index`, or null when it does not fit; counts it anyway.
   Argument* use(int index) {
@@ -67,14 +69,24 @@ Limit read_limit(FormatReader& reader, Arguments& arguments, int& next) {
   return limit;
 }
 
+// What an argument that holds a precision leaves of a string. A negative one means none.
+size_t limit_by(const Argument& argument) {
+  const int precision = static_cast<int>(argument.value);
+  return precision < 0 ? ~size_t{0} : static_cast<size_t>(precision);
+}
+
 void use_string(Arguments& arguments, int index, Kind kind, bool has_precision, Limit precision) {
   Argument* argument = arguments.use(index);
   if (argument == nullptr) return;
   argument->kind = kind;
   if (!has_precision) {
     argument->precision = ~size_t{0};
-  } else if (precision.argument >= 0) {
+  } else if (precision.argument >= 0 && !arguments.has_values) {
+    const int other = argument->precision_argument;
+    arguments.shares_strings |= other >= 0 && other != precision.argument;
     argument->precision_argument = precision.argument;
+  } else if (precision.argument >= 0) {
+    argument->precision = std::max(argument->precision, limit_by(arguments.at[precision.argument]));
   } else {
     argument->precision =
         std::max<size_t>(argument->precision, static_cast<size_t>(std::max(precision.value, 0)));
@@ -174,9 +186,7 @@ void take_values(const Arguments& arguments, va_list from) {
 // How much of a string is printed at most.
 size_t limit_of(const Arguments& arguments, const Argument& argument) {
   if (argument.precision_argument < 0) return argument.precision;
-  const int precision = static_cast<int>(arguments.at[argument.precision_argument].value);
-  // A negative one means none.
-  return precision < 0 ? ~size_t{0} : std::max(argument.precision, static_cast<size_t>(precision));
+  return std::max(argument.precision, limit_by(arguments.at[argument.precision_argument]));
 }
 
 // Finds the arguments that point to spilled memory. Returns whether there are any.
@@ -252,9 +262,10 @@ int call_with_copies(const Arguments& arguments, const char* format, va_list ori
   return result;
 }
 
-int call_with(const Arguments& arguments, const char* format, va_list original, FormatCall call,
-              void* context) {
+int call_with(Arguments& arguments, const char* format, va_list original, FormatCall call, void* context) {
   take_values(arguments, original);
+  arguments.has_values = true;
+  if (arguments.shares_strings) read_format(format, arguments);
   if (find_spilled(arguments)) return call_with_copies(arguments, format, original, call, context);
   return call(context, format, original);
 }

@@ -100,6 +100,8 @@ TEST_F(Stdio, PrintEveryKindOfArgument) {
   EXPECT_PRINTS("%ls %.3ls %S", wide(L"wide"), wide(L"shortened"), wide(L"big"));
   EXPECT_PRINTS("%2$s %1$d %2$s %3$.2f", 7, text("again"), 2.5);
   EXPECT_PRINTS("%2$*1$s|%2$.*3$s", 9, text("numbered"), 4);
+  EXPECT_PRINTS("%2$.*3$s|%2$.*1$s|%2$.1s", 2, text("numbered"), 4);
+  EXPECT_PRINTS("%1$.*3$s|%1$.*2$s", text("numbered"), 2, -1);
   EXPECT_PRINTS("%m %s", text("no argument"));
   EXPECT_PRINTS("%d %d %d %d %d %d %d %d %d %d %d %d %d %s %f %f %f %f %f %f %f %f %f %f", 1, 2, 3, 4, 5, 6,
                 7, 8, 9, 10, 11, 12, 13, text("many"), .1, .2, .3, .4, .5, .6, .7, .8, .9, 1.);
