@@ -57,14 +57,23 @@ class FaultSites(unittest.TestCase):
 
     def test_verbose_sums_up(self):
         program = WORK / "sums"
-        # It sleeps at the end: what the background evicts and writes then is not counted between the statistics and the message.
+        # It ends when nothing is written any more: what the background evicts and writes is not counted between the statistics and the message.
         program.with_suffix(".c").write_text("""#include <stdlib.h>
+            #include <sys/resource.h>
             #include <unistd.h>
+            static long written(void) {
+              struct rusage usage;
+              return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_oublock : 0;
+            }
             int main(int argc, char** arguments) {
               const long bytes = atol(arguments[1]) << 20;
               volatile char* memory = malloc(bytes);
               for (long i = 0; i < bytes; i += 64) memory[i] = (char)i;
-              usleep(200000);
+              long before;
+              do {
+                before = written();
+                usleep(200000);
+              } while (written() != before);
               return argc != 2 || memory[bytes - 64] != (char)(bytes - 64);
             }""")
         subprocess.run([BIN / "spillcc", "-O2", "-fspill-bodies=2", program.with_suffix(".c"), "-o", program], check=True, env=CLEAN)
