@@ -232,11 +232,10 @@ class Fires(unittest.TestCase):
         debugger = subprocess.Popen(command, env=gdb.settings, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.addCleanup(debugger.kill)
         deadline = time.monotonic() + HANG_SECONDS
-        while not place.exists() and debugger.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.02)
         with socket.socket(socket.AF_UNIX) as client:
             client.settimeout(HANG_SECONDS)
-            client.connect(str(place))
+            while client.connect_ex(str(place)) != 0 and debugger.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.02)  # there is no socket yet, or nobody listens there
             client.sendall(b"get key\r\n")
             self.assertEqual(client.recv(100), b"END\r\n")
         printed, _ = debugger.communicate(timeout=HANG_SECONDS)
