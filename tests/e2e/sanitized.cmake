@@ -54,7 +54,7 @@ if(SPILLWAY_SANITIZE STREQUAL "thread")
   list(APPEND e2e_left_out programs/signal_handler.c programs/signal_count.c programs/signal_nesting.c
     programs/process_ends.c programs/thread_ids.c)
   # It makes a fork of vfork, and of clone.
-  list(APPEND e2e_left_out programs/spawn_arguments.c programs/spawn_handler.c programs/spawn_threads.c programs/signal_vfork.c programs/vfork_first_miss.c
+  list(APPEND e2e_left_out programs/spawn_arguments.c programs/spawn_handler.c programs/spawn_number.c programs/spawn_threads.c programs/signal_vfork.c programs/vfork_first_miss.c
     programs/clone_stacks.c)
   # The C library makes the thread of its timers without telling it.
   list(APPEND e2e_left_out programs/lookups.c programs/timer_last.c)

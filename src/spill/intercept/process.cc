@@ -3,6 +3,7 @@
 // thread's Scratch with its parent and never gives it back.
 #include <alloca.h>
 #include <errno.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@
 #include "sys/kernel.h"
 #include "sys/lock.h"
 #include "sys/memory.h"
+#include "sys/signals.h"
 
 namespace spill {
 namespace {
@@ -185,17 +187,47 @@ int execute(const char* path, Strings arguments, Strings environment, bool searc
 using Spawn = int(pid_t*, const char*, const posix_spawn_file_actions_t*, const posix_spawnattr_t*, Strings,
                   Strings);
 
+// Calls f(number, attributes), which starts a program and stores its number, that of a child whose number is to be in spilled memory. As with
+// the C library alone, it is there before a handler can hear of the child's end; the child begins with the mask of before.
+template <class F>
+int with_number_stored(pid_t* child, const posix_spawnattr_t* attributes, F f) {
+  posix_spawnattr_t own;
+  short flags = 0;
+  if (attributes != nullptr)
+    own = *attributes;
+  else
+    posix_spawnattr_init(&own);
+  posix_spawnattr_getflags(&own, &flags);
+  const uint64_t before = sys::block_signals(sys::kSentSignals);
+  if ((flags & POSIX_SPAWN_SETSIGMASK) == 0) {
+    sigset_t mask = {};
+    *reinterpret_cast<uint64_t*>(&mask) = before;
+    posix_spawnattr_setsigmask(&own, &mask);
+    posix_spawnattr_setflags(&own, static_cast<short>(flags | POSIX_SPAWN_SETSIGMASK));
+  }
+  int result;
+  {
+    PlainObject<pid_t> number(child);
+    result = f(number, &own);
+  }
+  sys::set_signal_mask(before);
+  return result;
+}
+
 int spawn(Spawn* function, pid_t* child, const char* path, const posix_spawn_file_actions_t* actions,
           const posix_spawnattr_t* attributes, Strings arguments, Strings environment) {
-  PlainObject<pid_t> plain_child(child);
   PlainIn<posix_spawn_file_actions_t> plain_actions(actions);
   PlainIn<posix_spawnattr_t> plain_attributes(attributes);
   const size_t bytes = copy_bytes(path) + copy_bytes(arguments) + copy_bytes(environment);
   const int result = with_copies(bytes, [&](Copier copier) {
     const char* plain_path = copier.text(path);
     Strings plain_arguments = copier.strings(arguments);
-    return function(plain_child, plain_path, plain_actions, plain_attributes, plain_arguments,
-                    copier.strings(environment));
+    Strings plain_environment = copier.strings(environment);
+    const auto start = [&](pid_t* number, const posix_spawnattr_t* how) {
+      return function(number, plain_path, plain_actions, how, plain_arguments, plain_environment);
+    };
+    return all_plain(child, sizeof *child) ? start(child, plain_attributes)
+                                           : with_number_stored(child, plain_attributes, start);
   });
   return result == -1 ? ENOMEM : result;
 }
