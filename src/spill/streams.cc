@@ -27,7 +27,7 @@ void Streams::begun(uint32_t count) {
 Streams::Window Streams::missed(uint64_t page, Pattern pattern, uint32_t least) {
   if (pattern == Pattern::kRandom || least == 0) return {};
   const uint32_t most = least * kWindowGrowth;
-  ++now_;
+  if (++now_ == 0) ++now_;  // 0 is never
   for (Stream& stream : streams_) {
     if (!goes_on(stream, page)) continue;
     stream.last = page;
@@ -64,8 +64,10 @@ Streams::Window Streams::missed(uint64_t page, Pattern pattern, uint32_t least) 
     nearest->used = now_;
     return {};
   }
-  Stream& oldest = *std::min_element(streams_, streams_ + kStreams,
-                                     [](const Stream& x, const Stream& y) { return x.used < y.used; });
+  // By their ages, since now_ may have begun anew between the two.
+  Stream& oldest = *std::max_element(streams_, streams_ + kStreams, [this](const Stream& x, const Stream& y) {
+    return now_ - x.used < now_ - y.used;
+  });
   oldest = {.last = page, .used = now_};
   if (pattern == Pattern::kNormal) return {};
   oldest.stride = 1;

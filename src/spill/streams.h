@@ -24,6 +24,10 @@ class Streams {
   static constexpr int64_t kMaxStride = 1024;
   static constexpr uint32_t kWindowGrowth = 8;
 
+  Streams() = default;
+  // As after so many misses of which none is known any more, for tests.
+  explicit Streams(uint32_t misses) : now_(misses) {}
+
   // Pages first, first + stride, ...; none if count is 0.
   struct Window {
     uint64_t first = 0;
@@ -49,7 +53,7 @@ class Streams {
   Stream streams_[kStreams];
   Stream* opened_ = nullptr;  // the one that window_ is of
   Window window_;             // that was returned last
-  uint32_t now_ = 0;          // counts misses
+  uint32_t now_ = 0;          // counts misses, modulo 2^32 and without 0
 };
 
 }  // namespace spill

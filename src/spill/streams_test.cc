@@ -54,6 +54,16 @@ TEST(Streams, SeveralGoOnAtATime) {
   EXPECT_LT(reader.misses, 20u * Streams::kStreams);
 }
 
+TEST(Streams, SeveralGoOnAtATimeWhenTheCountOfMissesBeginsAnew) {
+  Reader reader;
+  reader.streams = Streams(~uint32_t{0} - Streams::kStreams);
+  for (uint64_t i = 0; i < Streams::kStreams; ++i) reader.read(10'000'000 * (i + 1));  // the last ones before
+  reader.misses = 0;
+  for (uint64_t i = 0; i < 500; ++i)
+    for (uint64_t array = 1; array < Streams::kStreams; ++array) reader.read(100'000 * array + i);
+  EXPECT_LT(reader.misses, 20u * Streams::kStreams);
+}
+
 TEST(Streams, WhatJumpsIsNone) {
   Reader reader;
   std::mt19937_64 random(1);

@@ -64,4 +64,6 @@ MUTATIONS = [
     mutation("windows of a walk end anywhere", "walk_test", "Walk.WindowsEnd*", ("src/spill/walk.h", "(page_ + window_ + kGroupPages) / kGroupPages * kGroupPages", "page_ + window_ + 1")),
     mutation("stream ends at a page that is in memory", "streams_test", "Streams.PagesThatAreThere*",
              ("src/spill/streams.cc", "to_next / stream.stride >= -static_cast<int64_t>(stream.window);", "to_next / stream.stride >= 0;")),
+    mutation("the youngest stream goes once misses are counted anew", "streams_test", "Streams.SeveralGoOnAtATimeWhen*",
+             ("src/spill/streams.cc", "now_ - x.used < now_ - y.used", "now_ * 0 + x.used > y.used")),
 ]
