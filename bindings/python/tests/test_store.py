@@ -373,7 +373,8 @@ class FileTest(unittest.TestCase):
                     if turns == 3:
                         with self.assertRaisesRegex(spillway.InUseError, "under way"):
                             store.close()
-                    time.sleep(0.001)
+                    if turns <= 3:  # then as fast as it can: it may be without a processor for most of the call
+                        time.sleep(0.001)
                 thread.join()
                 self.assertGreater(turns, 4)
 
