@@ -10,7 +10,7 @@ from support import CLEAN, Failure  # noqa: E402
 def run(*command, cwd=None, **settings):
     """What the command prints. Failure if it fails."""
     ended = subprocess.run([str(word) for word in command], cwd=cwd, env={**CLEAN, **{name: str(value) for name, value in settings.items()}},
-                           capture_output=True, text=True, timeout=200)
+                           capture_output=True, text=True, timeout=800)
     if ended.returncode != 0:
         raise Failure(f"{' '.join(str(word) for word in command)} ends with {ended.returncode}\n{ended.stdout}{ended.stderr}")
     return ended.stdout

@@ -24,7 +24,7 @@ def test(source, build, work):
         copy, SPILLWAY_PREFIX=prefix)
     shutil.rmtree(prefix)  # the package has the library
     tests = subprocess.run([PYTHON, "-m", "unittest", "discover", "-v", copy / "tests"], cwd=work, env={"PYTHONPATH": str(site), "PATH": "/usr/bin:/bin"},
-                           capture_output=True, text=True, timeout=200)
+                           capture_output=True, text=True, timeout=800)
     print(tests.stderr)
     if tests.returncode != 0 or "Ran 0 tests" in tests.stderr:
         raise Failure("the package's tests fail")
