@@ -112,6 +112,8 @@ MUTATIONS = [
     resp("any client of Redis ends the server", ("src/server/clients/resp_administration.cc", "  if (!hub_.settings().takes_shutdown) return answer_.refuse(Problem::kShutdownNotTaken);\n", ""), gtest_filter="RespAdministrationTest.TheServerIsNot*"),
     resp("a TOUCH of who leaves no trace leaves none", ("src/server/clients/resp_keys.cc", "marks_used ? items_.get(key)", "marks_used ? get(key)"), gtest_filter="RespKeysTest.IdleTimes*"),
     resp("one record that is no item hides all keys", ("src/server/items/walk.cc", "    if (more || more.error().number != EBADMSG) return more;", "    return more;"), gtest_filter="RespKeysTest.WhatIsNoItem*"),
+    resp("cursors have more bits from 2039 on", (SCANS, "next_step_++ % kSteps;", "next_step_++ % (2 * kSteps);"), gtest_filter="RespKeysTest.CursorsAreNoLonger*"),
+    resp("a scan is over when steps are counted anew", (SCANS, "  while (step == 0) step = next_step_++ % kSteps;\n", "  step = next_step_++ % kSteps;\n"), gtest_filter="RespKeysTest.CursorsAreNoLonger*"),
     resp("scans that nobody goes on with stay", (SCANS, "    if (scan.is_unused(kIdleMs, now_ms)) scan.end();", "    static_cast<void>(scan), static_cast<void>(now_ms);"), gtest_filter="RespKeysTest.CursorsAre*"),
     resp("a scan that is used ends for another one", (SCANS, "(is_disowned || is_unused(kUsedMs, now_ms));", "(is_disowned || is_unused(0, now_ms));"), gtest_filter="RespKeysTest.ScansThatAreUsed*"),
     resp("the youngest scan ends for another one", (SCANS, "(oldest == nullptr || scan.used_ms < oldest->used_ms))", "(oldest == nullptr || scan.used_ms > oldest->used_ms))"), gtest_filter="RespKeysTest.ScansThatAreUsed*"),

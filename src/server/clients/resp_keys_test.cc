@@ -3,6 +3,7 @@
 #include <set>
 
 #include "server/clients/resp_test_client.h"
+#include "server/text.h"
 #include "storage/decorators/latency.h"
 
 namespace server {
@@ -211,6 +212,21 @@ TEST_F(RespKeysTest, CursorsAreForgotten) {
     const std::string last = cursor_of(other);
     clock.move(RespScans::kIdleMs + 1);
     exchange(other, "SCAN " + last + "\r\n", kForgotten);
+  });
+}
+
+// Clients that keep numbers as doubles have 53 bits for one. In September 2039 the time in milliseconds has as many as there are for it in a cursor.
+TEST_F(RespKeysTest, CursorsAreNoLongerInLaterYears) {
+  clock.move((int64_t{1} << 41) - static_cast<int64_t>(clock.now_ms()));
+  for (int i = 0; i < 10; ++i) set("key" + std::to_string(i), "v");
+  talk([](int other) {
+    std::string cursor = "0";
+    int calls = 0;
+    do {
+      cursor = cursor_of(other, "SCAN " + cursor + " COUNT 2");
+      EXPECT_LT(parse_number<uint64_t>(cursor).value_or(~uint64_t{0}), uint64_t{1} << 53);
+    } while (++calls < 10 && cursor != "0");
+    EXPECT_EQ(calls, 5);
   });
 }
 

@@ -11,8 +11,10 @@ namespace server {
 namespace {
 
 // A cursor is the number of the step, among those of its worker, and in the lowest bits the worker. Steps are counted from the time at which the
-// worker began, so that cursors of an earlier server are not known.
-constexpr unsigned kWorkerBits = 8, kStepsPerMsBits = 4;
+// worker began, so that cursors of an earlier server are not known. From 2039 on that number has more bits than there are for it: its upper ones
+// are left out.
+constexpr unsigned kCursorBits = 53, kWorkerBits = 8, kStepsPerMsBits = 4;
+constexpr uint64_t kSteps = uint64_t{1} << (kCursorBits - kWorkerBits);
 static_assert(RespScans::kMaxWorkers == 1 << kWorkerBits &&
               task::Scheduler::kMaxWorkers <= RespScans::kMaxWorkers);
 
@@ -63,6 +65,7 @@ class RespScans::Table {
 
   base::Expected<Scan*> begin(Caller& caller);
   Scan* find(uint64_t cursor);
+  uint64_t next_cursor();
   base::Expected<Step> go_on(Scan& scan, const resp::ScanRequest& request);
   static base::Expected<void> read_ahead(Scan& scan);
   static base::Expected<void> fill(Scan& scan, const resp::ScanRequest& request, Step& step);
@@ -84,6 +87,12 @@ RespScans::Table::Scan* RespScans::Table::find(uint64_t cursor) {
   for (Scan& scan : scans_)
     if (scan.has_more() && scan.cursor == cursor) return &scan;
   return nullptr;
+}
+
+uint64_t RespScans::Table::next_cursor() {
+  uint64_t step = 0;  // of worker 0 it would say that nothing is left
+  while (step == 0) step = next_step_++ % kSteps;
+  return step << kWorkerBits | worker_;
 }
 
 void RespScans::Table::disown(uint64_t cursor) {
@@ -162,7 +171,7 @@ base::Expected<RespScans::Step> RespScans::Table::go_on(Scan& scan, const resp::
     scan.end();
     return filled ? base::Expected<Step>(std::move(step)) : std::unexpected(filled.error());
   }
-  scan.cursor = step.cursor = next_step_++ << kWorkerBits | worker_;
+  scan.cursor = step.cursor = next_cursor();
   scan.used_ms = items_.clock().now_ms();
   return step;
 }
