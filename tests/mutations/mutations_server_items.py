@@ -63,6 +63,7 @@ MUTATIONS = [
     mutation("never is sooner than any time", (ITEMS, "const bool is_sooner = expires_ms != kNever && (is == kNever ||", "const bool is_sooner = (is == kNever ||"), gtest_filter="ItemsModelTest.*"),
     mutation("a range is written without what was behind it", (ITEMS, "    if (end < old) change.add(Part::old(end, old - end));\n", ""), gtest_filter="ItemsTest.SetsRanges"),
     mutation("what was stored anew counts as used", (HOT, "(was_used ? kUsed : 0)", "kUsed"), gtest_filter="HotTableTest.*"),
+    mutation("what is used after 2106 was used in 1970", (HOT, "static_cast<int32_t>(static_cast<uint32_t>(now_s - word));", "static_cast<int64_t>(now_s - (word & kSeconds));"), (HOT, "std::max(since_s, 0)", "std::max<int64_t>(since_s, 0)"), gtest_filter="HotTableTest.GoesOn*"),
     mutation("an item is taken for another that was used", (HOT, "  if (word == 0 || tag_of(word) != tag_of(hash)) return {};\n", ""), gtest_filter="HotTableTest.*"),
 
     # Those who have all items to themselves

@@ -1,5 +1,6 @@
 #include "server/items/hot_table.h"
 
+#include <algorithm>
 #include <bit>
 #include <new>
 
@@ -8,7 +9,7 @@
 namespace server {
 namespace {
 
-// | 31 bits of the hash | was_used | seconds, 32 bits |. All 0: nothing.
+// | 31 bits of the hash | was_used | seconds, modulo 2^32 |. All 0: nothing.
 constexpr uint64_t kSeconds = 0xffff'ffff;
 constexpr uint64_t kUsed = uint64_t{1} << 32;
 constexpr unsigned kTagShift = 33;
@@ -30,8 +31,9 @@ HotTable::Facts HotTable::facts_of(uint64_t hash, uint64_t now_s) const {
   if (count_ == 0) return {};
   const uint64_t word = word_of(hash).load(std::memory_order_relaxed);
   if (word == 0 || tag_of(word) != tag_of(hash)) return {};
-  const uint64_t at_s = word & kSeconds;
-  return {.was_used = (word & kUsed) != 0, .idle_s = now_s > at_s ? now_s - at_s : 0};
+  // Below 0: the clock was put back since.
+  const auto since_s = static_cast<int32_t>(static_cast<uint32_t>(now_s - word));
+  return {.was_used = (word & kUsed) != 0, .idle_s = static_cast<uint64_t>(std::max(since_s, 0))};
 }
 
 void HotTable::set(uint64_t hash, uint64_t now_s, bool was_used) {

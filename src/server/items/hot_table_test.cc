@@ -23,6 +23,17 @@ TEST(HotTableTest, KnowsWhenAnItemWasUsed) {
   EXPECT_FALSE(table.facts_of(1, kNow + 9).was_used);
 }
 
+TEST(HotTableTest, GoesOnWhenSecondsHaveMoreThan32Bits) {
+  constexpr uint64_t kLast = 0xffff'ffff;  // in the year 2106
+  HotTable table;
+  ASSERT_TRUE(table.open(16));
+  table.used(1, kLast);
+  EXPECT_EQ(table.facts_of(1, kLast + 5).idle_s, 5u);
+  table.used(1, kLast + 5);
+  EXPECT_EQ(table.facts_of(1, kLast + 7).idle_s, 2u);
+  EXPECT_EQ(table.facts_of(1, kLast).idle_s, 0u) << "the clock went back";
+}
+
 TEST(HotTableTest, ForgetsOneForAnotherAndTakesNoneForAnother) {
   constexpr uint64_t kOther = uint64_t{1} << 40;
   HotTable table;
