@@ -123,9 +123,9 @@ base::Expected<void> reserve_at(uint64_t address, uint64_t bytes, Access access,
 
 namespace {
 
-base::Expected<char*> map_zeros(uint64_t bytes, int kind, const char* purpose) {
+base::Expected<char*> map_zeros(uint64_t bytes, int kind, const char* purpose, const void* wish = nullptr) {
   long result =
-      syscall(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      syscall(SYS_mmap, wish, bytes, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (failed(result)) {
     int number = static_cast<int>(-result);
     return base::failure(number, "cannot get ", base::Bytes{bytes}, " for ", purpose, ": ",
@@ -148,8 +148,8 @@ MachineMemory memory_told_of() {
 
 }  // namespace
 
-base::Expected<char*> map_anonymous(uint64_t bytes, const char* purpose) {
-  return map_zeros(bytes, MAP_PRIVATE, purpose);
+base::Expected<char*> map_anonymous(uint64_t bytes, const char* purpose, const void* wish) {
+  return map_zeros(bytes, MAP_PRIVATE, purpose, wish);
 }
 
 base::Expected<char*> map_shared_anonymous(uint64_t bytes, const char* purpose) {

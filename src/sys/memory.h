@@ -14,8 +14,8 @@ enum class Access { kNone, kRead, kReadWrite, kReadExecute, kEverything };
 // overcommit. Errors: ENOMEM or EEXIST, with a message that names the limit to raise.
 base::Expected<void> reserve_at(uint64_t address, uint64_t bytes, Access access, const char* purpose);
 
-// Private zeroed memory anywhere. Errors: ENOMEM.
-base::Expected<char*> map_anonymous(uint64_t bytes, const char* purpose);
+// Private zeroed memory: at `wish` if nothing is mapped there, else anywhere. Errors: ENOMEM.
+base::Expected<char*> map_anonymous(uint64_t bytes, const char* purpose, const void* wish = nullptr);
 // Zeroed memory anywhere that a child of fork shares. Errors: ENOMEM.
 base::Expected<char*> map_shared_anonymous(uint64_t bytes, const char* purpose);
 // Null: does nothing.

@@ -53,6 +53,7 @@ MUTATIONS = [
     mutation("memory behind a record written with it", (FORMAT, "key.data(), key.size());\n  std::ranges::fill(to.subspan(bytes), std::byte{0});\n", "key.data(), key.size());\n"), gtest_filter="RecordTest.*"),
 
     # Tables
+    mutation("each chunk of tables is a mapping of its own", (INDEX, "    if (*beside == last - kChunkBytes) return *beside;\n", ""), gtest_filter="IndexTest.AMappingHas*"),
     mutation("entry too far from home", (TABLE, "  while (free >= kNeighbourhood) {", "  while (free > kNeighbourhood) {"), gtest_filter="TableTest.*"),
     mutation("moved entry too far from home", (TABLE, "      if (offset >= kNeighbourhood) continue;\n", ""), gtest_filter="TableTest.*"),
     mutation("moved entry beyond what its home reaches", (TABLE, "      reach(slot_at(home, free + kSlots - offset), offset);\n", ""), gtest_filter="TableTest.*"),

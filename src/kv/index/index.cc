@@ -62,19 +62,36 @@ void Index::close() {
 
 // --- memory ---
 
+// Memory of kChunkBytes, which begins at a large page: below that of the chunk before it, so that the kernel has one mapping for both. A process may have
+// 65,530 mappings, and an index of ten billion keys has as many chunks. Null: there is none.
+char* Index::map_slots() {
+  if (char* const last = last_slots_.load(std::memory_order_relaxed); last != nullptr) {
+    auto beside = sys::map_anonymous(kChunkBytes, "an index's tables", last - kChunkBytes);
+    if (!beside) return nullptr;
+    if (*beside == last - kChunkBytes) return *beside;
+    sys::unmap(*beside, kChunkBytes);
+  }
+  auto mapped = sys::map_anonymous(2 * kChunkBytes, "an index's tables");
+  if (!mapped) return nullptr;
+  char* const slots =
+      reinterpret_cast<char*>(base::round_up(reinterpret_cast<uint64_t>(*mapped), kChunkBytes));
+  if (slots != *mapped) sys::unmap(*mapped, slots - *mapped);
+  sys::unmap(slots + kChunkBytes, *mapped + kChunkBytes - slots);
+  return slots;
+}
+
 // The memory is zeros, which are free slots.
 Index::Chunk* Index::new_chunk(bool huge) {
   auto own = sys::map_anonymous(base::round_up(sizeof(Chunk), base::kOsPageBytes), "an index's tables");
   if (!own) return nullptr;
-  auto slots = sys::map_anonymous(2 * kChunkBytes, "an index's tables");
-  if (!slots) {
+  char* const slots = map_slots();
+  if (slots == nullptr) {
     sys::unmap(*own, base::round_up(sizeof(Chunk), base::kOsPageBytes));
     return nullptr;
   }
+  last_slots_.store(slots, std::memory_order_relaxed);
   auto* const chunk = new (*own) Chunk;
-  chunk->slots = reinterpret_cast<char*>(base::round_up(reinterpret_cast<uint64_t>(*slots), kChunkBytes));
-  if (chunk->slots != *slots) sys::unmap(*slots, chunk->slots - *slots);
-  sys::unmap(chunk->slots + kChunkBytes, *slots + kChunkBytes - chunk->slots);
+  chunk->slots = slots;
   if (huge) sys::prefer_huge_pages(chunk->slots, kChunkBytes);
   return chunk;
 }

@@ -202,7 +202,8 @@ class Index {
   // Growth and shrinking. Those that are about a change under way REQUIRE the table's change_lock.
   Table* new_table(Table* parent, uint64_t prefix, unsigned depth);
   Table* child_of(Table& table, unsigned bit);
-  static Chunk* new_chunk(bool huge);
+  Chunk* new_chunk(bool huge);
+  char* map_slots();
   static void free_chunk(Chunk* chunk);
   Table& table(uint32_t number) const;
   bool grow(Table& table, uint32_t region, unsigned depth);
@@ -231,7 +232,8 @@ class Index {
   std::atomic<bool> is_imaged_{false};
   uint32_t image_count_ = 0;  // that have been restored
   sys::Mutex memory_lock_;    // guards what follows, and changes of the directory; the last lock taken
-  std::atomic<Chunk*> spare_{nullptr};  // for tables to come; read without the lock as a hint
+  std::atomic<Chunk*> spare_{nullptr};      // for tables to come; read without the lock as a hint
+  std::atomic<char*> last_slots_{nullptr};  // of the chunk that came last; relaxed: a hint
 };
 
 }  // namespace kv

@@ -13,6 +13,7 @@
 
 #include "base/mix.h"
 #include "kv/testing/test_effort.h"
+#include "sys/mappings.h"
 
 namespace kv {
 namespace {
@@ -169,6 +170,22 @@ TEST_F(IndexTest, WhatIsReservedFitsWithoutGrowth) {
   for (uint64_t i = 1000; i < 300'000; ++i) ASSERT_TRUE(insert(hash_of(i), i));
   EXPECT_EQ(index->counts().regions_moved, reserved.regions_moved);
   for (uint64_t i = 0; i < 300'000; ++i) ASSERT_TRUE(has(hash_of(i), i)) << i;
+}
+
+// A process may have 65,530 mappings.
+TEST_F(IndexTest, AMappingHasManyChunksOfTables) {
+  const auto count_mappings = [] {
+    uint64_t count = 0;
+    sys::visit_mappings([&](const sys::Mapping&) {
+      ++count;
+      return true;
+    });
+    return count;
+  };
+  const uint64_t before = count_mappings();
+  ASSERT_TRUE(index->reserve(uint64_t{1} << 22));
+  EXPECT_EQ(index->counts().tables, 256u);  // in 32 chunks
+  EXPECT_LT(count_mappings(), before + 12);
 }
 
 TEST_F(IndexTest, IsFullBeforeATableGrows) {
