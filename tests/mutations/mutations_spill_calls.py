@@ -229,6 +229,8 @@ MUTATIONS = [
              (STDIO, "std::min(static_cast<size_t>(n) - 1, room)", "std::min(static_cast<size_t>(n), room)")),
     mutation("the program can close the runtime's descriptors", "intercept_process_test", "Process.TheRuntimes*",
              ("src/spill/intercept/descriptor.cc", "  if (sys::is_own_descriptor(descriptor)) return spill::fail(EBADF);\n", "")),
+    product("an argument of a type of the program's own counts as a word", "^e2e_libc_corners$",
+            ("src/spill/intercept/format_printf.cc", "(type & ~PA_FLAG_MASK) < PA_LAST; });", "(type & ~PA_FLAG_MASK) >= 0; });")),
     mutation("of a string that is printed twice only what was asked for last", "intercept_stdio_test", "Stdio.PrintEveryKind*",
              ("src/spill/intercept/format_printf.cc", "  if (arguments.shares_strings) read_format(format, arguments);\n", "")),
     product("what is stored by the process's memory in /proc is lost", "^e2e_memory_in_proc$",

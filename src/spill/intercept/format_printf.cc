@@ -38,6 +38,7 @@ struct Arguments {
   int capacity;
   int count = 0;
   bool has_values = false;
+  bool has_registered = false;  // conversions of the program's own
   bool shares_strings = false;  // a string is limited by several arguments
 
   // The argument `index`, or null when it does not fit; counts it anyway.
@@ -98,6 +99,7 @@ unsigned char count_bytes(char length) { return length == 'H' ? 1 : length == 'h
 // A conversion of the program's own (register_printf_specifier), whose length and letter are [begin, end): what it takes.
 // Its function gets the program's addresses. Returns how many arguments.
 int use_registered(Arguments& arguments, int index, const char* begin, const char* end) {
+  arguments.has_registered = true;
   char text[8] = "%";
   memcpy(text + 1, begin, static_cast<size_t>(end - begin));
   int types[16];
@@ -262,7 +264,18 @@ int call_with_copies(const Arguments& arguments, const char* format, va_list ori
   return result;
 }
 
+// Does the C library see as many arguments in the format, and none of a type of the program's own (register_printf_type)? Modifiers of the
+// program's own (register_printf_modifier) are not known here.
+bool is_understood(const Arguments& arguments, const char* format) {
+  int types[64];
+  const size_t count = parse_printf_format(format, std::size(types), types);
+  return count == static_cast<size_t>(arguments.count) && count <= std::size(types) &&
+         std::all_of(types, types + count, [](int type) { return (type & ~PA_FLAG_MASK) < PA_LAST; });
+}
+
 int call_with(Arguments& arguments, const char* format, va_list original, FormatCall call, void* context) {
+  // The C library then reads the strings where they are.
+  if (arguments.has_registered && !is_understood(arguments, format)) return call(context, format, original);
   take_values(arguments, original);
   arguments.has_values = true;
   if (arguments.shares_strings) read_format(format, arguments);

@@ -74,6 +74,15 @@ static int size_pair(const struct printf_info* info, size_t n, int* types, int* 
   if (n > 1) types[1] = PA_DOUBLE, sizes[1] = sizeof(double);
   return 2;
 }
+static int real_type;
+static void take_real(void* to, va_list* list) { *(double*)to = va_arg(*list, double); }
+static int print_real(FILE* to, const struct printf_info* info, const void* const* arguments) {
+  return fprintf(to, "(%g)", **(const double**)arguments[0]);
+}
+static int size_real(const struct printf_info* info, size_t n, int* types, int* sizes) {
+  if (n > 0) types[0] = real_type, sizes[0] = sizeof(double);
+  return 1;
+}
 // What calls leave behind that fail or find nothing, and streams whose calls are the kernel's.
 static void failures(void) {
   char *s = edge(4000), *r = malloc(PATH_MAX);
@@ -114,6 +123,9 @@ static void failures(void) {
   printf("%W %s %d\n", p, 2.5, s, 5);
   printf("%d %-5W %Lf %s %y %s\n", 1, p, 0.5, 1.5L, s, s);
   printf("%4$s %1$d %2$W\n", 1, p, 0.25, s);
+  real_type = register_printf_type(take_real);
+  register_printf_specifier('V', print_real, size_real);
+  printf("%V %s %d %V %s\n", 2.5, s, 5, 0.25, s);
   printf("%d\n", putenv(strdup("=nameless")));
   char **line = malloc(sizeof *line), *foreign = s;
   size_t* room = malloc(sizeof *room);
