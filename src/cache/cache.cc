@@ -6,6 +6,7 @@
 
 #include "base/mix.h"
 #include "sys/kernel.h"
+#include "sys/mappings.h"
 #include "sys/memory.h"
 #include "sys/nap.h"
 
@@ -295,7 +296,7 @@ void Cache::begin_regions(Mappable& mappable) {
   const uint64_t random = base::spread(shared_.chaos_seed);
   chaos_steps_ =
       static_cast<uint32_t>((random >> 32) & ((uint64_t{1} << (random >> 20) % (kMaxBits + 1)) - 1));
-  shared_.regions.begin(mappable);
+  shared_.regions.begin(mappable, sys::most_mappings() / 8 * 3);
 }
 
 // Calls f(partition, begin, end) for the parts of mapped regions in [address, address + bytes).

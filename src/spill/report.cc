@@ -158,6 +158,7 @@ const char* native_end_text() {
     case cache::RegionsEnd::kFileMap: return "a file was mapped";
     case cache::RegionsEnd::kSinglePages: return "too many pages were mapped one by one";
     case cache::RegionsEnd::kChaos: return "chaos mode wanted it";
+    case cache::RegionsEnd::kMappings: return "there were as many mappings as the kernel allows";
   }
   return nullptr;
 }

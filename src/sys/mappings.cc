@@ -11,6 +11,7 @@
 
 #include "base/ids.h"
 #include "base/text.h"
+#include "sys/files.h"
 #include "sys/kernel.h"
 
 namespace sys {
@@ -102,6 +103,16 @@ FoundMapping find_mapping(uintptr_t address) {
     return false;
   });
   return found;
+}
+
+uint64_t most_mappings() {
+  constexpr uint64_t kDefault = 65'530;
+  char text[32];
+  const long bytes = read_small_file("/proc/sys/vm/max_map_count", text);
+  uint64_t most = 0;
+  for (long i = 0; i < bytes && text[i] >= '0' && text[i] <= '9'; ++i)
+    most = most * 10 + static_cast<uint64_t>(text[i] - '0');
+  return most > 0 ? most : kDefault;
 }
 
 // MS_ASYNC has the kernel do nothing but look.

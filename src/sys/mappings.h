@@ -36,6 +36,8 @@ struct FoundMapping {
 };
 // The mapping that the address is in; begin == end: there is none, or the kernel does not tell.
 FoundMapping find_mapping(uintptr_t address);
+// How many mappings a process may have (vm.max_map_count); the kernel's default, if it does not tell. Cost: some system calls.
+uint64_t most_mappings();
 // Is there something at all OS pages of [begin, end), accessible or not? Cost: a system call.
 bool is_mapped(uintptr_t begin, uintptr_t end);
 // Where what can be read of [begin, end), which is part of a mapping, ends: of a file's behind the last page that has any of the file. REQUIRES:

@@ -6,10 +6,17 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <string>
 
 namespace sys {
 namespace {
+
+TEST(Mappings, AsManyAsTheKernelSays) {
+  uint64_t most = 0;
+  std::ifstream("/proc/sys/vm/max_map_count") >> most;
+  EXPECT_EQ(most_mappings(), most != 0 ? most : 65'530);
+}
 
 TEST(Mappings, LinesOfTheKernelsAreRead) {
   Mapping found;

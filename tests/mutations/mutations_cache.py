@@ -103,6 +103,8 @@ MUTATIONS = [
              (POOL, "    if (!sys::release_file_piece(descriptor_, file_offset(first + i), (end - i) * page_bytes_)) return false;\n", "")),
     mutation("what is freed in regions is charged still", "RegionsTest.AllPages*",
              (DISCARD, "  if (shared_->regions.is_on()) release_dropped(batch);\n", "")),
+    mutation("regions take all mappings that there are", "RegionsAlone.*",
+             ("src/cache/pages/regions.cc", " >= most_mapped_) end(", " > most_mapped_) end(")),
     mutation("region takes more than the budget", "RegionsTest.EndsWhenTheBudget*",
              (REGION, "!shared_->budget.exceeded_by(least_bytes)", "true")),
 

@@ -15,7 +15,7 @@ base::Expected<void> Regions::open(uint64_t address_end) {
 void Regions::close() { sys::unmap(first_frames_, bytes_); }
 
 bool Regions::begin_mapping() {
-  mapped_count_.fetch_add(1, std::memory_order_seq_cst);
+  if (mapped_count_.fetch_add(1, std::memory_order_seq_cst) >= most_mapped_) end(RegionsEnd::kMappings);
   if (is_on()) return true;
   mapped_count_.fetch_sub(1, std::memory_order_relaxed);
   return false;

@@ -10,8 +10,8 @@
 //   unmap   before a page of the region is evicted: the whole region becomes inaccessible, and where the process has as many mappings as the
 //           kernel allows, regions beside it do, too
 //
-// After end() no more regions are mapped. It is called when there is no room for another region, when a page is about to be evicted for
-// whatever reason, and when the cache's user says so. Regions that are mapped then stay so until they are unmapped.
+// After end() no more regions are mapped. It is called when there is no room for another region, when there are as many as may be, when a page is
+// about to be evicted for whatever reason, and when the cache's user says so. Regions that are mapped then stay so until they are unmapped.
 //
 // Invariants
 //  1 a store by a page's own address leaves no trace, so a page of a mapped region is never verified, and its frame is not watched while it
@@ -44,6 +44,7 @@ enum class RegionsEnd : uint8_t {
   kFileMap = 6,
   kSinglePages = 7,
   kChaos = 8,
+  kMappings = 9,
 };
 
 // What the cache's user says of addresses.
@@ -65,8 +66,10 @@ class Regions {
   base::Expected<void> open(uint64_t address_end);
   void close();
 
-  void begin(Mappable& mappable) {
+  // No more than so many regions are mapped: the kernel has two mappings for one that stands alone, and the process needs others.
+  void begin(Mappable& mappable, uint64_t most_mapped) {
     mappable_ = &mappable;
+    most_mapped_ = most_mapped;
     is_on_.store(true, std::memory_order_release);
   }
   // A region that a thread is just mapping may still become mapped.
@@ -109,6 +112,7 @@ class Regions {
   std::atomic<uint32_t>* first_frames_ = nullptr;  // of each region, + 1; 0: not mapped
   uint64_t bytes_ = 0;
   Mappable* mappable_ = nullptr;
+  uint64_t most_mapped_ = 0;
   std::atomic<bool> is_on_{false};
   std::atomic<uint64_t> mapped_count_{0};
   std::atomic<uint64_t> lowest_{~uint64_t{0}};

@@ -153,6 +153,25 @@ TEST_F(RegionsTest, EndsWhenTheBudgetIsUsedUp) {
   EXPECT_FALSE(map_own(kRegionPages));
 }
 
+// Else the process would soon be refused a mapping that it needs.
+TEST(RegionsAlone, EndWhenThereAreAsManyAsMayBe) {
+  Regions regions;
+  ASSERT_TRUE(regions.open(8 * kRegionBytes).has_value());
+  TestMappable mappable;
+  regions.begin(mappable, 2);
+  for (uint64_t region = 0; region < 2; ++region) {
+    ASSERT_TRUE(regions.begin_mapping());
+    regions.note_mapped(region * kRegionBytes, FrameId{0});
+  }
+  EXPECT_TRUE(regions.is_on());
+  EXPECT_FALSE(regions.begin_mapping());
+  EXPECT_EQ(mappable.why, RegionsEnd::kMappings);
+  EXPECT_TRUE(regions.is_mapped(0));
+  for (uint64_t region = 0; region < 2; ++region) regions.note_unmapped(region * kRegionBytes);
+  EXPECT_FALSE(regions.any());
+  regions.close();
+}
+
 TEST_F(RegionsTest, EvictionUnmapsTheRegionAfterTheEntriesAreLocked) {
   ASSERT_TRUE(map_own(0));
   ASSERT_TRUE(map_own(kRegionPages));

@@ -99,7 +99,7 @@ void Partition::load_part_of_region(uint64_t begin, uint64_t end, uint64_t regio
       const uint64_t from = at > begin ? at : begin;
       if (!map_at_own_address(from, stop < end ? stop : end,
                               frames_.file_offset(first_frame) + (from - region)))
-        shared_->regions.end(RegionsEnd::kMemoryFull);
+        shared_->regions.end(RegionsEnd::kMappings);
     }
     at = stop;
   }
