@@ -305,6 +305,8 @@ class Session {
   // read only, those of I/O. After an error of I/O, and ENOMEM, it is not known whether the change was made.
   base::Expected<Changed> put(std::string_view key, Bytes value, const PutOptions& options = {});
   base::Expected<Changed> remove(std::string_view key, When when = When::kAlways, uint64_t version = 0);
+  // Gives memory back that its calls have had and nobody needed since the last time (BufferPool::trim).
+  void trim() { pool_.trim(); }
 
  private:
   friend class MultiGet;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdint>
+#include <new>
 
 #include "base/check.h"
 #include "base/ids.h"
@@ -33,28 +35,60 @@ std::span<std::byte> BufferPool::reserve(size_t bytes) {
   return reserved_;
 }
 
+BufferPool::Size& BufferPool::of_size(size_t bytes) {
+  return sizes_[std::countr_zero(bytes / base::kOsPageBytes)];
+}
+
+void BufferPool::put(Size& of, std::byte* buffer) {
+  of.first = new (buffer) Free{of.first};
+  ++of.count;
+}
+
 std::span<std::byte> BufferPool::take(size_t bytes) {
   CHECK_LE(bytes, kMaxBytes);
   const size_t size = std::bit_ceil(std::max(bytes, base::kOsPageBytes));
-  Free*& free = free_[std::countr_zero(size / base::kOsPageBytes)];
-  if (free == nullptr && size <= reserved_.size() - reserved_used_bytes_) {
-    free = new (reserved_.data() + reserved_used_bytes_) Free{nullptr};
+  Size& of = of_size(size);
+  if (of.first == nullptr && size <= reserved_.size() - reserved_used_bytes_) {
+    put(of, reserved_.data() + reserved_used_bytes_);
     reserved_used_bytes_ += size;
   }
-  if (free == nullptr) {
+  if (of.first == nullptr) {
     const size_t chunk_bytes = std::max(size, kChunkBytes);
     std::byte* const memory = add_chunk(chunk_bytes);
     if (memory == nullptr) return {};
-    for (size_t at = 0; at < chunk_bytes; at += size) free = new (memory + at) Free{free};
+    for (size_t at = 0; at < chunk_bytes; at += size) put(of, memory + at);
   }
-  Free* const taken = free;
-  free = taken->next;
+  Free* const taken = of.first;
+  of.first = taken->next;
+  of.least_count = std::min(of.least_count, --of.count);
   return {reinterpret_cast<std::byte*>(taken), size};
 }
 
-void BufferPool::give(std::span<std::byte> buffer) {
-  Free*& free = free_[std::countr_zero(buffer.size() / base::kOsPageBytes)];
-  free = new (buffer.data()) Free{free};
+void BufferPool::give(std::span<std::byte> buffer) { put(of_size(buffer.size()), buffer.data()); }
+
+bool BufferPool::is_reserved(const Free& buffer) const {
+  const auto offset = reinterpret_cast<uintptr_t>(&buffer) - reinterpret_cast<uintptr_t>(reserved_.data());
+  return offset < reserved_.size();
+}
+
+void BufferPool::trim() {
+  size_t left_bytes = kMaxTrimmedBytes;
+  for (unsigned i = 1; i < kSizes; ++i) {
+    Size& of = sizes_[i];
+    const size_t bytes = (base::kOsPageBytes << i) - base::kOsPageBytes;
+    // They are taken from the front: so many of the first ones were not always free.
+    size_t wanted_count = of.count - of.least_count;
+    for (Free* free = of.first; free != nullptr; free = free->next) {
+      const bool is_wanted = wanted_count > 0;
+      if (is_wanted) --wanted_count;
+      if (is_wanted || free->is_trimmed || is_reserved(*free)) continue;
+      if (bytes > left_bytes) return;
+      left_bytes -= bytes;
+      sys::release(reinterpret_cast<std::byte*>(free) + base::kOsPageBytes, bytes);
+      free->is_trimmed = true;
+    }
+    of.least_count = of.count;
+  }
 }
 
 }  // namespace storage

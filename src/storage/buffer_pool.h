@@ -1,4 +1,5 @@
-// BufferPool: memory for I/O, and for what is too large for the stack of a task, which is kept when it is given back.
+// BufferPool: memory for I/O, and for what is too large for the stack of a task, which is kept when it is given back. Who uses it for long, with more
+// at some times than at others, has it trimmed now and then.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -21,20 +22,34 @@ class BufferPool {
   // At least so many bytes; empty when there is no memory. REQUIRES: bytes <= kMaxBytes. Cost: no system call, as a rule.
   std::span<std::byte> take(size_t bytes);
   void give(std::span<std::byte> buffer);
+  // Gives the system the memory of buffers that nobody had since the last call, up to kMaxTrimmedBytes of it, but for the first 4 KiB of each. What was
+  // reserved stays. Cost: a look at each free buffer; some ms where there is much to give.
+  void trim();
+  static constexpr size_t kMaxTrimmedBytes = 16 << 20;
 
  private:
   static constexpr unsigned kSizes = 11;
   static constexpr size_t kChunkBytes = 256 << 10;
   struct Free {
     Free* next;
+    bool is_trimmed = false;
+  };
+  // The free buffers of a size, the one that was given back last first.
+  struct Size {
+    Free* first = nullptr;
+    size_t count = 0;
+    size_t least_count = 0;  // since trim() last looked at all of them
   };
   struct Chunk {
     Chunk* next;
     size_t bytes;
   };
   std::byte* add_chunk(size_t bytes);
+  Size& of_size(size_t bytes);
+  static void put(Size& of, std::byte* buffer);
+  bool is_reserved(const Free& buffer) const;
 
-  Free* free_[kSizes] = {};
+  Size sizes_[kSizes];
   Chunk* chunks_ = nullptr;
   std::span<std::byte> reserved_;
   size_t reserved_used_bytes_ = 0;

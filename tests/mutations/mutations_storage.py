@@ -1,6 +1,7 @@
 """Breakages of src/storage: what a transfer did is reported, queues keep their contract, nobody's data is lost."""
 
 AIO = "src/storage/backends/aio.cc"
+BUFFERS = "src/storage/buffer_pool.cc"
 DECORATOR = "src/storage/decorators/decorator.h"
 DEVICE = "src/storage/device.cc"
 ENCRYPT = "src/storage/decorators/encrypt.cc"
@@ -367,4 +368,11 @@ MUTATIONS = [
              (KEY_FILE, "facts.stx_size != XtsKey::kBytes", "facts.stx_size < XtsKey::kBytes")),
     mutation("path of a key is taken for that of a medium", "DeviceString.Encrypted",
              ("src/storage/opening/device_string.h", "    return scheme == kFile ||", "    return scheme == kEncrypt || scheme == kFile ||")),
+
+    # Memory
+    mutation("memory that nobody needs any more is kept", "BufferPool.*ToTheSystem*", (BUFFERS, "      sys::release(reinterpret_cast<std::byte*>(free) + base::kOsPageBytes, bytes);\n", "")),
+    mutation("buffers that are in use now and then are given to the system", "BufferPool.OnlyWhat*",
+             (BUFFERS, "    size_t wanted_count = of.count - of.least_count;\n", "    size_t wanted_count = 0;\n")),
+    mutation("buffers that the device has pinned are given to the system", "BufferPool.WhatIsReserved*",
+             (BUFFERS, "free->is_trimmed || is_reserved(*free)) continue;", "free->is_trimmed) continue;")),
 ]

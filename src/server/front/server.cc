@@ -30,7 +30,7 @@ constexpr uint64_t kPauseNs = 10'000'000;  // before something is tried, or look
 constexpr std::string_view kTlsPrefix = "tls:";
 constexpr uint64_t kSecondNs = 1'000'000'000;
 constexpr uint64_t kRefusalNs = 2 * kSecondNs;  // for telling a client that there are too many
-constexpr uint64_t kLookNs = 10 * kSecondNs;    // between looks for scans that were abandoned
+constexpr uint64_t kLookNs = 10 * kSecondNs;    // between looks for what nobody needs
 
 std::string_view too_many(Speech speech) {
   switch (speech) {
@@ -237,8 +237,11 @@ void Server::keep_worker(Worker& worker) {
   worker.began.fulfil(opened ? 0 : static_cast<uint64_t>(opened.error().number));
   if (!opened) return worker.drained.fulfil();
   while (accepts_none_.wait({.deadline_ns = sys::monotonic_ns() + kLookNs, .cancellable = false}) !=
-         task::Woken::kNotified)
+         task::Woken::kNotified) {
     hub_->scans.end_idle(worker.number);
+    worker.items.trim();
+    worker.pool.trim();
+  }
   drain(worker);
   worker.drained.fulfil();
   // Clients of other workers may still have scans here.

@@ -194,6 +194,11 @@ class Items {
   base::Expected<void> flush_at(uint64_t at_ms);
 
   const kv::Clock& clock() const { return shared_->store().clock(); }
+  // As kv::Session's.
+  void trim() {
+    session_.trim();
+    pool_.trim();
+  }
 
  private:
   friend class Walk;
