@@ -238,6 +238,8 @@ MUTATIONS = [
     product("any file is taken for the process's memory", "^e2e_memory_in_proc$", (IO, "leads_to_own_memory(descriptor);", "descriptor >= 0;")),
     product("a program waits for faults that the runtime takes", "^e2e_memory_in_proc$",
             ("src/spill/intercept/control.cc", "asks_for_spilled_faults(argument))", "descriptor < 0)")),
+    product("who waits for a plain word is moved to a spilled one, where the kernel has it", "^e2e_by_number$",
+            ("src/spill/intercept/syscall.cc", "  if (number == SYS_futex && moves_to_spilled(a)) return wake_all(a);\n", "")),
     product("a thread gets a table of descriptors of its own beside others", "^e2e_descriptor_tables$",
             ("src/spill/intercept/descriptor.cc", "  return is_only_thread();", "  return true;")),
     product("what a child of fork closes stays open in its background thread", "^e2e_descriptor_tables$",

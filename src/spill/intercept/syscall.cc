@@ -2,6 +2,8 @@
 // futexes on spilled words, since the C++ library's futures wait and wake by them in functions of its own, and for calls
 // that libraries make so with the program's memory: libuv reads, sends and asks about files by number (exports.S).
 #include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <sys/syscall.h>
@@ -19,6 +21,22 @@ long call_spilled_futex(const long* a) {
                     reinterpret_cast<const timespec*>(a[3]), static_cast<uint32_t>(a[5]));
 }
 
+// Waiters of a plain word are to wait for a spilled one from now on: the kernel would have them there, and nobody wake them.
+bool moves_to_spilled(const long* a) {
+  const long command = a[1] & FUTEX_CMD_MASK;
+  return (command == FUTEX_REQUEUE || command == FUTEX_CMP_REQUEUE) &&
+         !is_c_library_object(reinterpret_cast<const void*>(a[4]));
+}
+// Instead all are woken, as they may be for no reason.
+long wake_all(const long* a) {
+  if ((a[1] & FUTEX_CMD_MASK) == FUTEX_CMP_REQUEUE &&
+      __atomic_load_n(reinterpret_cast<const uint32_t*>(a[0]), __ATOMIC_SEQ_CST) !=
+          static_cast<uint32_t>(a[5]))
+    return fail(EAGAIN);
+  const long woken = sys::syscall(SYS_futex, a[0], FUTEX_WAKE | (a[1] & FUTEX_PRIVATE_FLAG), INT_MAX);
+  return sys::failed(woken) ? fail(static_cast<int>(-woken)) : woken;
+}
+
 }  // namespace
 
 SPILL_EXPORT long __spill_syscall(long number, ...) {
@@ -29,6 +47,7 @@ SPILL_EXPORT long __spill_syscall(long number, ...) {
   va_end(list);
   if (number == SYS_futex && is_spilled_futex(a)) return call_spilled_futex(a);
   clear_slots();
+  if (number == SYS_futex && moves_to_spilled(a)) return wake_all(a);
   // As where the kernel has no such call: the caller takes the older one.
   if (number == SYS_clone3) return fail(ENOSYS);
   if (number == SYS_clone && !can_clone(a[0], reinterpret_cast<const void*>(a[3]))) return fail(ENOTSUP);
@@ -49,6 +68,7 @@ extern "C" long spillway_foreign_futex(long, long word, long operation, long val
   const long a[] = {word, operation, value, timeout, word2, value3};
   if (is_spilled_futex(a)) return call_spilled_futex(a);
   clear_slots();
+  if (moves_to_spilled(a)) return wake_all(a);
   const long result = sys::syscall(SYS_futex, word, operation, value, timeout, word2, value3);
   return sys::failed(result) ? fail(static_cast<int>(-result)) : result;
 }

@@ -353,11 +353,31 @@ static void masks(void) {
   CHECK(syscall(SYS_rt_sigprocmask, ~0, pages, NULL, 8L) == -1 && errno == EFAULT);
 }
 
+static uint32_t plain_word;
+static void* wait_there(void* unused) {
+  CHECK(syscall(SYS_futex, &plain_word, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0) == 0);
+  return unused;
+}
+// Who waits for a plain word is to wait for a spilled one instead, where it is woken.
+static void moved_waiters(void) {
+  static const int ways[] = {FUTEX_REQUEUE_PRIVATE, FUTEX_CMP_REQUEUE_PRIVATE};
+  uint32_t* word = NEW(uint32_t);
+  for (int i = 0; i < 2; ++i) {
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, wait_there, NULL) == 0);
+    while (syscall(SYS_futex, &plain_word, ways[i], 0, 1L, word, 0) == 0) usleep(1000);
+    CHECK(syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0) >= 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+  }
+  CHECK(syscall(SYS_futex, &plain_word, FUTEX_CMP_REQUEUE_PRIVATE, 0, 1L, word, 5) == -1 && errno == EAGAIN);
+}
+
 int main(void) {
   same();
   masks();
   groups_of_a_thread();
   queues();
+  moved_waiters();
   administration();
   by_kernel();
   puts("end");
