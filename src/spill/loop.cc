@@ -1,5 +1,6 @@
 #include "spill/loop.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -303,20 +304,30 @@ bool take_banks(Loop& loop) {
   return true;
 }
 
+base::Expected<void> open_scheduler(task::Scheduler& scheduler, Loop& loop) {
+  return scheduler.open({.worker_count = loop.worker_count,
+                         .stack_bytes = loop.stack_bytes,
+                         .guard_bytes = kGuardBytes,
+                         .worker_begins = begin_worker,
+                         .worker_ends = end_worker,
+                         .context = &loop});
+}
+
 // False: there was no memory, or no threads were to be had, and nothing has run.
 bool run_on_workers(Loop& loop) {
   task::Scheduler scheduler;
-  const auto opened = scheduler.open({.worker_count = loop.worker_count,
-                                      .stack_bytes = loop.stack_bytes,
-                                      .guard_bytes = kGuardBytes,
-                                      .worker_begins = begin_worker,
-                                      .worker_ends = end_worker,
-                                      .context = &loop});
+  auto opened = open_scheduler(scheduler, loop);
+  // A worker has two descriptors, of which there may not be enough: where CPUs are many, or the process may have few.
+  while (!opened && opened.error().number == EMFILE && loop.worker_count > 1) {
+    loop.worker_count /= 2;
+    opened = open_scheduler(scheduler, loop);
+  }
   if (!opened) return false;
   for (uint32_t i = 0; i < loop.worker_count; ++i) {
     new (&loop.workers[i]) LoopWorker;
     loop.workers[i].worker = &scheduler.worker(i);
   }
+  for (uint32_t i = 0; i < loop.task_count; ++i) loop.tasks[i].worker = &loop.workers[i % loop.worker_count];
   const bool ran = scheduler.run({.name = "loop", .entry = run_first, .argument = &loop}).has_value();
   scheduler.close();
   return ran;
@@ -329,11 +340,7 @@ bool run_in_tasks(Loop& loop) {
   if (!memory) return false;
   loop.workers = reinterpret_cast<LoopWorker*>(*memory);
   loop.tasks = reinterpret_cast<LoopTask*>(*memory + loop.worker_count * sizeof(LoopWorker));
-  for (uint32_t i = 0; i < loop.task_count; ++i) {
-    LoopTask* const task = new (&loop.tasks[i]) LoopTask;
-    task->loop = &loop;
-    task->worker = &loop.workers[i % loop.worker_count];
-  }
+  for (uint32_t i = 0; i < loop.task_count; ++i) (new (&loop.tasks[i]) LoopTask)->loop = &loop;
   bool ran = take_banks(loop);
   if (ran && loop.worker_count > 1) note_threads();
   ran = ran && run_on_workers(loop);

@@ -88,6 +88,8 @@ MUTATIONS = [
              ("src/spill/banks.h", "    live_.store(live, std::memory_order_release);\n  }\n  // They", "    live_.store(live & 1, std::memory_order_release);\n  }\n  // They")),
     product("suspended task does not get its slots back", "^e2e_cxx_loops$",
             (LOOP, "  task.bank->bring_back(__spillway_slots);\n", "  task.bank->clear();\n")),
+    product("a loop without descriptors for all workers has one", "^e2e_cxx_loops_descriptors$",
+            (LOOP, "opened.error().number == EMFILE && ", "opened.error().number == 0 && ")),
     product("a loop inside one without tasks has tasks", "^e2e_cxx_loops$",
             (LOOP, "  thread.is_in_plain_loop = true;\n", "")),
     product("x87 registers of a suspended task lost", "^e2e_cxx_loops$",
