@@ -74,4 +74,12 @@ uint64_t same_allocation_end(uint64_t address, uint64_t end);
 // tells of native bodies, the slots of threads not seen yet? Nobody else may map anything there.
 bool touches_runtime(const void* address, uint64_t bytes);
 
+// Have some of the addresses no entries in the table? Where processors have addresses of 57 bits, the kernel maps there what is asked for there, if
+// only by a hint, and nothing else.
+inline bool is_beyond_table(const void* address, uint64_t bytes) {
+  constexpr uint64_t kEnd = uint64_t{1} << kAddressBits;
+  const auto begin = reinterpret_cast<uint64_t>(address);
+  return begin > kEnd || bytes > kEnd - begin;
+}
+
 }  // namespace spill

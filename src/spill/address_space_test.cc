@@ -125,6 +125,21 @@ TEST_F(AddressSpaceTest, MoreThanThereIsIsRefused) {
   EXPECT_TRUE(is_allocated(address));
 }
 
+TEST_F(AddressSpaceTest, TheTableEndsWhereAddressesHave47Bits) {
+  constexpr uint64_t kEnd = uint64_t{1} << 47;
+  const auto is_beyond = [](uint64_t begin, uint64_t bytes) {
+    return is_beyond_table(reinterpret_cast<void*>(begin), bytes);
+  };
+  EXPECT_FALSE(is_beyond(0, kPage));
+  EXPECT_FALSE(is_beyond(0, kEnd));
+  EXPECT_FALSE(is_beyond(kEnd - kPage, kPage));
+  EXPECT_TRUE(is_beyond(kEnd - kPage, kPage + 1));
+  EXPECT_TRUE(is_beyond(kEnd, 1));
+  EXPECT_TRUE(is_beyond(uint64_t{1} << 48, kPage));
+  EXPECT_TRUE(is_beyond(~uint64_t{0} - kPage, kPage));
+  EXPECT_TRUE(is_beyond(kPage, ~uint64_t{0}));
+}
+
 TEST_F(AddressSpaceTest, GlobalsAreFoundWhereverTheyLie) {
   constexpr uint64_t kBegin = 0x7f0000000000 + 5 * kPage;
   constexpr uint64_t kBytes = 2 * kChunk + 3 * kPage;

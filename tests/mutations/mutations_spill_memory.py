@@ -73,6 +73,8 @@ MUTATIONS = [
              "base::round_down(address, cache.page_bytes())")),
     mutation("address range handed out although it is too small", "address_space_test", "*",
              (SPACE, "(*link)->end - begin < bytes) continue;", "begin >= (*link)->end) continue;")),
+    mutation("the end of a mapping may lie beyond the table", "address_space_test", "*",
+             ("src/spill/address_space.h", "return begin > kEnd || bytes > kEnd - begin;", "return begin >= kEnd;")),
     mutation("rest of a cut address range lost", "address_space_test", "*",
              (SPACE, "    range->begin = end;\n", "    range->begin = end + base::kOsPageBytes;\n")),
     mutation("address range grows into what is in use", "address_space_test", "*",

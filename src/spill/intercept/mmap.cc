@@ -188,6 +188,10 @@ void* map_fixed(void* address, size_t bytes, Protection protection) {
 SPILL_EXPORT void* __spill_mmap(void* address, size_t bytes, int protection, int flags, int file,
                                 off_t offset) {
   if (offset % static_cast<off_t>(base::kOsPageBytes) != 0 || (flags & MAP_TYPE) == 0) return no_map(EINVAL);
+  if (is_beyond_table(address, bytes)) {
+    if ((flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) != 0) return no_map();
+    address = nullptr;
+  }
   if ((flags & MAP_FIXED) != 0 && touches_runtime(address, bytes)) return no_map();
   if ((flags & MAP_FIXED) != 0 && touches_range(address, bytes))
     return map_over(address, bytes, protection, flags, file, offset);

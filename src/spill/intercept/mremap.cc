@@ -130,6 +130,7 @@ SPILL_EXPORT void* __spill_mremap(void* old_address, size_t old_bytes, size_t ne
   if (is_too_large(old_bytes) || is_too_large(new_bytes) || touches_runtime(old_address, old_bytes) ||
       (fixed != nullptr && touches_runtime(fixed, new_bytes)))
     return no_map();
+  if (fixed != nullptr && is_beyond_table(fixed, new_bytes)) return no_map(EINVAL);
   if (fixed != nullptr && (in_range(old_address) || touches_range(fixed, new_bytes)))
     return move_to(old_address, old_bytes, new_bytes, flags, fixed);
   if (!in_range(old_address)) return move_by_kernel(old_address, old_bytes, new_bytes, flags, fixed);
