@@ -391,6 +391,8 @@ MUTATIONS = [
              (POOL, "  for (uint32_t i = 0; waits && i < frame_count_; ++i) {", "  for (uint32_t i = 0; waits && i < 0; ++i) {")),
     mutation("page that stays gets no memory of its own", "CacheFork.APageThatStays*",
              (FORK, "      if (frame.storing_pins() == 0) {", "      if (frame.pins() == 0) {")),
+    mutation("changes of others shorten the wait for pins after a fork", "ForkWaitTest.*",
+             (FORK, "waits < kPinWaitLimit || sys::monotonic_ns() < until_ns", "waits < kPinWaitLimit")),
     mutation("fork waits for pins of its own thread", "CacheFork.APageThatIsKeptNoMore*",
              (POOL, "    if (others_may_store(frame) || frame.state() == State::kLoading)", "    if (frame.pins() > 0 || frame.state() == State::kLoading)")),
     mutation("frame lent since it was pinned counts as shared", "CacheFork.AFrameThatWasPinned*",

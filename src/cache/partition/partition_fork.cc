@@ -1,13 +1,16 @@
 // Partition: what fork needs of it (frame_pool.h numbers the steps, cache.h says who calls when).
 #include "cache/partition/partition.h"
+#include "sys/kernel.h"
 
 namespace cache {
 namespace {
 
 // How much is shared at a time, under the lock.
 constexpr uint64_t kShareBytes = 256 * 1024;
+// Changes of other pages end a wait before its time; and a process that is stopped does not wait while time goes on. So both count.
 constexpr uint64_t kPinWaitNs = 1'000'000;
 constexpr uint32_t kPinWaitLimit = 10'000;
+constexpr uint64_t kPinWaitsNs = kPinWaitLimit * kPinWaitNs;
 
 }  // namespace
 
@@ -48,6 +51,7 @@ FrameId Partition::pin_resident(PageId page) {
 }
 
 base::Expected<char*> Partition::load_shared(PageId page, Lane& lane) {
+  uint64_t until_ns = 0;
   for (uint32_t waits = 0;; ++waits) {
     auto bytes = load(page, lane, lane.stream, true);
     if (!bytes) return bytes;
@@ -68,8 +72,9 @@ base::Expected<char*> Partition::load_shared(PageId page, Lane& lane) {
       }
       key = changed_.prepare();
     }
+    if (waits == 0) until_ns = sys::monotonic_ns() + kPinWaitsNs;
     wait_for_change(key, kPinWaitNs);
-    if (waits < kPinWaitLimit) continue;
+    if (waits < kPinWaitLimit || sys::monotonic_ns() < until_ns) continue;
     if (refused)
       return base::failure(EAGAIN,
                            "no memory file for code not compiled by spillcc after a fork: raise ulimit -n, "
