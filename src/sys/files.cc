@@ -235,4 +235,27 @@ long read_small_file(const char* path, std::span<char> to) {
   return static_cast<long>(size);
 }
 
+uint64_t number_in_file(int descriptor, std::string_view key) {
+  constexpr size_t kOverlap = 128;  // longer than a key with its number
+  char text[4096];
+  for (uint64_t offset = 0;;) {
+    const long length = syscall(SYS_pread64, descriptor, text, sizeof text, offset);
+    if (length <= 0) return 0;
+    const std::string_view piece(text, static_cast<size_t>(length));
+    size_t at = piece.find(key);
+    const bool is_cut = at == piece.npos || piece.size() - at < kOverlap;
+    if (is_cut && piece.size() > kOverlap) {
+      offset += piece.size() - kOverlap;
+      continue;
+    }
+    if (at == piece.npos) return 0;
+    at += key.size();
+    while (at < piece.size() && (piece[at] == ' ' || piece[at] == '\t')) ++at;
+    uint64_t number = 0;
+    for (; at < piece.size() && piece[at] >= '0' && piece[at] <= '9'; ++at)
+      number = number * 10 + static_cast<uint64_t>(piece[at] - '0');
+    return number;
+  }
+}
+
 }  // namespace sys

@@ -62,5 +62,8 @@ long sync_name(std::string_view path);
 // Reads the file at `path` into `to`, at most to.size() - 1 bytes, and ends it with 0. Returns the
 // bytes read, or -errno. For /proc and /sys.
 long read_small_file(const char* path, std::span<char> to);
+// The number that follows `key` and blanks in a file of /proc, wherever in the file it is; 0: nowhere. A line of /proc/self/status has all groups of the
+// user, who may have thousands. Cost: a system call for each 4 KiB of the file, up to there.
+uint64_t number_in_file(int descriptor, std::string_view key);
 
 }  // namespace sys

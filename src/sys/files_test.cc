@@ -314,6 +314,26 @@ TEST(SyncName, SaysWhatWentWrong) {
   setrlimit(RLIMIT_NOFILE, &before);
 }
 
+// As /proc/self/status, with the groups of a user before it.
+TEST(NumberInFile, IsFoundHoweverLongTheFile) {
+  const int file = memfd_create("a test", MFD_CLOEXEC);
+  ASSERT_GE(file, 0);
+  const auto write_all = [&](const std::string& text) {
+    EXPECT_EQ(ftruncate(file, 0), 0);
+    EXPECT_EQ(pwrite(file, text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
+  };
+  for (size_t before : {0u, 10u, 3900u, 4096u, 20'000u}) {
+    for (size_t i = 0; i < 200; ++i) {
+      const std::string groups = "Groups:" + std::string(before + i, '7');
+      write_all(groups + "\nVmHWM:\t    1234 kB\nVmRSS:\t     567 kB\n");
+      ASSERT_EQ(number_in_file(file, "\nVmHWM:"), 1234u) << groups.size();
+      ASSERT_EQ(number_in_file(file, "\nVmRSS:"), 567u) << groups.size();
+      ASSERT_EQ(number_in_file(file, "\nRssFile:"), 0u) << groups.size();
+    }
+  }
+  close(file);
+}
+
 TEST(ReadSmallFile, EndsWithZeroAndIsCutOff) {
   char text[4096];
   long n = read_small_file("/proc/self/stat", text);

@@ -1,5 +1,6 @@
 #include "sys/memory.h"
 
+#include <fcntl.h>
 #include <linux/memfd.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -325,9 +326,11 @@ uint64_t resident_bytes() {
 }
 
 uint64_t peak_resident_bytes() {
-  char text[4096];
-  const long n = read_small_file("/proc/self/status", text);
-  return number_after({text, n > 0 ? static_cast<size_t>(n) : 0}, "VmHWM:").value_or(0) * 1024;
+  const long status = syscall(SYS_openat, AT_FDCWD, "/proc/self/status", O_RDONLY | O_CLOEXEC);
+  if (failed(status)) return 0;
+  const uint64_t kibibytes = number_in_file(static_cast<int>(status), "\nVmHWM:");
+  syscall(SYS_close, status);
+  return kibibytes * 1024;
 }
 
 uint64_t free_memory_bytes(const char* root) {

@@ -46,20 +46,6 @@ PageScan scan_of(uint64_t begin, uint64_t end, PageRegion* regions, uint64_t cou
   return scan;
 }
 
-// The number that follows `name`; 0 if it is not there.
-uint64_t value_of(const char* name, const char* text, long length) {
-  for (long begin = 0; begin < length; ++begin) {
-    long at = begin, matched = 0;
-    while (at < length && name[matched] != 0 && text[at] == name[matched]) ++at, ++matched;
-    if (name[matched] != 0) continue;
-    uint64_t value = 0;
-    for (; at < length && text[at] != '\n'; ++at)
-      if (text[at] >= '0' && text[at] <= '9') value = value * 10 + static_cast<uint64_t>(text[at] - '0');
-    return value;
-  }
-  return 0;
-}
-
 // Registered memory has no faults that bring more than they need. Asynchronous write protection, which nothing here asks
 // for, is the only kind that mappings of files can be registered for, and tells nobody anything.
 int open_faults() {
@@ -117,12 +103,7 @@ void ResidentFiles::close() {
   }
 }
 
-uint64_t ResidentFiles::all_bytes() const {
-  char text[4096];
-  const long length = syscall(SYS_pread64, own_.status, text, sizeof text, 0);
-  if (length <= 0) return 0;
-  return value_of("\nRssFile:", text, length) * 1024;
-}
+uint64_t ResidentFiles::all_bytes() const { return number_in_file(own_.status, "\nRssFile:") * 1024; }
 
 uint64_t ResidentFiles::count_bytes(uint64_t begin, uint64_t end, uint64_t unknown) const {
   constexpr uint64_t kRegions = 256;
