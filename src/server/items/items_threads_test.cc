@@ -120,10 +120,11 @@ TEST_F(ItemsFightTest, UpdatesEndThoughOthersSetWithoutLooking) {
   reopen();
   constexpr int kUpdaters = 2, kSetters = 8;
   static const int kUpdates = kTimes / 40;
-  std::atomic<int> ended{0};
+  std::atomic<int> setting{0}, ended{0};
   set("key", "0");
   in_threads(kUpdaters + kSetters, [&](Items& own, int thread) {
     if (thread < kUpdaters) {
+      while (setting < kSetters) std::this_thread::yield();
       for (int i = 0; i < kUpdates; ++i)
         EXPECT_EQ(of(own.add("key", {.initial = 1})).outcome, Outcome::kDone);
       ++ended;
@@ -131,6 +132,7 @@ TEST_F(ItemsFightTest, UpdatesEndThoughOthersSetWithoutLooking) {
     }
     for (int i = 0; ended < kUpdaters; ++i) {
       EXPECT_EQ(of(own.set("key", bytes_of(std::to_string(i)))).outcome, Outcome::kDone);
+      if (i == 0) ++setting;
       if (i % 16 == 0) of(own.remove("key"));
       of(own.set("key", bytes_of("7"), {.mode = Mode::kAdd}));
     }
