@@ -194,7 +194,7 @@ TEST_P(ResizeTest, PagesThatCannotBeWrittenStay) {
 }
 
 TEST_P(ResizeTest, OneAtATime) {
-  open(16, 10'000'000'000);
+  open(16, 60'000'000'000);
   const uint64_t page = page_of_set(1, 2, 0);
   ASSERT_TRUE(view(page));
   Session other;
@@ -212,7 +212,7 @@ TEST_P(ResizeTest, OneAtATime) {
 
 // Who waits for room in a set finds it in the one that a split has made, though the next split has to wait.
 TEST_P(ResizeTest, WhoWaitsIsToldThatThereIsRoomElsewhere) {
-  open(16, 5'000'000'000);
+  open(16, 60'000'000'000);
   for (uint64_t nth = 0; nth < 16; ++nth) ASSERT_TRUE(view(page_of_set(0, 2, nth)));
   Session other;
   other.open(*cache);
@@ -233,7 +233,7 @@ TEST_P(ResizeTest, WhoWaitsIsToldThatThereIsRoomElsewhere) {
 
 // The same in one that another is merged into.
 TEST_P(ResizeTest, WhoWaitsIsToldThatPagesOfAnotherSetMayLeave) {
-  open(64, 5'000'000'000);
+  open(64, 60'000'000'000);
   for (uint64_t nth = 0; nth < 8; ++nth) ASSERT_TRUE(view(page_of_set(1, 4, nth)));
   View first = *session.view(*file, page_of_set(3, 4, 0) * kPage, 1);
   View second = *session.view(*file, page_of_set(2, 4, 0) * kPage, 1);
@@ -261,7 +261,7 @@ TEST_P(ResizeTest, WhoWaitsIsToldThatPagesOfAnotherSetMayLeave) {
 }
 
 TEST_P(ResizeTest, WhoWaitsIsToldOfNewFrames) {
-  open(20, 5'000'000'000);
+  open(20, 60'000'000'000);
   for (uint64_t nth = 0; nth < 10; ++nth) ASSERT_TRUE(view(page_of_set(0, 2, nth)));
   Session other;
   other.open(*cache);
