@@ -28,6 +28,8 @@ MUTATIONS = [
              ("tools/spillway/program.cc", "std::min(kMaxName, names_bytes - begin)", "names_bytes - begin")),
     mutation("changed page dropped",
              (EVICT, "if (now.same_content_as(frame.known)) {", "if (now.same_content_as(frame.known) || i % 8 == 7) {")),
+    {"name": "all pages are cooled at a time", "test": ("cooling_test", "*"), "patches": [
+             ("src/spill/preload/cooling.h", "std::min(allowed / kCoolingShare, cooling + kMostCooled) + leaving", "std::max(allowed / kCoolingShare, cooling) + leaving")]},
     mutation("second chance lost",
              (PAGER, "  else if (frames_[frame].state == State::kCooling)\n    bring_back(page);\n", "")),
     mutation("discard forgets what lies on storage",

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/probe.h"
+#include "spill/preload/cooling.h"
 #include "spill/preload/pager.h"
 #include "spill/runtime.h"
 #include "sys/kernel.h"
@@ -16,8 +17,6 @@ namespace {
 
 using base::kOsPageBytes;
 
-// One in so many pages is on its second chance.
-constexpr uint32_t kCoolingShare = 8;
 // So many rounds in which nothing could be written, a millisecond apart, and the program cannot go on.
 constexpr uint32_t kMaxFailures = 100;
 
@@ -39,7 +38,7 @@ void Pager::release_side(std::span<const FrameNumber> frames) {
 uint32_t Pager::make_room(uint32_t wanted) {
   uint32_t failures = 0;
   while (in_use() + wanted > allowed()) {
-    cool(allowed() / kCoolingShare + most_leaving_);
+    cool(cooling_wanted(allowed(), cooling_.count, most_leaving_));
     int error = 0;
     if (cooling_.count > 0 && leave(error) > 0) {
       failures = 0;
