@@ -155,14 +155,37 @@ void defer_signal(siginfo_t* info, void* context) {
                info);
 }
 
+namespace {
+
+// The mask that was saved is the kernel's, which has no fault signal.
+void take_saved_mask(Thread& thread) {
+  set_blocked_faults(thread, 0);
+  thread.has_other_mask = true;  // until the task looks
+}
+
+void clear_level(Thread& thread, uint32_t level) {
+  for (Slot& slot : thread.levels[level].slots) slot.store(0, std::memory_order_release);
+}
+
+void go_on_with_level(Thread& thread, uint32_t level) {
+  __spillway_slots = thread.levels[level].slots;
+  thread.top_level.store(level, std::memory_order_release);
+}
+
+}  // namespace
+
+void leave_handlers_for(const Slot* slots) {
+  Thread& thread = this_thread();
+  take_saved_mask(thread);
+  uint32_t level = thread.top_level.load(std::memory_order_relaxed);
+  for (; level > 0 && thread.levels[level].slots != slots; --level) clear_level(thread, level);
+  go_on_with_level(thread, level);
+}
+
 void leave_handlers(uint64_t stack_pointer, bool restores_mask) {
   Thread* thread = this_thread_if_registered();
   if (thread == nullptr) return;
-  // The mask that was saved is the kernel's, which has no fault signal.
-  if (restores_mask) {
-    set_blocked_faults(*thread, 0);
-    thread->has_other_mask = true;  // until the task looks
-  }
+  if (restores_mask) take_saved_mask(*thread);
   uint32_t level = thread->top_level.load(std::memory_order_relaxed);
   if (level == 0) return;
   stack_t alternate = {};
@@ -174,11 +197,10 @@ void leave_handlers(uint64_t stack_pointer, bool restores_mask) {
     // A handler is left when the jump goes to an older frame of its stack, or off the alternate stack.
     const bool left = handler_on_alternate == to_alternate ? frame < stack_pointer : handler_on_alternate;
     if (!left) break;
-    for (Slot& slot : thread->levels[level].slots) slot.store(0, std::memory_order_release);
+    clear_level(*thread, level);
     --level;
   }
-  __spillway_slots = thread->levels[level].slots;
-  thread->top_level.store(level, std::memory_order_release);
+  go_on_with_level(*thread, level);
 }
 
 void freeze_actions() { actions_mutex.lock(); }

@@ -5,7 +5,7 @@
 //   2 a signal that arrives inside the runtime is queued again, and all signals are blocked until the runtime
 //     is left (InRuntime)
 //   3 else the thread moves to its next level of slots for the time of the program's handler
-//   4 a handler may also be left by longjmp, which is intercepted, or by __builtin_longjmp, before which compiled code calls
+//   4 a handler may also be left by longjmp or setcontext, which are intercepted, or by __builtin_longjmp, before which compiled code calls
 //     the runtime (leave_handlers)
 //   5 SIGSEGV and SIGBUS raised by an access go to the fault path first, at any time: the kernel never blocks
 //     them. The program is told what it asked for, and a fault of its own while it believes them blocked
@@ -17,6 +17,7 @@
 
 #include <cstdint>
 
+#include "spill/abi.h"
 #include "sys/signals.h"
 
 namespace spill {
@@ -58,6 +59,8 @@ void pass_to_program(int number, siginfo_t* info, void* context);
 // their level of slots back, so that all frames that survive use the level they began with.
 // `restores_mask`: the jump sets a signal mask too.
 void leave_handlers(uint64_t stack_pointer, bool restores_mask);
+// The same, down to the level of slots that is given, by a call that sets a signal mask. REQUIRES: a level of the calling thread's.
+void leave_handlers_for(const Slot* slots);
 
 // A signal that is not a fault came while the thread is inside the runtime: step 2.
 void defer_signal(siginfo_t* info, void* context);

@@ -37,7 +37,7 @@ list(APPEND e2e_left_out programs/protect_arena.c)
 # Frames of its functions do not fit on the smallest stacks.
 list(APPEND e2e_left_out programs/thread_limits.c)
 # The thread sanitizer needs larger stacks than these, the address sanitizer warns of makecontext.
-list(APPEND e2e_left_out programs/own_stacks.c programs/fork_stacks.c programs/contexts.c programs/protect_stacks.c
+list(APPEND e2e_left_out programs/own_stacks.c programs/fork_stacks.c programs/contexts.c programs/contexts_handlers.c programs/protect_stacks.c
   programs/globals_stacks.c)
 # Nobody tells the sanitizers of a jump in line.
 list(APPEND e2e_left_out programs/signal_builtin_jump.c)
@@ -54,8 +54,8 @@ if(SPILLWAY_SANITIZE STREQUAL "thread")
   list(APPEND e2e_left_out programs/signal_handler.c programs/signal_count.c programs/signal_nesting.c
     programs/process_ends.c programs/thread_ids.c)
   # It makes a fork of vfork, and of clone.
-  list(APPEND e2e_left_out programs/spawn_arguments.c programs/spawn_handler.c programs/spawn_number.c programs/spawn_threads.c programs/signal_vfork.c programs/vfork_first_miss.c
-    programs/clone_stacks.c)
+  list(APPEND e2e_left_out programs/spawn_arguments.c programs/spawn_handler.c programs/spawn_number.c programs/spawn_threads.c
+    programs/signal_vfork.c programs/vfork_first_miss.c programs/clone_stacks.c)
   # The C library makes the thread of its timers without telling it.
   list(APPEND e2e_left_out programs/lookups.c programs/timer_last.c)
   # In a child it does not know that the parent's other threads are gone, and makes no threads there.

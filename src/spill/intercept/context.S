@@ -40,14 +40,15 @@
   jne \spilled
   .endm
 
-  // Calls spill_filter_mask with the context in \register; keeps rdi and rsi.
-  .macro filter_mask register
+  // Calls spill_enter_context with the context in \register, and whether what is left may go on; keeps rdi and rsi.
+  .macro enter_context register, goes_on
   pushq %rdi
   pushq %rsi
   subq $8, %rsp
   .cfi_adjust_cfa_offset 24
   movq \register, %rdi
-  call spill_filter_mask
+  movl $\goes_on, %esi
+  call spill_enter_context
   addq $8, %rsp
   popq %rsi
   popq %rdi
@@ -127,8 +128,9 @@ __spill_\name:
 
   // Goes on with the context in rdi. What is read of the plain one lies below the frame that goes on, perhaps, so
   // that a signal would overwrite it: all is read before the stack pointer changes.
-  .macro go_to_context
+  .macro go_to_context goes_on
   movq %rsp, %rsi
+  movl $\goes_on, %edx
   call spill_prepare_context
   movq %rsp, %rdx
   movq FLOATS(%rdx), %rcx
@@ -169,12 +171,12 @@ __spill_\name:
   // int (const ucontext_t*)
   function setcontext
   if_spilled %rdi, 1f
-  filter_mask %rdi
+  enter_context %rdi, 0
   jmp setcontext@PLT
 1:
   subq $CONTEXT_FRAME, %rsp
   .cfi_adjust_cfa_offset CONTEXT_FRAME
-  go_to_context
+  go_to_context 0
   end setcontext
 
   // int (ucontext_t* left, const ucontext_t* entered)
@@ -182,12 +184,12 @@ __spill_\name:
   if_spilled %rdi, 1f
   if_spilled %rsi, 1f
   note_left
-  filter_mask %rsi
+  enter_context %rsi, 1
   jmp swapcontext@PLT
 1:
   save_context
   movq CONTEXT_BYTES + 8(%rsp), %rdi
-  go_to_context
+  go_to_context 1
   end swapcontext
 
   // Where the function of a context returns to whose successor is spilled: as the C library's own, which keeps the

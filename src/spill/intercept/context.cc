@@ -25,30 +25,42 @@ static_assert(offsetof(_libc_fpstate, mxcsr) == 24);
 namespace spill {
 namespace {
 
-// In which thread a context was left, by its record, in words that neither the C library nor the kernel uses; and with which stack pointer:
-// makecontext gives another one to what has not begun yet.
+// With which slots a context was left, those of a thread and of a handler of its, in words that neither the C library nor the kernel uses; and
+// with which stack pointer: makecontext gives another one to what has not begun yet.
 struct Left {
   uint64_t key;
-  uint64_t record;
+  uint64_t slots;
   uint64_t stack_pointer;
 };
 constexpr uint64_t kLeftKey = 0x9d3c52b7e1a06f84;
 static_assert(sizeof(Left) <= sizeof(mcontext_t::__reserved1));
 
-uint64_t own_record() { return reinterpret_cast<uint64_t>(this_thread_if_registered()); }
+uint64_t record_of(uint64_t slots) { return base::round_down(slots, kRecordBytes); }
 
 void note_left(ucontext_t& context, uint64_t stack_pointer) {
-  const Left left = {kLeftKey, own_record(), stack_pointer};
+  const Left left = {kLeftKey, reinterpret_cast<uint64_t>(__spillway_slots), stack_pointer};
   memcpy(context.uc_mcontext.__reserved1, &left, sizeof left);
 }
 
-// Functions that have translated keep to the slots of the thread that they began in: in another one these would protect nothing.
-void require_own(const ucontext_t& context) {
+// To be called before a context is entered. Functions that have translated keep to the slots that they began with: those of another thread would
+// protect nothing, and those of code that a handler has interrupted, and that goes on afterwards, protect what that needs.
+// `goes_on`: what is left may go on.
+void enter(const ucontext_t& context, bool goes_on) {
   Left left;
   memcpy(&left, context.uc_mcontext.__reserved1, sizeof left);
-  const bool is_as_left = left.key == kLeftKey && left.record != 0 &&
+  const auto slots = reinterpret_cast<uint64_t>(__spillway_slots);
+  const bool is_as_left = left.key == kLeftKey && left.slots != kUnregisteredSlots &&
                           left.stack_pointer == static_cast<uint64_t>(context.uc_mcontext.gregs[REG_RSP]);
-  if (!is_as_left || left.record == own_record() || runs_native()) return;
+  if (!is_as_left || left.slots == slots) return;
+  const bool is_own = record_of(left.slots) == record_of(slots);
+  if (is_own && !goes_on && left.slots < slots)
+    return leave_handlers_for(reinterpret_cast<const Slot*>(left.slots));
+  if (runs_native()) return;
+  if (is_own)
+    end_process(base::Error::of(ENOTSUP,
+                                "a signal handler changes to a context that was left outside of it, or the "
+                                "other way round (swapcontext): leave handlers by siglongjmp or setcontext"),
+                kFatalStatus);
   end_process(base::Error::of(ENOTSUP,
                               "a context that one thread has left (swapcontext, getcontext) is to go on in "
                               "another: let each thread go on with its own"),
@@ -63,8 +75,8 @@ SPILL_OF_ENTRY void spill_note_left(ucontext_t* context, uint64_t stack_pointer)
 }
 
 // The context that the C library is about to enter, whose mask it gives to the kernel.
-SPILL_OF_ENTRY void spill_filter_mask(ucontext_t* context) {
-  require_own(*context);
+SPILL_OF_ENTRY void spill_enter_context(ucontext_t* context, bool goes_on) {
+  enter(*context, goes_on);
   if ((mask_of(context->uc_sigmask) & kFaultSignals) == 0)
     return;  // it may lie in memory that cannot be written
   *reinterpret_cast<uint64_t*>(&context->uc_sigmask) &= ~kFaultSignals;
@@ -101,9 +113,9 @@ SPILL_OF_ENTRY void spill_store_context(ucontext_t* to, ucontext_t* plain_contex
 }
 
 // Copies, and sets the mask: what comes now may be handled by the stack of the context that is left.
-SPILL_OF_ENTRY void spill_prepare_context(const ucontext_t* from, ucontext_t* to) {
+SPILL_OF_ENTRY void spill_prepare_context(const ucontext_t* from, ucontext_t* to, bool goes_on) {
   copy(to, from, sizeof *to);
-  require_own(*to);
+  enter(*to, goes_on);
   copy(&to->__fpregs_mem, to->uc_mcontext.fpregs, sizeof to->__fpregs_mem);
   to->uc_mcontext.fpregs = &to->__fpregs_mem;
   sys::set_signal_mask(mask_of(to->uc_sigmask) & ~kFaultSignals);

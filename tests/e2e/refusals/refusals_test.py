@@ -415,13 +415,14 @@ int main(int count, char** arguments) {
 
 
 class Contexts(Refusal):
-    """What one thread has left does not go on in another."""
+    """What a thread has left goes on there, and outside of the handlers that it was not left in."""
 
     def setUp(self):
         super().setUp()
         source = self.folder / "contexts.c"
         source.write_text("""
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <ucontext.h>
@@ -438,6 +439,7 @@ static void* begin(void* unused) {
   swapcontext(outside, inside);
   return unused;
 }
+static void change(int number) { begin(NULL); }
 int main(int count, char** arguments) {
   static ucontext_t plain[2];
   ucontext_t* spilled = calloc(2, sizeof *spilled);
@@ -449,11 +451,12 @@ int main(int count, char** arguments) {
   inside->uc_stack.ss_sp = stack;
   inside->uc_stack.ss_size = sizeof stack;
   makecontext(inside, body, 0);
-  pthread_create(&thread, 0, begin, 0);
-  pthread_join(thread, 0);
+  if (arguments[2][0] == 'h') begin(NULL);
+  else if (pthread_create(&thread, 0, begin, 0) == 0) pthread_join(thread, 0);
   printf("%d\\n", numbers[1 << 16]);
   fflush(stdout);
   if (arguments[2][0] == 's') setcontext(inside);
+  if (arguments[2][0] == 'h') signal(SIGUSR1, change), raise(SIGUSR1);
   swapcontext(outside, inside);
   return puts("filled"), 0;
 }
@@ -461,14 +464,20 @@ int main(int count, char** arguments) {
         self.program = self.folder / "contexts"
         subprocess.run([BIN / "spillcc", "-O1", source, "-o", self.program], check=True, env=CLEAN)
 
-    def test_another_thread_does_not_go_on_with_them(self):
+    def end_where(self, call, *says):
         for kind in ("plain", "spilled"):
-            for call in ("setcontext", "exchange"):
-                with self.subTest(f"{kind}, {call}"):
-                    ended = subprocess.run([self.program, kind, call], env=environment(memory="4M", spill_all=1, storage=WORK), capture_output=True,
-                                           text=True, timeout=HANG_SECONDS)
-                    self.ends(ended, 134, "a context that one thread has left")
-                    self.assertEqual(ended.stdout, "1\n")
+            with self.subTest(f"{kind}, {call}"):
+                ended = subprocess.run([self.program, kind, call], env=environment(memory="4M", spill_all=1, storage=WORK), capture_output=True,
+                                       text=True, timeout=HANG_SECONDS)
+                self.ends(ended, 134, *says)
+                self.assertEqual(ended.stdout, "1\n")
+
+    def test_another_thread_does_not_go_on_with_them(self):
+        for call in ("setcontext", "exchange"):
+            self.end_where(call, "a context that one thread has left")
+
+    def test_a_handler_does_not_change_to_them(self):
+        self.end_where("handler", "a signal handler changes to a context")
 
 
 class Started(Refusal):
