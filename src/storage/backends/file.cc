@@ -1,5 +1,6 @@
 #include "storage/backends/file.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <linux/fiemap.h>
@@ -21,8 +22,11 @@ class FileQueue final : public Queue {
 
   // Also on an error the queue is to be closed.
   base::Expected<void> open(const QueueUse& use) {
-    if (use.sleeps && has_helpers()) return client_.told.open();
-    return {};
+    if (!use.sleeps || !has_helpers()) return {};
+    auto opened = client_.told.open();
+    // Without a descriptor it is polled while something is in flight.
+    if (!opened && opened.error().number == EMFILE) return {};
+    return opened;
   }
   void do_close() override {
     // Acquire: pairs with a helper's release in its last step.

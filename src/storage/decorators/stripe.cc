@@ -1,5 +1,6 @@
 #include "storage/decorators/stripe.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/stat.h>
 
@@ -135,6 +136,8 @@ class StripeQueue final : public Queue {
   base::Expected<void> open(const QueueUse& use) {
     if (!use.sleeps) return {};
     auto opened = members_told_.open();
+    // Without a descriptor it is polled while something is in flight.
+    if (!opened && opened.error().number == EMFILE) return {};
     for (size_t member = 0; opened && member < map_.member_count; ++member)
       if (const int descriptor = queues_[member]->quiet().descriptor; descriptor >= 0)
         opened = members_told_.add(descriptor);

@@ -1,5 +1,6 @@
 #include "storage/decorators/stripe.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include "storage/decorators/stripe_map.h"
 #include "storage/opening/open.h"
 #include "storage/testing/test_io.h"
+#include "sys/files.h"
 
 namespace storage {
 namespace {
@@ -274,6 +276,41 @@ TEST(StripeSleep, AMemberThatIsDoneWakesWhoSleeps) {
   }
   EXPECT_GT(slept_count, 0);
   device->close_queue(queue);
+  device->close();
+}
+
+// As where many workers have queues of many devices.
+TEST(StripeSleep, WhereThereAreNoDescriptorsItIsPolled) {
+  Device* const device =
+      open_device("stripe:[file:/var/tmp?threads=1,file:/var/tmp?threads=1]?unit=4K", {.spill = true})
+          .value();
+  const int null = ::open("/dev/null", O_RDONLY);
+  std::vector<int> taken;  // all that the runtime may have
+  for (;;) {
+    const int copy = ::dup(null);
+    const auto own = sys::own_descriptor(copy);
+    if (!own) {
+      ::close(copy);
+      break;
+    }
+    taken.push_back(*own);
+  }
+  auto queue = device->open_queue(8, {.sleeps = true});
+  for (const int descriptor : taken) sys::close_own_descriptor(descriptor);
+  ::close(null);
+  ASSERT_TRUE(queue.has_value()) << queue.error().message;
+  TestIo write(Operation::kWrite, 0, {kBlock, kBlock}), read(Operation::kRead, 0, {2 * kBlock});
+  write.fill(3);
+  for (TestIo* io : {&write, &read}) {
+    Io* const one = &io->io;
+    ASSERT_EQ((*queue)->submit({&one, 1}), 1u);
+    const base::Quiet quiet = (*queue)->quiet();
+    EXPECT_EQ(quiet.descriptor, -1);
+    EXPECT_EQ(quiet.until_ns, 0u);
+    while ((*queue)->in_flight_count() > 0) (*queue)->poll();
+  }
+  EXPECT_EQ(read.first_difference(3), 2 * kBlock);
+  device->close_queue(*queue);
   device->close();
 }
 
