@@ -11,6 +11,7 @@ import fcntl
 import os
 import pathlib
 import select
+import struct
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,7 @@ from support import CLEAN, HANG_SECONDS, Failure, status_of  # noqa: E402
 PAGES = 400
 PAGE_BYTES = 4096
 SCHEMES = ["uring", "aio", "file"]
+COUNTS = ["operations", "changes", "syncs", "resizes", "errors", "written_pages", "damaged", "checks"]  # at the begin of a record (record.h)
 
 
 def damage(path, generator):
@@ -45,7 +47,7 @@ def damage(path, generator):
 
 
 def life(changer, path, number, generator, is_last):
-    """Starts the changer, lets it go on for a while, and kills it; the last one ends by itself. Returns how many pages were damaged."""
+    """Starts the changer, lets it go on for a while, and kills it; the last one ends by itself. Returns how many pages were damaged before."""
     dies_early = number % 5 == 4 and not is_last
     damaged = [] if dies_early or number % 3 != 1 else damage(path, generator)
     device = f"fault:seed={generator.getrandbits(30)},read_eio=1/500,write_eio=1/100,read_split=1/50:[{SCHEMES[number % 3]}:{path}]"
@@ -70,28 +72,40 @@ def life(changer, path, number, generator, is_last):
         raise Failure(f"start {number}: {' '.join(arguments)} ended with {process.returncode}: {text}")
     if is_last:
         print(output.decode().splitlines()[-1])
-        counts = {words[-1]: int(words[0]) for words in (part.split() for part in output.decode().splitlines()[-1].split(", "))}
-        return len(damaged), counts
-    return len(damaged), None
+    return len(damaged)
+
+
+def counts_of(record):
+    """What was done in all lives so far."""
+    with open(record, "rb") as file:
+        return dict(zip(COUNTS, struct.unpack("8Q", file.read(64).ljust(64, b"\0"))))
 
 
 def test(build):
     kills = Kills(20)
     changer = pathlib.Path(build) / "tests" / "page_changer"
-    damaged_count = 0
+    least = kills.count // 4
+    damaged_count, killed = 0, 0
     with kills.folder("pagecache_crash") as folder:
-        path = folder / "file"
+        path, record = folder / "file", folder / "file.record"
+        record.touch()
+
+        def done():
+            counts = counts_of(record)
+            return {"syncs": (counts["syncs"], least), "resizes": (counts["resizes"], least), "errors": (counts["errors"], least),
+                    "damaged": (damaged_count, least), "changes": (counts["changes"], 100 * least)}
+
         with open(path, "wb") as file:
             file.truncate(PAGES * PAGE_BYTES)
-        for number in range(kills.count + 1):
-            damaged, counts = life(changer, path, number, kills.random, number == kills.count)
-            damaged_count += damaged
-    print(kills)
-    if counts["damaged"] != damaged_count:
-        raise Failure(f"{counts['damaged']} pages were refused, {damaged_count} are damaged")
-    least = kills.count // 4
-    kills.expect(syncs=(counts["syncs"], least), resizes=(counts["resizes"], least), errors=(counts["errors"], least), damaged=(damaged_count, least),
-                 changes=(counts["changes"], 100 * least))
+        while kills.goes_on(killed, **done()):
+            damaged_count += life(changer, path, killed, kills.random, False)
+            killed += 1
+        damaged_count += life(changer, path, killed, kills.random, True)
+        print(kills)
+        refused_count = counts_of(record)["damaged"]
+        if refused_count != damaged_count:
+            raise Failure(f"{refused_count} pages were refused, {damaged_count} are damaged")
+        kills.expect(**done())
 
 
 if __name__ == "__main__":

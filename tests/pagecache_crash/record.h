@@ -50,7 +50,7 @@ struct Record {
     Change changes[kMaxChanges];
   };
 
-  // Of all lives.
+  // Of all lives. The script that starts them reads these, too.
   std::atomic<uint64_t> operations{0}, changes{0}, syncs{0}, resizes{0}, errors{0}, written_pages{0},
       damaged{0}, checks{0};
   std::atomic<uint32_t> used{0};  // side
