@@ -3,6 +3,7 @@
 SPILLWAY_TEST_KILLS=200 for as many kills; SPILLWAY_TEST_SEED=n for what a run with that seed did.
 """
 import contextlib
+import fcntl
 import os
 import pathlib
 import random
@@ -12,6 +13,15 @@ import tempfile
 from support import Failure
 
 FEW = 8  # of fewer kills nothing is expected
+
+
+def wait_for_release(*paths):
+    """Returns when nobody has a lock of these files any more. What a process that was killed had under way, the kernel may end after the process, on a busy disk
+    more than a second later: longer than the next one would wait."""
+    for path in paths:
+        if path.exists():
+            with open(path, "rb") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
 
 
 class Kills:

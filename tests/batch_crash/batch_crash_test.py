@@ -13,12 +13,13 @@ import tempfile
 import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from kills import Kills  # noqa: E402
+from kills import Kills, wait_for_release  # noqa: E402
 from support import CLEAN, HANG_SECONDS, Failure, status_of  # noqa: E402
 
 
 def life(changer, folder, synced, kill_seconds, is_early):
     """Starts the changer, which is killed so long after its start, or after it has looked; None: it ends by itself. Returns what was found, and how many steps are synced."""
+    wait_for_release(folder / "table", folder / "log")
     command = [str(changer), str(folder / "table"), str(folder / "log"), str(synced)]
     with tempfile.TemporaryFile(dir=folder) as said:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, env=CLEAN)

@@ -17,7 +17,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from kills import Kills  # noqa: E402
+from kills import Kills, wait_for_release  # noqa: E402
 from support import CLEAN, HANG_SECONDS, Failure, status_of  # noqa: E402
 
 REPORT = struct.Struct("=cBHIII")
@@ -75,6 +75,7 @@ def device_of(path, scheme, key):
 
 def life(writer, path, key, model, number, generator, is_last):
     """Starts the writer, lets it go on for a while, and kills it."""
+    wait_for_release(path)
     arguments = [str(writer), device_of(path, SCHEMES[number % 3], key), DURABILITIES[number // 3 % 3], str(generator.getrandbits(32))]
     with tempfile.TemporaryFile(dir=path.parent) as given, tempfile.TemporaryFile(dir=path.parent) as said:
         read_end, write_end = os.pipe()

@@ -18,7 +18,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from kills import Kills  # noqa: E402
+from kills import Kills, wait_for_release  # noqa: E402
 from support import CLEAN, HANG_SECONDS, Failure, status_of  # noqa: E402
 
 PAGES = 400
@@ -48,6 +48,7 @@ def damage(path, generator):
 
 def life(changer, path, number, generator, is_last):
     """Starts the changer, lets it go on for a while, and kills it; the last one ends by itself. Returns how many pages were damaged before."""
+    wait_for_release(path)
     dies_early = number % 5 == 4 and not is_last
     damaged = [] if dies_early or number % 3 != 1 else damage(path, generator)
     device = f"fault:seed={generator.getrandbits(30)},read_eio=1/500,write_eio=1/100,read_split=1/50:[{SCHEMES[number % 3]}:{path}]"

@@ -16,7 +16,7 @@ import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from kills import Kills  # noqa: E402
+from kills import Kills, wait_for_release  # noqa: E402
 from support import Failure, sanitizer_of, status_of  # noqa: E402
 from served import Connection, Server  # noqa: E402
 
@@ -196,6 +196,7 @@ def test(spillway):
 
     with kills.folder("spillway-") as folder:
         for life in itertools.count():
+            wait_for_release(folder / "store")
             began = time.monotonic()
             with Server(spillway, "--storage", f"{folder}/store", "--capacity", "256M", "--memory", kills.random.choice(MEMORIES),
                         "--durability", kills.random.choice(DURABILITIES), "--threads", "2", "--memcache", "0", "--resp", "0") as server:
