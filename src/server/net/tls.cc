@@ -52,8 +52,11 @@ base::Expected<TlsContext> load(const TlsOptions& options) {
   if (options.client_authorities.empty()) return context;
   if (auto readable = check_readable("authorities of clients", options.client_authorities); !readable)
     return std::unexpected(readable.error());
-  STACK_OF(X509_NAME)* const names = SSL_load_client_CA_file(options.client_authorities.c_str());
-  if (names == nullptr || SSL_CTX_load_verify_file(raw, options.client_authorities.c_str()) != 1)
+  // This one first, which refuses a damaged file as a whole: the other takes what comes before the damage.
+  const bool has_all = SSL_CTX_load_verify_file(raw, options.client_authorities.c_str()) == 1;
+  STACK_OF(X509_NAME)* const names =
+      has_all ? SSL_load_client_CA_file(options.client_authorities.c_str()) : nullptr;
+  if (names == nullptr)
     return std::unexpected(of_file("authorities of clients", options.client_authorities, tls_reason()));
   SSL_CTX_set_client_CA_list(raw, names);
   SSL_CTX_set_verify(raw, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);

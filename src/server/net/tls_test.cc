@@ -25,6 +25,14 @@ class TlsTest : public testing::Test {
     return opened.error().message;
   }
 
+  std::string content(const std::string& name) {
+    std::FILE* const file = fopen(files.path(name).c_str(), "r");
+    char text[4096];
+    std::string all(text, fread(text, 1, sizeof text, file));
+    fclose(file);
+    return all;
+  }
+
   TestCertificates files;
 };
 
@@ -37,14 +45,7 @@ TEST_F(TlsTest, ACertificateAndItsKey) {
 }
 
 TEST_F(TlsTest, BothInOneFile) {
-  std::string both;
-  for (const char* name : {"server.crt", "server.key"}) {
-    std::FILE* const file = fopen(files.path(name).c_str(), "r");
-    char text[4096];
-    both.append(text, fread(text, 1, sizeof text, file));
-    fclose(file);
-  }
-  files.write("both.pem", both);
+  files.write("both.pem", content("server.crt") + content("server.key"));
   EXPECT_EQ(error("both.pem", ""), "");
 }
 
@@ -66,6 +67,14 @@ TEST_F(TlsTest, WhatDoesNotFitIsSaidOfItsFile) {
   EXPECT_EQ(error("server.crt", "server.key", "none.crt"),
             "TLS: authorities of clients " + files.path("none.crt") + ": no such file or directory");
   EXPECT_NE(error("server.crt", "server.key", "garbage"), "");
+}
+
+// What was made of the whole ones is given back, as the sanitizer sees.
+TEST_F(TlsTest, OneOfSeveralAuthoritiesIsDamaged) {
+  files.write("authorities", content("other.crt") +
+                                 "-----BEGIN CERTIFICATE-----\nnothing of the kind\n"
+                                 "-----END CERTIFICATE-----\n");
+  EXPECT_NE(error("server.crt", "server.key", "authorities"), "");
 }
 
 TEST_F(TlsTest, NobodyIsAskedForAPassphrase) {
