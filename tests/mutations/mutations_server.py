@@ -83,6 +83,7 @@ MUTATIONS = [
     net("an end without a goodbye is an error", (CHANNEL, "    if (command == BIO_CTRL_EOF) return of(bio).secure_->has_ended ? 1 : 0;\n", ""), gtest_filter="ChannelTest.AClientThat*"),
     net("nobody says goodbye by TLS", (CHANNEL, "    if (!secure_->is_broken && SSL_is_init_finished(session)) SSL_shutdown(session);\n", ""), gtest_filter="ChannelTest.BytesGo*"),
     net("clients need no certificate", (TLS, "SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT", "SSL_VERIFY_NONE"), gtest_filter="ChannelTest.ClientsNeed*"),
+    net("sessions are resumed with a certificate that has expired", (TLS, "  if (shown == nullptr || X509_cmp_current_time(X509_get0_notAfter(shown)) <= 0)\n", "  if (shown == nullptr)\n"), gtest_filter="ChannelTest.SessionsAreResumed*"),
     net("any version of TLS is taken", (TLS, "  SSL_CTX_set_min_proto_version(raw, TLS1_2_VERSION);\n", "  SSL_CTX_set_min_proto_version(raw, TLS1_VERSION);\n  SSL_CTX_set_security_level(raw, 0);\n"), gtest_filter="ChannelTest.OldVersions*"),
     net("a certificate that cannot be read again takes the old one along", (TLS, "  auto loaded = load(options_);\n", "  context_.reset();\n  auto loaded = load(options_);\n"), gtest_filter="TlsTest.WhatCannotBeReadAgain*"),
     net("a tool trusts whatever answers", ("src/server/net/tls_client.cc", "SSL_VERIFY_PEER, nullptr", "SSL_VERIFY_NONE, nullptr"), gtest_filter="TlsClientTest.Who*"),

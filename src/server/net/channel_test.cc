@@ -5,7 +5,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <ctime>
 #include <functional>
+#include <memory>
 #include <random>
 #include <string>
 #include <thread>
@@ -179,6 +181,30 @@ TEST_F(ChannelTest, ClientsNeedACertificateOfTheAuthority) {
            // In TLS 1.3 a client has its own end open before the server has looked.
            if (peer.connect(descriptor)) EXPECT_EQ(peer.hear(1), "");
          });
+}
+
+TEST_F(ChannelTest, SessionsAreResumedOnlyUntilTheirClientsCertificateExpires) {
+  for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION})
+    for (const bool has_expired : {false, true}) {
+      files.make("client", nullptr, has_expired ? -30 : 3600);
+      open("client.crt");
+      // When there is no session to resume, the server looks at the certificate as of 45 s ago.
+      SSL_CTX* const context = SSL_get_SSL_CTX(tls.begin().get());
+      X509_VERIFY_PARAM_set_time(SSL_CTX_get0_param(context), time(nullptr) - 45);
+      std::shared_ptr<SSL_SESSION> session;
+      for (const bool resumes : {false, true})
+        talk(echo, [&](int descriptor) {
+          TestTlsPeer peer(files, "server", "client", version);
+          if (resumes) peer.resume(session.get());
+          ASSERT_TRUE(peer.connect(descriptor));
+          ASSERT_TRUE(peer.say("hello"));
+          EXPECT_EQ(peer.hear(5), "hello");
+          EXPECT_EQ(peer.has_resumed(), resumes && !has_expired);
+          peer.end();
+          EXPECT_EQ(peer.hear(), "");
+          session = peer.session();
+        });
+    }
 }
 
 TEST_F(ChannelTest, WhatIsSaidFirstGoesBehindTheHandshake) {

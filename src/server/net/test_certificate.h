@@ -33,14 +33,14 @@ class TestCertificates {
     fwrite(content.data(), 1, content.size(), file);
     fclose(file);
   }
-  // NAME.crt, which is its own authority, and NAME.key, with a passphrase if there is one.
-  void make(const std::string& name, const char* passphrase = nullptr) const {
+  // NAME.crt, which is its own authority, and NAME.key, with a passphrase if there is one. It began a minute ago.
+  void make(const std::string& name, const char* passphrase = nullptr, long seconds_left = 3600) const {
     EVP_PKEY* const key = EVP_EC_gen("P-256");
     X509* const certificate = X509_new();
     X509_set_version(certificate, X509_VERSION_3);
     ASN1_INTEGER_set(X509_get_serialNumber(certificate), 1);
     X509_gmtime_adj(X509_getm_notBefore(certificate), -60);
-    X509_gmtime_adj(X509_getm_notAfter(certificate), 3600);
+    X509_gmtime_adj(X509_getm_notAfter(certificate), seconds_left);
     X509_set_pubkey(certificate, key);
     X509_NAME* const subject = X509_get_subject_name(certificate);
     X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC,
@@ -92,6 +92,10 @@ class TestTlsPeer {
   TestTlsPeer(const TestTlsPeer&) = delete;
   TestTlsPeer& operator=(const TestTlsPeer&) = delete;
 
+  // Of another peer that has ended. To be called before connect().
+  void resume(SSL_SESSION* session) { EXPECT_EQ(SSL_set_session(session_, session), 1); }
+  bool has_resumed() const { return SSL_session_reused(session_) == 1; }
+  std::shared_ptr<SSL_SESSION> session() const { return {SSL_get1_session(session_), SSL_SESSION_free}; }
   bool connect(int descriptor) {
     SSL_set_fd(session_, descriptor);
     return SSL_connect(session_) == 1;

@@ -3,6 +3,7 @@
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <openssl/x509.h>
 
 #include <cerrno>
 #include <fstream>
@@ -25,6 +26,17 @@ base::Expected<void> check_readable(std::string_view what, const std::string& pa
 
 // Nobody can be asked for one.
 int no_passphrase(char*, int, int, void*) { return 0; }
+
+// With TLS 1.3 each session that is resumed has tickets of its own: a client could go on for ever with a certificate that has expired.
+SSL_TICKET_RETURN take_ticket(SSL*, SSL_SESSION* session, const unsigned char*, size_t,
+                              SSL_TICKET_STATUS status, void*) {
+  if (status != SSL_TICKET_SUCCESS && status != SSL_TICKET_SUCCESS_RENEW)
+    return SSL_TICKET_RETURN_IGNORE_RENEW;
+  const X509* const shown = SSL_SESSION_get0_peer(session);
+  if (shown == nullptr || X509_cmp_current_time(X509_get0_notAfter(shown)) <= 0)
+    return SSL_TICKET_RETURN_IGNORE_RENEW;
+  return status == SSL_TICKET_SUCCESS ? SSL_TICKET_RETURN_USE : SSL_TICKET_RETURN_USE_RENEW;
+}
 
 base::Expected<TlsContext> load(const TlsOptions& options) {
   const std::string& key = options.key.empty() ? options.certificate : options.key;
@@ -63,6 +75,7 @@ base::Expected<TlsContext> load(const TlsOptions& options) {
   // With verified clients OpenSSL takes only tickets of sessions that have this name.
   constexpr unsigned char kName[] = "spillway";
   SSL_CTX_set_session_id_context(raw, kName, sizeof kName - 1);
+  SSL_CTX_set_session_ticket_cb(raw, nullptr, take_ticket, nullptr);
   return context;
 }
 
