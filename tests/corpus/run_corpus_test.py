@@ -31,8 +31,8 @@ class CorpusTest(unittest.TestCase):
         self.work = temporary_folder(self)
         (self.work / "bin").mkdir()
 
-    def run_spilled(self, test, evictions=2560, **settings):
-        """One run of a program whose native peak is a megabyte."""
+    def run_spilled(self, test, evictions=2560, timeout=600, **settings):
+        """One run of a program whose native peak is a megabyte. `timeout` is of this run, not of the native one."""
         script = self.work / "bin" / "spillway"
         script.write_text(SPILLWAY.replace("EVICTIONS", str(evictions)))
         script.chmod(0o755)
@@ -43,6 +43,7 @@ class CorpusTest(unittest.TestCase):
         settings = {"results": r"^ok (?P<count>\d+) \w+$", **settings}
         program = Program("made-up", "fast", ["made-up"], ["made-up"], "", test, **settings)
         native = corpus.run(program, built, self.work / "native.log", [], {})
+        program.timeout = timeout
         return Comparison(corpus, program, "memory:1G").run_spilled("O2", "4K", native, 1 << 20)
 
     def test_equal_findings_pass(self):
