@@ -8,12 +8,10 @@
 #include "base/text.h"
 #include "sys/files.h"
 #include "sys/kernel.h"
+#include "sys/threads.h"
 
 namespace sys {
 namespace {
-
-constexpr uint64_t kMaxCpus = 8192;
-using Cpus = uint64_t[kMaxCpus / 64];
 
 // A list in a file of /sys/devices/system/node.
 bool read_list(const char* file, std::span<uint64_t> bits) {
@@ -28,11 +26,10 @@ bool read_list(const char* file, std::span<uint64_t> bits) {
 bool own_cpus_of(uint32_t node, Cpus& cpus) {
   base::Text<64> file;
   file << "node" << node << "/cpulist";
-  Cpus allowed = {};
-  if (!read_list(file.c_str(), cpus) || failed(syscall(SYS_sched_getaffinity, 0, sizeof allowed, allowed)))
-    return false;
+  if (!read_list(file.c_str(), cpus.words)) return false;
+  const Cpus allowed = own_cpus();
   bool has_some = false;
-  for (size_t i = 0; i < std::size(cpus); ++i) has_some |= (cpus[i] &= allowed[i]) != 0;
+  for (size_t i = 0; i < std::size(cpus.words); ++i) has_some |= (cpus.words[i] &= allowed.words[i]) != 0;
   return has_some;
 }
 
@@ -70,7 +67,7 @@ Nodes memory_nodes() {
   uint64_t with_memory = 0;
   if (read_list("has_memory", {&with_memory, 1})) {
     for (uint32_t id = 0; id < kMaxNodes; ++id) {
-      Cpus cpus = {};
+      Cpus cpus;
       if ((with_memory >> id & 1) != 0 && own_cpus_of(id, cpus)) nodes.ids[nodes.count++] = id;
     }
   }
@@ -91,8 +88,8 @@ bool prefer_node(void* address, uint64_t bytes, uint32_t node) {
 }
 
 bool stay_on_node(uint32_t node) {
-  Cpus cpus = {};
-  return own_cpus_of(node, cpus) && !failed(syscall(SYS_sched_setaffinity, 0, sizeof cpus, cpus));
+  Cpus cpus;
+  return own_cpus_of(node, cpus) && stay_on(cpus);
 }
 
 }  // namespace sys

@@ -4,9 +4,12 @@
 #include <pthread.h>
 #include <sys/prctl.h>
 
+#include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstdint>
 
+#include "base/bits.h"
 #include "sys/c_library.h"
 #include "sys/kernel.h"
 #include "sys/lock.h"
@@ -28,6 +31,12 @@ struct Start {
 
 constinit std::atomic<uint32_t> started_count{0};
 
+uint32_t count_of(const Cpus& cpus) {
+  uint32_t count = 0;
+  for (const uint64_t word : cpus.words) count += static_cast<uint32_t>(std::popcount(word));
+  return count;
+}
+
 void* run_thread(void* start_argument) {
   auto* start = static_cast<Start*>(start_argument);
   auto* entry = start->entry;
@@ -46,13 +55,24 @@ int thread_id() { return static_cast<int>(syscall(SYS_gettid)); }
 
 bool has_ended(int thread_id) { return syscall(SYS_tgkill, syscall(SYS_getpid), thread_id, 0) == -ESRCH; }
 
-uint32_t cpu_count() {
-  uint64_t allowed[128] = {};
-  const long bytes = syscall(SYS_sched_getaffinity, 0, sizeof allowed, allowed);
-  uint32_t count = 0;
-  if (!failed(bytes))
-    for (const uint64_t word : allowed) count += static_cast<uint32_t>(__builtin_popcountll(word));
-  return count > 0 ? count : 1;
+Cpus own_cpus() {
+  Cpus cpus;
+  if (failed(syscall(SYS_sched_getaffinity, 0, sizeof cpus.words, cpus.words))) return {};
+  return cpus;
+}
+
+uint32_t cpu_count() { return std::max(count_of(own_cpus()), 1u); }
+
+uint32_t cpu_at(const Cpus& cpus, uint32_t index) {
+  const uint32_t count = count_of(cpus);
+  if (count == 0) return kNoCpu;
+  uint32_t left = index % count, cpu = 0;
+  while (!base::has_bit(cpus.words, cpu) || left-- > 0) ++cpu;
+  return cpu;
+}
+
+bool stay_on(const Cpus& cpus) {
+  return !failed(syscall(SYS_sched_setaffinity, 0, sizeof cpus.words, cpus.words));
 }
 
 base::Expected<Thread> start_thread(void (*entry)(void* argument), void* argument, const char* name) {

@@ -28,8 +28,20 @@ inline bool is_last_round(pthread_key_t key, void* value) {
   return false;
 }
 
-// Processors that the calling thread may use, at least 1.
+// CPUs by number, a bit for each. Numbers have gaps: CPUs are offline, or not for this process.
+inline constexpr uint32_t kMaxCpus = 8192;
+inline constexpr uint32_t kNoCpu = ~uint32_t{0};
+struct Cpus {
+  uint64_t words[kMaxCpus / 64] = {};
+};
+// Those that the calling thread may use; none, if the system does not tell.
+Cpus own_cpus();
+// How many these are, at least 1.
 uint32_t cpu_count();
+// The number of the index-th of them, and from the first one again; kNoCpu, if there are none.
+uint32_t cpu_at(const Cpus& cpus, uint32_t index);
+// The calling thread stays on these. False: there are none, or the system does not agree.
+bool stay_on(const Cpus& cpus);
 
 // The kernel's number of the calling thread. Cost: a system call.
 int thread_id();

@@ -5,8 +5,10 @@
 #include <signal.h>
 
 #include <atomic>
+#include <iterator>
 #include <string>
 
+#include "base/bits.h"
 #include "sys/kernel.h"
 #include "sys/lock.h"
 
@@ -61,6 +63,28 @@ TEST(Threads, AreCountedUntilTheyReturn) {
   futex_wake(may_return, 1);
   join_thread(*thread);
   EXPECT_EQ(started_thread_count(), before);
+}
+
+TEST(Cpus, HaveAnyNumbers) {
+  Cpus cpus;
+  EXPECT_EQ(cpu_at(cpus, 0), kNoCpu);
+  constexpr uint32_t kNumbers[] = {3, 64, 1023, 1024, 1500, kMaxCpus - 1};
+  for (const uint32_t cpu : kNumbers) base::set_bit(cpus.words, cpu);
+  for (uint32_t i = 0; i < 2 * std::size(kNumbers); ++i)
+    EXPECT_EQ(cpu_at(cpus, i), kNumbers[i % std::size(kNumbers)]) << i;
+}
+
+TEST(Cpus, AreThoseOfTheThread) {
+  const Cpus before = own_cpus();
+  const uint32_t last = cpu_at(before, cpu_count() - 1);
+  ASSERT_NE(last, kNoCpu);
+  Cpus one;
+  EXPECT_FALSE(stay_on(one));
+  base::set_bit(one.words, last);
+  ASSERT_TRUE(stay_on(one));
+  EXPECT_EQ(cpu_count(), 1u);
+  EXPECT_EQ(cpu_at(own_cpus(), 7), last);
+  EXPECT_TRUE(stay_on(before));
 }
 
 // As the C library has them: it waits until all of its threads have taken setuid's.

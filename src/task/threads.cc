@@ -1,7 +1,7 @@
 // Scheduler: the threads of its workers.
 #include "sys/threads.h"
 
-#include "sys/kernel.h"
+#include "base/bits.h"
 #include "sys/signals.h"
 #include "task/scheduler.h"
 
@@ -10,22 +10,11 @@ namespace {
 
 // The index-th of the CPUs that the process may use, and from the first one again.
 void pin_to_cpu(uint32_t index) {
-  unsigned char allowed[128] = {};
-  const long bytes = sys::syscall(SYS_sched_getaffinity, 0, sizeof allowed, allowed);
-  if (sys::failed(bytes)) return;
-  const auto cpu_count = static_cast<uint32_t>(bytes) * 8;
-  const auto is_allowed = [&](uint32_t cpu) { return (allowed[cpu / 8] >> (cpu % 8) & 1) != 0; };
-  uint32_t count = 0;
-  for (uint32_t cpu = 0; cpu < cpu_count; ++cpu) count += is_allowed(cpu);
-  if (count == 0) return;
-  uint32_t left = index % count;
-  for (uint32_t cpu = 0; cpu < cpu_count; ++cpu) {
-    if (!is_allowed(cpu) || left-- > 0) continue;
-    unsigned char one[128] = {};
-    one[cpu / 8] = static_cast<unsigned char>(1 << (cpu % 8));
-    sys::syscall(SYS_sched_setaffinity, 0, sizeof one, one);
-    return;
-  }
+  const uint32_t cpu = sys::cpu_at(sys::own_cpus(), index);
+  if (cpu == sys::kNoCpu) return;
+  sys::Cpus one;
+  base::set_bit(one.words, cpu);
+  sys::stay_on(one);
 }
 
 }  // namespace

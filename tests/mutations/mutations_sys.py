@@ -14,6 +14,7 @@ def mutation(name, gtest_filter, *patches):
 
 
 MUTATIONS = [
+    mutation("a CPU that the process may not use counts", "Cpus.*", ("src/sys/threads.cc", "while (!base::has_bit(cpus.words, cpu) || left-- > 0) ++cpu;", "while (left-- > 0) ++cpu;")),
     mutation("a file of /proc is read up to 4 KiB", "NumberInFile.*", (FILES, "    if (is_cut && piece.size() > kOverlap) {", "    if (is_cut && piece.size() > sizeof text) {")),
     mutation("a name that is not durable counts as durable", "SyncName.*", (FILES, "  return result == -EACCES || result == -EINVAL ? 0 : result;", "  return 0;")),
     mutation("folders that cannot be synced keep files from being made", "SyncName.*", (FILES, "  return result == -EACCES || result == -EINVAL ? 0 : result;", "  return result;")),

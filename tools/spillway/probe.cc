@@ -5,7 +5,6 @@
 #include <linux/magic.h>
 #include <linux/membarrier.h>
 #include <linux/userfaultfd.h>
-#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -34,6 +33,7 @@
 #include "sys/io_ring.h"
 #include "sys/kernel.h"
 #include "sys/memory.h"
+#include "sys/threads.h"
 
 namespace tools {
 namespace {
@@ -84,15 +84,12 @@ std::string kernel_answer(long result) {
 }
 
 Json probe_cpu() {
-  cpu_set_t usable;
-  CPU_ZERO(&usable);
-  sched_getaffinity(0, sizeof usable, &usable);
   std::string flags = " " + line_after("/proc/cpuinfo", "flags") + " ";
   Json features = Json::array();
   for (const char* feature : {"avx2", "avx512f", "erms", "clflushopt", "clwb"})
     if (flags.find(std::string(" ") + feature + " ") != std::string::npos) features.push_back(feature);
   return {{"model", line_after("/proc/cpuinfo", "model name")},
-          {"cores", CPU_COUNT(&usable)},
+          {"cores", sys::cpu_count()},
           {"features", features}};
 }
 
