@@ -23,11 +23,13 @@
 #include "spill/published.h"
 #include "spill/report.h"
 #include "spill/satc.h"
+#include "spill/seldom.h"
 #include "spill/settings.h"
 #include "spill/shared_maps.h"
 #include "spill/signals.h"
 #include "sys/barrier.h"
 #include "sys/files.h"
+#include "sys/kernel.h"
 #include "sys/memory.h"
 #include "sys/nap.h"
 #include "sys/threads.h"
@@ -54,6 +56,13 @@ void require_cpu() {
 // What of the heap's metadata the budget has. Of the background thread, and then of that of a child of fork.
 constinit uint64_t charged_heap_bytes = 0;
 
+void charge_heap() {
+  const uint64_t now = heap_metadata_bytes();
+  if (now > charged_heap_bytes) runtime.cache->charge(now - charged_heap_bytes);
+  if (now < charged_heap_bytes) runtime.cache->uncharge(charged_heap_bytes - now);
+  charged_heap_bytes = now;
+}
+
 // Keeps frames free ahead of need, so that a thread that misses finds one; in chaos mode, evicts at
 // random all the time.
 void run_background(void* opened_lane) {
@@ -70,13 +79,14 @@ void run_background(void* opened_lane) {
   constexpr uint32_t kQuietRounds = 2;
   uint32_t quiet_rounds = 0;
   constexpr uint32_t kRoundsPerCount = 64;
+  Seldom heap_charges;
   for (uint32_t round = 0;; ++round) {
     // What the heap needs to know its blocks comes out of the same budget. And spillway top wants to know.
     if (round % kRoundsPerCount == 0) {
-      const uint64_t now = heap_metadata_bytes();
-      if (now > charged_heap_bytes) runtime.cache->charge(now - charged_heap_bytes);
-      if (now < charged_heap_bytes) runtime.cache->uncharge(charged_heap_bytes - now);
-      charged_heap_bytes = now;
+      if (const uint64_t now_ns = sys::monotonic_ns(); heap_charges.is_due(now_ns)) {
+        charge_heap();
+        heap_charges.done(now_ns, sys::monotonic_ns());
+      }
       count_memory();
       count_satc();
       // What they had is others' from now on, as is their share of what may be loaded ahead.

@@ -27,6 +27,8 @@ def product(name, pattern, *patches):
 
 
 MUTATIONS = [
+    mutation("what takes long is done most of the time", "seldom_test", "*",
+             ("src/spill/seldom.h", "kRest * (now_ns - begun_ns)", "(now_ns - begun_ns)")),
     # Translation by caches of each thread
     mutation("page in Direct replaced in Private", "satc_levels_test", "SatcLevels.*",
              ("src/spill/satc_levels.h", "    may_go[way] =\n        !satc_is_in_line(s, set->begins[way]) ||", "    may_go[way] = true ||")),
