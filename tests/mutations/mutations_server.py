@@ -150,6 +150,7 @@ MUTATIONS = [
     front("the log goes on in the file that was moved away", (LOG_FILE, "dup2(file, STDERR_FILENO) >= 0", "true"), gtest_filter="LogFileTest.*"),
     front("what was in the log is lost when it is opened", (LOG_FILE, "O_APPEND", "O_TRUNC"), gtest_filter="LogFileTest.*"),
     of_serve("who reads the log slowly holds up clients", (LOG_FILE, "O_APPEND | O_NONBLOCK |", "O_APPEND |")),
+    of_serve("workers take connections' descriptors", ("tools/spillway/serve.cc", "rlim_t kOthers = sys::kMaxOwnDescriptors + 64;", "rlim_t kOthers = 64;")),
     of_serve("a daemon's log goes nowhere", ("tools/spillway/serve.cc", "    daemon.serves(!options.server.log_file.empty());\n", "    daemon.serves(false);\n")),
     of_serve("connections are told of while nobody may come or go", (STATS, "all.emplace_back(number + \"addr\"", "tell(number + \"addr\""), (STATS, "all.emplace_back(number + \"listen_addr\"", "tell(number + \"listen_addr\""), (STATS, "all.emplace_back(number + \"secs_since_last_cmd\"", "tell(number + \"secs_since_last_cmd\"")),
     {"name": "who is refused and says nothing is waited for", "test": ("ctest", "^server_secure$"), "patches": [(SERVER, "kRefusalNs = 2 * kSecondNs", "kRefusalNs = 60 * kSecondNs")]},

@@ -6,6 +6,7 @@ import os
 import pathlib
 import pwd
 import re
+import resource
 import select
 import signal
 import socket
@@ -495,6 +496,15 @@ class Connections(Case):
             if again.hear(8) == b"VERSION ":
                 return
         self.fail("there is room again, and it is not given")
+
+    def test_there_are_descriptors_for_all(self):
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        if most != resource.RLIM_INFINITY and most < 4000:
+            self.skipTest(f"only {most} descriptors are allowed")
+        server = self.serve("--memcache", "0", "-c", "3000", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (1024, most)))
+        limits = pathlib.Path(f"/proc/{server.process.pid}/limits").read_text()
+        allowed = int(re.search(r"^Max open files +(\d+)", limits, re.M)[1])
+        self.assertGreaterEqual(allowed, 3000 + 512)  # which workers and storage may have
 
     def test_nothing_comes(self):
         server = self.serve("--memcache", "0", "--idle", "3")

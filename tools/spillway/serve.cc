@@ -28,6 +28,7 @@
 #include "serve_options.h"
 #include "server/front/log_file.h"
 #include "server/front/service_manager.h"
+#include "sys/files.h"
 #include "sys/kernel.h"
 #include "sys/signals.h"
 
@@ -119,9 +120,9 @@ void begin_log(const std::string& path) {
                             "; give a file that the server's user may write to"));
 }
 
-// Each connection has a descriptor.
+// Each connection has a descriptor, beside those of workers and storage.
 void allow_descriptors(uint32_t connections) {
-  constexpr rlim_t kOthers = 256;
+  constexpr rlim_t kOthers = sys::kMaxOwnDescriptors + 64;
   rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   const rlim_t wanted = connections + kOthers;
