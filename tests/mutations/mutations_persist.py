@@ -121,6 +121,7 @@ MUTATIONS = [
     own("a child finds its parent's locks held", (OWN, "  process_runtime.after_fork_in_child(thread);\n  unlock_after_fork();", "  process_runtime.after_fork_in_child(thread);"), gtest_filter="OwnRuntime.AChild*"),
     own("a child counts on its parent's flushers", ("src/persist/flushers.cc", "  is_running_.store(false, std::memory_order_relaxed);\n  member_count_ = 0;", "  member_count_ = 0;"), gtest_filter="OwnRuntime.AChild*"),
     own("copies go past the caches into files", (COPIES, "(found.domain.kind != DomainKind::kFile &&", "(found.domain.kind != DomainKind::kNone &&"), gtest_filter="OwnRuntime.*"),
+    own("the share of many dirty bytes overflows", ("src/persist/own/dirtiness.cc", "  if (dirty_bytes > ~uint64_t{0} / kMillion) return dirty_bytes / (bytes / kMillion);\n", ""), gtest_filter="Dirtiness.*"),
     own("a copy asks only where it begins", (COPY, "found.domain.end >= end &&", "true &&"), gtest_filter="OwnRuntime.*"),
     own("copies do not find mappings", (COPY, "= find_place(begin);", "= runtime().domains().find(begin);"), gtest_filter="OwnRuntime.*"),
     own("who finds a mapping that another thread has just found flushes outside", (OWN, "    if (added.error().number == EEXIST) continue;\n", ""), gtest_filter="OwnRuntime.ThreadsFind*"),

@@ -65,9 +65,17 @@ Dirtiness::Counts Dirtiness::counts() const {
   return counts_;
 }
 
+// Without overflow, however many there are.
+uint64_t Dirtiness::Counts::dirty_millionths() const {
+  constexpr uint64_t kMillion = 1'000'000;
+  const uint64_t bytes = lines * base::kLineBytes;
+  if (dirty_bytes > ~uint64_t{0} / kMillion) return dirty_bytes / (bytes / kMillion);
+  return bytes == 0 ? 0 : dirty_bytes * kMillion / bytes;
+}
+
 void Dirtiness::write_statistics(base::TextRef& text) const {
   const Counts all = counts();
-  const uint64_t ppm = all.lines == 0 ? 0 : all.dirty_bytes * 1'000'000 / (all.lines * base::kLineBytes);
+  const uint64_t ppm = all.dirty_millionths();
   text << ", \"dirtiness\": {\"lines\": " << all.lines << ", \"clean_lines\": " << all.clean_lines
        << ", \"dirty_bytes\": " << all.dirty_bytes << ", \"fences\": " << all.fences
        << ", \"share\": " << ppm / 1'000'000 << '.';

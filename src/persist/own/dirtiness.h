@@ -33,6 +33,9 @@ class Dirtiness final : public Observer {
     uint64_t lines = 0, clean_lines = 0;  // flushed lines, and those of them in which nothing had changed
     uint64_t dirty_bytes = 0;
     uint64_t fences = 0;
+
+    // The share of dirty bytes in these lines, in millionths.
+    uint64_t dirty_millionths() const;
   };
   Counts counts() const;
 
