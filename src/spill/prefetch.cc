@@ -18,7 +18,12 @@
 #include "sys/kernel.h"
 #include "sys/memory.h"
 
-extern "C" int64_t spillway_translate_quick(uint64_t address);  // translate_quick.c
+extern "C" {  // translate_quick.c
+int64_t spillway_translate_quick(uint64_t address);
+extern __thread spill::Streams::Mark spillway_marks[spill::Streams::kStreams];  // by the numbers of entries
+}
+
+static_assert(spill::Streams::kStreams == 4 && sizeof(spill::Streams::Mark) == 2 * sizeof(uint64_t));
 
 // Whether compiled code looks ahead. Relaxed: it means nothing but that.
 SPILL_EXPORT std::atomic<uint64_t> __spillway_look_ahead;
@@ -47,10 +52,12 @@ constexpr uint32_t kFramesPerSequences = 2;
 // More threads than that keep a device busy without loads ahead; and rings are scarce (sys/io_ring.cc).
 constexpr uint32_t kMaxThreads = 32;
 // A loop rests when kMinVain distances in a row were in memory (but for what it reads in order): for as many iterations, at most kMaxRest
-// distances. kMissesPerRest misses of its thread that lie in no order end the rest.
+// distances. Misses of its thread that lie in no order end the rest: kMissesPerRest, and one more for each kIterationsPerMiss iterations of
+// it, since looking at so many takes as long as a miss.
 constexpr int64_t kMinVain = 4;
 constexpr int64_t kMaxRest = 256;
 constexpr uint32_t kMissesPerRest = 4;
+constexpr int64_t kIterationsPerMiss = 4096;
 // After so many rounds of the background thread without a miss nobody looks ahead.
 constexpr uint32_t kCalmRounds = 200;
 
@@ -99,6 +106,7 @@ class Prefetcher {
   void note(uint64_t address);
 
   void note_miss(uint64_t address);
+  bool note_use(uint64_t address);
   bool load_sequence(base::PageId page);
   uint64_t prefetch_range(uint64_t address, uint64_t bytes);
 
@@ -125,6 +133,7 @@ class Prefetcher {
     int64_t distance = kMinDistance;
     int64_t vain = 0;     // iterations in a row that found everything in memory
     int64_t rest = 0;     // iterations until it looks again
+    int64_t rested = 0;   // iterations since the rest began
     uint32_t misses = 0;  // misses_ when the rest began
     Walk walk;            // for loops whose position is an address
     Runs runs;            // for nested loops
@@ -141,9 +150,14 @@ class Prefetcher {
   static bool may_have_queue();
   void add(uint64_t address);
   void add_in_order(uint64_t address, uint64_t bytes);
+  int64_t use(uint64_t address);
+  void load_window(const Streams::Window& window);
+  void mark_streams();
   void submit();
+  uint32_t load_streams();
   bool has_enough() const { return is_full_ || page_count_ >= room_; }
   void find_room();  // of the thread, which is in the runtime
+  static uint32_t share_of_frames();
   static uint32_t most_under_way();
   int64_t end();
 
@@ -161,21 +175,28 @@ class Prefetcher {
   bool is_full_ = false;
   bool is_stopped_ = false;        // by a page that the next iterations need, too (load)
   bool goes_on_ = false;           // the loop goes on where it was left
-  uint32_t missing_count_ = 0;     // pages that this look found missing, but for what lies in order
+  uint64_t missing_count_ = 0;     // loads that this look has begun, but for what lies in order
   uint32_t misses_ = 0;            // of the thread, in no order
   uint32_t room_ = 0;              // pages that may be asked for; a read that is under way counts as one
   const Loop* walking_ = nullptr;  // the loop that reported last where it is in memory that it loads in order
-  Streams streams_;
+  Streams streams_;                // of pages that were missed
+  Streams ahead_;                  // and of those that looks found missing
   Sequences sequences_;
   uint32_t page_count_ = 0;
+  uint32_t near_count_ =
+      0;  // of them, those of iterations that are looked at a second time, which come first
   base::PageId pages_[kMaxPages];
   Loop loops_[kLoops];
 };
 static_assert(sizeof(Prefetcher) <= 3 * base::kOsPageBytes);
 
+uint32_t Prefetcher::share_of_frames() {
+  return runtime.cache->frame_count() / kFramesPerPrefetch / std::max(thread_count(), 1u);
+}
+
 uint32_t Prefetcher::most_under_way() {
-  const uint32_t share = runtime.cache->frame_count() / kFramesPerPrefetch / std::max(thread_count(), 1u);
-  return std::min({static_cast<uint32_t>(runtime.options.prefetch), share, cache::LoadQueue::kDepth});
+  return std::min(
+      {static_cast<uint32_t>(runtime.options.prefetch), share_of_frames(), cache::LoadQueue::kDepth});
 }
 
 // A child of vfork may not: the descriptors that it opens are not its parent's.
@@ -266,11 +287,13 @@ int64_t Prefetcher::pause_for(Loop& loop, int64_t iterations) {
 // Does the loop rest? Counts down by the iterations until it asks again: those that surely come, kMaxPause at most.
 bool Prefetcher::rests(Loop& loop, uint64_t left) const {
   if (loop.rest <= 0) return false;
-  if (misses_ - loop.misses > kMissesPerRest) {
+  if (misses_ - loop.misses > kMissesPerRest + loop.rested / kIterationsPerMiss) {
     loop.rest = loop.vain = 0;
     return false;
   }
-  loop.rest -= static_cast<int64_t>(std::clamp<uint64_t>(left, 1, kMaxPause));
+  const auto iterations = static_cast<int64_t>(std::clamp<uint64_t>(left, 1, kMaxPause));
+  loop.rest -= iterations;
+  loop.rested += iterations;
   return true;
 }
 
@@ -334,13 +357,13 @@ bool Prefetcher::begin(Thread& thread, const LoopTraits* traits, uint64_t positi
   thread_ = &thread;
   loop_ = &loop;
   position_ = position;
-  first_ = at_ = seen;
+  first_ = at_ = current_ = seen;
   end_ = std::max(reach(loop, known_left), seen);
   near_at_ = near_end_ = std::max(near, int64_t{0});
   if (traits->has(kLookAheadAgain)) near_end_ = std::max(near_at_, std::min(seen, loop.distance / 2));
   left_ = known_left;
   is_full_ = is_stopped_ = false;
-  page_count_ = 0;
+  page_count_ = near_count_ = 0;
   find_room();
   // What the iterations behind end_ load first should be in memory when they are looked at.
   if (traits->has(kLookAheadIsAddress) && (goes_on(loop) || end_ < known_left)) {
@@ -369,13 +392,13 @@ int64_t Prefetcher::end() {
   loop.near_to = position_of(near_at_);
   level_ = kIdle;
   release(kHoldAhead);
-  // A look that was stopped found memory missing that is read in order, which says nothing of the rest.
-  if (missing_count_ > 0 || (!has_seen_all && !is_stopped_)) {
+  if (missing_count_ > 0) {
     loop.vain = 0;
   } else {
     loop.vain += at_ - first_;
     if (loop.vain >= kMinVain * loop.distance) {
       loop.rest = std::min(loop.vain, kMaxRest * loop.distance);
+      loop.rested = 0;
       loop.misses = misses_;
     }
   }
@@ -396,7 +419,7 @@ uint64_t Prefetcher::load(uint64_t address, uint64_t bytes, uint64_t bits) {
   __spillway_slots[kHoldAhead].store(address, std::memory_order_release);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   int64_t entry = entry_of(address).load(std::memory_order_acquire);
-  if (entry <= 0) entry = spillway_translate_quick(address);
+  if (entry <= 0) entry = use(address);
   // An identity says nothing about what may be done there.
   if (entry > kEntryIdentity) return address + static_cast<uint64_t>(entry) - 1;
   if (entry != kEntryUnknown) return 0;
@@ -437,25 +460,58 @@ void Prefetcher::note(uint64_t address) {
   if (entry == kEntryUnknown)
     add(address);
   else if (entry < 0)  // counts as a touch: the page shall not leave before it is used
-    spillway_translate_quick(address);
+    use(address);
+}
+
+// Takes back a cooling entry. Returns the entry, as far as that can be done at once.
+int64_t Prefetcher::use(uint64_t address) {
+  const int64_t entry = spillway_translate_quick(address);
+  if (entry != kEntryUnknown) return entry;
+  InRuntime::enter(*thread_);
+  note_use(address);
+  InRuntime::leave(*thread_);
+  return entry_of(address).load(std::memory_order_acquire);
 }
 
 void Prefetcher::add(uint64_t address) {
   const base::PageId page = runtime.cache->page_of(address);
-  ++missing_count_;
   for (uint32_t i = page_count_; i > 0 && i + 4 > page_count_; --i)
     if (pages_[i - 1] == page) return;
   if (page_count_ == kMaxPages) submit();
   pages_[page_count_++] = page;
+  if (current_ < near_end_) near_count_ = page_count_;
 }
 
 void Prefetcher::submit() {
   if (page_count_ == 0) return;
   InRuntime::enter(*thread_);
-  if (queue_ != nullptr) is_full_ |= runtime.cache->prefetch({pages_, page_count_}, *queue_) < page_count_;
-  page_count_ = 0;
+  if (queue_ != nullptr) {
+    const uint32_t scattered_count = load_streams();
+    const uint64_t before = queue_->submitted_count();
+    const bool has_room = runtime.cache->prefetch({pages_, page_count_}, *queue_) == page_count_;
+    missing_count_ += has_room ? queue_->submitted_count() - before : scattered_count;
+    is_full_ |= !has_room;
+  }
+  page_count_ = near_count_ = 0;
   find_room();
   InRuntime::leave(*thread_);
+}
+
+// What a loop will use may lie page after page although its addresses are computed: as behind misses in order, the pages that follow are loaded then,
+// many by one read. Returns how many of the pages lie in no order.
+uint32_t Prefetcher::load_streams() {
+  uint32_t scattered_count = 0;
+  for (uint32_t i = near_count_; i < page_count_; ++i) {
+    const auto window =
+        ahead_.missed(index(pages_[i]), Pattern::kNormal, static_cast<uint32_t>(runtime.options.read_ahead));
+    scattered_count += window.stride == 0;
+    if (window.count == 0 || window.stride != 1) continue;
+    find_room();
+    const uint64_t done =
+        runtime.cache->prefetch_run(base::PageId{window.first}, std::min(window.count, room_), *queue_);
+    ahead_.begun(static_cast<uint32_t>(done));
+  }
+  return scattered_count;
 }
 
 // Of the thread, which is in the runtime.
@@ -465,13 +521,33 @@ void Prefetcher::note_miss(uint64_t address) {
   const auto window = streams_.missed(index(cache.page_of(address)), pattern_at(address),
                                       static_cast<uint32_t>(runtime.options.read_ahead));
   if (window.count == 0) {
-    if (pattern_at(address) == Pattern::kRandom || !load_sequence(cache.page_of(address))) ++misses_;
+    if (window.stride == 0 &&
+        (pattern_at(address) == Pattern::kRandom || !load_sequence(cache.page_of(address))))
+      ++misses_;
     return;
   }
   // Threads that share a loop take turns at parts of it, and each misses the first page of every part. Its walk loads the part anyway, in larger reads.
   if (window.stride != 1 && walking_ != nullptr && walking_->walk.is_near(index(cache.page_of(address))))
     return;
+  load_window(window);
+}
+
+// Of the thread, which is in the runtime.
+bool Prefetcher::note_use(uint64_t address) {
+  const bool is_marked = std::any_of(std::begin(spillway_marks), std::end(spillway_marks),
+                                     [&](Streams::Mark mark) { return mark.has(address >> kTableShift); });
+  if (!is_marked) return false;
+  const auto window = streams_.used(index(runtime.cache->page_of(address)),
+                                    static_cast<uint32_t>(runtime.options.read_ahead), share_of_frames());
+  if (window.count > 0) load_window(window);
+  mark_streams();
+  return true;
+}
+
+// Of the thread, which is in the runtime: what streams_ returned.
+void Prefetcher::load_window(const Streams::Window& window) {
   if (!is_ready()) return;
+  cache::Cache& cache = *runtime.cache;
   base::statistics.chosen_read_ahead_pages.set(window.count);
   const uint32_t most = std::min(window.count, most_under_way());
   size_t done = 0;
@@ -495,6 +571,17 @@ void Prefetcher::note_miss(uint64_t address) {
     }
   }
   streams_.begun(static_cast<uint32_t>(done));
+  mark_streams();
+}
+
+// The quick step of a translation looks at the marks.
+void Prefetcher::mark_streams() {
+  const cache::Cache& cache = *runtime.cache;
+  for (uint32_t i = 0; i < Streams::kStreams; ++i) {
+    const Streams::Mark mark = streams_.mark(i);
+    spillway_marks[i] = {cache.address_of(base::PageId{mark.first}) >> kTableShift,
+                         mark.count * cache.page_bytes() >> kTableShift};
+  }
 }
 
 // Loads the missed page and those behind it, if it is part of a sequence; else returns false.
@@ -544,6 +631,10 @@ void leave_prefetcher(Thread& thread) {
 void forget_prefetcher(Thread& thread) {
   if (thread.prefetcher != nullptr) thread.prefetcher->forget_queue();
   spare_queue.store(nullptr, std::memory_order_relaxed);
+}
+
+bool note_use(Thread& thread, uint64_t address) {
+  return thread.prefetcher != nullptr && thread.prefetcher->note_use(address);
 }
 
 void note_miss(Thread& thread, uint64_t address) {

@@ -1,7 +1,8 @@
 // Prefetching: threads of the program begin loads of pages that they will use, and do not wait for them. Three things tell which pages:
 //
 //   looks ahead   by compiled code, in loops whose addresses depend on what they load (compiler/loops/Prefetch.h)
-//   misses        of compiled code that go in steps (streams.h), or upwards in hundreds of places (sequences.h)
+//   misses        of compiled code that go in steps (streams.h), or upwards in hundreds of places (sequences.h); and the first use of what was
+//                 loaded ahead of such steps, which is marked
 //   requests      of the program: spill_prefetch, madvise
 //
 // A look ahead. While pages are missed (__spillway_look_ahead is not zero), compiled code calls a helper when it enters such a loop, and now
@@ -19,7 +20,7 @@
 // (runs.h). It looks ahead by twice the time of a load, counted in iterations. A look ends early when enough loads are under way; the next
 // one is due when a quarter of what was looked at is used up. The memory that a loop reads in order is loaded in windows, also while the loop
 // rests (walk.h). A loop rests after looks that found everything else in memory, longer each time, but no longer than until its thread misses
-// pages that lie in no order.
+// pages that lie in no order. What it found missing page after page is loaded in windows, too, and does not keep it from its rest (streams.h).
 //
 // Invariants
 //  1 nothing here waits for I/O, evicts, or fails
@@ -50,6 +51,8 @@ void forget_prefetcher(Thread& thread);
 
 // The thread, which runs no task, has missed the page of this address, and is about to load it or to wait for it.
 void note_miss(Thread& thread, uint64_t address);
+// The thread, which runs no task, uses this address. Is that the first use of a page that marks where more is to be loaded? Then that is begun.
+bool note_use(Thread& thread, uint64_t address);
 
 // Begins to load the pages of [address, address + bytes) that are on storage and not in memory, from the front, as many as there is room
 // for. Returns how many bytes are in memory or on their way. REQUIRES: all of it is in_range.

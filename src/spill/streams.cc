@@ -21,7 +21,34 @@ Streams::Window Streams::open_window(Stream& stream, uint64_t first, uint32_t co
 }
 
 void Streams::begun(uint32_t count) {
-  opened_->next = window_.first + static_cast<uint64_t>(window_.stride * static_cast<int64_t>(count));
+  Stream& stream = *opened_;
+  stream.next = window_.first + static_cast<uint64_t>(window_.stride * static_cast<int64_t>(count));
+  // The page that was missed is in use already.
+  const uint64_t first =
+      stream.last == window_.first ? window_.first + static_cast<uint64_t>(stream.stride) : window_.first;
+  const auto length = static_cast<int64_t>(stream.next - first);
+  if (length % stream.stride != 0 || length / stream.stride <= 0) return;
+  stream.mark = length > 0 ? Mark{first, static_cast<uint64_t>(length)}
+                           : Mark{stream.next + 1, static_cast<uint64_t>(-length)};
+}
+
+// How many pages of the stream lie between this one and the next window.
+int64_t Streams::ahead(const Stream& stream, uint64_t page) {
+  return static_cast<int64_t>(stream.next - page) / stream.stride;
+}
+
+Streams::Window Streams::used(uint64_t page, uint32_t least, uint32_t most) {
+  for (Stream& stream : streams_) {
+    if (!stream.mark.has(page)) continue;
+    if (static_cast<int64_t>(page - stream.last) % stream.stride == 0) stream.last = page;
+    stream.used = now_;
+    stream.mark = {};
+    stream.window = std::min(2 * stream.window, least * kWindowGrowth);
+    const int64_t room = int64_t{std::min(2 * stream.window, most)} - ahead(stream, page);
+    if (room <= 0) return {};
+    return open_window(stream, stream.next, std::min(static_cast<uint32_t>(room), stream.window));
+  }
+  return {};
 }
 
 Streams::Window Streams::missed(uint64_t page, Pattern pattern, uint32_t least) {
@@ -32,12 +59,12 @@ Streams::Window Streams::missed(uint64_t page, Pattern pattern, uint32_t least) 
     if (!goes_on(stream, page)) continue;
     stream.last = page;
     stream.used = now_;
-    const auto ahead = static_cast<int64_t>(stream.next - page) / stream.stride;
-    if (2 * ahead > int64_t{stream.window}) return {};
+    const int64_t left = ahead(stream, page);
+    if (2 * left > int64_t{stream.window}) return {.first = stream.next, .stride = stream.stride};
     stream.window = std::min(2 * stream.window, most);
-    if (ahead < 0) return open_window(stream, page, stream.window);
+    if (left < 0) return open_window(stream, page, stream.window);
     return open_window(stream, stream.next,
-                       stream.window - std::min(static_cast<uint32_t>(ahead), stream.window));
+                       stream.window - std::min(static_cast<uint32_t>(left), stream.window));
   }
   Stream* nearest = nullptr;
   for (Stream& stream : streams_) {

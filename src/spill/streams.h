@@ -4,9 +4,10 @@
 //   two misses, some pages apart                      perhaps a stream
 //   a third one, as far from the second               it is a stream: a window of pages is loaded, beginning with the missed one
 //   a miss in a window of which half is used up       the next window, twice as large. (A wait for a page that is being loaded counts as a miss)
+//   a page of a window is used for the first time     the next window, so that two are ahead. (Windows are marked, so that a use is noticed)
 //   a miss behind the window, by a window at most     a window from that page on: the pages between were in memory
 //
-// Where the program computes for longer than loads take, it misses nothing inside a window, and waits once for each window.
+// So a program that finds each window in memory waits for none.
 //
 // Thread contract: its thread. No I/O: pure bookkeeping, by page numbers.
 #pragma once
@@ -28,7 +29,7 @@ class Streams {
   // As after so many misses of which none is known any more, for tests.
   explicit Streams(uint32_t misses) : now_(misses) {}
 
-  // Pages first, first + stride, ...; none if count is 0.
+  // Pages first, first + stride, ...; none if count is 0. The stride is 0 if the page that was missed is part of no stream.
   struct Window {
     uint64_t first = 0;
     int64_t stride = 0;
@@ -36,19 +37,31 @@ class Streams {
   };
   // `page` is missed. Returns the pages to load now: windows begin with `least` pages and grow to kWindowGrowth times as many.
   Window missed(uint64_t page, Pattern pattern, uint32_t least);
+  // A page that is marked is used. As missed(), with `most` pages ahead; no window if no stream has marked it, or there are as many.
+  Window used(uint64_t page, uint32_t least, uint32_t most);
   // The first `count` pages of the window that was returned last are being loaded, or are in memory.
   void begun(uint32_t count);
+
+  // Pages of the window that the i-th stream was given last, of whose first use it is to be told: first to first + count - 1.
+  struct Mark {
+    uint64_t first = 0;
+    uint64_t count = 0;
+    bool has(uint64_t page) const { return page - first < count; }
+  };
+  Mark mark(uint32_t i) const { return streams_[i].mark; }
 
  private:
   struct Stream {
     uint64_t last = 0;    // page that was missed
     uint64_t next = 0;    // first page behind the window
+    Mark mark = {};       // of whose use it is to be told
     int64_t stride = 0;   // 0: one miss so far
     uint32_t window = 0;  // its size, in pages; 0: this is no stream yet
     uint32_t used = 0;    // now_ when it was used last; 0: never
   };
   bool goes_on(const Stream& stream, uint64_t page) const;
   Window open_window(Stream& stream, uint64_t first, uint32_t count);
+  static int64_t ahead(const Stream& stream, uint64_t page);
 
   Stream streams_[kStreams];
   Stream* opened_ = nullptr;  // the one that window_ is of

@@ -15,20 +15,34 @@ constexpr uint32_t kMin = 8;
 class Reader {
  public:
   void read(uint64_t page, Pattern pattern = Pattern::kNormal) {
-    if (there.contains(page)) return;
+    if (there.contains(page)) {
+      if (notices_uses && is_marked(page)) load(streams.used(page, kMin, most_ahead));
+      return;
+    }
     ++misses;
-    const Streams::Window window = streams.missed(page, pattern, kMin);
+    load(streams.missed(page, pattern, kMin));
+    there.insert(page);
+  }
+  bool is_marked(uint64_t page) const {
+    for (uint32_t i = 0; i < Streams::kStreams; ++i)
+      if (streams.mark(i).has(page)) return true;
+    return false;
+  }
+
+  Streams streams;
+  bool notices_uses = false;
+  uint32_t most_ahead = 1000;
+  std::set<uint64_t> there;
+  uint32_t misses = 0;
+  uint32_t largest = 0;
+
+ private:
+  void load(Streams::Window window) {
     for (uint32_t i = 0; i < window.count; ++i)
       there.insert(window.first + static_cast<uint64_t>(window.stride * static_cast<int64_t>(i)));
     if (window.count > 0) streams.begun(window.count);
     largest = std::max(largest, window.count);
-    there.insert(page);
   }
-
-  Streams streams;
-  std::set<uint64_t> there;
-  uint32_t misses = 0;
-  uint32_t largest = 0;
 };
 
 TEST(Streams, ASequenceIsLoadedAheadInWindowsThatGrow) {
@@ -97,6 +111,65 @@ TEST(Streams, ThePageThatIsWaitedForInsideAWindowOpensTheNext) {
   const Streams::Window next = streams.missed(9, Pattern::kNormal, kMin);
   EXPECT_EQ(next.first, 3 + 1 + kMin);
   EXPECT_GT(next.count, kMin);
+}
+
+TEST(Streams, WhoseUsesAreNoticedMissesNothingMore) {
+  for (const int64_t stride : {1, -1, 3, -7}) {
+    Reader reader;
+    reader.notices_uses = true;
+    for (int64_t i = 0; i < 1000; ++i) reader.read(static_cast<uint64_t>(1'000'000 + i * stride));
+    EXPECT_EQ(reader.misses, 3u) << stride;
+    EXPECT_EQ(reader.largest, kMin * Streams::kWindowGrowth) << stride;
+    EXPECT_LE(reader.there.size(), 1000u + 2 * kMin * Streams::kWindowGrowth) << stride;
+  }
+}
+
+TEST(Streams, OneThatMissesNothingIsNotForgottenForOthers) {
+  Reader reader;
+  reader.notices_uses = true;
+  std::mt19937_64 random(1);
+  for (uint64_t page = 100; page < 2100; ++page) {
+    reader.read(page);
+    if (page % 32 == 0) reader.read(random() >> 20 | uint64_t{1} << 43);
+  }
+  EXPECT_EQ(reader.misses, 3u + 62) << "the others'";
+}
+
+// Threads that share a loop use each other's parts of a window first.
+TEST(Streams, AnyPageOfAWindowOpensTheNext) {
+  Reader reader;
+  reader.notices_uses = true;
+  for (uint64_t page = 100; page < 5000; ++page)
+    if (page < 200 || page / 32 % 2 == 0) reader.read(page);
+  EXPECT_EQ(reader.misses, 3u);
+}
+
+TEST(Streams, NoMoreThanThereIsRoomForIsAhead) {
+  Reader reader;
+  reader.notices_uses = true;
+  reader.most_ahead = 20;
+  uint32_t most = 0;
+  for (uint64_t page = 100; page < 1100; ++page) {
+    reader.read(page);
+    if (page > 110) most = std::max(most, static_cast<uint32_t>(*reader.there.rbegin() - page));
+  }
+  EXPECT_GE(most, reader.most_ahead / 2);
+  EXPECT_LE(most, kMin * Streams::kWindowGrowth);
+  Streams streams;
+  for (uint64_t page = 1; page < 4; ++page) streams.missed(page, Pattern::kNormal, kMin);
+  streams.begun(1 + kMin);
+  EXPECT_EQ(streams.used(4, kMin, kMin).count, 0u);
+  EXPECT_FALSE(streams.mark(0).has(5)) << "it is told once";
+}
+
+TEST(Streams, AMissInAWindowIsPartOfIt) {
+  Streams streams;
+  EXPECT_EQ(streams.missed(1, Pattern::kNormal, kMin).stride, 0);
+  EXPECT_EQ(streams.missed(2, Pattern::kNormal, kMin).stride, 0);
+  streams.missed(3, Pattern::kNormal, kMin);
+  streams.begun(1 + kMin);
+  EXPECT_EQ(streams.missed(4, Pattern::kNormal, kMin).stride, 1);
+  EXPECT_EQ(streams.missed(4000, Pattern::kNormal, kMin).stride, 0);
 }
 
 // Half of the pages are in memory, here and there, as after pages have left in no order.

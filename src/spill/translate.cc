@@ -51,11 +51,14 @@ int64_t load_page(uint64_t address, uint64_t live, bool suspends) {
     return kEntryIdentity;
   }
   Entry& entry = entry_of(address);
-  if (suspends && inside.thread().task != nullptr &&
-      miss_in_task(inside.thread(), runtime.cache->page_of(address), live)) {
+  const bool runs_task = inside.thread().task != nullptr;
+  const bool is_noticed = !runs_task && note_use(inside.thread(), address);
+  // A marked page is in memory, as a rule.
+  if (const int64_t value = entry.load(std::memory_order_acquire); value > 0) return value;
+  if (suspends && runs_task && miss_in_task(inside.thread(), runtime.cache->page_of(address), live)) {
     if (const int64_t value = entry.load(std::memory_order_acquire); value > 0) return value;
   }
-  if (inside.thread().task == nullptr) note_miss(inside.thread(), address);
+  if (!runs_task && !is_noticed) note_miss(inside.thread(), address);
   // The program knows better than what it misses.
   if (pattern_at(address) == Pattern::kRandom) lane_of(inside.thread()).stream = {};
   for (;;) {

@@ -12,7 +12,18 @@ uint64_t* spillway_rearm_counter;
 // Any address may be a global's then (globals.h).
 _Bool spillway_has_globals;
 
-// The entry if it is positive or can be made so at once; 0 when the blocking step is needed.
+// Pages that were loaded ahead and whose first use is to be noticed (prefetch.h): so many entries from the first on.
+__thread struct {
+  uint64_t first, count;
+} spillway_marks[4];
+
+static _Bool is_marked(uint64_t number) {
+  _Bool found = 0;
+  for (int i = 0; i < 4; ++i) found |= number - spillway_marks[i].first < spillway_marks[i].count;
+  return found;
+}
+
+// The entry if it is positive or can be made so at once; 0 when the blocking step is needed, as after the first use of a marked page.
 int64_t spillway_translate_quick(uint64_t address);
 int64_t spillway_translate_quick(uint64_t address) {
   int64_t* entry = (int64_t*)kTableBase + (address >> kTableShift);
@@ -30,7 +41,7 @@ int64_t spillway_translate_quick(uint64_t address) {
     // Cooling: take it back. Fails when the owner locked it meanwhile (exchange in Table::lock).
     if (__atomic_compare_exchange_n(entry, &value, -value, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
       __atomic_fetch_add(spillway_rearm_counter, 1, __ATOMIC_RELAXED);
-      return -value;
+      return is_marked(address >> kTableShift) ? 0 : -value;
     }
   }
 }

@@ -9,6 +9,7 @@
 extern "C" {
 int64_t spillway_translate_quick(uint64_t address);
 extern uint64_t* spillway_rearm_counter;
+extern __thread uint64_t spillway_marks[4][2];
 }
 
 namespace spill {
@@ -40,6 +41,23 @@ TEST_F(TranslateQuickTest, AnswersWhatNeedsNoWaiting) {
   EXPECT_EQ(spillway_translate_quick(kAddress), 4097);
   EXPECT_EQ(entry.load(), 4097);
   EXPECT_EQ(*spillway_rearm_counter, before + 1);
+}
+
+TEST_F(TranslateQuickTest, TheFirstUseOfAMarkedPageIsNoticed) {
+  for (auto& mark : spillway_marks) {
+    mark[0] = (kAddress >> kTableShift) - 1;
+    mark[1] = 2;
+    entry.store(-4097);
+    EXPECT_EQ(spillway_translate_quick(kAddress), 0);
+    EXPECT_EQ(entry.load(), 4097) << "the page is in use nevertheless";
+    EXPECT_EQ(spillway_translate_quick(kAddress), 4097);
+    for (const uint64_t first : {uint64_t{1}, -uint64_t{2}}) {
+      mark[0] = (kAddress >> kTableShift) + first;
+      entry.store(-4097);
+      EXPECT_EQ(spillway_translate_quick(kAddress), 4097) << first;
+    }
+    mark[0] = mark[1] = 0;
+  }
 }
 
 TEST_F(TranslateQuickTest, MemoryThatIsNotSpilledIsItself) {

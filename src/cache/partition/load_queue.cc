@@ -46,6 +46,7 @@ void LoadQueue::give_back(BegunLoad& load) {
 void LoadQueue::submit(BegunLoad& load) {
   load.io.owner = &load;
   load.io.done = end;
+  ++submitted_count_;
   sys::LockGuard guard(mutex_);
   Channel& channel = load.is_from_origin() ? origins_ : storage_;
   channel.gathered.append(load.io);

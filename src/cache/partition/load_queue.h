@@ -78,6 +78,8 @@ class LoadQueue {
 
   // How many loads are under way, about.
   uint32_t under_way_count() const { return under_way_count_.load(std::memory_order_relaxed); }
+  // How many were submitted so far. The queue's thread.
+  uint64_t submitted_count() const { return submitted_count_; }
   // How long loads took lately, of those whose time was measured, from begin to end; 0 before the first. Any thread.
   uint64_t latency_ns() const { return latency_ns_.load(std::memory_order_relaxed); }
 
@@ -110,6 +112,7 @@ class LoadQueue {
   bool undisturbed_ = false;
   std::atomic<uint32_t> under_way_count_{0};  // taken and neither given back nor ended
   std::atomic<uint64_t> latency_ns_{0};
+  uint64_t submitted_count_ = 0;
   BegunLoad* free_ = nullptr;
   uint32_t used_count_ = 0;  // loads() beyond so many were never taken, and their memory was not touched
 };
