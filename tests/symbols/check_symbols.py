@@ -34,7 +34,7 @@ CONSTRUCTORS = {
     "__cpu_indicator_init": "the compiler's own support of __builtin_cpu_supports",
 }
 WRAPPER_PREFIX = "__spill_"
-HELPERS = {"access.cc.o", "asynchronous.cc.o", "by_number.cc.o", "format_printf.cc.o", "format_scanf.cc.o", "futex.cc.o"}
+HELPERS = {"access.cc.o", "asynchronous.cc.o", "by_number.cc.o", "context.cc.o", "format_printf.cc.o", "format_scanf.cc.o", "futex.cc.o"}
 UNWINDERS = {"once.c.o", "operator_new.c.o"}
 # Calls that the rules forbid and that are right all the same, by object and name, and why.
 EXEMPT_CALLS = {
