@@ -33,8 +33,10 @@ class CacheStoreTest : public StoreTest {
   StoreCounts::Collected collected() { return store->counts().collected; }
   // The collector has segments for what it keeps, also if it was without a processor for long.
   void wait_for_collector() {
-    for (int i = 0; i < 10'000 && store->counts().log.free_segments < 4; ++i)
+    for (int tries = 0; store->counts().log.free_segments < 4; ++tries) {
+      ASSERT_LT(tries, 30'000) << "a millisecond each";
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
   }
 
   // Keys that are the first ones of a store, in one segment, and are read. The first of them expires then.
@@ -56,7 +58,7 @@ class CacheStoreTest : public StoreTest {
     for (uint64_t i = 0; i % 50 != 0 || collected().dropped_records == 0; ++i) {
       ASSERT_LT(i, 40'000u);
       ASSERT_EQ(put(key_of(i), value_of(i)), Outcome::kDone);
-      if (i % 50 == 0) wait_for_collector();
+      if (i % 50 == 0) ASSERT_NO_FATAL_FAILURE(wait_for_collector());
     }
   }
 };
@@ -161,7 +163,7 @@ TEST_F(CacheStoreTest, WhatIsReadStays) {
   uint64_t gets = 0, misses = 0;
   for (uint64_t i = 0; i < kCount; ++i) {
     ASSERT_EQ(put(key_of(i), value_of(i)), Changed::Outcome::kDone);
-    if (i % 50 == 0) wait_for_collector();
+    if (i % 50 == 0) ASSERT_NO_FATAL_FAILURE(wait_for_collector());
     if (i % 5 != 0) continue;
     const uint64_t hot = i / 5 % kHot;
     const std::string value = get("hot" + key_of(hot));
