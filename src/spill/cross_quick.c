@@ -11,7 +11,9 @@
 enum { kHoldTo = kSlotCount, kHoldFrom = kSlotCount + 2, kHoldCount = 4 };
 
 extern __thread uint64_t* __spillway_slots __attribute__((tls_model("initial-exec"), visibility("default")));
+// translate_quick.c
 int64_t spillway_translate_quick(uint64_t address);
+_Bool spillway_is_marked(uint64_t address);
 
 // base::statistics.spill_crossings, set by spillway_start().
 uint64_t* spillway_crossing_counter;
@@ -50,12 +52,14 @@ static void copy(char* to, const char* from, uint64_t size) {
   }
 }
 
-// hold() of access.h, without its blocking step: the entry, or 0.
+// hold() of access.h, without its blocking step: the entry, or 0. What is marked is left as it is: the blocking step does all of the access
+// anew, and would not see that this is its first use.
 static int64_t hold(uint64_t address, unsigned slot) {
   __atomic_store_n(&__spillway_slots[slot], address, __ATOMIC_RELEASE);
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
   const int64_t entry = __atomic_load_n((int64_t*)kTableBase + (address >> kTableShift), __ATOMIC_ACQUIRE);
-  return entry > 0 ? entry : spillway_translate_quick(address);
+  if (entry > 0) return entry;
+  return spillway_is_marked(address) ? 0 : spillway_translate_quick(address);
 }
 
 // Of the `size` bytes at `address` how many lie side by side from *raw on, protected in `slot` and the next one; 0: the first does not

@@ -16,6 +16,7 @@ bool spillway_cross_store_quick(uint64_t address, uint64_t size, const char* buf
 bool spillway_cross_copy_quick(uint64_t to, uint64_t from, uint64_t size);
 extern uint64_t* spillway_crossing_counter;
 extern uint64_t* spillway_rearm_counter;
+extern __thread uint64_t spillway_marks[4][2];
 __thread spill::Slot* __spillway_slots;
 }
 
@@ -141,6 +142,28 @@ TEST_F(CrossQuickTest, LeavesWhatIsNotThereToTheBlockingStep) {
   entry_of(kAddress).store(-entry);
   EXPECT_TRUE(spillway_cross_load_quick(kAddress + base::kOsPageBytes - 3, sizeof buffer, buffer));
   EXPECT_EQ(entry_of(kAddress).load(), entry);
+}
+
+// So that it is the one that takes the page back, and says so.
+TEST_F(CrossQuickTest, LeavesTheFirstUseOfAMarkedPageToTheBlockingStep) {
+  char buffer[16] = {};
+  const uint64_t edge = kAddress + base::kOsPageBytes - 3;
+  for (const uint64_t page : {kAddress, kAddress + base::kOsPageBytes}) {
+    spillway_marks[1][0] = page >> kTableShift;
+    spillway_marks[1][1] = 1;
+    EXPECT_TRUE(spillway_cross_load_quick(edge, sizeof buffer, buffer)) << "it is in use already";
+    const int64_t entry = entry_of(page).load();
+    entry_of(page).store(-entry);
+    EXPECT_FALSE(spillway_cross_load_quick(edge, sizeof buffer, buffer));
+    EXPECT_FALSE(spillway_cross_store_quick(edge, sizeof buffer, buffer));
+    EXPECT_FALSE(spillway_cross_copy_quick(edge, kAddress + 2 * base::kOsPageBytes, sizeof buffer));
+    EXPECT_FALSE(spillway_cross_copy_quick(kAddress + 2 * base::kOsPageBytes, edge, sizeof buffer));
+    EXPECT_EQ(entry_of(page).load(), -entry);
+    EXPECT_TRUE(holds_nothing());
+    spillway_marks[1][1] = 0;
+    EXPECT_TRUE(spillway_cross_load_quick(edge, sizeof buffer, buffer));
+    EXPECT_EQ(entry_of(page).load(), entry);
+  }
 }
 
 }  // namespace

@@ -17,7 +17,10 @@ __thread struct {
   uint64_t first, count;
 } spillway_marks[4];
 
-static _Bool is_marked(uint64_t number) {
+// Of memory at this address.
+_Bool spillway_is_marked(uint64_t address);
+_Bool spillway_is_marked(uint64_t address) {
+  const uint64_t number = address >> kTableShift;
   _Bool found = 0;
   for (int i = 0; i < 4; ++i) found |= number - spillway_marks[i].first < spillway_marks[i].count;
   return found;
@@ -41,7 +44,7 @@ int64_t spillway_translate_quick(uint64_t address) {
     // Cooling: take it back. Fails when the owner locked it meanwhile (exchange in Table::lock).
     if (__atomic_compare_exchange_n(entry, &value, -value, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
       __atomic_fetch_add(spillway_rearm_counter, 1, __ATOMIC_RELAXED);
-      return is_marked(address >> kTableShift) ? 0 : -value;
+      return spillway_is_marked(address) ? 0 : -value;
     }
   }
 }

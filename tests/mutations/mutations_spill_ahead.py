@@ -72,6 +72,8 @@ MUTATIONS = [
              ("src/spill/streams.cc", "std::min(2 * stream.window, most)} - ahead(stream, page)", "4 * stream.window}")),
     mutation("a wait for a page that comes is a miss in no order", "streams_test", "Streams.AMissInAWindow*",
              ("src/spill/streams.cc", "return {.first = stream.next, .stride = stream.stride};", "return {};")),
+    mutation("an access across an edge hides the first use of a marked page", "cross_quick_test", "CrossQuickTest.LeavesTheFirstUse*",
+             ("src/spill/cross_quick.c", "spillway_is_marked(address) ? 0 : ", "")),
     mutation("marks are looked at by their first pages", "translate_quick_test", "TranslateQuickTest.TheFirstUse*",
              ("src/spill/translate_quick.c", "< spillway_marks[i].count;", "== 0 && spillway_marks[i].count != 0;")),
     mutation("the youngest stream goes once misses are counted anew", "streams_test", "Streams.SeveralGoOnAtATimeWhen*",
