@@ -183,8 +183,8 @@ class Prefetcher {
   Streams ahead_;                  // and of those that looks found missing
   Sequences sequences_;
   uint32_t page_count_ = 0;
-  uint32_t near_count_ =
-      0;  // of them, those of iterations that are looked at a second time, which come first
+  // Of them, those of iterations that are looked at a second time, which come first.
+  uint32_t near_count_ = 0;
   base::PageId pages_[kMaxPages];
   Loop loops_[kLoops];
 };
