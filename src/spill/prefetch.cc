@@ -502,8 +502,11 @@ void Prefetcher::submit() {
 uint32_t Prefetcher::load_streams() {
   uint32_t scattered_count = 0;
   for (uint32_t i = near_count_; i < page_count_; ++i) {
+    // What lies in order is not for that reason reached in order by computed addresses.
+    const Pattern advice = pattern_at(runtime.cache->address_of(pages_[i]));
     const auto window =
-        ahead_.missed(index(pages_[i]), Pattern::kNormal, static_cast<uint32_t>(runtime.options.read_ahead));
+        ahead_.missed(index(pages_[i]), advice == Pattern::kRandom ? advice : Pattern::kNormal,
+                      static_cast<uint32_t>(runtime.options.read_ahead));
     scattered_count += window.stride == 0;
     if (window.count == 0 || window.stride != 1) continue;
     find_room();
@@ -537,7 +540,7 @@ bool Prefetcher::note_use(uint64_t address) {
   const bool is_marked = std::any_of(std::begin(spillway_marks), std::end(spillway_marks),
                                      [&](Streams::Mark mark) { return mark.has(address >> kTableShift); });
   if (!is_marked) return false;
-  const auto window = streams_.used(index(runtime.cache->page_of(address)),
+  const auto window = streams_.used(index(runtime.cache->page_of(address)), pattern_at(address),
                                     static_cast<uint32_t>(runtime.options.read_ahead), share_of_frames());
   if (window.count > 0) load_window(window);
   mark_streams();

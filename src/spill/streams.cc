@@ -37,12 +37,13 @@ int64_t Streams::ahead(const Stream& stream, uint64_t page) {
   return static_cast<int64_t>(stream.next - page) / stream.stride;
 }
 
-Streams::Window Streams::used(uint64_t page, uint32_t least, uint32_t most) {
+Streams::Window Streams::used(uint64_t page, Pattern pattern, uint32_t least, uint32_t most) {
   for (Stream& stream : streams_) {
     if (!stream.mark.has(page)) continue;
     if (static_cast<int64_t>(page - stream.last) % stream.stride == 0) stream.last = page;
     stream.used = now_;
     stream.mark = {};
+    if (pattern == Pattern::kRandom) return {};
     stream.window = std::min(2 * stream.window, least * kWindowGrowth);
     const int64_t room = int64_t{std::min(2 * stream.window, most)} - ahead(stream, page);
     if (room <= 0) return {};

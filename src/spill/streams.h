@@ -38,7 +38,7 @@ class Streams {
   // `page` is missed. Returns the pages to load now: windows begin with `least` pages and grow to kWindowGrowth times as many.
   Window missed(uint64_t page, Pattern pattern, uint32_t least);
   // A page that is marked is used. As missed(), with `most` pages ahead; no window if no stream has marked it, or there are as many.
-  Window used(uint64_t page, uint32_t least, uint32_t most);
+  Window used(uint64_t page, Pattern pattern, uint32_t least, uint32_t most);
   // The first `count` pages of the window that was returned last are being loaded, or are in memory.
   void begun(uint32_t count);
 

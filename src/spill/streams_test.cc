@@ -16,7 +16,7 @@ class Reader {
  public:
   void read(uint64_t page, Pattern pattern = Pattern::kNormal) {
     if (there.contains(page)) {
-      if (notices_uses && is_marked(page)) load(streams.used(page, kMin, most_ahead));
+      if (notices_uses && is_marked(page)) load(streams.used(page, pattern, kMin, most_ahead));
       return;
     }
     ++misses;
@@ -158,7 +158,7 @@ TEST(Streams, NoMoreThanThereIsRoomForIsAhead) {
   Streams streams;
   for (uint64_t page = 1; page < 4; ++page) streams.missed(page, Pattern::kNormal, kMin);
   streams.begun(1 + kMin);
-  EXPECT_EQ(streams.used(4, kMin, kMin).count, 0u);
+  EXPECT_EQ(streams.used(4, Pattern::kNormal, kMin, kMin).count, 0u);
   EXPECT_FALSE(streams.mark(0).has(5)) << "it is told once";
 }
 
@@ -193,6 +193,14 @@ TEST(Streams, AdviceIsHeeded) {
   EXPECT_EQ(sequential.largest, kMin * Streams::kWindowGrowth);
   for (uint64_t page = 100; page < 1000; ++page) sequential.read(page, Pattern::kSequential);
   EXPECT_LT(sequential.misses, 20u);
+  // Of memory that is in use already.
+  Reader turned;
+  turned.notices_uses = true;
+  for (uint64_t page = 100; page < 200; ++page) turned.read(page);
+  const uint64_t last = *turned.there.rbegin();
+  ASSERT_LT(last, 999u);
+  for (uint64_t page = 200; page < 1000; ++page) turned.read(page, Pattern::kRandom);
+  EXPECT_EQ(turned.misses, 3 + 999 - last);
 }
 
 }  // namespace
