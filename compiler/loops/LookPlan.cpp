@@ -6,6 +6,7 @@
 #include "analysis/Provenance.h"
 #include "loops/Loops.h"
 
+#include "llvm/ADT/DepthFirstIterator.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Analysis/AssumptionCache.h"
 #include "llvm/Analysis/Loads.h"
@@ -14,6 +15,7 @@
 #include "llvm/Analysis/ScalarEvolutionExpressions.h"
 #include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/Analysis/ValueTracking.h"
+#include "llvm/IR/CFG.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -271,6 +273,16 @@ void LookPlanner::choosePosition(LookPlan &Plan,
       Plan.Position = V;
       Plan.Step = *Step;
     }
+}
+
+/// Does a way lead from the loop back into it? The loop around may be entered
+/// in its middle, as in a second body (Bodies.h), and is none to LoopInfo then.
+static bool isInCycle(const Loop *L) {
+  SmallVector<BasicBlock *, 4> Exits;
+  L->getExitBlocks(Exits);
+  return any_of(Exits, [L](BasicBlock *Exit) {
+    return is_contained(depth_first(Exit), L->getHeader());
+  });
 }
 
 static bool isNearStep(std::optional<int64_t> Step) {
@@ -577,7 +589,7 @@ std::optional<LookPlan> LookPlanner::plan(Loop *L, bool LooksInside) {
   Plan.TripCount = tripCount(L);
   if (!Plan.TripCount || !Plan.IsQuiet || mayWait(L))
     Plan.Sure.clear();
-  if (L->getParentLoop())
+  if (isInCycle(L))
     Plan.Traits |= abi::LookAheadIsNested;
   if (Plan.Position->getType()->isPointerTy())
     Plan.Traits |= abi::LookAheadIsAddress;

@@ -398,6 +398,7 @@ MUTATIONS = [
              (ACCESSES, "(MI.getDestAddressSpace() != 0 || Transfer->", "(MI.getDestAddressSpace() != 0 && Transfer->")),
     mutation("remainder of numbers taken for arithmetic", "^(ir_kills|e2e_own_mathematics)$",
              (KILLS, "  if (I.getOpcode() == Instruction::FRem)\n    return true;\n", "")),
+    mutation("a loop that is entered in its middle has none in it", "^ir_prefetch_nested$", (LOOK_PLAN, "  if (isInCycle(L))", "  if (L->getParentLoop())")),
     mutation("a look calls a function of the program's own", "^ir_prefetch$", (LOOK_PLAN, "endsTranslations(*I) ||\n             !isa<", "!isa<")),
     mutation("gather taken for a call", "^ir_kills$", (KILLS, "  case Intrinsic::masked_gather:\n", "")),
 
