@@ -1,6 +1,8 @@
 """Breakages of src/spill: what is read and loaded ahead of use."""
 
 PREFETCH = "src/spill/prefetch.cc"
+LOOKS = "src/spill/prefetch_looks.cc"
+PREFETCHER = "src/spill/prefetcher.h"
 THREAD = "src/spill/thread.cc"
 
 
@@ -15,7 +17,7 @@ def product(name, pattern, *patches):
 MUTATIONS = [
     # Ahead of use
     product("plain memory is read behind its end ahead of use", "^e2e_prefetch$",
-            (PREFETCH, "return may_load ? address : 0;", "return address;")),
+            (LOOKS, "return may_load ? address : 0;", "return address;")),
     product("look ahead lets go of compiled code's slots", "^e2e_prefetch$",
             (PREFETCH, "  *pause = kMaxPause;\n  Thread* const", "  *pause = kMaxPause;\n  for (unsigned i = 0; i < 32; ++i) __spillway_slots[i].store(0);\n  Thread* const")),
     product("pins of the program are lost over fork", "^e2e_prefetch$",
@@ -28,7 +30,7 @@ MUTATIONS = [
             (PREFETCH, "constexpr uint32_t kMaxThreads = 32;", "constexpr uint32_t kMaxThreads = 1000;"),
             (PREFETCH, "open_loads(/*undisturbed=*/true)", "open_loads(/*undisturbed=*/false)")),
     product("a look touches nothing", "^e2e_prefetch_looks$",
-            (PREFETCH, "  else if (entry < 0)  // counts as a touch: the page shall not leave before it is used\n    use(address);\n", "")),
+            (LOOKS, "  else if (entry < 0)  // counts as a touch: the page shall not leave before it is used\n    use(address);\n", "")),
     product("misses in steps are followed beside a walk", "^e2e_prefetch_looks$",
             (PREFETCH, "window.stride != 1 && walking_ != nullptr &&", "false &&")),
     product("threads that have ended keep others from loading ahead", "^e2e_prefetch_after_threads$",
@@ -38,11 +40,11 @@ MUTATIONS = [
     product("misses in steps are loaded ahead of where there is nothing to wait for", "^e2e_prefetch_no_wait$",
             (PREFETCH, "  if (!is_worth_while(address)) return;\n", "")),
     product("a look goes on in a child without a queue", "^e2e_prefetch_handler$",
-            (PREFETCH, "  if (queue_ == nullptr || is_stopped_ || has_enough()) return end();\n", "  if (is_stopped_ || has_enough()) return end();\n"),
-            (PREFETCH, "    page_count_ = 0;\n  }\n\n private:", "  }\n\n private:"),
+            (LOOKS, "  if (queue_ == nullptr || is_stopped_ || has_enough()) return end();\n", "  if (is_stopped_ || has_enough()) return end();\n"),
+            (PREFETCHER, "    page_count_ = 0;\n  }\n\n private:", "  }\n\n private:"),
             (PREFETCH, "queue_ != nullptr ? queue_->under_way_count() : most;", "queue_->under_way_count();"),
-            (PREFETCH, "  if (queue_ == nullptr || address >> kAddressBits != 0) return 0;\n", "  if (address >> kAddressBits != 0) return 0;\n"),
-            (PREFETCH, "  if (queue_ == nullptr || address >> kAddressBits != 0 || !in_range(address)) return;\n", "  if (address >> kAddressBits != 0 || !in_range(address)) return;\n")),
+            (LOOKS, "  if (queue_ == nullptr || address >> kAddressBits != 0) return 0;\n", "  if (address >> kAddressBits != 0) return 0;\n"),
+            (LOOKS, "  if (queue_ == nullptr || address >> kAddressBits != 0 || !in_range(address)) return;\n", "  if (address >> kAddressBits != 0 || !in_range(address)) return;\n")),
     product("child has its parent's queue of prefetches", "^e2e_prefetch$",
             (THREAD, "    forget_prefetcher(*thread);\n", "")),
     mutation("two misses side by side are a sequence", "sequences_test", "Sequences.*",
@@ -75,7 +77,7 @@ MUTATIONS = [
     mutation("a stream goes on where the program goes at random", "streams_test", "Streams.AdviceIsHeeded",
              ("src/spill/streams.cc", "    if (pattern == Pattern::kRandom) return {};\n", "")),
     product("looks load windows where the program goes at random", "^e2e_prefetch_advice$",
-            (PREFETCH, "advice == Pattern::kRandom ? advice", "advice == Pattern::kSequential ? Pattern::kNormal")),
+            (LOOKS, "advice == Pattern::kRandom ? advice", "advice == Pattern::kSequential ? Pattern::kNormal")),
     mutation("an access across an edge hides the first use of a marked page", "cross_quick_test", "CrossQuickTest.LeavesTheFirstUse*",
              ("src/spill/cross_quick.c", "spillway_is_marked(address) ? 0 : ", "")),
     mutation("marks are looked at by their first pages", "translate_quick_test", "TranslateQuickTest.TheFirstUse*",
