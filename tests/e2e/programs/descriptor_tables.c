@@ -2,6 +2,7 @@
 // one. With several threads they are refused, since the runtime's threads use what each of the program's opens.
 // flags: -pthread
 // levels: O2
+// pages: 4K 16K
 // expect: cache.evictions>=100
 #define _GNU_SOURCE
 #include <fcntl.h>
