@@ -13,8 +13,10 @@
 #include "spill/runtime.h"
 #include "sys/memory.h"
 
-// translate_quick.c; by the numbers of entries.
-extern "C" __thread spill::Streams::Mark spillway_marks[spill::Streams::kStreams];
+extern "C" {                                                                    // translate_quick.c
+extern __thread spill::Streams::Mark spillway_marks[spill::Streams::kStreams];  // by the numbers of entries
+bool spillway_is_marked(uint64_t address);
+}
 static_assert(spill::Streams::kStreams == 4 && sizeof(spill::Streams::Mark) == 2 * sizeof(uint64_t));
 
 // Whether compiled code looks ahead. Relaxed: it means nothing but that.
@@ -127,9 +129,7 @@ void Prefetcher::note_miss(uint64_t address) {
 
 // Of the thread, which is in the runtime.
 bool Prefetcher::note_use(uint64_t address) {
-  const bool is_marked = std::any_of(std::begin(spillway_marks), std::end(spillway_marks),
-                                     [&](Streams::Mark mark) { return mark.has(address >> kTableShift); });
-  if (!is_marked) return false;
+  if (!spillway_is_marked(address)) return false;
   const auto window = streams_.used(index(runtime.cache->page_of(address)), pattern_at(address),
                                     static_cast<uint32_t>(runtime.options.read_ahead), share_of_frames());
   if (window.count > 0) load_window(window);

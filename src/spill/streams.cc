@@ -27,7 +27,7 @@ void Streams::begun(uint32_t count) {
   const uint64_t first =
       stream.last == window_.first ? window_.first + static_cast<uint64_t>(stream.stride) : window_.first;
   const auto length = static_cast<int64_t>(stream.next - first);
-  if (length % stream.stride != 0 || length / stream.stride <= 0) return;
+  if (length / stream.stride <= 0) return;
   stream.mark = length > 0 ? Mark{first, static_cast<uint64_t>(length)}
                            : Mark{stream.next + 1, static_cast<uint64_t>(-length)};
 }
