@@ -6,7 +6,7 @@
 #include "analysis/Provenance.h"
 #include "loops/Loops.h"
 
-#include "llvm/ADT/DepthFirstIterator.h"
+#include "llvm/ADT/SCCIterator.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Analysis/AssumptionCache.h"
 #include "llvm/Analysis/Loads.h"
@@ -46,7 +46,7 @@ namespace {
 class LookPlanner {
 public:
   LookPlanner(Function &F, FunctionAnalysisManager &FAM)
-      : LI(FAM.getResult<LoopAnalysis>(F)),
+      : F(F), LI(FAM.getResult<LoopAnalysis>(F)),
         DT(FAM.getResult<DominatorTreeAnalysis>(F)),
         SE(FAM.getResult<ScalarEvolutionAnalysis>(F)),
         TTI(FAM.getResult<TargetIRAnalysis>(F)),
@@ -56,6 +56,7 @@ public:
 
 private:
   bool mayLook(Loop *L);
+  bool isInCycle(const Loop *L) const;
   std::optional<LookPlan> plan(Loop *L, bool LooksInside);
   void addTarget(LookPlan &Plan, Value *Pointer, const Instruction &Access);
   void addLoad(LookPlan &Plan, LoadInst *Load);
@@ -82,12 +83,15 @@ private:
   void choosePosition(LookPlan &Plan, const SetVector<Instruction *> &Slice);
   Value *tripCount(Loop *L);
 
+  Function &F;
   LoopInfo &LI;
   DominatorTree &DT;
   ScalarEvolution &SE;
   TargetTransformInfo &TTI;
   AssumptionCache &AC;
   const ColdCode Cold;
+  /// Of each block: how many lie in a cycle with it, itself included.
+  DenseMap<const BasicBlock *, size_t> CycleBlocks;
 };
 
 } // namespace
@@ -277,12 +281,8 @@ void LookPlanner::choosePosition(LookPlan &Plan,
 
 /// Does a way lead from the loop back into it? The loop around may be entered
 /// in its middle, as in a second body (Bodies.h), and is none to LoopInfo then.
-static bool isInCycle(const Loop *L) {
-  SmallVector<BasicBlock *, 4> Exits;
-  L->getExitBlocks(Exits);
-  return any_of(Exits, [L](BasicBlock *Exit) {
-    return is_contained(depth_first(Exit), L->getHeader());
-  });
+bool LookPlanner::isInCycle(const Loop *L) const {
+  return CycleBlocks.lookup(L->getHeader()) > L->getNumBlocks();
 }
 
 static bool isNearStep(std::optional<int64_t> Step) {
@@ -599,6 +599,9 @@ std::optional<LookPlan> LookPlanner::plan(Loop *L, bool LooksInside) {
 SmallVector<LookPlan, 0> LookPlanner::run() {
   for (Loop *L : LI)
     simplifyLoop(L, &DT, &LI, &SE, &AC, nullptr, /*PreserveLCSSA=*/false);
+  for (auto Cycle = scc_begin(&F); !Cycle.isAtEnd(); ++Cycle)
+    for (const BasicBlock *BB : *Cycle)
+      CycleBlocks[BB] = Cycle->size();
   SmallVector<LookPlan, 0> Plans;
   SmallPtrSet<Loop *, 8> Outer; // of those that look ahead
   SmallVector<Loop *, 8> Preorder = LI.getLoopsInPreorder();

@@ -13,7 +13,8 @@
 #include "spill/runtime.h"
 #include "sys/memory.h"
 
-extern "C" {                                                                    // translate_quick.c
+// translate_quick.c
+extern "C" {
 extern __thread spill::Streams::Mark spillway_marks[spill::Streams::kStreams];  // by the numbers of entries
 bool spillway_is_marked(uint64_t address);
 }
