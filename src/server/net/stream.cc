@@ -67,7 +67,8 @@ base::Expected<bool> Stream::wait(uint64_t ns) {
     text_.reset();
   }
   waits_for_request_ = is_between;
-  auto waited = channel_.wait_for_input(limit_of(ns, true));
+  // Of a task that was cancelled when the server drained a request may have begun just before: it is waited for.
+  auto waited = channel_.wait_for_input(limit_of(ns, is_between || !is_draining_));
   waits_for_request_ = false;
   if (!waited && is_between && is_draining_) return false;
   was_idle_ = !waited && waited.error().number == ETIMEDOUT;
@@ -139,7 +140,7 @@ base::Expected<bool> Stream::receive_into(size_t from, std::span<std::byte> memo
     }
     if (auto sent = send(); !sent) return std::unexpected(sent.error());
     if (channel_.has_more()) continue;
-    auto waited = channel_.wait_for_input(limit_of(options_.idle_ns, true));
+    auto waited = channel_.wait_for_input(limit_of(options_.idle_ns, !is_draining_));
     was_idle_ = !waited && waited.error().number == ETIMEDOUT;
     if (!waited) return std::unexpected(waited.error());
   }

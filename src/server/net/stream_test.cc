@@ -393,6 +393,44 @@ TEST_F(StreamTest, WhenItDrainsARequestThatHasBegunIsWaitedFor) {
       });
 }
 
+// It has come, and the task that waits for it has not been told yet.
+TEST_F(StreamTest, WhenItDrainsARequestThatBeginsAtThatMomentIsWaitedFor) {
+  std::atomic<bool> has_drained{false}, has_begun{false};
+  const std::string value(50'000, 'v');
+  talk(
+      [&](Stream& stream) {
+        task::Task& own = task::self();
+        auto drain = [&] {
+          while (own.state.load(std::memory_order_relaxed) != task::State::kRunnable) task::yield();
+          EXPECT_TRUE(stream.drain());
+          task::cancel(own);
+          has_drained = true;
+        };
+        task::Task& drains = task::start("drains", drain);
+        must_receive(stream);
+        EXPECT_EQ(stream.input(), "be");
+        must_receive(stream);
+        EXPECT_EQ(stream.input(), "begun");
+        has_begun = true;
+        std::string memory(value.size(), ' ');
+        auto received = stream.receive_into(5, std::as_writable_bytes(std::span(memory)));
+        ASSERT_TRUE(received) << received.error().message;
+        EXPECT_TRUE(*received && memory == value);
+        stream.consume(5);
+        must_receive(stream, false);
+        task::join(drains);
+      },
+      [&](int other) {
+        say(other, "be");
+        wait_for(has_drained);
+        say(other, "gun");
+        wait_for(has_begun);
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));  // in which it begins to wait for more
+        say(other, value);
+        EXPECT_EQ(hear(other, 1), "");
+      });
+}
+
 TEST_F(StreamTest, WhenItDrainsNoOtherIs) {
   talk(
       [](Stream& stream) {
