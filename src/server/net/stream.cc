@@ -89,7 +89,9 @@ base::Expected<bool> Stream::receive_in(uint64_t ns) {
   for (;;) {
     if (channel_.has_more()) {
       if (auto made = make_room(); !made) return std::unexpected(made.error());
-      auto received = receive_now(in_.bytes().subspan(end_));
+      // No more at a time where there is room for a long request: others run only when what has come is answered.
+      const std::span<std::byte> to = in_.bytes().subspan(end_);
+      auto received = receive_now(to.first(std::min(to.size(), kInputBytes)));
       if (!received) return std::unexpected(received.error());
       if (*received) {
         end_ += **received;

@@ -13,8 +13,8 @@
 //   out   | text | value, where it lies | text | ...    text in kTextBytes of the pool
 //
 // The replies to all requests that are answered before the next receive() go with one system call. A connection on which nothing happens has no
-// memory of the pool. A client that sends faster than it is answered does not keep its worker to itself: whenever a receive filled the input, the
-// worker's other tasks run before the next one.
+// memory of the pool. A client that sends faster than it is answered does not keep its worker to itself: a receive takes kInputBytes at most, and
+// when there were as many, or more than there was room for, the worker's other tasks run before the next one.
 //
 // Errors: those of receiving and sending, ETIMEDOUT for a client that is too slow, ENOMEM. After one only close() is left.
 // Thread contract: used by one task, except as noted.

@@ -102,6 +102,29 @@ TEST_F(StreamTest, WhoSendsWithoutEndLetsOthersRun) {
       });
 }
 
+TEST_F(StreamTest, NoMoreComesAtATimeAfterALongRequest) {
+  const std::string request(100'000, 'r'), much(2 * Stream::kInputBytes, 'x');
+  talk(
+      [&](Stream& stream) {
+        auto received = stream.receive_at_least(request.size());
+        ASSERT_TRUE(received && *received);
+        stream.consume(stream.input().size() - 1);  // so there is still the memory of all of it
+        ASSERT_TRUE(stream.write("next") && stream.send());
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));  // of all tasks
+        for (size_t had = 1; had < 1 + much.size(); had = stream.input().size()) {
+          ASSERT_NO_FATAL_FAILURE(must_receive(stream));
+          EXPECT_LE(stream.input().size() - had, Stream::kInputBytes);
+        }
+        EXPECT_TRUE(stream.input() == "r" + much);
+      },
+      [&](int other) {
+        say(other, request);
+        EXPECT_EQ(hear(other, 4), "next");
+        say(other, much);
+        EXPECT_EQ(hear(other, 1), "");
+      });
+}
+
 TEST_F(StreamTest, AnEndThatCameWithTheLastBytesIsSeen) {
   talk(
       [](Stream& stream) {
