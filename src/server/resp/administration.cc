@@ -14,6 +14,13 @@ bool is_printable_word(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return c >= '!' && c <= '~'; });
 }
 
+// A name that the connection keeps, also while it is idle. `unprintable`: why another one is refused.
+Accepted<std::string_view> name_to_keep(std::string_view text, const Refusal& unprintable) {
+  if (text.size() > kMaxNameBytes) return refuse(Problem::kNameTooLong);
+  if (!is_printable_word(text)) return std::unexpected(unprintable);
+  return text;
+}
+
 Accepted<ClientType> client_type(std::string_view text) {
   if (is_word(text, "normal")) return ClientType::kNormal;
   if (is_word(text, "replica") || is_word(text, "slave")) return ClientType::kReplica;
@@ -83,8 +90,9 @@ Accepted<HelloRequest> parse_hello(Arguments arguments) {
       request.credentials = Credentials{.user = arguments[i + 1], .password = arguments[i + 2]};
       i += 2;
     } else if (is_word(arguments[i], "setname") && left_count >= 1) {
-      if (!is_printable_word(arguments[++i])) return refuse(Problem::kClientName);
-      request.name = arguments[i];
+      const auto name = name_to_keep(arguments[++i], {Problem::kClientName});
+      if (!name) return std::unexpected(name.error());
+      request.name = *name;
     } else {
       return refuse(Problem::kHelloOption, arguments[i]);
     }
@@ -102,19 +110,20 @@ Accepted<uint32_t> parse_select(Arguments arguments, uint32_t database_count) {
 }
 
 Accepted<std::string_view> parse_client_setname(Arguments arguments) {
-  if (!is_printable_word(arguments[2])) return refuse(Problem::kClientName);
-  return arguments[2];
+  return name_to_keep(arguments[2], {Problem::kClientName});
 }
 
 Accepted<LibraryFact> parse_client_setinfo(Arguments arguments) {
-  LibraryFact fact = {.text = arguments[3]};
+  LibraryFact fact;
   if (is_word(arguments[2], "lib-name"))
     fact.what = LibraryFact::What::kName;
   else if (is_word(arguments[2], "lib-ver"))
     fact.what = LibraryFact::What::kVersion;
   else
     return refuse(Problem::kUnrecognizedOption, arguments[2]);
-  if (!is_printable_word(fact.text)) return refuse(Problem::kLibraryFact, arguments[2]);
+  const auto text = name_to_keep(arguments[3], {Problem::kLibraryFact, arguments[2]});
+  if (!text) return std::unexpected(text.error());
+  fact.text = *text;
   return fact;
 }
 

@@ -1,6 +1,7 @@
 // Arguments of the commands about connections and the server: with their options, checked as Redis checks
 // them. As arguments.h.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -20,6 +21,9 @@ struct Credentials {
 // AUTH, whose user may be left out. Refused: kSyntax.
 Accepted<Credentials> parse_auth(Arguments arguments);
 
+// Of the name of a connection, and of what a client says of its library. Redis has no bound, but connections keep them.
+inline constexpr size_t kMaxNameBytes = 1024;
+
 // HELLO.
 struct HelloRequest {
   std::optional<Protocol> protocol;  // none: the protocol stays as it is
@@ -27,13 +31,13 @@ struct HelloRequest {
   std::optional<std::string_view> name;  // of the connection; empty: it has none any more
 };
 // All is checked before anything is done. Refused: kProtocolNotAnInteger, kUnsupportedProtocol, kClientName,
-// kHelloOption.
+// kNameTooLong, kHelloOption.
 Accepted<HelloRequest> parse_hello(Arguments arguments);
 
 // SELECT: a database below the count. Refused: kNotAnInteger, kNotAnInt, kDatabaseOutOfRange.
 Accepted<uint32_t> parse_select(Arguments arguments, uint32_t database_count);
 
-// CLIENT SETNAME. The name; empty: none any more. Refused: kClientName.
+// CLIENT SETNAME. The name; empty: none any more. Refused: kClientName, kNameTooLong.
 Accepted<std::string_view> parse_client_setname(Arguments arguments);
 
 // CLIENT SETINFO.
@@ -42,7 +46,7 @@ struct LibraryFact {
   What what = What::kName;
   std::string_view text;
 };
-// Refused: kUnrecognizedOption, kLibraryFact.
+// Refused: kUnrecognizedOption, kLibraryFact, kNameTooLong.
 Accepted<LibraryFact> parse_client_setinfo(Arguments arguments);
 
 // CLIENT REPLY. Refused: kSyntax.

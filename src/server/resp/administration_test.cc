@@ -82,6 +82,19 @@ TEST(Administration, NamesOfClients) {
             (Refusal{Problem::kLibraryFact, "lib-ver"}));
 }
 
+// Who is connected may stay for long, and ask for nothing.
+TEST(Administration, NamesAreBounded) {
+  const std::string longest(kMaxNameBytes, 'a'), longer = longest + 'a';
+  EXPECT_EQ(parse_client_setname(Words{"CLIENT", "SETNAME", longest}), longest);
+  EXPECT_EQ(hello({"HELLO", "3", "SETNAME", longest})->name, longest);
+  EXPECT_EQ(parse_client_setinfo(Words{"CLIENT", "SETINFO", "LIB-NAME", longest})->text, longest);
+  const Refusal too_long = {Problem::kNameTooLong};
+  EXPECT_EQ(parse_client_setname(Words{"CLIENT", "SETNAME", longer}).error(), too_long);
+  EXPECT_EQ(hello({"HELLO", "3", "SETNAME", longer}).error(), too_long);
+  for (const char* what : {"LIB-NAME", "LIB-VER"})
+    EXPECT_EQ(parse_client_setinfo(Words{"CLIENT", "SETINFO", what, longer}).error(), too_long);
+}
+
 TEST(Administration, SwitchesOfClients) {
   EXPECT_EQ(parse_client_reply(Words{"CLIENT", "REPLY", "on"}), Replies::kOn);
   EXPECT_EQ(parse_client_reply(Words{"CLIENT", "REPLY", "OFF"}), Replies::kOff);
