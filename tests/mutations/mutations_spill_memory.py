@@ -295,7 +295,7 @@ MUTATIONS = [
     product("system call moves bytes to and from protected memory", "^e2e_protect_access$",
             ("src/spill/pins.cc", "  if (!allows(protection_at(address), need)) return reinterpret_cast<char*>(address);\n", "")),
     product("bounced system call faults in protected memory", "^e2e_protect_access$",
-            (IO, "const size_t n = memory.allowed_bytes(need_of(direction));", "const size_t n = memory.bytes();")),
+            (IO, "memory.allowed_bytes(need_of(direction))", "memory.bytes()")),
     product("bounced system call faults in memory that is not mapped", "^e2e_protect_access$",
             (IO, "  if (in_range(address) && !is_allocated(address)) return false;\n", "")),
     product("freed memory stays protected", "^e2e_protect_access$",

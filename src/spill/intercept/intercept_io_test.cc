@@ -177,6 +177,17 @@ TEST_F(Io, VectorsWithFlags) {
   EXPECT_EQ(errno, EOPNOTSUPP);
 }
 
+// As the kernel has it, also where it takes many of its calls: programs may have an int for the result.
+TEST_F(Io, NoCallMovesMoreThanTheKernelsWould) {
+  const int null = open("/dev/null", O_WRONLY);
+  std::string plain(3 << 20, 'x');
+  std::vector<iovec> parts(1000, iovec{plain.data(), plain.size()});
+  EXPECT_EQ(writev(null, parts.data(), 1000), 0x7ffff000);
+  parts[0] = {fake::allocate(1, 4095), 1};
+  EXPECT_EQ(__spill_writev(null, parts.data(), 1000), 0x7ffff000);
+  close(null);
+}
+
 // Piece by piece, over buffers that end elsewhere there.
 TEST_F(Io, MemoryOfProcesses) {
   const std::string bytes = content(300'000);

@@ -138,7 +138,7 @@ constexpr Need need_of(Direction direction) {
 // Through Scratch. A read is one call; a write goes on.
 template <Direction direction, class Call>
 ssize_t bounce(const PlainVector& memory, size_t capacity, Call call) {
-  const size_t n = memory.allowed_bytes(need_of(direction));
+  const size_t n = std::min(memory.allowed_bytes(need_of(direction)), kCallBytes);
   // The kernel may have another error to name, or nothing to move.
   if (n == 0 && memory.bytes() > 0)
     return call(memory.buffers().data(), static_cast<int>(memory.buffers().size()), 0);
@@ -167,9 +167,9 @@ ssize_t wired(const PlainVector& memory, Call call) {
   size_t done = 0;
   clear_slots();
   for (const iovec& buffer : memory.buffers()) {
-    for (size_t at = 0; at < buffer.iov_len;) {
-      const WiredRange range(static_cast<char*>(buffer.iov_base) + at, buffer.iov_len - at,
-                             need_of(direction));
+    for (size_t at = 0; at < buffer.iov_len && done < kCallBytes;) {
+      const size_t n = std::min(buffer.iov_len - at, kCallBytes - done);
+      const WiredRange range(static_cast<char*>(buffer.iov_base) + at, n, need_of(direction));
       const ssize_t moved = call(range.pieces().data(), static_cast<int>(range.pieces().size()), done);
       if (moved < 0) return done > 0 ? static_cast<ssize_t>(done) : -1;
       done += static_cast<size_t>(moved);
@@ -182,7 +182,7 @@ ssize_t wired(const PlainVector& memory, Call call) {
 
 template <Direction direction, class Call>
 __attribute__((noinline)) ssize_t transfer(int descriptor, const PlainVector& memory, Call call) {
-  // One call never moves more than this (as the kernel's own limit).
+  // As the kernel has it: more than this is no number of bytes.
   if (memory.bytes() > SSIZE_MAX) return fail(EINVAL);
   if (memory.bytes() <= kBounceBytes) return bounce<direction>(memory, kBounceBytes, call);
   switch (kind_of(descriptor)) {

@@ -13,6 +13,8 @@ namespace spill {
 inline constexpr size_t kBounceBytes = 64 << 10;
 // The same for sockets, but for those that keep messages whole.
 inline constexpr size_t kSocketBounceBytes = 1 << 20;
+// What one call moves at most, however much it is given: the kernel's limit, by which the result fits an int.
+inline constexpr size_t kCallBytes = 0x7ffff000;
 
 // How much of n bytes one call moves through a bounce buffer from or to a socket: all where a message would be cut. Cost: up to two
 // system calls if n is more than kSocketBounceBytes.

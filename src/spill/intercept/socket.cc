@@ -23,9 +23,6 @@ bool is_stream(int socket) {
   return answered && type == SOCK_STREAM && protocol != IPPROTO_SCTP;
 }
 
-// What one call moves at most, however much it is given: the kernel's limit.
-constexpr size_t kCallBytes = 0x7ffff000;
-
 }  // namespace
 
 size_t socket_bounce_bytes(int socket, size_t n) {
