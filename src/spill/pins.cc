@@ -36,15 +36,19 @@ void unpin_page_piece(uint64_t address) {
 
 namespace {
 
-// Calls f(page) for each pin of the thread's.
+// Calls f(page) for each pin of one system call.
+template <class F>
+void for_each_pin(const Thread::Wired& wired, F&& f) {
+  for (uint64_t at = wired.begin; at < wired.begin + wired.bytes;
+       at = base::round_down(at, base::kOsPageBytes) + base::kOsPageBytes)
+    f(runtime.cache->page_of(at));
+}
+
+// The same for all of the thread's.
 template <class F>
 void for_each_wired(const Thread& thread, F&& f) {
-  for (uint32_t level = 0; level <= thread.top_level.load(std::memory_order_relaxed); ++level) {
-    const Thread::Wired& wired = thread.wired[level];
-    for (uint64_t at = wired.begin; at < wired.begin + wired.bytes;
-         at = base::round_down(at, base::kOsPageBytes) + base::kOsPageBytes)
-      f(runtime.cache->page_of(at));
-  }
+  for (uint32_t level = 0; level <= thread.top_level.load(std::memory_order_relaxed); ++level)
+    for_each_pin(thread.wired[level], f);
 }
 
 }  // namespace
@@ -58,6 +62,15 @@ uint32_t pins_of_this_thread(base::PageId page) {
 void pin_again_after_fork() {
   for_each_wired(this_thread(), [](base::PageId wired) { runtime.cache->pin_again(wired); });
   pin_standing_again();
+}
+
+void end_left_pins(uint32_t level) {
+  InRuntime inside;
+  Thread& thread = inside.thread();
+  for (; level <= thread.top_level.load(std::memory_order_relaxed); ++level) {
+    for_each_pin(thread.wired[level], [](base::PageId page) { runtime.cache->unpin(page); });
+    thread.wired[level] = {};
+  }
 }
 
 bool may_stay() {

@@ -25,6 +25,10 @@ void will_pin(uint64_t address, uint64_t bytes, Need need);
 uint32_t pins_of_this_thread(base::PageId page);
 void pin_again_after_fork();
 
+// System calls of this thread are over that were made on `level` and above (thread.h), and whoever made them does not come back to unpin: handlers
+// were left by a jump, or the thread was cancelled. Ends their pins.
+void end_left_pins(uint32_t level);
+
 // May so many pages be pinned to stay as pin_range and keep_mapped have counted? Each counts its own before it asks, since to load them takes
 // time. With what satc.h pins they leave a quarter of the frames to whoever misses, and an eighth when the fault path has mapped as many
 // pages as it may.

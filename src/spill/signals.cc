@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "spill/fault.h"
 #include "spill/fork.h"
+#include "spill/pins.h"
 #include "spill/runtime.h"
 #include "sys/kernel.h"
 #include "sys/lock.h"
@@ -168,6 +169,7 @@ void clear_level(Thread& thread, uint32_t level) {
 }
 
 void go_on_with_level(Thread& thread, uint32_t level) {
+  end_left_pins(level);
   __spillway_slots = thread.levels[level].slots;
   thread.top_level.store(level, std::memory_order_release);
 }

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/statistics.h"
+#include "spill/pins.h"
 #include "spill/prefetch.h"
 #include "spill/runtime.h"
 #include "spill/satc.h"
@@ -134,6 +135,7 @@ void this_thread_returned() {
     satc_leave(*thread);
   }
   // It may have left by pthread_exit or cancellation, from the middle of a function or of a handler.
+  end_left_pins(0);
   for (uint32_t level = 0; level <= thread->top_level.load(std::memory_order_relaxed); ++level)
     for (Slot& slot : thread->levels[level].slots) slot.store(0, std::memory_order_release);
   thread->finished.store(1, std::memory_order_release);

@@ -145,6 +145,8 @@ MUTATIONS = [
             (SIGNALS, "  __spillway_slots = slots;\n  thread.top_level.store(level, std::memory_order_release);\n", "")),
     product("longjmp out of a handler does not leave its level", "^e2e_segv_handler$",
             (SIGNALS, "    if (!left) break;", "    break;")),
+    product("pins of a call stay that a jump out of a handler has left", "^e2e_left_calls$", (SIGNALS, "  end_left_pins(level);\n", "")),
+    product("pins of a call stay whose thread was cancelled", "^e2e_left_calls$", (THREAD, "  end_left_pins(0);\n", "")),
     product("handlers run inside the runtime", "^e2e_signal_handler$",
             (SIGNALS, "  if (thread != nullptr && thread->runtime_depth > 0) {", "  if (thread != nullptr && thread->runtime_depth > 1000) {")),
     product("deferred signal lost", "^e2e_signal_count$",
