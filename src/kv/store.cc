@@ -359,7 +359,7 @@ void Store::forget_below(uint64_t version) {
 }
 
 void Store::fail(int error, bool is_told) {
-  if (is_told) is_told_.store(true, std::memory_order_relaxed);
+  if (is_told && !options_.logs_told_failures) is_told_.store(true, std::memory_order_relaxed);
   int known = 0;
   if (!error_.compare_exchange_strong(known, error, std::memory_order_relaxed)) return;
   log_.fail();
@@ -410,7 +410,7 @@ base::Expected<void> Store::close() {
 
 base::Error Store::tell_failure() {
   // A full store is no failure that has to be logged.
-  if (has_failure()) is_told_.store(true, std::memory_order_relaxed);
+  if (has_failure() && !options_.logs_told_failures) is_told_.store(true, std::memory_order_relaxed);
   return failure();
 }
 

@@ -72,6 +72,8 @@ struct StoreOptions {
   uint64_t memory_bytes = 0;
   // The clock that expiry goes by. It outlives the store.
   const Clock* clock = &kMachineClock;
+  // A failure of the device is logged also if calls have told of it: their callers may be clients somewhere else.
+  bool logs_told_failures = false;
 };
 
 enum class When : uint8_t { kAlways, kIfAbsent, kIfPresent, kIfVersion };
@@ -234,7 +236,7 @@ class Store {
   void tell_keeper_error(int error);
   void collect();
   // The store takes no writes any more. A call that meets the failure tells its caller (`is_told`); one that no call has told within a second is
-  // logged.
+  // logged, and with StoreOptions::logs_told_failures each.
   void fail(int error, bool is_told);
   base::Error tell_failure();
   // What to do about the error: the end of a message.

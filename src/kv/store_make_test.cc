@@ -209,7 +209,7 @@ TEST(StoreMake, ADeviceThatIsTooLargeForItsGrainsIsRefused) {
 
 // A device whose flushes fail from the first one on that the store makes after it was opened, or a bit later.
 struct Failing {
-  explicit Failing(uint64_t good_flushes) {
+  explicit Failing(uint64_t good_flushes, bool logs_told_failures = false) {
     storage::Device* inner = *storage::make_memory_device(17 << 20);
     EXPECT_TRUE(Store::make(*inner, {.segment_bytes = 1 << 20}));
     storage::FaultSchedule faults;
@@ -218,7 +218,7 @@ struct Failing {
                 .error = EIO,
                 .n = good_flushes + 1});
     device = *storage::make_fault_device(inner, faults);
-    auto opened = Store::open(*device, {.stream_count = 1});
+    auto opened = Store::open(*device, {.stream_count = 1, .logs_told_failures = logs_told_failures});
     EXPECT_TRUE(opened) << opened.error().message;
     store = *opened;
   }
@@ -242,6 +242,26 @@ TEST(StoreFailure, ThatACallTellsIsNotLogged) {
     EXPECT_FALSE(failing.store->close());
   }
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+// As of a server, whose clients are told.
+TEST(StoreFailure, ThatACallTellsIsLoggedOnceIfItIsToBe) {
+  testing::internal::CaptureStderr();
+  {
+    Failing failing(1, true);
+    Session session;
+    ASSERT_TRUE(session.open(*failing.store));
+    base::Expected<Changed> done;
+    for (int i = 0; i < 100 && done; ++i) done = session.put("key", {});
+    EXPECT_FALSE(done);
+    std::this_thread::sleep_for(std::chrono::seconds(4));
+    EXPECT_FALSE(session.put("key", {}));
+    session.close();
+    EXPECT_FALSE(failing.store->close());
+  }
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("takes no writes any more: input/output error\n"), std::string::npos) << said;
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
 }
 
 TEST(StoreFailure, ThatNobodyIsToldIsLoggedOnce) {

@@ -230,8 +230,10 @@ class Logs(Case):
                 break
         else:
             self.fail("the device does not fail")
+        time.sleep(4)  # after one it is logged, though the client has been told
         status, events = self.end(process)
         self.assertEqual(status, 1)
+        self.assertEqual([(event["level"], event["error"]) for event in events if event["event"] == "store_failed"], [("error", errno.EIO)])
         self.assertEqual(events[-1]["event"], "failed")
         self.assertIn("may lack the last writes", events[-1]["message"])
         self.assertEqual(events[-1]["level"], "error")

@@ -329,6 +329,7 @@ bool parse_serve(Arguments arguments, ServeOptions& options) {
   settings.version = concat(kSpokenVersion, "-spillway-", SPILLWAY_VERSION);
   settings.worker_count = std::min(4u, sys::cpu_count());
   options.store.durability = kv::Durability::kBatch;
+  options.store.logs_told_failures = true;
   for (Arguments left = arguments; !left.empty();) {
     const std::string_view word = left[0];
     if (word == "--help" || word == "-h") return false;
