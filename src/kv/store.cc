@@ -440,6 +440,7 @@ StoreCounts Store::counts() {
   Times flushes;
   flushes.add(sync_flush_times_);
   use.latencies[static_cast<size_t>(CallKind::kSyncFlush)] = latency_of(flushes);
+  const int error = error_.load(std::memory_order_relaxed);
   return {.log = log_.counts(),
           .index = index_->counts(),
           .collected = {.victims = get(collector.victims),
@@ -455,7 +456,8 @@ StoreCounts Store::counts() {
                         .checkpoints = get(collector.checkpoints),
                         .checkpoint_bytes = get(collector.checkpoint_bytes)},
           .tier = tier_.counts(),
-          .use = use};
+          .use = use,
+          .error = error != 0 ? error : keeper_error_.load(std::memory_order_relaxed)};
 }
 
 void Store::verify() {

@@ -163,6 +163,7 @@ struct StoreCounts {
   TierCounts tier;
   // Without recovery, of which its report tells.
   UseCounts use;
+  int error = 0;  // why writes to the device fail, as an errno value; 0: they do not, as far as is known
 };
 
 class Store {

@@ -254,6 +254,7 @@ TEST(StoreFailure, ThatACallTellsIsLoggedOnceIfItIsToBe) {
     base::Expected<Changed> done;
     for (int i = 0; i < 100 && done; ++i) done = session.put("key", {});
     EXPECT_FALSE(done);
+    EXPECT_EQ(failing.store->counts().error, EIO);
     std::this_thread::sleep_for(std::chrono::seconds(4));
     EXPECT_FALSE(session.put("key", {}));
     session.close();

@@ -144,6 +144,8 @@ MUTATIONS = [
     of_serve("a browser runs whatever the dashboard loads", ("src/server/clients/make_dashboard.py", "\"default-src 'none'\"", "\"default-src *\"")),
     of_serve("the dashboard is for any method", ("src/server/clients/metrics.cc", "  const bool is_known = is_head || head.starts_with(\"GET \");", "  const bool is_known = true;")),
     of_serve("the dashboard draws what is not told", ("src/server/clients/dashboard.html", "keys: 'store_keys'", "keys: 'store_items'")),
+    of_serve("a store that takes no writes is like any other to who watches it", ("src/server/clients/metrics.cc", "static_cast<uint64_t>(counts.error)", "uint64_t{0}")),
+    of_serve("clients of Redis are told that all is saved while nothing is", ("src/server/clients/resp_info.cc", "counts.error == 0 ? \"ok\" : \"err\"", "\"ok\"")),
     of_serve("only the client that met a failure knows of it", ("tools/spillway/serve_options.cc", "  options.store.logs_told_failures = true;\n", "")),
     of_serve("a failure is told as text where all is JSON", ("tools/spillway/serve.cc", "  } catch (const WrongInput& error) {\n    return tell_failure(error.what(), kWrongInput);\n", "  } catch (const WrongInput& error) {\n    throw;\n")),
     of_serve("nobody is told of connections that are refused", ("src/server/front/server.cc", "      if (hub_->verbosity.load(std::memory_order_relaxed) > 0)\n        base::log({.name = \"connection_refused\"", "      if (false)\n        base::log({.name = \"connection_refused\"")),

@@ -220,8 +220,8 @@ class Logs(Case):
 
     def test_a_device_that_fails(self):
         self.serve("--memcache", "0").end()
-        place = self.path("socket")
-        process, _ = self.begin("--memcache", place, storage=f"fault:flush_eio=@4+:[{self.store}]")
+        place, redis = self.path("socket"), self.path("resp")
+        process, begun = self.begin("--memcache", place, "--resp", redis, "--metrics", "127.0.0.1:0", storage=f"fault:flush_eio=@4+:[{self.store}]")
         client = self.connect(place)
         deadline = time.monotonic() + HANG_SECONDS
         while time.monotonic() < deadline:
@@ -230,6 +230,13 @@ class Logs(Case):
                 break
         else:
             self.fail("the device does not fail")
+        with urllib.request.urlopen("http://{}:{}/metrics".format(*self.place_of(begun[-1])), timeout=HANG_SECONDS) as page:
+            self.assertIn(f"\nspillway_store_error {errno.EIO}\n", page.read().decode())
+        asks = self.connect(redis)
+        asks.say(b"INFO persistence\r\n")
+        told = asks.hear(int(asks.line()[1:])).split()
+        self.assertIn(b"rdb_last_bgsave_status:err", told)
+        self.assertIn(b"aof_last_write_status:err", told)
         time.sleep(4)  # after one it is logged, though the client has been told
         status, events = self.end(process)
         self.assertEqual(status, 1)

@@ -66,6 +66,9 @@ void tell_store(const kv::StoreCounts& counts, MetricsPage& page) {
   page.add({{"state", "open"}}, counts.log.open_segments);
   page.add({{"state", "sealed"}}, counts.log.sealed_segments);
   page.add({{"state", "checkpoint"}}, counts.log.checkpoint_segments);
+  page.gauge("store_error",
+             "Why writes to the device fail, as an errno value (28: no space, 5: I/O); 0: they do not.",
+             static_cast<uint64_t>(counts.error));
   page.counter("store_collected_segments_total", "Segments that were collected.", counts.collected.victims);
   page.counter("store_moved_bytes_total", "Bytes that collection has moved.", counts.collected.moved_bytes);
   page.counter("store_dropped_records_total", "Records that a cache has dropped to make room.",

@@ -65,6 +65,7 @@ TEST_F(MetricsTest, SayWhatHasHappened) {
   EXPECT_EQ(value_of("spillway_item_calls_total{call=\"delete\",result=\"miss\"}"), "1");
   EXPECT_EQ(value_of("spillway_item_sets_total"), "1");
   EXPECT_EQ(value_of("spillway_store_keys"), "1");
+  EXPECT_EQ(value_of("spillway_store_error"), "0");
   EXPECT_EQ(value_of("spillway_device_ios_total{for=\"gets\",io=\"read\"}"), "2");
   EXPECT_EQ(value_of("spillway_store_call_seconds_count{call=\"put\"}"), "1");
   EXPECT_EQ(value_of("spillway_info{version=\"1.2.3\"}"), "1");

@@ -59,6 +59,7 @@ TEST_F(RespAdministrationTest, InfoHasSections) {
         "# Persistence\r\nloading:0\r\n", "# Stats", "# Replication\r\nrole:master\r\n", "# CPU", "# Cluster",
         "# Keyspace\r\n"})
     EXPECT_NE(got.find(title), std::string::npos) << title << got;
+  EXPECT_NE(got.find("\r\nrdb_last_bgsave_status:ok\r\n"), std::string::npos);
   EXPECT_EQ(ask("INFO cluster nope REPLICATION"),
             "$80\r\n# Replication\r\nrole:master\r\nconnected_slaves:0\r\n\r\n# "
             "Cluster\r\ncluster_enabled:0\r\n\r\n");

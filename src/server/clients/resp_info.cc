@@ -59,13 +59,16 @@ void tell_memory(Hub& hub, Lines& lines) {
   lines.add("maxmemory_policy", policy_of(hub));
 }
 
-// There is nothing to load or to save: what was acknowledged is on the device, as the durability of the store says.
+// There is nothing to load or to save: what was acknowledged is on the device, as the durability of the store says. Where clients and monitors look
+// for errors of a save they find those of writes to the device.
 void tell_persistence(Hub& hub, Lines& lines) {
   const kv::StoreCounts counts = hub.items().store().counts();
+  const std::string_view status = counts.error == 0 ? "ok" : "err";
   lines.add("loading", uint64_t{0});
   lines.add("rdb_bgsave_in_progress", uint64_t{0});
-  lines.add("rdb_last_bgsave_status", "ok");
+  lines.add("rdb_last_bgsave_status", status);
   lines.add("aof_rewrite_in_progress", uint64_t{0});
+  lines.add("aof_last_write_status", status);
   lines.add("store_live_bytes", counts.log.live_bytes);
   lines.add("store_limit_bytes", counts.log.limit_bytes);
   lines.add("store_free_segments", counts.log.free_segments);
