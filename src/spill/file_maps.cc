@@ -11,7 +11,6 @@
 #include "spill/access.h"
 #include "spill/address_space.h"
 #include "spill/fork.h"
-#include "spill/holders.h"
 #include "spill/mapped_pages.h"
 #include "spill/native.h"
 #include "spill/protection.h"
@@ -33,6 +32,8 @@ constexpr uint64_t kRetryNs = 50'000;
 constexpr uint32_t kMaxRetries = 10'000;
 // How often, in rounds of the background thread, held pages of unmapped files are looked at again.
 constexpr uint32_t kRoundsPerLook = 64;
+// How many places are tried for a map, since something is in memory at those before.
+constexpr uint32_t kMaxPlaces = 8;
 
 struct FileMap {
   std::atomic<FileMapKind> kind{FileMapKind::kNone};
@@ -269,24 +270,33 @@ void put(uint64_t address, const char* bytes) {
   });
 }
 
+// Takes what the cache has of [begin, begin + bytes), which nobody uses, out of memory. Returns whether all of it has left.
+bool leaves_memory(uint64_t begin, uint64_t bytes, cache::Lane& lane) {
+  end_native(cache::RegionsEnd::kFileMap);
+  cache::Cache& cache = *runtime.cache;
+  cache.unmap_regions(begin, bytes);
+  clear_slots();
+  const base::PageId first = cache.page_of(begin);
+  const uint64_t count = bytes / cache.page_bytes();
+  cache.discard(first, count, lane, cache::Cache::After::kFree);
+  return !cache.close_again(first, count).resident;
+}
+
 // Whole chunks for a map of `length` bytes, of which the cache has nothing in memory; 0 if there are none. Memory that was freed
 // while a hazard slot named it, or while it was pinned (spill_pin), stays in its frame as zeros: a load would find them instead of
-// the file.
-uint64_t allocate_chunks(uint64_t length, cache::Lane& lane) {
+// the file. Other addresses are taken then. The slot of another thread must not be cleared, though nobody uses what was freed: a loop
+// that calls nothing takes a page of these addresses for the one that it holds (compiler/loops/Held.h), also when it is the file's.
+uint64_t allocate_chunks(uint64_t length, cache::Lane& lane, uint32_t tries = kMaxPlaces) {
+  if (tries == 0) return 0;
   const uint64_t reserved = base::round_up(length, kChunkBytes);
   const uint64_t begin = allocate_addresses(reserved, kChunkBytes);
   if (begin == 0) return 0;
   withhold_addresses(begin + length, reserved - length);
-  end_native(cache::RegionsEnd::kFileMap);
-  cache::Cache& cache = *runtime.cache;
-  cache.unmap_regions(begin, reserved);
-  clear_slots_of_all(begin, begin + reserved);
-  const base::PageId first = cache.page_of(begin);
-  const uint64_t count = reserved / cache.page_bytes();
-  cache.discard(first, count, lane, cache::Cache::After::kFree);
-  if (!cache.close_again(first, count).resident) return begin;
+  if (leaves_memory(begin, reserved, lane)) return begin;
+  // Given back afterwards: they would be found again.
+  const uint64_t elsewhere = allocate_chunks(length, lane, tries - 1);
   free_addresses(begin, reserved);
-  return 0;
+  return elsewhere;
 }
 
 FileMap* unused_map() {
