@@ -39,6 +39,8 @@ MUTATIONS = [
              "  heap_free(block, caller);\n  copy(moved, block, bytes < old_usable ? bytes : old_usable);")),
     product("large blocks begin anywhere in a page", "^e2e_heap_corners$",
             (HEAP, "bytes >= kWholePagesBytes && alignment <", "bytes == 0 && alignment <")),
+    product("operator new gives what is not aligned when nothing else is to be had", "^e2e_cxx_corners$",
+            ("src/spill/intercept/heap.cc", "  return alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__ ? ", "  return alignment > 0 ? ")),
     product("small blocks begin anywhere", "^e2e_heap_corners$", (HEAP, "  bytes = std::max(bytes, kMinBytes);\n", "  bytes = std::max(bytes, size_t{1});\n")),
     product("large blocks are given up however much room there is", "^e2e_large_blocks$", (HEAP, " && !keeps_freed_pages()", "")),
     product("large blocks are kept whatever else is in memory", "^e2e_large_blocks$",

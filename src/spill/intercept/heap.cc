@@ -12,6 +12,9 @@
 // libstdc++'s, when the program has it: throws std::bad_alloc when no memory is to be had, and asks the
 // program's new_handler before.
 extern "C" __attribute__((weak)) void* _Znwm(size_t);
+// std::get_new_handler, of the same library.
+using NewHandler = void();
+extern "C" __attribute__((weak)) NewHandler* _ZSt15get_new_handlerv();
 
 namespace spill {
 namespace {
@@ -57,11 +60,23 @@ int aligned_into(void** result, size_t alignment, size_t bytes, Caller caller) {
 // What is too much stays too much.
 size_t whole_pages(size_t bytes) { return bytes > SIZE_MAX - 4095 ? bytes : (bytes + 4095) & ~size_t{4095}; }
 
+// operator new of what is aligned further than by default, which has failed. libstdc++'s own for that is not in every static program, so handlers are
+// called here, and the ordinary one throws: it is asked for more than there ever is.
+__attribute__((noinline)) void* allocate_aligned_or_throw(size_t bytes, size_t alignment) {
+  for (;;) {
+    NewHandler* const handler = _ZSt15get_new_handlerv != nullptr ? _ZSt15get_new_handlerv() : nullptr;
+    if (handler == nullptr) return _Znwm(SIZE_MAX);
+    handler();
+    if (void* block = heap_allocate(bytes, alignment, false, Caller::kInstrumented)) return block;
+  }
+}
+
 // operator new: never null. libstdc++'s own fails in turn, and throws.
 void* allocate_or_throw(size_t bytes, size_t alignment) {
   void* block = heap_allocate(bytes, alignment, false, Caller::kInstrumented);
-  if (__builtin_expect(block == nullptr, 0) && _Znwm != nullptr) block = _Znwm(bytes);
-  return block;
+  if (__builtin_expect(block != nullptr, 1) || _Znwm == nullptr) return block;
+  return alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__ ? _Znwm(bytes)
+                                                       : allocate_aligned_or_throw(bytes, alignment);
 }
 
 }  // namespace

@@ -145,6 +145,19 @@ int main() {
   } catch (std::bad_alloc&) {
     std::cout << "bad_alloc\n";
   }
+  // There is no such address. A handler is asked to make room first.
+  static int asked = 0;
+  std::set_new_handler([] {
+    if (++asked == 3) std::set_new_handler(nullptr);
+  });
+  try {
+    volatile size_t nowhere = (size_t)1 << 47;
+    void* p = ::operator new(16, std::align_val_t(nowhere));
+    HIDE(p);
+    CHECK(0);
+  } catch (std::bad_alloc&) {
+    std::cout << "bad_alloc of what is aligned, " << asked << " times\n";
+  }
   std::vector<std::thread> ts;
   std::mutex* mu = new std::mutex;
   std::condition_variable* cv = new std::condition_variable;
