@@ -1,7 +1,8 @@
 // Stacks that the program makes itself, for signal handlers, contexts and threads: compiled code does not
 // translate accesses to its stack, so spilled memory that becomes one is kept in its place (keep_mapped).
+#include "spill/intercept/stack.h"
+
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <ucontext.h>
@@ -28,6 +29,18 @@ bool keep_stack(const void* begin, size_t bytes) {
 }
 
 }  // namespace
+
+// One that pthread_attr_setstack was told of is kept by now. pthread_attr_setstackaddr is told of a stack's end alone, and the size may follow.
+bool keep_stack_of(const pthread_attr_t& attributes) {
+  void* begin = nullptr;
+  size_t bytes = 0;
+  pthread_attr_getstack(&attributes, &begin, &bytes);
+  const uint64_t end = reinterpret_cast<uint64_t>(begin) + bytes;
+  if (end == 0) return true;  // none is given
+  if (bytes == 0) pthread_attr_getstacksize(&attributes, &bytes);
+  const uint64_t first = end - bytes;
+  return (!in_range(first) || is_allocated(first)) && keep_stack(reinterpret_cast<void*>(first), bytes);
+}
 
 SPILL_EXPORT int __spill_sigaltstack(const stack_t* stack, stack_t* old) {
   PlainIn<stack_t> plain_stack(stack);

@@ -8,6 +8,7 @@
 #include <new>
 
 #include "spill/intercept/intercept.h"
+#include "spill/intercept/stack.h"
 #include "spill/last_thread.h"
 #include "spill/next.h"
 #include "spill/runtime.h"
@@ -99,6 +100,7 @@ int create(pthread_t* thread, const pthread_attr_t* attributes, void* (*begin)(v
 SPILL_EXPORT int __spill_pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
                                         void* (*routine)(void*), void* argument) {
   if (!frames_suffice()) return EAGAIN;
+  if (attributes != nullptr && !keep_stack_of(*PlainIn<pthread_attr_t>(attributes))) return EAGAIN;
   return create(thread, attributes, run_thread, routine, argument);
 }
 

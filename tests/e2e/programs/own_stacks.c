@@ -99,6 +99,14 @@ int main(int argc, char** argv) {
       CHECK(pthread_create(&thread, &attributes, run_thread, NULL) == 0);
       CHECK(pthread_join(thread, NULL) == 0);
       munmap(stack, kStackBytes);
+      // The older way: the end alone, and the size by itself.
+      pthread_attr_init(&attributes);
+      stack = mmap(NULL, kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      CHECK(pthread_attr_setstackaddr(&attributes, stack + kStackBytes) == 0);
+      CHECK(pthread_attr_setstacksize(&attributes, kStackBytes) == 0);
+      CHECK(pthread_create(&thread, &attributes, run_thread, NULL) == 0);
+      CHECK(pthread_join(thread, NULL) == 0);
+      munmap(stack, kStackBytes);
     }
     printf("threads\n");
   }
