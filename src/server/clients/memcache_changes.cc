@@ -82,6 +82,7 @@ base::Expected<void> MemcacheClient::answer(const Command& command, const base::
 
 // An error of the store.
 base::Expected<void> MemcacheClient::answer_error(const Command& command, const base::Error& error) {
+  items_.note_error(error);
   get_has_failed_ =
       command.protocol == Protocol::kClassic && (command.verb == Verb::kGet || command.verb == Verb::kGat);
   if (error.number == ENOSPC || error.number == ENOMEM || command.protocol == Protocol::kBinary)

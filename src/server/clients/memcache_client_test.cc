@@ -245,6 +245,18 @@ TEST_F(FailingDeviceTest, WhatCannotBeDroppedIsSaidAndTheConnectionGoesOn) {
   EXPECT_TRUE(heard.ends_with("\r\n")) << heard;
 }
 
+TEST_F(FailingDeviceTest, ErrorsOfTheDeviceAreCounted) {
+  const auto errors = [&] { return shared.counts()[Count::kErrors]; };
+  ask("set a 0 0 1\r\nx\r\nmg " + std::string(251, 'k') + "\r\nincr a 1\r\n");
+  EXPECT_EQ(errors(), 0u) << "those are its client's";
+  failing().fail(storage::FailDevice::Failing::kReads, EIO);
+  EXPECT_TRUE(ask("get a\r\n").starts_with("SERVER_ERROR "));
+  EXPECT_EQ(errors(), 1u);
+  failing().fail(storage::FailDevice::Failing::kNothing, 0);
+  EXPECT_EQ(ask("get a\r\n"), "VALUE a 0 1\r\nx\r\nEND\r\n");
+  EXPECT_EQ(errors(), 1u);
+}
+
 TEST_F(MemcacheClientTest, QuitEndsIt) {
   connect();
   say("set a 0 0 1\r\nx\r\nquit\r\nget a\r\n");

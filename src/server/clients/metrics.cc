@@ -53,6 +53,9 @@ void tell_items(Hub& hub, MetricsPage& page) {
   page.add({{"call", "cas"}, {"result", "other"}}, counts[Count::kCasOthers]);
   page.counter("item_sets_total", "Calls that store an item.", counts[Count::kSets]);
   page.counter("item_flushes_total", "Calls that flush all items.", counts[Count::kFlushes]);
+  page.counter("item_errors_total",
+               "Calls that failed, as clients were told: for the device, a damaged record, a full store.",
+               counts[Count::kErrors]);
 }
 
 void tell_store(const kv::StoreCounts& counts, MetricsPage& page) {

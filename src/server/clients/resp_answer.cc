@@ -149,6 +149,7 @@ void RespAnswer::refuse(const resp::Refusal& refusal, resp::Arguments arguments)
 }
 
 void RespAnswer::failed(const base::Error& error) {
+  items_.note_error(error);
   if (error.number == ENOSPC) return this->error("OOM command not allowed when used memory > 'maxmemory'.");
   base::Text<resp::kMaxErrorBytes - 3> text;
   text << "ERR " << error.message;

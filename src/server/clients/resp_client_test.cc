@@ -244,6 +244,7 @@ TEST_F(RespClientTest, AFullStoreTakesNothingUntilItIsFlushed) {
     exchange(other, request({"STRLEN", "key0"}) + request({"FLUSHALL"}) + request({"GET", "key0"}),
              ":1048576\r\n+OK\r\n$-1\r\n");
   });
+  EXPECT_EQ(shared.counts()[Count::kErrors], 1u);
 }
 
 TEST_F(RespClientTest, RequestsHaveOnlySoMuchOfLargeArguments) {

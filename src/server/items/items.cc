@@ -1,6 +1,7 @@
 #include "server/items/items.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <memory>
 
 #include "base/single_writer.h"
@@ -52,6 +53,16 @@ void Items::count_cas(Outcome outcome) {
   if (outcome == Outcome::kDone) count(Count::kCasHits);
   if (outcome == Outcome::kAbsent) count(Count::kCasMisses);
   if (outcome == Outcome::kOtherCas) count(Count::kCasOthers);
+}
+
+void Items::note_error(const base::Error& error) {
+  switch (error.number) {
+    case EINVAL:  // what the client asked for
+    case ESRCH:
+    case EBUSY:  // what others do at the same time
+    case ECANCELED: return;
+    default: count(Count::kErrors);
+  }
 }
 
 // How each call with one key begins.

@@ -193,6 +193,9 @@ class Items {
   base::Expected<void> flush();
   base::Expected<void> flush_at(uint64_t at_ms);
 
+  // A client is told of this error of a call. It is counted if it is one of the store: of the device, a damaged record, a store that is full.
+  void note_error(const base::Error& error);
+
   const kv::Clock& clock() const { return shared_->store().clock(); }
   // As kv::Session's.
   void trim() {

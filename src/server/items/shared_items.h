@@ -49,7 +49,8 @@ enum class Count : uint8_t {
   kCasMisses,
   kCasOthers,  // the item had another cas
   kFlushes,
-  kAnew,  // rounds of updates that began anew, since others had changed the item
+  kErrors,  // that clients were told (Items::note_error)
+  kAnew,    // rounds of updates that began anew, since others had changed the item
 };
 inline constexpr size_t kCounts = static_cast<size_t>(Count::kAnew) + 1;
 
