@@ -22,6 +22,7 @@ namespace {
 constexpr std::string_view kPrefix = "spillway_";
 constexpr std::string_view kTlsPrefix = "tls:";
 constexpr size_t kMaxPageBytes = 4 << 20;
+constexpr double kMaxValue = 1e18;  // more than any metric has
 
 [[noreturn]] void fail(const std::string& address, std::string_view why) {
   throw std::runtime_error(concat("nothing tells metrics at ", printable(address), ": ", why,
@@ -105,7 +106,10 @@ Metrics parse_metrics(std::string_view page) {
     double value = 0;
     const auto [read, error] = std::from_chars(line.data() + space + 1, line.data() + line.size(), value);
     if (error != std::errc() || read != line.data() + line.size()) continue;
-    metrics.emplace(line.substr(kPrefix.size(), space - kPrefix.size()), value);
+    const std::string_view name = line.substr(kPrefix.size(), space - kPrefix.size());
+    // Whoever answers, it is shown on a terminal, and as whole numbers.
+    if (name != printable(name) || !(value >= 0 && value <= kMaxValue)) continue;
+    metrics.emplace(name, value);
   }
   return metrics;
 }

@@ -27,6 +27,13 @@ TEST(ServerMetrics, AreNamesAndValues) {
   EXPECT_TRUE(parse_metrics("").empty());
 }
 
+TEST(ServerMetrics, WhatNoServerTellsIsLeftOut) {
+  EXPECT_TRUE(parse_metrics("spillway_\x1b[2J 1\nspillway_a\x7f 1\nspillway_b nan\nspillway_c inf\n"
+                            "spillway_d -1\nspillway_e 1e300\n")
+                  .empty());
+  EXPECT_EQ(parse_metrics("spillway_f 1e18\nspillway_g 0\n"), (Metrics{{"f", 1e18}, {"g", 0}}));
+}
+
 TEST(ServerMetrics, AddressesAreHostsAndPorts) {
   EXPECT_EQ(split_address(":9150"), (ServerAddress{"", "9150"}));
   EXPECT_EQ(split_address("cache.example:9150"), (ServerAddress{"cache.example", "9150"}));
