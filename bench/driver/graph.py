@@ -6,7 +6,7 @@ import shutil
 from devices import Cleanup, forget
 from limited import (MIB, OPENMP, PAGE_BYTES, Contest, Device, Fio, check_same, check_stats, fio_columns, limit_of, limited_row, plain_bytes, reckoned, resident_row,
                      resident_summary, usable_devices)
-from lockstep import Failure, Programs, geometric_mean, in_turn, median, turns_within
+from lockstep import Failure, Programs, geometric_mean, median, take_turns, take_warm_turns
 from variants import variants
 from workloads import Graph as Workload
 from workloads import make_graph
@@ -16,21 +16,22 @@ Kernels in the style of the GAP benchmark suite, over graphs in compressed rows.
 (ours) over native code (peer); less is better. `DEVICE/GRAPH/KERNEL/PERCENT/THREADS`: how many times as fast as the best peer ours is, with memory for so
 many percent of the data; `ours` and `peer` are seconds. `mmap_ratio`: over rows mapped from the device, read with the advice (`advice`)
 that was faster, beside vertices in memory with swap; `swap_ratio`: over all of it in memory with swap, of which one page or eight come in at a time (`swapped_in`), whichever was faster; `native_ratio`: over native code with
-all the memory that it wants. A peer that was not done with a turn after a minute, or twice as long as our first turn took if that is more (`late`), is reckoned as if it had been done then, with that turn and all that follow: ours is at least so many times as fast. `fio_ratio`: pages that ours reads a second, over the reads a second of fio at its best depth of 16, 32 and 64. `pairs`: as many as there was time for. `bodies`: of each function ours has one,
-the instrumented one; `two_bodies_…` are of programs with two.
+all the memory that it wants. A peer that was not done with a turn after a minute, or twice as long as our first turn took if that is more (`late`), is reckoned as if it had been done then, with that turn and all that follow: ours is at least so many times as fast. `fio_ratio`: pages that ours reads a second, over the reads a second of fio at its best depth of 16, 32 and 64. `pairs`: as many as there was time for; where the first turns of all sides take longer than a case may, these are the pair. `bodies`: of each function ours has one,
+the instrumented one; `two_bodies_…` are of programs with two, out of core with a quarter of the data in memory.
 """
 RUN_SECONDS = 600
 PEER_SECONDS = 60
 # Lists of vertices that are short, as shortest paths have thousands: below 64 KiB they are plain memory, outside the budget.
 SHORT_LISTS_BYTES = 4 * MIB
 FIO_DEPTHS = (16, 32, 64)
-ADVICE = ("sequential", "random")
+ADVICE = ("random", "sequential")
 # By so many powers of two graphs of these are smaller: triangles take quadratic time where degrees are high, and out of core a turn takes minutes else. Not by more: a limit of
 # little memory would be too much by what all sides get besides the data.
 SMALLER = {"tc": 3}
 SMALLER_LIMITED = {"sssp": 2, "bc": 2}
 # Kernels of which only one is measured so: some of the triangles take a time that can be waited for, of a graph as large as the others'.
 ONLY_RESIDENT, ONLY_LIMITED = {"tc"}, {"tc32"}
+MIDDLE_PERCENT = 25  # at which all sides are measured, and from which long cases have the ways of peers
 
 
 class Plan:
@@ -39,8 +40,8 @@ class Plan:
         self.resident_scale, self.scale = (14, 19) if quick else (20, 21)
         self.kinds = ["kron"] if quick else ["kron", "uniform"]
         self.pairs = context.pairs or (2 if quick else 5)
-        # A case, but for what it loads and what its last turn takes longer.
-        self.case_seconds = 30 if quick else 60
+        # A case, but for what it loads and the first turn of each side.
+        self.resident_seconds, self.limited_seconds = (10, 20) if quick else (12, 40)
         self.threads = [1, 2]
         self.quick = quick
 
@@ -124,20 +125,15 @@ class Graph:
             for side, program in running.items():
                 program.read(RUN_SECONDS)
                 data_bytes = workload.begin(asks[side])
-            turns = {side: [] for side in running}
-            for number, counts in turns_within(1, self.plan.pairs, self.plan.case_seconds):
-                answers = {side: workload.turn(asks[side]) for side in in_turn(running, number)}
-                check_same(case, {side: answer.found for side, answer in answers.items()})
-                if counts:
-                    for side, answer in answers.items():
-                        turns[side].append(answer)
+            for pairs, seconds in ((1, 0), (self.plan.pairs, self.plan.resident_seconds)):  # the first is a warm-up
+                turns = take_turns(running, lambda side: workload.turn(asks[side]), pairs, seconds, lambda answers: _check(case, answers))
             for program in running.values():
                 program.finish()
         for side in self.ours:
             check_stats(case, self.stats(side), data_bytes, resident=True)
         walls = [ours.seconds / native.seconds for ours, native in zip(turns["ours"], turns["native"])]
         cpu = {side: [answer.cpu_seconds for answer in answers] for side, answers in turns.items()}
-        return {**resident_row(case, cpu), "wall_ratio": median(walls), "pairs": len(walls)}
+        return {**resident_row(case, cpu), "wall_ratio": median(walls)}
 
     # Memory for a part of it.
 
@@ -158,20 +154,25 @@ class Graph:
         plain = plain_bytes([self.native, "heap", next(iter(paths.values())), "pr", 2])
         with Cleanup() as cleanup:
             device = Device(self.context, cleanup, name, room_bytes)
-            mapped = None
-            for case, key in cases:
+            mapped, chosen = None, {}
+            for case, key in sorted(cases, key=self.order):
                 self.context.progress(f"graph {case}")
                 if mapped != paths[key]:
                     mapped = paths[key]
                     _copy(mapped, device.mapped)
                 with Cleanup() as inner:
-                    row, notes = self.measure_limited(case, key, device, inner, mapped, plain)
+                    row, notes = self.measure_limited(case, key, device, inner, mapped, plain, chosen)
                 self.context.kept[case] = row, notes
                 self.context.say(f"{case:32} {row['ours']:.2f} s, {row['ratio']:.2f} times as fast as {row['best_peer']} +-{row['spread'] / 2:.0%}")
 
-    def measure_limited(self, case, key, device, cleanup, path, plain):
-        """A row, and notes."""
-        _, name, percent, threads = key
+    def order(self, case):
+        """Of a case, (name, key): graph by graph, and of each the middle percentage first."""
+        kind, kernel, percent, _ = case[1]
+        return self.plan.kinds.index(kind), list(self.kernels).index(kernel), percent != MIDDLE_PERCENT
+
+    def measure_limited(self, case, key, device, cleanup, path, plain, chosen):
+        """A row, and notes. chosen: {(graph, kernel, peer): the way in which it was faster in another case of them}."""
+        kind, name, percent, threads = key
         workload = Workload(path, name)
         words = workload.words(threads)
         with Programs() as programs:  # how much there is
@@ -180,60 +181,110 @@ class Graph:
             data_bytes = workload.begin(program.asking(RUN_SECONDS))
         budget_bytes = data_bytes * percent // 100
         contest = Contest(self.context, cleanup, device, limit_of(budget_bytes, plain + SHORT_LISTS_BYTES))
-        for side in self.ours:
+        sides = self.ours if percent == MIDDLE_PERCENT else {"ours": self.ours["ours"]}
+        for side in sides:
             contest.start(side, device.run(self.context, side, budget_bytes, self.stats(side), [self.context.folder / side, *words]))
         peers = {"mmap": [self.native, "map", device.mapped, name, threads], "swap": [self.native, *words]} if device.has_swap else {}
         for side, command in peers.items():
             contest.start(side, command, swap=True)
         contest.start("native", [self.native, *words], limited=False)
-
-        def begin(side):
-            contest.running[side].read(RUN_SECONDS)
-            workload.begin(contest.asking(side))
-
-        def begin_anew(side):
-            if side == "mmap":
-                forget(device.mapped)
-            contest.start(side, peers[side], swap=True)
-            begin(side)
-
-        def chosen(side, ways):
-            def seconds_of_turn():
-                turn = workload.turn(contest.asking(side))
-                return None if turn is None else turn.seconds
-            return contest.choose(side, ways, seconds_of_turn, lambda: begin_anew(side)) if side in peers else ""
-
-        for side in list(contest.running):
-            begin(side)
-        contest.peer_seconds = max(PEER_SECONDS, 2 * workload.turn(contest.asking("ours")).seconds)
-        advice = chosen("mmap", {word: functools.partial(contest.ask, "mmap", f"advise {word}\n") for word in ADVICE})
-        swapped_in = chosen("swap", contest.ways_to_swap())
-        turns, rates = {side: [] for side in contest.running}, []
-        fio = Fio(device.mapped, path.stat().st_size, FIO_DEPTHS) if shutil.which("fio") else None
-        fio_rates = []
-        for number, counts in turns_within(1, self.plan.pairs, self.plan.case_seconds):
-            answers = {}
-            for side in in_turn(list(contest.running), number):
-                before = contest.read_bytes(side)
-                answer = workload.turn(contest.asking(side))
-                if answer is None:
-                    continue
-                answers[side] = answer
-                if side == "ours" and counts:
-                    rates.append((contest.read_bytes(side) - before) / PAGE_BYTES / answers[side].seconds)
-            check_same(case, {side: answer.found for side, answer in answers.items()})
-            if counts:
-                for side, answer in answers.items():
-                    turns[side].append(answer.seconds)
-                if fio:
-                    fio_rates.append(fio.rate())
+        limited = Limited(case, contest, workload, peers, self.plan)
+        limited.begin()
+        ways = limited.first_turns({side: chosen.get((kind, name, side)) for side in peers})
+        chosen.update({(kind, name, side): way for side, way in ways.items() if way})
+        turns, fio_rates = limited.turns(Fio(device.mapped, path.stat().st_size, FIO_DEPTHS) if shutil.which("fio") else None)
         contest.finish()
-        for side in self.ours:
+        for side in sides:
             check_stats(case, self.stats(side), data_bytes // 2, resident=False)
-        late = {side: reckoned(turns.get(side, []), len(turns["ours"]), contest.peer_seconds) for side in sorted(contest.late)}
-        row = limited_row(case, {side: turns[side] for side in contest.running} | late, self.ours)
-        row = {**row, "pairs": len(turns["ours"]), "late": ", ".join(late), "advice": advice, "swapped_in": swapped_in, **fio_columns(rates, fio_rates)}
+        seconds = {side: [turn.seconds for turn in own] for side, own in turns.items()}
+        late = {side: reckoned(seconds.get(side, []), len(turns["ours"]), contest.peer_seconds) for side in sorted(contest.late)}
+        row = limited_row(case, {side: seconds[side] for side in contest.running} | late, sides)
+        row = {**row, "late": ", ".join(late), "advice": ways.get("mmap", ""), "swapped_in": ways.get("swap", ""), **fio_columns([turn.reads_per_second for turn in turns["ours"]], fio_rates)}
         return row, [f"{case}: {note}" for note in contest.notes]
+
+
+class Limited:
+    """Turns of a case with memory for a part of the data. peers: {side: command} of those that may be late."""
+
+    def __init__(self, case, contest, workload, peers, plan):
+        self.case, self.contest, self.workload, self.peers, self.plan = case, contest, workload, peers, plan
+        self.first = {}  # of each side, a peer's in the way in which it was the fastest
+
+    def begin(self):
+        for side in list(self.contest.running):
+            self.begin_one(side)
+
+    def begin_one(self, side):
+        self.contest.running[side].read(RUN_SECONDS)
+        self.workload.begin(self.contest.asking(side))
+
+    def begin_anew(self, side):
+        if side == "mmap":
+            forget(self.contest.device.mapped)
+        self.contest.start(side, self.peers[side], swap=True)
+        self.begin_one(side)
+
+    def turn(self, side):
+        """None where it is no longer there. Of ours it has pages that were read a second, too."""
+        if side != "ours":
+            return self.workload.turn(self.contest.asking(side))
+        before = self.contest.read_bytes(side)
+        turn = self.workload.turn(self.contest.asking(side))
+        turn.reads_per_second = (self.contest.read_bytes(side) - before) / PAGE_BYTES / turn.seconds
+        return turn
+
+    def first_turns(self, known):
+        """{peer: the way in which it was the fastest}. known: in another case. Where turns are long a peer is tried in no other way than that."""
+        contest = self.contest
+        self.first["ours"] = self.turn("ours")
+        contest.peer_seconds = max(PEER_SECONDS, 2 * self.first["ours"].seconds)
+        is_long = len(contest.running) * self.first["ours"].seconds > self.plan.limited_seconds
+        every = {"mmap": {word: functools.partial(contest.ask, "mmap", f"advise {word}\n") for word in ADVICE}, "swap": contest.ways_to_swap()}
+        best = {}
+        for side in self.peers:
+            names = sorted(every[side], key=lambda name: name != known[side])
+            best[side] = self.choose(side, {name: every[side][name] for name in (names[:1] if is_long and known[side] else names)})
+        for side in list(contest.running):
+            if side not in self.first:
+                self.first[side] = self.turn(side)
+        _check(self.case, self.first)
+        return best
+
+    def choose(self, side, ways):
+        turns = []
+
+        def seconds_of_turn():
+            if (turn := self.turn(side)) is None:
+                return None
+            turns.append(turn)
+            return turn.seconds
+
+        best = self.contest.choose(side, ways, seconds_of_turn, lambda: self.begin_anew(side))
+        if turns:
+            self.first[side] = min(turns, key=lambda turn: turn.seconds)
+        return best
+
+    def turns(self, fio):
+        """{side: its turns that count}, and rates of fio, in turns with them. The first turns are these where there is no time for others."""
+        rates = []
+
+        def look(answers):
+            _check(self.case, answers)
+            if fio:
+                rates.append(fio.rate())
+
+        seconds, spent = self.plan.limited_seconds, sum(turn.seconds for turn in self.first.values())
+        if spent > seconds:
+            look(self.first)
+            return {side: [turn] for side, turn in self.first.items()}, rates
+        # Where turns are short, what a peer's other way has left in memory is a part of them.
+        take = take_warm_turns if spent < seconds / 4 else take_turns
+        taken = take(list(self.contest.running), self.turn, self.plan.pairs, seconds, look)
+        return taken, rates[-len(taken["ours"]):]
+
+
+def _check(case, answers):
+    check_same(case, {side: answer.found for side, answer in answers.items()})
 
 
 def _copy(source, target):
@@ -270,7 +321,7 @@ def run(context):
         raise Failure("graph has no such case; cases are resident/GRAPH/KERNEL/THREADS and DEVICE/GRAPH/KERNEL/PERCENT/THREADS", 2)
     plan = graph.plan
     result = {
-        "parameters": {"flags": " ".join(Workload.flags), "resident_scale": plan.resident_scale, "scale": plan.scale, "smaller": SMALLER, "smaller_out_of_core": SMALLER_LIMITED, "pairs": plan.pairs,
+        "parameters": {"flags": " ".join(Workload.flags), "resident_scale": plan.resident_scale, "scale": plan.scale, "smaller": SMALLER, "smaller_out_of_core": SMALLER_LIMITED, "pairs": plan.pairs, "resident_seconds": plan.resident_seconds, "limited_seconds": plan.limited_seconds,
                        "sides": {side: " ".join(flags) for side, flags in graph.ours.items()}, "storage": str(context.storage), "quick": context.quick},
         "rows": rows, "summary": _summary(rows), "notes": notes,
         "parts": {"resident": "CPU time, ours over native code", "disk": "times as fast, on the disk", "zram": "times as fast, on zram"},

@@ -18,7 +18,7 @@ import pathlib
 
 from device import Contest as FioContest
 from devices import file_of, forget, swap_in, swap_on, why_no_zram, zram
-from lockstep import Failure, Late, Programs, geometric_mean, median, spread
+from lockstep import Failure, Late, Programs, geometric_mean, median, row_of, spread
 from memory_group import MemoryGroup, Unavailable
 from variants import more_ratios
 
@@ -27,6 +27,7 @@ SLACK_BYTES = 4 * MIB
 PAGE_BYTES = 4096
 ANSWER_SECONDS = 1200
 FIO_SECONDS = 0.5
+BEGIN_SECONDS = 15  # about what it takes to begin anew
 # Pages that come in from swap at a time: none ahead, which suits random accesses, and as many as the kernel's default is, which suits those in order.
 SWAPPED_IN = (1, 8)
 # Threads of OpenMP that wait do not spin: there may be fewer CPUs than programs.
@@ -88,9 +89,7 @@ def resident_summary(rows):
 
 def resident_row(case, seconds, unit="s"):
     """Of turns {side: CPU seconds}, with the side `native`."""
-    ratios = [ours / native for ours, native in zip(seconds["ours"], seconds["native"])]
-    return {"case": case, "ours": median(seconds["ours"]), "peer": median(seconds["native"]), "ratio": median(ratios), "spread": spread(ratios),
-            "unit": unit, **more_ratios(seconds, "native")}
+    return row_of(case, seconds["ours"], seconds["native"], unit, **more_ratios(seconds, "native"))
 
 
 def limited_row(case, costs, sides, unit="s"):
@@ -101,9 +100,9 @@ def limited_row(case, costs, sides, unit="s"):
     peers = [peer for peer in times if peer != "native"] or ["native"]
     best = min(peers, key=lambda peer: median(times[peer]))
     row = {"case": case, "ours": median(costs["ours"]), "peer": median(costs[best]), "ratio": median(times[best]), "spread": spread(times[best]),
-           "unit": unit, "best_peer": best, "bodies": 1, **{f"{peer}_ratio": median(values) for peer, values in times.items()}}
+           "unit": unit, "pairs": len(times[best]), "best_peer": best, "bodies": 1, **{f"{peer}_ratio": median(values) for peer, values in times.items()}}
     for side in sides:
-        if side != "ours":
+        if side != "ours" and side in costs:
             own = [theirs / ours for ours, theirs in zip(costs[side], costs[best])]
             row[side + "_ratio"], row[side + "_spread"] = median(own), spread(own)
     return row
@@ -216,19 +215,23 @@ class Contest:
         self.running.pop(side).kill()
         return None
 
-    def choose(self, side, ways, turn, begin_anew):
+    def choose(self, side, ways, turn, begin_anew=None):
         """Of ways in which a peer may work, {name: what makes it work so}, the one by which it was faster in a turn of each, which it then has; "" where it was done with none.
-        turn(): its seconds, None where it was not done. begin_anew(): after it was late."""
-        took = {}
+        turn(): its seconds, None where it was not done. begin_anew(): after it was late; with it a way is not waited for much longer than another one took."""
+        took, waited_seconds = {}, self.peer_seconds
         for name, make in ways.items():
-            if side in self.late:
+            if begin_anew and side in self.late:
                 begin_anew()
             make()
-            if (seconds := turn()) is not None:
+            if begin_anew and took:
+                self.peer_seconds = min(waited_seconds, max(BEGIN_SECONDS, min(took.values())))
+            seconds = turn()
+            self.peer_seconds = waited_seconds
+            if seconds is not None:
                 took[name] = seconds
         if not took:
             return ""
-        if side in self.late:
+        if begin_anew and side in self.late:
             begin_anew()
         best = min(took, key=took.get)
         ways[best]()

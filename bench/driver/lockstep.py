@@ -3,6 +3,8 @@
   with Programs() as programs:             whatever happens, they are gone afterwards
       a = programs.start([...])            waits for nothing
       a.ask("run\n", seconds)              one line of answer; Failure when there is none in time
+
+  turns = take_turns(sides, turn, pairs, seconds)    all benchmarks end a case so: when it has its pairs, or when its time is over
 """
 import math
 import os
@@ -20,15 +22,33 @@ def in_turn(sides, number):
     return list(sides) if number % 2 == 0 else list(sides)[::-1]
 
 
-def turns_within(warm_up, pairs, seconds):
-    """(number, whether it counts) of each turn of all sides, until so many are done or the time is over: a third of it for those that do not count. One of each kind at least."""
-    began, number = time.monotonic(), 0
-    for counts, most, until in ((False, warm_up, seconds / 3), (True, pairs, seconds)):
-        for turn in range(most):
-            if turn > 0 and time.monotonic() - began > until:
-                break
-            yield number, counts
-            number += 1
+def take_turns(sides, turn, pairs, seconds, look=None):
+    """{side: what turn(side) has given, pair by pair}: so many pairs of turns of all sides, or as many as there is time for: one at least, and another one where the time that is left is half of what the last one took.
+    What turn() has None of is left out: a side that is no longer there. look({side: what its turn has given}): at each pair."""
+    taken, began, number, last = {side: [] for side in sides}, time.monotonic(), 0, 0.0
+    while number == 0 or (number < pairs and time.monotonic() - began + last / 2 <= seconds):
+        before = time.monotonic()
+        answers = {side: answer for side in in_turn(taken, number) if (answer := turn(side)) is not None}
+        if look:
+            look(answers)
+        for side, answer in answers.items():
+            taken[side].append(answer)
+        number, last = number + 1, time.monotonic() - before
+    return taken
+
+
+def take_warm_turns(sides, turn, pairs, seconds, look=None):
+    """The same after a pair that does not count; but where that takes more than half of the time it is the one that counts: what was in memory before it has little part in it."""
+    began = time.monotonic()
+    first = take_turns(sides, turn, 1, 0, look)
+    spent = time.monotonic() - began
+    return first if spent > seconds / 2 else take_turns(sides, turn, pairs, seconds - spent, look)
+
+
+def row_of(case, ours, peer, unit, **more):
+    """A row of numbers of two sides, pair by pair. `pairs`: how many there were."""
+    ratios = [own / theirs for own, theirs in zip(ours, peer)]
+    return {"case": case, "ours": median(ours), "peer": median(peer), "ratio": median(ratios), "spread": spread(ratios), "unit": unit, "pairs": len(ratios), **more}
 
 
 class Failure(Exception):

@@ -3,7 +3,7 @@ import collections
 import json
 
 import plot
-from lockstep import Programs, in_turn, median, spread
+from lockstep import Programs, median, row_of, take_turns
 
 STRUCTURES, THREADS = ("hash", "tree", "log", "swap", "store"), (4, 24)
 COALESCED = "coalesced"
@@ -29,7 +29,8 @@ class Model:
     def __init__(self, context, program):
         quick = context.quick
         self.context, self.program = context, program
-        self.pairs = context.pairs or (1 if quick else 5)
+        self.pairs = context.pairs or (1 if quick else 3)
+        self.case_seconds = 40
         self.quick = quick
         self.window = 0.4 if quick else 0.8
         self.settle = {"inline": 0.2, "decoupled": 1.2 if quick else 2.4, "proactive": 0.5, "auto": 14}  # a trial of all threads together, and each one's own
@@ -46,7 +47,7 @@ class Model:
         self.thread_cases = {f"threads/{structure}": structure for structure in (structures[:1] if quick else structures)}
         shifts = [(structure, threads) for first, then, threads in self.governor_cases.values() for structure in (first, then)]
         self.flusher_cases = {f"flushers/{structure}/{threads}": (structure, threads) for structure, threads in shifts}
-        self.window_of_count = 0.3 if quick else 0.8
+        self.window_of_count = 0.3 if quick else 0.6
         self.after = 8 if quick else SAMPLES_AFTER
         self.governor_runs = 1 if quick else 3
         self.curves = {}
@@ -71,17 +72,17 @@ class Model:
         structure, threads, way = self.cases[case]
         dilation = AUTO_DILATION if way == "auto" else DILATION
         sides = {"ours": (structure, way), "peer": ("store", way) if structure == COALESCED else (structure, PEER)}
-        rates, told = {side: [] for side in sides}, {}
-        for number in range(min(self.pairs, 3) if way == "auto" else self.pairs):
-            self.context.progress(f"persist: {case}, pair {number + 1}")
-            for side in in_turn(sides, number):
-                # Both are as old when they are measured: a table that has got fuller has other operations.
-                rate, told[side] = self.rate(sides[side][0], threads, sides[side][1], dilation, settle=self.settle[way])
-                rates[side].append(rate)
-        each = [ours / peer for ours, peer in zip(rates["ours"], rates["peer"])]
-        row = {"case": case, "ours": median(rates["ours"]), "peer": median(rates["peer"]), "ratio": median(each), "spread": spread(each), "unit": UNIT,
-               "gain_percent": 100 * (median(each) - 1), "flushers": told["ours"]["flushers"],
-               "dirtiness": told["ours"]["dirtiness"], "peer_dirtiness": told["peer"]["dirtiness"]}
+        told = {}
+
+        def turn(side):
+            self.context.progress(f"persist: {case}, {side}")
+            # Both are as old when they are measured: a table that has got fuller has other operations.
+            rate, told[side] = self.rate(sides[side][0], threads, sides[side][1], dilation, settle=self.settle[way])
+            return rate
+
+        rates = take_turns(sides, turn, self.pairs, self.case_seconds)
+        row = row_of(case, rates["ours"], rates["peer"], UNIT)
+        row |= {"gain_percent": 100 * (row["ratio"] - 1), "flushers": told["ours"]["flushers"], "dirtiness": told["ours"]["dirtiness"], "peer_dirtiness": told["peer"]["dirtiness"]}
         if way == "auto":
             row["ways"] = " ".join(f"{name}:{count}" for name, count in sorted(told["ours"]["ways"].items()))
         self.context.say(f"{case:28} {row['ours']:7.3f} M/s, modelled; the program's own {row['peer']:7.3f}: {row['gain_percent']:+.1f} %")
@@ -89,15 +90,10 @@ class Model:
 
     def by_threads(self, case):
         """A row for each number of threads, which all flush where they stand; the peer is one of them."""
-        structure, rates = self.thread_cases[case], {}
-        for number in range(min(self.pairs, 3)):
-            for count in self.thread_counts:
-                self.context.progress(f"persist: {case}/{count}, run {number + 1}")
-                rates.setdefault(count, []).append(self.rate(structure, count, PEER, DILATION)[0])
-        rows = []
-        for count, own in rates.items():
-            each = [rate / alone for rate, alone in zip(own, rates[1])]
-            rows.append({"case": f"{case}/{count}", "ours": median(own), "peer": median(rates[1]), "ratio": median(each), "spread": spread(each), "unit": UNIT})
+        self.context.progress(f"persist: {case}")
+        structure = self.thread_cases[case]
+        rates = take_turns(self.thread_counts, lambda count: self.rate(structure, count, PEER, DILATION)[0], self.pairs, self.case_seconds)
+        rows = [row_of(f"{case}/{count}", own, rates[1], UNIT) for count, own in rates.items()]
         self.context.say(f"{case:28} " + ", ".join(f"{row['case'].rpartition('/')[2]}: {row['ratio']:.2f}" for row in rows) + " times one thread's, modelled")
         return rows
 
@@ -132,12 +128,14 @@ class Model:
     def governor_rows(self, case, curves):
         first, then, threads = self.governor_cases[case]
         reached, settled = {part: [] for part in curves}, {part: [] for part in curves}
-        for number in range(self.governor_runs):
-            self.context.progress(f"persist: {case}, run {number + 1}")
-            words = {"structure": first, "threads": threads, "way": "decoupled", "dilation": DILATION, "most": MOST, "period": LOOKED_AT_SAMPLE_SECONDS}
-            sample = f"run {LOOKED_AT_SAMPLE_SECONDS}"
-            samples = [sample] * (SAMPLES_MOST + self.after)
-            answers = self.ask(words, [*samples, f"shift {then}", *samples])
+        words = {"structure": first, "threads": threads, "way": "decoupled", "dilation": DILATION, "most": MOST, "period": LOOKED_AT_SAMPLE_SECONDS}
+        samples = [f"run {LOOKED_AT_SAMPLE_SECONDS}"] * (SAMPLES_MOST + self.after)
+
+        def run(_):
+            self.context.progress(f"persist: {case}")
+            return self.ask(words, [*samples, f"shift {then}", *samples])
+
+        for answers in take_turns(["ours"], run, self.governor_runs, self.case_seconds)["ours"]:
             for part, begin in (("first", 0), ("shift", len(samples) + 1)):
                 after = answers[begin + SAMPLES_MOST:begin + len(samples)]
                 counts = collections.Counter(answer["flushers"] for answer in after)
@@ -146,10 +144,8 @@ class Model:
         rows = []
         for part, curve in curves.items():
             best = max(curve.values())
-            each = [rate / best for rate in reached[part]]
-            rows.append({"case": f"{case}/{part}", "ours": median(reached[part]), "peer": best, "ratio": median(each), "spread": spread(each), "unit": UNIT,
-                         "flushers": median(settled[part]), "best_flushers": max(curve, key=curve.get), "flushers_of_runs": " ".join(map(str, settled[part])),
-                         "by_curve": median([_at(curve, count) / best for count in settled[part]])})
+            rows.append(row_of(f"{case}/{part}", reached[part], [best] * len(reached[part]), UNIT, flushers=median(settled[part]), best_flushers=max(curve, key=curve.get),
+                               flushers_of_runs=" ".join(map(str, settled[part])), by_curve=median([_at(curve, count) / best for count in settled[part]])))
             self.context.say(f"{rows[-1]['case']:28} {rows[-1]['flushers']:g} flushers, the best are {rows[-1]['best_flushers']}; the rate is {rows[-1]['ratio']:.3f} of theirs, "
                              f"by the curve {rows[-1]['by_curve']:.3f}")
         return rows

@@ -9,22 +9,22 @@ import shutil
 import subprocess
 
 import redis_load
-import speedtest1
 from devices import Cleanup
 from limited import check_same, check_stats, resident_row, usable_devices
-from lockstep import Failure, geometric_mean, in_turn
+from lockstep import Failure, geometric_mean, take_turns
 from variants import variants
 
 DOC = """\
 Programs from Debian's source packages, unmodified, compiled by spillcc (ours) beside the same natively (peer), all data resident unless the case names a device. `redis`: requests
-a second, of a server that redis-benchmark asks by 20 connections, 16 at a time; more is better. `cadical`, `zstd`, `speedtest1`: CPU time, less is better.
+a second, of a server that redis-benchmark asks by 20 connections, 16 at a time; more is better. `cadical`, `zstd`: CPU time, less is better.
 `compile`: CPU time of the compiler for the largest sources; `size`: bytes of executable code. `DEVICE/redis`: requests a second with memory for a quarter of the data, over the same natively in
 memory with swap. `bodies`: of each function ours has one, the instrumented one; `two_bodies_…` are of programs with two.
 """
 MEMORY_BYTES = 1 << 30
 RUN_SECONDS = 1200
 SOURCES_COMPILED = 8
-PARTS = {"redis": "requests a second over native, more is better", "cadical": "CPU time over native", "zstd": "time over native", "speedtest1": "CPU time over native",
+CASE_SECONDS = 30
+PARTS = {"redis": "requests a second over native, more is better", "cadical": "CPU time over native", "zstd": "time over native",
          "compile": "CPU time of spillcc over clang's", "size": "bytes of code over native", "disk": "requests a second over swap, a quarter in memory",
          "zram": "requests a second over swap, a quarter in memory"}
 
@@ -94,17 +94,14 @@ class Built:
         return [command for _, *command in sorted(commands, reverse=True)[:SOURCES_COMPILED]]
 
     def compile_row(self, pairs):
-        """The largest sources, each compiled by all sides in turns, in the folder where they were built natively."""
-        commands, turns = self.largest(), {side: [] for side in self.sides}
-        for number in range(pairs):
-            took = {side: 0.0 for side in self.sides}
-            for folder, tool, words in commands:
-                for side in in_turn(self.sides, number):
-                    compiler = self.sides[side][0 if tool == "clang" else 1]
-                    took[side] += _cpu_seconds([compiler, *_without_output(words), "-o", self.context.folder / "compiled.o", *self.sides[side][2]], folder)
-            for side, seconds in took.items():
-                turns[side].append(seconds)
-        return resident_row(f"compile/{self.name}", turns)
+        """The largest sources, compiled by all sides in turns, in the folder where they were built natively."""
+        commands = self.largest()
+
+        def turn(side):
+            return sum(_cpu_seconds([self.sides[side][0 if tool == "clang" else 1], *_without_output(words), "-o", self.context.folder / "compiled.o", *self.sides[side][2]], folder)
+                       for folder, tool, words in commands)
+
+        return resident_row(f"compile/{self.name}", take_turns(self.sides, turn, pairs, CASE_SECONDS))
 
     def size_row(self):
         return resident_row(f"size/{self.name}", {side: [code_bytes(program)] for side, program in self.programs.items()}, "bytes")
@@ -209,20 +206,22 @@ class Programs:
         built = self.built("cadical")
         path, output = (self.context.folder / name for name in ("formula.cnf", "output"))
         write_3sat(path, *formula)
-        turns = {side: [] for side in self.sides}
-        for number in range(self.pairs):
-            self.context.progress(f"{case}: pair {number + 1} of {self.pairs}")
-            found = {}
-            for side in in_turn(self.sides, number):
-                with open(output, "w") as file:
-                    turns[side].append(_cpu_seconds(self.command(side, built.programs[side], "-n", *limit, path), self.context.folder, file))
-                # The whole search, not only its end.
-                found[side] = tuple(re.findall(r"^s .*|^c (?:conflicts|decisions|propagations): +\d+", output.read_text(), re.M))
-            check_same(case, found)
-            if len(found["native"]) < 3:
+
+        def turn(side):
+            self.context.progress(f"{case}: {side}")
+            with open(output, "w") as file:
+                seconds = _cpu_seconds(self.command(side, built.programs[side], "-n", *limit, path), self.context.folder, file)
+            # The whole search, not only its end.
+            return seconds, tuple(re.findall(r"^s .*|^c (?:conflicts|decisions|propagations): +\d+", output.read_text(), re.M))
+
+        def look(answers):
+            check_same(case, {side: found for side, (_, found) in answers.items()})
+            if len(answers["native"][1]) < 3:
                 raise Failure(f"{case}: cadical does not say what it did")
+
+        turns = take_turns(self.sides, turn, self.pairs, CASE_SECONDS, look)
         self.check(case)
-        return resident_row(case, turns)
+        return resident_row(case, {side: [seconds for seconds, _ in own] for side, own in turns.items()})
 
     def zstd(self):
         for level in (3, 9):
@@ -234,21 +233,20 @@ class Programs:
         built, text = self.built("zstd"), self.context.folder / "text"
         sources = sorted(path for path in built.source().rglob("*.[ch]") if path.is_file())
         text.write_bytes(b"".join(path.read_bytes() for path in sources)[:(2 << 20) if self.quick else (8 << 20)])
-        turns, back = {side: [] for side in self.sides}, {side: [] for side in self.sides}
-        for number in range(self.pairs):
-            self.context.progress(f"{case}: pair {number + 1} of {self.pairs}")
-            sizes = {}
-            for side in in_turn(self.sides, number):
-                output = self.context.output(self.command(side, built.programs[side], f"-b{level}", "-i1", text), cwd=self.context.folder)
-                said = re.findall(r"-> *(\d+) \([^)]*\), *([\d.]+) MB/s,? *([\d.]+) MB/s", output.replace("\r", "\n"))
-                if not said:
-                    raise Failure(f"{case}: zstd does not say how fast it is")
-                sizes[side] = said[-1][0]
-                turns[side].append(text.stat().st_size / 1e3 / float(said[-1][1]))
-                back[side].append(text.stat().st_size / 1e3 / float(said[-1][2]))
-            check_same(case, sizes)
+
+        def turn(side):
+            """Packed bytes, and megabytes a second there and back."""
+            self.context.progress(f"{case}: {side}")
+            output = self.context.output(self.command(side, built.programs[side], f"-b{level}", "-i1", text), cwd=self.context.folder)
+            said = re.findall(r"-> *(\d+) \([^)]*\), *([\d.]+) MB/s,? *([\d.]+) MB/s", output.replace("\r", "\n"))
+            if not said:
+                raise Failure(f"{case}: zstd does not say how fast it is")
+            return said[-1]
+
+        turns = take_turns(self.sides, turn, self.pairs, CASE_SECONDS, lambda answers: check_same(case, {side: size for side, (size, _, _) in answers.items()}))
         self.check(case)
-        return [resident_row(case, turns, "ms"), resident_row(f"{case}-back", back, "ms")]
+        kilobytes = text.stat().st_size / 1e3
+        return [resident_row(name, {side: [kilobytes / float(each[way]) for each in own] for side, own in turns.items()}, "ms") for name, way in ((case, 1), (f"{case}-back", 2))]
 
     def redis(self):
         if not self.wanted("redis", "compile/redis", "size/redis", "disk/redis", "zram/redis"):
@@ -256,7 +254,7 @@ class Programs:
         if not shutil.which("redis-benchmark") or not shutil.which("redis-cli"):
             self.notes.append("nothing of redis: install redis-tools")
             return
-        self.take("redis", lambda: redis_load.resident(self, self.built("redis").programs, 200_000 if self.quick else 1_000_000))
+        self.take("redis", lambda: redis_load.resident(self, self.built("redis").programs, 200_000 if self.quick else 500_000))
         for name in usable_devices([]):
             self.take(f"{name}/redis", lambda: self.redis_rows(name))
         self.take_building("redis")
@@ -266,9 +264,6 @@ class Programs:
         with Cleanup() as cleanup:
             return redis_load.limited(self, self.built("redis").programs, name, cleanup, 100_000 if self.quick else 400_000)
 
-    def sqlite(self):
-        self.take("speedtest1", lambda: speedtest1.run(self.context)[0]["rows"])
-        self.take_building("sqlite")
 
 
 def _summary(rows):
@@ -288,12 +283,12 @@ def run(context):
     if not context.quick or context.cases:
         programs.cadical()
         programs.redis()
-        programs.sqlite()
+        programs.take_building("sqlite")  # its own benchmark is speedtest1
     rows = programs.rows
     if not rows:
         raise Failure("programs has no such case; cases are PROGRAM/LOAD, compile/PROGRAM, size/PROGRAM and DEVICE/redis", 2)
     result = {
-        "parameters": {"pairs": programs.pairs, "memory_bytes": MEMORY_BYTES, "sides": {side: " ".join(flags) for side, flags in programs.ours.items()}, "sources_compiled": SOURCES_COMPILED,
+        "parameters": {"pairs": programs.pairs, "case_seconds": CASE_SECONDS, "memory_bytes": MEMORY_BYTES, "sides": {side: " ".join(flags) for side, flags in programs.ours.items()}, "sources_compiled": SOURCES_COMPILED,
                        "storage": str(context.storage), "quick": context.quick},
         "rows": rows, "summary": _summary(rows), "notes": programs.notes, "parts": PARTS,
     }

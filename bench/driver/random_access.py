@@ -5,7 +5,7 @@ import shutil
 
 from device import Contest as FioContest
 from devices import Cleanup, file_of, swap_on, why_no_zram, zram
-from lockstep import Failure, Programs, in_turn, median, spread
+from lockstep import Failure, Programs, median, row_of, spread, take_turns
 from memory_group import MemoryGroup, Unavailable
 
 DOC = """\
@@ -32,10 +32,11 @@ class Plan:
         self.budget_bytes = self.data_bytes // 4
         self.threads = [1, 4] if quick else [1, 2, 4, 16]
         self.fio_depths = [32, 64] if quick else [8, 16, 32, 64]
-        self.pairs = context.pairs or (2 if quick else 5)
-        self.window_seconds = 0.7 if quick else 2.0
+        self.pairs = context.pairs or (2 if quick else 3)
+        self.case_seconds = 20 if quick else 30
+        self.window_seconds = 0.7 if quick else 1.0
         # Before each window, unmeasured; and when reads become writes, until evictions meet changed pages.
-        self.warm_seconds = 0.2 if quick else 0.5
+        self.warm_seconds = 0.2 if quick else 0.3
         self.settle_seconds = {"disk": 1 if quick else 6, "zram": 0.5 if quick else 2}
 
     def cases(self):
@@ -117,23 +118,22 @@ class Contest:
     def rates(self, mode, threads):
         """A list of accesses a second for each side whose program is still there in the end, of reads a second for "fio"."""
         plan, sides = self.plan, self.sides(mode, threads)
-        rates, best = {side: [] for side in sides}, None
-        if threads == TASKS and shutil.which("fio"):
-            best = self.best_of_fio()
-            rates["fio"] = []
-        for number in range(plan.pairs):
-            for side in in_turn(rates, number):
-                if side == "fio":
-                    rates["fio"].append(self.fio.turn(*best).rate)
-                    continue
-                variant, *how = sides[side]
-                if variant not in self.running:
-                    continue
-                try:
-                    self.window(variant, *how, plan.warm_seconds)
-                    rates[side].append(self.window(variant, *how, plan.window_seconds))
-                except Failure as died:
-                    self.drop(variant, died)
+        best = self.best_of_fio() if threads == TASKS and shutil.which("fio") else None
+
+        def turn(side):
+            if side == "fio":
+                return self.fio.turn(*best).rate
+            variant, *how = sides[side]
+            if variant not in self.running:
+                return None
+            try:
+                self.window(variant, *how, plan.warm_seconds)
+                return self.window(variant, *how, plan.window_seconds)
+            except Failure as died:
+                self.drop(variant, died)
+                return None
+
+        rates = take_turns([*sides, *(["fio"] if best else [])], turn, plan.pairs, plan.case_seconds)
         return {side: rates[side] for side in rates if side == "fio" or sides[side][0] in self.running}
 
     def measure(self, mode, threads):
@@ -141,8 +141,7 @@ class Contest:
         fio = rates.pop("fio", None)
         ratios = {side: [ours / theirs for ours, theirs in zip(rates["ours"], own)] for side, own in rates.items() if side != "ours"}
         best = min((side for side in ratios if side in self.running), key=lambda peer: median(ratios[peer]))
-        row = {"case": f"{self.device}/{mode}/{threads}", "ours": median(rates["ours"]), "peer": median(rates[best]),
-               "ratio": median(ratios[best]), "spread": spread(ratios[best]), "unit": "accesses/s", "best_peer": best}
+        row = row_of(f"{self.device}/{mode}/{threads}", rates["ours"], rates[best], "accesses/s", best_peer=best)
         row.update({f"{side}_ratio": median(own) for side, own in ratios.items()})
         if fio:
             missing = 1 - self.plan.budget_bytes / self.plan.data_bytes
@@ -245,7 +244,7 @@ def run(context):
         context.say(f"random: note: {note}")
     result = {
         "parameters": {"data_bytes": plan.data_bytes, "budget_bytes": plan.budget_bytes, "limit_bytes": limit_bytes,
-                       "threads": plan.threads, "pairs": plan.pairs, "window_seconds": plan.window_seconds,
+                       "threads": plan.threads, "pairs": plan.pairs, "case_seconds": plan.case_seconds, "window_seconds": plan.window_seconds,
                        "flags": " ".join(FLAGS), "storage": str(context.storage), "quick": context.quick},
         "rows": rows, "summary": _summary(rows), "notes": notes,
     }

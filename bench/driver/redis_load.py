@@ -6,9 +6,10 @@ import subprocess
 import time
 
 from limited import MIB, SLACK_BYTES, Contest, Device, check_same, check_stats, limited_row
-from lockstep import Failure, Programs, in_turn, median, spread
+from lockstep import Failure, Programs, median, row_of, take_turns
 from variants import more_ratios
 
+CASE_SECONDS = 12  # of a kind of request
 TESTS = ["set", "get", "lpush", "sadd", "hset", "zadd"]
 CLIENTS, PIPELINED, KEYS = 20, 16, 100_000
 VALUE_BYTES = 900
@@ -103,17 +104,15 @@ def resident(programs, binaries, requests):
         rows = []
         for test in TESTS:
             programs.context.progress(f"redis/{test}")
-            turns = {side: [] for side in servers}
-            for number in range(programs.pairs + 1):  # the first is a warm-up
-                for side in in_turn(servers, number):
-                    measured = servers[side].load(requests if number > 0 else requests // 4, "-t", test, "-r", KEYS)
-                    if number > 0:
-                        turns[side].append(measured)
-            rates = {side: [rate for rate, _ in measured] for side, measured in turns.items()}
-            ratios = [ours / native for ours, native in zip(rates["ours"], rates["native"])]
-            cpu = [ours[1] / max(native[1], 0.01) for ours, native in zip(turns["ours"], turns["native"])]
-            rows.append({"case": f"redis/{test}", "ours": median(rates["ours"]), "peer": median(rates["native"]), "ratio": median(ratios), "spread": spread(ratios),
-                         "unit": "requests/s", "cpu_ratio": median(cpu), **more_ratios(rates, "native")})
+
+            def turns(requests, pairs, seconds):
+                return take_turns(servers, lambda side: servers[side].load(requests, "-t", test, "-r", KEYS), pairs, seconds)
+
+            turns(requests // 4, 1, 0)
+            taken = turns(requests, programs.pairs, CASE_SECONDS)
+            rates = {side: [rate for rate, _ in measured] for side, measured in taken.items()}
+            cpu = [ours[1] / max(native[1], 0.01) for ours, native in zip(taken["ours"], taken["native"])]
+            rows.append(row_of(f"redis/{test}", rates["ours"], rates["native"], "requests/s", cpu_ratio=median(cpu), **more_ratios(rates, "native")))
         # Each of redis-benchmark's pushes is there, and what was there before is as it was.
         check_same("redis", {side: server.ask("LLEN", "mylist") for side, server in servers.items()})
         check_same("redis", {side: server.ask("DEBUG", "DIGEST-VALUE", *[f"{kind}-own:{i}" for kind in ("list", "set", "hash", "sorted") for i in range(50)])
@@ -173,11 +172,7 @@ def _limited_rows(programs, name, servers, count):
     rows = []
     for test, words in (("get", ["GET", "key:__rand_int__"]), ("set", ["-t", "set", "-d", VALUE_BYTES])):
         programs.context.progress(f"{name}/redis/{test}")
-        costs = {side: [] for side in servers}
-        for number in range(programs.pairs + 1):  # the first is a warm-up
-            for side in in_turn(servers, number):
-                rate, _ = servers[side].load(count // 20, "-r", count, *words)
-                if number > 0:
-                    costs[side].append(1e6 / rate)
+        for pairs, seconds in ((1, 0), (programs.pairs, CASE_SECONDS)):  # the first is a warm-up
+            costs = take_turns(servers, lambda side: 1e6 / servers[side].load(count // 20, "-r", count, *words)[0], pairs, seconds)
         rows.append(limited_row(f"{name}/redis/{test}", costs, programs.ours, "us"))
     return rows

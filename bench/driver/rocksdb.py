@@ -9,7 +9,7 @@ import subprocess
 
 from devices import Cleanup, forget
 from limited import MIB, SLACK_BYTES, Contest, check_same, limit_of, plain_bytes, resident_row
-from lockstep import Failure, in_turn, median, spread
+from lockstep import Failure, median, row_of, take_turns
 from memory_group import MemoryGroup, Unavailable
 from programs import code_bytes
 from variants import BODIES
@@ -35,6 +35,7 @@ LOAD_FLAGS = ["-O2", "-std=c++20", "-fno-rtti"]
 PERCENTS = (100, 50, 25)
 THREADS, THREADS_PERCENT = (1, 2, 4), 25  # that are gone through, with memory for so many percent. (TriCache, figure 14)
 MEMTABLES_BYTES = 8 * MIB
+WARM_UP = 2  # times as many operations as a turn that counts
 RUN_SECONDS = 1200
 
 
@@ -119,6 +120,7 @@ class Rocksdb:
         self.context, self.notes = context, []
         self.keys, self.operations = (1_600_000, 60_000) if context.quick else (4_000_000, 200_000)
         self.pairs = context.pairs or (2 if context.quick else 5)
+        self.case_seconds = 20 if context.quick else 45  # but for what is copied and the turn that does not count
         self.threads = min(2, os.cpu_count())
         self.limits = True
         try:
@@ -170,22 +172,26 @@ class Rocksdb:
                 self.context.progress(f"{case}: opening, {side}")
                 program.read(RUN_SECONDS)
                 contest.ask(side, "open\n")
-            rates, cpu = ({side: [] for side in contest.running} for _ in range(2))
-            for number in range(self.pairs + 1):  # the first is a warm-up, four times as long
-                self.context.progress(f"{case}: pair {number} of {self.pairs}")
-                operations, found = self.operations * (4 if number == 0 else 1), {}
-                for side in in_turn(list(contest.running), number):
-                    line = contest.ask(side, f"run {operations}\n")
-                    if line is not None:
-                        seconds, cpu_seconds, found[side] = line.split()
-                        if number > 0:
-                            rates[side].append(operations / float(seconds))
-                            cpu[side].append(1e6 * float(cpu_seconds) / operations)
-                check_same(case, found)
+
+            def turn(side, operations):
+                """(operations a second, microseconds of CPU time for one, what was found)"""
+                self.context.progress(f"{case}: {side}")
+                line = contest.ask(side, f"run {operations}\n")
+                if line is None:
+                    return None
+                seconds, cpu_seconds, found = line.split()
+                return operations / float(seconds), 1e6 * float(cpu_seconds) / operations, found
+
+            def turns(operations, pairs=1, seconds=0):
+                return take_turns(list(contest.running), lambda side: turn(side, operations), pairs, seconds, lambda answers: check_same(case, {side: found for side, (_, _, found) in answers.items()}))
+
+            turns(WARM_UP * self.operations)
+            taken = turns(self.operations, self.pairs, self.case_seconds)
             contest.finish()
-            # One that the kernel has killed has nothing to compare.
-            rates = {side: own for side, own in rates.items() if len(own) == self.pairs}
-        row = _row(case, rates, cpu, check_spilled(case, stats, evicted=percent < 100), self.operations * (self.pairs + 4))
+        pairs = len(taken["ours"])
+        # One that the kernel has killed has nothing to compare.
+        rates, cpu = ({side: [turn[of] for turn in own] for side, own in taken.items() if len(own) == pairs} for of in (0, 1))
+        row = _row(case, rates, cpu, check_spilled(case, stats, evicted=percent < 100), self.operations * (pairs + WARM_UP))
         self.context.say(f"{case:10} {row['ours']:.0f}/s, {row['ratio']:.2f} of the block cache +-{row['spread'] / 2:.0%}, " +
                          ", ".join(f"{row[peer + '_ratio']:.2f} of {peer}" for peer in ("mmap", "native") if peer + "_ratio" in row))
         return row, [f"{case}: {note}" for note in contest.notes]
@@ -208,7 +214,7 @@ def check_spilled(case, path, evicted):
 def _row(case, rates, cpu, counted, operations):
     ratios = {side: [ours / theirs for ours, theirs in zip(rates["ours"], rates[side])] for side in rates if side != "ours"}
     cpu_ratios = {name: median([ours / theirs for ours, theirs in zip(cpu["ours"], cpu[side])]) for name, side in (("cpu_ratio", "block"), ("native_cpu_ratio", "native"))}
-    row = {"case": case, "ours": median(rates["ours"]), "peer": median(rates["block"]), "ratio": median(ratios["block"]), "spread": spread(ratios["block"]), "unit": "operations/s", "bodies": 1}
+    row = row_of(case, rates["ours"], rates["block"], "operations/s", bodies=1)
     row.update({f"{side}_ratio": median(own) for side, own in ratios.items() if side != "block"})
     return {**row, "cpu_us": median(cpu["ours"]), **cpu_ratios, "misses": counted["cache"]["misses"] / operations, "evictions": counted["cache"]["evictions"], "file_maps": counted["spill"]["file_maps"]}
 
@@ -226,13 +232,19 @@ def run(context):
         if missing != ["size"]:
             rocksdb.make(programs["native"])
         for name in missing:
-            kept[name] = rocksdb.contest(name, *cases[name], programs) if name in cases else (size_row(programs), [])
+            if name not in cases:
+                kept[name] = size_row(programs), []
+            elif same := next((other for other in cases if other in kept and cases[other] == cases[name]), None):
+                row, notes = kept[same]  # by other threads, and by other memory
+                kept[name] = row | {"case": name}, notes
+            else:
+                kept[name] = rocksdb.contest(name, *cases[name], programs)
     rows = []
     for row, notes in (kept[name] for name in chosen):
         rows.append(row)
-        rocksdb.notes += notes
+        rocksdb.notes += [note for note in notes if note not in rocksdb.notes]
     result = {
-        "parameters": {"keys": rocksdb.keys, "operations": rocksdb.operations, "threads": rocksdb.threads, "pairs": rocksdb.pairs, "flags": FLAGS, "storage": str(context.storage), "quick": context.quick},
+        "parameters": {"keys": rocksdb.keys, "operations": rocksdb.operations, "threads": rocksdb.threads, "pairs": rocksdb.pairs, "case_seconds": rocksdb.case_seconds, "flags": FLAGS, "storage": str(context.storage), "quick": context.quick},
         "rows": rows, "summary": _summary(rows), "notes": rocksdb.notes,
         "parts": {"disk": "operations a second over the block cache's, more is better", "threads": "the same by threads", "size": "bytes of code over native"},
     }

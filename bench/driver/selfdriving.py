@@ -2,7 +2,7 @@
 import json
 
 from limited import MIB, OPENMP, check_same
-from lockstep import Failure, Programs, geometric_mean, in_turn, median, spread, turns_within
+from lockstep import Failure, Programs, geometric_mean, median, row_of, take_turns
 from workloads import Graph, Pattern, Sort, make_graph
 
 DOC = """\
@@ -30,13 +30,13 @@ class Plan:
     def __init__(self, context):
         self.quick = context.quick
         # Caches of 4 MiB have no samples to choose by.
-        self.budget_mib = 8 if self.quick else 64
+        self.budget_mib = 8 if self.quick else 32
         self.pairs = context.pairs or 5
         # Turns before the first that counts, if there is time for them: policies learn.
         self.warm_up = 12 if self.quick else 3
         # A case, but for what it loads and what its last turn takes longer.
-        self.case_seconds = 24 if self.quick else 240
-        self.scale = 17 if self.quick else 20
+        self.case_seconds = 24 if self.quick else 90
+        self.scale = 17 if self.quick else 19
         budget = self.budget_mib
         self.programs = {
             "loop": Pattern("loop", budget * 5 // 4),
@@ -80,18 +80,21 @@ class Bench:
             for side, program in running.items():
                 program.read(RUN_SECONDS)
                 workload.begin(asks[side])
-            turns = {side: [] for side in running}
             first = {}
-            for number, counts in turns_within(self.plan.warm_up, self.plan.pairs, self.plan.case_seconds):
-                self.context.progress(f"selfdriving {case}: turn {number + 1} of {self.plan.warm_up + self.plan.pairs}")
-                found = {}
-                for side in in_turn(list(running), number):
-                    turn = workload.turn(asks[side])
-                    found[side] = turn.found
-                    first.setdefault(side, turn.seconds)
-                    if counts:
-                        turns[side].append(turn.seconds)
-                check_same(case, found)
+
+            def turn(side):
+                self.context.progress(f"selfdriving {case}: {side}")
+                taken = workload.turn(asks[side])
+                first.setdefault(side, taken.seconds)
+                return taken
+
+            def look(answers):
+                check_same(case, {side: taken.found for side, taken in answers.items()})
+
+            third = self.plan.case_seconds / 3
+            take_turns(running, turn, self.plan.warm_up, third, look)
+            taken = take_turns(running, turn, self.plan.pairs, 2 * third, look)
+            turns = {side: [each.seconds for each in own] for side, own in taken.items()}
             for program in running.values():
                 program.finish()
         return self.row(case, first, turns, {side: json.loads(self.stats(side).read_text()) for side in running})
@@ -106,8 +109,8 @@ class Bench:
         reads = {side: counted["storage"]["read_bytes"] for side, counted in statistics.items()}
         fewest = min(reads[side] for side in fixed)
         first_best = min(first[side] for side in fixed)
-        row = {"case": case, "ours": median(turns[OURS]), "peer": median(turns[best]), "ratio": median(ratios[best]), "spread": spread(ratios[best]), "unit": "s", "pairs": len(turns[best]), "best": best,
-               "first_ratio": first[OURS] / first_best, "reads_ratio": reads[OURS] / max(fewest, 1), "chosen": statistics[OURS]["chosen"]["policy"], **{side: median(ratios[side]) if side in ratios else None for side in SETTINGS if side != OURS}}
+        row = row_of(case, turns[OURS], turns[best], "s", best=best, first_ratio=first[OURS] / first_best, reads_ratio=reads[OURS] / max(fewest, 1), chosen=statistics[OURS]["chosen"]["policy"],
+                     **{side: median(ratios[side]) if side in ratios else None for side in SETTINGS if side != OURS})
         self.context.say(f"{case:8} {row['ratio']:.2f} of {best} +-{row['spread'] / 2:.0%}, {row['first_ratio']:.2f} in the first turn, reads {row['reads_ratio']:.2f} of the fewest, {row['chosen']} at the end")
         return row
 

@@ -1,7 +1,7 @@
 """Sorts of records, resident and with memory for a part of them, beside native code and swap."""
 from devices import Cleanup
 from limited import MIB, OPENMP, Contest, Device, check_same, check_stats, limit_of, limited_row, plain_bytes, resident_row, resident_summary, usable_devices
-from lockstep import Programs, in_turn
+from lockstep import Programs, take_turns
 from variants import variants
 from workloads import Sort as Workload
 
@@ -22,6 +22,8 @@ class Plan:
         self.resident = [("std", 1), ("shuffle", 1), ("gnu", 2), ("shuffle", 2)]
         self.limited = [("shuffle", 4, 2)] if quick else [(way, part, threads) for way, threads in (("std", 1), ("gnu", 2), ("shuffle", 2)) for part in (2, 4, 8)]
         self.pairs = context.pairs or (2 if quick else 5)
+        # A case, but for the turns that do not count.
+        self.resident_seconds, self.limited_seconds = 10, 20
 
     def cases(self):
         return [f"resident/{way}/{threads}" for way, threads in self.resident] + [f"{device}/{way}/{part}/{threads}" for device in ("disk", "zram") for way, part, threads in self.limited]
@@ -39,19 +41,10 @@ class Sort:
     def stats(self, side):
         return self.context.folder / f"stats-{side}.json"
 
-    def turns(self, case, workload, asking, running, count):
-        """{side: so many turns}; asking(side) is how one is asked."""
-        turns = {side: [] for side in running}
-        for number in range(count):
-            found = {}
-            for side in in_turn(list(running), number):
-                turn = workload.turn(asking(side))
-                if turn is None:
-                    continue
-                found[side] = turn.found
-                turns[side].append(turn)
-            check_same(case, found)
-        return turns
+    def turns(self, case, workload, asking, running, pairs=1, seconds=0):
+        """{side: its turns}; asking(side) is how one is asked."""
+        return take_turns(list(running), lambda side: workload.turn(asking(side)), pairs, seconds,
+                          lambda answers: check_same(case, {side: turn.found for side, turn in answers.items()}))
 
     def resident(self):
         for way, threads in self.plan.resident:
@@ -77,8 +70,8 @@ class Sort:
             for program in running.values():
                 program.read(RUN_SECONDS)
             asks = {side: program.asking(RUN_SECONDS) for side, program in running.items()}
-            self.turns(case, workload, asks.get, running, 1)  # a warm-up
-            turns = self.turns(case, workload, asks.get, running, self.plan.pairs)
+            self.turns(case, workload, asks.get, running)  # a warm-up
+            turns = self.turns(case, workload, asks.get, running, self.plan.pairs, self.plan.resident_seconds)
             for program in running.values():
                 program.finish()
         for side in self.ours:
@@ -122,11 +115,11 @@ class Sort:
 
         def warm_up():
             """A turn of all sides, since records are new in each and the same on all. Seconds of the side that is swapped."""
-            swapped = self.turns(case, workload, contest.asking, contest.running, 1).get("swap")
+            swapped = self.turns(case, workload, contest.asking, contest.running).get("swap")
             return swapped[0].seconds if swapped else None
 
-        swapped_in = contest.choose("swap", contest.ways_to_swap(), warm_up, begin_anew=lambda: None)
-        turns = self.turns(case, workload, contest.asking, contest.running, self.plan.pairs)
+        swapped_in = contest.choose("swap", contest.ways_to_swap(), warm_up)
+        turns = self.turns(case, workload, contest.asking, contest.running, self.plan.pairs, self.plan.limited_seconds)
         contest.finish()
         for side in self.ours:
             check_stats(case, self.stats(side), workload.records_bytes, resident=False)
@@ -159,7 +152,7 @@ def run(context):
     rows = sort.rows
     result = {
         "parameters": {"flags": " ".join(Workload.flags), "resident_records": plan.resident_records, "records": plan.records, "record_bytes": Workload.RECORD_BYTES,
-                       "sides": {side: " ".join(flags) for side, flags in sort.ours.items()}, "pairs": plan.pairs, "storage": str(context.storage), "quick": context.quick},
+                       "sides": {side: " ".join(flags) for side, flags in sort.ours.items()}, "pairs": plan.pairs, "resident_seconds": plan.resident_seconds, "limited_seconds": plan.limited_seconds, "storage": str(context.storage), "quick": context.quick},
         "rows": rows, "summary": _summary(rows), "notes": notes,
         "parts": {"resident": "CPU time, ours over native code", "disk": "times as fast, on the disk", "zram": "times as fast, on zram"},
     }

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import time
 
-from lockstep import Failure, in_turn, median, spread
+from lockstep import Failure, median, row_of, take_turns
 from variants import more_ratios, variants
 
 DOC = """\
@@ -19,6 +19,7 @@ FLAGS = {"O2": ["-O2"]}
 # Natively a second or two: a third of a second differed by half from run to run.
 SIZE, QUICK_SIZE = 100, 20
 PAIRS, QUICK_PAIRS = 5, 2
+CASE_SECONDS = 60
 RUN_SECONDS = 600
 MEMORY_BYTES = 1 << 30
 OPTIONS = ["-DSQLITE_THREADSAFE=1"]
@@ -93,24 +94,25 @@ def run(context):
     for side, path in stats.items():
         commands[side] = context.spilled(MEMORY_BYTES, [programs[side], *words], path)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
-    measured = {variant: [] for variant in commands}
-    for number in range(pairs):
-        context.progress(f"speedtest1: pair {number + 1} of {pairs}")
-        for variant in in_turn(commands, number):
-            measured[variant].append(_run(commands[variant], context.folder, environment))
-        if any(of_side[-1][2] != measured["native"][-1][2] for of_side in measured.values()) or not measured["native"][-1][2]:
+
+    def turn(variant):
+        context.progress(f"speedtest1: {variant}")
+        return _run(commands[variant], context.folder, environment)
+
+    def look(answers):
+        if any(hashes != answers["native"][2] for _, _, hashes in answers.values()) or not answers["native"][2]:
             raise Failure("speedtest1: the results differ")
+
+    measured = take_turns(commands, turn, pairs, CASE_SECONDS, look)
     for path in stats.values():
         counted = json.loads(path.read_text())
         if counted["cache"]["evictions"] != 0 or counted["spill"]["allocated_bytes"] == 0:
             raise Failure("speedtest1: its data was not resident in spilled memory")
-    ratios = [ours[0] / native[0] for ours, native in zip(measured["ours"], measured["native"])]
+    cpu_seconds = {side: [one[0] for one in of_side] for side, of_side in measured.items()}
     user_ratios = [ours[1] / native[1] for ours, native in zip(measured["ours"], measured["native"])]
-    row = {"case": f"speedtest1/size_{size}", "ours": median([one[0] for one in measured["ours"]]),
-           "peer": median([one[0] for one in measured["native"]]), "ratio": median(ratios), "spread": spread(ratios), "unit": "s",
-           "user_ratio": median(user_ratios), **more_ratios({side: [one[0] for one in of_side] for side, of_side in measured.items()}, "native")}
+    row = row_of(f"speedtest1/size_{size}", cpu_seconds["ours"], cpu_seconds["native"], "s", user_ratio=median(user_ratios), **more_ratios(cpu_seconds, "native"))
     result = {
-        "parameters": {"flags": " ".join(FLAGS["O2"] + OPTIONS), "arguments": " ".join(words), "pairs": pairs, "memory_bytes": MEMORY_BYTES,
+        "parameters": {"flags": " ".join(FLAGS["O2"] + OPTIONS), "arguments": " ".join(words), "pairs": pairs, "case_seconds": CASE_SECONDS, "memory_bytes": MEMORY_BYTES,
                        "time": "CPU time of the process", "quick": context.quick},
         "rows": [row],
         "summary": {"speedtest1_ratio": row["ratio"], "speedtest1_user_ratio": row["user_ratio"],

@@ -49,20 +49,40 @@ class Figures(Case):
         self.assertAlmostEqual(lockstep.spread([1.0, 2.0, 4.0]), 1.5)
         self.assertAlmostEqual(lockstep.geometric_mean([1.0, 4.0, 16.0]), 4.0)
 
+    def turns(self, take, pairs, seconds, each=(1.0,), sides=("a", "b")):
+        """The turns that count, {side: when each ended}, and all that were taken, by the side; a pair takes so many seconds, the last of them from there on."""
+        now, taken, looked = [0.0], [], []
+
+        def turn(side):
+            taken.append(side)
+            now[0] += each[min((len(taken) - 1) // len(sides), len(each) - 1)] / len(sides)
+            return now[0]
+
+        with unittest.mock.patch("time.monotonic", lambda: now[0]):
+            counted = take(sides, turn, pairs, seconds, looked.append)
+        self.assertEqual(len(looked), len(taken) // len(sides))
+        self.assertEqual([sorted(answers) for answers in looked], [sorted(sides)] * len(looked))
+        return counted, "".join(taken)
+
     def test_turns_end_with_the_time_or_the_number(self):
-        def turns(warm_up, pairs, seconds):
-            now = [0.0]
-            with unittest.mock.patch("time.monotonic", lambda: now[0]):
-                counted = []
-                for number, counts in lockstep.turns_within(warm_up, pairs, seconds):
-                    self.assertEqual(number, len(counted))
-                    counted.append(counts)
-                    now[0] += 1.0
-                return counted
-        self.assertEqual(turns(2, 3, 100), [False] * 2 + [True] * 3)
-        self.assertEqual(turns(5, 5, 6.5), [False] * 3 + [True] * 4)
-        self.assertEqual(turns(5, 5, 0.1), [False, True])
-        self.assertEqual(turns(0, 2, 0.1), [True])
+        self.assertEqual(self.turns(lockstep.take_turns, 3, 100), ({"a": [0.5, 2.0, 2.5], "b": [1.0, 1.5, 3.0]}, "abbaab"))
+        for pairs, seconds, each, number in ((5, 0, [1], 1), (1, 100, [1], 1), (5, 1.4, [1], 1), (5, 1.5, [1], 2), (5, 3, [1], 3), (5, 10, [1, 8], 2), (5, 10, [1, 6], 3), (5, 1, [100], 1)):
+            self.assertEqual(len(self.turns(lockstep.take_turns, pairs, seconds, each)[0]["b"]), number, (pairs, seconds, each))
+
+    def test_the_first_pair_counts_where_there_is_time_for_no_other(self):
+        self.assertEqual(self.turns(lockstep.take_warm_turns, 2, 100), ({"a": [1.5, 3.0], "b": [2.0, 2.5]}, "ababba"))
+        self.assertEqual(self.turns(lockstep.take_warm_turns, 5, 4, [2]), ({"a": [3.0], "b": [4.0]}, "abab"))
+        self.assertEqual(self.turns(lockstep.take_warm_turns, 5, 4, [2.1]), ({"a": [1.05], "b": [2.1]}, "ab"))
+
+    def test_a_side_that_is_gone_has_no_more_turns(self):
+        looked = []
+        taken = lockstep.take_turns(["a", "b"], lambda side: None if side == "b" and len(looked) > 0 else side, 3, 100, looked.append)
+        self.assertEqual(taken, {"a": ["a"] * 3, "b": ["b"]})
+        self.assertEqual(looked, [{"a": "a", "b": "b"}, {"a": "a"}, {"a": "a"}])
+
+    def test_a_row_says_of_how_many_pairs_it_is(self):
+        self.assertEqual(lockstep.row_of("c", [2.0, 6.0, 9.0], [1.0, 2.0, 2.0], "s", extra=7),
+                         {"case": "c", "ours": 6.0, "peer": 2.0, "ratio": 3.0, "spread": 2.5 / 3, "unit": "s", "pairs": 3, "extra": 7})
 
     def test_cases_are_chosen_by_how_they_begin(self):
         names = ["disk/read/1", "disk/read/16", "zram/read/1", "figure4.3"]

@@ -4,13 +4,16 @@
 Times are never looked at.
 """
 import collections
+import functools
 import heapq
 import json
 import pathlib
 import re
 import struct
 import subprocess
+import types
 import unittest
+import unittest.mock
 
 from bench_case import CLEAN, HANG_SECONDS, SPILLWAY, Case, assert_refused, built_in, run_in
 
@@ -176,6 +179,81 @@ class Kernels(Case):
     def test_wrong_words_are_one_line_and_status_2(self):
         for words in ([], ["heap"], ["make", "other", "any", 5, "x"], ["make", "kron", "any", 30, "x"], ["heap", "x", "nothing", 1], ["map", "x", "pr", 0]):
             assert_refused(self, run_in(self.folder, self.native, *words), by="")
+
+
+class Contest:
+    """Of a case, with programs whose turns take as long as they are told, {side: seconds, or {way: seconds}}, and no time."""
+    peer_seconds, device, late = 1200, types.SimpleNamespace(mapped="mapped"), set()
+
+    def __init__(self, seconds):
+        self.seconds, self.running, self.way, self.asked, self.read, self.now = seconds, dict.fromkeys(seconds), {}, [], 0, 0.0
+
+    def asking(self, side):
+        return lambda question: self.ask(side, question)
+
+    def ask(self, side, question):
+        if question.startswith("advise"):
+            self.way[side] = question.split()[1]
+            return "ready"
+        self.asked.append(side)
+        took = self.seconds[side]
+        took = took[self.way[side]] if isinstance(took, dict) else took
+        self.now, self.read = self.now + took, self.read + 4096
+        return f"{took} {took} found"
+
+    def ways_to_swap(self):
+        return {pages: functools.partial(self.way.update, swap=pages) for pages in (1, 8)}
+
+    def read_bytes(self, side):
+        return self.read
+
+    def choose(self, side, ways, turn, begin_anew):
+        took = {}
+        for name, make in ways.items():
+            make()
+            took[name] = turn()
+        best = min(took, key=took.get)
+        ways[best]()
+        return best
+
+
+class Limited(Case):
+    def turns(self, seconds, known, limited_seconds=40, pairs=3):
+        """(ways, turns that count, pages a second of fio's turns, sides in the order in which they were asked)"""
+        contest = Contest(seconds)
+        measured = graph.Limited("c", contest, graph.Workload(None, "pr"), {"mmap": [], "swap": []}, types.SimpleNamespace(pairs=pairs, limited_seconds=limited_seconds))
+        with unittest.mock.patch("time.monotonic", lambda: contest.now):
+            ways = measured.first_turns(known)
+            turns, rates = measured.turns(types.SimpleNamespace(rate=lambda: 7.0))
+        self.assertTrue(all(turn.reads_per_second == 1 / turn.seconds for turn in turns["ours"]))
+        return ways, {side: [turn.seconds for turn in own] for side, own in turns.items()}, rates, contest.asked
+
+    def test_first_turns_of_all_sides_count_where_they_take_all_of_the_time(self):
+        seconds = {"ours": 10.0, "two_bodies": 11.0, "mmap": {"random": 9.0, "sequential": 30.0}, "swap": {1: 20.0, 8: 12.0}, "native": 1.0}
+        ways, turns, rates, asked = self.turns(seconds, {"mmap": None, "swap": None})
+        self.assertEqual((ways, rates), ({"mmap": "random", "swap": 8}, [7.0]))
+        self.assertEqual(turns, {"ours": [10.0], "mmap": [9.0], "swap": [12.0], "two_bodies": [11.0], "native": [1.0]})
+        self.assertEqual(asked, ["ours", "mmap", "mmap", "swap", "swap", "two_bodies", "native"])
+        # Where it is known in what way a peer is the fastest it is tried in no other.
+        ways, turns, _, asked = self.turns(seconds, {"mmap": "sequential", "swap": 8})
+        self.assertEqual((ways, turns["mmap"], turns["swap"]), ({"mmap": "sequential", "swap": 8}, [30.0], [12.0]))
+        self.assertEqual(asked, ["ours", "mmap", "swap", "two_bodies", "native"])
+
+    def test_short_turns_are_taken_until_there_are_pairs_or_the_time_is_over(self):
+        seconds = {"ours": 1.0, "mmap": {"random": 3.0, "sequential": 2.0}, "swap": {1: 4.0, 8: 5.0}, "native": 0.5}
+        ways, turns, rates, asked = self.turns(seconds, {"mmap": "random", "swap": 1})
+        # Both ways of each peer, and a pair that does not count.
+        self.assertEqual((ways, len(asked)), ({"mmap": "sequential", "swap": 1}, 6 + 4 + 3 * 4))
+        self.assertEqual((turns["ours"], turns["swap"], rates), ([1.0] * 3, [4.0] * 3, [7.0] * 3))
+        _, turns, rates, asked = self.turns(seconds, {"mmap": None, "swap": None}, limited_seconds=16)
+        self.assertEqual((len(turns["ours"]), len(rates), len(asked)), (2, 2, 6 + 2 * 4))
+
+    def test_cases_are_in_the_order_of_what_they_have_in_common(self):
+        measured = graph.Graph.__new__(graph.Graph)
+        measured.plan, measured.kernels = graph.Plan(types.SimpleNamespace(quick=False, pairs=0)), {"pr": None, "bfs": None}
+        cases = [(str(key), key) for key in measured.plan.limited_cases(measured.kernels)]
+        self.assertEqual([key[:3] for _, key in sorted(cases, key=measured.order)],
+                         [("kron", "pr", 25), ("kron", "pr", 50), ("kron", "pr", 12), ("kron", "bfs", 25), ("kron", "bfs", 50), ("kron", "bfs", 12), ("uniform", "pr", 25), ("uniform", "bfs", 25)])
 
 
 class Figures(Case):

@@ -169,9 +169,10 @@ class Figures(Case):
         row = limited.limited_row("c", {"ours": [2.0, 1.0, 2.0], "mmap": [4.0, 2.0, 4.0], "swap": [8.0, 1.0, 8.0], "native": [1.0, 1.0, 1.0], "two_bodies": [4.0, 2.0, 4.0]},
                                   ["ours", "two_bodies"])
         self.assertEqual((row["best_peer"], row["ratio"], row["swap_ratio"], row["native_ratio"], row["bodies"]), ("mmap", 2, 4, 0.5, 1))
-        self.assertEqual((row["two_bodies_ratio"], row["spread"], row["ours"], row["peer"]), (1, 0, 2, 4))
-        row = limited.limited_row("c", {"ours": [1.0], "native": [1.0]}, ["ours"])
-        self.assertEqual((row["best_peer"], row["ratio"]), ("native", 1))
+        self.assertEqual((row["two_bodies_ratio"], row["spread"], row["ours"], row["peer"], row["pairs"]), (1, 0, 2, 4, 3))
+        # There may be no second side of ours.
+        row = limited.limited_row("c", {"ours": [1.0], "native": [1.0]}, ["ours", "two_bodies"])
+        self.assertEqual((row["best_peer"], row["ratio"], row["pairs"], "two_bodies_ratio" in row), ("native", 1, 1, False))
 
     def test_nothing_stays_in_the_page_cache_of_a_file_that_is_to_be_read_within_a_limit(self):
         with tempfile.NamedTemporaryFile(dir="/var/tmp") as file:
@@ -230,13 +231,15 @@ class Figures(Case):
                 program.read(HANG_SECONDS)
             self.assertEqual(group.kills(), 1)
 
-    def chosen(self, *took):
-        """What a peer does whose turns in three ways take so long: 0: it is late, None: it was killed."""
+    def chosen(self, *took, waited=None):
+        """What a peer does whose turns in three ways take so long: 0: it is late, None: it was killed. waited: where to put how long each was waited for."""
         done = []
         with Cleanup() as cleanup:
             contest, left = limited.Contest(None, cleanup, None, limited.MIB), list(took)
 
             def turn():
+                if waited is not None:
+                    waited.append(contest.peer_seconds)
                 seconds = left.pop(0)
                 if seconds == 0:
                     contest.late.add("mmap")
@@ -247,6 +250,7 @@ class Figures(Case):
                 done.append("anew")
 
             best = contest.choose("mmap", {way: functools.partial(done.append, way) for way in ("a", "b", "c")}, turn, begin_anew)
+            self.assertEqual(contest.peer_seconds, limited.ANSWER_SECONDS)
         return best, done
 
     def test_a_peer_works_in_the_way_in_which_it_was_fastest(self):
@@ -255,6 +259,18 @@ class Figures(Case):
         self.assertEqual(self.chosen(2, 3, 0), ("a", ["a", "b", "c", "anew", "a"]))
         self.assertEqual(self.chosen(0, 0, 0), ("", ["a", "anew", "b", "anew", "c"]))
         self.assertEqual(self.chosen(2, None, None), ("a", ["a", "b", "c", "a"]))
+
+    def test_another_way_is_not_waited_for_longer_than_the_best_one_took(self):
+        most, little = limited.ANSWER_SECONDS, limited.BEGIN_SECONDS
+        for took, expected in (((40, 30, 50), [most, 40, 30]), ((1, 2, 3), [most, little, little]), ((0, 40, 0), [most, most, 40])):
+            waited = []
+            self.chosen(*took, waited=waited)
+            self.assertEqual(waited, expected, took)
+        # Who cannot begin anew is waited for.
+        with Cleanup() as cleanup:
+            contest, waited, turns = limited.Contest(None, cleanup, None, limited.MIB), [], [2, 1]
+            self.assertEqual(contest.choose("swap", {1: int, 8: int}, lambda: waited.append(contest.peer_seconds) or turns.pop(0)), 8)
+        self.assertEqual(waited, [most, most])
 
     def test_pages_come_in_from_swap_as_it_was_chosen_for_who_is_asked(self):
         cluster = self.folder / "page-cluster"
@@ -283,7 +299,7 @@ class Figures(Case):
     def test_tasks_are_beside_peers_with_few_threads_and_with_many(self):
         def row_of(rates):
             contest = random_access.Contest.__new__(random_access.Contest)
-            contest.plan = types.SimpleNamespace(pairs=3, warm_seconds=0.1, window_seconds=1)
+            contest.plan = types.SimpleNamespace(pairs=3, case_seconds=100, warm_seconds=0.1, window_seconds=1)
             contest.device, contest.notes, contest.running = "disk", [], dict.fromkeys(("ours", "mmap", "swap"))
 
             def window(*side):

@@ -5,7 +5,9 @@ GENERATE = "bench/graph/generate.cc"
 SORT = "bench/sort/sort.cc"
 INDIRECT = "bench/indirect/indirect.cc"
 DEVICES = "bench/driver/devices.py"
+GRAPH_DRIVER = "bench/driver/graph.py"
 LIMITED = "bench/driver/limited.py"
+LOCKSTEP = "bench/driver/lockstep.py"
 MEMORY_GROUP = "scripts/memory_group.py"
 PROGRAMS = "bench/driver/programs.py"
 ROCKSDB = "bench/driver/rocksdb.py"
@@ -45,7 +47,7 @@ MUTATIONS = [
     of("simulated cores do any number of gets", "kv", ("bench/driver/kv_drives.py", "        heapq.heapreplace(free_cores, begun + core_us)\n", "")),
     of("fio reads from more than ours does", "kv", ("bench/driver/kv_contest.py", 'if operation == "get" else None)', "if False else None)")),
     of("fio's latency is that of its slower way", "kv", ("bench/driver/kv_contest.py", '"peer_p50_us": middle(best, "p50_us")', '"peer_p50_us": min(middle(side, "p50_us") for side in peers)')),
-    of("throughput by threads is over the most threads", "persist", ("bench/driver/persist_model.py", "zip(own, rates[1])", "zip(own, rates[count])")),
+    of("throughput by threads is over the most threads", "persist", ("bench/driver/persist_model.py", "own, rates[1], UNIT)", "own, rates[count], UNIT)")),
     of("a claim is measured in another unit", "everything", (CLAIMS, 'part.get("scale", 1) * value', "value")),
     of("a claim may be any amount too low", "everything", (CLAIMS, ', ("more", max(values) > (1 + TOLERANCE) * most))', ",)")),
     of("a claim of several values is held against the least", "everything", (CLAIMS, '("more", max(values) >', '("more", min(values) >')),
@@ -66,6 +68,13 @@ MUTATIONS = [
     of("a contest begins with what the last one has left", "limited", (LIMITED, "            forget(device.mapped)\n", "            pass\n")),
     of("who waits for memory is not woken", "limited", (MEMORY_GROUP, "            if retries > 0:\n", "            if retries > RETRIES_MOST:\n")),
     of("who waits for memory waits for ever", "limited", (MEMORY_GROUP, "retries < RETRIES_MOST and ", "")),
+    of("turns go on when the time is over", "driver", (LOCKSTEP, "+ last / 2 <= seconds", "<= 2 * seconds")),
+    of("turns begin that cannot end in time", "driver", (LOCKSTEP, "+ last / 2 <= seconds", "<= seconds")),
+    of("a first pair of half of the time does not count", "driver", (LOCKSTEP, "return first if spent > seconds / 2 else take_turns(", "return take_turns(")),
+    of("a way of a peer that cannot be the best is waited for", "limited", (LIMITED, "min(waited_seconds, max(BEGIN_SECONDS, min(took.values())))", "waited_seconds")),
+    of("first turns never count", "graph", (GRAPH_DRIVER, "        if spent > seconds:\n", "        if False:\n")),
+    of("long cases try all ways of peers", "graph", (GRAPH_DRIVER, "(names[:1] if is_long and known[side] else names)", "names")),
+    of("what two cases have in common is measured twice", "kept", (ROCKSDB, "if other in kept and cases[other] == cases[name]", "if False")),
     of("a peer is waited for however long it takes", "limited", (LIMITED, "self.peer_seconds if side in self.PEERS else ANSWER_SECONDS", "ANSWER_SECONDS")),
     of("swap reads no page ahead where memory is used in order", "limited", (LIMITED, "swap_in(self.swapped_in[side])", "swap_in(1)")),
     of("a peer works in the slowest of its ways", "limited", (LIMITED, "        best = min(took, key=took.get)\n", "        best = max(took, key=took.get)\n")),
