@@ -32,8 +32,8 @@ MISSES_CASES = [(16, 128, 13), (16, 128, 53), (16, 512, 13), (16, 512, 53), (8, 
 class Plan:
     def __init__(self, context, cpu_count):
         quick = context.quick
-        self.turns = context.pairs or (1 if quick else 3)
-        self.seconds = 0.05 if quick else 0.25
+        self.turns = context.pairs or (1 if quick else 2)
+        self.seconds = 0.05 if quick else 0.2
         threads = [count for count in THREADS if count <= cpu_count]
         thousands = (20,) if quick else THOUSANDS
         self.cases = [(record, bucket, many, count, False) for record in RECORDS for bucket in BUCKETS for many in thousands for count in threads]

@@ -2,7 +2,7 @@
 import json
 
 from devices import Cleanup, file_of
-from lockstep import Failure, Programs, in_turn, median, spread
+from lockstep import Failure, Programs, median, row_of, take_turns
 
 DOC = """\
 Updates a second of random records of 16 bytes, more is better: each adds to a number. The table is four times as large as the memory that there is for it. Ours keeps it
@@ -26,7 +26,8 @@ class Plan:
         self.quick = quick = context.quick
         self.table_bytes = (64 if quick else 1024) * MIB
         self.pairs = context.pairs or (1 if quick else 5)
-        self.seconds = 1 if quick else 10
+        self.case_seconds = 100  # of all cases together
+        self.seconds = 1 if quick else 5
         self.sides = ["plain", "log"]
 
     def settings(self, side):
@@ -52,7 +53,6 @@ def run(context):
     cases = {f"{side}/{threads}": (side, threads) for side in plan.sides for threads in PEER_THREADS}
     wanted = [cases[name] for name in context.cases.chosen(cases)]
     names = list(dict.fromkeys([side for side, _ in wanted] + [f"in_place/{threads}" for _, threads in wanted]))
-    answers = {name: [] for name in names}
     with Cleanup() as cleanup:
         programs = cleanup.enter_context(Programs())
         running = {}
@@ -66,19 +66,15 @@ def run(context):
             context.progress(f"batch-stored: filling a table, {name}")
             running[name] = programs.start([load, "staged" if is_ours else "in_place", file, *(f"{word}={value}" for word, value in words.items())])
             running[name].read(ANSWER_SECONDS)
-        for number in range(plan.pairs):
-            context.progress(f"batch-stored: pair {number + 1} of {plan.pairs}")
-            for name in in_turn(names, number):
-                answers[name].append(json.loads(running[name].ask(f"run {plan.seconds}\n", ANSWER_SECONDS)))
+        context.progress("batch-stored: taking turns")
+        answers = take_turns(names, lambda name: json.loads(running[name].ask(f"run {plan.seconds}\n", ANSWER_SECONDS)), plan.pairs, plan.case_seconds)
         context.progress("batch-stored: looking at all records")
         for program in running.values():
             program.finish(ANSWER_SECONDS)
     rows = []
     for side, threads in wanted:
         ours, peer = answers[side], answers[f"in_place/{threads}"]
-        ratios = [one / other for one, other in zip(_rates(ours), _rates(peer))]
-        rows.append({"case": f"{side}/{threads}", "ours": median(_rates(ours)), "peer": median(_rates(peer)), "ratio": median(ratios), "spread": spread(ratios),
-                     "unit": "updates/s"})
+        rows.append(row_of(f"{side}/{threads}", _rates(ours), _rates(peer), "updates/s"))
         for prefix, of in (("", ours), ("peer_", peer)):
             rows[-1] |= {prefix + "read": _of_update(of, "read_bytes"), prefix + "written": _of_update(of, "write_bytes"),
                          prefix + "cpu_us": 1e6 * _of_update(of, "cpu_seconds")}
@@ -87,5 +83,5 @@ def run(context):
     summary = {f"{row['case'].replace('/', '_over_in_place_')}": row["ratio"] for row in rows}
     bars = {"title": "batch-stored: random updates of a table four times as large as its memory", "subtitle": "times as many as in place, more is better",
             "cases": [row["case"] for row in rows], "series": {"ours": [row["ratio"] for row in rows]}}
-    return {"parameters": {"table_bytes": plan.table_bytes, "memory_bytes": plan.table_bytes // MEMORY_PART, "window_seconds": plan.seconds, "pairs": plan.pairs,
+    return {"parameters": {"table_bytes": plan.table_bytes, "memory_bytes": plan.table_bytes // MEMORY_PART, "window_seconds": plan.seconds, "pairs": plan.pairs, "case_seconds": plan.case_seconds,
                            "quick": context.quick}, "rows": rows, "summary": summary}, bars

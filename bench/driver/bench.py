@@ -3,7 +3,7 @@
 
 To add a benchmark: 1) a module beside this file with DOC and run(context), which returns the result
 {parameters, rows, summary, notes?} and the arguments of plot.bars; it leaves nothing behind, whatever ends
-it, and keeps its cases (kept.py) if it takes longer than ten minutes; 2) its name in BENCHMARKS; 3) a section in docs/benchmarks.md.
+it, ends a case as lockstep.take_turns() does, and keeps its cases (kept.py) if it takes longer than ten minutes; 2) its name in BENCHMARKS; 3) a section in docs/benchmarks.md.
 """
 import argparse
 import importlib
@@ -116,7 +116,7 @@ def help_text():
   --out DIR       folder to write to, made if it is not there; default bench-results
   --quick         less data and fewer turns: under a minute
   --storage DIR   folder on the disk that is measured; default /var/tmp
-  --pairs N       measure N pairs instead of the benchmark's own number
+  --pairs N       measure N pairs instead of the benchmark's own number, if there is time for them
   --only CASE     measure only cases whose names begin so; may be given again
   --keep DIR      keep fetched sources and what was built from them there, for the next time
   --traces DIR    hitrate: replay the traces in this folder as well

@@ -2,7 +2,7 @@
 import shutil
 
 from counting import counted, counting, of_one
-from lockstep import Failure, Programs, median, spread
+from lockstep import Failure, Programs, row_of, take_turns
 
 DOC = """\
 Pages of a cache asked for at random, as the slow path of a translation asks for them. `misses/DEVICE/SERVERS/THREADS`:
@@ -26,7 +26,8 @@ class Plan:
         self.threads = [1, 2] if quick else [1, 2, 4]
         self.servers = [1] if quick else [1, 2]
         self.pairs = context.pairs or (2 if quick else 5)
-        self.window_seconds = 0.3 if quick else 1.0
+        self.case_seconds = 15
+        self.window_seconds = 0.3 if quick else 0.5
 
 
 class Contest:
@@ -42,12 +43,11 @@ class Contest:
 
     def rates(self, threads):
         """A list of accesses a second for each program."""
-        rates = {name: [] for name in self.running}
-        for number in range(self.plan.pairs):
-            for name in list(rates) if number % 2 == 0 else list(rates)[::-1]:
-                accesses, _, seconds = self.running[name].ask(f"run {threads} {self.plan.window_seconds}\n", ANSWER_SECONDS).split()
-                rates[name].append(int(accesses) / float(seconds))
-        return rates
+        def turn(name):
+            accesses, _, seconds = self.running[name].ask(f"run {threads} {self.plan.window_seconds}\n", ANSWER_SECONDS).split()
+            return int(accesses) / float(seconds)
+
+        return take_turns(self.running, turn, self.plan.pairs, self.plan.case_seconds)
 
     def finish(self):
         for program in self.running.values():
@@ -59,12 +59,6 @@ def load_of(context):
     if not load.exists():
         raise Failure(f"{load} is not there; build or install Spillway completely", 2)
     return load
-
-
-def _row(case, ours, peer, unit):
-    """ours, peer: a list each, one figure for each pair."""
-    ratios = [a / b for a, b in zip(ours, peer)]
-    return {"case": case, "ours": median(ours), "peer": median(peer), "ratio": median(ratios), "spread": spread(ratios), "unit": unit}
 
 
 def _misses(context, plan):
@@ -79,7 +73,7 @@ def _misses(context, plan):
                 rates = contest.rates(threads)
                 for servers in plan.servers:
                     if context.cases.wants(f"misses/{device}/{servers}/{threads}"):
-                        yield _row(f"misses/{device}/{servers}/{threads}", rates[servers], rates[0], "accesses/s")
+                        yield row_of(f"misses/{device}/{servers}/{threads}", rates[servers], rates[0], "accesses/s")
             contest.finish()
 
 
@@ -93,7 +87,7 @@ def _hits(context, plan):
             if context.cases.wants(f"hits/{threads}"):
                 context.progress(f"delegation: hits of {threads} threads")
                 rates = contest.rates(threads)
-                yield _row(f"hits/{threads}", rates["hybrid"], rates["always"], "accesses/s")
+                yield row_of(f"hits/{threads}", rates["hybrid"], rates["always"], "accesses/s")
         contest.finish()
 
 
@@ -139,7 +133,7 @@ class Counter:
             if not self.context.cases.wants(f"instructions/{what}"):
                 continue
             alone = self.instructions(what, 0, 0)
-            yield _row(f"instructions/{what}", [self.instructions(what, 1, 1)], [alone], "instructions")
+            yield row_of(f"instructions/{what}", [self.instructions(what, 1, 1)], [alone], "instructions")
 
 
 def run(context):
@@ -168,7 +162,7 @@ def run(context):
     if not rows and not summary:
         raise Failure("delegation has no such case; cases are misses/DEVICE/SERVERS/THREADS, hits/THREADS, instructions/hit, instructions/miss and entries", 2)
     result = {
-        "parameters": {"pages": plan.pages, "page_bytes": PAGE_BYTES, "pairs": plan.pairs, "window_seconds": plan.window_seconds,
+        "parameters": {"pages": plan.pages, "page_bytes": PAGE_BYTES, "pairs": plan.pairs, "case_seconds": plan.case_seconds, "window_seconds": plan.window_seconds,
                        "model": MODEL, "storage": str(context.storage), "quick": context.quick},
         "rows": rows, "summary": summary, "notes": notes,
     }

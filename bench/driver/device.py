@@ -5,7 +5,7 @@ import shutil
 import subprocess
 
 from devices import Cleanup, file_of, fill_random, why_no_zram, zram
-from lockstep import Failure, geometric_mean, in_turn, median, spread
+from lockstep import Failure, geometric_mean, median, row_of, spread, take_turns
 
 DOC = """\
 Random I/O with O_DIRECT through one storage queue, and by fio with the same engine, file, block size and depth: I/Os a
@@ -39,14 +39,16 @@ class Plan:
         self.engines = {"disk": ["uring"] if quick else list(ENGINES), "zram": ["uring"]}
         self.blocks = {"disk": ["4K", "128K"], "zram": ["4K"] if quick else ["4K", "128K"]}
         self.mixes = ["read", "mixed"] if quick else list(MIXES)
-        self.depths = [1, 32] if quick else [1, 4, 16, 32, 128]
-        self.pairs = context.pairs or (2 if quick else 5)
-        self.window_seconds = 0.3 if quick else 1.0
+        # Of large blocks fewer say as much; of aio there are none.
+        self.depths = {"4K": [1, 32] if quick else [1, 4, 16, 32, 128], "128K": [1, 32] if quick else [1, 16, 32]}
+        self.pairs = context.pairs or (2 if quick else 3)
+        self.case_seconds = 10
+        self.window_seconds = 0.3 if quick else 0.5
 
     def cases(self, device):
         """{name: (engine, mix, block, depth)}; plain calls are one at a time."""
         return {f"{device}/{engine}/{mix}/{block}/{depth}": (engine, mix, block, depth) for engine in self.engines[device] for mix in self.mixes
-                for block in self.blocks[device] for depth in self.depths if engine != "file" or depth == 1}
+                for block in self.blocks[device] for depth in self.depths[block] if (engine != "file" or depth == 1) and (engine != "aio" or block == "4K")}
 
 
 class Turn:
@@ -114,28 +116,22 @@ class Contest:
     def measure(self, name, case):
         # One at a time is no batch.
         sides = ["ours", "one", "batch"] if case[-1] > 1 else ["ours", "one"]
-        turns = {side: [] for side in sides}
-        for number in range(self.plan.pairs):
-            for side in in_turn(sides, number):
-                turns[side].append(self.turn(side, case))
-        return _row(name, turns)
+        return _row(name, take_turns(sides, lambda side: self.turn(side, case), self.plan.pairs, self.plan.case_seconds))
 
 
 def _row(name, turns):
-    def middle(side, what):
-        return median([getattr(turn, what) for turn in turns[side]])
+    def every(side, what):
+        return [getattr(turn, what) for turn in turns[side]]
 
-    def ratios(what, peer):
-        return [getattr(ours, what) / getattr(theirs, what) for ours, theirs in zip(turns["ours"], turns[peer])]
+    def middle(side, what):
+        return median(every(side, what))
 
     peers = [side for side in turns if side != "ours"]
     peer = max(peers, key=lambda side: middle(side, "rate"))
     thrifty = min(peers, key=lambda side: middle(side, "cpu_us"))
-    row = {"case": name, "ours": middle("ours", "rate"), "peer": middle(peer, "rate"), "ratio": median(ratios("rate", peer)),
-           "spread": spread(ratios("rate", peer)), "unit": "I/Os/s", "best_peer": peer,
-           "peer_spread": spread([turn.rate for turn in turns[peer]]),
-           "cpu_ratio": median(ratios("cpu_us", thrifty)), "cpu_spread": spread(ratios("cpu_us", thrifty)),
-           "cpu_us": middle("ours", "cpu_us"), "peer_cpu_us": middle(thrifty, "cpu_us")}
+    cpu_ratios = [ours / theirs for ours, theirs in zip(every("ours", "cpu_us"), every(thrifty, "cpu_us"))]
+    row = row_of(name, every("ours", "rate"), every(peer, "rate"), "I/Os/s", best_peer=peer, peer_spread=spread(every(peer, "rate")), cpu_ratio=median(cpu_ratios), cpu_spread=spread(cpu_ratios),
+                 cpu_us=middle("ours", "cpu_us"), peer_cpu_us=middle(thrifty, "cpu_us"))
     for what in ("mean_us", "p50_us", "p99_us"):
         row[what], row["peer_" + what] = middle("ours", what), middle(peer, what)
     return row
@@ -201,7 +197,7 @@ def run(context):
     for note in notes:
         context.say(f"device: note: {note}")
     result = {
-        "parameters": {"data_bytes": plan.data_bytes, "pairs": plan.pairs, "window_seconds": plan.window_seconds,
+        "parameters": {"data_bytes": plan.data_bytes, "pairs": plan.pairs, "case_seconds": plan.case_seconds, "window_seconds": plan.window_seconds,
                        "fio": context.output(["fio", "--version"]).strip(), "fio_flags": " ".join(FIO[2:]),
                        "engines": {engine: " ".join(words) for engine, words in ENGINES.items()},
                        "storage": str(context.storage), "quick": context.quick},

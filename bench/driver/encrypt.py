@@ -3,7 +3,7 @@ import os
 
 from devices import Cleanup, file_of, fill_random, why_no_zram, zram
 from kv_contest import RECORD_BYTES_MOST, RECORDS, run_program
-from lockstep import Failure, in_turn, median, spread
+from lockstep import Failure, median, row_of, take_turns
 
 DOC = """\
 Random I/O with O_DIRECT through one storage queue (`page`), and gets and puts of records of 4 KiB by tasks of one worker (`record`), under a key from a file (ours) and without
@@ -20,8 +20,9 @@ class Plan:
         self.keys = 4 * 1024 if quick else 32 * 1024
         self.blocks = ["4K"] if quick else ["4K", "128K"]
         self.depths = [32] if quick else [1, 32]
-        self.pairs = context.pairs or (2 if quick else 7)
-        self.window_seconds = 0.3 if quick else 1.0
+        self.pairs = context.pairs or (2 if quick else 5)
+        self.case_seconds = 15
+        self.window_seconds = 0.3 if quick else 0.5
 
     def cases(self, device):
         """{name: (what, operation, block, depth)}; records are put after all others: a store that was put to is not what gets are from."""
@@ -69,16 +70,11 @@ class Side:
         return run_program([self.folder / "kv-load", self.device, operation, *(f"{name}={value}" for name, value in settings.items())], operation)[0]
 
 
-def _measure(name, case, sides, pairs):
-    turns = {side: [] for side in SIDES}
-    for number in range(pairs):
-        for side in in_turn(SIDES, number):
-            turns[side].append(sides[side].turn(*case))
+def _measure(name, case, sides, plan):
+    turns = take_turns(SIDES, lambda side: sides[side].turn(*case), plan.pairs, plan.case_seconds)
     rates, cpu = ({side: [turn[of] for turn in turns[side]] for side in SIDES} for of in (0, 1))
-    ratios = [ours / peer for ours, peer in zip(rates["ours"], rates["peer"])]
-    return {"case": name, "ours": median(rates["ours"]), "peer": median(rates["peer"]), "ratio": median(ratios), "spread": spread(ratios),
-            "unit": "operations/s", "cpu_us": median(cpu["ours"]), "peer_cpu_us": median(cpu["peer"]),
-            "cost_us": median([ours - peer for ours, peer in zip(cpu["ours"], cpu["peer"])])}
+    return row_of(name, rates["ours"], rates["peer"], "operations/s", cpu_us=median(cpu["ours"]), peer_cpu_us=median(cpu["peer"]),
+                  cost_us=median([ours - peer for ours, peer in zip(cpu["ours"], cpu["peer"])]))
 
 
 def _places(context, plan, cleanup, notes):
@@ -123,14 +119,14 @@ def run(context):
             sides = {"ours": Side(folder, plan, f"encrypt:key={key}:[uring:{places['ours']}]"), "peer": Side(folder, plan, f"uring:{places['peer']}")}
             for name, case in cases.items():
                 context.progress(f"encrypt {name}")
-                row = _measure(name, case, sides, plan.pairs)
+                row = _measure(name, case, sides, plan)
                 rows.append(row)
                 context.say(f"{name:24} {row['ours']:>9,.0f}/s, {row['ratio']:.2f} times without +-{row['spread'] / 2:.0%}; "
                             f"CPU {row['cpu_us']:.2f} us, {row['cost_us']:.2f} us of it for encryption")
     for note in notes:
         context.say(f"encrypt: note: {note}")
     result = {
-        "parameters": {"data_bytes": plan.data_bytes, "keys": plan.keys, "pairs": plan.pairs, "window_seconds": plan.window_seconds,
+        "parameters": {"data_bytes": plan.data_bytes, "keys": plan.keys, "pairs": plan.pairs, "case_seconds": plan.case_seconds, "window_seconds": plan.window_seconds,
                        "storage": str(context.storage), "quick": context.quick},
         "rows": rows, "summary": _summary(rows, plan), "notes": notes,
     }

@@ -13,12 +13,12 @@ import overview
 import papers
 from lockstep import Failure
 
-# Seconds that each takes, in full and with --quick: what the time left is reckoned from until one was measured here. Two cores, a disk of some 15,000 reads a second.
+# Seconds that each takes, in full and with --quick: what the time left is reckoned from until one was measured here. Two cores, a disk of some 100,000 reads a second, what --keep can have is there.
 SECONDS = {
-    "batch": (1800, 90), "batch-stored": (400, 20), "breakdown": (3000, 90), "delegation": (500, 20), "demo": (420, 65), "device": (400, 35), "encrypt": (400, 15), "fibers": (300, 20), "graph": (16500, 120), "hitrate": (900, 5),
-    "indirect": (300, 40), "instructions": (300, 20), "kernels": (1200, 60), "kv": (1400, 65), "kv-index": (800, 10), "kv-restart": (600, 6), "micro": (1500, 40), "pagecache": (900, 85),
-    "persist": (1850, 40), "persist-programs": (300, 20), "programs": (2200, 130), "random": (1500, 80), "rocksdb": (5000, 420), "selfdriving": (2400, 185), "server": (1300, 15),
-    "sort": (1800, 25), "speedtest1": (300, 175), "switch": (60, 12), "tasks": (300, 15), "ycsb": (1600, 55),
+    "batch": (1350, 90), "batch-stored": (220, 20), "breakdown": (1000, 90), "delegation": (150, 20), "demo": (180, 65), "device": (430, 35), "encrypt": (170, 15), "fibers": (130, 20), "graph": (5200, 120), "hitrate": (200, 5),
+    "indirect": (250, 40), "instructions": (25, 25), "kernels": (590, 60), "kv": (950, 65), "kv-index": (520, 10), "kv-restart": (260, 6), "micro": (750, 40), "pagecache": (600, 85),
+    "persist": (1050, 40), "persist-programs": (160, 20), "programs": (1000, 130), "random": (420, 80), "rocksdb": (700, 420), "selfdriving": (600, 150), "server": (220, 15),
+    "sort": (900, 25), "speedtest1": (230, 175), "switch": (80, 12), "tasks": (75, 15), "ycsb": (880, 80),
 }
 
 

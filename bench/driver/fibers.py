@@ -1,7 +1,7 @@
 """Tasks of a parallel_for beside as many threads, on data ten times as large as the memory for it."""
 import pathlib
 
-from lockstep import Failure, Programs, geometric_mean, median, spread
+from lockstep import Failure, Programs, geometric_mean, median, row_of, take_turns
 
 DOC = """\
 Visits of random pages a second by the tasks of a `parallel_for`, with a worker for each CPU (ours), over those by as many
@@ -24,8 +24,9 @@ class Plan:
         self.data_bytes = (320 if quick else 1280) * MIB
         self.budget_bytes = self.data_bytes // 10
         self.accesses = [1, 64, 4096] if quick else [1, 8, 64, 512, 1024, 2048, 4096]
-        self.pairs = context.pairs or (2 if quick else 5)
-        self.window_seconds = 0.5 if quick else 2.0
+        self.pairs = context.pairs or (2 if quick else 3)
+        self.case_seconds = 15
+        self.window_seconds = 0.5 if quick else 1.0
         self.warm_seconds = 1.0 if quick else 4.0
 
 
@@ -38,15 +39,9 @@ def _visits(program, kind, accesses, seconds):
 
 
 def _measure(context, plan, program, name, accesses):
-    turns = {"tasks": [], "threads": []}
-    for number in range(plan.pairs):
-        for kind in list(turns) if number % 2 == 0 else list(turns)[::-1]:
-            turns[kind].append(_visits(program, kind, accesses, plan.window_seconds))
+    turns = take_turns(["tasks", "threads"], lambda kind: _visits(program, kind, accesses, plan.window_seconds), plan.pairs, plan.case_seconds)
     (rates, cpu), (peer_rates, peer_cpu) = (zip(*turns[kind]) for kind in ("tasks", "threads"))
-    ratios = [ours / theirs for ours, theirs in zip(rates, peer_rates)]
-    row = {"case": name, "ours": median(rates), "peer": median(peer_rates), "ratio": median(ratios), "spread": spread(ratios),
-           "unit": "visits/s", "cpu_ratio": median([ours / theirs for ours, theirs in zip(cpu, peer_cpu)]),
-           "cpu_us": median(cpu), "peer_cpu_us": median(peer_cpu)}
+    row = row_of(name, rates, peer_rates, "visits/s", cpu_ratio=median([ours / theirs for ours, theirs in zip(cpu, peer_cpu)]), cpu_us=median(cpu), peer_cpu_us=median(peer_cpu))
     context.say(f"{name:12} {row['ours']:>9,.0f}/s, {row['ratio']:.2f} times threads +-{row['spread'] / 2:.0%}, "
                 f"{row['cpu_ratio']:.2f} of their CPU time")
     return row
@@ -80,7 +75,7 @@ def run(context):
     if not rows:
         raise Failure("fibers has no such case; cases are model/ACCESSES and disk/ACCESSES", 2)
     result = {
-        "parameters": {"data_bytes": plan.data_bytes, "budget_bytes": plan.budget_bytes, "count": COUNT, "pairs": plan.pairs,
+        "parameters": {"data_bytes": plan.data_bytes, "budget_bytes": plan.budget_bytes, "count": COUNT, "pairs": plan.pairs, "case_seconds": plan.case_seconds,
                        "window_seconds": plan.window_seconds, "flags": " ".join(FLAGS), "model": MODEL,
                        "storage": str(context.storage), "quick": context.quick},
         "rows": rows, "summary": summary, "notes": [],

@@ -4,7 +4,7 @@ import shutil
 
 from devices import Cleanup
 from limited import MIB, PAGE_BYTES, Contest, Device, Fio, check_stats, fio_columns, limit_of, limited_row, plain_bytes, resident_row, usable_devices
-from lockstep import Programs, in_turn
+from lockstep import Programs, take_turns
 from variants import variants
 
 DOC = """\
@@ -25,7 +25,8 @@ class Plan:
         self.a_bytes = (128 if quick else 1024) * MIB
         self.b_count = (1 if quick else 16) * MIB
         self.pairs = context.pairs or (2 if quick else 5)
-        self.window_seconds = 0.5 if quick else 3.0
+        self.case_seconds = 20 if quick else 45  # but for what is loaded and the turn that does not count
+        self.window_seconds = 0.5 if quick else 2.0
         self.words = [self.a_bytes, self.b_count]
         self.data_bytes = self.a_bytes + 4 * self.b_count
 
@@ -40,22 +41,18 @@ def _resident(context, plan, ours):
     commands = {"native": [context.folder / "native", "heap", *plan.words]}
     for side in ours:
         commands[side] = context.spilled(plan.data_bytes * 5 // 4 + 64 * MIB, [context.folder / side, "heap", *plan.words], context.folder / f"stats-{side}.json")
-    turns = {side: [] for side in commands}
     with Programs() as programs:
         running = {side: programs.start(command) for side, command in commands.items()}
         for program in running.values():
             program.read(RUN_SECONDS)
             program.ask("load\n", RUN_SECONDS)
-        for number in range(plan.pairs + 1):  # the first is a warm-up
-            for side in in_turn(running, number):
-                window = Window(running[side].ask(f"run {plan.window_seconds / 3}\n", RUN_SECONDS))
-                if number > 0:
-                    turns[side].append(window.cpu_ns)
+        for pairs, seconds in ((1, 0), (plan.pairs, plan.case_seconds)):  # the first is a warm-up
+            turns = take_turns(running, lambda side: Window(running[side].ask(f"run {plan.window_seconds / 3}\n", RUN_SECONDS)), pairs, seconds)
         for program in running.values():
             program.finish()
     for side in ours:
         check_stats("resident", context.folder / f"stats-{side}.json", plan.data_bytes, resident=True)
-    return resident_row("resident", turns, "ns")
+    return resident_row("resident", {side: [window.cpu_ns for window in own] for side, own in turns.items()}, "ns")
 
 
 def _limited(context, plan, ours, name, notes):
@@ -76,25 +73,28 @@ def _limited(context, plan, ours, name, notes):
             contest.running[side].read(RUN_SECONDS)
             contest.ask(side, "load\n")
         fio = Fio(device.mapped, plan.a_bytes, [32]) if shutil.which("fio") else None
-        turns, rates, fio_rates = {side: [] for side in contest.running}, [], []
-        for number in range(plan.pairs + 1):
-            context.progress(f"indirect {name}: pair {number} of {plan.pairs}")
-            for side in in_turn(list(contest.running), number):
-                before = contest.read_bytes(side)
-                line = contest.ask(side, f"run {plan.window_seconds}\n")
-                if line is None or number == 0:
-                    continue
-                window = Window(line)
-                turns[side].append(window.us)
-                if side == "ours":
-                    rates.append((contest.read_bytes(side) - before) / PAGE_BYTES / window.seconds)
-            if fio and number > 0:
-                fio_rates.append(fio.rate())
+
+        def turn(side):
+            context.progress(f"indirect {name}: {side}")
+            if side == "fio":
+                return fio.rate()
+            before = contest.read_bytes(side) if side == "ours" else 0
+            line = contest.ask(side, f"run {plan.window_seconds}\n")
+            if line is None:
+                return None
+            window = Window(line)
+            if side == "ours":
+                window.reads_per_second = (contest.read_bytes(side) - before) / PAGE_BYTES / window.seconds
+            return window
+
+        for pairs, seconds in ((1, 0), (plan.pairs, plan.case_seconds)):  # the first is a warm-up
+            turns = take_turns([*contest.running, *(["fio"] if fio else [])], turn, pairs, seconds)
         contest.finish()
         notes += [f"{name}: {note}" for note in contest.left_out()]
         for side in ours:
             check_stats(name, context.folder / f"stats-{side}.json", plan.data_bytes, resident=False)
-        row = {**limited_row(name, {side: turns[side] for side in contest.running}, ours, "us"), **fio_columns(rates, fio_rates)}
+        us = {side: [window.us for window in turns[side]] for side in contest.running}
+        row = {**limited_row(name, us, ours, "us"), **fio_columns([window.reads_per_second for window in turns["ours"]], turns.get("fio", []))}
     context.say(f"{name:10} {row['ours']:.2f} us, {row['ratio']:.2f} times as fast as {row['best_peer']} +-{row['spread'] / 2:.0%}, {row.get('fio_ratio', 0):.2f} of fio")
     return row
 
@@ -121,7 +121,7 @@ def run(context):
         context.say(f"resident   ratio {rows[-1]['ratio']:.2f} +-{rows[-1]['spread'] / 2:.0%}")
     rows += [_limited(context, plan, ours, name, notes) for name in usable_devices(notes) if name in wanted]
     result = {
-        "parameters": {"flags": " ".join(FLAGS), "a_bytes": plan.a_bytes, "b_count": plan.b_count, "part": PART, "pairs": plan.pairs, "window_seconds": plan.window_seconds,
+        "parameters": {"flags": " ".join(FLAGS), "a_bytes": plan.a_bytes, "b_count": plan.b_count, "part": PART, "pairs": plan.pairs, "case_seconds": plan.case_seconds, "window_seconds": plan.window_seconds,
                        "sides": {side: " ".join(flags) for side, flags in ours.items()}, "storage": str(context.storage), "quick": context.quick},
         "rows": rows, "summary": _summary(rows), "notes": notes,
     }

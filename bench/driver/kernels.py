@@ -1,8 +1,9 @@
 """Loops over memory that is all resident: what translation costs, beside native code and TriCache's way."""
+import itertools
 import json
 import pathlib
 
-from lockstep import Failure, Programs, geometric_mean, in_turn, median, spread
+from lockstep import Failure, Programs, geometric_mean, in_turn, median, row_of, take_turns
 from variants import SATC, more_ratios, variants
 
 DOC = """\
@@ -16,6 +17,7 @@ SOURCES = pathlib.Path(__file__).resolve().parent.parent / "kernels"
 # What is measured: flags, and threads that run at the same time, each on data of its own or, where a kernel only reads, all on the same.
 SETS = {"O2": (["-O2"], 1), "O3_native": (["-O3", "-march=native"], 1), "O2_2_threads": (["-O2"], 2)}
 PAIRS, QUICK_PAIRS = 5, 2
+CASE_SECONDS = 8
 ROUNDS = 3          # in each pair: a pair has processes of its own, hence physical pages of its own
 RUN_SECONDS = 120   # far more than any kernel takes
 QUICK_OF_THREADS = ["random_read_64m", "random_rmw_64m", "chase_l2", "pagerank"]
@@ -100,18 +102,11 @@ def _measure_pair(context, build, kernel, sides):
 
 def _measure(context, build, kernel, pairs):
     """Pairs alternate in order too: what runs second in one runs first in the next."""
-    measured = [_measure_pair(context, build, kernel, in_turn(build.sides, number)) for number in range(pairs)]
-    turns = {side: [pair[side] for pair in measured] for side in build.sides}
-    ratios = [ours / native for ours, native in zip(turns["ours"], turns["native"])]
-    return {
-        "case": f"{build.name}/{kernel}",
-        "ours": 1e3 * median(turns["ours"]),
-        "peer": 1e3 * median(turns["native"]),
-        "ratio": median(ratios),
-        "spread": spread(ratios),
-        "unit": "ms",
-        **more_ratios(turns, "native"),
-    }
+    numbers = itertools.count()
+    # A pair is one turn here, of all sides together.
+    [measured] = take_turns(["all"], lambda _: _measure_pair(context, build, kernel, in_turn(build.sides, next(numbers))), pairs, CASE_SECONDS).values()
+    turns = {side: [1e3 * pair[side] for pair in measured] for side in build.sides}
+    return row_of(f"{build.name}/{kernel}", turns["ours"], turns["native"], "ms", **more_ratios(turns, "native"))
 
 
 def _summary(rows):
@@ -154,7 +149,7 @@ def run(context):
                 context.say(", ".join([f"{case:32} ratio {row['ratio']:.2f} +-{row['spread'] / 2:.0%}", *more]))
             rows.append(context.kept[case])
     result = {
-        "parameters": {"flags": [" ".join(SETS[name][0]) for name in sets], "threads": [SETS[name][1] for name in sets], "pairs": pairs,
+        "parameters": {"flags": [" ".join(SETS[name][0]) for name in sets], "threads": [SETS[name][1] for name in sets], "pairs": pairs, "case_seconds": CASE_SECONDS,
                        "rounds_per_pair": ROUNDS, "memory_mib_per_thread": MEMORY_MIB, "quick": context.quick, "time": "CPU time of a thread",
                        "pages": "4 KiB on all sides"},
         "rows": rows,

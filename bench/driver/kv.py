@@ -8,7 +8,7 @@ import kv_drives
 from device import FIO
 from devices import Cleanup, file_of, fill_random, why_no_zram, zram
 from kv_contest import BACKENDS, RECORDS, Contest, make_row, run_program
-from lockstep import Failure, geometric_mean, in_turn, median, spread
+from lockstep import Failure, geometric_mean, median, row_of, take_turns
 from rocksdb import LOAD_FLAGS, Library
 
 DOC = """\
@@ -46,24 +46,26 @@ class Plan:
         self.data_bytes = (192 if quick else 1024) * MIB
         self.keys = 8 * 1024 if quick else 64 * 1024
         self.depths = [1, 64] if quick else [1, 4, 16, 64, 128]
-        self.pairs = context.pairs or (2 if quick else 5)
+        self.pairs = context.pairs or (2 if quick else 3)
+        self.case_seconds = 10 if quick else 20
         self.drives_turns = context.pairs or (1 if quick else 3)
-        self.window_seconds = 0.3 if quick else 1.0
+        self.window_seconds = 0.3 if quick else 0.5
         self.overwrite_bytes = (96 if quick else 1024) * MIB
         self.overwrite_rounds = 1.5 if quick else 10
+        self.tail_seconds = 0.3 if quick else 1.0  # a window: percentiles need many puts
         self.tail_depths = [32] if quick else [1, 4, 32]
         self.tail_rounds = 0.5 if quick else 2  # before the windows, and on the modelled device
         self.model_bytes = (48 if quick else 256) * MIB
 
     def cases(self, device):
         """(backend, operation, record, depth)"""
+        # The last two of tasks on the disk alone.
         operations = ["get", "put"] if self.quick else ["get", "put", "update", "mixed"]
         backends = {"disk": ["uring"] if self.quick else list(BACKENDS), "zram": ["uring"] if self.quick else ["uring", "threads"],
                     "ram": ["aio"] if self.quick else ["aio", "uring"]}[device]
-        if device == "ram":
-            operations = ["get", "put"]
         depths = self.depths if device == "disk" or not self.quick else self.depths[-1:]
-        cases = [(backend, operation, "4K", depth) for backend in backends for operation in operations for depth in depths]
+        cases = [(backend, operation, "4K", depth) for backend in backends for operation in operations for depth in depths
+                 if operation in ("get", "put") or (device, backend) == ("disk", "uring")]
         if device == "disk" and not self.quick:
             cases += [("uring", operation, "4.5K", depth) for operation in ("get", "put") for depth in (16, 64)]
         return cases
@@ -111,17 +113,10 @@ def measure_sync(contest):
     beside 64 times one."""
     rows = []
     for backend in ("uring", "threads"):
-        answers, rates = [], {"alone": [], "beside": []}
-        for number in range(contest.plan.pairs):
-            for side in in_turn(["ours", *rates], number):
-                if side == "ours":
-                    answers.append(contest.turn("put", backend, "4K", SYNC_WRITERS, durability="sync"))
-                elif side == "alone":
-                    rates[side].append(SYNC_WRITERS * contest.fio_sync(1))
-                else:
-                    rates[side].append(contest.fio_sync(SYNC_WRITERS))
-        rows.append(make_row(f"sync/{backend}/{SYNC_WRITERS}", answers, rates["alone"]))
-        rows.append(make_row(f"sync/{backend}/{SYNC_WRITERS}/beside", answers, rates["beside"]))
+        sides = {"ours": lambda: contest.turn("put", backend, "4K", SYNC_WRITERS, durability="sync"), "alone": lambda: SYNC_WRITERS * contest.fio_sync(1), "beside": lambda: contest.fio_sync(SYNC_WRITERS)}
+        turns = take_turns(sides, lambda side: sides[side](), contest.plan.pairs, contest.plan.case_seconds)
+        rows.append(make_row(f"sync/{backend}/{SYNC_WRITERS}", turns["ours"], turns["alone"]))
+        rows.append(make_row(f"sync/{backend}/{SYNC_WRITERS}/beside", turns["ours"], turns["beside"]))
     return rows
 
 
@@ -160,11 +155,8 @@ class RocksDb:
         """`sync` is puts that wait for the device."""
         settings = {"durability": "sync"} if operation == "sync" else {}
         operation = "put" if settings else operation
-        answers = {"ours": [], "rocksdb": []}
-        for number in range(self.plan.pairs):
-            for side in in_turn(answers, number):
-                answers[side].append(contest.turn(operation, "uring", "4K", depth, **settings) if side == "ours"
-                                     else self.turn(operation, depth, **settings))
+        answers = take_turns(["ours", "rocksdb"], lambda side: contest.turn(operation, "uring", "4K", depth, **settings) if side == "ours" else self.turn(operation, depth, **settings),
+                             self.plan.pairs, self.plan.case_seconds)
         peer_rates = [answer["per_second"] for answer in answers["rocksdb"]]
         peer_cpu_us = median([answer["user_us"] + answer["system_us"] for answer in answers["rocksdb"]])
         name = f"rocksdb/{'sync' if settings else operation}/{depth}"
@@ -184,9 +176,7 @@ def measure_overwrite(contest, name, plan):
 
 def tail_row(name, answers, peers_us):
     tails_us = [answer["put_ns"]["p999"] / 1e3 for answer in answers]
-    ratios = [tail / peer for tail, peer in zip(tails_us, peers_us)]
-    return {**make_row(name, answers, [1.0] * len(answers)), "ours": median(tails_us), "peer": median(peers_us), "ratio": median(ratios),
-            "spread": spread(ratios), "unit": "us", "per_second": median([answer["per_second"] for answer in answers])}
+    return {**make_row(name, answers, [1.0] * len(answers)), **row_of(name, tails_us, peers_us, "us"), "per_second": median([answer["per_second"] for answer in answers])}
 
 
 def measure_tail(contest, name, plan):
@@ -196,24 +186,19 @@ def measure_tail(contest, name, plan):
     contest.filled = None
     rows = []
     for depth in plan.tail_depths:
-        answers, peers_us = [], []
-        for number in range(plan.pairs):
-            for side in in_turn(["ours", "fio"], number):
-                if side == "ours":
-                    answers.append(contest.ours("update", depth=depth, keys=keys, theta=theta))
-                else:
-                    peers_us.append(contest.fio_tail(depth))
-        rows.append(tail_row(f"tail/{name}/{depth}", answers, peers_us))
+        turns = take_turns(["ours", "fio"], lambda side: contest.ours("update", depth=depth, keys=keys, theta=theta, seconds=plan.tail_seconds) if side == "ours" else contest.fio_tail(depth), plan.pairs, plan.case_seconds)
+        rows.append(tail_row(f"tail/{name}/{depth}", turns["ours"], turns["fio"]))
     return rows
 
 
 def measure_model_tail(load, plan, name):
     """On a device whose speed is a model's, beside the median."""
-    answers = []
-    for _ in range(plan.pairs):
+    def turn(_):
         words = [load, MODEL.format(plan.model_bytes), "overwrite", f"capacity={plan.model_bytes}", "grain=4096",
                  f"value={RECORDS['4K'][1]}", f"depth={MODEL_DEPTH}", "by=tasks", f"rounds={plan.tail_rounds}", f"theta={THETAS[name]}"]
-        answers.append(run_program(words, "overwrite")[0])
+        return run_program(words, "overwrite")[0]
+
+    answers = take_turns(["ours"], turn, plan.pairs, plan.case_seconds)["ours"]
     return tail_row(f"model/tail/{name}", answers, [answer["put_ns"]["p50"] / 1e3 for answer in answers])
 
 
@@ -356,7 +341,7 @@ def run(context):
     plan, rows = doing.plan, doing.rows
     result = {
         "parameters": {"data_bytes": plan.data_bytes, "keys": plan.keys, "records": {name: record[:2] for name, record in RECORDS.items()},
-                       "pairs": plan.pairs, "window_seconds": plan.window_seconds, "fio_flags": " ".join(FIO[2:]),
+                       "pairs": plan.pairs, "case_seconds": plan.case_seconds, "window_seconds": plan.window_seconds, "fio_flags": " ".join(FIO[2:]),
                        "overwrite_bytes": plan.overwrite_bytes, "overwrite_rounds": plan.overwrite_rounds,
                        "storage": str(context.storage), "quick": context.quick},
         "rows": rows, "summary": summarise(rows), "notes": doing.notes, "series": doing.series,

@@ -5,7 +5,7 @@ import resource
 import subprocess
 
 from device import BATCH, ENGINES, FIO
-from lockstep import Failure, in_turn, median, spread
+from lockstep import Failure, median, row_of, take_turns
 
 # How the store is used, and fio beside it: the scheme of a device string, tasks of one worker or threads, fio's engine.
 BACKENDS = {"uring": ("uring", "tasks", "uring"), "aio": ("aio", "tasks", "aio"), "threads": ("file", "threads", "file")}
@@ -83,17 +83,17 @@ class Contest:
     def fio_tail(self, depth):
         """The 99.9th percentile of writes, in microseconds."""
         words = [*FIO, *ENGINES["uring"], "--rw=randwrite", "--bs=4096", f"--iodepth={depth}", f"--filename={self.peer_place}"]
-        return self.fio_turn(words, "tail")[0]["clat_ns"]["percentile"]["99.900000"] / 1e3
+        return self.fio_turn(words, "tail", seconds=self.plan.tail_seconds)[0]["clat_ns"]["percentile"]["99.900000"] / 1e3
 
     def fio_rate(self, words, what, span_bytes=None):
         """I/Os a second, CPU time for each, and how long one takes in the median."""
         done, process_us = self.fio_turn(words, what, span_bytes)
         return {"rate": done["iops"], "cpu_us": max(process_us - self.idle_us, 0) / done["total_ios"], "p50_us": done["clat_ns"]["percentile"]["50.000000"] / 1e3}
 
-    def fio_turn(self, words, what, span_bytes=None):
-        """What fio says of its I/Os, and CPU time of its process. They are in the first so many bytes of its place, or all over it."""
+    def fio_turn(self, words, what, span_bytes=None, seconds=None):
+        """What fio says of its I/Os, and CPU time of its process. They are in the first so many bytes of its place, or all over it. seconds: if a turn is not as long as others."""
         answer, process_us = run_program([*words, f"--size={span_bytes or self.plan.data_bytes}", "--time_based",
-                                          f"--runtime={round(self.plan.window_seconds * 1000)}ms"], what)
+                                          f"--runtime={round((seconds or self.plan.window_seconds) * 1000)}ms"], what)
         [done] = [part for part in map(answer["jobs"][0].get, ("read", "write", "mixed")) if part and part["total_ios"]]
         return done, process_us
 
@@ -106,13 +106,13 @@ class Contest:
         operation, depth = case[1], case[3]
         # One at a time is no batch, nor are threads.
         sides = ["ours", "one"] if depth == 1 or case[0] == "threads" else ["ours", "one", "batch"]
-        answers, peers = [], {side: [] for side in sides[1:]}
-        for number in range(self.plan.pairs):
-            for side in in_turn(sides, number):
-                if side == "ours":
-                    answers.append(self.turn(operation, case[0], *case[2:]))
-                else:
-                    peers[side].append(self.fio(operation, case[0], *case[2:], side == "batch"))
+
+        def turn(side):
+            return self.turn(operation, case[0], *case[2:]) if side == "ours" else self.fio(operation, case[0], *case[2:], side == "batch")
+
+        peers = take_turns(sides, turn, self.plan.pairs, self.plan.case_seconds)
+        answers = peers.pop("ours")
+
         def middle(side, what):
             return median([turn[what] for turn in peers[side]])
 
@@ -123,9 +123,7 @@ class Contest:
 
 def make_row(name, answers, peer_rates):
     """Of answers of ours and rates of a peer, pair by pair."""
-    ratios = [answer["per_second"] / rate for answer, rate in zip(answers, peer_rates)]
-    row = {"case": name, "ours": median([answer["per_second"] for answer in answers]), "peer": median(peer_rates), "ratio": median(ratios),
-           "spread": spread(ratios), "unit": "operations/s"}
+    row = row_of(name, [answer["per_second"] for answer in answers], peer_rates, "operations/s")
     row["cpu_us"] = median([answer["user_us"] + answer["system_us"] for answer in answers])
     for figure in ("user_us", "system_us", "reads", "writes", "allocations"):
         row[figure] = median([answer[figure] for answer in answers])

@@ -8,12 +8,13 @@ import heapq
 import random
 
 from kv_contest import RECORDS, make_row, run_program
-from lockstep import median
+from lockstep import median, take_turns
 
 MIB = 1 << 20
 # A drive: microseconds of a read, and how many it works on at a time. 24 of them do 7.2 million a second; the paper's 24 6.87 million, by SPDK's own benchmark.
 DRIVE_US, DRIVE_CHANNELS, PAPER_DRIVES, PAPER_CORES = 80, 24, 24, 20
 KEYS, CAPACITY_BYTES = 8 * 1024, 128 * MIB
+CASE_SECONDS = 15
 OPERATIONS, ROUNDS = 20_000, 10  # that are simulated: in all, or of each that is under way at a time
 UNIT, SIMULATED_UNIT = "operations/s, modelled drives", "operations/s, simulated"
 
@@ -64,7 +65,7 @@ class Drives:
         """Answers of the load program, one for each turn."""
         words = [self.load, device(drives), "get", "make=1", f"keys={KEYS}", f"capacity={CAPACITY_BYTES}", "grain=4096", f"value={RECORDS['4K'][1]}", f"depth={depth}", "by=tasks",
                  f"workers={workers}", f"seconds={self.window_seconds}"]
-        return [run_program(words, f"on {drives} modelled drives")[0] for _ in range(self.turns)]
+        return take_turns(["ours"], lambda _: run_program(words, f"on {drives} modelled drives")[0], self.turns, CASE_SECONDS)["ours"]
 
     def rows(self):
         """Of the cases that are wanted, and of all that was measured for them."""

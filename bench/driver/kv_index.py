@@ -2,7 +2,7 @@
 import json
 import pathlib
 
-from lockstep import Failure, Programs, in_turn, median, spread
+from lockstep import Failure, Programs, row_of, take_turns
 
 DOC = """\
 Millions of operations for a second of CPU time on the key-value store's index (ours) and on libcuckoo's map (peer), both with
@@ -13,7 +13,8 @@ growth and, as its peer, without; `memory` the bytes for a key beside those of a
 SOURCES = pathlib.Path(__file__).resolve().parent.parent / "kv_index"
 PEER_HEADER = pathlib.Path("/usr/include/libcuckoo/cuckoohash_map.hh")
 FLAGS = ["-O2", "-DNDEBUG", "-std=c++20", "-pthread"]  # as the project itself: peers are in headers, with their assertions
-PAIRS, QUICK_PAIRS = 5, 1
+PAIRS, QUICK_PAIRS = 3, 1
+CASE_SECONDS = 30
 RUN_SECONDS = 1800
 CASES = ["insert", "insert_sized", "lookup", "lookup_one", "lookup_grown"]
 ALL = [*CASES, "latency", "memory"]  # the last two are of ours alone
@@ -47,48 +48,35 @@ class Contest:
 
     def answers(self, case, keys, threads, pairs):
         """A list of answers for each program, in turns."""
-        answers = {name: [] for name in self.programs}
-        for number in range(pairs):
-            self.context.progress(f"kv-index: {case}, {keys:,} keys, {threads} threads, pair {number + 1} of {pairs}")
-            for name in in_turn(answers, number):
-                answers[name].append(self.run(name, case, keys, threads))
-        return answers
+        self.context.progress(f"kv-index: {case}, {keys:,} keys, {threads} threads")
+        return take_turns(self.programs, lambda name: self.run(name, case, keys, threads), pairs, CASE_SECONDS)
 
 
 def _size(keys):
     return f"{keys // 1_000_000}M"
 
 
-def _row(case, ours, peer, unit):
-    """Of one value of each for a pair."""
-    ratios = [own / theirs for own, theirs in zip(ours, peer)]
-    return {"case": case, "ours": median(ours), "peer": median(peer), "ratio": median(ratios), "spread": spread(ratios), "unit": unit}
-
-
 def _throughput(contest, case, keys, threads, pairs, summary):
     answers = contest.answers(case, keys, threads, pairs)
     rates = {name: [1000 * keys / answer["cpu_ns"] for answer in own] for name, own in answers.items()}
     name = f"{case}/{_size(keys)}/{threads}"
-    rows = [_row(name, rates["ours"], rates["peer"], "M/s")]
+    rows = [row_of(name, rates["ours"], rates["peer"], "M/s")]
     summary[f"{name}_per_us"] = rows[0]["ours"]
     summary[f"{name}_ratio"] = rows[0]["ratio"]
     if case == "insert" and threads == 1:
         used = {name: [answer["bytes"] / keys for answer in own] for name, own in answers.items()}
-        rows.append(_row(f"memory/{_size(keys)}", used["ours"], used["peer"], "bytes"))
+        rows.append(row_of(f"memory/{_size(keys)}", used["ours"], used["peer"], "bytes"))
     return rows
 
 
 def _latency(contest, keys, pairs, summary):
     """Growth is in ours and not in the peer, which is ours as well."""
-    growing, sized = [], []
-    for number in range(pairs):
-        contest.context.progress(f"kv-index: latency, pair {number + 1} of {pairs}")
-        growing.append(contest.run("ours", "latency", keys, 1))
-        sized.append(contest.run("ours", "latency_sized", keys, 1))
+    contest.context.progress(f"kv-index: latency, {keys:,} keys")
+    answers = take_turns(["latency", "latency_sized"], lambda case: contest.run("ours", case, keys, 1), pairs, CASE_SECONDS)
     rows = []
     for figure in ("p50", "p99", "p99_99", "most"):
-        values = [[answer[f"{figure}_ns"] for answer in answers] for answers in (growing, sized)]
-        rows.append(_row(f"latency/{figure}/{_size(keys)}", *values, "ns"))
+        values = [[answer[f"{figure}_ns"] for answer in own] for own in answers.values()]
+        rows.append(row_of(f"latency/{figure}/{_size(keys)}", *values, "ns"))
         summary[f"latency_{figure}_ns"] = rows[-1]["ours"]
         summary[f"latency_{figure}_sized_ns"] = rows[-1]["peer"]
     return rows
@@ -99,7 +87,7 @@ def _memory(contest, keys, summary):
     contest.context.progress(f"kv-index: memory, {keys:,} keys")
     answer = contest.run("ours", "memory", keys, 1)
     summary.update({"bytes_per_key_least": answer["least"], "bytes_per_key_mean": answer["mean"]})
-    return [_row(f"memory_{figure}/{_size(keys // 8)}-{_size(keys)}", [answer[figure]], [ENTRY_BYTES], "bytes")
+    return [row_of(f"memory_{figure}/{_size(keys // 8)}-{_size(keys)}", [answer[figure]], [ENTRY_BYTES], "bytes")
             for figure in ("least", "mean")]
 
 
@@ -122,7 +110,7 @@ def run(context):
             context.say(f"{row['case']:24} {row['ours']:>10,.2f} {row['unit']:6} {row['ratio']:.2f} +-{row['spread'] / 2:.0%}")
         rows += more
     result = {
-        "parameters": {"pairs": pairs, "flags": " ".join(FLAGS), "peer": "libcuckoo", "keys": list(all_keys),
+        "parameters": {"pairs": pairs, "case_seconds": CASE_SECONDS, "flags": " ".join(FLAGS), "peer": "libcuckoo", "keys": list(all_keys),
                        "memory_keys": memory_keys, "quick": context.quick},
         "rows": rows, "summary": summary,
     }

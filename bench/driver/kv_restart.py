@@ -11,7 +11,7 @@ import time
 
 from devices import Cleanup, file_of, fill_random
 from kv import run_program
-from lockstep import Failure, Programs, in_turn, median, spread
+from lockstep import Failure, Programs, median, row_of, take_turns
 
 DOC = """\
 Seconds to open a store (ours), and to read as many bytes of the same file in large pieces past the page cache (peer): less is better.
@@ -22,6 +22,7 @@ as its records and their summaries take. `cpu_seconds` are of all threads, `peak
 MIB = 1 << 20
 KEYS, QUICK_KEYS = 10_000_000, 100_000
 PAIRS, QUICK_PAIRS = 5, 2
+CASE_SECONDS = 45
 STARTS = ["log", "clean", "killed"]  # in the order in which one comes out of the other
 CASES = [*STARTS, "load"]
 GRAIN_BYTES, VALUE_BYTES = 512, 100
@@ -160,20 +161,12 @@ class Starts:
         return answer
 
     def measure(self, case):
-        answers, plain_seconds = [], []
         # The first one may find less in the disk's own caches than all others.
         read_bytes = self.open(case)["read_bytes"]
-        for number in range(self.pairs):
-            self.context.progress(f"kv-restart: {case}, pair {number + 1} of {self.pairs}")
-            for side in in_turn(["ours", "plain"], number):
-                if side == "ours":
-                    answers.append(self.open(case))
-                else:
-                    plain_seconds.append(read_plainly(self.place, read_bytes))
-        seconds = [answer["seconds"] for answer in answers]
-        ratios = [own / plain for own, plain in zip(seconds, plain_seconds)]
-        row = {"case": case, "ours": median(seconds), "peer": median(plain_seconds), "ratio": median(ratios), "spread": spread(ratios),
-               "unit": "s"}
+        self.context.progress(f"kv-restart: {case}")
+        turns = take_turns(["ours", "plain"], lambda side: self.open(case) if side == "ours" else read_plainly(self.place, read_bytes), self.pairs, CASE_SECONDS)
+        answers = turns["ours"]
+        row = row_of(case, [answer["seconds"] for answer in answers], turns["plain"], "s")
         for figure in ("cpu_seconds", "read_bytes", "replayed_records", "scanned_segments", "peak_bytes", "index_bytes"):
             row[figure] = median([answer[figure] for answer in answers])
         return row
@@ -215,17 +208,10 @@ class Loads:
 
     def measure(self, capacity):
         plain_bytes = self.keys * (GRAIN_BYTES + ENTRY_BYTES) // GRAIN_BYTES * GRAIN_BYTES
-        own, plain = [], []
-        for number in range(self.pairs):
-            self.context.progress(f"kv-restart: load, pair {number + 1} of {self.pairs}")
-            for side in in_turn(["ours", "plain"], number):
-                if side == "ours":
-                    own.append(self.load(capacity))
-                else:
-                    plain.append(write_plainly(self.place, plain_bytes))
-        ratios = [seconds / other for (seconds, _), other in zip(own, plain)]
-        return {"case": "load", "ours": median([seconds for seconds, _ in own]), "peer": median(plain), "ratio": median(ratios),
-                "spread": spread(ratios), "unit": "s", "cpu_seconds": median([cpu for _, cpu in own]), "written_bytes": plain_bytes}
+        self.context.progress("kv-restart: load")
+        turns = take_turns(["ours", "plain"], lambda side: self.load(capacity) if side == "ours" else write_plainly(self.place, plain_bytes), self.pairs, CASE_SECONDS)
+        seconds, cpu_seconds = zip(*turns["ours"])
+        return row_of("load", seconds, turns["plain"], "s", cpu_seconds=median(cpu_seconds), written_bytes=plain_bytes)
 
 
 def run(context):
@@ -250,7 +236,7 @@ def run(context):
             loads.run(capacity)
     rows = starts.rows + loads.rows
     result = {
-        "parameters": {"keys": keys, "value_bytes": VALUE_BYTES, "grain_bytes": GRAIN_BYTES, "capacity_bytes": capacity, "pairs": pairs,
+        "parameters": {"keys": keys, "value_bytes": VALUE_BYTES, "grain_bytes": GRAIN_BYTES, "capacity_bytes": capacity, "pairs": pairs, "case_seconds": CASE_SECONDS,
                        "plain": f"{PLAIN_THREADS} threads, {PLAIN_BYTES >> 20} MiB at a time", "storage": str(context.storage),
                        "quick": context.quick},
         "rows": rows, "summary": {**starts.figures, **loads.figures},

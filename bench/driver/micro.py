@@ -1,7 +1,7 @@
 """Random accesses at given hit rates, of words and of whole pages, beside mmap and native code."""
 from devices import Cleanup
 from limited import MIB, PAGE_BYTES, Contest, Device, limit_of, limited_row, plain_bytes, usable_devices
-from lockstep import Failure, geometric_mean, in_turn, median
+from lockstep import Failure, geometric_mean, median, take_turns
 from random_access import FLAGS, SOURCE
 from variants import variants
 
@@ -23,8 +23,9 @@ class Plan:
         self.hits = [100, 50] if quick else [100, 99, 90, 50, 10]
         self.threads = [2] if quick else [1, 2]
         self.data_bytes = self.within(min(self.hits)) + MIB
-        self.pairs = context.pairs or (2 if quick else 5)
-        self.window_seconds, self.warm_seconds = (0.3, 0.3) if quick else (2.0, 2.0)
+        self.pairs = context.pairs or (2 if quick else 3)
+        self.case_seconds = 10 if quick else 15
+        self.window_seconds, self.warm_seconds = (0.3, 0.3) if quick else (1.0, 1.0)
 
     def within(self, hit):
         return int(self.budget_bytes * (RESIDENT_SHARE if hit == 100 else 100 / hit)) // MIB * MIB
@@ -46,10 +47,7 @@ def _measure(context, plan, contest, ours, case, size, hit, threads):
     for side in contest.running:
         contest.ask(side, f"within {plan.within(hit)}\n")
         Window(contest, side, threads, size, plan.warm_seconds)
-    turns = {side: [] for side in contest.running}
-    for number in range(plan.pairs):
-        for side in in_turn(turns, number):
-            turns[side].append(Window(contest, side, threads, size, plan.window_seconds))
+    turns = take_turns(list(contest.running), lambda side: Window(contest, side, threads, size, plan.window_seconds), plan.pairs, plan.case_seconds)
     misses = {side: median([window.misses for window in windows]) for side, windows in turns.items()}
     for side in ours:
         if hit == 100 and misses[side] > 0:
@@ -115,7 +113,7 @@ def run(context):
                 context.kept[row["case"]] = row
         rows += [context.kept[case] for case, *_ in chosen[name]]
     result = {
-        "parameters": {"flags": " ".join(FLAGS), "budget_bytes": plan.budget_bytes, "within_bytes": {str(hit): plan.within(hit) for hit in plan.hits}, "pairs": plan.pairs,
+        "parameters": {"flags": " ".join(FLAGS), "budget_bytes": plan.budget_bytes, "within_bytes": {str(hit): plan.within(hit) for hit in plan.hits}, "pairs": plan.pairs, "case_seconds": plan.case_seconds,
                        "window_seconds": plan.window_seconds, "sides": {side: " ".join(flags) for side, flags in ours.items()}, "storage": str(context.storage), "quick": context.quick},
         "rows": rows, "summary": _summary(rows), "notes": notes,
     }

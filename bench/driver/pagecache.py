@@ -4,7 +4,7 @@ import shutil
 
 from counting import counted, counting, of_one
 from devices import Cleanup, file_of, forget, why_no_zram, zram
-from lockstep import Failure, Programs, geometric_mean, in_turn, median, spread
+from lockstep import Failure, Programs, geometric_mean, median, row_of, spread, take_turns
 from memory_group import MemoryGroup, Unavailable
 
 DOC = """\
@@ -58,10 +58,11 @@ class Plan:
         self.zipf_threads = [1, 8] if quick else [1, 2, 8]
         self.profile_kinds = ["read", "update"]
         self.nodes = [2, 4, 8]
-        self.pairs = context.pairs or (2 if quick else 5)
+        self.pairs = context.pairs or (2 if quick else 3)
+        self.case_seconds = 15
         self.warm_seconds = 0.05 if quick else 0.1
         self.window_seconds = {"hot": 0.1 if quick else 0.5, "cold": 0.1 if quick else 0.5, "nodes": 0.1 if quick else 0.5,
-                               "zipf": 0.3 if quick else 1.0}
+                               "zipf": 0.3 if quick else 0.7}
         # Until evictions meet changed pages, and the policies have seen what is popular.
         self.settle_seconds = {"cold": 0.3 if quick else 1, "zipf": 1 if quick else 8}
 
@@ -106,11 +107,7 @@ class Contest:
 
     def turns(self, names, kind, by, depth, window_seconds):
         """A list of answers for each of them."""
-        answers = {name: [] for name in names}
-        for number in range(self.plan.pairs):
-            for name in in_turn(names, number):
-                answers[name].append(self.turn(name, kind, by, depth, window_seconds))
-        return answers
+        return take_turns(names, lambda name: self.turn(name, kind, by, depth, window_seconds), self.plan.pairs, self.plan.case_seconds)
 
     def turn(self, name, kind, by, depth, window_seconds):
         return self.ask(name, f"run {kind} {by} {depth} {self.plan.warm_seconds} {window_seconds}")
@@ -130,10 +127,7 @@ def rate_of(answer):
 
 def make_row(case, ours, peer, **more):
     """Of answers, pair by pair."""
-    rates, peer_rates = [rate_of(answer) for answer in ours], [rate_of(answer) for answer in peer]
-    ratios = [rate / other for rate, other in zip(rates, peer_rates)]
-    row = {"case": case, "ours": median(rates), "peer": median(peer_rates), "ratio": median(ratios), "spread": spread(ratios),
-           "unit": "requests/s", **more}
+    row = row_of(case, list(map(rate_of, ours)), list(map(rate_of, peer)), "requests/s", **more)
     for figure in ("cpu_us", "reads", "writes"):
         row[figure] = median([answer[figure] for answer in ours])
         row["peer_" + figure] = median([answer[figure] for answer in peer])
@@ -226,12 +220,11 @@ class Run:
             for name in contest.running:
                 self.context.progress(f"pagecache hot: reading all of it, {name}")
                 contest.ask(name, "touch tasks 64" if name == "ours" else "touch threads 1")
-            answers = {threads: {name: [] for name in contest.running} for threads in plan.hot_threads}
-            for number in range(plan.pairs):
-                self.context.progress(f"pagecache hot: pair {number + 1} of {plan.pairs}")
-                for threads in plan.hot_threads:
-                    for name in in_turn(contest.running, number):
-                        answers[threads][name].append(contest.turn(name, "read", "threads", threads, plan.window_seconds["hot"]))
+            self.context.progress("pagecache hot: taking turns")
+            # One thread's turns and two threads', which are compared, too, are of the same pairs.
+            taken = take_turns([(threads, name) for threads in plan.hot_threads for name in contest.running], lambda side: contest.turn(side[1], "read", "threads", side[0], plan.window_seconds["hot"]),
+                               plan.pairs, len(cases) * plan.case_seconds)
+            answers = {threads: {name: taken[threads, name] for name in contest.running} for threads in plan.hot_threads}
             contest.finish()
         rows = []
         for peer in peers:
@@ -377,10 +370,7 @@ class Run:
                 self.context.progress(f"pagecache {name}")
                 contest.settle(contest.running, "read", *many, plan.settle_seconds["cold"])
                 sides = [tuple(many), ("threads", 1)]
-                answers = {side: [] for side in sides}
-                for number in range(plan.pairs):
-                    for by, depth in in_turn(sides, number):
-                        answers[by, depth].append(contest.turn("ours", "read", by, depth, plan.window_seconds["cold"]))
+                answers = take_turns(sides, lambda side: contest.turn("ours", "read", *side, plan.window_seconds["cold"]), plan.pairs, plan.case_seconds)
                 rows.append(self.said(make_row(name, *answers.values())))
             contest.finish()
         return rows, []
@@ -442,7 +432,7 @@ def run(context):
         "parameters": {"hot_bytes": plan.hot_bytes, "hot_memory_bytes": HOT_ROOM * plan.hot_bytes, "data_bytes": plan.data_bytes,
                        "cold_memory_bytes": plan.cold_memory_bytes, "zipf_memory_bytes": plan.zipf_memory_bytes, "theta": plan.theta,
                        "search_bytes": plan.search_bytes, "search_memory_bytes": plan.search_memory_bytes, "profile_bytes": plan.profile_bytes,
-                       "slack_bytes": SLACK_BYTES, "pairs": plan.pairs, "window_seconds": plan.window_seconds,
+                       "slack_bytes": SLACK_BYTES, "pairs": plan.pairs, "case_seconds": plan.case_seconds, "window_seconds": plan.window_seconds,
                        "storage": str(context.storage), "quick": context.quick},
         "rows": rows, "summary": summarise(rows), "notes": doing.notes,
     }

@@ -54,7 +54,7 @@ def run(context):
     model_rows = [row for measure, cases in on_model for case in cases for row in measure(case)]
     bars = persist_lines.bars(line_rows) if line_rows else {}
     bars["more"] = model.pictures(model_rows)
-    return {"parameters": {"turns": lines.turns, "window_seconds": lines.seconds, "model_pairs": model.pairs, "dilation": persist_model.DILATION,
+    return {"parameters": {"turns": lines.turns, "window_seconds": lines.seconds, "model_pairs": model.pairs, "model_case_seconds": model.case_seconds, "dilation": persist_model.DILATION,
                            "auto_dilation": persist_model.AUTO_DILATION, "sample_seconds": persist_model.SAMPLE_SECONDS, "quick": context.quick},
             "rows": line_rows + model_rows, "summary": persist_lines.summarise(line_rows) | persist_model.summarise(model_rows),
             "curves": {f"{structure}/{threads}": curve for (structure, threads), curve in model.curves.items()},

@@ -1,7 +1,7 @@
 """`persist` on the real machine: what a flush costs by the CPU's instruction, and by the runtime's ways."""
 import json
 
-from lockstep import Programs, geometric_mean, median, spread
+from lockstep import Programs, geometric_mean, median, row_of, spread
 
 PEER, WAYS = "native", ("inline", "epoch", "auto", "decoupled")
 INSTRUCTIONS, STATES, FENCES, THREADS = ("clwb", "clflushopt", "clflush"), ("dirty", "clean", "absent"), (1, 4, 16, 64, 0), (1, 2)
@@ -47,8 +47,7 @@ class Lines:
             started.finish()
         rows = []
         for way in WAYS:
-            each = [ours / peer for ours, peer in zip(ways[way], ways[PEER])]
-            rows.append({"case": f"{case}/{way}", "ours": median(ways[way]), "peer": median(ways[PEER]), "ratio": median(each), "spread": spread(each), "unit": "ns"})
+            rows.append(row_of(f"{case}/{way}", ways[way], ways[PEER], "ns"))
         over_inline = [auto / inline for auto, inline in zip(ways["auto"], ways["inline"])]
         rows[WAYS.index("auto")] |= {"over_inline": median(over_inline), "over_inline_spread": spread(over_inline),
                                      "over_best": rows[WAYS.index("auto")]["ours"] / min(row["ours"] for row in rows[:2])}

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import tempfile
 
-from lockstep import Failure, in_turn, median, spread
+from lockstep import Failure, median, row_of, spread, take_turns
 
 DOC = """\
 Milliseconds of maps and of a key-value program over libpmemobj, through the persistence runtime with `--policy auto` (ours) and without it (peer), their pools in
@@ -21,7 +21,8 @@ POLICIES = ["auto", "inline", "epoch", "decoupled"]
 PLAIN, UNFLUSHED = "plain", "unflushed"  # without the runtime; the second flushes nothing
 OPERATIONS, QUICK_OPERATIONS = 100_000, 10_000
 KEYS_SHARE, RECORDS_SHARE = 1 / 10, 1 / 4  # of the operations
-PAIRS, QUICK_PAIRS = 7, 2
+PAIRS, QUICK_PAIRS = 5, 2
+CASE_SECONDS = 30
 RUN_SECONDS = 600
 POOL_BYTES = 256 << 20
 LINE_BYTES = 64
@@ -78,14 +79,15 @@ class Contest:
 
     def measure(self, case, pairs):
         sides = [PLAIN, UNFLUSHED, *POLICIES]
-        seconds, told = {side: [] for side in sides}, {}
-        for number in range(-1, pairs):  # the first is for the processor and the page cache
-            self.context.progress(f"persist-programs: {case}, turn {number + 1} of {pairs}")
-            for side in in_turn(sides, number):
-                took, stats = self.run(case, side)
-                if number >= 0:
-                    seconds[side].append(took)
-                told[side] = stats
+        told = {}
+
+        def turn(side):
+            self.context.progress(f"persist-programs: {case}, {side}")
+            took, told[side] = self.run(case, side)
+            return took
+
+        take_turns(sides, turn, 1, 0)  # for the processor and the page cache
+        seconds = take_turns(sides, turn, pairs, CASE_SECONDS)
         for policy in POLICIES:
             if told[policy]["persist"]["asked_lines"] == 0:
                 raise Failure(f"persist-programs: the runtime has not seen {case}")
@@ -93,8 +95,7 @@ class Contest:
         ratios = {policy: [own / plain for own, plain in zip(seconds[policy], seconds[PLAIN])] for policy in POLICIES}
         unflushed = [without / plain for without, plain in zip(seconds[UNFLUSHED], seconds[PLAIN])]
         operations = self.operations
-        row = {"case": case, "ours": 1e3 * median(seconds["auto"]), "peer": 1e3 * median(seconds[PLAIN]), "ratio": median(ratios["auto"]),
-               "spread": spread(ratios["auto"]), "unit": "ms",
+        row = {**row_of(case, *([1e3 * took for took in seconds[side]] for side in ("auto", PLAIN)), "ms"),
                **{f"{policy}_ratio": median(ratios[policy]) for policy in POLICIES[1:]},
                "plain_spread": spread(seconds[PLAIN]),
                "unflushed_ratio": median(unflushed), "flushing_costs_percent": 100 * (1 - median(unflushed)),
@@ -105,12 +106,9 @@ class Contest:
 
     def compare(self, case, other, pairs):
         """Ratios of the times of two cases without the runtime, in turns."""
-        ratios = []
-        for number in range(pairs):
-            self.context.progress(f"persist-programs: {case} beside {other}, pair {number + 1} of {pairs}")
-            seconds = {side: self.run(side, PLAIN)[0] for side in in_turn([case, other], number)}
-            ratios.append(seconds[case] / seconds[other])
-        return ratios
+        self.context.progress(f"persist-programs: {case} beside {other}")
+        seconds = take_turns([case, other], lambda side: self.run(side, PLAIN)[0], pairs, CASE_SECONDS)
+        return [own / theirs for own, theirs in zip(seconds[case], seconds[other])]
 
 
 def run(context):
@@ -143,7 +141,7 @@ def run(context):
                         "lines_together_over_separate": together["asked"] / separate["asked"], "time_together_over_separate": median(beside),
                         "time_together_spread": spread(beside)})
     result = {
-        "parameters": {"operations": operations, "keys": int(operations * KEYS_SHARE), "records": int(operations * RECORDS_SHARE), "pairs": pairs, "order": " ".join([PLAIN, UNFLUSHED, *POLICIES]),
+        "parameters": {"operations": operations, "keys": int(operations * KEYS_SHARE), "records": int(operations * RECORDS_SHARE), "pairs": pairs, "case_seconds": CASE_SECONDS, "order": " ".join([PLAIN, UNFLUSHED, *POLICIES]),
                        "memory": "DRAM, PMEM_IS_PMEM_FORCE=1", "quick": context.quick},
         "rows": rows, "summary": summary,
         "notes": ["this is DRAM, where write-backs of lines cost little; ratios are what the runtime itself costs, not what it saves on persistent memory"],

@@ -11,7 +11,7 @@ import time
 import server_hitrate
 import server_overload
 from devices import Cleanup
-from lockstep import Failure, Programs, in_turn, median, spread
+from lockstep import Failure, Programs, median, row_of, take_turns
 from memory_group import MemoryGroup, Unavailable
 from server_process import CLIENT_CPU, READY_SECONDS, ServerProcess, cpus, free_port
 
@@ -47,7 +47,8 @@ class Plan:
         self.extstore_mib = 8 if quick else 64  # for items; their index and the page cache come besides
         self.group_mib = 64 if quick else 256   # in all, of a server on the disk
         self.pairs = context.pairs or (1 if quick else 5)
-        self.window_seconds = 0.3 if quick else 2.0
+        self.point_seconds = 60  # of a number of connections, all servers
+        self.window_seconds = 0.3 if quick else 1.0
         self.idle_connections = 1000 if quick else 10_000
         self.hitrate_keys, self.hitrate_requests = (20_000, 60_000) if quick else (200_000, 1_000_000)
         self.hitrate_mib = max(16, self.hitrate_keys * VALUE_BYTES // MIB // 4)
@@ -185,11 +186,10 @@ class Compared:
         for point in POINTS:
             peers = [peer for peer in PEERS if f"{point}/{peer}" in wanted]
             sides = [side for peer in peers for side in (PEERS[peer], peer)]
-            turns = {side: [] for side in sides}
-            for number in range(contest.plan.pairs):
-                for side in in_turn(sides, number):
-                    contest.context.progress(f"server {point}: {side}")
-                    turns[side].append(servers[side].turn(point, contest.plan.window_seconds))
+            if not sides:
+                continue
+            contest.context.progress(f"server {point}")
+            turns = take_turns(sides, lambda side: servers[side].turn(point, contest.plan.window_seconds), contest.plan.pairs, contest.plan.point_seconds)
             for peer in peers:
                 yield Compared.row(f"{point}/{peer}", turns[PEERS[peer]], turns[peer])
 
@@ -198,10 +198,7 @@ class Compared:
         def middle(turns, what):
             return median([turn[what] for turn in turns])
 
-        ratios = [one["cpu_us"] / other["cpu_us"] for one, other in zip(ours, theirs)]
-        row = {"case": case, "ours": middle(ours, "cpu_us"), "peer": middle(theirs, "cpu_us"), "ratio": median(ratios),
-               "spread": spread(ratios), "unit": "us",
-               "rate_ratio": median([one["rate"] / other["rate"] for one, other in zip(ours, theirs)])}
+        row = row_of(case, [turn["cpu_us"] for turn in ours], [turn["cpu_us"] for turn in theirs], "us", rate_ratio=median([one["rate"] / other["rate"] for one, other in zip(ours, theirs)]))
         for what in ("rate", "p50_us", "p99_us", "p999_us", "hits", "read"):
             row[what], row["peer_" + what] = middle(ours, what), middle(theirs, what)
         return row
@@ -334,7 +331,7 @@ def run(context):
             summary.update(kind.figures(row))
             series |= own_series
     result = {
-        "parameters": {"keys": plan.keys, "value_bytes": VALUE_BYTES, "pairs": plan.pairs, "window_seconds": plan.window_seconds,
+        "parameters": {"keys": plan.keys, "value_bytes": VALUE_BYTES, "pairs": plan.pairs, "point_seconds": plan.point_seconds, "window_seconds": plan.window_seconds,
                        "extstore_mib": plan.extstore_mib, "group_mib": plan.group_mib, "idle_connections": plan.idle_connections,
                        "memcached": context.output(["memcached", "--version"]).strip(), "storage": str(context.storage), "quick": context.quick},
         "rows": rows, "summary": summary, "series": series,

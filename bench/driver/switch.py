@@ -2,7 +2,7 @@
 import json
 import pathlib
 
-from lockstep import Failure, in_turn, median, spread
+from lockstep import Failure, row_of, take_turns
 from variants import variants
 
 DOC = """\
@@ -13,6 +13,7 @@ the native one's, and `after` the instrumented one's, into which the loop has ch
 SOURCE = pathlib.Path(__file__).resolve().parent.parent / "switch" / "switch.cc"
 FLAGS = ["-O2", "-std=c++20", "-pthread"]
 MIB = 1 << 20
+CASE_SECONDS = 90
 
 
 def run(context):
@@ -28,11 +29,12 @@ def run(context):
     commands = {"native": [folder / "native", *words]}
     commands.update({side: context.spilled(budget, [folder / side, *words], path)
                      for side, path in stats.items()})
-    turns = {side: [] for side in commands}
-    for number in range(pairs):
-        for side in in_turn(commands, number):
-            context.progress(f"switch: {side}, pair {number + 1} of {pairs}")
-            turns[side].append(json.loads(context.output(commands[side])))
+
+    def turn(side):
+        context.progress(f"switch: {side}")
+        return json.loads(context.output(commands[side]))
+
+    turns = take_turns(commands, turn, pairs, CASE_SECONDS)
     for side, path in stats.items():
         if json.loads(path.read_text())["cache"]["evictions"] == 0:
             raise Failure(f"switch: nothing was evicted of {side}'s")
@@ -41,9 +43,7 @@ def run(context):
         bodies = 2 if side == "two_bodies" else 1
         for case, key, scale, unit in (("before", "before", 1, "reads/s"), ("after", "after", 1, "reads/s"), ("pause", "pause_seconds", 1e3, "ms")):
             own, native = ([scale * max(turn[key], 1e-9) for turn in turns[of]] for of in (side, "native"))
-            ratios = [mine / theirs for mine, theirs in zip(own, native)]
-            rows.append({"case": f"{case}/{side}", "ours": median(own), "peer": median(native), "ratio": median(ratios), "spread": spread(ratios), "unit": unit,
-                         "bodies": bodies, "most": max(own)})
+            rows.append(row_of(f"{case}/{side}", own, native, unit, bodies=bodies, most=max(own)))
             context.say(f"{rows[-1]['case']:18} {rows[-1]['ours']:,.1f} {unit}, natively {rows[-1]['peer']:,.1f}")
     summary = {}
     for row in rows:
@@ -51,7 +51,7 @@ def run(context):
         suffix = "" if side == "ours" else "_two_bodies"
         summary[f"{case}_ms_most{suffix}" if case == "pause" else f"{case}_ratio{suffix}"] = row["most"] if case == "pause" else row["ratio"]
     result = {
-        "parameters": {"flags": " ".join(FLAGS), "data_bytes": data_bytes, "more_bytes": more_bytes, "memory": budget, "seconds_before": seconds, "pairs": pairs,
+        "parameters": {"flags": " ".join(FLAGS), "data_bytes": data_bytes, "more_bytes": more_bytes, "memory": budget, "seconds_before": seconds, "pairs": pairs, "case_seconds": CASE_SECONDS,
                        "sides": {side: " ".join(flags) for side, flags in ours.items()}, "quick": context.quick},
         "rows": rows, "summary": summary,
     }

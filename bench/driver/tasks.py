@@ -5,7 +5,7 @@ import pathlib
 import shutil
 
 from counting import counted, counting, of_one
-from lockstep import Failure, Programs, in_turn, median, spread
+from lockstep import Failure, Programs, median, row_of, take_turns
 
 DOC = """\
 Cost of one operation on the project's own tasks (ours), over that of Boost.Fiber (peer) and of POSIX threads
@@ -15,6 +15,7 @@ for `notify_remote`, where two are. `/instructions` are those in user mode, coun
 SOURCES = pathlib.Path(__file__).resolve().parent.parent / "tasks"
 FLAGS = ["-O2", "-DNDEBUG", "-std=c++20", "-pthread"]  # as the project itself: peers are in headers, with their assertions
 PAIRS, QUICK_PAIRS = 5, 2
+CASE_SECONDS = 30
 RUN_SECONDS = 300
 PEERS = {"boost_fiber": "Boost.Fiber", "pthreads": "pthreads"}
 # Operations of a run, for some tenths of a second.
@@ -76,12 +77,8 @@ class Contest:
 
     def answers(self, case, pairs, names=None):
         """A list of answers for each program, in turns."""
-        answers = {name: [] for name in names or self.programs}
-        for number in range(pairs):
-            self.context.progress(f"tasks: {case}, pair {number + 1} of {pairs}")
-            for name in in_turn(answers, number):
-                answers[name].append(self.run(name, case))
-        return answers
+        self.context.progress(f"tasks: {case}")
+        return take_turns(names or self.programs, lambda name: self.run(name, case), pairs, CASE_SECONDS)
 
     def instructions(self, name, case):
         """Of one operation."""
@@ -96,11 +93,9 @@ class Contest:
 
 def _row(contest, case, values, unit):
     """values: a list for each program, one for each pair."""
-    ratios = {name: [ours / theirs for ours, theirs in zip(values["ours"], values[name])] for name in values if name != "ours"}
-    row = {"case": case, "ours": median(values["ours"]), "peer": median(values[contest.peer]),
-           "ratio": median(ratios[contest.peer]), "spread": spread(ratios[contest.peer]), "unit": unit}
+    row = row_of(case, values["ours"], values[contest.peer], unit)
     if "pthreads" in values:
-        row.update({"pthreads": median(values["pthreads"]), "pthreads_ratio": median(ratios["pthreads"])})
+        row.update({"pthreads": median(values["pthreads"]), "pthreads_ratio": row_of(case, values["ours"], values["pthreads"], unit)["ratio"]})
     return row
 
 
@@ -177,7 +172,7 @@ def run(context):
                         f"+-{row['spread'] / 2:.0%}")
         rows += more
     result = {
-        "parameters": {"pairs": pairs, "flags": " ".join(FLAGS), "peer": PEERS[contest.peer],
+        "parameters": {"pairs": pairs, "case_seconds": CASE_SECONDS, "flags": " ".join(FLAGS), "peer": PEERS[contest.peer],
                        "counts": {name: {case: contest.count(name, case) for case in COUNTS} for name in contest.programs},
                        "quick": context.quick},
         "rows": rows, "summary": summary, "notes": notes,

@@ -5,7 +5,7 @@ import pathlib
 import re
 import shutil
 
-from lockstep import Failure, Programs, in_turn, median, spread
+from lockstep import Failure, Programs, median, row_of, take_turns
 from server_process import CLIENT_CPU, ServerProcess, cpus, free_port
 
 DOC = """\
@@ -36,7 +36,8 @@ class Plan:
         self.threads = 16 if quick else 64
         self.clients, self.clients_cases = ((1, 4), ("disk",)) if quick else ((1, 4, 16, 128, 256), ("memcached", "disk"))
         self.pairs = context.pairs or (1 if quick else 2)
-        self.seconds = 1 if quick else 8
+        self.case_seconds = 40
+        self.seconds = 1 if quick else 5
         data_mib = self.records * RECORD_BYTES >> 20
         self.memory_mib = 2 * data_mib + 256
         self.disk_memory_mib = max(32, data_mib // 4)
@@ -122,13 +123,11 @@ class Contest:
 
 
 def _row(name, ours, theirs):
-    ratios = [one["rate"] / other["rate"] for one, other in zip(ours, theirs)]
-
     def middle(turns, what):
         return median([turn[what] for turn in turns])
 
-    row = {"case": name, "ours": middle(ours, "rate"), "peer": middle(theirs, "rate"), "ratio": median(ratios), "spread": spread(ratios),
-           "unit": "operations a second", "cpu_ratio": median([one["cpu_us"] / other["cpu_us"] for one, other in zip(ours, theirs)])}
+    row = row_of(name, [turn["rate"] for turn in ours], [turn["rate"] for turn in theirs], "operations a second",
+                 cpu_ratio=median([one["cpu_us"] / other["cpu_us"] for one, other in zip(ours, theirs)]))
     for what in ours[0]:
         if what != "rate":
             row[what], row["peer_" + what] = middle(ours, what), middle(theirs, what)
@@ -148,11 +147,8 @@ def _measure(context, plan, turns):
                     servers[name].fill()
         for name, (case, workload, threads) in turns.items():
             ours, peer, database = CASES[case]
-            measured = {ours: [], peer: []}
-            for number in range(plan.pairs):
-                for side in in_turn((ours, peer), number):
-                    context.progress(f"ycsb {name}: {side}")
-                    measured[side].append(servers[side].turn(database, workload, threads))
+            context.progress(f"ycsb {name}")
+            measured = take_turns((ours, peer), lambda side: servers[side].turn(database, workload, threads), plan.pairs, plan.case_seconds)
             row = _row(name, measured[ours], measured[peer])
             context.kept[name] = row
             context.say(f"{name:20} {row['ours']:>9,.0f}/s, {row['ratio']:.2f} times the peer's +-{row['spread'] / 2:.0%}; CPU {row['cpu_us']:.1f} us, "
@@ -171,7 +167,7 @@ def run(context):
         name = row["case"].replace("/", "_").lower()
         summary.update({f"{name}_rate_ratio": row["ratio"], f"{name}_cpu_ratio": row["cpu_ratio"]})
     versions = {"memcached": context.output(["memcached", "--version"]).strip(), "redis": context.output(["redis-server", "--version"]).split()[2]}
-    result = {"parameters": {"records": plan.records, "threads": plan.threads, "clients": list(plan.clients), "pairs": plan.pairs, "seconds_each": plan.seconds, "memory_mib": plan.memory_mib,
+    result = {"parameters": {"records": plan.records, "threads": plan.threads, "clients": list(plan.clients), "pairs": plan.pairs, "case_seconds": plan.case_seconds, "seconds_each": plan.seconds, "memory_mib": plan.memory_mib,
                              "disk_memory_mib": plan.disk_memory_mib, **versions, "storage": str(context.storage), "quick": context.quick},
               "rows": rows, "summary": summary}
     bars = {"title": "YCSB's core workloads", "subtitle": "ours over the peer's: operations a second (more is better), CPU for one (less)",

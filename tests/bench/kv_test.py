@@ -98,12 +98,12 @@ class Kv(Case):
     def test_fio_beside_it(self):
         """Of two ways to run fio the faster one counts, with its own latencies, and the CPU time of the one that needs less."""
         turns = {False: {"rate": 100.0, "cpu_us": 3.0, "p50_us": 9.0}, True: {"rate": 200.0, "cpu_us": 4.0, "p50_us": 70.0}}
-        contest = kv_contest.Contest(None, types.SimpleNamespace(pairs=2), None, None)
+        contest = kv_contest.Contest(None, types.SimpleNamespace(pairs=2, case_seconds=100), None, None)
         contest.turn = lambda *case: {"per_second": 150.0, "gets": 1, "get_ns": {"p50": 5000, "p99": 1, "p999": 1, "max": 1},
                                       **{figure: 1.0 for figure in ("user_us", "system_us", "reads", "writes", "allocations")}}
         contest.fio = lambda operation, backend, record, depth, batched: turns[batched]
         row = contest.measure("disk/uring/get/4K/16", ("uring", "get", "4K", 16))
-        self.assertEqual([row[key] for key in ("best_peer", "ratio", "p50_us", "peer_p50_us", "peer_cpu_us")], ["batch", 0.75, 5.0, 70.0, 3.0])
+        self.assertEqual([row[key] for key in ("best_peer", "ratio", "pairs", "p50_us", "peer_p50_us", "peer_cpu_us")], ["batch", 0.75, 2, 5.0, 70.0, 3.0])
         alone = contest.measure("disk/threads/get/4K/16", ("threads", "get", "4K", 16))
         self.assertEqual((alone["best_peer"], alone["peer_p50_us"]), ("one", 9.0))
 
