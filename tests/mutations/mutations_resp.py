@@ -153,6 +153,8 @@ MUTATIONS = [
              (ARGUMENTS, "  if (pairs.size() % 2 != 0) return refuse(Problem::kWrongArity, command.name);\n", "  (void)command;\n")),
     mutation("name of a client breaks the list of clients", "Administration.*",
              (ADMINISTRATION, "c >= '!' && c <= '~'", "c >= ' ' && c <= '~'")),
+    mutation("pattern of a scan may be of any length", "Arguments.Scan",
+             (ARGUMENTS, "      if (given.size() > kMaxPatternBytes) return refuse(Problem::kPatternTooLong);\n", "")),
     mutation("name of a client may be of any length", "Administration.NamesAre*",
              (ADMINISTRATION, "  if (text.size() > kMaxNameBytes) return refuse(Problem::kNameTooLong);\n", "")),
     mutation("client kills itself unasked", "Administration.Kills*",

@@ -32,7 +32,6 @@ constexpr int64_t kForEver = -1;
 // also when everything is in memory; one of them may be the one that kills.
 template <class Use>
 base::Expected<void> for_each_key(const Connection& connection, RespScans::Caller& scans, const Use& use) {
-  constexpr uint64_t kKeysInTurn = 64;
   Walk walk;
   if (auto opened = scans.open(walk); !opened) return opened;
   Walk::Entry entry;
@@ -40,7 +39,7 @@ base::Expected<void> for_each_key(const Connection& connection, RespScans::Calle
     auto more = walk.next_item(entry);
     if (!more) return std::unexpected(more.error());
     if (!*more || connection.is_killed.load(std::memory_order_relaxed) || !use(entry.key)) return {};
-    if (count % kKeysInTurn == 0) task::yield();
+    if (RespScans::ends_turn(count, entry.key)) task::yield();
   }
 }
 
@@ -130,6 +129,7 @@ void RespClient::tell_object(const Command& command, Arguments arguments) {
 }
 
 void RespClient::list_keys(Arguments arguments) {
+  if (arguments[1].size() > resp::kMaxPatternBytes) return answer_.refuse(Problem::kPatternTooLong);
   std::vector<std::string> keys;
   size_t bytes = 0;
   const auto walked = for_each_key(connection_, scans_, [&](std::string_view key) {

@@ -1,6 +1,10 @@
 // Transcripts of the commands about keys.
+#include <poll.h>
+
+#include <chrono>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "server/clients/resp_test_client.h"
 #include "server/text.h"
@@ -29,6 +33,35 @@ TEST_F(RespKeysTest, RemoveAndCount) {
   set("b", "2");
   EXPECT_EQ(ask("EXISTS a a none\r\nTOUCH a b none\r\nDEL a none\r\nUNLINK a b\r\nEXISTS a b"),
             ":2\r\n:2\r\n:1\r\n:1\r\n:0\r\n");
+}
+
+// One with which it takes a while to compare a long key.
+TEST_F(RespKeysTest, OthersAreAnsweredWhilePatternsAreCompared) {
+  for (int i = 0; i < 4; ++i) set(std::string(60'000, 'z') + std::to_string(i), "v");
+  const std::string pattern = "*[" + std::string(1000, 'a') + "]";
+  const std::pair<std::string, std::string> talks[] = {
+      {request({"KEYS", pattern}), "*0\r\n"},
+      {request({"SCAN", "0", "MATCH", pattern}), "*2\r\n$1\r\n0\r\n*0\r\n"}};
+  for (const auto& [asked, answered] : talks) {
+    bool was_meanwhile = false;
+    // Where the machine is busy with other things the other may ask too late.
+    for (int round = 0; round < 20 && !was_meanwhile; ++round)
+      talk_on<2>([&](const std::array<int, 2>& others) {
+        say(others[0], asked);
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        exchange(others[1], "PING\r\n", "+PONG\r\n");
+        pollfd first = {.fd = others[0], .events = POLLIN, .revents = 0};
+        was_meanwhile = ::poll(&first, 1, 0) == 0;
+        exchange(others[0], "", answered);
+      });
+    EXPECT_TRUE(was_meanwhile) << asked.substr(0, 20);
+  }
+}
+
+TEST_F(RespKeysTest, LongPatternsAreRefused) {
+  EXPECT_EQ(answer({"KEYS", std::string(1024, '*')}), "*0\r\n");
+  const std::string refused = "-ERR patterns have at most 1024 bytes\r\n", longer(1025, '*');
+  EXPECT_EQ(answer({"KEYS", longer}) + answer({"SCAN", "0", "MATCH", longer}), refused + refused);
 }
 
 TEST_F(RespKeysTest, Expiry) {

@@ -153,6 +153,7 @@ base::Expected<void> RespScans::Table::fill(Scan& scan, const resp::ScanRequest&
     if (scan.ahead.empty()) break;
     std::string key = std::move(scan.ahead.back());
     scan.ahead.pop_back();
+    if (ends_turn(i + 1, key)) task::yield();
     if (!takes_strings || !resp::glob_matches(request.pattern, key)) continue;
     bytes += key.size();
     step.keys.push_back(std::move(key));

@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "server/items/walk.h"
@@ -38,6 +39,13 @@ class RespScans {
   static constexpr size_t kMaxBytes = 1 << 20;  // of the keys that a call returns, but for the last one
   static constexpr size_t kMaxAhead = 512;      // keys that are read ahead
   static constexpr size_t kMaxAheadBytes = 64 << 10;
+  // Of the keys that a task compares with a pattern: behind so many, and behind each long one, which may take some time, the worker's other tasks run.
+  static constexpr uint64_t kKeysInTurn = 64;
+  static constexpr size_t kLongKeyBytes = 1024;
+  // `key` is the count-th key.
+  static bool ends_turn(uint64_t count, std::string_view key) {
+    return count % kKeysInTurn == 0 || key.size() >= kLongKeyBytes;
+  }
 
   RespScans();
   ~RespScans();

@@ -230,6 +230,7 @@ Accepted<ScanRequest> parse_scan(Arguments arguments) {
       if (*count < 1) return refuse(Problem::kSyntax);
       request.count = static_cast<uint64_t>(*count);
     } else if (is_word(option, "match")) {
+      if (given.size() > kMaxPatternBytes) return refuse(Problem::kPatternTooLong);
       request.pattern = given;
     } else if (is_word(option, "type")) {
       request.type = given;

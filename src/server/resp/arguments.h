@@ -4,6 +4,7 @@
 // milliseconds since 1970, by the clock `now_ms`. Views point where the arguments do. All functions are pure, and
 // take time for what they read.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -84,6 +85,9 @@ struct SetrangeRequest {
 // Refused: kNotAnInteger, kOffsetOutOfRange.
 Accepted<SetrangeRequest> parse_setrange(Arguments arguments);
 
+// Of a pattern of KEYS and SCAN. To compare one with a key may take as many steps as the product of their lengths.
+inline constexpr size_t kMaxPatternBytes = 1024;
+
 // SCAN.
 struct ScanRequest {
   uint64_t cursor = 0;  // 0: from the beginning
@@ -91,7 +95,7 @@ struct ScanRequest {
   uint64_t count = 10;
   std::string_view type;  // empty: any
 };
-// Refused: kInvalidCursor, kNotAnInteger, kSyntax.
+// Refused: kInvalidCursor, kNotAnInteger, kPatternTooLong, kSyntax.
 Accepted<ScanRequest> parse_scan(Arguments arguments);
 
 }  // namespace server::resp

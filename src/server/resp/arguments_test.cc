@@ -264,6 +264,9 @@ TEST(Arguments, Scan) {
         Words{"SCAN", "0", "COUNT", "0"}, Words{"SCAN", "0", "COUNT", "-1"}})
     EXPECT_EQ(scan(request).error(), Refusal{Problem::kSyntax}) << request.back();
   EXPECT_EQ(scan({"SCAN", "0", "COUNT", "x"}).error(), Refusal{Problem::kNotAnInteger});
+  const std::string longest(kMaxPatternBytes, 'a'), longer = longest + 'a';
+  EXPECT_EQ(scan({"SCAN", "0", "MATCH", longest})->pattern, longest);
+  EXPECT_EQ(scan({"SCAN", "0", "MATCH", longer}).error(), Refusal{Problem::kPatternTooLong});
 }
 
 TEST(ArgumentsDeathTest, OfAnotherCommand) {
