@@ -1,4 +1,8 @@
 // Transcripts of the commands about the server.
+#include <poll.h>
+
+#include <chrono>
+
 #include "server/clients/resp_test_client.h"
 
 namespace server {
@@ -30,6 +34,24 @@ TEST_F(RespAdministrationTest, SettingsAreTold) {
   EXPECT_EQ(ask("CONFIG GET MAX*-POLICY\r\nCONFIG GET timeout\r\nCONFIG GET databases"),
             "*2\r\n$16\r\nmaxmemory-policy\r\n$10\r\nnoeviction\r\n*2\r\n$7\r\ntimeout\r\n$1\r\n0\r\n"
             "*2\r\n$9\r\ndatabases\r\n$1\r\n1\r\n");
+}
+
+TEST_F(RespAdministrationTest, OthersAreAnsweredWhileLongPatternsAreComparedWithSettings) {
+  const std::string pattern = "*[" + std::string(100'000, '#') + "]";
+  std::string asked = "*22\r\n" + bulk("CONFIG") + bulk("GET");
+  for (int i = 0; i < 20; ++i) asked += bulk(pattern);
+  bool was_meanwhile = false;
+  // Where the machine is busy with other things the other may ask too late.
+  for (int round = 0; round < 20 && !was_meanwhile; ++round)
+    talk_on<2>([&](const std::array<int, 2>& others) {
+      say(others[0], asked);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      exchange(others[1], "PING\r\n", "+PONG\r\n");
+      pollfd first = {.fd = others[0], .events = POLLIN, .revents = 0};
+      was_meanwhile = ::poll(&first, 1, 0) == 0;
+      hear(others[0], 4);
+    });
+  EXPECT_TRUE(was_meanwhile);
 }
 
 // memcached's -l says nothing of where Redis' clients are served, and Redis takes an empty one for all interfaces.
