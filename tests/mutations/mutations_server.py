@@ -60,6 +60,7 @@ MUTATIONS = [
     client("clients alone know that the device fails", (CHANGES, "  items_.note_error(error);\n", ""), gtest_filter="FailingDeviceTest.*"),
     resp("who compares long keys with a pattern has the worker to himself", ("src/server/clients/resp_scans.h", "count % kKeysInTurn == 0 || key.size() >= kLongKeyBytes", "count % kKeysInTurn == 0"), gtest_filter="RespKeysTest.OthersAreAnswered*"),
     resp("who compares long patterns with settings has the worker to himself", ("src/server/clients/resp_administration.cc", "             goes_on(1 + pattern.size() / kPatternBytesOfAKey);\n", ""), gtest_filter="RespAdministrationTest.OthersAreAnswered*"),
+    resp("who asks for facts again and again has the worker to himself", ("src/server/clients/resp_administration.cc", "  goes_on(kKeysInTurn);\n", ""), gtest_filter="RespAdministrationTest.OthersAreAnsweredBetween*"),
     resp("clients of Redis alone know that the store is full", ("src/server/clients/resp_answer.cc", "  items_.note_error(error);\n", ""), gtest_filter="RespClientTest.AFullStore*"),
     client("what cannot be dropped is told as if it were", (CLIENT, "  if (!dropped)\n    replied = answer_error(command, dropped.error());\n  else if (!refusal.text.empty())", "  if (!refusal.text.empty())"), gtest_filter="FailingDeviceTest.*"),
     client("cas stores whatever is there", (CHANGES, "asks_for_cas ? std::optional(command.cas) : std::nullopt", "std::nullopt"), gtest_filter="MemcacheClientTest.TheCas*"),

@@ -172,6 +172,7 @@ base::Expected<void> MetricsClient::serve() {
       continue;
     }
     connection_.note_request("metrics");
+    task::yield();  // as before memcached's stats
     if (auto answered = answer(stream_.input().substr(0, end), goes_on); !answered) return answered;
     stream_.consume(end + kHeadEnd.size());
   }

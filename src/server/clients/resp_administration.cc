@@ -120,7 +120,11 @@ void RespClient::flush(Arguments arguments) {
   if (done(items_.flush())) answer_.ok();
 }
 
-void RespClient::info(Arguments arguments) { answer_.text_for_people(info_text(hub_, arguments.subspan(1))); }
+// All sessions, connections and segments are looked at: of many that come in one piece others run before each.
+void RespClient::info(Arguments arguments) {
+  goes_on(kKeysInTurn);
+  answer_.text_for_people(info_text(hub_, arguments.subspan(1)));
+}
 
 // How much the record takes on the device: with the item's head, in whole grains.
 void RespClient::memory_usage(Arguments arguments) {

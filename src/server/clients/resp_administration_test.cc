@@ -74,6 +74,24 @@ TEST_F(RespAdministrationTest, CountersBeginAnew) {
   EXPECT_NE(ask("INFO stats").find("keyspace_misses:0\r\n"), std::string::npos);
 }
 
+TEST_F(RespAdministrationTest, OthersAreAnsweredBetweenManyInfosThatComeInOnePiece) {
+  std::string asked = "CLIENT REPLY OFF\r\n";
+  for (int i = 0; i < 2500; ++i) asked += "INFO\n";
+  asked += "CLIENT REPLY ON\r\n";
+  ASSERT_LT(asked.size(), Stream::kInputBytes);
+  bool was_meanwhile = false;
+  for (int round = 0; round < 20 && !was_meanwhile; ++round)
+    talk_on<2>([&](const std::array<int, 2>& others) {
+      say(others[0], asked);
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      exchange(others[1], "PING\r\n", "+PONG\r\n");
+      pollfd first = {.fd = others[0], .events = POLLIN, .revents = 0};
+      was_meanwhile = ::poll(&first, 1, 0) == 0;
+      exchange(others[0], "", "+OK\r\n");
+    });
+  EXPECT_TRUE(was_meanwhile);
+}
+
 TEST_F(RespAdministrationTest, InfoHasSections) {
   const std::string got = ask("INFO");
   for (const char* title :

@@ -205,6 +205,7 @@ void RespClient::tell_client() {
 void RespClient::list_clients(Arguments arguments) {
   const auto request = accepted(resp::parse_client_list(arguments));
   if (!request) return;
+  goes_on(kKeysInTurn);
   // There may be more than a hundred thousand of them, and while the hub is looked through no connection can come or go.
   std::vector<int64_t> ids;
   if (request->ids)
