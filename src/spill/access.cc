@@ -99,6 +99,7 @@ WiredRange::WiredRange(const void* address, size_t n, Need need) {
       bytes_to_page_end(address) < most)
     will_pin(a, most, need);
   for (size_t pins = 0; pins < allowance && size_ < n; ++pins) {
+    if (pins > 0 && !may_pin_more()) break;
     const uint64_t at = a + size_;
     const size_t length = std::min(bytes_to_page_end(reinterpret_cast<const void*>(at)), n - size_);
     char* raw = pin_page_piece(at, need);

@@ -96,7 +96,7 @@ size_t spilled_string_bytes(const char* text);
 
 // [address, address + n) pinned: its pages stay where they are until destruction, so that the kernel
 // may read or write them. Covers a prefix only, of at least one piece, when the range is larger than
-// what one thread may pin, or is spilled in part. What is not spilled is one piece and costs nothing.
+// what may be pinned, or is spilled in part. What is not spilled is one piece and costs nothing.
 // `need`: what the kernel does there; what is protected from it counts as not spilled, so that the kernel refuses it.
 // One at a time in each thread, and in each handler that interrupts it. A child that such a handler forks has it too.
 // Cost: may block and do I/O for each page.

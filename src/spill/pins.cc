@@ -8,6 +8,17 @@
 #include "spill/standing_pins.h"
 
 namespace spill {
+namespace {
+
+// OS pages that are pinned for system calls, of all threads.
+constinit std::atomic<uint64_t> pinned_for_calls = 0;
+
+void unpin(base::PageId page) {
+  runtime.cache->unpin(page);
+  pinned_for_calls.fetch_sub(1, std::memory_order_relaxed);
+}
+
+}  // namespace
 
 char* pin_page_piece(uint64_t address, Need need) {
   // The plain end of a global has no page, and what is not mapped is the kernel's to refuse.
@@ -18,6 +29,7 @@ char* pin_page_piece(uint64_t address, Need need) {
   auto pinned = runtime.cache->pin(page, lane_of(inside.thread()));
   if (!pinned && is_file_map_error(address, pinned.error())) return reinterpret_cast<char*>(address);
   if (!pinned) end_process(pinned.error(), kFatalStatus);
+  pinned_for_calls.fetch_add(1, std::memory_order_relaxed);
   return *pinned + (address - runtime.cache->address_of(page));
 }
 
@@ -31,7 +43,7 @@ void will_pin(uint64_t address, uint64_t bytes, Need need) {
 
 void unpin_page_piece(uint64_t address) {
   InRuntime inside;
-  runtime.cache->unpin(runtime.cache->page_of(address));
+  unpin(runtime.cache->page_of(address));
 }
 
 namespace {
@@ -60,7 +72,11 @@ uint32_t pins_of_this_thread(base::PageId page) {
 }
 
 void pin_again_after_fork() {
-  for_each_wired(this_thread(), [](base::PageId wired) { runtime.cache->pin_again(wired); });
+  pinned_for_calls.store(0, std::memory_order_relaxed);
+  for_each_wired(this_thread(), [](base::PageId wired) {
+    runtime.cache->pin_again(wired);
+    pinned_for_calls.fetch_add(1, std::memory_order_relaxed);
+  });
   pin_standing_again();
 }
 
@@ -68,7 +84,7 @@ void end_left_pins(uint32_t level) {
   InRuntime inside;
   Thread& thread = inside.thread();
   for (; level <= thread.top_level.load(std::memory_order_relaxed); ++level) {
-    for_each_pin(thread.wired[level], [](base::PageId page) { runtime.cache->unpin(page); });
+    for_each_pin(thread.wired[level], unpin);
     thread.wired[level] = {};
   }
 }
@@ -83,5 +99,7 @@ size_t pin_allowance() {
   const size_t share = runtime.cache->frame_count() / 16;
   return share > 0 ? share : 1;
 }
+
+bool may_pin_more() { return pinned_for_calls.load(std::memory_order_relaxed) < pin_allowance(); }
 
 }  // namespace spill

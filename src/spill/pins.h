@@ -36,5 +36,8 @@ bool may_stay();
 
 // How many OS pages one system call may keep pinned, at least 1.
 size_t pin_allowance();
+// May a system call that keeps some pinned have another one? Only as long as the calls of all threads keep fewer than one may: who has some and waits
+// for a frame may wait for others who do the same.
+bool may_pin_more();
 
 }  // namespace spill

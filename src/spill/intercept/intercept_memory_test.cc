@@ -223,4 +223,14 @@ TEST_F(Memory, WiredRangeCoversAPrefixThatItsPinsAllow) {
   EXPECT_EQ(spill::WiredRange(address, 0, spill::Need::kRead).pieces().size(), 0u);
 }
 
+// As of several threads.
+TEST_F(Memory, WiredRangesTogetherPinLittleMoreThanOneMay) {
+  char* address = fake::allocate(100000, 4000);
+  const spill::WiredRange first(address, 100000, spill::Need::kRead);
+  const spill::WiredRange second(address, 100000, spill::Need::kRead);
+  EXPECT_EQ(second.size(), 96 + 4096u);  // of 9 pins the first has 7
+  const spill::WiredRange third(address, 100000, spill::Need::kRead);
+  EXPECT_EQ(third.size(), 96u);  // one in any case
+}
+
 }  // namespace

@@ -139,6 +139,10 @@ void unpin_page_piece(uint64_t address) {
 }
 
 size_t pin_allowance() { return 7; }
+bool may_pin_more() {
+  std::lock_guard guard(lock);
+  return pins < 9;
+}
 
 bool is_allocated(uint64_t address) {
   std::lock_guard guard(lock);
