@@ -227,8 +227,8 @@ class Log {
   // For a cache: records below this sequence are gone. All headers written from now on say so (SegmentHeader::floor). A lower sequence than
   // before changes nothing.
   void drop_below(uint64_t sequence) { floor_.store(std::max(sequence, floor()), std::memory_order_relaxed); }
-  // Makes the floor durable: writes the header of this segment again, or that of another one that can be collected where the medium does not
-  // take it. 0, or an errno value. REQUIRES: choose_to_drop() has chosen `first`, which is still in use.
+  // Makes the floor durable: writes the headers of this segment and of another one that can be collected again, or of others where the medium does
+  // not take them; one is enough if there are no more. 0, or an errno value. REQUIRES: choose_to_drop() has chosen `first`, which is still in use.
   int keep_floor(Channel& channel, uint32_t first);
   // Writes the first header of a segment in use again, with the present sequence and floor; does not flush. 0, or an errno value.
   int write_header_again(Channel& channel, uint32_t segment);

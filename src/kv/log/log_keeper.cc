@@ -17,6 +17,8 @@ constexpr uint32_t kReadyParts = 32;
 constexpr uint64_t kPutOffNs = 100'000'000;
 constexpr uint8_t kPutOffDoublings = 6;
 constexpr uint32_t kFloorTries = 8;
+// So many headers get a floor: if the process ends and one of them cannot be read then, another one still says it.
+constexpr uint32_t kFloorCopies = 2;
 // Zeros that are written at a time to a file's holes: other requests wait behind no more than this.
 constexpr uint64_t kZeroBytes = 128 << 10;
 // Room that headers have taken already: the largest grain, and the least that file systems allocate.
@@ -58,16 +60,17 @@ int Log::seal_all(Channel& channel) {
 
 int Log::keep_floor(Channel& channel, uint32_t first) {
   int error = 0;
-  for (uint32_t i = 0, tries = 0; i < segment_count_ && tries < kFloorTries; ++i) {
+  uint32_t copies = 0;
+  for (uint32_t i = 0, tries = 0; i < segment_count_ && tries < kFloorTries && copies < kFloorCopies; ++i) {
     const uint32_t index = (first + i) % segment_count_;
     // A snapshot may have begun to keep a record of `first`: its header is written all the same.
     if (i != 0 && !can_be_collected(segments_[index], true)) continue;
     error = write_header_again(channel, index);
-    if (error == 0) return flush(channel);
-    if (!is_of_segment(error)) return error;
+    if (error != 0 && !is_of_segment(error)) break;
+    copies += error == 0;
     ++tries;
   }
-  return error;
+  return copies != 0 ? flush(channel) : error;
 }
 
 int Log::write_header_again(Channel& channel, uint32_t segment) {

@@ -620,6 +620,24 @@ TEST_F(LogTest, TheFloorIsDurableThoughAllSegmentsAreKept) {
   EXPECT_EQ(header.floor, 1000u);
 }
 
+// One of its headers may be damaged when the next start reads them.
+TEST_F(LogTest, TheFloorIsInTheHeadersOfTwoSegments) {
+  const std::vector<uint32_t> segments = fill_segments({100, 100, 100});
+  log->drop_below(1000);
+  ASSERT_EQ(log->keep_floor(channel, segments.front()), 0);
+  int with_floor = 0;
+  for (const uint32_t segment : segments) {
+    alignas(4096) std::byte block[512];
+    ASSERT_EQ(channel.read(identity.geometry.header_offsets(segment)[0], block), 0);
+    SegmentHeader header;
+    ASSERT_TRUE(read_segment_header(identity, block, header));
+    EXPECT_EQ(header.state, SegmentState::kUsed);
+    EXPECT_EQ(header.generation, log->segment(segment).generation.load());
+    with_floor += header.floor == 1000;
+  }
+  EXPECT_EQ(with_floor, 2);
+}
+
 // A medium with holes, which notes writes of zeros where headers are.
 class HolesDevice final : public MediumDevice {
  public:
