@@ -43,6 +43,7 @@ MUTATIONS = [
     net("who sends without end is alone", (STREAM, "  if (channel_.has_more()) task::yield();\n", ""), gtest_filter="StreamTest.WhoSends*"),
     net("a request may be of any length", (STREAM, "  if (used >= options_.input_bytes_max)", "  if (false)"), gtest_filter="StreamTest.ARequestMay*"),
     net("a draining connection that is idle waits on", (STREAM, "  if (is_between && is_draining_) return false;\n", ""), (STREAM, "  if (!waited && is_between && is_draining_) return false;\n", ""), gtest_filter="StreamTest.WhenItDrains*"),
+    net("a request whose rest is thrown away is none that is under way", (STREAM, "end_ == first_ && !is_skipping_", "end_ == first_"), gtest_filter="StreamTest.WhenItDrains*"),
     net("a request that begins when the server drains is cut off", (STREAM, "limit_of(ns, is_between || !is_draining_)", "limit_of(ns, true)"), gtest_filter="StreamTest.WhenItDrains*"),
     net("after a long request many come at a time", (STREAM, "to.first(std::min(to.size(), kInputBytes))", "to"), gtest_filter="StreamTest.NoMoreComes*"),
     net("values do not go where their text is", (STREAM, "  end_text_piece();\n  pieces_.push_back({.iov_base = const_cast", "  pieces_.push_back({.iov_base = const_cast"), gtest_filter="StreamValuesTest.*"),

@@ -59,7 +59,7 @@ base::Expected<void> Stream::make_room() {
 // Sends, and waits until there may be input. False: the server drains, and no request has begun.
 base::Expected<bool> Stream::wait(uint64_t ns) {
   if (auto sent = send(); !sent) return std::unexpected(sent.error());
-  const bool is_between = end_ == first_;
+  const bool is_between = end_ == first_ && !is_skipping_;
   if (channel_.has_more()) return true;  // it was received ahead
   if (is_between && is_draining_) return false;
   if (is_between) {
@@ -150,13 +150,18 @@ base::Expected<bool> Stream::receive_into(size_t from, std::span<std::byte> memo
 }
 
 base::Expected<bool> Stream::skip(uint64_t bytes) {
+  base::Expected<bool> received = true;
+  is_skipping_ = true;
   for (;;) {
     const size_t now = std::min<uint64_t>(bytes, end_ - first_);
     consume(now);
     bytes -= now;
-    if (bytes == 0) return true;
-    if (auto received = receive(); !received || !*received) return received;
+    if (bytes == 0) break;
+    received = receive();
+    if (!received || !*received) break;
   }
+  is_skipping_ = false;
+  return received;
 }
 
 // --- what is to be sent ---

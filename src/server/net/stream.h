@@ -139,6 +139,7 @@ class Stream {
   Memory in_;
   size_t first_ = 0, end_ = 0;  // the input, in in_
   bool is_draining_ = false;
+  bool is_skipping_ = false;  // the rest of a request, so one is under way though there is no input
   bool waits_for_request_ = false;
   bool was_idle_ = false;
   std::atomic<uint64_t> received_bytes_{0};

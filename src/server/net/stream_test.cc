@@ -416,6 +416,28 @@ TEST_F(StreamTest, WhenItDrainsARequestThatHasBegunIsWaitedFor) {
       });
 }
 
+TEST_F(StreamTest, WhenItDrainsARequestWhoseRestIsThrownAwayIsWaitedFor) {
+  std::atomic<bool> has_drained{false};
+  talk(
+      [&](Stream& stream) {
+        auto drain = [&] {
+          EXPECT_FALSE(stream.drain());
+          has_drained = true;
+        };
+        task::Task& drains = task::start("drains", drain);
+        auto skipped = stream.skip(10);
+        task::join(drains);
+        EXPECT_TRUE(skipped && *skipped);
+        must_receive(stream, false);
+      },
+      [&](int other) {
+        say(other, "12345");
+        wait_for(has_drained);
+        say(other, "67890");
+        EXPECT_EQ(hear(other, 1), "");
+      });
+}
+
 // It has come, and the task that waits for it has not been told yet.
 TEST_F(StreamTest, WhenItDrainsARequestThatBeginsAtThatMomentIsWaitedFor) {
   std::atomic<bool> has_drained{false}, has_begun{false};
