@@ -341,6 +341,17 @@ class Life(Case):
             time.sleep(0.01)
         self.assertFalse(os.path.exists(pid_file))
 
+    def test_the_pid_file_is_there_until_the_store_is_closed(self):
+        self.assertEqual(self.serve("--memcache", "0").end(), 0)
+        pid_file = self.path("pid")
+        process = self.slow(100_000, "-P", pid_file)
+        self.wait_until(lambda: os.path.exists(pid_file))
+        self.connect(self.path("socket")).ask(key_of(b"value"), b"STORED\r\n")
+        process.send_signal(signal.SIGTERM)
+        self.wait_until(lambda: not os.path.exists(pid_file))
+        self.assertEqual(self.serve("--memcache", "0").ready["items"], "1")
+        self.assertEqual(process.wait(HANG_SECONDS), 0)
+
     def begun(self, *command, **options):
         """A server at a socket of this command, which its helper does not begin."""
         process = subprocess.Popen([*command, SPILLWAY, "serve", "--storage", self.store, "--capacity", "64M", "-s", self.path("socket")], env=CLEAN, **options)

@@ -19,6 +19,7 @@
 #include <initializer_list>
 #include <memory>
 #include <new>
+#include <optional>
 
 #include "base/json_log.h"
 #include "base/log.h"
@@ -273,7 +274,9 @@ int run_server(ServeOptions& options) {
     options.store.clock = &clock;
     options.server.settings.movable_clock = &clock;
   }
-  // In this order, so that the server, which has threads that use the store, is gone before it, also when something is thrown.
+  // In this order, so that the server, which has threads that use the store, is gone before it, also when something is thrown; and the file with the
+  // process id only when others may open the store.
+  std::optional<PidFile> pid_file;
   std::unique_ptr<KvStore> kept;
   server::Server serves;
   options.server.takes_signals = true;
@@ -290,21 +293,19 @@ int run_server(ServeOptions& options) {
   KvStore& store = *kept;
   value_of(serves.open(*store));
   serves.hub().verbosity = options.verbosity;
+  pid_file.emplace(options.pid_file);
+  if (user != nullptr) become_user(*user);
+  begin_log(options.server.log_file);
+  tell_started(serves, options, store, opened_ms, milliseconds_since(begun_ns));
+  daemon.serves(!options.server.log_file.empty());
+  server::tell_manager("READY=1");
   int status = 0;
-  {
-    const PidFile pid_file(options.pid_file);
-    if (user != nullptr) become_user(*user);
-    begin_log(options.server.log_file);
-    tell_started(serves, options, store, opened_ms, milliseconds_since(begun_ns));
-    daemon.serves(!options.server.log_file.empty());
-    server::tell_manager("READY=1");
-    if (auto ran = serves.run(); !ran) {
-      base::log({.name = "server_failed",
-                 .level = base::LogLevel::kError,
-                 .fields = {{"error", ran.error().number}}},
-                "serve: ", ran.error().message);
-      status = 1;
-    }
+  if (auto ran = serves.run(); !ran) {
+    base::log({.name = "server_failed",
+               .level = base::LogLevel::kError,
+               .fields = {{"error", ran.error().number}}},
+              "serve: ", ran.error().message);
+    status = 1;
   }
   server::tell_manager("STOPPING=1");
   serves.close();
