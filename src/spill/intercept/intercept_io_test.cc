@@ -177,6 +177,29 @@ TEST_F(Io, VectorsWithFlags) {
   EXPECT_EQ(errno, EOPNOTSUPP);
 }
 
+// What comes before the limit is written, and the next call is told of it by a signal.
+TEST_F(Io, LimitOfFileSizesBetweenTwoPieces) {
+  static int signals = 0;
+  const char* from = fake::allocate(300'000, 0);
+  constexpr rlim_t kLimit = 4 * 7 * 4096;  // the fake runtime allows 7 pins
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  signal(SIGXFSZ, [](int) { ++signals; });
+  const rlimit limit = {kLimit, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  const ssize_t written = __spill_pwrite(file, from, 300'000, 0);
+  const int signals_before = signals;
+  const ssize_t more = __spill_pwrite(file, from, 300'000, kLimit);
+  const int error = errno;
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_EQ(written, static_cast<ssize_t>(kLimit));
+  EXPECT_EQ(signals_before, 0);
+  EXPECT_EQ(more, -1);
+  EXPECT_EQ(error, EFBIG);
+  EXPECT_EQ(signals, 1);
+  signal(SIGXFSZ, SIG_DFL);
+}
+
 // As the kernel has it, also where it takes many of its calls: programs may have an int for the result.
 TEST_F(Io, NoCallMovesMoreThanTheKernelsWould) {
   const int null = open("/dev/null", O_WRONLY);

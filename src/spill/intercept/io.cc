@@ -23,6 +23,7 @@
 #include "spill/address_space.h"
 #include "spill/next.h"
 #include "sys/kernel.h"
+#include "sys/signals.h"
 
 namespace spill {
 
@@ -161,6 +162,20 @@ ssize_t bounce(const PlainVector& memory, size_t capacity, Call call) {
   return static_cast<ssize_t>(done);
 }
 
+// A write beyond the limit of file sizes (RLIMIT_FSIZE) raises a signal, which ends most programs. Of one call of the program's the kernel writes what
+// comes before the limit: so it is the next one that is signalled.
+template <class Call>
+ssize_t call_unsignalled(Call call) {
+  const uint64_t beyond_limit = sys::signal_bit(SIGXFSZ);
+  const sys::BlockedSignals blocked(beyond_limit);
+  const ssize_t moved = call();
+  if (moved < 0 && errno == EFBIG) {
+    const timespec none = {};
+    sys::syscall(SYS_rt_sigtimedwait, &beyond_limit, nullptr, &none, sizeof beyond_limit);
+  }
+  return moved;
+}
+
 // Into or out of the frames.
 template <Direction direction, class Call>
 ssize_t wired(const PlainVector& memory, Call call) {
@@ -170,7 +185,11 @@ ssize_t wired(const PlainVector& memory, Call call) {
     for (size_t at = 0; at < buffer.iov_len && done < kCallBytes;) {
       const size_t n = std::min(buffer.iov_len - at, kCallBytes - done);
       const WiredRange range(static_cast<char*>(buffer.iov_base) + at, n, need_of(direction));
-      const ssize_t moved = call(range.pieces().data(), static_cast<int>(range.pieces().size()), done);
+      const auto next = [&] {
+        return call(range.pieces().data(), static_cast<int>(range.pieces().size()), done);
+      };
+      const bool goes_on = direction == Direction::kWrite && done > 0;
+      const ssize_t moved = goes_on ? call_unsignalled(next) : next();
       if (moved < 0) return done > 0 ? static_cast<ssize_t>(done) : -1;
       done += static_cast<size_t>(moved);
       at += static_cast<size_t>(moved);
