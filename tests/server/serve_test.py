@@ -344,7 +344,7 @@ class Life(Case):
     def test_the_pid_file_is_there_until_the_store_is_closed(self):
         self.assertEqual(self.serve("--memcache", "0").end(), 0)
         pid_file = self.path("pid")
-        process = self.slow(100_000, "-P", pid_file)
+        process = self.slow(300_000, "-P", pid_file)
         self.wait_until(lambda: os.path.exists(pid_file))
         self.connect(self.path("socket")).ask(key_of(b"value"), b"STORED\r\n")
         process.send_signal(signal.SIGTERM)
