@@ -301,10 +301,9 @@ int run_server(ServeOptions& options) {
   server::tell_manager("READY=1");
   int status = 0;
   if (auto ran = serves.run(); !ran) {
-    base::log({.name = "server_failed",
-               .level = base::LogLevel::kError,
-               .fields = {{"error", ran.error().number}}},
-              "serve: ", ran.error().message);
+    base::log(
+        {.name = "server_failed", .level = base::LogLevel::kError, .fields = {{"error", ran.error().number}}},
+        "serve: ", ran.error().message);
     status = 1;
   }
   server::tell_manager("STOPPING=1");
