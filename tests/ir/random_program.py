@@ -14,6 +14,8 @@ class Program:
         self.random = random.Random(seed)
         self.walks = seed > 12  # the programs of smaller seeds stay what they were
         self.objects = seed > 40
+        self.shapes = seed > 48
+        self.exits = []  # labels behind the loops around what is being written
         self.loops = 0
         self.lines = []
 
@@ -56,6 +58,9 @@ class Program:
         self.lines.append("  " * depth + text)
 
     def statement(self, depth, indices):
+        if self.shapes and self.number(0, 3) == 0:
+            self.shape(depth, indices)
+            return
         kind = self.number(0, 15 if self.walks else 13)
         if kind >= 14:
             self.walk(depth, indices)
@@ -97,9 +102,40 @@ class Program:
         elif depth < 4:
             self.loop(depth, indices)
 
+    def shape(self, depth, indices):
+        """What is seldom met: elements of odd sizes, volatile ones, the end of several loops at once, counters that wrap."""
+        kind = self.number(0, 5)
+        if kind == 0:
+            self.emit(depth, f"{self.variable()} += {self.gap(indices)} >> {self.number(0, 100)};")
+        elif kind == 1:
+            self.emit(depth, f"{self.gap(indices)} *= {self.value(indices)} | 1u;")
+        elif kind == 2:
+            name = self.random.choice(list(TYPES))
+            self.emit(depth, f"*(volatile {name}*)({self.buffer()} + {self.place(indices, TYPES[name])}) "
+                             f"{self.operation()}= {self.value(indices)};")
+        elif kind == 3 and self.exits:
+            self.emit(depth, f"if ({self.cell(indices)} == {self.number(0, 40)}) goto {self.exits[-1]};")
+        elif depth < 3:
+            self.narrow_loop(depth, indices)
+
+    def gap(self, indices):
+        return f"((struct Gap*)({self.buffer()} + {self.place(indices, 1)}))->x"
+
+    def narrow_loop(self, depth, indices):
+        """The counter wraps, and ends where it began."""
+        self.loops += 1
+        index = f"i{self.loops}"
+        self.emit(depth, f"{{ const uint8_t begin{index} = (uint8_t){self.variable()}; uint8_t {index} = begin{index};")
+        self.emit(depth, "do {")
+        self.block(depth + 1, indices + [index])
+        self.emit(depth + 1, f"{index} += {self.pick(8, 24, 136, 255 if depth == 1 else 240)};")
+        self.emit(depth, f"}} while ({index} != begin{index}); }}")
+
     def loop(self, depth, indices):
         self.loops += 1
         index = f"i{self.loops}"
+        if self.shapes and depth == 1:
+            self.exits.append(f"behind{index}")
         end = self.pick(str(self.number(1, 30)), str(self.number(100, 999)) if depth == 1 else "20",
                         f"{self.variable()} % {900 if depth == 1 else 40}")
         self.emit(depth, f"{{ const uint64_t end{index} = {end};")
@@ -119,6 +155,8 @@ class Program:
         if self.number(0, 4) == 0:
             self.emit(depth + 1, f"if ({self.cell(indices + [index])} == 7) break;")
         self.emit(depth, "} }")
+        if self.shapes and depth == 1:
+            self.emit(depth, f"{self.exits.pop()}:;")
 
     def walk(self, depth, indices):
         """A loop that ends when it finds something: pointers go on, by more than one way, and something stays."""
@@ -171,6 +209,7 @@ class Program:
 #include <stdlib.h>
 #include <string.h>
 struct __attribute__((packed)) Odd {{ uint8_t gap; uint32_t x, y; }};
+struct __attribute__((packed)) Gap {{ uint8_t gap; unsigned __int128 x; }};
 struct S {{ uint32_t count; uint16_t half, tag; uint64_t wide[4]; struct Odd odd; }};
 __attribute__((noinline)) static uint64_t bump(uint64_t v) {{ return v * 6364136223846793005ull + 1; }}
 {chr(10).join(self.lines)}
