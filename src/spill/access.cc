@@ -94,12 +94,12 @@ WiredRange::WiredRange(const void* address, size_t n, Need need) {
   // No handler before it is noted: it may fork.
   InRuntime inside;
   begin_ = a;
-  const size_t allowance = std::min(kMaxPieces, pin_allowance());
+  const size_t all_may_pin = pin_allowance(), allowance = std::min(kMaxPieces, all_may_pin);
   if (const size_t most = std::min(n, (allowance - 1) * base::kOsPageBytes + 1);
       bytes_to_page_end(address) < most)
     will_pin(a, most, need);
   for (size_t pins = 0; pins < allowance && size_ < n; ++pins) {
-    if (pins > 0 && !may_pin_more()) break;
+    if (pins > 0 && pinned_for_calls() >= all_may_pin) break;
     const uint64_t at = a + size_;
     const size_t length = std::min(bytes_to_page_end(reinterpret_cast<const void*>(at)), n - size_);
     char* raw = pin_page_piece(at, need);

@@ -11,11 +11,11 @@ namespace spill {
 namespace {
 
 // OS pages that are pinned for system calls, of all threads.
-constinit std::atomic<uint64_t> pinned_for_calls = 0;
+constinit std::atomic<size_t> call_pins = 0;
 
 void unpin(base::PageId page) {
   runtime.cache->unpin(page);
-  pinned_for_calls.fetch_sub(1, std::memory_order_relaxed);
+  call_pins.fetch_sub(1, std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -29,7 +29,7 @@ char* pin_page_piece(uint64_t address, Need need) {
   auto pinned = runtime.cache->pin(page, lane_of(inside.thread()));
   if (!pinned && is_file_map_error(address, pinned.error())) return reinterpret_cast<char*>(address);
   if (!pinned) end_process(pinned.error(), kFatalStatus);
-  pinned_for_calls.fetch_add(1, std::memory_order_relaxed);
+  call_pins.fetch_add(1, std::memory_order_relaxed);
   return *pinned + (address - runtime.cache->address_of(page));
 }
 
@@ -72,10 +72,10 @@ uint32_t pins_of_this_thread(base::PageId page) {
 }
 
 void pin_again_after_fork() {
-  pinned_for_calls.store(0, std::memory_order_relaxed);
+  call_pins.store(0, std::memory_order_relaxed);
   for_each_wired(this_thread(), [](base::PageId wired) {
     runtime.cache->pin_again(wired);
-    pinned_for_calls.fetch_add(1, std::memory_order_relaxed);
+    call_pins.fetch_add(1, std::memory_order_relaxed);
   });
   pin_standing_again();
 }
@@ -100,6 +100,6 @@ size_t pin_allowance() {
   return share > 0 ? share : 1;
 }
 
-bool may_pin_more() { return pinned_for_calls.load(std::memory_order_relaxed) < pin_allowance(); }
+size_t pinned_for_calls() { return call_pins.load(std::memory_order_relaxed); }
 
 }  // namespace spill

@@ -34,10 +34,10 @@ void end_left_pins(uint32_t level);
 // pages as it may.
 bool may_stay();
 
-// How many OS pages one system call may keep pinned, at least 1.
+// How many OS pages one system call may keep pinned, at least 1. Those of all threads together may keep as many, and one each: who has some and waits for
+// a frame may wait for others who do the same. Cost: a load for each partition.
 size_t pin_allowance();
-// May a system call that keeps some pinned have another one? Only as long as the calls of all threads keep fewer than one may: who has some and waits
-// for a frame may wait for others who do the same.
-bool may_pin_more();
+// How many those of all threads keep pinned now.
+size_t pinned_for_calls();
 
 }  // namespace spill

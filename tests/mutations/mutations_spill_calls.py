@@ -69,7 +69,7 @@ MUTATIONS = [
     mutation("bytes moved before an error are not reported", "intercept_io_test", "Io.Pipes*",
              (IO, "    if (moved < 0) return done > 0 ? static_cast<ssize_t>(done) : -1;\n    if constexpr", "    if (moved < 0) return -1;\n    if constexpr")),
     mutation("calls pin as many pages together as each of them may", "intercept_memory_test", "Memory.WiredRangesTogether*",
-             (ACCESS, "    if (pins > 0 && !may_pin_more()) break;\n", "")),
+             (ACCESS, "    if (pins > 0 && pinned_for_calls() >= all_may_pin) break;\n", "")),
     mutation("write is signalled of a limit that comes behind what it has written", "intercept_io_test", "Io.LimitOfFileSizes*",
              (IO, "direction == Direction::kWrite && done > 0;", "direction == Direction::kWrite && done > kCallBytes;")),
     mutation("call moves more than the kernel's would", "intercept_io_test", "Io.NoCallMovesMoreThanTheKernelsWould",

@@ -139,9 +139,9 @@ void unpin_page_piece(uint64_t address) {
 }
 
 size_t pin_allowance() { return 7; }
-bool may_pin_more() {
+size_t pinned_for_calls() {
   std::lock_guard guard(lock);
-  return pins < 9;
+  return pins;
 }
 
 bool is_allocated(uint64_t address) {
