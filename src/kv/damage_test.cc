@@ -235,6 +235,37 @@ TEST_P(DamageTest, ASummary) {
   expect_all();
 }
 
+// Its place takes no other one, and a dead record of the segment is damaged, too: there are fewer than the footer says.
+TEST_P(DamageTest, ASummaryWhosePlaceTakesNoWrites) {
+  std::optional<StoreImage::Place> dead;
+  image->for_each_record([&](const StoreImage::Place& place) {
+    if (place.record.key == key_of(50) &&
+        (!dead || place.record.header.sequence() < dead->record.header.sequence()))
+      dead = place;
+  });
+  ASSERT_TRUE(dead);
+  const auto summary = image->summary_of(dead->segment);
+  ASSERT_TRUE(summary);
+  image->flip(dead->offset + 20);
+  image->flip(*summary + 3);
+  device->close();
+  device = new storage::CutDevice(image->bytes, 0);
+  device->fail_writes(*summary, 512);
+  open();
+  // Of a store that was closed with a checkpoint the start reads no summaries.
+  const bool is_read = !GetParam().is_sealed || !GetParam().has_checkpoint;
+  EXPECT_EQ(store->recovery().unsealed_segments, is_read ? 1u : 0u);
+  expect_others(-1);
+  expect_large();
+  device->fail_writes(0, 0);
+  close();
+  open();
+  EXPECT_EQ(store->recovery().scanned_segments, 0u) << "it has its summary now";
+  expect_others(-1);
+  expect_large();
+  store->verify();
+}
+
 // Nothing is written over what is left of it, no checkpoint forgets it, and each start says so; nobody else's keys are concerned.
 TEST_P(DamageTest, BothEndsOfASegment) {
   const uint32_t segment = segment_of(50);

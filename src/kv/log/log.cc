@@ -272,12 +272,13 @@ void Log::recovered_content(uint32_t index, const SegmentFooter& footer) {
 
 base::Expected<void> Log::recovered_unsealed(uint32_t index, std::span<const SummaryEntry> entries) {
   Segment& segment = segments_[index];
-  CHECK_EQ(entries.size(), segment.entry_count);
   if (auto mapped = map_entries(segment); !mapped) return mapped;
   memcpy(segment.entries, entries.data(), entries.size_bytes());
   segment.has_old_copies.store(true, std::memory_order_relaxed);
   sys::LockGuard scope(lock_);
   count_ends(segment, false);
+  // Fewer than its footer says, where its summary has turned out to be damaged only after recovered_content().
+  segment.entry_count = static_cast<uint32_t>(entries.size());
   segment.state.store(Segment::State::kUnsealed, std::memory_order_relaxed);
   put_off(segment);
   return {};
