@@ -100,7 +100,8 @@ static bool hasMnemonic(const CallBase &Assembly, StringRef Pattern) {
 
 // Whether assembly may do more with an operand in memory than access it:
 //   - lea computes its address, which must be the program's;
-//   - 8+%0, and %0+8 or %0[8] in Intel's dialect, lie behind it;
+//   - 8+%0, 0xc%0, (2*8)%0 and %c1%0, and %0+8 or %0[8] in Intel's dialect, lie
+//     behind it;
 //   - bt, bts, btr and btc take it for the first of many words if the bit's
 //     number is in a register.
 static bool mayLeaveOperands(const CallBase &Assembly) {
@@ -108,7 +109,8 @@ static bool mayLeaveOperands(const CallBase &Assembly) {
     auto *C = dyn_cast<ConstantInt>(U);
     return U->getType()->isIntegerTy() && (!C || C->getValue().ugt(15));
   };
-  const Regex DistanceBefore("([0-9]|[+-][[:space:]]*)[$][0-9{]");
+  const Regex DistanceBefore(
+      "([[:alnum:]_)}]|[+-][[:space:]]*)[$]([0-9]|[{][0-9])");
   const Regex DistanceBehind(
       "(^|[^$])[$]([0-9]+|[{][^}]*[}])[[:space:]]*[[+-]");
   return hasMnemonic(Assembly, "lea") ||

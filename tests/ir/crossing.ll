@@ -282,6 +282,35 @@ define i64 @second_with_blanks(ptr %p) {
   ret i64 %v
 }
 
+; A number may end in a letter, an expression in a parenthesis, and a constant may be an operand itself. Labels of the assembly are no distances.
+; CHECK-LABEL: define i32 @third_of_four(
+; CHECK-NOT: spill
+; CHECK: call i32 asm "movl 0xc$1, $0", "=r,*m"(ptr elementtype(i64) %p)
+define i32 @third_of_four(ptr %p) {
+  %v = call i32 asm "movl 0xc$1, $0", "=r,*m"(ptr elementtype(i64) %p)
+  ret i32 %v
+}
+; CHECK-LABEL: define i64 @computed(
+; CHECK-NOT: spill
+; CHECK: call i64 asm "movq (2*8)$1, $0", "=r,*m"(ptr elementtype(i64) %p)
+define i64 @computed(ptr %p) {
+  %v = call i64 asm "movq (2*8)$1, $0", "=r,*m"(ptr elementtype(i64) %p)
+  ret i64 %v
+}
+; CHECK-LABEL: define i64 @given(
+; CHECK-NOT: spill
+; CHECK: call i64 asm "movq ${2:c}$1, $0", "=r,*m,i"(ptr elementtype(i64) %p, i32 16)
+define i64 @given(ptr %p) {
+  %v = call i64 asm "movq ${2:c}$1, $0", "=r,*m,i"(ptr elementtype(i64) %p, i32 16)
+  ret i64 %v
+}
+; CHECK-LABEL: define i64 @labelled(
+; CHECK: call i64 asm "jmp .Lon${:uid}\0A.Lon${:uid}: movq $1, $0", "=r,*m"(ptr elementtype(i64) %spill.pointer{{.*}})
+define i64 @labelled(ptr %p) {
+  %v = call i64 asm "jmp .Lon${:uid}\0A.Lon${:uid}: movq $1, $0", "=r,*m"(ptr elementtype(i64) %p)
+  ret i64 %v
+}
+
 ; In Intel's dialect the distance may stand behind; a constant or another operand that follows is none.
 ; CHECK-LABEL: define i64 @second_of_intel(
 ; CHECK-NOT: spill

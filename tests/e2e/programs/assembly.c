@@ -82,7 +82,7 @@ NOINLINE void more_than_operands(char* at) {
   __asm__ volatile("prefetcht0 %0" : : "m"(*(const char*)next_random(&state)));
 }
 
-// Instructions that take more than their operand's type says, as ciphers have them.
+// Instructions that take more than their operand's type says, or what lies behind it, as ciphers have them.
 NOINLINE void more_than_bytes(char* to, const char* at) {
   uint64_t word;
   __asm__ volatile("movdqu %1, %%xmm1\n\tmovdqu %%xmm1, %0" : "=m"(*to) : "m"(*at) : "xmm1", "memory");
@@ -91,6 +91,9 @@ NOINLINE void more_than_bytes(char* to, const char* at) {
   typedef uint64_t __attribute__((aligned(1))) Word;
   __asm__ volatile("movq %H1, %0" : "=r"(word) : "m"(*(const Word*)at) : "memory");
   CHECK(memcmp(&word, at + 8, sizeof word) == 0);
+  uint32_t half;
+  __asm__ volatile("movl 0xc%1, %0" : "=r"(half) : "m"(*(const Word*)at) : "memory");
+  CHECK(memcmp(&half, at + 12, sizeof half) == 0);
 }
 
 // What defines a symbol is there once, in a loop and in a function that gets pointers of both kinds.
