@@ -64,6 +64,9 @@ void dropMemoryAttributes(Function &F) {
   for (Attribute::AttrKind Kind :
        {Attribute::Memory, Attribute::Speculatable, Attribute::NoSync})
     F.removeFnAttr(Kind);
+  for (Argument &A : F.args())
+    for (Attribute::AttrKind Kind : {Attribute::ReadNone, Attribute::ReadOnly})
+      A.removeAttr(Kind);
   for (BasicBlock &BB : F)
     for (Instruction &I : BB) {
       auto *Call = dyn_cast<CallBase>(&I);

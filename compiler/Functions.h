@@ -24,9 +24,11 @@ bool canCopyLocally(const llvm::Function &F);
 /// that are to have it there. REQUIRES: canCopyLocally(F).
 llvm::Function *copyLocally(llvm::Function &F, llvm::StringRef Ending);
 
-/// Takes from F, and from the calls in it, the attributes that say which memory
-/// they access. Instrumented code stores to hazard slots and calls the runtime,
-/// and so does whoever calls it.
+/// Takes from F, its arguments, and the calls in it the attributes that say
+/// which memory they access. Instrumented code stores to hazard slots and calls
+/// the runtime, and so does whoever calls it. Memory of a noalias argument that
+/// is only read counts as constant, and loads of it may be moved anywhere; loads
+/// from its frames may not.
 void dropMemoryAttributes(llvm::Function &F);
 
 } // namespace spillway

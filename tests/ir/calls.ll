@@ -78,10 +78,11 @@ define void @plain_hint() {
   ret void
 }
 
-; A function that accesses memory writes slots: it is no longer what it was said to be.
-; CHECK: define i32 @pure(ptr %p) #[[PURE:[0-9]+]]
+; A function that accesses memory writes slots: it is no longer what it was said to be. Nor is an argument: what is only read, and by
+; this pointer alone, counts as constant to whoever optimises this again, but is to be loaded while its page is in its frame.
+; CHECK: define i32 @pure(ptr noalias %p) #[[PURE:[0-9]+]]
 ; CHECK: call i32 @pure(ptr %p){{$}}
-define i32 @pure(ptr %p) memory(read) nosync {
+define i32 @pure(ptr noalias readonly %p) memory(read) nosync {
   %v = load i32, ptr %p
   %w = call i32 @pure(ptr %p) memory(read)
   ret i32 %v

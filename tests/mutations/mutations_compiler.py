@@ -435,6 +435,7 @@ MUTATIONS = [
     mutation("function named by an assembler label not renamed", "^ir_calls$",
              ("compiler/module/Rename.cpp", "    Changed |= rename(Runtime, (\"\\1\" + Name).str(), Name);\n", "")),
     mutation("types' claims believed by whoever optimises bitcode again", "^ir_misaligned$", (INSTRUMENT, "      forgetAlignment(F);\n", "      (void)F;\n")),
+    mutation("frame of memory that is only read loaded from at any time", "^ir_calls$", (FUNCTIONS, "      A.removeAttr(Kind);\n", "      (void)A, (void)Kind;\n")),
     mutation("code with slots of its own translated again", "^ir_inlined$", (INSTRUMENT, "  collectInlined();\n  bool Renamed", "  bool Renamed")),
     mutation("inlined code calls stubs over a red zone", "^ir_inlined$", (INSTRUMENT, "        adaptToTranslations(F);\n", "")),
     mutation("what resolvers call translated", "^(ir|e2e)_resolvers$",
