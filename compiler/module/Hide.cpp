@@ -2,6 +2,7 @@
 #include "module/Hide.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
 
 using namespace llvm;
@@ -90,6 +91,29 @@ bool hideLibraryCopies(Module &M) {
   return Changed;
 }
 
+// Makes Alias, another name of what Common stands for, a function that calls
+// Common: an alias cannot lead to another object's function.
+static void callInstead(GlobalAlias *Alias, Function *Common) {
+  auto *Type = cast<FunctionType>(Alias->getValueType());
+  Function *F =
+      Function::Create(Type, Alias->getLinkage(), "", *Alias->getParent());
+  F->setVisibility(Alias->getVisibility());
+  F->setDSOLocal(Alias->isDSOLocal());
+  F->takeName(Alias);
+  IRBuilder<> B(BasicBlock::Create(F->getContext(), "", F));
+  SmallVector<Value *, 3> Arguments;
+  for (Argument &A : F->args())
+    Arguments.push_back(&A);
+  CallInst *Call = B.CreateCall(Type, Common, Arguments);
+  Call->setTailCallKind(CallInst::TCK_MustTail);
+  if (Type->getReturnType()->isVoidTy())
+    B.CreateRetVoid();
+  else
+    B.CreateRet(Call);
+  Alias->replaceAllUsesWith(F);
+  Alias->eraseFromParent();
+}
+
 bool disownHeap(Module &M) {
   bool Changed = false;
   for (StringRef Name : Heap) {
@@ -104,6 +128,9 @@ bool disownHeap(Module &M) {
       Object->setComdat(nullptr);
     Function *Common = Function::Create(cast<FunctionType>(Own->getValueType()),
                                         GlobalValue::ExternalLinkage, Name, M);
+    for (User *U : make_early_inc_range(Own->users()))
+      if (auto *Alias = dyn_cast<GlobalAlias>(U))
+        callInstead(Alias, Common);
     Own->replaceAllUsesWith(Common);
     Changed = true;
   }

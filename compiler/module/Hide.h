@@ -26,7 +26,8 @@ namespace spillway {
 bool hideLibraryCopies(llvm::Module &M);
 
 /// Gives the module's definitions of malloc and its kin other names, and leads
-/// its own uses of them to the runtime's, too. Returns whether there are any.
+/// its own uses of them, and their aliases, to the runtime's, too. Returns
+/// whether there are any.
 bool disownHeap(llvm::Module &M);
 
 /// Does both. Must run before anything is inlined.

@@ -1,6 +1,10 @@
 ; A program's own malloc and its kin lose their names, in their own module too, so that nobody gets blocks of another heap than the
-; runtime's (Hide.h). A private function of such a name is the program's; so are operators, and
-; other functions that the runtime exports.
+; runtime's (Hide.h). Other names that they have lead to the runtime's as well. A private function of such a name is the program's; so
+; are operators, and other functions that the runtime exports.
+
+; CHECK-NOT: @also_
+@also_malloc = weak hidden alias ptr (i64), ptr @malloc
+@also_free = alias void (ptr), ptr @free
 
 ; CHECK: define internal {{.*}}ptr @own.malloc(i64 %bytes)
 define ptr @malloc(i64 %bytes) {
@@ -36,3 +40,9 @@ define ptr @uses(i64 %bytes) {
   call i64 @syscall(i64 39)
   ret ptr %new
 }
+; CHECK: define weak hidden {{.*}}ptr @also_malloc(i64 %0)
+; CHECK-NEXT: [[BLOCK:%.*]] = musttail call ptr @__spill_malloc(i64 %0)
+; CHECK-NEXT: ret ptr [[BLOCK]]
+; CHECK: define {{.*}}void @also_free(ptr %0)
+; CHECK-NEXT: musttail call void @__spill_free(ptr %0)
+; CHECK-NEXT: ret void

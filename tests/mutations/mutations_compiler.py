@@ -432,6 +432,8 @@ MUTATIONS = [
     mutation("the program's own memmove takes the runtime's place", "^ir_own_functions$", ("compiler/module/Rename.cpp", '"memmove",', '"memmov",')),
     mutation("the program's own function is seen by other libraries", "^ir_own_functions$",
              ("compiler/module/Rename.cpp", "->setVisibility(GlobalValue::HiddenVisibility);", "->setVisibility(GlobalValue::DefaultVisibility);")),
+    mutation("another name of the program's own malloc leads to a function that is not there", "^ir_own_heap$",
+             ("compiler/module/Hide.cpp", "if (auto *Alias = dyn_cast<GlobalAlias>(U))", "if (auto *Alias = dyn_cast<GlobalAlias>(U); false && Alias)")),
     mutation("function named by an assembler label not renamed", "^ir_calls$",
              ("compiler/module/Rename.cpp", "    Changed |= rename(Runtime, (\"\\1\" + Name).str(), Name);\n", "")),
     mutation("types' claims believed by whoever optimises bitcode again", "^ir_misaligned$", (INSTRUMENT, "      forgetAlignment(F);\n", "      (void)F;\n")),

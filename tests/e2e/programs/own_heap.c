@@ -19,6 +19,9 @@ void free(void* block) {
   if (block != NULL && ((char*)block < pool || (char*)block >= pool + sizeof pool)) foreign = 1;
 }
 void* calloc(size_t count, size_t bytes) { return malloc(count * bytes); }
+// Other names, as jemalloc gives them: what one allocates the other frees.
+void* also_malloc(size_t bytes) __attribute__((alias("malloc")));
+void also_free(void* block) __attribute__((alias("free")));
 void* realloc(void* block, size_t bytes) {
   char* moved = malloc(bytes);
   size_t old = block != NULL ? ((size_t*)block)[-2] : 0;
@@ -62,6 +65,10 @@ int main(void) {
     for (int j = 0; j < 4000; ++j) CHECK(blocks[i][j] == (char)i);
     free(blocks[i]);
   }
+  char* named = also_malloc(4000);
+  memset(named, 1, 4000);
+  free(named);
+  also_free(malloc(4000));
   void* aligned = aligned_alloc(4096, 8192);
   CHECK((size_t)aligned % 4096 == 0);
   free(aligned);
