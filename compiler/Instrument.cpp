@@ -377,8 +377,8 @@ bool ModuleInstrumenter::run() {
   bool Renamed = renameIntercepted(Runtime);
   GlobalCounters Globals = spillGlobals(M, Exempt);
   if (options::PlainCalls && sharesTranslations())
-    Count.Copies =
-        findPlainPointers(M, [this](const Function &F) { return isExempt(F); });
+    Count.Copies = findPlainPointers(
+        M, FAM, [this](const Function &F) { return isExempt(F); });
   SmallVector<Function *, 0> Work;
   for (Function &F : M)
     if (!isExempt(F))

@@ -34,7 +34,8 @@ using IsExemptFn = function_ref<bool(const Function &)>;
 
 class PlainPointers {
 public:
-  PlainPointers(Module &M, IsExemptFn IsExempt) : M(M), IsExempt(IsExempt) {}
+  PlainPointers(Module &M, FunctionAnalysisManager &FAM, IsExemptFn IsExempt)
+      : M(M), FAM(FAM), IsExempt(IsExempt) {}
   unsigned run();
 
 private:
@@ -44,6 +45,7 @@ private:
   unsigned copyForPlainCalls();
 
   Module &M;
+  FunctionAnalysisManager &FAM;
   IsExemptFn IsExempt;
   SmallVector<Function *, 0> Called;    // all of whose calls are known
   SmallVector<Function *, 0> Returning; // pointers, and none other
@@ -234,8 +236,11 @@ unsigned PlainPointers::copyForPlainCalls() {
       Budget -= Size;
       ++Copies;
     }
-    if (!Kinds.empty() && F->hasLocalLinkage() && F->use_empty())
+    if (!Kinds.empty() && F->hasLocalLinkage() && F->use_empty()) {
+      // The next function that is made may have its address.
+      FAM.clear(*F, F->getName());
       F->eraseFromParent();
+    }
   }
   return Copies;
 }
@@ -257,8 +262,9 @@ unsigned PlainPointers::run() {
   return Copies;
 }
 
-unsigned findPlainPointers(Module &M, IsExemptFn IsExempt) {
-  return PlainPointers(M, IsExempt).run();
+unsigned findPlainPointers(Module &M, FunctionAnalysisManager &FAM,
+                           IsExemptFn IsExempt) {
+  return PlainPointers(M, FAM, IsExempt).run();
 }
 
 } // namespace spillway

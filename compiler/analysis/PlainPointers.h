@@ -22,6 +22,7 @@
 #define SPILLWAY_COMPILER_PLAINPOINTERS_H
 
 #include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/IR/PassManager.h"
 
 namespace llvm {
 class Argument;
@@ -43,9 +44,10 @@ void markPlain(llvm::LoadInst &Load);
 
 /// Copies functions for calls that pass plain pointers, where it pays, and
 /// marks all plain arguments and results. Functions that are not instrumented
-/// (IsExempt) gain nothing, and are not copied. Returns the number of copies.
+/// (IsExempt) gain nothing, and are not copied. A local function whose calls all
+/// got copies is erased; FAM forgets it. Returns the number of copies.
 unsigned
-findPlainPointers(llvm::Module &M,
+findPlainPointers(llvm::Module &M, llvm::FunctionAnalysisManager &FAM,
                   llvm::function_ref<bool(const llvm::Function &)> IsExempt);
 
 } // namespace spillway
