@@ -7,7 +7,6 @@
 // case: jump
 // case: cancel
 #define _GNU_SOURCE
-#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
