@@ -7,6 +7,7 @@
 #include <random>
 #include <thread>
 
+#include "kv/testing/life.h"
 #include "kv/testing/store_image.h"
 #include "kv/testing/test_effort.h"
 #include "kv/testing/test_identity.h"
@@ -233,6 +234,33 @@ TEST_F(CheckpointTest, PiecesOfItEndThoughTheirHeadIsGivenBack) {
   EXPECT_GT(store->recovery().headless_pieces, 0u);
   EXPECT_EQ(text_of(session.get("key")->value()), "value");
   close();
+}
+
+// With a checkpoint a start reads a summary when it needs it, and the log goes by the segment's footer until then. The summary is damaged,
+// and what it lists as void, since its write had failed, is there.
+TEST(LateSummaryTest, ATombstoneThatWasVoidCounts) {
+  Life life{empty_medium(test_identity(kSegments))};
+  const Extent old = life.put("key");
+  life.log.finish(life.write("other", RecordKind::kTombstone), false);
+  life.seal();
+  Checkpointer checkpointer;
+  checkpointer.open(life.identity, *life.index, life.log, life.changes, life.large_values, 0, {});
+  ASSERT_EQ(checkpointer.take(life.channel), Checkpointer::Taken::kDone);
+  // This record is replayed, so that what the checkpoint knows of the key is looked up.
+  const Extent next = life.write("key", RecordKind::kValue);
+  ASSERT_TRUE(life.index->replace(hash_key(life.identity.secret, "key").low, old.address, next.address,
+                                  size_code::of(1)));
+  life.log.release(old.address, size_code::of(1));
+  life.log.finish(next, true);
+  std::vector<std::byte> medium = life.device->medium();
+  medium[life.identity.geometry.header_offsets(old.segment)[1] + 3] ^= std::byte{1};
+
+  Life start(std::move(medium));
+  EXPECT_EQ(start.log.segment(old.segment).live_grains.load(), 1u);
+  for (int i = 0; i < 4 && start.state_of(old) > Segment::State::kReady; ++i)
+    ASSERT_NO_FATAL_FAILURE(start.collect());
+  EXPECT_LE(start.state_of(old), Segment::State::kReady);
+  EXPECT_EQ(start.log.segment(old.segment).live_grains.load(), 0u) << "for who has the segment next";
 }
 
 }  // namespace

@@ -262,12 +262,18 @@ void Log::recovered_content(uint32_t index, const SegmentFooter& footer) {
   segment.entry_count = footer.entry_count;
   segment.first_expiry.store(footer.first_expiry, std::memory_order_relaxed);
   segment.last_sequence.store(footer.last_sequence, std::memory_order_relaxed);
-  recovered_live(index, footer.tombstone_grains, footer.tombstone_count);
-  tombstone_bytes_.fetch_add(footer.tombstone_grains * uint64_t{identity_->geometry.grain_bytes} +
-                                 footer.tombstone_count * charge(0),
-                             std::memory_order_relaxed);
+  recovered_tombstones(index, {}, footer);
   sys::LockGuard scope(lock_);
   count_ends(segment, true);
+}
+
+// Adds differences, modulo 2^64.
+void Log::recovered_tombstones(uint32_t index, const SegmentFooter& before, const SegmentFooter& now) {
+  const uint64_t grains = uint64_t{now.tombstone_grains} - before.tombstone_grains;
+  const uint64_t count = uint64_t{now.tombstone_count} - before.tombstone_count;
+  recovered_live(index, grains, count);
+  tombstone_bytes_.fetch_add(grains * identity_->geometry.grain_bytes + count * charge(0),
+                             std::memory_order_relaxed);
 }
 
 base::Expected<void> Log::recovered_unsealed(uint32_t index, std::span<const SummaryEntry> entries) {

@@ -284,6 +284,8 @@ class Log {
   void recovered(uint32_t segment, Segment::State state, uint64_t generation);
   // What a SEALED one holds. All its tombstones count as live.
   void recovered_content(uint32_t segment, const SegmentFooter& footer);
+  // It has the tombstones that `now` counts instead of those of `before`. Any thread.
+  void recovered_tombstones(uint32_t segment, const SegmentFooter& before, const SegmentFooter& now);
   // A SEALED one becomes UNSEALED, since the medium does not take its summary, with these entries. Errors: ENOMEM.
   base::Expected<void> recovered_unsealed(uint32_t segment, std::span<const SummaryEntry> entries);
   // Adds records that the index points to, and their grains as the index tells them.

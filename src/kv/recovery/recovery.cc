@@ -53,6 +53,7 @@ base::Expected<RecoveredStore> Recovery::run(Index*& index) {
   if (recovered_.report.checkpoint == 0 && has_read_all())
     if (auto done = drop_copies(); !done) return std::unexpected(done.error());
   for (uint32_t i = 0; i < segments_.size(); ++i) tell_log(i);
+  has_told_log_ = true;
   base::probes::kv_recovery_step(3);
   if (auto done = apply_all(); !done) return std::unexpected(done.error());
   base::probes::kv_recovery_step(4);
@@ -220,7 +221,12 @@ base::Expected<void> Recovery::list(Worker& worker, uint32_t index) {
 base::Expected<void> Recovery::list_once(Worker& worker, uint32_t index) {
   FoundSegment& segment = segments_[index];
   if (segment.is_listed.load(std::memory_order_relaxed)) return {};
-  return worker.reader.list(index, segment);
+  const SegmentFooter before = segment.footer;
+  auto listed = worker.reader.list(index, segment);
+  // Without the summary that the log has been told of, what was void there counts if it is on the medium.
+  if (listed && has_told_log_ && !segment.has_summary)
+    log_.recovered_tombstones(index, before, segment.footer);
+  return listed;
 }
 
 // REQUIRES: the segments that are to be listed have been.

@@ -137,6 +137,7 @@ class Recovery {
   bool has_others_ = true;  // for many records that are applied the index knows another one of the key
   std::vector<uint32_t> part_ends_;  // where each part ends in staging_
   CheckpointState state_;
+  bool has_told_log_ = false;             // what each segment holds, as far as its footer says
   std::atomic<bool> has_dropped_{false};  // the checkpoint had entries whose segments are of a later time now
   RecoveredStore recovered_;
   std::unique_ptr<Worker[]> workers_;
