@@ -103,7 +103,8 @@ static bool hasMnemonic(const CallBase &Assembly, StringRef Pattern) {
 //   - 8+%0, 0xc%0, (2*8)%0 and %c1%0, and %0+8 or %0[8] in Intel's dialect, lie
 //     behind it;
 //   - bt, bts, btr and btc take it for the first of many words if the bit's
-//     number is in a register.
+//     number is in a register;
+//   - what is called takes the slots, and the operand may be accessed behind it.
 static bool mayLeaveOperands(const CallBase &Assembly) {
   auto IsNumber = [](const Use &U) {
     auto *C = dyn_cast<ConstantInt>(U);
@@ -113,7 +114,7 @@ static bool mayLeaveOperands(const CallBase &Assembly) {
       "([[:alnum:]_)}]|[+-][[:space:]]*)[$]([0-9]|[{][0-9])");
   const Regex DistanceBehind(
       "(^|[^$])[$]([0-9]+|[{][^}]*[}])[[:space:]]*[[+-]");
-  return hasMnemonic(Assembly, "lea") ||
+  return hasMnemonic(Assembly, "lea|call") ||
          DistanceBefore.match(textOf(Assembly)) ||
          DistanceBehind.match(textOf(Assembly)) ||
          (hasMnemonic(Assembly, "bt[src]?") &&

@@ -249,6 +249,14 @@ define void @bits_in_either_dialect(ptr %p, i64 %n) {
   call void asm "bts$(q $1, $0$|$0, $1$)", "=*m,r,*m"(ptr elementtype(i64) %p, i64 %n, ptr elementtype(i64) %p)
   ret void
 }
+; What assembly calls uses the slots.
+; CHECK-LABEL: define void @behind_a_call(
+; CHECK-NOT: spill
+; CHECK: call void asm sideeffect "callq *$1\0A\09incq $0", "=*m,r,*m,~{memory}"(ptr elementtype(i64) %p, ptr %f, ptr elementtype(i64) %p)
+define void @behind_a_call(ptr %p, ptr %f) {
+  call void asm sideeffect "callq *$1\0A\09incq $0", "=*m,r,*m,~{memory}"(ptr elementtype(i64) %p, ptr %f, ptr elementtype(i64) %p)
+  ret void
+}
 ; A prefetch accesses nothing, and takes any address.
 ; CHECK-LABEL: define void @hint(
 ; CHECK-NOT: spill

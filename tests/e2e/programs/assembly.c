@@ -206,6 +206,16 @@ NOINLINE int saves(char* at) {
   return before == after;
 }
 
+// What assembly calls uses the slots, and has other pages in memory, before the operand is accessed.
+static void use_others(void) { push_out(2 << 20); }
+NOINLINE void increments_behind_call(uint64_t* at) {
+  __asm__ volatile(
+      "movq %%rsp, %%rbx\n\tsubq $128, %%rsp\n\tandq $-16, %%rsp\n\tcallq *%1\n\tmovq %%rbx, %%rsp\n\tincq %0"
+      : "+m"(*at)
+      : "r"(use_others)
+      : "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "cc", "memory");
+}
+
 int main(void) {
   base = malloc(kBytes);
   other = malloc(kBytes);
@@ -240,6 +250,12 @@ int main(void) {
   printf("strings %016llx %016llx\n", (unsigned long long)hash(base, 200000),
          (unsigned long long)hash(other, 200000));
   for (int i = 0; i < 40; ++i) CHECK(saves(base + 4096 * i + 4096 - 16 * i));
+  for (int i = 0; i < 8; ++i) {
+    uint64_t* at = (uint64_t*)(base + 200000 * i);
+    const uint64_t before = *at;
+    increments_behind_call(at);
+    CHECK(*at == before + 1);
+  }
   printf("%016llx\n", (unsigned long long)(hash(other, kBytes) ^ state));
   return 0;
 }
