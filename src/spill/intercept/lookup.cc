@@ -98,8 +98,11 @@ SPILL_EXPORT int __spill_getaddrinfo_a(int mode, gaicb** list, int count, sigeve
   if (mode == GAI_NOWAIT && event != nullptr) end = load(event);
   const int error = start(list, count, end);
   if (error != 0 || mode == GAI_NOWAIT) return error;
-  while (in_progress(list, count) > 0)
-    if (!Patience(nullptr).pause()) return EAI_INTR;
+  // Whatever comes, as with the C library: lookups that have not ended store to requests that may lie on the caller's stack.
+  int cancellable;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
+  while (in_progress(list, count) > 0) Patience(nullptr).pause();
+  pthread_setcancelstate(cancellable, nullptr);
   return 0;
 }
 SPILL_EXPORT int __spill_gai_error(gaicb* request) { return return_of(request); }

@@ -7,6 +7,7 @@
 #include <netdb.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,6 +30,9 @@ static void on_time(union sigval value) {
   const int right = sum_of(*cell) == 8 * 3;
   __atomic_fetch_add(&timed, right ? 1 : 1000000, __ATOMIC_SEQ_CST);
 }
+
+static int ticks;
+static void on_tick(int number) { ticks += number == SIGALRM; }
 
 static void await(const int* word, int value) {
   for (int i = 0; i < 20000 && __atomic_load_n(word, __ATOMIC_SEQ_CST) < value; ++i) usleep(1000);
@@ -72,6 +76,17 @@ int main(void) {
   struct gaicb** list = make_requests();
   printf("%d\n", getaddrinfo_a(GAI_WAIT, list, kRequests + 1, NULL));
   show(list);
+
+  // Signals do not end the wait.
+  struct sigaction tick = {.sa_handler = on_tick};
+  const struct itimerval often = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
+  CHECK(sigaction(SIGALRM, &tick, NULL) == 0 && setitimer(ITIMER_REAL, &often, NULL) == 0);
+  for (int round = 0; round < 1000 && (round < 20 || ticks < 20); ++round) {
+    list = make_requests();
+    CHECK(getaddrinfo_a(GAI_WAIT, list, kRequests, NULL) == 0);
+    for (int i = 0; i < kRequests; ++i) CHECK(gai_error(list[i]) == (i % 5 == 4 ? EAI_NONAME : 0));
+  }
+  CHECK(setitimer(ITIMER_REAL, &never, NULL) == 0);
 
   list = make_requests();
   struct sigevent* event = calloc(1, sizeof *event);
