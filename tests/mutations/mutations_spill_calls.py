@@ -317,6 +317,8 @@ MUTATIONS = [
             ("src/spill/intercept/aio.cc", "left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;", "left.fetch_sub(1, std::memory_order_acq_rel) > 2) return;")),
     product("a failed list does not wait for the rest", "^e2e_aio$",
             ("src/spill/intercept/aio.cc", "mode == LIO_NOWAIT || wait_for(*list);", "mode == LIO_NOWAIT || !good || wait_for(*list);")),
+    product("thread is cancelled that waits for a list of requests", "^e2e_cancel$",
+            ("src/spill/intercept/aio.cc", "  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);\n  bool goes_on", "  pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &cancellable);\n  bool goes_on")),
     product("signal ends the wait for lookups", "^e2e_lookups$",
             ("src/spill/intercept/lookup.cc", "(in_progress(list, count) > 0) Patience(nullptr).pause();", "(in_progress(list, count) > 0)\n    if (!Patience(nullptr).pause()) return EAI_INTR;")),
     product("a list that failed ends as a good one", "^e2e_aio$",

@@ -222,10 +222,14 @@ bool start_of_list(aiocb* block, int operation, List* list) {
   return false;
 }
 
+// As with the C library no thread is cancelled here: requests that have not ended may lie on its stack.
 bool wait_for(const List& list) {
-  while (list.left.load(std::memory_order_acquire) > 1)
-    if (!Patience(nullptr).pause()) return false;
-  return true;
+  int cancellable;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
+  bool goes_on = true;
+  while (goes_on && list.left.load(std::memory_order_acquire) > 1) goes_on = Patience(nullptr).pause();
+  pthread_setcancelstate(cancellable, nullptr);
+  return goes_on;
 }
 
 int list_of_requests(int mode, aiocb* const* blocks, int count, const sigevent* event) {

@@ -1,12 +1,14 @@
 // pthread_cancel of threads that wait for spilled objects, and of threads that asked to be cancelled at any
-// instruction and miss all the time; pthread_exit leaves nothing behind that keeps pages.
+// instruction and miss all the time; pthread_exit leaves nothing behind that keeps pages. A list of requests is waited for until it has ended.
 // flags: -pthread
 // levels: O2
 // pages: 4K 16K
 // case: waiting
 // case: anywhere
 // case: passed-on
+// case: list
 #define _GNU_SOURCE
+#include <aio.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
@@ -110,6 +112,13 @@ static void* compute_when_cancelled(void* seed) {
   return compute(seed);
 }
 
+static void* wait_list(void* list) {
+  CHECK(lio_listio(LIO_WAIT, list, 1, NULL) == 0);
+  __atomic_store_n(&shared->taken, 1, __ATOMIC_SEQ_CST);
+  pthread_testcancel();
+  return NULL;
+}
+
 static void cancel(pthread_t thread) {
   void* result;
   CHECK(pthread_cancel(thread) == 0 && pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
@@ -139,6 +148,24 @@ int main(int argc, char** argv) {
     alarm(200);
     CHECK(write(ends[1], "one\ntwo\n", 8) == 8);
     CHECK(getline(&line, &line_bytes, stream) == 4 && strcmp(line, "one\n") == 0);
+  } else if (argv[1][0] == 'l') {
+    int ends[2];
+    struct aiocb** list = calloc(1, sizeof *list);
+    char* bytes = calloc(1, 100);
+    void* result;
+    list[0] = calloc(1, sizeof *list[0]);
+    CHECK(pipe(ends) == 0);
+    list[0]->aio_fildes = ends[0];
+    list[0]->aio_buf = bytes;
+    list[0]->aio_nbytes = 100;
+    list[0]->aio_lio_opcode = LIO_READ;
+    CHECK(pthread_create(&thread, NULL, wait_list, list) == 0);
+    usleep(50000);
+    CHECK(pthread_cancel(thread) == 0);
+    usleep(50000);
+    CHECK(write(ends[1], "bytes", 5) == 5);
+    CHECK(pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
+    CHECK(shared->taken && memcmp(bytes, "bytes", 5) == 0);
   } else if (argv[1][0] == 'p') {
     // A signal that meets a waiter which is being cancelled is another waiter's.
     for (int round = 0; round < 300; ++round) {
