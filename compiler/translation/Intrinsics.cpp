@@ -39,11 +39,15 @@ private:
   bool lowerUnalignedLoad(IntrinsicInst &II);
   uint64_t vaListSize() const;
   AllocaInst *onStack(uint64_t Size, Align Alignment, const Twine &Name);
+  AllocaInst *placeOfByVal(unsigned Number, uint64_t Size, Align Alignment);
 
   Function &F;
   const DataLayout &DL;
   Abi &Runtime;
   SmallPtrSetImpl<Instruction *> &InPage;
+  // Where arguments by value are copied to, by their number among those of a
+  // call.
+  SmallVector<AllocaInst *, 2> ByVal;
 };
 
 } // namespace
@@ -269,9 +273,23 @@ bool Lowering::lowerCompare(CallBase &Call) {
   return true;
 }
 
+// All calls have the same places: when one begins, code generation has copied
+// what is there once more.
+AllocaInst *Lowering::placeOfByVal(unsigned Number, uint64_t Size,
+                                   Align Alignment) {
+  if (Number == ByVal.size())
+    ByVal.push_back(onStack(Size, Alignment, "spill.byval"));
+  AllocaInst *Place = ByVal[Number];
+  if (cast<ConstantInt>(Place->getArraySize())->getZExtValue() < Size)
+    Place->setOperand(0, ConstantInt::get(Runtime.I64, Size));
+  Place->setAlignment(std::max(Place->getAlign(), Alignment));
+  return Place;
+}
+
 void Lowering::lowerByVal(CallBase &Call) {
   if (Call.isMustTailCall())
     return;
+  unsigned Number = 0;
   for (unsigned Arg = 0; Arg < Call.arg_size(); ++Arg) {
     Value *Pointer = Call.getArgOperand(Arg);
     if (!Call.isByValArgument(Arg) || isPlain(Pointer))
@@ -279,7 +297,7 @@ void Lowering::lowerByVal(CallBase &Call) {
     uint64_t Size = DL.getTypeAllocSize(Call.getParamByValType(Arg));
     Align Alignment = Call.getParamAlign(Arg).valueOrOne();
     AllocaInst *Copy =
-        onStack(Size, std::max(Alignment, Align(8)), "spill.byval");
+        placeOfByVal(Number++, Size, std::max(Alignment, Align(8)));
     BuilderBefore B(&Call);
     CallInst *MemCpy =
         B.CreateMemCpy(Copy, Copy->getAlign(), Pointer, Alignment, Size);

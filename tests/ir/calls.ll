@@ -32,6 +32,24 @@ define void @by_value(ptr %p) {
   ret void
 }
 
+; Calls have such places in common, but not the arguments of one.
+declare void @take_both(ptr byval([3 x i64]) align 16, ptr byval(i64) align 8)
+; CHECK-LABEL: define void @by_value_again(
+; CHECK: [[SECOND:%spill.byval.*]] = alloca i8, i64 320, align 8
+; CHECK-NEXT: [[FIRST:%spill.byval.*]] = alloca i8, i64 320, align 16
+; CHECK-NOT: alloca
+; CHECK: call void @take_both(ptr byval([3 x i64]) align 16 [[FIRST]], ptr byval(i64) align 8 [[SECOND]])
+; CHECK: call void @take(ptr byval(%struct) align 8 [[FIRST]])
+; CHECK: call void @take_two(ptr byval(i64) align 8 [[FIRST]], ptr byval(%struct) align 8 [[SECOND]])
+; CHECK: ret
+declare void @take_two(ptr byval(i64) align 8, ptr byval(%struct) align 8)
+define void @by_value_again(ptr %p) {
+  call void @take_both(ptr byval([3 x i64]) align 16 %p, ptr byval(i64) align 8 %p)
+  call void @take(ptr byval(%struct) align 8 %p)
+  call void @take_two(ptr byval(i64) align 8 %p, ptr byval(%struct) align 8 %p)
+  ret void
+}
+
 ; CHECK-LABEL: define void @variadic(
 ; CHECK: call void @llvm.va_start.p0(ptr %spill.va)
 ; CHECK-NOT: va_end

@@ -407,6 +407,8 @@ MUTATIONS = [
     # What is lowered, renamed, left alone
     mutation("argument by value left to code generation", "^ir_calls$",
              (INTRINSICS, "if (!Call.isByValArgument(Arg) || isPlain(Pointer))", "if (true || !Call.isByValArgument(Arg) || isPlain(Pointer))")),
+    mutation("each argument by value takes stack of its own", "^ir_calls$",
+             (INTRINSICS, "if (Number == ByVal.size())", "if (Number <= ByVal.size())"), (INTRINSICS, "ByVal[Number]", "ByVal.back()")),
     mutation("jump in line does not leave its handler", "^ir_calls$",
              (INTRINSICS, "    if (ID == Intrinsic::eh_sjlj_longjmp) {", "    if (false) {")),
     mutation("copy of a variable argument list too short", CORNERS,
