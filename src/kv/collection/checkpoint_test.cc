@@ -263,5 +263,39 @@ TEST(LateSummaryTest, ATombstoneThatWasVoidCounts) {
   EXPECT_EQ(start.log.segment(old.segment).live_grains.load(), 0u) << "for who has the segment next";
 }
 
+// A record is damaged whose segment was open when the checkpoint began, and also when the process ended. No summary made now would list it.
+TEST(OpenSegmentTest, ADamagedRecordThatACheckpointKnowsKeepsIt) {
+  for (const bool is_alone : {false, true}) {
+    SCOPED_TRACE(is_alone);
+    Life life{empty_medium(test_identity(kSegments))};
+    const Extent record = life.put("key");
+    if (!is_alone) life.put("other");
+    Checkpointer checkpointer;
+    checkpointer.open(life.identity, *life.index, life.log, life.changes, life.large_values, 0, {});
+    ASSERT_EQ(checkpointer.take(life.channel), Checkpointer::Taken::kDone);
+    std::vector<std::byte> medium = life.device->medium();
+    medium[life.identity.geometry.offset_of(record.address) + 20] ^= std::byte{1};
+
+    Life start(std::move(medium));
+    for (int i = 0; i < 4; ++i) ASSERT_NO_FATAL_FAILURE(start.collect());
+    const uint64_t hash = hash_key(start.identity.secret, "key").low;
+    EXPECT_EQ(start.state_of(record), Segment::State::kSealed);
+    EXPECT_EQ(start.index->find(hash).address, record.address);
+    EXPECT_EQ(start.is_there_again("other"), !is_alone);
+    // Once the key has another record, the next start seals the segment, which is collected then.
+    const Extent next = start.write("key", RecordKind::kValue);
+    ASSERT_TRUE(start.index->replace(hash, record.address, next.address, size_code::of(1)));
+    start.log.release(record.address, size_code::of(1));
+    start.log.finish(next, true);
+
+    Life last(start.device->medium());
+    for (int i = 0; i < 4 && last.state_of(record) > Segment::State::kReady; ++i)
+      ASSERT_NO_FATAL_FAILURE(last.collect());
+    EXPECT_LE(last.state_of(record), Segment::State::kReady);
+    EXPECT_TRUE(last.index->find(hash).found);
+    EXPECT_EQ(last.is_there_again("other"), !is_alone);
+  }
+}
+
 }  // namespace
 }  // namespace kv

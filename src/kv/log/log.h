@@ -293,7 +293,7 @@ class Log {
   void recovered_sequence(uint64_t sequence);
   // An EMPTIED one holds copies of what is elsewhere, and no summary says which of them are void.
   void recovered_copies(uint32_t segment);
-  // Some of the segment cannot be read: it is never collected.
+  // Some of the segment cannot be read, or is damaged: it is never collected.
   void recovered_unreadable(uint32_t segment);
   // The generations of segments to come are higher by so many.
   void skip_generations(uint64_t count);

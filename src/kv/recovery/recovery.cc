@@ -237,7 +237,8 @@ Segment::State Recovery::state_of(uint32_t index) const {
   if (segment.header.state == SegmentState::kFree) return Segment::State::kFree;
   if (std::ranges::find(recovered_.checkpoint_segments, index) != recovered_.checkpoint_segments.end())
     return Segment::State::kCheckpoint;
-  if (segment.is_used() && (segment.has_summary || !segment.entries.empty() || segment.unreadable_grains > 0))
+  if (segment.is_used() && (segment.has_summary || !segment.entries.empty() ||
+                            segment.unreadable_grains > 0 || known_records(index) > 0))
     return Segment::State::kSealed;
   // It was prepared, but has no records; or is of a checkpoint that is not used; or holds only copies.
   return Segment::State::kEmptied;
@@ -314,11 +315,34 @@ std::vector<SummaryEntry> Recovery::entries_that_count(uint32_t index) {
   return all;
 }
 
+// How many records of the segment the index knows.
+uint64_t Recovery::known_records(uint32_t index) const {
+  uint64_t records = 0;
+  for (uint32_t i = 0; i < worker_count_; ++i) records += workers_[i].live[index].records;
+  return records;
+}
+
+// If the index knows more records of the segment than those that count, a checkpoint has one that is damaged. It keeps its segment, as it does
+// where a summary lists it: else the collector would give the segment back, and the index lead to what comes there next.
+bool Recovery::is_left_damaged(uint32_t index, std::span<const SummaryEntry> that_count) {
+  const auto is_known = [](const SummaryEntry& entry) {
+    return entry.kind() != RecordKind::kTombstone && entry.kind() != RecordKind::kVoid;
+  };
+  if (known_records(index) == static_cast<uint64_t>(std::ranges::count_if(that_count, is_known)))
+    return false;
+  base::log({.name = "segment_damaged", .level = base::LogLevel::kError, .fields = {{"segment", index}}},
+            "store: ", device_.name(), " has damaged records in segment ", index,
+            ", which is left as it is; spillway check says which");
+  log_.recovered_unreadable(index);
+  return true;
+}
+
 // Step 6.
 base::Expected<void> Recovery::seal(Worker& worker, uint32_t index) {
   const FoundSegment& segment = segments_[index];
-  if (!is_to_seal(segment)) return {};
+  if (!segment.is_used() || segment.has_summary || segment.unreadable_grains > 0) return {};
   const std::vector<SummaryEntry> entries = entries_that_count(index);
+  if (is_left_damaged(index, entries) || entries.empty()) return {};
   const int error = log_.write_summary_of(worker.reader.channel, index, entries);
   if (error == 0) return {};
   if (error == ENOMEM)

@@ -10,8 +10,8 @@
 //    the index has of the key already is identified by the summary of that record's segment, which is read when it is needed
 //  5 Tombstones leave the index
 //  6 Each segment without a summary gets one. Before, a header says durably that sequences which a power cut may have taken are not given
-//    out again. If the medium does not take a summary, that segment is not sealed: the next start scans it, too, and until then tombstones
-//    do not end
+//    out again. If the medium does not take a summary, or if the checkpoint knows a record of the segment that is damaged, that segment is
+//    not sealed: the next start scans it, too, and until then tombstones do not end
 //  7 Pieces of large values leave the index if no head there names them
 //
 // A segment stays as it is if the medium cannot read it, or parts of one without a summary, or if it is damaged at both ends: it is not written to,

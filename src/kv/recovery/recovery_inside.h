@@ -79,6 +79,8 @@ class Recovery {
   base::Expected<void> skip_lost();
   void tell_log_of_unknown();
   base::Expected<void> seal(Worker& worker, uint32_t index);
+  bool is_left_damaged(uint32_t index, std::span<const SummaryEntry> that_count);
+  uint64_t known_records(uint32_t index) const;
   std::vector<SummaryEntry> entries_that_count(uint32_t index);
 
   base::Expected<const SummaryEntry*> entry_at(Worker& worker, uint64_t address);
