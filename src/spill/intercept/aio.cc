@@ -17,6 +17,7 @@
 #include <aio.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -31,6 +32,7 @@
 #include "spill/intercept/intercept.h"
 #include "spill/next.h"
 #include "sys/c_library.h"
+#include "sys/kernel.h"
 #include "sys/lock.h"
 
 extern "C" {
@@ -48,7 +50,7 @@ namespace {
 
 // What the requests of one lio_listio have in common. The last that leaves it frees it.
 struct List {
-  std::atomic<int> left{1};  // requests that have not ended, and the call itself
+  std::atomic<uint32_t> left{1};  // requests that have not ended, and the call itself
   std::atomic<bool> has_failed{false};
   bool tells = false;
   sigevent event = {};
@@ -100,7 +102,10 @@ void end(aiocb* block, ssize_t result, int error) {
 }
 
 void leave(List* list) {
-  if (list->left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  const uint32_t before = list->left.fetch_sub(1, std::memory_order_acq_rel);
+  // The call may have gone on by now, and freed the list: to wake whoever waits on an address does nothing where nobody does.
+  if (before == 2) sys::futex_wake(list->left, 1);
+  if (before != 1) return;
   if (list->tells) tell(list->event, SI_ASYNCIO);
   sys::c_free(list);
 }
@@ -222,14 +227,14 @@ bool start_of_list(aiocb* block, int operation, List* list) {
   return false;
 }
 
-// As with the C library no thread is cancelled here: requests that have not ended may lie on its stack.
-bool wait_for(const List& list) {
-  int cancellable;
-  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
-  bool goes_on = true;
-  while (goes_on && list.left.load(std::memory_order_acquire) > 1) goes_on = Patience(nullptr).pause();
-  pthread_setcancelstate(cancellable, nullptr);
-  return goes_on;
+// False when a signal's handler has ended the wait. As with the C library those do not that restart system calls, and no thread is cancelled here:
+// requests that have not ended may lie on its stack.
+bool wait_for(List& list) {
+  clear_slots();
+  for (uint32_t left; (left = list.left.load(std::memory_order_acquire)) > 1;)
+    if (sys::syscall(SYS_futex, &list.left, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, left, nullptr) == -EINTR)
+      return false;
+  return true;
 }
 
 int list_of_requests(int mode, aiocb* const* blocks, int count, const sigevent* event) {

@@ -112,6 +112,7 @@ static void* compute_when_cancelled(void* seed) {
   return compute(seed);
 }
 
+static void on_signal(int number) { (void)number; }
 static void* wait_list(void* list) {
   CHECK(lio_listio(LIO_WAIT, list, 1, NULL) == 0);
   __atomic_store_n(&shared->taken, 1, __ATOMIC_SEQ_CST);
@@ -159,7 +160,10 @@ int main(int argc, char** argv) {
     list[0]->aio_buf = bytes;
     list[0]->aio_nbytes = 100;
     list[0]->aio_lio_opcode = LIO_READ;
+    signal(SIGUSR1, on_signal);  // restarts system calls
     CHECK(pthread_create(&thread, NULL, wait_list, list) == 0);
+    usleep(50000);
+    CHECK(pthread_kill(thread, SIGUSR1) == 0);
     usleep(50000);
     CHECK(pthread_cancel(thread) == 0);
     usleep(50000);
