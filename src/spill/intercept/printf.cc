@@ -9,6 +9,7 @@
 #include <syslog.h>
 
 #include "spill/intercept/format.h"
+#include "sys/c_library.h"
 
 // What programs compiled with -D_FORTIFY_SOURCE call; `flag` > 0 refuses %n in writable formats.
 extern "C" {
@@ -222,10 +223,24 @@ SPILL_EXPORT void __spill_error(int status, int number, const char* format, ...)
   SPILL_MESSAGE(
       with_message(format, arguments, [=](const char* text) { error(status, number, "%s", text); }));
 }
+// To show one message for a line the C library keeps the name of the last file, and compares the next one with it: a copy that stays until then.
+static const char* lasting_name(const char* file) {
+  static char* newest = nullptr;
+  static char* older = nullptr;
+  if (newest != nullptr && strcmp(newest, file) == 0) return newest;
+  auto* const name = static_cast<char*>(sys::c_malloc(strlen(file) + 1));
+  if (name == nullptr) return file;
+  sys::c_free(older);
+  older = newest;
+  newest = name;
+  return strcpy(name, file);
+}
 SPILL_EXPORT void __spill_error_at_line(int status, int number, const char* file, unsigned line,
                                         const char* format, ...) {
   const spill::PlainString plain_file(file);
+  const char* name = plain_file;
+  if (error_one_per_line != 0 && name != nullptr && name != file) name = lasting_name(name);
   SPILL_MESSAGE(with_message(format, arguments, [&](const char* text) {
-    error_at_line(status, number, plain_file, line, "%s", text);
+    error_at_line(status, number, name, line, "%s", text);
   }));
 }

@@ -551,6 +551,10 @@ static void messages(void) {
   memset(long_text, 'm', 3999);
   error(0, ENOENT, text("%s, %d and %.10s"), text("one"), 2, long_text);
   error_at_line(0, 0, text("file.c"), 12, text("%s"), long_text);
+  error_one_per_line = 1;
+  error_at_line(0, 0, text("one.c"), 5, text("%s"), text("shown"));
+  error_at_line(0, 0, text("one.c"), 5, text("%s"), text("of the same line"));
+  error_at_line(0, 0, text("two.c"), 5, text("%s"), text("of another file"));
   fflush(stderr);
   error(3, 0, "%s", text("the end"));
 }
