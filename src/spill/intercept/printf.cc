@@ -240,7 +240,6 @@ SPILL_EXPORT void __spill_error_at_line(int status, int number, const char* file
   const spill::PlainString plain_file(file);
   const char* name = plain_file;
   if (error_one_per_line != 0 && name != nullptr && name != file) name = lasting_name(name);
-  SPILL_MESSAGE(with_message(format, arguments, [&](const char* text) {
-    error_at_line(status, number, name, line, "%s", text);
-  }));
+  SPILL_MESSAGE(with_message(
+      format, arguments, [&](const char* text) { error_at_line(status, number, name, line, "%s", text); }));
 }
