@@ -2,6 +2,7 @@
 #include "Functions.h"
 
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
@@ -56,6 +57,20 @@ Function *copyLocally(Function &F, StringRef Ending) {
   Copy->setComdat(nullptr);
   Copy->setName(F.getName() + Ending);
   return Copy;
+}
+
+BasicBlock *callInstead(Function &F, Value *Callee) {
+  IRBuilder<> B(BasicBlock::Create(F.getContext(), "", &F));
+  SmallVector<Value *, 3> Arguments;
+  for (Argument &A : F.args())
+    Arguments.push_back(&A);
+  CallInst *Call = B.CreateCall(F.getFunctionType(), Callee, Arguments);
+  Call->setTailCallKind(CallInst::TCK_MustTail);
+  if (F.getReturnType()->isVoidTy())
+    B.CreateRetVoid();
+  else
+    B.CreateRet(Call);
+  return B.GetInsertBlock();
 }
 
 void dropMemoryAttributes(Function &F) {

@@ -24,6 +24,10 @@ bool canCopyLocally(const llvm::Function &F);
 /// that are to have it there. REQUIRES: canCopyLocally(F).
 llvm::Function *copyLocally(llvm::Function &F, llvm::StringRef Ending);
 
+/// Adds to F a block that calls Callee with F's arguments and returns what that
+/// returns.
+llvm::BasicBlock *callInstead(llvm::Function &F, llvm::Value *Callee);
+
 /// Takes from F, its arguments, and the calls in it the attributes that say
 /// which memory they access. Instrumented code stores to hazard slots and calls
 /// the runtime, and so does whoever calls it. Memory of a noalias argument that

@@ -1,8 +1,8 @@
 //===- Hide.cpp - What other libraries must not get -----------------------===//
 #include "module/Hide.h"
+#include "Functions.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
 
 using namespace llvm;
@@ -93,23 +93,13 @@ bool hideLibraryCopies(Module &M) {
 
 // Makes Alias, another name of what Common stands for, a function that calls
 // Common: an alias cannot lead to another object's function.
-static void callInstead(GlobalAlias *Alias, Function *Common) {
-  auto *Type = cast<FunctionType>(Alias->getValueType());
-  Function *F =
-      Function::Create(Type, Alias->getLinkage(), "", *Alias->getParent());
+static void leadTo(Function *Common, GlobalAlias *Alias) {
+  Function *F = Function::Create(cast<FunctionType>(Alias->getValueType()),
+                                 Alias->getLinkage(), "", *Alias->getParent());
   F->setVisibility(Alias->getVisibility());
   F->setDSOLocal(Alias->isDSOLocal());
   F->takeName(Alias);
-  IRBuilder<> B(BasicBlock::Create(F->getContext(), "", F));
-  SmallVector<Value *, 3> Arguments;
-  for (Argument &A : F->args())
-    Arguments.push_back(&A);
-  CallInst *Call = B.CreateCall(Type, Common, Arguments);
-  Call->setTailCallKind(CallInst::TCK_MustTail);
-  if (Type->getReturnType()->isVoidTy())
-    B.CreateRetVoid();
-  else
-    B.CreateRet(Call);
+  callInstead(*F, Common);
   Alias->replaceAllUsesWith(F);
   Alias->eraseFromParent();
 }
@@ -130,7 +120,7 @@ bool disownHeap(Module &M) {
                                         GlobalValue::ExternalLinkage, Name, M);
     for (User *U : make_early_inc_range(Own->users()))
       if (auto *Alias = dyn_cast<GlobalAlias>(U))
-        callInstead(Alias, Common);
+        leadTo(Common, Alias);
     Own->replaceAllUsesWith(Common);
     Changed = true;
   }

@@ -1,5 +1,5 @@
 ; The program's own function of a replaced name is found by other modules, where its uses are renamed (Rename.h). Not so what is private, or
-; may be replaced by another definition; operators, which belong to the heap; and what the pass makes calls of itself.
+; may be replaced by another definition, and what the pass makes calls of itself. Operators are found in another way (own_operators.ll).
 
 ; CHECK-NOT: alias
 ; CHECK: @__spill_send = weak hidden alias i64 (i64), ptr @send

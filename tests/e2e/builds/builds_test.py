@@ -110,6 +110,27 @@ class Builds(unittest.TestCase):
         ended = run(program)
         self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (0, "own 3\n42 51\n", ""))
 
+    def test_own_operators_of_cxx(self):
+        """Blocks that have the mark of the program's own operators, however they are asked for and given back."""
+        (WORK / "own.cc").write_text(
+            "#include <cstdlib>\n#include <new>\nstatic long live;\nlong blocks() { return live; }\n"
+            "void *operator new(std::size_t bytes) {\n  auto *block = static_cast<long *>(std::malloc(bytes + 16));\n"
+            "  if (block == nullptr) throw std::bad_alloc();\n  block[0] = 42;\n  ++live;\n  return block + 2;\n}\n"
+            "void operator delete(void *pointer) noexcept {\n  if (pointer == nullptr) return;\n  long *block = static_cast<long *>(pointer) - 2;\n"
+            "  if (block[0] != 42) std::abort();\n  --live;\n  std::free(block);\n}\n")
+        (WORK / "calls.cc").write_text(
+            "#include <cstdio>\n#include <string>\nlong blocks();\nstruct Node { Node *next; long value; };\nNode *volatile list;\n"
+            "long *volatile array;\nstd::string *volatile text;\nint main() {\n  const long before = blocks();\n"
+            "  for (long i = 0; i < 1000; ++i) list = new Node{list, i};\n  array = new long[500];\n  text = new std::string(1000, 'x');\n"
+            '  std::printf("%ld\\n", blocks() - before);\n'
+            "  while (Node *first = list) {\n    list = first->next;\n    delete first;\n  }\n  delete[] array;\n  delete text;\n"
+            '  std::printf("%ld\\n", blocks() - before);\n  return 0;\n}\n')
+        for flags in ("-O0", "-O2", "-O2 -fno-sized-deallocation", "-O2 -fspill-bodies=2", "-O2 -flto", "-O2 -flto=thin", "-O2 -fuse-ld=bfd"):
+            for files in (["calls.cc", "own.cc"], ["-include", "own.cc", "calls.cc"]):
+                with self.subTest(flags, files=files):
+                    ended = run(built(CXX, *flags.split(), *files, "-o", "program"))
+                    self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (0, "1003\n0\n", ""))
+
     def test_a_precompiled_header(self):
         for compiler, language, standard in ((CC, "c", "c17"), (CXX, "c++", "c++20")):
             with self.subTest(language):
