@@ -51,10 +51,10 @@ def figure(value):
 
 
 def table(rows, keys=None):
-    """Lines of Markdown. keys: of the columns, else those that all benchmarks have first."""
+    """Lines of Markdown. keys: of the columns, else all that a row has, those first that all benchmarks have."""
     if keys is None:
-        keys = ROW_KEYS + [key for key in (rows[0] if rows else {}) if key not in ROW_KEYS]
-        keys = [key for key in keys if any(key in row for row in rows)]
+        found = dict.fromkeys(key for row in rows for key in row)
+        keys = [key for key in ROW_KEYS if key in found] + [key for key in found if key not in ROW_KEYS]
     lines = ["| " + " | ".join(keys) + " |", "|" + "|".join("---" if key in ("case", "unit") else "--:" for key in keys) + "|"]
     return lines + ["| " + " | ".join(figure(row.get(key, "")) for key in keys) + " |" for row in rows]
 

@@ -173,6 +173,11 @@ class Figures(Case):
         root = xml.etree.ElementTree.fromstring((self.folder / "n.svg").read_text())
         self.assertEqual(len(root.findall("{http://www.w3.org/2000/svg}svg")), 2)
 
+    def test_a_table_has_the_columns_of_all_rows(self):
+        rows = [{"case": "resident", "ratio": 1.5, "unit": "s"}, {"case": "disk", "ratio": 2.0, "unit": "s", "pairs": 3, "swap_ratio": 2.0}, {"case": "zram", "swap_ratio": 4.0, "ours": 1.0}]
+        self.assertEqual(report.table(rows), ["| case | ours | ratio | unit | pairs | swap_ratio |", "|---|--:|--:|---|--:|--:|",
+                                              "| resident |  | 1.5 | s |  |  |", "| disk |  | 2 | s | 3 | 2 |", "| zram | 1 |  |  |  | 4 |"])
+
     def test_report_writes_three_complete_files(self):
         row = {"case": "a", "ours": 2.0, "peer": 1.0, "ratio": 2.0, "spread": 0.25, "unit": "ms", "extra": 7.0}
         result = {"name": "n", "machine": report.machine(), "parameters": {"p": 1}, "rows": [row], "summary": {"figure": 2.0},

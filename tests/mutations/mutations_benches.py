@@ -10,6 +10,7 @@ LIMITED = "bench/driver/limited.py"
 LOCKSTEP = "bench/driver/lockstep.py"
 MEMORY_GROUP = "scripts/memory_group.py"
 PROGRAMS = "bench/driver/programs.py"
+REPORT = "bench/driver/report.py"
 ROCKSDB = "bench/driver/rocksdb.py"
 MIX = "bench/rocksdb/mix.h"
 VARIANTS = "bench/driver/variants.py"
@@ -68,6 +69,7 @@ MUTATIONS = [
     of("a contest begins with what the last one has left", "limited", (LIMITED, "            forget(device.mapped)\n", "            pass\n")),
     of("who waits for memory is not woken", "limited", (MEMORY_GROUP, "            if retries > 0:\n", "            if retries > RETRIES_MOST:\n")),
     of("who waits for memory waits for ever", "limited", (MEMORY_GROUP, "retries < RETRIES_MOST and ", "")),
+    of("a table has the columns of its first row alone", "driver", (REPORT, "for row in rows for key in row)\n", "for row in rows[:1] for key in row)\n")),
     of("turns go on when the time is over", "driver", (LOCKSTEP, "+ last / 2 <= seconds", "<= 2 * seconds")),
     of("turns begin that cannot end in time", "driver", (LOCKSTEP, "+ last / 2 <= seconds", "<= seconds")),
     of("a first pair of half of the time does not count", "driver", (LOCKSTEP, "return first if spent > seconds / 2 else take_turns(", "return take_turns(")),
