@@ -4,7 +4,7 @@ import os
 import shutil
 
 from devices import Cleanup, forget
-from limited import (MIB, OPENMP, PAGE_BYTES, Contest, Device, Fio, check_same, check_stats, fio_columns, limit_of, limited_row, plain_bytes, reckoned, resident_row,
+from limited import (ANSWER_SECONDS, MIB, OPENMP, PAGE_BYTES, Contest, Device, Fio, check_same, check_stats, fio_columns, limit_of, limited_row, plain_bytes, reckoned, resident_row,
                      resident_summary, usable_devices)
 from lockstep import Failure, Programs, geometric_mean, median, take_turns, take_warm_turns
 from variants import variants
@@ -216,7 +216,8 @@ class Limited:
 
     def begin_one(self, side):
         self.contest.running[side].read(RUN_SECONDS)
-        self.workload.begin(self.contest.asking(side))
+        # What it loads is not a turn: the disk may take longer for that.
+        self.workload.begin(functools.partial(self.contest.ask, side, seconds=ANSWER_SECONDS))
 
     def begin_anew(self, side):
         if side == "mmap":

@@ -196,14 +196,14 @@ class Contest:
         self.late.discard(side)
         return program
 
-    def ask(self, side, question):
-        """The answer; None, and a note, from where a peer is late, or the kernel has killed it, as it may where its reclaim does not keep up."""
+    def ask(self, side, question, seconds=None):
+        """The answer; None, and a note, from where a peer is late, or the kernel has killed it, as it may where its reclaim does not keep up. seconds: that a peer is waited for, if it is no turn."""
         if side not in self.running:
             return None
         if side in self.swapped_in:
             swap_in(self.swapped_in[side])
         try:
-            return self.running[side].ask(question, self.peer_seconds if side in self.PEERS else ANSWER_SECONDS)
+            return self.running[side].ask(question, seconds or (self.peer_seconds if side in self.PEERS else ANSWER_SECONDS))
         except Failure as failure:
             is_late = isinstance(failure, Late)
             if side not in self.PEERS or not (is_late or "signal 9" in str(failure)):

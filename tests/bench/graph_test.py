@@ -18,6 +18,7 @@ import unittest.mock
 from bench_case import CLEAN, HANG_SECONDS, SPILLWAY, Case, assert_refused, built_in, run_in
 
 import graph
+import limited
 import lockstep
 
 SCALE = 8
@@ -182,24 +183,38 @@ class Kernels(Case):
 
 
 class Contest:
-    """Of a case, with programs whose turns take as long as they are told, {side: seconds, or {way: seconds}}, and no time."""
-    peer_seconds, device, late = 1200, types.SimpleNamespace(mapped="mapped"), set()
+    """Of a case, with programs whose turns take as long as they are told, {side: seconds, or {way: seconds}}, and no time. load_seconds: that a peer takes to load."""
+    peer_seconds, device, PEERS, choose = limited.ANSWER_SECONDS, types.SimpleNamespace(mapped="mapped"), limited.Contest.PEERS, limited.Contest.choose
 
-    def __init__(self, seconds):
-        self.seconds, self.running, self.way, self.asked, self.read, self.now = seconds, dict.fromkeys(seconds), {}, [], 0, 0.0
+    def __init__(self, seconds, load_seconds):
+        self.seconds, self.load_seconds, self.running, self.late, self.way, self.asked, self.read, self.now = seconds, load_seconds, {}, set(), {}, [], 0, 0.0
+        for side in seconds:
+            self.start(side, [])
+
+    def start(self, side, command, swap=False):
+        self.running[side] = types.SimpleNamespace(read=lambda seconds: "started")
+        self.late.discard(side)
 
     def asking(self, side):
         return lambda question: self.ask(side, question)
 
-    def ask(self, side, question):
+    def ask(self, side, question, seconds=None):
+        if side not in self.running:
+            return None
         if question.startswith("advise"):
             self.way[side] = question.split()[1]
             return "ready"
-        self.asked.append(side)
         took = self.seconds[side]
-        took = took[self.way[side]] if isinstance(took, dict) else took
+        took = self.load_seconds if question == "load\n" else took[self.way[side]] if isinstance(took, dict) else took
+        if question == "run\n":
+            self.asked.append(side)
+        if side in self.PEERS and took > (waited := seconds or self.peer_seconds):
+            self.now += waited
+            self.late.add(side)
+            del self.running[side]
+            return None
         self.now, self.read = self.now + took, self.read + 4096
-        return f"{took} {took} found"
+        return "ready 4096" if question == "load\n" else f"{took} {took} found"
 
     def ways_to_swap(self):
         return {pages: functools.partial(self.way.update, swap=pages) for pages in (1, 8)}
@@ -207,22 +222,14 @@ class Contest:
     def read_bytes(self, side):
         return self.read
 
-    def choose(self, side, ways, turn, begin_anew):
-        took = {}
-        for name, make in ways.items():
-            make()
-            took[name] = turn()
-        best = min(took, key=took.get)
-        ways[best]()
-        return best
-
 
 class Limited(Case):
-    def turns(self, seconds, known, limited_seconds=40, pairs=3):
+    def turns(self, seconds, known, limited_seconds=40, pairs=3, load_seconds=1):
         """(ways, turns that count, pages a second of fio's turns, sides in the order in which they were asked)"""
-        contest = Contest(seconds)
+        contest = Contest(seconds, load_seconds)
         measured = graph.Limited("c", contest, graph.Workload(None, "pr"), {"mmap": [], "swap": []}, types.SimpleNamespace(pairs=pairs, limited_seconds=limited_seconds))
-        with unittest.mock.patch("time.monotonic", lambda: contest.now):
+        with unittest.mock.patch("time.monotonic", lambda: contest.now), unittest.mock.patch.object(graph, "forget", lambda place: None):
+            measured.begin()
             ways = measured.first_turns(known)
             turns, rates = measured.turns(types.SimpleNamespace(rate=lambda: 7.0))
         self.assertTrue(all(turn.reads_per_second == 1 / turn.seconds for turn in turns["ours"]))
@@ -247,6 +254,11 @@ class Limited(Case):
         self.assertEqual((turns["ours"], turns["swap"], rates), ([1.0] * 3, [4.0] * 3, [7.0] * 3))
         _, turns, rates, asked = self.turns(seconds, {"mmap": None, "swap": None}, limited_seconds=16)
         self.assertEqual((len(turns["ours"]), len(rates), len(asked)), (2, 2, 6 + 2 * 4))
+
+    def test_what_a_peer_loads_may_take_longer_than_a_turn(self):
+        seconds = {"ours": 3.0, "mmap": {"random": 6.0, "sequential": 100.0}, "swap": {1: 100.0, 8: 5.0}, "native": 1.0}
+        ways, turns, _, _ = self.turns(seconds, {"mmap": None, "swap": None}, load_seconds=90)
+        self.assertEqual((ways, turns["mmap"], turns["swap"]), ({"mmap": "random", "swap": 8}, [6.0] * 3, [5.0] * 3))
 
     def test_cases_are_in_the_order_of_what_they_have_in_common(self):
         measured = graph.Graph.__new__(graph.Graph)
