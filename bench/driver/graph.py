@@ -209,6 +209,7 @@ class Limited:
     def __init__(self, case, contest, workload, peers, plan):
         self.case, self.contest, self.workload, self.peers, self.plan = case, contest, workload, peers, plan
         self.first = {}  # of each side, a peer's in the way in which it was the fastest
+        self.cold = set()  # peers that have begun anew, and had no turn since
 
     def begin(self):
         for side in list(self.contest.running):
@@ -224,10 +225,12 @@ class Limited:
             forget(self.contest.device.mapped)
         self.contest.start(side, self.peers[side], swap=True)
         self.begin_one(side)
+        self.cold.add(side)
 
     def turn(self, side):
         """None where it is no longer there. Of ours it has pages that were read a second, too."""
         if side != "ours":
+            self.cold.discard(side)
             return self.workload.turn(self.contest.asking(side))
         before = self.contest.read_bytes(side)
         turn = self.workload.turn(self.contest.asking(side))
@@ -280,6 +283,8 @@ class Limited:
             return {side: [turn] for side, turn in self.first.items()}, rates
         # Where turns are short, what a peer's other way has left in memory is a part of them.
         take = take_warm_turns if spent < seconds / 4 else take_turns
+        for side in sorted(self.cold) if take is take_turns else ():
+            self.turn(side)
         taken = take(list(self.contest.running), self.turn, self.plan.pairs, seconds, look)
         return taken, rates[-len(taken["ours"]):]
 

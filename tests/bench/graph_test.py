@@ -255,6 +255,16 @@ class Limited(Case):
         _, turns, rates, asked = self.turns(seconds, {"mmap": None, "swap": None}, limited_seconds=16)
         self.assertEqual((len(turns["ours"]), len(rates), len(asked)), (2, 2, 6 + 2 * 4))
 
+    def test_a_peer_that_has_begun_anew_is_as_warm_as_the_others_before_its_turns_count(self):
+        seconds = {"ours": 3.0, "mmap": {"random": 6.0, "sequential": 100.0}, "swap": {1: 4.0, 8: 5.0}, "native": 1.0}
+        ways, turns, _, asked = self.turns(seconds, {"mmap": None, "swap": None})
+        self.assertEqual((ways["mmap"], turns["mmap"], turns["ours"]), ("random", [6.0] * 3, [3.0] * 3))
+        self.assertEqual(asked[:8], ["ours", "mmap", "mmap", "swap", "swap", "native", "mmap", "ours"])
+        self.assertEqual(len(asked), 7 + 3 * 4)
+        # Where there is a pair of all that does not count it is in that.
+        _, _, _, asked = self.turns(seconds, {"mmap": None, "swap": None}, limited_seconds=60)
+        self.assertEqual(len(asked), 6 + 4 + 3 * 4)
+
     def test_what_a_peer_loads_may_take_longer_than_a_turn(self):
         seconds = {"ours": 3.0, "mmap": {"random": 6.0, "sequential": 100.0}, "swap": {1: 100.0, 8: 5.0}, "native": 1.0}
         ways, turns, _, _ = self.turns(seconds, {"mmap": None, "swap": None}, load_seconds=90)

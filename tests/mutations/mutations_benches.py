@@ -76,6 +76,7 @@ MUTATIONS = [
     of("a way of a peer that cannot be the best is waited for", "limited", (LIMITED, "min(waited_seconds, max(BEGIN_SECONDS, min(took.values())))", "waited_seconds")),
     of("first turns never count", "graph", (GRAPH_DRIVER, "        if spent > seconds:\n", "        if False:\n")),
     of("a peer has to load what it works on within the time for a turn", "graph", (GRAPH_DRIVER, "functools.partial(self.contest.ask, side, seconds=ANSWER_SECONDS)", "self.contest.asking(side)")),
+    of("a peer that has begun anew is measured cold", "graph", (GRAPH_DRIVER, "sorted(self.cold) if take is take_turns else ()", "()")),
     of("long cases try all ways of peers", "graph", (GRAPH_DRIVER, "(names[:1] if is_long and known[side] else names)", "names")),
     of("what two cases have in common is measured twice", "kept", (ROCKSDB, "if other in kept and cases[other] == cases[name]", "if False")),
     of("a peer is waited for however long it takes", "limited", (LIMITED, "self.peer_seconds if side in self.PEERS else ANSWER_SECONDS", "ANSWER_SECONDS")),
