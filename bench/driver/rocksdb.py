@@ -194,7 +194,7 @@ class Rocksdb:
         row = _row(case, rates, cpu, check_spilled(case, stats, evicted=percent < 100), self.operations * (pairs + WARM_UP))
         self.context.say(f"{case:10} {row['ours']:.0f}/s, {row['ratio']:.2f} of the block cache +-{row['spread'] / 2:.0%}, " +
                          ", ".join(f"{row[peer + '_ratio']:.2f} of {peer}" for peer in ("mmap", "native") if peer + "_ratio" in row))
-        return row, [f"{case}: {note}" for note in contest.notes]
+        return row, [f"{case}: {note}" for note in contest.left_out()]
 
 
 def size_row(programs):

@@ -7,12 +7,14 @@ import json
 import shutil
 import types
 import unittest
+import unittest.mock
 
 from bench_case import SPILLWAY, Case
 
+import limited
 import rocksdb
 from cases import Cases
-from lockstep import Failure
+from lockstep import Failure, Late
 
 LISTED = """\
 set(SOURCES
@@ -79,6 +81,35 @@ class Sources(Case):
         self.assertNotEqual(library.made_of("native"), library.made_of("ours"))
         library.sides["ours"] = library.sides["native"]
         self.assertEqual(library.made_of("native"), library.made_of("ours"))
+
+
+class Contest(limited.Contest):
+    """With programs that take no time: a turn of each is a second, but the third one of plain maps, which does not end."""
+
+    def start(self, side, command, **_):
+        self.running[side] = types.SimpleNamespace(read=lambda seconds: "started", ask=lambda question, seconds: self.answer(side, question), kill=lambda: None, finish=lambda: None)
+        self.asked = []
+
+    def answer(self, side, question):
+        self.asked.append((side, question))
+        if question != "open\n" and side == "mmap" and len([asked for asked in self.asked if asked[0] == side]) > 3:
+            raise Late("mixgraph gave no answer")
+        return "1 0.5 found"
+
+
+class Turns(Case):
+    def test_a_peer_that_is_late_is_left_out_and_named(self):
+        context = Context(self.folder)
+        context.spillway, context.say = SPILLWAY, lambda text: None
+        measured = rocksdb.Rocksdb(context)
+        measured.made, measured.copy, measured.limits, measured.pairs = {"plain": self.folder}, lambda side: side, True, 3
+        (self.folder / "stats.json").write_text(json.dumps({"cache": {"misses": measured.operations, "evictions": 1}, "spill": {"file_maps": 3}}))
+        with unittest.mock.patch.multiple(rocksdb, Contest=Contest, plain_bytes=lambda command: 0):
+            row, notes = measured.contest("disk/25", 25, 2, {"ours": "ours", "native": "native"})
+        self.assertEqual((row["pairs"], row["ratio"], row["native_ratio"], "mmap_ratio" in row), (3, 1, 1, False))
+        # Of three turns, and of one that was twice as long.
+        self.assertEqual(row["misses"], 1 / 5)
+        self.assertEqual(notes, ["disk/25: the mmap program was not done with a turn after 1200 s"])
 
 
 class Figures(Case):

@@ -78,6 +78,7 @@ MUTATIONS = [
     of("a peer has to load what it works on within the time for a turn", "graph", (GRAPH_DRIVER, "functools.partial(self.contest.ask, side, seconds=ANSWER_SECONDS)", "self.contest.asking(side)")),
     of("a peer that has begun anew is measured cold", "graph", (GRAPH_DRIVER, "sorted(self.cold) if take is take_turns else ()", "()")),
     of("long cases try all ways of peers", "graph", (GRAPH_DRIVER, "(names[:1] if is_long and known[side] else names)", "names")),
+    of("who was late in a turn of rocksdb is in no note", "rocksdb", (ROCKSDB, "for note in contest.left_out()]", "for note in contest.notes]")),
     of("what two cases have in common is measured twice", "kept", (ROCKSDB, "if other in kept and cases[other] == cases[name]", "if False")),
     of("a peer is waited for however long it takes", "limited", (LIMITED, "self.peer_seconds if side in self.PEERS else ANSWER_SECONDS", "ANSWER_SECONDS")),
     of("swap reads no page ahead where memory is used in order", "limited", (LIMITED, "swap_in(self.swapped_in[side])", "swap_in(1)")),
