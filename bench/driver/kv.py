@@ -341,7 +341,7 @@ def run(context):
     plan, rows = doing.plan, doing.rows
     result = {
         "parameters": {"data_bytes": plan.data_bytes, "keys": plan.keys, "records": {name: record[:2] for name, record in RECORDS.items()},
-                       "pairs": plan.pairs, "case_seconds": plan.case_seconds, "window_seconds": plan.window_seconds, "fio_flags": " ".join(FIO[2:]),
+                       "pairs": plan.pairs, "case_seconds": plan.case_seconds, "drives_case_seconds": kv_drives.CASE_SECONDS, "window_seconds": plan.window_seconds, "tail_seconds": plan.tail_seconds, "fio_flags": " ".join(FIO[2:]),
                        "overwrite_bytes": plan.overwrite_bytes, "overwrite_rounds": plan.overwrite_rounds,
                        "storage": str(context.storage), "quick": context.quick},
         "rows": rows, "summary": summarise(rows), "notes": doing.notes, "series": doing.series,

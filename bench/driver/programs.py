@@ -265,7 +265,6 @@ class Programs:
             return redis_load.limited(self, self.built("redis").programs, name, cleanup, 100_000 if self.quick else 400_000)
 
 
-
 def _summary(rows):
     summary = {row["case"].replace("/", "_") + "_ratio": row["ratio"] for row in rows}
     summary.update({row["case"].replace("/", "_") + "_two_bodies_ratio": row["two_bodies_ratio"] for row in rows if "two_bodies_ratio" in row})
@@ -288,7 +287,7 @@ def run(context):
     if not rows:
         raise Failure("programs has no such case; cases are PROGRAM/LOAD, compile/PROGRAM, size/PROGRAM and DEVICE/redis", 2)
     result = {
-        "parameters": {"pairs": programs.pairs, "case_seconds": CASE_SECONDS, "memory_bytes": MEMORY_BYTES, "sides": {side: " ".join(flags) for side, flags in programs.ours.items()}, "sources_compiled": SOURCES_COMPILED,
+        "parameters": {"pairs": programs.pairs, "case_seconds": CASE_SECONDS, "redis_case_seconds": redis_load.CASE_SECONDS, "memory_bytes": MEMORY_BYTES, "sides": {side: " ".join(flags) for side, flags in programs.ours.items()}, "sources_compiled": SOURCES_COMPILED,
                        "storage": str(context.storage), "quick": context.quick},
         "rows": rows, "summary": _summary(rows), "notes": programs.notes, "parts": PARTS,
     }

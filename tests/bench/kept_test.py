@@ -20,6 +20,7 @@ import pagecache
 import persist_model
 import programs
 import random_access
+import redis_load
 import rocksdb
 import selfdriving
 import sort
@@ -250,6 +251,7 @@ class Benchmarks(Case):
         context.quick = False
         result, _ = programs.run(context)
         self.assertEqual({row["case"] for row in result["rows"]}, set(cases))
+        self.assertEqual([result["parameters"][name] for name in ("case_seconds", "redis_case_seconds")], [programs.CASE_SECONDS, redis_load.CASE_SECONDS])
         # Of what cannot be measured nothing is kept: it may be possible the next time.
         measured, context.kept = programs.Programs(context), {}
         measured.take("disk/redis", lambda: [])

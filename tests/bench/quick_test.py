@@ -242,6 +242,7 @@ class Quick(Case):
         self.assertEqual("rocksdb_get_64_ratio" in result["summary"], kv.ROCKSDB_HEADER.exists())
         if not any("nothing on ram" in note for note in result["notes"]):
             self.assertLessEqual({"put_user_us_aio", "put_cpu_us_aio", "put_ratio_ram_aio"}, set(result["summary"]))
+        self.assertLessEqual({"case_seconds", "drives_case_seconds", "window_seconds", "tail_seconds"}, set(result["parameters"]))
         self.assertLessEqual(result["summary"]["ios_per_get"], 1.005)
         self.assertEqual(result["summary"]["allocations_per_get"], 0)
 
