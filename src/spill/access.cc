@@ -94,18 +94,20 @@ WiredRange::WiredRange(const void* address, size_t n, Need need) {
   // No handler before it is noted: it may fork.
   InRuntime inside;
   begin_ = a;
-  const size_t all_may_pin = pin_allowance(), allowance = std::min(kMaxPieces, all_may_pin);
+  const size_t pages = (a % base::kOsPageBytes + n - 1) / base::kOsPageBytes + 1;
+  const size_t allowance = take_pins(std::min(kMaxPieces, pages));
   if (const size_t most = std::min(n, (allowance - 1) * base::kOsPageBytes + 1);
       bytes_to_page_end(address) < most)
     will_pin(a, most, need);
-  for (size_t pins = 0; pins < allowance && size_ < n; ++pins) {
-    if (pins > 0 && pinned_for_calls() >= all_may_pin) break;
+  size_t pins = 0;
+  for (; pins < allowance && size_ < n; ++pins) {
     const uint64_t at = a + size_;
     const size_t length = std::min(bytes_to_page_end(reinterpret_cast<const void*>(at)), n - size_);
     char* raw = pin_page_piece(at, need);
     if (reinterpret_cast<uint64_t>(raw) == at) {
       // Not pinned: alone, and as memory that is not spilled.
       if (pins > 0) break;
+      give_pins_back(allowance);
       begin_ = 0;
       pieces_[piece_count_++] = {raw, length};
       size_ = length;
@@ -121,6 +123,7 @@ WiredRange::WiredRange(const void* address, size_t n, Need need) {
     }
     pieces_[piece_count_++] = {raw, length};
   }
+  if (pins < allowance) give_pins_back(allowance - pins);
   wired_of(inside.thread()) = {begin_, size_};
 }
 
@@ -128,9 +131,11 @@ WiredRange::~WiredRange() {
   if (begin_ == 0) return;
   InRuntime inside;
   wired_of(inside.thread()) = {};
+  size_t pins = 0;
   for (uint64_t at = begin_; at < begin_ + size_;
-       at = base::round_down(at, base::kOsPageBytes) + base::kOsPageBytes)
+       at = base::round_down(at, base::kOsPageBytes) + base::kOsPageBytes, ++pins)
     unpin_page_piece(at);
+  give_pins_back(pins);
 }
 
 // A signal handler that interrupts this takes what lies above `scratch_used_bytes` and gives it back

@@ -1,5 +1,8 @@
 #include "spill/pins.h"
 
+#include <algorithm>
+#include <atomic>
+
 #include "spill/address_space.h"
 #include "spill/file_maps.h"
 #include "spill/mapped_pages.h"
@@ -10,13 +13,8 @@
 namespace spill {
 namespace {
 
-// OS pages that are pinned for system calls, of all threads.
-constinit std::atomic<size_t> call_pins = 0;
-
-void unpin(base::PageId page) {
-  runtime.cache->unpin(page);
-  call_pins.fetch_sub(1, std::memory_order_relaxed);
-}
+// OS pages that system calls of all threads have pinned, or are about to.
+constinit std::atomic<size_t> call_pins{0};
 
 }  // namespace
 
@@ -29,7 +27,6 @@ char* pin_page_piece(uint64_t address, Need need) {
   auto pinned = runtime.cache->pin(page, lane_of(inside.thread()));
   if (!pinned && is_file_map_error(address, pinned.error())) return reinterpret_cast<char*>(address);
   if (!pinned) end_process(pinned.error(), kFatalStatus);
-  call_pins.fetch_add(1, std::memory_order_relaxed);
   return *pinned + (address - runtime.cache->address_of(page));
 }
 
@@ -43,7 +40,7 @@ void will_pin(uint64_t address, uint64_t bytes, Need need) {
 
 void unpin_page_piece(uint64_t address) {
   InRuntime inside;
-  unpin(runtime.cache->page_of(address));
+  runtime.cache->unpin(runtime.cache->page_of(address));
 }
 
 namespace {
@@ -72,11 +69,12 @@ uint32_t pins_of_this_thread(base::PageId page) {
 }
 
 void pin_again_after_fork() {
-  call_pins.store(0, std::memory_order_relaxed);
-  for_each_wired(this_thread(), [](base::PageId wired) {
+  size_t pins = 0;
+  for_each_wired(this_thread(), [&pins](base::PageId wired) {
     runtime.cache->pin_again(wired);
-    call_pins.fetch_add(1, std::memory_order_relaxed);
+    ++pins;
   });
+  call_pins.store(pins, std::memory_order_relaxed);
   pin_standing_again();
 }
 
@@ -84,7 +82,12 @@ void end_left_pins(uint32_t level) {
   InRuntime inside;
   Thread& thread = inside.thread();
   for (; level <= thread.top_level.load(std::memory_order_relaxed); ++level) {
-    for_each_pin(thread.wired[level], unpin);
+    size_t pins = 0;
+    for_each_pin(thread.wired[level], [&pins](base::PageId wired) {
+      runtime.cache->unpin(wired);
+      ++pins;
+    });
+    if (pins > 0) give_pins_back(pins);
     thread.wired[level] = {};
   }
 }
@@ -95,11 +98,16 @@ bool may_stay() {
   return staying <= frames - frames / 4 && staying + most_mapped_pages() <= frames - frames / 8;
 }
 
-size_t pin_allowance() {
-  const size_t share = runtime.cache->frame_count() / 16;
-  return share > 0 ? share : 1;
+size_t take_pins(size_t wanted) {
+  const size_t share = std::max<size_t>(runtime.cache->frame_count() / 16, 1);
+  // Relaxed: a count, which nothing else is read by.
+  size_t taken = call_pins.load(std::memory_order_relaxed);
+  for (;;) {
+    const size_t count = taken < share ? std::min(wanted, share - taken) : 1;
+    if (call_pins.compare_exchange_weak(taken, taken + count, std::memory_order_relaxed)) return count;
+  }
 }
 
-size_t pinned_for_calls() { return call_pins.load(std::memory_order_relaxed); }
+void give_pins_back(size_t count) { call_pins.fetch_sub(count, std::memory_order_relaxed); }
 
 }  // namespace spill

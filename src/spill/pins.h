@@ -34,10 +34,11 @@ void end_left_pins(uint32_t level);
 // pages as it may.
 bool may_stay();
 
-// How many OS pages one system call may keep pinned, at least 1. Those of all threads together may keep as many, and one each: who has some and waits for
-// a frame may wait for others who do the same. Cost: a load for each partition.
-size_t pin_allowance();
-// How many those of all threads keep pinned now.
-size_t pinned_for_calls();
+// A system call is about to keep `wanted` OS pages pinned, at least 1. Returns how many it may, at least 1. The calls of all threads together may
+// keep a part of the frames, and one more each: who has some and waits for a frame may wait for others who do the same. Cost: a load for each
+// partition.
+size_t take_pins(size_t wanted);
+// So many of these have ended, or are not needed.
+void give_pins_back(size_t count);
 
 }  // namespace spill

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -49,6 +50,7 @@ std::vector<uint32_t> pins_of_page;
 std::vector<uint32_t> free_frames;
 size_t pages_used = 1;
 size_t pins = 0;
+size_t taken_pins = 0;
 bool moving = false;
 uint64_t translation_count = 0;
 uint64_t random_state = 0;
@@ -138,10 +140,17 @@ void unpin_page_piece(uint64_t address) {
   --pins;
 }
 
-size_t pin_allowance() { return 7; }
-size_t pinned_for_calls() {
+size_t take_pins(size_t wanted) {
   std::lock_guard guard(lock);
-  return pins;
+  constexpr size_t kShare = 7;
+  const size_t count = taken_pins < kShare ? std::min(wanted, kShare - taken_pins) : 1;
+  taken_pins += count;
+  return count;
+}
+void give_pins_back(size_t count) {
+  std::lock_guard guard(lock);
+  CHECK_GE(taken_pins, count);
+  taken_pins -= count;
 }
 
 bool is_allocated(uint64_t address) {
@@ -248,6 +257,7 @@ void expect_nothing_held() {
   // What memcpy and its kin leave in the scratch slots is as what compiled code leaves there (intercept/quick.h).
   for (unsigned i = 2; i < spill::kAllSlotCount; ++i) CHECK_EQ(__spillway_slots[i].load(), 0u);
   CHECK_EQ(pins, 0u);
+  CHECK_EQ(taken_pins, 0u);
   CHECK_EQ(spill::this_thread().scratch_used_bytes, 0u);
 }
 
