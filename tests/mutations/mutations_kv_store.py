@@ -182,6 +182,8 @@ MUTATIONS = [
     mutation("pieces without a head stay", (RECOVERY_PIECES, "  if (*is_there) return {};\n", "  if (*is_there || true) return {};\n"), gtest_filter="LargeValuesTest.*"),
     mutation("pieces that a checkpoint knew are not looked at", (RECOVERY_PIECES, "  if (!segment.is_used() || segment.footer.piece_count == 0) return {};\n", "  if (true) return {};\n"), gtest_filter="CheckpointTest.PiecesOfIt*"),
     mutation("footer does not count pieces", ("src/kv/media/format.cc", "    if (entry.kind() == RecordKind::kPiece) ++footer.piece_count;\n", ""), gtest_filter="CheckpointTest.PiecesOfIt*"),
+    mutation("a piece whose beginning is damaged stays when its value is removed", (COLLECTOR, "      if (own == nullptr || !is_damaged) own = &all[i];\n", "      if (!is_damaged) own = &all[i];\n"), gtest_filter="CheckpointTest.ADamagedPiece*"),
+    mutation("a damaged piece that nothing lists stays when its value has ended", (RECOVERY_PIECES, "  return end_unlisted(worker, key, pieces.size());\n", "  return {};\n"), gtest_filter="CheckpointTest.ADamagedPiece*"),
     mutation("pieces of another value of the key stay", (RECOVERY_PIECES, "pieces->sequence == sequence || pieces->sequence == 0;", "pieces->sequence == sequence || true;"), gtest_filter="CheckLifeTest.LargeValues*"),
 
     # Media

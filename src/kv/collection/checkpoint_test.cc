@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstddef>
 #include <map>
+#include <optional>
 #include <random>
 #include <thread>
 
@@ -234,6 +236,49 @@ TEST_F(CheckpointTest, PiecesOfItEndThoughTheirHeadIsGivenBack) {
   EXPECT_GT(store->recovery().headless_pieces, 0u);
   EXPECT_EQ(text_of(session.get("key")->value()), "value");
   close();
+}
+
+// A piece is damaged in a segment that was open when the checkpoint began, and nothing lists it. When its value has ended it ends, too: else the
+// segment would stay as it is for good, and the store fill up with tombstones.
+TEST_F(CheckpointTest, ADamagedPieceOfAnOpenSegmentEndsWithItsHead) {
+  open(100);
+  ASSERT_TRUE(session.put("large", bytes_of(std::string(700'000, 'l'))));
+  for (int i = 0; i < 150; ++i) ASSERT_TRUE(session.put("other", bytes_of("value")));
+  ASSERT_TRUE(store->compact());  // which takes a checkpoint, if one is due
+  ASSERT_GT(store->counts().collected.checkpoints, 0u);
+  const StoreImage good(device->medium(1, 100));
+  close();
+  std::optional<StoreImage::Place> piece;
+  good.for_each_record([&](const StoreImage::Place& place) {
+    if (place.record.header.kind() == RecordKind::kPiece) piece = place;
+  });
+  ASSERT_TRUE(piece && !good.summary_of(piece->segment));
+  // The beginning, which says what it is, or what follows. The process is killed when the value has been removed, or closes the store.
+  for (const size_t at : {offsetof(RecordHeader, generation), size_t{5000}})
+    for (const bool is_killed : {false, true}) {
+      SCOPED_TRACE(testing::Message() << "byte " << at << (is_killed ? ", killed" : ""));
+      StoreImage damaged = good;
+      damaged.flip(piece->offset + at);
+      device->close();
+      device = new storage::CutDevice(std::move(damaged.bytes), 0);
+      open(1'000'000);
+      ASSERT_NE(store->recovery().checkpoint, 0u);
+      ASSERT_TRUE(session.remove("large"));
+      if (is_killed)
+        cut(100);
+      else
+        close();
+      for (int start = 0; start < 2; ++start) {
+        open(1'000'000);
+        EXPECT_EQ(store->counts().index.entries, 1u);
+        close();
+      }
+      open(1'000'000);
+      EXPECT_EQ(store->recovery().scanned_segments, 0u) << "all have summaries";
+      EXPECT_EQ(text_of(session.get("other")->value()), "value");
+      store->verify();
+      close();
+    }
 }
 
 // With a checkpoint a start reads a summary when it needs it, and the log goes by the segment's footer until then. The summary is damaged,

@@ -187,6 +187,7 @@ int Collector::release_pieces(const Pieces& pieces) {
     const KeyHash hash = hash_piece(identity_->secret, key);
     Index::Candidates all;
     const size_t count = index_->find_all(hash.low, all);
+    const Location* own = nullptr;
     for (size_t i = 0; i < count; ++i) {
       const std::span head = written_.first(geometry.grain_bytes);
       const int error = channel_.read(geometry.offset_of(all[i].address), head);
@@ -196,12 +197,14 @@ int Collector::release_pieces(const Pieces& pieces) {
       const uint64_t generation =
           log_->segment(geometry.segment_of(all[i].address)).generation.load(std::memory_order_relaxed);
       Record record;
-      if (read_record(identity_->secret, generation, head, record) == Reading::kDamaged ||
-          record.header.kind() != RecordKind::kPiece || record.key != key.text())
-        continue;
-      const auto tell = [&](const Location& old) { snapshots_->removed(hash, old.address); };
-      if (index_->remove(hash.low, all[i].address, tell)) log_->release(all[i].address, all[i].size);
+      const bool is_damaged = read_record(identity_->secret, generation, head, record) == Reading::kDamaged;
+      if (!is_damaged && (record.header.kind() != RecordKind::kPiece || record.key != key.text())) continue;
+      // A damaged one has the piece's tag, and so is, nearly always, the piece.
+      if (own == nullptr || !is_damaged) own = &all[i];
     }
+    const auto tell = [&](const Location& old) { snapshots_->removed(hash, old.address); };
+    if (own != nullptr && index_->remove(hash.low, own->address, tell))
+      log_->release(own->address, own->size);
   }
   if (is_left) large_values_->leave(pieces);
   return 0;

@@ -334,6 +334,7 @@ bool Recovery::is_left_damaged(uint32_t index, std::span<const SummaryEntry> tha
             "store: ", device_.name(), " has damaged records in segment ", index,
             ", which is left as it is; spillway check says which");
   log_.recovered_unreadable(index);
+  has_left_damaged_.store(true, std::memory_order_relaxed);
   return true;
 }
 

@@ -101,6 +101,7 @@ class Recovery {
   base::Expected<void> list_pieces(Worker& worker, uint32_t index);
   std::vector<Placed> pieces_in_index() const;
   base::Expected<void> end_if_headless(Worker& worker, std::span<const Placed> pieces);
+  base::Expected<void> end_unlisted(Worker& worker, PieceKey key, uint64_t count);
   base::Expected<bool> read_key(Worker& worker, const Placed& piece, PieceKey& key);
   base::Expected<PiecesOf> read_head(Worker& worker, uint64_t address, const SummaryEntry& entry);
   base::Expected<bool> has_head(Worker& worker, const KeyHash& head, uint64_t sequence);
@@ -141,6 +142,8 @@ class Recovery {
   CheckpointState state_;
   bool has_told_log_ = false;             // what each segment holds, as far as its footer says
   std::atomic<bool> has_dropped_{false};  // the checkpoint had entries whose segments are of a later time now
+  // Some segments are left as they are (is_left_damaged()).
+  std::atomic<bool> has_left_damaged_{false};
   RecoveredStore recovered_;
   std::unique_ptr<Worker[]> workers_;
   uint32_t worker_count_ = 0;

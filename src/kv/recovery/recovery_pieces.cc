@@ -82,6 +82,26 @@ base::Expected<void> Recovery::end_if_headless(Worker& worker, std::span<const P
     log_.release(piece.address, size_code::of(piece.entry.grains));
     ++worker.reader.report.headless_pieces;
   }
+  if (!has_left_damaged_.load(std::memory_order_relaxed)) return {};
+  return end_unlisted(worker, key, pieces.size());
+}
+
+// The same for damaged pieces of this value, which nothing lists where only the checkpoint knows them: they are looked for by their names. Else
+// their segments would stay as they are for good (is_left_damaged()). `count`: so many other pieces have left.
+base::Expected<void> Recovery::end_unlisted(Worker& worker, PieceKey key, uint64_t count) {
+  for (key.number = 0; key.number <= count; ++key.number) {
+    const KeyHash hash = hash_piece(identity_.secret, key);
+    Location all[Index::kMaxCandidates];
+    const size_t found = index_->find_all(hash.low, all);
+    for (size_t i = 0; i < found; ++i) {
+      auto entry = entry_at(worker, all[i].address);
+      if (!entry) return std::unexpected(entry.error());
+      if (*entry != nullptr || !index_->remove(hash.low, all[i].address)) continue;
+      log_.release(all[i].address, all[i].size);
+      ++worker.reader.report.headless_pieces;
+      ++count;
+    }
+  }
   return {};
 }
 
