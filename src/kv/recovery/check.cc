@@ -43,7 +43,7 @@ class Recovered {
   bool is_kept(uint64_t segment) {
     return log_.segment(segment).state.load(std::memory_order_relaxed) != Segment::State::kEmptied;
   }
-  // Some of the segment could not be read, so that its counters are not known.
+  // Some of the segment could not be read, or is damaged, so that its counters are not known.
   bool is_unknown(uint32_t segment) { return log_.segment(segment).is_damaged; }
   uint64_t live_grains(uint32_t segment) {
     return log_.segment(segment).live_grains.load(std::memory_order_relaxed);
