@@ -99,7 +99,8 @@ bool may_stay() {
 }
 
 size_t take_pins(size_t wanted) {
-  const size_t share = std::max<size_t>(runtime.cache->frame_count() / 16, 1);
+  const size_t frames = runtime.cache->frame_count() / 16;
+  const size_t share = std::max<size_t>(frames * (runtime.cache->page_bytes() / base::kOsPageBytes), 1);
   // Relaxed: a count, which nothing else is read by.
   size_t taken = call_pins.load(std::memory_order_relaxed);
   for (;;) {

@@ -35,8 +35,8 @@ void end_left_pins(uint32_t level);
 bool may_stay();
 
 // A system call is about to keep `wanted` OS pages pinned, at least 1. Returns how many it may, at least 1. The calls of all threads together may
-// keep a part of the frames, and one more each: who has some and waits for a frame may wait for others who do the same. Cost: a load for each
-// partition.
+// keep as many as a sixteenth of the frames hold, and one more each: who has some and waits for a frame may wait for others who do the same. Cost: a
+// load for each partition.
 size_t take_pins(size_t wanted);
 // So many of these have ended, or are not needed.
 void give_pins_back(size_t count);
