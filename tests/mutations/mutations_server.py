@@ -86,7 +86,7 @@ MUTATIONS = [
     client("any cas is that of an item that has none", (CHANGES, "command.has_cas && (command.cas != 0 || !is_joined)", "command.has_cas && command.cas != 0"), gtest_filter="MemcacheClientTest.TheCas*"),
     front("records in memory do not give way", ("src/server/front/memory_bound.cc", "others < bytes_ ? bytes_ - others : 0", "bytes_"), gtest_filter="MemoryBoundTest.*"),
     client("keys in base64 are the last one's", (CHANGES, " && !command.meta.has('b');", ";"), gtest_filter="MemcacheClientTest.KeysInBase64*"),
-    net("whoever answers top writes to its terminal", ("tools/spillway/server_metrics.cc", "name != printable(name) || ", ""), gtest_filter="ServerMetrics.WhatNo*", test="server_metrics_test"),
+    net("whoever answers top writes to its terminal", ("tools/spillway/server_metrics.cc", "!is_plain(name) || ", ""), gtest_filter="ServerMetrics.WhatNo*", test="server_metrics_test"),
     net("what TLS says is not sent before a client is waited for", (CHANNEL, "  if (auto sent = send_kept(limit); !sent) return std::unexpected(sent.error());\n  if (wants == Wants::kClosed)", "  if (wants == Wants::kClosed)"), gtest_filter="ChannelTest.BytesGo*"),
     net("records that came with others wait for more", (CHANNEL, "secure_->has_more || SSL_has_pending(secure_->session.get()) == 1", "secure_->has_more"), gtest_filter="ChannelTest.ManyRecords*"),
     net("an end without a goodbye is an error", (CHANNEL, "    if (command == BIO_CTRL_EOF) return of(bio).secure_->has_ended ? 1 : 0;\n", ""), gtest_filter="ChannelTest.AClientThat*"),

@@ -5,6 +5,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -82,6 +83,11 @@ std::string ask_by_tls(int descriptor, const std::string& address, const std::st
   return receive_all(address, [&](std::span<char> to) { return client.receive(to); });
 }
 
+// Terminals take some characters beyond ASCII for controls, too.
+bool is_plain(std::string_view name) {
+  return std::ranges::all_of(name, [](char c) { return c >= ' ' && c <= '~'; });
+}
+
 }  // namespace
 
 ServerAddress split_address(std::string_view address) {
@@ -108,7 +114,7 @@ Metrics parse_metrics(std::string_view page) {
     if (error != std::errc() || read != line.data() + line.size()) continue;
     const std::string_view name = line.substr(kPrefix.size(), space - kPrefix.size());
     // Whoever answers, it is shown on a terminal, and as whole numbers.
-    if (name != printable(name) || !(value >= 0 && value <= kMaxValue)) continue;
+    if (!is_plain(name) || !(value >= 0 && value <= kMaxValue)) continue;
     metrics.emplace(name, value);
   }
   return metrics;

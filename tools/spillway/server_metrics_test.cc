@@ -29,7 +29,7 @@ TEST(ServerMetrics, AreNamesAndValues) {
 
 TEST(ServerMetrics, WhatNoServerTellsIsLeftOut) {
   EXPECT_TRUE(parse_metrics("spillway_\x1b[2J 1\nspillway_a\x7f 1\nspillway_b nan\nspillway_c inf\n"
-                            "spillway_d -1\nspillway_e 1e300\n")
+                            "spillway_d -1\nspillway_e 1e300\nspillway_\xc2\x9b[2J 1\n")
                   .empty());
   EXPECT_EQ(parse_metrics("spillway_f 1e18\nspillway_g 0\n"), (Metrics{{"f", 1e18}, {"g", 0}}));
 }
