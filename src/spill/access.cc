@@ -124,13 +124,16 @@ WiredRange::WiredRange(const void* address, size_t n, Need need) {
     pieces_[piece_count_++] = {raw, length};
   }
   if (pins < allowance) give_pins_back(allowance - pins);
-  wired_of(inside.thread()) = {begin_, size_};
+  Thread::Wired& wired = wired_of(inside.thread());
+  left_begin_ = wired.begin;
+  left_bytes_ = wired.bytes;
+  wired = {begin_, size_};
 }
 
 WiredRange::~WiredRange() {
   if (begin_ == 0) return;
   InRuntime inside;
-  wired_of(inside.thread()) = {};
+  wired_of(inside.thread()) = {left_begin_, left_bytes_};
   size_t pins = 0;
   for (uint64_t at = begin_; at < begin_ + size_;
        at = base::round_down(at, base::kOsPageBytes) + base::kOsPageBytes, ++pins)

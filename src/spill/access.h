@@ -98,7 +98,8 @@ size_t spilled_string_bytes(const char* text);
 // may read or write them. Covers a prefix only, of at least one piece, when the range is larger than
 // what may be pinned, or is spilled in part. What is not spilled is one piece and costs nothing.
 // `need`: what the kernel does there; what is protected from it counts as not spilled, so that the kernel refuses it.
-// One at a time in each thread, and in each handler that interrupts it. A child that such a handler forks has it too.
+// One at a time in each thread, and in each handler that interrupts it, beside that of a call in which the thread was cancelled: this one stays until
+// the thread has run what it leaves to be run. A child that such a handler forks has it too.
 // Cost: may block and do I/O for each page.
 class WiredRange {
  public:
@@ -116,6 +117,9 @@ class WiredRange {
   size_t size_ = 0;
   size_t piece_count_ = 0;
   iovec pieces_[kMaxPieces];
+  // What the call had pinned in which the thread was cancelled, if it was.
+  uint64_t left_begin_ = 0;
+  uint64_t left_bytes_ = 0;
 };
 
 // Plain memory of the calling thread, last in first out, freed on destruction. Up to 64 KiB comes from

@@ -147,6 +147,8 @@ MUTATIONS = [
             (SIGNALS, "    if (!left) break;", "    break;")),
     product("pins of a call stay that a jump out of a handler has left", "^e2e_left_calls$", (SIGNALS, "  end_left_pins(level);\n", "")),
     product("pins of a call stay whose thread was cancelled", "^e2e_left_calls$", (THREAD, "  end_left_pins(0);\n", "")),
+    product("pins of a call stay whose thread was cancelled and made another one since", "^e2e_left_calls$",
+            (ACCESS, "wired_of(inside.thread()) = {left_begin_, left_bytes_};", "wired_of(inside.thread()) = {};")),
     product("stack of a thread may leave memory of which only the end was given", "^e2e_own_stacks$",
             ("src/spill/intercept/thread.cc", "  if (attributes != nullptr && !keep_stack_of(*PlainIn<pthread_attr_t>(attributes))) return EAGAIN;\n", "")),
     product("handlers run inside the runtime", "^e2e_signal_handler$",

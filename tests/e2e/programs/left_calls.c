@@ -6,6 +6,7 @@
 // chaos: 2
 // case: jump
 // case: cancel
+// case: cleanup
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -45,11 +46,21 @@ static void* read_in_thread(void* unused) {
   return unused;
 }
 
-static void cancel(void) {
+// What a cancelled thread still runs makes such calls, too.
+static void read_again(void* block) { CHECK(pread(file, block, kBytes, 0) == kBytes); }
+
+static void* read_and_clean_up(void* block) {
+  pthread_cleanup_push(read_again, block);
+  read_on();
+  pthread_cleanup_pop(1);
+  return block;
+}
+
+static void cancel(void* (*routine)(void*)) {
   pthread_t thread;
   void* result;
   __atomic_store_n(&reads, 0, __ATOMIC_RELAXED);
-  CHECK(pthread_create(&thread, NULL, read_in_thread, NULL) == 0);
+  CHECK(pthread_create(&thread, NULL, routine, blocks[0]) == 0);
   while (__atomic_load_n(&reads, __ATOMIC_RELAXED) == 0) sched_yield();
   CHECK(pthread_cancel(thread) == 0 && pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
 }
@@ -66,7 +77,7 @@ int main(int argc, char** argv) {
     if (strcmp(argv[1], "jump") == 0)
       jump_out();
     else
-      cancel();
+      cancel(strcmp(argv[1], "cancel") == 0 ? read_in_thread : read_and_clean_up);
   }
   CHECK(pread(file, blocks[0], kBytes, 0) == kBytes && memcmp(blocks[0], bytes, kBytes) == 0);
   printf("%s\n", argv[1]);
