@@ -50,17 +50,27 @@ static bool rename(Abi &Runtime, StringRef Symbol, StringRef Name) {
 static bool isOperator(StringRef Name) {
   return Name.starts_with("_Zn") || Name.starts_with("_Zd");
 }
-static bool isForAligned(StringRef Name) {
-  return Name.contains("St11align_val_t");
+
+// What the C++ library's form Name calls: the same without std::nothrow or the
+// size, else that for single objects. A plain operator itself.
+static std::string withoutForm(StringRef Name) {
+  std::string Result = Name.str();
+  if (size_t Nothrow = Name.find("RKSt9nothrow_t"); Nothrow != StringRef::npos)
+    Result.erase(Nothrow);
+  else if (size_t Block = Name.find("Pvm"); Block != StringRef::npos)
+    Result.erase(Block + 2, 1);
+  else
+    Result[3] = Name[2] == 'n' ? 'w' : 'l';
+  return Result;
 }
 
-static bool definesOperators(const Module &M, bool ForAligned) {
-  return any_of(Intercepted, [&](StringRef Name) {
-    if (!isOperator(Name) || isForAligned(Name) != ForAligned)
-      return false;
-    const GlobalValue *Own = M.getNamedValue(Name);
-    return Own && !Own->isDeclarationForLinker();
-  });
+// Whether M defines the operator Name, or what the C++ library's calls.
+static bool hasOperator(const Module &M, StringRef Name) {
+  const GlobalValue *Own = M.getNamedValue(Name);
+  if (Own && !Own->isDeclarationForLinker())
+    return true;
+  const std::string Other = withoutForm(Name);
+  return Other != Name && hasOperator(M, Other);
 }
 
 static FunctionType *typeOfOperator(StringRef Name, const Abi &Runtime) {
@@ -79,23 +89,19 @@ static FunctionType *typeOfOperator(StringRef Name, const Abi &Runtime) {
   return FunctionType::get(Result, Arguments, /*isVarArg=*/false);
 }
 
-static StringRef withoutForm(StringRef Name) {
-  if (Name.starts_with("_Zn"))
-    return isForAligned(Name) ? "_ZnwmSt11align_val_t" : "_Znwm";
-  return isForAligned(Name) ? "_ZdlPvSt11align_val_t" : "_ZdlPv";
-}
-
 // Adds to F, which stands for the form Name of an operator, a block that does
 // without the form.
 static BasicBlock *callWithoutForm(Function &F, StringRef Name, Abi &Runtime) {
-  SmallVector<Value *, 2> Arguments(1, F.getArg(0));
-  if (isForAligned(Name))
-    Arguments.push_back(F.getArg(Name.contains("Pvm") ? 2 : 1));
-  StringRef Plain = withoutForm(Name);
-  FunctionCallee Callee =
-      Runtime.M.getOrInsertFunction(Plain, typeOfOperator(Plain, Runtime));
+  const std::string Other = withoutForm(Name);
+  FunctionType *T = typeOfOperator(Other, Runtime);
+  SmallVector<Value *, 3> Arguments;
+  for (Argument &A : F.args())
+    Arguments.push_back(&A);
+  if (Name.contains("Pvm"))
+    Arguments.erase(Arguments.begin() + 1);
+  Arguments.truncate(T->getNumParams());
   IRBuilder<> B(BasicBlock::Create(F.getContext(), "", &F));
-  CallInst *Call = B.CreateCall(Callee, Arguments);
+  CallInst *Call = B.CreateCall(Runtime.intercepted(Other, T), Arguments);
   if (F.getReturnType()->isVoidTy())
     B.CreateRetVoid();
   else
@@ -104,10 +110,10 @@ static BasicBlock *callWithoutForm(Function &F, StringRef Name, Abi &Runtime) {
 }
 
 // Lets the program's other modules, which cannot know of it, find its own
-// operator under the name that they call, weak and hidden as below. What is not
-// here is another module's, or the C++ library's. If it is nobody's, since
-// nothing else asks for it, or for the library at all, its plain operator will
-// do.
+// operator under the name that they call, weak and hidden as below. A form that
+// is not here is another module's, or the C++ library's. If it is nobody's,
+// since nothing else asks for it, or for the library at all, the operator
+// without the form will do.
 static bool leadToOperator(Abi &Runtime, StringRef Name) {
   FunctionType *T = typeOfOperator(Name, Runtime);
   auto *F = dyn_cast<Function>(Runtime.intercepted(Name, T).getCallee());
@@ -115,17 +121,16 @@ static bool leadToOperator(Abi &Runtime, StringRef Name) {
     return false;
   F->setLinkage(GlobalValue::WeakAnyLinkage);
   F->setVisibility(GlobalValue::HiddenVisibility);
-  bool IsHere = Runtime.M.getNamedValue(Name) || withoutForm(Name) == Name;
-  Value *Named = Runtime.M.getOrInsertFunction(Name, T).getCallee();
-  if (IsHere) {
+  if (GlobalValue *Named = Runtime.M.getNamedValue(Name)) {
     callInstead(*F, Named);
     return true;
   }
-  cast<Function>(Named)->setLinkage(GlobalValue::ExternalWeakLinkage);
+  auto *Named =
+      Function::Create(T, GlobalValue::ExternalWeakLinkage, Name, Runtime.M);
   IRBuilder<> B(BasicBlock::Create(F->getContext(), "", F));
   BasicBlock *Form = callInstead(*F, Named);
-  BasicBlock *Plain = callWithoutForm(*F, Name, Runtime);
-  B.CreateCondBr(B.CreateIsNotNull(Named), Form, Plain);
+  BasicBlock *Other = callWithoutForm(*F, Name, Runtime);
+  B.CreateCondBr(B.CreateIsNotNull(Named), Form, Other);
   return true;
 }
 
@@ -154,11 +159,9 @@ static bool announceOwn(Abi &Runtime, StringRef Name) {
 }
 
 bool renameIntercepted(Abi &Runtime) {
-  const bool HasOwn[] = {definesOperators(Runtime.M, /*ForAligned=*/false),
-                         definesOperators(Runtime.M, /*ForAligned=*/true)};
   bool Changed = false;
   for (StringRef Name : Intercepted) {
-    if (isOperator(Name) && HasOwn[isForAligned(Name)]) {
+    if (isOperator(Name) && hasOperator(Runtime.M, Name)) {
       Changed |= leadToOperator(Runtime, Name);
       continue;
     }

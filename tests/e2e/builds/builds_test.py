@@ -131,6 +131,36 @@ class Builds(unittest.TestCase):
                     ended = run(built(CXX, *flags.split(), *files, "-o", "program"))
                     self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (0, "1003\n0\n", ""))
 
+    def test_own_operators_for_arrays(self):
+        """They stay apart from those for single objects where the C++ library's forms, which lead to them, are not linked."""
+        (WORK / "own.cc").write_text(
+            "#include <cstdlib>\nstatic void *marked(std::size_t bytes, long mark) {\n"
+            "  auto *block = static_cast<long *>(std::malloc(bytes + 16));\n  block[0] = mark;\n  return block + 2;\n}\n"
+            "static void give_back(void *pointer, long mark) {\n  if (pointer == nullptr) return;\n"
+            "  long *block = static_cast<long *>(pointer) - 2;\n  if (block[0] != mark) std::abort();\n  std::free(block);\n}\n"
+            "void *operator new(std::size_t bytes) { return marked(bytes, 42); }\nvoid *operator new[](std::size_t bytes) { return marked(bytes, 43); }\n"
+            "void operator delete(void *pointer) noexcept { give_back(pointer, 42); }\n"
+            "void operator delete[](void *pointer) noexcept { give_back(pointer, 43); }\n")
+        (WORK / "calls.cc").write_text(
+            "#include <cstdio>\nlong sum;\nstruct Word {\n  long value;\n  ~Word() { sum += value; }\n};\nWord *volatile words;\nWord *volatile word;\n"
+            "int main() {\n  words = new Word[100]();\n  words[3].value = 5;\n  delete[] words;\n  word = new Word{7};\n  delete word;\n"
+            '  std::printf("%ld\\n", sum);\n  return 0;\n}\n')
+        for flags in ("-O2", "-O2 -static-libstdc++"):
+            with self.subTest(flags):
+                ended = run(built(CXX, *flags.split(), "calls.cc", "own.cc", "-o", "program"))
+                self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (0, "12\n", ""))
+
+    def test_own_operator_without_the_library_of_cxx(self):
+        """Nothing asks for operators that nobody has."""
+        (WORK / "own.cc").write_text(
+            "#include <stdio.h>\nstruct Shape {\n  virtual ~Shape() {}\n  virtual int sides() const { return 3; }\n};\nstatic Shape triangle;\n"
+            "Shape *volatile shape = &triangle;\nvoid operator delete(void *) noexcept {}\nvoid operator delete(void *, unsigned long) noexcept {}\n"
+            'int main() {\n  printf("%d\\n", shape->sides());\n  return 0;\n}\n')
+        for flags in ("-O0", "-O2", "-O2 -flto", "-O2 -fuse-ld=bfd"):
+            with self.subTest(flags):
+                ended = run(built(CXX, *flags.split(), "-fno-exceptions", "-fno-rtti", "-nostdlib++", "own.cc", "-o", "program"))
+                self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (0, "3\n", ""))
+
     def test_a_precompiled_header(self):
         for compiler, language, standard in ((CC, "c", "c17"), (CXX, "c++", "c++20")):
             with self.subTest(language):
