@@ -89,12 +89,12 @@ static StringRef textOf(const CallBase &Assembly) {
 
 // Whether the text has an instruction whose mnemonic matches Pattern, with any
 // suffix for its size. What follows may depend on the dialect, as in
-// bts{q %1, %0|%0, %1}.
+// bts{q %1, %0|%0, %1}, or need no blank, as in call*%0.
 static bool hasMnemonic(const CallBase &Assembly, StringRef Pattern) {
-  return Regex(
-             ("(^|[^[:alnum:]_.%$])(" + Pattern + ")[wlq]?([[:space:]]|[$][(])")
-                 .str(),
-             Regex::IgnoreCase)
+  return Regex(("(^|[^[:alnum:]_.%$])(" + Pattern +
+                ")[wlq]?([[:space:]*]|[$][(])")
+                   .str(),
+               Regex::IgnoreCase)
       .match(textOf(Assembly));
 }
 

@@ -253,8 +253,10 @@ define void @bits_in_either_dialect(ptr %p, i64 %n) {
 ; CHECK-LABEL: define void @behind_a_call(
 ; CHECK-NOT: spill
 ; CHECK: call void asm sideeffect "callq *$1\0A\09incq $0", "=*m,r,*m,~{memory}"(ptr elementtype(i64) %p, ptr %f, ptr elementtype(i64) %p)
+; CHECK: call void asm sideeffect "call*$1; incq $0", "=*m,r,*m,~{memory}"(ptr elementtype(i64) %p, ptr %f, ptr elementtype(i64) %p)
 define void @behind_a_call(ptr %p, ptr %f) {
   call void asm sideeffect "callq *$1\0A\09incq $0", "=*m,r,*m,~{memory}"(ptr elementtype(i64) %p, ptr %f, ptr elementtype(i64) %p)
+  call void asm sideeffect "call*$1; incq $0", "=*m,r,*m,~{memory}"(ptr elementtype(i64) %p, ptr %f, ptr elementtype(i64) %p)
   ret void
 }
 ; A prefetch accesses nothing, and takes any address.
