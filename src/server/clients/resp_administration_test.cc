@@ -1,6 +1,4 @@
 // Transcripts of the commands about the server.
-#include <poll.h>
-
 #include <chrono>
 
 #include "server/clients/resp_test_client.h"
@@ -40,18 +38,7 @@ TEST_F(RespAdministrationTest, OthersAreAnsweredWhileLongPatternsAreComparedWith
   const std::string pattern = "*[" + std::string(100'000, '#') + "]";
   std::string asked = "*22\r\n" + bulk("CONFIG") + bulk("GET");
   for (int i = 0; i < 20; ++i) asked += bulk(pattern);
-  bool was_meanwhile = false;
-  // Where the machine is busy with other things the other may ask too late.
-  for (int round = 0; round < 20 && !was_meanwhile; ++round)
-    talk_on<2>([&](const std::array<int, 2>& others) {
-      say(others[0], asked);
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      exchange(others[1], "PING\r\n", "+PONG\r\n");
-      pollfd first = {.fd = others[0], .events = POLLIN, .revents = 0};
-      was_meanwhile = ::poll(&first, 1, 0) == 0;
-      hear(others[0], 4);
-    });
-  EXPECT_TRUE(was_meanwhile);
+  EXPECT_TRUE(answers_others_meanwhile(asked, std::chrono::milliseconds(20), "*0\r\n"));
 }
 
 // memcached's -l says nothing of where Redis' clients are served, and Redis takes an empty one for all interfaces.
@@ -79,17 +66,7 @@ TEST_F(RespAdministrationTest, OthersAreAnsweredBetweenManyInfosThatComeInOnePie
   for (int i = 0; i < 2500; ++i) asked += "INFO\n";
   asked += "CLIENT REPLY ON\r\n";
   ASSERT_LT(asked.size(), Stream::kInputBytes);
-  bool was_meanwhile = false;
-  for (int round = 0; round < 20 && !was_meanwhile; ++round)
-    talk_on<2>([&](const std::array<int, 2>& others) {
-      say(others[0], asked);
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-      exchange(others[1], "PING\r\n", "+PONG\r\n");
-      pollfd first = {.fd = others[0], .events = POLLIN, .revents = 0};
-      was_meanwhile = ::poll(&first, 1, 0) == 0;
-      exchange(others[0], "", "+OK\r\n");
-    });
-  EXPECT_TRUE(was_meanwhile);
+  EXPECT_TRUE(answers_others_meanwhile(asked, std::chrono::milliseconds(5), "+OK\r\n"));
 }
 
 TEST_F(RespAdministrationTest, InfoHasSections) {

@@ -1,11 +1,13 @@
 // For tests: a RespClient over a store in memory, and a thread that talks to it through a pair of sockets.
 #pragma once
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <functional>
 #include <initializer_list>
 #include <memory>
@@ -87,6 +89,23 @@ class RespClientTest : public ItemsTest {
   static void exchange(int descriptor, std::string_view text, std::string_view expected) {
     say(descriptor, text);
     EXPECT_EQ(hear(descriptor, expected.size()), expected) << text;
+  }
+
+  // Whether another client is answered, which asks so much later, before this request is. Where the machine is busy with other things it may ask too
+  // late: there are several rounds.
+  bool answers_others_meanwhile(std::string_view asked, std::chrono::milliseconds later,
+                                std::string_view answered) {
+    bool was_meanwhile = false;
+    for (int round = 0; round < 20 && !was_meanwhile; ++round)
+      talk_on<2>([&](const std::array<int, 2>& others) {
+        say(others[0], asked);
+        std::this_thread::sleep_for(later);
+        exchange(others[1], "PING\r\n", "+PONG\r\n");
+        pollfd first = {.fd = others[0], .events = POLLIN, .revents = 0};
+        was_meanwhile = ::poll(&first, 1, 0) == 0;
+        exchange(others[0], "", answered);
+      });
+    return was_meanwhile;
   }
 
   Settings settings;
