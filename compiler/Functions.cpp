@@ -2,7 +2,6 @@
 #include "Functions.h"
 
 #include "llvm/ADT/SmallVector.h"
-#include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
@@ -59,6 +58,13 @@ Function *copyLocally(Function &F, StringRef Ending) {
   return Copy;
 }
 
+void returnResult(IRBuilderBase &B, CallInst &Call) {
+  if (Call.getType()->isVoidTy())
+    B.CreateRetVoid();
+  else
+    B.CreateRet(&Call);
+}
+
 BasicBlock *callInstead(Function &F, Value *Callee) {
   IRBuilder<> B(BasicBlock::Create(F.getContext(), "", &F));
   SmallVector<Value *, 3> Arguments;
@@ -66,10 +72,7 @@ BasicBlock *callInstead(Function &F, Value *Callee) {
     Arguments.push_back(&A);
   CallInst *Call = B.CreateCall(F.getFunctionType(), Callee, Arguments);
   Call->setTailCallKind(CallInst::TCK_MustTail);
-  if (F.getReturnType()->isVoidTy())
-    B.CreateRetVoid();
-  else
-    B.CreateRet(Call);
+  returnResult(B, *Call);
   return B.GetInsertBlock();
 }
 

@@ -4,6 +4,7 @@
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/IR/Function.h"
+#include "llvm/IR/IRBuilder.h"
 
 namespace spillway {
 
@@ -23,6 +24,9 @@ bool canCopyLocally(const llvm::Function &F);
 /// A local copy of F, named after it with Ending; the caller leads the calls
 /// that are to have it there. REQUIRES: canCopyLocally(F).
 llvm::Function *copyLocally(llvm::Function &F, llvm::StringRef Ending);
+
+/// Emits a return of what Call returns.
+void returnResult(llvm::IRBuilderBase &B, llvm::CallInst &Call);
 
 /// Adds to F a block that calls Callee with F's arguments and returns what that
 /// returns.

@@ -498,10 +498,7 @@ void goOver(BasicBlock *From, const Bodies &Both, ArrayRef<Value *> Arguments,
     Call->setTailCallKind(HasWays || hasByValArgument(F)
                               ? CallInst::TCK_Tail
                               : CallInst::TCK_MustTail);
-  if (Call->getType()->isVoidTy())
-    B.CreateRetVoid();
-  else
-    B.CreateRet(Call);
+  returnResult(B, *Call);
 }
 
 // Emits the test at each head, and the part of each way that lies in the native

@@ -101,11 +101,7 @@ static BasicBlock *callWithoutForm(Function &F, StringRef Name, Abi &Runtime) {
     Arguments.erase(Arguments.begin() + 1);
   Arguments.truncate(T->getNumParams());
   IRBuilder<> B(BasicBlock::Create(F.getContext(), "", &F));
-  CallInst *Call = B.CreateCall(Runtime.intercepted(Other, T), Arguments);
-  if (F.getReturnType()->isVoidTy())
-    B.CreateRetVoid();
-  else
-    B.CreateRet(Call);
+  returnResult(B, *B.CreateCall(Runtime.intercepted(Other, T), Arguments));
   return B.GetInsertBlock();
 }
 
