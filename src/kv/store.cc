@@ -359,11 +359,15 @@ void Store::forget_below(uint64_t version) {
 }
 
 void Store::fail(int error, bool is_told) {
-  if (is_told && !options_.logs_told_failures) is_told_.store(true, std::memory_order_relaxed);
+  if (is_told) note_told();
   int known = 0;
   if (!error_.compare_exchange_strong(known, error, std::memory_order_relaxed)) return;
   log_.fail();
   log_.keeper_wanted.notify_all();
+}
+
+void Store::note_told() {
+  if (!options_.logs_told_failures) is_told_.store(true, std::memory_order_relaxed);
 }
 
 void Store::log_put_off() {
@@ -410,7 +414,7 @@ base::Expected<void> Store::close() {
 
 base::Error Store::tell_failure() {
   // A full store is no failure that has to be logged.
-  if (has_failure() && !options_.logs_told_failures) is_told_.store(true, std::memory_order_relaxed);
+  if (has_failure()) note_told();
   return failure();
 }
 

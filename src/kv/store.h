@@ -239,6 +239,7 @@ class Store {
   // The store takes no writes any more. A call that meets the failure tells its caller (`is_told`); one that no call has told within a second is
   // logged, and with StoreOptions::logs_told_failures each.
   void fail(int error, bool is_told);
+  void note_told();
   base::Error tell_failure();
   // What to do about the error: the end of a message.
   const char* remedy_of(int error) const;

@@ -191,8 +191,8 @@ MUTATIONS = [
     mutation("a store has grains without addresses", (STORE, "  if (geometry.segment_count > kMaxGrains / geometry.segment_grains())\n", "  if (false)\n"), gtest_filter="StoreMake.ADeviceThatIsTooLarge*"),
     mutation("a store begins where another did", (STORE, "  generation >>= 64 - kFirstGenerationBits;\n", "  generation = 0;\n"), gtest_filter="StoreMake.*"),
     mutation("second headers are not written", (STORE, "    for (uint64_t offset : geometry.header_offsets(i))\n      if (error == 0)", "    for (uint64_t offset : {geometry.segment_offset(i)})\n      if (error == 0)"), gtest_filter="StoreMake.*:CheckLifeTest.Either*"),
-    mutation("failure that a call tells is logged", (STORE, "  if (is_told && !options_.logs_told_failures) is_told_.store(true, std::memory_order_relaxed);\n", ""), (STORE, "  if (at_ns == 0 || now_ns < at_ns) return;", "  if (at_ns == 0) return;"), gtest_filter="StoreFailure.*"),
-    mutation("failure that a server's clients are told is not logged", (STORE, "  if (has_failure() && !options_.logs_told_failures) is_told_", "  if (has_failure()) is_told_"), gtest_filter="StoreFailure.*"),
+    mutation("failure that a call tells is logged", (STORE, "  if (is_told) note_told();\n", ""), (STORE, "  if (at_ns == 0 || now_ns < at_ns) return;", "  if (at_ns == 0) return;"), gtest_filter="StoreFailure.*"),
+    mutation("failure that a server's clients are told is not logged", (STORE, "  if (!options_.logs_told_failures) is_told_", "  is_told_"), gtest_filter="StoreFailure.*"),
     mutation("failure that nobody is told is not logged", (STORE, "  if (is_told_.exchange(true, std::memory_order_relaxed)) return;\n", "  is_told_.exchange(true, std::memory_order_relaxed);\n  if (is_told_.load(std::memory_order_relaxed)) return;\n"), gtest_filter="StoreFailure.*"),
     mutation("what is only to be read is opened for writing", ("src/storage/opening/open_medium.cc", "  long result = open_path(path, 0, parameters.read_only);", "  long result = open_path(path, 0, false);"), test="storage_test", gtest_filter="OpenTest.*"),
 
