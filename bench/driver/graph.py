@@ -6,7 +6,7 @@ import shutil
 from devices import Cleanup, forget
 from limited import (ANSWER_SECONDS, MIB, OPENMP, PAGE_BYTES, Contest, Device, Fio, check_same, check_stats, fio_columns, limit_of, limited_row, plain_bytes, reckoned, resident_row,
                      resident_summary, usable_devices)
-from lockstep import Failure, Programs, geometric_mean, median, take_turns, take_warm_turns
+from lockstep import Failure, Programs, geometric_mean, median, take_turns, take_turns_after_one, take_warm_turns
 from variants import variants
 from workloads import Graph as Workload
 from workloads import make_graph
@@ -125,8 +125,7 @@ class Graph:
             for side, program in running.items():
                 program.read(RUN_SECONDS)
                 data_bytes = workload.begin(asks[side])
-            for pairs, seconds in ((1, 0), (self.plan.pairs, self.plan.resident_seconds)):  # the first is a warm-up
-                turns = take_turns(running, lambda side: workload.turn(asks[side]), pairs, seconds, lambda answers: _check(case, answers))
+            turns = take_turns_after_one(running, lambda side: workload.turn(asks[side]), self.plan.pairs, self.plan.resident_seconds, lambda answers: _check(case, answers))
             for program in running.values():
                 program.finish()
         for side in self.ours:

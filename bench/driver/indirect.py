@@ -4,7 +4,7 @@ import shutil
 
 from devices import Cleanup
 from limited import MIB, PAGE_BYTES, Contest, Device, Fio, check_stats, fio_columns, limit_of, limited_row, plain_bytes, resident_row, usable_devices
-from lockstep import Programs, take_turns
+from lockstep import Programs, take_turns_after_one
 from variants import variants
 
 DOC = """\
@@ -46,8 +46,7 @@ def _resident(context, plan, ours):
         for program in running.values():
             program.read(RUN_SECONDS)
             program.ask("load\n", RUN_SECONDS)
-        for pairs, seconds in ((1, 0), (plan.pairs, plan.case_seconds)):  # the first is a warm-up
-            turns = take_turns(running, lambda side: Window(running[side].ask(f"run {plan.window_seconds / 3}\n", RUN_SECONDS)), pairs, seconds)
+        turns = take_turns_after_one(running, lambda side: Window(running[side].ask(f"run {plan.window_seconds / 3}\n", RUN_SECONDS)), plan.pairs, plan.case_seconds)
         for program in running.values():
             program.finish()
     for side in ours:
@@ -87,8 +86,7 @@ def _limited(context, plan, ours, name, notes):
                 window.reads_per_second = (contest.read_bytes(side) - before) / PAGE_BYTES / window.seconds
             return window
 
-        for pairs, seconds in ((1, 0), (plan.pairs, plan.case_seconds)):  # the first is a warm-up
-            turns = take_turns([*contest.running, *(["fio"] if fio else [])], turn, pairs, seconds)
+        turns = take_turns_after_one([*contest.running, *(["fio"] if fio else [])], turn, plan.pairs, plan.case_seconds)
         contest.finish()
         notes += [f"{name}: {note}" for note in contest.left_out()]
         for side in ours:

@@ -45,6 +45,12 @@ def take_warm_turns(sides, turn, pairs, seconds, look=None):
     return first if spent > seconds / 2 else take_turns(sides, turn, pairs, seconds - spent, look)
 
 
+def take_turns_after_one(sides, turn, pairs, seconds, look=None):
+    """The same after a pair that never counts, neither as one nor as time: a warm-up."""
+    take_turns(sides, turn, 1, 0, look)
+    return take_turns(sides, turn, pairs, seconds, look)
+
+
 def row_of(case, ours, peer, unit, **more):
     """A row of numbers of two sides, pair by pair. `pairs`: how many there were."""
     ratios = [own / theirs for own, theirs in zip(ours, peer)]

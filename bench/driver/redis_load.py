@@ -6,7 +6,7 @@ import subprocess
 import time
 
 from limited import MIB, SLACK_BYTES, Contest, Device, check_same, check_stats, limited_row
-from lockstep import Failure, Programs, median, row_of, take_turns
+from lockstep import Failure, Programs, median, row_of, take_turns, take_turns_after_one
 from variants import more_ratios
 
 CASE_SECONDS = 12  # of a kind of request
@@ -172,7 +172,6 @@ def _limited_rows(programs, name, servers, count):
     rows = []
     for test, words in (("get", ["GET", "key:__rand_int__"]), ("set", ["-t", "set", "-d", VALUE_BYTES])):
         programs.context.progress(f"{name}/redis/{test}")
-        for pairs, seconds in ((1, 0), (programs.pairs, CASE_SECONDS)):  # the first is a warm-up
-            costs = take_turns(servers, lambda side: 1e6 / servers[side].load(count // 20, "-r", count, *words)[0], pairs, seconds)
+        costs = take_turns_after_one(servers, lambda side: 1e6 / servers[side].load(count // 20, "-r", count, *words)[0], programs.pairs, CASE_SECONDS)
         rows.append(limited_row(f"{name}/redis/{test}", costs, programs.ours, "us"))
     return rows

@@ -74,6 +74,10 @@ class Figures(Case):
         self.assertEqual(self.turns(lockstep.take_warm_turns, 5, 4, [2]), ({"a": [3.0], "b": [4.0]}, "abab"))
         self.assertEqual(self.turns(lockstep.take_warm_turns, 5, 4, [2.1]), ({"a": [1.05], "b": [2.1]}, "ab"))
 
+    def test_a_warm_up_is_no_pair_and_takes_none_of_the_time(self):
+        self.assertEqual(self.turns(lockstep.take_turns_after_one, 2, 100), ({"a": [1.5, 3.0], "b": [2.0, 2.5]}, "ababba"))
+        self.assertEqual(self.turns(lockstep.take_turns_after_one, 5, 2, [9, 1]), ({"a": [9.5, 11.0], "b": [10.0, 10.5]}, "ababba"))
+
     def test_a_side_that_is_gone_has_no_more_turns(self):
         looked = []
         taken = lockstep.take_turns(["a", "b"], lambda side: None if side == "b" and len(looked) > 0 else side, 3, 100, looked.append)
