@@ -14,7 +14,7 @@
 #include <sys/time.h>
 #include "e2e.h"
 
-enum { kThreads = 3, kSteps = 6000, kObjects = 1500, kShort = 60, kSignals = 50, kPage = 4096 };
+enum { kThreads = 3, kSteps = 6000, kObjects = 4500, kShort = 60, kSignals = 50, kPage = 4096 };
 
 struct object {
   uint64_t number, changes;
