@@ -161,6 +161,7 @@ std::string metrics_text(Hub& hub) {
 }
 
 base::Expected<void> MetricsClient::serve() {
+  stream_.begin_exchange();
   for (bool goes_on = true; goes_on;) {
     const size_t end = stream_.input().find(kHeadEnd);
     if (end == std::string_view::npos) {
@@ -175,8 +176,10 @@ base::Expected<void> MetricsClient::serve() {
     task::yield();  // as before memcached's stats
     if (auto answered = answer(stream_.input().substr(0, end), goes_on); !answered) return answered;
     stream_.consume(end + kHeadEnd.size());
+    if (auto sent = stream_.send(); !sent) return sent;
+    stream_.begin_exchange();
   }
-  return stream_.send();
+  return {};
 }
 
 base::Expected<void> MetricsClient::answer(std::string_view head, bool& goes_on) {

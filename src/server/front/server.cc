@@ -381,8 +381,7 @@ void Server::give(const Listening& listening, int descriptor) {
 void Server::serve(Worker& worker, const Listening& listening, int descriptor) {
   const Speech speech = listening.speech;
   StreamOptions stream_options = options_.settings.stream;
-  if (speech == Speech::kMetrics)
-    stream_options.idle_ns = std::min(stream_options.idle_ns, options_.metrics_idle_ns);
+  if (speech == Speech::kMetrics) stream_options.exchange_ns = options_.metrics_exchange_ns;
   Stream stream(worker.pool, stream_options);
   if (stream.take(descriptor, listening.is_tls ? &tls_ : nullptr)) {
     Connection connection;

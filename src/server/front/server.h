@@ -43,9 +43,9 @@ struct ServerOptions {
   std::vector<Given> given = {};
   unsigned unix_mode = 0700;  // of sockets in the file system
   uint64_t drain_ns = 10'000'000'000;
-  // A connection that asks for metrics ends when nothing has come for this long: browsers would hold its place for good
-  // (Hub::kMaxMetricsConnections).
-  uint64_t metrics_idle_ns = 60'000'000'000;
+  // A connection that asks for metrics ends when no request has come, and been answered, for this long: browsers, or a client that sends a byte now
+  // and then, would hold its place for good (Hub::kMaxMetricsConnections).
+  uint64_t metrics_exchange_ns = 60'000'000'000;
   // The server takes SIGTERM, SIGINT and SIGHUP, which the caller has blocked in all threads. The first two end it, and at once if it is ending
   // already. After SIGHUP it opens the log and reads the files of TLS and of passwords again, and logs what it has done.
   bool takes_signals = false;

@@ -38,14 +38,14 @@ class ServerTest : public RunningServerTest {
          .metrics = {"127.0.0.1:0"},
          .given = std::move(given),
          .drain_ns = drain_ns,
-         .metrics_idle_ns = metrics_idle_ns});
+         .metrics_exchange_ns = metrics_exchange_ns});
     address = std::ranges::find(server->listening(), false, &Listening::is_given)->address;
     metrics = server->listening().back().address;
   }
   int connect() const { return connect_to(address); }
 
   Address address, metrics;
-  uint64_t metrics_idle_ns = 60'000'000'000;
+  uint64_t metrics_exchange_ns = 60'000'000'000;
 };
 
 TEST_F(ServerTest, ConnectionsComeAndGoAllTheTime) {
@@ -255,7 +255,7 @@ TEST_F(ServerTest, WhoAsksForMetricsTakesNoClientsPlace) {
 
 TEST_F(ServerTest, WhoAsksForNoMoreMetricsGivesHisPlaceBack) {
   end(Hub::End::kDrained);
-  metrics_idle_ns = 500'000'000;
+  metrics_exchange_ns = 500'000'000;
   begin();
   const int client = connect(), asks = connect_to(metrics);
   ASSERT_TRUE(say(asks, "HEAD /metrics HTTP/1.1\r\n\r\n"));  // at once: it has half a second for that
@@ -270,6 +270,22 @@ TEST_F(ServerTest, WhoAsksForNoMoreMetricsGivesHisPlaceBack) {
   ASSERT_TRUE(say(client, "mn\r\n"));
   EXPECT_EQ(hear(client, 4), "MN\r\n");
   for (const int descriptor : {client, asks, asks_nothing}) ::close(descriptor);
+}
+
+TEST_F(ServerTest, WhoNeverEndsARequestForMetricsGivesHisPlaceBack) {
+  using namespace std::chrono_literals;
+  end(Hub::End::kDrained);
+  metrics_exchange_ns = 300'000'000;
+  begin();
+  const int asks = connect_to(metrics);
+  ASSERT_TRUE(say(asks, "GET /metrics HTTP/1.1\r\n"));
+  bool is_there = true;
+  for (int i = 0; i < 600 && is_there; ++i) {
+    is_there = say(asks, "x");
+    std::this_thread::sleep_for(50ms);
+  }
+  EXPECT_FALSE(is_there);
+  ::close(asks);
 }
 
 TEST(Server, ListensNowhereIfItCannotListenEverywhere) {

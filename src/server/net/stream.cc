@@ -12,11 +12,10 @@
 #include "task/scheduler.h"
 
 namespace server {
-namespace {
 
-task::Limit limit_of(uint64_t ns, bool cancellable) { return {.within_ns = ns, .cancellable = cancellable}; }
-
-}  // namespace
+task::Limit Stream::limit_of(uint64_t ns, bool cancellable) const {
+  return {.deadline_ns = exchange_end_ns_, .within_ns = ns, .cancellable = cancellable};
+}
 
 void Stream::close() {
   channel_.close();
@@ -27,6 +26,11 @@ void Stream::close() {
 }
 
 // --- what comes ---
+
+void Stream::begin_exchange() {
+  const uint64_t now_ns = sys::monotonic_ns();
+  exchange_end_ns_ = now_ns + std::min(options_.exchange_ns, task::kNever - now_ns);
+}
 
 void Stream::consume(size_t bytes) {
   CHECK_LE(bytes, end_ - first_);

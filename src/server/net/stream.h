@@ -38,6 +38,8 @@ struct StreamOptions {
   // The connection ends when nothing has come for idle_ns, and when the client has taken nothing for send_ns of what it is sent.
   uint64_t idle_ns = task::kNever;
   uint64_t send_ns = 60'000'000'000;
+  // It also ends so long after begin_exchange(), however much comes and goes.
+  uint64_t exchange_ns = task::kNever;
   size_t input_bytes_max = 16 << 20;  // of input that is kept: the longest request, without its values
 };
 
@@ -61,6 +63,8 @@ class Stream {
 
   // --- what comes ---
 
+  // To be called when the client may begin a request, where each has to come, and its answer to go, within exchange_ns. Never called: none has to.
+  void begin_exchange();
   // All that has been received and not consumed. Valid until the next call that receives or consumes.
   std::string_view input() const { return {at(first_), end_ - first_}; }
   // Removes the first bytes of the input.
@@ -113,7 +117,7 @@ class Stream {
   // Shuts the socket down: wherever the connection's task waits for its client, it goes on, with an error or the end of the stream. May be called by
   // any thread, while the stream has a descriptor.
   void cut_off();
-  // The connection has ended because nothing came for StreamOptions::idle_ns.
+  // The connection has ended because nothing came for StreamOptions::idle_ns, or not all in exchange_ns.
   bool was_idle() const { return was_idle_; }
   // These two may be called by any thread.
   uint64_t received_bytes() const { return received_bytes_.load(std::memory_order_relaxed); }
@@ -125,6 +129,7 @@ class Stream {
 
  private:
   char* at(size_t offset) const { return reinterpret_cast<char*>(in_.bytes().data()) + offset; }
+  task::Limit limit_of(uint64_t ns, bool cancellable) const;
   base::Expected<void> make_room();
   base::Expected<bool> wait(uint64_t ns);
   base::Expected<bool> receive_in(uint64_t ns);
@@ -135,6 +140,7 @@ class Stream {
   Channel channel_;
   storage::BufferPool& pool_;
   const StreamOptions options_;
+  uint64_t exchange_end_ns_ = task::kNever;
   // In.
   Memory in_;
   size_t first_ = 0, end_ = 0;  // the input, in in_

@@ -390,6 +390,23 @@ TEST_F(StreamTest, AClientThatSaysNothingIsGivenUp) {
       [](int other) { EXPECT_EQ(hear(other, 1), ""); }, {.idle_ns = 20'000'000});
 }
 
+TEST_F(StreamTest, AnExchangeEndsInTimeHoweverOftenSomethingComes) {
+  std::atomic<bool> has_ended{false};
+  talk(
+      [&](Stream& stream) {
+        stream.begin_exchange();
+        base::Expected<bool> received = true;
+        while (received && *received) received = stream.receive();
+        EXPECT_EQ(number_of(received), ETIMEDOUT);
+        has_ended = true;
+      },
+      [&](int other) {
+        for (int i = 0; i < 60'000 && !has_ended && say(other, "x"); ++i)
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      },
+      {.exchange_ns = 20'000'000});
+}
+
 TEST_F(StreamTest, WhenItDrainsARequestThatHasBegunIsWaitedFor) {
   std::atomic<bool> has_drained{false};
   talk(
