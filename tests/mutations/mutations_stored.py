@@ -6,6 +6,7 @@ MAKE = "src/batch/stored/stored_make.cc"
 MERGE = "src/batch/stored/merge.cc"
 OPEN = "src/batch/stored/stored_open.cc"
 SESSION = "src/batch/stored/stored_session.cc"
+SLOTS = "src/batch/stored/slots.cc"
 STAGED = "src/batch/stored/staged.cc"
 STAGED_H = "src/batch/stored/staged.h"
 TABLE = "src/batch/stored/stored_table.cc"
@@ -44,14 +45,16 @@ MUTATIONS = [
     mutation("more parts than chunks are waited for in vain", (MAKE, "    if (!region.staged.is_empty())\n      return base::failure(EAGAIN", "      return base::failure(EAGAIN"), gtest_filter="StoredTest.ARegionBecomes*"),
 
     # Slots and checkpoints
-    mutation("a slot is written over that the last checkpoint has", (MAKE, "  if (slot != 0) given_up_.push_back(slot);", "  give_back(slot);"), gtest_filter=CUT),
+    mutation("a slot is written over that the last checkpoint has", (SLOTS, "  if (slot != 0) given_up_.push_back(slot);", "  give_back(slot);"), gtest_filter=CUT + ":Slots.ThatAreGivenUp*"),
     mutation("a superblock is written before what it tells of is there", (MAKE, "    if (done) done = access.sync();\n", ""), gtest_filter=CUT),
     mutation("a superblock is not there for good when its slots are used again", (MAKE, "  return access.sync();\n", "  return {};\n"), gtest_filter=CUT),
     mutation("a checkpoint has what the log has not", (MAKE, "!is_replaying_) done = sync_log();", "!is_replaying_) done = {};"), gtest_filter=CUT),
     mutation("nothing says that a table is being made", (OPEN, "  if (opened && is_new) opened = write_superblock(**access, superblock_);\n", ""), gtest_filter=CUT),
-    mutation("a map that could not be written keeps its slots", (MAKE, "may_be_there ? give_up(slot) : give_back(slot);", "give_up(slot);"), gtest_filter="StoredFailingTest.Checkpoints*"),
+    mutation("a map that could not be written keeps its slots", (MAKE, "may_be_there ? slots_.give_up(slot) : slots_.give_back(slot);", "slots_.give_up(slot);"), gtest_filter="StoredFailingTest.Checkpoints*"),
     mutation("records that have no room keep their region from being made", (MERGE, "      if (!is_there && !has_room && may_insert", "      if (false && may_insert"), gtest_filter="StoredTest.KeysThat*"),
-    mutation("slots are never free again", (MAKE, "    for (const uint64_t slot : given_up) give_back(slot);\n", ""), gtest_filter=MODEL + ":StoredTest.*:StoredFailingTest.*"),
+    mutation("slots are never free again", (MAKE, "    for (const uint64_t slot : given_up) slots_.give_back(slot);\n", ""), gtest_filter=MODEL + ":StoredTest.*:StoredFailingTest.*"),
+
+    mutation("a limit of slots rises although many are given up", (SLOTS, "  if (given_up_.size() >= std::max(kMinSpare, used_count_ / (2 * kSpareShare))) return false;\n", ""), gtest_filter="Slots.TheLimitRises*"),
 
     # The log
     mutation("a sync does not flush", (TABLE, "    if (auto written = write_log(true); !written) return written;", "    if (auto written = write_log(false); !written) return written;\n    else return {};"), gtest_filter=CUT),

@@ -3,7 +3,6 @@
 #include <new>
 #include <utility>
 
-#include "base/bits.h"
 #include "base/ids.h"
 #include "batch/stored/stored_table.h"
 #include "sys/kernel.h"
@@ -173,7 +172,7 @@ base::Expected<void> StoredTable::write_parts(const Region& region, uint64_t mad
 
 // Undoes steps 1 and 3: the maker's changes come before those that were staged meanwhile.
 void StoredTable::put_back(Region& region, const Maker& maker) {
-  for (const Part& part : maker.parts) give_back(part.slot);
+  for (const Part& part : maker.parts) slots_.give_back(part.slot);
   staged_.append(region.making, region.staged);
   region.staged = region.making;
   region.staged_from = region.making_from;
@@ -292,7 +291,7 @@ base::Expected<void> StoredTable::write_part(Part& part, uint64_t made, Maker& m
 
 // Step 5: the parts take the region's place, the first one in its object.
 void StoredTable::install(uint32_t index, Maker& maker, uint64_t made) {
-  give_up(regions_[index].entry.slot);
+  slots_.give_up(regions_[index].entry.slot);
   staged_.clear(regions_[index].making);
   for (size_t i = 0; i < maker.parts.size(); ++i) {
     const Part& part = maker.parts[i];
@@ -337,66 +336,24 @@ void StoredTable::set_directory(const Region& region, uint32_t index) {
 
 // ---- Slots
 
-// Takes a free slot below the limit, the next one behind the last that was taken. 0: there is none.
-uint64_t StoredTable::find_slot() {
-  const uint64_t words = (slot_limit_ + 63) / 64;
-  for (uint64_t i = 0; i <= words; ++i) {
-    // The first word comes twice: first for what lies behind next_slot_, at last for what lies before it.
-    const uint64_t word = (next_slot_ / 64 + i) % words;
-    uint64_t left = ~used_[word];
-    if (i == 0) left &= ~uint64_t{0} << next_slot_ % 64;
-    if (left == 0) continue;
-    const uint64_t found = word * 64 + static_cast<uint64_t>(std::countr_zero(left));
-    if (found >= slot_limit_) continue;
-    base::set_bit(used_.data(), found);
-    ++used_count_;
-    next_slot_ = found + 1 < slot_limit_ ? found + 1 : 1;
-    return found;
-  }
-  return 0;
-}
-
-uint64_t StoredTable::find_map_slot() {
-  for (;;) {
-    const uint64_t found = find_slot();
-    if (found != 0 || slot_limit_ == slot_count_) return found;
-    slot_limit_ = std::min(slot_count_, slot_limit_ + kSlotsLeft);
-  }
-}
-
-void StoredTable::give_back(uint64_t slot) {
-  if (slot == 0) return;
-  base::clear_bit(used_.data(), slot);
-  --used_count_;
-}
-
-// The slot is free when the next checkpoint is durable: until then the last one refers to it.
-void StoredTable::give_up(uint64_t slot) {
-  if (slot != 0) given_up_.push_back(slot);
-}
-
 // Takes a slot for each part that has records.
 base::Expected<void> StoredTable::take_slots(Maker& maker) {
   for (Part& part : maker.parts) {
     while (part.count > 0) {
       // Some are kept for the next checkpoint's map.
-      const bool is_short = slot_count_ - used_count_ <= map_slot_count() + 1;
-      if (!is_short && (part.slot = find_slot()) != 0) break;
+      const bool is_short = slots_.free_count() <= map_slot_count() + 1;
+      if (!is_short && (part.slot = slots_.take()) != 0) break;
       if (is_checkpointing_) {
         wait();
         continue;
       }
-      const bool may_rise = slot_limit_ < slot_count_ && !is_short;
-      if (may_rise && given_up_.size() < std::max(kSlotsLeft, used_count_ / (2 * kSpareShare))) {
-        slot_limit_ = std::min(slot_count_, slot_limit_ + std::max(kSlotsLeft, used_count_ / kSpareShare));
-        continue;
-      }
+      if (!is_short && slots_.raise_limit()) continue;
       // Other makers give up slots when they have written.
-      if (given_up_.empty() && writing_count_ > 0) {
+      if (!slots_.has_given_up() && writing_count_ > 0) {
         wait();
         continue;
       }
-      if (given_up_.empty())
+      if (!slots_.has_given_up())
         return base::failure(ENOSPC, "table: no room left in ", store_->name(), ", which has ",
                              store_->bytes(), " bytes; make it larger");
       if (auto done = checkpoint(*maker.access); !done) return done;
@@ -477,9 +434,8 @@ base::Expected<void> StoredTable::checkpoint(BucketStore::Access& access, bool i
   next.map_bytes = map.size();
   const uint64_t slot_data = slot_bytes() - sizeof(MapHeader);
   std::vector<uint64_t> map_slots((map.size() + slot_data - 1) / slot_data);
-  for (uint64_t& slot : map_slots) slot = find_map_slot();
-  std::vector<uint64_t> given_up = std::move(given_up_);
-  given_up_.clear();
+  for (uint64_t& slot : map_slots) slot = slots_.take_anywhere();
+  const std::vector<uint64_t> given_up = slots_.take_given_up();
   next.map_slot = map_slots[0];
   base::Expected<void> done;
   bool may_be_there = false;
@@ -499,16 +455,16 @@ base::Expected<void> StoredTable::checkpoint(BucketStore::Access& access, bool i
     done = write_superblock(access, next);
   }
   if (done) {
-    for (const uint64_t slot : given_up) give_back(slot);
-    for (const uint64_t slot : map_slots_) give_back(slot);
+    for (const uint64_t slot : given_up) slots_.give_back(slot);
+    for (const uint64_t slot : map_slots_) slots_.give_back(slot);
     map_slots_ = std::move(map_slots);
     superblock_ = next;
     if (log_ != nullptr && !is_replaying_) log_->set_tail(next.log_tail);
     ++counts_.checkpoints;
   } else {
-    given_up_.insert(given_up_.end(), given_up.begin(), given_up.end());
+    for (const uint64_t slot : given_up) slots_.give_up(slot);
     // If the superblock was being written, it may be on the medium: then its map's slots stay until the next checkpoint.
-    for (const uint64_t slot : map_slots) may_be_there ? give_up(slot) : give_back(slot);
+    for (const uint64_t slot : map_slots) may_be_there ? slots_.give_up(slot) : slots_.give_back(slot);
   }
   is_checkpointing_ = false;
   event_.notify_all();

@@ -1,7 +1,6 @@
 // Opens and closes a stored table: reads the map, replays the log, starts and ends the threads.
 #include <algorithm>
 
-#include "base/bits.h"
 #include "base/ids.h"
 #include "batch/stored/stored_table.h"
 #include "sys/files.h"
@@ -39,7 +38,7 @@ uint64_t StoredTable::store_bytes_for(const Shape& shape, uint64_t records, uint
   const uint64_t slot_bytes = slot_pages * kPageBytes;
   const uint32_t depth = depth_for(records, uint64_t{slot_pages} * records_of_page(shape));
   const uint64_t regions = uint64_t{1} << depth;
-  return (regions + regions / kSpareShare + kSlotsLeft) * slot_bytes;
+  return (regions + regions / Slots::kSpareShare + Slots::kMinSpare) * slot_bytes;
 }
 
 base::Expected<void> StoredTable::check(const StoredOptions& options) {
@@ -98,16 +97,13 @@ base::Expected<bool> StoredTable::open_store(BucketStore::Access& access) {
   if (!*found) {
     if (auto made = make_new(); !made) return std::unexpected(made.error());
   }
-  slot_count_ = store_->bytes() / slot_bytes();
-  used_.assign(slot_count_ / 64 + 1, 0);
-  used_[0] = 1;  // the superblocks
-  used_count_ = 1;
+  slots_.open(store_->bytes() / slot_bytes());
   if (*found) {
     if (auto read = read_map(access); !read) return std::unexpected(read.error());
   }
   sequence_ = superblock_.sequence;
   for (uint32_t i = 0; i < regions_.size(); ++i) set_directory(regions_[i], i);
-  slot_limit_ = std::min(slot_count_, used_count_ + used_count_ / kSpareShare + kSlotsLeft);
+  slots_.set_limit();
 
   const uint64_t share =
       options_.staging_bytes / std::max<uint64_t>(8 * regions_.size(), 2 * StagedChanges::kMinChunks);
@@ -122,7 +118,7 @@ base::Expected<bool> StoredTable::open_store(BucketStore::Access& access) {
 
 // Returns whether there is a table. False: the store has only zeros, or a table whose making was not finished.
 base::Expected<bool> StoredTable::read_superblocks(BucketStore::Access& access) {
-  if (store_->bytes() < kSlotsLeft * kMinSlotPages * kPageBytes)
+  if (store_->bytes() < Slots::kMinSpare * kMinSlotPages * kPageBytes)
     return base::failure(ENOSPC, "table: ", store_->name(), " has ", store_->bytes(),
                          " bytes, which is too small for a table");
   Bytes pages;
@@ -190,7 +186,7 @@ base::Expected<void> StoredTable::read_map(BucketStore::Access& access) {
       case MapReader::Next::kDamaged: return std::unexpected(damaged_map());
     }
     const MapEntry& entry = next.entry;
-    if (entry.slot >= slot_count_ || (entry.slot != 0 && !take_known(entry.slot)))
+    if (entry.slot >= slots_.count() || (entry.slot != 0 && !slots_.mark_used(entry.slot)))
       return std::unexpected(damaged_map());
     Region& region = regions_.emplace_back();
     region.entry = entry;
@@ -206,7 +202,7 @@ base::Expected<std::vector<std::byte>> StoredTable::load_map(BucketStore::Access
   Bytes slot;
   if (!slot.reserve(slot_bytes())) return base::failure(ENOMEM, "table: no memory");
   for (uint64_t at = superblock_.map_slot; at != 0;) {
-    if (at >= slot_count_ || !take_known(at)) return std::unexpected(damaged_map());
+    if (at >= slots_.count() || !slots_.mark_used(at)) return std::unexpected(damaged_map());
     const BucketStore::Piece piece = {.offset = slot_offset(at), .to = slot.first(slot_bytes())};
     if (auto read = access.read({&piece, 1}); !read) return std::unexpected(read.error());
     MapHeader header;
@@ -218,14 +214,6 @@ base::Expected<std::vector<std::byte>> StoredTable::load_map(BucketStore::Access
   }
   if (map.size() != superblock_.map_bytes) return std::unexpected(damaged_map());
   return map;
-}
-
-// Marks a slot that something on the medium refers to. False: something else does, too.
-bool StoredTable::take_known(uint64_t slot) {
-  if (base::has_bit(used_.data(), slot)) return false;
-  base::set_bit(used_.data(), slot);
-  ++used_count_;
-  return true;
 }
 
 base::Error StoredTable::damaged_map() const {
@@ -382,8 +370,8 @@ StoredStatistics StoredTable::statistics() {
   sys::LockGuard scope(lock_);
   StoredStatistics all = counts_;
   all.regions = regions_.size();
-  all.slots = slot_count_;
-  all.slots_used = used_count_;
+  all.slots = slots_.count();
+  all.slots_used = slots_.used_count();
   all.staging_bytes = staged_.memory_bytes();
   if (log_ != nullptr && log_->end() != 0 && !is_replaying_) all.log_bytes = log_->end() - log_tail();
   for (const Region& region : regions_) all.staged += region.staged.count + region.making.count;

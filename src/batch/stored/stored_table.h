@@ -34,6 +34,7 @@
 #include "batch/bucket_store.h"
 #include "batch/stored/change_log.h"
 #include "batch/stored/merge.h"
+#include "batch/stored/slots.h"
 #include "batch/stored/staged.h"
 #include "sys/lock.h"
 #include "sys/threads.h"
@@ -94,8 +95,6 @@ class StoredTable {
  private:
   friend class StoredSession;
   static constexpr uint32_t kNone = ~uint32_t{0};
-  // There are more slots than regions: one for so many regions, and so many at least.
-  static constexpr uint64_t kSpareShare = 8, kSlotsLeft = 8;
   // Chunks that sessions leave free.
   static constexpr uint32_t kChunksLeft = 4;
   // A list that is so long is made before others, since a maker takes memory for each of its changes.
@@ -155,7 +154,6 @@ class StoredTable {
   base::Expected<void> make_new();
   base::Expected<void> read_map(BucketStore::Access& access);
   base::Expected<std::vector<std::byte>> load_map(BucketStore::Access& access);
-  bool take_known(uint64_t slot);
   base::Error damaged_map() const;
   base::Expected<void> open_log();
   base::Expected<void> start();
@@ -211,10 +209,6 @@ class StoredTable {
   void install(uint32_t index, Maker& maker, uint64_t made);
   void set_directory(const Region& region, uint32_t index);
   base::Expected<void> take_slots(Maker& maker);
-  uint64_t find_slot();
-  uint64_t find_map_slot();
-  void give_back(uint64_t slot);
-  void give_up(uint64_t slot);
   base::Expected<void> checkpoint(BucketStore::Access& access, bool is_last = false);
   uint64_t map_bytes_most() const;
   uint64_t map_slot_count() const;
@@ -250,12 +244,7 @@ class StoredTable {
   bool is_replaying_ = false;
   uint64_t replayed_ = 0;  // the sequence of the last one that was taken
 
-  // Slots: a bit for each, which is set where a region, the map or the last checkpoint has it.
-  std::vector<uint64_t> used_;
-  uint64_t slot_count_ = 0, used_count_ = 0;
-  uint64_t slot_limit_ = 0;  // only slots below it are taken; it rises when they do not suffice
-  uint64_t next_slot_ = 1;
-  std::vector<uint64_t> given_up_;   // since the last checkpoint
+  Slots slots_;
   std::vector<uint64_t> map_slots_;  // of the last checkpoint
   bool is_checkpointing_ = false;
 
