@@ -21,6 +21,7 @@ READER = "src/cache/pages/page_reader.cc"
 GHOSTS = "src/cache/policies/ghosts.cc"
 LOADS = "src/cache/partition/load_queue.cc"
 BATCH = "src/cache/partition/batch.cc"
+CLAIM = "src/cache/partition/claim.cc"
 PLAN = "src/cache/partition/write_plan.cc"
 CACHE = "src/cache/cache.cc"
 LINES = "src/cache/servers/lines.h"
@@ -55,7 +56,7 @@ MUTATIONS = [
               "      frames_.fingerprints(claim.frames[i])[piece] = base::take_fingerprint(\n"
               "          frames_.bytes(claim.frames[i]) + piece * base::kOsPageBytes);\n"
               "  lane.queue().run(io);\n  if (claim.count > 1"),
-             (LOAD, "    if (claim.has_frame(i)) take_fingerprints(claim, i, claim.origin != Origins::Kind::kChanging);\n", "    {}\n")),
+             (LOAD, "    if (claim.has_frame(i)) claim.take_fingerprints(i, claim.origin != Origins::Kind::kChanging, frames_);\n", "    {}\n")),
     mutation("fingerprint known although the write failed", "ProtocolTest.AFailedWriteKeeps*",
              (EVICT, "      frame.write_failed();", TAKE_ALL_FINGERPRINTS + "      frame.write_failed();")),
     mutation("message of a failed write under the lock", "ProtocolTest.AMessageOf*",
@@ -65,9 +66,9 @@ MUTATIONS = [
     mutation("fingerprint of a reopened frame known after its write", "ProtocolTest.ARescueDuringTheWriteKeeps*",
              (EVICT, "      frame.done();", TAKE_ALL_FINGERPRINTS + "      frame.done();")),
     mutation("fingerprint of zeros not set by zero-fill", "ProtocolTest.ReadingNeverWrites*",
-             (LOAD, "    set_fingerprints(first, base::zero_fingerprint());", "    set_fingerprints(first, base::Fingerprint::unknown());")),
+             (LOAD, "    frames_.set_fingerprints(first, base::zero_fingerprint());", "    frames_.set_fingerprints(first, base::Fingerprint::unknown());")),
     mutation("fingerprint of a page zeroed in place is the old one", "DiscardTest.*Held*",
-             (DISCARD, "  set_fingerprints(id, base::zero_fingerprint());\n", "")),
+             (DISCARD, "  frames_.set_fingerprints(id, base::zero_fingerprint());\n", "")),
     mutation("last OS page of a page is not compared", "ProtocolTest.OnlyTheOsPages*",
              (BATCH, "    for (uint64_t piece = 0; piece < pieces; ++piece) {\n      if (victim.watched",
               "    for (uint64_t piece = 0; piece + 1 < pieces || piece == 0; ++piece) {\n      if (victim.watched")),
@@ -120,8 +121,8 @@ MUTATIONS = [
              (EVICT, "  end_guards(batch);\n  batch.find_untouched(frames_);\n", ""),
              (EVICT, "  shared_->holders->barrier();\n", "  batch.find_untouched(frames_);\n  shared_->holders->barrier();\n")),
     mutation("old fingerprint kept in a watched frame", "WatchTest.NothingIsKnown*",
-             (LOAD, "            : base::Fingerprint::unknown();\n",
-              "            : frames_.fingerprints(frame)[piece];\n")),
+             (CLAIM, "                              : base::Fingerprint::unknown();\n",
+              "                              : fingerprints[piece];\n")),
     mutation("frame watched although its page was stored to", "WatchTest.AFrameThat*",
              (PARTITION, "  frames_[id].watched = is_protected && !", "  frames_[id].watched |= is_protected && !")),
     mutation("frame watched that was never protected", "WatchTest.*",
@@ -131,8 +132,8 @@ MUTATIONS = [
     mutation("page mapped elsewhere stays watched", "WatchTest.AStoreByAMapping*",
              (PARTITION, "  frames_[pinned_frame(page)].watched = false;\n", "  pinned_frame(page);\n")),
     mutation("load stores where it leaves a trace", "WatchTest.WhatIsOnlyRead*",
-             (LOAD, "claim.segments[i] = {frames_.unwatched_bytes(id),",
-              "claim.segments[i] = {frames_.bytes(id),")),
+             (CLAIM, "segments[i] = {pool.unwatched_bytes(frame),",
+              "segments[i] = {pool.bytes(frame),")),
     mutation("cleaning does not ask what was stored to", "WatchTest.Cleaning*",
              (BATCH, "    if (victim.held || victim.untouched) continue;", "    if (victim.held || victim.watched) continue;")),
     mutation("frames of pages that change are watched", "WatchTest.FramesOfPages*",
@@ -300,7 +301,7 @@ MUTATIONS = [
              (CLEAN, "base::take_fingerprint(copy + piece * base::kOsPageBytes);\n        base",
               "base::take_fingerprint(frames_.bytes(victim.frame) + piece * base::kOsPageBytes);\n        (void)copy;\n        base")),
     mutation("fingerprint kept although cleaning failed", "CleanTest.AFailed*:*EveryByte*",
-             (CLEAN, "    set_fingerprints(victim.frame, base::Fingerprint::unknown());\n", ""),
+             (CLEAN, "    frames_.set_fingerprints(victim.frame, base::Fingerprint::unknown());\n", ""),
              (CLEAN, "      } else {\n        victim.held = true;\n", "      } else {\n")),
     mutation("cleaning that failed counts as verified", "CleanTest.AFailed*",
              (CLEAN, "      } else {\n        victim.held = true;\n", "      } else {\n")),
@@ -451,7 +452,7 @@ MUTATIONS = [
 
     # Pages that come from elsewhere
     mutation("what may change is dropped as unchanged", "OriginsTest.WhatMayChange*",
-             (ORIGIN, "claim.origin == Origins::Kind::kConstant)", "claim.origin != Origins::Kind::kZeros)")),
+             (ORIGIN, "claim.origin == Origins::Kind::kConstant,", "claim.origin != Origins::Kind::kZeros,")),
     mutation("last page of an origin ends with what was there", "OriginsTest.TheLastPage*",
              (ORIGIN, "rest > 0)", "rest > shared_->page_bytes)")),
     mutation("forgotten page rescued by a load", "OriginsTest.AHeldPage*",
@@ -604,7 +605,7 @@ MUTATIONS = [
 
     # What comes from elsewhere, ahead of use
     mutation("page loaded ahead of use is zeros instead of what it comes from", "OriginsAheadTest.*", (LOAD, "const auto origin = is_nowhere ? origin_of(page) : Origins::Kind::kZeros;\n    if (is_nowhere) most =", "const auto origin = is_nowhere ? origin_of(page) : Origins::Kind::kZeros;\n    if (is_nowhere && false) most =")),
-    mutation("page of an origin that may change taken for unchanged once it was loaded ahead", "OriginsAheadTest.WhatMayChange*", (LOAD, "take_fingerprints(claim, i, claim.origin != Origins::Kind::kChanging)", "take_fingerprints(claim, i, true)")),
+    mutation("page of an origin that may change taken for unchanged once it was loaded ahead", "OriginsAheadTest.WhatMayChange*", (LOAD, "take_fingerprints(i, claim.origin != Origins::Kind::kChanging, frames_)", "take_fingerprints(i, true, frames_)")),
     mutation("pages come ahead of use that are not to come by themselves", "OriginsAheadTest.NothingComes*", (LOAD, "  return shared_->origins->count_together(page, most);\n", "  return most;\n")),
     mutation("pages are loaded ahead by a queue that has no way to their origin", "OriginsAheadTest.AQueueKnows*", (LOAD, "!queue.reads_origins() ||", "false ||")),
     mutation("reads of origins go to storage", "OriginsAheadTest.*", ("src/cache/partition/load_queue.cc", "load.is_from_origin() ? origins_ : storage_", "storage_")),
@@ -637,7 +638,7 @@ MUTATIONS = [
     mutation("a run passes over what lies behind what was never written", "PrefetchTest.ARunPassesOver*", (LOAD, "    if (shared_->directory.leaf_of(page) != 0 || origin", "    if (origin")),
     mutation("a run passes over what comes from elsewhere", "OriginsAheadTest.ARunGoesOn*", (LOAD, "leaf_of(page) != 0 || origin_of(page) != Origins::Kind::kZeros) break;", "leaf_of(page) != 0) break;")),
     mutation("a read ahead goes on in the next region", "PrefetchTest.OneReadEnds*", ("src/cache/partition/partition_load.cc", "!shared_->same_region(next, claim.first)", "false")),
-    mutation("pages that are in memory are read over", "PrefetchTest.ARunGoesOn*", (LOAD, "      claim.segments[i] = {shared_->waste, shared_->page_bytes};\n", "      claim.segments[i] = claim.segments[0];\n")),
+    mutation("pages that are in memory are read over", "PrefetchTest.ARunGoesOn*", (LOAD, "claim.skip(i, shared_->waste,", "claim.skip(i, static_cast<char*>(claim.segments[0].iov_base),")),
     mutation("a run ends where a page is in memory", "PrefetchTest.ARunGoesOn*", (LOAD, "++in_memory > kMaxInMemory", "true")),
-    mutation("pages in memory at a run's end are read", "PrefetchTest.ARunGoesOn*", (LOAD, "      claim.frames[i] = base::kNoFrame;\n", "      claim.frames[i] = base::kNoFrame;\n      claim.count = i + 1;\n")),
+    mutation("pages in memory at a run's end are read", "PrefetchTest.ARunGoesOn*", (LOAD, "      claim.skip(i, shared_->waste, shared_->page_bytes);\n", "      claim.skip(i, shared_->waste, shared_->page_bytes);\n      claim.count = i + 1;\n")),
 ]

@@ -29,9 +29,8 @@ base::Expected<void> FramePool::open(uint32_t frame_count, size_t page_bytes, Bu
     frame_limit_ = frame_count;
     if (auto less = map_memory(); !less) return less;
   }
-  const uint64_t pieces = page_bytes / base::kOsPageBytes;
   const uint64_t frames_bytes = base::round_up(uint64_t{frame_limit_} * sizeof(Frame), base::kLineBytes);
-  const uint64_t fingerprints_bytes = uint64_t{frame_limit_} * pieces * sizeof(base::Fingerprint);
+  const uint64_t fingerprints_bytes = frame_limit_ * pieces() * sizeof(base::Fingerprint);
   const uint64_t bits_bytes = base::round_up(frame_limit_, 64) / 8;
   const auto block_frames =
       static_cast<uint32_t>(sys::kHugePageBytes > page_bytes ? sys::kHugePageBytes / page_bytes : 1);
@@ -68,8 +67,7 @@ base::Expected<void> FramePool::map_memory() {
 
 // The part of the metadata that is in use.
 uint64_t FramePool::charged_bytes() const {
-  const uint64_t pieces = page_bytes_ / base::kOsPageBytes;
-  return base::round_up(uint64_t{frame_count_} * (sizeof(Frame) + pieces * sizeof(base::Fingerprint)) +
+  return base::round_up(uint64_t{frame_count_} * (sizeof(Frame) + pieces() * sizeof(base::Fingerprint)) +
                             base::round_up(frame_count_, 64) / 8 +
                             Blocks::bytes_for(frame_count_ / blocks_.frames_per_block()),
                         base::kOsPageBytes);

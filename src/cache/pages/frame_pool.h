@@ -92,8 +92,12 @@ class FramePool {
   bool protect(FrameId first, uint32_t count);
   // REQUIRES: can_watch().
   const sys::WriteWatch& watch() const { return *watch_; }
-  base::Fingerprint* fingerprints(FrameId frame) {
-    return fingerprints_ + uint64_t{index(frame)} * (page_bytes_ / base::kOsPageBytes);
+  // OS pages a frame.
+  uint64_t pieces() const { return page_bytes_ / base::kOsPageBytes; }
+  base::Fingerprint* fingerprints(FrameId frame) { return fingerprints_ + index(frame) * pieces(); }
+  // Of all OS pages in the frame.
+  void set_fingerprints(FrameId frame, base::Fingerprint fingerprint) {
+    for (uint64_t piece = 0; piece < pieces(); ++piece) fingerprints(frame)[piece] = fingerprint;
   }
 
   // Takes a free frame for the page, as the head of this file says; `wish` may be kNoFrame. A fresh frame, which would take more memory from

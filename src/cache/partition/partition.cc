@@ -144,10 +144,6 @@ FrameId Partition::pinned_frame(PageId page) {
   return id;
 }
 
-void Partition::set_fingerprints(FrameId frame, base::Fingerprint fingerprint) {
-  for (uint64_t piece = 0; piece < pieces_; ++piece) frames_.fingerprints(frame)[piece] = fingerprint;
-}
-
 void Partition::unpin(PageId page) {
   sys::LockGuard guard(mutex_);
   unpin_locked(frame_of(page));

@@ -262,8 +262,6 @@ class Partition {
   Frame& frame_of(PageId page);
   // REQUIRES: the lock, and that the page is pinned.
   FrameId pinned_frame(PageId page);
-  // Of all OS pages in the frame.
-  void set_fingerprints(FrameId frame, base::Fingerprint fingerprint);
   void free_frame(FrameId frame, Removal removal, bool is_protected = false);
   void reopen(FrameId frame);
   void note_used(Frame& frame);
@@ -298,9 +296,6 @@ class Partition {
   Attempt take_resident(FrameId id, bool pin, char*& bytes);
   base::Expected<void> fill(const Claim& claim, Lane& lane);
   base::Expected<void> fill_from_origin(const Claim& claim);
-  void begin_claim(Claim& claim, PageId page, FrameId id, bool fresh, Origins::Kind origin);
-  void note_claimed(Claim& claim, uint32_t i, FrameId id);
-  void take_fingerprints(const Claim& claim, uint32_t i, bool known);
   void prepare_read(const Claim& claim, storage::Io& io);
   uint32_t count_nowhere(PageId first, uint32_t most);
   uint32_t count_from_origin(PageId page, Origins::Kind origin, uint32_t most, const LoadQueue& queue);

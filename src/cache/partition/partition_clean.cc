@@ -108,7 +108,7 @@ void Partition::prepare_clean_writes(Batch& batch, char* copies) {
       victim.held = true;  // storage is full: evict() says so if it comes to that
       continue;
     }
-    set_fingerprints(victim.frame, base::Fingerprint::unknown());
+    frames_.set_fingerprints(victim.frame, base::Fingerprint::unknown());
     const PlaceId place = victim.new_place != base::kNoPlace ? victim.new_place : frame.place;
     batch.add_write(uint64_t{index(place)} * shared_->page_bytes, copies + v * shared_->page_bytes,
                     shared_->page_bytes);

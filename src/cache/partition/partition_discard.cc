@@ -145,7 +145,7 @@ void Partition::note_zeros(FrameId id) {
   if (frame.place != base::kNoPlace) shared_->places.give_back(frame.place);
   frame.place = base::kNoPlace;
   frame.verified = false;
-  set_fingerprints(id, base::zero_fingerprint());
+  frames_.set_fingerprints(id, base::zero_fingerprint());
   base::statistics.cache_discards.add();
 }
 

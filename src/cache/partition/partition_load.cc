@@ -127,7 +127,7 @@ Partition::Prefetched Partition::prefetch(PageId page, uint32_t& count, LoadQueu
       } else {
         note_coming(page, nullptr);
         frames_[taken].ahead = Ahead::kNew;
-        begin_claim(load->claim, page, taken, fresh, origin);
+        load->claim.begin(page, taken, fresh, origin, frames_);
         claim_following(load->claim, where.place, most, reserve);
         count = load->claim.count;
       }
@@ -212,7 +212,7 @@ Partition::Attempt Partition::try_load(PageId page, Claim& claim, Stream& stream
   const FrameId taken = take_frame(page, where.place, desperate, fresh);
   if (taken == base::kNoFrame) return Attempt::kNeedFrame;
   note_coming(page, &base::statistics.cache_miss_curve);
-  begin_claim(claim, page, taken, fresh, origin);
+  claim.begin(page, taken, fresh, origin, frames_);
   if (where.place != base::kNoPlace || origin != Origins::Kind::kZeros)
     add_read_ahead(claim, where.place, stream);
   return Attempt::kLoad;
@@ -285,24 +285,6 @@ FrameId Partition::take_frame(PageId page, PlaceId place, bool desperate, bool& 
   return taken;
 }
 
-// The claim has this page alone, whose frame take_frame has claimed.
-void Partition::begin_claim(Claim& claim, PageId page, FrameId id, bool fresh, Origins::Kind origin) {
-  claim.first = page;
-  claim.count = 1;
-  claim.origin = origin;
-  claim.fresh = fresh;
-  claim.watched = 0;
-  note_claimed(claim, 0, id);
-}
-
-// What is to be known of the frame of the claim's i-th page.
-void Partition::note_claimed(Claim& claim, uint32_t i, FrameId id) {
-  claim.frames[i] = id;
-  claim.versions[i] = frames_[id].version();
-  if (frames_[id].watched) claim.watched |= uint64_t{1} << i;
-  claim.segments[i] = {frames_.unwatched_bytes(id), shared_->page_bytes};
-}
-
 // On the second miss in a row on the page behind the last one: claims frames for pages that follow, on storage or in their origin.
 void Partition::add_read_ahead(Claim& claim, PlaceId place, Stream& stream) {
   const PageId page = claim.first;
@@ -329,8 +311,7 @@ void Partition::claim_following(Claim& claim, PlaceId place, uint32_t most, uint
     const PageMap::Where where = map_.find(next);
     if (where.frame != base::kNoFrame) {
       if (!on_storage || ++in_memory > kMaxInMemory) break;
-      claim.frames[i] = base::kNoFrame;
-      claim.segments[i] = {shared_->waste, shared_->page_bytes};
+      claim.skip(i, shared_->waste, shared_->page_bytes);
       continue;
     }
     if (on_storage ? where.place == base::kNoPlace || index(where.place) != index(place) + i
@@ -342,7 +323,7 @@ void Partition::claim_following(Claim& claim, PlaceId place, uint32_t most, uint
     if (taken == base::kNoFrame) break;
     note_coming(next, nullptr);
     frames_[taken].ahead = Ahead::kNew;
-    note_claimed(claim, i, taken);
+    claim.set_frame(i, taken, frames_);
     claim.count = i + 1;
     in_memory = 0;
   }
@@ -354,7 +335,7 @@ base::Expected<void> Partition::fill(const Claim& claim, Lane& lane) {
   const FrameId first = claim.frames[0];
   if (frames_[first].place == base::kNoPlace) {
     if (!claim.fresh) spillway_plain_memset(claim.segments[0].iov_base, 0, shared_->page_bytes);
-    set_fingerprints(first, base::zero_fingerprint());
+    frames_.set_fingerprints(first, base::zero_fingerprint());
     base::statistics.cache_zero_fills.add();
     finish_load(claim, 1);
     base::probes::load_done(index(claim.first), 1, 0);
@@ -397,21 +378,11 @@ bool Partition::finish_read(const Claim& claim, const storage::Io& io) {
   const auto good_count =
       io.error != 0 ? 0 : static_cast<uint32_t>(io.transferred_bytes / shared_->page_bytes);
   for (uint32_t i = 0; i < good_count; ++i)
-    if (claim.has_frame(i)) take_fingerprints(claim, i, claim.origin != Origins::Kind::kChanging);
+    if (claim.has_frame(i)) claim.take_fingerprints(i, claim.origin != Origins::Kind::kChanging, frames_);
   if (claim.origin != Origins::Kind::kZeros) base::statistics.cache_origin_reads.add(good_count);
   finish_load(claim, good_count);
   base::probes::load_done(index(claim.first), good_count, good_count * shared_->page_bytes);
   return good_count > 0;
-}
-
-// Step 5 of Load for the claim's i-th page. A frame that is watched needs no fingerprints: the kernel says what was stored to.
-void Partition::take_fingerprints(const Claim& claim, uint32_t i, bool known) {
-  const FrameId frame = claim.frames[i];
-  for (uint64_t piece = 0; piece < pieces_; ++piece)
-    frames_.fingerprints(frame)[piece] =
-        known && !claim.is_watched(i)
-            ? base::take_fingerprint(frames_.bytes(frame) + piece * base::kOsPageBytes)
-            : base::Fingerprint::unknown();
 }
 
 // Step 6 of Load: the first good_count of the pages are in their frames, and the loads of the others have failed.

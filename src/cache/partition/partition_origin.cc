@@ -15,7 +15,7 @@ base::Expected<void> Partition::fill_from_origin(const Claim& claim) {
     spillway_plain_memset(
         static_cast<char*>(claim.segments[good_count - 1].iov_base) + (shared_->page_bytes - rest), 0, rest);
   for (uint32_t i = 0; i < good_count; ++i)
-    take_fingerprints(claim, i, claim.origin == Origins::Kind::kConstant);
+    claim.take_fingerprints(i, claim.origin == Origins::Kind::kConstant, frames_);
   const PageId page = claim.first;
   base::statistics.cache_origin_reads.add(good_count);
   finish_load(claim, good_count);

@@ -120,7 +120,7 @@ bool Partition::load_zeros(PageId first, uint32_t count, FrameId first_frame) {
     frame.place = base::kNoPlace;
     frame.verified = false;
     map_.set_frame(frame.page, id);
-    set_fingerprints(id, base::zero_fingerprint());
+    frames_.set_fingerprints(id, base::zero_fingerprint());
     frame.loaded();
     policies_.loaded(id, frame.page, true);
     shared_->table->publish(frame.page, frames_.bytes(id), Table::Heat::kHot);
