@@ -1,5 +1,5 @@
 // Loops whose iterations run as many tasks on few threads, so that their misses overlap: while one iteration waits for a page from storage,
-// its worker, a thread, runs others. Needs C++14. (docs/tasks.md)
+// its worker (the thread it runs on) runs others. Needs C++14. (After TRT, the task runtime of uDepot, FAST 2019, section 3; docs/tasks.md)
 //
 //   spillway::parallel_for(size_t{0}, keys.size(), [&](size_t i) { found[i] = table.find(keys[i]); });
 //
@@ -13,18 +13,19 @@
 //    - wait for another iteration, by a condition, a barrier, a semaphore or otherwise: the other one may not have begun, or may wait for
 //      this one's worker
 //    - be left by an exception (std::terminate), by pthread_exit or by longjmp
-//    - touch spilled memory in a child that it makes by vfork: a page that this thread has begun to read comes when the thread goes on
-//    - touch spilled memory while it holds a lock of its own making, such as an atomic flag, or one inside a library that spillcc did not
-//      compile and that calls back (dl_iterate_phdr, fopencookie). Mutexes, reader-writer locks, the spin locks of pthread.h,
-//      std::call_once and the initialisers of static variables are known: a task that holds one of these keeps its worker while it waits
-//   It shares with other iterations
-//    thread_local variables, the thread's id and uselocale(), which are the worker's: others run on it, also between two accesses of this
-//    one to spilled memory. errno, exceptions under way and the rounding mode are the task's own, which runs some iterations one after the
-//    other
+//    - touch spilled memory in a child that it makes by vfork: a page that this thread has begun to read arrives only when the thread goes on
+//    - touch spilled memory while it holds a lock that the runtime does not know: one that it makes itself, such as an atomic flag, or one
+//      inside a library that spillcc did not compile and that calls back (dl_iterate_phdr, fopencookie). Mutexes, reader-writer locks, the
+//      spin locks of pthread.h, std::call_once and the initialisers of static variables are known: a task that holds one of these keeps its
+//      worker while it waits
+//   A body shares with other iterations
+//    thread_local variables, the thread's id and uselocale(), which belong to the worker: other iterations run there, also between two
+//    accesses of this one to spilled memory. errno, exceptions under way and the rounding mode belong to the task, which runs several
+//    iterations one after the other
 //
 // A child that a body forks has this iteration and no others; when the body returns there, the child exits with status 0. Cancellation of
-// the calling thread takes effect after the loop. A loop cannot fail: without memory, or threads, and in a program without the runtime, it
-// runs one iteration after the other. Cost: some system calls, and the threads, which are started for each loop.
+// the calling thread takes effect after the loop. A loop cannot fail: if there is no memory or there are no threads, and in a program
+// without the runtime, it runs one iteration after the other. Cost: some system calls, and the threads, which are started for each loop.
 #ifndef SPILLWAY_TASK_H
 #define SPILLWAY_TASK_H
 #include <stddef.h>
@@ -32,23 +33,23 @@
 
 #include <type_traits>
 
-// The runtime's function, for parallel_for alone; null in programs without the runtime. run(context, first, last) runs the iterations from
-// first to *last - 1, and looks at *last before each.
+// The runtime's function, which only parallel_for calls; null in programs without the runtime. run(context, first, last) runs the iterations
+// from first to *last - 1, and reads *last before each.
 extern "C" void __spillway_run_loop(void (*run)(void* context, uint64_t first, const volatile uint64_t* last),
                                     void* context, uint64_t count, uint64_t grain, uint32_t tasks,
                                     uint32_t workers, uint64_t stack_bytes) __attribute__((weak));
 
 namespace spillway {
 
-// Where a member is 0, the runtime chooses. Where frames are few there are fewer tasks.
+// If a member is 0, the runtime chooses. If there are few frames of memory, there are fewer tasks.
 struct LoopOptions {
   uint32_t tasks = 0;        // how many run at a time, on all workers; 0: 32 for each worker
   uint32_t workers = 0;      // threads, of which the caller is one; 0: as many as there are CPUs
   uint64_t grain = 0;        // how many iterations a task takes at a time; 0: an eighth of its share
-  uint64_t stack_bytes = 0;  // of each task; 0: 64 KiB
+  uint64_t stack_bytes = 0;  // the size of each task's stack; 0: 64 KiB
 };
 
-// Calls body(i) for each i from begin to end - 1. The index has the type that is common to both; they are integers.
+// Calls body(i) for each i from begin to end - 1, or for none if end is not above begin. Both are integers; i has their common type.
 template <class Begin, class End, class Body>
 void parallel_for(Begin begin, End end, const LoopOptions& options, const Body& body) {
   using Index = typename std::common_type<Begin, End>::type;
@@ -72,6 +73,7 @@ void parallel_for(Begin begin, End end, const LoopOptions& options, const Body& 
     Run::run(&context, 0, &count);
 }
 
+// The same with the runtime's choices.
 template <class Begin, class End, class Body>
 void parallel_for(Begin begin, End end, const Body& body) {
   parallel_for(begin, end, LoopOptions(), body);
