@@ -282,9 +282,8 @@ typedef struct spillway_kv_result {
   size_t struct_bytes;
   int32_t status;
   uint32_t reserved;
-  spillway_kv_value
-      value;               // `data` is in the request's buffer, or, if that was null, in the library's memory
-  const char *error_text;  // "" where there is no error
+  spillway_kv_value value;  // `data` is in the request's buffer, or if that was null in the library's memory
+  const char *error_text;   // "" if there was no error
 } spillway_kv_result;
 // A callback may submit requests. It must not close the queue or its store, and no exception may leave it.
 typedef void (*spillway_kv_done)(void *context, const spillway_kv_result *result);
