@@ -20,7 +20,7 @@
 // outcome first makes whatever any thread has staged for that key, and the changes of a key are made in the order of their calls.
 //
 // Tables larger than memory. With options.file the table is kept in a file, of which a part is in memory, and is there again when the file is opened
-// once more. Changes wait in memory until there are many for the same part of the file, which is then read and written as a whole. Reads see the
+// again. Changes wait in memory until there are many for the same part of the file, which is then read and written as a whole. Reads see the
 // waiting changes, and read at most a page of the file for a key. spillway_batch_sync() returns when changes are durable; with options.log that costs
 // one write.
 //
@@ -53,41 +53,41 @@ enum {
   SPILLWAY_BATCH_FULL = -3,  // no room: the table may not grow, its keys are not spread, or its file is full
   SPILLWAY_BATCH_IN_USE = -4,  // something has to be closed first; or another process has the file open
   // Only of tables in files.
-  SPILLWAY_BATCH_IO = -5,
-  SPILLWAY_BATCH_NOT_FOUND = -6,
-  SPILLWAY_BATCH_DENIED = -7,
-  SPILLWAY_BATCH_DAMAGED = -8,  // what was read is not what was written
+  SPILLWAY_BATCH_IO = -5,         // the device or the system failed
+  SPILLWAY_BATCH_NOT_FOUND = -6,  // no such file or device
+  SPILLWAY_BATCH_DENIED = -7,     // no permission
+  SPILLWAY_BATCH_DAMAGED = -8,    // what was read is not what was written
 };
 
 typedef struct spillway_batch_options {
   size_t struct_bytes;
   uint32_t key_bytes;    // 4 to 16
   uint32_t value_bytes;  // 1 and more; with its key 8 to 64
-  uint64_t records;      // how many the table is made for; required. It may get more, and grows then
+  uint64_t records;      // how many the table is made for; required. If it gets more, it grows
   // Keys are numbers of up to 8 bytes, the lowest byte first, that are less than this and about evenly spread; larger ones are INVALID. Neighbours
   // then lie together, and spillway_batch_for_each() visits records roughly in the order of their keys. 0: keys are arbitrary bytes.
   uint64_t key_space;
-  uint32_t bucket_bytes;  // a multiple of 64, up to 512; 0: what 16 records take, and at least 128
+  uint32_t bucket_bytes;  // a multiple of 64, up to 512; 0: the size of 16 records, and at least 128
   uint32_t no_growth;     // 1: the table never grows, and a record without room is FULL
   // How changes are made: "linear", "direct", "prefetch", "tagged"; engines that stage: "cache_buckets", "decoupled", "partitioned". Null or "auto":
   // the table measures which one is fastest, and measures again when it has grown or is used in another way (docs/batch.md); it stages only with staging_bytes.
   const char *engine;
   uint64_t staging_bytes;  // for the staged changes of each session; 0: none, but 64 MiB with "partitioned"
   uint64_t cache_bytes;    // for all cache-buckets, which should stay in the CPU's cache; 0: 8 MiB
-  // All that is staged is made after so many changes of a session, and after about so many milliseconds. 0: when there is no room for more.
+  // All that is staged is made after this many changes of a session, and after about this many milliseconds. 0: when there is no room for more.
   uint64_t stale_changes_max;
   uint32_t stale_ms_max;
-  // Threads of the table: with "decoupled" 1 to 64, 0: 1; of a table in a file, which make its changes there, 1 to 64, 0: 8.
+  // Threads of the table, 1 to 64: with "decoupled" (0: 1), and of a table in a file, which write its changes there (0: 8).
   uint32_t threads;
   // Where the table is kept: a path or a device string ("uring:/dev/nvme0n1", "stripe:[a,b]"; docs/storage.md). A file that is missing or has only
   // zeros becomes a new table; any other must have a table with the same key_bytes, value_bytes and key_space. Null: the table is in memory, and the
   // members below are 0 or null. With a file, engine, bucket_bytes, no_growth, cache_bytes and stale_... are 0 or null, and staging_bytes is for the
   // waiting changes of all sessions together, 0: 64 MiB.
   const char *file;
-  uint64_t file_bytes;    // the file is made at least so large; 0: room for four times the records, sparse
+  uint64_t file_bytes;    // the file is made at least this large; 0: room for four times the records, sparse
   uint64_t memory_bytes;  // memory for pages of the file; 0: 32 MiB
   const char *log;        // where the table's log is kept, as `file`; null: it has none
-  uint64_t log_bytes;     // at least so large, from 4 MiB + 4 KiB on; 0: 64 MiB + 4 * staging_bytes
+  uint64_t log_bytes;     // the log's size at least, from 4 MiB + 4 KiB on; 0: 64 MiB + 4 * staging_bytes
 } spillway_batch_options;
 
 enum {
@@ -121,7 +121,7 @@ typedef struct spillway_batch_job {
   const void *keys;    // count * key_bytes
   const void *values;  // count * value_bytes; unused by reads and removes
   void *read;          // count * value_bytes, where reads copy what they find
-  uint8_t *outcomes;   // count of them; null: nobody asks, so that changes may be staged
+  uint8_t *outcomes;   // count of them; null: outcomes are not wanted, so that changes may be staged
   spillway_batch_function own_function;  // for changes and merges of this job alone, which is not staged
   void *own_context;
   // Set by the call: how many keys are done, which are the first ones; how many of these had no record, made one, removed one. Where changes are
@@ -160,17 +160,17 @@ const char *spillway_batch_version(void);
 // A short text for each status; never null. Any thread.
 const char *spillway_batch_status_text(int status);
 // The line of the last call of this session that returned an error; "" if none has. Valid until the session's next call that returns an error. With
-// null: the line of the calling thread's last failed call that has no session.
+// null: the line of the calling thread's last call without a session that returned an error.
 const char *spillway_batch_error_text(const spillway_batch_session *session);
 
 // ---- Sessions
 
-// There may be as many sessions as there is memory for; with "partitioned" at most 256 of them may have staged something, and changes of further ones
-// are NO_MEMORY. Errors: NO_MEMORY. Cost: all other sessions wait for a moment. The first session of a table in a file makes again what the log has,
-// which may take as long as reading and writing the whole file. It may fail with INVALID, where the log has changes by a function that was not added
-// (close the table then, and open it again); DAMAGED; FULL; IO.
+// Opens a session, which the caller closes. There may be as many as there is memory for; with "partitioned" at most 256 of them may have staged
+// something, and changes of further ones end with NO_MEMORY. Errors: NO_MEMORY. Cost: all other sessions wait for a moment. The first session of a
+// table in a file repeats the changes that are in the log, which may take as long as reading and writing the whole file. It may fail with INVALID if the
+// log has changes by a function that was not added (close the table then, and open it again); DAMAGED; FULL; IO.
 int spillway_batch_session_open(spillway_batch *table, spillway_batch_session **session);
-// What the session has staged stays staged, and visible to others as before. Null: nothing is done. Cost: all other sessions wait for a moment.
+// Closes a session. What it has staged stays staged, and visible to others as before. Null: nothing is done. Cost: all other sessions wait for a moment.
 int spillway_batch_session_close(spillway_batch_session *session);
 
 // Does the job's keys in their order. Every call of any session that begins after this one has returned sees what it did. Missing records are no

@@ -1,11 +1,11 @@
 // The batched update table for C++ (C++17, with exceptions): keys and values are types, functions are lambdas, errors are exceptions.
-// (spillway/batch.h is what all of it does, and says what it costs; docs/batch.md)
+// (spillway/batch.h says what each call does and costs; docs/batch.md)
 //
 //   spillway::BatchTable<uint64_t, uint64_t> table({.records = 10'000'000});
 //   auto add = table.add_function([](uint64_t &value, uint64_t given) { value += given; });
 //   auto session = table.session();                       // one for each thread
 //   session.upsert(keys, values);                         // many keys in a call: their misses of the cache overlap
-//   session.merge(keys, add, values);                     // what add() makes of each value, and of what is given
+//   session.merge(keys, add, values);                     // each value becomes what add() makes of it and of what is given
 //   std::optional<uint64_t> value = session.read(7);
 //
 // Functions that throw. A value changes only when its function returns: a function that throws has changed nothing. The table keeps the first
@@ -60,12 +60,12 @@ struct BatchOptions {
   uint64_t log_bytes = 0;
 };
 
-// How many of a call's keys had no record, made one, removed one; all 0 where changes were staged.
+// How many of a call's keys had no record, got a new one, lost theirs; all 0 if changes were staged.
 struct BatchCounts {
   size_t absent = 0, inserted = 0, removed = 0;
 };
 
-// Keys are compared, and keys and values stored, as the bytes that they are.
+// A table, which owns its functions; any thread may use it, each through a session of its own. Keys are compared, and keys and values stored, as bytes.
 template <class Key, class Value>
 class BatchTable {
   static_assert(std::is_trivially_copyable_v<Key> && std::is_trivially_copyable_v<Value>);
@@ -74,7 +74,7 @@ class BatchTable {
                 sizeof(Key) + sizeof(Value) <= 64);
 
  public:
-  // A function of the table's, for changes.
+  // A function that the table has, for changes and merges; it is valid for the table that returned it, as long as that lives.
   class Function {
     friend class BatchTable;
     uint32_t number = 0;
@@ -87,14 +87,15 @@ class BatchTable {
     Session &operator=(Session &&) = delete;
     ~Session() { spillway_batch_session_close(session_); }
 
-    // `count` keys, with their values or what the function is given for each. Throws BatchError, and what functions have thrown.
+    // `count` keys, with the new value of each, or with what the function is given for it. The arrays stay the caller's. Throws BatchError, and what
+    // functions have thrown.
     BatchCounts update(const Key *keys, const Value *values, size_t count) {
       return run(SPILLWAY_BATCH_UPDATE, keys, values, count);
     }
     BatchCounts update(const Key *keys, Function function, const Value *given, size_t count) {
       return run(SPILLWAY_BATCH_CHANGE, keys, given, count, function.number);
     }
-    // As update() with a function; where a key has no record, the given value becomes one.
+    // As update() with a function; if a key has no record, it gets one with the given value.
     BatchCounts merge(const Key *keys, Function function, const Value *given, size_t count) {
       return run(SPILLWAY_BATCH_MERGE, keys, given, count, function.number);
     }
@@ -136,7 +137,7 @@ class BatchTable {
       return upsert(std::data(keys), std::data(values), same_size(keys, values));
     }
 
-    // One key.
+    // The same for one key. read() returns nothing if there is no such record.
     std::optional<Value> read(const Key &key) {
       Value value;
       if (read(&key, &value, 1).absent == 1) return std::nullopt;
@@ -168,11 +169,12 @@ class BatchTable {
       return is_there;
     }
 
+    // Makes all staged changes, as spillway_batch_flush() does. Throws as update().
     void flush() {
       check(spillway_batch_flush(session_));
       table_->rethrow();
     }
-    // Of a table in a file.
+    // Of a table in a file: makes changes durable, as spillway_batch_sync() does. Throws as update().
     void sync() {
       check(spillway_batch_sync(session_));
       table_->rethrow();
@@ -245,6 +247,7 @@ class BatchTable {
     spillway_batch_session *session_;
   };
 
+  // Opens the table, as spillway_batch_open() does. Throws BatchError.
   explicit BatchTable(const BatchOptions &options) {
     spillway_batch_options all = {};
     all.struct_bytes = sizeof all;
@@ -303,6 +306,7 @@ class BatchTable {
     return added;
   }
 
+  // A session for one thread at a time, which must not outlive the table. Throws BatchError.
   Session session() {
     spillway_batch_session *session = nullptr;
     check(spillway_batch_session_open(table_, &session));

@@ -171,8 +171,8 @@ int spillway_pagecache_session_close(spillway_pagecache_session *session);
 int spillway_pagecache_read(spillway_pagecache_session *session, spillway_pagecache_file *file,
                             uint64_t offset, void *to, size_t bytes);
 // Writes the range from the caller's memory at `from`. After an error some pages of the range may have been written. A page that is written
-// as a whole is not read before that. Errors also: DENIED: the file is read_only. Cost also: a wait for the write of one page, if too many pages are
-// dirty.
+// as a whole is not read before that. Errors also: DENIED: the file is read_only. Cost also: a wait for the write of one page, if too many
+// pages are dirty.
 int spillway_pagecache_write(spillway_pagecache_session *session, spillway_pagecache_file *file,
                              uint64_t offset, const void *from, size_t bytes);
 // A caller's function for spillway_pagecache_update(): reads and changes `piece_bytes` bytes of a page in place. `offset` is theirs in the
