@@ -35,7 +35,7 @@ def mutation(name, test, *patches):
 
 
 TAKE_ALL_FINGERPRINTS = """
-      for (uint64_t piece = 0; piece < pieces_; ++piece)
+      for (uint64_t piece = 0; piece < frames_.pieces(); ++piece)
         frames_.fingerprints(victim.frame)[piece] =
             base::take_fingerprint(frames_.bytes(victim.frame) + piece * base::kOsPageBytes);
 """
@@ -52,7 +52,7 @@ MUTATIONS = [
     mutation("fingerprint taken before the load completed", "ProtocolTest.ReadingNeverWrites*:ProtocolTest.TheFingerprintIsOf*",
              (LOAD, "  lane.queue().run(io);\n  if (claim.count > 1",
               "  for (uint32_t i = 0; i < claim.count; ++i)\n"
-              "    for (uint64_t piece = 0; piece < pieces_; ++piece)\n"
+              "    for (uint64_t piece = 0; piece < frames_.pieces(); ++piece)\n"
               "      frames_.fingerprints(claim.frames[i])[piece] = base::take_fingerprint(\n"
               "          frames_.bytes(claim.frames[i]) + piece * base::kOsPageBytes);\n"
               "  lane.queue().run(io);\n  if (claim.count > 1"),
@@ -62,7 +62,7 @@ MUTATIONS = [
     mutation("message of a failed write under the lock", "ProtocolTest.AMessageOf*",
              (EVICT, "  base::probes::write_failed(static_cast<uint64_t>(error));\n", "  base::probes::write_failed(static_cast<uint64_t>(error));\n  tell_of_failed_write(batch);\n")),
     mutation("old fingerprint kept over a rescue during a write", "ProtocolTest.ARescueDuringTheWriteLeaves*",
-             (EVICT, "  forget_fingerprints(victim.frame, changed);\n", "")),
+             (BATCH, "      frames.fingerprints(victim.frame)[piece] = base::Fingerprint::unknown();\n", "      {}\n")),
     mutation("fingerprint of a reopened frame known after its write", "ProtocolTest.ARescueDuringTheWriteKeeps*",
              (EVICT, "      frame.done();", TAKE_ALL_FINGERPRINTS + "      frame.done();")),
     mutation("fingerprint of zeros not set by zero-fill", "ProtocolTest.ReadingNeverWrites*",
@@ -103,7 +103,7 @@ MUTATIONS = [
     mutation("used frames of a region are not zeros", "RegionsTest.AllPages*",
              (POOL, "    if (!sys::release_file_piece(descriptor_, file_offset(first + i), (end - i) * page_bytes_)) return false;\n", "")),
     mutation("what is freed in regions is charged still", "RegionsTest.AllPages*",
-             (DISCARD, "  if (shared_->regions.is_on()) release_dropped(batch);\n", "")),
+             (DISCARD, "  if (shared_->regions.is_on()) batch.release_freed(frames_);\n", "")),
     mutation("regions take all mappings that there are", "RegionsAlone.*",
              ("src/cache/pages/regions.cc", " >= most_mapped_) end(", " > most_mapped_) end(")),
     mutation("region takes more than the budget", "RegionsTest.EndsWhenTheBudget*",
@@ -126,9 +126,9 @@ MUTATIONS = [
     mutation("frame watched although its page was stored to", "WatchTest.AFrameThat*",
              (PARTITION, "  frames_[id].watched = is_protected && !", "  frames_[id].watched |= is_protected && !")),
     mutation("frame watched that was never protected", "WatchTest.*",
-             (EVICT, "    const bool is_protected = ", "    const bool is_protected = true || ")),
+             (BATCH, "    const bool is_protected = ", "    const bool is_protected = true || ")),
     mutation("frame that a fork has lent is watched", "WatchTest.WhatIsOnlyReadIsNotWritten*",
-             (EVICT, "           frame.backing == Backing::kOwn && frame.is(", "           frame.is(")),
+             (BATCH, "           frame.backing == Backing::kOwn && frame.is(", "           frame.is(")),
     mutation("page mapped elsewhere stays watched", "WatchTest.AStoreByAMapping*",
              (PARTITION, "  frames_[pinned_frame(page)].watched = false;\n", "  pinned_frame(page);\n")),
     mutation("load stores where it leaves a trace", "WatchTest.WhatIsOnlyRead*",
@@ -137,7 +137,7 @@ MUTATIONS = [
     mutation("cleaning does not ask what was stored to", "WatchTest.Cleaning*",
              (BATCH, "    if (victim.held || victim.untouched) continue;", "    if (victim.held || victim.watched) continue;")),
     mutation("frames of pages that change are watched", "WatchTest.FramesOfPages*",
-             (EVICT, "  if (changed * kUnchangedToWatch > unchanged) return;\n", "")),
+             (BATCH, "  if (changed_count * kUnchangedToWatch > unchanged_count) return;\n", "")),
 
     # Loads that are begun
     mutation("who waits for a page does not end its load", "LoadQueueTest.WhoeverWaits*:LoadQueueTest.WhoDiscards*",
@@ -250,12 +250,12 @@ MUTATIONS = [
     mutation("error of all but the last Io of a page lost", "*EveryByte*:ProtocolTest.*",
              (EVICT, "for (uint32_t i = victim.first_io; i <= victim.last_io; ++i)", "for (uint32_t i = victim.last_io; i <= victim.last_io; ++i)")),
     mutation("new place not written whole", "*EveryByte*:ProtocolTest.ARetry*",
-             (EVICT, "  if (victim.whole_page || (crowded", "  if ((crowded")),
+             (BATCH, "  if (victim.whole_page || (crowded", "  if ((crowded")),
     mutation("Ios joined although they do not follow each other", "*EveryByte*:ProtocolTest.*",
              (BATCH, "io->offset_bytes + io->length_bytes != offset ||", "")),
     mutation("Ios without bound", "ProtocolTest.ManyScattered*",
-             (EVICT, "batch.io_count + victim.changed_count + victims_left > Batch::kMaxIos", "false"),
-             (EVICT, "batch.segment_count + victim.changed_count + victims_left > Batch::kMaxSegments", "false")),
+             (BATCH, "io_count + victim.changed_count + victims_left > kMaxIos", "false"),
+             (BATCH, "segment_count + victim.changed_count + victims_left > kMaxSegments", "false")),
     mutation("evict goes on before its writes ended", "ProtocolTest.*:*EveryByte*",
              ("src/cache/partition/lane.cc", "  queue_->run({ios_, count});", "  queue_->submit({ios_, count});\n  queue_->wait();")),
     mutation("place forgotten when the page leaves", "ProtocolTest.APageIsZeros*",

@@ -5,7 +5,8 @@
 namespace cache {
 namespace {
 
-uint64_t pieces_of(const FramePool& frames) { return frames.page_bytes() / base::kOsPageBytes; }
+// For each changed page of a batch there must be so many unchanged ones, or their frames are not watched.
+constexpr uint32_t kUnchangedToWatch = 8;
 
 }  // namespace
 
@@ -22,7 +23,7 @@ void Batch::mark_held(Holders& holders) {
 
 // Step 4 of Evict, first half; step 3 of Clean.
 void Batch::find_untouched(const FramePool& frames) {
-  const uint64_t pieces = pieces_of(frames);
+  const uint64_t pieces = frames.pieces();
   const auto asked = [&](uint32_t v) {
     const Victim& victim = victims[v];
     return victim.watched && !victim.held;
@@ -61,7 +62,7 @@ void Batch::find_untouched(const FramePool& frames) {
 // Step 4 of Evict. A victim that is rescued meanwhile is written to while it is hashed, and so may its fingerprints
 // be: the result is not used. The thread sanitizer need not know (fingerprint.cc is not instrumented either).
 __attribute__((no_sanitize("thread"))) void Batch::compare(FramePool& frames) {
-  const uint64_t pieces = pieces_of(frames);
+  const uint64_t pieces = frames.pieces();
   for (uint32_t v = 0; v < victim_count; ++v) {
     Victim& victim = victims[v];
     if (victim.held || victim.verified || victim.untouched) continue;
@@ -82,7 +83,7 @@ __attribute__((no_sanitize("thread"))) void Batch::compare(FramePool& frames) {
 
 // Step 3 of Clean.
 void Batch::copy_changed(FramePool& frames, char* copies) {
-  const uint64_t pieces = pieces_of(frames);
+  const uint64_t pieces = frames.pieces();
   for (uint32_t v = 0; v < victim_count; ++v) {
     Victim& victim = victims[v];
     if (victim.held || victim.untouched) continue;
@@ -96,6 +97,81 @@ void Batch::copy_changed(FramePool& frames, char* copies) {
     if (piece == pieces) continue;
     victim.changed_count = static_cast<uint32_t>(pieces);
     spillway_plain_memcpy(copies + v * frames.page_bytes(), bytes, frames.page_bytes());
+  }
+}
+
+// Step 5 of Evict. A frame that a fork has lent is not watched: loads store to it by the mapping that is protected, and their pages would be written
+// when they leave.
+void Batch::watch_unchanged(FramePool& frames) {
+  if (!frames.can_watch()) return;
+  uint32_t unchanged_count = 0, changed_count = 0;
+  for (uint32_t v = 0; v < victim_count; ++v) {
+    const Victim& victim = victims[v];
+    if (victim.held) continue;
+    // One that is verified was changed, as a rule: it was cleaned.
+    ++(victim.changed_count > 0 || (victim.verified && !victim.untouched) ? changed_count : unchanged_count);
+  }
+  if (changed_count * kUnchangedToWatch > unchanged_count) return;
+  const auto watchable = [&](uint32_t v) {
+    const Victim& victim = victims[v];
+    const Frame& frame = frames[victim.frame];
+    return !victim.watched && !victim.held && !victim.verified && victim.changed_count == 0 &&
+           frame.backing == Backing::kOwn && frame.is(State::kEvicting, victim.version);
+  };
+  for (uint32_t v = 0; v < victim_count;) {
+    if (!watchable(v)) {
+      ++v;
+      continue;
+    }
+    const FrameId first = victims[v].frame;
+    uint32_t end = v + 1;
+    while (end < victim_count && victims[end].frame == first + (end - v) && watchable(end)) ++end;
+    const bool is_protected = frames.can_watch() && frames.protect(first, end - v);
+    for (; v < end; ++v) victims[v].newly_protected = is_protected;
+  }
+}
+
+// Step 5 of Evict for a changed victim that has a place.
+void Batch::add_writes(uint32_t v, uint64_t place_offset, uint32_t victims_left, FramePool& frames) {
+  const uint64_t pieces = frames.pieces();
+  Victim& victim = victims[v];
+  // Many scattered pieces: one write of the whole page rather than more Ios than the batch has left.
+  const bool crowded = segment_count + victim.changed_count + victims_left > kMaxSegments ||
+                       io_count + victim.changed_count + victims_left > kMaxIos;
+  if (victim.whole_page || (crowded && victim.changed_count > 1)) {
+    for (uint64_t piece = 0; piece < pieces; ++piece) base::set_bit(changed[v], piece);
+    victim.changed_count = static_cast<uint32_t>(pieces);
+  }
+  for (uint64_t piece = 0; piece < pieces; ++piece)
+    if (base::has_bit(changed[v], piece))
+      frames.fingerprints(victim.frame)[piece] = base::Fingerprint::unknown();
+  victim.first_io = ~uint32_t{0};
+  for (uint64_t piece = 0; piece < pieces;) {
+    if (!base::has_bit(changed[v], piece)) {
+      ++piece;
+      continue;
+    }
+    uint64_t end = piece + 1;
+    while (end < pieces && base::has_bit(changed[v], end)) ++end;
+    add_write(place_offset + piece * base::kOsPageBytes,
+              frames.bytes(victim.frame) + piece * base::kOsPageBytes, (end - piece) * base::kOsPageBytes);
+    victim.last_io = io_count - 1;
+    if (victim.first_io == ~uint32_t{0}) victim.first_io = victim.last_io;
+    piece = end;
+  }
+}
+
+void Batch::release_freed(FramePool& frames) const {
+  const auto is_free = [&](uint32_t v) { return frames[victims[v].frame].state() == State::kFree; };
+  for (uint32_t v = 0; v < victim_count;) {
+    if (!is_free(v)) {
+      ++v;
+      continue;
+    }
+    const FrameId first = victims[v].frame;
+    uint32_t count = 0;
+    for (; v < victim_count && victims[v].frame == first + count && is_free(v); ++v) ++count;
+    frames.release_run(first, count);
   }
 }
 

@@ -1,8 +1,8 @@
 // Batch: the pages that one eviction, cleaning, discard or forget has taken, its victims, and the Ios that write what has changed of them.
 //
-// The partition takes the victims and settles them, under its lock (partition.h). What is done with them in between, without that lock, is done here,
-// so it sees their frames and nothing else of the partition. A victim may be rescued meanwhile, and stored to: what was found of it is not used
-// then, since the version of its frame is another one.
+// The partition takes the victims and settles them, under its lock (partition.h). What is done here sees their frames and nothing else of the partition,
+// and holds no lock unless it says so. A victim may be rescued meanwhile, and stored to: what was found of it is not used then, since the version of its
+// frame is another one.
 //
 // Thread contract: its lane's thread. Memory: most of a lane's.
 #pragma once
@@ -51,6 +51,15 @@ class Batch {
   // Copies each victim that has changed, as a whole: the i-th to the i-th page of `copies`. Leaves out held and untouched ones. The victims may change
   // meanwhile.
   void copy_changed(FramePool& frames, char* copies);
+  // For victims that were compared and found unchanged: their frames are watched from now on, if most pages of the batch are unchanged; else it would
+  // cost a fault for each that is stored to. REQUIRES: the partition's lock, so that a frame that has become another page's meanwhile is not protected:
+  // it may be watched, and changed.
+  void watch_unchanged(FramePool& frames);
+  // Adds the Ios that write what has changed of the victim v to its place, whose fingerprints become unknown. `victims_left`: how many are to be written
+  // behind it. REQUIRES: the partition's lock.
+  void add_writes(uint32_t v, uint64_t place_offset, uint32_t victims_left, FramePool& frames);
+  // The memory of frames that the batch has made free goes back to the system. REQUIRES: the partition's lock.
+  void release_freed(FramePool& frames) const;
   // Adds a piece to the last Io if that ends where the piece begins, else makes one more Io, a write. REQUIRES: there is room for both.
   void add_write(uint64_t offset, char* bytes, uint64_t length);
 

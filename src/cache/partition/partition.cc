@@ -21,8 +21,7 @@ constexpr uint32_t kFewestGhosts = 128;
 
 base::Expected<void> Partition::open(Shared& shared, uint32_t frame_count, uint32_t frame_limit) {
   shared_ = &shared;
-  pieces_ = shared.page_bytes / base::kOsPageBytes;
-  CHECK_LE(pieces_, Batch::kMaxPieces);
+  CHECK_LE(shared.page_bytes / base::kOsPageBytes, Batch::kMaxPieces);
   if (auto opened = frames_.open(frame_count, shared.page_bytes, shared.budget, shared.watch,
                                  shared.large_pages, frame_limit);
       !opened)
@@ -287,7 +286,7 @@ void Partition::verify() {
     if (is_in_region(frame.page)) CHECK(!frame.verified);
     CHECK_EQ(frame.io(), state == State::kWriting || (state == State::kResident && frame.io()));
     const auto delta = reinterpret_cast<int64_t>(frames_.bytes(id));
-    for (uint64_t piece = 0; piece < pieces_; ++piece) {
+    for (uint64_t piece = 0; piece < frames_.pieces(); ++piece) {
       const int64_t entry = shared_->table->entry(frame.page, piece);
       switch (state) {
         case State::kResident:

@@ -326,11 +326,9 @@ class Partition {
   void cool_pages(uint32_t wanted);
   bool try_lock_victim(FrameId frame, Batch& batch, bool even_hot);
   void end_guards(const Batch& batch);
-  void watch_unchanged(Batch& batch);
   uint32_t settle_unwritten(Lane& lane);
   void check_unchanged(const Batch::Victim& victim, Lane& lane);
-  void forget_fingerprints(FrameId frame, const uint64_t* pieces);
-  void prepare_write(Batch& batch, Batch::Victim& victim, uint32_t victims_left);
+  void prepare_write(Batch& batch, uint32_t v, uint32_t victims_left);
   uint32_t settle_written(Batch& batch);
   void note_writes(const Batch& batch);
   void note_failed_write(Batch& batch, int error);
@@ -359,7 +357,6 @@ class Partition {
   void drop_locked(FrameId id);
   void zero_in_place(FrameId id);
   void note_zeros(FrameId id);
-  void release_dropped(const Batch& batch);
 
   // Forget (partition_forget.cc).
   bool lock_for_forget(PageId page, Batch& batch);
@@ -380,7 +377,6 @@ class Partition {
   uint64_t empty_in_region(PageId first, PageId end);
 
   Shared* shared_ = nullptr;
-  uint64_t pieces_ = 1;  // OS pages a page
   // These four change with the budget, under the lock, and are asked without it.
   std::atomic<uint32_t> allowed_count_{0};
   std::atomic<uint32_t> batch_size_{1};

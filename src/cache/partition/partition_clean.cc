@@ -129,10 +129,10 @@ Partition::Cleaned Partition::settle_cleaned(Batch& batch, const char* copies) {
       const storage::Io& io = batch.ios[victim.first_io];
       if (settle_place(batch, victim, io.whole() ? nullptr : &io)) {
         const char* copy = copies + v * shared_->page_bytes;
-        for (uint64_t piece = 0; piece < pieces_; ++piece)
+        for (uint64_t piece = 0; piece < frames_.pieces(); ++piece)
           frames_.fingerprints(victim.frame)[piece] =
               base::take_fingerprint(copy + piece * base::kOsPageBytes);
-        base::statistics.cache_writebacks.add(pieces_);
+        base::statistics.cache_writebacks.add(frames_.pieces());
         base::statistics.cache_cleans.add();
         ++result.written;
       } else {

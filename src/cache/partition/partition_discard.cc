@@ -57,7 +57,7 @@ PageId Partition::finish_discard(PageId page, const Batch& batch) {
     }
   }
   // Regions take fresh frames, so free frames must not hold memory that the budget has for those.
-  if (shared_->regions.is_on()) release_dropped(batch);
+  if (shared_->regions.is_on()) batch.release_freed(frames_);
   changed_.notify_all();
   return page;
 }
@@ -74,21 +74,6 @@ bool Partition::zero_rescued(const Batch::Victim& victim) {
   if (frame.state() != State::kResident || frame.io()) return false;
   zero_in_place(victim.frame);
   return true;
-}
-
-// The memory of frames that the batch made free goes back to the system.
-void Partition::release_dropped(const Batch& batch) {
-  const auto is_free = [&](uint32_t v) { return frames_[batch.victims[v].frame].state() == State::kFree; };
-  for (uint32_t v = 0; v < batch.victim_count;) {
-    if (!is_free(v)) {
-      ++v;
-      continue;
-    }
-    const FrameId first = batch.victims[v].frame;
-    uint32_t count = 0;
-    for (; v < batch.victim_count && batch.victims[v].frame == first + count && is_free(v); ++v) ++count;
-    frames_.release_run(first, count);
-  }
 }
 
 // Step 1 for one page; and all there is to do for a page that is not in memory, or is pinned. Returns false if an Io is under way for the page.

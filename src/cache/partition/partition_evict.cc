@@ -3,7 +3,6 @@
 
 #include "cache/partition/partition.h"
 
-#include "base/bits.h"
 #include "base/log.h"
 #include "base/probe.h"
 #include "cache/partition/write_plan.h"
@@ -17,9 +16,6 @@ namespace {
 constexpr uint32_t kRounds = 3;
 // How many pages are cooled for each page that is to leave, if the policy wants to know of touches before it names victims.
 constexpr uint32_t kCooledForEach = 4;
-
-// For each changed page of a batch there must be so many unchanged ones, or their frames are not watched.
-constexpr uint32_t kUnchangedToWatch = 8;
 
 }  // namespace
 
@@ -156,7 +152,7 @@ uint32_t Partition::settle_unwritten(Lane& lane) {
     for (uint32_t v = 0; v < batch.victim_count; ++v) check_unchanged(batch.victims[v], lane);
   }
   sys::LockGuard guard(mutex_);
-  watch_unchanged(batch);
+  batch.watch_unchanged(frames_);
   uint32_t freed = 0;
   for (uint32_t v = 0; v < batch.victim_count; ++v) {
     Batch::Victim& victim = batch.victims[v];
@@ -191,48 +187,14 @@ uint32_t Partition::settle_unwritten(Lane& lane) {
     victim.changed_count = 0;
   }
   const WritePlan plan(batch, frames_, shared_->places, shared_->chaos_seed != 0);
-  for (uint32_t i = 0; i < plan.count(); ++i)
-    prepare_write(batch, batch.victims[plan[i]], plan.count() - i - 1);
+  for (uint32_t i = 0; i < plan.count(); ++i) prepare_write(batch, plan[i], plan.count() - i - 1);
   if (freed > 0) changed_.notify_all();
   return freed;
 }
 
-// Step 5, for victims that were compared and found unchanged: their frames are watched from now on, if most
-// pages of the batch left unchanged; else it would cost a fault for each that is stored to. Under the lock, so
-// that a frame that has become another page's meanwhile is not protected: it may be watched, and changed. A frame that a fork has lent is
-// not watched: loads store to it by the mapping that is protected, and their pages would be written when they leave.
-void Partition::watch_unchanged(Batch& batch) {
-  if (!frames_.can_watch()) return;
-  uint32_t unchanged = 0, changed = 0;
-  for (uint32_t v = 0; v < batch.victim_count; ++v) {
-    const Batch::Victim& victim = batch.victims[v];
-    if (victim.held) continue;
-    // One that is verified was changed, as a rule: it was cleaned.
-    ++(victim.changed_count > 0 || (victim.verified && !victim.untouched) ? changed : unchanged);
-  }
-  if (changed * kUnchangedToWatch > unchanged) return;
-  const auto watchable = [&](uint32_t v) {
-    const Batch::Victim& victim = batch.victims[v];
-    const Frame& frame = frames_[victim.frame];
-    return !victim.watched && !victim.held && !victim.verified && victim.changed_count == 0 &&
-           frame.backing == Backing::kOwn && frame.is(State::kEvicting, victim.version);
-  };
-  for (uint32_t v = 0; v < batch.victim_count;) {
-    if (!watchable(v)) {
-      ++v;
-      continue;
-    }
-    const FrameId first = batch.victims[v].frame;
-    uint32_t end = v + 1;
-    while (end < batch.victim_count && batch.victims[end].frame == first + (end - v) && watchable(end)) ++end;
-    const bool is_protected = frames_.can_watch() && frames_.protect(first, end - v);
-    for (; v < end; ++v) batch.victims[v].newly_protected = is_protected;
-  }
-}
-
-// Step 5 for a changed victim: a place if it has none yet, the fingerprints of what is written unknown, and
-// the Ios. Runs that follow each other on storage share an Io.
-void Partition::prepare_write(Batch& batch, Batch::Victim& victim, uint32_t victims_left) {
+// Step 5 for a changed victim: a place if it has none yet, the Ios, and the state.
+void Partition::prepare_write(Batch& batch, uint32_t v, uint32_t victims_left) {
+  Batch::Victim& victim = batch.victims[v];
   Frame& frame = frames_[victim.frame];
   take_place(victim);
   if (frame.place == base::kNoPlace || (victim.must_move && victim.new_place == base::kNoPlace)) {
@@ -244,39 +206,9 @@ void Partition::prepare_write(Batch& batch, Batch::Victim& victim, uint32_t vict
     victim.version = 0;
     return;
   }
-  uint64_t* changed = batch.changed[&victim - batch.victims];
-  // Many scattered pieces: one write of the whole page rather than more Ios than the batch has left.
-  const bool crowded = batch.segment_count + victim.changed_count + victims_left > Batch::kMaxSegments ||
-                       batch.io_count + victim.changed_count + victims_left > Batch::kMaxIos;
-  if (victim.whole_page || (crowded && victim.changed_count > 1)) {
-    for (uint64_t piece = 0; piece < pieces_; ++piece) base::set_bit(changed, piece);
-    victim.changed_count = static_cast<uint32_t>(pieces_);
-  }
-  forget_fingerprints(victim.frame, changed);
-  victim.version = frame.changed();
-  victim.first_io = ~uint32_t{0};
   const PlaceId place = victim.new_place != base::kNoPlace ? victim.new_place : frame.place;
-  const uint64_t place_offset = uint64_t{index(place)} * shared_->page_bytes;
-  for (uint64_t piece = 0; piece < pieces_;) {
-    if (!base::has_bit(changed, piece)) {
-      ++piece;
-      continue;
-    }
-    uint64_t end = piece + 1;
-    while (end < pieces_ && base::has_bit(changed, end)) ++end;
-    batch.add_write(place_offset + piece * base::kOsPageBytes,
-                    frames_.bytes(victim.frame) + piece * base::kOsPageBytes,
-                    (end - piece) * base::kOsPageBytes);
-    victim.last_io = batch.io_count - 1;
-    if (victim.first_io == ~uint32_t{0}) victim.first_io = victim.last_io;
-    piece = end;
-  }
-}
-
-void Partition::forget_fingerprints(FrameId frame, const uint64_t* pieces) {
-  for (uint64_t piece = 0; piece < pieces_; ++piece) {
-    if (base::has_bit(pieces, piece)) frames_.fingerprints(frame)[piece] = base::Fingerprint::unknown();
-  }
+  batch.add_writes(v, uint64_t{index(place)} * shared_->page_bytes, victims_left, frames_);
+  victim.version = frame.changed();
 }
 
 void Partition::note_failed_write(Batch& batch, int error) {
