@@ -23,21 +23,24 @@ namespace spillcc {
 
 // What --help says before clang's own help.
 inline constexpr char kHelp[] =
-    "OVERVIEW: clang 19 whose programs keep their data in less memory than it takes (spillway run)\n\n"
+    "OVERVIEW: clang 19 for programs whose data may exceed their memory (spillway run)\n\n"
     "OPTIONS of spillcc:\n"
     "  -fno-spill                plain clang\n"
-    "  -fspill                   takes that back, the default\n"
-    "  -fspill-globals[=SIZE]    spill variables of static storage of SIZE and more, 64K without a size\n"
-    "  -fno-spill-globals        leave them in plain memory, the default\n"
-    "  -fspill-bodies=1|2        2: functions run as clang compiles them until memory is short; 1, the "
-    "default\n"
+    "  -fspill                   cancels -fno-spill; the default\n"
+    "  -fspill-globals[=SIZE]    spill static and global variables of SIZE and more; without =SIZE of 64K "
+    "and more\n"
+    "  -fno-spill-globals        leave them in plain memory; the default\n"
+    "  -fspill-bodies=1|2        2: functions run as clang compiles them until memory is short; default "
+    "1\n"
     "  -fspill-translation=table|satc  table, the default: translate by one table; satc: by caches of each "
     "thread, as TriCache does\n"
     "  -fspill-persist           let the runtime flush cache lines of persistent memory, also with "
     "-fno-spill\n"
-    "  -fspill-persist=sample    and clean lines ahead of their flushes, by samples of the program's stores\n"
-    "  -fspill-persist=record    and check that all stores are flushed, docs/persist.md\n"
-    "  -fno-spill-persist        leave flushes as they are, the default\n"
+    "  -fspill-persist=sample    also clean lines ahead of their flushes, by samples of the program's "
+    "stores\n"
+    "  -fspill-persist=record    also record stores, so that it can be checked that all are flushed, "
+    "docs/persist-check.md\n"
+    "  -fno-spill-persist        leave flushes as they are; the default\n"
     "  -mllvm -spill-...         knobs of the plugin, docs/spill.md\n\n";
 
 struct Toolchain {

@@ -13,11 +13,11 @@ int budget(Arguments arguments) {
     if (word == "--help" || word == "-h") {
       std::printf(
           "%s\n\n"
-          "Changes what `spillway run --memory` said for a program that runs, for one process. SIZE takes "
-          "K, M, G, T (powers of 1024).\n"
+          "Changes the memory budget of one running process, which `spillway run --memory` has set. "
+          "SIZE takes K, M, G, T (powers of 1024).\n"
           "What exceeds a smaller budget leaves memory within seconds; a larger one is used as pages come. "
-          "It can be raised to\n"
-          "what --memory-most said.\n",
+          "It can be raised up\n"
+          "to --memory-most.\n",
           kUsage);
       return 0;
     }

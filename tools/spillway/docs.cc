@@ -147,8 +147,8 @@ int docs(Arguments arguments) {
   if (name == "--help" || name == "-h") {
     std::puts(
         "usage: spillway docs options|statistics|probes\n\n"
-        "Prints a reference page in Markdown: the options of spillway run, what --stats tells, or where to "
-        "listen to what runs.");
+        "Prints a reference page in Markdown: the options of spillway run, what --stats tells, or where a "
+        "tracer can be attached (probes).");
     return 0;
   }
   for (const Page& page : kPages) {

@@ -105,9 +105,9 @@ int dump(Arguments arguments) {
   for (std::string_view word : arguments) {
     if (word == "--help" || word == "-h") {
       std::printf(
-          "%s\n\nPrints LENGTH bytes (K, M, G, T: powers of 1024) of a running program's spilled memory from "
-          "ADDRESS\n"
-          "on, in memory or on storage, in hexadecimal; with --raw as they are. The program goes on "
+          "%s\n\nPrints LENGTH bytes (K, M, G, T: powers of 1024) of a program's spilled memory from ADDRESS "
+          "on, whether\n"
+          "they are in memory or on storage: in hexadecimal, or with --raw as they are. The program goes on\n"
           "undisturbed.\n",
           kUsage);
       return 0;

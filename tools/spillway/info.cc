@@ -49,7 +49,7 @@ int info(Arguments arguments) {
       std::puts(
           "usage: spillway info [--json] [DEVICE]\n\n"
           "Shows what this machine offers and what stands in Spillway's way; with DEVICE, a path\n"
-          "or device string, what it would be as --storage DEVICE. Writes nothing there.\n\n"
+          "or device string, shows what it would be like as --storage DEVICE. Writes nothing there.\n\n"
           "  --json   the same as one JSON object");
       return 0;
     }

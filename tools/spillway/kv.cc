@@ -27,7 +27,7 @@ struct KvSubcommand {
 constexpr size_t kAny = ~size_t{0};
 
 constexpr Option kMakeOptions[] = {
-    {"--capacity", "SIZE", "how large the store is; needed for a file that is not there yet, or is empty"},
+    {"--capacity", "SIZE", "the size of the store; required for a file that is not there yet, or is empty"},
     {"--grain", "SIZE",
      "records are rounded up to multiples of it: 512, 1K, 2K or 4K; default 512, or the device's block if "
      "that is more"},
@@ -35,7 +35,7 @@ constexpr Option kMakeOptions[] = {
      "the unit that is filled and collected: a power of two from 1M to 1G; default by the capacity"},
     {"--spare", "PERCENT", "the share of the segments that records do not fill: 0 to 90, default 10"},
     {"--cache", "",
-     "make a cache: when it is full it drops what is oldest and was not read instead of refusing puts"},
+     "make a cache: when it is full it drops what is oldest and was not read, instead of refusing puts"},
     {"--overwrite", "", "make the store even if the device has content, which is lost"},
 };
 constexpr Option kPutOptions[] = {
@@ -43,26 +43,26 @@ constexpr Option kPutOptions[] = {
     {"--if-absent", "", "put only if there is no such key"},
     {"--if-present", "", "put only if there is such a key"},
     {"--if-version", "VERSION", "put only if the key has this version, as put and get --version print it"},
-    {"--expires", "SECONDS", "the key expires after so many seconds"},
+    {"--expires", "SECONDS", "the key expires after this many seconds"},
     {"--flags", "NUMBER", "a number of 32 bits, which is kept with the value"},
 };
 constexpr Option kGetOptions[] = {{"--version", "", "print the version of the value instead of the value"}};
 constexpr Option kListOptions[] = {
     {"--values", "", "print the values too, each after its key and a tab"},
     {"--prefix", "TEXT", "only keys that begin with TEXT"},
-    {"--count", "NUMBER", "at most so many keys"},
+    {"--count", "NUMBER", "at most this many keys"},
     {"--null", "", "print keys and values as they are, with a byte 0 after each"},
 };
 constexpr Option kStatsOptions[] = {{"--json", "", "print one JSON object"}};
 constexpr Option kLoadOptions[] = {
     {"--durability", "none|batch|sync",
-     "of each put, default batch; when the load has ended, all is on the device for good"},
+     "of each put, default batch; when load has ended, everything is on the device for good"},
     {"--stats", "",
      "print at the end how long puts took, what was read and written, and all that stats prints"}};
 
 // An option of every subcommand. The line of usage has only the subcommand's own options.
 constexpr Option kKeyFile = {"--key-file", "FILE",
-                             "the store is encrypted, or is to be, with the key in FILE: 64 random bytes"};
+                             "the store is encrypted, or will be, with the key in FILE: 64 random bytes"};
 
 // kv.h says how to add one.
 constexpr KvSubcommand kSubcommands[] = {
@@ -86,13 +86,13 @@ constexpr KvSubcommand kSubcommands[] = {
      kv_delete,
      {}},
     {"list", "DEVICE", "print all keys",
-     "One on each line, in no order, as the store is when the command begins. Control characters and\n"
+     "One on each line, in no order, as the store was when the command began. Control characters and\n"
      "backslashes are shown as \\xNN.\n",
      1, 1, kv_list, kListOptions},
     {"dump",
      "DEVICE FILE|-",
      "write all keys and values to a file",
-     "As the store is when the command begins. docs/formats/kv-dump.md describes the file, which must not\n"
+     "As the store was when the command began. docs/formats/kv-dump.md describes the file, which must not\n"
      "be there yet.\n",
      2,
      2,
@@ -115,7 +115,7 @@ constexpr KvSubcommand kSubcommands[] = {
      "DEVICE",
      "verify a store",
      "Reads every segment and record, and compares the index with them. Prints a line for each finding.\n"
-     "Writes nothing, so that the device may be one that cannot be written. Exit status: 0 clean, 1 there\n"
+     "Writes nothing, so the device may be one that cannot be written to. Exit status: 0 clean, 1 there\n"
      "are findings. The same as spillway check.\n",
      1,
      1,
@@ -148,7 +148,7 @@ void print_help() {
   for (const KvSubcommand& subcommand : kSubcommands)
     std::printf("  spillway kv %-7s %-20s %s\n", subcommand.name.data(), subcommand.words, subcommand.doc);
   std::puts(
-      "\nDEVICE is a path or a device string (docs/storage.md), which no other process uses meanwhile.\n"
+      "\nDEVICE is a path or a device string (docs/storage.md), which no other process may use meanwhile.\n"
       "'spillway kv SUBCOMMAND --help' lists a subcommand's options. Exit status: 0 done; 1 the key is not "
       "there,\n"
       "or the device failed or is in use; 2 wrong input, nothing was done.");

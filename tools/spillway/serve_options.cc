@@ -53,7 +53,7 @@ uint64_t size_of(std::string_view name, std::string_view text, uint64_t least, u
 
 kv::Durability durability_of(std::string_view text) {
   if (const auto durability = durability_called(text)) return *durability;
-  refuse(concat("--durability: '", printable(text), "' is none of none, batch and sync"));
+  refuse(concat("--durability: '", printable(text), "' is not none, batch or sync"));
 }
 
 server::Accounts accounts_in(std::string_view name, std::string_view path) {
@@ -105,14 +105,16 @@ constexpr Option kOptions[] = {
              concat(name, " is given twice; give one device, which stripe:[DEVICE,DEVICE] makes of several"));
        line.options.storage = value;
      }},
-    {"--key-file", "", "FILE", "the store is encrypted, or to be, with the key in the file: 64 random bytes",
+    {"--key-file", "", "FILE",
+     "the store is encrypted, or will be, with the key in the file: 64 random bytes",
      [](Line& line, auto, auto value) { line.key_file = value; }},
-    {"--capacity", "", "SIZE", "makes a store of this size there if there is none, and nothing else",
+    {"--capacity", "", "SIZE",
+     "makes a store of this size if there is none; refuses a device or file with other content",
      [](Line& line, auto name, auto value) {
        line.options.capacity_bytes = size_of(name, value, 8 << 20, uint64_t{1} << 50);
      }},
     {"--cache", "", "",
-     "with --capacity: makes a cache, which drops what is oldest and was not read when it is full",
+     "with --capacity: makes a cache; when it is full it drops what is oldest and was not read",
      [](Line& line, auto, auto) { line.options.is_cache = true; }},
     {"--memcache", "", "ADDRESS", "listens for clients of memcached; may be given again",
      [](Line& line, auto, auto value) { line.options.server.memcache.emplace_back(value); }},
@@ -122,23 +124,24 @@ constexpr Option kOptions[] = {
      "listens for Prometheus, which asks for http://ADDRESS/metrics, and browsers, for http://ADDRESS/",
      [](Line& line, auto, auto value) { line.options.server.metrics.emplace_back(value); }},
     {"--password-file", "-Y", "FILE",
-     "clients say who they are: lines USER:PASSWORD or PASSWORD, read again at SIGHUP; or SPILLWAY_PASSWORD",
+     "clients have to say who they are: lines USER:PASSWORD or PASSWORD, read again at SIGHUP; or "
+     "SPILLWAY_PASSWORD",
      [](Line& line, auto name, auto value) {
        line.options.server.password_file = value;
        line.options.server.settings.accounts = accounts_in(name, value);
      }},
     {"--tls-cert", "", "FILE", "the certificate for addresses tls:ADDRESS, PEM; read again at SIGHUP",
      [](Line& line, auto, auto value) { line.options.server.tls.certificate = value; }},
-    {"--tls-key", "", "FILE", "its key, if that is not in the same file",
+    {"--tls-key", "", "FILE", "the key of the certificate, if that is not in the same file",
      [](Line& line, auto, auto value) { line.options.server.tls.key = value; }},
-    {"--tls-ca", "", "FILE", "clients need a certificate of one of these authorities",
+    {"--tls-ca", "", "FILE", "clients need a certificate from one of these authorities",
      [](Line& line, auto, auto value) { line.options.server.tls.client_authorities = value; }},
     {"--durability", "", "none|batch|sync",
      "what a power cut may take of what was acknowledged: some, the last 10 ms (default), nothing",
      [](Line& line, auto, auto value) { line.options.store.durability = durability_of(value); }},
     {"--memory", "", "SIZE",
-     "what the process may use, at least 32M: keys, connections, items in use; default a quarter of what is "
-     "free",
+     "how much memory the process may use, at least 32M: keys, connections, items in use; default a quarter "
+     "of what is free",
      [](Line& line, auto name, auto value) {
        line.options.server.settings.memory_bytes =
            size_of(name, value, server::MemoryBound::kMinBytes, uint64_t{1} << 50);
@@ -147,7 +150,7 @@ constexpr Option kOptions[] = {
      [](Line& line, auto name, auto value) {
        line.options.server.settings.worker_count = static_cast<uint32_t>(number_of(name, value, 1, 64));
      }},
-    {"--connections", "-c", "NUMBER", "at most so many clients at a time; default 1024",
+    {"--connections", "-c", "NUMBER", "how many clients there may be at a time; default 1024",
      [](Line& line, auto name, auto value) {
        line.options.server.settings.connections_max =
            static_cast<uint32_t>(number_of(name, value, 1, 1'000'000));
@@ -157,9 +160,9 @@ constexpr Option kOptions[] = {
        const uint64_t bytes = size_of(name, value, kMinItemBytes, 1 << 30);
        line.options.server.settings.item_bytes_max = line.options.server.settings.value_bytes_max = bytes;
      }},
-    {"--idle", "", "SECONDS", "closes connections on which nothing comes for so long; 0, the default: never",
-     set_idle},
-    {"--unix-mode", "-a", "MODE", "of sockets in the file system, octal; default 700",
+    {"--idle", "", "SECONDS",
+     "closes connections on which nothing has come for this long; 0, the default: never", set_idle},
+    {"--unix-mode", "-a", "MODE", "the mode of sockets in the file system, octal; default 700",
      [](Line& line, auto name, auto value) {
        unsigned mode = 0;
        const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), mode, 8);
@@ -176,7 +179,7 @@ constexpr Option kOptions[] = {
        check_file_to_write(concat("serve: ", name), std::string(value));
        line.options.pid_file = value;
      }},
-    {"--enable-shutdown", "-A", "", "takes the command shutdown from clients, memcached's and Redis'",
+    {"--enable-shutdown", "-A", "", "lets clients end the server, by memcached's shutdown or Redis' SHUTDOWN",
      [](Line& line, auto, auto) { line.options.server.settings.takes_shutdown = true; }},
     {"--disable-flush", "-F", "", "refuses memcached's flush_all, and Redis' FLUSHALL and FLUSHDB",
      [](Line& line, auto, auto) { line.options.server.settings.takes_flush = false; }},
@@ -184,16 +187,16 @@ constexpr Option kOptions[] = {
      [](Line& line, auto, auto) { line.options.server.settings.takes_watch = false; }},
     {"--debug-time", "", "", "for tests: takes memcached's command debugtime, which moves the clock",
      [](Line& line, auto, auto) { line.options.has_movable_clock = true; }},
-    {"--verbose", "-v", "", "says why connections end; twice: also of those that end well",
+    {"--verbose", "-v", "", "says why connections end; given twice: also of those that end well",
      [](Line& line, auto, auto) { ++line.options.verbosity; }},
     {"--log", "", "FILE",
-     "what it says once it serves goes there, not to standard error; opened again at SIGHUP",
+     "once it serves, messages go to this file, not to standard error; opened again at SIGHUP",
      [](Line& line, auto name, auto value) {
        check_file_to_write(concat("serve: ", name), std::string(value));
        line.options.server.log_file = value;
      }},
     {"--log-format", "", "text|json",
-     "what it says is lines of text (default), or of JSON, one object in each",
+     "how messages are written: lines of text (default), or of JSON, one object a line",
      [](Line& line, auto name, auto value) {
        if (value != "text" && value != "json")
          refuse(concat(name, ": '", printable(value), "' is neither text nor json"));
@@ -221,7 +224,7 @@ constexpr Option kOptions[] = {
      }},
     {"--enable-ssl", "-Z", "", "memcached's: the ports of -p and -l are tls:",
      [](Line& line, auto, auto) { line.has_tls_ports = true; }},
-    {"--udp-port", "-U", "0", "memcached's: no other port, UDP is not served",
+    {"--udp-port", "-U", "0", "memcached's: takes no other port, since UDP is not served",
      [](Line&, auto name, auto value) {
        if (number_of(name, value, 0, 65535) != 0) refuse(concat(name, ": UDP is not served; leave it out"));
      }},
@@ -341,9 +344,8 @@ bool parse_serve(Arguments arguments, ServeOptions& options) {
   if (settings.memory_bytes == 0) settings.memory_bytes = default_memory();
   options.store.memory_bytes = settings.memory_bytes;
   if (options.is_cache && options.capacity_bytes == 0)
-    refuse(
-        "--cache is said of a store that is made, with --capacity SIZE; one that is there knows what it is");
-  if (options.storage.empty()) refuse("--storage DEVICE says where the store is; it is missing");
+    refuse("--cache makes a cache, and needs --capacity SIZE; a store that is there knows whether it is one");
+  if (options.storage.empty()) refuse("--storage DEVICE is missing: it says where the store is");
   if (line.key_file) options.storage = under_key(options.storage, *line.key_file);
   if (const char* password = getenv("SPILLWAY_PASSWORD");
       password != nullptr && settings.accounts.is_empty()) {
@@ -352,7 +354,7 @@ bool parse_serve(Arguments arguments, ServeOptions& options) {
   }
   if (options.server.tls.certificate.empty() &&
       !(options.server.tls.key.empty() && options.server.tls.client_authorities.empty()))
-    refuse("--tls-key and --tls-ca are said beside --tls-cert FILE, which is missing");
+    refuse("--tls-key and --tls-ca need --tls-cert FILE, which is missing");
   const bool has_given = std::ranges::any_of(
       options.server.given, [](const auto& socket) { return socket.speech != server::Speech::kMetrics; });
   if (options.server.memcache.empty() && options.server.resp.empty() && !has_given)
@@ -370,7 +372,7 @@ std::string serve_help() {
       "the loopback interfaces), HOST:PORT, *:PORT (of all interfaces) or the path of a socket; tls:ADDRESS "
       "is\n"
       "one by TLS. SIZE takes K, M, G, T. Options of memcached's are taken too, so that scripts that start "
-      "it go on.\n\n";
+      "it still work.\n\n";
   for (const Option& option : kOptions) {
     if (option.doc == nullptr) continue;
     std::string flag = concat(option.short_name.empty() ? "    " : concat(option.short_name, ", "),

@@ -102,12 +102,12 @@ int top(Arguments arguments) {
     std::puts(
         "usage: spillway top [PID | HOST:PORT...] [--once] [--json]\n"
         "       spillway top [PID] --prometheus\n\n"
-        "Shows what running programs do with their budget, each second; of one process all\n"
-        "statistics, otherwise one line for each program. With addresses, :PORT being of this\n"
-        "machine, and tls:HOST:PORT one by TLS: servers, by what their --metrics tells.\n\n"
+        "Shows each second what running programs do with their budget: one line for each program,\n"
+        "or, given a PID, all statistics of that process. Given addresses of --metrics, shows\n"
+        "those servers: HOST:PORT, :PORT on this machine, or tls:HOST:PORT by TLS.\n\n"
         "  --once         one table, after a second\n"
         "  --json         a line of JSON instead of a table\n"
-        "  --prometheus   what programs tell now, once, as Prometheus reads it; for a file\n"
+        "  --prometheus   prints once what programs do now, in the format of Prometheus, for a file\n"
         "                 that node_exporter collects (docs/operations.md)");
     return 0;
   }
