@@ -16,6 +16,7 @@ PLACES = "src/cache/pages/places.cc"
 POOL = "src/cache/pages/frame_pool.cc"
 BLOCKS = "src/cache/pages/blocks.h"
 FORK = "src/cache/partition/partition_fork.cc"
+FRAMES = "src/cache/partition/partition_frames.cc"
 TABLE = "src/cache/pages/table.cc"
 READER = "src/cache/pages/page_reader.cc"
 GHOSTS = "src/cache/policies/ghosts.cc"
@@ -124,7 +125,7 @@ MUTATIONS = [
              (CLAIM, "                              : base::Fingerprint::unknown();\n",
               "                              : fingerprints[piece];\n")),
     mutation("frame watched although its page was stored to", "WatchTest.AFrameThat*",
-             (PARTITION, "  frames_[id].watched = is_protected && !", "  frames_[id].watched |= is_protected && !")),
+             (FRAMES, "  frames_[id].watched = is_protected && !", "  frames_[id].watched |= is_protected && !")),
     mutation("frame watched that was never protected", "WatchTest.*",
              (BATCH, "    const bool is_protected = ", "    const bool is_protected = true || ")),
     mutation("frame that a fork has lent is watched", "WatchTest.WhatIsOnlyReadIsNotWritten*",
@@ -145,7 +146,7 @@ MUTATIONS = [
     mutation("a miss that waits counts each time it looks", "LoadQueueTest.AMissThatWaits*",
              (LOAD, "        if (!has_waited) base::statistics.cache_waits.add();\n        has_waited = true;\n", "        base::statistics.cache_waits.add();\n")),
     mutation("who needs a frame does not end loads", "LoadQueueTest.FramesThat*",
-             (LOAD, "  if (shared_->loads.poll() > 0)\n    changed_.cancel();\n  else\n", "")),
+             (FRAMES, "  if (shared_->loads.poll() > 0)\n    changed_.cancel();\n  else\n", "")),
     mutation("a load is told of before its page is there", "LoadQueueTest.ALoadThatIsBegun*",
              (LOADS, "  load.partition->end_load(load);\n  void (*const ended)(void*) = load.ended;\n  void* const context = load.context;\n",
               "  void (*const ended)(void*) = load.ended;\n  void* const context = load.context;\n  if (queue.used_count_ > 1) load.partition->end_load(load);\n")),
@@ -229,7 +230,7 @@ MUTATIONS = [
     mutation("frame freed twice", "ProtocolTest.*",
              (EVICT, "      frame.unchanged();\n", "      frame.unchanged();\n      free_frame(victim.frame, Removal::kEvicted);\n")),
     mutation("poison of free frames is not verified", "ProtocolTest.ChaosFinds*",
-             (LOAD, "CHECK_EQ(unlike_poison, 0u);", "(void)unlike_poison;")),
+             (FRAMES, "CHECK_EQ(unlike_poison, 0u);", "(void)unlike_poison;")),
 
     # Storage
     mutation("zero-fill skipped", "*EveryByte*",
@@ -261,12 +262,12 @@ MUTATIONS = [
     mutation("place forgotten when the page leaves", "ProtocolTest.APageIsZeros*",
              (EVICT, "      map_.set_place(victim.page, frame.place);\n      shared_", "      map_.erase(victim.page);\n      shared_")),
     mutation("storage is given up after a few failed writes", "CacheTest.FullStorageIsNoError*",
-             (LOAD, "failed_writes_ - in_vain.failed_writes >= frames_.frame_count() + kFailedWriteReserve",
+             (FRAMES, "failed_writes_ - in_vain.failed_writes >= frames_.frame_count() + kFailedWriteReserve",
               "failed_writes_ - in_vain.failed_writes >= kFailedWriteReserve")),
     mutation("storage is never given up", "CacheTest.FullStorageIsReported*",
-             (LOAD, "failed_writes_ - in_vain.failed_writes >= frames_.frame_count() + kFailedWriteReserve", "failed_writes_ == ~0u")),
+             (FRAMES, "failed_writes_ - in_vain.failed_writes >= frames_.frame_count() + kFailedWriteReserve", "failed_writes_ == ~0u")),
     mutation("writes that failed long ago count against who needs a frame now", "CacheTest.StorageThatFailed*",
-             (LOAD, "    if (attempts == 0 || failed_writes_ < in_vain.failed_writes) in_vain.failed_writes = failed_writes_;\n", "")),
+             (FRAMES, "    if (attempts == 0 || failed_writes_ < in_vain.failed_writes) in_vain.failed_writes = failed_writes_;\n", "")),
     mutation("failed cleanings count against who needs a frame", "CleanTest.FailedCleanings*",
              (CLEAN, "        ++result.failed;", "        ++result.failed, ++failed_writes_;")),
 
@@ -440,15 +441,15 @@ MUTATIONS = [
     mutation("released memory is not counted", "FramePoolTest.*",
              ("src/cache/pages/frame_pool.cc", "  budget_->subtract(page_bytes_);\n", "")),
     mutation("frames are taken beyond the budget", "CacheTest.SparsePages*",
-             (LOAD, "bool Partition::may_take_fresh(bool desperate) {\n", "bool Partition::may_take_fresh(bool desperate) {\n  if (frame_count() > 0) return true;\n")),
+             (FRAMES, "bool Partition::may_take_fresh(bool desperate) {\n", "bool Partition::may_take_fresh(bool desperate) {\n  if (frame_count() > 0) return true;\n")),
     mutation("each held victim costs a sleep", "CacheTest.AFewHeld*",
-             (LOAD, "    if (tried_some && attempts % batches != 0) return {};\n", "    static_cast<void>(tried_some);\n")),
+             (FRAMES, "    if (tried_some && attempts % batches != 0) return {};\n", "    static_cast<void>(tried_some);\n")),
     mutation("large pages are taken below what a loop holds", "CacheTest.AFewFrames*",
              (HEADER, "return std::max((all + 1) / 2, std::min(all, kHeldAtOnce));", "return all > kHeldAtOnce ? all : (all + 1) / 2;")),
     mutation("frames within the budget are all that there may be", "CacheTest.FramesWithin*",
              (CACHE, "limit > other ? (limit - other) / shared_.page_bytes : 0", "limit / shared_.page_bytes")),
     mutation("no memory is taken from the largest partition", "CacheTest.OnePartition*",
-             (LOAD, "    if (largest != nullptr && largest != this", "    if (largest == nullptr && largest != nullptr")),
+             (FRAMES, "    if (largest != nullptr && largest != this", "    if (largest == nullptr && largest != nullptr")),
 
     # Pages that come from elsewhere
     mutation("what may change is dropped as unchanged", "OriginsTest.WhatMayChange*",
@@ -495,7 +496,7 @@ MUTATIONS = [
     mutation("a guard between others is to end alone", "FramePoolTest.AGuardEnds*",
              (POOL, "    while (first > 0 && frames_[first - 1].guarded) --first;\n", "")),
     mutation("guard outlives its page", "ClosedTest.AGuardedPage*",
-             (PARTITION, "  frames_.end_guard(id);\n  frames_.give_back(id);", "  frames_.give_back(id);")),
+             (FRAMES, "  frames_.end_guard(id);\n  frames_.give_back(id);", "  frames_.give_back(id);")),
     mutation("guard outlives what it was for", "ClosedTest.AGuardHolds*",
              (PARTITION, "    seen.guarded |= frame.guarded;\n    frames_.end_guard(id);", "    seen.guarded |= frame.guarded;")),
     mutation("open memory is guarded", "ClosedTest.WhatIsOpen*",
@@ -576,7 +577,7 @@ MUTATIONS = [
              (POOL, "  budget_->add(charged_bytes() - (first > 0 ? before : 0));", "  if (first == 0) budget_->add(charged_bytes());")),
     mutation("budget falls below what is pinned", "BudgetTest.WhatCannotBe*", (CACHE, " + 2 * pinned_count;", ";\n  static_cast<void>(pinned_count);")),
     mutation("free frames keep their memory when the budget falls", "BudgetTest.*",
-             (PARTITION, "  return over_budget_by(0) && release_free(kAtATime) > 0;", "  return false;"), (LOAD, "      if (spare != base::kNoFrame) frames_.release_memory(spare);", "      static_cast<void>(spare);")),
+             (FRAMES, "  return over_budget_by(0) && release_free(kAtATime) > 0;", "  return false;"), (FRAMES, "      if (spare != base::kNoFrame) frames_.release_memory(spare);", "      static_cast<void>(spare);")),
     mutation("memory that is not taken back counts as given", "BudgetTest.WhatCannotBeGivenBack*",
              (POOL, "  return frames_[index(frame)].fresh;", "  return true;")),
     mutation("a partition keeps half of what it began with", "BudgetTest.*",
@@ -598,7 +599,7 @@ MUTATIONS = [
     mutation("what was loaded ahead and is freed was not used", "PrefetchTest.WhatWasUsedBefore*",
              (DISCARD, "  if (shared_->table->lock(page)) note_used(frame);\n", "  shared_->table->lock(page);\n")),
     mutation("frame remembers that another page was loaded ahead", "PrefetchTest.*",
-             (LOAD, "  frame.ahead = Ahead::kNo;\n  frame.place = place;", "  frame.place = place;")),
+             (FRAMES, "  frame.ahead = Ahead::kNo;\n  frame.place = place;", "  frame.place = place;")),
     mutation("pages written on request are written again", "PrefetchTest.PagesThatAreWrittenBack*",
              (CLEAN, "              base::take_fingerprint(copy + piece * base::kOsPageBytes);",
               "              base::Fingerprint::unknown();")),

@@ -1,4 +1,4 @@
-// Partition: its sizes, what is done to pages that are in memory, and the checks. The protocols of partition.h have files of their own.
+// Partition: what is done to pages that are in memory, and the checks. The protocols of partition.h have files of their own.
 #include "cache/partition/partition.h"
 
 namespace cache {
@@ -8,10 +8,6 @@ namespace {
 constexpr uint64_t kPollNs = 20'000;
 // After how long a thread that is to guard a frame looks again: nobody tells it of everything that it waits for.
 constexpr uint64_t kLookWaitNs = 100'000;
-
-// One of so many frames is kept free ahead of need, but at most a batch; none if there are fewer than kFewFrames.
-constexpr uint32_t kFramesPerFree = 64;
-constexpr uint32_t kFewFrames = 1024;
 
 // For so many frames one page that left is remembered, but at least kFewestGhosts pages.
 constexpr uint32_t kFramesPerGhost = 8;
@@ -42,41 +38,6 @@ base::Expected<void> Partition::open(Shared& shared, uint32_t frame_count, uint3
   set_sizes(frame_count);
   random_ = shared.chaos_seed;
   return {};
-}
-
-void Partition::set_sizes(uint32_t frame_count) {
-  const uint32_t batch_size = std::clamp(frame_count / 8, 1u, Batch::kMaxVictims);
-  const uint32_t low = frame_count < kFewFrames ? 0 : std::min(frame_count / kFramesPerFree, batch_size);
-  allowed_count_.store(frame_count, std::memory_order_relaxed);
-  batch_size_.store(batch_size, std::memory_order_relaxed);
-  low_watermark_.store(low, std::memory_order_relaxed);
-  high_watermark_.store(2 * low, std::memory_order_relaxed);
-}
-
-bool Partition::resize(uint32_t frame_count) {
-  sys::LockGuard guard(mutex_);
-  if (frame_count > frames_.frame_count()) {
-    if (!frames_.grow(frame_count)) return false;
-    policies_.grow(frame_count);
-  }
-  set_sizes(frame_count);
-  return true;
-}
-
-bool Partition::give_memory_back() {
-  constexpr uint32_t kAtATime = 32;  // some 10 us each, under the lock
-  return over_budget_by(0) && release_free(kAtATime) > 0;
-}
-
-// Gives back the memory of up to `count` free frames; returns how many had some.
-uint32_t Partition::release_free(uint32_t count) {
-  sys::LockGuard guard(mutex_);
-  uint32_t released = 0;
-  for (; released < count && may_shrink(); ++released) {
-    const FrameId frame = frames_.find_free_touched();
-    if (frame == base::kNoFrame || !frames_.release_memory(frame)) break;
-  }
-  return released;
 }
 
 void Partition::close() {
@@ -141,6 +102,12 @@ FrameId Partition::pinned_frame(PageId page) {
   CHECK_NE(index(id), index(base::kNoFrame));
   CHECK_GT(frames_[id].pins(), 0u);
   return id;
+}
+
+// Where the page before is. Nothing is known at the edge of a region, since that page may be another partition's.
+PageMap::Where Partition::find_before(PageId page) {
+  if ((index(page) & ((uint64_t{1} << shared_->region_shift) - 1)) == 0) return {};
+  return map_.find(PageId{index(page) - 1});
 }
 
 void Partition::unpin(PageId page) {
@@ -239,22 +206,6 @@ void Partition::copy_in(PageId page, uint64_t offset, const char* from, uint64_t
 void Partition::copy_out(PageId page, uint64_t offset, char* to, uint64_t bytes) {
   sys::LockGuard guard(mutex_);
   spillway_plain_memcpy(to, frames_.unwatched_bytes(pinned_frame(page)) + offset, bytes);
-}
-
-// The frame has no page any more and goes back to the pool, in chaos mode with poison. `is_protected`: its memory is protected, and nobody has stored
-// to it since it was.
-void Partition::free_frame(FrameId id, Removal removal, bool is_protected) {
-  policies_.left(id, frames_[id].page, removal);
-  if (shared_->chaos_seed != 0) {
-    spillway_plain_memset(frames_.unwatched_bytes(id), kPoison, shared_->page_bytes);
-    frames_[id].poisoned = true;
-  }
-  if (frames_[id].ahead != Ahead::kNo) base::statistics.cache_ahead_unused.add();
-  frames_[id].watched = is_protected && !frames_[id].guarded;
-  frames_.end_guard(id);
-  frames_.give_back(id);
-  if (over_budget_by(0)) frames_.release_memory(id);
-  failed_writes_ = 0;
 }
 
 uint32_t Partition::resident_count() {

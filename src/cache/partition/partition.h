@@ -253,23 +253,17 @@ class Partition {
   uint32_t resident_count();
 
  private:
-  // For freed frames in chaos mode: whoever still writes to one is found when it is claimed.
-  static constexpr unsigned char kPoison = 0xdb;
-
   // What several protocols use (partition.cc).
 
   // REQUIRES: the lock, and that the page is in a frame.
   Frame& frame_of(PageId page);
   // REQUIRES: the lock, and that the page is pinned.
   FrameId pinned_frame(PageId page);
-  void free_frame(FrameId frame, Removal removal, bool is_protected = false);
   void reopen(FrameId frame);
   void note_used(Frame& frame);
   bool spares(Frame& frame);
   void unpin_locked(Frame& frame);
   void wait_for_change(uint32_t key, uint64_t timeout_ns = 0);
-  uint32_t release_free(uint32_t count);
-  void set_sizes(uint32_t frame_count);
   uint64_t next_random();
   // Is nothing known of any page of this one's group? Then `page` becomes the first of the next group. REQUIRES: the lock.
   bool skip_unknown_group(PageId& page) const {
@@ -280,6 +274,11 @@ class Partition {
   Origins::Kind origin_of(PageId page) const {
     return shared_->origins != nullptr ? shared_->origins->kind_of(page) : Origins::Kind::kZeros;
   }
+  PageMap::Where find_before(PageId page);
+
+  // Frames: how many there are, and where those of a load come from (partition_frames.cc).
+  void set_sizes(uint32_t frame_count);
+  uint32_t release_free(uint32_t count);
   bool may_shrink() const { return frames_.touched_count() > least(); }
   bool over_budget_by(uint64_t bytes) const { return may_shrink() && shared_->budget.exceeded_by(bytes); }
   // Are there fewer frames to be had without evicting? Those that hold no memory yet count if the budget allows it.
@@ -289,6 +288,19 @@ class Partition {
            (frames_.free_count() < wanted ||
             shared_->budget.exceeded_by(uint64_t{wanted - touched} * shared_->page_bytes));
   }
+  FrameId neighbour_frame(PageId page);
+  Partition* largest_that_may_shrink();
+  bool may_take_fresh(bool desperate);
+  FrameId take_frame(PageId page, PlaceId place, bool desperate, bool& fresh);
+  void free_frame(FrameId frame, Removal removal, bool is_protected = false);
+  bool evict_for_load(Lane& lane);
+  // What a load that finds no frame knows: how often it has tried to make room, and how many writes had failed when it began to.
+  struct InVain {
+    uint64_t attempts = 0;
+    uint32_t failed_writes = 0;
+  };
+  bool has_io_under_way();
+  base::Expected<void> make_room(Lane& lane, InVain& in_vain);
 
   // Load (partition_load.cc; of fill_from_origin() partition_origin.cc).
   enum class Attempt { kDone, kWait, kNeedFrame, kLoad, kGone };
@@ -304,20 +316,7 @@ class Partition {
   void end_load_without_page(FrameId id);
   void add_read_ahead(Claim& claim, PlaceId place, Stream& stream);
   void claim_following(Claim& claim, PlaceId place, uint32_t most, uint32_t reserve);
-  // What a load that finds no frame knows: how often it has tried to make room, and how many writes had failed when it began to.
-  struct InVain {
-    uint64_t attempts = 0;
-    uint32_t failed_writes = 0;
-  };
-  base::Expected<void> make_room(Lane& lane, InVain& in_vain);
-  bool has_io_under_way();
-  bool evict_for_load(Lane& lane);
-  Partition* largest_that_may_shrink();
-  bool may_take_fresh(bool desperate);
-  FrameId take_frame(PageId page, PlaceId place, bool desperate, bool& fresh);
-  PageMap::Where find_before(PageId page);
   void note_coming(PageId page, base::MissCurve* curve);
-  FrameId neighbour_frame(PageId page);
 
   // Evict (partition_evict.cc).
   void lock_victims(uint32_t wanted, Batch& batch);

@@ -1,22 +1,15 @@
-// Partition: Load, in the steps that partition.h numbers, and where its frames come from.
+// Partition: Load, in the steps that partition.h numbers.
 #include "base/probe.h"
 #include "cache/partition/partition.h"
 
 namespace cache {
 namespace {
 
-// A load waits 10 s in all for frames that others pin or hold, and for reads and writes of others as long as they take.
-constexpr uint64_t kFrameWaitNs = 1'000'000;
-constexpr uint32_t kFrameWaitLimit = 10'000;
-
 // How many pages in a row that are in memory a read takes along for the sake of those behind them.
 constexpr uint32_t kMaxInMemory = 2;
 
 // A prefetch leaves so many frames free: a batch divided by this.
 constexpr uint32_t kBatchPerReserve = 8;
-
-// A load gives storage up when nothing could leave while one write for each frame, and so many more, have failed.
-constexpr uint32_t kFailedWriteReserve = 16;
 
 }  // namespace
 
@@ -218,71 +211,8 @@ Partition::Attempt Partition::try_load(PageId page, Claim& claim, Stream& stream
   return Attempt::kLoad;
 }
 
-// Where the page before is. Nothing is known at the edge of a region, since that page may be another partition's.
-PageMap::Where Partition::find_before(PageId page) {
-  if ((index(page) & ((uint64_t{1} << shared_->region_shift) - 1)) == 0) return {};
-  return map_.find(PageId{index(page) - 1});
-}
-
 void Partition::note_coming(PageId page, base::MissCurve* curve) {
   ghosts_.came(page, frames_.touched_count() - frames_.free_touched_count(), curve);
-}
-
-FrameId Partition::neighbour_frame(PageId page) {
-  const FrameId before = find_before(page).frame;
-  return before == base::kNoFrame ? before : before + 1;
-}
-
-// When tables and metadata grow into the frames' share of the budget, frames go back to the OS, from the partition that has most of them, until each
-// partition has its least; with fewer nothing would run. This is the partition with most, or null.
-Partition* Partition::largest_that_may_shrink() {
-  Partition* largest = nullptr;
-  for (uint32_t i = 0; i < shared_->partition_count; ++i) {
-    Partition& partition = shared_->partitions[i];
-    if (!partition.may_shrink()) continue;
-    if (largest == nullptr || partition.frames_.touched_count() > largest->frames_.touched_count())
-      largest = &partition;
-  }
-  return largest;
-}
-
-// `desperate`: nothing could be evicted.
-bool Partition::may_take_fresh(bool desperate) {
-  if (!shared_->budget.exceeded_by(shared_->page_bytes)) return true;
-  return frames_.touched_count() < least() && (desperate || largest_that_may_shrink() == nullptr);
-}
-
-// Claims a frame for a page that has none, and maps the page to it. `fresh`: the frame's memory is zeros. The budget is charged from here on, before
-// anything is stored there.
-FrameId Partition::take_frame(PageId page, PlaceId place, bool desperate, bool& fresh) {
-  if (shared_->budget.exceeded_by(0)) {
-    if (may_shrink()) {
-      FrameId spare = frames_.find_free_touched();
-      if (spare != base::kNoFrame) frames_.release_memory(spare);
-    } else if (!desperate && largest_that_may_shrink() != nullptr) {
-      return base::kNoFrame;  // evict_for_load takes from there
-    }
-  }
-  const FrameId taken = frames_.take(page, neighbour_frame(page), may_take_fresh(desperate));
-  if (taken == base::kNoFrame) return taken;
-  Frame& frame = frames_[taken];
-  fresh = frame.fresh;
-  frames_.touch(taken);
-  frame.claim();
-  if (frame.poisoned) {
-    constexpr uint64_t kWord = 0x0101010101010101 * uint64_t{kPoison};
-    const auto* words = reinterpret_cast<const uint64_t*>(frames_.bytes(taken));
-    uint64_t unlike_poison = 0;
-    for (size_t i = 0; i < shared_->page_bytes / sizeof *words; ++i) unlike_poison |= words[i] ^ kWord;
-    CHECK_EQ(unlike_poison, 0u);
-    frame.poisoned = false;
-  }
-  frame.page = page;
-  frame.verified = false;
-  frame.ahead = Ahead::kNo;
-  frame.place = place;
-  map_.set_frame(page, taken);
-  return taken;
 }
 
 // On the second miss in a row on the page behind the last one: claims frames for pages that follow, on storage or in their origin.
@@ -427,73 +357,6 @@ void Partition::end_load_without_page(FrameId id) {
     map_.set_place(frame.page, frame.place);
   frame.load_failed();
   frames_.give_back(id);
-}
-
-// Evicts from this partition; or, if frames are free here but the budget is used up, from the one that has most of it.
-bool Partition::evict_for_load(Lane& lane) {
-  if (frames_.free_count() > 0) {
-    // To take memory of another partition costs a hole that is punched there and an OS page that is faulted in here, 10 us and more. So only a partition
-    // that is clearly smaller does it, or one that has less than its least.
-    Partition* largest = largest_that_may_shrink();
-    const uint32_t own = frames_.touched_count();
-    const uint32_t margin = may_shrink() ? own / 8 + 2 * batch_size_ : 0;
-    if (largest != nullptr && largest != this && largest->frames_.touched_count() > own + margin) {
-      largest->evict(largest->batch_size_, lane);
-      largest->release_free(largest->batch_size_);
-      if (!shared_->budget.exceeded_by(shared_->page_bytes)) return true;
-    }
-  }
-  return evict(batch_size_, lane) > 0;
-}
-
-// REQUIRES: the lock. Cost: a look at every frame.
-bool Partition::has_io_under_way() {
-  for (uint32_t i = 0; i < frames_.frame_count(); ++i) {
-    const Frame& frame = frames_[FrameId{i}];
-    if (frame.state() == State::kLoading || frame.io()) return true;
-  }
-  return false;
-}
-
-// Nothing could be evicted just now: waits for other threads, or says why that is hopeless.
-base::Expected<void> Partition::make_room(Lane& lane, InVain& in_vain) {
-  uint64_t& attempts = in_vain.attempts;
-  // How many batches in vain it takes until each frame was in one. Only then is it time to sleep.
-  const uint64_t batches = 2 * (frames_.frame_count() / batch_size_ + 1);
-  const bool tried_some = lane.batch.victim_count > 0;
-  uint32_t key;
-  {
-    sys::LockGuard guard(mutex_);
-    // Writes may have failed for long while other pages left. What counts is what fails from now on.
-    if (attempts == 0 || failed_writes_ < in_vain.failed_writes) in_vain.failed_writes = failed_writes_;
-    if (failed_writes_ - in_vain.failed_writes >= frames_.frame_count() + kFailedWriteReserve) {
-      if (write_error_ == ENOSPC) {
-        return base::failure(ENOSPC, "storage is full: ", shared_->device->name(),
-                             "; no page can leave memory, give more room with --storage");
-      }
-      return base::failure(write_error_, "cannot write to ", shared_->device->name(), ": ",
-                           base::error_name(write_error_), "; no page can leave memory");
-    }
-    ++attempts;
-    if (attempts / batches >= kFrameWaitLimit) {
-      // A thread may pin or hold a page for good; but reads and writes end some time.
-      if (!has_io_under_way())
-        return base::failure(
-            ENOMEM, "all ", frame_count(),
-            " frames are pinned or held; give more memory with --memory or use smaller pages");
-      attempts = batches;
-    }
-    if (tried_some && attempts % batches != 0) return {};
-    if (frames_.free_count() > 0 && may_take_fresh(true)) return {};
-    attempts = base::round_up(attempts, batches);
-    key = changed_.prepare();
-  }
-  // When loads that were begun end, their frames can be had.
-  if (shared_->loads.poll() > 0)
-    changed_.cancel();
-  else
-    changed_.wait(key, kFrameWaitNs);
-  return {};
 }
 
 }  // namespace cache
