@@ -140,8 +140,8 @@ constexpr Option kOptions[] = {
      "what a power cut may take of what was acknowledged: some, the last 10 ms (default), nothing",
      [](Line& line, auto, auto value) { line.options.store.durability = durability_of(value); }},
     {"--memory", "", "SIZE",
-     "how much memory the process may use, at least 32M: keys, connections, items in use; default a quarter "
-     "of what is free",
+     "the memory of the process, at least 32M: keys, connections, items in use; default a quarter of what is "
+     "free",
      [](Line& line, auto name, auto value) {
        line.options.server.settings.memory_bytes =
            size_of(name, value, server::MemoryBound::kMinBytes, uint64_t{1} << 50);
