@@ -352,6 +352,8 @@ MUTATIONS = [
              (XTS, "XtsCipher::~XtsCipher() { wipe(this, sizeof *this); }", "XtsCipher::~XtsCipher() {}")),
     mutation("key is in core files", "Encrypt.TheKeyIsIn*",
              (ENCRYPT, "    sys::keep_from_core_files(this, sizeof *this);\n", "")),
+    mutation("key of a child of fork may be in swap", "Encrypt.NorIsThat*",
+             (ENCRYPT, "    device.keep_from_swap();\n", "")),
     mutation("what is written is encrypted where it lies", "Encrypt.WritesLeave*",
              (ENCRYPT, "cipher_.encrypt(from.here(), cell.bytes + in_cell,", "cipher_.encrypt(from.here(), from.here(),")),
     mutation("only the first piece of a large write is written", "EncryptFile.WritesOf*",

@@ -1,6 +1,7 @@
 #include "storage/decorators/encrypt.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "base/ids.h"
 #include "storage/decorators/decorator.h"
@@ -25,10 +26,17 @@ class EncryptDevice final : public Decorator<EncryptDevice, EncryptQueue> {
     whereabouts_ = {};
     // The object has OS pages of its own, with nothing else on them.
     sys::keep_from_core_files(this, sizeof *this);
-    sys::syscall(SYS_mlock, this, sizeof *this);  // as far as the limit on locked memory allows it
+    keep_from_swap();
   }
 
   const XtsCipher& cipher() const { return cipher_; }
+  // As far as the limit on locked memory allows it. A child of fork inherits the memory, but not that it is locked.
+  void keep_from_swap() {
+    const long process = sys::syscall(SYS_getpid);
+    // Relaxed: it does no harm to lock it twice.
+    if (locked_in_.exchange(process, std::memory_order_relaxed) == process) return;
+    sys::syscall(SYS_mlock, this, sizeof *this);
+  }
 
  private:
   void do_close() override {
@@ -37,6 +45,7 @@ class EncryptDevice final : public Decorator<EncryptDevice, EncryptQueue> {
   }
 
   XtsCipher cipher_;
+  std::atomic<long> locked_in_{0};  // the process that has locked this last
 };
 
 // A piece of memory that a queue encrypts into.
@@ -81,6 +90,7 @@ class EncryptQueue final : public DecoratorQueue<EncryptQueue, EncryptSlot> {
     const auto cells = reinterpret_cast<Cell*>(base::round_up(extra, alignof(Cell)));
     // The first one is taken first, so that a write of several has them side by side.
     for (size_t i = 0; i < kCells; ++i) free_cells_[i] = &cells[kCells - 1 - i];
+    device.keep_from_swap();
   }
   // Memory of cells comes into being when they are used.
   static uint64_t extra_bytes(size_t depth) {

@@ -12,7 +12,7 @@
 //    all zeros are not to be expected before 2^4096 sectors have been written.)
 //  3 whereabouts() are nowhere: the bytes of the medium are of no use to another process that inspects this one
 //  4 keys lie in memory of the device's own, which is kept out of core files and, where the system's limits allow it, out of swap; closing
-//    the device overwrites them
+//    the device overwrites them. A child of fork has them, too, and keeps its own out of both from when it opens its first queue
 //
 // Otherwise requests behave as those of the inner device: errors, ends and resumptions, discards, flushes, and registered memory (for
 // reads). It does not notice who else has changed the medium (docs/security.md).

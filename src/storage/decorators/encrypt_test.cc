@@ -25,6 +25,27 @@ namespace {
 constexpr size_t kSector = XtsCipher::kSectorBytes;
 constexpr uint64_t kMemoryBytes = 64 << 20;
 
+// What the kernel says of the mapping that `address` lies in, such as " dd " and " lo ".
+std::string mapping_flags(const void* address) {
+  std::ifstream maps("/proc/self/smaps");
+  bool is_its = false;
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long begin = 0, end = 0;
+    if (sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2)
+      is_its = begin <= reinterpret_cast<uintptr_t>(address) && reinterpret_cast<uintptr_t>(address) < end;
+    else if (is_its && line.starts_with("VmFlags:"))
+      return line + " ";
+  }
+  return "";
+}
+
+// Is the limit on locked memory high enough for a key?
+bool may_lock() {
+  rlimit limit = {};
+  getrlimit(RLIMIT_MEMLOCK, &limit);
+  return limit.rlim_cur >= 1 << 20;
+}
+
 // Over memory, which the test looks into.
 class Encrypt : public QueueTest {
  protected:
@@ -200,20 +221,21 @@ TEST_F(Encrypt, AChildOfForkHasTheKey) {
 
 TEST_F(Encrypt, TheKeyIsInNoCoreFileNorSwap) {
   open();
-  std::ifstream maps("/proc/self/smaps");
-  bool is_its = false;
-  std::string flags;
-  for (std::string line; flags.empty() && std::getline(maps, line);) {
-    unsigned long begin = 0, end = 0;
-    if (sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2)
-      is_its = begin <= reinterpret_cast<uintptr_t>(device) && reinterpret_cast<uintptr_t>(device) < end;
-    else if (is_its && line.starts_with("VmFlags:"))
-      flags = line + " ";
-  }
+  const std::string flags = mapping_flags(device);
   EXPECT_NE(flags.find(" dd "), std::string::npos) << flags;
-  rlimit limit = {};
-  getrlimit(RLIMIT_MEMLOCK, &limit);
-  if (limit.rlim_cur >= 1 << 20) EXPECT_NE(flags.find(" lo "), std::string::npos) << flags;
+  if (may_lock()) EXPECT_NE(flags.find(" lo "), std::string::npos) << flags;
+}
+
+TEST_F(Encrypt, NorIsThatOfAChildOfFork) {
+  open();
+  const int status = in_child([&] {
+    Queue* const own = device->open_queue(1).value();
+    const std::string flags = mapping_flags(device);
+    device->close_queue(own);
+    return flags.find(" dd ") != std::string::npos &&
+           (!may_lock() || flags.find(" lo ") != std::string::npos);
+  });
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(EncryptFile, AKeyReadsWhatItHasWritten) {
