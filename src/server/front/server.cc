@@ -239,6 +239,7 @@ void Server::keep_worker(Worker& worker) {
   while (accepts_none_.wait({.deadline_ns = sys::monotonic_ns() + kLookNs, .cancellable = false}) !=
          task::Woken::kNotified) {
     hub_->scans.end_idle(worker.number);
+    if (worker.number == 0) worker.items.keep_flush_to_come();
     worker.items.trim();
     worker.pool.trim();
   }

@@ -208,6 +208,26 @@ TEST_F(CacheFlushTest, WhatHasComeSinceStaysThroughRestarts) {
   EXPECT_EQ(get("a"), "(none)");
 }
 
+TEST_F(CacheFlushTest, OneThatIsToComeIsKeptThoughTheCacheHasDroppedWhatSaysSo) {
+  const std::string value(20'000, 'v');
+  set("a", "1");
+  flush_after(10'000);
+  for (int i = 0; of(items.look("a")).found(); ++i) {
+    ASSERT_LT(i, 20'000);
+    set("key" + std::to_string(i), value);
+    if (i % 10 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  items.keep_flush_to_come();
+  set("b", "1");
+  reopen();
+  EXPECT_EQ(shared.flush_at_ms(), now_ms() + 10'000);
+  EXPECT_EQ(get("b"), "1");
+  clock.move(10'000);
+  EXPECT_EQ(get("b"), "(none)");
+  items.keep_flush_to_come();
+  EXPECT_EQ(shared.flush_at_ms(), 0u) << "it was made once";
+}
+
 // A process that ends at once, without closing anything: the next one finds the medium as it was.
 class SuddenEndTest : public FlushTest {
  protected:

@@ -436,4 +436,10 @@ base::Expected<void> Items::flush_at(uint64_t at_ms) {
   return shared_->flush_at(session_, at_ms);
 }
 
+void Items::keep_flush_to_come() {
+  if (shared_->flush_at_ms() == 0) return;
+  const Isolation::Call call(shared_->isolation_, calls_);
+  shared_->keep_flush_to_come(session_);
+}
+
 }  // namespace server

@@ -192,6 +192,8 @@ class Items {
   // its place. After an error it is not known whether the items are gone, or will be. Cost: one put, and a wait for the updates that are under way.
   base::Expected<void> flush();
   base::Expected<void> flush_at(uint64_t at_ms);
+  // To be called now and then: a cache may drop what it keeps of the flush to come, which then is written anew. Cost while none is to come: a load.
+  void keep_flush_to_come();
 
   // A client is told of this error of a call. It is counted if it is one of the store: of the device, a damaged record, a store that is full.
   void note_error(const base::Error& error);

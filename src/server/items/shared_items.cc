@@ -28,6 +28,10 @@ base::Expected<uint64_t> write(kv::Session& session, const FlushRecord& record) 
   return done->version;
 }
 
+base::Expected<uint64_t> write_to_come(kv::Session& session, const kv::Store& store, uint64_t at_ms) {
+  return write(session, {.floor = std::max(store.floor(), kNoFloor), .at_ms = at_ms});
+}
+
 }  // namespace
 
 base::Expected<void> SharedItems::open(kv::Store& store, const ItemsOptions& options) {
@@ -112,10 +116,21 @@ base::Expected<void> SharedItems::flush_under_locks(kv::Session& session) {
 
 base::Expected<void> SharedItems::flush_at(kv::Session& session, uint64_t at_ms) {
   UpdateLocks::AllHeld held(locks_);
-  auto written = write(session, {.floor = std::max(store_->floor(), kNoFloor), .at_ms = at_ms});
+  auto written = write_to_come(session, *store_, at_ms);
   if (!written) return std::unexpected(written.error());
   flush_at_ms_.store(at_ms, std::memory_order_relaxed);
   return {};
+}
+
+void SharedItems::keep_flush_to_come(kv::Session& session) {
+  if (flush_at_ms() == 0 || !store_->identity().is_cache) return;
+  // What was read a cache rather keeps.
+  const auto found = session.get(kFlushKey);
+  if (!found || found->found()) return;
+  UpdateLocks::AllHeld held(locks_);
+  // After an error the next call tries it again.
+  if (const uint64_t at_ms = flush_at_ms(); at_ms != 0)
+    static_cast<void>(write_to_come(session, *store_, at_ms));
 }
 
 void SharedItems::flush_if_past(kv::Session& session) {

@@ -10,7 +10,8 @@
 //
 // A flush that is to come at some time is kept in the record, beside the present floor. The first call of any worker after that time makes the flush
 // before it does anything else, so that everything is gone that was written before the time, also after the command. A later command replaces it: a
-// flush at once, or one at another time.
+// flush at once, or one at another time. A cache may drop the record, and a restart would know of no flush to come: so it is looked for now and then,
+// and written anew. (Of a flush that was made nothing is lost: what a cache has dropped with its record is older than the flush, or as old.)
 //
 // Thread contract: open() and close() by one thread or task, the rest by any.
 #pragma once
@@ -91,6 +92,7 @@ class SharedItems {
   // Errors: those of the store; after one it is not known whether the items are gone.
   base::Expected<void> flush(kv::Session& session);
   base::Expected<void> flush_at(kv::Session& session, uint64_t at_ms);
+  void keep_flush_to_come(kv::Session& session);
   // Cost while none is to come: a load.
   void flush_if_due(kv::Session& session) {
     if (flush_at_ms() != 0) flush_if_past(session);
