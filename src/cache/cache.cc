@@ -1,3 +1,4 @@
+// Cache: what it consists of, and what is asked of pages. Its budget and work in the background are in cache_background.cc, forks in cache_fork.cc.
 #include "cache/cache.h"
 
 #include <algorithm>
@@ -8,7 +9,6 @@
 #include "sys/kernel.h"
 #include "sys/mappings.h"
 #include "sys/memory.h"
-#include "sys/nap.h"
 
 namespace cache {
 namespace {
@@ -19,15 +19,8 @@ constexpr uint64_t kFramesPerPartition = 8 * 1024;
 // What is mapped for a cache. The page of waste lies behind it.
 constexpr uint64_t kCacheBytes = base::round_up(sizeof(Cache), base::kOsPageBytes);
 
-constexpr uint64_t kMinGarbageBytes = uint64_t{8} << 20;
-constexpr uint64_t kMaxDiscardBytes = uint64_t{64} << 20;
-
 // Between two pages that a prefetch names, one read brings so many that it does not name: two reads take longer.
 constexpr uint64_t kMaxBetween = 2;
-
-// How long a fork waits for pins.
-constexpr uint64_t kPinWaitNs = 100'000;
-constexpr uint32_t kPinWaits = 10'000;
 
 constexpr uint64_t kMaxFrames = uint64_t{1} << 30;
 
@@ -357,190 +350,6 @@ Partition::Left Cache::forget(PageId first, uint64_t count, Lane& lane) {
   return all;
 }
 
-uint64_t Cache::other_bytes() {
-  const uint64_t used_bytes = shared_.budget.used_bytes(), in_frames = frames_bytes();
-  return used_bytes > in_frames ? used_bytes - in_frames : 0;
-}
-
-uint64_t Cache::least_memory_bytes(uint64_t held_count, uint64_t pinned_count) {
-  const uint64_t frames = partition_count_ * (2 * held_count + kMinFrames) + 2 * pinned_count;
-  return other_bytes() + frames * shared_.page_bytes;
-}
-
-base::Expected<void> Cache::set_memory(uint64_t bytes, uint64_t held_count, uint64_t pinned_count) {
-  const uint64_t frame_count = bytes / frame_bytes_ / partition_count_;
-  uint64_t most = ~uint64_t{0};
-  for (uint32_t i = 0; i < partition_count_; ++i)
-    most = std::min<uint64_t>(most, partitions_[i].frames().frame_limit());
-  if (frame_count > most)
-    return base::failure(EINVAL, "the budget can be raised to ",
-                         ((most + 1) * partition_count_ * frame_bytes_ - 1) >> 20,
-                         "M, for which there are addresses, not to ", base::Bytes{bytes});
-  if (const uint64_t least = least_memory_bytes(held_count, pinned_count);
-      bytes < least || frame_count < kMinFrames)
-    return base::failure(EINVAL, "a budget of ", base::Bytes{bytes}, " is too small; give at least ",
-                         std::max(least, kMinFrames * partition_count_ * frame_bytes_) / 1024 + 1, "K");
-  const uint32_t before = partitions_[0].frame_count();
-  for (uint32_t i = 0; i < partition_count_; ++i) {
-    if (partitions_[i].resize(static_cast<uint32_t>(frame_count))) continue;
-    while (i-- > 0) static_cast<void>(partitions_[i].resize(before));
-    return base::failure(EAGAIN,
-                         "no memory file for more frames since a fork: raise ulimit -n, or try again when "
-                         "the child has ended");
-  }
-  shared_.budget.set_limit(bytes);
-  shared_.low_on_frames.notify_all();
-  return {};
-}
-
-uint32_t Cache::evict(Lane& lane) {
-  uint32_t freed = 0;
-  for (uint32_t i = 0; i < partition_count_; ++i)
-    freed += partitions_[i].evict(partitions_[i].batch_size(), lane);
-  return freed;
-}
-
-uint32_t Cache::background_step(Lane& lane) {
-  uint32_t freed = 0;
-  if (shared_.chaos_seed != 0 && maps_regions()) {
-    if (chaos_steps_-- > 0) return 0;
-    end_regions(RegionsEnd::kChaos);
-  }
-  for (uint32_t i = 0; i < partition_count_; ++i) {
-    if (partitions_[i].give_memory_back()) ++freed;
-    if (shared_.chaos_seed != 0 || partitions_[i].takes_frames())
-      freed += partitions_[i].evict(partitions_[i].batch_size(), lane);
-  }
-  return freed;
-}
-
-base::Expected<void> Cache::prepare_cleaning() {
-  const uint64_t bytes = shared_.clean_copy_bytes();
-  auto memory = sys::map_anonymous(bytes, "the cleaner's copies");
-  if (!memory) return std::unexpected(memory.error());
-  shared_.clean_copies = *memory;
-  shared_.budget.add(bytes);
-  return {};
-}
-
-bool Cache::idle_step(Lane& lane) {
-  bool worked = discard_garbage(lane);
-  for (uint32_t i = 0; i < partition_count_; ++i)
-    if (partitions_[i].wants_cleaning()) worked |= partitions_[i].clean(lane) > 0;
-  return worked;
-}
-
-// One run of garbage places, up to kMaxDiscardBytes, once there is enough garbage to be worth an Io.
-bool Cache::discard_garbage(Lane& lane) {
-  Places& places = shared_.places;
-  if (!shared_.device->discards() || places.garbage_count() * shared_.page_bytes < kMinGarbageBytes)
-    return false;
-  // While pages move, they move to places that are garbage. To discard these first would cost the Io, and make the next write there slower.
-  const uint32_t move_count = places.move_count();
-  calm_steps_ = move_count != last_move_count_ ? 0 : calm_steps_ + (calm_steps_ < kCalmSteps);
-  last_move_count_ = move_count;
-  if (calm_steps_ < kCalmSteps && !places.too_much_garbage()) return false;
-  const Places::Run run = places.take_garbage(static_cast<uint32_t>(kMaxDiscardBytes / shared_.page_bytes));
-  if (run.count == 0) return false;
-  discard(run, lane);
-  places.give_back_discarded(run);
-  return true;
-}
-
-void Cache::discard(Places::Run run, Lane& lane) {
-  storage::Io io;
-  io.operation = storage::Operation::kDiscard;
-  io.offset_bytes = uint64_t{index(run.first)} * shared_.page_bytes;
-  io.length_bytes = uint64_t{run.count} * shared_.page_bytes;
-  lane.queue().run(io);  // a failure costs room on the device, nothing else: it is counted in storage.errors
-}
-
-bool Cache::before_fork(const PinsOverFork& pins) {
-  // Not every process has a background thread that does so.
-  shared_.places.collect_children();
-  for (uint32_t waits = 0;; ++waits) {
-    for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].freeze();
-    FramePool::Lent lent = FramePool::Lent::kYes;
-    for (uint32_t i = 0; i < partition_count_ && lent == FramePool::Lent::kYes; ++i)
-      lent = partitions_[i].frames().lend(pins, waits < kPinWaits);
-    lend_failed_ = lent == FramePool::Lent::kFailed;
-    if (lent != FramePool::Lent::kLater) break;
-    // The kernel may be storing to one of the frames, or a load of before the last fork is under way there.
-    set_inherited(false);
-    for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].thaw();
-    // That load may be one that was begun by this thread, which would not end it otherwise.
-    shared_.loads.poll();
-    sys::nap(kPinWaitNs);
-  }
-  const bool watched = shared_.places.before_fork();
-  base::statistics.cache_snapshots.add();
-  set_inherited(true);
-  return watched;
-}
-
-void Cache::after_fork_in_parent() {
-  set_inherited(false);
-  shared_.places.after_fork_in_parent();
-  for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].thaw();
-}
-
-bool Cache::after_fork_in_child() {
-  if (lend_failed_) return false;
-  shared_.loads.forget();
-  // Its memory stays: inherited lanes give their clients back when they are destroyed.
-  if (Delegation* delegation = delegation_.exchange(nullptr, std::memory_order_relaxed);
-      delegation != nullptr)
-    delegation->forget();
-  // The watch that was inherited is on the parent's memory.
-  if (shared_.watch.is_open()) {
-    shared_.watch.close();
-    static_cast<void>(shared_.watch.open().has_value());
-  }
-  for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].become_child();
-  set_inherited(false);
-  shared_.places.after_fork_in_child();
-  parent_.store(process_, std::memory_order_relaxed);
-  process_ = sys::syscall(SYS_getpid);
-  for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].thaw();
-  return true;
-}
-
-long Cache::own_kept(PageId page, void* address) {
-  Partition& partition = of(page);
-  partition.freeze();
-  const FrameId frame = partition.pin_resident(page);
-  long result = 0;
-  // A page that two ranges keep has its own frame already.
-  if (partition.frames()[frame].backing != Backing::kOwn)
-    result = partition.frames().own_kept(frame, address);
-  partition.thaw();
-  return result;
-}
-
-void Cache::pin_again(PageId page) {
-  Partition& partition = of(page);
-  partition.freeze();
-  partition.pin_resident(page);
-  partition.thaw();
-}
-
-bool Cache::share_step(Lane& lane) {
-  constexpr uint32_t kStepsPerLook = 16;
-  if (++steps_ % kStepsPerLook == 0) shared_.places.collect_children();
-  if (const Places::Run run = shared_.places.take_ended_extent(); run.count > 0) {
-    if (shared_.device->discards()) discard(run, lane);
-    shared_.places.give_back_extent(run);
-  }
-  // While a child lives, copies would only take more memory: without them just what is stored to is copied.
-  if (shared_.places.child_count() != 0) return false;
-  const long parent = parent_.load(std::memory_order_relaxed);
-  if (parent != 0 && sys::syscall(SYS_getppid) == parent) return false;
-  parent_.store(0, std::memory_order_relaxed);
-  bool more = false;
-  for (uint32_t i = 0; i < partition_count_; ++i) more |= partitions_[i].share_some();
-  return more;
-}
-
 bool Cache::is_in_frame(const char* address) {
   for (uint32_t i = 0; i < partition_count_; ++i) {
     const Pool of_partition = pool(i);
@@ -562,30 +371,10 @@ std::optional<uint64_t> Cache::guarded_address(const char* address) {
   return std::nullopt;
 }
 
-void Cache::wait_for_background(uint64_t timeout_ns) {
-  // Not conditional on wants_background(): when nothing can be evicted just now, that stays true.
-  const uint32_t key = shared_.low_on_frames.prepare();
-  shared_.low_on_frames.wait(key, timeout_ns);
-}
-
-bool Cache::wants_background() const {
-  for (uint32_t i = 0; i < partition_count_; ++i)
-    if (partitions_[i].wants_frames()) return true;
-  return false;
-}
-
 uint32_t Cache::frame_count() const {
   uint32_t count = 0;
   for (uint32_t i = 0; i < partition_count_; ++i) count += partitions_[i].frame_count();
   return count;
-}
-
-uint32_t Cache::frames_within_budget() {
-  const uint64_t limit = shared_.budget.limit_bytes(), other = other_bytes();
-  uint32_t least = 0;
-  for (uint32_t i = 0; i < partition_count_; ++i) least += partitions_[i].least();
-  return static_cast<uint32_t>(
-      std::clamp<uint64_t>(limit > other ? (limit - other) / shared_.page_bytes : 0, least, frame_count()));
 }
 
 uint32_t Cache::resident_count() {

@@ -25,6 +25,8 @@ BATCH = "src/cache/partition/batch.cc"
 CLAIM = "src/cache/partition/claim.cc"
 PLAN = "src/cache/partition/write_plan.cc"
 CACHE = "src/cache/cache.cc"
+CACHE_BACKGROUND = "src/cache/cache_background.cc"
+CACHE_FORK = "src/cache/cache_fork.cc"
 LINES = "src/cache/servers/lines.h"
 BELL = "src/cache/servers/bell.h"
 SERVER = "src/cache/servers/server.cc"
@@ -153,7 +155,7 @@ MUTATIONS = [
     mutation("place for a load taken for good", "LoadQueueTest.AFullQueue*",
              (LOADS, "  load.next = queue.free_;\n  queue.free_ = &load;\n", "")),
     mutation("child ends its parent's loads", "LoadQueueTest.AForkLeaves*",
-             ("src/cache/cache.cc", "  shared_.loads.forget();\n", "")),
+             (CACHE_FORK, "  shared_.loads.forget();\n", "")),
     mutation("streams of all tasks are one", "LoadQueueTest.EachStream*",
              (LOAD, "    const Attempt attempt = try_load(page, load->claim, stream, false, false, bytes);",
               "    const Attempt attempt = try_load(page, load->claim, lane.stream, false, false, bytes);")),
@@ -385,7 +387,7 @@ MUTATIONS = [
     mutation("frames stay shared over fork", "CacheFork.BothGoOn*",
              (POOL, "sys::map_private(descriptor_, file_offset(first), (end - i) * page_bytes_, bytes(first)) != 0", "false")),
     mutation("memory file used again while a child lives", "CacheFork.BothGoOn*",
-             ("src/cache/cache.cc", "  if (shared_.places.child_count() != 0) return false;\n", ""),
+             (CACHE_FORK, "  if (shared_.places.child_count() != 0) return false;\n", ""),
              (FORK, "  if (shared_->places.child_count() == 0) frames_.take_back();\n", "  frames_.take_back();\n")),
     mutation("child of vfork opens a memory file for its parent", "CacheFork.AChildOfVfork*",
              (POOL, "  if (sys::syscall(SYS_getpid) != process_) return false;\n", "")),
@@ -400,7 +402,7 @@ MUTATIONS = [
     mutation("frame lent since it was pinned counts as shared", "CacheFork.AFrameThatWasPinned*",
              (FORK, "  return frames_[map_.find(page).frame].backing == Backing::kOwn;", "  return frames_[map_.find(page).frame].backing != Backing::kOld;")),
     mutation("nobody asks in a fork whether children have ended", "CacheFork.AForkLooks*",
-             ("src/cache/cache.cc", "  shared_.places.collect_children();\n  for (uint32_t waits", "  for (uint32_t waits")),
+             (CACHE_FORK, "  shared_.places.collect_children();\n  for (uint32_t waits", "  for (uint32_t waits")),
     mutation("child that is found to have ended counts only in the background", "CacheFork.StorageThatIsFull*",
              (PLACES, "  base::statistics.cache_snapshots_ended.add(count);\n", "")),
     mutation("child that is gone is waited for", "PlacesFork.AChildThatWasCollected*",
@@ -447,7 +449,7 @@ MUTATIONS = [
     mutation("large pages are taken below what a loop holds", "CacheTest.AFewFrames*",
              (HEADER, "return std::max((all + 1) / 2, std::min(all, kHeldAtOnce));", "return all > kHeldAtOnce ? all : (all + 1) / 2;")),
     mutation("frames within the budget are all that there may be", "CacheTest.FramesWithin*",
-             (CACHE, "limit > other ? (limit - other) / shared_.page_bytes : 0", "limit / shared_.page_bytes")),
+             (CACHE_BACKGROUND, "limit > other ? (limit - other) / shared_.page_bytes : 0", "limit / shared_.page_bytes")),
     mutation("no memory is taken from the largest partition", "CacheTest.OnePartition*",
              (FRAMES, "    if (largest != nullptr && largest != this", "    if (largest == nullptr && largest != nullptr")),
 
@@ -525,7 +527,7 @@ MUTATIONS = [
     mutation("what is in memory is asked for", "ServerTest.WhatIsInMemory*",
              (CACHE, "  if (!delegation.always()) {", "  if (false) {")),
     mutation("a child of fork asks its parent's servers", "ServerTest.AChild*",
-             (CACHE, "delegation_.exchange(nullptr, std::memory_order_relaxed)", "delegation_.load(std::memory_order_relaxed)")),
+             (CACHE_FORK, "delegation_.exchange(nullptr, std::memory_order_relaxed)", "delegation_.load(std::memory_order_relaxed)")),
     mutation("a server naps while it has reads to submit", "BellTest.NobodySleepsForWhatIsToBePolledNow",
              ("src/cache/servers/bell.cc", "until_ns == 0 && quiet.descriptor < 0", "until_ns == 0")),
     mutation("a server answers for a read that failed", "ServerTest.ReadsThatFail*",
@@ -572,10 +574,10 @@ MUTATIONS = [
              (CACHE, "base::round_up(Cache::kMinFrames * frame_bytes_for(page_bytes), 1024)",
               "Cache::kMinFrames * (page_bytes + base::kOsPageBytes)")),
     mutation("budget that can be had is told to the nearest megabyte", "BudgetTest.WhatItCanBe*",
-             (CACHE, "((most + 1) * partition_count_ * frame_bytes_ - 1) >> 20", "(most * partition_count_ * frame_bytes_ + (1 << 19)) >> 20")),
+             (CACHE_BACKGROUND, "((most + 1) * partition_count_ * frame_bytes_ - 1) >> 20", "(most * partition_count_ * frame_bytes_ + (1 << 19)) >> 20")),
     mutation("frames that were added are not charged", "BudgetTest.*",
              (POOL, "  budget_->add(charged_bytes() - (first > 0 ? before : 0));", "  if (first == 0) budget_->add(charged_bytes());")),
-    mutation("budget falls below what is pinned", "BudgetTest.WhatCannotBe*", (CACHE, " + 2 * pinned_count;", ";\n  static_cast<void>(pinned_count);")),
+    mutation("budget falls below what is pinned", "BudgetTest.WhatCannotBe*", (CACHE_BACKGROUND, " + 2 * pinned_count;", ";\n  static_cast<void>(pinned_count);")),
     mutation("free frames keep their memory when the budget falls", "BudgetTest.*",
              (FRAMES, "  return over_budget_by(0) && release_free(kAtATime) > 0;", "  return false;"), (FRAMES, "      if (spare != base::kNoFrame) frames_.release_memory(spare);", "      static_cast<void>(spare);")),
     mutation("memory that is not taken back counts as given", "BudgetTest.WhatCannotBeGivenBack*",
@@ -583,11 +585,11 @@ MUTATIONS = [
     mutation("a partition keeps half of what it began with", "BudgetTest.*",
              (HEADER, "    const uint32_t all = frame_count();", "    const uint32_t all = frames_.frame_count();")),
     mutation("a smaller budget wakes nobody, and is none", "BudgetTest.*:*BudgetThreads*",
-             (CACHE, "  shared_.budget.set_limit(bytes);\n  shared_.low", "  if (bytes > shared_.budget.limit_bytes()) shared_.budget.set_limit(bytes);\n  shared_.low")),
+             (CACHE_BACKGROUND, "  shared_.budget.set_limit(bytes);\n  shared_.low", "  if (bytes > shared_.budget.limit_bytes()) shared_.budget.set_limit(bytes);\n  shared_.low")),
     mutation("frames added after a fork are the child's too", "BudgetTest.ItGrowsAfterAFork",
              (POOL, "    has_new_memory_ = false;", "    has_new_memory_ = true;"), (POOL, "    failed |= sys::make_inaccessible(bytes(first), uint64_t{frame_limit_ - frame_count_} * page_bytes_) != 0;", "    static_cast<void>(first);")),
     mutation("threads that hold frames are forgotten", "BudgetTest.WhatCannotBe*",
-             (CACHE, "partition_count_ * (2 * held_count + kMinFrames)", "partition_count_ * kMinFrames")),
+             (CACHE_BACKGROUND, "partition_count_ * (2 * held_count + kMinFrames)", "partition_count_ * kMinFrames")),
 
     # Ahead of use
     mutation("prefetches take the last frames", "PrefetchTest.NothingIsEvicted*",

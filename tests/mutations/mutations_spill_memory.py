@@ -132,7 +132,7 @@ MUTATIONS = [
     product("foreign code is given a page that was lent meanwhile", "^e2e_fork_foreign$",
             (MAPPED, "  const bool waits = !mapped_mutex.try_lock();", "  const bool waits = false;\n  mapped_mutex.lock();"),
             (MAPPED, "  if (waits || !cache.is_shared(page)) {", "  if (waits) {"),
-            ("src/cache/cache.cc", "lend(pins, waits < kPinWaits)", "lend(pins, waits < 0)")),
+            ("src/cache/cache_fork.cc", "lend(pins, waits < kPinWaits)", "lend(pins, waits < 0)")),
     product("interrupted call goes on without its pages in a child", "^e2e_fork_handler$",
             (FORK, "  pin_again_after_fork();\n", "")),
     product("child of clone begins on spilled memory", "^e2e_fork_corners$",
