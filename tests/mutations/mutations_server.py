@@ -188,6 +188,7 @@ MUTATIONS = [
     front("an address that the kernel knows not is an error without a name", ("src/base/error.cc", "    case EAFNOSUPPORT: return \"address family not supported\";\n", ""), gtest_filter="Address.OneThatTheKernel*"),
     of_serve("a socket in the file system stays that of who started it", ("tools/spillway/serve.cc", "    if (listening.is_given) continue;\n", "    continue;\n")),
     of_serve("the user keeps the groups of who started it", ("tools/spillway/privileges.cc", "initgroups(user.pw_name, user.pw_gid) != 0 || ", "")),
+    of_serve("a user keeps what it was started with", ("tools/spillway/privileges.cc", "  if (user.pw_uid != 0 && has_capabilities())\n", "  if (false && has_capabilities())\n")),
     of_serve("capabilities could come back", ("tools/spillway/privileges.cc", "    prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);\n", "    static_cast<void>(capability);\n")),
     of_serve("threads that are there keep what the server gives up", ("tools/spillway/serve.cc", "  if (user != nullptr) forbid_new_rights();\n", ""), ("tools/spillway/serve.cc", "  if (user != nullptr) become_user(*user);\n", "  if (user != nullptr) forbid_new_rights(), become_user(*user);\n")),
 ]

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """`spillway serve` from its start to its end: words, addresses, signals, restarts.  serve_test.py SPILLWAY [unittest arguments]"""
+import ctypes
 import fcntl
 import itertools
 import os
@@ -431,6 +432,18 @@ class Life(Case):
             for kind in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
                 self.assertEqual(int(status[kind], 16), 0, f"{thread}: {kind}")
         self.assertEqual(server.end(), 0)
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root")
+    def test_a_user_who_would_keep_capabilities_is_refused(self):
+        set_securebits, no_setuid_fixup, may_set_them = 28, 1 << 2, 1 << 8
+        own = re.search(r"^CapEff:\t(\w+)$", pathlib.Path("/proc/self/status").read_text(), re.M)
+        if not int(own[1], 16) & may_set_them:
+            self.skipTest("without CAP_SETPCAP nothing keeps capabilities here")
+        ended = subprocess.run([SPILLWAY, "serve", "--storage", self.store, "--capacity", "64M", "--memcache", "0", "-u", "nobody"],
+                               capture_output=True, text=True, env=CLEAN, timeout=HANG_SECONDS,
+                               preexec_fn=lambda: ctypes.CDLL(None).prctl(set_securebits, no_setuid_fixup, 0, 0, 0))
+        self.assertEqual(ended.returncode, 2, ended.stderr)
+        self.assertIn("'nobody' would keep capabilities", ended.stderr.splitlines()[-1])
 
     @unittest.skipIf(os.geteuid() != 0, "needs root")
     def test_a_socket_is_its_users(self):

@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -14,14 +15,23 @@
 namespace tools {
 namespace {
 
+constexpr __user_cap_header_struct kOwn = {.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+
 // Inheritable and ambient capabilities, which a program has that the process executes, also if it is not root.
 void forget_inheritable() {
-  __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+  __user_cap_header_struct header = kOwn;
   __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
   if (syscall(SYS_capget, &header, data) != 0) return;
   for (__user_cap_data_struct& part : data) part.inheritable = 0;
   syscall(SYS_capset, &header, data);
   prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+}
+
+bool has_capabilities() {
+  __user_cap_header_struct header = kOwn;
+  __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
+  if (syscall(SYS_capget, &header, data) != 0) return false;
+  return std::ranges::any_of(data, [](const auto& part) { return part.permitted != 0; });
 }
 
 }  // namespace
@@ -40,11 +50,16 @@ void forbid_new_rights() {
     prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
 }
 
-// The C library does this in all threads.
+// The C library does this in all threads. Capabilities each thread would have to give up by itself: those of root go with the user, others stay.
 void become_user(const passwd& user) {
-  if (user.pw_uid == geteuid()) return;
-  if (initgroups(user.pw_name, user.pw_gid) != 0 || setgid(user.pw_gid) != 0 || setuid(user.pw_uid) != 0)
+  const bool is_other = user.pw_uid != geteuid();
+  if (is_other &&
+      (initgroups(user.pw_name, user.pw_gid) != 0 || setgid(user.pw_gid) != 0 || setuid(user.pw_uid) != 0))
     throw WrongInput(concat("serve: --user: cannot become '", user.pw_name, "': ", std::strerror(errno)));
+  if (user.pw_uid != 0 && has_capabilities())
+    throw WrongInput(concat("serve: --user: '", user.pw_name,
+                            "' would keep capabilities that the server was started with; start it as root, "
+                            "or without them"));
 }
 
 }  // namespace tools

@@ -17,7 +17,8 @@ const passwd* find_user(const std::string& name);
 // not root may be unable to do some of it, and has less to give up.
 void forbid_new_rights();
 
-// Step 2. If the process is that user already, nothing is done. Throws WrongInput if the process may not become the user.
+// Step 2. A process that is that user already stays as it is. Throws WrongInput if the process may not become the user, or if capabilities would stay:
+// it had them without being root, or is kept from losing them (SECBIT_NO_SETUID_FIXUP).
 void become_user(const passwd& user);
 
 }  // namespace tools
