@@ -9,7 +9,10 @@ if [ ! -r "$list" ]; then
   exit 2
 fi
 files=$(cat "$list")
-echo "$files" | while IFS= read -r file; do rm -f "$root$file"; done
+# The folder may have been moved since. The list is its own last line, which says where that was.
+was=$(tail -n 1 "$list")
+was=${was%/share/spillway/installed}
+echo "$files" | while IFS= read -r file; do rm -f "$root$prefix${file#"$was"}"; done
 cd "$root$prefix"
 
 # Of this folder and of those that it is in, up to one that stays.
@@ -21,4 +24,4 @@ remove_empty() {
     folder=$(dirname "$folder")
   done
 }
-echo "$files" | sed 's|/[^/]*$||' | sort -ru | while IFS= read -r folder; do remove_empty "${folder#"$prefix/"}"; done
+echo "$files" | sed 's|/[^/]*$||' | sort -ru | while IFS= read -r folder; do remove_empty "${folder#"$was/"}"; done

@@ -255,6 +255,18 @@ class Uninstalled(unittest.TestCase):
         self.assertEqual(ended.returncode, 2)
         self.assertRegex(ended.stderr, r"\Auninstall: [^\n]*installed nothing[^\n]*\n\Z")
 
+    def test_of_a_folder_that_was_moved(self):
+        """Where it was another one lies now."""
+        root = fresh(WORK / "moved")
+        names = ["bin/spillway", "share/spillway/installed"]
+        for folder in ("was", "is"):
+            for path in (root / "opt" / folder / name for name in names):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text("".join(f"/opt/was/{name}\n" for name in names))
+        run(SOURCE / "packaging/uninstall.sh", "/opt/is", root)
+        self.assertEqual(list((root / "opt/is").rglob("*")), [])
+        self.assertEqual({str(path.relative_to(root / "opt/was")) for path in root.rglob("*") if path.is_file()}, set(names))
+
     def test_what_every_usr_local_has_stays(self):
         files = [f"/usr/local/{name}" for name in ("bin/spillway", "libexec/spillway/load", "share/man/man1/spillway.1", "share/spillway/installed")]
         for prefix in ("/usr/local", "/usr/local/"):
