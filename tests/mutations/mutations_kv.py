@@ -21,6 +21,7 @@ RECOVERY_CHECKPOINT = "src/kv/recovery/recovery_checkpoint.cc"
 RECOVERY_COPIES = "src/kv/recovery/recovery_copies.cc"
 RECOVERY_READER = "src/kv/recovery/recovery_reader.cc"
 SESSION = "src/kv/session.cc"
+SESSION_CHANGE = "src/kv/session_change.cc"
 SNAPSHOT = "src/kv/snapshot.cc"
 SNAPSHOTS = "src/kv/collection/snapshots.cc"
 TABLE = "src/kv/index/table.cc"
@@ -105,14 +106,14 @@ MUTATIONS = [
     mutation("removed without a word", (INDEX, "      hook(location(entry));\n      table.set(slot, 0);", "      table.set(slot, 0);"), gtest_filter="IndexScan*"),
 
     # Promises
-    mutation("acknowledged before it is flushed", (SESSION, "  if (store_->options_.durability == Durability::kSync) {", "  if (false) {"), gtest_filter="*CrashTest*Sync"),
+    mutation("acknowledged before it is flushed", (SESSION_CHANGE, "  if (store_->options_.durability == Durability::kSync) {", "  if (false) {"), gtest_filter="*CrashTest*Sync"),
     mutation("summary before its records are there for good", (LOG_KEEPER, "  did = true;\n  if (const int error = flush(channel); error != 0) return error;\n", "  did = true;\n"), gtest_filter="*CrashTest*"),
     mutation("records before their segment's header is there for good", (LOG_KEEPER, "const int error = headers.empty() ? 0 : flush(channel);", "const int error = 0;"), gtest_filter="*CrashTest*"),
 
     mutation("batch is never flushed", ("src/kv/store.cc", "  wrote_.exchange(false, std::memory_order_acquire);\n  if (const int", "  wrote_.exchange(false, std::memory_order_acquire);\n  if (false)\n  if (const int"), gtest_filter="Batch.*"),
     mutation("batch is not flushed while a segment is given room", ("src/kv/log/log_keeper.cc", "    error = channel.write(at, zeros.first(std::min(kZeroBytes, end - at)));\n    meanwhile();\n", "    error = channel.write(at, zeros.first(std::min(kZeroBytes, end - at)));\n"), gtest_filter="Batch.*"),
     mutation("batch is not flushed while segments are sealed", ("src/kv/log/log_keeper.cc", "      first_error = error;\n    }\n    meanwhile();\n", "      first_error = error;\n    }\n"), gtest_filter="LogTest.WhatIsToBeDone*"),
-    mutation("nobody tells the keeper of a batch", (SESSION, "    store_->log_.keeper_wanted.notify_all();\n", "    static_cast<void>(0);\n"), gtest_filter="Batch.*"),
+    mutation("nobody tells the keeper of a batch", (SESSION_CHANGE, "    store_->log_.keeper_wanted.notify_all();\n", "    static_cast<void>(0);\n"), gtest_filter="Batch.*"),
 
     # Recovery
     mutation("a key that a checkpoint knows twice stays twice", (RECOVERY_APPLY, "    if (other.entry == nullptr) continue;\n    if (!index_->remove", "    if (other.entry != nullptr || other.entry == nullptr) continue;\n    if (!index_->remove"), gtest_filter="CheckpointSplitTest.*"),
@@ -185,7 +186,7 @@ MUTATIONS = [
     mutation("put of one key supersedes another's of the same hash", ("src/kv/collection/key_locks.h", " && hash_ == next.hash_ && key_ == next.key_", " && hash_ == next.hash_"), gtest_filter="KeyLocks.*"),
     mutation("put of one key waits for each before it", ("src/kv/collection/key_locks.cc", "while (!rest.empty() && heir->is_replaced_by", "while (false && heir->is_replaced_by"), gtest_filter="KeyLocks.*"),
     mutation("key read is not compared", (SESSION, "  return record.key == key && is_piece", "  return is_piece"), gtest_filter="LargeStore.*"),
-    mutation("another key's damage is the key's", (SESSION, "    current.is_damaged = false;  // the damaged one was another key's, with the same tag\n", ""), gtest_filter="LargeStore.*"),
+    mutation("another key's damage is the key's", (SESSION_CHANGE, "    current.is_damaged = false;  // the damaged one was another key's, with the same tag\n", ""), gtest_filter="LargeStore.*"),
     mutation("who cannot read another key's record does not find the key's", (SESSION, "  if (!is_there) {\n    // Other keys", "  if (!is_there && unread) {\n    // Other keys"), gtest_filter="LargeStore.*"),
     mutation("the keeper waits as the task that opened the store", ("src/kv/store.cc", "keeper_channel_.open_for_threads(device_)", "keeper_channel_.open(device_, 1)"), gtest_filter="StoreTest.ATask*"),
 

@@ -19,6 +19,7 @@ RECOVERY = "src/kv/recovery/recovery.cc"
 RECOVERY_PIECES = "src/kv/recovery/recovery_pieces.cc"
 RECOVERY_READER = "src/kv/recovery/recovery_reader.cc"
 SESSION = "src/kv/session.cc"
+SESSION_CHANGE = "src/kv/session_change.cc"
 STORE = "src/kv/store.cc"
 TIER = "src/kv/tier/memory_tier.cc"
 TIER_H = "src/kv/tier/memory_tier.h"
@@ -71,8 +72,8 @@ MUTATIONS = [
     mutation("younger header is not believed beside a footer", ("src/kv/recovery/recovery_reader.cc", "  if (is_first_right && read_segment_header(", "  if (is_first_right && !found.has_summary && read_segment_header("), gtest_filter="TornCopyTest.*"),
     mutation("reads that failed count though they work later", (COLLECTOR, "segment.failed_address <= last)\n    segment.failed_reads = 0;\n", "segment.failed_address <= last)\n    segment.failed_reads += 0;\n"), gtest_filter="UnwritableTest.Reads*"),
     mutation("errors that are not the medium's make a record a damaged one", (COLLECTOR, "  if (!is_of_medium(error)) return false;\n", ""), gtest_filter="FaultTest.ReadsThatFailForTheProcess"),
-    mutation("header that nothing has checked decides a condition", (SESSION, "  if (need == Need::kAll) return read_as(true);\n", ""), gtest_filter="*DamageTest.AHeaderThat*"),
-    mutation("header that nothing has checked decides a removal", (SESSION, "  return is_checked || !decides ? match : read_as(true);", "  return match;"), gtest_filter="*DamageTest.AHeaderThat*"),
+    mutation("header that nothing has checked decides a condition", (SESSION_CHANGE, "  if (need == Need::kAll) return read_as(true);\n", ""), gtest_filter="*DamageTest.AHeaderThat*"),
+    mutation("header that nothing has checked decides a removal", (SESSION_CHANGE, "  return is_checked || !decides ? match : read_as(true);", "  return match;"), gtest_filter="*DamageTest.AHeaderThat*"),
 
     # A superblock
     mutation("store opened on another stripe than it was made on", (SUPERBLOCKS, "read && read->layout != device.layout()", "false"), gtest_filter="StoreMake.*"),
@@ -94,7 +95,7 @@ MUTATIONS = [
     mutation("what lies behind a record of many has to be read with it", ("src/kv/multi_get.cc", "!size_code::is_exact(location.size) || ", ""), gtest_filter="*UnreadableTest.AGrainBehind*"),
     mutation("what lies behind a record of a snapshot has to be read with it", ("src/kv/snapshot.cc", "  if (error != 0) error = session_->read_alone(item.location, error, IoFor::kSnapshots, bytes);\n", ""), gtest_filter="*UnreadableTest.AGrainBehind*"),
     mutation("what is only peeked at counts as read", (SESSION, "  if (marks_read) store_->used_records_.mark", "  store_->used_records_.mark"), gtest_filter="*CacheStoreTest.WhatIsPeeked*"),
-    mutation("pieces whose head could not be read are forgotten", (SESSION, "    store_->large_values_.lose();\n", ""), gtest_filter="*UnreadableTest.PiecesWhose*"),
+    mutation("pieces whose head could not be read are forgotten", (SESSION_CHANGE, "    store_->large_values_.lose();\n", ""), gtest_filter="*UnreadableTest.PiecesWhose*"),
     mutation("segment that could not be read is never tried again", (COLLECTOR, "(log_->hurry_put_offs() || retry_unread())", "log_->hurry_put_offs()"), gtest_filter="*UnreadableTest.AllOfTheDevice*"),
     mutation("only the first piece of a victim is read", (COLLECTOR_MOVE, "  for (const Run& run : reads.runs) add(", "  for (const Run& run : reads.runs)\n    if (writes.empty()) add("), gtest_filter="Collector*:Store*"),
     mutation("tombstone ends while it hides something", (COLLECTOR_MOVE, "    ends = move.expiry < oldest;", "    ends = move.expiry < oldest || true;"), gtest_filter="CollectorTest.*:*CrashTest*"),
@@ -116,7 +117,7 @@ MUTATIONS = [
     mutation("victim is never left", (LOG_ROOM, "  return available() + emptied_count_ > segments;\n", "  return false;\n"), gtest_filter="LogTest.AVictimMayBeLeft*"),
     mutation("emptied victims make up for nothing", (LOG_ROOM, "  return available() + emptied_count_ > segments;\n", "  return available() > segments;\n"), gtest_filter="LogTest.AVictimMayBeLeft*"),
     mutation("a victim is begun without room for it", (LOG_ROOM, "  return emptied_count_ == 0 || free > kReserve;\n", "  return true;\n"), gtest_filter="LogTest.AVictimMayBeLeft*"),
-    mutation("who waits for its turn is overtaken by calls of its key", (SESSION, "  Log::Request request = request_for(next);\n", "  Log::Request request = request_for(next);\n  if (!is_remove && when == When::kAlways && !store_->log_.wait_for_turn(request))\n    return std::unexpected(store_->tell_failure());\n"), test="capi_threads_test", gtest_filter="*Paced*"),
+    mutation("who waits for its turn is overtaken by calls of its key", (SESSION_CHANGE, "  Log::Request request = request_for(next);\n", "  Log::Request request = request_for(next);\n  if (!is_remove && when == When::kAlways && !store_->log_.wait_for_turn(request))\n    return std::unexpected(store_->tell_failure());\n"), test="capi_threads_test", gtest_filter="*Paced*"),
     mutation("pieces stay of a head that was never written", ("src/kv/value_writer.cc", "  if (is_done || (!done && has_room)) {", "  if (is_done || !done) {"), gtest_filter="FaultTest.PiecesOf*"),
     mutation("writers are refused for a segment that was sealed since the collector chose", (LOG_ROOM, "  if (has_new_victims_) return true;\n", ""), gtest_filter="LogTest.NobodyIsRefused*"),
     mutation("what was sealed counts as new for good", (LOG_ROOM, "    has_new_victims_ = false;\n", ""), gtest_filter="LogTest.NobodyIsRefused*"),
@@ -206,10 +207,10 @@ MUTATIONS = [
     mutation("a session that is opened again counts what it has counted before", (CHANNEL, "  for (IoCounter& counter : io_) counter.reset();\n", ""), gtest_filter="CallsTest.*"),
     mutation("a call takes as long as its beginning", ("src/kv/calls.h", "    counts_.times(call_).add(took_ns);", "    counts_.times(call_).add(1);"), gtest_filter="Calls*"),
     mutation("a get of many keys is another get", ("src/kv/multi_get.cc", "      results[i] = session.do_get(keys[i]);", "      results[i] = session.get(keys[i]);"), gtest_filter="CallsTest.*"),
-    mutation("a put of a large value is two", (SESSION, "    return writer.do_commit(options);", "    return writer.commit(options);"), gtest_filter="CallsTest.*"),
+    mutation("a put of a large value is two", (SESSION_CHANGE, "    return writer.do_commit(options);", "    return writer.commit(options);"), gtest_filter="CallsTest.*"),
     mutation("a put in parts is two", (VALUE_WRITER, "    auto done = session.do_put(key_,", "    auto done = session.put(key_,"), gtest_filter="CallsTest.*"),
-    mutation("what was not put is counted", (SESSION, "  if (done && done->outcome == Changed::Outcome::kDone) {\n    const uint64_t bytes = key.size()", "  if (done) {\n    const uint64_t bytes = key.size()"), gtest_filter="CallsTest.*"),
-    mutation("what changes look at is read for gets", (SESSION, "About::kKey, whole, IoFor::kChanges, memory", "About::kKey, whole, IoFor::kGets, memory"), gtest_filter="CallsTest.*"),
+    mutation("what was not put is counted", (SESSION_CHANGE, "  if (done && done->outcome == Changed::Outcome::kDone) {\n    const uint64_t bytes = key.size()", "  if (done) {\n    const uint64_t bytes = key.size()"), gtest_filter="CallsTest.*"),
+    mutation("what changes look at is read for gets", (SESSION_CHANGE, "About::kKey, whole, IoFor::kChanges, memory", "About::kKey, whole, IoFor::kGets, memory"), gtest_filter="CallsTest.*"),
     mutation("what snapshots read is read for changes", ("src/kv/snapshot.cc", "  session_->channel_.run(group.ios.all(), IoFor::kSnapshots);", "  session_->channel_.run(group.ios.all());"), gtest_filter="CallsTest.*"),
     mutation("what checkpoints write is the collector's", (COLLECTOR, "  channel_.counts_as(IoFor::kCheckpoints);\n", ""), gtest_filter="CallsTest.*"),
     mutation("Ios of a batch are not counted", (CHANNEL, "  for (const storage::Io* io : batch) io_[static_cast<size_t>(purpose)].count(*io);\n", "  static_cast<void>(purpose);\n"), gtest_filter="CallsTest.*"),
@@ -221,7 +222,7 @@ MUTATIONS = [
     mutation("a store that is read only writes", (STORE, "  if (options.read_only) {\n    auto forgetful", "  if (false) {\n    auto forgetful"), gtest_filter="*ReadOnlyTest.*"),
     mutation("a store that is read only takes changes", (STORE, "    fail(EROFS, true);\n", ""), gtest_filter="*ReadOnlyTest.*"),
     mutation("a store that is read only says that it has failed", (STORE, "  if (options_.read_only)\n    return base::Error::of(EROFS,", "  if (false)\n    return base::Error::of(EROFS,"), gtest_filter="*ReadOnlyTest.*"),
-    mutation("a store that is read only answers changes", ("src/kv/session.cc", "  if (store_->options_.read_only) return std::unexpected(store_->failure());\n", ""), gtest_filter="*ReadOnlyTest.*"),
+    mutation("a store that is read only answers changes", (SESSION_CHANGE, "  if (store_->options_.read_only) return std::unexpected(store_->failure());\n", ""), gtest_filter="*ReadOnlyTest.*"),
     mutation("a store that is read only takes large values in", ("src/kv/value_writer.cc", "  if (store.options_.read_only) return std::unexpected(store.failure());\n", ""), gtest_filter="*ReadOnlyTest.*"),
     mutation("a store that is read only by the C API is not", ("src/capi/kv/store.cc", "  own.read_only = given->read_only != 0;\n", ""), test="capi_test", gtest_filter="*"),
     mutation("a store that is read only may lack the last writes", (STORE, "  if (!options_.read_only) {\n    error = error_", "  if (true) {\n    error = error_"), gtest_filter="*ReadOnlyTest.*"),
@@ -271,13 +272,13 @@ MUTATIONS = [
     mutation("an address has two records", (TIER, "    unlink(shard, hash, *old);\n", ""), gtest_filter="MemoryTierTest.AnAddress*"),
     mutation("a successor is as if it were new", (TIER, "box.uses = std::max<uint64_t>(box.uses, uses);", "static_cast<void>(box);"), gtest_filter="MemoryTierTest.ASuccessor*"),
     mutation("what is in memory is read all the same", ("src/kv/multi_get.cc", "  if (session.read_from_memory(", "  if (false && session.read_from_memory("), gtest_filter="TierStoreTest.ManyAtOnce"),
-    mutation("what is written is not kept in memory", (SESSION, "  store_->tier_.keep(written.extent.address,", "  if (false) store_->tier_.keep(written.extent.address,"), gtest_filter="TierStoreTest.WhatWasWritten*"),
+    mutation("what is written is not kept in memory", (SESSION_CHANGE, "  store_->tier_.keep(written.extent.address,", "  if (false) store_->tier_.keep(written.extent.address,"), gtest_filter="TierStoreTest.WhatWasWritten*"),
     # Many puts
     mutation("many puts are acknowledged before they are flushed", ("src/kv/multi_put.cc", "has_written ? session.keep_promise() : 0", "0"), gtest_filter="MultiPutFaultTest.*"),
     mutation("one of many puts that failed is there", ("src/kv/multi_put.cc", "    if (one.error != 0 || flush_error != 0) {", "    if (flush_error != 0) {"), gtest_filter="MultiPutFaultTest.*"),
     mutation("one of many puts takes those with it that are written with it", ("src/kv/multi_put.cc", "!is_of_medium(one.error) || bad_places == kBadPlaces)", "true)"), gtest_filter="MultiPutPlaceTest.*"),
     mutation("records of many puts lie where others do", ("src/kv/multi_put.cc", "ones.size() && ones[end].written.extent.address == address + grains; ++end)", "ones.size(); ++end)"), gtest_filter="MultiPutTest.*"),
-    mutation("what many puts replace is not released", (SESSION, "  if (current.is_head) store_->remove_pieces({.head = hash, .of = current.pieces});\n  return Changed{Changed", "  return Changed{Changed"), gtest_filter="MultiPutTest.WhatIsReplaced*"),
+    mutation("what many puts replace is not released", (SESSION_CHANGE, "  if (current.is_head) store_->remove_pieces({.head = hash, .of = current.pieces});\n  return Changed{Changed", "  return Changed{Changed"), gtest_filter="MultiPutTest.WhatIsReplaced*"),
     mutation("a segment of a file has no room", (LOG_KEEPER, "  for (const NextHeader& header : headers) find_room(channel, header.segment);\n", ""), gtest_filter="StoreMake.ASegment*"),
     mutation("a segment that gets room loses its headers", (LOG_KEEPER, "kHeaderRoomBytes = 4096;", "kHeaderRoomBytes = 0;"), gtest_filter="LogTest.WhatIsFilled*"),
     mutation("store under another key is damaged", (FORMAT, "  if (memcmp(block.magic, kMagic, sizeof kMagic) != 0)\n", "  if (false)\n"), gtest_filter="Encrypted.*"),
