@@ -39,7 +39,7 @@ base::Expected<void> write_range(FileFailures& failures, const Domain& domain, u
 
 bool FileRanges::has_room(const Domain& domain) const {
   for (size_t i = 0; i < count_; ++i)
-    if (ranges_[i].domain_begin == domain.begin) return true;
+    if (ranges_[i].is_of(domain.begin, domain.descriptor)) return true;
   return count_ < kMaxRanges;
 }
 
@@ -49,7 +49,7 @@ void FileRanges::add(const Domain& domain, uintptr_t begin, uintptr_t end) {
   Range* last = nullptr;  // of the domain
   for (size_t i = 0; i < count_; ++i) {
     Range& range = ranges_[i];
-    if (range.domain_begin != domain.begin) continue;
+    if (!range.is_of(domain.begin, domain.descriptor)) continue;
     last = &range;
     if (range.begin <= end && begin <= range.end) break;
     if (count_ < kMaxRanges) last = nullptr;
@@ -64,15 +64,17 @@ void FileRanges::add(const Domain& domain, uintptr_t begin, uintptr_t end) {
 }
 
 bool FileRanges::is_alone(size_t number) const {
+  const Range& range = ranges_[number];
   for (size_t i = number + 1; i < count_; ++i)
-    if (ranges_[i].domain_begin == ranges_[number].domain_begin && ranges_[i].begin < ranges_[i].end)
+    if (ranges_[i].is_of(range.domain_begin, range.descriptor) && ranges_[i].begin < ranges_[i].end)
       return false;
   return true;
 }
 
 void FileRanges::skip_others(size_t number) {
+  const Range& range = ranges_[number];
   for (size_t i = number + 1; i < count_; ++i)
-    if (ranges_[i].domain_begin == ranges_[number].domain_begin) ranges_[i].end = ranges_[i].begin;
+    if (ranges_[i].is_of(range.domain_begin, range.descriptor)) ranges_[i].end = ranges_[i].begin;
 }
 
 // The domain may have been removed since, or a part of it. That memory must not be touched; whoever removed it has had it written.

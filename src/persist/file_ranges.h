@@ -44,12 +44,17 @@ class FileRanges {
     uintptr_t begin, end;  // OS pages
     uintptr_t domain_begin;
     int descriptor;
+
+    // Another file's domain may begin where a part of this one's was removed.
+    bool is_of(uintptr_t other_begin, int other_descriptor) const {
+      return domain_begin == other_begin && descriptor == other_descriptor;
+    }
   };
 
   // Each returns 0 or an errno value.
   int write_all(const Domains& domains, SharedSyncs* shared);
   int write_one(const Domains& domains, size_t number, SharedSyncs* shared);
-  // Does no range behind this one lie in the same domain?
+  // Does no range behind this one lie in the same file's domain?
   bool is_alone(size_t number) const;
   // Leaves out those that do, since one fdatasync writes them all.
   void skip_others(size_t number);

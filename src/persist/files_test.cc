@@ -181,6 +181,25 @@ TEST_F(FileTest, AMappingMayGoBeforeTheFence) {
     }
 }
 
+// Where a part of a file's domain was, another file's begins: that the one is written says nothing of the other.
+TEST_F(FileTest, AnotherFileMayBeWhereADomainBegan) {
+  Own runtime(Way::kEpoch);
+  const uintptr_t half = begin() + kBytes / 2;
+  ASSERT_TRUE(runtime->add_domain(domain(descriptor_)));
+  Thread* const thread = runtime->enter();
+  thread->flush(half, 64);
+  ASSERT_TRUE(runtime->remove_domain(begin(), half).value());
+  Domain other = domain(open("/dev/null", O_RDONLY));  // has nothing that could be synced
+  other.end = half;
+  ASSERT_TRUE(runtime->add_domain(other));
+  thread->flush(begin(), 64);
+  thread->flush(begin() + 16384, 64);
+  const auto fenced = thread->fence();
+  ASSERT_FALSE(fenced);
+  EXPECT_EQ(fenced.error().number, EINVAL);
+  close(other.descriptor);
+}
+
 // More domains than a thread has ranges for: what was noted is written in between.
 TEST_F(FileTest, ManyDomainsOfFiles) {
   Own runtime(Way::kEpoch);
