@@ -24,6 +24,7 @@ MUTATIONS = [
     of("spill.h calls what C99 does not have", ("include/spillway/spill.h", ": memalign(alignment, bytes);  // C99", ": aligned_alloc(alignment, bytes);  // C99")),
     of("the unit starts the program of another place", ("tools/spillway/spillway-serve@.service.in", "ExecStart=@CMAKE_INSTALL_PREFIX@/", "ExecStart=/usr/local/")),
     of("a file stays when all is taken back", ("packaging/uninstall.sh", "echo \"$files\" | while", "echo \"$files\" | tail -n +2 | while")),
+    of("what an earlier version had installed stays", ("packaging/CMakeLists.txt", "      if(place EQUAL 0)\n", "      if(FALSE)\n")),
     of("a folder that was moved stays, and what lies where it was goes", ("packaging/uninstall.sh", "\"$root$prefix${file#\"$was\"}\"", "\"$root$file\"")),
     of("folders are root's alone where its umask says so", ("Makefile", "umask 022; ", "")),
     of("pkg-config looks in another folder", ("src/capi/spillway-library.pc.in", "/@to_prefix@\n", "/..\n")),

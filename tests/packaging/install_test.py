@@ -25,8 +25,15 @@ def run(*command, **variables):
     return ended.stdout
 
 
+# What an earlier version is said to have installed: what is there again, what is not, and, if its folder was moved, what may be of others.
+EARLIER = ["usr/bin/spillway", "usr/share/spillway/earlier/gone", "opt/of-others", "usr/share/spillway/installed"]
+
+
 def setUpModule():
     fresh(WORK)
+    for name in EARLIER:
+        (ROOT / name).parent.mkdir(parents=True, exist_ok=True)
+        (ROOT / name).write_text("".join(f"/{each}\n" for each in EARLIER))
     run("cmake", "--install", BUILD, "--prefix", "/usr", "--strip", DESTDIR=str(ROOT))
 
 
@@ -58,6 +65,13 @@ class Files(unittest.TestCase):
                 self.assertEqual(path.stat().st_mode & wanted, wanted, path)
         run(*make, "uninstall")
         self.assertEqual(list(root.rglob("*")), [root / "usr"])
+
+    def test_of_an_earlier_version_nothing_stays(self):
+        again, gone, of_others, the_list = (ROOT / name for name in EARLIER)
+        self.assertGreater(again.stat().st_size, 10_000)
+        self.assertFalse(gone.parent.exists())
+        self.assertTrue(of_others.exists())
+        self.assertNotIn("gone", the_list.read_text())
 
     def test_make_product_builds_each(self):
         for folder in ("bench", "bindings", "compiler", "packaging", "src", "tools"):
