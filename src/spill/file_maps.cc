@@ -1,8 +1,6 @@
 #include "spill/file_maps.h"
 
-#include <asm/statfs.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -11,6 +9,7 @@
 #include "spill/access.h"
 #include "spill/address_space.h"
 #include "spill/fork.h"
+#include "spill/leases.h"
 #include "spill/mapped_pages.h"
 #include "spill/native.h"
 #include "spill/protection.h"
@@ -56,9 +55,7 @@ std::atomic<uint8_t>* map_of_chunk = nullptr;  // number in `maps` + 1, by chunk
 constinit std::atomic<uint32_t> map_count{0};
 // From the first map on; null also if there is no memory.
 constinit std::atomic<storage::Device*> open_files{nullptr};
-constexpr int kComing = -1;
-constinit std::atomic<int> watcher{0};  // the background thread's number
-constinit int empty_file = -1;          // every access to a mapping of it raises SIGBUS
+constinit int empty_file = -1;  // every access to a mapping of it raises SIGBUS
 static_assert(kMaxFileMaps < 256);
 
 FileMap* map_of(uint64_t address) {
@@ -130,55 +127,9 @@ class FileOrigins final : public cache::Origins {
 };
 constinit FileOrigins origins;
 
-// The number of the thread that watches leases, 0 if there is none.
-int wait_for_watcher() {
-  int told;
-  while ((told = watcher.load(std::memory_order_acquire)) == kComing) sys::nap(kRetryNs);
-  return told;
-}
-
-// Has anybody a record lock on the file? Those of this process would end when any of its descriptors of the file is closed, and the
-// kernel does not tell whether there are some behind another's.
-bool has_record_locks(int descriptor) {
-  // One of an open file is in the way of all that processes have, its own process too.
-  struct flock lock = {};
-  lock.l_type = F_WRLCK;
-  return !sys::failed(sys::syscall(SYS_fcntl, descriptor, F_OFD_GETLK, &lock)) && lock.l_type != F_UNLCK;
-}
-
-// The file of `descriptor`, opened once more to be read, as an own descriptor; -1 if that cannot be.
-int open_again(int descriptor) {
-  base::Text<48> path;
-  path << "/proc/self/fd/" << descriptor;
-  long opened = sys::syscall(SYS_openat, AT_FDCWD, path.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT);
-  if (opened == -EINVAL) opened = sys::syscall(SYS_openat, AT_FDCWD, path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (sys::failed(opened)) return -1;
-  auto own = sys::own_descriptor(static_cast<int>(opened));
-  if (own) return *own;
-  sys::syscall(SYS_close, opened);
-  return -1;
-}
-
-// The same, under a read lease; -1 also if somebody has it open for writing, or a record lock on it, or it is another user's.
-int open_leased(int descriptor) {
-  const int told = wait_for_watcher();
-  const long mode = sys::syscall(SYS_fcntl, descriptor, F_GETFL);
-  if (told == 0 || sys::failed(mode) || (mode & (O_ACCMODE | O_PATH)) != O_RDONLY) return -1;
-  if (!is_disk_file(descriptor) || has_record_locks(descriptor)) return -1;
-  const int own = open_again(descriptor);
-  if (own < 0) return -1;
-  // Before the lease, which would make the whole process the one that is told, by a signal that ends it.
-  const f_owner_ex owner = {F_OWNER_TID, told};
-  if (!sys::failed(sys::syscall(SYS_fcntl, own, F_SETOWN_EX, &owner)) &&
-      !sys::failed(sys::syscall(SYS_fcntl, own, F_SETLEASE, F_RDLCK)))
-    return own;
-  sys::close_own_descriptor(own);
-  return -1;
-}
-
 void end_lease(FileMap& map) {
   if (!map.has_lease) return;
-  sys::syscall(SYS_fcntl, map.descriptor, F_SETLEASE, F_UNLCK);
+  give_lease_back(map.descriptor);
   map.has_lease = false;
 }
 
@@ -318,18 +269,6 @@ base::Expected<void> open_file_maps() {
 }
 
 cache::Origins& file_origins() { return origins; }
-
-bool is_disk_file(int descriptor) {
-  struct stat facts;
-  struct statfs system = {};
-  if (sys::failed(sys::syscall(SYS_fstat, descriptor, &facts)) || !S_ISREG(facts.st_mode)) return false;
-  if (sys::failed(sys::syscall(SYS_fstatfs, descriptor, &system))) return false;
-  constexpr long kF2fs = 0xf2f52010, kXfs = 0x58465342;
-  for (long known :
-       {long{EXT4_SUPER_MAGIC}, kXfs, long{BTRFS_SUPER_MAGIC}, kF2fs, long{OVERLAYFS_SUPER_MAGIC}})
-    if (system.f_type == known) return true;
-  return false;
-}
 
 uint64_t map_file(uint64_t bytes, int protection, int flags, int descriptor, int64_t offset) {
   constexpr int kHarmless = MAP_NORESERVE | MAP_POPULATE | MAP_NONBLOCK;
@@ -481,7 +420,7 @@ void file_maps_step(cache::Lane& lane, uint32_t round) {
   const bool looks_at_held = round % kRoundsPerLook == 0;
   for (FileMap& map : maps) {
     if (map.kind.load(std::memory_order_relaxed) == FileMapKind::kReading &&
-        sys::syscall(SYS_fcntl, map.descriptor, F_GETLEASE) != F_RDLCK)
+        is_lease_asked_back(map.descriptor))
       become_plain(map);
     const FileMapKind kind = map.kind.load(std::memory_order_relaxed);
     if (kind == FileMapKind::kGone && looks_at_held) end_map(map, lane);
@@ -489,12 +428,6 @@ void file_maps_step(cache::Lane& lane, uint32_t round) {
       drop_pages(map, lane);
   }
 }
-
-void will_watch_leases() { watcher.store(kComing, std::memory_order_release); }
-
-void cannot_watch_leases() { watcher.store(0, std::memory_order_release); }
-
-void watch_leases() { watcher.store(static_cast<int>(sys::syscall(SYS_gettid)), std::memory_order_release); }
 
 void freeze_file_maps() { maps_mutex.lock(); }
 

@@ -37,10 +37,6 @@ namespace spill {
 base::Expected<void> open_file_maps();
 cache::Origins& file_origins();
 
-// Is it a file of a file system of this machine's own, where no one else can change it behind the kernel's back? Files in
-// memory gain nothing, and are none.
-bool is_disk_file(int descriptor);
-
 // mmap without MAP_FIXED. Returns the address, or 0 if the mapping does not go through the cache: the caller asks the kernel then, which
 // maps the file or says what is wrong.
 uint64_t map_file(uint64_t bytes, int protection, int flags, int descriptor, int64_t offset);
@@ -81,11 +77,6 @@ void hide_bus_error(uint64_t address);
 // Called by the background thread: makes maps plain whose files others want to write, and gives back maps that are gone once nobody holds
 // their pages.
 void file_maps_step(cache::Lane& lane, uint32_t round);
-// The thread that leases are announced to (by a signal, which it blocks): it is about to be started, so that who maps a file waits for it;
-// it could not be started, so that no more files are mapped here; it is the caller.
-void will_watch_leases();
-void cannot_watch_leases();
-void watch_leases();
 
 // For fork. In a child all reading maps become plain.
 void freeze_file_maps();

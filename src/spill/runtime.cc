@@ -16,6 +16,7 @@
 #include "spill/holders.h"
 #include "spill/intercept/waits.h"
 #include "spill/last_thread.h"
+#include "spill/leases.h"
 #include "spill/mapped_pages.h"
 #include "spill/native.h"
 #include "spill/prefetch.h"

@@ -2,8 +2,8 @@
 
 #include <sys/mman.h>
 
-#include "spill/file_maps.h"
 #include "spill/fork.h"
+#include "spill/leases.h"
 #include "spill/runtime.h"
 #include "spill/shared_ranges.h"
 #include "sys/kernel.h"

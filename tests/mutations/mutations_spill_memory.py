@@ -4,6 +4,7 @@ ACCESS = "src/spill/access.cc"
 FAULT = "src/spill/fault.cc"
 MAPPED = "src/spill/mapped_pages.cc"
 FILE_MAPS = "src/spill/file_maps.cc"
+LEASES = "src/spill/leases.cc"
 FORK = "src/spill/fork.cc"
 GLOBALS = "src/spill/globals.cc"
 HEAP = "src/spill/heap.cc"
@@ -173,7 +174,7 @@ MUTATIONS = [
 
     # Files that are mapped
     product("mapped file stays in the cache although its file is written", "^e2e_file_maps$",
-            (FILE_MAPS, "sys::syscall(SYS_fcntl, map.descriptor, F_GETLEASE) != F_RDLCK", "map.descriptor < 0")),
+            (LEASES, "sys::syscall(SYS_fcntl, descriptor, F_GETLEASE) != F_RDLCK", "descriptor < 0")),
     product("lease given back before the pages have left", "^e2e_file_maps$",
             (FILE_MAPS, "forget_pages(map, lane);\n  map.has_pages", "cache::Partition::Left{};\n  map.has_pages")),
     product("a mapping of a file is changed before its pages have left", "^e2e_file_maps$",
@@ -183,7 +184,7 @@ MUTATIONS = [
     product("child of fork keeps what its parent has a lease for", "^e2e_file_maps$",
             (FORK, "    own_file_maps();\n", "    thaw_file_maps();\n")),
     product("mapping a file ends its record locks", "^e2e_file_maps$",
-            (FILE_MAPS, "!is_disk_file(descriptor) || has_record_locks(descriptor)", "!is_disk_file(descriptor)")),
+            (LEASES, "!is_disk_file(descriptor) || has_record_locks(descriptor)", "!is_disk_file(descriptor)")),
     product("unmapping a file ends its record locks", "^e2e_file_maps$",
             (FILE_MAPS, ".nothing() || has_record_locks(map.descriptor)) return;", ".nothing()) return;")),
     product("who holds a page of an unmapped file keeps writers waiting", "^e2e_file_maps$",
