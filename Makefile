@@ -21,6 +21,13 @@ FUZZ_SECONDS ?= 30
 
 CONFIGURE = cmake --preset default -B $(BUILD) -DCMAKE_INSTALL_PREFIX="$(PREFIX)" $(if $(wildcard $(BUILD)/build.ninja),--log-level=WARNING)
 
+# The unit names the program by it; systemd and the loader take paths apart at blanks, and not every shell makes a folder of a ~ behind a sign of equality.
+ifneq ($(filter install uninstall,$(MAKECMDGOALS)),)
+  ifneq ($(words $(filter /%,$(PREFIX))) $(words $(PREFIX)),1 1)
+    $(error PREFIX=$(PREFIX): give an absolute path without a blank)
+  endif
+endif
+
 .PHONY: all setup setup-product setup-python setup-java configure configure-product product demo check check-full breakages install uninstall deb wheel jar asan tsan fuzz docs tidy format clean
 # What runs side by side is what a recipe starts: two targets would meet in apt, or in the build folder.
 .NOTPARALLEL:

@@ -112,6 +112,16 @@ class Makefile(unittest.TestCase):
                     self.assertEqual(self.of(goal), (groups, tests))
 
 
+    def test_a_prefix_that_programs_would_not_be_found_by(self):
+        for goal in ("install", "uninstall"):
+            for prefix in ("", "~/local", "out", "/opt/my tools", "out /opt"):
+                ended = run("make", "-n", "-C", SOURCE, "BUILD=not-there", f"PREFIX={prefix}", goal)
+                self.assertEqual(ended.returncode, 2, ended)
+                self.assertRegex(ended.stderr, rf"\AMakefile:\d+: \*\*\* PREFIX={prefix}: give an absolute path without a blank\.  [^\n]*\n\Z")
+        # Where nothing is installed it does not matter.
+        self.assertEqual(run("make", "-n", "-C", SOURCE, "BUILD=not-there", "PREFIX=", "product").returncode, 0)
+
+
 class Folders(unittest.TestCase):
     def test_one_with_a_blank_in_its_path(self):
         ended = run("cmake", "-S", SOURCE, "-B", temporary_folder(self) / "a build")
