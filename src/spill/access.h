@@ -24,7 +24,7 @@ namespace spill {
 
 // Slots of the runtime, numbered after compiled code's. Interceptors use kHoldA.. kHoldD, and so do
 // accesses that cross a page's edge (cross_quick.c), but for those that may block, which have kHoldCross (translate.cc); kHoldAhead is
-// for what is looked at ahead of use (prefetch.cc), kHoldSatc for the last page that a thread's translation caches did not take (satc.cc).
+// for what is looked at ahead of use (ahead/prefetch.cc), kHoldSatc for the last page that a thread's translation caches did not take (satc.cc).
 enum HoldSlot : unsigned { kHoldA = kSlotCount, kHoldB, kHoldC, kHoldD, kHoldCross, kHoldAhead, kHoldSatc };
 
 // Translates `address` (spilled or not) and protects it in `slot`. The result is valid for the bytes

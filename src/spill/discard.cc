@@ -2,8 +2,8 @@
 
 #include "spill/access.h"
 #include "spill/address_space.h"
+#include "spill/ahead/patterns.h"
 #include "spill/mapped_pages.h"
-#include "spill/patterns.h"
 #include "spill/protection.h"
 #include "spill/runtime.h"
 #include "spill/satc.h"

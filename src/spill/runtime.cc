@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "spill/address_space.h"
+#include "spill/ahead/prefetch.h"
 #include "spill/budget.h"
 #include "spill/caller.h"
 #include "spill/fault.h"
@@ -19,7 +20,6 @@
 #include "spill/leases.h"
 #include "spill/mapped_pages.h"
 #include "spill/native.h"
-#include "spill/prefetch.h"
 #include "spill/protection.h"
 #include "spill/published.h"
 #include "spill/report.h"

@@ -4,8 +4,8 @@
 
 #include "base/check.h"
 #include "base/statistics.h"
+#include "spill/ahead/prefetch.h"
 #include "spill/pins.h"
-#include "spill/prefetch.h"
 #include "spill/runtime.h"
 #include "spill/satc.h"
 #include "spill/signals.h"

@@ -57,7 +57,7 @@ struct Thread {
   char* scratch;                              // kScratchBlockBytes (access.cc), or null before first use
   uint32_t scratch_used_bytes;
   cache::Lane* lane;                 // null before first use; lane_of() in runtime.h
-  Prefetcher* prefetcher;            // null before first use; prefetch.h
+  Prefetcher* prefetcher;            // null before first use; ahead/prefetch.h
   std::atomic<Satc*> satc;           // null before first use; satc.h
   bool has_left_satc;                // it gets nothing there any more
   std::atomic<bool> has_heap_arena;  // the heap chose an arena for it; relaxed: looked at by every allocation

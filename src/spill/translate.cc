@@ -4,11 +4,11 @@
 #include "base/statistics.h"
 #include "spill/access.h"
 #include "spill/address_space.h"
+#include "spill/ahead/patterns.h"
+#include "spill/ahead/prefetch.h"
 #include "spill/file_maps.h"
 #include "spill/loop.h"
 #include "spill/mapped_pages.h"
-#include "spill/patterns.h"
-#include "spill/prefetch.h"
 #include "spill/protection.h"
 #include "spill/runtime.h"
 

@@ -12,7 +12,7 @@ uint64_t* spillway_rearm_counter;
 // Any address may be a global's then (globals.h).
 _Bool spillway_has_globals;
 
-// Pages that were loaded ahead and whose first use is to be noticed (prefetch.h): so many entries from the first on.
+// Pages that were loaded ahead and whose first use is to be noticed (ahead/prefetch.h): so many entries from the first on.
 __thread struct {
   uint64_t first, count;
 } spillway_marks[4];

@@ -4,9 +4,9 @@
 
 #include "spill/access.h"
 #include "spill/address_space.h"
+#include "spill/ahead/prefetch.h"
 #include "spill/file_maps.h"
 #include "spill/heap.h"
-#include "spill/prefetch.h"
 #include "spill/runtime.h"
 #include "spill/satc.h"
 #include "spill/standing_pins.h"

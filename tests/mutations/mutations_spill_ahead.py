@@ -1,8 +1,8 @@
 """Breakages of src/spill: what is read and loaded ahead of use."""
 
-PREFETCH = "src/spill/prefetch.cc"
-LOOKS = "src/spill/prefetch_looks.cc"
-PREFETCHER = "src/spill/prefetcher.h"
+PREFETCH = "src/spill/ahead/prefetch.cc"
+LOOKS = "src/spill/ahead/prefetch_looks.cc"
+PREFETCHER = "src/spill/ahead/prefetcher.h"
 THREAD = "src/spill/thread.cc"
 
 
@@ -48,34 +48,34 @@ MUTATIONS = [
     product("child has its parent's queue of prefetches", "^e2e_prefetch$",
             (THREAD, "    forget_prefetcher(*thread);\n", "")),
     mutation("two misses side by side are a sequence", "sequences_test", "Sequences.*",
-             ("src/spill/sequences.h", "kMinMisses = 3;", "kMinMisses = 2;")),
+             ("src/spill/ahead/sequences.h", "kMinMisses = 3;", "kMinMisses = 2;")),
     mutation("sequences share no room", "sequences_test", "Sequences.*",
-             ("src/spill/sequences.h", "std::clamp(room / others, 1u, most)", "most")),
+             ("src/spill/ahead/sequences.h", "std::clamp(room / others, 1u, most)", "most")),
     mutation("what was not begun is not expected", "sequences_test", "Sequences.WhatWasNotBegun*",
-             ("src/spill/sequences.h", "if (count < 2) return;", "if (count < 2) count = 8;")),
-    mutation("a loop that asks where it was due has jumped", "runs_test", "Runs.*", ("src/spill/runs.h", "if (position != due_) {", "{")),
-    mutation("runs in order, some of them left out, have jumped", "runs_test", "Runs.RowsThatAreLeftOut*", ("src/spill/runs.h", "to_due >= -kMaxGap", "to_due >= 0")),
-    mutation("a run that begins before the last one goes on", "runs_test", "Runs.RowsThatBeginAnywhere*", ("src/spill/runs.h", "from_last >= 0 && ", "")),
-    mutation("jumps are not forgotten", "runs_test", "Runs.AFewJumps*", ("src/spill/runs.h", "jumps_ - std::min(jumps_, 1u)", "jumps_")),
-    mutation("a row of two pages is a walk", "walk_test", "Walk.ShortRows*", ("src/spill/walk.h", "kMinSteps = 2;", "kMinSteps = 1;")),
+             ("src/spill/ahead/sequences.h", "if (count < 2) return;", "if (count < 2) count = 8;")),
+    mutation("a loop that asks where it was due has jumped", "runs_test", "Runs.*", ("src/spill/ahead/runs.h", "if (position != due_) {", "{")),
+    mutation("runs in order, some of them left out, have jumped", "runs_test", "Runs.RowsThatAreLeftOut*", ("src/spill/ahead/runs.h", "to_due >= -kMaxGap", "to_due >= 0")),
+    mutation("a run that begins before the last one goes on", "runs_test", "Runs.RowsThatBeginAnywhere*", ("src/spill/ahead/runs.h", "from_last >= 0 && ", "")),
+    mutation("jumps are not forgotten", "runs_test", "Runs.AFewJumps*", ("src/spill/ahead/runs.h", "jumps_ - std::min(jumps_, 1u)", "jumps_")),
+    mutation("a row of two pages is a walk", "walk_test", "Walk.ShortRows*", ("src/spill/ahead/walk.h", "kMinSteps = 2;", "kMinSteps = 1;")),
     mutation("what is ahead of a walk is as much as there are frames", "walk_test", "Walk.WhatIsAhead*",
-             ("src/spill/walk.h", "return std::min(wanted, most / kWindowGrowth); }", "return most < kWindowGrowth ? 0 : wanted; }")),
-    mutation("a walk ends where others walk", "walk_test", "Walk.ItGoesOn*", ("src/spill/walk.h", " || page < next_)", ")")),
-    mutation("what there was no room for is not asked for again", "walk_test", "Walk.WhatThereWasNoRoom*", ("src/spill/walk.h", "    next_ += count;\n", "    next_ += count > 0 ? count : 8;\n")),
-    mutation("every page is near a walk", "walk_test", "Walk.NearIs*", ("src/spill/walk.h", "page <= next_ + window_", "true")),
-    mutation("windows of a walk end anywhere", "walk_test", "Walk.WindowsEnd*", ("src/spill/walk.h", "(page_ + window_ + kGroupPages) / kGroupPages * kGroupPages", "page_ + window_ + 1")),
+             ("src/spill/ahead/walk.h", "return std::min(wanted, most / kWindowGrowth); }", "return most < kWindowGrowth ? 0 : wanted; }")),
+    mutation("a walk ends where others walk", "walk_test", "Walk.ItGoesOn*", ("src/spill/ahead/walk.h", " || page < next_)", ")")),
+    mutation("what there was no room for is not asked for again", "walk_test", "Walk.WhatThereWasNoRoom*", ("src/spill/ahead/walk.h", "    next_ += count;\n", "    next_ += count > 0 ? count : 8;\n")),
+    mutation("every page is near a walk", "walk_test", "Walk.NearIs*", ("src/spill/ahead/walk.h", "page <= next_ + window_", "true")),
+    mutation("windows of a walk end anywhere", "walk_test", "Walk.WindowsEnd*", ("src/spill/ahead/walk.h", "(page_ + window_ + kGroupPages) / kGroupPages * kGroupPages", "page_ + window_ + 1")),
     mutation("stream ends at a page that is in memory", "streams_test", "Streams.PagesThatAreThere*",
-             ("src/spill/streams.cc", "to_next / stream.stride >= -static_cast<int64_t>(stream.window);", "to_next / stream.stride >= 0;")),
+             ("src/spill/ahead/streams.cc", "to_next / stream.stride >= -static_cast<int64_t>(stream.window);", "to_next / stream.stride >= 0;")),
     mutation("a stream that misses nothing is forgotten", "streams_test", "Streams.OneThatMissesNothing*",
-             ("src/spill/streams.cc", "    stream.used = now_;\n    stream.mark = {};\n", "    stream.mark = {};\n")),
+             ("src/spill/ahead/streams.cc", "    stream.used = now_;\n    stream.mark = {};\n", "    stream.mark = {};\n")),
     mutation("only the first page of a window opens the next", "streams_test", "Streams.AnyPage*",
-             ("src/spill/streams.h", "return page - first < count; }", "return page == first && count != 0; }")),
+             ("src/spill/ahead/streams.h", "return page - first < count; }", "return page == first && count != 0; }")),
     mutation("one window of many pages is ahead of another", "streams_test", "Streams.NoMoreThan*",
-             ("src/spill/streams.cc", "std::min(2 * stream.window, most)} - ahead(stream, page)", "4 * stream.window}")),
+             ("src/spill/ahead/streams.cc", "std::min(2 * stream.window, most)} - ahead(stream, page)", "4 * stream.window}")),
     mutation("a wait for a page that comes is a miss in no order", "streams_test", "Streams.AMissInAWindow*",
-             ("src/spill/streams.cc", "return {.first = stream.next, .stride = stream.stride};", "return {};")),
+             ("src/spill/ahead/streams.cc", "return {.first = stream.next, .stride = stream.stride};", "return {};")),
     mutation("a stream goes on where the program goes at random", "streams_test", "Streams.AdviceIsHeeded",
-             ("src/spill/streams.cc", "    if (pattern == Pattern::kRandom) return {};\n", "")),
+             ("src/spill/ahead/streams.cc", "    if (pattern == Pattern::kRandom) return {};\n", "")),
     product("looks load windows where the program goes at random", "^e2e_prefetch_advice$",
             (LOOKS, "advice == Pattern::kRandom ? advice", "advice == Pattern::kSequential ? Pattern::kNormal")),
     mutation("an access across an edge hides the first use of a marked page", "cross_quick_test", "CrossQuickTest.LeavesTheFirstUse*",
@@ -83,5 +83,5 @@ MUTATIONS = [
     mutation("marks are looked at by their first pages", "translate_quick_test", "TranslateQuickTest.TheFirstUse*",
              ("src/spill/translate_quick.c", "< spillway_marks[i].count;", "== 0 && spillway_marks[i].count != 0;")),
     mutation("the youngest stream goes once misses are counted anew", "streams_test", "Streams.SeveralGoOnAtATimeWhen*",
-             ("src/spill/streams.cc", "now_ - x.used < now_ - y.used", "now_ * 0 + x.used > y.used")),
+             ("src/spill/ahead/streams.cc", "now_ - x.used < now_ - y.used", "now_ * 0 + x.used > y.used")),
 ]

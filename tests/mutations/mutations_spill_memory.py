@@ -203,7 +203,7 @@ MUTATIONS = [
     product("mapped file is loaded ahead from another place", "^e2e_file_ahead$",
             (FILE_MAPS, "storage::offset_in_open_file(map.descriptor, map.offset_of(begin),", "storage::offset_in_open_file(map.descriptor, map.offset,")),
     product("threads that loaded ahead before the first file was mapped load no files ahead", "^e2e_file_ahead$",
-            ("src/spill/prefetch.cc", "!runtime.cache->knows_origins(*queue_)", "false")),
+            ("src/spill/ahead/prefetch.cc", "!runtime.cache->knows_origins(*queue_)", "false")),
     product("what is accessed at random is read ahead", "^e2e_file_random$",
             ("src/spill/translate.cc", "lane_of(inside.thread()).stream = {};", "{}")),
     product("no bus error past the end of a file", "^e2e_file_maps$",

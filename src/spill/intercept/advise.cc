@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "spill/advice.h"
+#include "spill/ahead/patterns.h"
+#include "spill/ahead/prefetch.h"
 #include "spill/discard.h"
 #include "spill/intercept/maps.h"
-#include "spill/patterns.h"
-#include "spill/prefetch.h"
 #include "sys/files.h"
 #include "sys/kernel.h"
 

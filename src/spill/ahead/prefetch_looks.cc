@@ -5,8 +5,8 @@
 #include "base/statistics.h"
 #include "spill/access.h"
 #include "spill/address_space.h"
-#include "spill/patterns.h"
-#include "spill/prefetcher.h"
+#include "spill/ahead/patterns.h"
+#include "spill/ahead/prefetcher.h"
 #include "spill/runtime.h"
 #include "sys/kernel.h"
 

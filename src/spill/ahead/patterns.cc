@@ -1,4 +1,4 @@
-#include "spill/patterns.h"
+#include "spill/ahead/patterns.h"
 
 #include <atomic>
 

@@ -1,4 +1,4 @@
-#include "spill/sequences.h"
+#include "spill/ahead/sequences.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "spill/streams.h"
+#include "spill/ahead/streams.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #pragma once
 #include <cstdint>
 
-#include "spill/streams.h"
+#include "spill/ahead/streams.h"
 
 namespace spill {
 

@@ -1,4 +1,4 @@
-#include "spill/prefetch.h"
+#include "spill/ahead/prefetch.h"
 
 #include <algorithm>
 #include <new>
@@ -6,10 +6,10 @@
 #include "base/statistics.h"
 #include "spill/access.h"
 #include "spill/address_space.h"
+#include "spill/ahead/patterns.h"
+#include "spill/ahead/prefetcher.h"
 #include "spill/file_maps.h"
 #include "spill/fork.h"
-#include "spill/patterns.h"
-#include "spill/prefetcher.h"
 #include "spill/runtime.h"
 #include "sys/memory.h"
 

@@ -1,4 +1,4 @@
-#include "spill/runs.h"
+#include "spill/ahead/runs.h"
 
 #include <gtest/gtest.h>
 

@@ -14,7 +14,7 @@
 #include <cstdint>
 
 #include "cache/pages/page_map.h"
-#include "spill/streams.h"
+#include "spill/ahead/streams.h"
 
 namespace spill {
 

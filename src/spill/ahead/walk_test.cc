@@ -1,4 +1,4 @@
-#include "spill/walk.h"
+#include "spill/ahead/walk.h"
 
 #include <gtest/gtest.h>
 

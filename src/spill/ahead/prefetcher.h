@@ -4,11 +4,11 @@
 // Thread contract: its thread.
 #pragma once
 #include "cache/cache.h"
-#include "spill/prefetch.h"
-#include "spill/runs.h"
-#include "spill/sequences.h"
-#include "spill/streams.h"
-#include "spill/walk.h"
+#include "spill/ahead/prefetch.h"
+#include "spill/ahead/runs.h"
+#include "spill/ahead/sequences.h"
+#include "spill/ahead/streams.h"
+#include "spill/ahead/walk.h"
 
 namespace spill {
 
