@@ -69,8 +69,9 @@ breakages: configure
 # Else the loader does not know of libraries that are new in /usr/local/lib, or are there no more, and systemd starts servers by the unit that was there.
 TELL_SYSTEM = test -n "$(DESTDIR)" || test $$(id -u) -ne 0 || { /sbin/ldconfig && { test ! -d /run/systemd/system || systemctl daemon-reload || true; }; }
 
-# Others are to use it, whatever root's umask is.
+# Others are to use it, whatever root's umask is. The list that cmake leaves in the build folder is root's after `sudo make install`.
 install: product
+	@rm -f $(BUILD)/install_manifest.txt
 	@umask 022; DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(PREFIX)"
 	@$(TELL_SYSTEM)
 

@@ -121,6 +121,15 @@ class Makefile(unittest.TestCase):
         # Where nothing is installed it does not matter.
         self.assertEqual(run("make", "-n", "-C", SOURCE, "BUILD=not-there", "PREFIX=", "product").returncode, 0)
 
+    def test_a_build_folder_in_which_root_has_installed(self):
+        """What cmake has left there does not keep others from installing."""
+        build = temporary_folder(self)
+        manifest = build / "install_manifest.txt"
+        (build / "cmake_install.cmake").write_text(f'file(WRITE "{manifest}" "")\n')
+        manifest.symlink_to(build / "not" / "there")  # root could write what is only root's
+        ended = run("make", "-C", SOURCE, "-o", "product", f"BUILD={build}", "PREFIX=/usr", f"DESTDIR={build}", "install")
+        self.assertEqual(ended.returncode, 0, ended)
+
 
 class Folders(unittest.TestCase):
     def test_one_with_a_blank_in_its_path(self):

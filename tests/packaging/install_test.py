@@ -93,6 +93,16 @@ class Files(unittest.TestCase):
         self.assertIn("\nExecStart=/usr/bin/spillway serve ", self.unit())
         self.assertTrue((USR / "bin/spillway").exists())
 
+    def test_the_unit_is_made_where_it_is_installed(self):
+        """One in the build folder would be root's after `sudo make install`."""
+        in_the_build = BUILD / "tools/spillway/spillway-serve@.service"
+        in_the_build.write_text("")
+        self.addCleanup(in_the_build.unlink)
+        root = fresh(WORK / "runtime")
+        run("cmake", "--install", BUILD, "--component", "runtime", "--prefix", "/usr", DESTDIR=str(root))
+        self.assertEqual(in_the_build.read_text(), "")
+        self.assertEqual((root / "usr/lib/systemd/system/spillway-serve@.service").read_text(), self.unit())
+
     def test_the_unit_gives_no_rights(self):
         said = dict(re.findall(r"^(\w+)=(.*)$", self.unit(), re.M))
         self.assertEqual((said["User"], said["DynamicUser"], said["StateDirectory"], said["CapabilityBoundingSet"]), ("spillway", "yes", "spillway/%i", ""))
