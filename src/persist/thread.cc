@@ -202,14 +202,17 @@ void Thread::flush_alone(const Place& place, uintptr_t line) {
     case Action::kNote:
       base::increase<uint64_t>(counts_.away_lines, 1);
       if (write_range(runtime_.file_failures(), place.domain, line, line + base::kLineBytes)) return;
-      handler_failed_.store(1, std::memory_order_relaxed);
-      *pending_ = 1;  // so that the next fence looks
-      return;
+      return fail_next_fence(EIO);
     default:
       execute(place.domain.device, line);
       base::increase<uint64_t>(counts_.now_lines, 1);
       if (place.domain.device != nullptr) place.domain.device->fence();
   }
+}
+
+void Thread::fail_next_fence(int error) {
+  untold_error_.store(error, std::memory_order_relaxed);
+  *pending_ = 1;  // so that the next fence looks
 }
 
 // Flushes one line, or as many of [line, end) as one range notes. Returns where those end.

@@ -122,6 +122,8 @@ class alignas(base::kLineBytes) Thread {
   void enter_child();
   // The thread flushes no more by itself: compiled code has to call.
   void close_direct();
+  // What the thread has flushed of a file could not be written, and who asked for that cannot be told: its next fence fails. `error`: an errno value.
+  void fail_next_fence(int error);
 
  private:
   // The domain that the last line was in, and what is done with lines there.
@@ -235,8 +237,7 @@ class alignas(base::kLineBytes) Thread {
   Direct& direct_;
   uint32_t* const pending_;  // of it
   int32_t granted_fences_ = 0;
-  // A file that a handler has flushed could not be written; the next fence tells.
-  std::atomic<uint32_t> handler_failed_{0};
+  std::atomic<int> untold_error_{0};  // of fail_next_fence(); 0: there is none
   Runtime& runtime_;
   LineSet set_;
   uint64_t set_version_ = 0;  // of the domains: the table of set_ knows nothing of older ones

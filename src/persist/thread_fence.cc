@@ -108,8 +108,10 @@ base::Expected<void> Thread::fence_slowly() {
   device_count_ = 0;
   sys::fence_stores();
   *pending_ = 0;
-  if (handler_failed_.exchange(0, std::memory_order_relaxed) != 0 && result)
-    return base::failure(EIO, "what a signal handler flushed of a file's mapping cannot be written");
+  const int untold = untold_error_.exchange(0, std::memory_order_relaxed);
+  if (untold != 0 && result)
+    return base::failure(
+        untold, "what was flushed of a file's mapping cannot be written: ", base::error_name(untold));
   return result;
 }
 

@@ -90,6 +90,8 @@ MUTATIONS = [
     mutation("only the first range of a file is written", (RANGES, "const int error = call(SYS_fdatasync, range.descriptor);", "const int error = 0;"), gtest_filter="FileTest.*"),
     mutation("ranges are written whose mapping is gone", (RANGES, "if (found.is_inside && found.domain.kind == DomainKind::kFile) {", "{"), gtest_filter="FileTest.*"),
     mutation("what was written early and failed is forgotten", (RANGES, "  if (error_ == 0) error_ = error;\n}", "  (void)error;\n}"), gtest_filter="FileTest.*"),
+    own("a fork keeps to itself what could not be written", (OWN, "void before_fork() {\n  fence_untold();\n", "void before_fork() {\n  if (thread != nullptr) static_cast<void>(thread->fence());\n"), gtest_filter="OwnFailingFiles.*"),
+    own("the end of a mapping keeps to itself what could not be written", (OWN, "  fence_untold();\n  if (auto removed", "  if (thread != nullptr) static_cast<void>(thread->fence());\n  if (auto removed"), gtest_filter="OwnFailingFiles.*"),
     mutation("two files are one, since their domains begin at the same place", ("src/persist/file_ranges.h", "domain_begin == other_begin && descriptor == other_descriptor;", "domain_begin == other_begin && (descriptor < 0) == (other_descriptor < 0);"), gtest_filter="FileTest.*"),
     mutation("ranges without room are forgotten", (THREAD, "    ranges_.write_early(domains_);\n", "    new (&ranges_) FileRanges(runtime_.file_failures());\n"), gtest_filter="FileTest.*"),
     mutation("what the kernel told to another thread is told to nobody else", (RANGES, "error = result != 0 ? result : told;", "error = result, static_cast<void>(told);"), gtest_filter="FileTest.*"),

@@ -72,9 +72,14 @@ void leave_thread(void*) {
   if (!left) base::log("persist: a thread ends: ", left.error().message);
 }
 
-void before_fork() {
+// Fences for a program that cannot be told here that something cannot be written: its next fence tells.
+void fence_untold() {
   if (thread != nullptr)
-    if (auto fenced = thread->fence(); !fenced) base::log("persist: before fork: ", fenced.error().message);
+    if (const auto fenced = thread->fence(); !fenced) thread->fail_next_fence(fenced.error().number);
+}
+
+void before_fork() {
+  fence_untold();
   const uint64_t mask = sys::block_signals(sys::kSentSignals);
   lock.lock();
   mask_before_fork = mask;
@@ -197,6 +202,13 @@ void execute_all(uintptr_t address, size_t bytes, bool is_ordered) {
     if (!found.domain.holds(line)) found = find_place(line);
     execute(found.domain, found.is_inside, line, is_ordered);
   }
+}
+
+// REQUIRES: the calling thread has fenced.
+base::Expected<void> remove_fenced(uintptr_t begin, uintptr_t end) {
+  if (Observer* const observing = observer(); observing != nullptr) observing->remove(begin, end);
+  if (auto removed = runtime().remove_domain(begin, end); !removed) return std::unexpected(removed.error());
+  return {};
 }
 
 // A program that tells nobody of its mappings does not tell of their ends either.
@@ -333,10 +345,9 @@ base::Expected<void> add_domain(const Domain& domain, std::string_view path, uin
 }
 
 base::Expected<void> remove_domain(uintptr_t begin, uintptr_t end) {
-  if (Observer* const observing = observer(); observing != nullptr) observing->remove(begin, end);
   base::Expected<void> fenced;
   if (thread != nullptr) fenced = thread->fence();
-  if (auto removed = runtime().remove_domain(begin, end); !removed) return std::unexpected(removed.error());
+  if (auto removed = remove_fenced(begin, end); !removed) return removed;
   return fenced;
 }
 
@@ -362,7 +373,8 @@ void end_mapping(uintptr_t begin, size_t bytes) {
   begin = base::round_down(begin, base::kLineBytes);  // of a call that fails; domains are of whole lines
   const Domains::Found found = process_runtime.domains().find(begin);
   if (!found.is_inside && found.domain.end >= end) return;
-  if (auto removed = remove_domain(begin, end); !removed)
+  fence_untold();
+  if (auto removed = remove_fenced(begin, end); !removed)
     base::log("persist: a mapping ends: ", removed.error().message);
 }
 

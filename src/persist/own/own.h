@@ -5,9 +5,9 @@
 //
 //   thread    a thread's first flush makes its Thread. When the thread ends, what it has flushed and not fenced is fenced, which is more than the CPU
 //             would do. What later destructors of its values flush is executed at once
-//   fork      what the forking thread has flushed is fenced before, in the parent. The child has the same domains and goes on, with flushers of its
-//             own when it needs some; what other threads have put off is the parent's. Children of a raw clone(), which runs no handlers of
-//             pthread_atfork, must not flush
+//   fork      what the forking thread has flushed is fenced before, in the parent; if that fails, so does the next fence of parent and child. The
+//             child has the same domains and goes on, with flushers of its own when it needs some; what other threads have put off is the parent's.
+//             Children of a raw clone(), which runs no handlers of pthread_atfork, must not flush
 //   without   a thread for which there is no memory executes each flush at once
 //   observed  with the options dirtiness or record no thread has a Thread: each call is told to the observer, and then executed at once
 #pragma once
@@ -88,7 +88,8 @@ DomainKind kind_at(uintptr_t address);
 // flush_on_fail or file as the option `domain` says if it is memory, else of file. Whatever was a domain there ends. If no domain can be made, since
 // there are too many, flushes there are executed at once.
 void begin_mapping(uintptr_t begin, size_t bytes, bool is_memory);
-// Is told that the program unmaps that, or maps something else there: domains end. Cost: where there is no domain, a look at the table of domains.
+// Is told that the program unmaps that, or maps something else there: domains end. What the calling thread has flushed before and cannot be written
+// its next fence tells. Cost: where there is no domain, a look at the table of domains.
 void end_mapping(uintptr_t begin, size_t bytes);
 // Does the option `domain` say that the caches' content is saved?
 bool is_flush_on_fail();

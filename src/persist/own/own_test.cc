@@ -1,4 +1,4 @@
-// The process's own runtime: each test is a process of its own (a child), since there is one runtime in each.
+// The process's own runtime.
 #include "persist/own/own.h"
 
 #include <fcntl.h>
@@ -10,7 +10,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -25,26 +24,11 @@
 #include "base/log.h"
 #include "persist/own/copy.h"
 #include "persist/own/dirtiness.h"
+#include "persist/own/test_child.h"
 #include "sys/threads.h"
 
 namespace persist {
 namespace {
-
-// Runs it in a child, in whose environment the variables are; returns its exit status, 128 + the signal that killed it.
-int in_child(std::initializer_list<std::pair<const char*, const char*>> variables,
-             const std::function<int()>& run) {
-  fflush(nullptr);
-  const pid_t child = fork();
-  if (child == 0) {
-    for (const auto& [name, value] : variables) setenv(name, value, 1);
-    const int status = run();
-    fflush(nullptr);
-    _exit(status);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
 
 #if __has_feature(thread_sanitizer)
 constexpr bool kIsThreadSanitizer = true;
@@ -54,10 +38,6 @@ constexpr bool kIsThreadSanitizer = false;
 
 // Whether a child of the calling process ends so.
 bool fork_is(int status, const std::function<int()>& run) { return in_child({}, run) == status; }
-
-// 0: all of them hold; else the line of the first that does not.
-#define REQUIRE(condition) \
-  if (!(condition)) return __LINE__ % 100 + 100;
 
 int open_unnamed() { return open(testing::TempDir().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600); }
 
