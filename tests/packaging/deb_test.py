@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The .deb packages in a Debian with nothing else in it: installed, used, removed.  deb_test.py SOURCE BUILD WORK
+"""The .deb packages in a Debian with nothing else in it: installed, upgraded, used, removed.  deb_test.py SOURCE BUILD WORK
 
 Prints each command and what it says.
 """
@@ -194,6 +194,9 @@ def test(source, build, work):
         with machine.systemd():
             machine.call("apt-get", "install", "-y", "--no-install-recommends", *(f"/debs/{deb.name}" for deb in debs))
             check("daemon-reload" in machine.told_systemd(), "systemd goes on with the unit that was there before")
+            upgraded, = (deb.name for deb in debs if deb.name.startswith("spillway_"))
+            machine.call("dpkg", "--install", f"/debs/{upgraded}")
+            check(machine.told_systemd() == ["daemon-reload"], "an upgrade ends servers, or leaves systemd the unit of before")
         check_program(machine)
         check_server(machine)
         check_library(machine)
