@@ -4,13 +4,11 @@
 #include "analysis/Address.h"
 #include "analysis/PlainPointers.h"
 #include "analysis/Provenance.h"
+#include "bodies/Ways.h"
 
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/SetVector.h"
-#include "llvm/ADT/SmallBitVector.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Analysis/AssumptionCache.h"
-#include "llvm/Analysis/CFG.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/OptimizationRemarkEmitter.h"
 #include "llvm/Analysis/ScalarEvolution.h"
@@ -32,30 +30,12 @@ using namespace llvm;
 
 namespace spillway {
 
-// Native loops of at most so many iterations that call nothing have no way:
-// they run to their end.
-static constexpr unsigned MaxShortTrips = 64;
-
 // Native loops of at most so many instructions look at the byte once in
 // SmallLoopRepeats iterations.
 static constexpr unsigned MaxSmallLoop = 24;
 static constexpr unsigned SmallLoopRepeats = 4;
 
-// Variables of the stack of at most so many bytes are gathered into one.
-static constexpr unsigned MaxSmallVariable = 256;
-
 namespace {
-
-// From the head of a native loop into the instrumented body.
-struct Way {
-  BasicBlock *Head;
-  SmallBitVector Arguments; // of F that are live there, and passed as ever
-  SetVector<Value *> Cargo; // what else is live there
-  /// Pointers that are live there at a constant distance from any of these,
-  /// and need not be brought along.
-  SmallVector<Instruction *, 8> Derived;
-  BasicBlock *Leave = nullptr; // the native block in which it begins
-};
 
 class BodyMaker {
 public:
@@ -65,9 +45,6 @@ public:
   Function *run();
 
 private:
-  void findWays();
-  void gatherVariables();
-  void findCargo();
   bool mayBeApart() const;
   void copy();
   void arrive();
@@ -214,137 +191,6 @@ static void storeIntoCaches(Function &Native) {
   for (Instruction &I : instructions(Native))
     if (isa<StoreInst>(I))
       I.setMetadata(LLVMContext::MD_nontemporal, nullptr);
-}
-
-static bool isShort(BasicBlock *Head, LoopInfo &LI, ScalarEvolution &SE) {
-  Loop *L = LI.getLoopFor(Head);
-  if (!L || L->getHeader() != Head)
-    return false;
-  unsigned Trips = SE.getSmallConstantMaxTripCount(L);
-  if (Trips == 0 || Trips > MaxShortTrips)
-    return false;
-  return none_of(L->blocks(), [](const BasicBlock *BB) {
-    return any_of(*BB, [](const Instruction &I) {
-      return isa<CallBase>(I) && !isa<IntrinsicInst>(I);
-    });
-  });
-}
-
-// Each cycle of the code, be it a loop or not, runs through the target of a
-// back edge: there are the heads.
-void BodyMaker::findWays() {
-  SmallVector<std::pair<const BasicBlock *, const BasicBlock *>, 8> Edges;
-  FindFunctionBackedges(F, Edges);
-  if (Edges.empty())
-    return;
-  SetVector<BasicBlock *> Heads;
-  for (auto [From, To] : Edges)
-    Heads.insert(const_cast<BasicBlock *>(To));
-  auto &LI = FAM.getResult<LoopAnalysis>(F);
-  auto &SE = FAM.getResult<ScalarEvolutionAnalysis>(F);
-  for (BasicBlock *Head : Heads)
-    if (!Head->isEHPad() && !isShort(Head, LI, SE))
-      Ways.push_back({Head, SmallBitVector(F.arg_size()), {}, {}});
-}
-
-// The heads of ways, by their numbers, that V is live at.
-static SmallVector<unsigned, 4>
-liveAt(Value &V, const DenseMap<BasicBlock *, unsigned> &Heads) {
-  auto *I = dyn_cast<Instruction>(&V);
-  BasicBlock *Def = I ? I->getParent() : nullptr;
-  SmallPtrSet<BasicBlock *, 16> Seen;
-  SmallVector<BasicBlock *, 16> Work; // V is live where they begin
-  auto Add = [&](BasicBlock *BB) {
-    if (BB != Def && Seen.insert(BB).second)
-      Work.push_back(BB);
-  };
-  for (Use &U : V.uses()) {
-    auto *User = cast<Instruction>(U.getUser());
-    auto *Phi = dyn_cast<PHINode>(User);
-    Add(Phi ? Phi->getIncomingBlock(U) : User->getParent());
-  }
-  SmallVector<unsigned, 4> Result;
-  while (!Work.empty()) {
-    BasicBlock *BB = Work.pop_back_val();
-    if (auto Found = Heads.find(BB); Found != Heads.end())
-      Result.push_back(Found->second);
-    for (BasicBlock *Pred : predecessors(BB))
-      Add(Pred);
-  }
-  return Result;
-}
-
-// Makes one variable of the small ones, so that ways bring one address. Not
-// where a stack protector orders and separates variables by what they are.
-void BodyMaker::gatherVariables() {
-  if (Ways.empty() || F.hasStackProtectorFnAttr())
-    return;
-  const DataLayout &DL = F.getDataLayout();
-  SmallVector<std::pair<AllocaInst *, uint64_t>, 8> Small; // and where it is
-  uint64_t End = 0;
-  Align Most;
-  for (Instruction &I : F.getEntryBlock()) {
-    auto *A = dyn_cast<AllocaInst>(&I);
-    if (!A || !A->isStaticAlloca() || A->isUsedWithInAlloca() ||
-        A->isSwiftError() || A->getAlign() > MaxSmallVariable ||
-        A->getAddressSpace() != 0)
-      continue;
-    uint64_t Bytes = A->getAllocationSize(DL)->getFixedValue();
-    if (Bytes > MaxSmallVariable)
-      continue;
-    uint64_t Begin = alignTo(End, A->getAlign());
-    Small.push_back({A, Begin});
-    End = Begin + Bytes;
-    Most = std::max(Most, A->getAlign());
-  }
-  if (Small.size() < 2)
-    return;
-  Type *Byte = Type::getInt8Ty(F.getContext());
-  auto *All = new AllocaInst(ArrayType::get(Byte, End), 0, nullptr, Most,
-                             "spill.variables", F.getEntryBlock().begin());
-  for (auto [A, Offset] : Small)
-    for (User *U : make_early_inc_range(A->users()))
-      if (auto *I = cast<Instruction>(U); I->isLifetimeStartOrEnd())
-        I->eraseFromParent();
-  auto After = find_if(F.getEntryBlock(), [](const Instruction &I) {
-    return !isa<AllocaInst>(I);
-  });
-  IRBuilder<> B(&F.getEntryBlock(), After);
-  for (auto [A, Offset] : Small) {
-    A->replaceAllUsesWith(B.CreateConstInBoundsGEP1_64(Byte, All, Offset));
-    A->eraseFromParent();
-  }
-}
-
-void BodyMaker::findCargo() {
-  if (Ways.empty())
-    return;
-  const DataLayout &DL = F.getDataLayout();
-  DenseMap<BasicBlock *, unsigned> Heads;
-  for (auto [Index, W] : enumerate(Ways)) {
-    Heads[W.Head] = Index;
-    for (PHINode &Phi : W.Head->phis())
-      W.Cargo.insert(&Phi);
-  }
-  auto Add = [](Way &W, Value *V) {
-    auto *A = dyn_cast<Argument>(V);
-    if (A && !A->hasByValAttr()) // of that the callee has another copy
-      W.Arguments.set(A->getArgNo());
-    else if (A || isa<Instruction>(V))
-      W.Cargo.insert(V);
-  };
-  for (Argument &A : F.args())
-    for (unsigned Index : liveAt(A, Heads))
-      Add(Ways[Index], &A);
-  for (Instruction &I : instructions(F)) {
-    APInt Offset;
-    Value *Base = baseOf(&I, DL, Offset);
-    for (unsigned Index : liveAt(I, Heads)) {
-      Add(Ways[Index], Base);
-      if (Base != &I)
-        Ways[Index].Derived.push_back(&I);
-    }
-  }
 }
 
 // The way's number, then its cargo. It is packed, so that alignment is no
@@ -597,9 +443,11 @@ void BodyMaker::lookLessOften() {
 }
 
 Function *BodyMaker::run() {
-  findWays();
-  gatherVariables();
-  findCargo();
+  Ways = findWays(F, FAM);
+  if (!Ways.empty()) {
+    gatherVariables(F);
+    findCargo(F, Ways);
+  }
   if (!mayBeApart())
     return nullptr;
   BasicBlock *Entry = &F.getEntryBlock();

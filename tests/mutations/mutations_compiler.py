@@ -23,6 +23,7 @@ SPLIT = "compiler/loops/LoopSplit.cpp"
 TRANSLATE = "compiler/translation/Translate.cpp"
 FLUSH_ASSEMBLY = "compiler/persist/FlushAssembly.cpp"
 BODIES = "compiler/bodies/Bodies.cpp"
+WAYS = "compiler/bodies/Ways.cpp"
 BODY_CALLS = "compiler/bodies/BodyCalls.cpp"
 DIRECT = "compiler/persist/Direct.cpp"
 PERSIST = "compiler/persist/Persist.cpp"
@@ -78,13 +79,13 @@ MUTATIONS = [
     mutation("what a native loop has computed stays behind", RANDOM_BODIES,
              (BODIES, "B.CreateAlignedStore(V, B.CreateStructGEP", "B.CreateAlignedStore(Constant::getNullValue(V->getType()), B.CreateStructGEP")),
     mutation("a variable is another one after a way", "^ir_program_frames.cpp_bodies$",
-             (BODIES, "  for (Instruction &I : instructions(F)) {\n    APInt Offset;", "  for (Instruction &I : instructions(F)) {\n    if (isa<AllocaInst>(I))\n      continue;\n    APInt Offset;")),
+             (WAYS, "  for (Instruction &I : instructions(F)) {\n    APInt Offset;", "  for (Instruction &I : instructions(F)) {\n    if (isa<AllocaInst>(I))\n      continue;\n    APInt Offset;")),
     mutation("variables that are gathered lie over each other", "^ir_program_frames.cpp_bodies_fixed$",
-             (BODIES, "    End = Begin + Bytes;", "    End = Begin + Bytes / 2;")),
+             (WAYS, "    End = Begin + Bytes;", "    End = Begin + Bytes / 2;")),
     mutation("copies of arguments made anew by ways", "^ir_program_frames.cpp_bodies$",
-             (BODIES, "if (A && !A->hasByValAttr())", "if (A)")),
+             (WAYS, "if (A && !A->hasByValAttr())", "if (A)")),
     mutation("arguments that are alive not passed by ways", "^ir_program_frames.cpp_bodies$",
-             (BODIES, "    W.Arguments.set(A->getArgNo());", "    W.Arguments.reset(A->getArgNo());")),
+             (WAYS, "    W.Arguments.set(A->getArgNo());", "    W.Arguments.reset(A->getArgNo());")),
     mutation("promises of arguments kept that do not come", "^ir_bodies$", (BODIES, "  dropArgumentPromises(*Spill);\n", "")),
     mutation("another frame for what asks for its own", "^ir_bodies$", (BODIES, "    case Intrinsic::returnaddress:\n", "")),
     mutation("stack of the native body taken back", "^ir_bodies$",
@@ -99,9 +100,9 @@ MUTATIONS = [
     mutation("native loops that call something exist four times", "^ir_bodies$",
              (BODIES, "(!isa<IntrinsicInst>(Call) || Call->isConvergent())", "Call->isConvergent()")),
     mutation("native loops run to their end", "^ir_bodies$",
-             (BODIES, "if (!Head->isEHPad() && !isShort(Head, LI, SE))", "if (!Head->isEHPad() && isShort(Head, LI, SE))")),
+             (WAYS, "if (!Head->isEHPad() && !isShort(Head, LI, SE))", "if (!Head->isEHPad() && isShort(Head, LI, SE))")),
     mutation("values that only a phi uses not brought along", "^ir_(random_bodies_2[1-4]|program_corners.c_bodies)$",
-             (BODIES, "    Add(Phi ? Phi->getIncomingBlock(U) : User->getParent());", "    if (!Phi)\n      Add(User->getParent());")),
+             (WAYS, "    Add(Phi ? Phi->getIncomingBlock(U) : User->getParent());", "    if (!Phi)\n      Add(User->getParent());")),
     mutation("byte of native bodies read once", "^ir_bodies$", (BODIES, "/*isVolatile=*/true", "/*isVolatile=*/false")),
     mutation("non-temporal store kept in native bodies", "^ir_bodies$", (BODIES, "  storeIntoCaches(F);\n", "")),
     mutation("handlers left from native bodies without a word", "^ir_bodies$", (BODIES, "  case Intrinsic::eh_sjlj_longjmp:\n", "")),
