@@ -41,6 +41,8 @@ void find_c_library() { dl_iterate_phdr(note_libc, nullptr); }
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 // A sanitizer's malloc comes first, and counts as the C library's.
 base::Expected<void> check_search_order(bool (*)()) { return {}; }
+// So do its operators new and delete.
+bool is_replaced(const void*, const void*) { return false; }
 #else
 base::Expected<void> check_search_order(bool (*heap_serves_others)()) {
   // As others look it up. RTLD_DEFAULT is what this library would find, whose own names come first for it (-Bsymbolic).
@@ -64,6 +66,27 @@ base::Expected<void> check_search_order(bool (*heap_serves_others)()) {
   const bool known = dladdr(reinterpret_cast<void*>(malloc), &about) != 0;
   return base::failure(ENOTSUP, "malloc is that of ", known ? about.dli_fname : "something else",
                        " here, and blocks of two heaps do not go together; leave it out (of LD_PRELOAD?)");
+}
+
+namespace {
+
+// Where the program or library that defines the function begins in memory; null: none is known to. (A program that only calls a function may have
+// an entry for it that all take for its address.)
+const void* definer_of(const void* function) {
+  Dl_info about;
+  void* symbol = nullptr;
+  if (function == nullptr || dladdr1(function, &about, &symbol, RTLD_DL_SYMENT) == 0 || symbol == nullptr)
+    return nullptr;
+  return static_cast<const ElfW(Sym)*>(symbol)->st_shndx != SHN_UNDEF ? about.dli_fbase : nullptr;
+}
+
+}  // namespace
+
+bool is_replaced(const void* function, const void* neighbour) {
+  const void* const own = definer_of(function);
+  const void* const library = definer_of(neighbour);
+  return own != nullptr && library != nullptr && own != library &&
+         own != definer_of(dlsym(RTLD_NEXT, "malloc"));
 }
 #endif
 

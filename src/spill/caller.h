@@ -20,6 +20,10 @@ void find_c_library();
 // and what to do. REQUIRES: find_c_library was called; `heap_serves_others`: as in heap.h. May take the loader's lock, and calls malloc.
 base::Expected<void> check_search_order(bool (*heap_serves_others)());
 
+// Is it the program, or another library, that defines `function` for all, instead of the library that defines `neighbour`? A library with a
+// malloc of its own does not count: nobody calls that either. May take the loader's lock.
+bool is_replaced(const void* function, const void* neighbour);
+
 // The exported function that `address` is part of, null when there is none. May take the loader's lock.
 const char* symbol_of(uint64_t address);
 

@@ -26,6 +26,10 @@ namespace spill {
 
 base::Expected<void> open_heap();
 
+// Once, at the start: finds out whose operators new and delete of C++ the program's calls are for (intercept/heap.cc). May take the loader's
+// lock.
+void find_own_operators();
+
 // Has anybody but compiled code allocated here yet?
 bool heap_serves_others();
 

@@ -176,6 +176,7 @@ extern "C" void spillway_start(int, char**, char** environment) {
   runtime.environment = environment;
   base::Options& options = runtime.options;
   find_c_library();
+  find_own_operators();
   require(check_search_order(heap_serves_others));
   require(read_settings());
   if (options.memory == 0) options.memory = base::default_memory_bytes(options, sys::free_memory_bytes());

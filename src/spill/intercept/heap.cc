@@ -19,6 +19,9 @@ extern "C" __attribute__((weak)) NewHandler* _ZSt15get_new_handlerv();
 namespace spill {
 namespace {
 
+// Has the program, or a library of it, operators new and delete instead of the C++ library's?
+constinit bool has_own_operators = false;
+
 void* zeroed(size_t count, size_t bytes, Caller caller) {
   size_t total;
   if (__builtin_mul_overflow(count, bytes, &total)) {
@@ -108,49 +111,52 @@ SPILL_MALLOC_FAMILY(, foreign_caller(__builtin_return_address(0)))
 
 SPILL_EXPORT size_t __spill_malloc_usable_size(void* block) { return heap_usable_bytes(block); }
 
-// The C++ operators, by mangled name: std::nothrow_t and std::align_val_t are a reference and a size_t.
-SPILL_EXPORT void* __spill__Znwm(size_t bytes) { return allocate_or_throw(bytes, 0); }
-SPILL_EXPORT void* __spill__Znam(size_t bytes) { return allocate_or_throw(bytes, 0); }
-SPILL_EXPORT void* __spill__ZnwmRKSt9nothrow_t(size_t bytes, const void*) {
-  return heap_allocate(bytes, 0, false, Caller::kInstrumented);
+void find_own_operators() {
+  has_own_operators = is_replaced(reinterpret_cast<const void*>(&_Znwm),
+                                  reinterpret_cast<const void*>(&_ZSt15get_new_handlerv));
 }
-SPILL_EXPORT void* __spill__ZnamRKSt9nothrow_t(size_t bytes, const void*) {
-  return heap_allocate(bytes, 0, false, Caller::kInstrumented);
-}
-SPILL_EXPORT void* __spill__ZnwmSt11align_val_t(size_t bytes, size_t alignment) {
-  return allocate_or_throw(bytes, alignment);
-}
-SPILL_EXPORT void* __spill__ZnamSt11align_val_t(size_t bytes, size_t alignment) {
-  return allocate_or_throw(bytes, alignment);
-}
-SPILL_EXPORT void* __spill__ZnwmSt11align_val_tRKSt9nothrow_t(size_t bytes, size_t alignment, const void*) {
-  return heap_allocate(bytes, alignment, false, Caller::kInstrumented);
-}
-SPILL_EXPORT void* __spill__ZnamSt11align_val_tRKSt9nothrow_t(size_t bytes, size_t alignment, const void*) {
-  return heap_allocate(bytes, alignment, false, Caller::kInstrumented);
-}
-SPILL_EXPORT void __spill__ZdlPv(void* block) { heap_free(block, Caller::kInstrumented); }
-SPILL_EXPORT void __spill__ZdaPv(void* block) { heap_free(block, Caller::kInstrumented); }
-SPILL_EXPORT void __spill__ZdlPvm(void* block, size_t) { heap_free(block, Caller::kInstrumented); }
-SPILL_EXPORT void __spill__ZdaPvm(void* block, size_t) { heap_free(block, Caller::kInstrumented); }
-SPILL_EXPORT void __spill__ZdlPvRKSt9nothrow_t(void* block, const void*) {
-  heap_free(block, Caller::kInstrumented);
-}
-SPILL_EXPORT void __spill__ZdaPvRKSt9nothrow_t(void* block, const void*) {
-  heap_free(block, Caller::kInstrumented);
-}
-SPILL_EXPORT void __spill__ZdlPvSt11align_val_t(void* block, size_t) {
-  heap_free(block, Caller::kInstrumented);
-}
-SPILL_EXPORT void __spill__ZdaPvSt11align_val_t(void* block, size_t) {
-  heap_free(block, Caller::kInstrumented);
-}
-SPILL_EXPORT void __spill__ZdlPvmSt11align_val_t(void* block, size_t, size_t) {
-  heap_free(block, Caller::kInstrumented);
-}
-SPILL_EXPORT void __spill__ZdaPvmSt11align_val_t(void* block, size_t, size_t) {
-  heap_free(block, Caller::kInstrumented);
-}
+
+// The C++ operators, by mangled name: std::nothrow_t and std::align_val_t are a reference and a size_t. Where the program has its own, all
+// calls are for those, as natively.
+#define SPILL_NEW(name, parameters, arguments, ours)      \
+  extern "C" __attribute__((weak)) void* name parameters; \
+  SPILL_EXPORT void* __spill_##name parameters {          \
+    if (has_own_operators) [[unlikely]]                   \
+      return name arguments;                              \
+    return ours;                                          \
+  }
+#define SPILL_DELETE(name, parameters, arguments)        \
+  extern "C" __attribute__((weak)) void name parameters; \
+  SPILL_EXPORT void __spill_##name parameters {          \
+    if (has_own_operators) [[unlikely]]                  \
+      return name arguments;                             \
+    heap_free(block, Caller::kInstrumented);             \
+  }
+
+SPILL_NEW(_Znwm, (size_t bytes), (bytes), allocate_or_throw(bytes, 0))
+SPILL_NEW(_Znam, (size_t bytes), (bytes), allocate_or_throw(bytes, 0))
+SPILL_NEW(_ZnwmRKSt9nothrow_t, (size_t bytes, const void* nothrow), (bytes, nothrow),
+          heap_allocate(bytes, 0, false, Caller::kInstrumented))
+SPILL_NEW(_ZnamRKSt9nothrow_t, (size_t bytes, const void* nothrow), (bytes, nothrow),
+          heap_allocate(bytes, 0, false, Caller::kInstrumented))
+SPILL_NEW(_ZnwmSt11align_val_t, (size_t bytes, size_t alignment), (bytes, alignment),
+          allocate_or_throw(bytes, alignment))
+SPILL_NEW(_ZnamSt11align_val_t, (size_t bytes, size_t alignment), (bytes, alignment),
+          allocate_or_throw(bytes, alignment))
+SPILL_NEW(_ZnwmSt11align_val_tRKSt9nothrow_t, (size_t bytes, size_t alignment, const void* nothrow),
+          (bytes, alignment, nothrow), heap_allocate(bytes, alignment, false, Caller::kInstrumented))
+SPILL_NEW(_ZnamSt11align_val_tRKSt9nothrow_t, (size_t bytes, size_t alignment, const void* nothrow),
+          (bytes, alignment, nothrow), heap_allocate(bytes, alignment, false, Caller::kInstrumented))
+SPILL_DELETE(_ZdlPv, (void* block), (block))
+SPILL_DELETE(_ZdaPv, (void* block), (block))
+SPILL_DELETE(_ZdlPvm, (void* block, size_t bytes), (block, bytes))
+SPILL_DELETE(_ZdaPvm, (void* block, size_t bytes), (block, bytes))
+SPILL_DELETE(_ZdlPvRKSt9nothrow_t, (void* block, const void* nothrow), (block, nothrow))
+SPILL_DELETE(_ZdaPvRKSt9nothrow_t, (void* block, const void* nothrow), (block, nothrow))
+SPILL_DELETE(_ZdlPvSt11align_val_t, (void* block, size_t alignment), (block, alignment))
+SPILL_DELETE(_ZdaPvSt11align_val_t, (void* block, size_t alignment), (block, alignment))
+SPILL_DELETE(_ZdlPvmSt11align_val_t, (void* block, size_t bytes, size_t alignment), (block, bytes, alignment))
+SPILL_DELETE(_ZdaPvmSt11align_val_t, (void* block, size_t bytes, size_t alignment), (block, bytes, alignment))
 
 }  // namespace spill
 

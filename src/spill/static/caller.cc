@@ -14,6 +14,7 @@ Caller foreign_caller(const void*) {
 
 void find_c_library() {}
 base::Expected<void> check_search_order(bool (*)()) { return {}; }
+bool is_replaced(const void*, const void*) { return false; }
 
 const char* symbol_of(uint64_t) { return nullptr; }  // it exports nothing
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """C++ programs beside C++ libraries that spillcc did not compile.  cxx_test.py BIN WORK [unittest arguments]
 
-Both sides work on the same containers, which do not fit in memory, and each keeps its own strings where it should. And a library may wait for its
-threads where it is opened.
+Both sides work on the same containers, which do not fit in memory, and each keeps its own strings where it should. A library may wait for its
+threads where it is opened, and have operators new and delete of its own.
 """
 import json
 import pathlib
@@ -64,6 +64,22 @@ class Foreign(unittest.TestCase):
         command("clang++-19", "-O1", "-fPIC", "-shared", SOURCES / "waiting.cc", "-o", library)
         command(BIN / "spillc++", "-O1", SOURCES / "opens.cc", "-o", program)
         self.assertEqual(command(program, library), "opened\n")
+
+    def test_operators_new_and_delete(self):
+        """Those of a library, or of the program, are called by both, whoever compiled them."""
+        folder = WORK / "operators"
+        folder.mkdir()
+        rpath = "-Wl,-rpath," + str(folder)
+        command(BIN / "spillc++", "-O1", "-fPIC", "-shared", SOURCES / "operators_beside.cc", "-o", folder / "libbeside.so")
+        for compiler in ("clang++-19", BIN / "spillc++"):
+            library, object_file = folder / "liboperators.so", folder / "operators.o"
+            command(compiler, "-O1", "-fPIC", "-shared", SOURCES / "operators.cc", "-o", library)
+            command(compiler, "-O1", "-c", SOURCES / "operators.cc", "-o", object_file)
+            for operators in (library, object_file):
+                with self.subTest(operators.name, compiler=compiler):
+                    command(BIN / "spillc++", "-O1", SOURCES / "operators_user.cc", operators, folder / "libbeside.so", rpath,
+                            "-o", folder / "program")
+                    self.assertEqual(command(folder / "program"), "42 42 42\n0\n")
 
 
 if __name__ == "__main__":
