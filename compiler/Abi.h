@@ -9,7 +9,7 @@
 //                the entry in rax. It is called by inline assembly, so that
 //                code generation does not see a call: functions that call
 //                nothing else remain leaves, and no argument registers are
-//                cleared. For that such functions do without a red zone.
+//                cleared. In return such functions have no red zone.
 //   alone k      the whole translation of an address in slot k, out of line
 //   load n,      a whole access of n bytes in slot 0, wherever they lie. Called
 //   store n      like translate; the value is returned in rax, or given in r10
@@ -17,7 +17,7 @@
 //   ... live m   one of these, with the set m of live slots built in
 //   cross ...    one jump through the GOT. A call of the symbol itself would go
 //                through a PLT stub, which clobbers r10 when it is bound
-//                lazily, although preserve_allcc promises to keep it; or its
+//                lazily, although preserve_allcc promises to keep it; or the
 //                address would be hoisted into a register that the hot path
 //                then lacks. Those that return nothing by contract are declared
 //                to return i64 all the same, so that LLVM never assumes that

@@ -6,8 +6,8 @@
 // HidePass and OncePass recognise functions by their names, so they run before
 // anything is inlined. Translation runs last, so that the optimiser and the
 // vectoriser see the program's own accesses. PersistPass runs just before it,
-// since it needs the program's own addresses, and DirectPass behind it, since
-// what that accesses is the runtime's. With -fno-spill -fspill-persist only
+// since it needs the program's own addresses, and DirectPass after it, since
+// what that pass accesses is the runtime's. With -fno-spill -fspill-persist only
 // these two run.
 //
 // Without link-time optimisation, and in ThinLTO's back ends, the last point is

@@ -2,8 +2,8 @@
 //
 // An address is a sum of terms and a constant. Two pointers with the same terms
 // differ by the difference of their offsets wherever the values that they are
-// made of are available. An index of few values, such as the side of a tree's
-// node, is no term but an extent: the address is one of a small range. Pointers
+// made of are available. An index with few values, such as the side of a tree's
+// node, is not a term but an extent: the address is one of a small range. Pointers
 // that a loop carries side by side have the same term.
 //
 //===----------------------------------------------------------------------===//

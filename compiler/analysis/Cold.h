@@ -1,8 +1,8 @@
 //===- Cold.h - Code that runs rarely ---------------------------*- C++ -*-===//
 //
 // Most code of a program runs rarely. An access there is a call of a stub,
-// which takes a third of the bytes of a translation in line, and loops stay as
-// they are.
+// which takes a third of the bytes of a translation in line, and loops are left
+// as they are.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_COLD_H

@@ -2,9 +2,9 @@
 //
 // An argument is plain (Provenance.h) if all calls pass plain pointers in it,
 // and a result if all that the function returns is plain. Both are found for
-// the whole module at once. It begins with the belief that all pointers are
-// plain, and takes back what is contradicted until nothing is: so recursion
-// does not stand in the way.
+// the whole module at once. The analysis assumes at first that all pointers are
+// plain, and takes back what is contradicted until nothing is: so recursion is
+// no obstacle.
 //
 //   1  An argument counts only if all calls are known: the function is local,
 //      and its address is used only by direct calls with its very type, and by

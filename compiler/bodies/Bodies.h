@@ -25,7 +25,7 @@
 //      and remains right, by the fault path (abi.inc).
 //   4  An instrumented body calls the F.spill of others, which is always right.
 //      A native body looks at the byte when it begins, unless only native
-//      bodies call it. Of native bodies that call each other in a circle one
+//      bodies call it. Of native bodies that call each other in a circle, one
 //      looks.
 //
 //===----------------------------------------------------------------------===//

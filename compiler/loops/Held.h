@@ -7,7 +7,7 @@
 // elsewhere:
 //
 //     if (the window is not in the page that is held)
-//         if (it crosses an edge)  sharing nothing, as ever, but for (5)
+//         if (it crosses an edge)  sharing nothing, as ever, except (5)
 //         else                     translate; this page is held from now on
 //     access by the entry that is held
 //

@@ -1,9 +1,9 @@
 //===- Once.h - What only one may be doing at a time ------------*- C++ -*-===//
 //
 // A task of a parallel_for (spillway/task.h) is suspended when it misses a
-// page, and its thread runs other tasks. It must not be suspended while it has
+// page, and its thread runs other tasks. It must not be suspended while it holds
 // something that other tasks would wait for, on the very thread that it needs
-// to go on, or would take for their own. The runtime sees mutexes itself. What
+// to go on, or that they would take for their own. The runtime sees mutexes itself. What
 // code does inline is marked here by calls of the runtime:
 //
 //   an initialiser of a static variable in a function, from __cxa_guard_acquire

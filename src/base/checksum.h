@@ -1,6 +1,6 @@
 // Checksums of what is kept on media: 64 bits of XXH3.
 //
-// They tell damage from what was written, by accident; with a secret that others do not know, on purpose, too.
+// They detect accidental damage, and with a secret that others do not know also changes that are made on purpose.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Idle: how long a thread that finds nothing to do goes on looking before it sleeps. A sleep, and the wake that ends it, cost both sides some 10 us, so a
-// thread that is answered sooner gains by looking on. One that is not loses that time once, and then ever more rarely, the longer looking has been in
+// thread that is answered sooner gains by looking on. A thread that is not loses that time once, and then ever more rarely, the longer looking has been in
 // vain: a thread that waits for slow things, or whose CPU is wanted by the thread that will answer, all but stops looking.
 #pragma once
 #include <algorithm>

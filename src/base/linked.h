@@ -1,6 +1,6 @@
-// Lists of objects that say themselves which one is next (`next`): of few, which come and go seldom, whose owners keep their memory.
+// Lists of objects that name the next one themselves (`next`). For few objects, which come and go seldom; their owners keep their memory.
 //
-// Thread contract: none; who has such a list has a lock for it.
+// Thread contract: none of its own; whoever has such a list has a lock for it.
 #pragma once
 
 namespace base {

@@ -1,4 +1,5 @@
-// Numbers made of others: mix(), of which every bit depends on every bit of the input, for what a seed or a hash decides; and spread(), which is cheaper.
+// Numbers made from others: mix(), each bit of whose result depends on every bit of the input, for what a seed or a hash decides; and spread(), which
+// is cheaper.
 #pragma once
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-// Characters of texts that may be of any bytes.
+// UTF-8 characters in texts that may have any bytes.
 #pragma once
 #include <cstddef>
 #include <string_view>

@@ -1,6 +1,6 @@
 // Buckets: the records of a table, and the head of each bucket. This is memory and nothing else: kernels work on it (kernels.h).
 //
-// A record whose home is full lies in one of the next Head::kMaxReach buckets; so many more lie behind the last home.
+// A record whose home is full lies in one of the next Head::kMaxReach buckets, of which there are as many more behind the last home.
 //
 // Invariants, while no head is locked (verify)
 //  1 a record lies from its home on, not farther than its home's reach says

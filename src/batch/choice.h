@@ -1,4 +1,4 @@
-// Choice: which engine a table has that chooses for itself.
+// Choice: chooses the engine of a table whose user has named none.
 //
 //  1 the model (model.h) says what an update costs with each engine; those that it takes for more than kModelFactor times as slow as the best are not tried
 //  2 the others are tried in turns, the best one first, on what the program asks for anyhow: first until as much is staged as may be, and then for a

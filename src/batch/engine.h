@@ -1,4 +1,4 @@
-// Engine: what does a table's changes, and how.
+// Engine: one of the ways in which a table's changes are made.
 #pragma once
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-// What kernels are made of. For the files that compile them, each for other CPUs: everything is of the file that includes it.
+// What kernels are made of. For the files that compile them, each for other CPUs: everything here is local to the file that includes it.
 //
 // A Layout says how keys are found in a bucket:
 //

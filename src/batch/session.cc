@@ -1,4 +1,4 @@
-// Sessions: they do jobs, and have the table grow where a job finds no room.
+// Sessions: they do jobs, and have the table grow if a job finds no room.
 #include <cstring>
 
 #include "base/single_writer.h"

@@ -1,5 +1,5 @@
-// Sizes: the bytes of keys, values and records, as constants for those that are common, so that loops over records are compiled for them. Of the file that
-// includes this, as each may be compiled for other CPUs.
+// Sizes: the bytes of keys, values and records, as constants for those that are common, so that loops over records are compiled for them. Local to the
+// file that includes this, since each may be compiled for other CPUs.
 #pragma once
 #include "batch/shape.h"
 

@@ -1,4 +1,4 @@
-// Sweeper: a thread of a table's that makes what is staged after a while, if nothing else has.
+// Sweeper: a thread of the table's that makes staged changes after a while, if nothing else has made them.
 #pragma once
 #include <atomic>
 #include <memory>

@@ -1,4 +1,4 @@
-// What sessions do (store.h): records are read, and gets. Changes are in session_change.cc.
+// What sessions do (store.h): reading records, and gets. Changes are in session_change.cc.
 #include <algorithm>
 
 #include "kv/index/entry.h"

@@ -1,4 +1,4 @@
-// What sessions change (store.h): from a key and what is to be written to its place in the index.
+// Changes by sessions (store.h): from a key, and what is to be written, to its place in the index.
 #include "kv/index/entry.h"
 #include "kv/store.h"
 #include "storage/piece_io.h"

@@ -1,4 +1,4 @@
-// How a cache gets more frames, or less, while others use it. What has to leave is written back through the channels of the session that
+// How a cache gets more frames, or fewer, while others use it. What has to leave is written back through the channels of the session that
 // asks for it.
 //
 // It goes from set to set; it locks and holds nothing while it waits or writes. After an error the cache has the size that it has reached,

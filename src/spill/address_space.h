@@ -1,4 +1,4 @@
-// Which addresses are spilled memory: allocated parts of the range, by whom it does not matter (heap extents,
+// Which addresses are spilled memory: allocated parts of the range, whoever has allocated them (heap extents,
 // mmap), and globals wherever they lie (globals.h).
 //
 //   free list   address ranges given back, sorted, coalesced; first fit, else the end grows

@@ -2,11 +2,11 @@
 // what it will go on using stands in its bank, and whoever looks at the slots of all threads looks at all banks, too
 // (holders.h). So nothing is pinned, and nobody waits for a task that is suspended.
 //
-// A bank has a place for each slot. Why nothing that is held is ever overlooked by who looks at slots first, at banks then:
+// A bank has a place for each slot. Why nothing that is held is ever overlooked by whoever looks at slots first, and then at banks:
 //   suspend   the slots that are live are stored to the bank; then other tasks overwrite them. Seen in the slot or in the bank
 //   resume    the bank is stored to the slots, and stays as it is: seen in the bank
 //   suspend   what is still live stands in the same place of both, and stays; the rest is not needed any more
-// So the bank of a task that runs may hold what it needs no more, until its next miss: pages stay in memory, and mapped files open.
+// So the bank of a task that runs may hold what the task no longer needs, until its next miss: pages stay in memory, and mapped files open.
 //
 // Thread contract: a bank is stored to by its task's thread alone; looked at by anyone.
 #pragma once

@@ -1,5 +1,5 @@
-// The quick step of an access that crosses a page's edge, where all of its pages are there: what it needs no I/O, lock or vector
-// register for. Compiled as translate_quick.c is: the vector registers would have to be saved, which takes most of the time.
+// The quick step of an access that crosses a page's edge, if all of its pages are in memory: what needs no I/O, lock or vector
+// register. Compiled as translate_quick.c is: the vector registers would have to be saved, which takes most of the time.
 // Cost: about 30 instructions a page, and one for each 2 bytes, besides the thunk's pushes and pops. Pages that lie side by side in
 // memory are copied as one: no branch depends then on where the edge is.
 #include <stdint.h>

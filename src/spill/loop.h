@@ -8,7 +8,7 @@
 //     5 the slots are the task's again; it goes on as if it had waited
 //
 // Invariants
-//  1 a worker is inside the runtime (InRuntime) but while a task runs the program's code: so a handler of the program interrupts
+//  1 a worker is inside the runtime (InRuntime) except while a task runs the program's code: so a handler of the program interrupts
 //    either such code or the worker's poll, where nothing is in between two states; and between 1 and 3 nothing is interrupted
 //  2 a task is not suspended where its worker has something that other tasks of it must not meet: a lock, a handler's level of
 //    slots, a call of the C library under way (Thread::busy_count), a signal mask of its own; nor on a stack of the program's, nor in

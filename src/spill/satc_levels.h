@@ -7,7 +7,7 @@
 // Invariants
 //  1 a page in Direct is in Private. There is one line for a page, so the count of Direct's references to a way is 0 or 1, and is
 //    read off the line
-//  2 a way whose page is in Direct is not replaced, but by a page that takes that very line. Such a victim always exists, as Direct
+//  2 a way whose page is in Direct is replaced only by a page that takes that very line. Such a victim always exists, as Direct
 //    has no more lines than Private has ways: lines and sets both go by the page number's low bits, so the pages of a set have at
 //    most kSatcWays lines, and one of these is the new page's
 //  3 a line's second word is written while its first is 0, by its thread. Others may empty lines, by storing 0 in the first

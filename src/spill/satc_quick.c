@@ -1,5 +1,5 @@
-// The quick step of a translation by SATC: a page that Direct has not and Private has; when all is counted, a page that Direct has,
-// too. In C with the integer registers only, as translate_quick.c is, for the same reason.
+// The quick step of a translation by SATC: for a page that is in Private and not in Direct; if everything is counted, also for a page
+// in Direct. In C with the integer registers only, as translate_quick.c is, for the same reason.
 // Cost: some 30 instructions besides the thunk's pushes and pops.
 #include <stdint.h>
 

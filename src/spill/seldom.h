@@ -1,4 +1,4 @@
-// Seldom: when to do something again that takes the longer the larger the program is, so that it takes a small part of the time.
+// Seldom: says when to do something again that takes longer the larger the program is, so that it takes a small part of the time.
 //
 // Thread contract: one thread. No clock of its own.
 #pragma once

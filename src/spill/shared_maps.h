@@ -5,8 +5,8 @@
 // thread takes it out from there when it becomes much:
 //
 //   resident   above three quarters of the limit: taken out, in the order of addresses and round again, until it is below
-//              five eighths. The limit is half of the budget; what the last quarter is for, and what may
-//              go beyond, is what the program touches meanwhile
+//              five eighths. The limit is half of the budget; its last quarter is for what the program touches
+//              meanwhile, which may also go beyond it
 //   stuck      what cannot be taken out (locked in memory): left alone for a second
 //
 // Invariants

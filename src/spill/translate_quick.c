@@ -1,4 +1,4 @@
-// The quick step of a translation: what it needs no I/O, lock or vector register for. In C, because this
+// The quick step of a translation: what needs no I/O, lock or vector register. In C, because this
 // file is compiled with -mgeneral-regs-only (thunk.S saves the integer registers only around it), which
 // the C++ library's headers do not survive.
 // Cost: about 20 instructions besides the thunk's pushes and pops.

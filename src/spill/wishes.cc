@@ -1,5 +1,5 @@
-// What programs ask of their memory by hand (include/spillway/spill.h): pages ahead of use, pages that stay, pages that are
-// written now, and spilled memory whatever its size. What is not spilled is the kernel's: there is nothing to do for it.
+// What programs ask for by calls (include/spillway/spill.h): pages that are loaded ahead of use, that stay, or that are written
+// now, and spilled memory whatever its size. What is not spilled is the kernel's: there is nothing to do for it.
 #include <errno.h>
 
 #include "spill/access.h"

@@ -1,5 +1,5 @@
-// Large OS pages behind memory that is looked into at random: a miss in it is then one of the cache, not of the address
-// translation too. The frames of spilled memory are in a memory file, which takes another call than a process's own memory.
+// Large OS pages for memory that is accessed at random: a miss there is then one of the cache only, and not of the address
+// translation as well. The frames of spilled memory are in a memory file, which takes another call than a process's own memory.
 #pragma once
 #include <sys/mman.h>
 #include <sys/syscall.h>

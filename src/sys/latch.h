@@ -1,4 +1,4 @@
-// Latch: lets one thread wait until others have done so many things.
+// Latch: lets one thread wait until others have done a given number of things.
 #pragma once
 #include "sys/lock.h"
 

@@ -1,8 +1,8 @@
 // Lifeline: tells a process when a child of fork, and all processes that the child made by fork, have its memory no more, because they ended, in whatever
 // way, or called exec.
 //
-// It is a mapping that only they have, of a memory file that can be sealed against writing once nobody maps it. So it is the kernel that keeps count, and
-// no signal, exec or closing of descriptors gets past it.
+// It is a mapping that only they have, of a memory file that can be sealed against writing once nobody maps it. So the kernel keeps count, whatever signals,
+// exec or closed descriptors there are.
 //
 //   before fork  open     makes the mapping, which the child will inherit
 //   parent       let_go   unmaps its own; from now on it may ask is_over

@@ -1,5 +1,5 @@
-// The page map's scan (PAGEMAP_SCAN, Linux 6.7), and the asynchronous write protection of userfaultfd, whose state it tells. The headers may know
-// nothing of either yet.
+// The page map's scan (PAGEMAP_SCAN, Linux 6.7), and the asynchronous write protection of userfaultfd, whose state it tells: declared here, since the
+// system's headers may have neither.
 #pragma once
 #include <linux/ioctl.h>
 

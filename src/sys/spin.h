@@ -1,4 +1,4 @@
-// Waiting for who holds a word for some nanoseconds: as long as one sleeps in the kernel it would be over many times.
+// Waiting for whoever holds a word for some nanoseconds: a sleep in the kernel takes many times as long.
 #pragma once
 #include <immintrin.h>
 #include <sched.h>

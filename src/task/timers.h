@@ -1,4 +1,4 @@
-// Timers: what of one worker is due when. A pairing heap (Fredman, Sedgewick, Sleator, Tarjan: "The pairing heap", 1986) whose nodes belong
+// Timers: what is due when, of one worker. A pairing heap (Fredman, Sedgewick, Sleator, Tarjan: "The pairing heap", 1986) whose nodes belong
 // to their users, so that it takes no memory of its own. Adding and looking at the first take constant time, removing logarithmic time,
 // amortised.
 //

@@ -1,4 +1,4 @@
-// What a history tells without a recovery: flushes and fences that are missing, and those that nobody needs.
+// What a history tells without a recovery: flushes and fences that are missing, and those that are not needed.
 #pragma once
 #include <cstdint>
 #include <vector>

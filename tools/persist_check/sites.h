@@ -1,4 +1,4 @@
-// Sites: what the addresses of code in a history are to its user: a source line, from the debug information of the files that it was in.
+// Sites: from the addresses of code in a history to what a user knows them by: source lines, from the debug information of the files that had the code.
 #pragma once
 #include <map>
 #include <span>

@@ -1,4 +1,4 @@
-// spillway budget: another budget for a program that runs (src/spill/budget.h says how it is asked).
+// spillway budget: changes the budget of a running program (src/spill/budget.h says how the program is asked).
 #include <cstdio>
 
 #include "command.h"

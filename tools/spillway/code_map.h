@@ -1,4 +1,4 @@
-// What a running process's addresses of code are to its user: a file, where in it, which function.
+// From a running process's addresses of code to what a user knows them by: the file, the place in it, the function.
 #pragma once
 #include <sys/types.h>
 

@@ -1,4 +1,4 @@
-// What this machine offers, found by trying: each probe does the call that the runtime would do.
+// What this machine offers, found out by trying: each probe makes the call that the runtime would make.
 #pragma once
 #include <nlohmann/json.hpp>
 

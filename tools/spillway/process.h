@@ -1,5 +1,5 @@
 // A running program that uses Spillway, seen from outside: its counters, and what its spilled memory holds. Nothing in it
-// is changed, stopped or told, but for its budget. Or what a core file has of one that has ended.
+// is changed, stopped or told, except for its budget. Or what a core file has of one that has ended.
 #pragma once
 #include <sys/types.h>
 

@@ -3,7 +3,7 @@
 //  1 whatever can be wrong is found before it serves, and said in one line; the parent of a daemon waits until then
 //  2 it opens its sockets and the store, writes the file with its process id, becomes the user, and then answers clients
 //  3 after the first SIGTERM or SIGINT requests that have begun are still answered, after the second one they are not. What was acknowledged is in
-//    the store. Until the store is open one ends the process at once, but for a store that is being made. After SIGHUP the log is opened, and the
+//    the store. Until the store is open, one of them ends the process at once, unless a store is being made. After SIGHUP the log is opened, and the
 //    files of TLS and of passwords are read, again (server/front/server.h)
 #include <fcntl.h>
 #include <signal.h>

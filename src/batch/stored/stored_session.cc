@@ -1,4 +1,4 @@
-// Sessions of a stored table: they stage changes, and answer.
+// Sessions of a stored table: they stage changes, and answer reads.
 #include <algorithm>
 
 #include "batch/stored/stored_table.h"

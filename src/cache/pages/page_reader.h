@@ -1,6 +1,6 @@
 // Reads what a page of another process's cache holds, while that process runs, without a trace in it.
 //
-// The other side knows nothing of it and takes no lock for it; what is read is believed only when the page was found
+// The other process knows nothing of it and takes no lock for it; what is read is believed only if the page was found
 // in the same place before and after:
 //
 //   1 where is it?      the directory's word, the leaf's, and of a page in a frame the Frame
@@ -11,8 +11,8 @@
 //  frame  every edge of its life raises its version, and only RESIDENT, EVICTING and WRITING frames hold their page;
 //         what the program itself stores meanwhile is seen or not, as with any memory
 //  place  it is written only while its page is in a frame. A page that went to a frame and back between 1 and 3 was
-//         perhaps written while it was read: two readings of that differ. Left is that the place was another page's
-//         during both readings and is this one's again at 3; nothing in the process tells that
+//         perhaps written while it was read: two readings of that differ. What remains is that the place was another
+//         page's during both readings and is this one's again at 3; nothing in the process tells that
 //  leaf   one that became another group's is noticed by the directory's word, or by the page that the Frame names
 //
 // A frame that is LOADING holds nothing yet: its page is still at the place that the Frame names.

@@ -1,5 +1,5 @@
-// Claim: the pages of a load, which follow each other, and the frames that were claimed for them: what the steps of Load behind step 3
-// (partition.h) need to know, which hold no lock, or are another thread's.
+// Claim: the pages of a load, which follow each other, and the frames that were claimed for them: what the steps of Load after step 3
+// (partition.h) need to know, since they hold no lock, or are taken by another thread.
 //
 // The partition claims the frames, and ends the load, under its lock. What lies in between sees the frames and nothing else of the partition.
 //

@@ -12,7 +12,7 @@
 //   tree_    how many of them there are (Fenwick's), for the rank of one
 //   slots_   where a page is in pages_: hashed, open addressing
 //
-// Thread contract: its partition's lock. Cost: of a page that is not in the sample a hash; of one that is, about 100 ns.
+// Thread contract: its partition's lock. Cost: for a page that is not in the sample a hash; for one that is, about 100 ns.
 #pragma once
 #include "base/error.h"
 #include "base/ids.h"

@@ -34,11 +34,11 @@
 // Invariants
 //  1 only frames that hold a page are named: loaded, and not left
 //  2 as long as nothing leaves, each of them is named sooner or later, whatever is touched (named_in_vain)
-// Thread contract: the partition's lock. Cost: some ten nanoseconds a call, but of nrlfu, which now and then looks at all pages.
+// Thread contract: the partition's lock. Cost: some ten nanoseconds a call, except of nrlfu, which now and then looks at all pages.
 //
 // To add one: 1) policy_<name>.h with the class, over Policy, or over ListPolicy if it keeps pages in order 2) its line in base/policies.inc
 // and its include in policy.cc 3) a line in the table above, and its name in base/options.inc 4) `make docs`. policy_test.cc tries all
-// policies; what only the new one promises it should say there, and e2e_policies runs programs with each.
+// policies: add there what only the new one promises. e2e_policies runs programs with each.
 #pragma once
 #include <optional>
 

@@ -6,8 +6,8 @@
 //             one more
 //
 // A page that was only read ahead has count 0. All counts are halved, those of remembered pages too, when three times as many pages have come as
-// there are, and when one that has 15 is found touched: what was popular once goes in the end. Remembered are as many as there are frames, if
-// their count was not 0. What lies beside a victim goes with it if its count is not higher by more than one.
+// there are, and when one that has 15 is found touched: what was popular once goes in the end. As many pages that left are remembered as there
+// are frames, if their count was not 0. What lies beside a victim goes with it if its count is higher by one at most.
 #pragma once
 #include "cache/policies/policy_lists.h"
 

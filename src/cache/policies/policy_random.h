@@ -1,6 +1,7 @@
-// RandomPolicy: any page goes, touched or not, and what lies beside it. It costs nothing and promises nothing: what others are better by is what they know.
+// RandomPolicy: any page goes, touched or not, and what lies beside it. It costs nothing and promises nothing: what other policies are better by is what
+// their knowledge is worth.
 //
-// After as many tries as there are pages in vain they are named in the order of their frames.
+// After as many vain tries as there are pages, pages are named in the order of their frames.
 #pragma once
 #include "base/mix.h"
 #include "cache/policies/policy.h"

@@ -6,7 +6,7 @@
 //
 // A page is taken for another that left the same set in Entries / 65,536 of the misses: 0.1 % with 72 of them.
 //
-// Thread contract: the set's lock, but for halve(), which a hit may call. Zeroed memory is an empty history. Cost: a look at all
+// Thread contract: the set's lock, except for halve(), which a hit may call. Zeroed memory is an empty history. Cost: a look at all
 // fingerprints, some nanoseconds; taking an entry out moves those that are newer.
 #pragma once
 #include <array>

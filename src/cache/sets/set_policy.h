@@ -24,7 +24,7 @@
 // Invariants
 //  1 zeroed memory is an empty set
 //  2 pick_victim never names a spared way, and kNoWay only when all ways are spared
-// Thread contract: the set's lock, but for on_hit, which may run beside everything and itself: it stores single numbers (Racy).
+// Thread contract: the set's lock, except for on_hit, which may run beside everything and itself: it stores single numbers (Racy).
 // Cost: on_hit a few instructions, without a branch that a hit mispredicts; the others some ten nanoseconds, as a miss can afford.
 //
 // To add one: 1) a header set_policy_<name>.h with the class; 2) its line here, and its name in SetPolicy, kSetPolicies, kNames and

@@ -8,8 +8,8 @@
 //   history_   nrlfu, alfu: evicted pages whose count was not 0, with their counts: 37 at 8 ways, 4.5 a way above
 //   misses_    alfu: pages that came since all counts were halved; eight a way, and they are halved again
 //
-// The lowest way, not the oldest page: pages that are used once replace each other in one way, and of a loop larger than the cache
-// the rest stays.
+// The lowest way goes, not the oldest page: so pages that are used once replace each other in one way, and of a loop that is larger than
+// the cache the rest stays.
 // Size at 16 ways: lfu 16 bytes, nrlfu 234, alfu 236, four CPU lines; at 8 ways 122 and 124, two. Cost of a hit: a load and a store; in one of at
 // least 128, as many as there are counts.
 #pragma once

@@ -14,7 +14,7 @@
 //   ghosts_   fingerprints of pages that left the small queue, as many as there are ways
 //
 // The small queue gives the victim if it has kSmall pages or more: a tenth of the set, which is 1, 2 and 3 at 8, 16 and 32 ways. A spared page
-// keeps its place and is passed over; a queue that has only such, is. A free way is in no queue.
+// keeps its place and is passed over; so is a queue that has only spared pages. A free way is in no queue.
 // Size at 16 ways: 68 bytes. Cost of a hit: a load, mostly; of a victim at most 3 passes over each page.
 #pragma once
 #include "cache/sets/set_history.h"

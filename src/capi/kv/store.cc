@@ -1,4 +1,4 @@
-// Stores: made, opened, closed, and what they say of themselves.
+// Stores: how they are made, opened and closed, and what they say of themselves.
 #include <algorithm>
 
 #include "capi/kv/objects.h"

@@ -1,4 +1,4 @@
-// Caches: opened, closed, and what they say of themselves.
+// Caches: how they are opened and closed, and what they say of themselves.
 #include "capi/pages/objects.h"
 
 namespace capi::pages {

@@ -1,4 +1,4 @@
-// Files: what becomes one of a cache's, by path, device string or descriptor, and how it leaves.
+// Files: how they are added to a cache, by path, device string or descriptor, and how they leave it.
 #include <fcntl.h>
 
 #include "capi/pages/objects.h"

@@ -2,8 +2,8 @@
 //
 // Invariants
 //  1 no C++ type, exception or symbol but spillway_pagecache_* leaves the library: it is built as the runtime is
-//  2 every call checks what it is given: a mistake of the caller is SPILLWAY_PAGECACHE_INVALID, and no CHECK of the layers below; but for
-//    handles that are gone, and calls of others for what is being closed or removed
+//  2 every call checks what it is given: a mistake of the caller is SPILLWAY_PAGECACHE_INVALID, and no CHECK of the layers below. The
+//    exceptions are handles that are gone, and calls of others for what is being closed or removed
 //  3 a cache is closed when it has no sessions and queues; a file is removed when nothing is under way for it, and nobody has views of it
 //  4 a session writes pages of any file back when it needs their frames, and reaches that file from then on. Who removes the file takes
 //    that from all sessions, each of whose gate it shuts meanwhile; all that calls do with a session they do inside

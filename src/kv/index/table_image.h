@@ -1,4 +1,4 @@
-// TableImage: a table as a checkpoint keeps it. One that comes from outside may hold anything.
+// TableImage: a table as a checkpoint keeps it. An image that comes from outside may hold anything.
 #pragma once
 #include <bit>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// ForgetfulDevice: a device that reads from another one and only pretends to write: writes end well, and are forgotten. For recovery where nothing may
+// ForgetfulDevice: a device that reads from another one and only pretends to write: writes succeed, and are forgotten. For recovery where nothing may
 // be written.
 #pragma once
 #include "storage/device.h"

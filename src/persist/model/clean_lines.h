@@ -1,5 +1,5 @@
-// CleanLines: which lines have been flushed and not stored to since, as far as is remembered. For a model, which must only know it nearly: a
-// line that is forgotten counts as dirty, and so may one that is stored to while it is flushed count as clean.
+// CleanLines: which lines have been flushed and not stored to since, as far as is remembered. For a model, which need not know it exactly: a
+// line that is forgotten counts as dirty, and one that is stored to while it is flushed may count as clean.
 #pragma once
 #include <atomic>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Accounts: the names and passwords of those who may use a server, whatever protocol they speak.
 //
 //   alice:secret          a line for each user; a password may have colons
-//   secret                the password of the user `default`, which clients are that give no name
+//   secret                the password of the user `default`, as whom clients count that give no name
 //
 // Thread contract: const calls by any thread.
 #pragma once

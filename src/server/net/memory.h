@@ -1,4 +1,4 @@
-// Memory: bytes for a scope, from a pool if the pool has so many in one piece, else from the OS.
+// Memory: bytes for a scope, from a pool if the pool has that many in one piece, else from the OS.
 #pragma once
 #include <cstddef>
 #include <span>

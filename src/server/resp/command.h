@@ -1,4 +1,4 @@
-// Commands: which are served, and which of them a request is for. The table is commands.inc.
+// Commands: which ones are served, and which one a request is for. The table is commands.inc.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -4,7 +4,7 @@
 //   lengths_     3 1 5 | 3 1 | ...
 //   bytes_       S E T k h e l l o | G E T k | ...
 //
-// Thread contract: of its caller alone.
+// Thread contract: used by one thread or task.
 #pragma once
 #include <cstddef>
 #include <cstdint>

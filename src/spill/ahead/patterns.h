@@ -1,6 +1,6 @@
 // What the program said of how it will access memory (madvise): MADV_SEQUENTIAL, MADV_RANDOM, MADV_NORMAL, by 2 MiB of addresses.
 //
-// A range that begins or ends inside 2 MiB says it of the whole. Thread contract: any thread. Memory: a byte for each 2 MiB of
+// What is said of a part of 2 MiB counts for the whole. Thread contract: any thread. Memory: a byte for each 2 MiB of
 // which something was said, once anything was.
 #pragma once
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Functions of the C library that make threads which call the program (SIGEV_THREAD): from their first use on the program
 // counts as having threads (mutex.h).
 //
-// A timer's threads have all signals blocked, while faults must be served: they call run_callback, and a Callback tells that
+// A timer's threads have all signals blocked, while faults must be served: they call run_callback, which a Callback tells
 // whom to call. A thread may have been started when its timer is deleted, so Callbacks are never freed; there is one for
 // each function and value.
 #include <mqueue.h>

@@ -1,6 +1,6 @@
 // Asynchronous cancellation: a thread that asked for it may be cancelled between any two of its instructions,
-// but not inside the runtime, where it holds locks. The C library's handler is called by ours, which puts the
-// signal off as it does with the program's (signals.h).
+// but not inside the runtime, where it holds locks. Our handler calls the C library's, and puts the
+// signal off as it does those of the program (signals.h).
 #include <pthread.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
-// Requests on descriptors that are told by a number, fcntl and ioctl: the number says how large the argument is, and what is
-// known of it here. And the functions that terminals have beside them.
+// Requests on descriptors that a number names, fcntl and ioctl: how large the argument is follows from the number, and from
+// what is known of it here. And the functions that terminals have besides.
 #include <fcntl.h>
 #include <linux/fiemap.h>
 #include <linux/fs.h>

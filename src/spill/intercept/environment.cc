@@ -1,4 +1,4 @@
-// The environment. What the program puts there stays referenced, so it is copied for good.
+// The environment. What the program puts there stays in use, so it is copied once and never freed.
 #include <stdlib.h>
 
 #include "spill/intercept/call.h"

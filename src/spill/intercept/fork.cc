@@ -1,4 +1,4 @@
-// fork, for instrumented code and libraries. What the child sees: fork.h.
+// fork, for instrumented code and libraries. fork.h says what the child sees.
 #include <errno.h>
 #include <sched.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-// Lookups of names that end later (getaddrinfo_a). The C library's are done by threads that take no signals at all, so
-// not the fault of a spilled name either: all are done here, by threads of their own call.
+// Lookups of names that end later (getaddrinfo_a). The C library's are done by threads that take no signals at all,
+// and so not the fault of a spilled name either: all are done here, by threads that each call starts.
 //
 // Invariants
 //  1 a request says how it ended: result first, then its return word. The C library's type has it where gai_error looks

@@ -1,4 +1,4 @@
-// In a statically linked program nothing tells the C library's code from that of other libraries, but for C++'s
+// In a statically linked program nothing tells the C library's code from that of other libraries, except for C++'s
 // operator new, which is never the C library's: everybody else gets plain memory, as the C library must.
 #include "spill/caller.h"
 

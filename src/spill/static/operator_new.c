@@ -1,4 +1,4 @@
-// The linker leads calls of operator new here (--wrap): its malloc is told from the C library's own. C, so that
+// The linker leads calls of operator new here (--wrap), so that its malloc is told from the C library's own. In C, so that
 // exceptions pass: std::bad_alloc, and whatever the program's own operator throws.
 #include "spill/static/operator_new.h"
 

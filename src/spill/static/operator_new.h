@@ -1,4 +1,4 @@
-// C++'s operator new, as code calls it that spillcc did not compile.
+// C++'s operator new, as it is called by code that spillcc did not compile.
 #pragma once
 #ifdef __cplusplus
 extern "C" {

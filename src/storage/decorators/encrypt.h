@@ -15,7 +15,7 @@
 //    the device overwrites them. A child of fork has them, too, and keeps its own out of both from when it opens its first queue
 //
 // Otherwise requests behave as those of the inner device: errors, ends and resumptions, discards, flushes, and registered memory (for
-// reads). It does not notice who else has changed the medium (docs/security.md).
+// reads). It does not notice if somebody else has changed the medium (docs/security.md).
 #pragma once
 #include "storage/decorators/xts_cipher.h"
 #include "storage/device.h"

@@ -1,4 +1,4 @@
-// The key of encrypted storage that is to be read again: 64 random bytes in a file of its owner.
+// The key of encrypted storage that should be readable later: 64 random bytes in a file that only its owner may read.
 //   (umask 077; head -c 64 /dev/urandom > FILE)
 #pragma once
 #include <string_view>

@@ -1,4 +1,4 @@
-// Exceptions, and the sessions that calls take and give back. The counts and lists of sessions change only under the interpreter lock.
+// Exceptions, and the sessions that calls borrow and return. The counts and lists of sessions change only under the interpreter lock.
 #include <unistd.h>
 
 #include "store.h"
