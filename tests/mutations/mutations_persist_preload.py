@@ -19,6 +19,8 @@ MUTATIONS = [
     mutation("unmapped memory stays a domain", (MAPPINGS, "int munmap(void* address, size_t bytes) noexcept {\n  __spillway_persist_end_mapping(address, bytes);", "int munmap(void* address, size_t bytes) noexcept {")),
     mutation("moved memory stays a domain", (MAPPINGS, "  va_end(more);\n  __spillway_persist_end_mapping(address, bytes);", "  va_end(more);")),
     mutation("memory that is mapped over stays a domain", (MAPPINGS, "  if ((flags & MAP_FIXED) != 0) __spillway_persist_end_mapping(address, bytes);\n", "")),
+    mutation("a mapping is taken for what went before it without a word", (MAPPINGS, "  if ((flags & MAP_FIXED) == 0 && mapped != MAP_FAILED) __spillway_persist_end_mapping(mapped, bytes);\n", "")),
+    mutation("what a mapping grows by is taken for what went before it without a word", (MAPPINGS, "  if ((flags & MREMAP_FIXED) == 0 && mapped != MAP_FAILED) __spillway_persist_end_mapping(mapped, new_bytes);\n", "")),
     mutation("memory that cannot be read stays a domain", (MAPPINGS, "  if ((protection & PROT_READ) == 0) __spillway_persist_end_mapping(address, bytes);\n", "")),
     mutation("pages of libpmem2 taken for memory", (PMEM2, "map_granularity.get()(map) != kPage);\n}\n\n// Does", "map_granularity.get()(map) <= kPage);\n}\n\n// Does")),
     mutation("mapping that grew is not found", (OWN, "  const uintptr_t begin = std::max(mapping.begin, gap.domain.begin);", "  const uintptr_t begin = mapping.begin;")),

@@ -195,6 +195,23 @@ static void check_ends(const char *path) {
   }
   munmap(memory, kBytes);
   EXPECT(counts_now().domains == 0);
+  /* So is one that lies where memory of nobody's was, which went without a word. */
+  char *const block = mmap(NULL, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  for (int is_moved = 0; is_moved < 2; ++is_moved) {
+    pmem_persist(block, 64);
+    syscall(SYS_munmap, block, kBytes);
+    if (is_moved) {
+      syscall(SYS_mmap, block, (size_t)kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0L);
+      EXPECT(mremap(block, kPageBytes, kBytes, 0) == block);
+    } else {
+      EXPECT(mmap(block, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) == block);
+    }
+    EXPECT_COUNTS(pmem_persist(block, 64), 1, 0, 1);
+    EXPECT_COUNTS(pmem_persist(block + kBytes / 2, 64), 1, 0, 1);
+    EXPECT(mmap(block, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+           block);
+  }
+  munmap(block, kBytes);
   close(file);
 }
 

@@ -3,7 +3,8 @@
 // If such a call fails, its domain has ended all the same: the next flush there finds the mapping anew, as one that nobody has announced.
 //
 // Calls of the C library's functions by the program and its libraries are seen. What is not seen: what the C library itself unmaps (stacks of
-// threads, blocks of malloc; no domains), system calls that a program makes by itself, shmdt, and files that become shorter while they are mapped.
+// threads, blocks of malloc), system calls that a program makes by itself, shmdt, and files that become shorter while they are mapped. What has gone
+// so is not taken for what is mapped there next.
 #include <errno.h>
 #include <stdarg.h>
 #include <sys/mman.h>
@@ -36,7 +37,9 @@ extern "C" {
 SPILLWAY_EXPORT void* mmap(void* address, size_t bytes, int protection, int flags, int descriptor,
                            off_t offset) noexcept {
   if ((flags & MAP_FIXED) != 0) __spillway_persist_end_mapping(address, bytes);
-  return next_mmap.get()(address, bytes, protection, flags, descriptor, offset);
+  void* const mapped = next_mmap.get()(address, bytes, protection, flags, descriptor, offset);
+  if ((flags & MAP_FIXED) == 0 && mapped != MAP_FAILED) __spillway_persist_end_mapping(mapped, bytes);
+  return mapped;
 }
 
 SPILLWAY_EXPORT void* mmap64(void* address, size_t bytes, int protection, int flags, int descriptor,
@@ -56,7 +59,9 @@ SPILLWAY_EXPORT void* mremap(void* address, size_t bytes, size_t new_bytes, int 
   va_end(more);
   __spillway_persist_end_mapping(address, bytes);
   if ((flags & MREMAP_FIXED) != 0) __spillway_persist_end_mapping(new_address, new_bytes);
-  return next_mremap.get()(address, bytes, new_bytes, flags, new_address);
+  void* const mapped = next_mremap.get()(address, bytes, new_bytes, flags, new_address);
+  if ((flags & MREMAP_FIXED) == 0 && mapped != MAP_FAILED) __spillway_persist_end_mapping(mapped, new_bytes);
+  return mapped;
 }
 
 // What cannot be read cannot be written back.
