@@ -5,6 +5,7 @@
 #include "analysis/Kills.h"
 #include "analysis/Provenance.h"
 #include "loops/Loops.h"
+#include "loops/Order.h"
 
 #include "llvm/ADT/SCCIterator.h"
 #include "llvm/ADT/SetVector.h"
@@ -36,8 +37,6 @@ static constexpr unsigned MinTripCount = 16;
 // The most instructions that compute one address.
 static constexpr unsigned MaxSlice = 64;
 static constexpr uint64_t MaxLoadBytes = 64;
-// An address that advances by so much meets another page soon.
-static constexpr int64_t FarStep = 2048;
 // Targets so close to another one need no look of their own.
 static constexpr int64_t NearBytes = 256;
 
@@ -50,7 +49,7 @@ public:
         DT(FAM.getResult<DominatorTreeAnalysis>(F)),
         SE(FAM.getResult<ScalarEvolutionAnalysis>(F)),
         TTI(FAM.getResult<TargetIRAnalysis>(F)),
-        AC(FAM.getResult<AssumptionAnalysis>(F)), Cold(F, FAM) {}
+        AC(FAM.getResult<AssumptionAnalysis>(F)), Order(SE, LI), Cold(F, FAM) {}
 
   SmallVector<LookPlan, 0> run();
 
@@ -65,21 +64,14 @@ private:
   bool leadsTo(const LookGuard &Guard, const BasicBlock *Access) const;
   bool stays(LookPlan &Plan, Value *Pointer);
   bool isUsuallyInOrder(LookPlan &Plan, LoadInst *Load);
-  bool isInOrder(LoadInst *Load, Loop *L);
-  bool isInNoOrder(LoadInst *Load, Loop *L);
-  bool isRowBegin(LoadInst *Load, Loop *L);
   bool hasRowBegin(LookPlan &Plan, const SetVector<Instruction *> &Slice);
   bool isFar(Value *Pointer, Loop *L, bool Loads);
-  Value *counterStep(PHINode *Phi, Loop *L);
-  bool isReloaded(PHINode *Phi, Loop *L);
   bool mayLoadAnyTime(LoadInst *Load, Loop *L);
   bool isSure(LookPlan &Plan, LoadInst *Load);
   bool mayWait(const Loop *L);
   bool slice(LookPlan &Plan, Value *V, SetVector<Instruction *> &Found,
              bool MayBeAtomic = false);
   bool isLoaded(LookPlan &Plan, Value *V);
-  std::optional<int64_t> constantStep(Value *V, Loop *L);
-  std::optional<int64_t> constantStep(const SCEV *S, Loop *L);
   void choosePosition(LookPlan &Plan, const SetVector<Instruction *> &Slice);
   Value *tripCount(Loop *L);
 
@@ -89,6 +81,7 @@ private:
   ScalarEvolution &SE;
   TargetTransformInfo &TTI;
   AssumptionCache &AC;
+  const LoopOrder Order;
   const ColdCode Cold;
   /// Of each block: how many lie in a cycle with it, itself included.
   DenseMap<const BasicBlock *, size_t> CycleBlocks;
@@ -115,64 +108,6 @@ bool LookPlanner::mayLook(Loop *L) {
                  [](PHINode &Phi) { return Phi.getType()->isTokenTy(); });
 }
 
-std::optional<int64_t> LookPlanner::constantStep(Value *V, Loop *L) {
-  if (!SE.isSCEVable(V->getType()))
-    return std::nullopt;
-  return constantStep(SE.getSCEV(V), L);
-}
-
-std::optional<int64_t> LookPlanner::constantStep(const SCEV *S, Loop *L) {
-  auto *Recurrence = dyn_cast<SCEVAddRecExpr>(S);
-  if (!Recurrence || Recurrence->getLoop() != L || !Recurrence->isAffine())
-    return std::nullopt;
-  auto *Step = dyn_cast<SCEVConstant>(Recurrence->getStepRecurrence(SE));
-  if (!Step || Step->getAPInt().getSignificantBits() > 64)
-    return std::nullopt;
-  return Step->getAPInt().getSExtValue();
-}
-
-// What Phi advances by in each iteration, if that is a constant or a value that
-// the loop does not change; else null.
-Value *LookPlanner::counterStep(PHINode *Phi, Loop *L) {
-  if (!SE.isSCEVable(Phi->getType()) ||
-      SE.getTypeSizeInBits(Phi->getType()) > 64)
-    return nullptr;
-  auto *Recurrence = dyn_cast<SCEVAddRecExpr>(SE.getSCEV(Phi));
-  if (!Recurrence || Recurrence->getLoop() != L || !Recurrence->isAffine())
-    return nullptr;
-  const SCEV *Step = Recurrence->getStepRecurrence(SE);
-  if (auto *Constant = dyn_cast<SCEVConstant>(Step))
-    return Constant->getValue();
-  auto *Unknown = dyn_cast<SCEVUnknown>(Step);
-  return Unknown && Unknown->getType()->isIntegerTy() ? Unknown->getValue()
-                                                      : nullptr;
-}
-
-// Whether Phi carries a pointer that the loop does nothing with but to load it
-// anew from the same place, as one has to after stores that might have changed
-// it. It is taken for one that stays.
-bool LookPlanner::isReloaded(PHINode *Phi, Loop *L) {
-  if (!Phi->getType()->isPointerTy())
-    return false;
-  SmallSetVector<Value *, 8> Values;
-  Values.insert(Phi->getIncomingValueForBlock(L->getLoopLatch()));
-  for (unsigned At = 0; At < Values.size(); ++At) {
-    Value *V = Values[At];
-    if (V == Phi || L->isLoopInvariant(V))
-      continue;
-    if (auto *Load = dyn_cast<LoadInst>(V)) {
-      if (!L->isLoopInvariant(Load->getPointerOperand()))
-        return false;
-      continue;
-    }
-    auto *Other = dyn_cast<PHINode>(V);
-    if (!Other || Values.size() > MaxSlice)
-      return false;
-    Values.insert(Other->value_op_begin(), Other->value_op_end());
-  }
-  return true;
-}
-
 // Whether V can be computed for an iteration to come. Adds to Found the
 // instructions of the loop that this takes. MayBeAtomic: V is but a guess, for
 // which atomic loads do, too.
@@ -189,8 +124,8 @@ bool LookPlanner::slice(LookPlan &Plan, Value *V,
   if (auto *Phi = dyn_cast<PHINode>(I)) {
     Found.insert(I);
     if (I->getParent() == L->getHeader()) {
-      Value *Step = counterStep(Phi, L);
-      if (!Step && isReloaded(Phi, L)) {
+      Value *Step = Order.counterStep(Phi, L);
+      if (!Step && Order.isReloaded(Phi, L)) {
         Step = ConstantInt::get(Type::getInt64Ty(Phi->getContext()), 0);
         Plan.Reloaded.insert(Phi);
       }
@@ -251,8 +186,8 @@ bool LookPlanner::isFar(Value *Pointer, Loop *L, bool Loads) {
   const SCEV *Address = SE.getSCEV(Pointer);
   if (SE.isLoopInvariant(Address, L))
     return false;
-  if (std::optional<int64_t> Step = constantStep(Pointer, L))
-    return L->isInnermost() && (*Step >= FarStep || *Step <= -FarStep);
+  if (std::optional<int64_t> Step = Order.constantStep(Pointer, L))
+    return L->isInnermost() && !isNearStep(Step);
   // Of a loop inside: where it begins is what this one computes.
   return Loads || L->isInnermost();
 }
@@ -271,7 +206,7 @@ void LookPlanner::choosePosition(LookPlan &Plan,
                             : nullptr);
       if (!V || Plan.Position)
         continue;
-      std::optional<int64_t> Step = constantStep(V, Plan.L);
+      std::optional<int64_t> Step = Order.constantStep(V, Plan.L);
       if (!Step || *Step == 0 || isLoaded(Plan, V))
         continue;
       Plan.Position = V;
@@ -283,15 +218,6 @@ void LookPlanner::choosePosition(LookPlan &Plan,
 /// in its middle, as in a second body (Bodies.h), and is none to LoopInfo then.
 bool LookPlanner::isInCycle(const Loop *L) const {
   return CycleBlocks.lookup(L->getHeader()) > L->getNumBlocks();
-}
-
-static bool isNearStep(std::optional<int64_t> Step) {
-  return Step && *Step < FarStep && *Step > -FarStep;
-}
-
-// Whether Load, an instruction of L, loads what lies side by side.
-bool LookPlanner::isInOrder(LoadInst *Load, Loop *L) {
-  return isNearStep(constantStep(Load->getPointerOperand(), L));
 }
 
 // Whether Pointer stays what it is, if all that the loop loads anew from the
@@ -307,49 +233,19 @@ bool LookPlanner::stays(LookPlan &Plan, Value *Pointer) {
 // Whether Load, an instruction of the loop, loads what lies side by side, in an
 // array that stays.
 bool LookPlanner::isUsuallyInOrder(LookPlan &Plan, LoadInst *Load) {
-  if (isInOrder(Load, Plan.L))
+  if (Order.isInOrder(Load, Plan.L))
     return true;
   const SCEV *Address = SE.getSCEV(Load->getPointerOperand());
   auto *Base = dyn_cast<SCEVUnknown>(SE.getPointerBase(Address));
   return Base && stays(Plan, Base->getValue()) &&
-         isNearStep(constantStep(SE.removePointerBase(Address), Plan.L));
-}
-
-// Whether it loads something else in each iteration, and not side by side.
-bool LookPlanner::isInNoOrder(LoadInst *Load, Loop *L) {
-  return !isInOrder(Load, L) &&
-         !SE.isLoopInvariant(SE.getSCEV(Load->getPointerOperand()), L);
-}
-
-// Whether Load, an instruction of L in no order, says where a counter of a loop
-// inside begins, which therefore begins elsewhere each time.
-bool LookPlanner::isRowBegin(LoadInst *Load, Loop *L) {
-  if (!isInNoOrder(Load, L))
-    return false;
-  // What is computed from it on the way there: unrolled loops begin an iteration
-  // later now and then.
-  SmallSetVector<Value *, 8> Values;
-  Values.insert(Load);
-  for (unsigned At = 0; At < Values.size() && At < MaxSlice; ++At)
-    for (User *U : Values[At]->users()) {
-      auto *Phi = dyn_cast<PHINode>(U);
-      Loop *Inner = Phi ? LI.getLoopFor(Phi->getParent()) : nullptr;
-      if (Phi && Inner != L && L->contains(Phi) &&
-          Inner->getHeader() == Phi->getParent()) {
-        if (counterStep(Phi, Inner))
-          return true;
-      } else if (isa<PHINode, BinaryOperator, CastInst, FreezeInst>(U)) {
-        Values.insert(U);
-      }
-    }
-  return false;
+         isNearStep(Order.constantStep(SE.removePointerBase(Address), Plan.L));
 }
 
 bool LookPlanner::hasRowBegin(LookPlan &Plan,
                               const SetVector<Instruction *> &Slice) {
   return any_of(Slice, [&](Instruction *Part) {
     auto *Load = dyn_cast<LoadInst>(Part);
-    return Load && isRowBegin(Load, Plan.L);
+    return Load && Order.isRowBegin(Load, Plan.L);
   });
 }
 
@@ -522,9 +418,9 @@ void LookPlanner::addTarget(LookPlan &Plan, Value *Pointer,
     return;
   for (LoadInst *Load : Target.Loads) {
     addLoad(Plan, Load);
-    if (isInOrder(Load, L))
+    if (Order.isInOrder(Load, L))
       Plan.Sequential.insert(Load);
-    else if (isInNoOrder(Load, L))
+    else if (Order.isInNoOrder(Load, L))
       Plan.Traits |= abi::LookAheadAgain;
   }
   // Where this is not in memory the look waits for it, rather than tell of all

@@ -13,6 +13,7 @@ INTRINSICS = "compiler/translation/Intrinsics.cpp"
 KILLS = "compiler/analysis/Kills.cpp"
 LANES = "compiler/translation/Lanes.cpp"
 LOOK_PLAN = "compiler/loops/LookPlan.cpp"
+ORDER = "compiler/loops/Order.cpp"
 PLAIN = "compiler/analysis/PlainPointers.cpp"
 PLAN = "compiler/loops/LoopPlan.cpp"
 PREFETCH = "compiler/loops/Prefetch.cpp"
@@ -539,9 +540,9 @@ MUTATIONS = [
     mutation("volatile memory is loaded ahead", "^ir_prefetch$",
              (LOOK_PLAN, "(MayBeAtomic ? Load->isVolatile() : !Load->isSimple()) ||\n        ", "")),
     mutation("nobody looks to where rows begin", "^ir_prefetch$", (LOOK_PLAN, "    if (!mayLook(L))\n", "    if (Outer.contains(L) || !mayLook(L))\n")),
-    mutation("loops around look also where rows follow each other", "^ir_prefetch$", (LOOK_PLAN, "  if (!isInNoOrder(Load, L))\n    return false;\n", "")),
-    mutation("a pointer that is loaded anew is taken for another", "^ir_prefetch$", (LOOK_PLAN, "!Step && isReloaded(Phi, L)", "false")),
-    mutation("a pointer from anywhere is taken for one that stays", "^ir_prefetch$", (LOOK_PLAN, "      if (!L->isLoopInvariant(Load->getPointerOperand()))\n        return false;\n", "")),
+    mutation("loops around look also where rows follow each other", "^ir_prefetch$", (ORDER, "  if (!isInNoOrder(Load, L))\n    return false;\n", "")),
+    mutation("a pointer that is loaded anew is taken for another", "^ir_prefetch$", (LOOK_PLAN, "!Step && Order.isReloaded(Phi, L)", "false")),
+    mutation("a pointer from anywhere is taken for one that stays", "^ir_prefetch$", (ORDER, "      if (!L->isLoopInvariant(Load->getPointerOperand()))\n        return false;\n", "")),
     mutation("what the caller says is memory is not loaded", "^ir_prefetch$", (LOOK_PLAN, "if (mayLoadAnyTime(Load, Plan.L))", "if (false)")),
     mutation("what an iteration will leave out is loaded ahead", "^(ir_prefetch|e2e_prefetch_left_out)$",
              (LOOK_PLAN, "if (leadsTo(Guard, Access) && canCompute", "if (false && leadsTo(Guard, Access) && canCompute")),
