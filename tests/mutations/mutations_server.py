@@ -91,6 +91,8 @@ MUTATIONS = [
     net("whoever answers top writes to its terminal", ("tools/spillway/server_metrics.cc", "!is_plain(name) || ", ""), gtest_filter="ServerMetrics.WhatNo*", test="server_metrics_test"),
     net("what TLS says is not sent before a client is waited for", (CHANNEL, "  if (auto sent = send_kept(limit); !sent) return std::unexpected(sent.error());\n  if (wants == Wants::kClosed)", "  if (wants == Wants::kClosed)"), gtest_filter="ChannelTest.BytesGo*"),
     net("records that came with others wait for more", (CHANNEL, "secure_->has_more || SSL_has_pending(secure_->session.get()) == 1", "secure_->has_more"), gtest_filter="ChannelTest.ManyRecords*"),
+    net("a client that says all the time that its keys are new has its worker to itself", (CHANNEL, "read_bytes >= kMaxReadBytes;", "read_bytes == SIZE_MAX;"), gtest_filter="ChannelTest.OthersRun*"),
+    net("nobody else runs before TLS goes on with what it takes for itself", (STREAM, "    task::yield();\n    if (exchange_end_ns_", "    if (exchange_end_ns_"), gtest_filter="ChannelTest.OthersRun*"),
     net("an end without a goodbye is an error", (CHANNEL, "    if (command == BIO_CTRL_EOF) return of(bio).secure_->has_ended ? 1 : 0;\n", ""), gtest_filter="ChannelTest.AClientThat*"),
     net("nobody says goodbye by TLS", (CHANNEL, "    if (!secure_->is_broken && SSL_is_init_finished(session)) SSL_shutdown(session);\n", ""), gtest_filter="ChannelTest.BytesGo*"),
     net("clients need no certificate", (TLS, "SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT", "SSL_VERIFY_NONE"), gtest_filter="ChannelTest.ClientsNeed*"),

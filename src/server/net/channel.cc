@@ -16,6 +16,7 @@ namespace {
 
 constexpr size_t kMaxKeptBytes = 64 << 10;     // with more they are sent
 constexpr size_t kAheadPieceBytes = 64 << 10;  // what is received ahead at a time
+constexpr size_t kMaxReadBytes = 16 << 10;     // with more read a session's call ends
 
 // The same limit, with its time counted from now on and not anew from each wait.
 task::Limit from_now(const task::Limit& limit) {
@@ -34,12 +35,18 @@ struct ChannelBio {
   static int read(BIO* bio, char* to, int bytes) {
     Channel& channel = of(bio);
     BIO_clear_retry_flags(bio);
+    channel.secure_->is_put_off = channel.secure_->read_bytes >= kMaxReadBytes;
+    if (channel.secure_->is_put_off) {
+      BIO_set_retry_read(bio);
+      return -1;
+    }
     auto received = channel.receive_raw(to, static_cast<size_t>(bytes), channel.secure_->has_more);
     if (!received) {
       channel.secure_->error = received.error();
       return -1;
     }
     channel.secure_->has_ended = *received && **received == 0;
+    channel.secure_->read_bytes += received->value_or(0);
     if (*received) return static_cast<int>(**received);
     BIO_set_retry_read(bio);
     return -1;
@@ -157,6 +164,13 @@ base::Expected<void> Channel::send_kept(const task::Limit& limit) {
   return sent;
 }
 
+// Before each call of the session.
+void Channel::begin_call() {
+  ERR_clear_error();
+  secure_->read_bytes = 0;
+  secure_->is_put_off = false;
+}
+
 // What the session wants after one of its calls has failed.
 base::Expected<Channel::Wants> Channel::wants_after(int result, const char* doing) {
   switch (SSL_get_error(secure_->session.get(), result)) {
@@ -171,7 +185,7 @@ base::Expected<Channel::Wants> Channel::wants_after(int result, const char* doin
 
 base::Expected<std::optional<size_t>> Channel::receive(std::span<std::byte> to, const task::Limit& limit) {
   if (secure_ == nullptr) return receive_raw(to.data(), to.size(), has_more_);
-  ERR_clear_error();
+  begin_call();
   size_t bytes = 0;
   const int result = SSL_read_ex(secure_->session.get(), to.data(), to.size(), &bytes);
   Wants wants = Wants::kNothing;
@@ -183,7 +197,7 @@ base::Expected<std::optional<size_t>> Channel::receive(std::span<std::byte> to, 
   if (auto sent = send_kept(limit); !sent) return std::unexpected(sent.error());
   if (wants == Wants::kClosed) return 0;
   if (wants == Wants::kInput) {
-    has_more_ = false;
+    has_more_ = secure_->is_put_off;
     return std::nullopt;
   }
   has_more_ = secure_->has_more || SSL_has_pending(secure_->session.get()) == 1;
@@ -201,7 +215,7 @@ base::Expected<void> Channel::wait_for_input(const task::Limit& limit) {
 // Writes to what is kept. A handshake that is not complete is completed first.
 base::Expected<void> Channel::write(std::span<const std::byte> bytes, const task::Limit& limit) {
   while (!bytes.empty()) {
-    ERR_clear_error();
+    begin_call();
     size_t written = 0;
     const int result =
         SSL_write_ex(secure_->session.get(), bytes.data(), std::min(bytes.size(), kMaxKeptBytes), &written);
@@ -215,7 +229,7 @@ base::Expected<void> Channel::write(std::span<const std::byte> bytes, const task
     if (!wants) return std::unexpected(wants.error());
     if (*wants == Wants::kClosed) return base::failure(EPIPE, "TLS: the client has ended the session");
     if (auto sent = send_kept(limit); !sent) return sent;
-    if (!ahead_.empty()) continue;
+    if (!ahead_.empty() || secure_->is_put_off) continue;
     if (auto waited = wait_for_input(limit); !waited) return waited;
   }
   return {};

@@ -11,6 +11,8 @@
 //  2 OpenSSL's session never waits: it reads what the socket has, and what it writes is kept here until the socket takes it
 //  3 while the socket takes nothing, what the client sends may be received ahead (keep_ahead()), as it comes, encrypted or not. The socket is asked
 //    for more only when all of that was received from here
+//  4 of a client that sends nothing but what TLS takes for itself, such as messages that its keys are new, a receive() takes some and returns: it may
+//    come for ever, and each message costs as much as many requests
 //
 // Errors: those of the socket; EPROTO for bytes that are no TLS, or that TLS refuses. After one only close() is left.
 // Thread contract: used by one task.
@@ -46,7 +48,8 @@ class Channel {
   // Returns how many bytes were received, without waiting for them: 0 at the end of the stream, none if there are none now. It may wait to send what
   // TLS has to say.
   base::Expected<std::optional<size_t>> receive(std::span<std::byte> to, const task::Limit& limit);
-  // There may be more to receive: the last receive() filled its memory, wait_for_input() has returned since, or some was received ahead.
+  // There may be more to receive: the last receive() filled its memory or left some to the next one, wait_for_input() has returned since, or some was
+  // received ahead.
   bool has_more() const { return has_more_ || !ahead_.empty(); }
   // REQUIRES: !has_more().
   base::Expected<void> wait_for_input(const task::Limit& limit);
@@ -67,11 +70,14 @@ class Channel {
     std::optional<base::Error> error;          // of the socket, when the session read from it
     bool has_more = false, has_ended = false;  // the socket may have more; its stream has ended
     bool is_broken = false;                    // the session can send nothing more
+    size_t read_bytes = 0;                     // how much the session has read in its present call
+    bool is_put_off = false;                   // it would have read more in that call than it may
   };
 
   base::Expected<std::optional<size_t>> receive_raw(void* to, size_t bytes, bool& has_more);
   base::Expected<void> send_raw(std::span<iovec> pieces, const task::Limit& limit);
   bool receive_ahead();
+  void begin_call();
   base::Expected<Wants> wants_after(int result, const char* doing);
   base::Expected<void> send_kept(const task::Limit& limit);
   base::Expected<void> write(std::span<const std::byte> bytes, const task::Limit& limit);

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <ctime>
 #include <functional>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "server/net/stream.h"
 #include "server/net/test_certificate.h"
 #include "server/net/test_peer.h"
+#include "sys/kernel.h"
 #include "task/test_tasks.h"
 
 namespace server {
@@ -129,6 +131,42 @@ TEST_F(ChannelTest, WhatAClientSaysBeforeItTakesAnythingIsReceived) {
         EXPECT_TRUE(peer.hear(text.size()) == text);
         peer.end();
         EXPECT_EQ(peer.hear(), "");
+      });
+}
+
+TEST_F(ChannelTest, OthersRunWhileAClientSaysAgainAndAgainThatItsKeysAreNew) {
+  open();
+  std::atomic<bool> has_said_all{false};
+  talk(
+      [&](Stream& stream) {
+        auto received = stream.receive();
+        ASSERT_TRUE(received) << received.error().message;
+        EXPECT_EQ(stream.input(), "begin");
+        stream.consume(stream.input().size());
+        while (!has_said_all) task::yield();
+        // The worker has been told of all of it then, so the task need not wait.
+        task::sleep_until(sys::monotonic_ns() + 20'000'000);
+        bool has_ended = false;
+        int turns = 0;
+        auto count = [&] {
+          for (; !has_ended; ++turns) task::yield();
+        };
+        task::Task& counts = task::start("counts", count);
+        received = stream.receive();
+        has_ended = true;
+        task::join(counts);
+        EXPECT_GE(turns, 3);
+        ASSERT_TRUE(received) << received.error().message;
+        EXPECT_EQ(stream.input(), "end");
+      },
+      [&](int descriptor) {
+        TestTlsPeer peer(files, "server");
+        EXPECT_TRUE(peer.connect(descriptor));
+        EXPECT_TRUE(peer.say("begin"));
+        EXPECT_TRUE(say(descriptor, peer.new_keys(3500)));
+        EXPECT_TRUE(peer.say("end"));
+        has_said_all = true;
+        peer.hear();
       });
 }
 

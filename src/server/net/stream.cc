@@ -64,7 +64,12 @@ base::Expected<void> Stream::make_room() {
 base::Expected<bool> Stream::wait(uint64_t ns) {
   if (auto sent = send(); !sent) return std::unexpected(sent.error());
   const bool is_between = end_ == first_ && !is_skipping_;
-  if (channel_.has_more()) return true;  // it was received ahead
+  if (channel_.has_more()) {
+    // It was received ahead, or is left of what TLS takes for itself.
+    task::yield();
+    if (exchange_end_ns_ == task::kNever || sys::monotonic_ns() < exchange_end_ns_) return true;
+    return base::failure(ETIMEDOUT, "no whole request in time");
+  }
   if (is_between && is_draining_) return false;
   if (is_between) {
     in_.reset();
@@ -145,7 +150,10 @@ base::Expected<bool> Stream::receive_into(size_t from, std::span<std::byte> memo
       }
     }
     if (auto sent = send(); !sent) return std::unexpected(sent.error());
-    if (channel_.has_more()) continue;
+    if (channel_.has_more()) {
+      task::yield();  // as in wait()
+      continue;
+    }
     auto waited = channel_.wait_for_input(limit_of(options_.idle_ns, !is_draining_));
     was_idle_ = !waited && waited.error().number == ETIMEDOUT;
     if (!waited) return std::unexpected(waited.error());

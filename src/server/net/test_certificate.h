@@ -104,6 +104,22 @@ class TestTlsPeer {
     size_t written = 0;
     return SSL_write_ex(session_, text.data(), text.size(), &written) == 1 && written == text.size();
   }
+  // So many messages that its keys are new, which are to be sent before it says more.
+  std::string new_keys(int count) {
+    BIO* const socket = SSL_get_wbio(session_);
+    BIO_up_ref(socket);
+    BIO* const memory = BIO_new(BIO_s_mem());
+    SSL_set0_wbio(session_, memory);
+    for (int i = 0; i < count; ++i) {
+      EXPECT_EQ(SSL_key_update(session_, SSL_KEY_UPDATE_NOT_REQUESTED), 1);
+      EXPECT_EQ(SSL_do_handshake(session_), 1);
+    }
+    std::string messages(BIO_ctrl_pending(memory), ' ');
+    EXPECT_EQ(BIO_read(memory, messages.data(), static_cast<int>(messages.size())),
+              static_cast<int>(messages.size()));
+    SSL_set0_wbio(session_, socket);
+    return messages;
+  }
   // So many bytes, or all to the end.
   std::string hear(size_t bytes = SIZE_MAX) {
     std::string text;
