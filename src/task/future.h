@@ -33,9 +33,9 @@ class Future {
     bool is_listed = false;  // in the future's list
   };
 
-  // Wakes all that wait. REQUIRES: it is called once.
+  // Sets the value and wakes all that wait. Any thread. REQUIRES: it is called once.
   void fulfil(uint64_t value = 0);
-  bool is_fulfilled();
+  bool is_fulfilled();  // any thread
   // REQUIRES: it is fulfilled.
   uint64_t value() const { return value_; }
 

@@ -85,6 +85,7 @@ class BasicCondition {
     mutex.lock();
     return woken;
   }
+  // Wakes the task that has waited longest, if any; or all that wait. With or without the mutex.
   void notify_one() { notify(1); }
   void notify_all() { notify(~uint32_t{0}); }
 
@@ -127,6 +128,7 @@ class BasicSemaphore {
     --permits_;
     return true;
   }
+  // Gives permits to the tasks that have waited longest, and keeps what is left over. Never waits.
   void release(uint32_t count = 1) {
     for (; count > 0; --count) {
       Task* next = nullptr;
