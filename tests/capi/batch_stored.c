@@ -169,7 +169,7 @@ static void files_that_are_refused(void) {
   REFUSED(SPILLWAY_BATCH_INVALID, "page cache", options.memory_bytes = 1000);
   REFUSED(SPILLWAY_BATCH_NOT_FOUND, "/nowhere/table", options.file = "/nowhere/table");
   REFUSED(SPILLWAY_BATCH_NOT_FOUND, "/nowhere/log", options.log = "/nowhere/log");
-  REFUSED(SPILLWAY_BATCH_INVALID, "has content, and is no log", options.log = options.file;
+  REFUSED(SPILLWAY_BATCH_INVALID, "has content, and is not a log", options.log = options.file;
           options.file = "memory:64M");
   REFUSED(SPILLWAY_BATCH_FULL, "records take", options.file = "memory:1M"; options.records = 1000000);
   // One that has something else.
@@ -177,8 +177,8 @@ static void files_that_are_refused(void) {
   snprintf(other, sizeof other, "%s.other", path);
   const int file = open(other, O_CREAT | O_WRONLY, 0600);
   CHECK(file >= 0 && write(file, "a text of somebody's", 20) == 20 && close(file) == 0);
-  REFUSED(SPILLWAY_BATCH_INVALID, "has content, and is no table", options.file = other);
-  REFUSED(SPILLWAY_BATCH_INVALID, "has content, and is no log", options.log = other);
+  REFUSED(SPILLWAY_BATCH_INVALID, "has content, and is not a table", options.file = other);
+  REFUSED(SPILLWAY_BATCH_INVALID, "has content, and is not a log", options.log = other);
   // It is as it was.
   struct stat facts;
   CHECK(stat(other, &facts) == 0 && facts.st_size == 20);

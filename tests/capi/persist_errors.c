@@ -37,7 +37,7 @@ static void maps(const char *folder) {
   refused_without_a_trace(path, 4096, "none", SPILLWAY_PERSIST_INVALID, "there is no kind 'none'");
   refused_without_a_trace(path, 4096, "device", SPILLWAY_PERSIST_INVALID, "there is no kind 'device'");
   refused_without_a_trace(path, 0, "auto", SPILLWAY_PERSIST_INVALID,
-                          "0 bytes are no whole number of OS pages");
+                          "0 bytes are not a whole number of OS pages");
   refused_without_a_trace(path, 5000, "auto", SPILLWAY_PERSIST_INVALID, "a multiple of 4096");
   refused_without_a_trace(path, (size_t)-4096, "auto", SPILLWAY_PERSIST_INVALID, path);
   refused_without_a_trace(path, 4096, "memory", SPILLWAY_PERSIST_UNSUPPORTED, "not persistent memory");
@@ -171,7 +171,7 @@ static void adds(const char *folder) {
   CHECK_REFUSED(spillway_persist_add(memory, (size_t)-64, "dram", -1), SPILLWAY_PERSIST_INVALID,
                 "whole lines of 64 bytes");
   CHECK_REFUSED(spillway_persist_add(memory, 4096, "file", 999), SPILLWAY_PERSIST_INVALID,
-                "999 is no open descriptor");
+                "999 is not an open descriptor");
   CHECK_OK(spillway_persist_add(memory + 4096, 4096, "dram", -1));
   CHECK_REFUSED(spillway_persist_add(memory, 8192, "file", -1), SPILLWAY_PERSIST_INVALID,
                 "is in a domain already");

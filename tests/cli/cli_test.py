@@ -127,7 +127,7 @@ class RunWords(Case):
         self.refused("run", "--", program, says=["not executable", "chmod +x"])
         self.refused("run", "--", "program", environment={"PATH": f"/nowhere:{self.folder}"}, says=["not executable"])
         program.chmod(0o755)
-        self.refused("run", "--", program, says=["no program for this machine", "#!"])
+        self.refused("run", "--", program, says=["not a program for this machine", "#!"])
         program.write_text("#!/no/such/interpreter\n")
         self.refused("run", "--", program, says=["interpreter", str(program)])
 

@@ -93,7 +93,7 @@ class Key(Case):
         self.assertFalse(self.device.exists())
 
     def test_keys_that_are_none(self):
-        for key, says in ((self.folder / "none", "no such file"), (self.folder, "no file"),
+        for key, says in ((self.folder / "none", "no such file"), (self.folder, "not a file"),
                           (self.make_key("short", b"k" * 63), "63 bytes"), (self.make_key("zeros", bytes(64)), "halves"),
                           (self.make_key("open", mode=0o644), "chmod 600"), ("", "names no file"), ("a[b", "no path with [")):
             for words in (["make", self.device, "--capacity", "16M"], ["get", self.device, "k"]):

@@ -89,7 +89,7 @@ class Usage(unittest.TestCase):
     def test_logs_that_are_none(self):
         spillway("check", "--out", self.out, *self.program)
         whole = (self.out / "log").read_bytes()
-        for content, says in [(b"text" * 100, "is no log of a recorded program"), (b"", "is no log"),
+        for content, says in [(b"text" * 100, "is not a log of a recorded program"), (b"", "is not a log"),
                               (whole[:8] + struct.pack("<I", 99) + whole[12:], "of another version")]:
             path = self.folder / "other"
             path.write_bytes(content)

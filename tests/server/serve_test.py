@@ -48,7 +48,7 @@ class Words(Case):
         self.refused("--storage", self.store, says=["listen nowhere", "--memcache 11211"])
         here = ("--storage", self.store, "--memcache", "0")
         self.refused(*here, "--storage", self.path("other"), says=["--storage is given twice", "stripe:"])
-        self.refused(*here, "store", says="'store' is no option")
+        self.refused(*here, "store", says="'store' is not an option")
         self.refused(*here, "--fly", says=["'--fly'", "--help"])
         self.refused(*here, "-z", says="'-z'")
         self.refused(*here, "--threads", says="--threads needs a NUMBER")
@@ -72,7 +72,7 @@ class Words(Case):
 
     def test_a_store_that_is_there_is_as_it_was_made(self):
         self.assertEqual(self.serve("--memcache", "0").end(), 0)
-        self.refused("--storage", self.store, "--capacity", "64M", "--cache", "--memcache", "0", says=["--cache", "is no cache"])
+        self.refused("--storage", self.store, "--capacity", "64M", "--cache", "--memcache", "0", says=["--cache", "is not a cache"])
         server = self.serve("--memcache", "0", capacity="256M")
         self.assertRegex(server.said, "store is there, with 6[0-9.]+ MiB; --capacity says what is made where nothing is\n")
         self.assertEqual(server.end(), 0)

@@ -231,12 +231,12 @@ std::optional<std::vector<char>> read_file(const std::string& path, uint64_t byt
 std::optional<History> read_history(std::span<const char> log, const LoadContent& load, std::string& why) {
   persist::LogHeader header;
   if (log.size() < sizeof header) {
-    why = "is no log of a recorded program";
+    why = "is not a log of a recorded program";
     return std::nullopt;
   }
   memcpy(&header, log.data(), sizeof header);
   if (memcmp(header.magic, persist::LogHeader::kMagic, sizeof header.magic) != 0) {
-    why = "is no log of a recorded program";
+    why = "is not a log of a recorded program";
     return std::nullopt;
   }
   if (header.version != persist::LogHeader::kVersion || header.window_bytes != persist::kWindowBytes) {

@@ -160,7 +160,7 @@ TEST(HistoryTest, WhatIsNoLogIsRefused) {
   std::string why;
   const LoadContent none = [](uint32_t, uint64_t) { return std::nullopt; };
   EXPECT_FALSE(read_history(std::vector<char>(10), none, why));
-  EXPECT_EQ(why, "is no log of a recorded program");
+  EXPECT_EQ(why, "is not a log of a recorded program");
   EXPECT_FALSE(read_history(std::vector<char>(1000), none, why));
   LogBuilder log;
   log.log()[8] = 2;

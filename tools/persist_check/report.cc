@@ -162,7 +162,7 @@ std::string as_text(const Report& report) {
     text << "the log is damaged " << history.damage << "; only what is before was looked at\n";
   if (history.is_full) text << "the log was full before the program's end\n";
   if (!history.is_ended && !history.is_full && history.damage.empty())
-    text << "the program did not come to its end; what was not yet flushed then is no finding\n";
+    text << "the program did not come to its end; what was not yet flushed then is not a finding\n";
   text << history.events.size() << " events";
   if (report.has_recovery)
     text << ", " << report.checked.crash_points << " crash points, " << report.checked.images << " images"

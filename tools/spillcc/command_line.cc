@@ -313,7 +313,7 @@ void refuse_combinations(Parsed& parsed) {
     refuse(parsed,
            parsed.foreign + ": Spillway is for programs of x86-64 Linux; leave it out, or give " + without);
   if (parsed.lto && parsed.fat_objects)
-    refuse(parsed, "-ffat-lto-objects: the half that is no bitcode would not be instrumented; leave it out");
+    refuse(parsed, "-ffat-lto-objects: the half that is not bitcode would not be instrumented; leave it out");
   if (!parsed.thin_index.empty())
     refuse(parsed, parsed.thin_index +
                        ": clang takes no plugin there; let the linker do all of it (-flto=thin), or give " +

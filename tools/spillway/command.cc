@@ -51,7 +51,8 @@ uint64_t number_argument(std::string_view who, std::string_view text, uint64_t l
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size() || number < least || number > most)
-    throw WrongInput(concat(who, ": '", printable(text), "' is no whole number from ", least, " to ", most));
+    throw WrongInput(
+        concat(who, ": '", printable(text), "' is not a whole number from ", least, " to ", most));
   return number;
 }
 

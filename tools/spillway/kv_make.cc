@@ -18,7 +18,8 @@ kv::MakeOptions make_options(const KvLine& line) {
   options.is_cache = line.has("--cache");
   if (line.has("--capacity")) {
     options.capacity_bytes = base::round_down(line.size("--capacity"), base::kOsPageBytes);
-    if (options.capacity_bytes == 0) line.refuse("--capacity: that is no room for a store; see docs/kv.md");
+    if (options.capacity_bytes == 0)
+      line.refuse("--capacity: that is too little for a store; see docs/kv.md");
   }
   if (!kv::may_be_grain_bytes(options.grain_bytes)) line.refuse("--grain: give 512, 1K, 2K or 4K");
   if (line.has("--segment") && options.segment_bytes == 0)

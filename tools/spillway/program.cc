@@ -291,9 +291,9 @@ void become_prepared(Arguments program, const Prepare& prepare) {
       throw WrongInput(concat("program '", shown, "' is not executable; allow it with chmod +x"));
     }
     case ENOEXEC:
-      throw WrongInput(
-          concat("'", shown,
-                 "' is no program for this machine; build it for x86-64 Linux, or begin a script with #!"));
+      throw WrongInput(concat(
+          "'", shown,
+          "' is not a program for this machine; build it for x86-64 Linux, or begin a script with #!"));
     case E2BIG:
       throw WrongInput(concat("the arguments and environment of '", shown, "' are too long; shorten them"));
     default: throw WrongInput(concat("cannot start '", shown, "': ", std::strerror(error)));

@@ -186,7 +186,7 @@ void compare(const kv::Identity& identity, const ServeOptions& options) {
   if (options.is_cache && !identity.is_cache)
     throw WrongInput(concat(
         "serve: --cache: ", options.storage,
-        " is there, and is no cache: it would refuse writes when it is full; leave out --cache, or make a "
+        " is there, and is not a cache: it would refuse writes when it is full; leave out --cache, or make a "
         "cache elsewhere"));
   const uint64_t bytes = identity.geometry.segment_count * identity.geometry.segment_bytes;
   if (options.capacity_bytes / 2 > bytes || options.capacity_bytes < bytes - bytes / 8)

@@ -167,7 +167,7 @@ constexpr Option kOptions[] = {
        unsigned mode = 0;
        const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), mode, 8);
        if (error != std::errc() || end != value.data() + value.size() || mode > 0777)
-         refuse(concat(name, ": '", printable(value), "' is no octal mode up to 777"));
+         refuse(concat(name, ": '", printable(value), "' is not an octal mode up to 777"));
        line.options.server.unix_mode = mode;
      }},
     {"--user", "-u", "NAME", "becomes this user once it listens and has opened the store",
@@ -337,7 +337,7 @@ bool parse_serve(Arguments arguments, ServeOptions& options) {
     const std::string_view word = left[0];
     if (word == "--help" || word == "-h") return false;
     if (!word.starts_with('-') || word.size() < 2)
-      refuse(concat("'", printable(word), "' is no option; see spillway serve --help"));
+      refuse(concat("'", printable(word), "' is not an option; see spillway serve --help"));
     left = left.subspan(word.starts_with("--") ? take_long(line, left) : take_short(line, left));
   }
   add_interfaces(line);

@@ -95,7 +95,7 @@ ServerAddress split_address(std::string_view address) {
   const std::string_view place = address.substr(is_tls ? kTlsPrefix.size() : 0);
   const size_t colon = place.rfind(':');
   if (colon == std::string_view::npos || colon + 1 == place.size())
-    throw WrongInput(concat("top: '", printable(address), "' is no HOST:PORT"));
+    throw WrongInput(concat("top: '", printable(address), "' is not HOST:PORT"));
   std::string_view host = place.substr(0, colon);
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   return {.host = std::string(host), .port = std::string(place.substr(colon + 1)), .is_tls = is_tls};
@@ -145,7 +145,7 @@ Metrics fetch_metrics(const std::string& address, std::chrono::seconds limit) {
         concat("the server at ", printable(address),
                " takes no more connections that ask for metrics; end others, or wait a minute"));
   Metrics metrics = parse_metrics(answer);
-  if (metrics.empty()) fail(address, "what answers is no server of this kind");
+  if (metrics.empty()) fail(address, "what answers is not a server of this kind");
   return metrics;
 }
 

@@ -52,7 +52,7 @@ base::Expected<std::unique_ptr<ChangeLog>> ChangeLog::open(storage::Device& devi
     if (!has_content) return std::unexpected(has_content.error());
     if (*has_content)
       return base::failure(EINVAL, "table: ", device.name(),
-                           " has content, and is no log; name another file");
+                           " has content, and is not a log; name another file");
   }
   if (is_one && log->header_.id != 0 &&
       (log->header_.version != 1 || log->header_.entry_bytes != entry_bytes ||

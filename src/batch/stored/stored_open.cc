@@ -27,7 +27,8 @@ uint32_t depth_for(uint64_t records, uint64_t records_of_slot) {
 }
 
 base::Expected<void> not_a_table(const BucketStore& store) {
-  return base::failure(EINVAL, "table: ", store.name(), " has content, and is no table; name another file");
+  return base::failure(EINVAL, "table: ", store.name(),
+                       " has content, and is not a table; name another file");
 }
 
 }  // namespace
@@ -311,7 +312,7 @@ base::Expected<void> StoredTable::replay() {
       const Code code = Code::of(static_cast<uint8_t>(*entry));
       const Key key = load_key(entry + 1, shape_.key_bytes);
       if (code.action == Action::kRead || code.action > Action::kMerge || !positions_.has(key))
-        return base::failure(EBADMSG, "table: the log ", log_->name(), " has what is no change");
+        return base::failure(EBADMSG, "table: the log ", log_->name(), " has something that is not a change");
       if (calls_function(code.action) && code.function >= function_count_)
         return base::failure(EINVAL, "table: the log ", log_->name(), " has changes by the function number ",
                              code.function, "; add so many functions before the first session is opened");

@@ -52,7 +52,7 @@ TEST(StoredRefusedTest, WhatIsNotThisTableIsRefused) {
   auto access = *tables.store_.open_access();
   const std::vector<std::byte> text(2 * kPageBytes, std::byte{'x'});
   ASSERT_TRUE(access->write(0, text));
-  EXPECT_EQ(tables.open(), "table: failing has content, and is no table; name another file");
+  EXPECT_EQ(tables.open(), "table: failing has content, and is not a table; name another file");
 }
 
 TEST(StoredRefusedTest, ATableOfAnotherFormatIsRefusedAndLeftAsItIs) {

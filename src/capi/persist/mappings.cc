@@ -72,7 +72,7 @@ base::Expected<size_t> size_file(int descriptor, const char* path, size_t bytes)
   if (bytes == 0) bytes = base::round_down(file_bytes, base::kOsPageBytes);
   if (bytes == 0 || bytes % base::kOsPageBytes != 0)
     return base::failure(EINVAL, path, ": ", bytes,
-                         " bytes are no whole number of OS pages; give a multiple of 4096");
+                         " bytes are not a whole number of OS pages; give a multiple of 4096");
   if (S_ISBLK(facts.st_mode) && bytes > file_bytes)
     return base::failure(ENOSPC, path, ": this device has ", file_bytes, " bytes; give no more than these");
   if (S_ISREG(facts.st_mode))
@@ -224,7 +224,7 @@ int spillway_persist_add(void* address, size_t bytes, const char* kind, int desc
     return refuse_invalid("add: there is no kind '", kind, "'; give memory, flush_on_fail, file or dram");
   const auto begin = number_of(address);
   if (domain == DomainKind::kFile && descriptor >= 0 && fcntl(descriptor, F_GETFD) < 0)
-    return refuse_invalid("add: ", descriptor, " is no open descriptor; give the mapped file's, or -1");
+    return refuse_invalid("add: ", descriptor, " is not an open descriptor; give the mapped file's, or -1");
   return answer(persist::own::add_domain(
       {.begin = begin, .end = begin + bytes, .kind = domain, .device = nullptr, .descriptor = descriptor}, "",
       0));

@@ -129,7 +129,7 @@ TEST_F(RespKeysTest, WhatIsNoItemHidesNoOthers) {
   set("k", "v");
   EXPECT_EQ(ask("KEYS *\r\nDBSIZE\r\nRANDOMKEY\r\nSCAN 0"),
             "*1\r\n$1\r\nk\r\n:1\r\n$1\r\nk\r\n*2\r\n$1\r\n0\r\n*1\r\n$1\r\nk\r\n");
-  EXPECT_TRUE(ask("GET a").starts_with("-ERR what the key has is no item of a server"));
+  EXPECT_TRUE(ask("GET a").starts_with("-ERR what the key has is not an item of a server"));
 }
 
 TEST_F(RespKeysTest, ScansTellEachKeyOnce) {

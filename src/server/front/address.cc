@@ -21,7 +21,7 @@ constexpr const char* kForms = "give PORT, HOST:PORT, [IPV6]:PORT, *:PORT or the
 
 template <class... Parts>
 std::unexpected<base::Error> refuse(std::string_view text, const Parts&... parts) {
-  return base::failure(EINVAL, "'", text, "' is no address to listen at: ", parts..., "; ", kForms);
+  return base::failure(EINVAL, "'", text, "' is not an address to listen at: ", parts..., "; ", kForms);
 }
 
 Address address_of(const sockaddr* bytes, size_t size) {
@@ -178,7 +178,7 @@ base::Expected<std::vector<Address>> parse_address(std::string_view text) {
   std::string_view host = colon == std::string_view::npos ? "" : text.substr(0, colon);
   const std::string_view digits = colon == std::string_view::npos ? text : text.substr(colon + 1);
   const auto port = parse_number<uint16_t>(digits);
-  if (!port) return refuse(text, "'", digits, "' is no port from 0 to 65535");
+  if (!port) return refuse(text, "'", digits, "' is not a port from 0 to 65535");
   if (host.starts_with('[') && host.ends_with(']'))
     host = host.substr(1, host.size() - 2);
   else if (host.contains(':'))

@@ -30,12 +30,12 @@ TEST(Address, IsOfTheLoopbackUnlessItSaysOtherwise) {
 
 TEST(Address, WhatIsNoneIsRefusedWithTheReason) {
   EXPECT_TRUE(texts_of("").starts_with(
-      "refused: '' is no address to listen at: '' is no port from 0 to 65535; give PORT"));
-  EXPECT_TRUE(texts_of("65536").contains("'65536' is no port"));
-  EXPECT_TRUE(texts_of("127.0.0.1").contains("'127.0.0.1' is no port"));
-  EXPECT_TRUE(texts_of("127.0.0.1:+5").contains("'+5' is no port"));
+      "refused: '' is not an address to listen at: '' is not a port from 0 to 65535; give PORT"));
+  EXPECT_TRUE(texts_of("65536").contains("'65536' is not a port"));
+  EXPECT_TRUE(texts_of("127.0.0.1").contains("'127.0.0.1' is not a port"));
+  EXPECT_TRUE(texts_of("127.0.0.1:+5").contains("'+5' is not a port"));
   EXPECT_TRUE(texts_of("::1:11211").contains("in brackets"));
-  EXPECT_TRUE(texts_of("999.1.1.1:5").contains("'999.1.1.1:5' is no address"));
+  EXPECT_TRUE(texts_of("999.1.1.1:5").contains("'999.1.1.1:5' is not an address"));
   EXPECT_TRUE(texts_of("unix:").contains("a path is missing"));
   EXPECT_TRUE(texts_of(("/" + std::string(107, 'a')).c_str()).contains("at most 107 bytes"));
 }

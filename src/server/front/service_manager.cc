@@ -48,7 +48,7 @@ base::Expected<std::vector<GivenSocket>> take_sockets() {
     if (option_of(socket.descriptor, SO_ACCEPTCONN) != 1 ||
         option_of(socket.descriptor, SO_TYPE) != SOCK_STREAM)
       return base::failure(EINVAL, "descriptor ", socket.descriptor, " (", socket.name.c_str(),
-                           ") of LISTEN_FDS is no listening stream socket");
+                           ") of LISTEN_FDS is not a listening stream socket");
     fcntl(socket.descriptor, F_SETFD, FD_CLOEXEC);
     sockets.push_back(std::move(socket));
   }

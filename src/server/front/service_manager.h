@@ -16,7 +16,7 @@ struct GivenSocket {
   std::string name;  // FileDescriptorName= of its unit
 };
 // Returns the sockets for this process, and makes them close-on-exec. The variables are removed, so that no child takes the sockets for its own.
-// Errors: EINVAL for a descriptor that is no listening stream socket.
+// Errors: EINVAL for a descriptor that is not a listening stream socket.
 base::Expected<std::vector<GivenSocket>> take_sockets();
 
 // `state` is "READY=1" or "STOPPING=1". Errors are ignored.

@@ -56,7 +56,8 @@ std::optional<ItemHead> ItemHead::read(kv::Bytes from) {
 }
 
 base::Error no_item() {
-  return base::Error::of(EBADMSG, "what the key has is no item of a server, or one of a later version");
+  return base::Error::of(EBADMSG,
+                         "what the key has is not an item of a server, or is one of a later version");
 }
 
 base::Expected<Item> Item::of(kv::Session& session, kv::Found found) {

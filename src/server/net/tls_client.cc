@@ -77,7 +77,7 @@ base::Expected<void> TlsClient::begin(int descriptor, const std::string& host) {
     session_.reset(SSL_new(context_.get()));
   }
   if (auto set = set_bio(session_.get(), TlsClientBio::method(), this); !set) return set;
-  if (!expect(session_.get(), host)) return base::failure(EINVAL, "TLS: '", host, "' is no name of a host");
+  if (!expect(session_.get(), host)) return base::failure(EINVAL, "TLS: '", host, "' is not a host name");
   ERR_clear_error();
   if (SSL_connect(session_.get()) != 1) return std::unexpected(error_of("begin"));
   return {};

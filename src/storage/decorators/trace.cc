@@ -165,7 +165,7 @@ base::Expected<int> open_file(std::string_view path) {
   char magic[sizeof kTraceMagic];
   const long found = sys::syscall(SYS_pread64, file, magic, sizeof magic, 0);
   if (found != 0 && (found != sizeof magic || memcmp(magic, kTraceMagic, sizeof magic) != 0)) {
-    error = file_error(path, -EEXIST, ", and is no trace; name another file");
+    error = file_error(path, -EEXIST, ", and is not a trace; name another file");
   } else if (sys::syscall(SYS_flock, file, LOCK_EX | LOCK_NB) == -EWOULDBLOCK) {
     error = file_error(path, -EBUSY, "; another trace is being written to it");
   } else if (long result = sys::syscall(SYS_ftruncate, file, 0); sys::failed(result)) {

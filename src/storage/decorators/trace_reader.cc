@@ -21,7 +21,7 @@ using base::failure;
 
 base::Expected<void> check_header(const TraceHeader& header) {
   if (memcmp(header.magic, kTraceMagic, sizeof kTraceMagic) != 0)
-    return failure(EINVAL, "storage: this is no trace: it does not begin with SPWTRACE");
+    return failure(EINVAL, "storage: this is not a trace: it does not begin with SPWTRACE");
   if (header.version != kTraceVersion || header.record_bytes != sizeof(TraceRecord))
     return failure(EINVAL, "storage: a trace of version ", header.version, ", with records of ",
                    header.record_bytes, " bytes; this program reads version ", kTraceVersion, ", with ",
@@ -59,7 +59,7 @@ base::Expected<Trace> parse_trace(std::span<char> bytes) {
   CHECK_EQ(reinterpret_cast<uintptr_t>(bytes.data()) % alignof(TraceRecord), 0u);
   Trace trace = {};
   if (bytes.size() < sizeof(TraceHeader))
-    return failure(EINVAL, "storage: this is no trace: it is too short");
+    return failure(EINVAL, "storage: this is not a trace: it is too short");
   memcpy(&trace.header, bytes.data(), sizeof(TraceHeader));
   if (auto checked = check_header(trace.header); !checked) return std::unexpected(checked.error());
 

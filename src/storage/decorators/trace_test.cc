@@ -106,7 +106,7 @@ TEST_F(TraceTest, ManyOfSeveralThreads) {
 TEST_F(TraceTest, OtherFilesAreLeftAlone) {
   for (const char* content : {"precious", "x"}) {
     std::ofstream(path) << content;
-    EXPECT_NE(refusal().find("is no trace"), std::string::npos);
+    EXPECT_NE(refusal().find("is not a trace"), std::string::npos);
     std::stringstream text;
     text << std::ifstream(path).rdbuf();
     EXPECT_EQ(text.str(), content);

@@ -29,7 +29,7 @@ base::Expected<void> read_key_file(std::string_view path_text, XtsKey& key) {
   struct statx facts;
   if (const long result = describe(opened.get(), "", facts); sys::failed(result))
     return key_failure(static_cast<int>(-result), path, base::error_name(static_cast<int>(-result)));
-  if ((facts.stx_mode & S_IFMT) != S_IFREG) return key_failure(EINVAL, path, "this is no file");
+  if ((facts.stx_mode & S_IFMT) != S_IFREG) return key_failure(EINVAL, path, "it is not a file");
   if ((facts.stx_mode & kOthersModes) != 0)
     return key_failure(EINVAL, path, "others may use it; take their rights away: chmod 600 FILE");
   if (facts.stx_size != XtsKey::kBytes)

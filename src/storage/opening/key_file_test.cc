@@ -64,10 +64,10 @@ TEST_F(KeyFile, SaysWhatIsWrongWithIt) {
   }
   std::filesystem::remove(path);
   std::filesystem::create_directory(path);
-  is_refused("no file");
+  is_refused("not a file");
   std::filesystem::remove(path);
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
-  is_refused("no file");
+  is_refused("not a file");
 }
 
 }  // namespace
