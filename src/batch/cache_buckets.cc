@@ -14,7 +14,7 @@ base::Expected<std::unique_ptr<Staging>> CacheBuckets::make(const Shape& shape, 
   const uint64_t each = StagedCells(shape, bucket_bytes).bytes_each() + sizeof(Head);
   const uint64_t count = std::min(bytes / each, home_count);
   if (count == 0)
-    return base::failure(EINVAL, "cache-buckets take ", each, " bytes each, and there are but ", bytes);
+    return base::failure(EINVAL, "cache-buckets take ", each, " bytes each, and there are only ", bytes);
   std::unique_ptr<CacheBuckets> made(new (std::nothrow)
                                          CacheBuckets(shape, bucket_bytes, Spread::of(key_space, count)));
   if (made == nullptr) return base::failure(ENOMEM, "no memory for cache-buckets");

@@ -61,7 +61,7 @@ base::Expected<std::unique_ptr<Staging>> Decoupled::make(Table& table, const Sha
   const uint64_t each = 2 * StagedCells(shape, kHalfBytes).bytes_each() + sizeof(Head);
   const uint64_t count = std::min(bytes / each, home_count);
   if (count == 0)
-    return base::failure(EINVAL, "cache-buckets take ", each, " bytes each, and there are but ", bytes);
+    return base::failure(EINVAL, "cache-buckets take ", each, " bytes each, and there are only ", bytes);
   std::unique_ptr<Decoupled> made(new (std::nothrow) Decoupled(table, shape, Spread::of(key_space, count)));
   if (made == nullptr) return base::failure(ENOMEM, "no memory for cache-buckets");
   if (auto opened = made->cells_.open(2 * count, count * sizeof(Head)); !opened)

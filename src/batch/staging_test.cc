@@ -81,7 +81,7 @@ TEST(StagingTest, LessThanStagingTakesIsRefused) {
   };
   Options options = numbers(1000, Engine::kCacheBuckets);
   options.cache_bytes = 1000;
-  refuses(options, "cache-buckets take 1096 bytes each, and there are but 1000");
+  refuses(options, "cache-buckets take 1096 bytes each, and there are only 1000");
   options = numbers(1000, Engine::kPartitioned);
   options.staging_bytes = 65'535;
   refuses(options, "what a session stages takes 65536 bytes at least, not 65535");

@@ -19,7 +19,7 @@ base::Expected<PageCache*> PageCache::open(const CacheOptions& options) {
     return base::failure(EINVAL, "page cache: pages have 4096 to 65536 bytes, a power of two, not ",
                          options.page_bytes);
   if (!(options.dirty_share_max > 0 && options.dirty_share_max <= 1))
-    return base::failure(EINVAL, "page cache: the share of dirty pages is more than 0, and 1 at most");
+    return base::failure(EINVAL, "page cache: the share of dirty pages has to be more than 0, and 1 at most");
   if (options.nodes > sys::kMaxNodes)
     return base::failure(EINVAL, "page cache: it has ", sys::kMaxNodes, " nodes at most, not ",
                          options.nodes);

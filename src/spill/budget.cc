@@ -80,7 +80,7 @@ void heed_pressure() {
 base::Expected<void> set_memory(uint64_t bytes) {
   base::Options asked;
   asked.memory = bytes;
-  if (bytes == 0) return base::failure(EINVAL, "memory: a budget of 0 bytes is none");
+  if (bytes == 0) return base::failure(EINVAL, "memory: a budget of 0 bytes is too small");
   if (auto checked = base::check_options(asked, sys::machine_memory_bytes()); !checked) return checked;
   sys::LockGuard guard(budget_mutex);
   if (auto set = change(bytes); !set) return set;

@@ -53,7 +53,7 @@ static void options_that_are_refused(void) {
         .records = 1,
         .engine = "partitioned",
         .staging_bytes = 1000}},
-      {"cache-buckets take 1096 bytes each, and there are but 1000",
+      {"cache-buckets take 1096 bytes each, and there are only 1000",
        {.struct_bytes = sizeof wrong[0].options,
         .key_bytes = 8,
         .value_bytes = 8,

@@ -182,7 +182,7 @@ base::Expected<std::vector<Address>> parse_address(std::string_view text) {
   if (host.starts_with('[') && host.ends_with(']'))
     host = host.substr(1, host.size() - 2);
   else if (host.contains(':'))
-    return refuse(text, "of IPv6 the host stands in brackets");
+    return refuse(text, "the host of an IPv6 address stands in brackets");
   if (host.empty()) return std::vector{of_ipv4(INADDR_LOOPBACK, *port), of_ipv6(in6addr_loopback, *port)};
   if (host == "*") return std::vector{of_ipv4(INADDR_ANY, *port), of_ipv6(in6addr_any, *port)};
   return look_up(text, std::string(host), *port);
