@@ -1,5 +1,5 @@
 // A table of fixed-size records that are updated at random places, for C and C++ programs that update faster than memory answers.
-// (After "Cache-Aware Batch Update for In-Memory Databases", 2017; docs/batch.md; for C++ also spillway/batch.hpp)
+// (After "Cache-Aware Batch Update for In-Memory Databases", 2017, sections 2 and 3; docs/batch.md; for C++ also spillway/batch.hpp)
 //
 //   spillway_batch_options options = {.struct_bytes = sizeof options, .key_bytes = 8, .value_bytes = 8, .records = 10000000};
 //   spillway_batch *table;                spillway_batch_open(&options, &table);

@@ -1,4 +1,4 @@
-// A key-value store on a flash device or file, embedded in a C or C++ program. (After uDepot, FAST 2019; docs/kv-api.md)
+// A key-value store on a flash device or file, embedded in a C or C++ program. (After uDepot, FAST 2019, section 4; docs/kv-api.md)
 //
 //   spillway_kv_make("/dev/nvme0n1", NULL);                        once; a file needs a capacity in its options
 //   spillway_kv *store;              spillway_kv_open("/dev/nvme0n1", NULL, &store);
@@ -263,9 +263,9 @@ int spillway_kv_iterate_close(spillway_kv_iteration *iteration);
 
 // ---- Queues: asynchronous requests
 //
-// A queue has threads of its own, which carry out many requests at a time. Whoever submits a request goes on at once; how the request ended is told to
-// its callback, on a thread that polls. Changes of one key that one thread submits to one queue are made in that order, except for large values. Other
-// requests are carried out in any order, so a get may miss a put that has not ended.
+// A queue has threads of its own, which carry out many requests at a time, by tasks (uDepot, section 3). Whoever submits a request goes on at once; how
+// the request ended is told to its callback, on a thread that polls. Changes of one key that one thread submits to one queue are made in that order,
+// except for large values. Other requests are carried out in any order, so a get may miss a put that has not ended.
 
 typedef struct spillway_kv_queue_options {
   size_t struct_bytes;

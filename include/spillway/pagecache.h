@@ -1,5 +1,5 @@
 // A cache of pages of files and devices, for C and C++ programs that do their own reads and keep more data than memory holds.
-// (After the set-associative page cache, HotStorage 2012; docs/pagecache-api.md)
+// (After the set-associative page cache, HotStorage 2012, "set-associative caching" and "messages"; docs/pagecache-api.md)
 //
 //   spillway_pagecache_options options = {.struct_bytes = sizeof options, .memory_bytes = 1 << 30};
 //   spillway_pagecache *cache;              spillway_pagecache_open(&options, &cache);

@@ -1,5 +1,5 @@
 // A persistence runtime for byte-addressable memory, for C and C++ programs that keep data in persistent memory, or in mapped files. (After Ribbon,
-// PACT 2020; docs/persist.md)
+// PACT 2020, section 2; docs/persist.md)
 //
 //   void *address; size_t bytes = 1 << 20;
 //   spillway_persist_map("/mnt/pmem/data", bytes, "auto", &address);    // or spillway_persist_add() of a mapping of your own
