@@ -52,7 +52,7 @@ std::string Process::description() const {
 
 void Process::refuse(int error) const {
   if (core_ != nullptr)
-    throw WrongInput(concat("the core file is of no program that runs Spillway",
+    throw WrongInput(concat("the core file is not of a program that runs Spillway",
                             core_->problem().empty() ? "" : concat(", or not whole: it ", core_->problem())));
   switch (error) {
     case EPERM:

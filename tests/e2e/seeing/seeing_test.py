@@ -352,7 +352,7 @@ class Dump(unittest.TestCase):
         stranger.wait(timeout=HANG_SECONDS)
         stranger.stdin.close()
         [other] = folder.iterdir()
-        self.refused(other, where, 8, says="is of no program that runs Spillway")
+        self.refused(other, where, 8, says="is not of a program that runs Spillway")
         # A runtime of another build; an impossible map; pieces that overlap.
         at_published = place_in_core(core, PUBLISHED)
         with open(core, "rb") as file:
