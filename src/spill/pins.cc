@@ -16,6 +16,21 @@ namespace {
 // OS pages that system calls of all threads have pinned, or are about to.
 constinit std::atomic<size_t> call_pins{0};
 
+// Calls f(page) for each pin of one system call.
+template <class F>
+void for_each_pin(const Thread::Wired& wired, F&& f) {
+  for (uint64_t at = wired.begin; at < wired.begin + wired.bytes;
+       at = base::round_down(at, base::kOsPageBytes) + base::kOsPageBytes)
+    f(runtime.cache->page_of(at));
+}
+
+// The same for all of the thread's.
+template <class F>
+void for_each_wired(const Thread& thread, F&& f) {
+  for (uint32_t level = 0; level <= thread.top_level.load(std::memory_order_relaxed); ++level)
+    for_each_pin(thread.wired[level], f);
+}
+
 }  // namespace
 
 char* pin_page_piece(uint64_t address, Need need) {
@@ -42,25 +57,6 @@ void unpin_page_piece(uint64_t address) {
   InRuntime inside;
   runtime.cache->unpin(runtime.cache->page_of(address));
 }
-
-namespace {
-
-// Calls f(page) for each pin of one system call.
-template <class F>
-void for_each_pin(const Thread::Wired& wired, F&& f) {
-  for (uint64_t at = wired.begin; at < wired.begin + wired.bytes;
-       at = base::round_down(at, base::kOsPageBytes) + base::kOsPageBytes)
-    f(runtime.cache->page_of(at));
-}
-
-// The same for all of the thread's.
-template <class F>
-void for_each_wired(const Thread& thread, F&& f) {
-  for (uint32_t level = 0; level <= thread.top_level.load(std::memory_order_relaxed); ++level)
-    for_each_pin(thread.wired[level], f);
-}
-
-}  // namespace
 
 uint32_t pins_of_this_thread(base::PageId page) {
   uint32_t count = 0;
