@@ -43,11 +43,22 @@ void Domains::publish(const Domain* domains, size_t count) {
   version_.store(version + 2, std::memory_order_release);  // pairs with the acquire in version()
 }
 
+// Removes those of kind none where the domain is to be, and another one if there are too many. Nothing is put off there.
+void Domains::make_way(const Domain& domain) {
+  for (size_t i = 0; i < size();) {
+    const Domain other = cells_[i].load();
+    const bool is_in_the_way =
+        size() == kMaxDomains || (domain.begin < other.end && other.begin < domain.end);
+    if (other.kind != DomainKind::kNone || !is_in_the_way || !remove(other.begin, other.end)) ++i;
+  }
+}
+
 base::Expected<void> Domains::add(const Domain& domain) {
   if (domain.begin >= domain.end || (domain.begin | domain.end) % base::kLineBytes != 0)
     return base::failure(
         EINVAL,
         "a domain is of whole lines of 64 bytes, one at least; give address and size as multiples of it");
+  if (domain.kind != DomainKind::kNone) make_way(domain);
   Domain all[kMaxDomains];
   size_t count = 0, place = 0;
   for (size_t i = 0; i < size(); ++i) {

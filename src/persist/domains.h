@@ -18,7 +18,8 @@ class Domains {
  public:
   static constexpr size_t kMaxDomains = 256;
 
-  // Errors: EINVAL: empty, or not of whole lines; EEXIST: it overlaps another; ENOSPC: there are too many.
+  // Domains of kind none make way for those of all other kinds. Errors: EINVAL: empty, or not of whole lines; EEXIST: it overlaps another; ENOSPC: there
+  // are too many.
   base::Expected<void> add(const Domain& domain);
   // Removes what lies in [begin, end); a domain that lies in it in part loses that part, and becomes two if it was the middle. Returns whether anything did.
   // Where that would make more than kMaxDomains, all of the domain from `begin` on is removed: up to removal_end().
@@ -63,6 +64,7 @@ class Domains {
   };
   // Writes all of them anew.
   void publish(const Domain* domains, size_t count);
+  void make_way(const Domain& domain);
 
   std::atomic<uint64_t> version_{0};
   std::atomic<size_t> count_{0};

@@ -46,6 +46,28 @@ TEST(Domains, RefuseWhatOverlapsAndWhatIsNoLine) {
   EXPECT_EQ(domains->add(domain(0x7000, 0x8000)).error().number, ENOSPC);
 }
 
+// They say only that nobody has to look there again.
+TEST(Domains, OfKindNoneMakeWay) {
+  const auto domains = std::make_unique<Domains>();
+  const auto none = [](uintptr_t begin, uintptr_t end) {
+    Domain made = domain(begin, end);
+    made.kind = DomainKind::kNone;
+    return made;
+  };
+  for (uintptr_t i = 0; i < Domains::kMaxDomains; ++i)
+    ASSERT_TRUE(domains->add(none(0x10000 * i, 0x10000 * i + 0x1000)));
+  EXPECT_EQ(domains->add(none(0x9000, 0xa000)).error().number, ENOSPC);
+  EXPECT_EQ(domains->add(none(0x20000, 0x20040)).error().number, EEXIST);
+  ASSERT_TRUE(domains->add(domain(0x9000, 0xa000)));
+  EXPECT_EQ(domains->size(), Domains::kMaxDomains);
+  ASSERT_TRUE(domains->add(domain(0x20800, 0x30800)));
+  EXPECT_EQ(domains->find(0x20800).domain.kind, DomainKind::kFile);
+  EXPECT_FALSE(domains->find(0x20000).is_inside);
+  EXPECT_FALSE(domains->find(0x30800).is_inside);
+  EXPECT_TRUE(domains->find(0x40000).is_inside);
+  EXPECT_EQ(domains->add(domain(0x9fc0, 0xb000)).error().number, EEXIST);
+}
+
 TEST(Domains, LoseWhatIsRemoved) {
   const auto domains = std::make_unique<Domains>();
   ASSERT_TRUE(domains->add(domain(0x1000, 0x5000, 1)));

@@ -251,6 +251,32 @@ static void observed(const char *folder) {
   CHECK(statistic("clean_lines") == 1 && statistic("dirty_bytes") == 32);
 }
 
+// What was found when it was flushed stands in no way of what the program says then.
+static void found(const char *folder) {
+  setenv("SPILLWAY_PERSIST_DOMAIN", "file", 1);
+  static _Alignas(4096) char memory[4096];  // nobody's
+  spillway_persist_flush(memory, 64);
+  CHECK(statistic("domains") == 1);
+  CHECK_OK(spillway_persist_add(memory, sizeof memory, "dram", -1));
+  CHECK(statistic("domains") == 1);
+  CHECK_OK(spillway_persist_remove(memory, sizeof memory));
+  // A file's mapping that goes without a word, and another one in its place.
+  const char *const path = path_in(folder, "file");
+  const int file = open(path, O_RDWR | O_CREAT, 0600);
+  CHECK(file >= 0 && ftruncate(file, kBytes) == 0);
+  char *const mapped = mmap(NULL, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  CHECK_OK(spillway_persist(mapped, 64));
+  CHECK(statistic("domains") == 1);
+  CHECK(munmap(mapped, kBytes) == 0 && close(file) == 0);
+  char *const own = map_new(path, kBytes, "file");
+  CHECK(own == mapped);
+  own[0] = 'x';
+  CHECK_OK(spillway_persist(own, 1));
+  CHECK(dirty_bytes(path) == 0 && statistic("noted_lines") == 2 && statistic("domains") == 1);
+  CHECK_OK(spillway_persist_unmap(own));
+  unlink(path);
+}
+
 // What a program configures by itself takes nothing from who runs it with other options.
 static void configured_and_observed(const char *folder) {
   (void)folder;
@@ -263,9 +289,20 @@ static void configured_and_observed(const char *folder) {
 }
 
 void test_process(const char *folder) {
-  void (*const all[])(const char *) = {
-      forks,      threads_that_end, mappings_that_go, signals,  signals_and_files,      the_end, older, newer,
-      by_default, after_a_flush,    from_environment, observed, configured_and_observed};
+  void (*const all[])(const char *) = {forks,
+                                       threads_that_end,
+                                       mappings_that_go,
+                                       signals,
+                                       signals_and_files,
+                                       the_end,
+                                       older,
+                                       newer,
+                                       by_default,
+                                       after_a_flush,
+                                       from_environment,
+                                       observed,
+                                       found,
+                                       configured_and_observed};
   for (size_t i = 0; i < sizeof all / sizeof *all; ++i) CHECK(in_child(all[i], folder) == 0);
   CHECK(in_child(wrong_environment, folder) == 2);
 }

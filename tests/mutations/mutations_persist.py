@@ -76,6 +76,7 @@ MUTATIONS = [
     # Domains
     mutation("domains stand in the order of their making", (DOMAINS, "    if (other.begin < domain.begin) place = count;\n", "    place = count;\n"), gtest_filter="Domains*"),
     mutation("domains may overlap", (DOMAINS, "other.begin < domain.end && domain.begin < other.end", "other.begin == domain.begin"), gtest_filter="Domains*"),
+    mutation("what is no domain keeps one from being added", (DOMAINS, "  if (domain.kind != DomainKind::kNone) make_way(domain);\n", ""), gtest_filter="Domains*"),
     mutation("the middle of a domain takes its end with it", (DOMAINS, "    keep(domain, std::min(domain.end, end), domain.end);\n", ""), gtest_filter="Domains*"),
     mutation("what others have put off is lost with its domain", (RUNTIME, "  visit_threads([&](Thread& thread) { thread.execute_for(removed); });\n", ""), gtest_filter="Runtime.*"),
     mutation("a fence touches lines whose domain is gone", (FENCE, "  if (place.action == Action::kOutside || place.action == Action::kNote || place.action == Action::kNothing)\n    return false;\n", ""), test=CAPI),
@@ -149,6 +150,7 @@ MUTATIONS = [
     mutation("a file that may not become so large is a signal", (MAPPINGS, "bytes > file_bytes && bytes > limit", "bytes < file_bytes && bytes > limit"), test=CAPI),
     mutation("a file that is larger than files may become is refused", (MAPPINGS, "bytes > file_bytes && bytes > limit", "bytes > limit"), test=CAPI),
     mutation("more of a block device is mapped than there is", (MAPPINGS, "S_ISBLK(facts.st_mode) && bytes > file_bytes", "S_ISBLK(facts.st_mode) && bytes > 2 * file_bytes"), test=CAPI),
+    mutation("a mapping that went without a word keeps another one from being a domain", (MAPPINGS, "      persist::own::end_mapping(begin, *sized);", "     "), test=CAPI),
     mutation("a domain outlives its mapping", (MAPPINGS, "  const auto removed = persist::own::remove_domain(begin, begin + found->bytes);", "  const base::Expected<void> removed; (void)begin;"), test=CAPI),
     mutation("a fence's failure is the caller's mistake", (CALLS, "  persist::own::flush(capi::persisting::number_of(address), bytes, __builtin_return_address(0));\n  return capi::persisting::answer_written", "  persist::own::flush(capi::persisting::number_of(address), bytes, __builtin_return_address(0));\n  return capi::persisting::answer"), (CALLS, "int spillway_persist_fence(void) {\n  return capi::persisting::answer_written", "int spillway_persist_fence(void) {\n  return capi::persisting::answer"), test=CAPI),
 ]

@@ -146,6 +146,7 @@ base::Expected<Mapping> open_mapping(const char* path, size_t bytes, std::string
       mapping.address = *mapped;
       mapping.bytes = *sized;
       const auto begin = number_of(*mapped);
+      persist::own::end_mapping(begin, *sized);  // what was there before has gone, maybe without a word
       const auto added = persist::own::add_domain({.begin = begin,
                                                    .end = begin + *sized,
                                                    .kind = domain,
