@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """The grand tour: what this project's pages tell a reader to do, done in a Debian with nothing else in it.  tour_test.py SOURCE WORK
 
-  1 README.md: its commands are typed as they are written, in a clone, in a folder with a program of the reader's own, and on a device
-  2 `make uninstall` leaves the machine as it was, but for what Debian has been asked for
+  1 README.md: its commands are typed as they are written, in a clone, in a folder with a program of the reader's own, and on a device. Whoever
+    installs is not root, and becomes root by sudo, as the pages say
+  2 `make uninstall` leaves the machine as it was, but for what Debian has been asked for; then the same without sudo, in a folder of the reader's own
   3 packages, as docs/install.md has them; with these every page of docs/tutorials, slow parts too, and stores of other formats
   4 `apt-get purge` leaves the machine as it was before 3
 
@@ -23,7 +24,7 @@ from machine import HOME, call, check, make_machine, need_machine  # noqa: E402
 from run_tutorial import Shell, blocks_of, follow_to_its_end, network_of_its_own  # noqa: E402
 from support import CLEAN, Skipped, fresh, status_of, take_paths  # noqa: E402
 
-CLONE, OWN = f"{HOME}/spillway", f"{HOME}/own"
+CLONE, OWN, READER = f"{HOME}/spillway", f"{HOME}/own", "reader"
 NOT_TYPED = {"make check": "this is one of all tests"}
 TUTORIALS = ["out-of-memory", "cache", "storage-code", "caching-research"]  # the last changes the clone
 STEPS = ["installing: ", "-- Build files have been written", "fetching ", "building SQLite", "a first look", "same output"]  # of `make demo`
@@ -93,6 +94,16 @@ def clone(source, to):
         name for name in names if name in (".git", "__pycache__") or (pathlib.Path(folder) == source and name.startswith("build"))])
 
 
+def install_for_oneself(machine):
+    """From the folder in which root has installed before."""
+    prefix = f"{HOME}/{READER}/local"
+    machine.type(f"make install PREFIX=/{prefix}", CLONE, user=READER)
+    machine.type(f"/{prefix}/bin/spillway --version", user=READER)
+    machine.type(f"make uninstall PREFIX=/{prefix}", CLONE, user=READER)
+    left = list((machine.root / prefix).rglob("*"))
+    check(not left, f"make uninstall leaves {left}")
+
+
 def follow_readme(machine, source, work):
     page, installing = Page(machine, source / "README.md"), Page(machine, source / "docs/install.md")
     for begin, reason in NOT_TYPED.items():
@@ -106,8 +117,10 @@ def follow_readme(machine, source, work):
     shutil.copy(HERE / "outgrows.c", own / "program.c")
     (own / "Makefile").write_text("program: program.c\n\t$(CC) -O2 -o $@ $<\n")
     (machine.root / "mnt/nvme").mkdir()
+    machine.add_user(READER)
+    machine.call("chown", "-R", f"{READER}:", f"/{CLONE}")
     with machine.systemd(), unchanged(machine, "make uninstall"):
-        page.type("make product", CLONE)
+        page.type("make product", CLONE, user=READER)
         check("daemon-reload" in machine.told_systemd(), "systemd does not know the unit")
         page.type("make CC=spillcc", OWN)
         page.type("spillway run", OWN)
@@ -119,8 +132,9 @@ def follow_readme(machine, source, work):
         check("STORED\n42\n" in answers, f"the server answers otherwise: {answers!r}")
         check(not page.left, f"nobody types {page.left}")
         uninstalling, = installing.in_prose("sudo make uninstall")
-        machine.type(uninstalling, CLONE)
+        machine.type(uninstalling, CLONE, user=READER)
         check(machine.told_systemd() == ["daemon-reload"], "systemd knows a unit that is gone")
+        install_for_oneself(machine)
 
 
 def follow_tutorial(machine, path):
