@@ -149,8 +149,8 @@ void tell_unwritten(const char* path) {
 // looked at again.
 bool find_domain(uintptr_t address) {
   if (!process_plan.found) return false;
-  // Without a place for one more, which was told of where it matters, a look at the mapping would only take long.
-  if (process_runtime.domains().size() == Domains::kMaxDomains &&
+  // Without a place for one more, which was told of where it matters, a look at the mapping would only take long. An observer has to know of all.
+  if (process_runtime.domains().size() == Domains::kMaxDomains && observer() == nullptr &&
       (*process_plan.found != DomainKind::kFile || has_told_unwritten.load(std::memory_order_relaxed)))
     return process_runtime.domains().find(address).is_inside;
   sys::FoundMapping mapping = sys::find_mapping(address);

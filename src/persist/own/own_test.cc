@@ -516,6 +516,31 @@ TEST(OwnRuntime, NobodyLooksForAMappingForWhichThereIsNoPlace) {
       0);
 }
 
+TEST(OwnRuntime, AFileIsRecordedHoweverManyMappingsOfNobodyWereFlushed) {
+  const std::string path = testing::TempDir() + "spillway_own_test_many";
+  std::filesystem::remove(path);
+  EXPECT_EQ(in_child({{"SPILLWAY_PERSIST_RECORD", path.c_str()}, {"SPILLWAY_PERSIST_DOMAIN", "memory"}},
+                     [] {
+                       constexpr size_t kBytes = Domains::kMaxDomains * 8192;
+                       auto* const pages = static_cast<char*>(mmap(
+                           nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+                       for (char* page = pages; page < pages + kBytes; page += 8192) {
+                         REQUIRE(mprotect(page + 4096, 4096, PROT_NONE) == 0);
+                         own::flush(reinterpret_cast<uintptr_t>(page), nullptr);
+                       }
+                       REQUIRE(has(statistics(), "\"domains\": 256,"));
+                       const int file = open_unnamed();
+                       REQUIRE(ftruncate(file, 4096) == 0);
+                       const auto at = reinterpret_cast<uintptr_t>(
+                           mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
+                       own::flush(at, nullptr);
+                       REQUIRE(own::runtime().domains().find(at).is_inside);
+                       return 0;
+                     }),
+            0);
+  for (const char* const suffix : {"", ".1"}) std::filesystem::remove(path + suffix);
+}
+
 // Copies go past the caches only where that makes them durable.
 TEST(OwnRuntime, CopiesFindMappingsThatNobodyMadeDomains) {
   EXPECT_EQ(in_child({{"SPILLWAY_PERSIST_DOMAIN", "file"}},
