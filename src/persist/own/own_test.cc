@@ -522,8 +522,8 @@ TEST(OwnRuntime, AFileIsRecordedHoweverManyMappingsOfNobodyWereFlushed) {
   EXPECT_EQ(in_child({{"SPILLWAY_PERSIST_RECORD", path.c_str()}, {"SPILLWAY_PERSIST_DOMAIN", "memory"}},
                      [] {
                        constexpr size_t kBytes = Domains::kMaxDomains * 8192;
-                       auto* const pages = static_cast<char*>(mmap(
-                           nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+                       auto* const pages = static_cast<char*>(
+                           mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
                        for (char* page = pages; page < pages + kBytes; page += 8192) {
                          REQUIRE(mprotect(page + 4096, 4096, PROT_NONE) == 0);
                          own::flush(reinterpret_cast<uintptr_t>(page), nullptr);
