@@ -100,7 +100,7 @@ typedef struct spillway_pagecache_file_options {
 // ---- Caches
 
 // Opens a cache without files, which the caller closes. The options are copied. `*cache` is null on errors. Errors: INVALID: there is no
-// such policy, the memory is too little for one set of 16 pages (some 68 KiB), or another option is wrong, which the text names;
+// such policy, the memory is too little for one set of 16 pages (some 65 KiB), or another option is wrong, which the text names;
 // NO_MEMORY. Cost: some system calls, and threads; address space for memory_bytes_max, up to 16/9 of it. Memory is taken when pages are
 // first used.
 int spillway_pagecache_open(const spillway_pagecache_options *options, spillway_pagecache **cache);
