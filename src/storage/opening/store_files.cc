@@ -48,7 +48,13 @@ base::Expected<void> StoreFiles::open_node(size_t node) {
     if (is_missing && opened.get() == -EEXIST && is_link(path)) return std::unexpected(broken_link(path));
     if (opened.get() == (is_missing ? -EEXIST : -ENOENT)) continue;
     if (sys::failed(opened.get())) return std::unexpected(open_error(path, opened.get()));
-    if (auto locked = lock_for_store(path, opened.get()); !locked) return std::unexpected(locked.error());
+    if (auto locked = lock_for_store(path, opened.get()); !locked) {
+      // Who has the lock makes a store there. If nobody can have it, nobody else uses the file.
+      const bool is_others = locked.error().number == EBUSY;
+      if (is_missing && !is_others && !sys::failed(describe(opened.get(), "", facts)) && is_at(path, facts))
+        sys::syscall(SYS_unlinkat, AT_FDCWD, path.c_str(), 0);
+      return std::unexpected(locked.error());
+    }
     if (const long result = describe(opened.get(), "", facts); sys::failed(result))
       return std::unexpected(open_error(path, result));
     // Meanwhile whoever has made the file may have removed it again, or somebody may have made a store in the one that this call has made.

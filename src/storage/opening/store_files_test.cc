@@ -99,6 +99,24 @@ TEST_F(StoreFilesTest, NamesOfNewFilesAreDurable) {
   EXPECT_EQ(bytes_of("made"), kMissing);
 }
 
+// As on network file systems whose server has none.
+TEST_F(StoreFilesTest, WithoutLocksNoNewFileStays) {
+  const std::string made = path("made"), found = path("found");
+  make_file("found", 7);
+  EXPECT_EQ(in_child([&] {
+              if (!fail_call(SYS_flock, ENOLCK)) return false;
+              for (const std::string& text : {made, found}) {
+                StoreFiles files;
+                const auto opened = files.open(text);
+                if (opened || opened.error().number != ENOLCK) return false;
+              }
+              return true;
+            }),
+            0);
+  EXPECT_EQ(bytes_of("made"), kMissing);
+  EXPECT_EQ(bytes_of("found"), 7);
+}
+
 TEST_F(StoreFilesTest, WhatWasMovedThereMeanwhileStays) {
   const std::string text = path("store");
   make_file("other", 7);
