@@ -194,6 +194,8 @@ MUTATIONS = [
             ("src/spill/intercept/kernel.cc", "  if (!waits && LIBC(poll)(&room, 1, 0) == 0) return spill::fail(EAGAIN);\n", "")),
     product("the kernel is given what a queue is to be in spilled memory", "^e2e_by_number$",
             ("src/spill/intercept/by_number.cc", "{text(0), in(3, sizeof(mq_attr))}", "{text(0)}")),
+    product("the kernel is not told in spilled memory how a queue tells of messages", "^e2e_by_number$",
+            ("src/spill/intercept/by_number.cc", "    {SYS_mq_notify, {in(1, sizeof(sigevent))}},\n", "")),
     product("what is no time limit of a futex taken for one", "^e2e_by_number$",
             ("src/spill/intercept/by_number.cc", "!has_time_limit(a[1]) || plain", "plain")),
     product("a program that asks whether memory can be read crashes", "^e2e_by_number$",

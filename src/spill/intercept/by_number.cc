@@ -130,14 +130,15 @@ long call(Result (*function)(Parameters...), const long* a) {
   }(std::index_sequence_for<Parameters...>());
 }
 
-// What the kernel finds at an argument's address: text, `bytes` times the argument `count`, or a mask that blocks signals,
-// from which those that the fault path needs are taken.
+// What the kernel finds at an argument's address: text, `bytes` times the argument `count`, a mask of memory nodes, one of whose bits less than
+// `count` are looked at, or a mask that blocks signals, from which those that the fault path needs are taken.
 struct Memory {
   enum Kind : uint8_t { kNone, kText, kIn, kInOut, kMask };
   Kind kind = kNone;
   uint8_t position = 0;
   uint16_t bytes = 0;
   int8_t count = -1;
+  bool is_of_nodes = false;
 };
 struct ByKernel {
   long number;
@@ -152,6 +153,11 @@ constexpr Memory in_out(uint8_t position, uint16_t bytes, int8_t count = -1) {
   return {Memory::kInOut, position, bytes, count};
 }
 
+constexpr Memory nodes_in(uint8_t position, int8_t count) { return {Memory::kIn, position, 0, count, true}; }
+constexpr Memory nodes_out(uint8_t position, int8_t count) {
+  return {Memory::kInOut, position, 0, count, true};
+}
+
 constexpr uint16_t kTime = sizeof(timespec), kSet = sizeof(uint64_t), kInfo = sizeof(siginfo_t);
 
 constexpr Memory mask(uint8_t position) { return {Memory::kMask, position, kSet, -1}; }
@@ -163,6 +169,7 @@ constexpr ByKernel kByKernel[] = {
     {SYS_epoll_pwait, {in_out(1, sizeof(epoll_event), 2), mask(4)}},
     {SYS_epoll_pwait2, {in_out(1, sizeof(epoll_event), 2), in(3, kTime), mask(4)}},
     {SYS_finit_module, {text(1)}},
+    {SYS_get_mempolicy, {in_out(0, sizeof(int)), nodes_out(1, 2)}},
     {SYS_get_robust_list, {in_out(1, 8), in_out(2, 8)}},
     {SYS_getcwd, {in_out(0, 1, 1)}},
     {SYS_getdents, {in_out(1, 1, 2)}},
@@ -172,8 +179,11 @@ constexpr ByKernel kByKernel[] = {
     {SYS_io_uring_setup, {in_out(1, 120)}},
     {SYS_landlock_add_rule, {in(2, 16)}},
     {SYS_landlock_create_ruleset, {in(0, 1, 1)}},
+    {SYS_mbind, {nodes_in(3, 4)}},
+    {SYS_migrate_pages, {nodes_in(2, 1), nodes_in(3, 1)}},
     {SYS_move_pages, {in(2, 8, 1), in(3, 4, 1), in_out(4, 4, 1)}},
     {SYS_mq_getsetattr, {in(1, sizeof(mq_attr)), in_out(2, sizeof(mq_attr))}},
+    {SYS_mq_notify, {in(1, sizeof(sigevent))}},
     {SYS_mq_open, {text(0), in(3, sizeof(mq_attr))}},
     {SYS_mq_unlink, {text(0)}},
     {SYS_openat2, {text(1), in(2, 1, 3)}},
@@ -187,6 +197,7 @@ constexpr ByKernel kByKernel[] = {
     {SYS_rt_tgsigqueueinfo, {in(3, kInfo)}},
     {SYS_sched_getaffinity, {in_out(2, 1, 1)}},
     {SYS_sched_getattr, {in_out(1, 1, 2)}},
+    {SYS_set_mempolicy, {nodes_in(1, 2)}},
     // Of this thread alone; the C library's function changes all threads.
     {SYS_setgroups, {in(1, sizeof(gid_t), 0)}},
     {SYS_signalfd4, {in(1, kSet)}},
@@ -213,7 +224,8 @@ size_t bytes_of(const Memory& memory, const long* a) {
   // A larger count is a mistake, which the kernel refuses.
   constexpr long kMax = 16 << 20;
   const long count = memory.count < 0 ? 1 : a[memory.count];
-  const size_t n = count > 0 && count <= kMax ? static_cast<size_t>(count) * memory.bytes : 0;
+  const size_t whole = count > 0 && count <= kMax ? static_cast<size_t>(count) : 0;
+  const size_t n = memory.is_of_nodes ? (whole + 62) / 64 * sizeof(uint64_t) : whole * memory.bytes;
   return all_plain(address, n) ? 0 : n;
 }
 

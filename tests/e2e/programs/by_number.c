@@ -192,6 +192,23 @@ static void by_kernel(void) {
   CHECK_REACHES(syscall(SYS_request_key, text("user"), text("spillway"), NULL, -1));
   CHECK_REACHES(syscall(SYS_init_module, zeros(64), 64, text("")));
   CHECK_REACHES(syscall(SYS_finit_module, -1, text(""), 0));
+  // Policies of memory nodes: masks whose length is told in bits.
+  const long node_bits = 1025;
+  int plain_policy, *policy = NEW(int);
+  unsigned long plain_nodes[16], *nodes = zeros(sizeof plain_nodes);
+  if (syscall(SYS_get_mempolicy, &plain_policy, plain_nodes, node_bits, NULL, 0L) == 0) {
+    memset(nodes, 255, sizeof plain_nodes);
+    *policy = ~plain_policy;
+    CHECK(syscall(SYS_get_mempolicy, policy, nodes, node_bits, NULL, 0L) == 0);
+    CHECK(*policy == plain_policy && memcmp(nodes, plain_nodes, sizeof plain_nodes) == 0);
+    memset(nodes, 0, sizeof plain_nodes);
+  }
+  CHECK_REACHES(syscall(SYS_set_mempolicy, 0L, nodes, node_bits));
+  CHECK_REACHES(syscall(SYS_mbind, NULL, 0L, 0L, nodes, node_bits, 0L));
+  CHECK_REACHES(syscall(SYS_migrate_pages, 0L, node_bits, nodes, nodes));
+  struct sigevent* event_ = NEW(struct sigevent);
+  event_->sigev_notify = SIGEV_NONE;
+  CHECK_REACHES(syscall(SYS_mq_notify, -1L, event_));
   int* ends = zeros(8);
   CHECK(pipe(ends) == 0 && write(ends[1], "x", 1) == 1);
   struct pollfd* wanted = NEW(struct pollfd);
