@@ -398,6 +398,8 @@ MUTATIONS = [
              ("tools/spillcc/command_line.cc", "  if (!parsed.thin_index.empty())\n", "  if (false)\n")),
     product("spillcc: the kernel gets a word that is longer than it takes", "^ir_driver$",
             ("tools/spillcc/main.cc", " && longest <= kMaxOneArgumentBytes", "")),
+    mutation("spillcc: a program in a file called a header is not linked with the runtime", "spillcc_test", "CommandLine.*",
+             ("tools/spillcc/command_line.cc", " && !parsed.other_language;", ";")),
     mutation("spillcc: a directory is read as arguments", "spillcc_test", "ResponseFile.*",
              ("tools/spillcc/response_file.cc", "file && !std::filesystem::is_directory(path, error)", "file")),
     product("other libraries start before the runtime", "^e2e_cxx$",

@@ -133,6 +133,7 @@ struct Parsed {
   bool has_input = false;    // something to compile or link, or a request to the linker
   bool only_headers = true;  // as far as there are inputs
   bool header_language = false;
+  bool other_language = false;  // -x says so of the inputs behind it, whatever their names are
   std::string linker;       // value of -fuse-ld=
   std::string linker_path;  // value of --ld-path=: the linker that is run, whatever the other says
   std::vector<std::string> sanitizers;  // that were asked for, and not taken back
@@ -260,6 +261,7 @@ void inspect_option(std::string_view argument, Parsed& parsed) {
 void inspect_value(std::string_view option, std::string_view value, Parsed& parsed) {
   if (option == "-x") {
     parsed.header_language |= value.ends_with("-header");
+    parsed.other_language = value != "none" && !value.ends_with("-header");
   } else if (option == "-target") {
     inspect_target("-target " + std::string(value), value, parsed);
   } else if (option == "-l" || option == "-Xlinker") {
@@ -278,7 +280,7 @@ Parsed parse(const std::vector<std::string>& arguments) {
     parsed.passed_on.push_back(argument);
     if (!is_option) {
       parsed.has_input = true;
-      parsed.only_headers &= is_header_name(argument);
+      parsed.only_headers &= is_header_name(argument) && !parsed.other_language;
     } else if (argument == "--") {
       only_inputs = true;
     } else if (contains(kTakesNext, argument)) {

@@ -62,6 +62,8 @@ TEST(CommandLine, LinksOnlyWhenClangWould) {
   EXPECT_FALSE(links_runtime(planned({"-o", "a.c"})));  // no input: the value of -o
   EXPECT_FALSE(links_runtime(planned({"-x", "c-header", "a.txt", "-o", "a.pch"})));
   EXPECT_FALSE(links_runtime(planned({"a.hpp"})));
+  EXPECT_FALSE(links_runtime(planned({"-xc", "-x", "none", "a.h"})));
+  EXPECT_TRUE(links_runtime(planned({"-x", "c", "a.h"})));  // a program, as clang has it
   EXPECT_TRUE(links_runtime(planned({"-Wl,--version"})));
   EXPECT_TRUE(links_runtime(planned({"-x", "c", "-"})));
   EXPECT_TRUE(links_runtime(planned({"-shared", "a.o", "-o", "a.so"})));
