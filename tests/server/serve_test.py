@@ -215,6 +215,34 @@ class Life(Case):
         server = self.serve("--memcache", "0")
         self.assertEqual(server.ready["items"], "101")
 
+    def test_a_copy_has_all_that_was_not_flushed(self):
+        """What a server keeps of a flush is about versions, and in a copy these are other ones."""
+        def kv(*words, give=None):
+            return subprocess.run([SPILLWAY, "kv", *words], input=give, capture_output=True, check=True, env=CLEAN, timeout=HANG_SECONDS).stdout
+
+        def copy_of(dump, name, loaded):
+            kv("make", self.path(name), "--capacity", "64M")
+            self.assertEqual(kv("load", self.path(name), "-", give=dump), b"%d records were loaded\n" % loaded)
+            server = Server(SPILLWAY, "--storage", self.path(name), "--memcache", "0")
+            self.addCleanup(server.__exit__)
+            return self.connect(server.address)
+
+        server = self.serve("--memcache", "0")
+        client = self.connect(server.address)
+        client.ask(b"set gone 0 0 1\r\n1\r\nflush_all\r\n", b"STORED\r\nOK\r\n")
+        for i in range(100):
+            client.ask(b"set key%d 0 0 1\r\n1\r\n" % i, b"STORED\r\n")
+        self.assertEqual(server.end(), 0)
+        client = copy_of(kv("dump", self.store, "-"), "copy", loaded=100)
+        client.ask(b"get gone\r\n", b"END\r\n")
+        for i in range(100):
+            client.ask(b"get key%d\r\n" % i, b"VALUE key%d 0 1\r\n1\r\nEND\r\n" % i)
+        # Dumps that others have put together: a flush that was made, and one that is to come.
+        for at_ms, loaded in (0, 1), (4_000_000_000_000, 2):
+            record = (10 ** 12).to_bytes(8, "little") + at_ms.to_bytes(8, "little")
+            dump = b"spillway-dump 1\n+3,2,0,0:key->\0v\n+7,16,0,0:\0\1flush->%s\n.2\n" % record
+            copy_of(dump, f"copy-{at_ms}", loaded).ask(b"get key\r\n", b"VALUE key 0 1\r\nv\r\nEND\r\n")
+
     def test_requests_that_have_begun_end(self):
         server = self.serve("--memcache", "0", "--threads", "2")
         idle, busy = self.connect(server.address), self.connect(server.address)

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <iterator>
+#include <optional>
 #include <stdexcept>
 
 #include "kv.h"
@@ -16,6 +17,7 @@
 #include "kv/snapshot.h"
 #include "kv_dump.h"
 #include "progress.h"
+#include "server/items/flush_record.h"
 #include "sys/files.h"
 
 namespace tools {
@@ -202,6 +204,16 @@ class Output {
   bool is_made_ = false;
 };
 
+// What a server says of flushes in its store. None: it says nothing, or that cannot be read, as is told when all records are gone through.
+std::optional<server::FlushRecord> flush_of(kv::Session& session) {
+  const auto found = session.get(server::kFlushKey);
+  if (!found && !is_of_record(found.error())) throw_error(found.error());
+  if (!found) return std::nullopt;
+  auto flush = server::FlushRecord::read(found->value());
+  if (flush && flush->floor == 0) flush->floor = found->version();
+  return flush;
+}
+
 }  // namespace
 
 int kv_list(const KvLine& line) {
@@ -250,7 +262,20 @@ int kv_dump(const KvLine& line) {
     Progress progress("dump", Progress::Unit::kKeys);
     const uint64_t all = store->counts().index.entries;
     output.write(kDumpFirstLine);
+    // What a server has flushed it finds by versions, which are other ones where the dump is loaded.
+    const auto flush = flush_of(*session);
+    if (flush) store->forget_below(flush->floor);
+    const auto write_flush = [&](const server::FlushRecord& record) {
+      output.write(dump_record_begin({.key = std::string(server::kFlushKey), .value_bytes = sizeof record}));
+      output.write(kv::text_of(record.bytes()));
+      output.write(kDumpRecordEnd);
+      ++count;
+    };
     for_each_entry(*session, unread, [&](kv::Snapshot& snapshot, const kv::Snapshot::Entry& entry) {
+      if (flush && entry.key == server::kFlushKey) {
+        if (const auto kept = flush->in_copy()) write_flush(*kept);
+        return true;
+      }
       output.write(dump_record_begin({.key = std::string(entry.key),
                                       .value_bytes = entry.value_bytes,
                                       .flags = entry.flags,

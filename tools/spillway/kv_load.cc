@@ -28,6 +28,7 @@
 #include "kv/multi_put.h"
 #include "kv_dump.h"
 #include "progress.h"
+#include "server/items/flush_record.h"
 #include "task/overflow.h"
 #include "task/scheduler.h"
 #include "task/sync.h"
@@ -319,7 +320,7 @@ class Load {
         case Event::kEndOfRecord:
           if (is_large_)
             puts.commit();
-          else
+          else if (is_to_put())
             puts.put(std::move(record_));
           break;
         case Event::kVoidRecord:
@@ -328,6 +329,19 @@ class Load {
       }
       if (puts.error()) return "";
     }
+  }
+
+  // What a server says of flushes is about versions: with those that the records get here it would flush some of them, or all. So only a flush that
+  // is to come is left of it.
+  bool is_to_put() {
+    const auto flush =
+        record_.key == server::kFlushKey ? server::FlushRecord::read(record_.value) : std::nullopt;
+    if (!flush) return true;
+    const auto kept = flush->in_copy();
+    if (!kept) return false;
+    const kv::Bytes bytes = kept->bytes();
+    record_.value.assign(bytes.begin(), bytes.end());
+    return true;
   }
 
   std::string where(std::string_view problem) const {

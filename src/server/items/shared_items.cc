@@ -1,29 +1,18 @@
 #include "server/items/shared_items.h"
 
 #include <algorithm>
-#include <cstring>
-#include <string_view>
 
 #include "base/check.h"
 #include "base/linked.h"
 #include "base/log.h"
+#include "server/items/flush_record.h"
 
 namespace server {
 namespace {
 
-// The record of flushes (docs/formats/server.md).
-constexpr std::string_view kFlushKey("\0\1flush", 7);
-struct FlushRecord {
-  uint64_t floor = 0;  // items with a lower version are not there; 0: the floor is the version of this record
-  uint64_t at_ms = 0;  // 0: no flush is to come
-};
-static_assert(sizeof(FlushRecord) == 16);
-// No item has a lower version.
-constexpr uint64_t kNoFloor = 1;
-
 // Returns the version of the record.
 base::Expected<uint64_t> write(kv::Session& session, const FlushRecord& record) {
-  auto done = session.put(kFlushKey, std::as_bytes(std::span(&record, 1)));
+  auto done = session.put(kFlushKey, record.bytes());
   if (!done) return std::unexpected(done.error());
   return done->version;
 }
@@ -45,8 +34,8 @@ base::Expected<void> SharedItems::open(kv::Store& store, const ItemsOptions& opt
   base::Expected<void> result;
   if (auto found = session.get(kFlushKey); !found) {
     result = std::unexpected(found.error());
-  } else if (found->value_bytes() == sizeof record) {
-    memcpy(&record, found->value().data(), sizeof record);
+  } else if (const auto read = FlushRecord::read(found->value())) {
+    record = *read;
     if (record.floor == 0) {
       record.floor = found->version();
       // Since the record has been read, a cache may keep it under a new version, which is not the floor. If this write fails, the next start tries
