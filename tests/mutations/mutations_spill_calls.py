@@ -304,6 +304,8 @@ MUTATIONS = [
              (IO, "    clear_slots();\n    return LIBC(readv)(", "    return LIBC(readv)(")),
     mutation("a line of fortified sources is waited for with pages in hand", "intercept_stdio_test", "Stdio.WhoWaits*",
              (STDIO, "    spill::let_go_unless_buffered(stream, 1);\n    return __fgets_chk(", "    return __fgets_chk(")),
+    mutation("a line of fortified sources is waited for, unlocked, with pages in hand", "intercept_stdio_test", "Stdio.WhoWaits*",
+             (STDIO, "    spill::let_go_unless_buffered(stream, 1);\n    return __fgets_unlocked_chk(", "    return __fgets_unlocked_chk(")),
     mutation("a stream that waits for input leaves pages in hand", "intercept_stdio_test", "Stdio.WhoWaits*",
              ("src/spill/intercept/intercept.h", "stream->_IO_read_ptr) < n) clear_slots();", "stream->_IO_read_ptr) < n) return;")),
     product("thread waits for a plain read-write lock with pages in hand", "^e2e_waiting_threads$",

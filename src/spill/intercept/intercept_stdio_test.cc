@@ -32,6 +32,7 @@ size_t __spill___fread_chk(void*, size_t, size_t, size_t, FILE*);
 size_t __spill_fwrite(const void*, size_t, size_t, FILE*);
 char* __spill_fgets(char*, int, FILE*);
 char* __spill___fgets_chk(char*, size_t, int, FILE*);
+char* __spill___fgets_unlocked_chk(char*, size_t, int, FILE*);
 int __spill_fputs(const char*, FILE*);
 ssize_t __spill_getline(char**, size_t*, FILE*);
 ssize_t __spill_getdelim(char**, size_t*, int, FILE*);
@@ -378,7 +379,7 @@ TEST_F(Stdio, PushedBackAndMixedWithTheCLibrary) {
 TEST_F(Stdio, WhoWaitsForInputHoldsNothing) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
-  ASSERT_EQ(write(ends[1], "one\ntwo\n2222 3", 14), 14);
+  ASSERT_EQ(write(ends[1], "one\ntwo\nsix\n2222 3", 18), 18);
   close(ends[1]);
   FILE* file = nullptr;
   EXPECT_TRUE(fake::lets_go([&] { file = __spill_fopen("/dev/null", "r"); }));
@@ -390,6 +391,8 @@ TEST_F(Stdio, WhoWaitsForInputHoldsNothing) {
   EXPECT_TRUE(fake::lets_go([&] { EXPECT_STREQ(__spill_fgets(plain, sizeof plain, file), "one\n"); }));
   EXPECT_TRUE(fake::lets_go(
       [&] { EXPECT_STREQ(__spill___fgets_chk(plain, sizeof plain, sizeof plain, file), "two\n"); }));
+  EXPECT_TRUE(fake::lets_go(
+      [&] { EXPECT_STREQ(__spill___fgets_unlocked_chk(plain, sizeof plain, sizeof plain, file), "six\n"); }));
   EXPECT_TRUE(fake::lets_go([&] { EXPECT_EQ(__spill_fread(plain, 1, 2, file), 2u); }));
   EXPECT_TRUE(fake::lets_go([&] { EXPECT_EQ(__spill___fread_chk(plain, sizeof plain, 1, 2, file), 2u); }));
   EXPECT_TRUE(fake::lets_go([&] { EXPECT_EQ(__spill___isoc99_fscanf(file, "%d", &number), 1); }));

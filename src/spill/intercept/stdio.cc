@@ -17,6 +17,7 @@
 extern "C" {
 size_t __fread_chk(void* to, size_t room, size_t size, size_t count, FILE* stream);
 char* __fgets_chk(char* to, size_t room, int n, FILE* stream);
+char* __fgets_unlocked_chk(char* to, size_t room, int n, FILE* stream);
 }
 
 namespace spill {
@@ -296,6 +297,14 @@ SPILL_EXPORT char* __spill___fgets_chk(char* to, size_t room, int n, FILE* strea
     return __fgets_chk(to, room, n, stream);
   }
   return spill::with_lock(stream, [=] { return spill::get_string(to, n, stream, room); });
+}
+
+SPILL_EXPORT char* __spill___fgets_unlocked_chk(char* to, size_t room, int n, FILE* stream) {
+  if (plain(to)) [[likely]] {
+    spill::let_go_unless_buffered(stream, 1);
+    return __fgets_unlocked_chk(to, room, n, stream);
+  }
+  return spill::get_string(to, n, stream, room);
 }
 
 // The line's block is the program's: its realloc may make it a spilled one at any time.

@@ -31,6 +31,7 @@ extern char* __stpncpy_chk(char*, const char*, size_t, size_t);
 extern char* __strcat_chk(char*, const char*, size_t);
 extern char* __strncat_chk(char*, const char*, size_t, size_t);
 extern char* __fgets_chk(char*, size_t, int, FILE*);
+extern char* __fgets_unlocked_chk(char*, size_t, int, FILE*);
 extern size_t __fread_chk(void*, size_t, size_t, size_t, FILE*);
 extern size_t __fread_unlocked_chk(void*, size_t, size_t, size_t, FILE*);
 extern int __printf_chk(int, const char*, ...);
@@ -95,6 +96,7 @@ static void streams(void) {
   rewind(stream);
   CHECK(__fgets_chk(to, 8, 8, stream) == to && strcmp(to, "a line\n") == 0);
   CHECK(__fgets_chk(to, 8, 100, stream) == to && strcmp(to, "a line\n") == 0);  // which is true where it fits
+  CHECK(__fgets_unlocked_chk(to, 8, 100, stream) == to && strcmp(to, "a line\n") == 0);
   CHECK(__fread_chk(to, 14, 7, 2, stream) == 2 && memcmp(to, "a line\na line\n", 14) == 0);
   CHECK(__fread_unlocked_chk(to, 7, 1, 7, stream) == 7);
 }
