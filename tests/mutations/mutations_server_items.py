@@ -80,6 +80,7 @@ MUTATIONS = [
     mutation("what a cache keeps of a flush flushes what came after it", (SHARED, "      if (store.identity().is_cache) static_cast<void>(write(session, record));\n", ""), gtest_filter="CacheFlushTest.*"),
     mutation("a flush is not kept", (SHARED, "  auto floor = write(session, {});\n", "  base::Expected<uint64_t> floor = next_sequence();\n"), gtest_filter="SuddenEndTest.*"),
     mutation("a flush that is to come flushes at the next start", (SHARED, ".floor = std::max(store.floor(), kNoFloor), .at_ms", ".floor = 0, .at_ms"), gtest_filter="FlushTest.*"),
+    mutation("of a damaged record of flushes only that is said", (SHARED, "found.error().number == EBADMSG ? unreadable() : found.error()", "found.error()"), gtest_filter="SuddenEndTest.OfADamaged*"),
     mutation("a flush that is to come goes with what a cache drops", (SHARED, "  if (!found || found->found()) return;\n", "  if (!found || found->found() || true) return;\n"), gtest_filter="CacheFlushTest.OneThat*"),
     mutation("a flush that is to come is forgotten with the server", (SHARED, "  flush_at_ms_.store(record.at_ms, std::memory_order_relaxed);\n", ""), gtest_filter="FlushTest.*"),
     mutation("a full store cannot be flushed", (SHARED, "  if (!floor && floor.error().number == ENOSPC) {", "  if (false) {"), gtest_filter="FlushTest.AFull*"),

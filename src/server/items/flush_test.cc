@@ -9,6 +9,7 @@
 
 #include "kv/testing/jitter_device.h"
 #include "kv/testing/medium_device.h"
+#include "server/items/flush_record.h"
 #include "server/items/items.h"
 #include "server/items/test_items.h"
 
@@ -263,6 +264,25 @@ TEST_F(SuddenEndTest, AFlushThatHasReturnedIsKept) {
   end_suddenly();
   EXPECT_EQ(get("c"), "(none)");
   EXPECT_EQ(get("d"), "1") << "it was made once";
+}
+
+// A new value would cure the record, but nobody can give its key on a command line, and the server that could write it does not begin.
+TEST_F(SuddenEndTest, OfADamagedRecordItIsSaidWhatToDo) {
+  flush();
+  close();
+  std::vector<std::byte> medium = static_cast<kv::MediumDevice*>(device)->medium();
+  const size_t at = kv::text_of(medium).find(kFlushKey);
+  ASSERT_NE(at, std::string_view::npos);
+  medium[at + kFlushKey.size()] ^= std::byte{1};
+  device->close();
+  device = new kv::MediumDevice(std::move(medium));
+  auto opened = kv::Store::open(*device, {.durability = kv::Durability::kNone, .clock = &clock});
+  ASSERT_TRUE(opened) << opened.error().message;
+  const auto shared_opened = shared.open(**opened, {});
+  EXPECT_TRUE((*opened)->close());
+  ASSERT_FALSE(shared_opened);
+  EXPECT_TRUE(std::string_view(shared_opened.error().message).contains("load it into a new one"))
+      << shared_opened.error().message;
 }
 
 // What a writer sets after a flush has returned it finds; what it has set before a flush began nobody finds afterwards, and an append carries

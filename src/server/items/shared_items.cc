@@ -1,6 +1,7 @@
 #include "server/items/shared_items.h"
 
 #include <algorithm>
+#include <cerrno>
 
 #include "base/check.h"
 #include "base/linked.h"
@@ -15,6 +16,13 @@ base::Expected<uint64_t> write(kv::Session& session, const FlushRecord& record) 
   auto done = session.put(kFlushKey, record.bytes());
   if (!done) return std::unexpected(done.error());
   return done->version;
+}
+
+base::Error unreadable() {
+  return base::Error::of(
+      EBADMSG,
+      "what the store says of flushes is damaged, or of a later version; use that version, or "
+      "dump the store and load it into a new one, where what was flushed may be there again");
 }
 
 base::Expected<uint64_t> write_to_come(kv::Session& session, const kv::Store& store, uint64_t at_ms) {
@@ -33,7 +41,7 @@ base::Expected<void> SharedItems::open(kv::Store& store, const ItemsOptions& opt
   FlushRecord record;
   base::Expected<void> result;
   if (auto found = session.get(kFlushKey); !found) {
-    result = std::unexpected(found.error());
+    result = std::unexpected(found.error().number == EBADMSG ? unreadable() : found.error());
   } else if (const auto read = FlushRecord::read(found->value())) {
     record = *read;
     if (record.floor == 0) {
@@ -43,7 +51,7 @@ base::Expected<void> SharedItems::open(kv::Store& store, const ItemsOptions& opt
       if (store.identity().is_cache) static_cast<void>(write(session, record));
     }
   } else if (found->found()) {
-    result = base::failure(EBADMSG, "what the store says of flushes is damaged, or of a later version");
+    result = std::unexpected(unreadable());
   }
   session.close();
   if (!result) return result;
