@@ -85,6 +85,7 @@ public final class KvStoreTest {
     checkThrows(NullPointerException.class, null, () -> store.put(key, null));
     try {
       store.delete(new byte[70_000]);
+      throw new AssertionError("deleted a key that is too long");
     } catch (KvException error) {
       check(error.status() == -1, "status " + error.status());
     }
