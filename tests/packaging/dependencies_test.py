@@ -50,6 +50,18 @@ class Groups(unittest.TestCase):
         self.assertEqual((ended.returncode, ended.stdout), (2, ""))
         self.assertRegex(ended.stderr, r"\Ainstall-deps: [^\n]*Debian 12[^\n]* clang-19 [^\n]*\n\Z")
 
+    def test_packages_that_apt_does_not_have(self):
+        """As in Ubuntu 22.04."""
+        folder = temporary_folder(self)
+        for name in ("bash", "env", "grep", "id"):
+            (folder / name).symlink_to(shutil.which(name))
+        for name, text in (("sudo", 'exec "$@"'), ("apt-get", "[ $1 = update ] || { echo 'E: Unable to locate package clang-19' >&2; exit 100; }")):
+            (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+            (folder / name).chmod(0o755)
+        ended = subprocess.run([SCRIPT, "product"], env={**CLEAN, "PATH": str(folder)}, capture_output=True, text=True, timeout=60)
+        self.assertEqual(ended.returncode, 1, ended)
+        self.assertRegex(ended.stderr, r"\AE: Unable[^\n]*\ninstall-deps: [^\n]*Debian 12[^\n]*container[^\n]*\n\Z")
+
 
 class Sources(unittest.TestCase):
     # As apt speaks of a source that it unpacks, and of one that it does not.
