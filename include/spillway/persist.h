@@ -2,12 +2,12 @@
 // PACT 2020, section 2; docs/persist.md)
 //
 //   void *address; size_t bytes = 1 << 20;
-//   spillway_persist_map("/mnt/pmem/data", bytes, "auto", &address);    // or spillway_persist_add() of a mapping of your own
+//   spillway_persist_map("/mnt/pmem/data", bytes, "auto", &address, NULL);   // or spillway_persist_add() of a mapping of your own
 //   record->value = 42;
-//   spillway_persist(&record->value, sizeof record->value);             // durable when it returns
+//   spillway_persist(&record->value, sizeof record->value);                  // durable when it returns
 //
-//   spillway_persist_flush(a, n); spillway_persist_flush(b, m);         // promise nothing yet
-//   spillway_persist_fence();                                           // all that this thread has flushed is durable now
+//   spillway_persist_flush(a, n); spillway_persist_flush(b, m);              // promise nothing yet
+//   spillway_persist_fence();                                                // all that this thread has flushed is durable now
 //
 // After a crash a program may rely on what the CPU's own clwb and sfence promise, whatever the mapping and whatever the policy: what a thread has
 // flushed is durable when its next fence returns; what has not been flushed and fenced may be durable or not, each line of 64 bytes on its own, with
