@@ -134,8 +134,8 @@ struct Parsed {
   bool only_headers = true;  // as far as there are inputs
   bool header_language = false;
   bool other_language = false;  // -x says so of the inputs behind it, whatever their names are
-  std::string linker;       // value of -fuse-ld=
-  std::string linker_path;  // value of --ld-path=: the linker that is run, whatever the other says
+  std::string linker;           // value of -fuse-ld=
+  std::string linker_path;      // value of --ld-path=: the linker that is run, whatever the other says
   std::vector<std::string> sanitizers;  // that were asked for, and not taken back
   std::string late_code;  // the option for calls and accesses that clang puts in behind the plugin
   std::string plugin_options;
