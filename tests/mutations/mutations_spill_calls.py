@@ -300,6 +300,8 @@ MUTATIONS = [
             (STDIO, "  if (ftrylockfile(stream) == 0) return;\n  clear_slots();\n", "  if (ftrylockfile(stream) == 0) return;\n")),
     product("thread sleeps with pages in hand", "^e2e_waiting_threads$",
             ("src/spill/intercept/time.cc", "SPILL_WAIT(int, usleep,", "SPILL_CALL(int, usleep,")),
+    mutation("the kernel reports more zones than there is room for in the copy", "intercept_io_test", "Io.Requests*",
+             ("src/spill/intercept/control.cc", "    case BLKREPORTZONE: return with_elements<blk_zone_report, blk_zone>(argument, &blk_zone_report::nr_zones);\n", "")),
     mutation("readv of plain memory waits with pages in hand", "intercept_io_test", "Io.WhoWaits*",
              (IO, "    clear_slots();\n    return LIBC(readv)(", "    return LIBC(readv)(")),
     mutation("a line of fortified sources is waited for with pages in hand", "intercept_stdio_test", "Stdio.WhoWaits*",

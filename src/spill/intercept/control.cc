@@ -1,11 +1,17 @@
 // Requests on descriptors that a number names, fcntl and ioctl: how large the argument is follows from the number, and from
 // what is known of it here. And the functions that terminals have besides.
+#include "spill/intercept/control.h"
+
 #include <fcntl.h>
+#include <linux/blkzoned.h>
+#include <linux/dm-ioctl.h>
 #include <linux/fiemap.h>
 #include <linux/fs.h>
 #include <linux/fsmap.h>
 #include <linux/if_tun.h>
+#include <linux/perf_event.h>
 #include <linux/sockios.h>
+#include <linux/usbdevice_fs.h>
 #include <linux/userfaultfd.h>
 #include <net/if.h>
 #include <net/if_arp.h>
@@ -71,10 +77,17 @@ static size_t with_elements(const void* argument, Count Structure::* count) {
          size_t{spill::load(&(static_cast<const Structure*>(argument)->*count))} * sizeof(Element);
 }
 
-// Bytes that the kernel reads or writes at an ioctl's argument; 0 if that is not known. Newer requests have the size in their
-// number, with the exceptions listed first. Of the older ones the common ones are listed.
-static size_t ioctl_argument_bytes(unsigned long request, const void* argument) {
+// Newer requests have the size in their number, with the exceptions listed first. Of the older ones the common ones are listed.
+size_t spill::ioctl_argument_bytes(unsigned long request, const void* argument) {
   switch (request) {
+    case BLKREPORTZONE: return with_elements<blk_zone_report, blk_zone>(argument, &blk_zone_report::nr_zones);
+    case FS_IOC_ADD_ENCRYPTION_KEY:
+      return with_elements<fscrypt_add_key_arg, uint8_t>(argument, &fscrypt_add_key_arg::raw_size);
+    case FS_IOC_GET_ENCRYPTION_POLICY_EX: {
+      using Policy = fscrypt_get_policy_ex_arg;
+      const uint64_t room = load(&static_cast<const Policy*>(argument)->policy_size);
+      return offsetof(Policy, policy) + std::min<size_t>(room, sizeof(Policy::policy));
+    }
     case FS_IOC_FIEMAP: return with_elements<fiemap, fiemap_extent>(argument, &fiemap::fm_extent_count);
     case FIDEDUPERANGE:
       return with_elements<file_dedupe_range, file_dedupe_range_info>(argument,
@@ -90,7 +103,19 @@ static size_t ioctl_argument_bytes(unsigned long request, const void* argument) 
     case FS_IOC_SETVERSION:
     case BLKBSZGET:
     case BLKBSZSET: return sizeof(int);
+    // A text, of a page at most.
+    case PERF_EVENT_IOC_SET_FILTER: {
+      constexpr size_t kMaxLength = 4095;
+      return string_length(static_cast<const char*>(argument), kMaxLength) + 1;
+    }
+    // Named after an address, and structures all the same; and one that is the kernel's until it is asked for.
+    case PERF_EVENT_IOC_MODIFY_ATTRIBUTES:
+    case PERF_EVENT_IOC_QUERY_BPF:
+    case USBDEVFS_SUBMITURB: return 0;
   }
+  if (_IOC_TYPE(request) == DM_IOCTL)
+    return std::max<size_t>(load(&static_cast<const dm_ioctl*>(argument)->data_size),
+                            offsetof(dm_ioctl, data));
   if (_IOC_DIR(request) != _IOC_NONE) return _IOC_SIZE(request);
   switch (request) {
     case FIGETBSZ:
@@ -188,9 +213,10 @@ SPILL_EXPORT int __spill_ioctl(int descriptor, unsigned long request, ...) {
     return change_route(descriptor, request, argument);
   if (request == UFFDIO_REGISTER && argument != nullptr && asks_for_spilled_faults(argument))
     return spill::fail(EINVAL);
-  // No argument is larger. It may also be a number instead of an address.
+  // What the number says is no larger. The argument may also be a number instead of an address.
   constexpr size_t kMaxBytes = size_t{1} << _IOC_SIZEBITS;
-  const size_t bytes = spill::all_plain(argument, kMaxBytes) ? 0 : ioctl_argument_bytes(request, argument);
+  const size_t bytes =
+      spill::all_plain(argument, kMaxBytes) ? 0 : spill::ioctl_argument_bytes(request, argument);
   // An argument of unknown size is passed as it is: the kernel refuses it if it is spilled.
   if (bytes == 0) return ioctl(descriptor, request, argument);
   return ioctl(descriptor, request, PlainBytes(argument, bytes, PlainBytes::kInOut).data());

@@ -3,8 +3,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/blkzoned.h>
+#include <linux/dm-ioctl.h>
 #include <linux/fs.h>
+#include <linux/perf_event.h>
 #include <linux/sockios.h>
+#include <linux/usbdevice_fs.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -27,6 +31,7 @@
 #include <thread>
 #include <vector>
 
+#include "spill/intercept/control.h"
 #include "spill/testing/mirrored.h"
 
 extern "C" {
@@ -625,6 +630,25 @@ TEST_F(Io, ProcessesSignalsAndTheSystem) {
 }
 
 // All that is asked for by one call.
+// Of these the kernel takes more than their number says, or keeps the address.
+TEST_F(Io, RequestsAreAsLongAsTheirMemorySays) {
+  const uint32_t count = 3000;
+  auto* zones = reinterpret_cast<blk_zone_report*>(fake::allocate(sizeof(blk_zone_report), 4090));
+  spill::copy(&zones->nr_zones, &count, sizeof count);
+  EXPECT_EQ(spill::ioctl_argument_bytes(BLKREPORTZONE, zones), sizeof *zones + count * sizeof(blk_zone));
+  auto* key = reinterpret_cast<fscrypt_add_key_arg*>(fake::allocate(sizeof(fscrypt_add_key_arg), 4090));
+  spill::copy(&key->raw_size, &count, sizeof count);
+  EXPECT_EQ(spill::ioctl_argument_bytes(FS_IOC_ADD_ENCRYPTION_KEY, key), sizeof *key + count);
+  fscrypt_get_policy_ex_arg policy = {};
+  policy.policy_size = sizeof policy.policy;
+  EXPECT_EQ(spill::ioctl_argument_bytes(FS_IOC_GET_ENCRYPTION_POLICY_EX, spilled_object(policy)), 32u);
+  dm_ioctl devices = {};
+  devices.data_size = count;
+  EXPECT_EQ(spill::ioctl_argument_bytes(DM_LIST_DEVICES, spilled_object(devices)), count);
+  EXPECT_EQ(spill::ioctl_argument_bytes(PERF_EVENT_IOC_SET_FILTER, spilled_string("pid != 0")), 9u);
+  EXPECT_EQ(spill::ioctl_argument_bytes(USBDEVFS_SUBMITURB, fake::allocate(sizeof(usbdevfs_urb), 0)), 0u);
+}
+
 TEST_F(Io, RandomBytes) {
   Mirrored to(200'000, 4090);
   const std::string zeros(100, '\0');

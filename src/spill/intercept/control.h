@@ -1,0 +1,10 @@
+// How long the memory is that a request on a descriptor takes (control.cc).
+#pragma once
+#include <cstddef>
+
+namespace spill {
+
+// Bytes that the kernel reads or writes at an ioctl's argument, which may be spilled; 0 if that is not known.
+size_t ioctl_argument_bytes(unsigned long request, const void* argument);
+
+}  // namespace spill
