@@ -4,6 +4,7 @@
 Every wrong input ends with exit status 2, nothing on standard output, and one line on standard error
 that says what is wrong, where, and what to do.
 """
+import errno
 import json
 import os
 import pathlib
@@ -17,7 +18,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from support import CLEAN, HANG_SECONDS, assert_refused, become_nobody, copied_for_everybody, log_event, sanitizer_of, take_paths, temporary_folder  # noqa: E402
+from support import CLEAN, HANG_SECONDS, assert_refused, become_nobody, copied_for_everybody, filtering, log_event, sanitizer_of, take_paths, temporary_folder  # noqa: E402
 
 SPILLWAY, SRC_BASE = take_paths(2)
 OPTIONS = re.findall(r"^OPTION\((\w+), (\w+), ([^,]*),", (SRC_BASE / "options.inc").read_text(), flags=re.M)
@@ -283,6 +284,27 @@ class Info(Case):
         self.assertEqual(os.listdir(self.folder), [])
         machine = json.loads(spillway("info", "--json", environment={"TMPDIR": "/no/such"}).stdout)
         self.assertTrue(any("/no/such" in problem and "--storage" in problem for problem in machine["problems"]))
+
+    def test_a_default_storage_whose_files_have_names(self):
+        """As on NFS: the runtime takes the name away again, and so does this."""
+        def storage(**keywords):
+            return json.loads(spillway("info", "--json", environment={"TMPDIR": str(self.folder)}, **keywords).stdout)["storage"]
+
+        load, equal, has, give = 0x20, 0x15, 0x45, 0x06  # classic BPF: load a word, compare, look at bits, return
+        open_at, its_flags, nameless = 257, 32, 0o20000000
+        allow, fail = 0x7FFF0000, 0x00050000 | errno.EOPNOTSUPP
+        without = filtering((load, 0, 0, 0), (equal, 0, 3, open_at), (load, 0, 0, its_flags), (has, 0, 1, nameless), (give, 0, 0, fail), (give, 0, 0, allow))
+        self.assertEqual(storage(preexec_fn=without)["direct_io"], storage()["direct_io"])
+        self.assertEqual(os.listdir(self.folder), [])
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root")
+    @unittest.skipIf(sanitizer_of(SPILLWAY), "what is copied is not built with a sanitizer")
+    def test_a_default_storage_that_is_closed_to_this_user(self):
+        copy = copied_for_everybody(self, SPILLWAY.parent) / "spillway"
+        ended = subprocess.run([copy, "info", "--json"], capture_output=True, text=True, env={**CLEAN, "TMPDIR": "/etc"}, timeout=HANG_SECONDS, preexec_fn=become_nobody)
+        machine = json.loads(ended.stdout)
+        self.assertEqual(set(machine["storage"]), {"folder", "state"})
+        self.assertTrue(any(problem.startswith("the default storage folder /etc cannot be used (Permission denied)") for problem in machine["problems"]))
 
     def test_a_device_is_described_and_left_alone(self):
         def described(text):

@@ -26,6 +26,7 @@
 
 #include "base/ids.h"
 #include "command.h"
+#include "descriptor.h"
 #include "problems.h"
 #include "storage/backends/spdk_load.h"
 #include "sys/files.h"
@@ -345,22 +346,32 @@ std::string file_system_name(long magic) {
   }
 }
 
-// Writes a block past the page cache to an unnamed file.
-std::string try_direct_io(const std::string& folder) {
-  int file = open(folder.c_str(), O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, 0600);
-  if (file < 0) return std::strerror(errno);
+// A file as the runtime makes it in a folder: without a name or, where the file system has none such, with one for a moment. Its descriptor, or
+// -1 and errno.
+int make_nameless(const std::string& folder) {
+  const int file = open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (file >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return file;
+  std::string path = folder + "/.spillway-XXXXXX";
+  const int named = mkostemp(path.data(), O_CLOEXEC);
+  if (named >= 0) unlink(path.c_str());
+  return named;
+}
+
+// Writes a block past the page cache.
+std::string try_direct_io(int file) {
   alignas(4096) static char block[4096];
-  std::string answer = pwrite(file, block, sizeof block, 0) == sizeof block ? "works" : std::strerror(errno);
-  close(file);
-  return answer;
+  const bool is_written =
+      fcntl(file, F_SETFL, O_DIRECT) == 0 && pwrite(file, block, sizeof block, 0) == sizeof block;
+  return is_written ? "works" : std::strerror(errno);
 }
 
 Json probe_storage(Problems& problems) {
   const char* variable = std::getenv("TMPDIR");
   std::string folder = variable != nullptr && *variable != 0 ? variable : "/var/tmp";
   Json storage = {{"folder", folder}};
+  const Descriptor file(make_nameless(folder));
   struct statfs status;
-  if (statfs(folder.c_str(), &status) != 0) {
+  if (*file < 0 || fstatfs(*file, &status) != 0) {
     storage["state"] = std::strerror(errno);
     problems.add("the default storage folder ", folder, " cannot be used (", std::strerror(errno),
                  "); give --storage, or set TMPDIR");
@@ -368,7 +379,7 @@ Json probe_storage(Problems& problems) {
   }
   storage["file_system"] = file_system_name(status.f_type);
   storage["free_bytes"] = static_cast<uint64_t>(status.f_bavail) * static_cast<uint64_t>(status.f_bsize);
-  storage["direct_io"] = try_direct_io(folder);
+  storage["direct_io"] = try_direct_io(*file);
   if (status.f_type == TMPFS_MAGIC)
     problems.add("the default storage folder ", folder, " is memory (tmpfs); give --storage on a disk");
   if (storage["direct_io"] != "works")
