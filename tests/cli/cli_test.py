@@ -21,6 +21,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from support import CLEAN, HANG_SECONDS, assert_refused, become_nobody, copied_for_everybody, filtering, log_event, sanitizer_of, take_paths, temporary_folder  # noqa: E402
 
 SPILLWAY, SRC_BASE = take_paths(2)
+LOAD, EQUAL, HAS, GIVE = 0x20, 0x15, 0x45, 0x06  # of filtering(): load a word, compare, look at bits, return
+ALLOW, FAIL = 0x7FFF0000, 0x00050000
 OPTIONS = re.findall(r"^OPTION\((\w+), (\w+), ([^,]*),", (SRC_BASE / "options.inc").read_text(), flags=re.M)
 
 
@@ -285,15 +287,21 @@ class Info(Case):
         machine = json.loads(spillway("info", "--json", environment={"TMPDIR": "/no/such"}).stdout)
         self.assertTrue(any("/no/such" in problem and "--storage" in problem for problem in machine["problems"]))
 
+    def test_where_there_are_neither_rings_nor_linux_aio(self):
+        io_uring_setup, io_setup = 425, 206
+        neither = filtering((LOAD, 0, 0, 0), (EQUAL, 1, 0, io_uring_setup), (EQUAL, 0, 1, io_setup), (GIVE, 0, 0, FAIL | errno.EPERM), (GIVE, 0, 0, ALLOW))
+        machine = json.loads(spillway("info", "--json", preexec_fn=neither).stdout)
+        self.assertNotEqual(machine["linux_aio"]["contexts"], "works")
+        problem, = (problem for problem in machine["problems"] if problem.startswith("io_uring: "))
+        self.assertIn("or else blocking calls", problem)
+
     def test_a_default_storage_whose_files_have_names(self):
         """As on NFS: the runtime takes the name away again, and so does this."""
         def storage(**keywords):
             return json.loads(spillway("info", "--json", environment={"TMPDIR": str(self.folder)}, **keywords).stdout)["storage"]
 
-        load, equal, has, give = 0x20, 0x15, 0x45, 0x06  # classic BPF: load a word, compare, look at bits, return
         open_at, its_flags, nameless = 257, 32, 0o20000000
-        allow, fail = 0x7FFF0000, 0x00050000 | errno.EOPNOTSUPP
-        without = filtering((load, 0, 0, 0), (equal, 0, 3, open_at), (load, 0, 0, its_flags), (has, 0, 1, nameless), (give, 0, 0, fail), (give, 0, 0, allow))
+        without = filtering((LOAD, 0, 0, 0), (EQUAL, 0, 3, open_at), (LOAD, 0, 0, its_flags), (HAS, 0, 1, nameless), (GIVE, 0, 0, FAIL | errno.EOPNOTSUPP), (GIVE, 0, 0, ALLOW))
         self.assertEqual(storage(preexec_fn=without)["direct_io"], storage()["direct_io"])
         self.assertEqual(os.listdir(self.folder), [])
 

@@ -200,7 +200,7 @@ Json probe_io_uring(Problems& problems) {
     if (ring < 0 && mode.flags == 0) {
       io["why_not"] = io_uring_problem(ring);
       problems.add("io_uring: ", kernel_answer(ring), ": ", io_uring_problem(ring),
-                   "; Linux AIO serves meanwhile");
+                   "; storage uses Linux AIO instead, or else blocking calls");
     }
     if (ring < 0) continue;
     if (mode.flags == 0) io["features"] = hex(parameters.features);
