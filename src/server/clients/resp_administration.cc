@@ -40,6 +40,7 @@ void RespClient::command_infos(Arguments arguments) {
   const Arguments names = arguments.subspan(2);
   answer_.array(names.size());
   for (const std::string_view name : names) {
+    if (!goes_on()) return;
     if (const Command* const command = resp::find_by_name(name))
       info_of(*command);
     else
@@ -61,15 +62,17 @@ void RespClient::command_docs(Arguments arguments) {
   const Arguments names = arguments.subspan(2);
   const auto is_known = [](std::string_view name) { return resp::find_by_name(name) != nullptr; };
   answer_.map(static_cast<uint64_t>(std::ranges::count_if(names, is_known)));
-  for (const std::string_view name : names)
+  for (const std::string_view name : names) {
+    if (!goes_on()) return;
     if (const Command* const command = resp::find_by_name(name)) docs_of(*command);
+  }
 }
 
 void RespClient::command_keys(Arguments arguments) {
   const auto keys = accepted(resp::parse_command_getkeys(arguments));
   if (!keys) return;
   answer_.array((keys->end - keys->first + keys->step - 1) / keys->step);
-  for (size_t i = keys->first; i < keys->end; i += keys->step) answer_.bulk(arguments[i]);
+  for (size_t i = keys->first; i < keys->end && goes_on(); i += keys->step) answer_.bulk(arguments[i]);
 }
 
 void RespClient::get_config(Arguments arguments) {

@@ -1,5 +1,8 @@
 // Transcripts of the commands about the server.
+#include <atomic>
 #include <chrono>
+#include <cstring>
+#include <thread>
 
 #include "server/clients/resp_test_client.h"
 
@@ -39,6 +42,31 @@ TEST_F(RespAdministrationTest, OthersAreAnsweredWhileLongPatternsAreComparedWith
   std::string asked = "*22\r\n" + bulk("CONFIG") + bulk("GET");
   for (int i = 0; i < 20; ++i) asked += bulk(pattern);
   EXPECT_TRUE(answers_others_meanwhile(asked, std::chrono::milliseconds(20), "*0\r\n"));
+}
+
+// A client that takes its answer as fast as it comes.
+TEST_F(RespAdministrationTest, OthersAreAnsweredWhileAClientIsToldOfManyCommands) {
+  constexpr size_t kNames = 100'000;
+  const size_t answer_bytes = kNames * (ask("COMMAND INFO get").size() - strlen("*1\r\n"));
+  std::string asked = "*" + std::to_string(2 + kNames) + "\r\n" + bulk("COMMAND") + bulk("INFO");
+  for (size_t i = 0; i < kNames; ++i) asked += bulk("get");
+  bool was_meanwhile = false;
+  for (int round = 0; round < 20 && !was_meanwhile; ++round)
+    talk_on<2>([&](const std::array<int, 2>& others) {
+      std::atomic<bool> has_begun{false}, has_ended{false};
+      std::thread hears([&] {
+        hear(others[0], strlen("*100000\r\n"));
+        has_begun = true;
+        EXPECT_EQ(hear(others[0], answer_bytes).size(), answer_bytes);
+        has_ended = true;
+      });
+      say(others[0], asked);
+      while (!has_begun) std::this_thread::yield();
+      exchange(others[1], "PING\r\n", "+PONG\r\n");
+      was_meanwhile = !has_ended;
+      hears.join();
+    });
+  EXPECT_TRUE(was_meanwhile);
 }
 
 // memcached's -l says nothing of where Redis' clients are served, and Redis takes an empty one for all interfaces.
