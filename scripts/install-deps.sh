@@ -39,7 +39,7 @@ if [ -n "$list" ]; then printf '%s\n' "${packages[@]}"; exit; fi
 
 missing=()
 for package in "${packages[@]}"; do
-  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
+  dpkg-query -W -f='${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
 done
 [ ${#missing[@]} -eq 0 ] && exit 0
 command -v apt-get >/dev/null || { echo "install-deps: there is no apt-get here, and this is for Debian 12: install what these packages of it have: ${missing[*]}" >&2; exit 2; }

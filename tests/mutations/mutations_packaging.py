@@ -37,6 +37,7 @@ MUTATIONS = [
     of("the container has a list of packages of its own", ("packaging/Dockerfile", "RUN make -C /source deb", "RUN apt-get install -y ninja-build && make -C /source deb"), test="packaging_dependencies"),
     of("make installs to any folder of a relative path", ("Makefile", "$(words $(filter /%,$(PREFIX)))", "$(words $(PREFIX))"), test="packaging_dependencies"),
     of("where root has installed others cannot", ("Makefile", "\t@rm -f $(BUILD)/install_manifest.txt\n", ""), test="packaging_dependencies"),
+    of("a package that is held is missing", ("scripts/install-deps.sh", "${db:Status-Status}\\n' \"$package\" 2>/dev/null | grep -qx installed", "${Status}' \"$package\" 2>/dev/null | grep -q 'install ok installed'"), test="packaging_dependencies"),
     of("apt alone says that another system has other packages", ("scripts/install-deps.sh", "} || { echo \"install-deps: apt-get says why", "} || exit 1; false && { echo \"install-deps: apt-get says why"), test="packaging_dependencies"),
     of("a stage of the container is not the one that pages name", ("packaging/Dockerfile", "-slim AS compiler\n", "-slim AS spillcc\n"), test="packaging_dependencies"),
     of("a container takes this machine's build along", (".dockerignore", "build*\n", ""), test="packaging_dependencies"),

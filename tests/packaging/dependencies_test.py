@@ -50,6 +50,17 @@ class Groups(unittest.TestCase):
         self.assertEqual((ended.returncode, ended.stdout), (2, ""))
         self.assertRegex(ended.stderr, r"\Ainstall-deps: [^\n]*Debian 12[^\n]* clang-19 [^\n]*\n\Z")
 
+    def test_a_package_that_is_held_is_there(self):
+        """Compilers often are, so that upgrades leave them alone."""
+        folder = temporary_folder(self)
+        for name in ("bash", "env", "grep"):
+            (folder / name).symlink_to(shutil.which(name))
+        query = folder / "dpkg-query"
+        query.write_text("#!/bin/sh\ncase $* in *db:Status-Status*) echo installed ;; *) echo 'hold ok installed' ;; esac\n")
+        query.chmod(0o755)
+        ended = subprocess.run([SCRIPT, "product"], env={**CLEAN, "PATH": str(folder)}, capture_output=True, text=True, timeout=60)
+        self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (0, "", ""))
+
     def test_packages_that_apt_does_not_have(self):
         """As in Ubuntu 22.04."""
         folder = temporary_folder(self)
