@@ -53,7 +53,7 @@ echo "installing: ${missing[*]}"
 {
   "${as_root[@]}" apt-get update -q &&
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}"
-} || { echo "install-deps: apt-get says why it could not; all of these are packages of Debian 12, and for other systems there is a container (docs/install.md)" >&2; exit 1; }
+} || { echo "install-deps: nothing was installed, for the reason above; these are packages of Debian 12, and for other systems there is a container (docs/install.md)" >&2; exit 1; }
 # Their packages start them, and at each boot: tests start their own.
 for service in memcached redis-server nutcracker; do
   if [[ " ${missing[*]} " == *" $service "* ]] && [ -d /run/systemd/system ]; then
