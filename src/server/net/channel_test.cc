@@ -5,13 +5,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <ctime>
 #include <functional>
 #include <memory>
 #include <random>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "server/net/stream.h"
 #include "server/net/test_certificate.h"
@@ -68,6 +71,22 @@ class ChannelTest : public testing::Test {
       stream.consume(stream.input().size());
     }
     ASSERT_TRUE(stream.send());
+  }
+  // How often others run while `receives` goes on. To be called when all that is to come has been said, so that nothing is waited for.
+  template <class Receives>
+  static int turns_of_others(const Receives& receives) {
+    // The worker is told meanwhile that it has come.
+    task::sleep_until(sys::monotonic_ns() + 20'000'000);
+    bool has_ended = false;
+    int turns = 0;
+    auto count = [&] {
+      for (; !has_ended; ++turns) task::yield();
+    };
+    task::Task& counts = task::start("counts", count);
+    receives();
+    has_ended = true;
+    task::join(counts);
+    return turns;
   }
   // What the connection ends with, which nothing comes of.
   static int refused(Stream& stream) {
@@ -144,18 +163,7 @@ TEST_F(ChannelTest, OthersRunWhileAClientSaysAgainAndAgainThatItsKeysAreNew) {
         EXPECT_EQ(stream.input(), "begin");
         stream.consume(stream.input().size());
         while (!has_said_all) task::yield();
-        // The worker has been told of all of it then, so the task need not wait.
-        task::sleep_until(sys::monotonic_ns() + 20'000'000);
-        bool has_ended = false;
-        int turns = 0;
-        auto count = [&] {
-          for (; !has_ended; ++turns) task::yield();
-        };
-        task::Task& counts = task::start("counts", count);
-        received = stream.receive();
-        has_ended = true;
-        task::join(counts);
-        EXPECT_GE(turns, 3);
+        EXPECT_GE(turns_of_others([&] { received = stream.receive(); }), 3);
         ASSERT_TRUE(received) << received.error().message;
         EXPECT_EQ(stream.input(), "end");
       },
@@ -165,6 +173,31 @@ TEST_F(ChannelTest, OthersRunWhileAClientSaysAgainAndAgainThatItsKeysAreNew) {
         EXPECT_TRUE(peer.say("begin"));
         EXPECT_TRUE(say(descriptor, peer.new_keys(3500)));
         EXPECT_TRUE(peer.say("end"));
+        has_said_all = true;
+        peer.hear();
+      });
+}
+
+TEST_F(ChannelTest, OthersRunWhileALongValueComes) {
+  open();
+  std::atomic<bool> has_said_all{false};
+  talk(
+      [&](Stream& stream) {
+        auto received = stream.receive();
+        ASSERT_TRUE(received) << received.error().message;
+        EXPECT_EQ(stream.input(), "begin");
+        stream.consume(stream.input().size());
+        while (!has_said_all) task::yield();
+        std::vector<std::byte> value(80'000);
+        EXPECT_GE(turns_of_others([&] { received = stream.receive_into(0, value); }), 2);
+        ASSERT_TRUE(received) << received.error().message;
+        EXPECT_TRUE(*received && std::ranges::all_of(value, [](std::byte b) { return b == std::byte{'v'}; }));
+      },
+      [&](int descriptor) {
+        TestTlsPeer peer(files, "server");
+        EXPECT_TRUE(peer.connect(descriptor));
+        EXPECT_TRUE(peer.say("begin"));
+        EXPECT_TRUE(peer.say(std::string(80'000, 'v')));
         has_said_all = true;
         peer.hear();
       });

@@ -146,6 +146,8 @@ base::Expected<bool> Stream::receive_into(size_t from, std::span<std::byte> memo
       if (*received) {
         if (**received == 0) return false;
         memory = memory.subspan(**received);
+        // TLS brings a long value in many pieces, and there may always be another one.
+        if (!memory.empty() && channel_.has_more()) task::yield();
         continue;
       }
     }
