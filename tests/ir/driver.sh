@@ -54,6 +54,10 @@ echo "-O2 'main.c' \"use.c\" -o from_file" >arguments
 { printf '%s' '-DLONG='; head -c 140000 /dev/zero | tr '\0' 1; echo ' -c use.c -o long.o'; } >arguments
 "$bin/spillcc" @arguments
 instrumented long.o
+# Nor does it take as many where the stack is small, or the environment large.
+{ seq -f '-DNUMBER%.0f' 20000; echo '-c use.c -o many.o'; } >arguments
+(ulimit -S -s 512; "$bin/spillcc" @arguments)
+instrumented many.o
 echo 'int main() { return 0; }' | "$bin/spillc++" -Wall -Werror -x c++ - -o from_input
 ./from_input
 "$bin/spillc++" -x c main.c use.c -o by_cxx

@@ -20,9 +20,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kWrongInput = 2;
-// The kernel takes a quarter of the stack limit, 2 MiB by default; the environment shares it. One argument is 128 KiB at most.
+// The kernel takes a quarter of the stack limit, 2 MiB by default, of which the environment has its share. One argument is 128 KiB at most.
 constexpr size_t kMaxArgumentBytes = 1 << 20;
 constexpr size_t kMaxOneArgumentBytes = 128 << 10;
+constexpr size_t kSpareBytes = 16 << 10;  // for clang's own name, and SPILLWAY_COMPILER_OPTIONS
 
 int fail(const std::string& name, const std::string& message) {
   std::fprintf(stderr, "%s: %s\n", name.c_str(), message.c_str());
@@ -48,6 +49,15 @@ std::string quoted(const std::string& argument) {
   return result + "\"\n";
 }
 
+// As the kernel counts: with a pointer to each text.
+size_t room_for_arguments() {
+  size_t taken = kSpareBytes;
+  for (char** variable = environ; *variable != nullptr; ++variable)
+    taken += std::strlen(*variable) + 1 + sizeof(char*);
+  const auto whole = static_cast<size_t>(sysconf(_SC_ARG_MAX));
+  return std::min(kMaxArgumentBytes, whole - std::min(whole, taken));
+}
+
 // Moves arguments that the kernel would not take into an unnamed response file that clang inherits.
 bool shorten(std::vector<std::string>& arguments) {
   size_t bytes = 0, longest = 0;
@@ -55,7 +65,7 @@ bool shorten(std::vector<std::string>& arguments) {
     bytes += argument.size() + 1 + sizeof(char*);
     longest = std::max(longest, argument.size() + 1);
   }
-  if (bytes <= kMaxArgumentBytes && longest <= kMaxOneArgumentBytes) return true;
+  if (bytes <= room_for_arguments() && longest <= kMaxOneArgumentBytes) return true;
   std::string text;
   for (const std::string& argument : arguments) text += quoted(argument);
   const int file = memfd_create("spillcc-arguments", 0);
@@ -113,5 +123,6 @@ int main(int argc, char** argv) {
   for (std::string& argument : planned->arguments) words.push_back(argument.data());
   words.push_back(nullptr);
   execvp(words[0], words.data());
-  return fail(name, toolchain.clang + ": " + std::strerror(errno) + "; install clang 19");
+  const char* const advice = errno == E2BIG ? "; make the environment smaller" : "; install clang 19";
+  return fail(name, toolchain.clang + ": " + std::strerror(errno) + advice);
 }
