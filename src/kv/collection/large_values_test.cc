@@ -3,10 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <random>
 #include <thread>
+#include <vector>
 
+#include "kv/testing/store_image.h"
 #include "kv/testing/test_store.h"
 
 namespace kv {
@@ -34,6 +38,31 @@ class LargeValuesTest : public StoreTest {
   uint64_t live_bytes() {
     store->compact();
     return store->counts().log.live_bytes - store->counts().log.tombstone_bytes;
+  }
+
+  // The process ends while a value is being written, as far as the medium can tell, which `change` changes first.
+  template <class Change>
+  void end_while_writing(const Change& change) {
+    ValueWriter writer;
+    ASSERT_TRUE(writer.open(session, "key"));
+    ASSERT_TRUE(writer.append(bytes_of(value_of(3'000'000, 2))));
+    // Until all segments but the one that is written to have summaries.
+    for (int i = 0; i < 1000 && store->counts().log.open_segments > 1; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    session.close();
+    auto* const memory = static_cast<std::byte*>(std::aligned_alloc(4096, device->capacity_bytes()));
+    const std::span medium(memory, device->capacity_bytes());
+    Channel channel;
+    ASSERT_TRUE(channel.open_for_threads(*device));
+    ASSERT_EQ(channel.read(0, medium), 0);
+    change(medium);
+    ASSERT_TRUE(session.open(*store));
+    writer.abandon();
+    close();
+    ASSERT_EQ(channel.write(0, medium), 0);
+    std::free(memory);
+    channel.close();
+    open();
   }
 
   uint64_t inline_most = 0;
@@ -165,28 +194,35 @@ TEST_F(LargeValuesTest, PiecesWithoutAHeadEndWithARestart) {
   const std::string old = value_of(1'500'000, 1);
   put("key", old);
   const uint64_t before = live_bytes();
-  {
-    // The process ends while a value is being written: as far as the medium can tell.
-    ValueWriter writer;
-    ASSERT_TRUE(writer.open(session, "key"));
-    ASSERT_TRUE(writer.append(bytes_of(value_of(3'000'000, 2))));
-    session.close();
-    auto* const memory = static_cast<std::byte*>(std::aligned_alloc(4096, device->capacity_bytes()));
-    const std::span medium(memory, device->capacity_bytes());
-    Channel channel;
-    ASSERT_TRUE(channel.open_for_threads(*device));
-    ASSERT_EQ(channel.read(0, medium), 0);
-    ASSERT_TRUE(session.open(*store));
-    writer.abandon();
-    close();
-    ASSERT_EQ(channel.write(0, medium), 0);
-    std::free(memory);
-    channel.close();
-  }
-  open();
+  end_while_writing([](std::span<std::byte>) {});
   EXPECT_GT(store->recovery().headless_pieces, 5u);
   EXPECT_EQ(live_bytes(), before);
   ASSERT_TRUE(get("key") == old);
+}
+
+// The beginnings of all pieces are damaged, which say whose they are: of those that were being written, and of those of a value that is there. Summaries
+// list them. The former end, else their segments would stay for good; the latter end with their value.
+TEST_F(LargeValuesTest, PiecesThatSayNothingEndUnlessAHeadNamesThem) {
+  put("key", value_of(1'500'000, 1));
+  end_while_writing([](std::span<std::byte> medium) {
+    std::vector<uint64_t> places;
+    const StoreImage image(std::vector<std::byte>(medium.begin(), medium.end()));
+    image.for_each_record([&](const StoreImage::Place& place) {
+      if (place.record.header.kind() == RecordKind::kPiece) places.push_back(place.offset);
+    });
+    EXPECT_GT(places.size(), 15u);
+    for (const uint64_t at : places) medium[at + sizeof(RecordHeader)] ^= std::byte{1};
+  });
+  EXPECT_GT(store->recovery().headless_pieces, 5u);
+  EXPECT_EQ(store->counts().index.entries, 1u + 6);
+  auto found = session.get("key");
+  ASSERT_TRUE(found && found->found());
+  std::byte first;
+  EXPECT_EQ(session.read_value(*found, 0, {&first, 1}).error().number, EBADMSG);
+  found = Found();
+  EXPECT_EQ(remove("key"), Outcome::kDone);
+  EXPECT_EQ(live_bytes(), 0u);
+  EXPECT_EQ(store->counts().index.entries, 0u);
 }
 
 // A user's key that looks like a piece's is another key.

@@ -42,8 +42,9 @@ class Recovery {
   // What each thread has of its own.
   struct Worker {
     RecoveryReader reader;
-    std::vector<Live> live;        // by segment
-    std::vector<uint64_t> sample;  // KeyHash::low of the records of part 0
+    std::vector<Live> live;           // by segment
+    std::vector<uint64_t> sample;     // KeyHash::low of the records of part 0
+    std::vector<uint64_t> sequences;  // of large values (recovery_pieces.cc)
     Location candidates[Index::kMaxCandidates];
     uint64_t others[Index::kMaxCandidates];
   };
@@ -102,6 +103,10 @@ class Recovery {
   std::vector<Placed> pieces_in_index() const;
   base::Expected<void> end_if_headless(Worker& worker, std::span<const Placed> pieces);
   base::Expected<void> end_unlisted(Worker& worker, PieceKey key, uint64_t count);
+  void end_all(Worker& worker, std::span<const Placed> pieces);
+  base::Expected<void> end_nameless(std::span<const std::span<const Placed>> values);
+  base::Expected<void> note_named(Worker& worker, uint32_t index);
+  std::vector<uint64_t> take_sequences();
   base::Expected<bool> read_key(Worker& worker, const Placed& piece, PieceKey& key);
   base::Expected<PiecesOf> read_head(Worker& worker, uint64_t address, const SummaryEntry& entry);
   base::Expected<bool> has_head(Worker& worker, const KeyHash& head, uint64_t sequence);
@@ -144,6 +149,7 @@ class Recovery {
   std::atomic<bool> has_dropped_{false};  // the checkpoint had entries whose segments are of a later time now
   // Some segments are left as they are (is_left_damaged()).
   std::atomic<bool> has_left_damaged_{false};
+  std::vector<uint64_t> nameless_;  // sequences of values none of whose pieces says whose they are
   RecoveredStore recovered_;
   std::unique_ptr<Worker[]> workers_;
   uint32_t worker_count_ = 0;

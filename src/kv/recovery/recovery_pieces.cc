@@ -2,7 +2,7 @@
 //
 // Without a checkpoint that may be so for any piece in the log. With one it may be so for values that have lost their head since: if the head's
 // segment has been given back, nothing in the log says which value it was. So all pieces are looked at in either case, unless nothing has
-// changed since the checkpoint.
+// changed since the checkpoint. Of a value whose pieces are all damaged nothing says whose it is: then all heads are looked at.
 #include <algorithm>
 #include <cstring>
 
@@ -28,11 +28,12 @@ base::Expected<void> Recovery::end_pieces() {
     while (end < pieces.size() && pieces[end].entry.sequence() == pieces[begin].entry.sequence()) ++end;
     values.push_back(std::span(pieces).subspan(begin, end - begin));
   }
-  return for_all(values.size(), kValuesAtOnce, [&](Worker& worker, uint64_t begin, uint64_t end) {
+  auto ended = for_all(values.size(), kValuesAtOnce, [&](Worker& worker, uint64_t begin, uint64_t end) {
     base::Expected<void> done;
     for (uint64_t i = begin; done && i < end; ++i) done = end_if_headless(worker, values[i]);
     return done;
   });
+  return ended ? end_nameless(values) : ended;
 }
 
 bool Recovery::may_have_headless() const {
@@ -64,7 +65,8 @@ std::vector<Recovery::Placed> Recovery::pieces_in_index() const {
   return pieces;
 }
 
-// The pieces of a value leave the index, unless its key's record there names them, or all are damaged, so that nothing says which key that is.
+// The pieces of a value leave the index, unless its key's record there names them, or all are damaged, so that nothing says which key that is
+// (end_nameless()).
 base::Expected<void> Recovery::end_if_headless(Worker& worker, std::span<const Placed> pieces) {
   PieceKey key;
   bool is_known = false;
@@ -73,21 +75,70 @@ base::Expected<void> Recovery::end_if_headless(Worker& worker, std::span<const P
     if (!read) return std::unexpected(read.error());
     is_known = *read;
   }
-  if (!is_known) return {};
+  if (!is_known) {
+    worker.sequences.push_back(pieces.front().entry.sequence());
+    return {};
+  }
   auto is_there = has_head(worker, key.head, key.sequence);
   if (!is_there) return std::unexpected(is_there.error());
   if (*is_there) return {};
+  end_all(worker, pieces);
+  if (!has_left_damaged_.load(std::memory_order_relaxed)) return {};
+  return end_unlisted(worker, key, pieces.size());
+}
+
+void Recovery::end_all(Worker& worker, std::span<const Placed> pieces) {
   for (const Placed& piece : pieces) {
     if (!index_->remove(piece.entry.hash.low, piece.address)) continue;
     log_.release(piece.address, size_code::of(piece.entry.grains));
     ++worker.reader.report.headless_pieces;
   }
-  if (!has_left_damaged_.load(std::memory_order_relaxed)) return {};
-  return end_unlisted(worker, key, pieces.size());
 }
 
-// The same for damaged pieces of this value, which nothing lists where only the checkpoint knows them: they are looked for by their names. Else
-// their segments would stay as they are for good (is_left_damaged()). `count`: so many other pieces have left.
+// The same for values of which end_if_headless() could not know whose they are. They stay if a head cannot be read, since it may name them.
+base::Expected<void> Recovery::end_nameless(std::span<const std::span<const Placed>> values) {
+  nameless_ = take_sequences();
+  if (nameless_.empty() || has_left_damaged_.load(std::memory_order_relaxed)) return {};
+  if (auto noted = for_all_segments(&Recovery::note_named); !noted) return noted;
+  const std::vector<uint64_t> named = take_sequences();
+  if (!has_read_all() || (!named.empty() && named.front() == 0)) return {};
+  for (const std::span<const Placed> pieces : values) {
+    const uint64_t sequence = pieces.front().entry.sequence();
+    if (std::ranges::binary_search(nameless_, sequence) && !std::ranges::binary_search(named, sequence))
+      end_all(workers_[0], pieces);
+  }
+  return {};
+}
+
+// Notes which of the nameless values the segment's heads name; 0: a head is damaged.
+base::Expected<void> Recovery::note_named(Worker& worker, uint32_t index) {
+  if (!segments_[index].is_used()) return {};
+  if (auto listed = list_once(worker, index); !listed) return listed;
+  for (const SummaryEntry& entry : segments_[index].entries) {
+    const uint64_t address = geometry_.address(index, entry.grain);
+    if (entry.kind() != RecordKind::kHead || !index_->find_at(entry.hash.low, address).found) continue;
+    auto pieces = read_head(worker, address, entry);
+    if (!pieces) return std::unexpected(pieces.error());
+    if (pieces->sequence == 0 || std::ranges::binary_search(nameless_, pieces->sequence))
+      worker.sequences.push_back(pieces->sequence);
+  }
+  return {};
+}
+
+// What the workers have noted, sorted. They begin anew.
+std::vector<uint64_t> Recovery::take_sequences() {
+  std::vector<uint64_t> all;
+  for (uint32_t i = 0; i < worker_count_; ++i) {
+    std::vector<uint64_t>& some = workers_[i].sequences;
+    all.insert(all.end(), some.begin(), some.end());
+    some.clear();
+  }
+  std::ranges::sort(all);
+  return all;
+}
+
+// As end_if_headless() for damaged pieces of this value, which nothing lists where only the checkpoint knows them: they are looked for by their
+// names. Else their segments would stay as they are for good (is_left_damaged()). `count`: so many other pieces have left.
 base::Expected<void> Recovery::end_unlisted(Worker& worker, PieceKey key, uint64_t count) {
   for (key.number = 0; key.number <= count; ++key.number) {
     const KeyHash hash = hash_piece(identity_.secret, key);
