@@ -179,6 +179,7 @@ TEST_F(DiscardTest, APageThatMovedOnMeanwhileIsDiscardedWhereItIs) {
     };
     discard(5);
     world->holders.on_visited = nullptr;
+    EXPECT_TRUE(moved);
     EXPECT_EQ(value(4), 'x');
     EXPECT_EQ(value(5), 0);
     EXPECT_EQ(value(6), 'x');

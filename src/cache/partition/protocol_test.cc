@@ -474,6 +474,7 @@ TEST_F(ProtocolTest, DISABLED_WhoNeedsAFrameWaitsAsLongAsAWriteTakes) {
     world->cache->unpin(PageId{0});  // so that there is a frame for each of both
   };
   EXPECT_NE(a->translate(world->address(20)), nullptr) << a->error.message;
+  EXPECT_TRUE(other.joinable()) << "nothing was written";
   if (other.joinable()) other.join();
   world->device->before_transfer = nullptr;
   for (uint64_t page = 1; page < 7; ++page) world->cache->unpin(PageId{page});
