@@ -73,7 +73,7 @@ TEST(SharedSync, WhoComesDuringOneSharesTheNext) {
   file.allow(100, EIO);
   for (std::thread& thread : late) thread.join();
   EXPECT_EQ(errors.load(), 6);
-  EXPECT_LE(file.begun(), 7);
+  EXPECT_LT(file.begun(), 7) << "some shared one";
 }
 
 // Each sync takes a picture of what was stored; whoever has returned finds its own store in one.

@@ -79,6 +79,7 @@ MUTATIONS = [
 
     # Flushes that are shared
     mutation("a group is told of a flush that began before it came", (FLUSH_GROUP + ".cc", "  lock_.lock();\n  error_.store", "  lock_.lock();\n  waiting_.take_all().wake_all();\n  error_.store"), program="task_test", gtest_filter="FlushGroup.*"),
+    mutation("who waits for a flush has one of its own", (FLUSH_GROUP + ".cc", "  own.group = waiting_.take_all();\n", ""), program="task_test", gtest_filter="FlushGroup.*"),
     mutation("a flush of a group succeeds after one that failed", (FLUSH_GROUP + ".h", "error() != 0 ? error() : flush()", "flush()"), program="task_test", gtest_filter="FlushGroup.*"),
 
     # Media that end at once
