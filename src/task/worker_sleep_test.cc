@@ -37,11 +37,14 @@ bool refuse_epoll_pwait2(uint32_t error_number) {
 // Never by spinning, which gives the CPU up only when it is taken away.
 [[noreturn]] void sleep_and_exit(uint32_t error_number) {
   constexpr uint64_t kSleeps = 20, kSleepNs = 1'500'000;
-  if (!refuse_epoll_pwait2(error_number)) _exit(0);
+  CHECK(refuse_epoll_pwait2(error_number));
   Scheduler scheduler;
   CHECK(scheduler.open({.worker_count = 1, .stack_bytes = kTestStackBytes}).has_value());
-  auto sleeper = [] {
+  uint64_t switches = 0;
+  auto sleeper = [&] {
+    const uint64_t before = sys::voluntary_switches();
     for (uint64_t i = 0; i < kSleeps; ++i) sleep_until(now_ns() + kSleepNs);
+    switches = sys::voluntary_switches() - before;
     int ends[2];
     CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
     Socket socket;
@@ -54,9 +57,7 @@ bool refuse_epoll_pwait2(uint32_t error_number) {
     CHECK(socket.receive(&byte, 1).value_or(0) == 1 && byte == 'x');
     peer.join();
   };
-  const uint64_t before = sys::voluntary_switches();
   CHECK(scheduler.run(calls("sleeper", sleeper)).has_value());
-  const uint64_t switches = sys::voluntary_switches() - before;
   scheduler.close();
   _exit(switches > 0 ? 0 : 1);
 }
