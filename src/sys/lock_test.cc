@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "sys/kernel.h"
+
 namespace sys {
 namespace {
 
@@ -106,7 +108,9 @@ TEST(EventCount, WaitEndsWhenNotifiedBeforeItBegan) {
 
 TEST(EventCount, WaitEndsAtItsTimeout) {
   EventCount event;
+  const uint64_t begin_ns = monotonic_ns();
   event.wait(event.prepare(), 1'000'000);
+  EXPECT_GE(monotonic_ns() - begin_ns, 1'000'000u);
 }
 
 TEST(Futex, ReturnsWhenTheWordDiffersAlready) {

@@ -125,6 +125,9 @@ TEST_F(StatisticsFileTest, AWriteThatIsInterruptedGoesOn) {
   EXPECT_EQ(setitimer(ITIMER_REAL, &timer, nullptr), 0);
   EXPECT_EQ(write(path("pipe"), "text"), 0);
   slow.join();
+  char got[16] = {};
+  EXPECT_EQ(read(reader, got, sizeof got), 4) << "what had filled the pipe has been read";
+  EXPECT_STREQ(got, "text");
   sigaction(SIGALRM, &before, nullptr);
   close(reader);
 }
