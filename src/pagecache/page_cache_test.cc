@@ -21,7 +21,7 @@ TEST(PageCacheTest, UsesAllOfItsMemory) {
     EXPECT_GE(cache->set_count() * kMaxWays, frames);
     cache->close();
   }
-  PageCache* const cache = *PageCache::open({.memory_bytes = 10 << 20});
+  PageCache* const cache = *PageCache::open({.memory_bytes = 10 << 20, .nodes = 1});
   const PageSet::Layout layout(cache::SetPolicy::kNrlfu);
   const uint64_t used_bytes = cache->frame_count() * 4096 + cache->set_count() * layout.bytes;
   EXPECT_LE(used_bytes, uint64_t{10} << 20);
