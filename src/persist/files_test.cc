@@ -21,7 +21,8 @@ class FileTest : public testing::Test {
  protected:
   static constexpr size_t kBytes = 1 << 20;
   FileTest() {
-    path_ = std::filesystem::temp_directory_path() / ("spillway-persist-" + std::to_string(getpid()));
+    // Not in a file system in memory, which writes nothing: what is stored there stays dirty.
+    path_ = "/var/tmp/spillway-persist-" + std::to_string(getpid());
     descriptor_ = open(path_.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600);
     EXPECT_EQ(ftruncate(descriptor_, kBytes), 0);
     memory_ = static_cast<char*>(mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0));
