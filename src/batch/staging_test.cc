@@ -225,7 +225,7 @@ TEST(StagingTest, WhatIsStagedIsMadeAfterAWhile) {
     Session session(table);
     ASSERT_EQ(stage(session, table, Action::kUpsert, 0, 3), Session::Ran::kAll);
     // A session of its own is made by the thread, maybe after this.
-    for (int waits = 0; seen_by(session) == 0 && waits < 6000; ++waits)
+    for (int waits = 0; seen_by(session) < 3 && waits < 6000; ++waits)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     EXPECT_EQ(seen_by(session), 3u) << name_of(engine);
   }

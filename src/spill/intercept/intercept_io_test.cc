@@ -28,6 +28,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <fstream>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -448,9 +450,22 @@ TEST_F(Io, WhoWaitsHoldsNothing) {
   close(ends[1]);
 }
 
+// Until the thread sleeps, and goes on sleeping: in the call that it was about to make.
+void wait_until_asleep(pid_t thread) {
+  const std::string path = "/proc/self/task/" + std::to_string(thread) + "/stat";
+  for (int tries = 0, looks = 0; tries < 60'000 && looks < 50; ++tries) {
+    std::string line;
+    std::getline(std::ifstream(path), line);
+    const size_t name_end = line.rfind(") ");
+    looks = name_end != line.npos && line[name_end + 2] == 'S' ? looks + 1 : 0;
+    usleep(1000);
+  }
+}
+
 // Another thread may say meanwhile what the next call is to wait for.
 TEST_F(Io, PollStoresWhatCameOnly) {
   fake::set_moving(false);
+  const pid_t waits = gettid();
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   char* at = fake::allocate(2 * sizeof(pollfd), 4096 - 12);
@@ -458,7 +473,7 @@ TEST_F(Io, PollStoresWhatCameOnly) {
   spill::copy(at, before, sizeof before);
   std::thread other([&] {
     fake::enter_thread();
-    usleep(100'000);
+    wait_until_asleep(waits);
     pollfd changed = {ends[1], POLLOUT, 0};
     // By the kernel: the thread sanitizer would take it for the race that it is.
     const iovec from = {&changed, sizeof changed};
@@ -553,10 +568,11 @@ TEST_F(Io, ALockIsOnlyRead) {
   lock.l_type = F_WRLCK;
   ASSERT_EQ(fcntl(other_file, F_OFD_SETLK, &lock), 0);
   fake::set_moving(false);
+  const pid_t waits = gettid();
   struct flock* spilled_lock = spilled_object(lock);
   std::thread other([&] {
     fake::enter_thread();
-    usleep(100'000);
+    wait_until_asleep(waits);
     const short changed = F_RDLCK;
     // By the kernel, as above.
     const iovec from = {const_cast<short*>(&changed), sizeof changed};
