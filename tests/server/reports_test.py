@@ -14,6 +14,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 import unittest
 import urllib.error
@@ -237,8 +238,18 @@ class Logs(Case):
         told = asks.hear(int(asks.line()[1:])).split()
         self.assertIn(b"rdb_last_bgsave_status:err", told)
         self.assertIn(b"aof_last_write_status:err", told)
-        time.sleep(4)  # after one it is logged, though the client has been told
+        # After a second it is logged, though the client has been told; once.
+        hangs = threading.Timer(HANG_SECONDS, process.kill)
+        hangs.start()
+        logged = []
+        while not logged or logged[-1]["event"] != "store_failed":
+            line = process.stderr.readline()
+            self.assertTrue(line, logged)
+            logged.append(log_event(self, line))
+        hangs.cancel()
+        time.sleep(3)
         status, events = self.end(process)
+        events = logged + events
         self.assertEqual(status, 1)
         self.assertEqual([(event["level"], event["error"]) for event in events if event["event"] == "store_failed"], [("error", errno.EIO)])
         self.assertEqual(events[-1]["event"], "failed")

@@ -11,6 +11,7 @@ import itertools
 import os
 import pathlib
 import random
+import signal
 import sys
 import threading
 import time
@@ -46,6 +47,7 @@ class Client:
         self.number = 0
         self.acknowledged = self.wrong = 0
         self.trouble = None
+        self.ended = 0.0  # by time.monotonic()
 
     def value(self):
         self.number += 1
@@ -61,6 +63,7 @@ class Client:
             pass
         except Exception as error:
             self.trouble = error
+        self.ended = time.monotonic()
 
     def batch(self, connection):
         keys = self.random.sample(list(self.possible), self.random.choice([1, 1, 5, 20]))
@@ -214,12 +217,17 @@ def test(spillway):
                 for thread in threads:
                     thread.start()
                 time.sleep(kills.random.uniform(0.05, 0.6))
+                killed = time.monotonic()
                 server.process.kill()
                 for thread in threads:
                     thread.join()
+                if (status := server.wait()[0]) != -signal.SIGKILL:
+                    raise Failure(f"the server ended with {status}: {server.said}")
                 for client in clients:
                     if client.trouble:
                         raise client.trouble
+                    if client.ended < killed:
+                        raise Failure(f"the server ended the connection of {client.name}")
     acknowledged = sum(client.acknowledged for client in clients)
     print(f"{kills}: {acknowledged} changes acknowledged, slowest start {max(starts)[0]:.2f} s")
     kills.expect(**done())
