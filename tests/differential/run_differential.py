@@ -19,7 +19,7 @@ that takes more than NATIVE_SECONDS. What differs otherwise stays in WORK/found,
 again is printed.
 
 The last line printed is a JSON object: the seeds tried, and how many programs and runs did what. It is also in WORK/progress.json, after each
-seed. The exit status is 1 if anything was found or one run in ten evicted nothing, 2 for wrong input.
+seed. The exit status is 1 if anything was found, one run in ten evicted nothing, or no program of a kind said anything; 2 for wrong input.
 """
 import argparse
 import json
@@ -213,7 +213,10 @@ def main():
     few = [kind for kind, counts in told["counts"].items() if counts["without_evictions"] > MOST_WITHOUT * max(counts["runs"], 1)]
     if few:
         print(f"too many runs without evictions: {', '.join(few)}", file=sys.stderr)
-    return 1 if few or any(counts["found"] for counts in told["counts"].values()) else 0
+    silent = [kind for kind, counts in told["counts"].items() if counts["programs"] > 0 and counts["runs"] + counts["found"] == 0]
+    if silent:
+        print(f"nothing was compared: all programs are undecided, {', '.join(silent)}", file=sys.stderr)
+    return 1 if few or silent or any(counts["found"] for counts in told["counts"].values()) else 0
 
 
 if __name__ == "__main__":

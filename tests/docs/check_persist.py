@@ -31,6 +31,8 @@ if missing := sorted(name for name in names if f"`{name}`" not in page):
 for kind in ("memory", "flush_on_fail", "file", "dram"):
     if page.count(f"\n| `{kind}` |") != 1:
         sys.exit(f"docs/persist.md: nothing of the kind {kind}")
-for policy in re.findall(r'case Way::\w+: return "(\w+)"', (persist / "policy.cc").read_text()):
+policies = re.findall(r'case Way::\w+: return "(\w+)"', (persist / "policy.cc").read_text())
+assert len(policies) > 2, "policy.cc has next to no policies"
+for policy in policies:
     if page.count(f"\n| `{policy}` |") != 1:
         sys.exit(f"docs/persist.md: nothing of the policy {policy}")

@@ -83,6 +83,9 @@ def main():
     if not pathlib.Path(what, "src").is_dir():
         print(f"check_formatting.py: there is no {what}/src", file=sys.stderr)
         sys.exit(2)
+    if len(sources(what)) < 100:  # as where somebody builds in the folder itself, which is then a build folder
+        print(f"check_formatting.py: {what} has hardly any files", file=sys.stderr)
+        sys.exit(2)
     wrong = check(clang_format, what)
     print("\n".join(f"{name}: not as `make format` leaves it" for name in wrong) or "all files stand as `make format` leaves them")
     sys.exit(1 if wrong else 0)

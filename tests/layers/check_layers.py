@@ -235,7 +235,9 @@ def main():
     if len(sys.argv) != 2 or not pathlib.Path(sys.argv[1], "src").is_dir():
         print("usage: check_layers.py ROOT | --self-test", file=sys.stderr)
         sys.exit(2)
-    problems = check(pathlib.Path(sys.argv[1]))
+    root = pathlib.Path(sys.argv[1])
+    problems = [f"{folder}: there are no sources" for folder in (*(f"src/{name}" for name in LAYERS), "include", "tools", "compiler") if not sources(root / folder)]
+    problems += check(root)
     print("\n".join(problems) or "no layer is crossed")
     sys.exit(1 if problems else 0)
 
