@@ -93,11 +93,18 @@ TEST_P(FullStoreTest, ThreadsMayRemoveAtOnce) {
 }
 
 TEST_P(FullStoreTest, HasRoomWhenAllHasExpired) {
-  constexpr uint64_t kLifeMs = 400;
-  for (int i = 0; i < 3; ++i) {
-    const uint64_t expires_ms = now_ms() + kLifeMs;
+  uint64_t life_ms = 400;
+  int full = 0;  // again, before anything had expired
+  for (int i = 0; i < 3 || full == 0; ++i) {
+    const uint64_t expires_ms = now_ms() + life_ms;
     const uint64_t taken = fill({.expires_ms = expires_ms});
-    if (now_ms() < expires_ms) EXPECT_GT(taken, kBytes / 2) << i;
+    if (now_ms() < expires_ms) {
+      EXPECT_GT(taken, kBytes / 2) << i;
+      full += i > 0;
+    } else {  // a busy machine
+      life_ms *= 2;
+      ASSERT_LT(life_ms, 300'000u);
+    }
     while (now_ms() <= expires_ms + 10) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 }

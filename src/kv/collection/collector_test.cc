@@ -188,6 +188,7 @@ TEST_F(CollectorTest, ReadersNeverSeeWhatIsBeingWrittenOver) {
   constexpr int kThreads = 4, kKeys = 600;
   std::vector<std::thread> threads;
   std::atomic<bool> ends{false};
+  std::atomic<uint64_t> found_count{0};
   for (int t = 0; t < kThreads; ++t)
     threads.emplace_back([&, t] {
       Session own;
@@ -203,12 +204,14 @@ TEST_F(CollectorTest, ReadersNeverSeeWhatIsBeingWrittenOver) {
         } else {
           auto found = own.get(key);
           ASSERT_TRUE(found) << found.error().message;
+          found_count += found->found();
           if (found->found()) ASSERT_EQ(text_of(found->value()).substr(0, key.size() + 1), key + "=");
         }
       }
       own.close();
     });
-  while (store->counts().collected.victims < 200) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  while ((store->counts().collected.victims < 200 || found_count < 100) && !HasFailure())
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
   ends = true;
   for (auto& thread : threads) thread.join();
   store->compact();

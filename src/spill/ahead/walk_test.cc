@@ -51,12 +51,15 @@ TEST(Walk, WhatComesNextIsAskedForInWindowsThatGrow) {
 
 TEST(Walk, WindowsEndWhereGroupsDo) {
   Walk walk;
+  int windows = 0;
   for (uint64_t page = 5; page < 300; ++page)
     if (walk.at(page, 1)) {
       const Walk::Window window = walk.window(kMin);
       EXPECT_EQ((window.first + window.count) % Walk::kGroupPages, 0u) << page;
       walk.begun(window.count, kMin);
+      ++windows;
     }
+  EXPECT_GT(windows, 1);
 }
 
 TEST(Walk, ShortRowsAnywhereAreNone) {
