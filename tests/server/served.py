@@ -132,7 +132,7 @@ class Server:
         os.kill(self.process.pid, number)
 
     def wait(self):
-        """Its exit status, and all that it said."""
+        """Its exit status; .said is all that it said then."""
         self.said += self.process.stderr.read()
         return self.process.wait(HANG_SECONDS)
 

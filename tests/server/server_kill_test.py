@@ -221,7 +221,7 @@ def test(spillway):
                 server.process.kill()
                 for thread in threads:
                     thread.join()
-                if (status := server.wait()[0]) != -signal.SIGKILL:
+                if (status := server.wait()) != -signal.SIGKILL:
                     raise Failure(f"the server ended with {status}: {server.said}")
                 for client in clients:
                     if client.trouble:
