@@ -156,6 +156,7 @@ TEST_F(ThreadsTest, PacedChangesOfAKeyKeepTheirOrder) {
   std::minstd_rand random(1);
   iovec value = piece_of(text);
   int64_t there = 0;
+  int pairs = 0;
   for (int round = 0; round < kRounds; ++round) {
     std::vector<std::string> keys;
     std::vector<spillway_kv_change> changes(kChanges);
@@ -175,11 +176,13 @@ TEST_F(ThreadsTest, PacedChangesOfAKeyKeepTheirOrder) {
     for (int i = 0; i < kChanges; ++i) {
       if (!changes[i].is_remove || changes[i - 1].status != SPILLWAY_KV_OK) continue;
       EXPECT_EQ(changes[i].status, SPILLWAY_KV_OK);
+      ++pairs;
       there +=
           spillway_kv_get(own, keys[i].data(), keys[i].size(), nullptr, 0, nullptr) != SPILLWAY_KV_ABSENT;
     }
   }
   EXPECT_EQ(there, 0);
+  EXPECT_GT(pairs, kRounds) << "the store was full";
   EXPECT_EQ(spillway_kv_session_close(own), SPILLWAY_KV_OK);
 }
 
