@@ -5,7 +5,9 @@ long blocks();
 long* made();
 void given(long* word);
 
-long *volatile word, *volatile array, *volatile others;
+long* volatile word;
+long* volatile array;
+long* volatile others;
 
 int main() {
   const long before = blocks();
