@@ -177,6 +177,28 @@ bool Collector::is_in_vain() {
   return is_in_vain_;
 }
 
+// Is what lies there the piece of this key, as its beginning says? If that says something else, all of it is read, since the beginning may be
+// what is damaged. 0, or an errno value.
+int Collector::read_candidate(const Location& at, const PieceKey& key, bool& is_piece, bool& is_damaged) {
+  const Geometry& geometry = identity_->geometry;
+  const uint64_t generation =
+      log_->segment(geometry.segment_of(at.address)).generation.load(std::memory_order_relaxed);
+  const uint64_t most = std::min<uint64_t>(size_code::grains(at.size),
+                                           geometry.segment_grains() - geometry.grain_of(at.address));
+  for (const uint64_t grains : {uint64_t{1}, most}) {
+    const std::span bytes = written_.first(grains * geometry.grain_bytes);
+    if (const int error = channel_.read(geometry.offset_of(at.address), bytes); error != 0) return error;
+    Record record;
+    const Reading reading = read_record(identity_->secret, generation, bytes, record);
+    is_piece = reading != Reading::kDamaged && record.header.kind() == RecordKind::kPiece &&
+               record.key == key.text();
+    is_damaged = reading == Reading::kDamaged;
+    if (is_piece || reading != Reading::kPart) return 0;
+  }
+  is_damaged = true;  // it says that it is longer than it is
+  return 0;
+}
+
 int Collector::release_pieces(const Pieces& pieces) {
   const Geometry& geometry = identity_->geometry;
   // The head's check was right, but no store writes such a head: nobody knows what it names.
@@ -189,16 +211,12 @@ int Collector::release_pieces(const Pieces& pieces) {
     const size_t count = index_->find_all(hash.low, all);
     const Location* own = nullptr;
     for (size_t i = 0; i < count; ++i) {
-      const std::span head = written_.first(geometry.grain_bytes);
-      const int error = channel_.read(geometry.offset_of(all[i].address), head);
+      bool is_piece, is_damaged;
+      const int error = read_candidate(all[i], key, is_piece, is_damaged);
       is_left = is_left || is_of_medium(error);
       if (is_of_medium(error)) continue;
       if (error != 0) return error;
-      const uint64_t generation =
-          log_->segment(geometry.segment_of(all[i].address)).generation.load(std::memory_order_relaxed);
-      Record record;
-      const bool is_damaged = read_record(identity_->secret, generation, head, record) == Reading::kDamaged;
-      if (!is_damaged && (record.header.kind() != RecordKind::kPiece || record.key != key.text())) continue;
+      if (!is_damaged && !is_piece) continue;
       // A damaged one has the piece's tag, and so is, nearly always, the piece.
       if (own == nullptr || !is_damaged) own = &all[i];
     }

@@ -180,6 +180,7 @@ class Collector {
   static base::Expected<std::span<std::byte>> memory_of(uint64_t bytes);
   bool is_in_vain();
   int release_pieces(const Pieces& pieces);
+  int read_candidate(const Location& at, const PieceKey& key, bool& is_piece, bool& is_damaged);
   void retry_left_pieces();
   bool is_given_up(Segment& segment, uint64_t address, int error);
   bool retry_unread();
