@@ -106,7 +106,7 @@ class Make(Case):
 
     def test_what_is_refused_leaves_everything_as_it_was(self):
         self.fails("make", self.device, "--capacity", "2M", says="too small")
-        self.refused("make", self.device, "--capacity", "100", says="no room")
+        self.refused("make", self.device, "--capacity", "100", says="too little")
         self.assertFalse(self.device.exists())
         self.device.touch()
         self.fails("make", self.device, "--capacity", "2M", says="too small")

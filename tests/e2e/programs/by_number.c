@@ -257,8 +257,6 @@ static void by_kernel(void) {
   CHECK(syscall(SYS_rt_sigtimedwait, mask, info, wait_, 8L) == SIGUSR2);
   CHECK(syscall(SYS_signalfd4, -1, mask, 8L, 0) >= 0);
   int* timer = NEW(int);
-  struct sigevent* event_ = NEW(struct sigevent);
-  event_->sigev_notify = SIGEV_NONE;
   struct itimerspec *when = NEW(struct itimerspec), *old = NEW(struct itimerspec);
   when->it_value.tv_sec = 1000;
   CHECK(syscall(SYS_timer_create, CLOCK_MONOTONIC, event_, timer) == 0);
