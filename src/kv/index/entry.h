@@ -1,4 +1,4 @@
-// Entry: what the index keeps of a record, in 8 bytes. (uDepot, section 4.2)
+// Entry: what the index stores for a record, in 8 bytes. (uDepot, section 4.2)
 //
 //   63            .. | 15+A ..  | 15 .. 14+A | 14 .. 7 | 6 .. 0 |
 //   tag: 49-A bits             | address, A | size    | offset |       all zeros: a free slot
@@ -6,10 +6,10 @@
 //   offset   how far the slot is behind the entry's home, the slot that its hash chooses
 //   size     the record's grains, as a floating-point number of 8 bits (size_code)
 //   address  the record's first grain. The store's capacity decides its width A
-//   tag      the bits of the hash that follow those which chose table and home, the next one lowest, ended by a 1
+//   tag      the hash bits that follow those that chose table and home, the next one lowest, terminated by a 1
 //
-// When the index doubles, it chooses tables by one more bit of the hash. It takes that bit from the tag, which is then a bit shorter, so that no key
-// is read. Entries that are made later begin with a whole tag. An entry without bits left matches every key of its home, and growth cannot move it.
+// When the index doubles, one more bit of the hash chooses the table. That bit is taken from the tag, which is then a bit shorter, so no key has to be
+// read. Entries made later begin with a whole tag. An entry with no bits left matches every key of its home, and growth cannot move it.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace kv {
 
 inline constexpr unsigned kOffsetBits = 7;
 inline constexpr unsigned kSizeBits = 8;
-// An entry is in one of so many slots, from its home on.
+// An entry lies in one of this many slots, from its home on.
 inline constexpr uint32_t kNeighbourhood = 1u << kOffsetBits;
 
 // Sizes in grains as 8 bits: exact below 16, rounded up by an eighth at most above, so that one read brings the whole record.
@@ -30,23 +30,23 @@ constexpr uint64_t grains(uint32_t code) {
   const uint32_t exponent = code >> 3, digits = code & 7;
   return exponent == 0 ? digits : uint64_t{8 + digits} << (exponent - 1);
 }
-// Does the code tell the size, and not only that it is no more?
+// Is the size exactly what the code says, rather than at most that?
 constexpr bool is_exact(uint32_t code) { return code < 16; }
-// The smallest code whose grains() are at least so many. REQUIRES: grains <= kMaxGrains.
+// The smallest code whose grains() is at least `grains`. REQUIRES: grains <= kMaxGrains.
 constexpr uint32_t of(uint64_t grains) {
   if (grains < 16) return static_cast<uint32_t>(grains);
   const unsigned shift = static_cast<unsigned>(std::bit_width(grains)) - 4;
-  // 8 to 16, and 16 is the next exponent's 8.
+  // 8 to 16; a 16 carries over to become 8 at the next exponent.
   const uint64_t digits = (grains + (uint64_t{1} << shift) - 1) >> shift;
   return static_cast<uint32_t>(8 * shift + digits);
 }
 
 }  // namespace size_code
 
-// How an entry of a store is laid out. A value, passed by copy.
+// The layout of a store's entries. A value type, passed by copy.
 class EntryFormat {
  public:
-  // These leave a tag enough bits to grow by, and put its end into the entry's upper half: a slot whose upper half is zero is free.
+  // Within these limits a tag has enough bits for growth, and its terminating 1 is in the entry's upper half: a slot whose upper half is zero is free.
   static constexpr unsigned kMinAddressBits = 18;
   static constexpr unsigned kMaxAddressBits = 40;
 
@@ -67,11 +67,11 @@ class EntryFormat {
   }
   constexpr uint64_t tag(uint64_t entry) const { return entry >> tag_shift_; }
 
-  // An entry at its home. Its tag holds as much as it can of `rest`, the hash's bits that have chosen neither table nor home.
+  // An entry that lies at its home. Its tag holds as much as fits of `rest`, the hash bits that have chosen neither table nor home.
   constexpr uint64_t make(uint64_t rest, uint64_t address, uint32_t size) const {
     return with_tag(address << (kOffsetBits + kSizeBits) | uint64_t{size} << kOffsetBits, whole_tag(rest));
   }
-  // Could the entry be of a key whose hash has these bits left? REQUIRES: it is not a free slot.
+  // Could the entry belong to a key whose hash has this `rest`? REQUIRES: it is not a free slot.
   constexpr bool matches(uint64_t entry, uint64_t rest) const {
     const uint64_t own = tag(entry);
     return ((own ^ rest) & (std::bit_floor(own) - 1)) == 0;
@@ -81,7 +81,7 @@ class EntryFormat {
   constexpr bool has_bit(uint64_t entry) const { return tag(entry) > 1; }
   constexpr bool bit(uint64_t entry) const { return (tag(entry) & 1) != 0; }
   constexpr uint64_t without_bit(uint64_t entry) const { return with_tag(entry, tag(entry) >> 1); }
-  // For shrinking: the entry with one more bit before those of its tag. A whole tag loses its last bit.
+  // For shrinking: the entry with one more bit in front of its tag. A whole tag loses its last bit.
   constexpr uint64_t with_bit(uint64_t entry, bool bit) const {
     const uint64_t longer = tag(entry) << 1 | (bit ? 1 : 0);
     return with_tag(entry, longer >> tag_bits() == 0 ? longer : whole_tag(longer));

@@ -69,7 +69,7 @@ TEST_P(EntryTest, BitsThatAreGivenBackTellApartAgain) {
     for (unsigned i = 0; i < 5; ++i) entry = format.without_bit(entry);
     for (unsigned i = 5; i-- > 0;) entry = format.with_bit(entry, (rest >> i & 1) != 0);
     EXPECT_EQ(entry, format.make(rest, 7, 3));
-    // A whole tag loses its last bit for the one before the first.
+    // A whole tag loses its last bit to make room for the new first one.
     const uint64_t longer = format.with_bit(entry, true);
     EXPECT_TRUE(format.matches(longer, rest << 1 | 1));
     for (unsigned bit = 0; bit < 20; ++bit)

@@ -1,7 +1,7 @@
-// Hook: something that the index does for its caller while a region is locked, so that both are one step to others. Refers to a function object, which
-// outlives the call that the hook is passed to.
+// Hook: something that the index does for its caller while a region is locked, so that others see both as one step. It refers to a function object, which
+// must outlive the call that the hook is passed to.
 //
-// The function does no I/O, takes only locks that are held as briefly, and does not use the index.
+// The function must do no I/O, take only locks that are held just as briefly, and not use the index.
 #pragma once
 
 namespace kv {

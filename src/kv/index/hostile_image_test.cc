@@ -23,7 +23,7 @@ class HostileImageTest : public IndexImageTest {
     made->verify();
     return 0;
   }
-  // The first slot of the first image that holds something, or nothing.
+  // The first slot of the first image that is free, or that is not.
   uint64_t& slot(bool is_free) {
     return *std::ranges::find_if(images[0]->slots, [&](uint64_t entry) { return (entry == 0) == is_free; });
   }
@@ -56,7 +56,7 @@ TEST_F(HostileImageTest, WhatNoTableCanHoldIsRefused) {
   EXPECT_EQ(error_of(), EBADMSG) << "twice";
 }
 
-// The first table's split is not over, and its child has been split.
+// The first table's split has not ended, but its child has been split.
 TEST_F(HostileImageTest, SplitsThatCannotBeAtOneTimeAreEnded) {
   images.clear();
   for (uint64_t prefix : {0, 1, 3}) {
@@ -109,7 +109,7 @@ TEST_F(HostileImageTest, WhateverAnImageHoldsTheIndexIsWholeOrRefused) {
         const uint64_t lost = random() % kSlots;
         for (uint32_t i = 0; i < kSlots / 2; ++i) image->slots[slot_at(static_cast<uint32_t>(lost), i)] = 0;
       }
-      // Entries that lie anywhere, with tags of any length.
+      // Entries anywhere, with tags of any length.
       if (what == 4)
         for (int i = 0; i < 1'000; ++i) image->slots[random() % kSlots] = random() >> random() % 8;
       if (what == 5) std::ranges::fill(image->slots, random());

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kAhead = 12;  // lookups whose cache misses overlap
 constexpr size_t kDirectoryBytes = (size_t{1} << kMaxDirectoryBits) * sizeof(std::atomic<Table*>);
-// With so few entries in a region its table may be merged: that is considered once in so many removals.
+// With this few entries in a region, a merge of its table is considered, once in kSparseEvery removals.
 constexpr uint32_t kSparse = kRegionSlots / 5;
 constexpr uint32_t kSparseEvery = 32;
 
@@ -62,8 +62,8 @@ void Index::close() {
 
 // --- memory ---
 
-// Memory of kChunkBytes, which begins at a large page: below that of the chunk before it, so that the kernel has one mapping for both. A process may have
-// 65,530 mappings, and an index of ten billion keys has as many chunks. Null: there is none.
+// Memory of kChunkBytes, aligned to a huge page: right below that of the previous chunk if possible, so that the kernel keeps one mapping for both. A
+// process may have 65,530 mappings, and an index of ten billion keys has as many chunks. Null: out of memory.
 char* Index::map_slots() {
   if (char* const last = last_slots_.load(std::memory_order_relaxed); last != nullptr) {
     auto beside = sys::map_anonymous(kChunkBytes, "an index's tables", last - kChunkBytes);
@@ -122,7 +122,7 @@ Table* Index::new_table(Table* parent, uint64_t prefix, unsigned depth) {
   const uint32_t number = table_count_.load(std::memory_order_relaxed);
   if (number % kChunkTables == 0) {
     if (number == kMaxChunks * kChunkTables) return nullptr;
-    // The first chunk is not of huge pages, and so is filled page by page: a store with few keys takes little memory.
+    // The first chunk does not use huge pages, and so is filled page by page: a store with few keys takes little memory.
     Chunk* chunk = spare_.exchange(nullptr, std::memory_order_relaxed);
     if (chunk == nullptr) chunk = new_chunk(number != 0);
     if (chunk == nullptr) return nullptr;
@@ -146,7 +146,7 @@ Location Index::location(uint64_t entry) const {
   return {.address = format_.address(entry), .size = EntryFormat::size(entry), .found = true};
 }
 
-// Calls look(table, depth) for the table of the hash, again until nothing has changed meanwhile in the neighbourhood that it looks at.
+// Calls look(table, depth) for the table of the hash, and again until the neighbourhood that it looks at has not changed during the call.
 template <class Look>
 void Index::search(uint64_t hash, const Look& look) const {
   const uint32_t home = home_of(hash), region = region_of(home), next = next_region(region);
@@ -165,7 +165,7 @@ void Index::search(uint64_t hash, const Look& look) const {
       continue;
     }
     look(*table, word.depth());
-    // What look() reads by relaxed loads is read before the words are read again: pairs with the fence in Table::lock().
+    // Orders look()'s relaxed loads before the second read of the words: pairs with the fence in Table::lock().
     std::atomic_thread_fence(std::memory_order_acquire);
     if (table->words[region].load(std::memory_order_relaxed) == word.bits &&
         (!both || table->words[next].load(std::memory_order_relaxed) == other.bits))
@@ -261,8 +261,8 @@ Index::Inserted Index::insert(uint64_t hash, uint64_t address, uint32_t size, st
       });
       if (other) return Outcome::kOther;
       if (!table.place(home, format_.make(rest(hash, depth), address, size), both)) {
-        // If these regions are half empty and there is no room, the entries are of one home, which growth does not tell apart. This is decided
-        // under the locks, since others remove and move entries afterwards.
+        // If there is no room although these regions are half empty, the entries share one home, and growth cannot separate them. This is decided
+        // under the locks, since others may remove and move entries afterwards.
         return both && locks.count() < kRegionSlots ? Outcome::kCannotGrow : Outcome::kNoRoom;
       }
       locks.word() = locks.word().with(depth, locks.word().count() + 1);

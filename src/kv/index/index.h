@@ -1,30 +1,29 @@
 // Index: where each key's record is, in 8 bytes of memory a key. (uDepot, section 4.2)
 //
 // The index is a directory of hopscotch tables (table.h). It knows hashes, not keys: what it finds for a hash are candidates, which the caller tells
-// apart by reading the keys. How many candidates are of other keys depends on the bits that tags have: with 18 bits, one lookup in some 100,000 finds
-// one.
+// apart by reading the keys. How often a candidate belongs to another key depends on the length of tags: with 18 bits, in one lookup in some 100,000.
 //
 //   hash   | .. the tag, as long as it is .. | depth bits: which table | 15 bits: home |
 //                                                                               bit 0 ^
 //
-// Growth, a table at a time. A table that has no room for an entry is split: a child takes those entries whose tag's next bit is 1. Regions are moved
-// one at a time, by inserts: the one that found no room moves its own region, each later one the next. A region's word says by how many bits its
-// homes are chosen. So the right table is found from any table, whatever has been moved: by going to a child where the hash has a 1 that the
-// table has not, and to the parent where the region has no homes. The directory only shortens this walk, and may be out of date. Shrinking is the
-// same in reverse. Nothing is ever freed but the memory behind slots of a merged child, which reads as zeros afterwards: lookups need no protection
-// from that.
+// Growth is a table at a time. A table that has no room for an entry is split: a child takes the entries whose tag's next bit is 1. Inserts move
+// regions one at a time: the insert that found no room moves its own region, each later one the next. A region's word says how many hash bits choose
+// the table of its homes. So the right table can be reached from any table, whatever has been moved: go to a child if the hash has a 1 where the
+// table's bits have a 0, and to the parent if the region has no homes here. The directory only shortens this walk, and may be out of date. Shrinking
+// is the same in reverse. Nothing is ever freed except the slots of a merged child, whose memory reads as zeros afterwards, so lookups need no
+// protection from that.
 //
 // Invariants
-//  1 Lookups take no lock and store nothing. They answer what was in the neighbourhood at one moment during the call
+//  1 Lookups take no lock and store nothing. They return what was in the neighbourhood at one moment during the call
 //  2 An entry is in one table. What has been inserted is found until it is removed, whatever is being moved
-//  3 A change (split or merge) is made under its table's change_lock. Locks are taken in this order: a parent's change_lock, its child's, a region's
-//    of the parent, the next region's, those of the child
-//  4 A table's split begins when no change between it and its parent is under way, and ends before the next one begins. A merge takes a child that
-//    has no children of its own
-//  5 While images are taken there are no merges: an entry stays in its table or goes to one with a higher number
-//  6 An entry is changed, and passed by a scan, under the lock of its home's region; a split or merge that moves it holds this lock of both tables.
-//    Hooks are called under it. So if only scans' hooks move a cursor, the hook of a change knows for certain whether the entry's position has been
-//    passed. If it has not, the hook can hand over what was there, and whoever scans sees either that or what is there now
+//  3 A change (split or merge) is made under its table's change_lock. Lock order: the parent's change_lock, its child's, a region of the parent, the
+//    parent's next region, the same two of the child
+//  4 A table's split begins only when no change between it and its parent is under way, and ends before the table's next one begins. Only a child
+//    without children of its own is merged
+//  5 While images are taken there are no merges: an entry stays in its table or moves to one with a higher number
+//  6 Changing an entry, or scanning past it, takes the lock of its home's region; a split or merge that moves it holds that region's lock in both
+//    tables. Hooks are called under this lock. So if only scans' hooks move a cursor, the hook of a change knows for certain whether the entry's
+//    position has been passed. If not, the hook can hand over the old entry, and the scanner sees either that or the present one
 //
 // Insert, replace and remove lock one region, or two at a region's end; an insert that finds no room in its region locks the next one as well. No call
 // does I/O, and none waits for another thread except for locks.
@@ -41,7 +40,7 @@
 
 namespace kv {
 
-// A record's place, and its size as its entry tells it.
+// A record's address, and its size as the entry has it.
 struct Location {
   uint64_t address = 0;  // of its first grain; less than EntryFormat::addresses()
   uint32_t size = 0;     // size_code
@@ -58,9 +57,9 @@ struct ScanStep {
 struct IndexCounts {
   uint64_t entries = 0;
   uint64_t tables = 0;
-  uint64_t memory_bytes = 0;   // of the tables in use, with what describes them
+  uint64_t memory_bytes = 0;   // of the tables in use, what describes tables, and the directory
   uint64_t regions_moved = 0;  // since the index was opened
-  unsigned depth = 0;          // bits of the hash that the directory goes by
+  unsigned depth = 0;          // hash bits that index the directory
 };
 
 class Index {
@@ -74,17 +73,17 @@ class Index {
   static base::Expected<Index*> open(unsigned address_bits);
   void close();
 
-  // Gets the memory for the next eight tables beforehand, if it is not there. For a background thread, from time to time: else the insert that needs
-  // it waits some 0.2 ms. False: there is no memory.
+  // Gets the memory for the next eight tables in advance, unless it is there. For a background thread to call from time to time: otherwise the insert
+  // that needs the memory waits some 0.2 ms for it. False: out of memory.
   bool prepare();
-  // Grows until so many entries fit. False: there is no memory. REQUIRES: nobody else uses the index.
+  // Grows until this many entries fit. False: out of memory. REQUIRES: nobody else uses the index.
   bool reserve(uint64_t entries);
 
   // The first candidate. Cost: a cache miss or two in a large index, a few dozen instructions.
   Location find(uint64_t hash) const;
   // The first candidate of each hash; their cache misses overlap. REQUIRES: found.size() == hashes.size().
   void find(std::span<const uint64_t> hashes, std::span<Location> found) const;
-  // Memory for find_all(): an array of Location that is not cleared first, which would take 2 KiB of stores for each change of a key.
+  // Memory for find_all(): an array of Location that is not cleared first, which would cost 2 KiB of stores for each change of a key.
   class Candidates {
    public:
     operator std::span<Location, kMaxCandidates>() {
@@ -99,15 +98,15 @@ class Index {
   size_t find_all(uint64_t hash, std::span<Location, kMaxCandidates> found) const;
   // The candidate with this address, if there is one.
   Location find_at(uint64_t hash, uint64_t address) const;
-  // Begins to bring what a change for this hash will look at into the cache.
+  // Prefetches what a change for this hash will look at.
   void prefetch(uint64_t hash) const;
 
   enum class Inserted {
     kDone,
     kOther,  // nothing was done: there is a candidate whose address is not among `known`; its key may be the same
-    kFull,  // nothing was done: there is no room, and growth cannot tell the entries apart, or has no memory
+    kFull,  // nothing was done: there is no room, and growth cannot separate the entries, or has no memory
   };
-  // The hook of these three is called if the change is made, once, with what was there before (insert: nothing), and before anybody sees the change.
+  // These three call their hook once if they make the change, with what was there before (insert: nothing), before anybody can see the change.
   Inserted insert(uint64_t hash, uint64_t address, uint32_t size, std::span<const uint64_t> known,
                   const Hook<Location>& hook = {});
   // The entry with this address gets the new address and size, and a whole tag. False: there is no such entry any more.
@@ -115,9 +114,8 @@ class Index {
                const Hook<Location>& hook = {});
   bool remove(uint64_t hash, uint64_t address, const Hook<Location>& hook = {});
 
-  // A scan of all entries, by their positions, while other threads do what they like. A hash's position orders hashes by their home's region, then by
-  // the bits that growth goes by, the first one first. What a region of a table holds is an interval of positions, which a split halves and a merge
-  // doubles.
+  // A scan of all entries, by position, while other threads do what they like. Positions order hashes by their home's region, then by the bits that
+  // growth uses, in the order in which it uses them. A region of a table holds an interval of positions, which a split halves and a merge doubles.
   //
   //   for (uint64_t at = 0; at != Index::kScanEnd; at = step.end) {
   //     step = index.scan(at, found);
@@ -125,7 +123,7 @@ class Index {
   //       if (Index::position_of(hash) >= at) use(location);   // hash is that of the key in the record there
   //   }
   //
-  // A key that is there throughout is seen once: a merge may bring positions below `at` back, which earlier steps have seen.
+  // This sees a key that is there throughout once: the comparison skips what earlier steps have seen, since a merge may bring back positions below `at`.
   // Fills `found` with all entries of the region that has the position, and calls the hook. Others wait for this region meanwhile, some 5 us.
   // REQUIRES: `at` is 0, or an earlier step's end other than kScanEnd; found.size() >= kMaxScan.
   ScanStep scan(uint64_t at, std::span<Location> found, const Hook<ScanStep>& hook = {}) const;
@@ -138,13 +136,13 @@ class Index {
   //     if (index.image(number, image)) keep(image);
   //   index.end_images();
   //
-  // An entry that is in the index all the time is in one image, or in two, if a split has moved it meanwhile. What is in an image was in the index when
-  // that table was copied. Tables are not merged meanwhile; end_images() makes up for that. One thread at a time.
+  // An entry that is in the index throughout is in one image, or in two if a split has moved it meanwhile. An image holds what was in the table when it
+  // was copied. Tables are not merged meanwhile; end_images() makes up for that. One thread at a time.
   void begin_images();
   void end_images();
-  // How many tables there have been, of which some may be merged. A child has a higher number than its parent.
+  // How many tables have been made; some may have been merged since. A child has a higher number than its parent.
   uint32_t table_count() const { return table_count_.load(std::memory_order_acquire); }
-  // Copies a table, 256 KiB. False: it has no homes, and there is nothing to keep. If others change it all the time, they have to wait some 20 us.
+  // Copies a table, 256 KiB. False: it has no homes, so there is nothing to keep. Others who keep changing the table may have to wait some 20 us.
   // REQUIRES: number < table_count(); between begin_images() and end_images().
   bool image(uint32_t number, TableImage& to) const;
 
@@ -153,13 +151,13 @@ class Index {
   //  2 join_images(), by one thread
   //  3 sift() for each number < table_count(), by any thread
   //  4 end_restore(), by one thread
-  // Images may come from anywhere. Errors: EBADMSG: one that no table can have, or images that do not fit together; ENOMEM. The index is to be closed
-  // then. REQUIRES: it is as it was opened, and nobody else uses it.
+  // Images are not trusted. Errors: EBADMSG: one that no table can have, or images that do not fit together; ENOMEM. After an error the index must be
+  // closed. REQUIRES: the index has just been opened, and nobody else uses it.
   base::Expected<void> restore_shape(const TableShape& shape);
   base::Expected<void> restore_slots(const TableImage& image);
   base::Expected<void> join_images();
-  // Calls stays(address, size) -> bool for each entry, and drops those for which it is false. An entry that was replaced while images were taken may be
-  // there twice, with both addresses: the caller knows what was written since.
+  // Calls stays(address, size) -> bool for each entry, and drops the entry if it returns false. An entry that was replaced while images were taken may
+  // be there twice, with both addresses: the caller, who knows what was written since, chooses.
   template <class Stays>
   void sift(uint32_t number, const Stays& stays) {
     sift(
@@ -199,7 +197,7 @@ class Index {
   bool deepen(Table& table, uint32_t region);
   void sift(uint32_t number, Keep keep, const void* context);
 
-  // Growth and shrinking. Those that are about a change under way REQUIRE the table's change_lock.
+  // Growth and shrinking. Functions that continue or end a change REQUIRE the table's change_lock.
   Table* new_table(Table* parent, uint64_t prefix, unsigned depth);
   Table* child_of(Table& table, unsigned bit);
   Chunk* new_chunk(bool huge);
@@ -222,18 +220,18 @@ class Index {
   void publish(Table& child, Table& table);
 
   const EntryFormat format_;
-  std::atomic<uint64_t> directory_mask_{0};  // grows only; published after what it lets be read
+  std::atomic<uint64_t> directory_mask_{0};  // only grows; published after the entries it makes reachable
   std::atomic<Table*>* directory_ = nullptr;
   Chunk** chunks_ = nullptr;
-  std::atomic<uint32_t> table_count_{0};  // how many there have been
+  std::atomic<uint32_t> table_count_{0};  // how many have been made
   std::atomic<uint32_t> live_count_{0};   // those that have homes
   std::atomic<uint64_t> regions_moved_{0};
-  // Images are taken: no merge begins. Set before a table's change_lock is taken, read under it.
+  // Images are being taken, so no merge may begin. Set before a table's change_lock is taken, read under it.
   std::atomic<bool> is_imaged_{false};
-  uint32_t image_count_ = 0;  // that have been restored
-  sys::Mutex memory_lock_;    // guards what follows, and changes of the directory; the last lock taken
+  uint32_t image_count_ = 0;  // images restored so far
+  sys::Mutex memory_lock_;    // guards what follows, and changes of the directory; last in the lock order
   std::atomic<Chunk*> spare_{nullptr};      // for tables to come; read without the lock as a hint
-  std::atomic<char*> last_slots_{nullptr};  // of the chunk that came last; relaxed: a hint
+  std::atomic<char*> last_slots_{nullptr};  // of the latest chunk; relaxed: a hint
 };
 
 }  // namespace kv

@@ -9,9 +9,9 @@ namespace kv {
 
 namespace {
 
-// A table and its child are merged when both together would fill so much of one.
+// A table and its child are merged when their entries together fill no more than this much of one.
 constexpr uint64_t kMergeBelow = kSlots * 2 / 5;
-// A table of random hashes takes so many entries before it has to grow.
+// A table of random hashes takes this many entries before it has to grow.
 constexpr uint64_t kReserved = kSlots * 9 / 10;
 
 }  // namespace
@@ -30,10 +30,10 @@ bool Index::reserve(uint64_t entries) {
   return true;
 }
 
-// Makes room for a home in this region, which had none when the region's depth was `depth`. False: it cannot.
+// Makes room for a home of this region that had none when the region's depth was `depth`. False: it cannot.
 bool Index::grow(Table& table, uint32_t region, unsigned depth) {
   if (Table* const parent = table.parent; parent != nullptr) {
-    // The parent's lock is kept: no merge of this table begins (invariant 4).
+    // The parent's lock is held throughout, so that no merge of this table begins (invariant 4).
     sys::LockGuard parent_guard(parent->change_lock);
     if (parent->change.load(std::memory_order_relaxed) != Table::Change::kNone &&
         parent->children[parent->depth].load(std::memory_order_relaxed) == &table && !finish_split(*parent))
@@ -46,9 +46,9 @@ bool Index::grow(Table& table, uint32_t region, unsigned depth) {
 bool Index::split(Table& table, uint32_t region, unsigned depth) {
   sys::LockGuard guard(table.change_lock);
   if (RegionWord{table.words[region].load(std::memory_order_relaxed)}.depth() != depth)
-    return true;  // somebody else has
+    return true;  // somebody else has moved it
   if (!begin_split(table)) return false;
-  // If the region has been moved, and has no room all the same, this split has to end before the next one.
+  // If the region has been moved and still has no room, this split has to end before the next one.
   return is_to_move(table, region) ? move_region(table, region) : finish_split(table);
 }
 
@@ -90,7 +90,7 @@ void Index::try_merge(Table& parent, Table& child) {
   parent.change_lock.unlock();
 }
 
-// The table's child for hashes with a 1 after so many bits, which is made if need be. Null: there is no memory. REQUIRES: change_lock.
+// The table's child for hashes with a 1 after `bit` bits; made if need be. Null: out of memory. REQUIRES: change_lock.
 Table* Index::child_of(Table& table, unsigned bit) {
   std::atomic<Table*>& child = table.children[bit];
   if (Table* const known = child.load(std::memory_order_relaxed); known != nullptr) return known;
@@ -120,7 +120,7 @@ void Index::begin_merge(Table& table, Table& child) {
   table.change.store(Table::Change::kMerge, std::memory_order_relaxed);
 }
 
-// Moves a region that is to be moved, and ends the change with the last one. REQUIRES: change_lock.
+// Moves a region that is to be moved; the last one ends the change. REQUIRES: change_lock.
 bool Index::move_region(Table& table, uint32_t region) {
   Table& child = *table.children[table.depth].load(std::memory_order_relaxed);
   if (table.change.load(std::memory_order_relaxed) == Table::Change::kSplit) {
@@ -129,7 +129,7 @@ bool Index::move_region(Table& table, uint32_t region) {
   } else if (move_back(table, child, region)) {
     --table.moved_count;
   } else {
-    // A region that cannot be merged keeps the table split: the change goes the other way now.
+    // The region cannot be merged, so the table has to stay split: the merge becomes a split again.
     table.change.store(Table::Change::kSplit, std::memory_order_relaxed);
   }
   regions_moved_.fetch_add(1, std::memory_order_relaxed);
@@ -188,7 +188,7 @@ void Index::publish(Table& child, Table& table) {
 // Moves the entries of the region's homes whose next bit is 1 to the child: all or none. False: there is no room, or an entry has no bit left.
 bool Index::move_out(Table& table, Table& child, uint32_t region) {
   RegionLocks own(table, region, true), its(child, region, true);
-  if (own.word().count() == 0) {  // an index that is grown beforehand: its memory is not touched
+  if (own.word().count() == 0) {  // an index that grows in advance: the memory of its slots is not touched
     its.word() = its.word().with(table.depth + 1, 0);
     own.word() = own.word().with(table.depth + 1, 0);
     return true;

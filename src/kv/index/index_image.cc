@@ -8,7 +8,7 @@ namespace kv {
 
 namespace {
 
-constexpr int kCopies = 3;  // so many copies may be spoilt by others' changes before these have to wait
+constexpr int kCopies = 3;  // retries when changes spoil a copy, before those who make changes have to wait
 
 void copy_region(const Table& table, uint32_t region, TableImage& to) {
   const std::atomic<uint64_t>* const slots = table.slots.load(std::memory_order_relaxed);
@@ -38,8 +38,8 @@ bool copy_as_it_was(const Table& table, TableImage& to) {
   return true;
 }
 
-// A region's lock is given back only when the next one's is held: entries of its homes may lie there. Those of the last region may lie in the first one,
-// which is locked to the end.
+// A region is unlocked only when the next one is locked, since entries of its homes may lie there. Entries of the last region's homes may lie in the first
+// region, which stays locked to the end.
 void copy_locked(Table& table, TableImage& to) {
   RegionWord words[kRegions];
   words[0] = table.lock(0);
@@ -58,7 +58,7 @@ void Index::begin_images() {
   CHECK(!is_imaged_.exchange(true, std::memory_order_relaxed));
   for (uint32_t number = 0; number < table_count(); ++number) {
     Table& own = table(number);
-    // Whoever begins a merge reads is_imaged_ under this lock: the merge has begun by now, or does not begin.
+    // Whoever begins a merge reads is_imaged_ under this lock: a merge has begun by now, or will not begin.
     sys::LockGuard guard(own.change_lock);
     if (own.change.load(std::memory_order_relaxed) != Table::Change::kMerge) continue;
     own.change.store(Table::Change::kSplit, std::memory_order_relaxed);

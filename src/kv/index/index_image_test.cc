@@ -1,4 +1,4 @@
-// Images of the index's tables, and indexes out of them.
+// Images of the index's tables, and indexes restored from them.
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -32,7 +32,7 @@ TEST_F(IndexImageTest, AnIndexIsRestoredAsItWas) {
     for (uint32_t number = 0; number < made->table_count(); ++number)
       if (made->image(number, image)) again.push_back(std::make_unique<TableImage>(image));
     expect_same(images, again);
-    // What had begun goes on.
+    // Splits that had begun go on.
     for (uint64_t more = i + 1; more < i + 20'000; ++more) ASSERT_TRUE(insert(*made, hash_of(more), more));
     made->verify();
   }
@@ -65,7 +65,7 @@ TEST_F(IndexImageTest, ARestoredIndexGrowsAndShrinks) {
   EXPECT_LE(made->counts().tables, 2u);
 }
 
-// The first table as it was, the others as they are after much growth.
+// The first table's image is from before much growth, the others' from after it.
 TEST_F(IndexImageTest, WhatSplitsHaveMovedMeanwhileIsThereOnce) {
   for (uint64_t before : {1'000, 30'000, 31'500, 33'000, 60'000, 64'000}) {
     for (uint64_t more : {300, 3'000, 40'000, 100'000}) {
@@ -130,7 +130,7 @@ TEST_F(IndexImageTest, MergesThatAreUnderWayBecomeSplits) {
   insert_keys(0, 40'000);
   uint64_t i = 0;
   TableImage image;
-  // A merge is under way when a region of the second table is there no more.
+  // A merge is under way once the second table has lost a region.
   const auto remove_until_one_moves = [&] {
     for (const uint64_t moved = index->counts().regions_moved;
          i < 40'000 && index->counts().regions_moved == moved; ++i)
@@ -150,13 +150,13 @@ TEST_F(IndexImageTest, MergesThatAreUnderWayBecomeSplits) {
   index->end_images();
 }
 
-// A table's split cannot go on where an entry has no bit left: it is restored as it is.
+// A table's split cannot go on if an entry has no bit left: it is restored half done.
 TEST_F(IndexImageTest, ASplitThatIsStuckStaysSo) {
   index->close();
   index = *Index::open(40);
   std::mt19937_64 random(5);
   std::vector<uint64_t> hashes;
-  // Tags have 8 bits, and the hashes zeros where growth takes them from: nothing is parted before they are used up.
+  // Tags have 8 bits, and the hashes zeros where growth takes its bits: splits separate nothing until these bits are used up.
   const auto put = [&](uint32_t home, uint32_t homes) {
     const uint64_t hash = random() << (kHomeBits + 10) | (home + random() % homes);
     if (!insert(*index, hash, hashes.size())) return false;
@@ -184,7 +184,7 @@ TEST_F(IndexImageTest, ASplitThatIsStuckStaysSo) {
   for (size_t i = 0; i < hashes.size(); ++i) ASSERT_EQ(times_found(*made, hashes[i], i), 1) << i;
 }
 
-// Keys that stay are in every set of images, while threads make the index grow; all else that is in one is a key at its place.
+// Keys that stay are in every set of images, while threads make the index grow; everything else in an image is a key where it belongs.
 TEST_F(IndexImageTest, ImagesBesideThreadsHoldWhatStays) {
   const auto end =
       std::chrono::steady_clock::now() + std::chrono::seconds(setting("SPILLWAY_TEST_SECONDS", 4));
@@ -205,12 +205,12 @@ TEST_F(IndexImageTest, ImagesBesideThreadsHoldWhatStays) {
         for (uint64_t i = first; i < first + kOwn && !over; ++i) {
           EXPECT_TRUE(insert(*index, hash_of(i), i));
           if (i % 3 == 0) EXPECT_TRUE(index->replace(hash_of(i), i, i + kReplaced, kSize));
-          // Half of what was put in a while ago goes again.
+          // Half of what was put in a while ago is removed.
           const uint64_t old = i - 1000;
           if (i >= first + 1000 && i % 2 == 0)
             EXPECT_TRUE(index->remove(hash_of(old), old % 3 == 0 ? old + kReplaced : old));
         }
-        // The last one ends them all: images are not taken of what is at rest.
+        // The first one to finish ends them all: no images are taken of an index at rest.
         over = true;
       });
     while (!over) {

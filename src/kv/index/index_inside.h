@@ -24,13 +24,13 @@ constexpr uint64_t low_bits(unsigned count) { return (uint64_t{1} << count) - 1;
 // The bits of a hash that have chosen neither table nor home, at this depth.
 constexpr uint64_t rest(uint64_t hash, unsigned depth) { return hash >> (kHomeBits + depth); }
 
-// Where to go from this table for a hash, by the depth of the hash's region; null: this is the right one.
+// The next table on the way to the one that a hash belongs to, given the depth of the hash's region here; null: this is the one.
 inline Table* nearer(const Table& table, uint64_t hash, unsigned depth) {
   if (depth == kAbsent) return table.parent;
   const uint64_t wrong = (rest(hash, 0) ^ table.prefix) & low_bits(depth);
   if (wrong == 0) return nullptr;
   const auto bit = static_cast<unsigned>(std::countr_zero(wrong));
-  // Pairs with the release in child_of(): the child's slots and words are there.
+  // Pairs with the release in child_of(): the child's slots and words are set.
   return bit < table.birth_depth ? table.parent : table.children[bit].load(std::memory_order_acquire);
 }
 
@@ -52,12 +52,12 @@ inline Table& Index::table(uint32_t number) const {
 }
 
 inline Table* Index::guess(uint64_t hash) const {
-  // Pairs with the release in publish(). If the directory grows meanwhile, the table is one from which the right one is found.
+  // Pairs with the release in publish(). If the directory grows meanwhile, this may be the wrong table, but the right one can be reached from it.
   const uint64_t mask = directory_mask_.load(std::memory_order_acquire);
   return directory_[rest(hash, 0) & mask].load(std::memory_order_acquire);
 }
 
-// Calls act(table, locks) for the table of the hash, with the hash's region locked, and with `both` the next one as well.
+// Calls act(table, locks) for the table of the hash, with the hash's region locked, and if `both` the next one as well.
 template <class Do>
 auto Index::locked(uint64_t hash, bool both, const Do& act) const {
   const uint32_t region = region_of(home_of(hash));

@@ -1,11 +1,11 @@
 // Restores an index from images.
 //
-// Images are of different times: a table's may be of before a split, and its child's of after it. So it is decided first, for each region of each table,
-// what its depth becomes: `goals`. These depths
-//  1 are no less than those of the image
-//  2 tell a table's entries from those of all its children that have homes, and a table has a child for each bit that it is deeper than at its birth
-//  3 are those that a table can have, whether it is being split or not: they differ by 1 at most, and a child that a split is filling is not split itself
-// Then every entry goes to where the bits of its tag lead. Nearly all are there already.
+// Images show different moments: a table's may be from before a split, and its child's from after it. So the depth that each region of each table will
+// have, its goal, is decided first. Goals
+//  1 are no less than the depths in the image
+//  2 separate a table's entries from those of all its children that have homes; and a table has a child for each bit that it is deeper than at its birth
+//  3 are such as a table can have, whether it is being split or not: they differ by 1 at most, and a child that a split is filling is not split itself
+// Then every entry moves to where the bits of its tag lead. Nearly all are there already.
 #include <algorithm>
 
 #include "base/check.h"
@@ -15,7 +15,7 @@ namespace kv {
 
 namespace {
 
-// Tables without an image came into being between others while images were taken. There may be so many of them for each image, and so many more.
+// Tables without an image were made between others while images were taken. At most this many are accepted for each image, plus kTablesBeside.
 constexpr uint32_t kTablesForImage = 4;
 constexpr uint32_t kTablesBeside = 256;
 
@@ -69,7 +69,7 @@ base::Expected<void> Index::restore_shape(const TableShape& shape) {
 base::Expected<void> Index::restore_slots(const TableImage& image) {
   const Table* own = &table(0);
   for (uint64_t left = image.shape.prefix; left != 0; left &= left - 1)
-    // Pairs with the release in child_of(): others' shapes may be being restored.
+    // Pairs with the release in child_of(): other threads may be restoring shapes meanwhile.
     own = own->children[std::countr_zero(left)].load(std::memory_order_acquire);
   std::atomic<uint64_t>* const slots = own->slots.load(std::memory_order_relaxed);
   const uint32_t present = image.shape.present();
@@ -85,7 +85,7 @@ base::Expected<void> Index::restore_slots(const TableImage& image) {
   return {};
 }
 
-// The table's child for hashes with a 1 after so many bits. Null: there is no memory for it, or there are too many tables without an image.
+// The table's child for hashes with a 1 after `bit` bits. Null: out of memory, or there are too many tables without an image.
 Table* Index::restored_child(Table& table, unsigned bit) {
   if (Table* const child = table.children[bit].load(std::memory_order_relaxed); child != nullptr)
     return child;
@@ -107,7 +107,7 @@ base::Expected<void> Index::join_images() {
   // Tables that set_goals() adds come later in this loop.
   for (uint32_t number = 0; number < table_count(); ++number)
     if (!set_goals(table(number))) return base::failure(ENOMEM, "index: no memory for what its images hold");
-  // Children first: what comes to a child from its parent is as deep as what it has already.
+  // Children first: then what a child gets from its parent is as deep as what it has already.
   for (uint32_t number = table_count(); number-- > 0;)
     for (uint32_t region = 0; region < kRegions; ++region)
       if (!deepen(table(number), region))
@@ -135,7 +135,7 @@ bool Index::set_goals(Table& table) {
   return true;
 }
 
-// Moves the image's entries of a region to where its goal puts them. False: there is no room, or an entry has no bit left to go by.
+// Moves the image's entries of a region to where its goal puts them. False: there is no room, or an entry has too few bits left.
 bool Index::deepen(Table& table, uint32_t region) {
   const unsigned depth = RegionWord{table.words[region].load(std::memory_order_relaxed)}.depth();
   if (depth == kAbsent || depth == table.goals[region]) return true;
@@ -149,7 +149,7 @@ bool Index::deepen(Table& table, uint32_t region) {
       entry = format_.without_bit(entry);
     }
     table.set(slot, to == &table ? entry : 0);
-    // The child's image may be of a time when the entry was there.
+    // The child's image may have the entry already, if it was taken after the split.
     if (to != &table && !holds(*to, home, entry)) fits = to->place(home, entry, true);
   });
   return fits;

@@ -129,7 +129,7 @@ TEST_F(IndexScanTest, HooksTellWhatWasThere) {
   EXPECT_TRUE(before.found && before.address == 8 && before.size == 2);
 }
 
-// While a hook runs, others that concern the region wait: what it does is of one time with what the index does.
+// While a hook runs, calls that concern its region wait: others see what the hook and the index do as one step.
 TEST_F(IndexScanTest, HooksAreCalledWhileTheRegionIsLocked) {
   using namespace std::chrono_literals;
   const uint64_t hash = kRegionSlots + 7;
@@ -206,9 +206,9 @@ TEST_F(IndexScanTest, ScansBesideThreadsSeeWhatStaysOnce) {
   index->verify();
 }
 
-// A snapshot of the whole as invariant 6 allows it: what a change finds that the cursor has not passed it hands over. Writers count up two
-// keys, one after the other, far from each other; in a snapshot the first is as far as the second, or one ahead. A third one comes and goes
-// between the two, and is there just when the first is ahead.
+// A snapshot of the whole index, as invariant 6 allows: a change hands over what was there if the cursor has not passed it. Writers count up
+// two keys that are far apart, one after the other; in a snapshot the first is equal to the second, or one ahead. A third key comes and goes
+// between the two steps: a snapshot has it only if the first is ahead.
 TEST_F(IndexScanTest, HandedOverEntriesMakeASnapshotOfOneTime) {
   const auto end = end_of_test();
   constexpr uint64_t kPairs = 3'000, kVersions = 1 << 15;
@@ -222,7 +222,7 @@ TEST_F(IndexScanTest, HandedOverEntriesMakeASnapshotOfOneTime) {
       ASSERT_TRUE(insert(hash_of(key), address_of(key, 0)));
   std::atomic<uint64_t> cursor{Index::kScanEnd};
   std::mutex lock;
-  std::unordered_map<uint64_t, Location> handed;  // by key, as it was
+  std::unordered_map<uint64_t, Location> handed;  // by key: what was there
   const auto hook_of = [&](uint64_t key) {
     return [&, key](const Location& before) {
       if (Index::position_of(hash_of(key)) < cursor.load()) return;

@@ -42,7 +42,7 @@ class IndexTest : public testing::Test {
              return location.address == address && location.size == address % 256;
            }) == 1;
   }
-  // What key number i hashes to.
+  // The hash of key number i.
   static uint64_t hash_of(uint64_t i) { return base::mix(i); }
 
   Index* index;
@@ -213,7 +213,7 @@ TEST_F(IndexTest, AgreesWithAMap) {
     for (int step = 0; step < 150'000; ++step) {
       const unsigned what = random() % 10;
       if (what < (grows ? 8u : 1u)) {
-        // Few homes are close to others, so that entries are moved often.
+        // A third of the hashes come from few, so that homes are crowded and entries are moved often.
         const uint64_t hash = random() % 3 == 0 ? hash_of(random() % 1000) : random();
         if (!insert(hash, next)) continue;
         model[next++] = hash;
@@ -248,8 +248,8 @@ TEST_F(IndexTest, ABatchFindsWhatSingleLookupsFind) {
   }
 }
 
-// Keys that stay are found at any time, while other threads make the index grow and shrink; what a thread has inserted, replaced or
-// removed is so at once.
+// Keys that stay are found at any time, while other threads make the index grow and shrink; a thread sees at once what it has inserted,
+// replaced or removed.
 TEST_F(IndexTest, ThreadsFindWhatStays) {
   const auto end =
       std::chrono::steady_clock::now() + std::chrono::seconds(setting("SPILLWAY_TEST_SECONDS", 4));
@@ -292,8 +292,8 @@ TEST_F(IndexTest, ThreadsFindWhatStays) {
   for (uint64_t i = 0; i < kStay; ++i) ASSERT_TRUE(has(hash_of(i), i));
 }
 
-// Who finds no room grows the index, or finds that somebody has, or that there is room by now; also if that was long ago, since there are more
-// threads than CPUs.
+// A thread that finds no room grows the index, or finds that another one has, or that there is room by now; even if it was stopped in between for
+// long, since there are more threads than CPUs.
 TEST_F(IndexTest, NobodyIsRefusedWhileOthersGrowItAndRemove) {
   constexpr uint64_t kThreads = 8, kEach = 40'000;
   const uint64_t rounds = 20 / kEffortParts;
@@ -312,7 +312,7 @@ TEST_F(IndexTest, NobodyIsRefusedWhileOthersGrowItAndRemove) {
   EXPECT_EQ(refused, 0u);
 }
 
-// Two threads that put the same key in: one of them is told of the other.
+// If two threads insert the same key, one of them is told about the other's entry.
 TEST_F(IndexTest, OfTwoThatInsertAKeyOneIsToldOfTheOther) {
   constexpr uint64_t kKeys = 60'000;
   std::atomic<uint64_t> done{0}, other{0};

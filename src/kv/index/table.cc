@@ -11,7 +11,7 @@ RegionWord Table::lock(uint32_t region) {
     // Pairs with the release in unlock().
     if ((bits & RegionWord::kLocked) == 0 &&
         words[region].compare_exchange_weak(bits, bits | RegionWord::kLocked, std::memory_order_acquire)) {
-      // Whoever reads a slot that is stored to from now on sees the lock as well: pairs with the fence in Index::search().
+      // Whoever reads what is stored to a slot from now on sees the lock as well: pairs with the fence in Index::search().
       std::atomic_thread_fence(std::memory_order_release);
       return {bits | RegionWord::kLocked};
     }
@@ -19,8 +19,8 @@ RegionWord Table::lock(uint32_t region) {
   }
 }
 
-// Notes that an entry of the home is that far from it. Homes beside each other share a reach, and their entries may be moved under different regions'
-// locks: so it is changed by compare-and-swap.
+// Records that an entry lies this far from its home. Adjacent homes share a reach, and their entries may be moved under the locks of different regions:
+// hence the compare-and-swap.
 void Table::reach(uint32_t home, uint32_t offset) {
   std::atomic<uint8_t>& known = reaches[home / kReachHomes];
   const auto groups = static_cast<uint8_t>(offset / kGroup + 1);
@@ -62,7 +62,7 @@ bool Table::place(uint32_t home, uint64_t entry, bool both) {
     }
   }
   if (free >= limit) return false;
-  // 2 While it is too far from home, an entry before it that may lie there takes it, the farthest first.
+  // 2 While that is too far from home, an entry before it that may lie there is moved into it, the farthest one if possible.
   while (free >= kNeighbourhood) {
     uint32_t from = free - (kNeighbourhood - 1);
     for (; from < free; ++from) {

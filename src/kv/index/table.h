@@ -3,17 +3,17 @@
 //
 //   slots     [ region 0: 4,096 slots | region 1 | ... | region 7 ], a ring
 //   words     one for each region: | version 40 | count 16 | depth 7 | locked 1 |
-//   reaches   one for each 32 homes: in how many groups of eight slots, from a home on, its entries are, at most
+//   reaches   one for each 32 homes: how many groups of eight slots, from a home on, its entries extend over, at most
 //
 // Invariants
 //  1 An entry is in one of the kNeighbourhood slots from its home on
-//  2 Whoever stores to a slot holds the lock of the region that the slot is in. A neighbourhood is in one region or two: what was read of it is of
+//  2 Whoever stores to a slot holds the lock of the region that the slot is in. A neighbourhood lies in one region or two: what was read of it shows
 //    one moment if neither word has changed meanwhile
-//  3 `depth` says by how many bits of the hash this table is chosen, for the homes in this region. Growth moves one region at a time (index.h).
-//    kAbsent: none of the region's homes is in this table
+//  3 `depth` is how many hash bits choose this table, for the homes in this region. Growth moves one region at a time (index.h). kAbsent: none of the
+//    region's homes is in this table
 //  4 `count` is how many entries have their home in the region. It and `depth` change under the region's own lock
-//  5 A reach is right whenever the regions' words say that nothing is being changed. It grows with the entries that are put in or moved, and is
-//    measured anew when a region is moved to another table
+//  5 A reach is right whenever the regions' words say that nothing is being changed. It grows as entries are put in or moved, and is measured anew
+//    when a region is moved to another table
 //  6 Regions are locked in the order of their numbers, no more than two of a table at a time, or three while an image is taken
 #pragma once
 #include <emmintrin.h>
@@ -57,15 +57,14 @@ struct RegionWord {
   static constexpr uint64_t kVersion = uint64_t{1} << 24;
 };
 
-// A table, but for its slots, whose memory alone is given back when a table has been merged.
+// A table without its slots: only their memory is given back when a table has been merged.
 struct alignas(64) Table {
   enum class Change : uint8_t { kNone, kSplit, kMerge };
 
   std::atomic<uint64_t> words[kRegions] = {};
   std::atomic<std::atomic<uint64_t>*> slots{nullptr};  // kSlots of them; set once
   Table* parent = nullptr;                             // that this one was split from
-  // The bits of the hash, after those of the home, that chose this table when it was made, and how many these were. While the table is chosen by
-  // more bits, these are zeros.
+  // The hash bits after those of the home that chose this table when it was made, and how many there were. Further bits that choose it now are zeros.
   uint64_t prefix = 0;
   unsigned birth_depth = 0;
   // children[depth]: the table for hashes with a 1 after `depth` bits; set by the first split at that depth, for good.
@@ -75,16 +74,16 @@ struct alignas(64) Table {
   // Guards what follows. Taken before a region's lock, and a parent's before its child's.
   sys::Mutex change_lock;
   std::atomic<Change> change{Change::kNone};  // read without the lock as a hint
-  unsigned depth = 0;        // of all regions, but during a change those that are split have depth + 1
+  unsigned depth = 0;        // of all regions; during a change, of those that are split it is depth + 1
   uint32_t moved_count = 0;  // during a change: how many regions are split
   uint32_t cursor = 0;       // the region to move next
 
-  // While an index is being restored: what the regions' depths become (index_restore.cc).
+  // While an index is being restored: the depths that the regions will have (index_restore.cc).
   uint8_t goals[kRegions] = {kAbsent, kAbsent, kAbsent, kAbsent, kAbsent, kAbsent, kAbsent, kAbsent};
 
   // Locks a region and returns its word. Spins: holders do no I/O.
   RegionWord lock(uint32_t region);
-  // Unlocks it, with a new version, and the depth and count of this word.
+  // Unlocks it, with a new version and this word's depth and count.
   void unlock(uint32_t region, RegionWord word) {
     words[region].store((word.bits & ~RegionWord::kLocked) + RegionWord::kVersion, std::memory_order_release);
   }
@@ -100,8 +99,8 @@ struct alignas(64) Table {
   template <class Take>
   void for_each(uint32_t home, const Take& take) const;
 
-  // Puts an entry, whose offset is ignored, into a slot of its home's neighbourhood, and moves others for it. Uses slots of the home's region, with
-  // `both` of the next one as well. False: there is no room. REQUIRES: these regions are locked.
+  // Puts an entry, whose offset is ignored, into a slot of its home's neighbourhood, and moves others to make room if need be. Uses slots of the home's
+  // region, and if `both` of the next one as well. False: there is no room. REQUIRES: these regions are locked.
   bool place(uint32_t home, uint64_t entry, bool both);
 
   // Measures the reaches of a region's homes anew. REQUIRES: it and the next one are locked.
@@ -119,7 +118,7 @@ struct alignas(64) Table {
 // Is the neighbourhood of a home partly in the next region?
 constexpr bool crosses(uint32_t home) { return home % kRegionSlots > kRegionSlots - kNeighbourhood; }
 
-// Holds the locks of a region of a table, with `both` that of the next one as well.
+// Holds the lock of a table's region, and if `both` that of the next one as well.
 class RegionLocks {
  public:
   RegionLocks(Table& table, uint32_t region, bool both) : table_(table), region_(region), both_(both) {
@@ -135,7 +134,7 @@ class RegionLocks {
   RegionLocks(const RegionLocks&) = delete;
   RegionLocks& operator=(const RegionLocks&) = delete;
 
-  // The first region's word: what is set here becomes valid when the locks are given back.
+  // The first region's word: changes to it take effect when the locks are released.
   RegionWord& word() { return word_; }
   // Entries of both regions. REQUIRES: both().
   uint32_t count() const { return word_.count() + next_word_.count(); }
@@ -154,7 +153,7 @@ class RegionLocks {
 struct Halves {
   __m128i first, second;
 
-  // A bit for each of the eight that equals the element of these vectors at its place.
+  // A bit for each of the eight that equals the corresponding element of these vectors.
   uint32_t equal(__m128i to_first, __m128i to_second) const {
     const int low = _mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(first, to_first)));
     const int high = _mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(second, to_second)));

@@ -12,7 +12,7 @@ struct TableShape {
   uint64_t prefix = 0;
   uint8_t depths[kRegions] = {};  // kAbsent: none of the region's homes is here
 
-  // A table is made for hashes with a further 1, which is the last one of its prefix.
+  // A child is made for hashes with one more bit, a 1: the highest bit of its prefix.
   constexpr unsigned birth_depth() const { return static_cast<unsigned>(std::bit_width(prefix)); }
   // The regions that have homes here: a bit for each.
   constexpr uint32_t present() const {

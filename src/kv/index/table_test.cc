@@ -13,12 +13,12 @@ class TableTest : public testing::Test {
  protected:
   TableTest() : slots(new std::atomic<uint64_t>[kSlots] {}) { table.slots = slots.get(); }
 
-  // Puts an entry there, locked as it should be. The address tells it apart.
+  // Puts an entry there, under the locks that this needs. Its address identifies it.
   bool place(uint32_t home, uint64_t address, bool both) {
     RegionLocks locks(table, region_of(home), both);
     return table.place(home, format.make(0, address, 1), both);
   }
-  // How often the entry stands in its home's neighbourhood, as homed() tells.
+  // How often the entry is found in its home's neighbourhood.
   int found(uint32_t home, uint64_t address) const {
     int count = 0;
     table.for_each(home, [&](uint32_t, uint64_t entry) {
