@@ -1,4 +1,4 @@
-// Channel: how one thread, or the tasks of one worker, reach the store's device. Counts its I/O by purpose.
+// Channel: how one thread, or the tasks of one worker, access the store's device. Counts I/O by purpose.
 //
 // Thread contract: for the thread that opens it, or for the tasks of its worker.
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace kv {
 
-// Is it an error of one place of the medium, and not of the device or of this process?
+// Does the error concern one place of the medium, rather than the device or this process?
 bool is_of_medium(int error);
 
 class Channel {
@@ -30,9 +30,9 @@ class Channel {
   }
   bool overlaps() const { return channel_.overlaps(); }
 
-  // I/O from now on is counted as done for this, where a call does not say what it is for.
+  // Later I/O is counted for this purpose where a call names none.
   void counts_as(IoFor purpose) { purpose_ = purpose; }
-  // Adds the I/O since it was opened to counts by IoFor. Any thread.
+  // Adds the I/O since it was opened to `to`, which is indexed by IoFor. Any thread.
   void add_io(IoCounts (&to)[kIoForCount]) const {
     for (size_t i = 0; i < kIoForCount; ++i) to[i].add(io_[i].counts());
   }
@@ -42,7 +42,7 @@ class Channel {
   int read(uint64_t offset_bytes, std::span<std::byte> to, IoFor purpose);
   int write(uint64_t offset_bytes, std::span<const std::byte> from);
   int flush();
-  // The medium may forget what is there. Cost: none where it cannot.
+  // Lets the medium forget what is there. Costs nothing if it cannot.
   int discard(uint64_t offset_bytes, uint64_t bytes);
   // As task::Channel's.
   void run(std::span<storage::Io* const> batch) { run(batch, purpose_); }

@@ -16,7 +16,7 @@ constexpr size_t kWords = kSlots / kWordSlots;
 constexpr size_t kBitmapBytes = kSlots / 8;
 constexpr size_t kSlotsOffset = sizeof(PieceHeader) + kBitmapBytes;
 
-// The end's body; as many segments of it as there are.
+// The end's body; on the medium, `unsealed` is as long as there are segments.
 struct EndBody {
   uint64_t generation = 0;
   uint64_t next_sequence = 0;
@@ -38,7 +38,7 @@ uint64_t body_check_of(const Secret& secret, Bytes piece, uint64_t bytes) {
   return check_of(secret, piece.data() + sizeof(PieceHeader), bytes - sizeof(PieceHeader));
 }
 
-// Header and checks; the body is there. Returns the piece's bytes with the zeros that fill its grain.
+// Adds header and checks to a body that is there. Returns the piece's bytes, including the zeros that fill its last grain.
 size_t finish(const Identity& identity, PieceHeader header, std::span<std::byte> to) {
   const size_t whole_bytes = identity.geometry.grains(header.bytes) * uint64_t{identity.geometry.grain_bytes};
   std::ranges::fill(to.subspan(header.bytes, whole_bytes - header.bytes), std::byte{0});
@@ -50,7 +50,7 @@ size_t finish(const Identity& identity, PieceHeader header, std::span<std::byte>
   return whole_bytes;
 }
 
-// A bit for each of 64 slots that is not free.
+// A bit for each of 64 slots: 1 if it is not free.
 uint64_t used_slots(const uint64_t* slots) {
   uint64_t used = 0;
   for (unsigned i = 0; i < kWordSlots; ++i) used |= uint64_t{slots[i] != 0} << i;

@@ -3,13 +3,13 @@
 //   segment   | header (SegmentState::kCheckpoint), a grain | piece | piece | ... | unused |
 //   piece     | header 80 bytes | body | zeros to the end of the grain |
 //   body      of a table: 32,768 bits, a 1 for each slot that is not free | those slots, 8 bytes each
-//             of the end: what recovery needs beside the index
+//             of the end: what recovery needs besides the index
 //
 // Invariants
 //  1 A checkpoint has a number that no other one of this store has had, and each of its pieces carries it. Pieces are numbered from 0. None
 //    crosses a segment's end
-//  2 The last piece is the end, which is written when all others are durable. A checkpoint counts if its end is there, whole, and so are all pieces
-//    before it; their count is the end's own number
+//  2 The last piece is the end, which is written when all others are durable. A checkpoint counts if its end, and all pieces before it, are there and
+//    whole; the end's number is the count of those pieces
 //
 // Readers are pure functions of bytes that come from outside, and fuzzed (checkpoint_fuzz.cc). They do not refuse tables that no index can have:
 // restoring an index does (index.h).
@@ -43,24 +43,24 @@ struct PieceHeader {
 };
 static_assert(sizeof(PieceHeader) == 80);
 
-// What a checkpoint has beside the index's tables, as it was when the checkpoint began.
+// What a checkpoint has besides the index's tables, as it was when the checkpoint began.
 struct CheckpointState {
   static constexpr uint32_t kMaxUnsealed = 256;
 
   uint64_t generation = 0;     // the highest of any segment
-  uint64_t next_sequence = 0;  // all records had lower ones
+  uint64_t next_sequence = 0;  // above those of all records
   uint64_t entry_count = 0;    // in all of its tables
-  // Segments that were being prepared, written or sealed: the index need not have known all their records. Recovery replays these, and segments of
+  // Segments that were being prepared, written or sealed: the index may not have known all their records. Recovery replays these, and segments of
   // higher generations.
   uint32_t unsealed_count = 0;
-  // So many of them, the last ones, had no records yet. All their records are replayed, as those of segments of higher generations are.
+  // The last so many of them had no records yet. All their records are replayed, as are those of segments of higher generations.
   uint32_t ready_count = 0;
   uint32_t unsealed[kMaxUnsealed] = {};
-  // Large values whose head was not yet, or not any more, their key's record: pieces of theirs may be in the tables.
+  // Large values whose head was not yet, or no longer, their key's record: pieces of theirs may be in the tables.
   uint32_t headless_count = 0;
 };
 
-// The bytes of a table's piece with so many slots, in whole grains.
+// The size of a table's piece with this many slots, rounded up to whole grains.
 uint64_t table_piece_bytes(const Geometry& geometry, uint32_t slot_count);
 inline constexpr uint64_t kMaxPieceBytes = sizeof(PieceHeader) + kSlots / 8 + kTableBytes;
 
@@ -74,7 +74,7 @@ size_t write_piece(const Identity& identity, uint64_t checkpoint, uint32_t numbe
 // Does `from`, a grain or more, begin with a piece's header? header.bytes, at most kMaxPieceBytes, tells how long the piece is.
 bool read_piece_header(const Identity& identity, Bytes from, PieceHeader& header);
 // Read the piece whose header was read from the beginning of `from`. False: `from` is shorter than header.bytes; or the piece is damaged, of the other
-// kind, or has what cannot be: addresses or segments beyond the store's, sizes beyond records', free slots, or more or fewer than the header says.
+// kind, or impossible: addresses or segments beyond the store's, sizes beyond any record's, free slots, or more or fewer slots than the header says.
 bool read_piece(const Identity& identity, const PieceHeader& header, Bytes from, TableImage& image);
 bool read_piece(const Identity& identity, const PieceHeader& header, Bytes from, CheckpointState& state);
 

@@ -20,7 +20,7 @@ class CheckpointFormatTest : public testing::Test {
     identity = test_identity(64);
     image->shape = {.prefix = 5, .depths = {3, 3, 4, 3, kAbsent, 3, 3, 3}};
   }
-  // Entries in so many slots, at random.
+  // Random entries in this many slots, chosen at random.
   void fill(uint32_t count) {
     std::mt19937_64 random(count);
     std::ranges::fill(image->slots, 0);

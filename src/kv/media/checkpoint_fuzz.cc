@@ -1,5 +1,5 @@
-// Fuzzes the readers of checkpoint_format.h, and what an index makes of images. The first byte says what the others are: a piece; one whose
-// checks are made right first; a header and slots (2 bytes of number, 8 of entry), out of which a table's piece is made, since one is longer
+// Fuzzes the readers of checkpoint_format.h, and restoring an index from images. The first byte says what the others are: a piece; a piece whose
+// checks are corrected first; a header and slots (2 bytes of number, 8 of entry) from which a table's piece is made, since such a piece is longer
 // than inputs are; images for one index.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -65,7 +65,7 @@ void make_table(std::vector<std::byte>& bytes) {
   }
 }
 
-// What has been read is written as it was.
+// Writing what has been read gives the same bytes.
 template <class What>
 void expect_same(const Identity& identity, const PieceHeader& header, Bytes bytes, const What& write) {
   std::vector<std::byte> again(kMaxPieceBytes + identity.geometry.grain_bytes);
@@ -91,7 +91,7 @@ void read_a_piece(const Identity& identity, Bytes bytes) {
   });
 }
 
-// Each image is a prefix, depths, a number of slots, and these.
+// Each image is a prefix, depths, a number of slots, and those slots.
 void restore_images(const Identity& identity, Bytes bytes) {
   Index* const index = *Index::open(identity.geometry.address_bits());
   const auto image = std::make_unique<TableImage>();
@@ -100,7 +100,7 @@ void restore_images(const Identity& identity, Bytes bytes) {
     *image = {};
     image->shape.prefix = std::to_integer<uint64_t>(bytes[0]);
     memcpy(image->shape.depths, &bytes[1], kRegions);
-    // Few are deeper than tables are, and take the fuzzer's time.
+    // Deep tables are rare, and would take up the fuzzer's time.
     for (uint8_t& depth : image->shape.depths) depth = depth < 128 ? depth % 8 : depth & 127;
     const size_t count = std::min(std::to_integer<size_t>(bytes[9]), (bytes.size() - 10) / 10);
     for (size_t at = 10; at < 10 + 10 * count; at += 10) {

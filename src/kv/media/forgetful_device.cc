@@ -14,7 +14,7 @@ class ForgetfulDevice final : public storage::Decorator<ForgetfulDevice, Forgetf
   }
 
  private:
-  // The inner one is not its own.
+  // It does not own the inner device.
   void do_close() override { storage::free_object(this, 0); }
 };
 

@@ -34,7 +34,7 @@ bool take(Bytes from, T& value) {
   return true;
 }
 
-// Is the check right with which the struct ends?
+// Is the check at the end of the struct right?
 template <class T>
 bool is_whole(const Secret& secret, const T& piece) {
   return piece.check == check_of(secret, &piece, offsetof(T, check));

@@ -7,12 +7,12 @@
 //             0        1 grain                                              the segment's last 88 bytes ^
 //   record    | header 40 bytes | key | value | zeros to the end of the grain |
 //
-// Numbers are little-endian. Each of these begins or ends with a check: 64 bits of XXH3 under the store's secret, which is in its superblock, so
-// that nobody who chooses keys and values can make these look like something else.
+// Numbers are little-endian. Each structure begins or ends with a check: 64 bits of XXH3 under the store's secret, which is in its superblock, so that
+// nobody who chooses keys and values can make them look like something else.
 //
 // Invariants
-//  1 A segment's header is durable before anything else of the segment is written. Whatever has another generation is of an earlier life of the
-//    segment, and no part of the store
+//  1 A segment's header is durable before anything else of the segment is written. Whatever has another generation is from an earlier life of the
+//    segment, and not part of the store
 //  2 A footer is written when all records of the segment are durable. Without a footer a record counts if its own check is right, and nothing else is
 //    known of it
 //  3 Of two records with the same key the one with the higher sequence counts. Two with the same sequence are copies of each other
@@ -44,7 +44,7 @@ inline std::string_view text_of(Bytes bytes) {
 }
 
 inline constexpr uint32_t kFormatVersion = 1;
-// A bit of Superblock::features_needed. The store is a cache: records with lower sequences than the highest floor of any segment's header are gone.
+// A bit of Superblock::features_needed. The store is a cache: records with sequences below the highest floor in any segment's header are gone.
 inline constexpr uint64_t kFeatureCache = 1;
 inline constexpr uint64_t kSuperblockBytes = 4096;
 inline constexpr uint64_t kSuperblockOffsets[] = {0, 512 << 10};
@@ -63,7 +63,7 @@ inline constexpr size_t kMaxKeyBytes = 64 << 10;
 inline constexpr uint64_t kMaxInlineValueBytes = 1 << 20;      // in one record, of any store
 inline constexpr uint64_t kMaxValueBytes = uint64_t{4} << 30;  // in pieces
 
-// The key of all checks of a store, and of the hashes of its keys.
+// What all checks of a store, and the hashes of its keys, are keyed with.
 struct Secret {
   unsigned char bytes[kSecretBytes];
   bool operator==(const Secret&) const = default;
@@ -72,7 +72,7 @@ inline uint64_t check_of(const Secret& secret, const void* bytes, size_t length)
   return base::checksum(bytes, length, secret.bytes);
 }
 
-// 128 bits: two keys with the same hash are taken for the same key. The index goes by `low`.
+// 128 bits: two keys with the same hash are taken for the same key. The index uses `low`.
 struct KeyHash {
   uint64_t low = 0, high = 0;
   bool operator==(const KeyHash&) const = default;
@@ -85,7 +85,7 @@ struct Geometry {
   uint32_t grain_bytes = 0;     // 512 to 4096, a power of two; records begin at multiples of it
   uint64_t segment_bytes = 0;   // 1 MiB to 1 GiB, a power of two
   uint64_t segment_count = 0;
-  uint32_t spare_percent = 0;  // of the segments that records do not fill, so that collection is cheap
+  uint32_t spare_percent = 0;  // of the room: kept free of records, so that collection is cheap
 
   bool operator==(const Geometry&) const = default;
   uint32_t segment_grains() const { return static_cast<uint32_t>(segment_bytes / grain_bytes); }
@@ -101,9 +101,9 @@ struct Geometry {
   uint64_t offset_of(uint64_t address) const { return kSegmentsOffset + address * grain_bytes; }
   uint64_t grains(uint64_t bytes) const { return (bytes + grain_bytes - 1) / grain_bytes; }
   unsigned address_bits() const;
-  // Of the longest record that any store with these grains may have: readers have memory for so many.
+  // Of the longest record that any store with grains of this size may have: readers have memory for this many.
   uint64_t record_grains_max() const;
-  // Of a value in one record: much less than a segment, so that little room is lost at the ends of segments.
+  // The longest value in one record: much less than a segment, so that little room is lost at the ends of segments.
   uint64_t value_bytes_max() const { return std::min(kMaxInlineValueBytes, segment_bytes / 4); }
 };
 
@@ -121,7 +121,7 @@ struct Superblock {
   uint32_t grain_bytes = 0;
   uint32_t spare_percent = 0;
   Secret secret = {};
-  // The stripe that the store was made on. 1 member and no unit: it was made on none. 0 members, as in older stores: taken for none.
+  // The stripe that the store was made on. 1 member and no unit: none. 0 members, as in older stores, are taken for none.
   uint64_t member_count = 0;
   uint64_t unit_bytes = 0;
   uint64_t reserved = 0;
@@ -129,7 +129,7 @@ struct Superblock {
 };
 static_assert(sizeof(Superblock) == 304);
 
-// What a superblock tells of its store.
+// What a superblock says about its store.
 struct Identity {
   uint64_t store_id = 0;
   Secret secret = {};
@@ -142,8 +142,8 @@ struct Identity {
 
 // REQUIRES: to.size() == kSuperblockBytes.
 void write_superblock(const Identity& identity, uint64_t made_ns, std::span<std::byte> to);
-// `from` has kSuperblockBytes. Errors, with a line that goes on behind the device's name: EINVAL: it holds no store, or one of another byte order;
-// EPROTONOSUPPORT: one of a newer version; EBADMSG: a damaged one; ENOSPC: one that is larger than the device.
+// `from` has kSuperblockBytes. Errors, whose text continues a line that begins with the device's name: EINVAL: it holds no store, or one of another
+// byte order; EPROTONOSUPPORT: one of a newer version; EBADMSG: a damaged one; ENOSPC: one that is larger than the device.
 base::Expected<Identity> read_superblock(Bytes from, uint64_t device_bytes);
 // The same, whatever the size of the device.
 base::Expected<Identity> read_superblock(Bytes from);
@@ -156,7 +156,7 @@ struct SegmentHeader {
   uint64_t generation = 0;  // rises with every segment that is opened or given back
   SegmentState state = SegmentState::kFree;
   uint32_t part = 0;  // for kCheckpoint: which of the checkpoint's segments this is, from 0
-  // The highest of any change when this was written; or higher, to skip lost ones.
+  // The highest sequence of any change when this was written; or a higher one, to skip sequences that were lost.
   uint64_t opened_sequence = 0;
   uint64_t checkpoint = 0;  // for kCheckpoint: the checkpoint's number
   uint64_t floor = 0;       // for a cache: records of lower sequences were gone when this was written
@@ -166,8 +166,8 @@ static_assert(sizeof(SegmentHeader) == 64);
 
 enum class RecordKind : uint8_t {
   kValue = 0,
-  // The key was removed. `expiry` is a generation: no older record of the key is in a segment with a higher one. 0: that is the sealed_generation
-  // of this record's own segment.
+  // The key was removed. `expiry` is a generation: no older record of the key is in a segment with a higher one. 0 stands for the sealed_generation of
+  // this record's own segment.
   kTombstone = 1,
   kHead = 2,   // of a value in pieces: the record's value names them (PiecesOf)
   kPiece = 3,  // of such a value; its key is a PieceKey
@@ -199,7 +199,7 @@ struct SegmentFooter {
   uint64_t entries_check = 0;
   uint64_t last_sequence = 0;
   uint32_t tombstone_count = 0;   // among its records
-  uint32_t tombstone_grains = 0;  // as size codes tell them
+  uint32_t tombstone_grains = 0;  // as rounded by size codes
   uint64_t first_expiry = 0;      // the earliest of its values', as RecordHeader::expiry; 0: none expires
   uint32_t piece_count = 0;       // among its records
   uint32_t zero = 0;
@@ -211,18 +211,18 @@ void write_segment_header(const Identity& identity, SegmentHeader header, std::s
 // False: damaged, or never written.
 bool read_segment_header(const Identity& identity, Bytes from, SegmentHeader& header);
 
-// Summary entries and footer take so many grains at the segment's end.
+// How many grains summary entries and footer take at the segment's end.
 constexpr uint32_t summary_grains(const Geometry& geometry, uint64_t entry_count) {
   return static_cast<uint32_t>(geometry.grains(entry_count * sizeof(SummaryEntry) + sizeof(SegmentFooter)));
 }
-// Sets what the footer says of the entries: how many, the highest sequence, tombstones, pieces.
+// Sets what the footer says about the entries: how many, the highest sequence, tombstones, pieces.
 void describe(std::span<const SummaryEntry> entries, SegmentFooter& footer);
 // Writes the summary, the end of a segment. `to` is summary_grains() long and begins with the entries.
 void write_summary(const Identity& identity, SegmentFooter footer, std::span<std::byte> to);
 // `from` is the segment's last grain. False: it has no footer, or one that is damaged or of another generation.
 bool read_footer(const Identity& identity, uint64_t generation, Bytes from, SegmentFooter& footer);
 // `from`, summary_grains() long, begins with the entries. Returns footer.entry_count of them: in the order of their grains, not overlapping, within
-// the segment, and none longer than record_grains_max(). Empty, while the footer counts some: they are damaged.
+// the segment, and none longer than record_grains_max(). Empty although the footer counts some: they are damaged.
 std::span<const SummaryEntry> read_summary(const Identity& identity, const SegmentFooter& footer, Bytes from);
 
 struct RecordHeader {
@@ -253,7 +253,7 @@ struct PiecesOf {
   uint32_t reserved = 0;
 
   uint64_t count() const { return (value_bytes + piece_bytes - 1) / piece_bytes; }
-  // False: no store of this shape has written it. Pieces are looked for one by one, so there must be no more than the store has room for.
+  // False: no store of this shape has written it. Pieces are looked up one by one, so there must be no more than the store has room for.
   bool is_possible(const Geometry& geometry) const {
     return value_bytes > 0 && value_bytes <= kMaxValueBytes && piece_bytes > 0 &&
            piece_bytes <= geometry.value_bytes_max() &&
@@ -289,16 +289,16 @@ struct Record {
 // The hash by which the index and summaries know a record.
 KeyHash hash_record(const Secret& secret, const Record& record);
 
-// Writes header and key before the value, which is in `to` already, zeros behind it to the end of `to`, and the check.
+// Writes header and key in front of the value, which is in `to` already, zeros after it to the end of `to`, and the check.
 // REQUIRES: to.size() >= record_bytes(); key and value are within their limits.
 void write_record(const Secret& secret, RecordHeader header, std::string_view key, uint64_t value_bytes,
                   std::span<std::byte> to);
-// Makes the record at the beginning of `to` one of another segment, with this kind and expiry. A value may become a tombstone; then `to` is as long
-// as that needs. What is behind the record in `to` becomes zeros.
+// Turns the record at the beginning of `to` into one of another segment, with this kind and expiry. A value may become a tombstone; `to` is then as
+// long as the tombstone needs. The rest of `to` becomes zeros.
 void move_record(const Secret& secret, uint64_t generation, RecordKind kind, uint64_t expiry,
                  std::span<std::byte> to);
 
-// Makes the record at the beginning of `to` one of another segment with another sequence, as if it had been written anew.
+// Turns the record at the beginning of `to` into one of another segment with another sequence, as if it had been written anew.
 void renew_record(const Secret& secret, uint64_t generation, uint64_t sequence, std::span<std::byte> to);
 
 enum class Reading {
@@ -306,7 +306,7 @@ enum class Reading {
   kPart,  // `from` ends before the record does; header, and key if all of it is there, are set, and nothing has been checked
   kDamaged,  // or no record of this generation
 };
-// Reads what `from` holds, which begins where a record should. `record` refers to it.
+// Reads the record that should be at the beginning of `from`. `record` refers to that memory.
 Reading read_record(const Secret& secret, uint64_t generation, Bytes from, Record& record);
 
 }  // namespace kv

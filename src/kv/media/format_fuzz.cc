@@ -1,5 +1,5 @@
-// Fuzzes the readers of format.h. The first byte says which piece the others are; with its highest bit set the piece's check
-// is made right first, so that what is behind the check is looked at too.
+// Fuzzes the readers of format.h. The first byte says which structure the others are; if its highest bit is set, the
+// structure's check is corrected first, so that the code behind the check is reached too.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -17,7 +17,7 @@ Identity identity_of_the_store() {
   return {.store_id = 1, .secret = test_secret(), .geometry = {64 << 20, 512, 1 << 20, 63, 10}};
 }
 
-// Puts the check of `length` bytes from `begin` to `at`, if all that is there.
+// Stores at `at` the check of `length` bytes from `begin`, if all these bytes are there.
 void set_check(std::vector<std::byte>& bytes, size_t begin, size_t length, size_t at, const Secret* secret) {
   if (begin + length > bytes.size() || at + 8 > bytes.size()) return;
   const uint64_t check = secret == nullptr

@@ -46,7 +46,7 @@ TEST_F(FormatTest, ASuperblockSaysOnWhatStripeItWasMade) {
   EXPECT_EQ(number_at(superblock(), 272, 8), 3u);
   EXPECT_EQ(number_at(superblock(), 280, 8), 65536u);
   EXPECT_EQ(number_at(superblock(), 288, 8), 0u);
-  identity.layout = {.member_count = 0, .unit_bytes = 0};  // as stores had it
+  identity.layout = {.member_count = 0, .unit_bytes = 0};  // as in older stores
   EXPECT_EQ(read_superblock(superblock())->layout, storage::Layout());
   for (const storage::Layout& layout : {storage::Layout{1, 65536}, {0, 65536}, {2, 0}}) {
     identity.layout = layout;
@@ -161,7 +161,7 @@ TEST_F(SummaryTest, EntriesThatCannotBeAreRefused) {
   EXPECT_EQ(read(summary({strange}, 6)), 0u);
 }
 
-// Who moves what a summary lists has no memory for more.
+// Whoever moves the records that a summary lists has no memory for longer ones.
 TEST_F(SummaryTest, RecordsThatAreLongerThanAnyAreRefused) {
   identity.geometry.segment_bytes = 4 << 20;
   EXPECT_EQ(read(summary({entry(1, 2177), entry(2178, 1)}, 6000)), 2u);
@@ -270,7 +270,7 @@ TEST_F(RecordTest, BytesAreWhereTheFormatSays) {
   EXPECT_EQ(memcmp(bytes.data() + 40, "a keya value", 12), 0);
 }
 
-// Whatever registers the CPU has.
+// Whichever vector registers the CPU has.
 TEST_F(RecordTest, AChecksFunctionIsTheFormats) {
   for (size_t value_bytes : {0, 1, 20, 150, 250, 1000, 1024, 4024, 5000, 1 << 20}) {
     const auto bytes = record("a key", std::string(value_bytes, 'v'));

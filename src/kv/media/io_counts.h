@@ -12,9 +12,9 @@ namespace kv {
 
 enum class IoFor : uint8_t {
   kGets,        // and reading large values, by snapshots too
-  kChanges,     // what puts and removes write, look at before, and flush
-  kSnapshots,   // the records that snapshots go through
-  kCollection,  // victims, copies, and giving back
+  kChanges,     // what puts and removes read, write and flush
+  kSnapshots,   // the records that snapshots visit
+  kCollection,  // victims, copies, and giving segments back
   kCheckpoints,
   kKeeper,  // headers and summaries of segments, and the flushes of batches
 };
@@ -39,7 +39,7 @@ struct IoCounts {
   }
 };
 
-// Thread contract: one thread at a time counts; any may look meanwhile. Relaxed: counts, which order nothing.
+// Thread contract: one thread at a time counts; any may read meanwhile. Relaxed, since counts order nothing.
 class IoCounter {
  public:
   // REQUIRES: the Io has ended.
@@ -58,7 +58,7 @@ class IoCounter {
       case storage::Operation::kDiscard: break;
     }
   }
-  // REQUIRES: nobody looks.
+  // REQUIRES: nobody reads meanwhile.
   void reset() {
     for (auto* count : {&reads_, &read_bytes_, &writes_, &written_bytes_, &flushes_})
       count->store(0, std::memory_order_relaxed);

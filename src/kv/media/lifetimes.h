@@ -1,14 +1,13 @@
 // Lifetimes: which records of a store have ended although nobody has removed them: those that have expired by the store's clock, and those that
 // were written before its floor.
 //
-//  1 One rule is for all who ask: lookups, changes, snapshots, and the collector, which makes tombstones of such records
-//  2 The floor only rises, and is not kept: whoever opens the store again says again where it was
-//  3 A piece lives as long as the large value that it is of, whatever its own sequence: nobody asks about pieces. But a cache drops pieces as it drops
-//    everything else, and there the value lives only as long as its pieces, which all have the same sequence
-//  4 Whoever will make the sequence of something that is still to be written the floor, expects that floor first, and raises it afterwards. Whoever
-//    gives a record that is there a new sequence, as a cache does, takes the sequence first and then asks may_be_renewed(), which says no
-//    while a floor is expected. A sequence that was taken before the floor was expected is lower than the floor. So no record that a floor
-//    ends gets a sequence above it
+//  1 The same rule holds for lookups, changes, snapshots, and the collector, which makes tombstones of such records
+//  2 The floor only rises, and is not stored: whoever opens the store again has to raise it again
+//  3 A piece lives as long as its large value, whatever its own sequence: nobody asks about pieces. But a cache drops pieces as it drops everything
+//    else, and there the value lives only as long as its pieces, which all have the same sequence
+//  4 Whoever is going to raise the floor to the sequence of something still to be written calls expect_floor() before that is written. Whoever gives an
+//    existing record a new sequence, as a cache does, takes the sequence first and then asks may_be_renewed(), which is false while a floor is
+//    expected. A sequence taken before the floor was expected is lower than the floor. So no record that a floor ends gets a sequence above it
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -40,10 +39,10 @@ class Lifetimes {
   }
   // A floor is to come; several may be expected at a time.
   void expect_floor() { expected_floors_.fetch_add(1, std::memory_order_seq_cst); }
-  // The floor has been raised, or does not come.
+  // The floor has been raised, or will not come.
   void end_expected_floor() { expected_floors_.fetch_sub(1, std::memory_order_release); }
-  // May the record get the sequence that the caller has just taken for it? On x86-64 atomic additions are full barriers, that to the sequence as well
-  // as that in expect_floor().
+  // May the record get the sequence that the caller has just taken for it? On x86-64 atomic additions are full barriers: both the one that took the
+  // sequence and the one in expect_floor().
   bool may_be_renewed(const Record& record) const {
     // Pairs with the release in end_expected_floor(): has_ended() sees the floor that was raised.
     return expected_floors_.load(std::memory_order_seq_cst) == 0 && !has_ended(record);

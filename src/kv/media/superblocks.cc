@@ -36,12 +36,12 @@ base::Expected<Identity> Superblocks::read(storage::Device& device, Channel& cha
                            ", and is opened on ", LayoutText(device.layout()).c_str(), ": ", device.name());
     else
       copy.identity = read_superblock(copy.block, device.capacity_bytes());
-    // The copy is whole, and says that the store is not for this device or program: what the other one says does not matter.
+    // This copy is whole, and says that the store is not for this device or program: what the other one says does not matter.
     if (!copy.identity && is_refusal(copy.identity.error()))
       return base::failure(copy.identity.error().number, "store: ", device.name(), " ",
                            copy.identity.error().message);
   }
-  // If neither can be used, the first one's reason is given, unless that is only that there is no superblock.
+  // If neither can be used, the first one's reason is reported, unless that is merely that there is no superblock.
   const bool is_first = first.identity || (!second.identity && !is_none(first.identity.error()));
   const base::Expected<Identity>& identity = (is_first ? first : second).identity;
   if (!identity)
