@@ -10,7 +10,7 @@
 namespace kv {
 namespace {
 
-// As many as the index's size code says.
+// As rounded by the index's size code.
 uint64_t held_grains(uint32_t grains) { return size_code::grains(size_code::of(grains)); }
 
 }  // namespace
@@ -51,7 +51,7 @@ uint32_t Log::usable_grains(uint32_t entry_count) const {
 
 // --- writers ---
 
-// A segment with room left for any record was sealed early, and has lost nothing.
+// A segment that still has room for any record was sealed early, and has lost nothing.
 Log::Ends Log::ends_of(const Segment& segment) const {
   const uint64_t used = segment.used_grains - 1, end = usable_grains(segment.entry_count) - used;
   return {.used_grains = used, .lost_grains = end > record_grains_most() ? 0 : end};
@@ -230,7 +230,7 @@ void Log::hold(uint64_t address, uint32_t size_code) {
 
 void Log::release(uint64_t address, uint32_t size_code) {
   const uint64_t grains = size_code::grains(size_code);
-  // Pairs with the acquire in Collector::empty(): who sees that the record is released sees that a snapshot keeps it.
+  // Pairs with the acquire in Collector::empty(): whoever sees the record released also sees that a snapshot keeps it.
   segments_[identity_->geometry.segment_of(address)].live_grains.fetch_sub(grains, std::memory_order_release);
   live_bytes_.fetch_sub(charge(grains), std::memory_order_relaxed);
 }
@@ -283,7 +283,7 @@ base::Expected<void> Log::recovered_unsealed(uint32_t index, std::span<const Sum
   segment.has_old_copies.store(true, std::memory_order_relaxed);
   sys::LockGuard scope(lock_);
   count_ends(segment, false);
-  // Fewer than its footer says, where its summary has turned out to be damaged only after recovered_content().
+  // Fewer than the footer says if the summary turned out to be damaged only after recovered_content().
   segment.entry_count = static_cast<uint32_t>(entries.size());
   segment.state.store(Segment::State::kUnsealed, std::memory_order_relaxed);
   put_off(segment);
@@ -335,7 +335,7 @@ void Log::verify() {
       CHECK_EQ(segment.live_grains.load(std::memory_order_relaxed), 0u);
       continue;
     }
-    // Of open segments the collector, which goes on, may be a writer.
+    // Of open segments the collector, which keeps running, may be a writer.
     if (state >= Segment::State::kUnsealed && state <= Segment::State::kEmptied)
       CHECK_EQ(segment.writers.load(std::memory_order_relaxed), 0u);
     const uint64_t generation = segment.generation.load(std::memory_order_relaxed);

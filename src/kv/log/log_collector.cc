@@ -62,7 +62,7 @@ uint32_t Log::choose_victim(uint64_t expired_ms, uint64_t floor) {
   return chosen;
 }
 
-// With it go all records of other segments that are older than its last one. They are few, since segments are filled about in this order.
+// Dropping it also drops all records of other segments that are older than its last one. They are few, since segments are filled in about this order.
 uint32_t Log::choose_to_drop() {
   uint32_t chosen = kNone;
   uint64_t oldest = ~uint64_t{0};
@@ -92,7 +92,7 @@ bool Log::has_many_tombstones() const {
          segment_count_ * identity_->geometry.segment_bytes / kTombstoneParts;
 }
 
-// The segment that tombstones wait for, apart from `but`. One that may hold older copies than its generation says counts as the oldest of all.
+// The segment that tombstones wait for, apart from `but`. One that may hold older copies than its generation suggests counts as the oldest of all.
 Log::Oldest Log::oldest(uint32_t but) const {
   Oldest oldest;
   for (uint32_t i = 0; i < segment_count_; ++i) {
@@ -147,11 +147,11 @@ void Log::emptied(uint32_t index) {
     segment.state.store(Segment::State::kEmptied, std::memory_order_release);
     ++emptied_count_;
   }
-  changed_room();  // what was live in it may have been all that was too much
+  changed_room();  // what was live in it may have been all that exceeded the limit
 }
 
-// The relocation stream's segment is filled first. Records that are relocated later have old sequences: in a segment with records from before the
-// checkpoint a start could not tell which of them the checkpoint knows.
+// The relocation stream's segment is filled first. Records that are relocated later have old sequences: if they shared a segment with records from
+// before the checkpoint, a start could not tell which of them the checkpoint knows.
 bool Log::begin_checkpoint(CheckpointState& state) {
   {
     Stream& stream = streams_[relocation_stream()];
@@ -176,7 +176,7 @@ bool Log::begin_checkpoint(CheckpointState& state) {
   return true;
 }
 
-// Each time another one: if the medium does not take what is written to it, the next checkpoint lies elsewhere.
+// A different one each time: if the medium does not accept what is written there, the next checkpoint lies elsewhere.
 uint32_t Log::take_for_checkpoint() {
   sys::LockGuard scope(lock_);
   if (free_count_ == 0 || available() <= free_high_) return kNone;

@@ -1,5 +1,5 @@
-// The keeper's part of the log: it prepares segments for writers and seals them behind these. And all that writes headers: giving segments
-// back, and the floor of a cache.
+// The keeper's part of the log: it prepares segments ahead of the writers and seals them behind. Also everything else that writes headers:
+// giving segments back, and the floor of a cache.
 #include <algorithm>
 
 #include "base/check.h"
@@ -17,13 +17,13 @@ constexpr uint32_t kReadyParts = 32;
 constexpr uint64_t kPutOffNs = 100'000'000;
 constexpr uint8_t kPutOffDoublings = 6;
 constexpr uint32_t kFloorTries = 8;
-// So many headers get a floor: if the process ends and one of them cannot be read then, another one still says it.
+// This many headers get a floor, so that if one of them cannot be read by the next start, another one still tells it.
 constexpr uint32_t kFloorCopies = 2;
 // Zeros that are written at a time to a file's holes: other requests wait behind no more than this.
 constexpr uint64_t kZeroBytes = 128 << 10;
-// Room that headers have taken already: the largest grain, and the least that file systems allocate.
+// Room that is allocated when headers are written: the largest grain, and the least that file systems allocate.
 constexpr uint64_t kHeaderRoomBytes = 4096;
-// A medium writes a block of this size as a whole or not at all, also when the power goes off.
+// A medium writes a block of this size as a whole or not at all, even when power fails.
 constexpr uint32_t kMinBlockBytes = 512;
 // Which of a segment's two headers: in its first grain, in its last grain.
 constexpr unsigned kFirst = 1, kLast = 2;
@@ -52,7 +52,7 @@ int Log::seal_all(Channel& channel) {
     if (flush_error() != 0) return flush_error();
     if (error != 0) break;
   }
-  // A start would read the whole of a ready segment, which is in use and has no summary.
+  // A start would read a ready segment as a whole, since its header says that it is in use and it has no summary.
   if (const int error = free_all(channel, Segment::State::kReady); error != 0) return error;
   if (const int error = give_back(channel); error != 0) return error;
   return flush(channel);
@@ -94,7 +94,7 @@ bool Log::is_due_to_give_back() {
 
 // --- write errors of single segments ---
 
-// Else it concerns the device or this process. After a failed flush nobody knows which writes are lost.
+// If not, it concerns the device or this process. After a failed flush nobody knows which writes are lost.
 bool Log::is_of_segment(int error) const { return is_of_medium(error) && flush_error() == 0; }
 
 bool Log::is_due(const Segment& segment) const {
@@ -146,11 +146,11 @@ int Log::free_all(Channel& channel, Segment::State from) {
   return error;
 }
 
-// Once a segment's free header is durable, nothing of what it held counts, whatever happens. 0, or an errno value; that the medium does not
-// take one segment's header is no error.
+// Once a segment's free header is durable, nothing that it held counts, whatever happens. 0, or an errno value; a header that the medium does
+// not accept is no error.
 int Log::free_some(Channel& channel, Segment::State from, std::span<NextHeader> headers) {
   const Geometry& geometry = identity_->geometry;
-  // The last grain, if it is not written as a whole, may lose its footer and not have the header yet: so the first header is durable before.
+  // A torn write of the last grain may destroy the footer without leaving a header: so the first header is made durable before.
   if (geometry.grain_bytes > kMinBlockBytes) {
     write_headers(channel, headers, SegmentState::kFree, kFirst);
     if (const int error = flush(channel); error != 0) return error;
@@ -165,7 +165,7 @@ int Log::free_some(Channel& channel, Segment::State from, std::span<NextHeader> 
     bool stays_free = false;
     {
       sys::LockGuard scope(lock_);
-      // Ready segments are given back at the end of a store only: the next start tries them again.
+      // Ready segments are given back only when the store closes: the next start tries them again.
       if (is_of_medium(header.error) && from == Segment::State::kEmptied) put_off(segment);
       if (header.is_there) segment.is_void.store(true, std::memory_order_relaxed);
       stays_free = from == Segment::State::kEmptied && available() >= free_high_;
@@ -174,8 +174,8 @@ int Log::free_some(Channel& channel, Segment::State from, std::span<NextHeader> 
       if (error == 0 && !is_of_medium(header.error)) error = header.error;
       continue;
     }
-    // Whether a discard succeeds does not matter. Segments that are written to soon are not discarded: in a file, writes to them would first have
-    // to find room, one after the other.
+    // Whether a discard succeeds does not matter. Segments that are written to soon are not discarded: in a file, each write would first have to
+    // allocate room, one after the other.
     if (stays_free)
       static_cast<void>(channel.discard(geometry.segment_offset(header.segment) + geometry.grain_bytes,
                                         geometry.segment_bytes - 2 * geometry.grain_bytes));
@@ -208,8 +208,8 @@ int Log::keep(Channel& channel, bool& did) {
   return error != 0 ? error : seal_error;
 }
 
-// If the medium takes none of the headers, other segments are tried once, to tell bad places from a bad device. If there are no other free
-// segments, the places count as bad as long as writers have, or will have, segments to go on with; if the device is bad, they find out.
+// If the medium accepts none of the headers, other segments are tried once, to tell bad places from a bad device. If there are no other free
+// segments, the places count as bad as long as writers have, or will have, segments to go on with; if the device is bad, they will find out.
 int Log::prepare(Channel& channel, bool& did) {
   NextHeader headers[2 * kPreparedAtOnce];
   size_t count = 0;
@@ -301,11 +301,11 @@ void Log::write_prepared(Channel& channel, std::span<NextHeader> headers) {
     for (NextHeader& header : headers) header.error = error;
 }
 
-// Fills a segment's holes in a file. Else each record's write would have to find room in the file system, one after the other, and a put would
-// cost ten times as much. Errors are not told: whoever writes a record there meets them again.
+// Fills a segment's holes in a file. Otherwise each record's write would have to allocate room in the file system, one after the other, and a put
+// would cost ten times as much. Errors are not reported: whoever writes a record there meets them again.
 void Log::find_room(Channel& channel, uint32_t segment) {
   const Geometry& geometry = identity_->geometry;
-  // At both ends are headers, which have room already.
+  // The headers at both ends have room already.
   const uint64_t begin = geometry.segment_offset(segment) + kHeaderRoomBytes;
   const uint64_t end = geometry.segment_offset(segment + 1) - kHeaderRoomBytes;
   if (channel.has_room_at(begin, end - begin)) return;
@@ -320,7 +320,7 @@ void Log::find_room(Channel& channel, uint32_t segment) {
   sys::unmap(*memory, kZeroBytes);
 }
 
-// Writes them all together, except those of segments that have had an error other than the medium's.
+// Writes them all in one batch, except those of segments that have had an error other than the medium's.
 void Log::write_headers(Channel& channel, std::span<NextHeader> headers, SegmentState state, unsigned which) {
   const Geometry& geometry = identity_->geometry;
   const size_t bytes = headers.size() * geometry.grain_bytes;

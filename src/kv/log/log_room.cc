@@ -1,4 +1,4 @@
-// The log's part for room: who waits for it, how writers are paced, and who is told that there will be none.
+// Room in the log: who waits for it, how writers are paced, and who is told that there will be none.
 #include <algorithm>
 
 #include "kv/log/log.h"
@@ -55,7 +55,7 @@ bool Log::wait_for_room(uint64_t since, Room why, const Request& request) {
     sys::LockGuard scope(lock_);
     if (has_failed()) return false;
     if (room_changes_.load(std::memory_order_relaxed) != since) return true;
-    // Only the collector makes free segments, and it is the caller.
+    // Only the collector frees segments, and it is the caller.
     if (request.stream == relocation_stream() && available() == 0) return false;
     waiting_.append(call);
   }
@@ -106,7 +106,7 @@ void Log::refuse_waiting() {
   waiting.wake_all();
 }
 
-// Takes those out of waiting_ that wait for the limit. REQUIRES: lock_.
+// Takes out of waiting_ those that wait for the limit. REQUIRES: lock_.
 task::CallWaiters Log::take_limited() {
   task::CallWaiters all = waiting_.take_all(), limited;
   while (!all.empty()) {
@@ -124,7 +124,7 @@ Log::Need Log::need() {
     const uint32_t free = available();
     has_new_victims_ = false;
     if (free >= free_high_) paced = end_pace();
-    // release() wakes nobody: whoever waits for the limit is woken here. is_full() is asked once, since it may change at any moment.
+    // release() wakes nobody: whoever waits for the limit is woken here. is_full() is called once, since it may change at any moment.
     const bool is_over = is_full();
     if (!is_over) limited = take_limited();
     const bool waits = !waiting_.empty(), is_limited = waits && is_over;
@@ -166,7 +166,7 @@ double Log::free_level() const {
     const uint64_t filling = segments_[index].filling.load(std::memory_order_relaxed);
     free += 1 - Filling::of(filling).used_grains / segment_grains;
   }
-  // The 1: victims are given back two at a time (kMaxEmptied), so one segment more is filled meanwhile.
+  // The 1 is because victims are given back two at a time (kMaxEmptied): one segment more is filled meanwhile.
   return free / (stream_count_ * 1.5 + 1);
 }
 
@@ -195,7 +195,7 @@ bool Log::is_refused(const Call& call) const {
   return available() <= kReserve - call.is_tombstone || (call.is_limited && is_full());
 }
 
-// May a segment be gained that the collector has not considered: one that is being sealed, or has been since need()? REQUIRES: lock_.
+// May a segment be gained that the collector has not considered: one that is being sealed, or was sealed since need()? REQUIRES: lock_.
 bool Log::may_gain_soon() const {
   if (has_new_victims_) return true;
   for (uint32_t i = 0; i < segment_count_; ++i)

@@ -1,5 +1,5 @@
-// The log by itself: who gets room and who waits, how segments are filled by many at once, and which one is collected next. Nobody writes
-// records here; the keeper is the test's own thread, or one that it starts.
+// The log by itself: who gets room and who waits, how several writers fill a segment at once, and which one is collected next. No records are
+// written here; the keeper is the test's own thread, or one that it starts.
 #include "kv/log/log.h"
 
 #include <gtest/gtest.h>
@@ -60,7 +60,7 @@ class LogTest : public testing::Test {
     return log->allocate(request, extent);
   }
   void release(const Extent& extent, uint32_t grains) { log->release(extent.address, size_code::of(grains)); }
-  // Records that fill segments and are dead at once, until there is no room; how many segments they were in.
+  // Fills segments with records that die at once, until there is no room. Returns how many segments these took.
   uint32_t fill(bool is_relocation) {
     std::vector<uint32_t> segments;
     for (Extent extent;;) {
@@ -75,7 +75,7 @@ class LogTest : public testing::Test {
       if (segments.empty() || segments.back() != extent.segment) segments.push_back(extent.segment);
     }
   }
-  // Segments full of records of 8 grains, of which these percents live on, in this order, the first value with this expiry; sealed.
+  // Fills and seals one segment for each percentage: with records of 8 grains, this share of which stays live. The first value has this expiry.
   std::vector<uint32_t> fill_segments(const std::vector<unsigned>& live_percents, uint64_t expiry = 0) {
     std::vector<uint32_t> segments;
     Extent extent;
@@ -87,7 +87,7 @@ class LogTest : public testing::Test {
         log->finish(extent, true);
         all.push_back(extent);
       }
-      // What is left is less than this: the next record begins a new one.
+      // Less room is left than a record needs: the next one begins a new segment.
       EXPECT_EQ(all.front().segment, all.back().segment);
       for (size_t i = all.size() * percent / 100; i < all.size(); ++i) release(all[i], 8);
       segments.push_back(extent.segment);
@@ -117,7 +117,7 @@ TEST_F(LogTest, WritersLeaveTheCollectorTheReserve) {
   EXPECT_EQ(log->counts().free_segments, 0u);
 }
 
-// Their grains are far more than any has: each needs a segment.
+// These tombstones are far larger than real ones: each needs a segment.
 TEST_F(LogTest, TombstonesLeaveTheCollectorOneSegment) {
   fill(false);
   Extent extent;
@@ -129,7 +129,7 @@ TEST_F(LogTest, TombstonesLeaveTheCollectorOneSegment) {
   EXPECT_EQ(fill(true), 1u);
 }
 
-// There is no other whose header would show that it is this place, not all of the medium.
+// There is no other free segment whose header would show that only this place of the medium is bad.
 TEST_F(LogTest, TheOneFreeSegmentIsPutOffWhenItsHeaderCannotBeWritten) {
   auto* const medium = new storage::CutDevice(std::vector<std::byte>(identity.geometry.capacity_bytes), 0);
   medium->fail_writes(identity.geometry.header_offsets(kSegments - 1)[0], identity.geometry.grain_bytes);
@@ -176,7 +176,7 @@ TEST_F(LogTest, NobodyIsRefusedForWhatTheCollectorHasNotLookedAt) {
   EXPECT_EQ(log->would_refuse(), Room::kWait);
   log->tell_waiting();
   EXPECT_FALSE(log->need().waits);
-  log->refuse_waiting();  // or it would wait for good, where the above does not hold
+  log->refuse_waiting();  // otherwise the writer would wait for ever if the above failed
   writer.join();
   EXPECT_FALSE(goes_on);
 }
@@ -239,7 +239,7 @@ TEST_F(LogTest, TheCollectorDoesNotWaitForWhatOnlyItGives) {
 TEST_F(LogTest, AVictimMayBeLeftAsItIsWhileTheReserveIsNotNeeded) {
   fill(false);
   EXPECT_FALSE(log->has_more_than(Log::kReserve));
-  // One that is emptied makes up for the room that was taken for what is moved.
+  // An emptied segment makes up for the one that relocated records take.
   uint32_t sealed = 0;
   while (state_of(sealed) != State::kSealed) ++sealed;
   log->emptied(sealed);
@@ -253,7 +253,7 @@ TEST_F(LogTest, AVictimMayBeLeftAsItIsWhileTheReserveIsNotNeeded) {
   EXPECT_TRUE(log->may_start_victim());
 }
 
-// A relocation that came too late is in a segment that is young, and is older than tombstones of before.
+// A relocation that came too late puts into a young segment a copy that is older than earlier tombstones.
 TEST_F(LogTest, OldCopiesHoldTombstonesUpUntilTheirSegmentIsSealed) {
   const std::vector<uint32_t> sealed = fill_segments({100, 100});
   Extent extent;
@@ -274,7 +274,7 @@ TEST_F(LogTest, ASegmentWithMoreToGainMayWaitUntilItIsOlder) {
   // The oldest gains little, the youngest most.
   const std::vector<uint32_t> segments = fill_segments({85, 10, 8});
   EXPECT_EQ(log->choose_victim(0), segments[1]);
-  // As if eight more had been filled: of ages that differ by little, what is gained decides.
+  // Once eight more have been filled, ages differ little, and the gain decides.
   fill_segments({100, 100, 100, 100, 100, 100, 100, 100});
   EXPECT_EQ(log->choose_victim(0), segments[2]);
 }
@@ -292,7 +292,7 @@ TEST_F(LogTest, TheOldestIsCollectedWhileTombstonesTakeMuch) {
   const std::vector<uint32_t> segments = fill_segments({100, 20});
   EXPECT_EQ(log->choose_victim(0), segments[1]);
   Extent extent;
-  // More than one part in 32 of 24 MiB.
+  // More than 1/32 of 24 MiB.
   for (int i = 0; i < 1600; ++i) {
     keep();
     ASSERT_EQ(allocate(1, extent, RecordKind::kTombstone), Room::kDone);
@@ -351,7 +351,7 @@ TEST_F(LogTest, ASegmentIsNotSealedBeforeItsLastWriterHasEnded) {
   EXPECT_EQ(log->counts().live_grains, 1024u + 1024u);
 }
 
-// A summary may have megabytes.
+// A summary may take megabytes.
 TEST_F(LogTest, WhatIsToBeDoneInTimeIsDoneBetweenSummaries) {
   keep();
   Extent extent;
@@ -369,8 +369,8 @@ TEST_F(LogTest, WhatIsToBeDoneInTimeIsDoneBetweenSummaries) {
   log->meanwhile = {};
 }
 
-// Who has seen how full a segment is, and is then stopped for a while, gets nothing there when others have filled it meanwhile, although
-// there would be room.
+// A writer that has seen how full a segment is, and is then stopped while others make the segment FULL, gets no room there, although some is
+// left.
 TEST_F(LogTest, WhoComesLateToAFullSegmentGetsNothing) {
   keep();
   Extent first, next;
@@ -386,7 +386,7 @@ TEST_F(LogTest, WhoComesLateToAFullSegmentGetsNothing) {
   log->finish(next, true);
 }
 
-// As if another thread were about to fill it, and had closed it just now.
+// As if another thread were about to make it FULL, and had just closed it.
 TEST_F(LogTest, AClosedSegmentTakesNothing) {
   keep();
   Extent first, next;
@@ -399,7 +399,7 @@ TEST_F(LogTest, AClosedSegmentTakesNothing) {
   log->finish(next, true);
 }
 
-// Small records find room where large ones find none, at the moment when who wants room for a large one fills the segment.
+// Small records still find room where a large one does not, just when the large one's writer makes the segment FULL.
 TEST_F(LogTest, WhatManyAppendAtOnceIsInTheSummaries) {
   constexpr int kThreads = 4;
   struct Got {
@@ -465,7 +465,7 @@ class LogPaceTest : public LogTest {
   void run(F f) {
     ASSERT_TRUE(scheduler.run(task::calls("main", f)));
   }
-  // Writers that want so many grains each, one after the other; `admitted` says which have had their turn, in order, and `ended_ns` when.
+  // Starts writers of these many grains, one after the other; `admitted` says which have had their turn, in order, and `ended_ns` when.
   void start_writers(const std::vector<uint32_t>& grains) {
     for (const uint32_t each : grains) {
       writers.push_back([this, i = writers.size(), each] {
@@ -505,7 +505,7 @@ TEST_F(LogPaceTest, NobodyWaitsWhileEnoughIsFree) {
   });
 }
 
-// 2,000 grains are 1 MB: 12.8 ms at the pace that is the first.
+// 2,000 grains are 1 MB: 12.8 ms at the initial pace.
 TEST_F(LogPaceTest, WritersHaveTheirTurnsFirstComeFirstServed) {
   run([&] {
     begin_pace();
@@ -570,7 +570,7 @@ TEST_F(LogPaceTest, PaceEndsWhenEnoughIsFree) {
 TEST_F(LogPaceTest, WritersAreAsFastAsTheCollectorGains) {
   run([&] {
     begin_pace();
-    // A grain in a ms, or less: with nothing free a quarter of that.
+    // One grain a ms at most; writers get a quarter of that while nothing is free.
     for (int i = 0; i < 20; ++i) {
       log->gained(1);
       ASSERT_EQ(task::sleep_until(now_ns() + 1'000'000), task::Woken::kTimedOut);
@@ -583,7 +583,7 @@ TEST_F(LogPaceTest, WritersAreAsFastAsTheCollectorGains) {
   });
 }
 
-// What is free in segments that nobody has begun, emptied ones among them, and what is left of open ones; less the reserve.
+// Free room is that of unused segments, emptied ones included, and what is left of open ones; less the reserve.
 TEST_F(LogPaceTest, WhatIsFreeIsSeenByGrains) {
   constexpr double wanted = 1.5 + 1;  // with one stream
   EXPECT_NEAR(log->counts().free_level, (kSegments - Log::kReserve) / wanted, 1e-9);
@@ -607,7 +607,7 @@ TEST_F(LogPaceTest, WhatIsFreeIsSeenByGrains) {
   EXPECT_FALSE(log->is_short());
 }
 
-// Of the one that was chosen a snapshot may keep a record by now, as of all others.
+// By now, snapshots may keep records of the chosen segment, and of all others.
 TEST_F(LogTest, TheFloorIsDurableThoughAllSegmentsAreKept) {
   const uint32_t segment = fill_segments({100}).front();
   log->segment(segment).keeps.store(1);
@@ -638,7 +638,7 @@ TEST_F(LogTest, TheFloorIsInTheHeadersOfTwoSegments) {
   EXPECT_EQ(with_floor, 2);
 }
 
-// A medium with holes, which notes writes of zeros where headers are.
+// A medium with holes, which counts writes of zeros over headers.
 class HolesDevice final : public MediumDevice {
  public:
   explicit HolesDevice(const Identity& identity)
@@ -664,7 +664,7 @@ class HolesDevice final : public MediumDevice {
   const Geometry& geometry_;
 };
 
-// Headers that are there stay: a power cut may come before the next ones are written.
+// Filling holes leaves headers alone: power may fail before the next ones are written.
 TEST_F(LogTest, WhatIsFilledBeforehandIsNoHeader) {
   auto* const holes = new HolesDevice(identity);
   Channel filling;

@@ -12,14 +12,14 @@ namespace {
 
 constexpr uint64_t kMs = 1'000'000, kSecond = 1'000 * kMs;
 
-// A collector that gains so many grains each millisecond, for so long, at this level. Returns when that is.
+// A collector gains this many grains a millisecond, for `ms`, at this level. Returns when it ends.
 uint64_t collect(Pace& pace, uint64_t now_ns, uint64_t grains, uint64_t ms, double level = 1) {
   pace.work(level, now_ns);
   for (uint64_t i = 0; i < ms; ++i) pace.gained(grains, level, now_ns += kMs);
   return now_ns;
 }
 
-// How many grains have their turns from now on within a second, `each` of them a writer's.
+// How many grains have their turns within a second from now, if each writer has `each`.
 uint64_t in_a_second(Pace& pace, uint64_t now_ns, uint64_t each = 1) {
   uint64_t grains = 0;
   while (pace.turn(each, now_ns) < now_ns + kSecond / 2) grains += each;
@@ -84,7 +84,7 @@ TEST(Pace, WhoBeginsKnowsHowMuchIsFree) {
   EXPECT_NEAR(static_cast<double>(in_a_second(first, kSecond)), 40e6 / 4096, 400);
 }
 
-// What it does at a time, and how long it does nothing between, makes no difference.
+// How much is gained at a time, and how long nothing is gained in between, makes no difference.
 TEST(Pace, GainsThatComeInLumpsAreEvenedOut) {
   Pace pace;
   pace.open(4096);
@@ -125,7 +125,7 @@ TEST(Pace, BeforeAnythingIsKnownWritersWriteEightyMegabytesASecond) {
     pace.open(grain_bytes);
     EXPECT_NEAR(static_cast<double>(in_a_second(pace, kSecond)), 80e6 / static_cast<double>(grain_bytes),
                 400);
-    // A moment says nothing.
+    // One moment's gain says nothing.
     pace.work(1, kSecond);
     pace.gained(1, 1, kSecond + kMs);
     EXPECT_GT(pace.turn(1, 2 * kSecond), kSecond);
@@ -151,7 +151,7 @@ TEST(Pace, NobodyWaitsForMoreThanASecond) {
   pace.open(4096);
   const uint64_t now = collect(pace, kSecond, 0, 1000);
   for (int i = 0; i < 1000; ++i) EXPECT_LE(pace.turn(1000, now), now + Pace::kMaxAheadNs);
-  // From the beginning of a clock, too.
+  // Even when a clock begins at 0.
   Pace early;
   early.open(4096);
   EXPECT_EQ(early.turn(1, 0), 0u);
