@@ -5,7 +5,7 @@
 
 #include "base/ids.h"
 
-// Of functions that compiled code calls, and of what is exported.
+// For functions that compiled code calls, and for whatever else is exported.
 #define SPILL_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace spill {
@@ -28,7 +28,7 @@ inline constexpr int64_t kEntryUnknown = 0;
 inline constexpr int64_t kEntryIdentity = 1;
 inline constexpr int64_t kEntryLocked = -1;
 
-// The table entry of an address. No access to it before spillway_start() reserved the table.
+// The table entry of an address. REQUIRES: spillway_start() has reserved the table.
 inline Entry& entry_of(uint64_t address) {
   return reinterpret_cast<Entry*>(kTableBase)[address >> kTableShift];
 }
@@ -36,9 +36,9 @@ inline Entry& entry_of(uint64_t address) {
 // The part of the address space that holds spilled memory only.
 inline bool in_reserved_range(uint64_t address) { return address - kRangeBegin < kRangeEnd - kRangeBegin; }
 
-// Is there a spilled global at the address, which is not in that range? (address_space.h)
+// Is the address, which lies outside that range, part of a spilled global? (address_space.h)
 bool is_global(uint64_t address);
-// How many of the bytes from a plain address on come before the first one of a spilled global, at most `bytes`.
+// How many bytes from a plain address on come before the next spilled global; at most `bytes`.
 uint64_t bytes_before_globals(uint64_t begin, uint64_t bytes);
 
 }  // namespace spill
@@ -46,8 +46,8 @@ uint64_t bytes_before_globals(uint64_t begin, uint64_t bytes);
 extern "C" {
 // Whether globals were ever spilled (spill/globals.h).
 extern std::atomic<bool> spillway_has_globals;
-// Constant-initialised to kUnregisteredSlots in every new thread (spill/thread.h). __thread, since
-// each access to an extern thread_local asks whether an initialiser must run.
+// Constant-initialised to kUnregisteredSlots in every new thread (spill/thread.h). __thread, since each
+// access to an extern thread_local checks whether an initialiser must run.
 extern __thread spill::Slot* __spillway_slots
     __attribute__((tls_model("initial-exec"), visibility("default")));
 // The C++ side of the slow path (translate.cc); called directly by the runtime.
@@ -65,14 +65,14 @@ inline bool in_range(uint64_t address) {
 }
 inline bool in_range(const void* pointer) { return in_range(reinterpret_cast<uint64_t>(pointer)); }
 
-// How many of n bytes are plain, up to the first that is spilled: a global's ends may be plain (globals.h). All if there is no memory.
+// How many of the n bytes at `memory` come before the first spilled one: plain memory may lead up to a spilled global (globals.h). n for null.
 // REQUIRES: not in_range(memory).
 inline uint64_t plain_length(const void* memory, uint64_t n) {
   if (!spillway_has_globals.load(std::memory_order_relaxed) || memory == nullptr) [[likely]]
     return n;
   return bytes_before_globals(reinterpret_cast<uint64_t>(memory), n);
 }
-// May any of n bytes be spilled memory?
+// May any of the n bytes be spilled memory?
 inline bool reaches_range(const void* memory, uint64_t n) {
   return in_range(memory) || plain_length(memory, n) < n;
 }

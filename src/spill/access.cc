@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kScratchRequestBytes = 64 << 10;
 constexpr size_t kScratchBlockBytes = 2 * kScratchRequestBytes;
 constexpr size_t kScratchAlignment = 16;
-// Direct I/O asks for memory aligned as the device has it, and for a multiple of so much.
+// Direct I/O needs memory aligned to the device's blocks, and lengths that are multiples of at least this.
 constexpr size_t kMinDirectBytes = 512;
 
 Thread::Wired& wired_of(Thread& thread) {
@@ -72,7 +72,7 @@ size_t string_length(const char* text, size_t limit) {
 }
 
 bool ends_spilled(const char* text, size_t limit) {
-  constexpr size_t kMax = 128 << 10;  // as long as any that the kernel takes
+  constexpr size_t kMax = 128 << 10;  // the longest string that the kernel accepts
   if (plain_length(text, kMax) == kMax) return false;
   const size_t length = string_length(text, limit);
   const size_t bytes = length < limit ? length + 1 : limit;
@@ -91,7 +91,7 @@ WiredRange::WiredRange(const void* address, size_t n, Need need) {
     pieces_[piece_count_++] = {const_cast<void*>(address), size_};
     return;
   }
-  // No handler before it is noted: it may fork.
+  // Handlers are deferred until the pins are recorded: one may fork.
   InRuntime inside;
   begin_ = a;
   const size_t pages = (a % base::kOsPageBytes + n - 1) / base::kOsPageBytes + 1;
@@ -105,7 +105,7 @@ WiredRange::WiredRange(const void* address, size_t n, Need need) {
     const size_t length = std::min(bytes_to_page_end(reinterpret_cast<const void*>(at)), n - size_);
     char* raw = pin_page_piece(at, need);
     if (reinterpret_cast<uint64_t>(raw) == at) {
-      // Not pinned: alone, and as memory that is not spilled.
+      // Not pinned: returned on its own, as if it were not spilled.
       if (pins > 0) break;
       give_pins_back(allowance);
       begin_ = 0;

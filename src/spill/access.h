@@ -22,9 +22,9 @@
 
 namespace spill {
 
-// Slots of the runtime, numbered after compiled code's. Interceptors use kHoldA.. kHoldD, and so do
-// accesses that cross a page's edge (cross_quick.c), but for those that may block, which have kHoldCross (translate.cc); kHoldAhead is
-// for what is looked at ahead of use (ahead/prefetch.cc), kHoldSatc for the last page that a thread's translation caches did not take (satc.cc).
+// Slots of the runtime, numbered after compiled code's. kHoldA to kHoldD are for interceptors, and for accesses that cross a page's edge as long
+// as they do not block (cross_quick.c); kHoldCross is for those that may block (translate.cc), kHoldAhead for what is read ahead of use
+// (ahead/prefetch.cc), kHoldSatc for the last page that bypassed a thread's translation caches (satc.cc).
 enum HoldSlot : unsigned { kHoldA = kSlotCount, kHoldB, kHoldC, kHoldD, kHoldCross, kHoldAhead, kHoldSatc };
 
 // Translates `address` (spilled or not) and protects it in `slot`. The result is valid for the bytes
@@ -33,7 +33,7 @@ enum HoldSlot : unsigned { kHoldA = kSlotCount, kHoldB, kHoldC, kHoldD, kHoldCro
 inline char* hold(const void* address, HoldSlot slot) {
   const auto a = reinterpret_cast<uint64_t>(address);
   Slot* slots = __spillway_slots;
-  // The order against the entry's load is what step 2 of the evict protocol (membarrier) pairs with.
+  // Step 2 of the evict protocol (membarrier) pairs with the order of this store and the entry's load.
   slots[slot].store(a, std::memory_order_release);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   int64_t entry = entry_of(a).load(std::memory_order_acquire);
@@ -80,26 +80,25 @@ size_t for_each_piece(const void* address, size_t n, HoldSlot slot, F&& f) {
   return done;
 }
 
-// Copies n bytes; either side may be spilled; memmove's semantics are not provided. Returns nothing;
-// bad addresses fault as they would in a plain copy.
+// Copies n bytes; either side may be spilled. REQUIRES: the two do not overlap. Bad addresses fault as they would in a plain copy.
 void copy(void* to, const void* from, size_t n);
 
 // Length of a string that may be spilled, at most `limit`.
 size_t string_length(const char* text, size_t limit = ~size_t{0});
 
-// Does a text that begins in plain memory go on in spilled memory, within its first `limit` bytes? A global's begin may be
-// plain (globals.h). No of null. REQUIRES: not in_range(text).
+// Does a string that begins in plain memory continue in spilled memory within its first `limit` bytes? (It may lead into a
+// spilled global: globals.h.) False for null. REQUIRES: not in_range(text).
 bool ends_spilled(const char* text, size_t limit = ~size_t{0});
 
-// How long a string is, with its end, if any of it is spilled; else 0, as of null.
+// The size of a string with its terminator, if any of it is spilled; else 0. 0 for null.
 size_t spilled_string_bytes(const char* text);
 
 // [address, address + n) pinned: its pages stay where they are until destruction, so that the kernel
-// may read or write them. Covers a prefix only, of at least one piece, when the range is larger than
-// what may be pinned, or is spilled in part. What is not spilled is one piece and costs nothing.
-// `need`: what the kernel does there; what is protected from it counts as not spilled, so that the kernel refuses it.
-// One at a time in each thread, and in each handler that interrupts it, beside that of a call in which the thread was cancelled: this one stays until
-// the thread has run what it leaves to be run. A child that such a handler forks has it too.
+// may read or write them. Covers only a prefix, of at least one piece, if the range is larger than what may be pinned, or is spilled only in part. A
+// range that is not spilled is one piece and costs nothing.
+// `need`: what the kernel does there; memory whose protection forbids it counts as not spilled, so that the kernel refuses it.
+// One at a time in each thread, and in each handler that interrupts it. The exception is a call in which the thread was cancelled: its range stays
+// until the thread's cleanup handlers and destructors have run. A child that a handler forks has the interrupted call's range too.
 // Cost: may block and do I/O for each page.
 class WiredRange {
  public:
@@ -117,7 +116,7 @@ class WiredRange {
   size_t size_ = 0;
   size_t piece_count_ = 0;
   iovec pieces_[kMaxPieces];
-  // What the call had pinned in which the thread was cancelled, if it was.
+  // If the thread was cancelled in a call: what that call had pinned.
   uint64_t left_begin_ = 0;
   uint64_t left_bytes_ = 0;
 };
@@ -126,7 +125,7 @@ class WiredRange {
 // a block that the thread keeps; more is mapped. data() is null when the system has none left.
 class Scratch {
  public:
-  // kOwn: nothing else is ever in the same pages, so that the kernel may keep them when this has ended.
+  // kOwn: shares its pages with nothing else, so that the kernel may hold on to them after destruction.
   enum Pages { kShared, kOwn };
   explicit Scratch(size_t bytes, Pages pages = kShared);
   ~Scratch();

@@ -6,8 +6,8 @@
 //   page bits   one bit per OS page, valid in chunks of which some is allocated
 //
 // An address that is not allocated is not translated: the access faults, as it would natively.
-// Thread contract: any thread; is_allocated() takes no lock. What allocates, frees and marks takes one that a fork takes, too: a compiled
-// program calls it within InRuntime, since a handler that came in the middle might fork.
+// Thread contract: any thread. is_allocated() takes no lock; allocating, freeing and marking take one that fork takes too, so a compiled
+// program does these within InRuntime: a handler that interrupted them might fork.
 #pragma once
 #include <cstdint>
 
@@ -17,7 +17,7 @@
 
 namespace spill {
 
-// Are so many bytes more than the range has? (Rounded up to OS pages, such a number may become 0.)
+// Is `bytes` more than the whole range? (Rounding such a number up to OS pages might yield 0.)
 constexpr bool is_too_large(uint64_t bytes) { return bytes > kRangeEnd - kRangeBegin; }
 
 // Maps the maps. Errors: ENOMEM.
@@ -31,7 +31,7 @@ bool allocate_addresses_at(uint64_t address, uint64_t bytes);
 // Gives back any part of what was allocated. REQUIRES: its pages were discarded.
 void free_addresses(uint64_t address, uint64_t bytes);
 
-// Any part of what was allocated is not allocated any more, but nobody else gets it before free_addresses.
+// Marks any part of what was allocated as not allocated, but lets nobody else have it before free_addresses.
 void withhold_addresses(uint64_t address, uint64_t bytes);
 
 // The two maps, for other processes that look into this one.
@@ -43,8 +43,8 @@ struct AddressMaps {
 };
 AddressMaps address_maps();
 
-// Is the OS page of `address` allocated, or a global's, by the maps? `chunk_use(i)` and `page_bits(i)` read element i
-// of them. REQUIRES: below 2^kAddressBits.
+// Do the maps say that the OS page of `address` is allocated, or a global's? `chunk_use(i)` and `page_bits(i)` read
+// element i of them. REQUIRES: below 2^kAddressBits.
 template <class ReadChunkUse, class ReadPageBits>
 inline bool is_allocated_by(uint64_t address, ReadChunkUse&& chunk_use, ReadPageBits&& page_bits) {
   const ChunkUse use = chunk_use(address / kChunkBytes);
@@ -53,11 +53,11 @@ inline bool is_allocated_by(uint64_t address, ReadChunkUse&& chunk_use, ReadPage
   return (page_bits(page / 64) >> (page % 64) & 1) != 0;
 }
 
-// Does a spilled global lie in [begin, begin + bytes)? (bytes_before_globals of abi.h says how far away.) Cost: a look at a byte for each 2 MiB
-// that have none.
+// Does a spilled global lie in [begin, begin + bytes)? (bytes_before_globals of abi.h says how far away.) Cost: one byte read for each 2 MiB
+// without globals.
 bool touches_globals(uint64_t begin, uint64_t bytes);
 
-// [begin, begin + bytes), whole OS pages outside of the range, become globals, or are none any more.
+// [begin, begin + bytes), whole OS pages outside the range, become globals, or cease to be.
 void mark_globals(uint64_t begin, uint64_t bytes, bool spilled);
 
 // Between the two nothing is allocated or freed. For fork.
@@ -66,16 +66,16 @@ void thaw_addresses();
 
 // Is the OS page of `address` allocated, or a global's? REQUIRES: below 2^kAddressBits. Async-signal-safe.
 bool is_allocated(uint64_t address);
-// The end of the OS pages from `address` on of which is_allocated says the same; at most `end`. Cost: a look at each chunk,
-// at each OS page only where some of a chunk are allocated. REQUIRES: in_range(address); all below 2^kAddressBits.
+// The end of the OS pages from `address` on for which is_allocated returns the same; at most `end`. Cost: one read for each
+// chunk, and for each OS page only in chunks that are partly allocated. REQUIRES: in_range(address); all below
+// 2^kAddressBits.
 uint64_t same_allocation_end(uint64_t address, uint64_t end);
 
-// Does [address, address + bytes) touch what the runtime keeps at fixed addresses: the table, the published page, what
-// tells of native bodies, the slots of threads not seen yet? Nobody else may map anything there.
+// Does [address, address + bytes) touch what the runtime keeps at fixed addresses: the table, the published page, the
+// page that says whether native bodies may run, and the one that unregistered threads' slots point to? Nobody else may map anything there.
 bool touches_runtime(const void* address, uint64_t bytes);
 
-// Have some of the addresses no entries in the table? Where processors have addresses of 57 bits, the kernel maps there what is asked for there, if
-// only by a hint, and nothing else.
+// Do some of the addresses have no entry in the table? With 57-bit addresses the kernel maps memory up there only if it is asked to, be it by a hint.
 inline bool is_beyond_table(const void* address, uint64_t bytes) {
   constexpr uint64_t kEnd = uint64_t{1} << kAddressBits;
   const auto begin = reinterpret_cast<uint64_t>(address);

@@ -6,9 +6,9 @@ namespace spill {
 
 //   kForget    the content is dropped
 //   kWillNeed  what is not in memory begins to be loaded
-//   kPattern   how misses are read ahead of
-//   kNothing   it is about how the kernel pages, which it does not do with spilled memory
-//   kRefused   EINVAL: what must hold would not, or nobody knows the advice
+//   kPattern   how much is read ahead of a miss
+//   kNothing   concerns the kernel's paging, which spilled memory is not subject to
+//   kRefused   EINVAL: what it promises would not hold, or the advice is unknown
 enum class Advice { kForget, kWillNeed, kPattern, kNothing, kRefused };
 
 inline Advice meaning_of_advice(int advice) {
@@ -32,8 +32,8 @@ inline Advice meaning_of_advice(int advice) {
     case MADV_COLD:
     case MADV_PAGEOUT:
     case MADV_POPULATE_WRITE: return Advice::kNothing;
-    // Of what is known: MADV_REMOVE is not for private memory; MADV_DONTFORK and MADV_WIPEONFORK change what a child of fork
-    // finds; MADV_COLLAPSE and guards are the kernel's pages'.
+    // Known advice that is refused: MADV_REMOVE is not for private memory; MADV_DONTFORK and MADV_WIPEONFORK change what a
+    // child of fork finds; MADV_COLLAPSE and guards concern the kernel's own pages.
     default: return Advice::kRefused;
   }
 }

@@ -11,7 +11,7 @@ namespace {
 constexpr uint64_t kBlockBytes = 64 << 10;
 constexpr uint64_t kBanksPerBlock = kBlockBytes / sizeof(Bank);
 
-constinit std::atomic<Bank*> first{nullptr};  // grows only, so that who looks takes no lock
+constinit std::atomic<Bank*> first{nullptr};  // only grows, so that readers need no lock
 constinit Bank* first_free = nullptr;
 constinit sys::Mutex mutex;
 
@@ -28,7 +28,7 @@ base::Expected<Bank*> take_bank() {
       bank->next_ = first.load(std::memory_order_relaxed);
       bank->next_free_ = first_free;
       first_free = bank;
-      // Release: who finds the bank finds it empty.
+      // Release: whoever finds the bank finds it empty.
       first.store(bank, std::memory_order_release);
     }
   }

@@ -1,14 +1,14 @@
-// Banks: the hazard slots of tasks that are suspended in a miss (loop.h). The slots of its thread are other tasks' meanwhile;
-// what it will go on using stands in its bank, and whoever looks at the slots of all threads looks at all banks, too
-// (holders.h). So nothing is pinned, and nobody waits for a task that is suspended.
+// Banks: the hazard slots of tasks that are suspended in a miss (loop.h). Other tasks use the thread's slots meanwhile; the addresses that
+// the suspended task goes on using stand in its bank, and whoever looks at the slots of all threads looks at all banks, too (holders.h). So
+// nothing is pinned, and nobody waits for a suspended task.
 //
-// A bank has a place for each slot. Why nothing that is held is ever overlooked by whoever looks at slots first, and then at banks:
-//   suspend   the slots that are live are stored to the bank; then other tasks overwrite them. Seen in the slot or in the bank
-//   resume    the bank is stored to the slots, and stays as it is: seen in the bank
-//   suspend   what is still live stands in the same place of both, and stays; the rest is not needed any more
-// So the bank of a task that runs may hold what the task no longer needs, until its next miss: pages stay in memory, and mapped files open.
+// A bank has a place for each slot. Why a scan of the slots first, and then of the banks, never overlooks a held address:
+//   suspend   the live slots are stored to the bank before other tasks overwrite them: seen in the slot or in the bank
+//   resume    the bank is copied to the slots, and stays as it is: seen in the bank
+//   suspend   what is still live is at the same place in both, and stays; the rest is no longer needed
+// So until its next miss, a running task's bank may hold what the task no longer needs: pages stay in memory, and mapped files open.
 //
-// Thread contract: a bank is stored to by its task's thread alone; looked at by anyone.
+// Thread contract: only its task's thread stores to a bank; anyone may read it.
 #pragma once
 #include "base/error.h"
 #include "spill/abi.h"
@@ -21,19 +21,19 @@ class alignas(64) Bank {
   void keep(const Slot* slots, uint64_t live) {
     for (uint64_t left = live; left != 0; left &= left - 1) {
       const int i = __builtin_ctzll(left);
-      // Release, all three: a slot that is overwritten afterwards is overwritten after this.
+      // Release, like the two stores below: slots that are overwritten afterwards are overwritten after this.
       slots_[i].store(slots[i].load(std::memory_order_relaxed), std::memory_order_release);
     }
     live_.store(live, std::memory_order_release);
   }
-  // They are the thread's again.
+  // Copies them back to the thread's slots.
   void bring_back(Slot* slots) const {
     for (uint64_t left = live_.load(std::memory_order_relaxed); left != 0; left &= left - 1) {
       const int i = __builtin_ctzll(left);
       slots[i].store(slots_[i].load(std::memory_order_relaxed), std::memory_order_release);
     }
   }
-  // The task needs nothing of it.
+  // The task needs none of them any more.
   void clear() { live_.store(0, std::memory_order_release); }
 
   template <class F>
@@ -42,7 +42,7 @@ class alignas(64) Bank {
       f(slots_[__builtin_ctzll(left)]);
   }
 
-  // Of all that there ever were.
+  // Next in the list of all banks ever made.
   Bank* next() const { return next_; }
 
  private:
@@ -61,7 +61,7 @@ static_assert(kAllSlotCount <= 64);
 base::Expected<Bank*> take_bank();
 void give_back_bank(Bank& bank);
 
-// The first of all that there ever were.
+// The first of all banks ever made.
 Bank* first_bank();
 
 // In a child of fork: no task is suspended.

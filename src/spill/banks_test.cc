@@ -34,7 +34,7 @@ TEST(Banks, KeepTheSlotsThatAreLiveAndBringThemBack) {
   for (Slot& slot : slots) slot = 7;
   bank.bring_back(slots);
   for (uint64_t i = 0; i < kAllSlotCount; ++i) EXPECT_EQ(slots[i], i == 2 || i == last ? 100 + i : 7) << i;
-  // Still there, for who has looked at the slots before they were brought back.
+  // Still there, for a scan that looked at the slots before they were brought back.
   EXPECT_EQ(values_of(bank), (std::multiset<uint64_t>{102, 100 + last}));
   give_back_bank(bank);
 }
@@ -73,7 +73,7 @@ TEST(Banks, OfATaskThatIsNotInAChildAreEmptyThere) {
   for (Bank* each : again) give_back_bank(*each);
 }
 
-// Who looks at slots first and at banks then sees what is held all the time, while a thread's two tasks take turns.
+// While a thread's two tasks take turns, a scan of the slots, and then of the banks, always sees both held addresses.
 TEST(Banks, WhatIsHeldIsNeverOverlooked) {
   constexpr uint64_t kHeld[2] = {0x1000, 0x2000};
   Slot slots[kAllSlotCount] = {};
@@ -86,7 +86,7 @@ TEST(Banks, WhatIsHeldIsNeverOverlooked) {
   std::thread worker([&] {
     for (int running = 0; !stop; running = 1 - running, ++turns) {
       banks[running]->keep(slots, uint64_t{1} << 5);
-      slots[5].store(0x3000, std::memory_order_release);  // a third, that needs it for a moment
+      slots[5].store(0x3000, std::memory_order_release);  // a third task uses the slot for a moment
       banks[1 - running]->bring_back(slots);
       begun = true;
     }

@@ -18,9 +18,9 @@
 namespace spill {
 namespace {
 
-// Orders those who change the budget.
+// Held by whoever changes the budget.
 constinit sys::Mutex budget_mutex;
-constinit PressurePlan plan;  // under it
+constinit PressurePlan plan;  // guarded by it
 constinit sys::MemoryPressure pressure;
 constinit uint64_t answered_number = 0;
 

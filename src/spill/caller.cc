@@ -6,7 +6,7 @@
 
 #include <cstddef>
 
-// Where the C library's code lies is where this lies.
+// A function of the C library, whose address tells where the library's code lies.
 extern "C" void* __libc_malloc(size_t);
 
 namespace spill {
@@ -45,7 +45,7 @@ base::Expected<void> check_search_order(bool (*)()) { return {}; }
 bool is_replaced(const void*, const void*) { return false; }
 #else
 base::Expected<void> check_search_order(bool (*heap_serves_others)()) {
-  // As others look it up. RTLD_DEFAULT is what this library would find, whose own names come first for it (-Bsymbolic).
+  // As other libraries find it. RTLD_DEFAULT would search on behalf of this library, which finds its own names first (-Bsymbolic).
   void* const everybodys = dlopen(nullptr, RTLD_LAZY);
   auto* const malloc = reinterpret_cast<void* (*)(size_t)>(dlsym(everybodys, "malloc"));
   auto* const free = reinterpret_cast<void (*)(void*)>(dlsym(everybodys, "free"));
@@ -60,7 +60,7 @@ base::Expected<void> check_search_order(bool (*heap_serves_others)()) {
         "library comes first; link it with spillcc, or set LD_PRELOAD=",
         known ? about.dli_fname : "libspillway.so");
   }
-  // Who comes before and hands on to the next is welcome: profilers do.
+  // A malloc that comes first and calls the next one is fine: profilers do so.
   if (!heap_serves_others()) free(malloc(1));
   if (heap_serves_others()) return {};
   const bool known = dladdr(reinterpret_cast<void*>(malloc), &about) != 0;
@@ -70,8 +70,8 @@ base::Expected<void> check_search_order(bool (*heap_serves_others)()) {
 
 namespace {
 
-// Where the program or library that defines the function begins in memory; null: none is known to. (A program that only calls a function may have
-// an entry for it that all take for its address.)
+// Where the program or library that defines the function begins in memory; null: unknown. (A program that only calls a function may have a PLT
+// entry that everyone takes for its address.)
 const void* definer_of(const void* function) {
   Dl_info about;
   void* symbol = nullptr;

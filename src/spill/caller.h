@@ -9,19 +9,19 @@ namespace spill {
 
 enum class Caller { kInstrumented, kForeign, kLibc };
 
-// By its return address; static/caller.cc says what a statically linked program can tell.
+// Judged by the return address; static/caller.cc says what a statically linked program can tell.
 Caller foreign_caller(const void* return_address);
 
-// Once, at the start. Before, everybody is foreign.
+// To be called once, at the start. Until then, everybody is foreign.
 void find_c_library();
 
-// Do other libraries' calls of malloc, read and their kin reach the runtime? Not where the C library is searched first, since
-// spillcc compiled a library, and somebody else linked the program; nor where another malloc comes first. Error: ENOTSUP,
-// and what to do. REQUIRES: find_c_library was called; `heap_serves_others`: as in heap.h. May take the loader's lock, and calls malloc.
+// Do other libraries' calls of malloc, read and their kin reach the runtime? They do not if the C library is searched first, because
+// spillcc compiled a library but did not link the program, or if another malloc comes first. Error: ENOTSUP, saying what to do.
+// REQUIRES: find_c_library was called; `heap_serves_others`: as in heap.h. May take the loader's lock, and calls malloc.
 base::Expected<void> check_search_order(bool (*heap_serves_others)());
 
-// Is it the program, or another library, that defines `function` for all, instead of the library that defines `neighbour`? A library with a
-// malloc of its own does not count: nobody calls that either. May take the loader's lock.
+// Does the program, or another library, define `function` for everybody, instead of the library that defines `neighbour`? A library with a
+// malloc of its own does not count: nobody calls that malloc either. May take the loader's lock.
 bool is_replaced(const void* function, const void* neighbour);
 
 // The exported function that `address` is part of, null when there is none. May take the loader's lock.

@@ -1,4 +1,4 @@
-// What a user knows an address of code by: the file that it was loaded from, where it lies in there, and the function.
+// An address of code in terms that a user knows: the file that it was loaded from, the place in that file, and the function.
 #pragma once
 #include <cstdint>
 

@@ -1,7 +1,7 @@
-// The quick step of an access that crosses a page's edge, if all of its pages are in memory: what needs no I/O, lock or vector
-// register. Compiled as translate_quick.c is: the vector registers would have to be saved, which takes most of the time.
-// Cost: about 30 instructions a page, and one for each 2 bytes, besides the thunk's pushes and pops. Pages that lie side by side in
-// memory are copied as one: no branch depends then on where the edge is.
+// The quick step of an access that crosses a page's edge, for when all of its pages are in memory: what needs no I/O, lock or
+// vector register. Compiled as translate_quick.c is, since saving the vector registers would take most of the time.
+// Cost: about 30 instructions a page, and one for each 2 bytes, besides the thunk's pushes and pops. Pages that are adjacent in
+// memory are copied as one, so that no branch depends on where the edge is.
 #include <stdint.h>
 
 #define SPILLWAY_NUMBER(name, value, doc) static const uint64_t k##name = value;
@@ -18,8 +18,8 @@ _Bool spillway_is_marked(uint64_t address);
 // base::statistics.spill_crossings, set by spillway_start().
 uint64_t* spillway_crossing_counter;
 
-// All `size` bytes at `address` to or from `buffer`, plain memory; all of them at `from` to `to`, which do not overlap unless they
-// are the same. 0 when the blocking step is needed, for all of them: what was stored by then is stored again.
+// Copies `size` bytes between `address` and `buffer`, which is plain memory, or from `from` to `to`, which do not overlap unless
+// they are the same. 0 when the blocking step is needed: it does all of the access, and stores again what was already stored.
 _Bool spillway_cross_load_quick(uint64_t address, uint64_t size, char* buffer);
 _Bool spillway_cross_store_quick(uint64_t address, uint64_t size, const char* buffer);
 _Bool spillway_cross_copy_quick(uint64_t to, uint64_t from, uint64_t size);
@@ -31,7 +31,7 @@ _Bool spillway_cross_copy_quick(uint64_t to, uint64_t from, uint64_t size);
     __builtin_memcpy(to + (at), &word, sizeof word);   \
   } while (0)
 
-// What is less than a word, or left of one, is moved by two words that overlap: how often a loop runs is not to depend on it.
+// What is less than a word, or left over at the end, is moved by two words that overlap, so that it takes no loop.
 static void copy(char* to, const char* from, uint64_t size) {
   if (size >= sizeof(uint64_t)) {
     const uint64_t last = size - sizeof(uint64_t);
@@ -52,8 +52,8 @@ static void copy(char* to, const char* from, uint64_t size) {
   }
 }
 
-// hold() of access.h, without its blocking step: the entry, or 0. What is marked is left as it is: the blocking step does all of the access
-// anew, and would not see that this is its first use.
+// hold() of access.h, without its blocking step: the entry, or 0. A marked page is left as it is: the blocking step repeats the whole
+// access, and would not see that this is the page's first use.
 static int64_t hold(uint64_t address, unsigned slot) {
   __atomic_store_n(&__spillway_slots[slot], address, __ATOMIC_RELEASE);
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -62,8 +62,8 @@ static int64_t hold(uint64_t address, unsigned slot) {
   return spillway_is_marked(address) ? 0 : spillway_translate_quick(address);
 }
 
-// Of the `size` bytes at `address` how many lie side by side from *raw on, protected in `slot` and the next one; 0: the first does not
-// lie anywhere yet.
+// How many of the `size` bytes at `address` are contiguous from *raw on, protected in `slot` and the next one; 0 if the first needs
+// the blocking step.
 static uint64_t hold_run(uint64_t address, uint64_t size, unsigned slot, char** raw) {
   const uint64_t page = 1ull << kTableShift;
   const uint64_t length = page - (address & (page - 1));

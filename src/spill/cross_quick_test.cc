@@ -144,7 +144,7 @@ TEST_F(CrossQuickTest, LeavesWhatIsNotThereToTheBlockingStep) {
   EXPECT_EQ(entry_of(kAddress).load(), entry);
 }
 
-// So that it is the one that takes the page back, and says so.
+// The blocking step must be the one that re-arms the entry, and reports the use.
 TEST_F(CrossQuickTest, LeavesTheFirstUseOfAMarkedPageToTheBlockingStep) {
   char buffer[16] = {};
   const uint64_t edge = kAddress + base::kOsPageBytes - 3;

@@ -11,7 +11,7 @@
 namespace spill {
 namespace {
 
-// A part of one page, whatever the program may do with it.
+// Zeroes a part of one page, whatever its protection.
 void zero(uint64_t address, uint64_t bytes) {
   with_page_in_memory(address, [bytes](cache::Cache& cache, base::PageId page, uint64_t offset) {
     cache.zero(page, offset, bytes);
@@ -41,7 +41,7 @@ void discard_memory(uint64_t address, uint64_t bytes) {
 }
 
 void discard_and_free(uint64_t address, uint64_t bytes) {
-  // First of all nothing may hold the pages any more, or they would stay, zeroed, at addresses that are free.
+  // First everything that holds the pages lets go of them, or they would stay, zeroed, at addresses that are free.
   unmap_range(address, bytes);
   clear_slots();
   satc_invalidate(address, bytes);

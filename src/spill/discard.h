@@ -8,7 +8,7 @@ namespace spill {
 // parts of pages at the ends are zeroed. REQUIRES: allocated. May block.
 void discard_memory(uint64_t address, uint64_t bytes);
 
-// discard_memory, any mapping at its own address taken away, and the addresses given back.
+// discard_memory; also removes any mapping at the pages' own addresses, and frees the addresses.
 void discard_and_free(uint64_t address, uint64_t bytes);
 
 }  // namespace spill

@@ -38,13 +38,13 @@ void register_faulting_thread(ucontext_t& context) {
   }
 }
 
-// As Cache::guarded_address, which takes the lock of a partition: a handler of the program that came meanwhile might need a page of it.
+// Cache::guarded_address takes a partition's lock: InRuntime defers handlers of the program, which might need a page of that partition.
 std::optional<uint64_t> guarded_address(uint64_t address) {
   const InRuntime inside;
   return runtime.cache->guarded_address(reinterpret_cast<const char*>(address));
 }
 
-// The same of Cache::wait_for_share.
+// Likewise for Cache::wait_for_share.
 void wait_for_share() {
   const InRuntime inside;
   runtime.cache->wait_for_share();
@@ -67,7 +67,7 @@ void handle_fault(int number, siginfo_t* info, void* context) {
     }
     const Need need = need_of(*static_cast<ucontext_t*>(context));
     if (in_range(address) && file_map_kind(address) == FileMapKind::kPlain) {
-      // The kernel refused it, unless it was under way when the map became the kernel's: then it is repeated.
+      // The kernel refused the access, unless it was under way when the map became the kernel's: then it is repeated.
       if (need == Need::kExecute || !sys::populate(reinterpret_cast<void*>(address), need == Need::kWrite))
         pass_to_program(number, info, context);
       return;
@@ -78,7 +78,7 @@ void handle_fault(int number, siginfo_t* info, void* context) {
       return;
     }
     if (const auto meant = guarded_address(address)) {
-      // Translated before it was protected. The program knows another address.
+      // Translated before the page was protected. The program knows it by another address.
       if (allows(protection_at(*meant), need)) {
         renew_guards(*meant);
         return;
@@ -98,7 +98,7 @@ void handle_fault(int number, siginfo_t* info, void* context) {
     }
   }
   if (by_access) task::explain_overflow(address);
-  // The program's handler may return, and the access find the page then.
+  // The program's handler may return, and the repeated access may then find the page.
   if (number == SIGBUS && by_access && in_range(address)) hide_bus_error(address);
   pass_to_program(number, info, context);
 }

@@ -24,14 +24,14 @@
 namespace spill {
 namespace {
 
-// Each takes a descriptor of the runtime's own; further ones are plain mappings.
+// Each map takes one of the runtime's own descriptors; further files are mapped by the kernel.
 constexpr uint32_t kMaxFileMaps = 128;
 constexpr uint64_t kChunkCount = (kRangeEnd - kRangeBegin) / kChunkBytes;
 constexpr uint64_t kRetryNs = 50'000;
 constexpr uint32_t kMaxRetries = 10'000;
 // How often, in rounds of the background thread, held pages of unmapped files are looked at again.
 constexpr uint32_t kRoundsPerLook = 64;
-// How many places are tried for a map, since something is in memory at those before.
+// How many places are tried for a map while the cache has something in memory at the earlier ones.
 constexpr uint32_t kMaxPlaces = 8;
 
 struct FileMap {
@@ -53,7 +53,7 @@ constinit sys::Mutex maps_mutex;
 constinit FileMap maps[kMaxFileMaps] = {};
 std::atomic<uint8_t>* map_of_chunk = nullptr;  // number in `maps` + 1, by chunk of the range
 constinit std::atomic<uint32_t> map_count{0};
-// From the first map on; null also if there is no memory.
+// Made with the first map; stays null if there is no memory.
 constinit std::atomic<storage::Device*> open_files{nullptr};
 constinit int empty_file = -1;  // every access to a mapping of it raises SIGBUS
 static_assert(kMaxFileMaps < 256);
@@ -84,7 +84,7 @@ class FileOrigins final : public cache::Origins {
     return Kind::kGone;
   }
 
-  // What was unmapped shall not come back, nor what lies behind a map's end.
+  // What was unmapped must not come back, and nothing beyond a map's end may be read.
   uint32_t count_together(base::PageId first, uint32_t most) override {
     const uint64_t begin = runtime.cache->address_of(first);
     if (!is_allocated(begin)) return 0;
@@ -109,7 +109,7 @@ class FileOrigins final : public cache::Origins {
     long got;
     do {
       got = sys::syscall(SYS_preadv, map.descriptor, segments, count, at, 0);
-      // Not every file system reads directly wherever it lets files be opened so.
+      // Some file systems accept O_DIRECT when a file is opened, but refuse some direct reads.
       if (got == -EINVAL && sys::syscall(SYS_fcntl, map.descriptor, F_SETFL, 0) == 0)
         got = sys::syscall(SYS_preadv, map.descriptor, segments, count, at, 0);
     } while (got == -EINTR);
@@ -143,8 +143,8 @@ cache::Partition::Left forget_pages(const FileMap& map, cache::Lane& lane) {
                       lane);
 }
 
-// The pages that are unmapped in [begin, end) and around it, where a page began or ended in what was unmapped before. One that
-// somebody has pinned stays until all of the map is unmapped, and so does one that somebody holds, which nobody else reaches.
+// Forgets the unmapped pages of [begin, end), and those at its ends whose other part was unmapped before. A page that somebody
+// pins or holds stays until all of the map is unmapped; nobody else reaches it.
 void forget_part(uint64_t begin, uint64_t end, cache::Lane& lane) {
   const uint64_t page_bytes = runtime.cache->page_bytes();
   uint64_t first = base::round_down(begin, page_bytes), last = base::round_up(end, page_bytes);
@@ -157,7 +157,7 @@ void forget_part(uint64_t begin, uint64_t end, cache::Lane& lane) {
     sys::nap(kRetryNs);
 }
 
-// Maps the file where the map is, but for what was unmapped. REQUIRES: maps_mutex.
+// Has the kernel map the file at the map's addresses, except where it was unmapped. REQUIRES: maps_mutex.
 void map_by_kernel(FileMap& map) {
   for (uint64_t at = map.begin; at < map.end;) {
     const uint64_t stop = same_allocation_end(at, map.end);
@@ -174,11 +174,11 @@ void map_by_kernel(FileMap& map) {
   }
 }
 
-// From here on the kernel's mapping is found instead of a reading map. Its pages have yet to leave (drop_pages). REQUIRES: maps_mutex; no slot
-// of the calling thread holds the map.
+// Puts the kernel's mapping in the place of a reading map, whose pages have yet to leave (drop_pages). REQUIRES: maps_mutex; no slot of the
+// calling thread holds the map.
 void become_plain(FileMap& map) {
   if (map.kind.load(std::memory_order_relaxed) != FileMapKind::kReading) return;
-  // What the fault path mapped goes first, and comes no more: the kernel's mapping takes its place in one step.
+  // What the fault path mapped is unmapped first, and is not mapped again: the kernel's mapping takes its place in one step.
   hand_over(
       map.begin, map.end - map.begin,
       [](void* context) {
@@ -191,8 +191,8 @@ void become_plain(FileMap& map) {
   base::statistics.spill_file_maps_ended.add();
 }
 
-// Pages of a plain map leave, but for those that somebody holds or pins. Once none is pinned, the lease is given back. It waits for nobody: a
-// thread that pins some may be in a handler that is about to fork, and would wait for the lock. REQUIRES: maps_mutex.
+// Drops the pages of a plain map that nobody holds or pins. Once none is pinned, gives the lease back. Does not wait: a thread that pins some
+// may be in a handler that is about to fork, and would wait for the lock. REQUIRES: maps_mutex.
 void drop_pages(FileMap& map, cache::Lane& lane) {
   const auto left = forget_pages(map, lane);
   map.has_pages = !left.nothing();
@@ -201,10 +201,10 @@ void drop_pages(FileMap& map, cache::Lane& lane) {
 
 // All of the map is unmapped: gives everything back if none of its pages is left, and its file has no record locks. REQUIRES: maps_mutex.
 void end_map(FileMap& map, cache::Lane& lane) {
-  // It is read no more: who wants to write need not wait until nobody holds a page of it.
+  // The file is read no more: a writer need not wait until nobody holds a page of it.
   end_lease(map);
   if (!forget_pages(map, lane).nothing() || has_record_locks(map.descriptor)) return;
-  // Entries of a plain map lead to the addresses themselves; no page of the table is shared with others.
+  // Entries of a plain map are identity; the map's pages of the table have no entries of others.
   sys::release(&entry_of(map.begin), map.reserved_bytes() / base::kOsPageBytes * sizeof(Entry));
   sys::close_own_descriptor(map.descriptor);
   for (uint64_t at = map.begin; at < map.end; at += kChunkBytes)
@@ -214,14 +214,14 @@ void end_map(FileMap& map, cache::Lane& lane) {
   map_count.fetch_sub(1, std::memory_order_relaxed);
 }
 
-// An OS page of spilled memory, whatever the program may do with it.
+// Stores an OS page to spilled memory, whatever its protection.
 void put(uint64_t address, const char* bytes) {
   with_page_in_memory(address, [bytes](cache::Cache& cache, base::PageId page, uint64_t offset) {
     cache.copy_in(page, offset, bytes, base::kOsPageBytes);
   });
 }
 
-// Takes what the cache has of [begin, begin + bytes), which nobody uses, out of memory. Returns whether all of it has left.
+// Takes [begin, begin + bytes), which nobody uses, out of the cache's memory. Returns whether all of it has left.
 bool leaves_memory(uint64_t begin, uint64_t bytes, cache::Lane& lane) {
   end_native(cache::RegionsEnd::kFileMap);
   cache::Cache& cache = *runtime.cache;
@@ -234,9 +234,9 @@ bool leaves_memory(uint64_t begin, uint64_t bytes, cache::Lane& lane) {
 }
 
 // Whole chunks for a map of `length` bytes, of which the cache has nothing in memory; 0 if there are none. Memory that was freed
-// while a hazard slot named it, or while it was pinned (spill_pin), stays in its frame as zeros: a load would find them instead of
-// the file. Other addresses are taken then. The slot of another thread must not be cleared, though nobody uses what was freed: a loop
-// that calls nothing takes a page of these addresses for the one that it holds (compiler/loops/Held.h), also when it is the file's.
+// while a hazard slot named it, or while it was pinned (spill_pin), stays in its frame as zeros, which a load would find instead of
+// the file: then other addresses are tried. Another thread's slot must not be cleared, although nobody uses what was freed: a loop
+// that calls nothing takes any page at these addresses, even the file's, for the one that it holds (compiler/loops/Held.h).
 uint64_t allocate_chunks(uint64_t length, cache::Lane& lane, uint32_t tries = kMaxPlaces) {
   if (tries == 0) return 0;
   const uint64_t reserved = base::round_up(length, kChunkBytes);
@@ -244,7 +244,7 @@ uint64_t allocate_chunks(uint64_t length, cache::Lane& lane, uint32_t tries = kM
   if (begin == 0) return 0;
   withhold_addresses(begin + length, reserved - length);
   if (leaves_memory(begin, reserved, lane)) return begin;
-  // Given back afterwards: they would be found again.
+  // Freed only now, or the search would have found them again.
   const uint64_t elsewhere = allocate_chunks(length, lane, tries - 1);
   free_addresses(begin, reserved);
   return elsewhere;
@@ -278,7 +278,7 @@ uint64_t map_file(uint64_t bytes, int protection, int flags, int descriptor, int
   if (!reading && (protection != (PROT_READ | PROT_WRITE) || type != MAP_PRIVATE)) return 0;
   if (offset < 0 || static_cast<uint64_t>(offset) % base::kOsPageBytes != 0) return 0;
   if (bytes > kRangeEnd - kRangeBegin || static_cast<uint64_t>(offset) + bytes > INT64_MAX) return 0;
-  // Its parent would have the mapping, and not the descriptor.
+  // The parent would have the mapping, but not the descriptor.
   if (is_sharing_child()) return 0;
   InRuntime inside;
   sys::LockGuard guard(maps_mutex);
@@ -348,7 +348,7 @@ void unmap_file(uint64_t address, uint64_t bytes) {
   unmap_range(address, bytes);
   end_protection(address, bytes);
   withhold_addresses(address, bytes);
-  // A plain map's, and pages that raise SIGBUS.
+  // The kernel's mapping of a plain map, and pages that raise SIGBUS.
   sys::make_inaccessible(reinterpret_cast<void*>(address), bytes);
   map.mapped -= bytes;
   if (map.mapped > 0) {
@@ -376,8 +376,8 @@ bool reload_file(uint64_t address, uint64_t bytes) {
   while (address < end && got > 0) {
     got = sys::syscall(SYS_pread64, descriptor, *memory, kPieceBytes, offset);
     if (got <= 0) break;
-    // To the end of the OS page in which the file ends: what lies beyond raises SIGBUS. A direct read leaves zeros there
-    // itself, but not every file system reads directly.
+    // Zeros up to the end of the OS page in which the file ends; beyond it, accesses raise SIGBUS. A direct read leaves
+    // zeros there itself, but not every file system reads directly.
     const uint64_t read = base::round_up(static_cast<uint64_t>(got), base::kOsPageBytes);
     spillway_plain_memset(*memory + got, 0, read - static_cast<uint64_t>(got));
     for (uint64_t at = 0; at < read && address < end; at += base::kOsPageBytes, address += base::kOsPageBytes)
@@ -433,7 +433,7 @@ void freeze_file_maps() { maps_mutex.lock(); }
 
 void thaw_file_maps() { maps_mutex.unlock(); }
 
-// The lease is the parent's, which gives it back when it sees fit: the child keeps nothing that was read.
+// The lease is the parent's, which gives it back at any time: the child must keep nothing that was read.
 void own_file_maps() {
   cannot_watch_leases();  // yet
   maps_mutex.unlock();
@@ -443,15 +443,15 @@ void own_file_maps() {
   for (FileMap& map : maps) {
     map.has_lease = false;
     if (map.kind.load(std::memory_order_relaxed) == FileMapKind::kReading) {
-      // With an open file of its own: the lease is to end when the parent does.
+      // Through an open file of its own, so that the lease ends with the parent.
       if (const int own = open_again(map.descriptor); own >= 0) {
         sys::close_own_descriptor(map.descriptor);
         map.descriptor = own;
       }
       become_plain(map);
     }
-    // What held them are other threads, which the child does not have. But a system call that a handler of this thread interrupted, to fork,
-    // may have pinned some: they leave when it is over.
+    // They were held by other threads, which the child does not have. But if a handler forked, the system call that it interrupted may have
+    // pinned some: these leave when the call is over.
     if (map.kind.load(std::memory_order_relaxed) == FileMapKind::kPlain && map.has_pages)
       drop_pages(map, lane_of(inside.thread()));
   }

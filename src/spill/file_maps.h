@@ -1,11 +1,11 @@
 // Files that the program maps, through the cache.
 //
-//   reading   private or shared, read only. Holds a read lease on the file: nobody has it open for writing. When somebody
-//             wants to, the kernel makes them wait until the mapping has become a plain one of the kernel's, at the same
-//             addresses (make_plain), and the lease is given back: what they write is seen as natively
-//   private   private, to read and write. Nobody had the file open for writing when it was mapped. A page that was
-//             read goes to storage when it leaves, unless nobody can have stored to it: what is written to the file
-//             later is not taken for what the program stored
+//   reading   private or shared, read only. Holds a read lease on the file: nobody has it open for writing. When somebody wants to, the
+//             kernel makes them wait until the mapping has become an ordinary one of the kernel's, at the same addresses (make_plain), and
+//             the lease is given back: what they write is then seen as natively
+//   private   private, to read and write. Nobody had the file open for writing when it was mapped. A page that was read is written to
+//             storage when it leaves, unless nobody can have stored to it, so that what is written to the file later is not taken for the
+//             program's stores
 //   plain     a reading mapping that has become the kernel's: entries of the table lead to the addresses themselves
 //   gone      unmapped; pages that somebody held at that moment have yet to leave memory
 //
@@ -18,10 +18,10 @@
 //    lease is given back after all its pages have left, or are held and out of reach
 //  3 a page that cannot be had (past the end of the file, a failed read) stays inaccessible: the access faults, and
 //    show_bus_error lets the kernel raise SIGBUS for it
-//  4 no descriptor of a file is opened or closed while it has record locks: closing one would end the process's own. A map that is gone
-//    waits for their end
+//  4 no descriptor of a file is opened or closed while it has record locks: closing one would end the process's own locks. A map that is
+//    gone waits until there are none
 //
-// Thread contract: any thread; what changes a map takes one lock.
+// Thread contract: any thread; maps are changed under one lock.
 #pragma once
 #include <errno.h>
 
@@ -37,7 +37,7 @@ namespace spill {
 base::Expected<void> open_file_maps();
 cache::Origins& file_origins();
 
-// mmap without MAP_FIXED. Returns the address, or 0 if the mapping does not go through the cache: the caller asks the kernel then, which
+// mmap without MAP_FIXED. Returns the address, or 0 if the mapping does not go through the cache: the caller then asks the kernel, which
 // maps the file or says what is wrong.
 uint64_t map_file(uint64_t bytes, int protection, int flags, int descriptor, int64_t offset);
 
@@ -47,16 +47,16 @@ FileMapKind file_map_kind(uint64_t address);
 inline bool is_file_map(uint64_t address) { return file_map_kind(address) != FileMapKind::kNone; }
 // Is any file mapped through the cache now?
 bool has_file_maps();
-// Does `error`, with which a load of the page of `address` failed, leave it to the access itself? That finds the kernel's mapping, or raises
-// the signal that says what is wrong (invariant 3).
+// A load of the page of `address` failed with `error`: should the access be made at the address itself? It finds the kernel's mapping there,
+// or raises the signal that says what is wrong (invariant 3).
 inline bool is_file_map_error(uint64_t address, const base::Error& error) {
   return (error.number == ENXIO || error.number == ESTALE) && is_file_map(address);
 }
-// The end of the addresses that belong to the same map as `address`, or to none, if it belongs to none; at most `end`.
+// The end of the addresses from `address` on that belong to the same map, or to none if it belongs to none; at most `end`.
 uint64_t file_map_end(uint64_t address, uint64_t end);
 
 // Makes the reading map of `address` the kernel's, and waits until nobody pins pages of it any more. Afterwards its kind is kPlain, and
-// translations lead to the kernel's mapping; or it is what it was if that is not kReading.
+// translations lead to the kernel's mapping. A map of another kind keeps its kind.
 void make_plain(uint64_t address);
 
 // munmap of a part of one map. REQUIRES: allocated.
@@ -66,15 +66,14 @@ void unmap_file(uint64_t address, uint64_t bytes);
 // be read.
 bool reload_file(uint64_t address, uint64_t bytes);
 
-// The address lies in a plain map, or in another mapping of the kernel's: its entry says from now on that it is accessed as it is.
+// The address lies in a plain map, or in another mapping of the kernel's: makes its entry identity, unless it is locked.
 void note_plain(uint64_t address);
 
-// A page of a map that the cache cannot give: from now on an access raises SIGBUS, until hide_bus_error. Both do nothing
-// for plain maps, and hide_bus_error for what is no map.
+// The cache cannot have this page of a map: until hide_bus_error, accesses to it raise SIGBUS. Both do nothing for plain maps and outside of maps.
 void show_bus_error(uint64_t address);
 void hide_bus_error(uint64_t address);
 
-// Called by the background thread: makes maps plain whose files others want to write, and gives back maps that are gone once nobody holds
+// Called by the background thread: makes maps plain if others want to write their files, and frees maps that are gone once nobody holds
 // their pages.
 void file_maps_step(cache::Lane& lane, uint32_t round);
 

@@ -31,7 +31,7 @@
 #include "sys/nap.h"
 #include "sys/signals.h"
 
-// The C library's lock of all its streams, which may be taken again by who has it.
+// The C library's lock of the list of its streams, which is recursive.
 extern "C" void _IO_list_lock();
 extern "C" void _IO_list_unlock();
 extern "C" void _IO_list_resetlock();
@@ -41,7 +41,7 @@ namespace {
 
 constexpr uint64_t kPollNs = 500'000;
 
-// Of the fork under way: set by the child when step 4 is done. Null: there is no such step.
+// For the fork under way: set by the child when step 4 is done. Null: there is no step 4.
 constinit std::atomic<uint32_t>* child_is_ready = nullptr;
 // The child cannot have what its parent has.
 constinit bool is_hopeless = false;
@@ -94,7 +94,7 @@ void before_fork() {
   freeze_mappings();
   freeze_standing_pins();
   signal_mask = mask;
-  // Who has this lock gives back what dead threads had, and may wait for others' loads to end in the cache.
+  // Its holder gives back what dead threads had, and may wait in the cache for others' loads to end.
   freeze_thread_records();
   const bool watched = runtime.cache->before_fork({is_kept, pins_of_this_thread});
   freeze_addresses();
@@ -103,7 +103,7 @@ void before_fork() {
   child_is_ready = nullptr;
   if (!keeps_pages()) return;
   auto page = sys::map_shared_anonymous(base::kOsPageBytes, "a word that parent and child share");
-  // Whether a child that nobody watches has died, the parent would never know.
+  // If nobody watches the child, the parent would never know that it has died.
   is_hopeless = !watched || !page;
   if (page) child_is_ready = reinterpret_cast<std::atomic<uint32_t>*>(*page);
 }
@@ -151,7 +151,7 @@ void after_fork_in_child() {
 }
 
 long fork_on_plain_stack(long (*make)(void* context), void* context) {
-  // A child would need what all threads have pinned, and has none of them.
+  // A child would need what all threads have pinned, but it has none of those threads.
   if (satc_is_used()) {
     errno = ENOTSUP;
     return -1;
@@ -186,13 +186,13 @@ void watch_forks() {
   CHECK_EQ(pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child), 0);
 }
 
-// In a child the C library has made it anew before handlers run, if there was more than one thread.
+// In a child the C library has reset the lock before handlers run, if there was more than one thread.
 void lock_streams_before_fork() {
   CHECK_EQ(pthread_atfork(_IO_list_lock, _IO_list_unlock, _IO_list_resetlock), 0);
 }
 
 void start_background_in_children() {
-  // Without it pages are evicted by who needs frames, and nothing is cleaned.
+  // Without it, threads that need frames evict pages themselves, and nothing is cleaned.
   const auto start = [] {
     if (is_started()) static_cast<void>(start_background().has_value());
   };

@@ -4,11 +4,11 @@
 //     cache is frozen (no page comes or goes), its frames are lent and its places on storage kept (cache.h)
 //   2 parent: thaws the cache and goes on
 //   3 child: ends what its parent's other threads had begun in the cache, opens lanes of its own when it needs them, and
-//     starts a background thread of its own. It has no servers: most children exec, and servers are processors' time
+//     starts a background thread of its own. It has no servers: most children exec, and servers cost CPU time
 //   4 stacks that the program made are the one thing that is shared (keep_mapped): the child moves them to memory of its
 //     own, and the parent waits for that in step 2. Until then both run on plain memory, and take no signals
 //
-// Other threads of the parent are not stopped: what they store to before fork returns the child may have or not, as
+// Other threads of the parent are not stopped: what they store before fork returns, the child may have or not, as
 // natively.
 //
 // Every way to a copy of the process comes here: handlers of pthread_atfork for the C library's own, the two
@@ -19,12 +19,14 @@
 
 namespace spill {
 
-// Once, at the start, before anybody else asks to be told of forks: step 1 comes last of all then.
+// To be called once, at the start, before anybody else registers fork handlers: so step 1 comes after all of theirs.
 void watch_forks();
-// Once, after the heap asked. The C library's fork locks the list of its streams after step 1: who has that lock by then (fflush(NULL))
-// may wait for a page, or for a stream whose owner waits for one or for the heap. So it is locked before both.
+// To be called once, after the heap has registered its fork handlers. The C library's fork locks the list of its streams after step 1;
+// whoever has that lock by then (fflush(NULL)) may wait for a page, or for a stream whose owner waits for a page or for the heap. So it
+// is locked before both.
 void lock_streams_before_fork();
-// Once, after the heap asked: in a child it is fit for use then, and the program has not run yet.
+// To be called once, after the heap has registered its fork handlers: in a child the heap is usable by then,
+// and the program has not run yet.
 void start_background_in_children();
 
 // What the handlers do, for ways around the C library's fork. In such a child the C library may not be fit to start a
@@ -33,17 +35,17 @@ void before_fork();
 void after_fork_in_parent();
 void after_fork_in_child();
 
-// Calls `make`, which copies the process and calls the functions above, where neither process changes a stack that the
-// other has too. Returns what it returns; -1, and errno is ENOMEM, if there is no memory for that; ENOTSUP if the
-// thread's stack is spilled memory from its start.
+// Calls `make`, which copies the process and calls the functions above, on a stack that parent and child do not share.
+// Returns what it returns; or -1 with errno ENOMEM if there is no memory for the stack, ENOTSUP if the thread began on
+// a stack in spilled memory or SATC is used.
 long fork_on_plain_stack(long (*make)(void* context), void* context);
 
-// Whether the calling process only shares this memory with the one that it belongs to, as a child of vfork does: what the
-// kernel keeps for each process (descriptors, actions of signals) is its own, what is written down here is its parent's.
+// Whether the calling process borrows this memory from the one that it belongs to, as a child of vfork does: what the
+// kernel keeps for each process (descriptors, signal actions) is its own, what the runtime records is its parent's.
 // Cost: a system call.
 bool is_sharing_child();
 
-// In a copy of a process that cannot have what its parent has: one line that says why, and the end.
+// Ends a copy of the process that cannot have what its parent has, with one line that says why.
 [[noreturn]] void end_fork_child(const char* why);
 
 }  // namespace spill

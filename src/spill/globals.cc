@@ -18,7 +18,7 @@
 namespace spill {
 namespace {
 
-// Content is moved by as much at a time.
+// How much content is moved at a time.
 constexpr uint64_t kMoveBytes = uint64_t{2} << 20;
 
 void forget_entries(uint64_t begin, uint64_t end) {
@@ -59,7 +59,7 @@ bool lies_below_frames(uint64_t end) {
 }
 
 void spill_range(uint64_t begin, uint64_t end) {
-  if (is_global(begin)) return;  // ThinLTO's objects each have the constructor
+  if (is_global(begin)) return;  // with ThinLTO each object has the constructor
   if (!lies_below_frames(end)) {
     base::statistics.spill_globals_left_bytes.add(end - begin);
     return;
@@ -86,7 +86,7 @@ void give_back_range(uint64_t begin, uint64_t end) {
   base::statistics.spill_globals_bytes.subtract(end - begin);
 }
 
-// Step 2. Which pages a set of records comes to is the same at both ends of its life.
+// Step 2. The same records yield the same pages when they are registered and when they are unregistered.
 template <class F>
 void for_each_range(std::span<GlobalRecord> records, F&& f) {
   std::ranges::sort(records, {}, &GlobalRecord::address);

@@ -2,8 +2,8 @@
 // program's or a library's own .data and .bss, and have pages of the cache there.
 //
 //   1 a constructor of the object, before all others, hands over the records of its globals
-//   2 those that touch are taken together; the whole pages in them are spilled, what is left at the ends stays
-//     plain memory; so does a library that lies above the frames (sys::map_shared_high)
+//   2 adjacent ones are merged; the whole pages in them are spilled, the rest at their ends stays plain memory, and so does a
+//     library that lies above the frames (sys::map_shared_high)
 //   3 for each piece: its content is copied aside, its addresses become inaccessible and a global's (in_range,
 //     is_allocated), its entries unknown; then the content is stored through the cache, but for zeros
 //   4 dlclose: hazard slots that still name the pages are cleared, their pins end, the pages are dropped, their entries unknown
@@ -24,7 +24,7 @@ struct GlobalRecord {
   uint64_t bytes;
 };
 
-// dlclose under way in the calling thread: destructors that run now are those of libraries that go.
+// A dlclose is under way in the calling thread: destructors that run now belong to libraries that are being unloaded.
 class ClosingLibraries {
  public:
   ClosingLibraries();

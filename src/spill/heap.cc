@@ -37,9 +37,9 @@ constexpr unsigned kArenaCount = 4;
 
 constinit unsigned arenas[kArenaCount] = {};
 constinit std::atomic<uint32_t> next_arena{0};
-// Bytes of plain blocks that compiled code has allocated less those that it has freed, and the same of all other code; what threads have not
-// counted yet is missing. The program frees what the C library allocated for it (asprintf), and the other way round, so each of the two
-// may be too small or too large; their sum is right.
+// Bytes of plain blocks that compiled code has allocated, minus those it has freed, and the same for all other code, without what threads
+// have not added yet. The program frees what the C library allocated for it (asprintf), and the other way round, so each count may be too
+// small or too large; their sum is right.
 constinit std::atomic<int64_t> plain_bytes{0}, others_plain_bytes{0};
 constinit std::atomic<bool> serves_others{false};
 
@@ -56,7 +56,7 @@ void* allocate_extent(extent_hooks_t*, void* wanted, size_t bytes, size_t alignm
   }
   return reinterpret_cast<void*>(allocate_addresses(bytes, alignment));
 }
-// Extents are kept by jemalloc and used again.
+// jemalloc keeps extents and uses them again.
 bool keep_extent(extent_hooks_t*, void*, size_t, bool, unsigned) { return true; }
 void destroy_extent(extent_hooks_t*, void*, size_t, bool, unsigned) {}
 bool succeed(extent_hooks_t*, void*, size_t, size_t, size_t, unsigned) { return false; }
@@ -89,7 +89,7 @@ void count_bytes(Thread& thread) {
       static_cast<uint64_t>(thread.uncounted_live_bytes.exchange(0, std::memory_order_relaxed)));
 }
 
-// Counts in the thread's own counters first: to add to a counter of all threads would be most of the cost of a small block.
+// Counts in the thread's own counters first: adding to shared ones would be most of the cost of a small block.
 void note_bytes(Thread& thread, int64_t allocated, int64_t live) {
   allocated += thread.uncounted_allocated_bytes.load(std::memory_order_relaxed);
   live += thread.uncounted_live_bytes.load(std::memory_order_relaxed);
@@ -99,7 +99,7 @@ void note_bytes(Thread& thread, int64_t allocated, int64_t live) {
     count_bytes(thread);
 }
 
-// Counts plain blocks in the same way, for the same reason; but has_room_in_plain knows what its own thread has not counted yet.
+// Counts plain blocks in the same way, for the same reason; has_room_in_plain adds what its own thread has not counted yet.
 void note_plain_bytes(int64_t bytes, Caller caller) {
   const bool is_own = caller == Caller::kInstrumented;
   if (Thread* thread = this_thread_if_registered(); thread != nullptr) {
@@ -113,8 +113,8 @@ void note_plain_bytes(int64_t bytes, Caller caller) {
   (is_own ? plain_bytes : others_plain_bytes).fetch_add(bytes, std::memory_order_relaxed);
 }
 
-// May compiled code take so many bytes more of plain memory? What all other code has beyond the limit is taken for blocks that it gave to
-// the program, which freed them; if other code has less than nothing, it has freed blocks of the program.
+// May compiled code take `bytes` more of plain memory? Whatever other code seems to have beyond the limit is taken for blocks that it
+// allocated and the program freed; a negative count, for blocks of the program that other code freed.
 bool has_room_in_plain(size_t bytes) {
   const Thread* thread = this_thread_if_registered();
   const int64_t uncounted =
@@ -126,7 +126,7 @@ bool has_room_in_plain(size_t bytes) {
   return static_cast<int64_t>(bytes) <= limit - taken;
 }
 
-// Not before the start: to ask how large a block is may need the loader, which allocates too.
+// Not before the start: finding the function that tells a block's size may need the loader, which allocates too.
 bool counts_plain(Caller caller) {
   return caller == Caller::kInstrumented || runtime.started.load(std::memory_order_acquire);
 }
@@ -154,8 +154,8 @@ void* allocate_spilled(size_t bytes, size_t alignment) {
   void* block;
   size_t usable;
   bytes = std::max(bytes, kMinBytes);
-  // jemalloc would draw where in its first page the block begins, another place in each process, and what is hot in it would cross an
-  // edge in some of them.
+  // jemalloc would begin the block at a random place in its first page, different in each process, and in some of them hot data would
+  // cross a page's edge.
   if (bytes >= kWholePagesBytes && alignment < base::kOsPageBytes) alignment = base::kOsPageBytes;
   if (alignment > 16) {
     block = spillje_mallocx(bytes, MALLOCX_ALIGN(alignment));
@@ -193,8 +193,8 @@ bool goes_plain(size_t bytes, size_t more, Caller caller) {
   return bytes < runtime.options.min_alloc || has_room_in_plain(more);
 }
 
-// Do the pages of a large block stay in memory when it is freed? It is likely to be allocated again, and takes no misses then. Only as long
-// as there is more than enough memory for all pages: once some have had to leave, those of freed blocks would be written too.
+// Do the pages of a large block stay in memory when it is freed? The block is likely to be allocated again, and then takes no misses. Only
+// as long as there is more than enough memory for all pages: once some have had to leave, pages of freed blocks would be written too.
 bool keeps_freed_pages() {
   return base::statistics.cache_evictions.get() == 0 &&
          runtime.cache->used_count() <= runtime.cache->frame_count() / 2;
@@ -215,7 +215,7 @@ void heap_count_bytes() {
 bool heap_serves_others() { return serves_others.load(std::memory_order_relaxed); }
 
 base::Expected<void> open_heap() {
-  plain_usable_bytes(nullptr);  // finds it, while nobody can hold the loader's lock
+  plain_usable_bytes(nullptr);  // looks the function up while nobody can hold the loader's lock
   struct ArenaConfig {
     extent_hooks_t* hooks;
     bool metadata_use_hooks;
@@ -271,7 +271,7 @@ void heap_free(void* block, Caller caller) {
   end_kept(reinterpret_cast<uint64_t>(block), usable);
   if (usable >= kDiscardAtOnceBytes && !keeps_freed_pages())
     discard_memory(reinterpret_cast<uint64_t>(block), usable);
-  // With the size that is known by now, it does not look for the block again.
+  // Given the size, jemalloc does not look the block up again.
   spillje_sdallocx(block, usable, 0);
   errno = saved_errno;
 }

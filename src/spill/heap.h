@@ -9,10 +9,10 @@
 //                        size below --min-alloc; else spilled
 //   other libraries      plain memory below kForeignSpillBytes, else spilled
 //   the C library        plain memory: it hands its buffers to the kernel, which sees no spilled memory
-//   a thread that ends   plain memory, once jemalloc has taken the thread's caches apart: what it gave to destructors of keys after
-//                        that would come from the arena of its own metadata
-// Freed memory of a megabyte and more is discarded at once, unless half of the frames are free and no page has had to leave yet; less when
-// jemalloc purges it.
+//   a thread that ends   plain memory, once jemalloc has destroyed the thread's caches: what it gave to key destructors after that would
+//                        come from the arena of its own metadata
+// Freed memory of a megabyte and more is discarded at once, unless half of the frames are free and no page has had to leave yet; smaller
+// blocks are discarded when jemalloc purges them.
 //
 // Thread contract: any thread. Errors: null with errno ENOMEM.
 #pragma once
@@ -26,7 +26,7 @@ namespace spill {
 
 base::Expected<void> open_heap();
 
-// Once, at the start: finds out whose operators new and delete of C++ the program's calls are for (intercept/heap.cc). May take the loader's
+// To be called once, at the start: finds out whose operators new and delete the program calls (intercept/heap.cc). May take the loader's
 // lock.
 void find_own_operators();
 
@@ -42,18 +42,18 @@ void* heap_allocate_spilled(size_t bytes, size_t alignment);
 // Null is allowed.
 void heap_free(void* block, Caller caller);
 void* heap_resize(void* block, size_t bytes, Caller caller);
-// Resizes any block; the result is plain memory. 0 bytes are taken for 1.
+// Resizes any block; the result is plain memory. 0 bytes count as 1.
 void* heap_resize_resident(void* block, size_t bytes);
 size_t heap_usable_bytes(void* block);
 
-// jemalloc is about to take the calling thread's caches apart (heap_system.cc).
+// jemalloc is about to destroy the calling thread's caches (heap_system.cc).
 void heap_leave_thread();
 
 // Adds to the statistics what threads have allocated and freed since they last did so themselves, up to 64 KiB each. For the end of the
 // program: what another thread allocates meanwhile may be counted twice, or not at all.
 void heap_count_bytes();
 
-// Bytes of the heap's metadata that are in memory. For one thread. Cost: 10 us for each MiB of metadata.
+// Bytes of the heap's metadata that are in memory. One thread only. Cost: 10 us for each MiB of metadata.
 uint64_t heap_metadata_bytes();
 
 }  // namespace spill

@@ -1,10 +1,10 @@
-// HeapMappings: the memory that jemalloc has from the OS for what it needs to know its blocks, and how much of that is in memory.
+// HeapMappings: what jemalloc has mapped for its metadata, and how much of that is in memory.
 //
 // jemalloc maps metadata long before it uses it: 2 MiB for each GiB of addresses with blocks, of which it touches 8 bytes for each OS page of
-// blocks. Memory that was not touched costs nothing, and must not be charged to the budget.
+// blocks. What was not touched takes no memory, and must not be charged to the budget.
 //
-// Thread contract: any thread, one at a time for each mapping; there is no lock, since jemalloc calls with its own. count_bytes: one
-// thread. A child of fork goes on with its parent's mappings, as they are its own.
+// Thread contract: any thread, one at a time for each mapping; there is no lock, since jemalloc holds its own. count_bytes: one thread. A
+// child of fork goes on with the record, since it has the same mappings.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -15,13 +15,13 @@ namespace spill {
 
 class HeapMappings {
  public:
-  // Each mapping is larger than the last, so that these are some TiB. Further ones are counted as if all of them were in memory.
+  // Each mapping is larger than the last, so these amount to some TiB. Further ones count as if they were in memory as a whole.
   static constexpr uint32_t kMax = 256;
 
   void add(uint64_t begin, uint64_t bytes) {
     for (Mapping& mapping : mappings_) {
       uint64_t none = 0;
-      // The end first counts: a mapping without one is not looked at. Pairs with the acquire in count_bytes().
+      // A mapping counts once its end is set: without one it is not looked at. Pairs with the acquire in count_bytes().
       if (!mapping.begin.compare_exchange_strong(none, begin, std::memory_order_relaxed)) continue;
       mapping.is_full.store(false, std::memory_order_relaxed);
       mapping.end.store(begin + bytes, std::memory_order_release);

@@ -1,5 +1,5 @@
 // What jemalloc calls instead of the C library's functions of these names (cmake/SpillHeap.cmake):
-// neither its mutexes nor its mappings go through interceptors, and the runtime is told when it takes a thread's caches apart.
+// neither its mutexes nor its mappings go through interceptors, and the runtime learns when it destroys a thread's caches.
 #include <errno.h>
 #include <pthread.h>
 #include <sys/types.h>
@@ -17,7 +17,7 @@ constinit spill::HeapMappings mappings;
 // jemalloc's destructor of what it keeps for a thread.
 constinit void (*destroy_thread_data)(void*) = nullptr;
 
-// The key is older than the program's, so this comes before their destructors. Twice does no harm: jemalloc asks for another round.
+// The key is older than the program's keys, so this runs before their destructors. Running twice does no harm: jemalloc may ask for another round.
 void leave_thread(void* thread_data) {
   spill::heap_leave_thread();
   destroy_thread_data(thread_data);

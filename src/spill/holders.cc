@@ -15,7 +15,7 @@ void for_each_slot(F&& f) {
     for (uint32_t level = 0; level <= top; ++level)
       for (Slot& slot : thread->levels[level].slots) f(slot);
   }
-  // After the slots, which go there (banks.h).
+  // After the slots, whose addresses move there (banks.h).
   for (Bank* bank = first_bank(); bank != nullptr; bank = bank->next()) bank->for_each(f);
 }
 

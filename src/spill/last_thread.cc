@@ -53,7 +53,7 @@ void count_only_this_thread() {
   counted.store(1, std::memory_order_relaxed);
 }
 
-// Relaxed: who began another thread has counted it.
+// Relaxed: whoever started another thread has counted it.
 bool is_only_thread() { return counted.load(std::memory_order_relaxed) <= 1; }
 
 }  // namespace spill

@@ -12,10 +12,10 @@ void count_first_thread();
 // Counts a thread that is about to be created; uncount_thread() if it could not be.
 void count_thread();
 void uncount_thread();
-// In a thread that count_thread() counted.
+// To be called in a thread that count_thread() has counted.
 void enter_counted_thread();
-// Counts, once, those of the C library's own that never end and call the program (timers, message queues): as natively, the process goes on
-// for them.
+// Counts, once for all of them, the C library's own threads that never end and call the program (timers, message queues): as natively, they
+// keep the process alive.
 void count_endless_thread();
 // In a child of fork.
 void count_only_this_thread();

@@ -41,7 +41,7 @@ bool is_disk_file(int descriptor) {
 }
 
 bool has_record_locks(int descriptor) {
-  // One of an open file is in the way of all that processes have, its own process too.
+  // A lock of an open file description conflicts with those of all processes, its own included.
   struct flock lock = {};
   lock.l_type = F_WRLCK;
   return !sys::failed(sys::syscall(SYS_fcntl, descriptor, F_OFD_GETLK, &lock)) && lock.l_type != F_UNLCK;
@@ -66,7 +66,7 @@ int open_leased(int descriptor) {
   if (!is_disk_file(descriptor) || has_record_locks(descriptor)) return -1;
   const int own = open_again(descriptor);
   if (own < 0) return -1;
-  // Before the lease, which would make the whole process the one that is told, by a signal that ends it.
+  // Before the lease is taken: otherwise the kernel would signal the whole process, and end it.
   const f_owner_ex owner = {F_OWNER_TID, told};
   if (!sys::failed(sys::syscall(SYS_fcntl, own, F_SETOWN_EX, &owner)) &&
       !sys::failed(sys::syscall(SYS_fcntl, own, F_SETLEASE, F_RDLCK)))

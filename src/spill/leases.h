@@ -6,24 +6,24 @@
 
 namespace spill {
 
-// Is it a file of a file system of this machine's own, where no one else can change it behind the kernel's back? Files in
-// memory gain nothing, and are none.
+// Is it a file on a file system of this machine, where nobody can change it behind the kernel's back? Not true of files
+// in memory, which would gain nothing.
 bool is_disk_file(int descriptor);
-// Has anybody a record lock on the file? Those of this process would end when any of its descriptors of the file is closed, and the
-// kernel does not tell whether there are some behind another's.
+// Does anybody have a record lock on the file? Those of this process would end when any of its descriptors of the file is closed,
+// and behind another process's lock the kernel does not show them.
 bool has_record_locks(int descriptor);
 
-// The file of `descriptor`, opened once more to be read, as an own descriptor; -1 if that cannot be.
+// Opens the file of `descriptor` once more, to be read. Returns one of the runtime's own descriptors, or -1.
 int open_again(int descriptor);
 // The same, under a read lease; -1 also if somebody has it open for writing, or a record lock on it, or it is another user's.
 int open_leased(int descriptor);
-// Of a descriptor of open_leased. A lease that somebody waits for ends by itself after some time, too.
+// `descriptor`: of open_leased. (The kernel also ends a lease by itself, if somebody has waited for it long enough.)
 void give_lease_back(int descriptor);
 // Does somebody wait for the lease, or is there none any more?
 bool is_lease_asked_back(int descriptor);
 
-// The thread that leases are announced to (by a signal, which it blocks): it is about to be started, so that who maps a file waits for it;
-// it could not be started, so that no more files are mapped here; it is the caller.
+// The thread that the kernel notifies (by a signal, which it blocks) is about to be started, and whoever maps a file waits for it; could
+// not be started, and no more files are mapped through the cache; is the caller.
 void will_watch_leases();
 void cannot_watch_leases();
 void watch_leases();

@@ -28,15 +28,15 @@ namespace {
 constexpr uint32_t kTasksPerWorker = 32;
 constexpr uint32_t kMaxTasks = 1 << 16;
 constexpr uint64_t kStackBytes = 64 << 10;
-constexpr uint64_t kGuardBytes = 64 << 10;  // bodies are anybody's code: few frames are larger
+constexpr uint64_t kGuardBytes = 64 << 10;  // bodies may be any code: few stack frames are larger
 constexpr uint64_t kGrainsPerTask = 8;
 // Frames that a task or a thread of the program may hold in its slots, as a rule.
 constexpr uint32_t kFramesHeld = 4;
 
-// A load that another thread does, or for which there is no room, is looked at again after so long.
+// How long until a load that another thread does, or for which there is no room, is looked at again.
 constexpr uint64_t kRetryNs = 20'000;
 constexpr uint32_t kMaxRetries = 5'000;
-// A signal that comes just before a worker sleeps waits at most so long.
+// The longest that a signal waits if it comes just before a worker sleeps.
 constexpr uint64_t kMaxSleepNs = 100'000'000;
 
 struct Loop;
@@ -49,8 +49,8 @@ class LoopWorker final : public base::Poller {
 
   task::Worker* worker = nullptr;
   Thread* thread = nullptr;
-  cache::LoadQueue* loads = nullptr;  // null: there was none to be had; its tasks are not suspended
-  LoopTask* retrying = nullptr;       // wait for something that nobody tells them of
+  cache::LoadQueue* loads = nullptr;  // null: none could be opened; its tasks are not suspended
+  LoopTask* retrying = nullptr;       // tasks that wait for something that nobody will wake them for
   uint64_t retry_ns = 0;
 };
 
@@ -65,8 +65,8 @@ struct LoopTask final : public task::Waiting {
   task::Task* task = nullptr;  // once it runs
   Bank* bank = nullptr;
   cache::Stream stream;
-  volatile uint64_t last = 0;  // one more than the last index that it has taken; 0 in a child of fork
-  LoopTask* next = nullptr;    // of those that retry
+  volatile uint64_t last = 0;  // end of the indices that it has taken; 0 in a child of fork
+  LoopTask* next = nullptr;    // in LoopWorker::retrying
 };
 
 namespace {
@@ -82,14 +82,14 @@ struct Loop {
   LoopWorker* workers = nullptr;
   LoopTask* tasks = nullptr;
   std::atomic<uint64_t> next{0};
-  // The caller's, which tasks begin with.
+  // The caller's, with which tasks begin.
   uint32_t sse_control = 0;
   uint16_t x87_control = 0;
 
   bool take(uint64_t& first, LoopTask& task);
 };
 
-// Without overflow, however large the count.
+// Does not overflow, however large the count.
 bool Loop::take(uint64_t& first, LoopTask& task) {
   first = next.load(std::memory_order_relaxed);
   uint64_t last;
@@ -101,7 +101,7 @@ bool Loop::take(uint64_t& first, LoopTask& task) {
   return true;
 }
 
-// A child of fork has nothing of its parent's loops but the iteration that forked, or the handler.
+// Of its parent's loops a child of fork has only the iteration, or the handler, that forked.
 void end_in_child() {
   if (loop_task_count.load(std::memory_order_relaxed) == 0) exit(0);
 }
@@ -160,7 +160,7 @@ void suspend(Thread& thread, LoopTask& task, uint64_t live) {
   task.bank->bring_back(__spillway_slots);
 }
 
-// Of whoever ends the load. A message wakes the task even if it is still on its way to block.
+// Called by whoever ends the load. A message wakes the task even if it is only about to block.
 void wake(void* context) {
   const LoopTask& task = *static_cast<LoopTask*>(context);
   task.worker->worker->post(task.task->wake_message);
@@ -212,7 +212,7 @@ void leave_loop_in_child() {
 
 namespace {
 
-// What the program believes blocked. The runtime's own changes are over, or deferred_mask is what comes after them.
+// What the program believes blocked. Either the runtime has undone its own changes, or deferred_mask is what it will return to.
 uint64_t mask_now(const Thread& thread) {
   const uint64_t mask = thread.deferred_count == 0 ? sys::signal_mask() : thread.deferred_mask;
   return mask | thread.blocked_faults;
@@ -247,7 +247,7 @@ void run_first(void* argument) {
                              .entry = run_task,
                              .argument = &loop.tasks[i],
                              .worker = loop.tasks[i].worker->worker});
-    if (!task) break;  // fewer do as well
+    if (!task) break;  // fewer will do
     task::detach(**task);
   }
   run_task(&loop.tasks[0]);
@@ -273,7 +273,7 @@ void end_worker(task::Worker& worker, void* context) {
   Loop& loop = *static_cast<Loop*>(context);
   LoopWorker& own = loop.workers[worker.index()];
   worker.remove_poller(own);
-  // From here on nobody wakes a task of the worker's any more.
+  // From here on nobody wakes the worker's tasks any more.
   if (own.loads != nullptr) runtime.cache->close_loads(*own.loads);
   if (worker.index() == 0) return;
   InRuntime::leave(*own.thread);
@@ -313,11 +313,11 @@ base::Expected<void> open_scheduler(task::Scheduler& scheduler, Loop& loop) {
                          .context = &loop});
 }
 
-// False: there was no memory, or no threads were to be had, and nothing has run.
+// False: memory or threads could not be had, and nothing has run.
 bool run_on_workers(Loop& loop) {
   task::Scheduler scheduler;
   auto opened = open_scheduler(scheduler, loop);
-  // A worker has two descriptors, of which there may not be enough: where CPUs are many, or the process may have few.
+  // A worker takes two descriptors, and these may run out if there are many CPUs, or if the process may have few.
   while (!opened && opened.error().number == EMFILE && loop.worker_count > 1) {
     loop.worker_count /= 2;
     opened = open_scheduler(scheduler, loop);
@@ -333,7 +333,7 @@ bool run_on_workers(Loop& loop) {
   return ran;
 }
 
-// The same, with the loop's own memory.
+// The same; allocates the memory of the loop first.
 bool run_in_tasks(Loop& loop) {
   const uint64_t bytes = loop.worker_count * sizeof(LoopWorker) + loop.task_count * sizeof(LoopTask);
   auto memory = sys::map_anonymous(bytes, "a loop's tasks");
@@ -395,7 +395,7 @@ void __spillway_run_loop(RunIterations run, void* context, uint64_t count, uint6
     int cancel_state;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     {
-      // Handlers are put off until the first poll: what is set up in a child of theirs would be half made.
+      // Handlers are deferred until the first poll: in a child that one forked, the loop would be half set up.
       const InRuntime inside;
       loop_task_count.fetch_add(loop.task_count, std::memory_order_relaxed);
       ran = run_in_tasks(loop);

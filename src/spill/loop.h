@@ -9,8 +9,8 @@
 //
 // Invariants
 //  1 a worker is inside the runtime (InRuntime) except while a task runs the program's code: so a handler of the program interrupts
-//    either such code or the worker's poll, where nothing is in between two states; and between 1 and 3 nothing is interrupted
-//  2 a task is not suspended where its worker has something that other tasks of it must not meet: a lock, a handler's level of
+//    either such code or the worker's poll, where no state is half changed; steps 1 to 3 are not interrupted
+//  2 a task is not suspended while its worker has something that the worker's other tasks must not meet: a lock, a handler's level of
 //    slots, a call of the C library under way (Thread::busy_count), a signal mask of its own; nor on a stack of the program's, nor in
 //    a child of vfork. Then its thread waits as any does
 //  3 a load that a task has begun can be ended by anyone who waits for anything in the cache: its worker may be waiting for them
@@ -23,11 +23,11 @@ namespace spill {
 
 struct Thread;
 
-// Has the page loaded that the thread's task needs; others run meanwhile. The page is in memory afterwards, unless the load failed.
-// `live`: the slots that must stay. False if it did nothing: then the thread must wait itself. REQUIRES: thread.task.
+// Loads the page that the thread's task needs, while other tasks run. The page is in memory afterwards, unless the load failed.
+// `live`: the slots whose addresses must stay protected. False if it did nothing: then the thread must wait itself. REQUIRES: thread.task.
 bool miss_in_task(Thread& thread, base::PageId page, uint64_t live);
 
-// In a child of fork: it has the task that forked, if that was one, and no loop around it.
+// In a child of fork: the task that forked, if one did, goes on without its loop.
 void leave_loop_in_child();
 
 }  // namespace spill

@@ -42,8 +42,7 @@ constinit KeptRange kept_ranges[kMaxKept] = {};
 constinit std::atomic<uint32_t> kept_count{0};
 constinit std::atomic<uint64_t> kept_pages = 0;
 
-// Calls f(address, bytes, protection) for the parts of the page, but those where the kernel has a mapping of its own, that
-// have one protection each.
+// Calls f(address, bytes, protection) for each part of the page that has one protection, except where the kernel has a mapping of its own.
 template <class F>
 void for_each_part(base::PageId page, F&& f) {
   const uint64_t begin = runtime.cache->address_of(page), end = begin + runtime.cache->page_bytes();
@@ -78,7 +77,7 @@ void map_page(base::PageId page, const char* pinned) {
   });
 }
 
-// For a page that stays mapped: as its protection says now.
+// Gives a page that stays mapped the access that its protection now says.
 void set_page_access(base::PageId page) {
   for_each_part(page, [](uint64_t address, uint64_t bytes, Protection protection) {
     require_done(sys::set_access(reinterpret_cast<void*>(address), bytes, access_of(protection)),
@@ -111,7 +110,7 @@ void map_pinned(base::PageId page, const char* pinned, uint64_t site) {
   mapped_pages[element] = index(page) + 1;
   base::statistics.spill_faults.add();
   base::statistics.spill_fault_sites.add(site);  // mapped_mutex orders additions
-  // Where regions are not to be had, instrumented bodies are faster.
+  // If regions cannot be mapped, instrumented bodies are faster.
   if (runtime.cache->maps_regions() && ++single_pages == kMaxSinglePages)
     end_native(cache::RegionsEnd::kSinglePages);
 }
@@ -149,7 +148,7 @@ void map_at_own_address(uint64_t address, uint64_t site) {
   }
   if (!pinned) end_process(pinned.error(), kFatalStatus);
   const bool waits = !mapped_mutex.try_lock();
-  // Who has the lock may be a fork, which waits for pins; and after one the frame is the child's too.
+  // The lock's holder may be a fork, which waits for pins; and after a fork the frame is the child's too.
   if (waits || !cache.is_shared(page)) {
     cache.unpin(page);
     if (waits) mapped_mutex.lock();
@@ -197,7 +196,7 @@ bool keep_mapped(uint64_t address, uint64_t bytes) {
     return false;
   }
   const auto pin = [&](base::PageId page) {
-    // One that is kept already is mapped, perhaps from a memory file of before a fork.
+    // A page that is already kept is mapped, perhaps from a memory file that dates from before a fork.
     auto pinned = is_kept(page) ? runtime.cache->pin(page, lane_of(inside.thread()))
                                 : runtime.cache->pin_shared(page, lane_of(inside.thread()));
     if (!pinned) end_process(pinned.error(), kFatalStatus);
@@ -205,7 +204,8 @@ bool keep_mapped(uint64_t address, uint64_t bytes) {
   };
   for (base::PageId page = range.first_page(); index(page) <= index(range.last_page()); page = page + 1)
     pin(page);
-  // A region is unmapped when a page of it is evicted, and this must not be. Now that its pages are in memory it stays so.
+  // A region is unmapped when a page of it is evicted, which must not happen to this range. Once its pages are in memory,
+  // no region is mapped there again.
   runtime.cache->unmap_regions(address, bytes);
   for (base::PageId page = range.first_page(); index(page) <= index(range.last_page()); page = page + 1) {
     if (is_kept(page)) continue;
@@ -289,7 +289,7 @@ bool keeps_pages() { return kept_count.load(std::memory_order_relaxed) != 0; }
 void freeze_mappings() {
   mapped_mutex.lock();
   for (uint32_t i = 0; i < mapped_limit; ++i) unmap_element(i);
-  // What the child stored to them would be its parent's.
+  // What the child stored through them would be stored to its parent's memory.
   end_native(cache::RegionsEnd::kFork);
   runtime.cache->unmap_all_regions();
 }

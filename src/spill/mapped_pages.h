@@ -1,7 +1,7 @@
 // Pages that are mapped at their own addresses, for code that was not compiled by spillcc. Such a page is resident and pinned, and its
 // frame is mapped a second time, at the spilled address itself: it is the same memory, so that both views agree.
 //
-//   mapped   by the fault path (fault.h); stays until the limit's number of other pages was mapped after it
+//   mapped   by the fault path (fault.h); stays until as many other pages as the limit says were mapped after it
 //   kept     part of a stack that the program made; stays until its memory is freed
 //
 // Both kinds are changed under one lock, the lock of mappings. Each OS page of such a page has the access that protection.h says; where the
@@ -16,7 +16,7 @@ namespace spill {
 // Sets how many pages may be mapped at a time, from the options and the budget: 2 or more, not counting those that are kept. To be called
 // again whenever the budget has changed: pages beyond the new limit are unmapped.
 void adjust_mapped_pages();
-// How many are kept, and how many of others may be mapped.
+// How many pages are kept, and how many others may be mapped.
 uint64_t kept_page_count();
 uint64_t most_mapped_pages();
 
@@ -24,14 +24,14 @@ uint64_t most_mapped_pages();
 // block and do I/O; ends the process on a storage error.
 void map_at_own_address(uint64_t address, uint64_t site);
 
-// Takes every mapping within [address, address + bytes) away, before its addresses are freed.
+// Removes every mapping within [address, address + bytes), before its addresses are freed.
 void unmap_range(uint64_t address, uint64_t bytes);
 
 // The same, and calls f(context) before anything can be mapped there again.
 void hand_over(uint64_t address, uint64_t bytes, void (*f)(void* context), void* context);
 
-// Unmaps the pages that touch [address, address + bytes), but for those that are kept; then calls f(context), which may change protections,
-// and gives them to the pages that are kept. All of it under the lock of mappings (protection.h), so that nothing is mapped meanwhile.
+// Unmaps the pages that touch [address, address + bytes), except those that are kept; then calls f(context), which may change protections,
+// and applies these to the pages that are kept. All of it under the lock of mappings (protection.h), so that nothing is mapped meanwhile.
 void change_mappings(uint64_t address, uint64_t bytes, void (*f)(void* context), void* context);
 
 // Keeps [address, address + bytes) in memory and mapped at its own address until it is freed: a stack that
@@ -43,7 +43,7 @@ bool keep_mapped(uint64_t address, uint64_t bytes);
 // Before [address, address + bytes) is freed: ends keep_mapped for what lies within. Cost: one load when
 // nothing is kept.
 void end_kept(uint64_t address, uint64_t bytes);
-// Is something kept of a page that touches [address, address + bytes)?
+// Is any page that touches [address, address + bytes) kept?
 bool keeps_any(uint64_t address, uint64_t bytes);
 
 // Fork. freeze_mappings unmaps all pages that are not kept; until thaw_mappings none is mapped or unmapped. In the child own_kept_pages makes

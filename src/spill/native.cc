@@ -12,13 +12,13 @@
 #include "sys/kernel.h"
 #include "sys/memory.h"
 
-// In each object with native bodies. Programs without any have none.
+// Each object with native bodies defines it; other programs do not have it.
 extern "C" const char __spillway_has_native_bodies __attribute__((weak, visibility("default")));
 
 namespace spill {
 namespace {
 
-// Frames for so many regions a partition, or native bodies would end before they had begun. Chaos mode is about their end.
+// Each partition needs frames for this many regions, or native bodies would end before they had begun. Chaos mode is to exercise their end.
 constexpr uint64_t kMinRegions = 8;
 constexpr uint64_t kMinRegionsInChaos = 1;
 

@@ -1,7 +1,7 @@
 // Native bodies: code that spillcc compiled with two bodies runs the native one, which accesses memory as if nothing were
 // spilled, until something has to leave memory. Spilled memory is mapped at its own addresses until then, by regions of 2 MiB
-// (cache/pages/regions.h); everything else, entries and slots, is as ever, so that instrumented code, interceptors and system calls
-// go on beside it. A byte at kNativeBodies (abi.inc) says which body is to run: 1 and then 0, for good.
+// (cache/pages/regions.h); everything else, entries and slots, is as always, so that instrumented code, interceptors and system
+// calls go on beside it. A byte at kNativeBodies (abi.inc) says which body is to run: 1 and then 0, for good.
 //
 // Code that is in a native body when the byte becomes 0 stays there until it asks again. What it needs then is still mapped,
 // until pages of it are evicted; after that its accesses fault and are made good page by page (fault.h).
@@ -21,11 +21,11 @@ base::Expected<void> open_native();
 void begin_native();
 // Whether they run now. Cost: a load.
 bool runs_native();
-// They run no more. What is mapped stays so until it is evicted: what must not, the caller unmaps (Cache::unmap_regions).
+// Ends them. What is mapped stays mapped until it is evicted; the caller unmaps what must not (Cache::unmap_regions).
 // Cost: a load if they do not run.
 void end_native(cache::RegionsEnd why);
 
-// An access at its own address failed: maps what it needs, if that is part of a region or can be. May block and do I/O.
+// An access at a page's own address faulted: maps the page, if it is part of a region or can be. May block and do I/O.
 // REQUIRES: in_range, allocated, allowed.
 bool map_native(uint64_t address);
 

@@ -97,7 +97,7 @@ bool may_stay() {
 size_t take_pins(size_t wanted) {
   const size_t frames = runtime.cache->frame_count() / 16;
   const size_t share = std::max<size_t>(frames * (runtime.cache->page_bytes() / base::kOsPageBytes), 1);
-  // Relaxed: a count, which nothing else is read by.
+  // Relaxed: a mere count, which orders no other data.
   size_t taken = call_pins.load(std::memory_order_relaxed);
   for (;;) {
     const size_t count = taken < share ? std::min(wanted, share - taken) : 1;

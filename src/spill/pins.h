@@ -1,5 +1,5 @@
 // Pins: how the runtime keeps a page in its frame across a system call. Declared here for access.cc; the
-// runtime has them in pins.cc, tests of the interceptors others (spill/testing).
+// runtime defines them in pins.cc, tests of the interceptors have their own (spill/testing).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -25,20 +25,20 @@ void will_pin(uint64_t address, uint64_t bytes, Need need);
 uint32_t pins_of_this_thread(base::PageId page);
 void pin_again_after_fork();
 
-// System calls of this thread are over that were made on `level` and above (thread.h), and whoever made them does not come back to unpin: handlers
-// were left by a jump, or the thread was cancelled. Ends their pins.
+// Ends the pins of system calls that this thread made on `level` and above (thread.h), to which it will not return to unpin: handlers were left by
+// a jump, or the thread was cancelled.
 void end_left_pins(uint32_t level);
 
-// May so many pages be pinned to stay as pin_range and keep_mapped have counted? Each counts its own before it asks, since to load them takes
-// time. With what satc.h pins they leave a quarter of the frames to whoever misses, and an eighth when the fault path has mapped as many
-// pages as it may.
+// May as many pages stay pinned as pin_range and keep_mapped have counted? Each counts its own before it asks, since loading them takes time.
+// Together with satc.h's pins they must leave a quarter of the frames to threads that miss, and an eighth when the fault path has mapped as
+// many pages as it may.
 bool may_stay();
 
 // A system call is about to keep `wanted` OS pages pinned, at least 1. Returns how many it may, at least 1. The calls of all threads together may
-// keep as many as a sixteenth of the frames hold, and one more each: who has some and waits for a frame may wait for others who do the same. Cost: a
-// load for each partition.
+// keep as many as a sixteenth of the frames hold, and one more each: a call that has some and waits for a frame may be waiting for others that do
+// the same. Cost: a load for each partition.
 size_t take_pins(size_t wanted);
-// So many of these have ended, or are not needed.
+// `count` of these have ended, or are not needed.
 void give_pins_back(size_t count);
 
 }  // namespace spill

@@ -3,7 +3,7 @@
 //   pressure     down by an eighth of what was asked for, at most four times a second, not below a quarter of it or the floor
 //   calm         after ten seconds without pressure up by a sixteenth, or to the floor if that is more, once a second, until all
 //                that was asked for is there
-//   refused      the budget is what it was; the same again when the next step is due
+//   refused      the budget stays as it was; the step is tried again when the next one is due
 //
 // Down fast and up slowly: what goes up too early comes down again, and each time costs reads.
 // Thread contract: one thread. No I/O, no clock of its own.
@@ -19,12 +19,12 @@ class PressurePlan {
   static constexpr uint64_t kUpNs = 1'000'000'000;
   static constexpr uint64_t kCalmNs = 10'000'000'000;
 
-  // What was asked for is the budget from now on.
+  // `bytes` are what was asked for, and the budget from now on.
   void ask(uint64_t bytes) { asked_bytes_ = bytes_ = bytes; }
   uint64_t asked_bytes() const { return asked_bytes_; }
   bool is_lowered() const { return bytes_ < asked_bytes_; }
 
-  // The budget at `now_ns` of a clock that only goes on. `floor_bytes`: the least that can be now.
+  // Returns the budget at `now_ns` of a monotonic clock. `floor_bytes`: the least that is possible now.
   uint64_t step(bool pressure, uint64_t now_ns, uint64_t floor_bytes) {
     if (pressure) {
       last_pressure_ns_ = now_ns;
@@ -39,7 +39,7 @@ class PressurePlan {
     }
     return bytes_;
   }
-  // What step() returned last could not be had: the budget is `bytes`, as before.
+  // What step() last returned could not be set: the budget is still `bytes`.
   void refused(uint64_t bytes) { bytes_ = bytes; }
 
  private:

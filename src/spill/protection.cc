@@ -19,11 +19,11 @@ namespace {
 
 constexpr uint64_t kRangeBytes = kRangeEnd - kRangeBegin;
 constexpr uint64_t kPagesPerChunk = kChunkBytes / base::kOsPageBytes;
-// Of a chunk: its OS pages have different ones.
+// A chunk whose OS pages have different protections.
 constexpr uint8_t kMixed = 0xff;
 
-// Protection by chunk of the range, or kMixed; and by OS page, valid in chunks that are. Stored in this order: a chunk is
-// mixed once all of its OS pages say what they are.
+// Protection by chunk of the range, or kMixed; and by OS page, valid in mixed chunks. A chunk becomes mixed only after
+// the protections of all its OS pages have been stored.
 std::atomic<uint8_t>* of_chunk = nullptr;
 std::atomic<uint8_t>* of_page = nullptr;
 
@@ -43,8 +43,8 @@ class ClosedPages final : public cache::Closed {
 };
 constinit ClosedPages closed;
 
-// Step 3: a guard for each OS page that is closed and held. Of whole pages of the cache: close_again ended guards of all
-// their OS pages.
+// Step 3: sets a guard for each OS page that is closed and held. The range is whole pages of the cache, since
+// close_again ended the guards of all their OS pages.
 void guard_held(uint64_t begin, uint64_t end) {
   for_each_held(
       begin, end,
@@ -65,7 +65,7 @@ void settle(uint64_t address, uint64_t bytes, bool closes) {
   const uint64_t begin = base::round_down(address, cache.page_bytes());
   const uint64_t end = base::round_up(address + bytes, cache.page_bytes());
   const auto seen = cache.close_again(cache.page_of(begin), (end - begin) / cache.page_bytes());
-  // Who translates from here on finds the entries as they are; who did before stands in a slot.
+  // Whoever translates from here on sees the new entries; whoever did before stands in a slot.
   if (closes && seen.resident) hazard_holders().barrier();
   if ((closes && seen.resident) || seen.guarded) guard_held(begin, end);
 }
@@ -212,9 +212,9 @@ bool give_to_kernel(uint64_t address, uint64_t bytes, bool (*map)(void* context)
   };
   Gift gift = {{address, bytes, Protection::kKernel}, map, context, false};
   clear_slots();
-  // A handler that came while the lock of a partition is taken might need a page of it.
+  // A handler that came while this thread has a partition's lock might need a page of that partition.
   const InRuntime inside;
-  // Regions are unmapped as a whole, whatever has been mapped there since.
+  // Before the kernel's mapping is made: a region is unmapped as a whole, whatever has been mapped there since.
   end_native(cache::RegionsEnd::kKernelMapping);
   runtime.cache->unmap_regions(address, bytes);
   change_mappings(

@@ -8,19 +8,19 @@
 //   kernel's      a mapping of the kernel's lies there; the cache has nothing for these addresses
 //
 // All but open OS pages are closed to the table (cache/pages/closed.h): compiled code and interceptors go to the address itself.
-// So whatever is not allowed faults there, with the program's address, and whatever has become allowed meanwhile (by the
-// program's handler) is found when the access is repeated.
+// So an access that is not allowed faults there, with the program's address, and one that has become allowed meanwhile (by the
+// program's handler) succeeds when it is repeated.
 //
-// How it changes: 1 under the lock of mappings (mapped_pages.h) the map says so, and what the fault path had mapped goes
-// 2 entries of pages in memory are closed or opened  3 what a thread translated before is held off (holders)
+// Steps of a change: 1 under the lock of mappings (mapped_pages.h) the map is changed, and what the fault path had mapped is
+// unmapped  2 entries of pages in memory are closed or opened  3 accesses that were translated before are guarded against (holders)
 //
 // Invariants
-//  1 an OS page whose protection is not kOpen has no entry that leads to a frame once step 2 is done: who opens entries
-//    asks under the partition's lock
+//  1 an OS page whose protection is not kOpen has no entry that leads to a frame once step 2 is done: whoever opens entries
+//    checks under the partition's lock
 //  2 a mapping of the fault path allows what the map says: both change under one lock
 //  3 addresses that are free are open
 //
-// Thread contract: any thread reads, without a lock; who changes has the lock of mappings.
+// Thread contract: any thread reads, without a lock; changes are made under the lock of mappings.
 #pragma once
 #include <cstdint>
 
@@ -43,7 +43,7 @@ cache::Closed& closed_pages();
 Protection protection_of_flags(int flags);
 // REQUIRES: not kKernel.
 sys::Access access_of(Protection protection);
-// Unknown for kKernel's: false.
+// False for kKernel, where it is not known.
 bool allows(Protection protection, Need need);
 
 // Cost: one load where 2 MiB have one protection, else two. Async-signal-safe.
@@ -52,7 +52,7 @@ inline bool is_open(uint64_t address) { return protection_at(address) == Protect
 // The end of the OS pages from `address` on that have its protection; at most `end`. Cost: as same_allocation_end.
 uint64_t same_protection_end(uint64_t address, uint64_t end);
 
-// Step 1's half. REQUIRES: the lock of mappings; in_reserved_range.
+// The map's part of step 1. REQUIRES: the lock of mappings; in_reserved_range.
 void note_protection(uint64_t address, uint64_t bytes, Protection protection);
 
 // Changes the protection of spilled memory, all steps. REQUIRES: allocated, none of it kernel's. May do system calls.

@@ -1,12 +1,12 @@
 // What the runtime shows of itself to other processes of its user: `spillway dump` and `spillway top` read it, dump in a
 // core file too.
 //
-//   kPublished (abi.inc)   one OS page at a fixed address: a Published, filled before main and the same ever after, but for what
-//                          another process asks about the budget (budget.h)
+//   kPublished (abi.inc)   one OS page at a fixed address: a Published, filled before main and not changed afterwards, except
+//                          for requests about the budget and their answers (budget.h)
 //   what it points to      counters, maps, frames: read as they are while the process runs, and believed with care
 //                          (cache/pages/page_reader.h)
 //
-// Who reads must have been built from the same sources: a Published of another kLayoutVersion says no more than that.
+// A reader must have been built from the same sources: of a Published with another kLayoutVersion, it can tell only that.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +23,7 @@ namespace spill {
 
 struct Published {
   // These two keep their place in every version.
-  uint64_t magic;           // kMagic; stored last, so that the rest is there where it is
+  uint64_t magic;           // kMagic; stored last: whoever sees it finds the rest
   uint64_t layout_version;  // kLayoutVersion
 
   uint64_t statistics;         // base::Statistics
@@ -41,7 +41,7 @@ struct Published {
 static_assert(sizeof(Published) <= base::kOsPageBytes);
 static_assert(offsetof(Published, magic) == 0 && offsetof(Published, layout_version) == 8);
 
-// What the layout of all that is published depends on. Raise kLayoutRevision with a change that the rest does not show.
+// What the layout of all that is published depends on. Raise kLayoutRevision for a change that nothing else here reflects.
 inline constexpr uint64_t kLayoutRevision = 2;
 inline constexpr char kStatisticNames[] =
 #define STATISTIC(folder, name, doc) #folder "." #name " "

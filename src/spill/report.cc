@@ -11,7 +11,7 @@
 namespace spill {
 namespace {
 
-// --verbose tells of so many sites of faults.
+// How many sites of faults --verbose lists.
 constexpr uint32_t kSitesLogged = 3;
 
 base::MissCurve::Point point_of(const base::MissCurve& curve, size_t step) {
@@ -106,7 +106,7 @@ void write_statistics_file() {
 }
 
 void log_summary() {
-  // Once each: the background goes on counting.
+  // Each is read once: the background thread goes on counting.
   const base::Statistics& s = base::statistics;
   const uint64_t budget_bytes = s.memory_budget_bytes.get(), peak_bytes = s.memory_peak_bytes.get();
   const uint64_t misses = s.cache_misses.get(), evictions = s.cache_evictions.get();
@@ -147,7 +147,7 @@ void log_fault_sites() {
   }
 }
 
-// Why native bodies run no more. Null: they do.
+// Why native bodies ended; null if they still run.
 const char* native_end_text() {
   switch (static_cast<cache::RegionsEnd>(base::statistics.spill_native_end.get())) {
     case cache::RegionsEnd::kMemoryFull: return "memory was full";
@@ -179,14 +179,14 @@ void log_native() {
             " of them unmapped again");
 }
 
-// What memory would help: the least that halves the misses, and the least that leaves about those that none can save.
+// How much memory would help: the least that saves half of the misses that memory can save, and the least that saves about all of them.
 void log_miss_curve() {
   const base::MissCurve& curve = base::statistics.cache_miss_curve;
   if (curve.is_empty()) return;
   const size_t last = base::MissCurve::kStepCount - 1;
   const uint64_t all = point_of(curve, 0).misses;
   const uint64_t least = point_of(curve, last).misses;
-  if (all - least < all / 10) return;  // it would not
+  if (all - least < all / 10) return;  // more memory would not help
   const auto find = [&](uint64_t misses) {
     size_t step = 1;
     while (step < last && point_of(curve, step).misses > misses) ++step;

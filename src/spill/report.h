@@ -6,8 +6,7 @@
 
 namespace spill {
 
-// Is the statistic reported of a program in which so many threads had caches of their own (satc.h)? Those of the folder satc are left out of
-// all other programs' reports.
+// Is the statistic reported, if `satc_threads` threads had translation caches (satc.h)? If none had, those of the folder satc are left out.
 inline bool is_told(const base::StatisticInfo& info, uint64_t satc_threads) {
   return satc_threads != 0 || info.folder != std::string_view("satc");
 }

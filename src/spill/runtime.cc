@@ -54,7 +54,7 @@ void require_cpu() {
   end_process(base::Error::of(ENOTSUP, "this CPU or kernel offers no XSAVE, which the slow path needs"));
 }
 
-// What of the heap's metadata the budget has. Of the background thread, and then of that of a child of fork.
+// How much of the heap's metadata has been charged to the budget. Only for the background thread; in a child of fork, for the child's.
 constinit uint64_t charged_heap_bytes = 0;
 
 void charge_heap() {
@@ -73,8 +73,8 @@ void run_background(void* opened_lane) {
   watch_leases();
   begin_budget();
   constexpr uint64_t kIdleNs = 1'000'000;
-  // Between two rounds of chaos. Larger pages take longer to come back, 2 bytes in a nanosecond: the program must come
-  // as far as with small ones.
+  // Between two rounds of chaos. Larger pages take longer to come back, at 2 bytes per nanosecond: the program must
+  // get as far as with small ones.
   constexpr uint64_t kChaosPauseNs = 20'000;
   const uint64_t chaos_page_pause_ns = (runtime.cache->page_bytes() - base::kOsPageBytes) / 2;
   constexpr uint32_t kQuietRounds = 2;
@@ -82,7 +82,7 @@ void run_background(void* opened_lane) {
   constexpr uint32_t kRoundsPerCount = 64;
   Seldom heap_charges;
   for (uint32_t round = 0;; ++round) {
-    // What the heap needs to know its blocks comes out of the same budget. And spillway top wants to know.
+    // The heap's metadata comes out of the same budget. And spillway top shows all of this.
     if (round % kRoundsPerCount == 0) {
       if (const uint64_t now_ns = sys::monotonic_ns(); heap_charges.is_due(now_ns)) {
         charge_heap();
@@ -90,7 +90,7 @@ void run_background(void* opened_lane) {
       }
       count_memory();
       count_satc();
-      // What they had is others' from now on, as is their share of what may be loaded ahead.
+      // Others get what these had, and their share of what may be loaded ahead.
       reap_finished_threads();
     }
     budget_step();
@@ -99,7 +99,7 @@ void run_background(void* opened_lane) {
     serve_shared_maps();
     choose_whether_to_look_ahead();
     offer_queue();
-    // Of threads that have begun loads and do something else now.
+    // Ends loads that threads have begun before they turned to something else.
     runtime.cache->poll_loads();
     const uint32_t freed = runtime.cache->background_step(lane);
     if (runtime.options.chaos != 0) {
@@ -155,7 +155,7 @@ void start_servers() {
 
 cache::Lane& lane_of(Thread& thread) {
   if (thread.lane == nullptr) {
-    // What a child of vfork opens its parent does not have, but for the lane.
+    // A child of vfork leaves the lane to its parent, but not descriptors that it opens.
     auto lane = runtime.cache->open_lane({.by_calls = is_sharing_child()});
     if (!lane) end_process(lane.error(), kFatalStatus);
     thread.lane = *lane;
@@ -166,7 +166,7 @@ cache::Lane& lane_of(Thread& thread) {
 extern "C" uint64_t* spillway_rearm_counter;     // translate_quick.c
 extern "C" uint64_t* spillway_crossing_counter;  // cross_quick.c
 
-// DT_INIT or .preinit_array. It is passed main's arguments.
+// Called through DT_INIT or .preinit_array, with main's arguments.
 extern "C" void spillway_start(int argument_count, char** arguments, char** environment);
 extern "C" void spillway_start(int, char**, char** environment) {
   spillway_rearm_counter = reinterpret_cast<uint64_t*>(&base::statistics.spill_rearms.value);
@@ -228,13 +228,13 @@ extern "C" void spillway_start(int, char**, char** environment) {
   count_first_thread();
   if (options.clean != 0) require(runtime.cache->prepare_cleaning());
   require(publish());
-  // Where no more threads may be made it has none: who needs frames evicts then.
+  // If no more threads may be created there is none: then threads that need frames evict.
   static_cast<void>(start_background().has_value());
   start_servers();
   runtime.started.store(true, std::memory_order_release);
 }
 
-// DT_FINI or .fini_array.
+// Called through DT_FINI or .fini_array.
 extern "C" void spillway_end();
 extern "C" void spillway_end() {
   if (runtime.is_fork_child.load(std::memory_order_relaxed)) return;

@@ -35,13 +35,14 @@ base::Expected<void> start_background();
 // none. After start_background; not in a child of fork.
 void start_servers();
 
-// Ends the process with one line and this status, without running the program's handlers. (settings.cc, which preload mode has, too)
+// Ends the process with one line and this status, without running the program's handlers. (Defined in settings.cc, which is part of
+// preload mode too.)
 [[noreturn]] void end_process(const base::Error& error, int status = 2);
 
 // The exit status of a process that Spillway had to end while it ran (as SIGABRT would give).
 inline constexpr int kFatalStatus = 134;
 
-// Calls f(cache, page, offset) for `address`, whatever the program may do with it: the page stays in memory meanwhile
+// Calls f(cache, page, offset) for `address`, whatever its protection: the page stays in memory meanwhile
 // (Cache::zero, copy_in and copy_out). A page that cannot be had ends the process. May block and do I/O.
 template <class F>
 void with_page_in_memory(uint64_t address, F&& f) {

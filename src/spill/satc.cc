@@ -36,7 +36,8 @@ static_assert(sizeof(SatcSet) == 192);
 
 namespace {
 
-// Of a partition's frames, a fourth is left besides what else is pinned; where that is few, so many or half.
+// Besides what else is pinned, a quarter of a partition's frames is left unpinned; where that is few,
+// kFewLeft of them, but at most half.
 constexpr uint64_t kLeftOf = 4, kFewLeft = 1024;
 constexpr uint64_t kDirectShare = 4;  // of Private
 
@@ -70,7 +71,7 @@ SatcPolicy policy() {
 
 uint64_t power_of_two_within(uint64_t value) { return value == 0 ? 1 : std::bit_floor(value); }
 
-// Of each partition.
+// How many pages may be pinned here in each partition.
 uint64_t most_pinned() {
   const uint64_t frames = runtime.cache->frames_within_budget() / runtime.cache->partition_count();
   const uint64_t left = std::max(frames / kLeftOf, std::min(kFewLeft, frames / 2)) + standing_pin_count() +
@@ -95,7 +96,7 @@ void give_up_all(Satc& satc) {
       if (satc.sets[i].begins[way] != 0) clear_way(satc, satc.sets[i], static_cast<int>(way));
 }
 
-// What it takes to take the time, which is taken off what was timed.
+// The cost of reading the clock, which is subtracted from what was timed.
 uint64_t overhead_cycles() {
   constexpr int kTries = 64;
   uint64_t least = ~uint64_t{0};
@@ -109,7 +110,7 @@ uint64_t overhead_cycles() {
 void set_sizes(Satc& satc) {
   const uint64_t all = most_pinned() * runtime.cache->partition_count();
   const base::Options& options = runtime.options;
-  // For each processor a thread, and the one that started them.
+  // Enough for a thread on each processor, and the one that started them.
   const uint64_t private_pages = power_of_two_within(std::max<uint64_t>(
       options.satc_private != 0 ? options.satc_private : all / (sys::cpu_count() + 1), kSatcWays));
   const uint64_t direct_pages = std::min(
@@ -156,7 +157,7 @@ Satc* satc_of(Thread& thread) {
     if (satc == nullptr) return nullptr;
     satc->epoch = __atomic_load_n(&spillway_satc_epoch, __ATOMIC_ACQUIRE);
     used.store(true, std::memory_order_release);
-    // Release: who invalidates finds its zeros.
+    // Release: whoever invalidates finds it initialised.
     thread.satc.store(satc, std::memory_order_release);
   }
   __spillway_satc.satc = satc;
@@ -178,7 +179,7 @@ int64_t keep(Thread& thread, Satc& satc, uint64_t address) {
       is_file_map(address))
     return 0;
   SatcSet& set = *satc_set(&satc, begin);
-  // The level that is asked each time has the page of last time.
+  // Where the quick step does not search the sets, the page may still be there from last time.
   int way = satc_find(&satc, &set, begin);
   if (way == kSatcNoWay) way = satc_choose(&satc, &set, begin);
   if (set.begins[way] != 0) clear_way(satc, set, way);
@@ -187,7 +188,7 @@ int64_t keep(Thread& thread, Satc& satc, uint64_t address) {
   const uint64_t most = most_pinned(), before = beside.fetch_add(1, std::memory_order_relaxed);
   if (before >= most) {
     beside.fetch_sub(1, std::memory_order_relaxed);
-    // There were more frames when they were pinned.
+    // The budget has shrunk since they were pinned.
     if (before > most) give_up_all(satc);
     return 0;
   }

@@ -1,18 +1,17 @@
-// The two software address translation caches of a thread (TriCache, section 3.3), as data and the steps on it: no I/O, no locks,
-// and no vector registers, since the quick step (satc_quick.c) has none. C, for that reason.
+// The two software address translation caches of a thread (TriCache, section 3.3), as data and the steps on it: no I/O, no locks.
+// In C and without vector registers, as the quick step (satc_quick.c) must be.
 //
 //   Direct    lines of {page, entry}, direct-mapped. Compiled code looks here (abi.inc, SatcThread)
 //   Private   sets of kSatcWays ways, with a policy. What is here is pinned in the cache
 //
 // Invariants
-//  1 a page in Direct is in Private. There is one line for a page, so the count of Direct's references to a way is 0 or 1, and is
-//    read off the line
+//  1 a page in Direct is in Private. A page has one line, so Direct's references to a way number 0 or 1, as the line tells
 //  2 a way whose page is in Direct is replaced only by a page that takes that very line. Such a victim always exists, as Direct
-//    has no more lines than Private has ways: lines and sets both go by the page number's low bits, so the pages of a set have at
-//    most kSatcWays lines, and one of these is the new page's
+//    has no more lines than Private has ways: lines and sets are both chosen by the page number's low bits, so a set's pages have
+//    at most kSatcWays lines between them, and one of these is the new page's
 //  3 a line's second word is written while its first is 0, by its thread. Others may empty lines, by storing 0 in the first
 //
-// Thread contract: the thread's own; of another only satc_empty_line.
+// Thread contract: only the thread that owns it; any other thread only satc_empty_line.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,13 +42,13 @@ struct Satc {
   uint64_t page_bytes;
   uint32_t page_shift;
   uint32_t ways;     // of each set that are used
-  bool has_private;  // false: no page is looked for in sets; they say what is pinned
-  bool counts;       // compiled code finds no line: all is counted, and timed, here
+  bool has_private;  // false: sets are not searched for pages; they only say what is pinned
+  bool counts;       // compiled code finds no line: everything is counted and timed here
   enum SatcPolicy policy;
   uint64_t random;
-  uint64_t epoch;            // what was invalidated when it was looked at last (satc.h)
-  const void* slots;         // of the thread's first level: with others a signal's handler runs
-  uint64_t overhead_cycles;  // of taking the time
+  uint64_t epoch;            // of invalidations (satc.h), when last read
+  const void* slots;         // of the thread's first level: if it has others, a signal handler runs
+  uint64_t overhead_cycles;  // of reading the clock
 
   uint64_t direct_hits, direct_cycles;  // with `counts` only
   uint64_t direct_misses;
@@ -63,10 +62,10 @@ struct SatcThread {
   struct SatcLine* lines;
   uint64_t mask;
   uint64_t page_bytes;  // 0: compiled code finds no line
-  struct Satc* satc;    // null: the thread has nothing yet, or no more
+  struct Satc* satc;    // null: the thread has no caches yet, or none any more
 };
 
-// The time in cycles where it is taken, else 0; and what passed since, without what it takes to take it.
+// The time in cycles if accesses are timed, else 0; and the cycles since, minus the cost of reading the clock.
 static inline uint64_t satc_cycles_now(const struct Satc* s) {
   return s->counts ? __builtin_ia32_rdtsc() : 0;
 }
@@ -119,7 +118,7 @@ static inline void satc_note_use(const struct Satc* s, struct SatcSet* set, int 
   if (s->policy == kSatcLru) set->stamps[way] = ++set->hand;
 }
 
-// Which way is to hold the page that begins at `begin`, and is in none: a free one, or whose page goes.
+// The way for the page that begins at `begin`, which is in none yet: a free way, or one whose page is to be replaced.
 static inline int satc_choose(struct Satc* s, struct SatcSet* set, uint64_t begin) {
   const int free = satc_find(s, set, 0);
   if (free != kSatcNoWay) return free;
@@ -156,7 +155,7 @@ static inline int satc_choose(struct Satc* s, struct SatcSet* set, uint64_t begi
   return chosen;
 }
 
-// The way is free, and its page in neither cache.
+// Frees the way; its page is then in neither cache.
 static inline void satc_clear_way(struct Satc* s, struct SatcSet* set, int way) {
   if (satc_is_in_line(s, set->begins[way])) satc_empty_line(satc_line(s, set->begins[way]));
   __atomic_signal_fence(__ATOMIC_SEQ_CST);

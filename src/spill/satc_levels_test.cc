@@ -50,7 +50,7 @@ class Caches {
     return satc_find(&satc, satc_set(&satc, page(number)), page(number)) != kSatcNoWay;
   }
 
-  // As the blocking step does. Returns the page that left, or ~0.
+  // What the blocking step does. Returns the page that left, or ~0.
   uint64_t bring(uint64_t number) {
     SatcSet* const set = satc_set(&satc, page(number));
     const int way = satc_choose(&satc, set, page(number));

@@ -12,14 +12,14 @@ _Static_assert(kSatcLineShiftInC == 8, "as compiled code has it");
 extern __thread struct SatcThread __spillway_satc __attribute__((tls_model("initial-exec")));
 extern __thread void* __spillway_slots __attribute__((tls_model("initial-exec")));
 
-// Counted up by each invalidation (satc.h).
+// Incremented by each invalidation (satc.h).
 uint64_t spillway_satc_epoch;
 
 // The page's entry; 0 when the blocking step is needed.
 int64_t spillway_satc_quick(uint64_t address);
 int64_t spillway_satc_quick(uint64_t address) {
   struct Satc* s = __spillway_satc.satc;
-  // In a handler of a signal nothing is replaced: the interrupted code may be using any page.
+  // In a signal handler nothing is replaced: the interrupted code may be using any page.
   if (s == NULL || __spillway_slots != s->slots) return 0;
   if (__atomic_load_n(&spillway_satc_epoch, __ATOMIC_ACQUIRE) != s->epoch) return 0;
   const uint64_t start = satc_cycles_now(s);
@@ -37,7 +37,7 @@ int64_t spillway_satc_quick(uint64_t address) {
   satc_note_use(s, set, way);
   const int64_t entry = set->entries[way];
   satc_promote(s, begin, entry);
-  // Who invalidates counts up, and then empties lines: either this is seen, or that line is.
+  // An invalidation increments the epoch, and then empties lines: either it sees this line, or the new epoch is seen here.
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
   if (__atomic_load_n(&spillway_satc_epoch, __ATOMIC_RELAXED) != s->epoch) {
     if (s->lines != NULL) satc_empty_line(satc_line(s, begin));

@@ -1,4 +1,4 @@
-// Seldom: says when to do something again that takes longer the larger the program is, so that it takes a small part of the time.
+// Seldom: says when something whose duration grows with the program is to be done again, so that it takes a small part of the time.
 //
 // Thread contract: one thread. No clock of its own.
 #pragma once
@@ -8,7 +8,7 @@ namespace spill {
 
 class Seldom {
  public:
-  // After something has taken a while it is not due for so many times as long.
+  // It is not due again for this many times as long as it took.
   static constexpr uint64_t kRest = 64;
 
   bool is_due(uint64_t now_ns) const { return now_ns >= next_ns_; }

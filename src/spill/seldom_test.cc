@@ -15,7 +15,7 @@ TEST(Seldom, RestsAsLongAsItTook) {
   EXPECT_TRUE(seldom.is_due(1500 + 64 * 500));
 }
 
-// As the heap's metadata of 10 TB of blocks, which takes 50 ms to look at, in rounds of 64 ms.
+// Like the heap's metadata for 10 TB of blocks, which takes 50 ms to look at, in rounds of 64 ms.
 TEST(Seldom, TakesASmallPartOfTheTime) {
   constexpr uint64_t kRound = 64'000'000, kTakes = 50'000'000;
   Seldom seldom;

@@ -1,19 +1,19 @@
-// What every kind of runtime does first: options, storage, secrets. Into the one `runtime` (runtime.h).
+// What every kind of runtime does first: options, storage, secrets. All of it goes into the one `runtime` (runtime.h).
 #pragma once
 #include "base/error.h"
 
 namespace spill {
 
-// runtime.options, from runtime.environment; messages are written as they say from then on. Errors: EINVAL, with one line for the user.
+// Sets runtime.options from runtime.environment; from then on messages are written as the options say. Errors: EINVAL, with one line for the user.
 base::Expected<void> read_settings();
 
-// runtime.plain_limit_bytes, from the options: a share of the budget, but not much. REQUIRES: read_settings.
+// Sets runtime.plain_limit_bytes from the options: a share of the budget, but not much. REQUIRES: read_settings.
 void set_plain_limit();
 
-// runtime.device. Ends the process with one line when it cannot be opened.
+// Opens runtime.device. Ends the process with one line if it cannot be opened.
 void open_storage();
 
-// For fingerprints.
+// Draws the secrets of fingerprints.
 void draw_fingerprint_secrets();
 
 }  // namespace spill

@@ -15,26 +15,26 @@
 namespace spill {
 namespace {
 
-// Looked at and taken out at a time, under the lock.
+// How much is looked at, and taken out, at a time under the lock.
 constexpr uint64_t kWindowBytes = uint64_t{1} << 30;
 constexpr uint64_t kPieceBytes = uint64_t{4} << 20;
 constexpr uint64_t kSliceNs = 4'000'000;
 constexpr uint64_t kStuckNs = 1'000'000'000;
 constexpr uint64_t kOldNs = 64'000'000;
-// All ranges are measured so that it takes at most one part in so many of the time.
+// Measuring all ranges takes at most 1/kMeasureShare of the time.
 constexpr uint64_t kMeasureShare = 16;
 
 constinit sys::Mutex ranges_mutex;
 constinit SharedRanges ranges;
 constinit std::atomic<uint32_t> range_count{0};
-constinit bool has_taker = false;  // of the background thread, and of fork
+constinit bool has_taker = false;  // used by the background thread, and by fork
 constinit sys::ResidentFiles resident_files;
 constinit bool is_slow = false;  // keep_slow
 
 uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
 uint64_t address_of(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
 
-// What the taker knows. Limits are of the budget.
+// What the taker knows. The limits depend on the budget.
 struct Residency {
   uint64_t limit_bytes() const { return base::statistics.memory_budget_bytes.get() / 2; }
   uint64_t begin_bytes() const { return limit_bytes() / 4 * 3; }
@@ -43,8 +43,8 @@ struct Residency {
 
   bool is_taking_out = false;
   uint64_t hand = 0;             // address up to which pieces were taken out
-  uint64_t lap_bytes = 0;        // that the hand has still to pass until it is round
-  uint64_t lap_out_bytes = 0;    // that left since it began
+  uint64_t lap_bytes = 0;        // that the hand has yet to pass in this lap
+  uint64_t lap_out_bytes = 0;    // that left during the lap
   uint64_t lap_stuck_bytes = 0;  // that stayed
   uint64_t stuck_bytes = 0;
   uint64_t stuck_until_ns = 0;
@@ -54,7 +54,7 @@ struct Residency {
   uint64_t measuring_ns = 0;        // how long it took
   uint64_t charged_bytes = 0;
 
-  // What is resident now, if what was mapped or left since it was measured is of the ranges.
+  // What is resident now, if all that came or left since it was measured belongs to the ranges.
   uint64_t estimate(uint64_t all_bytes) const {
     const uint64_t sum = measured_bytes + all_bytes;
     return sum > measured_all_bytes ? sum - measured_all_bytes : 0;
@@ -63,7 +63,7 @@ struct Residency {
 };
 constinit Residency residency;
 
-// Release: who sees a range sees resident_files open. REQUIRES: ranges_mutex.
+// Release: whoever sees a range sees resident_files open. REQUIRES: ranges_mutex.
 void publish_count() {
   const auto now = static_cast<uint32_t>(ranges.count());
   if (range_count.exchange(now, std::memory_order_release) == 0 && now > 0) sys::futex_wake(range_count, 1);
@@ -71,8 +71,9 @@ void publish_count() {
 
 bool is_empty() { return range_count.load(std::memory_order_acquire) == 0; }
 
-// So that the program brings no more than it touches: else it is faster than anybody could take out. From when all ranges
-// make too much on, and for all of them: adjacent ones stay one mapping to the kernel. REQUIRES: ranges_mutex.
+// Makes a fault bring in no more than the page that is touched: otherwise the program fills memory faster than anybody
+// could empty it. Begins when all ranges together are too much, and then applies to all of them: so adjacent ones stay
+// one mapping to the kernel. REQUIRES: ranges_mutex.
 void keep_slow(const SharedRange& range) {
   if (is_slow) return resident_files.bring_single_pages(range.begin, range.end);
   is_slow = ranges.bytes() > residency.begin_bytes();
@@ -80,7 +81,7 @@ void keep_slow(const SharedRange& range) {
     resident_files.bring_single_pages(ranges[i].begin, ranges[i].end);
 }
 
-// Returns false for what finds no room, or has nobody to measure it: it is the kernel's alone. REQUIRES: ranges_mutex.
+// Returns false if there is no room for the range or no means to measure it: it is then left to the kernel. REQUIRES: ranges_mutex.
 bool add(const void* begin, uint64_t bytes) {
   if (!resident_files.is_open() && (is_sharing_child() || !resident_files.open())) return false;
   const SharedRange range = {address_of(begin),
@@ -136,7 +137,7 @@ uint64_t resident_bytes(uint64_t all_bytes) {
   return residency.estimate(all_bytes);
 }
 
-// Takes the next piece out in which something is resident. Returns false when the hand is round.
+// Takes out the next piece in which something is resident. Returns false when the lap is complete.
 bool take_piece_out() {
   sys::LockGuard guard(ranges_mutex);
   const SharedRange* range = ranges.at_or_above(residency.hand);
@@ -276,7 +277,7 @@ void freeze_shared_maps() { ranges_mutex.lock(); }
 
 void thaw_shared_maps() { ranges_mutex.unlock(); }
 
-// What the kernel says by the parent's descriptors is about the parent.
+// What the kernel tells through the parent's descriptors is about the parent.
 void own_shared_maps() {
   has_taker = false;
   if (resident_files.is_open()) {

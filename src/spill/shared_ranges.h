@@ -17,17 +17,16 @@ class SharedRanges {
  public:
   static constexpr size_t kMax = 1024;
 
-  // Returns false when there is no room: it is not recorded then. REQUIRES: nothing recorded overlaps it.
+  // Returns false, and records nothing, if there is no room. REQUIRES: nothing recorded overlaps it.
   bool add(const SharedRange& range);
-  // Forgets what lies in [begin, end). Where a range would be left in two parts and there is no room, the second is
-  // forgotten too.
+  // Forgets what lies in [begin, end). If that splits a range and there is no room for the second part, the second part is forgotten too.
   void remove(uint64_t begin, uint64_t end);
   // The first range that ends above `address`; null if none does. Valid until the next change.
   const SharedRange* at_or_above(uint64_t address) const;
 
   size_t count() const { return count_; }
   const SharedRange& operator[](size_t i) const { return ranges_[i]; }
-  // Of all ranges together.
+  // Sum of all ranges.
   uint64_t bytes() const;
 
  private:

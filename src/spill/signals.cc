@@ -19,7 +19,7 @@ constexpr int kSignalCount = 65;
 extern "C" void spillway_signal_return();
 asm(".text\n"
     ".type spillway_signal_return, @function\n"
-    "  nop\n"  // unwinders look up the byte before a return address, which must be of no other function
+    "  nop\n"  // unwinders look up the byte before a return address, which must not belong to another function
     "spillway_signal_return:\n"
     "  movq $15, %rax\n"  // rt_sigreturn; unwinders know these bytes
     "  syscall\n");
@@ -32,20 +32,20 @@ struct ProgramAction {
   std::atomic<uint64_t> mask;
 };
 constinit ProgramAction program_actions[kSignalCount] = {};
-// Step 6: what the last such child that set or asked for an action has. Of two at a time the other's handlers are
-// taken to be its parent's.
+// Step 6: the actions of the last such child that set or asked for one. If there are two such children at a time,
+// the other one is taken to have its parent's handlers.
 constinit ProgramAction child_actions[kSignalCount] = {};
 constinit std::atomic<long> child_process{0};
 constinit sys::Mutex actions_mutex;
 constinit bool runtime_owned[kSignalCount] = {};
 
-// Those of the calling process.
+// The actions of the calling process.
 ProgramAction* actions_here() {
   const long child = child_process.load(std::memory_order_acquire);
   return child != 0 && child == sys::syscall(SYS_getpid) ? child_actions : program_actions;
 }
 
-// The same, before one is set or told. REQUIRES: actions_mutex.
+// The same, for setting or reporting one. REQUIRES: actions_mutex.
 ProgramAction* own_actions() {
   if (!is_sharing_child()) return program_actions;
   const long process = sys::syscall(SYS_getpid);
@@ -158,7 +158,7 @@ void defer_signal(siginfo_t* info, void* context) {
 
 namespace {
 
-// The mask that was saved is the kernel's, which has no fault signal.
+// The mask that a jump restores is the kernel's, in which no fault signal is blocked.
 void take_saved_mask(Thread& thread) {
   set_blocked_faults(thread, 0);
   thread.has_other_mask = true;  // until the task looks
@@ -231,8 +231,8 @@ void pass_to_program(int number, siginfo_t* info, void* context) {
     return;
   }
   if (!fault && reinterpret_cast<uint64_t>(handler) == reinterpret_cast<uint64_t>(SIG_IGN)) return;
-  // The default, and for a fault also "ignore": the kernel ends the process when the access is repeated,
-  // or when the signal that was sent is sent again.
+  // The default action, and for a fault also "ignore": the kernel ends the process when the access is
+  // repeated, or when the signal that was sent is sent again.
   KernelAction plain = {};
   set_kernel_action(number, &plain);
   if (!fault) {
@@ -270,7 +270,7 @@ int set_program_action(int number, const struct sigaction* action, struct sigact
   program.mask.store(mask_of(action->sa_mask), std::memory_order_relaxed);
   program.handler.store(action->sa_sigaction, std::memory_order_release);
   if (runtime_owned[number]) {
-    // The program may have ended up with the default before: ours again.
+    // The kernel may have been given the default action above (pass_to_program): ours again.
     KernelAction ours = {enter_handler, SA_SIGINFO | SA_ONSTACK | SA_NODEFER | kFlagRestorer,
                          spillway_signal_return, 0};
     if (number == SIGSEGV || number == SIGBUS) set_kernel_action(number, &ours);
@@ -278,7 +278,7 @@ int set_program_action(int number, const struct sigaction* action, struct sigact
   }
   if (is_function(action->sa_sigaction)) {
     kernel.handler = enter_handler;
-    // SA_RESETHAND is done here: a deferred signal comes twice from the kernel.
+    // The runtime implements SA_RESETHAND itself: the kernel delivers a deferred signal twice.
     kernel.flags =
         (static_cast<unsigned long>(action->sa_flags) & ~static_cast<unsigned long>(SA_RESETHAND)) |
         SA_SIGINFO | kFlagRestorer;

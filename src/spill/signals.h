@@ -8,10 +8,10 @@
 //   4 a handler may also be left by longjmp or setcontext, which are intercepted, or by __builtin_longjmp, before which compiled code calls
 //     the runtime (leave_handlers)
 //   5 SIGSEGV and SIGBUS raised by an access go to the fault path first, at any time: the kernel never blocks
-//     them. The program is told what it asked for, and a fault of its own while it believes them blocked
-//     ends the process, as natively
-//   6 a child of vfork runs in its parent's memory, but its actions are its own: the kernel has those that are no
-//     handlers, child_actions all of them
+//     them. The program sees the mask that it asked for, and a fault of its own while it believes them blocked ends the process, as
+//     natively
+//   6 a child of vfork runs in its parent's memory, but its actions are its own: the kernel has those that are not handlers, child_actions
+//     has all of them
 #pragma once
 #include <signal.h>
 
@@ -27,10 +27,10 @@ struct Thread;
 using sys::kLibrarySignals;
 using sys::signal_bit;
 
-// Those that the runtime needs at any time.
+// Signals that the runtime needs at any time.
 inline constexpr uint64_t kFaultSignals = signal_bit(SIGSEGV) | signal_bit(SIGBUS);
 
-// What the C library's functions take for a signal.
+// Is it a signal number that the C library's functions accept?
 constexpr bool is_signal(int number) {
   return number >= 1 && number <= 64 && (kLibrarySignals & signal_bit(number)) == 0;
 }
@@ -38,7 +38,7 @@ constexpr bool is_signal(int number) {
 // The kernel's part of the C library's set.
 inline uint64_t mask_of(const sigset_t& set) { return *reinterpret_cast<const uint64_t*>(&set); }
 
-// The action says how its handler returns.
+// The action names the function through which its handler returns (sa_restorer).
 inline constexpr unsigned long kFlagRestorer = 0x04000000;
 
 // An action as the kernel knows it (rt_sigaction), which differs from the C library's struct.
@@ -52,25 +52,25 @@ struct KernelAction {
 // Makes the kernel call the runtime for `number`, whatever the program sets.
 void install_runtime_handler(int number);
 
-// What the program asked to happen on `number`, for a fault that is the program's.
+// Does what the program asked to happen on `number`, for a signal that is the program's.
 void pass_to_program(int number, siginfo_t* info, void* context);
 
 // The program is about to longjmp to a frame with this stack pointer: handlers that the jump leaves give
 // their level of slots back, so that all frames that survive use the level they began with.
 // `restores_mask`: the jump sets a signal mask too.
 void leave_handlers(uint64_t stack_pointer, bool restores_mask);
-// The same, down to the level of slots that is given, by a call that sets a signal mask. REQUIRES: a level of the calling thread's.
+// The same, down to the level that has these slots, for a jump that sets a signal mask. REQUIRES: a level of the calling thread's.
 void leave_handlers_for(const Slot* slots);
 
 // A signal that is not a fault came while the thread is inside the runtime: step 2.
 void defer_signal(siginfo_t* info, void* context);
 
-// What the calling thread believes blocked from now on; a signal that was kept for it may come.
+// Sets which fault signals the calling thread believes blocked; one that was kept meanwhile may be delivered now.
 void set_blocked_faults(Thread& thread, uint64_t blocked_faults);
 
-// Registers the calling thread, which begins to run the program's code. Where it began with signals blocked that the fault
-// path needs (the mask is inherited over exec, and pthread_attr_setsigmask_np gives one), they are let through from now
-// on, and the program is told that they are blocked (intercept/mask.cc). Cost: a system call.
+// Registers the calling thread, which begins to run the program's code. If it began with signals blocked that the fault
+// path needs (the mask is inherited over exec, and pthread_attr_setsigmask_np gives one), they are unblocked from now on,
+// while the program sees them as blocked (intercept/mask.cc). Cost: a system call.
 void adopt_signal_mask();
 
 // sigprocmask(2) as the program sees it (intercept/mask.cc). Plain pointers. Returns 0 or an error number.

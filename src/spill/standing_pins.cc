@@ -16,7 +16,7 @@ struct PinnedRange {
 
 constinit sys::Mutex mutex;
 constinit PinnedRange ranges[kMaxPinnedRanges] = {};
-// Pages, each as often as it was asked for. Changes under the mutex.
+// In pages; one that several ranges have counts as often. Changed under the mutex.
 constinit std::atomic<uint64_t> pinned_count = 0;
 
 base::PageId first_page(const PinnedRange& range) { return runtime.cache->page_of(range.address); }
@@ -39,7 +39,7 @@ bool is_in_a_range(base::PageId page) {
   return false;
 }
 
-// Those of the pages that no range has need not stay any more.
+// Lets those of the pages leave that are in no range any more.
 void let_go(base::PageId first, uint64_t count) {
   for (uint64_t i = 0; i < count; ++i)
     if (!is_in_a_range(first + i)) runtime.cache->end_stay(first + i);

@@ -30,7 +30,7 @@ bool is_dead(const Thread& thread) {
   return sys::has_ended(static_cast<int>(thread.thread_id.load(std::memory_order_relaxed)));
 }
 
-// Nothing is left of the thread that had the record, which is gone.
+// Clears what is left of the thread that had the record, which is gone.
 void empty_record(Thread& thread) {
   thread.lane = nullptr;
   leave_prefetcher(thread);
@@ -76,7 +76,7 @@ Thread* add_block() {
     auto* thread = reinterpret_cast<Thread*>(begin + i * kRecordBytes);
     thread->finished.store(1, std::memory_order_relaxed);  // free: no thread has it
     thread->next = first.load(std::memory_order_relaxed);
-    // Release: a scan that finds the record finds its zeros.
+    // Release: a scan that finds the record finds it zeroed.
     first.store(thread, std::memory_order_release);
   }
   return first.load(std::memory_order_relaxed);

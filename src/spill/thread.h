@@ -3,7 +3,7 @@
 //   Thread record (from the OS, never unmapped, reused after the thread is gone)
 //     levels[0]   slots while no signal handler runs     <- __spillway_slots
 //     levels[1]   slots of a handler that interrupted it  <- __spillway_slots in the handler
-//     ...         kMaxLevels, of which memory is taken as they are used
+//     ...         kMaxLevels, which take memory as they are used
 //
 // A signal handler does not save slots, it moves to the next level: the interrupted code's slots stay
 // where they are, visible to the evictor. The evictor scans every level of every record.
@@ -47,27 +47,27 @@ struct Thread {
   uint32_t deferred_count;  // signals that came meanwhile: queued again, and all are blocked
   uint64_t deferred_mask;   // the signal mask to return to
   uint32_t closing_depth;   // > 0: inside dlclose (globals.h)
-  LoopTask* task;           // whose code the thread runs, or null (loop.h)
+  LoopTask* task;           // the task whose code the thread runs, or null (loop.h)
   uint32_t busy_count;      // > 0: that task must not be suspended; counted while loops run
   uint64_t task_mask;       // the signal mask that tasks begin with
   bool has_other_mask;      // the task has set another one: it must not be suspended either
-  bool is_in_plain_loop;    // it runs a loop's iterations one after the other, and so those of loops in them
+  bool is_in_plain_loop;    // it runs a loop's iterations, and those of loops inside it, one after the other
   uint64_t blocked_faults;  // those of kFaultSignals that the program believes blocked (signals.h)
-  alignas(16) unsigned char kept_fault[128];  // siginfo_t of one that was sent and must wait; zeros: none
+  alignas(16) unsigned char kept_fault[128];  // siginfo_t of one that was sent and has to wait; zeros: none
   char* scratch;                              // kScratchBlockBytes (access.cc), or null before first use
   uint32_t scratch_used_bytes;
   cache::Lane* lane;                 // null before first use; lane_of() in runtime.h
   Prefetcher* prefetcher;            // null before first use; ahead/prefetch.h
   std::atomic<Satc*> satc;           // null before first use; satc.h
-  bool has_left_satc;                // it gets nothing there any more
-  std::atomic<bool> has_heap_arena;  // the heap chose an arena for it; relaxed: looked at by every allocation
+  bool has_left_satc;                // it gets no caches any more
+  std::atomic<bool> has_heap_arena;  // the heap chose an arena for it; relaxed: read by every allocation
   bool has_left_heap;                // it is ending, and its blocks are plain memory from now on (heap.h)
-  // Bytes that the statistics do not have yet (heap.cc). Relaxed: its own thread alone changes them while the program runs.
+  // Bytes that are not in the statistics yet (heap.cc). Relaxed: only the thread itself changes them while the program runs.
   std::atomic<int64_t> uncounted_allocated_bytes, uncounted_live_bytes;
-  std::atomic<int64_t> uncounted_plain_bytes;         // the same, of what small heaps have in plain memory
-  std::atomic<int64_t> uncounted_others_plain_bytes;  // and of what all code but the program's has there
+  std::atomic<int64_t> uncounted_plain_bytes;         // the same, for what small heaps have in plain memory
+  std::atomic<int64_t> uncounted_others_plain_bytes;  // and for what code other than the program's has there
 
-  // Memory that a system call of each level was given pinned (WiredRange); bytes 0: none.
+  // By level: the memory that is pinned for a system call (WiredRange); bytes 0: none.
   struct Wired {
     uint64_t begin;
     uint64_t bytes;
@@ -83,8 +83,8 @@ static_assert(sizeof(Thread) <= kRecordBytes);
 
 // Gives the calling thread a record. REQUIRES: it has none.
 Thread& register_thread();
-// The calling thread's record, or null when it has none yet. Async-signal-safe. Cost: inline. What the compiler knows of the pointer
-// ends at each call and at the fence behind each store to a slot, by which a thread may be registered.
+// The calling thread's record, or null when it has none yet. Async-signal-safe. Cost: inline. The compiler must load the pointer
+// again after each call, and after the fence behind each store to a slot, since either may register the thread.
 inline Thread* this_thread_if_registered() {
   const auto slots = reinterpret_cast<uint64_t>(__spillway_slots);
   if (slots == kUnregisteredSlots) [[unlikely]]
@@ -97,11 +97,11 @@ inline Thread& this_thread() {
   return thread != nullptr ? *thread : register_thread();
 }
 
-// Tasks of all loops that run (loop.h); 0 in a child of fork, also while it has an iteration of one.
+// Number of tasks of all loops that run (loop.h); 0 in a child of fork, even while it runs an iteration.
 extern std::atomic<uint32_t> loop_task_count;
 
-// Between the two the calling thread has something with which a task of a loop must not be suspended: a lock, a call under way. They nest;
-// either may come without the other. Cost: a load when no loop runs.
+// Between the two the calling thread has something with which a loop's task must not be suspended: a lock, a call under way. They nest;
+// either may be called without the other. Cost: a load when no loop runs.
 inline void begin_busy() {
   if (loop_task_count.load(std::memory_order_relaxed) == 0) [[likely]]
     return;
@@ -126,17 +126,17 @@ Thread* first_thread();
 
 // Number of registered threads that are alive, an upper bound.
 uint32_t thread_count();
-// Takes threads that have ended out of thread_count(). Returns whether others are about to end. Cost: a system call for each record.
+// Removes threads that have ended from thread_count(). Returns whether others are about to end. Cost: a system call for each record.
 bool reap_threads();
-// The same of those whose start routine has returned. Cost: a load for each record, system calls for each of them.
+// The same for those whose start routine has returned. Cost: a load for each record, system calls for each of them.
 void reap_finished_threads();
 
-// Says that the calling thread runs the program no more, but for destructors of thread-local data; its record is
-// free once the kernel reports it dead.
+// The calling thread will run no more of the program than destructors of thread-local data; its record is free
+// once the kernel reports it dead.
 void this_thread_returned();
 
-// Fork. Between the first and the last no thread registers. The second, in the child: the records of all other threads become free, and no
-// thread has a lane.
+// For fork. Between the first and the last no thread registers. The second is called in the child: the records of all other threads become
+// free, and no thread has a lane.
 void freeze_thread_records();
 void keep_only_this_thread();
 void thaw_thread_records();
@@ -154,10 +154,10 @@ class InRuntime {
   InRuntime& operator=(const InRuntime&) = delete;
   Thread& thread() const { return thread_; }
 
-  // The same where no object can stand for it. REQUIRES: the calling thread's.
+  // The same where the scope of an object does not fit. REQUIRES: `thread` is the calling thread's.
   static void enter(Thread& thread) {
     ++thread.runtime_depth;
-    // A handler may have run until here: what follows is not read before.
+    // A handler may have run up to here: nothing that follows may be read earlier.
     std::atomic_signal_fence(std::memory_order_seq_cst);
   }
   static void leave(Thread& thread) {

@@ -1,5 +1,5 @@
 // Entry points for compiled code, calling convention preserve_allcc: every register but rax and r11 is
-// kept, the vector registers too. No C++ compiler promises that, so the saving is done here.
+// kept, the vector registers too. No C++ compiler guarantees that, so they are saved here.
 //
 // The quick step of a translation needs the integer registers only; the blocking ones may use all.
 // XSAVE area: the standard format up to and including AVX-512 (2,688 bytes), aligned to 64; components
@@ -101,8 +101,8 @@ __spillway_satc_translate:
   .cfi_endproc
   .size __spillway_satc_translate, . - __spillway_satc_translate
 
-  // \caller, if given: a register for where compiled code goes on. \quick, if given: what is asked first, with the integer
-  // registers saved only, and says whether that was all.
+  // \caller, if given: the register that takes the address to which compiled code returns. \quick, if given: called first,
+  // with only the integer registers saved; returns whether that was all.
   .macro crossing name, target, caller, quick
   .globl \name
   .type \name, @function
@@ -162,7 +162,7 @@ __spillway_satc_translate:
 __spillway_slots:
   .quad kUnregisteredSlots
 
-  // thread_local SatcThread __spillway_satc: a line that may be read, and is in no page.
+  // thread_local SatcThread __spillway_satc: points to a line that may be read, and that holds no page.
   .globl __spillway_satc
   .type __spillway_satc, @object
   .size __spillway_satc, 32

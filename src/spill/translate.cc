@@ -17,15 +17,15 @@ extern "C" int64_t spillway_translate_quick(uint64_t address);  // translate_qui
 namespace spill {
 namespace {
 
-// Slots of compiled code that are not in `live` hold nothing that is used again: let go of them before
-// blocking, so that their pages may be evicted.
+// Slots of compiled code that are not in `live` hold nothing that is used again: clears them before blocking,
+// so that their pages may be evicted.
 void release_other_slots(uint64_t live) {
   Slot* slots = __spillway_slots;
   for (unsigned i = 0; i < kAllSlotCount; ++i)
     if ((live >> i & 1) == 0) slots[i].store(0, std::memory_order_release);
 }
 
-// Apart: programs miss on small stacks, where the text of an error would take room.
+// Not inlined: programs miss on small stacks, where the error's text would take room.
 [[noreturn]] __attribute__((noinline)) void end_loading(const base::Error& error) {
   end_process(error, kFatalStatus);
 }
@@ -33,13 +33,13 @@ void release_other_slots(uint64_t live) {
 // `suspends`: the miss is compiled code's, and a task that makes it may be suspended.
 int64_t load_page(uint64_t address, uint64_t live, bool suspends) {
   if (!is_allocated(address)) {
-    // In the range the access faults, as it would natively; elsewhere it is plain memory, which the quick step
+    // In the range the access will fault, as natively; elsewhere it is plain memory, which the quick step
     // cannot tell from globals.
     if (!in_reserved_range(address)) entry_of(address).store(kEntryIdentity, std::memory_order_relaxed);
     return kEntryIdentity;
   }
   if (const Protection protection = protection_at(address); protection != Protection::kOpen) {
-    // Such an entry does no harm when the mapping has gone: the access faults, and what loads its page opens it.
+    // Such an entry does no harm when the mapping is gone: the access faults, and whatever loads its page opens the entry.
     if (protection == Protection::kKernel) note_plain(address);
     return kEntryIdentity;
   }
@@ -59,7 +59,7 @@ int64_t load_page(uint64_t address, uint64_t live, bool suspends) {
     if (const int64_t value = entry.load(std::memory_order_acquire); value > 0) return value;
   }
   if (!runs_task && !is_noticed) note_miss(inside.thread(), address);
-  // The program knows better than what it misses.
+  // The program knows its pattern better than its misses tell.
   if (pattern_at(address) == Pattern::kRandom) lane_of(inside.thread()).stream = {};
   for (;;) {
     auto loaded = runtime.cache->load(runtime.cache->page_of(address), lane_of(inside.thread()));
@@ -78,7 +78,7 @@ int64_t translate_blocking(uint64_t address, uint64_t live, bool suspends) {
   }
 }
 
-// hold() of compiled code, with its slots in `live` kept too.
+// hold() on behalf of compiled code: its slots in `live` are kept too.
 char* hold_keeping(uint64_t address, HoldSlot slot, uint64_t live) {
   __spillway_slots[slot].store(address, std::memory_order_release);
   std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -118,7 +118,7 @@ int64_t spillway_translate_blocking(uint64_t address, uint64_t live) {
   return translate_blocking(address, live, true);
 }
 
-// Of the runtime's own code, which may be in the middle of anything.
+// For the runtime's own code, which may be in the middle of anything.
 int64_t spillway_translate(uint64_t address, uint64_t live) {
   int64_t value = spillway_translate_quick(address);
   return value > 0 ? value : translate_blocking(address, live, false);

@@ -9,15 +9,15 @@
 
 // base::statistics.spill_rearms, set by spillway_start().
 uint64_t* spillway_rearm_counter;
-// Any address may be a global's then (globals.h).
+// If set, any address may be a global's (globals.h).
 _Bool spillway_has_globals;
 
-// Pages that were loaded ahead and whose first use is to be noticed (ahead/prefetch.h): so many entries from the first on.
+// Pages that were loaded ahead, and whose first use is to be noticed (ahead/prefetch.h): `count` entries from `first` on.
 __thread struct {
   uint64_t first, count;
 } spillway_marks[4];
 
-// Of memory at this address.
+// Is the page at this address marked?
 _Bool spillway_is_marked(uint64_t address);
 _Bool spillway_is_marked(uint64_t address) {
   const uint64_t number = address >> kTableShift;
@@ -35,8 +35,8 @@ int64_t spillway_translate_quick(uint64_t address) {
     if (value > 0) return value;
     if (value == 0 && address - kRangeBegin >= kRangeEnd - kRangeBegin) {
       if (__atomic_load_n(&spillway_has_globals, __ATOMIC_RELAXED)) return 0;
-      // Not spill memory: note so. Relaxed: the entry says nothing about other memory, and a thread that
-      // misses it comes here too.
+      // Not spill memory: record that. Relaxed: the entry says nothing about other memory, and a thread that
+      // does not see it comes here too.
       __atomic_store_n(entry, 1, __ATOMIC_RELAXED);
       return 1;
     }

@@ -83,8 +83,8 @@ TEST_F(TranslateQuickTest, OnlyTheBlockingStepKnowsGlobals) {
   spillway_has_globals = false;
 }
 
-// The owner locks the entry between the moment at which somebody sees it cooling and the one at which he takes it
-// back. The table's page is read-only until then: the fault of the latter is when the owner comes.
+// The owner locks the entry after somebody has seen it cooling, and before they take it back. The table's page is
+// read-only until then, so that taking it back faults: that is when the owner comes.
 Entry* locked_by_handler = nullptr;
 
 void* page_of_entry() {

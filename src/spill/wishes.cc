@@ -1,5 +1,5 @@
 // What programs ask for by calls (include/spillway/spill.h): pages that are loaded ahead of use, that stay, or that are written
-// now, and spilled memory whatever its size. What is not spilled is the kernel's: there is nothing to do for it.
+// now, and spilled memory whatever its size. Memory that is not spilled is the kernel's: nothing is done for it.
 #include <errno.h>
 
 #include "spill/access.h"
@@ -18,7 +18,7 @@ bool is_started() { return runtime.started.load(std::memory_order_acquire); }
 
 enum class Range { kPlain, kSpilled, kOther };
 
-// Whose [address, address + bytes) is. kOther: mapped files, what is protected or not mapped, and all that is mixed.
+// What kind of memory [address, address + bytes) is. kOther: mapped files, protected or unmapped memory, and any mixture.
 Range kind_of(uint64_t address, uint64_t bytes) {
   if (bytes == 0 || !is_started() || !in_range(address)) return Range::kPlain;
   const uint64_t end = address + bytes;
@@ -35,7 +35,8 @@ int failed(int error) {
   return -1;
 }
 
-// What `wish` of spilled memory fails with, or 0: as its call returns it. Of plain memory nothing is to be done.
+// Carries out `wish` if the memory is spilled; does nothing for plain memory. Returns what the program's call is
+// to return: 0, or -1 with errno set.
 template <class Wish>
 int of_spilled(const void* address, size_t bytes, Wish wish) {
   const auto begin = reinterpret_cast<uint64_t>(address);
@@ -44,7 +45,7 @@ int of_spilled(const void* address, size_t bytes, Wish wish) {
     case Range::kOther: return failed(EINVAL);
     case Range::kSpilled: break;
   }
-  // What this thread used last is used no more.
+  // What this thread used last is no longer in use.
   clear_slots();
   const int error = wish(begin, bytes);
   return error == 0 ? 0 : failed(error);

@@ -87,7 +87,7 @@ MUTATIONS = [
              ("src/spill/banks.h", "      slots[i].store(slots_[i].load(std::memory_order_relaxed), std::memory_order_release);",
               "      slots[i].store(const_cast<Slot&>(slots_[i]).exchange(0), std::memory_order_release);")),
     mutation("bank holds less than is live", "banks_test", "Banks.WhatIsHeld*",
-             ("src/spill/banks.h", "    live_.store(live, std::memory_order_release);\n  }\n  // They", "    live_.store(live & 1, std::memory_order_release);\n  }\n  // They")),
+             ("src/spill/banks.h", "    live_.store(live, std::memory_order_release);\n  }\n  // Copies them", "    live_.store(live & 1, std::memory_order_release);\n  }\n  // Copies them")),
     product("suspended task does not get its slots back", "^e2e_cxx_loops$",
             (LOOP, "  task.bank->bring_back(__spillway_slots);\n", "  task.bank->clear();\n")),
     product("a loop without descriptors for all workers has one", "^e2e_cxx_loops_descriptors$",
