@@ -156,6 +156,10 @@ base::Expected<void> Store::start() {
   Superblocks superblocks;
   auto identity = superblocks.read(device_, keeper_channel_);
   if (!identity) return std::unexpected(identity.error());
+  // A device of a stripe is another store's: most records would look damaged, and what is written would harm both stores.
+  if (superblocks.are_of_two_stores())
+    return base::failure(EINVAL, "store: ", device_.name(),
+                         " has superblocks of two stores; name the devices as they were");
   identity_ = *identity;
   // Not too many streams for a small store: each has an open segment, whose rest is room that is not used.
   const auto fitting = static_cast<uint32_t>(std::max<uint64_t>(1, identity_.geometry.segment_count / 16));

@@ -174,7 +174,7 @@ class Store {
   // I/O.
   static base::Expected<Geometry> make(storage::Device& device, const MakeOptions& options);
   // The device outlives the store. A damaged superblock is logged, and written anew unless the store is read only. Errors: those of
-  // read_superblock and recovery, ENOMEM, EINVAL.
+  // read_superblock and recovery, ENOMEM, EINVAL, also where the two superblocks are of different stores.
   static base::Expected<Store*> open(storage::Device& device, const StoreOptions& options);
   // What was put is durable, or the error says that it may not be (no error where the store is read only). That the medium does not take a
   // segment's summary or headers is no error: its records are durable, and the next open reads the whole segment. REQUIRES: no sessions.

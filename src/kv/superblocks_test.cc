@@ -1,4 +1,4 @@
-// A copy of the superblock that is damaged: it is written anew from the other one, and a line says so.
+// A copy of the superblock that is damaged: it is written anew from the other one, and a line says so. One of another store is refused.
 #include <gtest/gtest.h>
 
 #include "kv/testing/test_store.h"
@@ -107,6 +107,26 @@ TEST_P(SuperblocksTest, AFlushThatFailsEndsWrites) {
   EXPECT_FALSE(session.put("key", {}));
   session.close();
   EXPECT_FALSE(store->close());
+  device->close();
+}
+
+// As on a stripe one of whose devices is another store's.
+TEST_P(SuperblocksTest, ThoseOfTwoStoresAreRefused) {
+  storage::CutDevice* device = new storage::CutDevice(std::vector<std::byte>(kBytes), 0);
+  ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
+  const std::vector<std::byte> other = device->medium(1, 100);
+  device->close();
+  std::vector<std::byte> mixed = whole;
+  memcpy(mixed.data() + at, other.data() + at, kSuperblockBytes);
+  device = new storage::CutDevice(mixed, 0);
+  for (const bool read_only : {false, true}) {
+    const auto opened = Store::open(*device, {.stream_count = 1, .read_only = read_only});
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error().number, EINVAL);
+    EXPECT_NE(std::string(opened.error().message).find(" has superblocks of two stores; "), std::string::npos)
+        << opened.error().message;
+  }
+  EXPECT_EQ(device->count(), 0u);
   device->close();
 }
 

@@ -81,6 +81,7 @@ MUTATIONS = [
     mutation("damaged superblock stays so", (SUPERBLOCKS, "channel.write(offset, (is_first ? second : first).block)", "0"), gtest_filter="*SuperblocksTest*"),
     mutation("superblock is written over the good one", (SUPERBLOCKS, "kSuperblockOffsets[is_first ? 0 : 1]", "kSuperblockOffsets[is_first ? 1 : 0]"), gtest_filter="*SuperblocksTest*"),
     mutation("superblock that is written anew is not flushed", (SUPERBLOCKS, "write_error == 0 ? channel.flush() : 0", "write_error == 0 ? 0 : 0"), gtest_filter="*SuperblocksTest.AFlush*"),
+    mutation("a stripe with a device of another store is opened", (STORE, "  if (superblocks.are_of_two_stores())\n", "  if (false)\n"), gtest_filter="*SuperblocksTest.ThoseOf*"),
 
     # What was removed, or has expired, stays so
     mutation("piece that could not be read is moved all the same", (COLLECTOR_MOVE, "  if (piece.error != 0) {\n    if (!is_given_up(log_->segment(victim), moves.front().old_address, piece.error)) return piece.error;\n    if (const int error = read_singly(piece, moves); error != 0) return error;\n  } else {", "  if (piece.error == 0) {"), gtest_filter="*Unreadable*:Fault*:Collector*"),

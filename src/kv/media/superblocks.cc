@@ -53,6 +53,11 @@ base::Expected<Identity> Superblocks::read(storage::Device& device, Channel& cha
   return identity;
 }
 
+bool Superblocks::are_of_two_stores() const {
+  const auto& [first, second] = copies_;
+  return first.identity && second.identity && *first.identity != *second.identity;
+}
+
 int Superblocks::mend(storage::Device& device, Channel& channel, bool may_write) {
   const auto& [first, second] = copies_;
   if (first.identity && second.identity) return 0;

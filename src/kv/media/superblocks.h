@@ -15,6 +15,8 @@ class Superblocks {
   base::Expected<Identity> read(storage::Device& device, Channel& channel);
   // What the copy at kSuperblockOffsets[which] says, or why it cannot be used. REQUIRES: read() was called; a copy that it did not get to is not set.
   const base::Expected<Identity>& copy(size_t which) const { return copies_[which].identity; }
+  // Is each copy whole, but of another store? REQUIRES: read() has found the store.
+  bool are_of_two_stores() const;
   // Logs that a copy cannot be used, and writes it anew, durably, if it may. An error of the write is logged; one of the flush is returned, since other
   // writes may be lost with it. REQUIRES: read() has found the store.
   int mend(storage::Device& device, Channel& channel, bool may_write);
