@@ -69,7 +69,7 @@ MUTATIONS = [
     front("a socket that is in use is replaced", (ADDRESS, "  const bool is_stale = asks >= 0 &&", "  const bool is_stale = asks >= 0 ||"), gtest_filter="Address.ASocketThat*"),
     front("a client says what it is called", (ADDRESS, "peer.bytes.ss_family == AF_UNIX ? \"unix\" : peer.text()", "peer.text()"), gtest_filter="Address.APeer*"),
     front("a port says nothing of the loopback", (ADDRESS, "of_ipv4(INADDR_LOOPBACK, *port)", "of_ipv4(INADDR_ANY, *port)"), gtest_filter="Address.IsOfThe*"),
-    front("a killed connection goes on", (HUB, "    task::cancel(*at->task);\n    // What", "    // What"), (HUB, CUT_OFF, ""), gtest_filter="ServerTest.ConnectionsMay*"),
+    front("a killed connection goes on", (HUB, "    task::cancel(*at->task);\n    // Cancelling", "    // Cancelling"), (HUB, CUT_OFF, ""), gtest_filter="ServerTest.ConnectionsMay*"),
     front("who listens no more holds up the end", (HUB, CUT_OFF, ""), gtest_filter="ServerTest.WhoListens*"),
     front("a socket that is shut down has its worker to itself", (SERVER, "      if (task::sleep_until(sys::monotonic_ns() + kPauseNs) == task::Woken::kCancelled) break;\n    }\n  }\n", "    }\n  }\n"), gtest_filter="ServerTest.ASocketThat*"),
     front("a server that cannot accept ends well", (SERVER, "  outcome_ = std::unexpected(error);\n", ""), gtest_filter="ServerTest.ASocketAtWhich*"),

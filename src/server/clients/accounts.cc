@@ -7,7 +7,7 @@
 namespace server {
 namespace {
 
-// Takes equally long wherever they differ.
+// Takes the same time wherever the two differ.
 bool is_same_secret(std::string_view secret, std::string_view given) {
   unsigned difference = secret.size() != given.size();
   for (size_t i = 0; i < given.size(); ++i)

@@ -14,7 +14,7 @@ StoreUse use_of(const kv::StoreCounts& store) {
           .get_reads = store.use.io_for(kv::IoFor::kGets).reads};
 }
 
-// A count since it began anew. What was counted before may be newer than `all`, if another thread has reset it meanwhile.
+// A count since the last reset. `before` may be newer than `all` if another thread has reset the counts meanwhile.
 uint64_t count_since(uint64_t all, uint64_t before) { return all - std::min(all, before); }
 
 }  // namespace
@@ -90,7 +90,8 @@ size_t Hub::kill(const std::function<bool(const Connection&)>& is_meant) {
     at->is_killed.store(true, std::memory_order_relaxed);
     // Under the lock it cannot leave, so its task and its stream are there.
     task::cancel(*at->task);
-    // What a draining connection sends is not cancelled (Stream::send). A client that kills its own connection is still to be answered.
+    // Cancelling does not stop what a draining connection sends (Stream::send), so its socket is shut down too. A client that kills its
+    // own connection still has to be answered.
     if (!task::in_task() || at->task != &task::self()) at->stream->cut_off();
     ++count;
   }

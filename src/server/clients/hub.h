@@ -1,6 +1,6 @@
 // Hub: what all connections of a server share, what is known of each of them, and what a client may ask the server to do.
 //
-// Thread contract: any thread, except as noted. A connection is entered, and leaves, by its own task.
+// Thread contract: any thread, except as noted. Each connection is entered, and leaves, by its own task.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -22,34 +22,34 @@
 
 namespace server {
 
-// They do not change while the server runs.
+// Fixed while the server runs.
 struct Settings {
-  std::string version = {};  // that clients are told
+  std::string version = {};  // as clients are told
   uint32_t worker_count = 1;
-  uint32_t connections_max = 1024;     // of clients, at a time
-  uint64_t memory_bytes = 0;           // that the process may use (front/memory_bound.h); 0: any amount
-  uint64_t item_bytes_max = 1 << 20;   // for memcached: value, key and what it keeps beside them
-  uint64_t value_bytes_max = 1 << 20;  // for Redis: a value
-  uint16_t memcache_port = 0, resp_port = 0;  // 0: it does not listen for such clients, or at no port
+  uint32_t connections_max = 1024;            // of clients, at a time
+  uint64_t memory_bytes = 0;                  // bound on the process (front/memory_bound.h); 0: none
+  uint64_t item_bytes_max = 1 << 20;          // for memcached: value, key and memcached's overhead
+  uint64_t value_bytes_max = 1 << 20;         // for Redis: a value
+  uint16_t memcache_port = 0, resp_port = 0;  // 0: no listener of this kind, or none with a port
   Accounts accounts = {};                     // empty: clients need not say who they are
   std::string interface = {};                 // what memcached's -l said
   bool takes_shutdown = false;                // any client may end the server
   bool takes_watch = true;                    // clients of memcached may watch
   bool takes_flush = true;                    // any client may flush
-  kv::Clock* movable_clock = nullptr;         // the store's, if clients may move it (debugtime, for tests)
+  kv::Clock* movable_clock = nullptr;  // the store's clock, if clients may move it (debugtime, for tests)
   StreamOptions stream = {};
 };
 
 enum class Speech : uint8_t { kMemcache, kResp, kMetrics };
-// "memcache", "resp", "metrics": texts that stay.
+// "memcache", "resp", "metrics": static strings.
 const char* name_of(Speech speech);
 
-// A connection that is there. It lies on its task's stack.
+// An open connection. It lies on its task's stack.
 struct Connection {
-  // Its task sets these before it enters; the links are the hub's.
+  // Its task sets these before enter(), except the links, which are the hub's.
   Connection* next = nullptr;
   Connection* previous = nullptr;
-  uint64_t number = 0;  // given by the hub, from 1 on; none is used again
+  uint64_t number = 0;  // given by the hub, from 1 on, never reused
   Speech speech = Speech::kMemcache;
   Stream* stream = nullptr;
   task::Task* task = nullptr;
@@ -59,10 +59,10 @@ struct Connection {
   // Its task changes these, and any thread reads them; is_killed is set by the hub.
   std::atomic<uint64_t> used_ms{0};  // when the last request came; until one does, when the connection began
   std::atomic<uint64_t> requests{0};
-  std::atomic<const char*> command{""};  // the name of the last request, a text that stays valid
-  std::atomic<int64_t> queued{-1};       // for a client of Redis: requests since MULTI; -1: there was none
+  std::atomic<const char*> command{""};  // the name of the last request, a static string
+  std::atomic<int64_t> queued{-1};       // for a Redis client: requests since MULTI; -1: there was none
   std::atomic<bool> is_killed{false};    // its waits fail from now on, and its client is sent nothing more
-  // A request has come. `asked` is a text that stays valid. Called by its task.
+  // A request has come. `asked` is a static string. Called by its task.
   void note_request(const char* asked) {
     base::increase(requests, uint64_t{1});
     command.store(asked, std::memory_order_relaxed);
@@ -70,19 +70,19 @@ struct Connection {
   }
   // What the client has said of itself, changed by Hub::change() only.
   std::string name, library, library_version;
-  std::string user{Accounts::kDefaultUser};  // for a client of Redis: who it is
+  std::string user{Accounts::kDefaultUser};  // for a Redis client: the user it acts as
 };
 
-// Of clients; connections that ask for metrics are not among them.
+// Of clients; connections that ask for metrics are not counted.
 struct ConnectionCounts {
   uint64_t now = 0;
   uint64_t total = 0;
-  uint64_t refused = 0;                                       // since there were too many
+  uint64_t refused = 0;                                       // because there were too many
   uint64_t idle = 0;                                          // ended because nothing came
   uint64_t received_bytes = 0, sent_bytes = 0, requests = 0;  // also those of connections that have ended
 };
 
-// Of what the store counts: what clients are told as if it began with the server's own counts.
+// Counts of the store that clients are told as if they had begun with the server's own.
 struct StoreUse {
   uint64_t dropped_records = 0, expired_records = 0;
   uint64_t get_reads = 0;  // of the device, for gets
@@ -98,22 +98,22 @@ class Hub {
 
   // --- connections ---
 
-  // How many connections of this kind there may be at a time. Those for metrics have places of their own, so that who watches the server is answered
-  // also when clients have taken all of theirs.
+  // The most connections of this kind at a time. Those for metrics have places of their own, so that monitoring works even when clients have taken
+  // all of theirs.
   static constexpr uint32_t kMaxMetricsConnections = 16;
   uint32_t connections_max(Speech speech) const {
     return speech == Speech::kMetrics ? kMaxMetricsConnections : settings_.connections_max;
   }
   // Enters the connection, and gives it a number. False: there are too many, and it is not entered.
   bool enter(Connection& connection);
-  // Adds what the connection has counted to the counts. REQUIRES: its stream is still there.
+  // Removes the connection, and adds what it has counted to the totals. REQUIRES: its stream is still there.
   void leave(Connection& connection);
-  // Calls the function under the lock: it must call nothing of the hub, and not wait.
+  // Calls the function under the lock: it must neither call the hub nor wait.
   void change(Connection& connection, const std::function<void(Connection&)>& change);
   // Calls `look` for all connections, oldest first, under the lock as change() does.
   void for_each(const std::function<void(const Connection&)>& look);
-  // Ends the connections for which `is_meant` holds, whatever they wait for, and returns how many they are. Under the lock as above. The caller's
-  // own connection ends when it next waits.
+  // Ends the connections for which `is_meant` holds, whatever they wait for, and returns how many there were. Under the lock as above. The
+  // caller's own connection ends when it next waits.
   size_t kill(const std::function<bool(const Connection&)>& is_meant);
   // Lets the connections of a worker end as soon as no request is under way (Stream::drain). REQUIRES: called on that worker.
   void drain(uint32_t worker);
@@ -131,7 +131,7 @@ class Hub {
   // Is this the user's password?
   bool admits(std::string_view user, std::string_view password);
   bool knows(std::string_view user);
-  // From now on these count instead of the settings'. Clients that were admitted before stay so. REQUIRES: neither are empty.
+  // Replaces the settings' accounts. Clients that were admitted before stay admitted. REQUIRES: neither the old nor the new ones are empty.
   void change_accounts(Accounts accounts);
   // A client has given a name and a password, and was admitted or not.
   void note_admission(bool is_admitted) {
@@ -144,8 +144,8 @@ class Hub {
 
   // --- the server ---
 
-  // Tells the server to end, and logs why. The server finds out by on_end and end_wanted(). A call that asks for no more haste than an earlier one
-  // does nothing.
+  // Tells the server to end, and logs why. The server finds out by on_end and end_wanted(). A call no more urgent than an earlier one does
+  // nothing.
   enum class End : uint8_t { kNo, kDrained, kAtOnce };
   void end(End how, std::string_view why);
   End end_wanted() const { return end_.load(std::memory_order_acquire); }
@@ -171,12 +171,12 @@ class Hub {
   std::atomic<uint64_t> admissions_{0}, rejections_{0};
   sys::Mutex accounts_lock_;
   std::optional<Accounts> newer_accounts_;  // under accounts_lock_
-  sys::Mutex lock_;                         // of what follows
+  sys::Mutex lock_;                         // guards what follows
   Connection* first_ = nullptr;
   Connection* last_ = nullptr;
   uint64_t next_number_ = 1;
-  ConnectionCounts ended_;          // of connections that have left; now, total and refused of all
-  ConnectionCounts metrics_ended_;  // the same for connections that ask for metrics, which nobody is told
+  ConnectionCounts ended_;          // of connections that have left; but now, total and refused are of all
+  ConnectionCounts metrics_ended_;  // the same for connections that ask for metrics; not reported
   ConnectionCounts before_;         // at the last reset
   ItemCounts items_before_;
   StoreUse store_before_;

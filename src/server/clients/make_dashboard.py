@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the dashboard a part of the server.  make_dashboard.py PAGE.html HEADER
 
-The header has the page's text, and a Content-Security-Policy by which a browser runs that page's own script alone, and asks nobody but the server.
+The header has the page's text, and a Content-Security-Policy under which a browser runs only that page's own script, and contacts only the server.
 """
 import base64
 import hashlib
@@ -11,7 +11,7 @@ import sys
 
 
 def hash_of(tag, page):
-    """Of what is in the page's only element of that name, as the policy has it."""
+    """Of the content of the page's only element of that name, in the policy's form."""
     [text] = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.S)
     return "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() + "'"
 

@@ -1,4 +1,4 @@
-// How a MemcacheClient changes items, and what it answers then.
+// How a MemcacheClient changes items, and how it answers.
 #include "server/clients/memcache_client.h"
 #include "server/memcache/binary_reply.h"
 #include "server/memcache/messages.h"
@@ -37,7 +37,7 @@ Mode mode_of(Verb verb) {
   }
 }
 
-// memcached's word for an outcome, for those who watch.
+// memcached's word for an outcome, for watchers.
 std::string_view word_of(const base::Expected<Done>& done) {
   if (!done) return "no_memory";
   switch (done->outcome) {
@@ -80,7 +80,7 @@ base::Expected<void> MemcacheClient::answer(const Command& command, const base::
                  .seconds_left = seconds_left(done->expires_ms, items_.clock().now_ms())});
 }
 
-// An error of the store.
+// Answers an error of the store.
 base::Expected<void> MemcacheClient::answer_error(const Command& command, const base::Error& error) {
   items_.note_error(error);
   get_has_failed_ =
@@ -92,14 +92,14 @@ base::Expected<void> MemcacheClient::answer_error(const Command& command, const 
   return write_line(error.message);
 }
 
-// For commands that this server does for nobody: those about slabs, and flushes where they are disabled.
+// For commands that this server refuses to everybody: those about slabs, and flushes where they are disabled.
 base::Expected<void> MemcacheClient::answer_refused(const Command& command, std::string_view why) {
   if (is_binary_)
     return reply([&](auto& to) { memcache::write_status(to, command, memcache::Status::kAuthError); });
   return command.is_quiet ? base::Expected<void>() : write_line(why);
 }
 
-// memcached looks for the item before it stores a new one, and those who watch fetchers are told so.
+// memcached looks up the item before it stores a new one, and tells those who watch fetches.
 void MemcacheClient::note_storing(const Command& command) {
   hub_.prefixes.stored(command.key);
   if (!hub_.watchers.wants(Watchers::kFetches)) return;
@@ -108,7 +108,7 @@ void MemcacheClient::note_storing(const Command& command) {
 
 base::Expected<void> MemcacheClient::store(const Command& command, kv::Bytes value) {
   note_storing(command);
-  // A cas of 0 is no item's, but for append and prepend it means any.
+  // No item has a cas of 0; but for append and prepend 0 means any.
   const bool is_joined = command.verb == Verb::kAppend || command.verb == Verb::kPrepend;
   const bool asks_for_cas = command.has_cas && (command.cas != 0 || !is_joined);
   SetOptions options = {.mode = mode_of(command.verb),
@@ -134,7 +134,7 @@ bool MemcacheClient::is_plain_set(const Command& command) {
          !command.meta.has('I') && !command.meta.has('b');
 }
 
-// The value of a command whose line ends at `line_end` in the input; none if not all of it has come, or it does not end as it should.
+// The value of a command whose line ends at `line_end` in the input; none if it has not all arrived, or does not end as it should.
 std::optional<kv::Bytes> MemcacheClient::value_there(const Command& command, size_t line_end) const {
   const std::string_view block = stream_.input().substr(line_end, block_bytes(command));
   if (block.size() < block_bytes(command)) return std::nullopt;
@@ -142,7 +142,7 @@ std::optional<kv::Bytes> MemcacheClient::value_there(const Command& command, siz
   return kv::bytes_of(block.substr(0, command.value_bytes));
 }
 
-// Makes and answers all sets that the input begins with, as far as they have come. `value` is that of the first one.
+// Executes and answers all sets at the front of the input that have arrived whole. `value` is the first one's.
 base::Expected<MemcacheClient::Next> MemcacheClient::take_sets(const Command& first, size_t first_bytes,
                                                                kv::Bytes value) {
   stored_.clear();
@@ -231,7 +231,7 @@ base::Expected<void> MemcacheClient::touch(const Command& command) {
   return reply([&](auto& to) { memcache::write_found(to, command, fetched->item.flags(), 0, fetched->cas); });
 }
 
-// At once, or at a time.
+// At once, or at a given time.
 base::Expected<void> MemcacheClient::flush(const Command& command) {
   if (!hub_.settings().takes_flush) return answer_refused(command, "CLIENT_ERROR flush_all not allowed");
   const uint64_t at_ms = expiry_of(command.exptime);

@@ -22,7 +22,7 @@ MemcacheClient::MemcacheClient(Hub& hub, Connection& connection, Items& items)
 
 base::Expected<void> MemcacheClient::serve() {
   for (;;) {
-    // Nobody would hear the answers to further requests, and a buffer full of them may take a minute, where each change is flushed.
+    // Nobody would read the answers to further requests, and a buffer full of them may take a minute if each change is flushed.
     if (connection_.is_killed.load(std::memory_order_relaxed)) return {};
     auto next = stream_.input().empty() ? Next::kNeedsMore : take_one();
     if (!next) return std::unexpected(next.error());
@@ -131,14 +131,14 @@ base::Expected<MemcacheClient::Next> MemcacheClient::take_credentials() {
   return Next::kGoesOn;
 }
 
-// A client that is turned away loses what it had been admitted as before.
+// A client that is turned away also loses an earlier admission.
 bool MemcacheClient::admit(const memcache::Credentials& credentials) {
   is_admitted_ = hub_.admits(credentials.user, credentials.password);
   hub_.note_admission(is_admitted_);
   return is_admitted_;
 }
 
-// May the client have an answer to this? Before it has said who it is, one that speaks binary may only ask how to do so, and for the version.
+// May this be answered? Until it has authenticated, a binary client may only do that, or ask for the version.
 bool MemcacheClient::may_ask(const Parsed& parsed, const Command& command) const {
   if (is_admitted_ || parsed.outcome == memcache::Outcome::kMore) return true;
   if (parsed.outcome == memcache::Outcome::kRefused) return false;
@@ -151,8 +151,8 @@ bool MemcacheClient::may_ask(const Parsed& parsed, const Command& command) const
   }
 }
 
-// The refusal is sent when all of the request has come: a client that is still sending the value, such as a proxy that sends it in parts, expects no
-// reply yet.
+// The refusal is sent when the whole request has arrived: a client that is still sending the value, such as a proxy that sends it in parts, expects
+// no reply yet.
 base::Expected<MemcacheClient::Next> MemcacheClient::refuse(const Command& command, const Parsed& parsed) {
   const memcache::Refusal& refusal = parsed.refusal;
   base::Expected<Done> dropped;
@@ -161,7 +161,7 @@ base::Expected<MemcacheClient::Next> MemcacheClient::refuse(const Command& comma
   auto skipped = stream_.skip(refusal.swallow_bytes);
   if (!skipped) return std::unexpected(skipped.error());
   if (!*skipped) return Next::kEnds;
-  // Of a get in parts whose reply an error has ended already.
+  // Part of a get whose reply an error has already ended.
   if (std::exchange(get_has_failed_, false)) return Next::kGoesOn;
   base::Expected<void> replied;
   if (!dropped)
@@ -174,8 +174,8 @@ base::Expected<MemcacheClient::Next> MemcacheClient::refuse(const Command& comma
   return refusal.closes ? Next::kEnds : Next::kGoesOn;
 }
 
-// Receives the value of a command, in text with its end. It is in the input behind the command then, whose `used_bytes` become those of both; or in
-// value_, and nothing of the command is left in the input. False: the client has gone.
+// Receives the value of a command, in text with its line end. Afterwards it lies in the input behind the command, and `used_bytes` counts both; or
+// in value_, and nothing of the command is left in the input. False: the client has gone.
 base::Expected<bool> MemcacheClient::receive_value(Command& command, size_t& used_bytes, kv::Bytes& value) {
   const size_t bytes = block_bytes(command);
   if (used_bytes + bytes <= Stream::kInputBytes) {
@@ -223,7 +223,7 @@ base::Expected<void> MemcacheClient::execute(Command& command, kv::Bytes value) 
     case Verb::kDecr: return add(command);
     case Verb::kFlushAll: return flush(command);
     case Verb::kMetaDebug: return show(command);
-    // All sessions, connections and segments are looked at: of many that come in one piece others run before each.
+    // This looks at all sessions, connections and segments: if many such requests arrive together, other tasks run before each.
     case Verb::kStats: task::yield(); return answer_stats(command);
     default: return administer(command);
   }

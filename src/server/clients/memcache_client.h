@@ -2,13 +2,12 @@
 //
 //   input ──parser──► command ──► Items ──► reply, value ──► output
 //
-//  1 if clients have to say who they are, nothing is done for one that has not. A client that speaks binary, and asks for something else first, is
-//    cut off
-//  2 commands are executed and answered in their order. Gets that follow each other are looked up together, up to kTogether keys; sets whose values
-//    have come are made together, too
+//  1 if clients have to authenticate, nothing is done for one that has not. A binary client that asks for something else first is cut off
+//  2 commands are executed and answered in their order. Consecutive gets are looked up together, up to kTogether keys; sets whose values have
+//    arrived are executed together, too
 //  3 a value that fits the input is used where it lies there; a longer one gets memory of its own
 //  4 a command refers to the input, so nothing is received between its parsing and its answer. If its value is still to come, its line is copied, or
-//    parsed again where it lies afterwards
+//    parsed again in its new place
 //
 // Thread contract: used by the connection's task.
 #pragma once
@@ -45,12 +44,12 @@ class MemcacheClient {
   enum class Next : uint8_t { kGoesOn, kNeedsMore, kEnds };
   // A key of a get that is looked up together with others; or, with ends_command, the end of a classic get.
   struct Asked {
-    Command command;  // of a classic get what all its keys have in common
+    Command command;  // of a classic get: what all its keys share
     std::string_view key;
     bool ends_command = false;  // there is no key, and END is to be sent
   };
 
-  // A set that is made together with others.
+  // A set that is executed together with others.
   struct Stored {
     Command command;
     kv::Bytes value;
@@ -65,12 +64,12 @@ class MemcacheClient {
   bool may_ask(const Parsed& parsed, const Command& command) const;
   base::Expected<bool> receive_value(Command& command, size_t& used_bytes, kv::Bytes& value);
   base::Expected<void> execute(Command& command, kv::Bytes value);
-  // memcached's name of the command, a text that stays valid; for rare ones "other".
+  // memcached's name for the command, a static string; "other" for rare ones.
   static const char* name_of(const Command& command);
   void note(const Command& command);
   uint64_t expiry_of(int64_t exptime) const;
 
-  // How much follows the command's line: its value, and in text the end of that.
+  // How much follows the command's line: its value, and in text the line end behind it.
   size_t block_bytes(const Command& command) const {
     return command.value_bytes + (is_binary_ ? 0 : memcache::kBlockEndBytes);
   }
@@ -112,7 +111,7 @@ class MemcacheClient {
   base::Expected<void> answer_error(const Command& command, const base::Error& error);
   base::Expected<void> answer_refused(const Command& command, std::string_view why);
 
-  // What is about the server (memcache_stats.cc).
+  // Commands about the server (memcache_stats.cc).
   base::Expected<void> answer_stats(const Command& command);
   base::Expected<void> answer_detail(std::string_view what);
   base::Expected<void> move_time(std::string_view seconds);
@@ -132,23 +131,22 @@ class MemcacheClient {
   bool is_known_ = false, is_binary_ = false;  // which protocol the client speaks, from its first byte on
   bool is_admitted_;                           // the client has said who it is, or need not
   bool ends_ = false;                          // the connection ends when all has been sent
-  unsigned watched_ = 0;  // of Watchers::Kind; not 0: the client only watches from now on
+  unsigned watched_ = 0;  // a sum of Watchers::Kind; not 0: the client only watches from now on
   memcache::TextParser text_;
-  std::string line_;  // of a command whose value does not fit the input
+  std::string line_;  // the line of a command whose value does not fit the input
   Memory value_;      // that value
   std::vector<Asked> asked_;
   bool get_has_failed_ = false;  // an error has ended the reply to the classic get that is being answered
   std::vector<Stored> stored_;
 };
 
-// Goes through the commands that follow in the input behind `used_bytes`, as long as there are whole ones, in text with one of the names, and
-// take(command, the end of its line in the input) takes them. It returns where the command ends, or 0 if it does not take it. Returns how many bytes
-// of the input all of them use.
+// Parses the commands in the input behind `used_bytes` as long as they are whole, in text have one of the names, and take(command, the end of its
+// line in the input) accepts them: it returns where the command ends, or 0 to refuse it. Returns how many bytes of the input all of them use.
 template <class Taken, class Take>
 size_t MemcacheClient::take_more(size_t used_bytes, std::initializer_list<std::string_view> names,
                                  const std::vector<Taken>& taken, const Take& take) {
   while (taken.size() < kTogether && used_bytes < stream_.input().size()) {
-    // A whole line that is refused, or another command, is parsed again: that leaves no trace in the parser.
+    // A line that is refused, or another command, will be parsed again: parsing a whole line leaves no state in the parser.
     const std::string_view rest = stream_.input().substr(used_bytes);
     if (!is_binary_ && !(text_.is_at_line() && begins_with_line(rest, names))) break;
     Command command;

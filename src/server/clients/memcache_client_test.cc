@@ -1,4 +1,4 @@
-// Clients of memcached's protocols: what is said, byte for byte, and what is heard. A store in memory, a task that serves, the test as the client.
+// Clients of memcached's protocols: requests and replies, byte for byte. A store in memory, a task that serves, the test as the client.
 #include "server/clients/memcache_client.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ class MemcacheClientTest : public ItemsTest {
   }
   void say(std::string_view text) { ASSERT_TRUE(server::say(client, text)); }
   std::string hear(size_t bytes) { return server::hear(client, bytes); }
-  // All that is answered to what is said, and to a last request that is known.
+  // All answers to the text; the answer to a final mn marks their end.
   std::string ask(const std::string& text) {
     if (client < 0) connect();
     say(text + "mn\r\n");
@@ -109,7 +109,7 @@ TEST_F(MemcacheClientTest, TheCasUniqueDecides) {
   EXPECT_EQ(ask("cas a 0 0 1 " + cas + "\r\ny\r\n"), "STORED\r\n");
   EXPECT_EQ(ask("cas a 0 0 1 " + cas + "\r\nz\r\n"), "EXISTS\r\n");
   EXPECT_EQ(ask("cas none 0 0 1 1\r\nz\r\nget a\r\n"), "NOT_FOUND\r\nVALUE a 0 1\r\ny\r\nEND\r\n");
-  // No item has this one.
+  // No item has a cas of 0.
   EXPECT_EQ(ask("cas a 0 0 1 0\r\nz\r\ncas none 0 0 1 0\r\nz\r\n"), "EXISTS\r\nNOT_FOUND\r\n");
   EXPECT_EQ(ask("ms a 1 C0\r\nz\r\nms a 1 C0 I\r\nz\r\nmd a C0\r\n"), "EX\r\nEX\r\nEX\r\n");
 }
@@ -176,7 +176,7 @@ TEST_F(MemcacheClientTest, MetaCommandsAnswerWhatTheyAreAskedFor) {
   EXPECT_EQ(ask("me binary\r\n").substr(0, 10), "ME binary ");
 }
 
-// As all times of memcached's: up to 30 days from now, or since 1970.
+// Like all of memcached's times: up to 30 days count from now, more from 1970.
 TEST_F(MemcacheClientTest, WhatEndsSoonIsToBeFetchedAnew) {
   const auto since_1970 = [&](uint64_t from_now_s) { return std::to_string(now_ms() / 1000 + from_now_s); };
   ask("set a 0 100 1\r\nx\r\nset b 0 100 1\r\nx\r\nset stays 0 0 1\r\nx\r\n");
@@ -339,7 +339,7 @@ TEST_F(MemcacheClientTest, SetsThatComeTogetherAreMadeTogether) {
     }
   }
   std::string heard = ask(says);
-  // The meta sets tell their items' cas uniques.
+  // The meta sets report their items' cas uniques.
   for (size_t at; (at = heard.find("HD c")) != std::string::npos;) {
     const size_t end = heard.find("HD\r\nEXISTS\r\n", at);
     ASSERT_NE(end, std::string::npos);
@@ -437,7 +437,7 @@ TEST_F(MemcacheClientTest, Statistics) {
                            "STAT cmd_set 1\r\n", "STAT curr_connections 1\r\n", "STAT threads 1\r\n"})
     EXPECT_TRUE(stats.contains(line)) << line << " in\n" << stats;
   EXPECT_TRUE(stats.ends_with("END\r\n"));
-  // Stored are a, and b twice; n and m are made.
+  // Stored: a once and b twice; created: n and m.
   ask("add a 0 0 1\r\nx\r\ncas a 0 0 1 0\r\nx\r\nreplace none 0 0 1\r\nx\r\n");
   ask("set b 0 0 1\r\nx\r\nset b 0 0 1\r\ny\r\nma n N0\r\nma n N0\r\nmg m N0\r\nmg m N0\r\n");
   const std::string later = ask("stats\r\n");
@@ -527,7 +527,7 @@ TEST_F(MemcacheClientTest, NobodyIsServedWhoHasNotSaidWhoHeIs) {
   const std::string expected = unknown + unknown + "CLIENT_ERROR authentication failure\r\n" + unknown;
   EXPECT_EQ(hear(expected.size()), expected);
   hang_up();
-  // Binary: a delete, and a set that is too large, which would take what is there.
+  // Binary: a delete, and a set that is too large, which would remove the present item.
   for (const std::string& request :
        {binary(0x04, "", "key", ""), binary(0x01, std::string(8, '\0'), "key", std::string(2 << 20, 'x')),
         binary(0x21, "", "PLAIN", std::string("\0default\0wrong", 14)) + binary(0x04, "", "key", "")}) {

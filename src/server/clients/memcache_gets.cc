@@ -49,7 +49,7 @@ void MemcacheClient::add_keys(const Command& command) {
   if (command.is_last) asked_.push_back({.command = command, .key = {}, .ends_command = true});
 }
 
-// Answers all gets that the input begins with, as far as they have come.
+// Answers all gets at the front of the input that have arrived whole.
 base::Expected<MemcacheClient::Next> MemcacheClient::take_gets(const Command& first, size_t first_bytes) {
   asked_.clear();
   add_keys(first);
@@ -83,14 +83,14 @@ base::Expected<void> MemcacheClient::answer_gets() {
   return {};
 }
 
-// Answers the ends of commands from `next` on, up to the next key.
+// Sends END for the commands that end from `next` on, up to the next key.
 base::Expected<void> MemcacheClient::end_gets(size_t& next) {
   for (; next < asked_.size() && asked_[next].ends_command; ++next)
     if (auto written = end_get(); !written) return written;
   return {};
 }
 
-// Not after an error, which clients take for the end.
+// Sends nothing after an error, which clients take for the end.
 base::Expected<void> MemcacheClient::end_get() {
   if (std::exchange(get_has_failed_, false)) return {};
   return write_line(memcache::messages::kEnd);
@@ -101,7 +101,7 @@ void MemcacheClient::note_fetched(std::string_view key, const Item& item) {
   tell_fetched(key, item);
 }
 
-// Tells those who watch.
+// Tells watchers.
 void MemcacheClient::tell_fetched(std::string_view key, const Item& item) {
   hub_.watchers.tell_fetched(key, item.found(), item.found() ? item.value_bytes() : 0, connection_.number);
 }
@@ -111,7 +111,7 @@ base::Expected<void> MemcacheClient::answer_get(const Asked& asked, base::Expect
   if (!found) return answer_error(command, found.error());
   note_fetched(asked.key, *found);
   if (!found->found()) return answer_miss(command);
-  // Some client is to store it anew, perhaps this one. That is decided with the item's lock.
+  // Some client has to store it anew, perhaps this one: that is decided under the item's lock.
   if (command.protocol == Protocol::kMeta && found->marks() != Marks{})
     return fetch(command, asked.key, true);
   const auto meta = meta_of(*found, items_.clock().now_ms());
@@ -181,7 +181,7 @@ base::Expected<void> MemcacheClient::fetch(const Command& command, std::string_v
   return stream_.write("\r\n");
 }
 
-// me: tells what is known of an item.
+// me: reports what is known of an item.
 base::Expected<void> MemcacheClient::show(const Command& command) {
   auto fetched = items_.fetch(command.key, {.is_get = false});
   if (!fetched) return answer_error(command, fetched.error());

@@ -88,7 +88,7 @@ void tell_general(Hub& hub, uint64_t now_ms, const Tell& tell) {
   tell("total_items", std::to_string(items[Count::kStored]));
   tell("evictions", std::to_string(use.dropped_records));
   tell("reclaimed", std::to_string(use.expired_records));
-  // In memcached the gets from its tier on flash; here those that were not answered from memory.
+  // In memcached: gets from its flash tier. Here: gets that were not answered from memory.
   tell("get_extstore", std::to_string(use.get_reads));
 }
 
@@ -110,7 +110,7 @@ void tell_settings(Hub& hub, const Tell& tell) {
   tell("shutdown_command", settings.takes_shutdown ? "yes" : "no");
 }
 
-// Only after the hub's lock has been given back: the client may be slow to take it.
+// Calls `tell` only after the hub's lock has been released: the client may be slow to read.
 void tell_each_connection(Hub& hub, uint64_t now_ms, const Tell& tell) {
   std::vector<std::pair<std::string, std::string>> all;
   hub.for_each([&](const Connection& connection) {
@@ -189,7 +189,7 @@ base::Expected<void> MemcacheClient::move_time(std::string_view seconds) {
   return write_line(memcache::messages::kOk);
 }
 
-// As memcached does with its -S, and without it.
+// As memcached does with -S, and without it.
 base::Expected<void> MemcacheClient::answer_sasl(const Command& command) {
   if (hub_.settings().accounts.is_empty())
     return reply([&](auto& to) { memcache::write_status(to, command, memcache::Status::kUnknownCommand); });
@@ -220,7 +220,7 @@ base::Expected<void> MemcacheClient::begin_watch(std::string_view kinds) {
   return write_line(memcache::messages::kOk);
 }
 
-// Tells what is watched until the client goes. What the client sends is not looked at any more.
+// Sends what is watched until the client goes. What the client sends is no longer looked at.
 base::Expected<void> MemcacheClient::watch() {
   constexpr uint64_t kTurnNs = 20'000'000;
   Watchers::Watcher watcher(hub_.watchers, watched_);

@@ -118,7 +118,7 @@ void tell_use(const kv::UseCounts& use, MetricsPage& page) {
   }
 }
 
-// What a request is answered with.
+// The answer to a request.
 struct Resource {
   std::string_view status = "200 OK";
   std::string_view type = "text/plain; charset=utf-8";
@@ -142,7 +142,7 @@ Resource resource_at(std::string_view path, Hub& hub) {
       .type = "text/html; charset=utf-8", .further_heads = kDashboardHeads, .text = std::string(kDashboard)};
 }
 
-// Does the head of a request contain `what`, which is in lower case, in whatever case?
+// Does the head of a request contain `what`, ignoring case? REQUIRES: `what` is in lower case.
 bool says(std::string_view head, std::string_view what) {
   const auto is_same = [](char a, char b) { return resp::to_lower(a) == b; };
   return !std::ranges::search(head, what, is_same).empty();

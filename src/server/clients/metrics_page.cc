@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view kPrefix = "spillway_";
 constexpr std::string_view kNoCharacter = "\xef\xbf\xbd";  // U+FFFD
 
-// A quotation mark has a meaning between others only: escaped elsewhere it would be a mistake.
+// A quotation mark is special only between quotes: escaping it elsewhere would be an error.
 void append_escaped(std::string& to, std::string_view text, bool is_quoted) {
   while (!text.empty()) {
     const size_t bytes = base::character_bytes(text);

@@ -5,8 +5,8 @@
 //   spillway_store_segments{state="free"} 12
 //   spillway_store_segments{state="sealed"} 240
 //
-// All samples of a metric stand together, behind its help and its type. Help and values of labels may be any bytes: what has a meaning in the format is
-// escaped, and what is no UTF-8 replaced, since for one such byte a reader refuses the whole page.
+// All samples of a metric stand together, behind its help and its type. Help and values of labels may be any bytes: characters that are special in
+// the format are escaped, and invalid UTF-8 is replaced, since one such byte makes a reader refuse the whole page.
 #pragma once
 #include <charconv>
 #include <cstddef>
@@ -23,7 +23,7 @@ class MetricsPage {
   // Names, which are letters and '_', and values.
   using Labels = std::vector<std::pair<std::string_view, std::string_view>>;
 
-  // Begins spillway_<name>, to which the following calls of add() belong; without any, nothing is told of it. REQUIRES: it was not begun before.
+  // Begins spillway_<name>, to which the following calls of add() belong; without any, the metric is left out. REQUIRES: it was not begun before.
   void begin(std::string_view name, std::string_view type, std::string_view help);
   // REQUIRES: no sample of this metric and suffix has the same labels.
   template <class Number>
@@ -32,7 +32,7 @@ class MetricsPage {
     const char* const end = std::to_chars(digits, digits + sizeof digits, value).ptr;
     add_text(labels, std::string_view(digits, static_cast<size_t>(end - digits)), suffix);
   }
-  // Metrics of one sample.
+  // Metrics with a single sample.
   void counter(std::string_view name, std::string_view help, uint64_t value);
   void gauge(std::string_view name, std::string_view help, uint64_t value);
 
@@ -42,7 +42,7 @@ class MetricsPage {
   void add_text(const Labels& labels, std::string_view value, std::string_view suffix);
 
   std::string name_;
-  std::string head_;  // help and type; empty: they are told
+  std::string head_;  // help and type; empty once they are written
   std::string text_;
 };
 

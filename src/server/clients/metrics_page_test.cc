@@ -40,7 +40,7 @@ TEST(MetricsPage, WhatHasAMeaningIsEscaped) {
 TEST(MetricsPage, WhatIsNoCharacterIsReplaced) {
   MetricsPage page;
   page.begin("x", "gauge", "X.");
-  // Half a character, and a byte from the middle of one, which would take what follows with them.
+  // Half a character, and a byte from the middle of one, which would swallow what follows.
   page.add({{"name", "a\xc3"}, {"other", "\xa9\""}}, 1);
   EXPECT_TRUE(page.take().ends_with("x{name=\"a\xef\xbf\xbd\",other=\"\xef\xbf\xbd\\\"\"} 1\n"));
 }

@@ -23,7 +23,7 @@ class MetricsTest : public ItemsTest {
     Hub hub(settings, shared);
     return metrics_text(hub);
   }
-  // What the line says of it; empty: there is none.
+  // The metric's value; empty: it has no line.
   std::string value_of(const std::string& metric) {
     std::istringstream lines(text());
     for (std::string line; std::getline(lines, line);)
@@ -82,7 +82,7 @@ TEST_F(MetricsTest, KeysAreAskedForByChangesToo) {
   EXPECT_EQ(asked() - before, 2u);
 }
 
-// One made of the mean, which is in whole ns, would now and then be less than before: Prometheus takes that for another process's.
+// A sum computed from the mean, which is in whole ns, would sometimes decrease: Prometheus takes that for a restart.
 TEST_F(MetricsTest, TheSumOfTimesIsExact) {
   set("a", "value");
   for (int i = 0; i < 1000; ++i) get("a");

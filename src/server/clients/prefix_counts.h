@@ -1,5 +1,5 @@
 // PrefixCounts: how often items are asked for, stored and deleted, by the prefix of their keys up to the first ':', as memcached's `stats detail`
-// tells it. Nothing is counted until somebody turns it on.
+// reports it. Nothing is counted until somebody turns it on.
 //
 // Thread contract: any thread. Cost while it is on: a lock that all share, as in memcached. Once there are kMax prefixes, further ones are not
 // counted.
@@ -42,7 +42,7 @@ class PrefixCounts {
   void add(std::string_view key, const Counts& more);
 
   std::atomic<bool> is_on_{false};
-  sys::Mutex lock_;  // of what follows
+  sys::Mutex lock_;  // guards what follows
   std::map<std::string, Counts, std::less<>> counts_;
 };
 

@@ -15,7 +15,7 @@ using resp::ReplyWriter;
 
 namespace {
 
-// To compare a pattern of this length with a setting takes about as long as to look for a key.
+// Comparing a pattern of this length with a setting takes about as long as looking up a key.
 constexpr size_t kPatternBytesOfAKey = 1024;
 
 size_t command_count() {
@@ -90,7 +90,7 @@ void RespClient::get_config(Arguments arguments) {
   }
 }
 
-// Each setting may be set to the value that it has.
+// A setting may only be set to the value that it has.
 void RespClient::set_config(Arguments arguments) {
   const auto pairs = accepted(resp::parse_config_set(arguments));
   if (!pairs) return;
@@ -123,7 +123,8 @@ void RespClient::flush(Arguments arguments) {
   if (done(items_.flush())) answer_.ok();
 }
 
-// All sessions, connections and segments are looked at: of many that come in one piece others run before each.
+// This looks at all sessions, connections and segments: if many such requests arrive together, other tasks run
+// before each.
 void RespClient::info(Arguments arguments) {
   goes_on(kKeysInTurn);
   answer_.text_for_people(info_text(hub_, arguments.subspan(1)));
@@ -142,7 +143,7 @@ void RespClient::memory_usage(Arguments arguments) {
   answer_.integer(static_cast<int64_t>(geometry.grains(bytes) * geometry.grain_bytes));
 }
 
-// Nothing is left to be saved: the durability of the store says how what was acknowledged is kept.
+// Nothing is left to save: what was acknowledged is kept as the store's durability says.
 void RespClient::save() { answer_.ok(); }
 
 void RespClient::background_save(Arguments arguments) {
@@ -151,7 +152,7 @@ void RespClient::background_save(Arguments arguments) {
 
 void RespClient::tell_last_save() { answer_.integer(now_ms() / 1000); }
 
-// As in Redis it is not answered when it succeeds.
+// As in Redis, success is not answered.
 void RespClient::shut_down(Arguments arguments) {
   const auto request = accepted(resp::parse_shutdown(arguments));
   if (!request) return;

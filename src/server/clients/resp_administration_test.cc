@@ -43,7 +43,7 @@ TEST_F(RespAdministrationTest, OthersAreAnsweredWhileLongPatternsAreComparedWith
   EXPECT_TRUE(answers_others_meanwhile(asked, std::chrono::milliseconds(20), "*0\r\n"));
 }
 
-// All of the answer has room in the socket, so that the command waits for nothing: others run only where it lets them.
+// The socket has room for the whole answer, so the command never waits: others run only where it yields.
 TEST_F(RespAdministrationTest, OthersAreAnsweredWhileAClientIsToldOfManyCommands) {
   constexpr int kNames = 25'000;
   std::string asked = "*" + std::to_string(2 + kNames) + "\r\n" + bulk("COMMAND") + bulk("INFO");
@@ -53,7 +53,7 @@ TEST_F(RespAdministrationTest, OthersAreAnsweredWhileAClientIsToldOfManyCommands
     answered += "*-1\r\n";
   }
   bool was_meanwhile = false;
-  // On a busy machine the other one may ask too late.
+  // On a busy machine the other client may ask too late.
   for (int round = 0; round < 100 && !was_meanwhile; ++round)
     talk_on<2>([&](const std::array<int, 2>& others) {
       say(others[0], asked);
@@ -68,7 +68,8 @@ TEST_F(RespAdministrationTest, OthersAreAnsweredWhileAClientIsToldOfManyCommands
   EXPECT_TRUE(was_meanwhile);
 }
 
-// memcached's -l says nothing of where Redis' clients are served, and Redis takes an empty one for all interfaces.
+// memcached's -l says nothing of where Redis' clients are served, and Redis reads an empty value as all
+// interfaces.
 TEST_F(RespAdministrationTest, WhereOtherClientsAreServedIsNotTold) {
   settings.interface = "127.0.0.1";
   EXPECT_EQ(ask("CONFIG GET bind"), "*0\r\n");

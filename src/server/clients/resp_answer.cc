@@ -104,8 +104,8 @@ void RespAnswer::part_of_value(Item& item, uint64_t offset, uint64_t bytes) {
   raw(resp::kLineEnd);
 }
 
-// All of it, with what stands before and behind it. As Stream::begin_value() it returns false if a cache has dropped the value since it was found;
-// then nothing is kept of it.
+// Keeps the whole value, with its header and line end. Like Stream::begin_value(), returns false if a cache has dropped the value since it was
+// found; then nothing of it is kept.
 base::Expected<bool> RespAnswer::keep_value(Item& item, uint64_t offset, uint64_t bytes) {
   if (bytes > kept_->bytes_max) {
     give_up_kept();

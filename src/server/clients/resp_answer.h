@@ -1,5 +1,4 @@
-// RespAnswer: writes what a client of Redis's protocol is answered to its stream, one piece after the other; or keeps it for a while, where nobody
-// may wait for the client.
+// RespAnswer: writes the answers to a Redis client to its stream, piece by piece; or keeps them for a while, where nobody may wait for the client.
 //
 // Invariants
 //  1 after an error of the stream, or of a value that was half written, nothing more is written; result() keeps the error
@@ -30,8 +29,8 @@ class RespAnswer {
 
   const base::Expected<void>& result() const { return result_; }
 
-  // Calls `write` with a resp::ReplyWriter, and a second time if what it writes does not fit behind what is to be sent. REQUIRES: it writes
-  // Stream::kTextBytes at most.
+  // Calls `write` with a resp::ReplyWriter, and a second time if its output does not fit behind what is still to be sent. REQUIRES: it writes at
+  // most Stream::kTextBytes.
   template <class Write>
   void write(const Write& write) {
     if (!is_open() || write_if_it_fits(kBytesAtOnce, write)) return;
@@ -62,16 +61,16 @@ class RespAnswer {
 
   // From now on answers are kept, up to this many bytes; while they grow they may take three times as much memory. REQUIRES: none are kept.
   void keep(uint64_t bytes_max);
-  // Sends what was kept. If it was more, the client is answered an error instead. REQUIRES: keep() before.
+  // Sends what was kept, or an error if that exceeded the bound. REQUIRES: keep() before.
   void send_kept();
 
  private:
-  static constexpr size_t kBytesAtOnce = 1024;  // more than nearly all pieces have
+  static constexpr size_t kBytesAtOnce = 1024;  // enough for nearly all pieces
   struct Kept {
     uint64_t bytes_max = 0;
     std::string memory = {};
-    size_t bytes = 0;      // of what is written there
-    bool is_over = false;  // it was more, and nothing is kept
+    size_t bytes = 0;      // how much of it is written
+    bool is_over = false;  // the bound was exceeded, and nothing is kept
   };
 
   bool is_open() const { return !is_silent && result_.has_value() && !(kept_ && kept_->is_over); }

@@ -101,7 +101,7 @@ base::Expected<bool> RespClient::take_large() {
   return true;
 }
 
-// The same of one that is too long.
+// Receives and discards a large argument that is too long.
 base::Expected<bool> RespClient::skip_large() {
   Memory memory;
   if (auto taken = memory.take(stream_.pool(), kSkippedBytes); !taken) {
@@ -113,28 +113,28 @@ base::Expected<bool> RespClient::skip_large() {
     auto received = stream_.receive_into(parser_.bytes(), part);
     if (!received || !*received) return received;
     left -= part.size();
-    task::yield();  // it may come as fast as it goes
+    task::yield();  // it may arrive as fast as it is discarded
   }
   parser_.take({});
   has_skipped_ = true;
   return true;
 }
 
-// Is it a GET or SET that may wait for others?
+// Is it a GET or SET that may wait to be grouped with others?
 bool RespClient::is_plain(Arguments arguments) const {
   if (replies_ != resp::Replies::kOn) return false;
   return (arguments.size() == 2 && !leaves_no_trace_ && resp::is_word(arguments[0], "get")) ||
          (arguments.size() == 3 && resp::is_word(arguments[0], "set"));
 }
 
-// False: it lies elsewhere, being large or of an inline command, and may be gone when the next request is parsed.
+// False: it lies elsewhere, since it is large or of an inline command, and may be gone when the next request is parsed.
 bool RespClient::is_in_input(std::string_view argument) const {
   const std::string_view input = stream_.input();
   const std::less<const char*> is_before;
   return !is_before(argument.data(), input.data()) && is_before(argument.data(), input.data() + input.size());
 }
 
-// Notes the request that has come, if it may wait for others; else returns false.
+// Notes the request that has come, if it may be grouped with others; else returns false.
 bool RespClient::note() {
   const Arguments arguments = parser_.arguments();
   if (!is_plain(arguments) || !is_authenticated_ || transaction_.is_begun) return false;
@@ -170,7 +170,7 @@ void RespClient::answer_noted() {
   noted_count_ = 0;
 }
 
-// Sets all of them, and answers each, or, if not answers_each, only the first one that was not set. False: one was not.
+// Sets all items. Answers each, or without answers_each only the first one that was not set. False: one was not set.
 bool RespClient::make_sets(std::span<const NewItem> items, bool answers_each) {
   bool all = true;
   set_together(items_, stream_.pool(), items, [&](base::Expected<Done>& result) {
@@ -221,7 +221,8 @@ void RespClient::execute(Arguments arguments) {
   run(command, arguments);
 }
 
-// Refuses a request that is not even looked into, and with it the transaction that it may be part of. An EXEC ends that.
+// Refuses a request without looking into it, and with it the transaction that it may be part of. An EXEC also ends the
+// transaction.
 void RespClient::reject(const resp::Refusal& refusal, Arguments arguments) {
   transaction_.is_refused = transaction_.is_begun;
   if (!resp::is_word(arguments[0], "exec")) return answer_.refuse(refusal, arguments);

@@ -2,19 +2,19 @@
 //
 // How the input is answered:
 //  1 requests are parsed where they lie. A plain GET, or a SET without options, is only noted. Up to kTogether of the same kind make a group, which
-//    is looked up, or set, together, with as many I/Os at a time. The group ends before any other request, before one that is not complete, and with
+//    is looked up, or set, together, with as many I/Os in flight. The group ends before any other request, before one that is not complete, and with
 //    the input
 //  2 any other request is executed behind the group, so that replies are in the order of the requests; between MULTI and EXEC it is queued
 //    (resp_transactions.cc)
 //  3 all of them are consumed
-// A large argument does not go through the input: it has memory of its own until its request has been answered. One that is longer than values may
-// be is thrown away as it comes, so that its request can be refused: a client that is still sending would hear of no answer if the connection ended.
-// Clients send long pipelines before they take the first answer: while there is no room for answers, requests are received nevertheless, as many bytes
-// as one may have.
+// A large argument does not go through the input: it has memory of its own until its request has been answered. One that is longer than a value may
+// be is discarded as it arrives, so that its request can be refused: if the connection ended instead, a client that is still sending would not see an
+// answer. Clients send long pipelines before they read the first answer, so requests are received even while there is no room for answers: as many
+// bytes as one request may have.
 //
 // Outside of transactions a command of many keys (MGET, MSET, DEL) does each of them separately, so others may see some of them changed and some not
-// yet; an MSETNX of more than one is a transaction. Whatever clients are told about the server is true, or left out; only numbers that nobody counts,
-// and clients need, are told as 0.
+// yet; an MSETNX of more than one is a transaction. Whatever clients are told about the server is true, or left out; only numbers that clients need
+// and nobody counts are told as 0.
 //
 // The commands are in resp_strings.cc, resp_keys.cc, resp_transactions.cc, resp_connection.cc and resp_administration.cc. To add one: a row in
 // resp/commands.inc, and one in resp_commands.cc.
@@ -55,13 +55,13 @@ class RespClient {
   static constexpr size_t kLargeBytes = 8 << 10;            // arguments of this size and more are large
   static constexpr uint64_t kMaxAllLargeBytes = 64 << 20;   // of one request, unless a value may have more
   static constexpr uint64_t kMaxArgumentBytes = 512 << 20;  // as in Redis: a longer one ends the connection
-  static constexpr size_t kSkippedBytes = 64 << 10;         // of one that is thrown away, at a time
+  static constexpr size_t kSkippedBytes = 64 << 10;         // of one that is discarded, at a time
   static constexpr size_t kKeysInTurn = 64;                 // then the worker's other tasks run
   // A GET or SET that is noted.
   struct Noted {
     std::string_view key, value;  // of a GET both are the key
   };
-  // The keys of WATCH, and the versions of their items then; 0: there was none.
+  // The watched keys, and the versions that their items had then; 0: there was none.
   using Watched = std::map<std::string, uint64_t, std::less<>>;
   struct Transaction {
     bool is_begun = false;    // by MULTI
@@ -87,19 +87,19 @@ class RespClient {
   void execute(Arguments arguments);
   void reject(const resp::Refusal& refusal, Arguments arguments);
   resp::RequestLimits limits() const;
-  // Also of all requests of a transaction, and of its answers.
+  // Also bounds all requests of a transaction, and its answers.
   uint64_t all_large_bytes_max() const {
     return std::max(kMaxAllLargeBytes, hub_.settings().value_bytes_max);
   }
 
-  // What a parser has accepted; none: it has refused the request, and the refusal is answered.
+  // What a parser has accepted; none: it has refused the request, and the refusal has been sent.
   template <class T>
   std::optional<T> accepted(const resp::Accepted<T>& parsed) {
     if (parsed) return *parsed;
     answer_.refuse(parsed.error());
     return std::nullopt;
   }
-  // What a call of Items has returned; null: an error, which is answered.
+  // What a call of Items has returned; null: an error, which has been sent.
   template <class T>
   T* done(base::Expected<T>& result) {
     if (result) return &*result;
@@ -110,8 +110,9 @@ class RespClient {
     if (!result) answer_.failed(result.error());
     return result.has_value();
   }
-  // To be asked before some keys of a command of many, which may take minutes, or much of the processor's time: the worker's other tasks run now and
-  // then. False: the connection was killed. Nobody would hear an answer, and the command need not go on, but as part of a transaction.
+  // To be called before the keys, or some keys, of a command with many, which may take minutes, or much CPU time: now and then it lets the worker's
+  // other tasks run. False: the connection was killed. Nobody would read an answer, so the command need not go on, unless it is part of a
+  // transaction.
   bool goes_on(size_t key_count = 1) {
     keys_in_turn_ += key_count;
     if (keys_in_turn_ >= kKeysInTurn) {
@@ -248,7 +249,7 @@ class RespClient {
   bool leaves_no_trace_ = false;  // CLIENT NO-TOUCH
   resp::Replies replies_ = resp::Replies::kOn;
   bool has_ended_ = false;  // nothing more is read; the replies so far are sent
-  // How much of the input the requests have that are noted.
+  // How many bytes of the input the noted requests take.
   size_t parsed_bytes_ = 0;
   std::array<Noted, kTogether> noted_;
   size_t noted_count_ = 0;
@@ -258,7 +259,7 @@ class RespClient {
   bool has_skipped_ = false;   // an argument of the request was too long, and is gone
   size_t keys_in_turn_ = 0;    // of goes_on()
   Transaction transaction_;
-  bool is_in_transaction_ = false;  // one is carried out
+  bool is_in_transaction_ = false;  // one is being executed
 };
 
 }  // namespace server

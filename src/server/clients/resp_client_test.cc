@@ -9,7 +9,7 @@
 namespace server {
 namespace {
 
-// By hash: what is long is not printed.
+// The texts are long: only the beginning is printed.
 void expect_same(const std::string& got, const std::string& expected) {
   EXPECT_EQ(got.size(), expected.size());
   EXPECT_TRUE(got == expected) << got.substr(0, 200);
@@ -83,7 +83,7 @@ TEST_F(RespClientTest, RandomPipelinesAreAnsweredAsAMapWould) {
   }
 }
 
-// As clients send pipelines.
+// Clients do send pipelines this way.
 TEST_F(RespClientTest, ALongPipelineMayComeBeforeItsFirstAnswerIsTaken) {
   settings.stream.send_ns = 10'000'000'000;
   const std::string value(100, 'v'), large(100'000, 'x');

@@ -121,7 +121,7 @@ constexpr RespClient::Handlers::Row RespClient::Handlers::kRows[] = {
     {CommandId::kSave, call<&RespClient::save>},
     {CommandId::kShutdown, call<&RespClient::shut_down>},
     {CommandId::kTime, call<&RespClient::tell_time>},
-    // find_command() returns a subcommand of these.
+    // find_command() never returns these, but one of their subcommands.
     {CommandId::kClient, nullptr},
     {CommandId::kConfig, nullptr},
     {CommandId::kMemory, nullptr},

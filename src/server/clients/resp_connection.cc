@@ -28,7 +28,7 @@ bool is_meant(const Connection& connection, const resp::ClientKillRequest& reque
          request.type.value_or(resp::ClientType::kNormal) == resp::ClientType::kNormal;
 }
 
-// `ids`: those of the request, in order.
+// `ids`: those of the request, sorted.
 bool is_meant(const Connection& connection, const resp::ClientListRequest& request,
               std::span<const int64_t> ids) {
   if (connection.speech != Speech::kResp) return false;
@@ -47,7 +47,7 @@ void RespClient::ping(Arguments arguments) {
 
 void RespClient::echo(Arguments arguments) { answer_.bulk(arguments[1]); }
 
-// As in Redis: as long as there are no passwords, the default user is admitted with any.
+// As in Redis: as long as there are no passwords, the default user is admitted with any password.
 bool RespClient::admit(const resp::Credentials& credentials) {
   const std::string_view user = credentials.user;
   const bool is_admitted = hub_.settings().accounts.is_empty() ? user == Accounts::kDefaultUser
@@ -59,7 +59,7 @@ bool RespClient::admit(const resp::Credentials& credentials) {
   return true;
 }
 
-// Of strangers no requests are kept.
+// From a client that has not authenticated no requests are received ahead.
 void RespClient::set_authenticated(bool is_authenticated) {
   is_authenticated_ = is_authenticated;
   stream_.keep_ahead(is_authenticated ? hub_.settings().stream.input_bytes_max : 0);
@@ -177,8 +177,8 @@ void RespClient::tell_name() {
 
 void RespClient::tell_number() { answer_.integer(static_cast<int64_t>(connection_.number)); }
 
-// As Redis 7.0 has it, without what there is not here; some clients refuse a line with words that are newer than they are. REQUIRES: the hub's lock
-// is held.
+// As in Redis 7.0, without what does not exist here; some clients refuse a line with fields newer than themselves. REQUIRES: the hub's lock is
+// held.
 std::string RespClient::line_of(const Connection& connection) const {
   const uint64_t now_ms = items_.clock().now_ms();
   const char* const command = connection.command.load(std::memory_order_relaxed);
@@ -206,7 +206,7 @@ void RespClient::list_clients(Arguments arguments) {
   const auto request = accepted(resp::parse_client_list(arguments));
   if (!request) return;
   goes_on(kKeysInTurn);
-  // There may be more than a hundred thousand of them, and while the hub is looked through no connection can come or go.
+  // There may be more than a hundred thousand ids, and no connection can come or go while the hub is searched.
   std::vector<int64_t> ids;
   if (request->ids)
     for (const std::string_view id : *request->ids) ids.push_back(*resp::parse_integer(id));
@@ -227,7 +227,7 @@ void RespClient::kill_clients(Arguments arguments) {
     has_ended_ = has_ended_ || is_own;
     return true;
   });
-  // Who is no user any more may have been connected.
+  // Not checked earlier: a user that no longer exists may still have had connections.
   if (count == 0 && request->user && *request->user != Accounts::kDefaultUser && !hub_.knows(*request->user))
     return answer_.refuse(resp::Refusal{Problem::kNoSuchUser, *request->user});
   if (!request->answers_ok) return answer_.integer(static_cast<int64_t>(count));

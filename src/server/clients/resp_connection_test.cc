@@ -113,7 +113,7 @@ TEST_F(RespConnectionTest, WhoIsNoUserAnyMoreMayBeKilledByName) {
   });
 }
 
-// Nothing of it has to be waited for.
+// The command never has to wait.
 TEST_F(RespConnectionTest, WhoAsksForManyKeysIsKilledInTheMiddleOfThem) {
   std::string many = "*300001\r\n$6\r\nEXISTS\r\n";
   for (int i = 0; i < 300'000; ++i) many += bulk("key" + std::to_string(i));

@@ -59,8 +59,8 @@ void tell_memory(Hub& hub, Lines& lines) {
   lines.add("maxmemory_policy", policy_of(hub));
 }
 
-// There is nothing to load or to save: what was acknowledged is on the device, as the durability of the store says. Where clients and monitors look
-// for errors of a save they find those of writes to the device.
+// There is nothing to load or to save: what was acknowledged is on the device, as the durability of the store says. The fields in which clients and
+// monitors look for errors of a save report those of writes to the device.
 void tell_persistence(Hub& hub, Lines& lines) {
   const kv::StoreCounts counts = hub.items().store().counts();
   const std::string_view status = counts.error == 0 ? "ok" : "err";
@@ -107,8 +107,8 @@ void tell_cpu(Hub&, Lines& lines) {
 
 void tell_cluster(Hub&, Lines& lines) { lines.add("cluster_enabled", uint64_t{0}); }
 
-// `keys` is the number of entries in the index, among them items that have ended and pieces of large values. Nobody counts the other two, but
-// clients can only take a line apart that has all three.
+// `keys` is the number of entries in the index, including expired items and pieces of large values. Nobody counts the other two, but clients can
+// only parse a line that has all three.
 void tell_keyspace(Hub& hub, Lines& lines) {
   const uint64_t entries = hub.items().store().counts().index.entries;
   if (entries != 0) lines.add("db0", "keys=" + std::to_string(entries) + ",expires=0,avg_ttl=0");

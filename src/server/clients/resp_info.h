@@ -1,4 +1,4 @@
-// What INFO and CONFIG tell of the server: only what is true of it. What else Redis tells is left out.
+// What INFO and CONFIG report: only what is true of this server. What else Redis reports is left out.
 //
 // To add a section: its function and its row in kSections. To add a setting: a row in settings_of().
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace server {
 
-// The version of Redis whose commands are served. Clients choose by it what they may ask.
+// The version of Redis whose commands are served. Clients tell by it what they may ask for.
 inline constexpr std::string_view kRedisVersion = "7.0.15";
 
 // The text of the sections that are named; all of them without names, and for "default", "all" and "everything". Names that are not known are

@@ -71,7 +71,7 @@ void RespClient::count_present(const Command& command, Arguments arguments) {
   int64_t count = 0;
   for (const std::string_view key : arguments.subspan(1)) {
     if (!goes_on()) return;
-    // A TOUCH also after CLIENT NO-TOUCH, as in Redis.
+    // TOUCH marks it even after CLIENT NO-TOUCH, as in Redis.
     auto found = marks_used ? items_.get(key) : look(key);
     const Item* const item = done(found);
     if (item == nullptr) return;
@@ -169,8 +169,8 @@ void RespClient::scan(Arguments arguments) {
   for (const std::string& key : step->keys) answer_.bulk(key);
 }
 
-// Counts the keys, as they are at a moment within the call, with an I/O for each. For a large store it is the number of entries in the index, among
-// them items that have ended and pieces of large values.
+// Counts the keys, as they are at a moment within the call, with an I/O for each. For a large store it is the number of entries in the index,
+// including expired items and pieces of large values.
 void RespClient::count_keys() {
   uint64_t count = hub_.items().store().counts().index.entries;
   if (count <= kMaxCounted) {

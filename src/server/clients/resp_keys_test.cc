@@ -13,7 +13,7 @@ namespace {
 
 class RespKeysTest : public RespClientTest {
  protected:
-  // The keys of an answer of bulk strings, which are words.
+  // The words in an answer of bulk strings.
   static std::set<std::string> words_of(std::string_view text) {
     std::set<std::string> words;
     for (size_t at = 0; at < text.size();) {
@@ -33,7 +33,7 @@ TEST_F(RespKeysTest, RemoveAndCount) {
             ":2\r\n:2\r\n:1\r\n:1\r\n:0\r\n");
 }
 
-// One with which it takes a while to compare a long key.
+// The pattern takes a while to compare with a long key.
 TEST_F(RespKeysTest, OthersAreAnsweredWhilePatternsAreCompared) {
   for (int i = 0; i < 4; ++i) set(std::string(60'000, 'z') + std::to_string(i), "v");
   const std::string pattern = "*[" + std::string(1000, 'a') + "]";
@@ -153,7 +153,7 @@ TEST_F(RespKeysTest, ScansTellEachKeyOnce) {
       EXPECT_LE(begin, end);
       for (const std::string& word : words_of(text.substr(text.find('*', 4))))
         if (word.starts_with("key")) found.insert(word);
-      // Of what is set or removed meanwhile nothing is missed.
+      // Changes made meanwhile do not make it miss a key.
       exchange(other, "SET new" + std::to_string(steps) + " v\r\n", "+OK\r\n");
     } while (cursor != "0" && ++steps < 20);
     EXPECT_EQ(found.size(), 500u);
@@ -273,7 +273,7 @@ TEST_F(RespKeysTest, AScanGoesOnWhereItBegan) {
   std::multiset<std::string> found[kScans];
   std::atomic<uint32_t> turn[kScans] = {};
   task::Future began[2], done[2];
-  // Both make steps of all scans, by turns.
+  // Both take steps of all scans, in turns.
   const auto work = [&](uint32_t worker) {
     Items own;
     ASSERT_TRUE(own.open(shared));
@@ -284,7 +284,7 @@ TEST_F(RespKeysTest, AScanGoesOnWhereItBegan) {
     for (bool has_more = true; has_more;) {
       has_more = false;
       for (uint32_t i = 0; i < kScans; ++i) {
-        const uint32_t now = turn[i];  // the other may be ending its own
+        const uint32_t now = turn[i];  // the other worker may be ending its turn
         if (now > 0 && cursors[i] == 0) continue;
         has_more = true;
         if ((now + i) % 2 != worker) continue;
@@ -328,7 +328,7 @@ std::string line_of(int other) {
   return line;
 }
 
-// A cursor that another call may come with; and no error's text.
+// Is it a cursor for another call, and not the text of an error?
 bool has_more(const std::string& cursor) {
   return cursor != "0" && !cursor.empty() && cursor.find_first_not_of("0123456789") == std::string::npos;
 }
@@ -345,7 +345,7 @@ TEST_F(RespKeysTest, ScansThatAreUsedStay) {
       say(others.back(), std::string(request) + "\r\n");
       EXPECT_TRUE(line_of(others.back()).starts_with("-ERR ")) << request;
     }
-    // Nobody comes to the first one for long, and it goes; to the last one somebody does.
+    // The first scan is not used for long, and ends; the last one is used.
     clock.move(RespScans::kUsedMs);
     cursors.back() = cursor_of(others[0], "SCAN " + cursors.back() + " COUNT 1");
     exchange(others.back(), "DBSIZE\r\n", ":2000\r\n");
@@ -361,7 +361,7 @@ TEST_F(RespKeysTest, ScansOfWhoBeginsOthersOrHasGoneDoNotHoldUpAnybody) {
     const int stays = others[0];
     const std::string kept = cursor_of(stays);
     for (size_t i = 0; i < 3 * kMax; ++i) EXPECT_TRUE(has_more(cursor_of(others[1]))) << i;
-    // Each has as many as one may keep from others, which are more than there is room for.
+    // Each holds as many scans as one may keep from others; together they are more than there is room for.
     for (size_t i = 1; i < kMax; ++i) {
       for (int scans = 0; scans < 2; ++scans) EXPECT_TRUE(has_more(cursor_of(others[i]))) << i;
       say(others[i], "QUIT\r\n");

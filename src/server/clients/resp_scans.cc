@@ -11,8 +11,8 @@ namespace server {
 namespace {
 
 // A cursor is the number of the step, among those of its worker, and in the lowest bits the worker. Steps are counted from the time at which the
-// worker began, so that cursors of an earlier server are not known. From 2039 on that number has more bits than there are for it: its upper ones
-// are left out.
+// worker began, so that cursors of an earlier server are unknown. From 2039 on that number has more bits than there is room for: the upper ones
+// are dropped.
 constexpr unsigned kCursorBits = 53, kWorkerBits = 8, kStepsPerMsBits = 4;
 constexpr uint64_t kSteps = uint64_t{1} << (kCursorBits - kWorkerBits);
 static_assert(RespScans::kMaxWorkers == 1 << kWorkerBits &&
@@ -37,9 +37,9 @@ class RespScans::Table {
   static constexpr int kMaxBegins = 20;
 
   void end_idle();
-  // The scan with this cursor, if it is still there, seems to be abandoned.
+  // Marks the scan with this cursor, if it is still there, as seemingly abandoned.
   void disown(uint64_t cursor);
-  // Ends, of the scans with a walk that seem to be abandoned, the one that was not used for longest. False: there is none.
+  // Of the scans that have a walk and seem to be abandoned, ends the least recently used. False: there is none.
   bool end_oldest_walk();
   base::Expected<Step> step(const resp::ScanRequest& request, Caller& caller);
 
@@ -53,7 +53,7 @@ class RespScans::Table {
     bool is_disowned = false;
 
     bool has_more() const { return walk != nullptr || !ahead.empty(); }
-    // Also true if it was used at a time that is still to come, by a clock that was put back since.
+    // Also true if its last use is in the future, by a clock that was set back since.
     bool is_unused(uint64_t ms, uint64_t now_ms) const {
       return !is_under_way && (now_ms < used_ms || now_ms - used_ms >= ms);
     }
@@ -90,7 +90,7 @@ RespScans::Table::Scan* RespScans::Table::find(uint64_t cursor) {
 }
 
 uint64_t RespScans::Table::next_cursor() {
-  uint64_t step = 0;  // of worker 0 it would say that nothing is left
+  uint64_t step = 0;  // for worker 0 that would be cursor 0: nothing is left
   while (step == 0) step = next_step_++ % kSteps;
   return step << kWorkerBits | worker_;
 }
@@ -109,7 +109,7 @@ bool RespScans::Table::end_oldest_walk() {
   return oldest != nullptr;
 }
 
-// Begins a scan in a free place, or in that of the abandoned one that was not used for longest.
+// Begins a scan in a free place, or in that of the least recently used abandoned one.
 base::Expected<RespScans::Table::Scan*> RespScans::Table::begin(Caller& caller) {
   auto walk = std::make_unique<Walk>();
   if (auto opened = caller.open(*walk); !opened) return std::unexpected(opened.error());

@@ -1,12 +1,12 @@
 // RespScans: the scans (SCAN) that clients have under way, and their cursors. A cursor may come back on any connection, since clients use whichever
 // of theirs is free.
 //
-// A scan is a Walk that stays open between its calls, so it lists each key once, of those that there were when it began. Some keys are read ahead: a
-// scan of few keys needs no open Walk, of which the store has room for some only.
+// A scan is a Walk that stays open between its calls, so it lists each key that there was when it began once. Some keys are read ahead, so that a
+// scan of few keys needs no open Walk: the store has room for only a few of these.
 //
 // Each call returns a new cursor for what is left; none is used twice. Cursors have at most 53 bits, since some clients keep numbers as doubles. One
-// is known until the next call with it, or until nobody has come with it for kIdleMs. A call with a cursor that is not known is refused: to answer
-// that nothing is left would hide keys.
+// is known until the next call with it, or until nobody has come with it for kIdleMs. A call with an unknown cursor is refused: to answer that
+// nothing is left would hide keys.
 //
 // When a worker has kMax scans, or the store no room for another Walk, a scan ends that seems to be abandoned: its last connection has gone, or has
 // been given cursors of two other scans since, or it was not used for kUsedMs. If there is none, the new scan is refused. The store itself ends a
@@ -33,13 +33,13 @@ class RespScans {
  public:
   static constexpr uint32_t kMaxWorkers = 256;
   static constexpr size_t kMax = 256;           // scans of a worker at a time
-  static constexpr uint64_t kIdleMs = 60'000;   // since its last call a scan that is abandoned for certain
-  static constexpr uint64_t kUsedMs = 5'000;    // the same when others need its room
-  static constexpr uint64_t kMaxKeys = 4096;    // keys that a call looks at, whatever COUNT it has
+  static constexpr uint64_t kIdleMs = 60'000;   // a scan unused for this long is abandoned for certain
+  static constexpr uint64_t kUsedMs = 5'000;    // the same when others need its place
+  static constexpr uint64_t kMaxKeys = 4096;    // keys that a call looks at, whatever its COUNT
   static constexpr size_t kMaxBytes = 1 << 20;  // of the keys that a call returns, but for the last one
   static constexpr size_t kMaxAhead = 512;      // keys that are read ahead
   static constexpr size_t kMaxAheadBytes = 64 << 10;
-  // Of the keys that a task compares with a pattern: behind so many, and behind each long one, which may take some time, the worker's other tasks run.
+  // When a task compares keys with a pattern, the worker's other tasks run after this many, and after each long one, which may take some time.
   static constexpr uint64_t kKeysInTurn = 64;
   static constexpr size_t kLongKeyBytes = 1024;
   // `key` is the count-th key.
@@ -76,7 +76,7 @@ class RespScans {
     base::Expected<Step> step(const resp::ScanRequest& request);
     // Opens a walk that is none of the scans. As Walk::open, but scans that seem to be abandoned end before it returns EBUSY.
     base::Expected<void> open(Walk& walk);
-    // The connection goes on with none of its scans.
+    // The connection abandons all of its scans.
     void leave();
 
    private:
@@ -84,7 +84,7 @@ class RespScans {
     RespScans& scans_;
     const uint32_t worker_;
     Items& items_;
-    std::vector<uint64_t> cursors_;  // that it was given and has not come back with, the oldest first
+    std::vector<uint64_t> cursors_;  // that it was given and has not used yet, the oldest first
   };
 
  private:

@@ -68,7 +68,8 @@ void RespClient::set_all(const Command& command, Arguments arguments) {
   }
 }
 
-// Each key is set separately: after an error those that were set stay. False: it is answered, or the client was killed.
+// Each key is set separately: after an error those already set stay. False: an error was answered, or the client was
+// killed.
 bool RespClient::set_each(Arguments pairs) {
   for (size_t at = 0; at < pairs.size();) {
     if (!goes_on()) return false;
@@ -81,8 +82,8 @@ bool RespClient::set_each(Arguments pairs) {
   return true;
 }
 
-// As a transaction: between a look at one key and the set of another others might set them. What cannot be set
-// is refused before any is.
+// As a transaction: otherwise others could set a key after it was looked at. What cannot be set is refused before
+// any is set.
 void RespClient::set_all_if_absent(Arguments pairs) {
   if (!is_in_transaction_) return be_alone([&] { set_all_if_absent(pairs); });
   for (size_t at = 0; at < pairs.size(); at += 2) {

@@ -48,7 +48,7 @@ TEST_F(RespStringsTest, GetAndMore) {
   set("k", "value");
   EXPECT_EQ(ask("GETEX k EX 100\r\nTTL k\r\nGETEX k\r\nTTL k\r\nGETEX k PERSIST\r\nTTL k\r\nGETEX none EX 1"),
             "$5\r\nvalue\r\n:100\r\n$5\r\nvalue\r\n:100\r\n$5\r\nvalue\r\n:-1\r\n$-1\r\n");
-  // A time that is none matters to a key that is there.
+  // An invalid time matters only for a key that is there.
   EXPECT_EQ(ask("GETEX none EX 0\r\nGETEX none EX x\r\nGETEX none EX\r\nGETEX k EX 0"),
             "$-1\r\n$-1\r\n-ERR syntax error\r\n-ERR invalid expire time in 'getex' command\r\n");
   EXPECT_EQ(ask("GETDEL k\r\nGETDEL k\r\nGET k"), "$5\r\nvalue\r\n$-1\r\n$-1\r\n");

@@ -42,7 +42,7 @@ class RespClientTest : public ItemsTest {
   }
   void TearDown() override { scheduler.close(); }
 
-  // Connections are served at a time, and `ask` has their other ends, which are closed afterwards.
+  // Serves kCount connections at the same time; `ask` gets their other ends, which are closed afterwards.
   template <size_t kCount, class Ask>
   void talk_on(Ask ask) {
     std::array<int, kCount> ours, others;
@@ -66,7 +66,7 @@ class RespClientTest : public ItemsTest {
     talk_on<1>([&](const std::array<int, 1>& others) { ask(others[0]); });
   }
 
-  // All that a client is answered that sends this, so many bytes at a time, and ends its side then.
+  // All answers to a client that sends this, so many bytes at a time, and then ends its side.
   std::string answer(std::string_view text, size_t piece_bytes = SIZE_MAX) {
     std::string heard;
     talk([&](int other) {
@@ -91,8 +91,8 @@ class RespClientTest : public ItemsTest {
     EXPECT_EQ(hear(descriptor, expected.size()), expected) << text;
   }
 
-  // Whether another client is answered, which asks so much later, before this request is. Where the machine is busy with other things it may ask too
-  // late: there are several rounds.
+  // Whether another client, which asks so much later, is answered before this request is. On a busy machine it may ask too late, so there are
+  // several rounds.
   bool answers_others_meanwhile(std::string_view asked, std::chrono::milliseconds later,
                                 std::string_view answered) {
     bool was_meanwhile = false;

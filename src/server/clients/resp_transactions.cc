@@ -1,15 +1,15 @@
 // Transactions: MULTI, EXEC, DISCARD, WATCH, UNWATCH (resp_client.h).
 //
 // How a transaction is carried out:
-//  1 from MULTI on requests are queued, as copies. One that cannot be, as that of an unknown command, has EXEC refused
+//  1 from MULTI on requests are queued, as copies. If one cannot be queued, such as an unknown command, EXEC will be refused
 //  2 EXEC waits until its task has all items to itself (items/isolation.h)
-//  3 if a watched key has another item than when it was watched, nothing is done. Each change gives an item another version, also one that puts the
-//    same value, or another expiry, there; a key without an item then and now counts as unchanged
+//  3 if a watched key has another item than when it was watched, nothing is done. Each change gives an item another version, even one that stores
+//    the same value, or only another expiry; a key without an item then and now counts as unchanged
 //  4 the requests are carried out in their order. If one fails, the others are carried out nevertheless. Answers are kept: a client that is slow to
 //    take them would hold everybody up
 //  5 the others go on, and the answers are sent
 //
-// From 4 on it goes to its end, whatever becomes of the client. Each change is written for itself, so after a crash some may be there and some not.
+// From 4 on it runs to its end, whatever becomes of the client. Each change is written separately, so after a crash some may be there and some not.
 #include <utility>
 
 #include "server/clients/resp_client.h"
@@ -19,7 +19,7 @@ namespace server {
 using resp::CommandId;
 using resp::Problem;
 
-// The others are carried out at once, also between MULTI and EXEC.
+// The other commands are executed at once, even between MULTI and EXEC.
 bool RespClient::is_queued(const Command& command) {
   switch (command.id) {
     case CommandId::kDiscard:
@@ -32,7 +32,7 @@ bool RespClient::is_queued(const Command& command) {
   }
 }
 
-// Of one that will be refused nothing more is kept.
+// Of a transaction that will be refused nothing more is kept.
 void RespClient::queue(const Command& command, Arguments arguments) {
   if (!transaction_.is_refused && !transaction_.requests.add(command, arguments, all_large_bytes_max())) {
     transaction_.is_refused = true;
@@ -49,7 +49,7 @@ void RespClient::begin_transaction() {
   answer_.ok();
 }
 
-// Returns it; the client has none any more, and watches nothing.
+// Returns the transaction; the client then has none, and watches nothing.
 RespClient::Transaction RespClient::end_transaction() {
   connection_.queued.store(-1, std::memory_order_relaxed);
   return std::exchange(transaction_, {});
@@ -91,7 +91,7 @@ base::Expected<bool> RespClient::has_changed(const Watched& watched) {
   return false;
 }
 
-// A key that is watched again has to be as it was the first time.
+// A key that is watched again has to stay as it was the first time.
 void RespClient::watch(Arguments arguments) {
   if (transaction_.is_begun) return answer_.refuse(Problem::kWatchInMulti);
   for (const std::string_view key : arguments.subspan(1)) {
@@ -100,7 +100,7 @@ void RespClient::watch(Arguments arguments) {
     transaction_.watched_bytes += sizeof(Watched::value_type) + key.size();
     if (transaction_.watched_bytes > all_large_bytes_max())
       return answer_.error("ERR the client watches too many keys");
-    auto found = items_.look(key);  // which is no get to those who count them
+    auto found = items_.look(key);  // not counted as a get
     const Item* const item = done(found);
     if (item == nullptr) return;
     transaction_.watched.emplace(key, item->version());

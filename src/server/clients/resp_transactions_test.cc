@@ -12,7 +12,7 @@ const std::string kAborted = "-EXECABORT Transaction discarded because of previo
 
 class RespTransactionsTest : public RespClientTest {
  protected:
-  // Asks all of it, and hears all that is answered.
+  // Sends the words, and returns all that is answered.
   static std::string hear_all(int descriptor, const std::string& words) {
     const std::string end = "$3\r\nend\r\n";
     say(descriptor, words + "ECHO end\r\n");
@@ -49,7 +49,7 @@ TEST_F(RespTransactionsTest, NoneOfManyKeysIsSetIfOneIsRefused) {
   EXPECT_EQ(ask("EXISTS a b"), ":0\r\n");
 }
 
-// One of two who set the same keys does it.
+// Of two clients that set the same keys, one succeeds.
 TEST_F(RespTransactionsTest, AllOfManyKeysOrNoneIsSet) {
   talk_on<2>([&](const std::array<int, 2>& others) {
     std::string requests, answers[2];
@@ -154,7 +154,7 @@ TEST_F(RespTransactionsTest, RequestsMayComeInPiecesAndBeLarge) {
   EXPECT_TRUE(answer(requests, 4099) == expected);
 }
 
-// Those of a kind are read and written together, but in the order of the requests.
+// Requests of one kind are executed together, but in their order.
 TEST_F(RespTransactionsTest, ManyGetsAndSets) {
   std::string requests = request({"MULTI"}), queued = "+OK\r\n", answers = "*400\r\n";
   const auto is_set = [](int i) { return i < 200 || i % 3 == 0; };
@@ -202,7 +202,7 @@ TEST_F(RespTransactionsTest, AWatchedKeyThatHasChangedStopsIt) {
   struct Case {
     std::string changes;  // made between WATCH and MULTI, where k is there, and none is not
     bool is_done = false;
-    bool is_by_any = true;  // of its own client or another one; false: by its own only
+    bool is_by_any = true;  // by its own client or another one; false: by its own only
   };
   const Case cases[] = {
       {"", true},
@@ -224,8 +224,8 @@ TEST_F(RespTransactionsTest, AWatchedKeyThatHasChangedStopsIt) {
       {"SET k w\r\nUNWATCH\r\n", true, false},
       {"SET k w\r\nMULTI\r\nDISCARD\r\n", true, false},
       {"SET k w\r\nRESET\r\n", true, false},
-      {"SET k w\r\nMULTI\r\nEXEC\r\n", true, false},  // that one was stopped
-      {"SET k w\r\nEXEC\r\n", false, false},          // that one was none
+      {"SET k w\r\nMULTI\r\nEXEC\r\n", true, false},  // that EXEC was stopped
+      {"SET k w\r\nEXEC\r\n", false, false},          // that EXEC had no MULTI
   };
   for (const Case& each : cases)
     for (const size_t who : {0, 1}) {
@@ -253,7 +253,8 @@ TEST_F(RespTransactionsTest, AWatchedKeyThatHasExpiredStopsIt) {
   });
 }
 
-// Who watches it before each change, and makes none, does so for as long as the connection lasts.
+// A client may watch a key before each change, make none, and go on like that for as long as the connection
+// lasts.
 TEST_F(RespTransactionsTest, AKeyThatIsWatchedAgainIsOne) {
   const std::string key(60'000, 'k');
   std::string watches, expected;

@@ -17,7 +17,7 @@ void look_up_together(Items& items, std::span<const std::string_view> keys, cons
   while (!keys.empty()) keys = keys.subspan(items.get_some(keys, use));
 }
 
-// Sets all, with as many I/Os at a time, and then calls use(base::Expected<Done>&) for each, in their order. The results lie in memory of the pool,
+// Sets all, with as many I/Os in flight, and then calls use(base::Expected<Done>&) for each, in their order. The results lie in memory of the pool,
 // since tasks have small stacks; if it has none, each is set by itself. REQUIRES: at most kTogether.
 template <class Use>
 void set_together(Items& items, storage::BufferPool& pool, std::span<const NewItem> all, const Use& use) {

@@ -32,7 +32,7 @@ class Watchers {
 
   class Watcher {
    public:
-    // As long as it lives it is told of these kinds of events, a sum of Kind.
+    // It is told of these kinds of events, a sum of Kind, for as long as it lives.
     Watcher(Watchers& watchers, unsigned kinds);
     ~Watcher();
     Watcher(const Watcher&) = delete;
@@ -68,8 +68,8 @@ class Watchers {
   void tell(Kind kind, std::string_view event);
   void set_wanted();
 
-  std::atomic<unsigned> wanted_{0};  // kinds, of all
-  sys::Mutex lock_;                  // of what follows, and of what watchers have
+  std::atomic<unsigned> wanted_{0};  // the kinds that any watcher wants
+  sys::Mutex lock_;                  // guards what follows, and the watchers' lines
   std::vector<Watcher*> watchers_;
   uint64_t next_number_ = 1;
   Counts counts_;
