@@ -127,7 +127,7 @@ int bind_and_listen(int descriptor, Address& address, unsigned unix_mode) {
   const auto* bytes = reinterpret_cast<const sockaddr*>(&address.bytes);
   if (address.bytes.ss_family == AF_INET6) setsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
   if (address.bytes.ss_family != AF_UNIX) setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  // So the file has the right mode from the beginning on.
+  // So that the file has the right mode from the beginning.
   const mode_t before = umask(0777 & ~unix_mode);
   int error = bind(descriptor, bytes, address.size) == 0 ? 0 : errno;
   if (error == EADDRINUSE && remove_stale(address))
@@ -164,7 +164,7 @@ std::string Address::text() const {
       inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6*>(&bytes)->sin6_addr, host, sizeof host);
       return "[" + std::string(host) + "]:" + std::to_string(port());
     case AF_UNIX:
-      // A client's end as a rule has no name.
+      // A client's end usually has no name.
       if (size <= offsetof(sockaddr_un, sun_path)) return "unix";
       return reinterpret_cast<const sockaddr_un*>(&bytes)->sun_path;
     default: return "";
@@ -191,7 +191,7 @@ base::Expected<std::vector<Address>> parse_address(std::string_view text) {
 Address address_of(int descriptor) { return address_by(getsockname, descriptor); }
 std::string peer_of(int descriptor) {
   const Address peer = address_by(getpeername, descriptor);
-  // The client may have chosen any path for its end, with line breaks in it, too.
+  // The client may have chosen any path for its end, even one with line breaks.
   return peer.bytes.ss_family == AF_UNIX ? "unix" : peer.text();
 }
 std::string own_end_of(int descriptor) { return address_of(descriptor).text(); }
@@ -207,7 +207,7 @@ base::Expected<int> listen_at(Address& address, unsigned unix_mode) {
 
 base::Expected<void> give_to(const Address& address, uid_t user, gid_t group) {
   if (address.bytes.ss_family != AF_UNIX) return {};
-  // Of a link that somebody has put in its place the link itself.
+  // Gives away a symbolic link that somebody has put in its place, not what that points to.
   if (lchown(reinterpret_cast<const sockaddr_un*>(&address.bytes)->sun_path, user, group) == 0) return {};
   const int error = errno;
   return base::failure(error, "cannot give away ", address.text(), ": ", base::error_name(error));

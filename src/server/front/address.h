@@ -23,7 +23,7 @@ struct Address {
   socklen_t size = 0;
   bool is_optional = false;  // it may be left out if the machine has no such address
 
-  uint16_t port() const;  // 0: of none that has ports
+  uint16_t port() const;  // 0: the address has no port
   void set_port(uint16_t port);
   // "127.0.0.1:11211", "[::1]:11211", a path.
   std::string text() const;
@@ -37,10 +37,11 @@ Address address_of(int descriptor);
 std::string peer_of(int descriptor);
 std::string own_end_of(int descriptor);
 
-// Returns a socket that listens there, and writes the address back that it is bound to, with the port that was free. A socket in the file system at
-// which nobody listens any more is replaced. Errors: EADDRINUSE, EACCES, EADDRNOTAVAIL and others of bind, with the address and what to do.
+// Returns a socket that listens there, and stores the address that it is bound to, with the port that was chosen, in `address`. A socket in the
+// file system at which nobody listens any more is replaced. Errors: EADDRINUSE, EACCES, EADDRNOTAVAIL and others of bind, with the address and what
+// to do.
 base::Expected<int> listen_at(Address& address, unsigned unix_mode = 0700);
-// Makes the file of a socket in the file system that of a user and of a group; of other addresses there is none. Errors: those of chown.
+// Gives the file of a socket in the file system to a user and a group; other addresses have none. Errors: those of chown.
 base::Expected<void> give_to(const Address& address, uid_t user, gid_t group);
 // Removes the file of a socket in the file system.
 void forget(const Address& address);

@@ -55,7 +55,7 @@ TEST(Address, APortThatIsFreeIsTold) {
   close(*listens);
 }
 
-// As of IPv6 where it is switched off.
+// As with IPv6 where it is switched off.
 TEST(Address, OneThatTheKernelKnowsNotIsSaid) {
   Address address;
   address.bytes.ss_family = AF_MAX;

@@ -7,7 +7,7 @@ namespace server {
 
 base::Expected<void> log_to(const std::string& path) {
   constexpr mode_t kMode = 0640;
-  // Non-blocking: lines for a pipe that is full are lost, rather than that the server waits for its reader.
+  // Non-blocking: lines for a full pipe are lost, so that the server does not wait for its reader.
   const int file =
       open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, kMode);
   const bool is_taken = file >= 0 && dup2(file, STDERR_FILENO) >= 0;

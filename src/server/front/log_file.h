@@ -1,4 +1,5 @@
-// The log in a file. The file becomes standard error, so that it gets everything that the process says, also if it ends by an internal error.
+// The log in a file. The file becomes standard error, so that it gets everything that the process says, even when it dies of an internal
+// error.
 //
 //   log_to("/var/log/spillway.log");    and again after somebody (logrotate) has moved the file away, to begin a new one
 //

@@ -13,7 +13,7 @@
 namespace server {
 namespace {
 
-// Standard error is the test's own again at the end.
+// Restores standard error at the end.
 class LogFileTest : public testing::Test {
  protected:
   ~LogFileTest() override {

@@ -9,7 +9,8 @@
 namespace server {
 namespace {
 
-// How much memory the process has. A sanitizer has a multiple of what the rest has: with one only the store's records are counted.
+// How much memory the process has. A sanitizer itself needs several times what the rest has, so under one only the store's records
+// are counted.
 uint64_t counted_bytes([[maybe_unused]] const kv::Store& store) {
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
   return store.memory_in_use();

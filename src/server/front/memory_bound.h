@@ -1,5 +1,5 @@
-// MemoryBound: keeps the memory of the process within a bound. All parts but one grow as they must, with keys and connections. That one, the records
-// that the store keeps in memory (kv/tier/memory_tier.h), gets what is left, and gives way.
+// MemoryBound: keeps the memory of the process within a bound. All parts grow as they must, with keys and connections, except the records that the
+// store keeps in memory (kv/tier/memory_tier.h): these get what is left, and give way.
 //
 // A thread of its own looks every kStepNs at how much the kernel says is resident. Between two looks the other parts may grow by what is held back
 // for them.
@@ -34,7 +34,7 @@ class MemoryBound {
  private:
   void keep();
   void step();
-  // How much of the bound is for what grows between two looks.
+  // How much of the bound is reserved for growth between two looks.
   uint64_t held_back() const;
 
   kv::Store* store_ = nullptr;

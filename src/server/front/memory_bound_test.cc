@@ -39,14 +39,14 @@ class MemoryBoundTest : public kv::StoreTest {
     ASSERT_TRUE(kv::Store::make(*device, {}));
     open({.durability = kv::Durability::kNone, .stream_count = 1, .memory_bytes = bytes});
   }
-  // With so much more than there is by now, and than the device will have; the store is full of values then.
+  // Sets the bound `more` bytes above what is resident now plus the device, and fills the store with values.
   void begin(uint64_t more) {
     most = sys::resident_bytes() + kDeviceBytes + more;
     open_with(most);
     ASSERT_TRUE(bound.open(*store, most));
     fill();
   }
-  // Soon: its thread looks every kStepNs.
+  // Waits for it a while: the thread looks every kStepNs.
   template <class Condition>
   static bool comes_true(const Condition& condition) {
     for (int tries = 0; tries < 1000; ++tries) {

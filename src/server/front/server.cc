@@ -30,7 +30,7 @@ constexpr uint64_t kPauseNs = 10'000'000;  // before something is tried, or look
 constexpr std::string_view kTlsPrefix = "tls:";
 constexpr uint64_t kSecondNs = 1'000'000'000;
 constexpr uint64_t kRefusalNs = 2 * kSecondNs;  // for telling a client that there are too many
-constexpr uint64_t kLookNs = 10 * kSecondNs;    // between looks for what nobody needs
+constexpr uint64_t kLookNs = 10 * kSecondNs;    // between searches for what is no longer needed
 
 std::string_view too_many(Speech speech) {
   switch (speech) {
@@ -42,7 +42,7 @@ std::string_view too_many(Speech speech) {
   return {};
 }
 
-// Starts a task that calls a copy of `function`, on the worker, or if that is null on the caller's.
+// Starts a task that calls a copy of `function`, on the worker, or on the caller's if that is null.
 template <class Function>
 base::Expected<task::Task*> spawn(const char* name, task::Worker* worker, Function function) {
   return task::spawn({.name = name,
@@ -52,7 +52,7 @@ base::Expected<task::Task*> spawn(const char* name, task::Worker* worker, Functi
                       .closure_bytes = sizeof function});
 }
 
-// May the error be over in a moment, when other connections have ended?
+// May the error go away when other connections end?
 bool is_passing(int error) {
   return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
@@ -67,7 +67,7 @@ struct Server::Worker {
   Items items;
   task::Future began;                    // its value is an errno value, or 0
   task::Future drained;                  // it has no connections, and gets none
-  std::atomic<uint64_t> connections{0};  // added by worker 0, and taken off by their own tasks
+  std::atomic<uint64_t> connections{0};  // counted up by worker 0, and down by their own tasks
 };
 
 Server::Server() = default;
@@ -128,7 +128,7 @@ base::Expected<void> Server::listen(ServerOptions options) {
   return {};
 }
 
-// As part of listen(), so that whatever is wrong with the files is said before the server serves.
+// Part of listen(), so that whatever is wrong with the files is reported before the server serves.
 base::Expected<void> Server::open_tls() {
   const bool is_wanted = std::ranges::any_of(listening_, &Listening::is_tls);
   if (is_wanted == !options_.tls.certificate.empty())
@@ -203,7 +203,7 @@ void Server::lead() {
   };
   end_all(accepting);
   accepts_none_.fulfil();
-  // The task that takes signals goes on meanwhile, since a second one may come.
+  // The task that takes signals keeps running meanwhile, since a second one may come.
   for (const auto& worker : workers_)
     if (worker->keeps != nullptr) worker->drained.wait({.cancellable = false});
   closes_.fulfil();
@@ -230,7 +230,7 @@ base::Expected<void> Server::begin_workers() {
   return {};
 }
 
-// A task of the worker, from the worker's beginning to its end.
+// Runs as a task of the worker, from the worker's beginning to its end.
 void Server::keep_worker(Worker& worker) {
   auto opened = worker.items.open(items_);
   if (opened) hub_->scans.begin(worker.number, worker.items);
@@ -262,7 +262,7 @@ void Server::drain(Worker& worker) {
   }
 }
 
-// It cannot serve as it should, and ends. Called by tasks of worker 0.
+// The server cannot serve as it should, and ends. Called by tasks of worker 0.
 void Server::give_up(const base::Error& error) {
   outcome_ = std::unexpected(error);
   hub_->end(Hub::End::kDrained, error.message);
@@ -282,7 +282,8 @@ void Server::accept_from(Listening& listening) {
       break;
     } else {
       if (is_passing(accepted.error().number)) tell_that_connections_wait(listening, accepted.error());
-      // Else that connection has gone again, or the socket, which others may have too, was shut down and says so each time.
+      // Otherwise that connection has gone again; or another process that shares the socket has shut it down, and each accept()
+      // fails.
       if (task::sleep_until(sys::monotonic_ns() + kPauseNs) == task::Woken::kCancelled) break;
     }
   }
@@ -291,7 +292,7 @@ void Server::accept_from(Listening& listening) {
   listens.close();
 }
 
-// Once a second.
+// At most once a second.
 void Server::tell_that_connections_wait(const Listening& listening, const base::Error& error) {
   const uint64_t now_ns = sys::monotonic_ns();
   if (now_ns - told_ns_ <= kSecondNs) return;
@@ -323,7 +324,7 @@ void Server::take_signals() {
   }
 }
 
-// The log comes first, so that the new one has what is said of the rest.
+// The log comes first, so that the new one gets the messages about the rest.
 void Server::reload() {
   const bool has_log = !options_.log_file.empty(), has_certificate = !options_.tls.certificate.empty();
   const bool has_passwords = !options_.password_file.empty();
@@ -418,7 +419,7 @@ void Server::serve(Worker& worker, const Listening& listening, int descriptor) {
   worker.connections.fetch_sub(1, std::memory_order_release);
 }
 
-// With --verbose, of a connection that an error has ended; with two, of each.
+// Logs, with --verbose, that a connection was ended by an error; with two of them, that any ended.
 void Server::tell_end(const Connection& connection, const base::Expected<void>& served) {
   if (hub_->verbosity.load(std::memory_order_relaxed) < (served ? 2 : 1)) return;
   const char* const why = served ? "its client, or the server, ended it" : served.error().message;

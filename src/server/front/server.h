@@ -44,7 +44,7 @@ struct ServerOptions {
   unsigned unix_mode = 0700;  // of sockets in the file system
   uint64_t drain_ns = 10'000'000'000;
   // A connection that asks for metrics ends when no request has come, and been answered, for this long: browsers, or a client that sends a byte now
-  // and then, would hold its place for good (Hub::kMaxMetricsConnections).
+  // and then, would otherwise hold a place for good (Hub::kMaxMetricsConnections).
   uint64_t metrics_exchange_ns = 60'000'000'000;
   // The server takes SIGTERM, SIGINT and SIGHUP, which the caller has blocked in all threads. The first two end it, and at once if it is ending
   // already. After SIGHUP it opens the log and reads the files of TLS and of passwords again, and logs what it has done.
@@ -75,7 +75,7 @@ class Server {
   // Errors: those of SharedItems and MemoryBound, ENOMEM. The store, which was opened with Settings::memory_bytes, stays until close(), also after an
   // error.
   base::Expected<void> open(kv::Store& store);
-  // Also of a server that only listens, or could not be opened; of one that is closed nothing. The destructor does the same.
+  // Also closes a server that only listens, or could not be opened; does nothing to one that is closed. The destructor does the same.
   void close();
 
   const std::vector<Listening>& listening() const { return listening_; }

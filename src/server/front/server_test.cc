@@ -126,7 +126,7 @@ TEST_F(ServerTest, ConnectionsMayBeKilled) {
   ::close(other);
 }
 
-// What is sent when the end has begun is not cancelled by that.
+// The server's end does not cancel what is sent after it has begun.
 TEST_F(ServerTest, WhoListensNoMoreIsCutOffAtTheEnd) {
   using namespace std::chrono_literals;
   end(Hub::End::kDrained);
@@ -141,14 +141,15 @@ TEST_F(ServerTest, WhoListensNoMoreIsCutOffAtTheEnd) {
   const auto begun = std::chrono::steady_clock::now();
   server->end(Hub::End::kDrained);
   std::this_thread::sleep_for(100ms);  // now each worker knows
-  hear(client, 20'000'000);            // what is sent next is sent since then
+  hear(client, 20'000'000);            // what is sent next is sent after that
   runs.join();
   EXPECT_LT(std::chrono::steady_clock::now() - begun, 30s);
   server->close();
   ::close(client);
 }
 
-// A socket that was given may be shut down by who else has it: then accepting fails again and again, on the worker that also answers clients.
+// A socket that was given may be shut down by another process that has it: then accepting fails again and again, on the worker that also
+// answers clients.
 TEST_F(ServerTest, ASocketThatOthersShutDownDisturbsNoOther) {
   end(Hub::End::kDrained);
   Address own = parse_address("127.0.0.1:0")->front();
@@ -166,7 +167,8 @@ TEST_F(ServerTest, ASocketThatOthersShutDownDisturbsNoOther) {
   }
 }
 
-// As the kernel refuses it for a socket when it has no memory, or the user has too many (fs.epoll.max_user_watches); for a file it always does.
+// The kernel refuses to watch a socket when it has no memory, or the user watches too many (fs.epoll.max_user_watches); a file it always
+// refuses.
 TEST_F(ServerTest, ASocketAtWhichNobodyCanWaitEndsItWithAnError) {
   end(Hub::End::kDrained);
   std::FILE* const file = std::tmpfile();
@@ -184,7 +186,7 @@ TEST_F(ServerTest, ASocketAtWhichNobodyCanWaitEndsItWithAnError) {
   server->close();
 }
 
-// It would have to be killed, since they are blocked.
+// Otherwise it would have to be killed, since the signals are blocked.
 TEST_F(ServerTest, OneThatCannotTakeSignalsEndsWithAnError) {
   using namespace std::chrono_literals;
   end(Hub::End::kDrained);
@@ -226,7 +228,7 @@ TEST_F(ServerTest, WhoAsksForMetricsTakesNoClientsPlace) {
   const int refused = connect();
   EXPECT_EQ(hear(refused), "ERROR Too many open connections\r\n");
   ::close(refused);
-  // All places are taken, and there are others. These connections stay.
+  // All places of clients are taken; those for metrics are others. These connections stay.
   const std::string found = "HTTP/1.1 200 OK\r\n";
   const auto ask = [&](int asks) {
     return say(asks, "GET /metrics HTTP/1.1\r\n\r\n") ? hear(asks, found.size()) : std::string();
@@ -244,7 +246,7 @@ TEST_F(ServerTest, WhoAsksForMetricsTakesNoClientsPlace) {
   EXPECT_EQ(counts.total, 1u);
   EXPECT_EQ(counts.refused, 1u);
   EXPECT_EQ(counts.requests, 1u);
-  // A place that is given back is the next one's, as soon as the server has noticed.
+  // A freed place goes to the next connection, as soon as the server has noticed.
   for (std::string answer; answer != found; answer = ask(asking.back())) {
     ::close(asking.back());
     asking.back() = connect_to(metrics);

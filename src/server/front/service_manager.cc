@@ -62,7 +62,7 @@ void tell_manager(std::string_view state) {
   const bool is_path = path.starts_with('/') || path.starts_with('@');
   if (!is_path || path.size() >= sizeof address.sun_path) return;
   memcpy(address.sun_path, path.data(), path.size());
-  if (address.sun_path[0] == '@') address.sun_path[0] = 0;  // of the abstract names
+  if (address.sun_path[0] == '@') address.sun_path[0] = 0;  // an abstract name
   const int descriptor = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (descriptor < 0) return;
   const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size());

@@ -36,7 +36,7 @@ class TransactionsTest : public RunningServerTest {
   }
 };
 
-// A client that hears lines.
+// A client that reads lines.
 class Client {
  public:
   explicit Client(int descriptor) : descriptor_(descriptor) {}
@@ -76,7 +76,7 @@ class Client {
   bool has_ended_ = false;
 };
 
-// Moves an amount from a to b, by what it has read of them. False: others have changed one of them meanwhile, and nothing was done.
+// Moves an amount from a to b, computed from what it has read. False: others have changed one of them meanwhile, and nothing was done.
 bool transfer_what_was_read(Client& client, int amount) {
   client.ask("WATCH a b");
   client.say("GET a");
@@ -94,7 +94,7 @@ bool transfer_what_was_read(Client& client, int amount) {
   return true;
 }
 
-// The same by changes that need not know what is there. Counts it, too.
+// The same by relative changes, which need not know what is there. Counts it, too.
 void transfer(Client& client, int amount) {
   client.ask("MULTI");
   client.ask("INCRBY b " + std::to_string(amount));
@@ -168,7 +168,7 @@ TEST_F(TransactionsTest, OthersSeeAllOfEachOrNothing) {
   EXPECT_EQ(last.number(), counted);
 }
 
-// Each that was under way was carried out, or was not.
+// Each transaction under way was either carried out whole or not at all.
 TEST_F(TransactionsTest, AServerThatEndsLeavesNoneHalfDone) {
   using namespace std::chrono_literals;
   constexpr int kThreads = 6, kEach = 50, kMin = 30;

@@ -1,4 +1,4 @@
-// Change: what an item is to become, as a function decides that has looked at it; and Outcome and Done, which calls that change items return.
+// Change: what an item is to become, decided by a function that has looked at it; and Outcome and Done, which calls that change items return.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -18,11 +18,11 @@ enum class Outcome : uint8_t {
   kOtherCas,   // it has another cas than the one asked for
   kNotNumber,  // its value is no number
   kOverflow,   // the number would be beyond 64 bits
-  kTooLong,    // its value would be longer than it is, and than the server takes
+  kTooLong,    // its value would be longer than it is, and longer than the server takes
   kUnmet,      // another condition is not met
 };
 
-// Of the item as it is after the call. If nothing was done: of the item that is there, if the call has read it; else 0.
+// Describes the item after the call. If nothing was done: the item that is there, if the call has read it; else 0.
 struct Done {
   Outcome outcome = Outcome::kDone;
   uint64_t cas = 0;
@@ -58,12 +58,12 @@ struct Change {
   enum class Kind : uint8_t { kNothing, kPut, kRemove };
 
   Kind kind = Kind::kNothing;
-  Outcome outcome = Outcome::kDone;  // of kNothing: what the call says
+  Outcome outcome = Outcome::kDone;  // of kNothing: what the call returns
   // Of kPut:
   ItemHead head = {};
   uint32_t flags = 0;
   uint64_t expires_ms = 0;
-  bool is_new_value = true;  // false: for the hot table the item stays as much in use as it was (hot_table.h)
+  bool is_new_value = true;  // false: what the hot table says of the item's use stays (hot_table.h)
   std::array<Part, kMaxParts> parts = {};
   size_t part_count = 0;
 

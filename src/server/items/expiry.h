@@ -18,7 +18,8 @@ uint64_t expiry_of_exptime(int64_t exptime, uint64_t now_ms);
 // How many seconds are left, rounded up, as meta commands say it: -1 for ever.
 int64_t seconds_left(uint64_t expires_ms, uint64_t now_ms);
 
-// Of a time of Redis's, in milliseconds since 1970 (server/resp/arguments.h). The result is never kNever: a time before 1970 becomes kEnded.
+// The expiry for a time that Redis's clients give, in milliseconds since 1970 (server/resp/arguments.h). The result is never kNever: a time
+// before 1970 becomes kEnded.
 uint64_t expiry_of_unix_ms(int64_t at_ms);
 // How many milliseconds are left, as PTTL says it: -1 for ever, 0 if the item has ended.
 int64_t ms_left(uint64_t expires_ms, uint64_t now_ms);

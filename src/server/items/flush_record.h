@@ -10,13 +10,13 @@
 
 namespace server {
 
-// The record's key, which no client's key becomes (item.h).
+// The record's key, to which no client's key maps (item.h).
 inline constexpr std::string_view kFlushKey("\0\1flush", 7);
 // No item has a lower version.
 inline constexpr uint64_t kNoFloor = 1;
 
 struct FlushRecord {
-  uint64_t floor = 0;  // items with a lower version are not there; 0: the floor is the version of this record
+  uint64_t floor = 0;  // items with a lower version are gone; 0: the floor is the version of this record
   uint64_t at_ms = 0;  // 0: no flush is to come
 
   // None: the value is damaged, or of a later version.
@@ -28,7 +28,7 @@ struct FlushRecord {
   }
   // The record's value.
   kv::Bytes bytes() const { return std::as_bytes(std::span(this, 1)); }
-  // What is left of it in a copy of the store, where items have other versions. None: nothing.
+  // What of it still holds in a copy of the store, where items have other versions. None: nothing.
   std::optional<FlushRecord> in_copy() const {
     if (at_ms == 0) return std::nullopt;
     return FlushRecord{.floor = kNoFloor, .at_ms = at_ms};

@@ -190,7 +190,8 @@ class CacheFlushTest : public FlushTest {
   }
 };
 
-// A start reads what it knows of the flush, and so the cache keeps that when its segment goes, with another version: of that time, and no flush's.
+// A start reads the record of the flush, so the cache keeps the record when its segment goes, but with another version: that of the copying, not
+// of the flush.
 TEST_F(CacheFlushTest, WhatHasComeSinceStaysThroughRestarts) {
   const std::string value(20'000, 'v');
   set("a", "1");
@@ -266,7 +267,7 @@ TEST_F(SuddenEndTest, AFlushThatHasReturnedIsKept) {
   EXPECT_EQ(get("d"), "1") << "it was made once";
 }
 
-// A new value would cure the record, but nobody can give its key on a command line, and the server that could write it does not begin.
+// A new value would repair the record, but nobody can give its key on a command line, and the server that could write it does not start.
 TEST_F(SuddenEndTest, OfADamagedRecordItIsSaidWhatToDo) {
   flush();
   close();
@@ -285,8 +286,8 @@ TEST_F(SuddenEndTest, OfADamagedRecordItIsSaidWhatToDo) {
       << shared_opened.error().message;
 }
 
-// What a writer sets after a flush has returned it finds; what it has set before a flush began nobody finds afterwards, and an append carries
-// nothing of it over.
+// A writer finds what it sets after a flush has returned; what it set before a flush began nobody finds afterwards, and an append carries none
+// of it over.
 class Writer {
  public:
   Writer(SharedItems& shared, const std::string& name, const std::atomic<uint64_t>& begun,

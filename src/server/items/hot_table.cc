@@ -31,7 +31,7 @@ HotTable::Facts HotTable::facts_of(uint64_t hash, uint64_t now_s) const {
   if (count_ == 0) return {};
   const uint64_t word = word_of(hash).load(std::memory_order_relaxed);
   if (word == 0 || tag_of(word) != tag_of(hash)) return {};
-  // Below 0: the clock was put back since.
+  // Below 0: the clock was set back since.
   const auto since_s = static_cast<int32_t>(static_cast<uint32_t>(now_s - word));
   return {.was_used = (word & kUsed) != 0, .idle_s = static_cast<uint64_t>(std::max(since_s, 0))};
 }

@@ -1,8 +1,8 @@
-// HotTable: when items were used last, and whether they have been used since they were stored, which memcached's meta commands tell (flags l and h
-// of mg, `la` of me). It is kept in memory only, and so gone with the process.
+// HotTable: when items were used last, and whether they have been used since they were stored, as memcached's meta commands report it (flags l and
+// h of mg, `la` of me). It is kept in memory only, and so gone with the process.
 //
-// The table has a word for each value of some bits of a key's hash, which is that of the key that was used or stored last. So an item that was not
-// used for long may be forgotten, and one key in some billions is taken for another.
+// The table has a word for each value of some bits of a key's hash, about the key that was used or stored last among those with these bits. So an
+// item that was not used for long may be forgotten, and one key in some billions is taken for another.
 //
 // Thread contract: any thread. Each call is one load and at most one store, both relaxed: of two at the same time one may be lost, which nobody
 // relies on.
@@ -25,11 +25,11 @@ class HotTable {
   // The table has this number of words of 8 bytes, a power of two; with 0 nothing is known of any item. Errors: ENOMEM.
   base::Expected<void> open(size_t words);
 
-  // Of an item that is not known: that it was stored just now.
+  // An item that is not known counts as stored just now.
   Facts facts_of(uint64_t hash, uint64_t now_s) const;
   void used(uint64_t hash, uint64_t now_s) { set(hash, now_s, true); }
   void stored(uint64_t hash, uint64_t now_s) { set(hash, now_s, false); }
-  // One of these calls will come soon.
+  // Call it ahead of one of these calls.
   void prefetch(uint64_t hash) const {
     if (count_ != 0) __builtin_prefetch(&word_of(hash), 1);
   }

@@ -30,14 +30,14 @@ bool Isolation::is_alone() const {
   return task::in_task() && alone_.load(std::memory_order_relaxed) == &task::self();
 }
 
-// A call that is counted has found the gate shut. Returns where it is counted when it may begin; null: it was admitted.
+// For a counted call that has found the gate shut: returns, when it may begin, where it is counted; null: it was admitted.
 Isolation::Place* Isolation::wait(Place& place) {
   if (is_alone()) return &place;
   Waiter waiter("a transaction");
   task::CallWaiter* drains = nullptr;
   {
     sys::LockGuard scope(lock_);
-    // Open again. Who shuts it next has this lock later, and so finds the call counted.
+    // Open again. Whoever shuts it next takes this lock later, and so finds the call counted.
     if (!is_shut_.load(std::memory_order_relaxed)) return &place;
     uncount(place);
     waiting_.append(waiter);
@@ -49,7 +49,7 @@ Isolation::Place* Isolation::wait(Place& place) {
   return nullptr;
 }
 
-// A call has ended, and is counted no more; or it is one of those that were admitted.
+// A call has ended: it is no longer counted, or is one of those that were admitted.
 void Isolation::tell_end(uint64_t admitted_count) {
   if (is_alone()) return;
   task::CallWaiter* drains = nullptr;

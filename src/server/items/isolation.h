@@ -5,11 +5,11 @@
 //
 //  1 a call counts itself among those of its Items, and then looks whether the gate is shut. If it is, the call takes itself out of the count again,
 //    and waits
-//  2 who wants to be alone waits for its turn, shuts the gate, has all threads pass a barrier (sys/barrier.h), and waits until no call is counted. By
-//    the barrier either the call sees in 1 that the gate is shut, or it is seen here
-//  3 a call that ends takes itself out of the count, and looks at the gate once more: the last one wakes who waits in 2
-//  4 who has been alone opens the gate, and admits all calls that wait by then: they begin whatever becomes of the gate, and the next one who wants
-//    to be alone waits for them, too. So neither calls nor transactions wait for ever, however many of the others come
+//  2 a task that wants to be alone waits for its turn, shuts the gate, makes all threads pass a barrier (sys/barrier.h), and waits until no call is
+//    counted. Because of the barrier either the call sees in 1 that the gate is shut, or it is seen here
+//  3 a call that ends takes itself out of the count, and looks at the gate once more: the last one wakes the task that waits in 2
+//  4 the task that was alone opens the gate, and admits all calls that wait by then: they begin even if the gate is shut again, and the next task
+//    that wants to be alone waits for them, too. So neither calls nor transactions wait for ever, however many of the others come
 //  5 a call waits for nothing that others do between their calls, least of all for a client, and a task has one call at a time. So calls end while
 //    the gate is shut. Locks of updates (update_locks.h) and of the store are taken within calls
 //
@@ -34,7 +34,7 @@ class Isolation {
   Isolation(const Isolation&) = delete;
   Isolation& operator=(const Isolation&) = delete;
 
-  // The calls of one Items that are under way, but for those that were admitted.
+  // The calls of one Items that are under way, except those that were admitted.
   struct Place {
     std::atomic<uint32_t> calls{0};
     Place* next = nullptr;
@@ -73,7 +73,7 @@ class Isolation {
   };
 
   // As long as it lives no call is under way but those of the task that has made it. REQUIRES: that task has no call under way, and ends it itself.
-  // Cost: a barrier, 5 us if other threads run, and what is left of the calls under way; meanwhile others wait.
+  // Cost: a barrier, 5 us if other threads run, and the rest of the calls under way; meanwhile others wait.
   class Alone {
    public:
     explicit Alone(Isolation& isolation);
@@ -103,10 +103,10 @@ class Isolation {
   const bool has_barrier_;
   std::atomic<const task::Task*> alone_{nullptr};
   // Used by transactions, and by calls beside them.
-  alignas(64) task::InterMutex turn_;  // of who wants to be alone
-  sys::Mutex lock_;                    // of what follows
+  alignas(64) task::InterMutex turn_;  // of the tasks that want to be alone
+  sys::Mutex lock_;                    // guards what follows
   Place* first_ = nullptr;
-  task::CallWaiters draining_;  // who waits until no call is under way: one at most
+  task::CallWaiters draining_;  // the task that waits until no call is under way: one at most
   task::CallWaiters waiting_;   // calls
   uint64_t waiting_count_ = 0;
   uint64_t admitted_ = 0;  // calls that were admitted and have not ended

@@ -1,4 +1,4 @@
-// Who is alone, and calls, on three workers: they never meet, and none waits for ever.
+// Tasks that want to be alone, and calls, on three workers: they never meet, and none waits for ever.
 #include "server/items/isolation.h"
 
 #include <gtest/gtest.h>

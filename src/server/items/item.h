@@ -59,7 +59,7 @@ struct ItemHead {
 // EBADMSG: a value is no item's.
 base::Error no_item();
 
-// An item that was looked for, found or not. It has memory of the session, and must be gone before that is closed.
+// An item that was looked for, found or not. It holds memory of the session, and must be destroyed before the session is closed.
 class Item {
  public:
   Item() = default;

@@ -142,7 +142,7 @@ size_t Items::get_group(Group& group, std::span<const std::string_view> keys, co
       break;
     } else {
       auto& found = group.found[at];
-      // Of a large value this reads a piece.
+      // For a large value this reads a piece.
       item = found ? Item::of(session_, std::move(*found)) : std::unexpected(found.error());
       if (item) note_get(hash_of(group.texts[at]), item->found());
       ++at;
@@ -179,7 +179,7 @@ base::Expected<Fetched> Items::fetch(std::string_view key, const FetchOptions& o
   const bool marks_used = !options.leaves_no_trace && (options.is_get || options.expires_ms);
   auto item = find(key, marks_used);
   if (!item) return std::unexpected(item.error());
-  // As a rule the item stays as it is.
+  // Usually the item stays as it is.
   if (decide(*item).kind == Change::Kind::kNothing) {
     fetched.item = std::move(*item);
     fetched.cas = fetched.item.cas();
@@ -290,7 +290,8 @@ void Items::set(std::span<const NewItem> items, std::span<base::Expected<Done>> 
   }
 }
 
-// Returns how many of them, from the first on, were set. A group ends before an item that is too long for it, has no valid key, or is fought for.
+// Sets a group of the first items; returns how many that were. A group ends before an item that is too long for it, has no valid key, or is
+// fought for.
 size_t Items::set_group(SetGroup& group, std::span<const NewItem> items,
                         std::span<base::Expected<Done>> results) {
   const Isolation::Call call(shared_->isolation_, calls_);

@@ -19,10 +19,10 @@
 //
 // For its key each call happens at one moment, the same one for all clients, as the store's calls do. So does a flush, for all keys. A call with
 // many keys is as many calls with one. A task that has all items to itself (isolation.h) waits for the calls that are under way, and others begin
-// theirs afterwards; get_some() and set() of many keys are one call to it as far as they read or write keys together.
+// theirs afterwards; for it get_some() and set() of many keys are one call for each group of keys that they read or write together.
 //
 // Thread contract: of one thread, or of the tasks of one worker. The caller keeps the keys and values that it passes until the call returns. An item
-// that is found has memory of this object, and must be gone before it is closed.
+// that was found holds memory of this object, and must be destroyed before it is closed.
 //
 // Errors of all calls: EINVAL for a key of more than kMaxKeyBytes bytes, EBADMSG for a value that is no item, ENOMEM, those of the store
 // (kv::Session). Calls that change an item also return EBUSY, when others change it all the time.
@@ -64,8 +64,8 @@ struct NewItem {
 };
 
 struct FetchOptions {
-  // It counts as a get, and marks the item as used. False: it only touches the item, which marks it, too; or it shows the item, or follows a get of
-  // the same request.
+  // The call counts as a get, and marks the item as used. False: it only touches the item, which marks it, too; or it shows the item, or follows a
+  // get of the same request.
   bool is_get = true;
   bool leaves_no_trace = false;                       // it counts, but does not mark the item as used
   std::optional<uint64_t> expires_ms = std::nullopt;  // when the item is to end from now on
@@ -136,10 +136,10 @@ class Items {
   base::Expected<Item> get(std::string_view key);
   // As get(), but it is not counted, and the item is not marked as used.
   base::Expected<Item> look(std::string_view key);
-  // Looks up as many of the first keys together as have values of kFoundBytes, at least one and at most kv::MultiGet::kGroup: a client that asks for
-  // many may take them slowly. Then it calls use(base::Expected<Item>&) for each of these keys, in their order, with what get() would return, and
-  // returns how many they are; nobody who wants to be alone waits for `use`. An item that it does not take goes before the next one comes, so that one
-  // large value at a time has memory. REQUIRES: there is a key. Cost: as of kv::MultiGet::get.
+  // Looks up the first keys together, until their values have kFoundBytes, since a client that asks for many may take them slowly: at least one key,
+  // at most kv::MultiGet::kGroup. Then calls use(base::Expected<Item>&) for each of these keys, in their order, with what get() would return, and
+  // returns how many they are; no task that wants to be alone waits for `use`. An item that `use` does not take is destroyed before the next one, so
+  // that only one large value at a time has memory. REQUIRES: there is a key. Cost: as of kv::MultiGet::get.
   static constexpr uint64_t kFoundBytes = 1 << 20;
   template <class Use>
   size_t get_some(std::span<const std::string_view> keys, const Use& use) {
@@ -176,26 +176,28 @@ class Items {
   // The same under conditions; Redis's PERSIST is kNever with if_ends. Outcomes: kAbsent, kUnmet.
   base::Expected<Done> expire(std::string_view key, uint64_t expires_ms, const ExpireOptions& options);
 
-  // memcached's incr and decr of unsigned numbers of 64 bits: an increase wraps, a decrease stops at 0, and a number that gets shorter is filled up
-  // with blanks. Outcomes: kAbsent, kNotNumber, kOtherCas.
+  // memcached's incr and decr of unsigned numbers of 64 bits: an increase wraps, a decrease stops at 0, and a number that gets shorter is padded with
+  // blanks. Outcomes: kAbsent, kNotNumber, kOtherCas.
   base::Expected<Added<uint64_t>> add(std::string_view key, const AddOptions& options);
   // Redis's INCRBY: an item that is not there counts as 0. Outcomes: kNotNumber, kOverflow, kTooLong.
   base::Expected<Added<int64_t>> add_integer(std::string_view key, int64_t delta);
 
   // Any other change: `decide` says what becomes of the item. It may read the item, and must call nothing else of this object. Outcomes: kTooLong,
-  // those of `decide`, and kAbsent when it removes an item that is not there. Unless `marks_used`, a cache does not keep the item for having been looked
-  // at. Errors: also those of `decide`.
+  // those of `decide`, and kAbsent when it removes an item that is not there. Without `marks_used`, having been looked at is no reason for a cache to
+  // keep the item. Errors: also those of `decide`.
   base::Expected<Done> update(std::string_view key, Decision decide, Item* before = nullptr,
                               bool marks_used = true);
 
-  // Removes all items: flush() at once, flush_at() when anybody makes a call after that time. There is at most one flush to come: another one takes
-  // its place. After an error it is not known whether the items are gone, or will be. Cost: one put, and a wait for the updates that are under way.
+  // Removes all items: flush() at once, flush_at() with the first call that anybody makes after that time. There is at most one flush to come:
+  // another one replaces it. After an error it is not known whether the items are gone, or will be. Cost: one put, and a wait for the updates that
+  // are under way.
   base::Expected<void> flush();
   base::Expected<void> flush_at(uint64_t at_ms);
-  // To be called now and then: a cache may drop what it keeps of the flush to come, which then is written anew. Cost while none is to come: a load.
+  // To be called now and then: a cache may drop the record of the flush to come, which is then written again. Cost while none is to come: a load.
   void keep_flush_to_come();
 
-  // A client is told of this error of a call. It is counted if it is one of the store: of the device, a damaged record, a store that is full.
+  // Call it when a client is told of an error of a call. The error is counted if it is one of the store: of the device, a damaged record, a store
+  // that is full.
   void note_error(const base::Error& error);
 
   const kv::Clock& clock() const { return shared_->store().clock(); }

@@ -100,7 +100,7 @@ TEST_F(ItemsAloneTest, OthersSeeAllOrNothing) {
         torn_walks += more && a_bytes != b_bytes;
       }
     };
-    // One alone: of two that set the same keys each may be seen at one of them.
+    // Only one worker does: of two that set the same keys, each may be seen in one of them.
     auto sets = [&] {
       for (int i = 0; i < kTimes && worker == 0; ++i) {
         const std::string next = some_value(i);
@@ -141,7 +141,7 @@ TEST_F(ItemsAloneTest, TransfersLoseNothing) {
         torn += std::stoll(value_of(own, "a")) + std::stoll(value_of(own, "b")) != kAll;
       }
     };
-    // What others change otherwise is not in their way.
+    // Changes that others make do not get in their way.
     auto others = [&] {
       for (int i = 0; i < kTimes; ++i) {
         of(own.add_integer("c", 1));

@@ -1,4 +1,4 @@
-// What memcached's meta commands do with items: claims, stale ones, when they were used.
+// What memcached's meta commands do with items: claims, staleness, times of use.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -73,7 +73,7 @@ TEST_F(ItemsMetaTest, StaleItemsAreThereAndOneFetchClaimsThem) {
   EXPECT_TRUE(fetched.has_claimed && fetched.item.marks().is_stale);
   EXPECT_EQ(whole_value(items, fetched.item), "moo");
   EXPECT_EQ(fetched.expires_ms, now_ms() + 30'000);
-  // One with a lower cas keeps it stale, claimed, and ending when it did.
+  // A set with a lower cas leaves it stale, claimed, and ending when it did.
   EXPECT_EQ(set("key", "f", {.expires_ms = now_ms() + 90'000, .cas = 1}), Outcome::kOtherCas);
   EXPECT_EQ(
       set("key", "f", {.expires_ms = now_ms() + 90'000, .cas = fetched.cas + 1, .takes_lower_cas = true}),

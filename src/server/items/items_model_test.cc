@@ -175,7 +175,7 @@ class ItemsModelTest : public ItemsTest {
     if (asks) EXPECT_EQ(before.found(), is != nullptr);
     if (outcome == Outcome::kDone) changed(key, next, done.cas, set_options.own_cas);
   }
-  // Its length is looked at before anything else.
+  // Such a set checks the value's length before anything else.
   static bool is_blind(const SetOptions& set_options, bool asks) {
     return !asks && set_options.mode == Mode::kAdd;
   }

@@ -363,7 +363,7 @@ TEST_F(ItemsTest, CountsOfWhoIsGoneStay) {
   EXPECT_EQ(shared.counts()[Count::kGetHits], 0u);
 }
 
-// What a cache drops while somebody is at it is not there.
+// What a cache drops while somebody uses it counts as absent.
 class CacheItemsTest : public ItemsTest {
  protected:
   static constexpr size_t kLargeBytes = 600 << 10;

@@ -71,7 +71,7 @@ TEST_F(ItemsThreadsTest, AppendsAreAllThereInTheirOrder) {
   EXPECT_EQ(count, kThreads * kAppends);
 }
 
-// One of those who compare a cas wins each time.
+// Of the threads that compare a cas one wins each time.
 TEST_F(ItemsThreadsTest, ACasIsGivenToOne) {
   constexpr int kThreads = 4;
   set("key", "0");
@@ -109,7 +109,7 @@ TEST_F(ItemsThreadsTest, OneAddsAndOneClaims) {
   EXPECT_EQ(made, kKeys);
 }
 
-// On a device whose requests take a while: whoever sets without looking comes in between nearly every time.
+// On a device whose requests take a while: a set that does not look first comes in between nearly every time.
 class ItemsFightTest : public ItemsThreadsTest {
  protected:
   ItemsFightTest() : ItemsThreadsTest(new kv::JitterDevice(*storage::make_memory_device(128 << 20), 1)) {}

@@ -8,7 +8,7 @@
 namespace server {
 namespace {
 
-// A value up to this is put together in memory, and put at once; a longer one is written in parts.
+// A value up to this is assembled in memory, and put at once; a longer one is written in parts.
 constexpr uint64_t kMaxWholeBytes = 64 << 10;
 // How much of a longer one is copied at a time.
 constexpr uint64_t kCopyBytes = 64 << 10;
@@ -53,7 +53,8 @@ base::Expected<std::optional<Done>> Items::apply(std::string_view store_key, uin
     return Done{};
   }
   const uint64_t bytes = change.value_bytes();
-  // A value from when the server took longer ones may stay as long as it is: else its item could not be touched, nor be claimed.
+  // A value from a time when the server took longer ones may keep its length: otherwise its item could be neither touched nor
+  // claimed.
   if (bytes > std::max(shared_->options_.value_bytes_max, item.value_bytes()))
     return Done{.outcome = Outcome::kTooLong};
   auto put = write(store_key, item, change,

@@ -46,8 +46,8 @@ base::Expected<void> SharedItems::open(kv::Store& store, const ItemsOptions& opt
     record = *read;
     if (record.floor == 0) {
       record.floor = found->version();
-      // Since the record has been read, a cache may keep it under a new version, which is not the floor. If this write fails, the next start tries
-      // it again.
+      // Because the record has been read, a cache may keep it under a new version, which is not the floor. If this write fails, the next start
+      // tries again.
       if (store.identity().is_cache) static_cast<void>(write(session, record));
     }
   } else if (found->found()) {
@@ -121,11 +121,11 @@ base::Expected<void> SharedItems::flush_at(kv::Session& session, uint64_t at_ms)
 
 void SharedItems::keep_flush_to_come(kv::Session& session) {
   if (flush_at_ms() == 0 || !store_->identity().is_cache) return;
-  // What was read a cache rather keeps.
+  // A cache prefers to keep what was read.
   const auto found = session.get(kFlushKey);
   if (!found || found->found()) return;
   UpdateLocks::AllHeld held(locks_);
-  // After an error the next call tries it again.
+  // After an error the next call tries again.
   if (const uint64_t at_ms = flush_at_ms(); at_ms != 0)
     static_cast<void>(write_to_come(session, *store_, at_ms));
 }

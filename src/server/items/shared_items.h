@@ -1,17 +1,18 @@
 // SharedItems: what all workers of a server share about its items: the store, locks, isolation, counts, and the state of flushes.
 //
 // How all items are flushed:
-//  1 all locks of updates are taken (update_locks.h), so that no update writes what it has read before
-//  2 a record of the server's own is put. Its version is the floor: items with a lower version are not there any more (kv::Store::forget_below), and
-//    the store's collection gets their room back. From before the put until the end of 3 a cache gives no item a new version
+//  1 all locks of updates are taken (update_locks.h), so that no update writes what follows from an earlier read
+//  2 a record of the server's own is put. Its version is the floor: items with a lower version are gone (kv::Store::forget_below), and the store's
+//    collector reclaims their room. From before the put until the end of 3 a cache gives no item a new version
 //  3 the store is told of the floor, and the locks are given back
 // For each key this happens at one moment within the call: a change that has ended before is gone, one that begins afterwards stays. At the next
 // start the record says the same. A full store takes no record; there the store is told of a floor first, which makes the room.
 //
 // A flush that is to come at some time is kept in the record, beside the present floor. The first call of any worker after that time makes the flush
-// before it does anything else, so that everything is gone that was written before the time, also after the command. A later command replaces it: a
-// flush at once, or one at another time. A cache may drop the record, and a restart would know of no flush to come: so it is looked for now and then,
-// and written anew. (Of a flush that was made nothing is lost: what a cache has dropped with its record is older than the flush, or as old.)
+// before it does anything else, so that everything written before that time is gone, even if it was written after the command. A later command
+// replaces it: a flush at once, or one at another time. A cache may drop the record, and a restart would know of no flush to come: so it is looked
+// for now and then, and written anew. (If the record of a flush that was made is dropped, so is everything that is as old as the flush, or older:
+// nothing comes back.)
 //
 // Thread contract: open() and close() by one thread or task, the rest by any.
 #pragma once
@@ -32,12 +33,12 @@ struct ItemsOptions {
 };
 inline constexpr uint64_t kMaxValueBytes = kv::kMaxValueBytes - 16;
 
-// How many calls there were since the server was started, by what came of them, as memcached's stats count them.
+// How many calls there were since the server was started, by outcome, as memcached's stats count them.
 enum class Count : uint8_t {
   kGetHits,
   kGetMisses,
   kSets,    // all calls that store a value, whether or not they do
-  kStored,  // those that did, and gets and counts that have made an item
+  kStored,  // those that did, and gets and increments that have made an item
   kTouchHits,
   kTouchMisses,
   kDeleteHits,
@@ -51,7 +52,7 @@ enum class Count : uint8_t {
   kCasOthers,  // the item had another cas
   kFlushes,
   kErrors,  // that clients were told (Items::note_error)
-  kAnew,    // rounds of updates that began anew, since others had changed the item
+  kAnew,    // rounds of updates that began anew, because others had changed the item
 };
 inline constexpr size_t kCounts = static_cast<size_t>(Count::kAnew) + 1;
 
@@ -70,7 +71,7 @@ class SharedItems {
   void close();
 
   kv::Store& store() const { return *store_; }
-  // Who is alone there has all items to itself.
+  // A task that is alone there has all items to itself.
   Isolation& isolation() { return isolation_; }
   // Of all Items, also those that have been closed.
   ItemCounts counts();
@@ -111,8 +112,8 @@ class SharedItems {
   UpdateLocks locks_;
   Isolation isolation_;
   HotTable hot_;
-  std::atomic<uint64_t> flush_at_ms_{0};  // changes under the locks
-  sys::Mutex lock_;                       // of what follows
+  std::atomic<uint64_t> flush_at_ms_{0};  // changed under locks_
+  sys::Mutex lock_;                       // guards what follows
   Place* first_ = nullptr;
   ItemCounts ended_;
 };

@@ -50,7 +50,7 @@ class ItemsTest : public testing::Test {
     open();
   }
 
-  // Of a call that must not fail.
+  // The result of a call that must not fail.
   template <class Result>
   static Result of(base::Expected<Result> result) {
     EXPECT_TRUE(result) << result.error().message;
@@ -67,7 +67,7 @@ class ItemsTest : public testing::Test {
     Item item = of(items.get(key));
     return item.found() ? whole_value(items, item) : "(none)";
   }
-  // How many of the keys have their result.
+  // Returns how many of the keys now have their result.
   size_t get_some(std::span<const std::string_view> keys, std::span<base::Expected<Item>> results) {
     size_t count = 0;
     EXPECT_EQ(items.get_some(keys, [&](base::Expected<Item>& item) { results[count++] = std::move(item); }),

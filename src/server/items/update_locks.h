@@ -1,10 +1,11 @@
-// UpdateLocks: updates of an item, which read it and write what follows from it, run one after the other, and none runs while all items are flushed.
+// UpdateLocks: makes updates of an item, which read it and write what follows from that, run one after the other, and none while all items are
+// flushed.
 //
 // The hashes of all keys are divided into kCount parts, each of which has a lock. An update holds the lock of its key from before the read until
 // after the write. That is not what makes it atomic: its write is refused if the item has another version by then, and the update begins anew. The
 // lock makes that rare, and fair: only calls that write without reading can come in between.
 //
-//  1 the lock is fair: it is handed over to who has waited for longest
+//  1 the lock is fair: it is handed over to the longest waiter
 //  2 an update that has been refused kRoundsAlone times is in a fight. Until that ends, calls that write without reading take the lock as well. Only
 //    those that are under way already can come in between then, so the fight ends
 //  3 a flush takes all locks, so that nothing that was read before it is written after it. All others hold one lock at a time, and take it before
@@ -75,7 +76,7 @@ class UpdateLocks {
     std::atomic<uint32_t> fights{0};
 
    private:
-    sys::Mutex mutex_;  // of what follows
+    sys::Mutex mutex_;  // guards what follows
     bool is_taken_ = false;
     task::CallWaiters waiting_;
   };

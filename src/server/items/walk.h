@@ -30,7 +30,7 @@ class Walk {
   // False: there are no more. Errors: as kv::Snapshot::next, and EBADMSG for a value that is no item; the next call goes on behind it. Cost: one I/O
   // for each item, many at a time.
   base::Expected<bool> next(Entry& entry);
-  // As next(), but passes over records that are damaged, and over what is no item: one of them is no reason to say nothing of all others.
+  // As next(), but skips damaged records and what is no item, so that one of them does not hide all others.
   base::Expected<bool> next_item(Entry& entry);
   void close() { snapshot_.close(); }
 

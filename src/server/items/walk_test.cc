@@ -12,7 +12,7 @@ namespace {
 
 class WalkTest : public ItemsTest {
  protected:
-  // Their lengths, by keys; each is there once.
+  // The lengths of all values, by key; each is found once.
   std::map<std::string, uint64_t> all() {
     std::map<std::string, uint64_t> found;
     Walk walk;
