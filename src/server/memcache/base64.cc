@@ -30,7 +30,8 @@ size_t decode_base64(std::string_view from, std::span<char> to) {
     const uint32_t value = value_of(from[i]);
     if (value == kNone) return 0;
     bits = bits << 6 | value;
-    // The characters of a group end the bytes 0, 1 and 2: with 4, 2 and 0 bits of the next one behind them.
+    // After the first one, each character of a group completes a byte, 0, 1 and 2, and has 4, 2 and 0 bits of
+    // the next one.
     if (i % 4 == 0) continue;
     const unsigned behind = static_cast<unsigned>(6 - i % 4 * 2);
     to[count++] = static_cast<char>(bits >> behind);

@@ -17,7 +17,7 @@ std::optional<std::string> decode(std::string_view text) {
   return to.substr(0, bytes);
 }
 
-// By the book: 6 bits at a time of the whole text.
+// By the book: the bits of the whole text, 6 at a time.
 std::string encode(std::string_view bytes) {
   std::string bits, text;
   for (const unsigned char byte : bytes)

@@ -7,7 +7,7 @@
 namespace server::memcache {
 namespace {
 
-// What the body of a request has.
+// What the body of a request contains.
 enum class Shape : uint8_t {
   kNothing,
   kKey,
@@ -99,7 +99,7 @@ bool fits(Shape shape, const Lengths& lengths) {
   return false;
 }
 
-// Of a request after which nobody knows where the next one begins.
+// For a request after which it is unknown where the next one begins.
 Parsed refuse_and_close(Status status) {
   Parsed refused = refuse(status);
   refused.refusal.closes = true;

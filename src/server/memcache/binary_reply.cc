@@ -41,7 +41,7 @@ Status status_of(const Command& command, Result result) {
     case Result::kNotNumber: return Status::kNotNumber;
     case Result::kTooLarge: return Status::kTooLarge;
     case Result::kNoMemory: return Status::kNoMemory;
-    case Result::kBadData: break;  // values have no end to be wrong here
+    case Result::kBadData: break;  // here values have no line end that could be wrong
   }
   CHECK(false);
   return Status::kInvalid;

@@ -224,7 +224,7 @@ TEST(Binary, LengthsThatContradictEachOther) {
   Parsed parsed = parse_binary(bytes, kDefaultMaxItemBytes, command);
   EXPECT_EQ(parsed.refusal.status, Status::kUnknownCommand);
   EXPECT_TRUE(parsed.refusal.closes);
-  // Nothing of a body that may not be is waited for.
+  // A body that is not allowed is not waited for.
   bytes = Request{.key = std::string(60000, 'k')}.bytes().substr(0, kHeaderBytes);
   parsed = parse_binary(bytes, kDefaultMaxItemBytes, command);
   EXPECT_EQ(parsed.outcome, Outcome::kRefused);

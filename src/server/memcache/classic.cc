@@ -132,7 +132,7 @@ struct Known {
 };
 
 constexpr uint8_t kAny = Line::kMaxWords;
-// Those that come most often stand first.
+// The most frequent ones come first.
 constexpr Known kKnown[] = {
     {"get", Verb::kGet, 2, kAny, false, parse_get},
     {"set", Verb::kSet, 5, 6, true, parse_store},

@@ -8,12 +8,12 @@
 
 namespace server::memcache {
 
-// Parses `line`, which has no end, into `command`, which is in its initial state. Returns kCommand or kRefused, never
+// Parses `line`, which is without its end, into `command`, which is in its initial state. Returns kCommand or kRefused, never
 // kMore; consumed_bytes is 0.
 //
 // Errors are those of memcached: "ERROR" for an unknown verb and for a wrong number of words, else a line of
 // messages.h. A command with noreply is refused without a reply. The value is swallowed only if it is too large:
-// after any other mistake its length is not believed, and what follows is read as lines. An unknown verb on a
+// after any other mistake its length is not trusted, and what follows is read as lines. An unknown verb on a
 // line whose last word begins with "HTTP/" closes the connection. Verbs are case-sensitive. Cost: the words of the line are looked at twice.
 Parsed parse_classic(std::string_view line, uint64_t item_bytes_max, Command& command);
 

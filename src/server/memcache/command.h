@@ -30,7 +30,7 @@ constexpr bool begins_binary(char first) { return static_cast<unsigned char>(fir
 // From kSlabs on they are administrative: a parser knows nothing of them but `arguments`.
 enum class Verb : uint8_t {
   kGet,
-  kGat,  // and sets exptime
+  kGat,  // a get that also sets exptime
   kTouch,
   kSet,
   kAdd,
@@ -49,7 +49,7 @@ enum class Verb : uint8_t {
   kStats,
   kMetaDebug,
   kShutdown,
-  kSaslMechanisms,  // binary alone, as the next two: which there are
+  kSaslMechanisms,  // binary only, like the next two: lists the mechanisms
   kSaslAuth,        // `key` is the mechanism, `arguments` its message
   kSaslStep,
   kSlabs,
@@ -81,7 +81,7 @@ struct Command {
   uint32_t flags = 0;        // of the item, the client's
   bool has_cas = false;      // delete, store, incr and decr only if the item has this cas unique
   bool has_own_cas = false;  // what is stored gets this cas unique instead of the next one
-  bool has_exptime = false;  // of mg, md and ma: the item's is to become `exptime`. Of others: one was given
+  bool has_exptime = false;  // mg, md, ma: the item is to get `exptime`; others: one was given
   bool creates = false;      // get, append, prepend, incr, decr: if there is no item, one with create_exptime
   uint64_t value_bytes = 0;  // takes_value(): how many follow
   uint64_t cas = 0;

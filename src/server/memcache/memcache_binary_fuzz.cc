@@ -1,6 +1,6 @@
 // Fuzzes parse_binary. The first byte of an input chooses where the rest, a stream, is split, and the largest
-// item: the stream means the same in pieces; no more than one request without its value waits for more; and
-// the request that a command is written as is what was read.
+// item: the stream means the same in pieces; at most one request without its value waits for more; and a
+// command written as a request again is what was read.
 #include <cstddef>
 #include <cstdint>
 

@@ -1,6 +1,6 @@
 // Fuzzes TextParser. The first byte of an input chooses where the rest, a stream, is split, and the largest
-// item: the stream means the same in pieces; no more than one line of it waits for more; and the line that
-// says what a command says is the same command. Where clients say who they are first, what a piece means all of it means.
+// item: the stream means the same in pieces; at most one line of it waits for more; and a command written as a line again
+// parses to the same command. Where clients authenticate first, what is decided from a piece of it holds for all of it.
 #include <cstddef>
 #include <cstdint>
 

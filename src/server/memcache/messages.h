@@ -24,7 +24,7 @@ inline constexpr std::string_view kBadExptime = "CLIENT_ERROR invalid exptime ar
 inline constexpr std::string_view kBadDelta = "CLIENT_ERROR invalid numeric delta argument";
 inline constexpr std::string_view kBadData = "CLIENT_ERROR bad data chunk";
 inline constexpr std::string_view kNotNumber = "CLIENT_ERROR cannot increment or decrement non-numeric value";
-// Where memcached closes without a word.
+// Here memcached closes the connection without a reply.
 inline constexpr std::string_view kLineTooLong = "CLIENT_ERROR line too long";
 inline constexpr std::string_view kDetailUsage = "CLIENT_ERROR usage: stats detail on|off|dump";
 inline constexpr std::string_view kTooLarge = "SERVER_ERROR object too large for cache";

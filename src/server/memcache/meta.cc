@@ -31,7 +31,7 @@ std::string_view read_number(std::string_view word, Number& to, std::string_view
   return kNoMistake;
 }
 
-// What one flag says. Returns what is wrong with its argument. `mode`: that of M.
+// Reads one flag. Returns what is wrong with its argument. `mode`: the argument of M.
 std::string_view read_flag(char letter, std::string_view argument, std::span<char> key_buffer,
                            Command& command, char& mode) {
   switch (letter) {
@@ -67,7 +67,8 @@ std::string_view read_flags(Words words, std::span<char> key_buffer, Command& co
     if (command.meta.has(letter)) return messages::kDuplicateFlag;
     command.meta.add(letter);
     const std::string_view wrong = read_flag(letter, word.substr(1), key_buffer, command, mode);
-    if (mistake.empty() || (!wrong.empty() && letter != 'F')) mistake = wrong;  // a bad F hides none
+    if (mistake.empty() || (!wrong.empty() && letter != 'F'))
+      mistake = wrong;  // a bad F hides no other mistake
   }
   return mistake;
 }
@@ -150,7 +151,7 @@ Parsed parse_change(Words words, std::span<char> key_buffer, Command& command) {
   return is_opaque_too_long(command) ? refuse(messages::kOpaqueTooLong) : accept();
 }
 
-// A key in base64 is told by "b" alone, and only by the first flag.
+// Only a first flag that is just "b" says that the key is in base64.
 Parsed parse_debug(Words words, std::span<char> key_buffer, Command& command) {
   command.verb = Verb::kMetaDebug;
   if (words.next() != "b") return accept();

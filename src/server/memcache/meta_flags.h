@@ -20,7 +20,7 @@ class MetaFlags {
 
   std::string_view key;         // as it was written, in base64 if has('b')
   std::string_view opaque;      // O: without the letter, at most kMaxOpaqueBytes
-  int64_t recache_exptime = 0;  // R: who sees an item that ends before then is to fetch it anew
+  int64_t recache_exptime = 0;  // R: a client that sees an item that ends before then is to fetch it anew
 
   static constexpr std::string_view kReplied = "Ocfhklst";
   static constexpr size_t kMaxOpaqueBytes = 31;

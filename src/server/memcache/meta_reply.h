@@ -1,5 +1,5 @@
-// Replies of meta commands: two letters that say what became of it, and the flags that the command asked for,
-// in its order.
+// Replies of meta commands: two letters that say what became of the command, and the flags that the command
+// asked for, in its order.
 //
 //   HD done          VA BYTES done, the value follows
 //   EN no item (mg, me)    NF no item (others)    NS not stored    EX another cas unique

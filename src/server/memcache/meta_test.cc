@@ -89,7 +89,7 @@ TEST_F(Meta, MistakesInFlags) {
     EXPECT_EQ(refusal(std::string("mg Zm9v ") + flags), "CLIENT_ERROR duplicate flag") << flags;
   for (const char* flags : {"z", "1", "S100", "v !", "\x01", "~"})
     EXPECT_EQ(refusal(std::string("mg key ") + flags), "CLIENT_ERROR invalid flag") << flags;
-  // The last mistake is told; what is no flag ends the search; a bad F says nothing of its own.
+  // The last mistake is reported; a word that is no flag ends the search; a bad F hides no other mistake.
   EXPECT_EQ(refusal("mg key Tx Dx"), "CLIENT_ERROR invalid numeric delta value");
   EXPECT_EQ(refusal("mg key Dx Tx"), kBadToken);
   EXPECT_EQ(refusal("mg key Tx v v Dx"), "CLIENT_ERROR duplicate flag");
@@ -97,7 +97,7 @@ TEST_F(Meta, MistakesInFlags) {
   EXPECT_EQ(refusal("mg key Tx Fx"), kBadToken);
   EXPECT_EQ(refusal("mg key Fx Tx"), kBadToken);
   EXPECT_EQ(refusal("mg key Fx"), kBadFormat);
-  EXPECT_EQ(refusal("mg key Tx q"), kBadToken);  // also a quiet one is told
+  EXPECT_EQ(refusal("mg key Tx q"), kBadToken);  // even a quiet command gets the error
 }
 
 TEST_F(Meta, Opaques) {

@@ -14,16 +14,16 @@ enum class Result : uint8_t {
   kNotFound,
   // Errors
   kBadData,    // the value does not end with "\r\n"
-  kNotNumber,  // incr and decr: of the value
-  kTooLarge,   // append, prepend: with what there was
+  kNotNumber,  // incr and decr: the value is none
+  kTooLarge,   // append, prepend: the value would be, with what there was
   kNoMemory,
 };
 constexpr bool is_error(Result result) { return result >= Result::kBadData; }
 
-// False: the command asked for no reply with this result. (Whether a refusal is sent the parser decides.)
-//   classic   noreply: none at all, not even of errors
-//   meta      q: of mg not that there is no item, of others not that it was done; mn is always answered
-//   binary    of gets not that there is no item, of others not that it was done
+// False: the command asked for no reply with this result. (The parser decides whether a refusal is sent.)
+//   classic   noreply: nothing at all, not even errors
+//   meta      q: mg does not report misses, others do not report success; mn is always answered
+//   binary    gets do not report misses, others do not report success
 constexpr bool is_sent(const Command& command, Result result) {
   if (!command.is_quiet) return true;
   if (command.protocol == Protocol::kClassic) return false;

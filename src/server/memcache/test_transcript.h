@@ -126,8 +126,8 @@ inline auto binary_reader(uint64_t item_bytes_max = kDefaultMaxItemBytes) {
   });
 }
 
-// The stream means in two pieces, and in pieces of a byte, what it has meant as a whole. `fresh` has read
-// nothing.
+// Checks that the stream means the same in two pieces, and byte by byte, as it did as a whole. `fresh` has
+// read nothing.
 template <class Next>
 void check_pieces(const auto& whole, const Reader<Next>& fresh, std::string_view stream, size_t split) {
   Reader<Next> halves = fresh, bytes = fresh;

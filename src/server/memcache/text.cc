@@ -47,7 +47,7 @@ Parsed TextParser::parse_line(std::string_view line, Command& command) {
   return parse_classic(line, item_bytes_max_, command);
 }
 
-// A line that is longer than others may be.
+// A line that is longer than those of commands other than get and gets may be.
 Parsed TextParser::begin_keys(std::string_view input, Command& command) {
   constexpr size_t kMaxBlanks = 100;
   const size_t blanks = input.find_first_not_of(' ');
@@ -70,7 +70,7 @@ Parsed TextParser::next_keys(std::string_view input, Command& command) {
     const std::string_view window = input.substr(consumed_bytes, kMaxLineBytes + 1);
     const size_t end = window.find('\n');
     if (end == kNone && window.size() <= kMaxLineBytes) return Parsed().consuming(consumed_bytes);
-    // To the line's end, or with the last blank; without one it is a key that is too long.
+    // Cut at the line's end, or else at the last blank; without one it is a key that is too long.
     const size_t cut = end != kNone ? end : window.substr(0, kMaxLineBytes).rfind(' ');
     const std::string_view part = cut != kNone ? window.substr(0, cut) : window;
     const std::string_view keys = end != kNone ? content(part) : part.substr(0, part.find('\0'));

@@ -26,8 +26,8 @@ class TextParser {
  public:
   explicit TextParser(uint64_t item_bytes_max) : item_bytes_max_(item_bytes_max) {}
 
-  // Parses the next command of `input`, which is all that has come and was not consumed. With a command of a whole
-  // line that line is consumed. kMore: wait for more input if nothing was consumed, else call it again. It is not
+  // Parses the next command of `input`, which is all that has come and was not consumed. A command that is a whole
+  // line consumes that line. kMore: wait for more input if nothing was consumed, else call it again. It is not
   // called after a refusal that closes. Cost: each byte of a whole line is looked at three times; after kMore all of
   // the input, kMaxLineBytes at most, is looked at again.
   Parsed next(std::string_view input, Command& command);
@@ -45,7 +45,7 @@ class TextParser {
 
   const uint64_t item_bytes_max_;
   State state_ = State::kLine;
-  bool wants_cas_ = false;  // kKeys: of the get that goes on
+  bool wants_cas_ = false;  // kKeys: of the get that is being parsed in parts
   bool had_keys_ = false;   // likewise: an earlier part had some
   char key_buffer_[kMaxKeyBytes];
 };

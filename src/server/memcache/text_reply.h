@@ -16,8 +16,8 @@ namespace server::memcache {
 // One line: `text`, which is one of messages.h or as short, and its end.
 void write_line(ReplyBuffer& reply, std::string_view text);
 
-// The line, without its end, that answers this result: of classic and meta commands if it is an error, of classic
-// ones also if not, but for values and numbers. REQUIRES: the command may have this result.
+// The line, without its end, that reports this result: for classic and meta commands an error, for classic ones also
+// any other result but values and numbers. REQUIRES: the command may have this result.
 std::string_view line_of(const Command& command, Result result);
 
 // VALUE KEY FLAGS BYTES [CAS]. The value and "\r\n" follow, and behind the last item of a get the line END.

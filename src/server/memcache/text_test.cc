@@ -92,7 +92,7 @@ TEST(Text, LinesEndWithOrWithoutCarriageReturn) {
     EXPECT_EQ(parsed.consumed_bytes, stream.size() - 4);
     EXPECT_EQ(all_words(command.keys), "<abc>");
   }
-  EXPECT_EQ(transcript("get a\r\r\n")[0].find("<a>"), std::string::npos);  // one of them only
+  EXPECT_EQ(transcript("get a\r\r\n")[0].find("<a>"), std::string::npos);  // only one \r is removed
   EXPECT_NE(transcript("get a\rb\n")[0].find("<a\rb>"), std::string::npos);
   for (const char* empty : {"\n", "\r\n", " \n"})
     EXPECT_TRUE(transcript(empty)[0].starts_with("refused <ERROR>"));
@@ -240,7 +240,7 @@ TEST(Text, WhatIsLeftOfALineThatWasTooLongGoesBeforeTheNextOne) {
   EXPECT_EQ(rest.consumed_bytes, long_line.size() - refused.consumed_bytes);
   stream.erase(0, rest.consumed_bytes);
   EXPECT_TRUE(parser.is_at_line());
-  // Again and again, as who waits for its value does.
+  // Repeatedly, as a caller that waits for its value does.
   for (int i = 0; i < 2; ++i) {
     const Parsed set = parser.next(stream, command);
     EXPECT_EQ(set.outcome, Outcome::kCommand);
@@ -270,7 +270,7 @@ TEST(Text, EverySplitMeansTheSame) {
   stream += "\r\n" + all_commands();
   const Lines whole = transcript(stream, kSmallItems);
   EXPECT_EQ(whole.size(), 43u);  // the long get is three of them
-  // Of the long get, whose keys are all alike, at some places of each key.
+  // The long get, whose keys are all alike, is split only at some places of each key.
   for (size_t split = 0; split <= stream.size(); split += split < 5000 ? 7 : 1) {
     auto reader = text_reader(kSmallItems);
     reader.receive(std::string_view(stream).substr(0, split));

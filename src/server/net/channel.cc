@@ -16,9 +16,9 @@ namespace {
 
 constexpr size_t kMaxKeptBytes = 64 << 10;     // with more they are sent
 constexpr size_t kAheadPieceBytes = 64 << 10;  // what is received ahead at a time
-constexpr size_t kMaxReadBytes = 16 << 10;     // with more read a session's call ends
+constexpr size_t kMaxReadBytes = 16 << 10;     // a session's call ends when it has read more
 
-// The same limit, with its time counted from now on and not anew from each wait.
+// The same limit, but with its time running from now on instead of anew with each wait.
 task::Limit from_now(const task::Limit& limit) {
   const uint64_t now_ns = sys::monotonic_ns();
   return {
@@ -132,7 +132,7 @@ bool Channel::receive_ahead() {
     ahead_.resize(had_bytes + bytes);
     if (ahead_.empty()) std::vector<std::byte>().swap(ahead_);
     if (received && !*received) return true;
-    // Its end, or an error, which those who receive or send next come to.
+    // The stream's end, or an error: the next receive or send will meet it.
     if (bytes == 0) return false;
   }
   return false;
@@ -146,7 +146,7 @@ base::Expected<void> Channel::send_raw(std::span<iovec> pieces, const task::Limi
   bool may_come = receive_ahead();
   do {
     if (auto waited = socket_.wait_for_room(may_come, left); !waited) return waited;
-    // Also if there is room: the wait may have ended for input, of which nobody will be told again.
+    // Even if there is room: the wait may have ended because of input, which is not reported again.
     may_come = may_come && receive_ahead();
     sent = socket_.send_now(pieces);
     if (!sent) return std::unexpected(sent.error());
@@ -212,7 +212,7 @@ base::Expected<void> Channel::wait_for_input(const task::Limit& limit) {
   return waited;
 }
 
-// Writes to what is kept. A handshake that is not complete is completed first.
+// Writes through the session to the kept bytes. A handshake that is not complete is completed first.
 base::Expected<void> Channel::write(std::span<const std::byte> bytes, const task::Limit& limit) {
   while (!bytes.empty()) {
     begin_call();

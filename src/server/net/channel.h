@@ -10,9 +10,9 @@
 //  1 TLS's handshake, and whatever else TLS sends by itself, happens within receive() and send(): callers need not know of it
 //  2 OpenSSL's session never waits: it reads what the socket has, and what it writes is kept here until the socket takes it
 //  3 while the socket takes nothing, what the client sends may be received ahead (keep_ahead()), as it comes, encrypted or not. The socket is asked
-//    for more only when all of that was received from here
-//  4 of a client that sends nothing but what TLS takes for itself, such as messages that its keys are new, a receive() takes some and returns: it may
-//    come for ever, and each message costs as much as many requests
+//    for more only when all of that has been taken from here
+//  4 if a client sends nothing but what TLS handles itself, such as key updates, receive() takes some and returns: this may go on for ever, and each
+//    message costs as much as many requests
 //
 // Errors: those of the socket; EPROTO for bytes that are no TLS, or that TLS refuses. After one only close() is left.
 // Thread contract: used by one task.
@@ -41,22 +41,22 @@ class Channel {
   // Takes the descriptor over. If `tls` is not null the connection speaks TLS, and `tls` outlives this. Errors: as task::Socket::take; then the
   // descriptor is closed.
   base::Expected<void> take(int descriptor, Tls* tls);
-  // Sends TLS's goodbye, as far as that needs no waiting. REQUIRES: no task waits for the channel.
+  // Sends TLS's close_notify, as far as that needs no waiting. REQUIRES: no task waits for the channel.
   void close();
   int descriptor() const { return socket_.descriptor(); }
 
-  // Returns how many bytes were received, without waiting for them: 0 at the end of the stream, none if there are none now. It may wait to send what
-  // TLS has to say.
+  // Returns how many bytes were received, without waiting for them: 0 at the end of the stream, none if there are none now. It may wait to send TLS's
+  // own messages.
   base::Expected<std::optional<size_t>> receive(std::span<std::byte> to, const task::Limit& limit);
   // There may be more to receive: the last receive() filled its memory or left some to the next one, wait_for_input() has returned since, or some was
   // received ahead.
   bool has_more() const { return has_more_ || !ahead_.empty(); }
   // REQUIRES: !has_more().
   base::Expected<void> wait_for_input(const task::Limit& limit);
-  // Sends all of the pieces, and changes them. The limit's time is for each wait in which nothing goes.
+  // Sends all of the pieces, and modifies them. The limit's time applies to each wait in which nothing is sent.
   base::Expected<void> send(std::span<iovec> pieces, const task::Limit& limit);
-  // From now on about so many bytes are received ahead at most; 0, as it begins: none. A client that sends many requests before it takes the first
-  // answer, and a server that takes no more of them before its answers have gone, would wait for each other.
+  // From now on at most about so many bytes are received ahead; 0, as at the beginning: none. Otherwise a client that sends many requests before it
+  // takes the first answer, and a server that takes no more of them before its answers are sent, would wait for each other.
   void keep_ahead(size_t bytes_max) { ahead_bytes_max_ = bytes_max; }
 
  private:
@@ -66,7 +66,7 @@ class Channel {
   // A session, and what is between it and the socket. Only connections by TLS have one, so that the others stay small.
   struct Secure {
     TlsSession session;
-    std::vector<std::byte> kept;               // what the session has written and has not been sent yet
+    std::vector<std::byte> kept;               // what the session has written, until it is sent
     std::optional<base::Error> error;          // of the socket, when the session read from it
     bool has_more = false, has_ended = false;  // the socket may have more; its stream has ended
     bool is_broken = false;                    // the session can send nothing more

@@ -72,10 +72,10 @@ class ChannelTest : public testing::Test {
     }
     ASSERT_TRUE(stream.send());
   }
-  // How often others run while `receives` goes on. To be called when all that is to come has been said, so that nothing is waited for.
+  // How often others run while `receives` runs. To be called when all input has been sent, so that it never waits.
   template <class Receives>
   static int turns_of_others(const Receives& receives) {
-    // The worker is told meanwhile that it has come.
+    // Meanwhile the worker is told that the input has come.
     task::sleep_until(sys::monotonic_ns() + 20'000'000);
     bool has_ended = false;
     int turns = 0;
@@ -88,7 +88,7 @@ class ChannelTest : public testing::Test {
     task::join(counts);
     return turns;
   }
-  // What the connection ends with, which nothing comes of.
+  // The error with which a connection ends that is refused.
   static int refused(Stream& stream) {
     auto received = stream.receive();
     return received ? 0 : received.error().number;
@@ -249,7 +249,7 @@ TEST_F(ChannelTest, ClientsNeedACertificateOfTheAuthority) {
     talk([](Stream& stream) { EXPECT_EQ(refused(stream), EPROTO); },
          [&](int descriptor) {
            TestTlsPeer peer(files, "server", other);
-           // In TLS 1.3 a client has its own end open before the server has looked.
+           // In TLS 1.3 the client's end is open before the server has checked its certificate.
            if (peer.connect(descriptor)) EXPECT_EQ(peer.hear(1), "");
          });
 }
@@ -259,7 +259,7 @@ TEST_F(ChannelTest, SessionsAreResumedOnlyUntilTheirClientsCertificateExpires) {
     for (const bool has_expired : {false, true}) {
       files.make("client", nullptr, has_expired ? -30 : 3600);
       open("client.crt");
-      // When there is no session to resume, the server looks at the certificate as of 45 s ago.
+      // When there is no session to resume, the server checks the certificate as of 45 s ago.
       SSL_CTX* const context = SSL_get_SSL_CTX(tls.begin().get());
       X509_VERIFY_PARAM_set_time(SSL_CTX_get0_param(context), time(nullptr) - 45);
       std::shared_ptr<SSL_SESSION> session;

@@ -65,7 +65,7 @@ base::Expected<bool> Stream::wait(uint64_t ns) {
   if (auto sent = send(); !sent) return std::unexpected(sent.error());
   const bool is_between = end_ == first_ && !is_skipping_;
   if (channel_.has_more()) {
-    // It was received ahead, or is left of what TLS takes for itself.
+    // It was received ahead, or is left over from what TLS handles itself.
     task::yield();
     if (exchange_end_ns_ == task::kNever || sys::monotonic_ns() < exchange_end_ns_) return true;
     return base::failure(ETIMEDOUT, "no whole request in time");
@@ -76,7 +76,7 @@ base::Expected<bool> Stream::wait(uint64_t ns) {
     text_.reset();
   }
   waits_for_request_ = is_between;
-  // Of a task that was cancelled when the server drained a request may have begun just before: it is waited for.
+  // If the task was cancelled by the server's drain, a request may have begun just before: its rest is waited for.
   auto waited = channel_.wait_for_input(limit_of(ns, is_between || !is_draining_));
   waits_for_request_ = false;
   if (!waited && is_between && is_draining_) return false;
@@ -98,7 +98,7 @@ base::Expected<bool> Stream::receive_in(uint64_t ns) {
   for (;;) {
     if (channel_.has_more()) {
       if (auto made = make_room(); !made) return std::unexpected(made.error());
-      // No more at a time where there is room for a long request: others run only when what has come is answered.
+      // No more at a time, even where there is room for a long request: others run only when what has come is answered.
       const std::span<std::byte> to = in_.bytes().subspan(end_);
       auto received = receive_now(to.first(std::min(to.size(), kInputBytes)));
       if (!received) return std::unexpected(received.error());
@@ -146,7 +146,7 @@ base::Expected<bool> Stream::receive_into(size_t from, std::span<std::byte> memo
       if (*received) {
         if (**received == 0) return false;
         memory = memory.subspan(**received);
-        // TLS brings a long value in many pieces, and there may always be another one.
+        // TLS delivers a long value in many pieces, and there may always be another one.
         if (!memory.empty() && channel_.has_more()) task::yield();
         continue;
       }
@@ -261,7 +261,7 @@ base::Expected<void> Stream::write_part(Items& items, Item& item, uint64_t offse
 }
 
 base::Expected<void> Stream::send() {
-  // The server cancels a task that waits for a request when it drains, and a request may just have come, whose reply is still to go.
+  // A draining server cancels a task that waits for a request; one may just have come, whose reply must still be sent.
   return send_by(limit_of(options_.send_ns, !is_draining_));
 }
 

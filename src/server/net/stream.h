@@ -13,8 +13,8 @@
 //   out   | text | value, where it lies | text | ...    text in kTextBytes of the pool
 //
 // The replies to all requests that are answered before the next receive() go with one system call. A connection on which nothing happens has no
-// memory of the pool. A client that sends faster than it is answered does not keep its worker to itself: a receive takes kInputBytes at most, and
-// when there were as many, or more than there was room for, the worker's other tasks run before the next one.
+// memory of the pool. A client that sends faster than it is answered does not keep its worker to itself: a receive takes at most kInputBytes, and if
+// it took as many, or there were more than it had room for, the worker's other tasks run before the next one.
 //
 // Errors: those of receiving and sending, ETIMEDOUT for a client that is too slow, ENOMEM. After one only close() is left.
 // Thread contract: used by one task, except as noted.
@@ -63,7 +63,7 @@ class Stream {
 
   // --- what comes ---
 
-  // To be called when the client may begin a request, where each has to come, and its answer to go, within exchange_ns. Never called: none has to.
+  // To be called when the client may begin a request, if each has to arrive and be answered within exchange_ns. If it is never called, none has to.
   void begin_exchange();
   // All that has been received and not consumed. Valid until the next call that receives or consumes.
   std::string_view input() const { return {at(first_), end_ - first_}; }
@@ -76,9 +76,9 @@ class Stream {
   base::Expected<std::optional<bool>> receive_within(uint64_t ns);
   // Receives until the input has this many bytes. False: as receive(). REQUIRES: bytes <= input_bytes_max.
   base::Expected<bool> receive_at_least(size_t bytes);
-  // Takes the next memory.size() bytes from byte `from` of the input on out of the stream, and into `memory`: first those that are in the input,
-  // then those that still come. What the client sends behind them is in the input at `from` later. Sends what is to be sent before it waits. False:
-  // the client has ended its side before.
+  // Moves the next memory.size() bytes, from byte `from` of the input on, out of the stream into `memory`: first those that are in the input, then
+  // those that still come. What the client sends behind them will be in the input at `from`. Sends what is to be sent before it waits. False: the
+  // client has ended its side before.
   base::Expected<bool> receive_into(size_t from, std::span<std::byte> memory);
   // Throws the next bytes away. False: as receive().
   base::Expected<bool> skip(uint64_t bytes);
@@ -106,7 +106,7 @@ class Stream {
   base::Expected<void> send_within(uint64_t ns);
   // Forgets what is to be sent.
   void drop_output();
-  // How much of what the client sends is received while it takes nothing of what it is sent; as of Channel.
+  // How much is received from a client that takes nothing of what it is sent; as of Channel.
   void keep_ahead(size_t bytes_max) { channel_.keep_ahead(bytes_max); }
 
   // --- called by the server, on the same worker ---
@@ -123,7 +123,7 @@ class Stream {
   uint64_t received_bytes() const { return received_bytes_.load(std::memory_order_relaxed); }
   uint64_t sent_bytes() const { return sent_bytes_.load(std::memory_order_relaxed); }
 
-  // What it has of the pool and of the OS, without the memory of values.
+  // The memory that it has from the pool and the OS, without that of values.
   size_t memory_bytes() const { return in_.bytes().size() + text_.bytes().size(); }
   storage::BufferPool& pool() { return pool_; }
 
@@ -152,7 +152,7 @@ class Stream {
   // Out.
   Memory text_;
   size_t text_bytes_ = 0;  // how much of text_ is written
-  size_t text_first_ = 0;  // where the text begins that is not among the pieces yet
+  size_t text_first_ = 0;  // where the text that is not in pieces_ yet begins
   std::vector<iovec> pieces_;
   std::vector<Item> kept_;
   size_t kept_bytes_ = 0;

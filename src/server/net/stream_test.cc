@@ -22,7 +22,8 @@ class StreamTest : public task::TasksTest {
  protected:
   StreamTest() : TasksTest(1) {}
 
-  // `serve` with a stream, in a task, and `ask` with the other end, in a thread, which is closed afterwards.
+  // Calls `serve` with a stream, in a task, and `ask` with the other end, which is closed afterwards, in a
+  // thread.
   template <class Serve, class Ask>
   void talk(Serve serve, Ask ask, const StreamOptions& options = {}, int type = SOCK_STREAM) {
     int ends[2];
@@ -108,9 +109,9 @@ TEST_F(StreamTest, NoMoreComesAtATimeAfterALongRequest) {
       [&](Stream& stream) {
         auto received = stream.receive_at_least(request.size());
         ASSERT_TRUE(received && *received);
-        stream.consume(stream.input().size() - 1);  // so there is still the memory of all of it
+        stream.consume(stream.input().size() - 1);  // so that the memory of all of it stays
         ASSERT_TRUE(stream.write("next") && stream.send());
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));  // of all tasks
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));  // blocks all tasks
         for (size_t had = 1; had < 1 + much.size(); had = stream.input().size()) {
           ASSERT_NO_FATAL_FAILURE(must_receive(stream));
           EXPECT_LE(stream.input().size() - had, Stream::kInputBytes);
@@ -128,7 +129,7 @@ TEST_F(StreamTest, NoMoreComesAtATimeAfterALongRequest) {
 TEST_F(StreamTest, AnEndThatCameWithTheLastBytesIsSeen) {
   talk(
       [](Stream& stream) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));  // of all tasks
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));  // blocks all tasks
         must_receive(stream);
         EXPECT_EQ(stream.input(), "bye");
         must_receive(stream, false);
@@ -234,7 +235,7 @@ TEST_F(StreamTest, SomeOfTheInputGoesElsewhere) {
       [&](int other) { say(other, "set " + value + "then"); });
 }
 
-// All that was there has been received, to the last byte that there was room for.
+// What was there has been received whole, and has filled the room to the last byte.
 TEST_F(StreamTest, RepliesAreSentAlsoWhenNothingWasLeftToReceive) {
   talk(
       [](Stream& stream) {
@@ -285,7 +286,7 @@ TEST_F(StreamTest, AClientThatTakesNothingIsGivenUp) {
       [&](int) { wait_for(is_given_up); }, {.send_ns = 20'000'000});
 }
 
-// Neither would ever have room for what it has to say.
+// Otherwise neither side would ever have room for what it has to send.
 TEST_F(StreamTest, WhatAClientSaysBeforeItTakesAnythingIsReceived) {
   std::string requests;
   for (int i = 0; requests.size() < size_t{4} << 20; ++i) requests += std::to_string(i) + ' ';
@@ -455,7 +456,7 @@ TEST_F(StreamTest, WhenItDrainsARequestWhoseRestIsThrownAwayIsWaitedFor) {
       });
 }
 
-// It has come, and the task that waits for it has not been told yet.
+// The request has come, but the task that waits for it has not been told yet.
 TEST_F(StreamTest, WhenItDrainsARequestThatBeginsAtThatMomentIsWaitedFor) {
   std::atomic<bool> has_drained{false}, has_begun{false};
   const std::string value(50'000, 'v');
@@ -520,7 +521,7 @@ class StreamValuesTest : public ItemsTest {
                        static_cast<char>('a' + number % 26));
   }
 
-  // What the other end hears of send(stream, items), which is a task's.
+  // What the other end receives from send(stream, items), which a task runs.
   template <class Send>
   std::string heard_of(Send send) {
     int ends[2];

@@ -16,7 +16,7 @@
 
 namespace server {
 
-// Files in a directory of its own, as long as this is there.
+// Files in a directory of its own, removed with this object.
 class TestCertificates {
  public:
   TestCertificates() {
@@ -33,7 +33,8 @@ class TestCertificates {
     fwrite(content.data(), 1, content.size(), file);
     fclose(file);
   }
-  // NAME.crt, which is its own authority, and NAME.key, with a passphrase if there is one. It began a minute ago.
+  // Makes NAME.crt, which is its own authority, and NAME.key, with a passphrase if one is given. The certificate
+  // is valid since a minute ago.
   void make(const std::string& name, const char* passphrase = nullptr, long seconds_left = 3600) const {
     EVP_PKEY* const key = EVP_EC_gen("P-256");
     X509* const certificate = X509_new();
@@ -65,7 +66,7 @@ class TestCertificates {
   std::string directory_;
 };
 
-// The client's end of a connection by TLS, whose calls wait.
+// The client's end of a connection by TLS, with calls that block.
 class TestTlsPeer {
  public:
   // It trusts that certificate, and shows its own if it has one (NAME of TestCertificates).
@@ -92,7 +93,7 @@ class TestTlsPeer {
   TestTlsPeer(const TestTlsPeer&) = delete;
   TestTlsPeer& operator=(const TestTlsPeer&) = delete;
 
-  // Of another peer that has ended. To be called before connect().
+  // Resumes the session of another peer that has ended. To be called before connect().
   void resume(SSL_SESSION* session) { EXPECT_EQ(SSL_set_session(session_, session), 1); }
   bool has_resumed() const { return SSL_session_reused(session_) == 1; }
   std::shared_ptr<SSL_SESSION> session() const { return {SSL_get1_session(session_), SSL_SESSION_free}; }
@@ -104,7 +105,7 @@ class TestTlsPeer {
     size_t written = 0;
     return SSL_write_ex(session_, text.data(), text.size(), &written) == 1 && written == text.size();
   }
-  // So many messages that its keys are new, which are to be sent before it says more.
+  // So many key updates, which are to be sent before it says more.
   std::string new_keys(int count) {
     BIO* const socket = SSL_get_wbio(session_);
     BIO_up_ref(socket);

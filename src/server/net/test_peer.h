@@ -19,7 +19,7 @@ inline bool say(int descriptor, std::string_view text) {
   return true;
 }
 
-// The kernel keeps little of what is said until somebody takes it.
+// Has the kernel buffer little of what is said.
 inline void keep_little(int descriptor) {
   const int bytes = 32 << 10;
   ::setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);

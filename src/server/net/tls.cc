@@ -17,7 +17,7 @@ base::Error of_file(std::string_view what, const std::string& path, std::string_
   return base::Error::of(EINVAL, "TLS: ", what, " ", path, ": ", why);
 }
 
-// OpenSSL does not tell an error of the file system from one of the content.
+// OpenSSL does not distinguish an error of the file system from one of the content.
 base::Expected<void> check_readable(std::string_view what, const std::string& path) {
   errno = 0;
   if (std::ifstream(path).get() != std::ifstream::traits_type::eof()) return {};
@@ -27,7 +27,7 @@ base::Expected<void> check_readable(std::string_view what, const std::string& pa
 // Nobody can be asked for one.
 int no_passphrase(char*, int, int, void*) { return 0; }
 
-// With TLS 1.3 each session that is resumed has tickets of its own: a client could go on for ever with a certificate that has expired.
+// With TLS 1.3 each resumed session gets new tickets: without this a client could go on for ever with a certificate that has expired.
 SSL_TICKET_RETURN take_ticket(SSL*, SSL_SESSION* session, const unsigned char*, size_t,
                               SSL_TICKET_STATUS status, void*) {
   if (status != SSL_TICKET_SUCCESS && status != SSL_TICKET_SUCCESS_RENEW)
@@ -48,7 +48,8 @@ base::Expected<TlsContext> load(const TlsOptions& options) {
   if (context == nullptr) return base::failure(ENOMEM, "TLS: ", tls_reason());
   SSL_CTX* const raw = context.get();
   SSL_CTX_set_min_proto_version(raw, TLS1_2_VERSION);
-  // A client that goes without TLS's goodbye has just ended its side: requests say themselves how long they are, so none can be cut off unnoticed.
+  // A client that goes without a close_notify has just ended its side: requests say themselves how long they are, so none can be truncated
+  // unnoticed.
   SSL_CTX_set_options(raw, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_IGNORE_UNEXPECTED_EOF);
   SSL_CTX_set_mode(raw, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   SSL_CTX_set_read_ahead(raw, 1);

@@ -40,7 +40,7 @@ using TlsSession = std::unique_ptr<ssl_st, TlsDeleter>;
 // What OpenSSL says of this thread's last call that failed. Clears OpenSSL's errors.
 std::string tls_reason();
 
-// What a session calls to read and write. The BIO's data is who made it.
+// What a session calls to read and write. The BIO's data is its owner.
 struct BioCalls {
   const char* name;
   int (*read)(bio_st* bio, char* to, int bytes);
@@ -49,7 +49,7 @@ struct BioCalls {
 };
 // To be made once for each kind of BIO, and kept.
 bio_method_st* make_bio_method(const BioCalls& calls);
-// The session reads and writes by this method, for `owner`. Errors: ENOMEM, also for a session that is null.
+// Makes the session read and write by this method, with `owner` as the BIO's data. Errors: ENOMEM, also for a session that is null.
 base::Expected<void> set_bio(ssl_st* session, const bio_method_st* method, void* owner);
 
 class Tls {

@@ -48,7 +48,8 @@ struct TlsClientBio {
 
 namespace {
 
-// An IP address is looked for among those of the certificate, and is no name that a server chooses its certificate by.
+// An IP address is looked for among those of the certificate, and is not sent as the name by which a server chooses
+// its certificate (SNI).
 bool expect(SSL* session, const std::string& host) {
   if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(session), host.c_str()) == 1) return true;
   return SSL_set1_host(session, host.c_str()) == 1 && SSL_set_tlsext_host_name(session, host.c_str()) == 1;
@@ -70,7 +71,7 @@ base::Expected<void> TlsClient::begin(int descriptor, const std::string& host) {
   context_.reset(SSL_CTX_new(TLS_client_method()));
   if (context_ != nullptr) {
     SSL_CTX_set_min_proto_version(context_.get(), TLS1_2_VERSION);
-    // As the server, which may have ended without TLS's goodbye: whether an answer is whole is for HTTP to say.
+    // As in tls.cc: the server may end without a close_notify. HTTP says itself whether an answer is whole.
     SSL_CTX_set_options(context_.get(), SSL_OP_IGNORE_UNEXPECTED_EOF);
     SSL_CTX_set_default_verify_paths(context_.get());
     SSL_CTX_set_verify(context_.get(), SSL_VERIFY_PEER, nullptr);
@@ -85,7 +86,7 @@ base::Expected<void> TlsClient::begin(int descriptor, const std::string& host) {
 
 base::Expected<void> TlsClient::send(std::string_view text) {
   ERR_clear_error();
-  size_t sent = 0;  // all, since the socket waits
+  size_t sent = 0;  // all of it, since the socket blocks
   if (SSL_write_ex(session_.get(), text.data(), text.size(), &sent) != 1)
     return std::unexpected(error_of("send"));
   return {};

@@ -1,4 +1,4 @@
-// TlsClient: the client's end of a connection by TLS (1.2 and 1.3), for tools that ask a server. Its calls wait, as its socket does.
+// TlsClient: the client's end of a connection by TLS (1.2 and 1.3), for tools that ask a server. Its calls block, as its socket does.
 //
 //   TlsClient client;
 //   client.begin(descriptor, "cache.example");
@@ -8,7 +8,7 @@
 // The server needs a certificate for that name or IP address, of an authority that OpenSSL trusts: one of the system's, or of the file that the
 // variable SSL_CERT_FILE names. The client shows no certificate.
 //
-// Errors: those of the socket, of which EAGAIN is that its time limit (SO_RCVTIMEO, SO_SNDTIMEO) has passed; EPROTO, with the reason, for what is no
+// Errors: those of the socket, where EAGAIN means that its time limit (SO_RCVTIMEO, SO_SNDTIMEO) has passed; EPROTO, with the reason, for what is no
 // TLS and for a certificate that is not trusted. After one only the destructor is left. Thread contract: used by one thread.
 #pragma once
 #include <cstddef>

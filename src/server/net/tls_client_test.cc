@@ -33,7 +33,7 @@ class TlsClientTest : public testing::Test {
     if (ends[1] >= 0) ::close(std::exchange(ends[1], -1));
   }
 
-  // What a client hears that asks this host for an echo; or why it hears nothing.
+  // What a client receives that asks this host for an echo; or why it receives nothing.
   std::string echo(const std::string& text, const std::string& host) {
     std::thread answers([&] {
       const TlsSession session = tls.begin();

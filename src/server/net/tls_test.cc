@@ -13,7 +13,7 @@ class TlsTest : public testing::Test {
     files.make("server");
     files.make("other");
   }
-  // What is said of the files, by names.
+  // The error for files with these names.
   std::string error(const std::string& certificate, const std::string& key,
                     const std::string& authorities = "") {
     Tls tls;
@@ -69,7 +69,7 @@ TEST_F(TlsTest, WhatDoesNotFitIsSaidOfItsFile) {
   EXPECT_NE(error("server.crt", "server.key", "garbage"), "");
 }
 
-// What was made of the whole ones is given back, as the sanitizer sees.
+// What was made from the intact ones is freed: the leak sanitizer checks that.
 TEST_F(TlsTest, OneOfSeveralAuthoritiesIsDamaged) {
   files.write("authorities", content("other.crt") +
                                  "-----BEGIN CERTIFICATE-----\nnothing of the kind\n"

@@ -9,7 +9,7 @@
 namespace server::resp {
 namespace {
 
-// Of names that stand in lists, between blanks.
+// For names that stand in lists, between blanks.
 bool is_printable_word(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return c >= '!' && c <= '~'; });
 }
@@ -176,7 +176,7 @@ Accepted<KeyRange> parse_command_getkeys(Arguments arguments) {
   const Arguments other = arguments.subspan(2);
   const auto found = find_command(other);
   if (!found && found.error().problem != Problem::kWrongArity) return refuse(Problem::kNoSuchCommand);
-  // Whether it has keys comes before how many arguments it takes.
+  // Whether it has keys is checked before how many arguments it takes.
   const Command* command = found ? *found : find_by_name(found.error().what);
   if (command->first_key == 0) return refuse(Problem::kNoKeys);
   if (!found) return refuse(Problem::kArityOfOther);

@@ -21,7 +21,8 @@ struct Credentials {
 // AUTH, whose user may be left out. Refused: kSyntax.
 Accepted<Credentials> parse_auth(Arguments arguments);
 
-// Of the name of a connection, and of what a client says of its library. Redis has no bound, but connections keep them.
+// Bounds the name of a connection, and what a client says of its library. Redis has no bound, but connections keep
+// them.
 inline constexpr size_t kMaxNameBytes = 1024;
 
 // HELLO.
@@ -56,10 +57,10 @@ Accepted<Replies> parse_client_reply(Arguments arguments);
 // CLIENT NO-EVICT, CLIENT NO-TOUCH: on? Refused: kSyntax.
 Accepted<bool> parse_client_switch(Arguments arguments);
 
-// What connections are for. There are no others than kNormal here.
+// What connections are for. All here are kNormal.
 enum class ClientType : uint8_t { kNormal, kReplica, kPubsub, kMaster };
 
-// CLIENT LIST: those of the type, or with one of the numbers, each of which parse_integer() takes, or all.
+// CLIENT LIST: connections of the type, or with one of the numbers, each of which parse_integer() takes, or all.
 struct ClientListRequest {
   std::optional<ClientType> type;
   std::optional<Arguments> ids;
@@ -67,16 +68,16 @@ struct ClientListRequest {
 // Refused: kUnknownClientType, kNotAClientId, kSyntax.
 Accepted<ClientListRequest> parse_client_list(Arguments arguments);
 
-// CLIENT KILL: connections of which all that is given holds.
+// CLIENT KILL: connections that meet all conditions given.
 struct ClientKillRequest {
-  // CLIENT KILL ip:port, which is answered with OK or kNoSuchClient; other forms with how many there were.
+  // CLIENT KILL ip:port, which is answered with OK or kNoSuchClient; other forms are answered with how many there were.
   bool answers_ok = false;
   bool skips_own = true;
   std::optional<std::string_view> address;  // ip:port
   std::optional<std::string_view> own_address;
   std::optional<int64_t> id;
   std::optional<ClientType> type;
-  std::optional<std::string_view> user;  // who knows users refuses others: kNoSuchUser
+  std::optional<std::string_view> user;  // the caller, which knows the users, refuses others: kNoSuchUser
 };
 // Refused: kClientIdTooSmall, kUnknownClientType, kSyntax.
 Accepted<ClientKillRequest> parse_client_kill(Arguments arguments);
@@ -85,7 +86,7 @@ Accepted<ClientKillRequest> parse_client_kill(Arguments arguments);
 // kArityOfOther.
 Accepted<KeyRange> parse_command_getkeys(Arguments arguments);
 
-// CONFIG SET: names and values by turns. Refused: kSyntax.
+// CONFIG SET: names and values in turn. Refused: kSyntax.
 Accepted<Arguments> parse_config_set(Arguments arguments);
 
 // FLUSHDB, FLUSHALL: may it be done later? Refused: kSyntax.

@@ -82,7 +82,7 @@ TEST(Administration, NamesOfClients) {
             (Refusal{Problem::kLibraryFact, "lib-ver"}));
 }
 
-// Who is connected may stay for long, and ask for nothing.
+// A client may stay connected for long without asking for anything.
 TEST(Administration, NamesAreBounded) {
   const std::string longest(kMaxNameBytes, 'a'), longer = longest + 'a';
   EXPECT_EQ(parse_client_setname(Words{"CLIENT", "SETNAME", longest}), longest);

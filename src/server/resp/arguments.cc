@@ -35,7 +35,7 @@ Accepted<int64_t> unix_ms(const Command& command, int64_t given, TimeUnit unit, 
   return ms;
 }
 
-// Of a value that is set: what is given is more than zero.
+// For a value that is set: the given time has to be more than zero.
 Accepted<int64_t> expiry(const Command& command, std::string_view text, TimeUnit unit, int64_t now_ms) {
   const auto given = integer(text);
   if (!given) return given;
@@ -52,7 +52,7 @@ const TimeUnit* unit_of_option(std::string_view option) {
 }
 
 // EX, PX, EXAT or PXAT and the time behind it, among the options of SET and GETEX. The same one may come
-// again, and the last counts; the time itself is looked at after all options.
+// again, and the last counts; the time itself is checked after all options.
 struct ExpiryOption {
   const TimeUnit* unit = nullptr;  // null: none was given
   std::string_view text;

@@ -47,7 +47,7 @@ struct ExpireRequest {
 // Refused: kUnsupportedOption, kNxWithOthers, kGtWithLt, kNotAnInteger, kInvalidExpire.
 Accepted<ExpireRequest> parse_expire(const Command& command, Arguments arguments, int64_t now_ms);
 
-// MSET, MSETNX. Keys and values by turns. Refused: kWrongArity, when a value is missing.
+// MSET, MSETNX. Keys and values in turn. Refused: kWrongArity, when a value is missing.
 Accepted<Arguments> parse_pairs(const Command& command, Arguments arguments);
 
 // INCR, DECR, INCRBY, DECRBY.
@@ -85,7 +85,7 @@ struct SetrangeRequest {
 // Refused: kNotAnInteger, kOffsetOutOfRange.
 Accepted<SetrangeRequest> parse_setrange(Arguments arguments);
 
-// Of a pattern of KEYS and SCAN. To compare one with a key may take as many steps as the product of their lengths.
+// Bounds a pattern of KEYS and SCAN. Comparing one with a key may take as many steps as the product of their lengths.
 inline constexpr size_t kMaxPatternBytes = 1024;
 
 // SCAN.

@@ -24,7 +24,7 @@ enum CommandFlag : uint16_t {
   kNoScript = 1 << 4,
   kLoading = 1 << 5,
   kStale = 1 << 6,
-  kFast = 1 << 7,    // takes as long however much data there is
+  kFast = 1 << 7,    // takes the same time however much data there is
   kNoAuth = 1 << 8,  // may be given before a password
   kNoAsyncLoading = 1 << 9,
   kNoMulti = 1 << 10,  // not within a transaction
@@ -75,8 +75,8 @@ const Command* find_by_name(std::string_view name);
 // The same for a subcommand: "config" and "get".
 const Command* find_by_name(std::string_view container, std::string_view subcommand);
 
-// The command that a request is for; it takes this number of arguments. Refused: kUnknownCommand, kUnknownSubcommand,
-// kHttp, kWrongArity. REQUIRES: there is an argument.
+// The command that a request is for; that it takes so many arguments has been checked. Refused: kUnknownCommand,
+// kUnknownSubcommand, kHttp, kWrongArity. REQUIRES: there is an argument.
 Accepted<const Command*> find_command(Arguments arguments);
 
 // Which arguments are keys: `first`, and every `step`, below `end`.

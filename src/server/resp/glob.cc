@@ -55,8 +55,8 @@ One match_one(std::string_view pattern, unsigned char byte, Fold fold) {
 }
 
 bool matches(std::string_view pattern, std::string_view text, Fold fold) {
-  // Of the stars that were passed only the last may still give way: what the earlier ones took has matched
-  // already.
+  // Of the stars that were passed only the last one needs backtracking: what the earlier ones took has
+  // matched already.
   constexpr size_t kNone = std::string_view::npos;
   size_t star = kNone, star_text = 0;
   size_t p = 0, t = 0;

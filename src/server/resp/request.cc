@@ -89,7 +89,7 @@ Parsed RequestParser::parse(std::string_view input, const RequestLimits& limits)
 std::optional<Parsed> RequestParser::find_line(const RequestLimits& limits, std::string_view too_big,
                                                std::string_view& line) {
   const std::string_view rest = input_.substr(at_);
-  // How long the line may be is decided the same whatever has arrived.
+  // How long the line may be must not depend on how much has arrived.
   const size_t room = limits.input_bytes_max - at_;
   if (room < kLineEndBytes) return fail(kTooLarge);
   const bool is_bounded_by_room = room - kLineEndBytes < kMaxLineBytes;

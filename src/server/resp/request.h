@@ -19,10 +19,10 @@
 //   after take   *5\r\n$3\r\nSET\r\n$1\r\nk\r\n$1000000\r\n           then comes $2\r\nEX\r\n$2\r\n10\r\n
 //
 // Invariants
-//  1 what comes of a stream of bytes does not depend on the pieces that it arrives in
-//  2 until a request is complete, its input is kept from its beginning on, and not changed but by taking
-//    large arguments out; it may move between two calls
-//  3 arguments are views: into the input, the memory of large ones, the parser's own for inline commands
+//  1 the result of parsing a stream of bytes does not depend on the pieces that it arrives in
+//  2 until a request is complete, its input is kept from its beginning on, and not changed except by taking large
+//    arguments out; it may move between two calls
+//  3 arguments are views into the input, the memory of large ones, or the parser's own memory for inline commands
 //  4 what is kept grows with what has been received, not with what was announced
 //
 // As Redis: the two bytes behind a bulk string are passed over, whatever they are; so is what follows a \r in
@@ -54,15 +54,15 @@ struct RequestLimits {
   uint64_t large_bytes = UINT64_MAX;    // arguments of at least so many are large
   // Of one request without its large arguments: the connection has room for so many. More than 0.
   size_t input_bytes_max = 1 << 30;
-  // False: requests have to be as small as Redis wants them before a password was given.
+  // False: requests have to be as small as Redis wants them before authentication.
   bool is_authenticated = true;
 };
 
 // The longest header line of an array, and the longest inline command.
 inline constexpr size_t kMaxLineBytes = 64 << 10;
 
-// The parser of one connection. Thread contract: of its caller alone. No call blocks. A request costs its
-// bytes but those of bulk strings, which are not looked at, and no allocation up to 16 arguments.
+// The parser of one connection. Thread contract: of its caller alone. No call blocks. Cost of a request: its bytes
+// without those of bulk strings, which are not looked at; no allocation up to 16 arguments.
 class RequestParser {
  public:
   RequestParser() = default;
@@ -88,9 +88,9 @@ class RequestParser {
   size_t argument_count() const { return places_.size(); }
   // REQUIRES: i < argument_count(), the input of the last parse() still there.
   std::string_view argument(size_t i) const;
-  // The large argument and the two bytes behind it are no longer in the input, nor to come there. `value` is
-  // where it lies now, or less: a connection that will refuse the request need not keep it. Then parse() goes
-  // on. REQUIRES: the last was kLarge.
+  // The large argument and the two bytes behind it are no longer in the input, and will not come there. `value` is
+  // where it lies now, or less: a connection that will refuse the request need not keep it. Then parse() goes on.
+  // REQUIRES: the last was kLarge.
   void take(std::string_view value);
 
   // How much of the heap it has. After a large request the next parse() gives nearly all of it back, also one without

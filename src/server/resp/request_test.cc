@@ -24,8 +24,8 @@ Event error(const std::string& text) {
   return {.outcome = Parsed::kError, .error = "ERR Protocol error: " + text};
 }
 
-// What comes of the stream, however it is split: at once, in two pieces at every place (of long ones at
-// some), byte for byte.
+// The result of parsing the stream, however it is split: at once, in two pieces at every place (of long ones
+// at some), byte for byte.
 std::vector<Event> parse(const std::string& stream, const RequestLimits& limits = {}) {
   TestStream whole(limits);
   whole.receive(stream);
@@ -252,7 +252,7 @@ TEST(Request, MemoryOfManyArgumentsIsGivenBack) {
     ASSERT_EQ(parser.parse("", {}), Parsed::kMore);
     EXPECT_LT(parser.memory_bytes(), 100u);
   }
-  // Announced is not received.
+  // What was only announced takes no memory.
   ASSERT_EQ(parser.parse("*1000000\r\n$3\r\nGET\r\n$100000\r\n", {}), Parsed::kMore);
   EXPECT_LT(parser.memory_bytes(), 100u);
 }

@@ -2,8 +2,8 @@
 //
 //   input   limits, 1 byte | where the stream is split, 2 bytes | the stream
 //
-// What comes of the stream does not depend on how it is split. A request, written back as an array, is parsed
-// to the same arguments; requests that were queued are the same. Whatever they are, the command's own parser
+// The result does not depend on how the stream is split. A request, written back as an array, is parsed to
+// the same arguments; queued requests come back unchanged. Whatever they are, the command's own parser
 // accepts them or says why not.
 #include <algorithm>
 #include <array>

@@ -7,7 +7,7 @@
 
 namespace server::resp {
 
-// push_back() costs an element's copy, and what a vector's does once there are more than kInlineCount.
+// push_back() copies the element, and costs as much as a vector's once there are more than kInlineCount.
 template <class T>
 class ShortList {
  public:

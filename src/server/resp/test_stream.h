@@ -66,7 +66,7 @@ class TestStream {
     parser_.take(*kept_.back());
   }
 
-  // False: more has to arrive. What a large argument has of the input goes to `arriving`.
+  // False: more has to arrive. The part of a large argument that is in the input goes to `arriving`.
   bool parse(std::string& arriving) {
     const Parsed outcome = parser_.parse(input(), limits_);
     if (input_bytes_ < needed_bytes_) CHECK(outcome == Parsed::kMore || outcome == Parsed::kError);
