@@ -30,7 +30,7 @@ MUTATIONS = [
             (PREFETCH, "constexpr uint32_t kMaxThreads = 32;", "constexpr uint32_t kMaxThreads = 1000;"),
             (PREFETCH, "open_loads(/*undisturbed=*/true)", "open_loads(/*undisturbed=*/false)")),
     product("a look touches nothing", "^e2e_prefetch_looks$",
-            (LOOKS, "  else if (entry < 0)  // counts as a touch: the page shall not leave before it is used\n    use(address);\n", "")),
+            (LOOKS, "  else if (entry < 0)  // counts as a touch: the page should not leave before it is used\n    use(address);\n", "")),
     product("misses in steps are followed beside a walk", "^e2e_prefetch_looks$",
             (PREFETCH, "window.stride != 1 && walking_ != nullptr &&", "false &&")),
     product("threads that have ended keep others from loading ahead", "^e2e_prefetch_after_threads$",

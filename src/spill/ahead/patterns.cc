@@ -16,7 +16,7 @@ constexpr uint64_t kMapBytes = (uint64_t{1} << kAddressBits) / kChunkBytes;
 
 constinit std::atomic<Byte*> map{nullptr};
 
-// No lock: a child of fork would have it for good if another thread held it.
+// No lock: if another thread held it during a fork, the child could never take it.
 Byte* map_of_all() {
   Byte* present = map.load(std::memory_order_acquire);
   if (present != nullptr) return present;
@@ -31,7 +31,7 @@ Byte* map_of_all() {
 
 }  // namespace
 
-// Relaxed: it only says what may pay.
+// Relaxed: a pattern is only a hint.
 void set_pattern(uint64_t address, uint64_t bytes, Pattern pattern) {
   if (bytes == 0 || (pattern == Pattern::kNormal && map.load(std::memory_order_relaxed) == nullptr)) return;
   Byte* const all = map_of_all();

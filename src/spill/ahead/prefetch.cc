@@ -15,48 +15,48 @@
 
 // translate_quick.c
 extern "C" {
-extern __thread spill::Streams::Mark spillway_marks[spill::Streams::kStreams];  // by the numbers of entries
+extern __thread spill::Streams::Mark spillway_marks[spill::Streams::kStreams];  // in numbers of entries
 bool spillway_is_marked(uint64_t address);
 }
 static_assert(spill::Streams::kStreams == 4 && sizeof(spill::Streams::Mark) == 2 * sizeof(uint64_t));
 
-// Whether compiled code looks ahead. Relaxed: it means nothing but that.
+// Whether compiled code looks ahead. Relaxed: no other data depends on it.
 SPILL_EXPORT std::atomic<uint64_t> __spillway_look_ahead;
 constinit std::atomic<uint64_t> __spillway_look_ahead{0};
 
 namespace spill {
 namespace {
 
-// One in kFramesPerPrefetch frames may be under way ahead of use, for all threads together: more would push each other out. Pages of one read
+// One in kFramesPerPrefetch frames may be under way ahead of use, for all threads together: more would evict each other. Pages of one read
 // count once.
 constexpr uint32_t kFramesPerPrefetch = 8;
-// One in kFramesPerSequences may be ahead for sequences, under way or in memory.
+// One in kFramesPerSequences frames may hold pages ahead of sequences, under way or in memory.
 constexpr uint32_t kFramesPerSequences = 2;
-// More threads than that keep a device busy without loads ahead; and rings are scarce (sys/io_ring.cc).
+// More threads than this keep a device busy without loads ahead; and rings are scarce (sys/io_ring.cc).
 constexpr uint32_t kMaxThreads = 32;
-// After so many rounds of the background thread without a miss nobody looks ahead.
+// After this many rounds of the background thread without a miss nobody looks ahead.
 constexpr uint32_t kCalmRounds = 200;
 
 // A queue for the next thread that is about to load ahead. The background thread opens it: that takes more stack than a thread that misses
 // may have.
 constinit std::atomic<cache::LoadQueue*> spare_queue{nullptr};
-// Relaxed, both: they mean nothing but what their names say.
+// Relaxed, both: no other data depends on them.
 constinit std::atomic<bool> wants_queue{false};
-// The system refused one once: to try again and again costs more than it brings.
+// The system has refused one: trying again and again would cost more than it gains.
 constinit std::atomic<bool> has_no_queues{false};
 
-// Null if the system refuses it; then there are none from now on.
+// Null if the system refuses it; from then on no thread gets one.
 cache::LoadQueue* open_queue() {
-  // Undisturbed: the ends of its loads do not interrupt system calls of the program.
+  // Undisturbed: completions of its loads do not interrupt the program's system calls.
   auto queue = runtime.cache->open_loads(/*undisturbed=*/true);
   if (queue) return *queue;
   has_no_queues.store(true, std::memory_order_relaxed);
   return nullptr;
 }
 
-// Is it worth while to load ahead of use from storage? Not from a device that has read when submit() returns: the read costs as much ahead of
-// use as after a miss, and looking for the page costs besides. (Neighbours come with a miss all the same: Partition::load.) Chaos mode does it on
-// any device.
+// Is it worthwhile to load ahead of use from storage? Not from a device that has finished reading when submit() returns: the read costs as much
+// ahead of use as after a miss, and finding the page costs extra. (A miss still brings neighbours: Partition::load.) Chaos mode does it on any
+// device.
 bool is_worth_while_on_storage() { return !runtime.device->ends_at_once() || runtime.options.chaos != 0; }
 
 // Files that are mapped are on disks.
@@ -75,14 +75,14 @@ uint32_t Prefetcher::most_under_way() {
       {static_cast<uint32_t>(runtime.options.prefetch), share_of_frames(), cache::LoadQueue::kDepth});
 }
 
-// A child of vfork may not: the descriptors that it opens are not its parent's.
+// A child of vfork may not: its parent would not have the descriptors that it opens.
 bool Prefetcher::may_have_queue() {
   return runtime.options.prefetch != 0 && !has_no_queues.load(std::memory_order_relaxed) &&
          thread_count() <= kMaxThreads && !is_sharing_child();
 }
 
 bool Prefetcher::is_ready() {
-  // A queue that was opened before the first file was mapped reads no files: it is exchanged, but not under a look that a handler interrupted.
+  // A queue that was opened before the first file was mapped cannot read files: it is replaced, but not during a look that a handler interrupted.
   if (level_ == kIdle && queue_ != nullptr && has_file_maps() && !runtime.cache->knows_origins(*queue_) &&
       may_have_queue()) [[unlikely]] {
     leave_queue();
@@ -110,7 +110,7 @@ void Prefetcher::find_room() {
   room_ = most > under_way ? most - under_way : 0;
 }
 
-// Of the thread, which is in the runtime.
+// REQUIRES: the thread is in the runtime.
 void Prefetcher::note_miss(uint64_t address) {
   if (!is_worth_while(address)) return;
   cache::Cache& cache = *runtime.cache;
@@ -128,7 +128,7 @@ void Prefetcher::note_miss(uint64_t address) {
   load_window(window);
 }
 
-// Of the thread, which is in the runtime.
+// REQUIRES: the thread is in the runtime.
 bool Prefetcher::note_use(uint64_t address) {
   if (!spillway_is_marked(address)) return false;
   const auto window = streams_.used(index(runtime.cache->page_of(address)), pattern_at(address),
@@ -138,7 +138,7 @@ bool Prefetcher::note_use(uint64_t address) {
   return true;
 }
 
-// Of the thread, which is in the runtime: what streams_ returned.
+// Loads what streams_ returned. REQUIRES: the thread is in the runtime.
 void Prefetcher::load_window(const Streams::Window& window) {
   if (!is_ready()) return;
   cache::Cache& cache = *runtime.cache;
@@ -191,7 +191,7 @@ bool Prefetcher::load_sequence(base::PageId page) {
   return true;
 }
 
-// Of the thread, which is in the runtime.
+// REQUIRES: the thread is in the runtime.
 uint64_t Prefetcher::prefetch_range(uint64_t address, uint64_t bytes) {
   cache::Cache& cache = *runtime.cache;
   const base::PageId first = cache.page_of(address);

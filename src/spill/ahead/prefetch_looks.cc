@@ -17,17 +17,17 @@ namespace {
 
 // How far a look may reach, in iterations.
 constexpr int64_t kMaxDistance = 8192;
-// The next look is due when one in kLooksPerDistance of the iterations that were looked at is done.
+// The next look is due when one in kLooksPerDistance of the iterations that were looked at has been executed.
 constexpr int64_t kLooksPerDistance = 4;
-// Of runs that end nobody knows when, and begin elsewhere than the last one ended, so many iterations are not looked at.
+// Of a run with no known end that begins elsewhere than the last one ended, this many iterations pass before the first look.
 constexpr int64_t kMinRun = 32;
-// Iterations that are left.
+// For the number of iterations left.
 constexpr int64_t kUnknown = int64_t{1} << 62;
-// Loops with longer steps, in bytes, are no walks: they would skip pages.
+// Loops with longer steps, in bytes, do not count as walks: they would skip pages.
 constexpr int64_t kMaxWalkStep = 64;
-// A loop rests when kMinVain distances in a row were in memory (but for what it reads in order): for as many iterations, at most kMaxRest
-// distances. Misses of its thread that lie in no order end the rest: kMissesPerRest, and one more for each kIterationsPerMiss iterations of
-// it, since looking at so many takes as long as a miss.
+// A loop rests when kMinVain distances in a row were in memory (except for what it reads in order): for as many iterations, but at most
+// kMaxRest distances. Misses of its thread in no order end the rest: kMissesPerRest of them, plus one for each kIterationsPerMiss
+// iterations of rest, since looking at so many takes as long as a miss.
 constexpr int64_t kMinVain = 4;
 constexpr int64_t kMaxRest = 256;
 constexpr uint32_t kMissesPerRest = 4;
@@ -35,7 +35,7 @@ constexpr int64_t kIterationsPerMiss = 4096;
 
 }  // namespace
 
-// Loops that share a place forget each other.
+// Loops that share a place displace each other.
 Prefetcher::Loop& Prefetcher::loop_of(const LoopTraits* traits) {
   const uint64_t hash = base::spread(reinterpret_cast<uint64_t>(traits));
   Loop& loop = loops_[hash >> 60];
@@ -46,7 +46,7 @@ Prefetcher::Loop& Prefetcher::loop_of(const LoopTraits* traits) {
   return loop;
 }
 
-// The loop is at this address, and goes on by a step with each of the `left` iterations that surely come. Also while it rests.
+// The loop is at this address, and advances by a step in each of the `left` iterations that are certain to come. Called while it rests, too.
 void Prefetcher::walk_on(Loop& loop, uint64_t address, uint64_t left) {
   cache::Cache& cache = *runtime.cache;
   const int64_t step = loop.traits->step_bytes;
@@ -58,7 +58,7 @@ void Prefetcher::walk_on(Loop& loop, uint64_t address, uint64_t left) {
   if (least == 0 || pattern_at(address) == Pattern::kRandom || !is_worth_while(address)) return;
   const Walk::Window window = loop.walk.window(least);
   uint64_t count = window.count;
-  // A nested loop goes on in its next row.
+  // Not limited to this run if the loop goes on in its next row.
   if (!goes_on(loop)) {
     const uint64_t bytes = std::min(left, uint64_t{1} << 40) * static_cast<uint64_t>(step);
     const uint64_t end = page + bytes / cache.page_bytes() + 1;
@@ -70,28 +70,28 @@ void Prefetcher::walk_on(Loop& loop, uint64_t address, uint64_t left) {
   loop.walk.begun(static_cast<uint32_t>(done), least);
 }
 
-// Does the loop, when it is entered again, go on where its present run ends?
+// When the loop is entered again, does it go on where its present run ends?
 bool Prefetcher::goes_on(const Loop& loop) {
   return loop.traits->has(kLookAheadIsNested) && loop.runs.go_on();
 }
 
-// How many iterations the loop may look ahead now, where its run has `left` of them (kUnknown: nobody knows). 0: the run may be over at once.
+// How many iterations the loop may look ahead now, if its run has `left` of them (or kUnknown). 0: the run may be over at once.
 int64_t Prefetcher::reach(const Loop& loop, int64_t left) {
   if (goes_on(loop)) return loop.distance;
-  // Most runs are short: one may be as long again as it is by now.
+  // Most runs are short: assume that one may become twice as long as it is now.
   if (left == kUnknown && loop.traits->has(kLookAheadIsNested))
     return std::min(loop.distance, 2 * loop.runs.length(loop.traits->step_bytes));
   return std::min(loop.distance, left);
 }
 
-// After how many iterations the loop asks again: after so many, from 1 to kMaxPause. If it is entered anew before, it asks then.
+// After how many iterations the loop is to ask again: `iterations`, from 1 to kMaxPause. If it is entered anew before that, it asks then.
 int64_t Prefetcher::pause_for(Loop& loop, int64_t iterations) {
   const int64_t pause = std::clamp(iterations, int64_t{1}, kMaxPause);
   loop.runs.due_after(pause, loop.traits->step_bytes);
   return pause;
 }
 
-// Does the loop rest? Counts down by the iterations until it asks again: those that surely come, kMaxPause at most.
+// Does the loop rest? Counts the rest down by the iterations until it asks again: those that are certain to come, at most kMaxPause.
 bool Prefetcher::rests(Loop& loop, uint64_t left) const {
   if (loop.rest <= 0) return false;
   if (misses_ - loop.misses > kMissesPerRest + loop.rested / kIterationsPerMiss) {
@@ -104,7 +104,7 @@ bool Prefetcher::rests(Loop& loop, uint64_t left) const {
   return true;
 }
 
-// Sets how far the loop looks, by what a load takes and what an iteration takes: `advanced` of them were done since the last look.
+// Sets how far the loop looks from the time that a load takes and that an iteration takes: `advanced` of them were executed since the last look.
 void Prefetcher::adapt(Loop& loop, int64_t advanced) {
   const uint64_t now = sys::monotonic_ns();
   const uint64_t latency = queue_->latency_ns();
@@ -119,13 +119,13 @@ void Prefetcher::adapt(Loop& loop, int64_t advanced) {
   loop.looked_ns = now;
 }
 
-// Of a thread that is in the runtime: a handler that came in the middle would look too.
+// REQUIRES: the thread is in the runtime: a handler that came in the middle would begin a look too.
 bool Prefetcher::begin(Thread& thread, const LoopTraits* traits, uint64_t position, uint64_t left,
                        int64_t& pause) {
   pause = kMaxPause;
   const uint32_t level = thread.top_level.load(std::memory_order_relaxed);
   if (level_ != kIdle && level_ < level) return false;
-  // A look on this level, or on a deeper one, was left by a jump.
+  // If a look is under way on this level, or on a deeper one, a jump has left it.
   level_ = kIdle;
   if (!is_ready()) return false;
   Loop& loop = loop_of(traits);
@@ -152,7 +152,7 @@ bool Prefetcher::begin(Thread& thread, const LoopTraits* traits, uint64_t positi
     return false;
   }
   if (loop.looked_ns != 0 && seen > most - most / (2 * kLooksPerDistance)) {
-    // Was all of this run looked at, and the next one begins elsewhere?
+    // Has all of this run been looked at, while the next one begins elsewhere?
     const bool is_over = !goes_on(loop) && seen >= known_left;
     pause = pause_for(loop, is_over ? kMaxPause : seen - most + most / kLooksPerDistance);
     return false;
@@ -172,7 +172,7 @@ bool Prefetcher::begin(Thread& thread, const LoopTraits* traits, uint64_t positi
   is_full_ = is_stopped_ = false;
   page_count_ = near_count_ = 0;
   find_room();
-  // What the iterations behind end_ load first should be in memory when they are looked at.
+  // What the iterations after end_ load first should be in memory by the time they are looked at.
   if (traits->has(kLookAheadIsAddress) && (goes_on(loop) || end_ < known_left)) {
     const auto page_bytes = static_cast<int64_t>(runtime.cache->page_bytes());
     note(position + static_cast<uint64_t>(end_ * step + (step > 0 ? page_bytes : -page_bytes)));
@@ -222,12 +222,12 @@ uint64_t Prefetcher::load(uint64_t address, uint64_t bytes, uint64_t bits) {
     return may_load ? address : 0;
   }
   if ((address & (base::kOsPageBytes - 1)) + bytes > base::kOsPageBytes) return 0;
-  // As hold(), but nothing is loaded.
+  // Like hold(), but loads nothing.
   __spillway_slots[kHoldAhead].store(address, std::memory_order_release);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   int64_t entry = entry_of(address).load(std::memory_order_acquire);
   if (entry <= 0) entry = use(address);
-  // An identity says nothing about what may be done there.
+  // Identity does not mean that the memory may be accessed.
   if (entry > kEntryIdentity) return address + static_cast<uint64_t>(entry) - 1;
   if (entry != kEntryUnknown) return 0;
   // The next iterations need the same page: they are looked at when it is in memory.
@@ -241,8 +241,8 @@ uint64_t Prefetcher::load(uint64_t address, uint64_t bytes, uint64_t bits) {
   return 0;
 }
 
-// Loads what this iteration and those that are looked at after it read side by side: pages that lie together are one Io. Only this iteration's
-// pages if the loop did not go on where it was left: it may end soon.
+// Loads what this iteration reads contiguously, together with the following ones that will be looked at: adjacent pages are one Io. Only this
+// iteration's pages if the loop did not go on where it was left: it may end soon.
 void Prefetcher::add_in_order(uint64_t address, uint64_t bytes) {
   submit();
   if (goes_on_ && loop_->traits->step_bytes > 0) bytes *= static_cast<uint64_t>(end_ - current_);
@@ -260,11 +260,11 @@ void Prefetcher::note(uint64_t address) {
   const int64_t entry = entry_of(address).load(std::memory_order_relaxed);
   if (entry == kEntryUnknown)
     add(address);
-  else if (entry < 0)  // counts as a touch: the page shall not leave before it is used
+  else if (entry < 0)  // counts as a touch: the page should not leave before it is used
     use(address);
 }
 
-// Takes back a cooling entry. Returns the entry, as far as that can be done at once.
+// Re-arms a cooling entry. Returns the entry, as far as this can be done without waiting.
 int64_t Prefetcher::use(uint64_t address) {
   const int64_t entry = spillway_translate_quick(address);
   if (entry != kEntryUnknown) return entry;
@@ -298,12 +298,12 @@ void Prefetcher::submit() {
   InRuntime::leave(*thread_);
 }
 
-// What a loop will use may lie page after page although its addresses are computed: as behind misses in order, the pages that follow are loaded then,
+// What a loop will use may lie page after page although its addresses are computed: then the pages that follow are loaded as after misses in order,
 // many by one read. Returns how many of the pages lie in no order.
 uint32_t Prefetcher::load_streams() {
   uint32_t scattered_count = 0;
   for (uint32_t i = near_count_; i < page_count_; ++i) {
-    // What lies in order is not for that reason reached in order by computed addresses.
+    // Advice that memory is read in order says nothing about computed addresses.
     const Pattern advice = pattern_at(runtime.cache->address_of(pages_[i]));
     const auto window =
         ahead_.missed(index(pages_[i]), advice == Pattern::kRandom ? advice : Pattern::kNormal,

@@ -1,8 +1,8 @@
-// Runs: does a loop that lies in another go on where it was left when it is entered again, as over the rows of a sparse matrix, or does each run begin
-// elsewhere, as over the rows of those vertices that lie in a queue? What lies behind the end of a run is worth loading only in the first case.
+// Runs: when an inner loop is entered again, does it go on where it was left, as over the rows of a sparse matrix, or does each run begin elsewhere,
+// as over the rows of vertices taken from a queue? What lies beyond the end of a run is worth loading only in the first case.
 //
 //   the loop asks where it was due                                the same run
-//   it asks between where it asked last and a little behind that  the next run, which goes on where the last one ended
+//   it asks between where it asked last and a little beyond that  the next run, which goes on where the last one ended
 //   it asks elsewhere                                             the next run, which begins elsewhere: a jump
 //
 // Thread contract: its thread. No I/O: pure bookkeeping, by positions, which advance by `step` in each iteration.
@@ -14,9 +14,10 @@ namespace spill {
 
 class Runs {
  public:
-  // Runs may leave so many iterations out between each other.
+  // How many iterations may be left out between two runs.
   static constexpr int64_t kMaxGap = 64;
-  // A jump counts two, and each run that goes on takes one off. While the count is above half of this, the next run is taken for another jump.
+  // A jump adds two to the count, and each run that goes on subtracts one. While the count is above half of this, the next run is expected to
+  // be another jump.
   static constexpr uint32_t kMaxJumps = 8;
 
   // The loop asks at `position`. Cost: two divisions where a run begins.
@@ -30,7 +31,7 @@ class Runs {
     }
     last_ = position;
   }
-  // It asks again after so many iterations, unless the run ends before.
+  // It asks again after this many iterations, unless the run ends before.
   void due_after(int64_t iterations, int64_t step) {
     due_ = last_ + static_cast<uint64_t>(iterations * step);
   }

@@ -1,14 +1,14 @@
-// Sequences: misses of one thread that go upwards page by page in hundreds of places at the same time, as when a sort deals records out to
-// its parts. Streams (streams.h) follow only a few, in steps of any size; they would forget each of these before its next miss.
+// Sequences: misses of one thread that go upwards page by page in hundreds of places at the same time, as when a sort distributes records
+// among its parts. Streams (streams.h) follow only a few, in steps of any size; they would forget each of these before its next miss.
 //
-//   a page is missed                         the page behind it is expected
-//   an expected page is missed               so is the page behind that
-//   once more                                it is a sequence: some pages from this one on are loaded, and the page behind those is expected
+//   a page is missed                         the page after it is expected
+//   an expected page is missed               so is the page after that
+//   once more                                it is a sequence: some pages from this one on are loaded, and the page after those is expected
 //
-// How many pages are loaded depends on how many sequences there are. Each miss between two misses of a sequence is taken for one of another
-// sequence, and they share the room.
+// How many pages are loaded depends on how many sequences there are. Each miss between two misses of a sequence is assumed to be another
+// sequence's, and they share the room.
 //
-// Thread contract: its thread. No I/O: pure bookkeeping, by page numbers. Memory: 8 KiB, zeros at first. Cost: two lines of the cache.
+// Thread contract: its thread. No I/O: pure bookkeeping, by page numbers. Memory: 8 KiB, zeros at first. Cost: two cache lines.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -61,7 +61,7 @@ class Sequences {
       if (places[i].misses != 0 && places[i].page == page) return &places[i];
     return nullptr;
   }
-  // In the place that is free, or else whose sequence was missed longer ago.
+  // Takes the place that is free, or else the one whose sequence missed longer ago.
   void expect(uint64_t page, uint32_t misses) {
     Expected* const places = places_of(page);
     const auto age = [&](const Expected& place) { return place.misses == 0 ? ~0u : now_ - place.time; };

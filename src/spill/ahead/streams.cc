@@ -4,7 +4,7 @@
 
 namespace spill {
 
-// Is the page one of those behind the last miss, up to a window behind the window?
+// Is the page one of those after the last miss, up to a window beyond the window?
 bool Streams::goes_on(const Stream& stream, uint64_t page) const {
   if (stream.window == 0) return false;
   const auto from_last = static_cast<int64_t>(page - stream.last);
@@ -92,7 +92,7 @@ Streams::Window Streams::missed(uint64_t page, Pattern pattern, uint32_t least) 
     nearest->used = now_;
     return {};
   }
-  // By their ages, since now_ may have begun anew between the two.
+  // By age, since now_ may have wrapped around between the two.
   Stream& oldest = *std::max_element(streams_, streams_ + kStreams, [this](const Stream& x, const Stream& y) {
     return now_ - x.used < now_ - y.used;
   });

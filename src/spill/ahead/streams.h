@@ -3,11 +3,11 @@
 //
 //   two misses, some pages apart                      perhaps a stream
 //   a third one, as far from the second               it is a stream: a window of pages is loaded, beginning with the missed one
-//   a miss in a window of which half is used up       the next window, twice as large. (A wait for a page that is being loaded counts as a miss)
+//   a miss in a window of which half is used up       the next window, twice as large. (Waiting for a page that is being loaded counts as a miss)
 //   a page of a window is used for the first time     the next window, so that two are ahead. (Windows are marked, so that a use is noticed)
-//   a miss behind the window, by a window at most     a window from that page on: the pages between were in memory
+//   a miss beyond the window, by a window at most     a window from that page on: the pages between were in memory
 //
-// So a program that finds each window in memory waits for none.
+// So a program that finds each window in memory never waits.
 //
 // Thread contract: its thread. No I/O: pure bookkeeping, by page numbers.
 #pragma once
@@ -15,21 +15,21 @@
 
 namespace spill {
 
-// What the program said of memory (madvise).
+// What the program said about memory (madvise).
 enum class Pattern : uint8_t { kNormal, kSequential, kRandom };
 
 class Streams {
  public:
   static constexpr uint32_t kStreams = 4;
-  // Misses that lie further apart are no stream.
+  // Misses further apart are not a stream.
   static constexpr int64_t kMaxStride = 1024;
   static constexpr uint32_t kWindowGrowth = 8;
 
   Streams() = default;
-  // As after so many misses of which none is known any more, for tests.
+  // For tests: the state after this many misses, all of them forgotten.
   explicit Streams(uint32_t misses) : now_(misses) {}
 
-  // Pages first, first + stride, ...; none if count is 0. The stride is 0 if the page that was missed is part of no stream.
+  // Pages first, first + stride, ...; none if count is 0. The stride is 0 if the missed page is part of no stream.
   struct Window {
     uint64_t first = 0;
     int64_t stride = 0;
@@ -37,12 +37,12 @@ class Streams {
   };
   // `page` is missed. Returns the pages to load now: windows begin with `least` pages and grow to kWindowGrowth times as many.
   Window missed(uint64_t page, Pattern pattern, uint32_t least);
-  // A page that is marked is used. As missed(), with `most` pages ahead; no window if no stream has marked it, or there are as many.
+  // A marked page is used. Like missed(), with up to `most` pages ahead; no window if no stream has marked the page, or that many are ahead already.
   Window used(uint64_t page, Pattern pattern, uint32_t least, uint32_t most);
   // The first `count` pages of the window that was returned last are being loaded, or are in memory.
   void begun(uint32_t count);
 
-  // Pages of the window that the i-th stream was given last, of whose first use it is to be told: first to first + count - 1.
+  // Pages of the window that the i-th stream was given last, whose first use is to be reported to it: first to first + count - 1.
   struct Mark {
     uint64_t first = 0;
     uint64_t count = 0;
@@ -52,11 +52,11 @@ class Streams {
 
  private:
   struct Stream {
-    uint64_t last = 0;    // page that was missed
-    uint64_t next = 0;    // first page behind the window
-    Mark mark = {};       // of whose use it is to be told
+    uint64_t last = 0;    // page that was missed last
+    uint64_t next = 0;    // first page after the window
+    Mark mark = {};       // whose use is to be reported to it
     int64_t stride = 0;   // 0: one miss so far
-    uint32_t window = 0;  // its size, in pages; 0: this is no stream yet
+    uint32_t window = 0;  // its size, in pages; 0: not a stream yet
     uint32_t used = 0;    // now_ when it was used last; 0: never
   };
   bool goes_on(const Stream& stream, uint64_t page) const;
@@ -64,7 +64,7 @@ class Streams {
   static int64_t ahead(const Stream& stream, uint64_t page);
 
   Stream streams_[kStreams];
-  Stream* opened_ = nullptr;  // the one that window_ is of
+  Stream* opened_ = nullptr;  // the stream that window_ belongs to
   Window window_;             // that was returned last
   uint32_t now_ = 0;          // counts misses, modulo 2^32 and without 0
 };

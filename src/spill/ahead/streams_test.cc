@@ -193,7 +193,7 @@ TEST(Streams, AdviceIsHeeded) {
   EXPECT_EQ(sequential.largest, kMin * Streams::kWindowGrowth);
   for (uint64_t page = 100; page < 1000; ++page) sequential.read(page, Pattern::kSequential);
   EXPECT_LT(sequential.misses, 20u);
-  // Of memory that is in use already.
+  // Advice for memory that is in use already.
   Reader turned;
   turned.notices_uses = true;
   for (uint64_t page = 100; page < 200; ++page) turned.read(page);

@@ -1,8 +1,8 @@
-// Walk: a loop that loads memory in order, page after page, and reports now and then where it is. The pages that come next are loaded ahead
-// in windows, many of them by one read. (The distance of prefetch.h is no substitute. It suits addresses that the loop computes from what it loads;
-// in the memory that it loads in order it covers a page or two, and a device that is asked for single pages delivers a quarter of what it can.)
+// Walk: a loop that loads memory in order, page after page, and reports its place now and then. The pages that come next are loaded ahead in
+// windows, many of them by one read. (The distance of prefetch.h is no substitute: it suits addresses that the loop computes from what it loads. In
+// memory that is loaded in order it covers a page or two, and a device that is asked for single pages delivers a quarter of what it could.)
 //
-//   the loop reports a page elsewhere                    no window: it may be the only page of a row of a matrix
+//   the loop reports a page elsewhere                    no window: it may be the only page of a matrix row
 //   it reports one of the next pages, twice in a row     it walks: a window of pages is loaded
 //   half of the window is used up                        the next window, twice as large
 //
@@ -22,7 +22,7 @@ class Walk {
  public:
   static constexpr uint32_t kMinSteps = 2;
   static constexpr uint32_t kWindowGrowth = Streams::kWindowGrowth;
-  // Windows end where groups do, whose pages leave memory together.
+  // Windows end where groups end: the pages of a group leave memory together.
   static constexpr uint64_t kGroupPages = cache::kGroupPages;
 
   // Pages first to first + count - 1.
@@ -46,12 +46,12 @@ class Walk {
     return steps_ >= kMinSteps && 2 * (next_ - page_ - 1) <= window_;
   }
 
-  // Does it walk, and is the page no further from it than its windows reach?
+  // Does it walk, and is the page within reach of its windows?
   bool is_near(uint64_t page) const {
     return window_ != 0 && page + window_ >= page_ && page <= next_ + window_;
   }
 
-  // The pages to load now: at first `least` of them, later up to kWindowGrowth times as many, and a few more up to where a group ends.
+  // The pages to load now: at first `least` of them, later up to kWindowGrowth times as many, extended to the end of a group.
   // REQUIRES: a window is due; least > 0.
   Window window(uint32_t least) {
     if (window_ == 0) window_ = least;
@@ -66,9 +66,9 @@ class Walk {
   }
 
  private:
-  uint64_t page_ = 0;    // that the loop reported last
-  uint64_t next_ = 0;    // the first page behind the last window
-  uint32_t window_ = 0;  // size of the next window, in pages; 0: there was none yet
+  uint64_t page_ = 0;    // reported last
+  uint64_t next_ = 0;    // the first page after the last window
+  uint32_t window_ = 0;  // size of the next window, in pages; 0: no window yet
   uint32_t steps_ = 0;   // reports of a next page, in a row
 };
 

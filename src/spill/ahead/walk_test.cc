@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint32_t kMin = 8, kMax = kMin * Walk::kWindowGrowth;
 
-// A loop that says where it is, of which so many pages can be loaded at a time.
+// A loop that reports its place, for which `room` pages can be loaded at a time.
 class Walker {
  public:
   explicit Walker(uint32_t room = ~0u, uint32_t least = kMin) : room_(room), least_(least) {}
@@ -31,7 +31,7 @@ class Walker {
   uint32_t late = 0;  // pages that nobody had asked for
   uint32_t windows = 0;
   uint32_t largest = 0;
-  uint64_t ahead = 0;  // pages, at most, that were asked for and lay before it
+  uint64_t ahead = 0;  // the most pages that were asked for and lay ahead of it
 
  private:
   Walk walk_;
@@ -101,7 +101,7 @@ TEST(Walk, WhatThereWasNoRoomForIsAskedForAgain) {
   EXPECT_EQ(none.late, 200u);
 }
 
-// Of few frames, which many threads share: what is loaded too early would push out what is about to be used.
+// If many threads share few frames, what is loaded too early would displace what is about to be used.
 TEST(Walk, WhatIsAheadIsNotMuchMoreThanThereMayBe) {
   for (const uint32_t most : {8u, 20u, 64u, 200u}) {
     Walker walker(most, Walk::least_of(kMin, most));

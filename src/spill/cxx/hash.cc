@@ -1,6 +1,6 @@
-// The C++ library's hash of bytes, behind std::hash of strings: MurmurHash64A (Austin Appleby's algorithm), in the
-// library's reading of it, which takes the bytes beyond the last eight as one number. Compiled by the plugin; tree.cc
-// says why. The result is the library's: containers are shared with code that spillcc did not compile.
+// The C++ library's hash of bytes, behind std::hash of strings: MurmurHash64A (Austin Appleby's algorithm), as the
+// library implements it: the bytes beyond the last eight count as one number. Compiled by the plugin; tree.cc says
+// why. The result is the library's: containers are shared with code that spillcc did not compile.
 #include <cstddef>
 #include <cstdint>
 

@@ -13,7 +13,7 @@ TEST(Cooling, AnEighthOfThePages) {
   EXPECT_EQ(cooling_wanted(32'768, 4096, kLeaving), 4096u + kLeaving);
 }
 
-// With half a TiB an eighth are 16 million pages, for all of which the first fault that finds no room would wait.
+// An eighth of half a TiB is 16 million pages, and the first fault that finds no room would wait for all of them.
 TEST(Cooling, LittleByLittleWhereMemoryIsLarge) {
   constexpr uint32_t kAllowed = 1 << 27;
   uint32_t cooling = 0, rounds = 0;

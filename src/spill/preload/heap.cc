@@ -1,5 +1,5 @@
-// The malloc family in preload mode: large blocks are memory of the spilled range. Small ones come from the heap that the
-// program has, which is the C library's, or one that it is linked with and may also call by other names.
+// The malloc family in preload mode: large blocks are memory of the spilled range. Small ones come from the program's own
+// heap: the C library's, or one that it is linked with and may also call by other names.
 //
 // A large block begins at an OS page; a table says how many pages it has.
 #include <errno.h>
@@ -39,7 +39,7 @@ DECLARE_NEXT(valloc)
 DECLARE_NEXT(pvalloc)
 DECLARE_NEXT(malloc_usable_size)
 
-// OS pages of the block that begins at an OS page of the range, 0 when none does. Mapped at first use.
+// For each OS page of the range: the OS pages of the block that begins there, 0 if none does. Mapped on first use.
 constexpr uint64_t kLengthBytes = (kRangeEnd - kRangeBegin) / kOsPageBytes * sizeof(uint32_t);
 constinit std::atomic<uint32_t*> lengths{nullptr};
 
@@ -109,7 +109,7 @@ void* move_block(void* block, size_t old_bytes, size_t bytes) {
   return moved;
 }
 
-// Of a block that is large, or becomes large.
+// For a block that is large, or becomes large.
 void* resize(void* block, size_t bytes) {
   if (bytes > PTRDIFF_MAX) return no_memory();
   if (block == nullptr) return allocate_large(bytes, 0);
@@ -123,7 +123,7 @@ void* resize(void* block, size_t bytes) {
   const sys::BlockedSignals blocked(sys::kAllSignals);
   const uint64_t length = whole_pages(bytes);
   const auto address = reinterpret_cast<uint64_t>(block);
-  // Before another block may begin there.
+  // Before the addresses can become another block's.
   *length_of(address) = 0;
   const uint64_t moved = resize_large(address, old_length, length, true);
   if (moved == 0) {
@@ -142,7 +142,7 @@ void* aligned(size_t alignment, size_t bytes) {
   return allocate_large(bytes, std::bit_ceil(std::max(alignment, size_t{1})));
 }
 
-// Is an allocation of `bytes` left to the function behind? To be asked once for each allocation: large ones are counted.
+// Is an allocation of `bytes` left to the next definition of the function? Call once for each allocation: large ones are counted.
 bool is_left(size_t bytes) { return is_passive() || !spills(bytes); }
 
 }  // namespace

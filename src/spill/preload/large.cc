@@ -44,7 +44,7 @@ bool map_large_at(uint64_t address, uint64_t bytes) {
   return true;
 }
 
-// First nobody can touch it any more, then it is forgotten, then others may have the addresses.
+// In this order: nobody can touch the memory any more, it is forgotten, others may have the addresses.
 void unmap_large(uint64_t address, uint64_t bytes) {
   set_access(address, bytes, PROT_NONE);
   ask_discard(address, bytes);
@@ -63,7 +63,7 @@ uint64_t resize_large(uint64_t address, uint64_t old_bytes, uint64_t bytes, bool
   if (bytes <= old_bytes || map_large_at(address + old_bytes, bytes - old_bytes)) return address;
   const uint64_t moved = may_move ? map_large(bytes, base::kOsPageBytes) : 0;
   if (moved == 0) return 0;
-  // The kernel moves no page that may not be written, and copies none that may not be read.
+  // The kernel does not move pages that may not be written, nor copy pages that may not be read.
   set_access(address, old_bytes, PROT_READ | PROT_WRITE);
   ask_relocate(moved, address, old_bytes);
   unmap_large(address, old_bytes);

@@ -25,10 +25,10 @@ constinit std::atomic<uint32_t> state{0};
 constinit pthread_key_t key = 0;
 constinit bool has_key = false;
 
-// Is this thread one of those by which the kernel serves io_uring?
+// Is this one of the kernel's threads that serve io_uring?
 bool is_io_worker(const char* thread) {
   constexpr uint64_t kIoWorker = 0x10;   // PF_IO_WORKER
-  constexpr int kFieldsBeforeFlags = 6;  // behind the name, which may hold anything
+  constexpr int kFieldsBeforeFlags = 6;  // after the name, which may contain anything
   base::Text<64> path;
   path << "/proc/self/task/" << thread << "/stat";
   char text[512];
@@ -42,7 +42,7 @@ bool is_io_worker(const char* thread) {
   return (flags & kIoWorker) != 0;
 }
 
-// How many threads the process has, without the workers of io_uring; ~0 if the system does not tell.
+// How many threads the process has, without io_uring's workers; ~0 if it cannot be found out.
 uint32_t count_threads() {
   const long folder =
       sys::syscall(SYS_openat, AT_FDCWD, "/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
@@ -61,7 +61,7 @@ uint32_t count_threads() {
   return sys::failed(bytes) ? ~0u : count;
 }
 
-// Main's thread stays among them until the process ends.
+// Main's thread is counted until the process ends.
 bool is_over() { return count_threads() == sys::started_thread_count() + 1; }
 
 void wait_for_end(void*) {

@@ -1,12 +1,12 @@
 // The end of a program whose main thread left by pthread_exit, when its last thread ends.
 //
 // The C library ends the process when its last thread ends. It counts the runtime's threads too, which never end. So once main's
-// thread has left, a thread of the runtime's looks several times a second whether the runtime's are the only ones left.
+// thread has left, a thread of the runtime's checks many times a second whether only the runtime's are left.
 #pragma once
 
 namespace spill::preload {
 
-// In main's thread, once, before all others.
+// To be called once, in main's thread, before there are others.
 void watch_main_thread();
 // The runtime has started its threads in this process.
 void note_own_threads();

@@ -58,7 +58,7 @@ void for_allocated(uint64_t begin, uint64_t end, Use&& use) {
   }
 }
 
-// MAP_FIXED onto the range replaces what was there, by a spilled mapping: others cannot lie there.
+// MAP_FIXED within the range replaces what was there by a spilled mapping; mappings of other kinds cannot lie there.
 void* map_fixed(void* address, size_t bytes, bool spilled_kind) {
   const auto begin = reinterpret_cast<uint64_t>(address);
   const uint64_t length = whole_pages(bytes);
@@ -66,7 +66,7 @@ void* map_fixed(void* address, size_t bytes, bool spilled_kind) {
   if (!spilled_kind || !is_on() || is_too_large(bytes) || begin < kRangeBegin || length > kRangeEnd - begin)
     return no_map(ENOMEM);
   const sys::BlockedSignals blocked(sys::kAllSignals);
-  // What is there is not freed first: another thread might be given its addresses.
+  // What is there is not freed first, or another thread might be given its addresses.
   for (uint64_t at = begin; at < begin + length;) {
     const uint64_t stop = same_allocation_end(at, begin + length);
     if (!is_allocated(at) && !map_large_at(at, stop - at)) return no_map(ENOMEM);
@@ -87,7 +87,7 @@ int unmap(void* address, size_t bytes) {
   if (bytes == 0 || is_too_large(bytes) || begin % kOsPageBytes != 0) return fail(EINVAL);
   if (!is_on()) return 0;  // a child's, which has nothing there
   const sys::BlockedSignals blocked(sys::kAllSignals);
-  // munmap of what is not mapped is no error.
+  // It is no error to unmap what is not mapped.
   for_allocated(begin, std::min(begin + whole_pages(bytes), kRangeEnd), unmap_large);
   return 0;
 }
@@ -99,7 +99,7 @@ void* resize(void* address, size_t old_bytes, size_t bytes, int flags) {
   if (bytes == 0 || old_bytes == 0 || begin % kOsPageBytes != 0 ||
       (flags & ~(MREMAP_MAYMOVE | kElsewhere)) != 0 || ((flags & kElsewhere) != 0 && !may_move))
     return no_map(EINVAL);
-  // An address of the program's choice, or memory that stays at both places, is not supported.
+  // Addresses that the program chooses, and memory that stays mapped at both places, are not supported.
   if ((flags & kElsewhere) != 0 || !is_on() || is_too_large(bytes)) return no_map(ENOMEM);
   if (!is_allocated(begin)) return no_map(EFAULT);
   const uint64_t old_end = old_bytes > kRangeEnd - begin ? kRangeEnd : begin + whole_pages(old_bytes);
@@ -128,7 +128,7 @@ int advise(void* address, size_t bytes, int advice) {
     found += length;
   });
   if (found > 0 && meaning == Advice::kRefused) return fail(EINVAL);
-  return found == end - begin ? 0 : fail(ENOMEM);  // what is not mapped is passed over
+  return found == end - begin ? 0 : fail(ENOMEM);  // as natively: what is not mapped is skipped, and reported
 }
 
 }  // namespace
@@ -168,7 +168,7 @@ SPILL_EXPORT void* mremap(void* old_address, size_t old_bytes, size_t bytes, int
 }
 
 SPILL_EXPORT int madvise(void* address, size_t bytes, int advice) {
-  // Of nothing the kernel only says whether it knows the advice.
+  // For 0 bytes the kernel only says whether it knows the advice.
   if (is_passive() || !in_range(address) || bytes == 0) PASS(madvise, address, bytes, advice);
   return advise(address, bytes, advice);
 }

@@ -1,11 +1,11 @@
-// The functions behind those that the preloaded library replaces.
+// The next definitions of the functions that the preloaded library replaces.
 #pragma once
 #include "base/check.h"
 #include "spill/abi.h"
 #include "sys/c_library.h"
 
-// NEXT(f) is the C library's f, or whoever's has the name behind us; PASS jumps there, so that it sees its caller.
-// DECLARE_NEXT(f) stands before either, in the same file.
+// NEXT(f) is the C library's f, or another library's that comes after ours; PASS jumps to it, so that it sees the
+// original caller. DECLARE_NEXT(f) must come before either, in the same file.
 #define DECLARE_NEXT(name) constinit decltype(::name)* cached_##name = nullptr;
 #define NEXT(name) (::spill::preload::next(cached_##name, #name))
 #define PASS(name, ...) [[clang::musttail]] return NEXT(name)(__VA_ARGS__)

@@ -32,7 +32,7 @@ base::Expected<void> Pager::open(sys::UserFaults& faults, storage::Device& devic
   faults_ = &faults;
   memory_bytes_ = memory_bytes;
   if (auto opened = store_.open(device); !opened) return opened;
-  // More than fit the budget: pages that cannot leave come on top.
+  // More than the budget holds: pages that cannot leave come on top.
   const uint64_t machine_bytes = sys::machine_memory_bytes();
   frame_limit_ =
       static_cast<uint32_t>(base::round_up(machine_bytes + memory_bytes, uint64_t{1} << 20) / kOsPageBytes);
@@ -100,25 +100,25 @@ void Pager::give_frame(PageNumber page, FrameNumber number) {
   note_touched(page);
 }
 
-// Whether anything was ever stored in the table about `page`, or about another page in the same OS page of the table.
+// Whether the table ever held anything about `page`, or about another page in the same OS page of the table.
 bool Pager::is_touched(PageNumber page) const { return base::has_bit(touched_, table_page_of(page)); }
 
-// Before anything is stored in the table about `page`: discard() and relocate() pass over what was never noted.
+// Call before anything about `page` is stored in the table: discard() and relocate() skip what was never noted.
 void Pager::note_touched(PageNumber page) {
   if (is_touched(page)) return;
   base::set_bit(touched_, table_page_of(page));
   metadata_bytes_ += kOsPageBytes;
 }
 
-// Its page is absent from now on. REQUIRES: in no list.
+// The frame's page is absent from now on. REQUIRES: in no list.
 void Pager::free_frame(FrameNumber number) {
   pages_[frames_[number].page].frame_plus_1 = 0;
   append(free_, number, State::kFree);
 }
 
-// How many pages the budget has room for, after what it takes to know them; half of it at least.
+// How many pages the budget has room for, after the metadata; at least half of the budget's worth.
 uint32_t Pager::allowed() const {
-  // And what one load more may add to that.
+  // Including what one more load may add.
   const uint64_t metadata_bytes = metadata_bytes_ + most_loaded_ * sizeof(Frame) + 2 * kOsPageBytes;
   const uint64_t left = memory_bytes_ > metadata_bytes ? memory_bytes_ - metadata_bytes : 0;
   return static_cast<uint32_t>(std::max(left, memory_bytes_ / 2) / kOsPageBytes);
@@ -147,7 +147,7 @@ void Pager::serve(uint64_t address) {
   count_memory();
 }
 
-// An event of a hot page: mostly one that was told of twice, and the page is there.
+// A fault on a hot page: usually one that the kernel reported twice, and the page is there.
 void Pager::dropped_by_program(PageNumber page) {
   const uint64_t address = address_of(page);
   if (faults_->copy(address, zeros_, kOsPageBytes) < 0) return faults_->wake(address, kOsPageBytes);
@@ -156,7 +156,7 @@ void Pager::dropped_by_program(PageNumber page) {
   frames_[frame_of(page)].known = base::zero_fingerprint();
 }
 
-// And its neighbours that went to the side area with it.
+// Brings back a cooling page, and the neighbours that went to the side area with it.
 void Pager::bring_back(PageNumber page) {
   const FrameNumber frame = frame_of(page);
   uint32_t count = 1;
@@ -167,7 +167,7 @@ void Pager::bring_back(PageNumber page) {
       faults_->move(address_of(page), reinterpret_cast<uint64_t>(side_of(frame)), count * kOsPageBytes);
   uint32_t done = moved > 0 ? static_cast<uint32_t>(static_cast<uint64_t>(moved) / kOsPageBytes) : 0;
   if (done == 0) {
-    // Memory that may not be written takes no moved page, but a copy.
+    // The kernel cannot move a page into memory that may not be written, but can copy it there.
     if (faults_->copy(address_of(page), side_of(frame), kOsPageBytes) < 0)
       return faults_->wake(address_of(page), kOsPageBytes);
     sys::release(side_of(frame), kOsPageBytes);
@@ -194,7 +194,7 @@ uint32_t Pager::absent_run(PageNumber from, uint32_t most, bool upwards) const {
   return count;
 }
 
-// How much to load at a miss of `page`: more each time when misses go on upwards or downwards.
+// How many pages to load at a miss of `page`: more each time if misses continue upwards or downwards.
 uint32_t Pager::window_for(PageNumber page, bool& upwards) {
   for (Stream& stream : streams_) {
     if (stream.window == 0 || (page != stream.next_up && page != stream.next_down)) continue;
@@ -217,12 +217,12 @@ void Pager::load(PageNumber page) {
   base::probes::miss(address_of(page) / kOsPageBytes, count);
   uint64_t read_bytes = 0;
   uint32_t done = place_pages(first, count, read_bytes);
-  // Who waits does so for this page, which may be the last of them.
+  // Whoever faulted waits for this page, which may be the last of them.
   if (page - first >= done && count > 1) done += place_pages(page, 1, read_bytes);
   base::probes::load_done(address_of(page) / kOsPageBytes, done, read_bytes);
 }
 
-// UFFDIO_COPY. A memory group may be at its limit for a moment: what is being evicted leaves.
+// UFFDIO_COPY. Tries again while the memory cgroup is at its limit: what is being evicted is about to leave.
 long Pager::copy_in(uint64_t to, const void* from, uint64_t bytes) {
   long copied = faults_->copy(to, from, bytes);
   for (uint64_t tries = 0; copied == -ENOMEM && tries < kTriesForMemory; ++tries) {
@@ -271,7 +271,7 @@ void Pager::discard(uint64_t address, uint64_t bytes) {
   FrameNumber cooled[Store::kMaxPages];
   uint32_t cooled_count = 0;
   for (PageNumber page = number_of(address); page != number_of(address + bytes); ++page) {
-    // Of what was never touched not even the table is read in.
+    // Where nothing was ever touched, not even the table is read.
     if (page % kPagesPerTablePage == 0 && number_of(address + bytes) - page >= kPagesPerTablePage &&
         !is_touched(page)) {
       page += kPagesPerTablePage - 1;
@@ -291,7 +291,7 @@ void Pager::discard(uint64_t address, uint64_t bytes) {
   count_memory();
 }
 
-// Moves a hot page; false when it is not there any more.
+// Moves a hot page; false if it is no longer there.
 bool Pager::relocate_hot(uint64_t to, uint64_t from) {
   const long moved = faults_->move(to, from, kOsPageBytes);
   if (moved > 0 || moved == -ENOENT) return moved > 0;

@@ -12,11 +12,11 @@
 //                       └────── bring_back ─────┘         discard: from any to absent, without spot
 //
 // Steps of an eviction (cool, leave), against threads that store to the page all the time:
-//   1 the kernel moves the page to the side area, at once: a store came before, and is in the page, or comes after, and
-//     waits for us. Pages that the kernel reads or writes just now (direct I/O) do not move, and stay
+//   1 the kernel moves the page to the side area atomically: a store comes either before, and is in the page, or after,
+//     and waits for us. Pages that the kernel is reading or writing (direct I/O) do not move, and stay
 //   2 only now, when nobody can store to it any more, its fingerprint is taken and compared
-//   3 what changed is written; its fingerprint is unknown from before the write until a load
-//   4 only after all of its write has succeeded its memory is given back, and its frame is free
+//   3 what changed is written; its fingerprint is unknown from before the write until the next load
+//   4 only after its whole write has succeeded is its memory given back, and its frame free
 // and of a load: 1 all is read · 2 fingerprint · 3 the kernel copies the page to its address, unless one is there.
 //
 // Invariants
@@ -26,7 +26,7 @@
 //  4 a page whose content is not what `known` says is written before it is absent, or it was discarded
 //  5 a missing page at a hot address was given back to the kernel behind our back: it reads as zeros
 //
-// Owner: the thread that serves faults (service.h). No other calls anything here.
+// Owner: the thread that serves faults (service.h). No other thread calls anything here.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -43,15 +43,15 @@ inline constexpr FrameNumber kNone = ~FrameNumber{0};
 
 class Pager {
  public:
-  // Maps tables and the side area, and registers that. Errors: ENOMEM, those of Store::open.
+  // Maps the tables and the side area, and registers the latter with `faults`. Errors: ENOMEM, those of Store::open.
   base::Expected<void> open(sys::UserFaults& faults, storage::Device& device, uint64_t memory_bytes);
 
-  // The page at `address` is missing, or was a moment ago: after this it is there, and who waits goes on.
+  // The page at `address` is missing, or was a moment ago: afterwards it is there, and whoever waits for it goes on.
   void serve(uint64_t address);
 
   // All of it reads as zeros from now on. Whole OS pages.
   void discard(uint64_t address, uint64_t bytes);
-  // What was at `from` is at `to`, and `from` reads as zeros. Whole OS pages that do not overlap.
+  // Moves what is at `from` to `to`; `from` then reads as zeros. Whole OS pages that do not overlap.
   void relocate(uint64_t to, uint64_t from, uint64_t bytes);
 
  private:
@@ -115,7 +115,7 @@ class Pager {
   sys::UserFaults* faults_ = nullptr;
   Store store_;
   uint64_t memory_bytes_ = 0;
-  uint32_t frame_limit_ = 0;  // frames that there is address space for
+  uint32_t frame_limit_ = 0;  // how many frames there is address space for
   uint32_t frames_made_ = 0;  // frames that were ever used
   uint64_t metadata_bytes_ = 0;
   uint32_t most_loaded_ = 1;   // pages that one fault may bring

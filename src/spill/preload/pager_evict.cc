@@ -1,4 +1,4 @@
-// Pages leave memory: the steps are numbered in pager.h.
+// Eviction; its steps are numbered in pager.h.
 #include <sys/mman.h>
 
 #include <utility>
@@ -17,7 +17,7 @@ namespace {
 
 using base::kOsPageBytes;
 
-// So many rounds in which nothing could be written, a millisecond apart, and the program cannot go on.
+// After this many rounds in which nothing could be written, a millisecond apart, the program is ended.
 constexpr uint32_t kMaxFailures = 100;
 
 uint64_t address_of(PageNumber page) { return kRangeBegin + uint64_t{page} * kOsPageBytes; }
@@ -34,7 +34,7 @@ void Pager::release_side(std::span<const FrameNumber> frames) {
   }
 }
 
-// Room for `wanted` more pages, or for as many as could be made, one at least.
+// Makes room for `wanted` more pages. Returns for how many it did, at least 1.
 uint32_t Pager::make_room(uint32_t wanted) {
   uint32_t failures = 0;
   while (in_use() + wanted > allowed()) {
@@ -46,7 +46,7 @@ uint32_t Pager::make_room(uint32_t wanted) {
     }
     if (in_use() < allowed()) return allowed() - in_use();
     if (error == 0) {
-      // Everything is in use by the kernel, or may not be written: more memory than the budget, not a wrong byte.
+      // Everything is in use by the kernel, or may not be written: better to exceed the budget than to corrupt data.
       if (!std::exchange(said_over_, true))
         base::log({.name = "memory_exceeded", .fields = {{"memory_bytes", runtime.options.memory}}},
                   "pages that the program made read-only, or the kernel is using, cannot leave memory; it "
@@ -73,7 +73,7 @@ void Pager::cool(uint32_t wanted) {
   }
 }
 
-// The oldest hot page, and its neighbours if they came with it. Returns how many were tried, one at least.
+// Step 1 for the oldest hot page, and for its neighbours if they came with it. Returns how many were tried, at least 1.
 uint32_t Pager::cool_run() {
   const FrameNumber first = hot_.first;
   uint32_t count = 1;
@@ -82,7 +82,7 @@ uint32_t Pager::cool_run() {
     ++count;
   const uint64_t from = address_of(frames_[first].page), to = reinterpret_cast<uint64_t>(side_of(first));
   long moved = faults_->move(to, from, count * kOsPageBytes);
-  // Pages of which some are read-only do not move together: none of them, not those before either.
+  // If one of the pages is read-only, none of them moves, not even those before it.
   if (moved <= 0 && count > 1) moved = faults_->move(to, from, kOsPageBytes);
   const uint32_t done = moved > 0 ? static_cast<uint32_t>(static_cast<uint64_t>(moved) / kOsPageBytes) : 0;
   for (uint32_t i = 0; i < done; ++i) {
@@ -93,7 +93,7 @@ uint32_t Pager::cool_run() {
   return done > 0 ? done : 1;
 }
 
-// A page that did not move. True when it is cooling after all; else it is as new, so that others are tried first.
+// A page that did not move. True if it is cooling after all; else it becomes the newest, so that others are tried first.
 bool Pager::cool_stubborn(FrameNumber frame, long error) {
   const uint64_t address = address_of(frames_[frame].page);
   remove(frame);

@@ -18,7 +18,7 @@ using base::kOsPageBytes;
 enum class Question : uint32_t { kNone, kDiscard, kRelocate };
 
 struct Line {
-  sys::Mutex lock;  // held by who asks
+  sys::Mutex lock;  // held by whoever asks
   std::atomic<Question> question{Question::kNone};
   uint64_t address = 0, from = 0, bytes = 0;
 };
@@ -30,10 +30,10 @@ constinit Pager pager;
 constinit base::Error start_error;
 constinit bool has_own_table = false;
 constinit std::atomic<uint32_t> ready{0};  // 1 the thread has opened everything, 2 it could not: start_error
-// A page to supply for the doorbell.
+// The page that is supplied for the doorbell.
 alignas(base::kOsPageBytes) constinit char doorbell_page[base::kOsPageBytes] = {};
 
-// The calling thread goes on with a table of descriptors of its own, and in it only ours.
+// Gives the calling thread a descriptor table of its own that has only the runtime's descriptors.
 void leave_descriptors() {
   constexpr unsigned kUnshare = 2;  // CLOSE_RANGE_UNSHARE
   int own[sys::kMaxOwnDescriptors];
@@ -45,7 +45,7 @@ void leave_descriptors() {
       if (static_cast<unsigned>(own[i]) == descriptor) return true;
     return false;
   };
-  // A range at the end unshares, and closes nothing. Where that is forbidden (seccomp) the table stays shared.
+  // An empty range at the end: unshares, and closes nothing. If that is forbidden (seccomp), the table stays shared.
   if (sys::failed(sys::syscall(SYS_close_range, ~0u, ~0u, kUnshare))) return;
   has_own_table = true;
   unsigned highest = fault_descriptor;
@@ -99,7 +99,7 @@ void serve(void*) {
   }
 }
 
-// Of a child of fork.
+// The thread of a child of fork.
 void refuse_all(void*) {
   leave_descriptors();
   tell_ready(1);
@@ -119,8 +119,8 @@ void ask(Question question, uint64_t address, uint64_t from, uint64_t bytes) {
   line.from = from;
   line.bytes = bytes;
   line.question.store(question, std::memory_order_release);  // pairs with the load in answer()
-  // The load returns when the page is there, which is after the answer; or before it, when the page was supplied for
-  // a fault that was told of twice: ring again.
+  // The load returns when the page is there, usually after the answer. It may be before, if the page was supplied
+  // for a fault that was reported twice: then ring again.
   while (line.question.load(std::memory_order_acquire) != Question::kNone) {
     sys::release(reinterpret_cast<void*>(doorbell), kOsPageBytes);
     *reinterpret_cast<volatile char*>(doorbell);
@@ -143,7 +143,7 @@ base::Expected<void> start(void (*entry)(void*)) {
   if (auto thread = sys::start_thread(entry, nullptr, "spillway"); !thread)
     return std::unexpected(thread.error());
   while (ready.load(std::memory_order_acquire) == 0) sys::futex_wait(ready, 0);
-  if (has_own_table) sys::syscall(SYS_close, faults.descriptor());  // the thread's stays
+  if (has_own_table) sys::syscall(SYS_close, faults.descriptor());  // the thread keeps its own
   if (ready.load(std::memory_order_relaxed) == 2) return std::unexpected(start_error);
   return {};
 }

@@ -15,7 +15,7 @@
 #include "sys/memory.h"
 #include "sys/signals.h"
 
-// Defined by the runtime for compiled code (abi.inc), which a program of spillcc needs.
+// Defined by the runtime for compiled code (abi.inc), which programs compiled by spillcc need.
 #define SPILLWAY_SYMBOL(name, symbol, doc) \
   extern "C" __attribute__((weak)) const char spillway_##name[] asm(symbol);
 #include "spillway/abi.inc"
@@ -35,7 +35,7 @@ namespace {
 enum class Phase : uint32_t { kUnborn, kIdle, kStarting, kOn, kOff };
 
 constinit std::atomic<Phase> phase{Phase::kUnborn};
-constinit std::atomic<uint64_t> large_bytes{0};  // allocated so far, plain
+constinit std::atomic<uint64_t> large_bytes{0};  // large allocations so far, in plain memory
 constinit std::atomic<long> process{0};
 
 void require(base::Expected<void>&& done) {
@@ -51,7 +51,7 @@ void start() {
   draw_fingerprint_secrets();
   require(open_address_space());
   open_storage();
-  // The serving thread has a table of its own.
+  // The serving thread has a descriptor table of its own.
   if (runtime.device->opens_descriptors())
     end_process(base::Error::of(
         ENOTSUP, "storage: spdk: only programs compiled by spillcc can spill there; spill elsewhere, ",
@@ -61,11 +61,11 @@ void start() {
   runtime.started.store(true, std::memory_order_release);
 }
 
-// pthread_atfork's, of the child. Registered before all others: runs before them.
+// pthread_atfork's handler in the child. Registered before all others, so it runs before them.
 void become_child() {
   process.store(sys::syscall(SYS_getpid), std::memory_order_relaxed);
   become_main_thread();
-  // Its parent spills, or is such a child itself: a daemon forks twice.
+  // Only if its parent spills, or is such a child itself: a daemon forks twice.
   if (phase.load(std::memory_order_relaxed) != Phase::kOn &&
       !runtime.is_fork_child.load(std::memory_order_relaxed))
     return;
@@ -73,7 +73,7 @@ void become_child() {
   runtime.is_fork_child.store(true, std::memory_order_relaxed);
   const sys::BlockedSignals blocked(sys::kAllSignals);
   sys::leave_error_output();  // it may be a daemon
-  // Without it touching what the parent had is a segmentation fault.
+  // Without it, touching the parent's memory is a segmentation fault.
   if (start_child_service()) note_own_threads();
 }
 
@@ -97,14 +97,14 @@ bool spills(size_t bytes) {
   if (before + bytes <= runtime.plain_limit_bytes) return false;
   // A child of vfork runs in its parent's memory: the thread would be the child's, and end with it.
   if (process.load(std::memory_order_relaxed) != sys::syscall(SYS_getpid)) return false;
-  // What others allocate meanwhile, and what making the thread allocates, is plain.
+  // What others allocate meanwhile, and what starting the thread allocates, is plain.
   if (!phase.compare_exchange_strong(now, Phase::kStarting)) return false;
   start();
   phase.store(Phase::kOn, std::memory_order_release);
   return true;
 }
 
-// DT_INIT and DT_FINI.
+// Called through DT_INIT and DT_FINI.
 extern "C" void spillway_preload_start(int argument_count, char** arguments, char** environment);
 extern "C" void spillway_preload_start(int, char**, char** environment) {
   if (is_passive()) return;

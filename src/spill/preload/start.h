@@ -1,9 +1,9 @@
 // Whether this process spills, and the start of preload mode.
 //
 // The library is preloaded into the program that `spillway run` starts, and into all that this one starts. In programs that
-// use the runtime for compiled code it does nothing. Others run natively until all large allocations that they have ever
-// made come to more than 4 MiB or 1/32 of the budget, so that the many small programs of a build or a shell script cost
-// nothing. From then on large allocations spill.
+// use the runtime for compiled code it does nothing. Others run natively until the large allocations that they have made
+// add up to more than 4 MiB or 1/32 of the budget, whichever is less, so that the many small programs of a build or a shell
+// script cost nothing. From then on large allocations spill.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,20 +12,20 @@
 
 namespace spill::preload {
 
-// Allocations from here on may spill.
+// Allocations of this size and above may spill.
 inline constexpr size_t kLargeBytes = 64 * 1024;
 
-// Should an allocation of `bytes` spill? Starts the service when it is time; ends the process with one line when that
-// fails. Not in a child of fork: it has the rest of its life in plain memory.
+// Should an allocation of `bytes` spill? Starts the service when it is due; ends the process with one line if that
+// fails. Never in a child of fork, which stays in plain memory for the rest of its life.
 bool spills(size_t bytes);
 
-// Does the process spill? Not a child of fork, whose parent's memory is not its own.
+// Does the process spill? False in a child of fork, which does not have its parent's memory.
 bool is_on();
 
-// From now on nothing spills. False when something does already.
+// From now on nothing will spill. False if something has spilled already.
 bool stay_plain();
 
-// Has the process the runtime for compiled code?
+// Does the process have the runtime for compiled code?
 bool is_passive();
 
 }  // namespace spill::preload

@@ -21,7 +21,7 @@ constexpr uint64_t offset_of(Spot spot) { return uint64_t{place_of(spot)} * kOsP
 class Batch {
  public:
   explicit Batch(storage::Operation operation) : operation_(operation) {}
-  // Page `i` of the caller's; they come in order.
+  // Adds the caller's page `i`; pages are added in order.
   void add(uint32_t i, char* memory, Spot spot) {
     segments_[segment_count_] = {memory, kOsPageBytes};
     if (io_count_ > 0) {
@@ -94,7 +94,7 @@ void Store::load(std::span<const Spot> spots, char* to) {
   }
 }
 
-// Where each page is to be written: neighbouring places for as many as possible, else where it lies or anywhere.
+// Chooses where each page is written: adjacent places for as many as possible, else the page's present place, or any.
 int Store::give_spots(std::span<Leaving> pages, Spot* to) {
   const auto count = static_cast<uint32_t>(pages.size());
   cache::Places::Run run;

@@ -23,7 +23,7 @@ class Store {
   base::Expected<void> open(storage::Device& device);
 
   // Reads the OS pages at `spots` to `to`, one after the other; kNoSpot yields zeros. Ends the process with one line
-  // when a read fails: there is nothing that could be given instead. REQUIRES: `to` aligned to an OS page.
+  // when a read fails: there is nothing else to give the program. REQUIRES: `to` aligned to an OS page.
   void load(std::span<const Spot> spots, char* to);
 
   struct Leaving {
@@ -31,8 +31,8 @@ class Store {
     Spot spot;      // where an older content of it lies
     bool saved;     // set by save(); then `spot` is where it lies now
   };
-  // Writes pages, neighbours together. Of those that were not saved the older content may be gone too. Returns 0, or
-  // the errno value of what failed; says so in one line, at most once a second.
+  // Writes pages, neighbours together. The older content of those that were not saved may be lost too. Returns 0, or
+  // the errno value of what failed, which is logged in one line, at most once a second.
   int save(std::span<Leaving> pages);
 
   // Nobody needs the content at `spot` any more.

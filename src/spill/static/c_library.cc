@@ -1,4 +1,4 @@
-// The C library's functions behind the runtime's in a statically linked program: the linker gives them as
+// The C library's functions that the runtime replaces, in a statically linked program: the linker provides them as
 // __real_<name> (CMakeLists.txt).
 #include "sys/c_library.h"
 

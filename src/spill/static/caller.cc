@@ -1,5 +1,5 @@
-// In a statically linked program nothing tells the C library's code from that of other libraries, except for C++'s
-// operator new, which is never the C library's: everybody else gets plain memory, as the C library must.
+// In a statically linked program nothing tells the C library's code from other libraries', except that operator
+// new is never called by the C library: everybody else gets plain memory, as the C library must.
 #include "spill/caller.h"
 
 #include "spill/static/operator_new.h"

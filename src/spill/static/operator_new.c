@@ -1,5 +1,5 @@
-// The linker leads calls of operator new here (--wrap), so that its malloc is told from the C library's own. In C, so that
-// exceptions pass: std::bad_alloc, and whatever the program's own operator throws.
+// The linker directs calls of operator new here (--wrap), so that its malloc calls can be told from the C library's own.
+// In C, so that exceptions pass: std::bad_alloc, and whatever the program's own operator throws.
 #include "spill/static/operator_new.h"
 
 #include <stddef.h>

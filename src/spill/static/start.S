@@ -1,10 +1,10 @@
-// What the dynamic loader does for the shared runtime: the start before all constructors of the program, the
-// end after all its destructors. And a note, by which `spillway run` knows the program as spillcc's.
+// Does what the dynamic loader does for the shared runtime: runs the start before all constructors of the program,
+// the end after all its destructors. And a note, by which `spillway run` recognises the program as spillcc's.
   .section .preinit_array, "aw", @preinit_array
   .p2align 3
   .quad spillway_start
 
-  // Of the lowest priority: the last that is run.
+  // The lowest priority: runs last.
   .section .fini_array.00000, "aw", @fini_array
   .p2align 3
   .quad spillway_end

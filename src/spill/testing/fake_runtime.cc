@@ -166,7 +166,7 @@ uint64_t same_protection_end(uint64_t, uint64_t end) { return end; }
 bool allows(Protection, Need) { return true; }
 
 namespace {
-// Freed when the thread ends; from then on it has none.
+// Freed when the thread ends; after that the thread has none.
 struct Record {
   ~Record() {
     __spillway_slots = nullptr;
@@ -254,7 +254,7 @@ void set_moving(bool on) {
 }
 
 void expect_nothing_held() {
-  // What memcpy and its kin leave in the scratch slots is as what compiled code leaves there (intercept/quick.h).
+  // memcpy and its kin may leave addresses in the scratch slots, as compiled code does (intercept/quick.h).
   for (unsigned i = 2; i < spill::kAllSlotCount; ++i) CHECK_EQ(__spillway_slots[i].load(), 0u);
   CHECK_EQ(pins, 0u);
   CHECK_EQ(taken_pins, 0u);

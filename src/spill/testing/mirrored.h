@@ -49,7 +49,7 @@ class Mirrored {
   std::string twin;
 };
 
-// Of a file or message: any bytes.
+// Content for a file or message: any bytes.
 inline std::string content(size_t n) {
   std::string result(n, '\0');
   for (char& c : result) c = static_cast<char>(random());
@@ -69,7 +69,7 @@ inline std::string read_string(const char* spilled) {
   return text;
 }
 
-// A copy of a value in spilled memory, where it crosses an edge, and what has become of it.
+// A copy of a value in spilled memory, where it crosses a page's edge; and its value now.
 template <class T>
 T* spilled_object(const T& value = {}) {
   char* address = allocate(sizeof(T), 4096 - sizeof(T) / 2);
@@ -83,7 +83,7 @@ T read_object(const T* spilled) {
   return value;
 }
 
-// Whether a call lets go of a page that compiled code had in hand.
+// Whether a call releases a page that compiled code was holding.
 template <class Call>
 bool lets_go(Call call) {
   constexpr unsigned kSlot = 5;
