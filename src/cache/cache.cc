@@ -1,4 +1,4 @@
-// Cache: what it consists of, and what is asked of pages. Its budget and work in the background are in cache_background.cc, forks in cache_fork.cc.
+// Cache: its construction, and operations on pages. The budget and background work are in cache_background.cc, forks in cache_fork.cc.
 #include "cache/cache.h"
 
 #include <algorithm>
@@ -16,20 +16,20 @@ namespace {
 // A partition below this many frames is not worth its imbalance.
 constexpr uint64_t kFramesPerPartition = 8 * 1024;
 
-// What is mapped for a cache. The page of waste lies behind it.
+// The memory that is mapped for a Cache; the waste page comes after it.
 constexpr uint64_t kCacheBytes = base::round_up(sizeof(Cache), base::kOsPageBytes);
 
-// Between two pages that a prefetch names, one read brings so many that it does not name: two reads take longer.
+// So many unnamed pages between two that a prefetch names are read along with them: two reads would take longer.
 constexpr uint64_t kMaxBetween = 2;
 
 constexpr uint64_t kMaxFrames = uint64_t{1} << 30;
 
-// What a page and the metadata of its frame take.
+// Bytes of a page and of its frame's metadata.
 uint64_t frame_bytes_for(size_t page_bytes) {
   return page_bytes + sizeof(Frame) + page_bytes / base::kOsPageBytes * sizeof(base::Fingerprint) + 1;
 }
 
-// Errors: as of Cache::create, EINVAL.
+// Errors: EINVAL, as Cache::create.
 base::Expected<uint64_t> frame_count_for(const CacheParameters& parameters) {
   const size_t page_bytes = parameters.page_bytes;
   constexpr size_t kLargestPage = Batch::kMaxPieces * base::kOsPageBytes;
@@ -105,7 +105,7 @@ base::Expected<void> Cache::open_tables(const CacheParameters& parameters) {
   const size_t page_bytes = parameters.page_bytes;
   if (auto opened = shared_.regions.open(parameters.range_begin + parameters.range_bytes); !opened)
     return opened;
-  // Where it is refused, pages are compared.
+  // If it is refused, pages are compared.
   if (parameters.for_tests.watch) static_cast<void>(shared_.watch.open().has_value());
   if (auto opened = shared_.directory.open(parameters.range_bytes / page_bytes); !opened) return opened;
   const storage::Device& device = *shared_.device;
@@ -172,7 +172,7 @@ char* Cache::ask(Delegation& delegation, PageId page, Lane& lane, bool pin) {
   client->ask(delegation.server_of(page), &request, 1, &reply);
   if (reply == Request::kRefused) return nullptr;
   if (pin) return reinterpret_cast<char*>(reply);
-  // The entry says where the page is. If it is not open any more, or the page is closed, the caller loads the page by itself.
+  // The entry says where the page is. If it has been locked meanwhile, or the page is closed, the caller loads the page itself.
   const int64_t entry = table_.entry(page, 0);
   return entry > Table::kDirect ? reinterpret_cast<char*>(table_.address(page) + entry - 1) : nullptr;
 }
@@ -207,7 +207,7 @@ void Cache::load_together(PageId first, uint64_t count, Lane& lane) {
     for (uint64_t i = 0; i < n; ++i) {
       if (table_.entry(page + i, 0) == Table::kUnknown && client_for(*delegation, page + i, lane) != nullptr)
         missing[missing_count++] = {.page = page + i};
-      // A single page that is left may as well be loaded when it is used.
+      // A single page at the end may as well be loaded when it is used.
       if (missing_count < (i + 1 == n ? 2 : Lines::kMax)) continue;
       lane.client->ask(delegation->server_of(page), missing, missing_count, replies);
       missing_count = 0;
@@ -220,7 +220,7 @@ size_t Cache::prefetch(std::span<const PageId> pages, LoadQueue& queue) {
   const uint64_t most = BegunLoad::most_pages(shared_.page_bytes);
   size_t done = 0;
   while (done < pages.size()) {
-    // Those that lie close behind each other are one read, with the pages between them.
+    // Pages that follow each other closely are one read, with the pages between them.
     const PageId first = pages[done];
     size_t stop = done + 1;
     while (stop < pages.size() && index(pages[stop]) - index(pages[stop - 1]) <= 1 + kMaxBetween &&
@@ -284,7 +284,7 @@ void Cache::discard(PageId first, uint64_t count, Lane& lane, After after) {
 }
 
 void Cache::begin_regions(Mappable& mappable) {
-  // When chaos ends them: some runs have them to the end, some not at all.
+  // When chaos mode ends them: some runs keep them to the end, some have none.
   constexpr uint64_t kMaxBits = 12;
   const uint64_t random = base::spread(shared_.chaos_seed);
   chaos_steps_ =
@@ -323,7 +323,7 @@ void Cache::unmap_all_regions() { unmap_regions(range_begin_, range_bytes_); }
 
 Partition::Seen Cache::close_again(PageId first, uint64_t count) {
   Partition::Seen all;
-  // Region by region of the table: when much was reserved at once, most regions have nothing in memory.
+  // By regions of the table: when much was reserved at once, most regions have nothing in memory.
   const uint64_t region_pages = Table::kRegionOsPages * base::kOsPageBytes / shared_.page_bytes;
   const uint64_t end = index(first) + count;
   for (uint64_t at = index(first); at < end;) {

@@ -1,4 +1,4 @@
-// Cache: its budget, and what is done in the background to keep to it.
+// Cache: its budget, and the background work that keeps to it.
 #include <algorithm>
 
 #include "cache/cache.h"
@@ -7,7 +7,7 @@
 namespace cache {
 namespace {
 
-// Less garbage is not worth an Io; and so much of it one Io discards at most.
+// Less garbage than this is not worth an Io; and one Io discards at most so much.
 constexpr uint64_t kMinGarbageBytes = uint64_t{8} << 20;
 constexpr uint64_t kMaxDiscardBytes = uint64_t{64} << 20;
 
@@ -99,7 +99,7 @@ bool Cache::discard_garbage(Lane& lane) {
   Places& places = shared_.places;
   if (!shared_.device->discards() || places.garbage_count() * shared_.page_bytes < kMinGarbageBytes)
     return false;
-  // While pages move, they move to places that are garbage. To discard these first would cost the Io, and make the next write there slower.
+  // While pages move, they move to garbage places. Discarding these first would cost an Io, and make the next write there slower.
   const uint32_t move_count = places.move_count();
   calm_steps_ = move_count != last_move_count_ ? 0 : calm_steps_ + (calm_steps_ < kCalmSteps);
   last_move_count_ = move_count;

@@ -1,4 +1,4 @@
-// Cache: what a fork does with it (frame_pool.h numbers the steps).
+// Cache: forks (frame_pool.h numbers the steps).
 #include "cache/cache.h"
 #include "sys/kernel.h"
 #include "sys/nap.h"
@@ -13,7 +13,7 @@ constexpr uint32_t kPinWaits = 10'000;
 }  // namespace
 
 bool Cache::before_fork(const PinsOverFork& pins) {
-  // Not every process has a background thread that does so.
+  // Not every process has a background thread that does this.
   shared_.places.collect_children();
   for (uint32_t waits = 0;; ++waits) {
     for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].freeze();
@@ -22,10 +22,10 @@ bool Cache::before_fork(const PinsOverFork& pins) {
       lent = partitions_[i].frames().lend(pins, waits < kPinWaits);
     lend_failed_ = lent == FramePool::Lent::kFailed;
     if (lent != FramePool::Lent::kLater) break;
-    // The kernel may be storing to one of the frames, or a load of before the last fork is under way there.
+    // The kernel may be storing to one of the frames, or a load that began before the last fork is still under way there.
     set_inherited(false);
     for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].thaw();
-    // That load may be one that was begun by this thread, which would not end it otherwise.
+    // This thread may have begun that load itself, and would not finish it otherwise.
     shared_.loads.poll();
     sys::nap(kPinWaitNs);
   }
@@ -88,7 +88,7 @@ bool Cache::share_step(Lane& lane) {
     if (shared_.device->discards()) discard(run, lane);
     shared_.places.give_back_extent(run);
   }
-  // While a child lives, copies would only take more memory: without them just what is stored to is copied.
+  // While a child lives, copying would only take more memory: as it is, only what is stored to gets copied.
   if (shared_.places.child_count() != 0) return false;
   const long parent = parent_.load(std::memory_order_relaxed);
   if (parent != 0 && sys::syscall(SYS_getppid) == parent) return false;

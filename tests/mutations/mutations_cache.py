@@ -492,7 +492,7 @@ MUTATIONS = [
              (TABLE, "closed_ != nullptr && closed_->has_any(page);\n  for (uint64_t i = 0; i < pieces_; ++i)\n    entries[i].store(some",
               "false;\n  for (uint64_t i = 0; i < pieces_; ++i)\n    entries[i].store(some")),
     mutation("page that is closed keeps being clean", "ClosedTest.AStoreBetween*",
-             (PARTITION, "    frame.verified = false;  // what is closed does not look hot\n", "")),
+             (PARTITION, "    frame.verified = false;  // closed entries do not show touches\n", "")),
     mutation("closed entries are taken for cold ones by the cleaner", "ClosedTest.AStoreByAPin*",
              (TABLE, "        may_be_hot(entry) || entry == kDirect)", "        may_be_hot(entry))")),
     mutation("a guard between others is to end alone", "FramePoolTest.AGuardEnds*",

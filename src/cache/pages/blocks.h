@@ -1,4 +1,4 @@
-// Blocks: the pieces of a FramePool that are as large as a large OS page, and which region of addresses each of them was given to.
+// Blocks: pieces of a FramePool that are as large as a large OS page, and the region of addresses that each of them was given to.
 //
 // A page of a region lies in the region's block at its own position, unless another page has taken that. So memory that a program fills in order
 // lies in order, over 2 MiB, and one entry of the CPU's translation caches reaches all of it if the block is one large OS page. The region
@@ -21,15 +21,15 @@ class Blocks {
   static uint64_t bytes_for(uint32_t block_count) {
     return block_count * (sizeof(Block) + 2 * sizeof(uint32_t));
   }
-  // There are no blocks so far. `memory`: bytes_for(most_blocks) bytes of zeros, aligned as uint64_t.
+  // Begins with no blocks. `memory`: bytes_for(most_blocks) bytes of zeros, aligned as uint64_t.
   void open(char* memory, uint32_t most_blocks, uint32_t frames_per_block) {
     blocks_ = reinterpret_cast<Block*>(memory);
     hints_ = reinterpret_cast<uint32_t*>(memory + most_blocks * sizeof(Block));
     count_ = 0;
     frames_ = frames_per_block;
   }
-  // There are so many blocks from now on. Frames of the new ones may be in use already: `look` says what they are. REQUIRES: not fewer than
-  // before, at most most_blocks.
+  // Sets the number of blocks. Frames of the new ones may be in use already: `look` tells their state. REQUIRES: not fewer than before, at most
+  // most_blocks.
   struct Looks {
     bool is_free, is_fresh;
   };
@@ -63,14 +63,13 @@ class Blocks {
       blocks_[block].fresh_count = static_cast<uint16_t>(blocks_[block].fresh_count + by);
   }
 
-  // The region's block; kNone if it has none, or another region took its place among the hints.
+  // The region's block; kNone if it has none, or if another region has overwritten its hint.
   uint32_t find(uint64_t region) const {
     if (count_ == 0) return kNone;
     const uint32_t block = hints_[hint_of(region)];
     return blocks_[block].region == region ? block : kNone;
   }
-  // Gives the region a block that is wholly free: the first one behind the block that was given last, among the next kMaxLooks; kNone if none
-  // of these is.
+  // Gives the region a wholly free block: the first such among the kMaxLooks after the block that was given last; kNone if there is none.
   uint32_t give(uint64_t region, bool allow_fresh) {
     for (uint32_t looked = 0; looked < count_ && looked < kMaxLooks; ++looked) {
       const uint32_t block = cursor_;
@@ -90,7 +89,7 @@ class Blocks {
     uint16_t fresh_count;
   };
 
-  // A partition's regions are every so many of all.
+  // The number is hashed, since the regions of one partition may be evenly spaced.
   uint64_t hint_of(uint64_t region) const {
     return (base::spread(region) >> 32) * (2 * uint64_t{count_}) >> 32;
   }

@@ -1,5 +1,5 @@
-// Budget: bytes of frames, tables and metadata in use, against the limit that the user set, and may change.
-// Thread contract: relaxed atomics, exact; exceeded_by() may lag behind by what other threads do now.
+// Budget: bytes of frames, tables and metadata in use, and the limit, which the user sets and may change.
+// Thread contract: any thread. The count is exact (relaxed atomics); exceeded_by() may miss what other threads are just adding.
 #pragma once
 #include <atomic>
 #include <cstdint>

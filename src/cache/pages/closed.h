@@ -1,5 +1,5 @@
-// Closed: which OS pages the table leads nobody to, although their page may be in memory. Their entries are Table::kDirect then, so that an access
-// goes to the address itself (spill: memory that the program has protected).
+// Closed: OS pages that the table must not translate even if their page is in memory. Their entries are Table::kDirect, so that an access goes to the
+// address itself (spill: memory that the program has protected).
 #pragma once
 #include "base/ids.h"
 
@@ -7,7 +7,7 @@ namespace cache {
 
 class Closed {
  public:
-  // Both are called whenever entries are opened, under the lock of the page's partition: they take no lock. Their loads are sequentially
+  // Both are called whenever entries are opened, under the lock of the page's partition: they must take no lock. Their loads are sequentially
   // consistent, and pair with the fence in Table::may_have_residents. Cost: a few loads.
   virtual bool has_any(base::PageId page) = 0;
   // Is the page's i-th OS page closed?

@@ -30,7 +30,7 @@ using base::FrameId;
 using base::PageId;
 using base::PlaceId;
 
-// Which memory the frame has.
+// The frame's memory.
 //   kOwn      a piece of the pool's present memory file, which can be mapped a second time
 //   kPrivate  a private mapping of the memory file that the pool had before a fork: the other processes that have this file do not see what
 //             is stored here
@@ -38,15 +38,15 @@ using base::PlaceId;
 enum class Backing : uint8_t { kOwn, kPrivate, kOld };
 
 // Whether the page was loaded ahead of use (Partition::prefetch, read-ahead) and is not known to have been used since.
-//   kNew     it was not considered as a victim so far
-//   kSpared  it was once, and stayed
+//   kNew     it has not been considered as a victim yet
+//   kSpared  it was considered once, and spared
 enum class Ahead : uint8_t { kNo, kNew, kSpared };
 
 enum class State : uint8_t { kAbsent, kFree, kLoading, kResident, kEvicting, kWriting };
 
 class Frame {
  public:
-  // A system call pins a page once for each OS page of a buffer and for each entry of a vector, and many threads may be in such calls.
+  // A system call pins a page once for each OS page of a buffer and each entry of a vector, and many threads may be in such calls.
   static constexpr uint32_t kMaxPins = (1 << 23) - 1;
 
   State state() const { return static_cast<State>(word() & 0xff); }
@@ -54,7 +54,7 @@ class Frame {
   uint32_t pins() const { return static_cast<uint32_t>(word() >> kPinShift) & kMaxPins; }
   uint32_t version() const { return static_cast<uint32_t>(word() >> kVersionShift); }
 
-  // Is it still in the state that the edge with this version led to?
+  // Is it still in the state that the edge which returned this version led to?
   bool is(State expected, uint32_t expected_version) const {
     return state() == expected && version() == expected_version;
   }
@@ -83,7 +83,7 @@ class Frame {
     CHECK_LT(pins(), kMaxPins);
     word_.fetch_add(uint64_t{1} << kPinShift, std::memory_order_relaxed);
   }
-  // In a child of fork, whose parent's threads are not there to unpin.
+  // In a child of fork, which lacks the parent's threads that would unpin.
   void forget_pins() {
     word_.fetch_and(~kPinMask, std::memory_order_relaxed);
     stays = false;
@@ -92,24 +92,23 @@ class Frame {
     CHECK_GT(pins(), 0u);
     word_.fetch_sub(uint64_t{1} << kPinShift, std::memory_order_relaxed);
   }
-  // Pins of threads that may be storing to the memory by an address that they, or the kernel for them, have looked up.
+  // Pins of threads that may be storing to the memory through an address that they, or the kernel for them, have looked up.
   uint32_t storing_pins() const { return stays ? pins() - 1 : pins(); }
 
   PageId page{};                   // the page that it holds, unless it is absent or free
   PlaceId place = base::kNoPlace;  // that page's place on storage, kNoPlace: never written
-  bool fresh : 1 = true;           // reads as zeros: never touched since the OS gave it
-  bool verified : 1 = false;       // nobody could touch it since its fingerprints were found right
+  bool fresh : 1 = true;           // reads as zeros: not touched since the OS gave it
+  bool verified : 1 = false;       // nobody can have touched it since its fingerprints were found right
   bool poisoned : 1 = false;       // chaos: poisoned since it became free
-  // Its memory was protected before its page was loaded: OS pages of which the kernel says that nobody stored to them are as they were
-  // loaded.
+  // Its memory was protected before its page was loaded: OS pages that the kernel reports as not stored to are as they were loaded.
   bool watched : 1 = false;
-  bool stale_load : 1 = false;  // its load began before a fork, and may store to the memory file of then
-  bool gone : 1 = false;  // EVICTING: its page was forgotten while somebody held it, and nobody may rescue it
+  bool stale_load : 1 = false;  // its load began before a fork, and may store to the memory file of that time
+  bool gone : 1 = false;  // EVICTING: its page was forgotten while a thread held it, and must not be rescued
   bool guarded : 1 = false;  // some of its memory refuses accesses by bytes() (FramePool::guard)
   bool stays : 1 = false;    // one of its pins only keeps the page here (Partition::stay)
   Ahead ahead : 2 = Ahead::kNo;
   Backing backing : 2 = Backing::kOwn;
-  // How many evictors have it as a victim, and may be reading its memory: it may not be guarded meanwhile.
+  // How many evictors have it as a victim and may be reading its memory; it must not be guarded meanwhile.
   uint16_t looked_at = 0;
 
  private:
@@ -120,8 +119,8 @@ class Frame {
 
   uint64_t word() const { return word_.load(std::memory_order_relaxed); }
 
-  // Relaxed: all edges are ordered by the partition's lock. The compare-and-swap is the check that
-  // nobody took an edge without it.
+  // Relaxed: all edges are ordered by the partition's lock. The compare-and-swap checks that nobody takes
+  // an edge without it.
   uint32_t edge(State from, State to, bool io_after, bool io_before = false, bool pins_allowed = false) {
     uint64_t old = word();
     CHECK_EQ(old & 0xff, static_cast<uint64_t>(from));

@@ -11,7 +11,7 @@ namespace cache {
 namespace {
 
 constexpr uint64_t kRunMask = (uint64_t{1} << FramePool::kRunFrames) - 1;
-// How many words one search for a free run looks at: runs that may not be taken, since their frames are fresh, would be looked at by each search.
+// How many words one search for a free run looks at: the bound keeps each search from looking at all runs that it may not take because they are fresh.
 constexpr uint32_t kMaxWords = 8;
 constexpr uint32_t kRunsPerWord = 64 / FramePool::kRunFrames;
 
@@ -50,11 +50,11 @@ base::Expected<void> FramePool::open(uint32_t frame_count, size_t page_bytes, Bu
   return {};
 }
 
-// Makes the memory file, for all frames that there may be, and maps it where compiled code uses it.
+// Makes the memory file, for frame_limit_ frames, and maps it where compiled code uses it.
 base::Expected<void> FramePool::map_memory() {
   auto file = sys::create_memory_file(memory_bytes(), "spillway-frames");
   if (!file) return std::unexpected(file.error());
-  // An entry of the table is a positive distance: a page of a library's memory needs a frame above it.
+  // An entry of the table is a positive distance, so the frame of a page in a library's memory must lie above the library.
   auto memory = sys::map_shared_high(*file, memory_bytes());
   if (!memory) {
     sys::close_own_descriptor(*file);
@@ -106,10 +106,10 @@ bool FramePool::grow(uint32_t frame_count) {
   return true;
 }
 
-// Memory of the pool's own file has just been mapped there.
+// Sets up memory of the pool's own file that has just been mapped.
 void FramePool::adopt(char* memory, uint64_t length) {
   sys::keep_from_children(memory, length);
-  // If that is refused, the kernel says of nothing here that it is untouched.
+  // If that is refused, the kernel never reports anything here as untouched.
   if (can_watch() && is_watching_) static_cast<void>(watch_->add(memory, length).has_value());
 }
 
@@ -150,7 +150,7 @@ FrameId FramePool::take(PageId page, FrameId wish, bool allow_fresh) {
   if (frame == base::kNoFrame) frame = find_any(allow_fresh);
   if (frame == base::kNoFrame) return frame;
   if (frames_[index(frame)].fresh) {
-    // What was never touched takes memory twice if it stays private.
+    // A fresh frame that stays private takes memory twice.
     if (frames_[index(frame)].backing != Backing::kOwn) share_free_neighbours(frame);
     const uint32_t block = blocks_.of(index(frame));
     if (!is_wished && block != Blocks::kNone && blocks_.is_fresh(block)) fill_block(block);
@@ -158,7 +158,7 @@ FrameId FramePool::take(PageId page, FrameId wish, bool allow_fresh) {
   return taken(index(frame));
 }
 
-// Gives a block that holds no memory all of it, as one large OS page, if that can be had.
+// Gives a block without memory all of its memory as one large OS page, if that can be had.
 void FramePool::fill_block(uint32_t block) {
   const FrameId first{block * blocks_.frames_per_block()};
   const uint64_t bytes_of_block = uint64_t{blocks_.frames_per_block()} * page_bytes_;
@@ -198,7 +198,7 @@ FrameId FramePool::find_in_free_run(PageId page, bool allow_fresh) {
       refused = true;
     }
     run_cursor_ = (run_cursor_ + 1) % words;
-    // None left; give_back() raises it when one forms.
+    // No free runs are left; give_back() raises the count when one forms.
     if (looked + 1 == words && !refused) free_runs_ = 0;
   }
   return base::kNoFrame;
@@ -272,7 +272,7 @@ bool FramePool::release_run(FrameId first, uint32_t count) {
   return true;
 }
 
-// The memory of a free frame reads as zeros from now on, and takes none.
+// Notes that a free frame takes no memory any more and reads as zeros.
 void FramePool::drop_content(FrameId frame) {
   if (frames_[index(frame)].fresh) return;
   frames_[index(frame)].fresh = true;
@@ -320,7 +320,7 @@ void FramePool::end_guard(FrameId id) {
     return sys::set_access(bytes(FrameId{first}), (end - first) * page_bytes_, sys::Access::kReadWrite) == 0;
   };
   if (!allow_all()) {
-    // The kernel has one mapping for it and guarded frames beside it, and no room for the parts. To give up all of them takes none.
+    // The kernel has one mapping for it and adjacent guarded frames, and no room for the parts. Ending all of these guards needs none.
     while (first > 0 && frames_[first - 1].guarded) --first;
     while (end < frame_count_ && frames_[end].guarded) ++end;
     CHECK(allow_all());
@@ -362,7 +362,7 @@ FramePool::Lent FramePool::lend(const PinsOverFork& pins, bool waits) {
     for (; i < frame_count_ && !lendable(i); ++i)
       if (frames_[i].backing == Backing::kOwn) set_backing(FrameId{i}, Backing::kOld);
   }
-  // ABSENT frames have no memory until grow() gives them some, since that of the base belongs to no process alone.
+  // ABSENT frames lose their memory, which is in the base and so shared with the child; grow() gives them new memory.
   if (has_new_memory_ && frame_limit_ > frame_count_) {
     const FrameId first{frame_count_.load(std::memory_order_relaxed)};
     failed |= sys::make_inaccessible(bytes(first), uint64_t{frame_limit_ - frame_count_} * page_bytes_) != 0;
@@ -385,12 +385,12 @@ void FramePool::become_child() {
   if (descriptor_ >= 0) sys::close_own_descriptor(descriptor_);
   descriptor_ = -1;
   is_base_ = false;
-  is_watching_ = true;          // piece by piece, as they are shared
+  is_watching_ = true;          // adopt() adds pieces as they are shared
   unwatched_memory_ = memory_;  // the other mapping was not inherited
   CHECK_EQ(stale_load_count_, 0u);
   process_ = sys::syscall(SYS_getpid);
-  // It is opened now, and not when it is needed: then the program may be closing all descriptors that it finds, also one that has just been opened. If it
-  // cannot be had, share tries again.
+  // Opened now rather than when it is needed: by then the program may be closing all descriptors that it finds, even one that has just been opened. If
+  // that fails, share tries again.
   static_cast<void>(open_own());
 }
 
@@ -414,7 +414,7 @@ bool FramePool::open_own() {
   if (descriptor_ >= 0 && !is_base_) return true;
   // A child of vfork has this memory, but descriptors of its own.
   if (sys::syscall(SYS_getpid) != process_) return false;
-  // A load that began before the fork may be storing by unwatched_memory_, which is a mapping of the base.
+  // A load that began before the fork may be storing through unwatched_memory_, which is a mapping of the base.
   if (stale_load_count_ > 0) return false;
   auto file = sys::create_memory_file(memory_bytes(), "spillway-frames");
   if (!file) return false;
@@ -428,7 +428,7 @@ bool FramePool::share(FrameId first, uint32_t count) {
   if (!open_own()) return false;
   char* const memory = bytes(first);
   const uint64_t length = count * page_bytes_;
-  // From here on nobody stores to it until the new memory is there: a thread that tries faults, and waits.
+  // From here on nobody stores to it until the new memory is mapped: a thread that tries faults, and waits.
   bool copied = sys::forbid_stores(memory, length);
   bool dropped = true;  // the content of those that are free
   for (FrameId frame = first; copied && index(frame) < index(first) + count; frame = frame + 1) {
@@ -450,7 +450,7 @@ bool FramePool::share(FrameId first, uint32_t count) {
   return true;
 }
 
-// Shares the 64 frames around a free one that is about to be taken, if all of them are free.
+// Shares the aligned 64 frames that contain a free one which is about to be taken, if all of them are free.
 void FramePool::share_free_neighbours(FrameId frame) {
   const uint32_t first = index(frame) / 64 * 64;
   const uint32_t count = frame_count_ - first < 64 ? frame_count_ - first : 64;

@@ -1,30 +1,30 @@
 // FramePool: the memory of a partition's frames, and which of them are free.
 //
-// Placement. Neighbouring pages should lie in neighbouring frames: hardware prefetch and large reads work across them. So a page gets the frame
-// that its caller wishes for (the one behind the frame of the page before it); else its own position in its region's block (blocks.h); else
-// its position in a run of kRunFrames that is wholly free; else any frame.
+// Placement. Neighbouring pages should lie in neighbouring frames, so that hardware prefetch and large reads work across them. So a page gets the
+// frame that the caller wishes for (the one after the frame of the preceding page); else its own position in its region's block (blocks.h); else its
+// position in a wholly free run of kRunFrames; else any frame.
 //
-// Large OS pages. A block whose memory was never touched gets all of it when its first frame is taken, as one large OS page, if the kernel has
-// one and an eighth of the budget stays free. Random accesses gain most: the greater part of their cost is misses in the CPU's
-// translation caches; and 2 MiB at once take half of the time of 512 OS pages. A block remains one large page until a frame of it is
-// watched, mapped elsewhere or given back.
+// Large OS pages. A block whose memory was never touched gets all of it as one large OS page when its first frame is taken, if the kernel has one
+// and an eighth of the budget stays free. Random accesses gain most, since misses in the CPU's translation caches are the greater part of their cost;
+// and 2 MiB at once take half the time of 512 OS pages. A block remains one large page until one of its frames is watched, mapped elsewhere or given
+// back.
 //
 // Mappings. The memory is one memory file, which is mapped twice:
-//   bytes()            where compiled code loads and stores; a WriteWatch may watch it, and guards may forbid accesses by it
-//   unwatched_bytes()  where the cache stores what it loads: that leaves no trace in the watch, and is never forbidden
+//   bytes()            where compiled code loads and stores; a WriteWatch may watch it, and guards may forbid accesses through it
+//   unwatched_bytes()  where the cache stores what it loads; the watch does not see these stores, and guards do not forbid them
 //
 // Fork. A child has the frames as they were, and both processes go on:
 //
 //   1 lend, before fork: all memory is mapped privately, so that the kernel copies an OS page for whichever process stores to it. The memory
 //     file, called the base from then on, does not change any more. Frames whose pages are kept mapped elsewhere stay as they are (kOld)
 //   2 the parent goes on, and so does the child after become_child
-//   3 share, by and by: some frames get memory of the pool's own file again, with their content. This file is the base once no other
-//     process needs that (take_back), else a new one
+//   3 share, a few frames at a time: they get memory of the pool's own file again, with their content. That file is the base if no other process
+//     needs the base any more (take_back), else a new one
 //
-// A frame that is not kOwn works like any other, but it is not watched and cannot be mapped elsewhere.
+// A frame that is not kOwn works like any other, except that it is not watched and cannot be mapped elsewhere.
 //
 // Growth. Address space is reserved for more frames than there are (frame_limit). Frames beyond frame_count are ABSENT and take no memory until
-// grow() adds them. There are never fewer frames again: one that is free and fresh costs its metadata only.
+// grow() adds them. Their number never falls: a free and fresh frame costs only its metadata.
 //
 // Thread contract: guarded by its partition's lock. Memory: 24 bytes a frame plus one bit, plus 16
 // bytes of fingerprint per OS page, and a block's.
@@ -42,9 +42,9 @@ namespace cache {
 
 // What the pool's user knows about pinned pages when the process forks.
 struct PinsOverFork {
-  // Is the page mapped elsewhere, and stays so?
+  // Is the page mapped elsewhere, and does it stay so?
   bool (*is_kept)(PageId page);
-  // How many of the page's pins the calling thread has. It is in no system call, so the kernel does not store there because of them.
+  // How many of the page's pins are the calling thread's. It is in no system call, so the kernel does not store there on account of these.
   uint32_t (*of_this_thread)(PageId page);
 };
 
@@ -54,41 +54,41 @@ class FramePool {
   // The kernel allows 65,530 mappings, and each guarded frame splits one.
   static constexpr uint32_t kMaxGuarded = 1024;
 
-  // Makes frame_count frames of page_bytes each, and reserves address space for frame_limit (0: for no more than there are); for
-  // fewer, where the system has not so much. `watch` may be closed; memory that it refuses is not watched. `large`: take large OS pages
-  // where the kernel has some. Errors: ENOMEM, EMFILE, EFBIG.
+  // Makes frame_count frames of page_bytes each, and reserves address space for frame_limit (0: no more than frame_count); only for frame_count if
+  // the system does not have that much. `watch` may be closed; memory that it refuses is not watched. `large`: take large OS pages where the kernel
+  // has some. Errors: ENOMEM, EMFILE, EFBIG.
   base::Expected<void> open(uint32_t frame_count, size_t page_bytes, Budget& budget, sys::WriteWatch& watch,
                             bool large = false, uint32_t frame_limit = 0);
   void close();
-  // Adds free frames until there are so many. False: a fork has lent the memory file, and another one cannot be had now. REQUIRES: at most
+  // Adds free frames until there are frame_count. False: a fork has lent the memory file, and another one cannot be had now. REQUIRES: at most
   // frame_limit().
   bool grow(uint32_t frame_count);
 
   uint32_t frame_count() const { return frame_count_; }
   uint32_t frame_limit() const { return frame_limit_; }
-  // How many bytes of addresses there are from bytes(0) on; ABSENT frames have some, too.
+  // Bytes of address space from bytes(0) on, those of ABSENT frames included.
   uint64_t memory_bytes() const { return uint64_t{frame_limit_} * page_bytes_; }
   // How many frames hold memory of the OS, how many are free, and how many are both. May be asked without the lock.
   uint32_t touched_count() const { return touched_count_.load(std::memory_order_relaxed); }
   uint32_t free_count() const { return free_count_.load(std::memory_order_relaxed); }
   uint32_t free_touched_count() const { return free_touched_count_.load(std::memory_order_relaxed); }
   size_t page_bytes() const { return page_bytes_; }
-  // Of the memory file that frames which are kOwn have pieces of.
+  // Of the memory file of which kOwn frames are pieces.
   int descriptor() const { return descriptor_; }
   uint64_t file_offset(FrameId frame) const { return uint64_t{index(frame)} * page_bytes_; }
 
   const Frame* frames() const { return frames_; }
   Frame& operator[](FrameId frame) { return frames_[index(frame)]; }
   char* bytes(FrameId frame) const { return memory_ + uint64_t{index(frame)} * page_bytes_; }
-  // The same memory by an address where stores leave no trace in the watch, and guards do not matter. A load may use it until it ends; anybody
-  // else only while holding the lock, since a fork may take it away.
+  // The same memory at another address, where the watch does not see stores, and guards do not apply. A load may use it until it ends; all others
+  // only while holding the lock, since a fork may replace the mapping.
   char* unwatched_bytes(FrameId frame) const {
     char* const memory = frames_[index(frame)].backing == Backing::kOwn ? unwatched_memory_ : memory_;
     return memory + uint64_t{index(frame)} * page_bytes_;
   }
   bool can_watch() const { return watch_ != nullptr && watch_->is_open(); }
-  // As WriteWatch's, for frames that lie side by side. A large page that they belong to is taken apart: faults of 1 us map it again, OS page by
-  // OS page. REQUIRES: can_watch().
+  // WriteWatch::protect for adjacent frames. Splits a large page that they belong to: faults of 1 us map it again, OS page by OS page. REQUIRES:
+  // can_watch().
   bool protect(FrameId first, uint32_t count);
   // REQUIRES: can_watch().
   const sys::WriteWatch& watch() const { return *watch_; }
@@ -103,56 +103,55 @@ class FramePool {
   // Takes a free frame for the page, as the head of this file says; `wish` may be kNoFrame. A fresh frame, which would take more memory from
   // the OS, is taken only with `allow_fresh`. Returns kNoFrame if there is none. The caller changes the frame's state.
   FrameId take(PageId page, FrameId wish, bool allow_fresh);
-  // Gives the page's region a block that is wholly free, and returns the block's first frame; kNoFrame if there is no such block, or not all
-  // frames are kOwn.
+  // Gives the page's region a wholly free block, and returns the block's first frame; kNoFrame if there is no such block, or if some frame of the
+  // pool is not kOwn.
   FrameId find_free_block(PageId page);
-  // Takes these frames, with memory that reads as zeros: one large OS page, if they are a whole block and it can be had. False, and nothing is
-  // taken, if one of them is not free or not kOwn, or the system does not take back the memory that they have. Cost: a system call for each
-  // run of them that was used before.
+  // Takes these frames, with memory that reads as zeros: one large OS page if they are a whole block and it can be had. False, and nothing is taken,
+  // if one of them is not free, if some frame of the pool is not kOwn, or if the system refuses to take back the memory that they have. Cost: a
+  // system call for each run of them that was used before.
   bool take_run(FrameId first, uint32_t count);
   // REQUIRES: taken. Freeing twice is a CHECK.
   void give_back(FrameId frame);
-  // Gives the frame's memory back to the OS; the frame is fresh afterwards. False: the system does not take it, or a fork has lent it and there
-  // is no memory file to be had. REQUIRES: free.
+  // Gives the frame's memory back to the OS; the frame is fresh afterwards. False: the OS refuses it, or a fork has lent it and no memory file can be
+  // had. REQUIRES: free.
   bool release_memory(FrameId frame);
-  // The same for frames that lie side by side, of which those that are not kOwn are left out. Cost: a system call for each run of them that is
-  // not fresh.
+  // The same for adjacent frames, without those that are not kOwn. Cost: a system call for each run of them that is not fresh.
   bool release_run(FrameId first, uint32_t count);
   // Any free frame that is not fresh; kNoFrame if there is none.
   FrameId find_free_touched();
 
-  // Step 1. kLater: call again. A frame that was kept at the fork before is being loaded, or other threads have pins of it; or, if `waits`,
-  // other threads have pins of some frame: the kernel may go on storing by an address that it looked up before, and would store to the
-  // base. Cost: some system calls, and the unmapping of all frames.
+  // Step 1. kLater: call again. A frame that was kept at the previous fork is being loaded or pinned by other threads; or, if `waits`, other threads
+  // have pinned some frame: the kernel may still be storing through an address that it looked up earlier, and would store to the base. Cost: some
+  // system calls, and unmapping all frames.
   enum class Lent { kYes, kLater, kFailed };
   Lent lend(const PinsOverFork& pins, bool waits);
   // Whether children that are made from now on inherit the memory.
   void set_inherited(bool inherited);
   // Step 2, in the child. REQUIRES: the watch was closed and opened again.
   void become_child();
-  // In the child: gives the frame of a kept page, and the mapping of the page at `address`, memory of the child's own. Returns 0 or -errno. The
-  // calling thread may run on that memory.
+  // In the child: gives a kept page's frame, and its mapping at `address`, memory of the child's own. Returns 0 or -errno. The calling thread's stack
+  // may be in that memory.
   long own_kept(FrameId frame, void* address);
-  // The load of a frame with stale_load has ended.
+  // REQUIRES: the frame has stale_load, and its load has ended.
   void end_stale_load(FrameId frame);
-  // No other process has the base any more: it is the pool's own file again.
+  // No other process needs the base any more: it becomes the pool's own file again.
   void take_back() { is_base_ = false; }
   uint32_t unshared_count() const { return unshared_count_; }
-  // Step 3 for [first, first + count). Returns false, and leaves all as it was, if there is no memory file to be had now, or no memory.
-  // REQUIRES: none of them is loading, and nobody stores there because of a pin (Frame::storing_pins). Cost: a copy; a few
-  // system calls; threads that store to these frames meanwhile fault, and wait for the partition's lock.
+  // Step 3 for [first, first + count). Returns false, and changes nothing, if no memory file or no memory can be had now. REQUIRES: none of them is
+  // loading, and nobody stores there on account of a pin (Frame::storing_pins). Cost: a copy; a few system calls; threads that store to these frames
+  // meanwhile fault, and wait for the partition's lock.
   bool share(FrameId first, uint32_t count);
-  // The next frame that is not kOwn, where share may go on. REQUIRES: unshared_count() > 0.
+  // The next frame that is not kOwn, for share to continue with. REQUIRES: unshared_count() > 0.
   FrameId next_unshared();
 
-  // From now on, accesses by bytes() to the frame's i-th OS page fault unless `access` allows them. The frame is not watched any more. Does
-  // nothing for a frame that is not kOwn, if kMaxGuarded frames are guarded already, or if the process has as many mappings as the kernel
-  // allows. A fork ends it. REQUIRES: the frame holds a page, no evictor looks at it, and no Io is under way.
+  // From now on, accesses through bytes() to the frame's i-th OS page fault unless `access` allows them. The frame is not watched any more. Does
+  // nothing if the frame is not kOwn, if kMaxGuarded frames are guarded already, or if the process has as many mappings as the kernel allows. A fork
+  // ends the guard. REQUIRES: the frame holds a page, no evictor looks at it, and no Io is under way.
   void guard(FrameId frame, uint64_t i, sys::Access access);
-  // Any access to the frame is allowed again. Where the process has as many mappings as the kernel allows, guards of frames beside it may end, too.
+  // Allows every access to the frame again. If the process has as many mappings as the kernel allows, guards of adjacent frames may end, too.
   void end_guard(FrameId frame);
 
-  // Something is about to be stored in the frame, so it takes memory from now on.
+  // To be called before something is stored in the frame, which then takes memory.
   void touch(FrameId frame) {
     if (!frames_[index(frame)].fresh) return;
     frames_[index(frame)].fresh = false;
@@ -195,14 +194,14 @@ class FramePool {
   uint64_t metadata_bytes_ = 0;  // for frame_limit_ frames
   bool has_new_memory_ = true;   // ABSENT frames have memory of the pool's own file
   Budget* budget_ = nullptr;
-  long process_ = 0;             // in which descriptor_ is open
-  int descriptor_ = -1;          // -1: the child of a fork has no file so far
+  long process_ = 0;             // the process in which descriptor_ is open
+  int descriptor_ = -1;          // -1: a child of fork that has no file yet
   bool is_base_ = false;         // descriptor_ is the base, which is of no use until take_back
   uint32_t unshared_count_ = 0;  // frames that are not kOwn
   uint32_t share_cursor_ = 0;
   uint32_t stale_load_count_ = 0;
   uint32_t guarded_count_ = 0;
-  uint32_t large_failures_ = kMaxLargeFailures;  // at kMaxLargeFailures no more large pages are asked for
+  uint32_t large_failures_ = kMaxLargeFailures;  // at kMaxLargeFailures, no more large pages are requested
   bool is_watching_ = false;                     // the memory was added to the watch
   char* memory_ = nullptr;
   char* unwatched_memory_ = nullptr;

@@ -1,5 +1,5 @@
-// Where a cache keeps what it knows, in addresses of its process: for another process that reads a page of it
-// (page_reader.h). None of it changes while the cache lives.
+// Layout: the addresses, in its process, of a cache's data structures, for another process that reads a page of it
+// (page_reader.h). They do not change while the cache lives.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -31,7 +31,7 @@ struct Layout {
   uint32_t partition_count;
   Part parts[kMaxPartitions];
 
-  // May it be computed with? What was read from outside may hold anything; the addresses in it are only asked for.
+  // Can it be computed with? What was read from another process may be anything; the addresses in it are only read from.
   bool is_possible(uint64_t expected_begin) const {
     return range_begin == expected_begin && page_bytes >= base::kOsPageBytes &&
            std::has_single_bit(page_bytes) && region_shift < 64 && partition_count <= kMaxPartitions &&

@@ -1,10 +1,10 @@
-// PageMap: for each page the frame that holds it, or its place on storage, or nothing. It is the record of truth, of which the translation table
-// is a cache.
+// PageMap: for each page the frame that holds it, or its place on storage, or nothing. It is the record of truth; the translation table is a cache of
+// it.
 //
 //   directory  4 bytes per group of 16 pages, flat, touched lazily: leaf number + 1, 0 for none
 //   leaf       16 words of 4 bytes (one CPU line): 0 nothing, 1 << 31 | frame, or place + 1
 //
-// A page that is resident has its place in its Frame. Memory: 4.25 bytes per page in dense ranges, 68
+// The place of a resident page is in its Frame. Memory: 4.25 bytes per page in dense ranges, 68
 // for a page alone in its group.
 //
 // Thread contract: guarded by the partition's lock; the directory is shared by partitions, whose
@@ -48,7 +48,7 @@ class PageMap {
   void close();
 
   Where find(PageId page) const;
-  // For readers in other processes (page_reader.h): what a leaf's word says, and how far it lies from leaves().
+  // For readers in other processes (page_reader.h): what a leaf's word means, and its offset from leaves().
   static Where where_of(uint32_t word) {
     if (word == 0) return {};
     if ((word & kIsFrame) != 0) return {.frame = FrameId{word & ~kIsFrame}};

@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint32_t kMaxAttempts = 1000;
 
-// Where a page was found, and by what that is known.
+// Where a page was found, and the words that said so.
 struct Found {
   uint32_t leaf = 0;
   uint32_t word = 0;

@@ -1,19 +1,19 @@
-// Reads what a page of another process's cache holds, while that process runs, without a trace in it.
+// Reads what a page of another process's cache holds, while that process runs, without leaving a trace in it.
 //
-// The other process knows nothing of it and takes no lock for it; what is read is believed only if the page was found
+// The other process does not cooperate and takes no lock; what is read is accepted only if the page was found
 // in the same place before and after:
 //
-//   1 where is it?      the directory's word, the leaf's, and of a page in a frame the Frame
-//   2 its bytes         from the frame; from its place on storage, read until two readings agree; zeros where it is nowhere
-//   3 where is it now?  not as in 1: again from 1
+//   1 where is it?      the directory's word, the leaf's, and for a page in a frame the Frame
+//   2 its bytes         from the frame; from its place on storage, read until two readings agree; zeros if it is nowhere
+//   3 where is it now?  if not as in 1: again from 1
 //
 // Why that suffices
 //  frame  every edge of its life raises its version, and only RESIDENT, EVICTING and WRITING frames hold their page;
-//         what the program itself stores meanwhile is seen or not, as with any memory
-//  place  it is written only while its page is in a frame. A page that went to a frame and back between 1 and 3 was
-//         perhaps written while it was read: two readings of that differ. What remains is that the place was another
-//         page's during both readings and is this one's again at 3; nothing in the process tells that
-//  leaf   one that became another group's is noticed by the directory's word, or by the page that the Frame names
+//         what the program itself stores meanwhile may be seen or not, as with any memory
+//  place  it is written only while its page is in a frame. A page that went to a frame and back between 1 and 3 may
+//         have been written while it was read: two readings then differ. One case remains undetected: the place was
+//         another page's during both readings, and is this one's again at 3; nothing in the process shows that
+//  leaf   the directory's word, or the page that the Frame names, shows that a leaf has become another group's
 //
 // A frame that is LOADING holds nothing yet: its page is still at the place that the Frame names.
 #pragma once
@@ -36,8 +36,8 @@ class Outside {
 
 enum class ReadResult {
   kDone,
-  kUnreadable,  // its memory or storage cannot be read: it has ended, or storage fails
-  kUnsettled,   // the page was on its way whenever it was looked at
+  kUnreadable,  // memory or storage cannot be read: the process has ended, or storage fails
+  kUnsettled,   // the page was moving at every attempt
 };
 
 // Reads the OS page at `address` into `to`. REQUIRES: address in the layout's range, a multiple of the OS page; `to` and

@@ -15,9 +15,9 @@ using base::set_bit;
 
 // How far take_run looks: 64 words.
 constexpr uint32_t kLookPlaces = 64 * 64;
-// How many take_run calls find nothing after a write to new places has failed.
+// How many take_run calls find nothing after a write to a new place has failed.
 constexpr uint32_t kPausedMoves = 64;
-// Extents are a thousandth of the device, but no smaller and no larger than this.
+// An extent is a thousandth of the device, within these bounds.
 constexpr uint32_t kMinExtent = 64;
 constexpr uint32_t kMaxExtent = 16 * 1024;
 constexpr uint32_t kExtentsWanted = 1024;
@@ -39,7 +39,7 @@ base::Expected<void> Places::open(uint64_t place_limit, bool copied_by_fork) {
   if (extent_places_ > kMaxExtent) extent_places_ = kMaxExtent;
   family_bytes_ =
       base::round_up(sizeof(Family) + uint64_t{extent_count()} * sizeof(uint32_t), base::kOsPageBytes);
-  // Places of a device that a child has a copy of are nobody else's.
+  // If a child has its own copy of the device, no other process has these places.
   auto family = copied_by_fork ? sys::map_anonymous(family_bytes_, "the map of storage extents")
                                : sys::map_shared_anonymous(family_bytes_, "the map of storage extents");
   if (!family) return std::unexpected(family.error());
@@ -95,8 +95,8 @@ void Places::freed(uint32_t place) {
   if (has_bit(written_, place)) garbage_count_.fetch_add(1, std::memory_order_relaxed);
 }
 
-// May new places come into use? Runs are at least half used on average, so sparse or moving data takes up to twice its size on storage, not sixteen times;
-// besides what is kept for children.
+// May never-used places be taken? Runs are at least half used on average, so sparse or moving data takes up to twice its size on storage, not sixteen
+// times; what is kept for children comes on top.
 bool Places::roomy() const { return (known_count_ - kept_count_) / 2 <= used_count_ + kSlackPlaces / 2; }
 
 void Places::add_free(uint32_t first, uint32_t count) {
@@ -116,9 +116,9 @@ bool Places::claim_extent() {
     const uint32_t candidate = i == 0 ? wish : i - 1;
     if (candidate >= count) continue;
     auto& owner = family_->owners[candidate];
-    // An extent whose content was to be discarded will do, too: nobody reads it.
+    // An extent that waits to be discarded will do, too: nobody reads it.
     uint32_t old = owner.load(std::memory_order_relaxed);
-    // Before it is claimed, so that it is found should this process be killed.
+    // Before the claim, so that the extent is found if this process is killed.
     if (old == 0) raise(family_->extent_end, candidate + 1);
     while ((old == 0 || old == kEnded) && extent == count)
       if (owner.compare_exchange_weak(old, self_ + 1, std::memory_order_acq_rel)) extent = candidate;
@@ -136,7 +136,7 @@ bool Places::claim_extent() {
   return true;
 }
 
-// Makes `count` places side by side that were never used free ones.
+// Adds `count` adjacent places that were never used to the free ones.
 bool Places::grow(uint32_t count, uint32_t& first) {
   while (grow_end_ - grow_next_ < count)
     if (!claim_extent()) return false;
@@ -190,7 +190,7 @@ Places::Run Places::take_run(uint32_t most) {
   }
   const uint32_t grown = static_cast<uint32_t>(base::round_up(most, kRunPlaces));
   const bool may_grow = roomy() && (grow_end_ - grow_next_ >= grown || claim_extent());
-  // When pages leave their places at random, one turn of the cursor leaves stretches of about this length behind.
+  // When pages leave their places at random, free stretches have about this length after one turn of the cursor.
   uint64_t least = used_count_ == 0 ? most : uint64_t{4} * free_count_ / used_count_;
   if (least > most || may_grow) least = most;
   const bool crowded = uint64_t{2} * free_count_ < used_count_;
@@ -215,7 +215,7 @@ Places::Run Places::take_run(uint32_t most) {
 
 bool Places::too_much_garbage() {
   sys::LockGuard guard(mutex_);
-  // A quarter more than moves alone can leave.
+  // A quarter more than moves alone can produce.
   return garbage_count() > used_count_ + used_count_ / 4 + 2 * kSlackPlaces;
 }
 
@@ -292,7 +292,7 @@ bool Places::descends_from(uint32_t member, uint32_t ancestor) const {
   return false;
 }
 
-// The member and all that descend from it are over: their extents are to be discarded, and are free then.
+// The member and all its descendants have ended: their extents are to be discarded, and then become free.
 void Places::end_member(uint32_t ended) {
   if (ended == kNoMember) return;
   const uint32_t extent_end = family_->extent_end.load(std::memory_order_acquire);
@@ -304,7 +304,7 @@ void Places::end_member(uint32_t ended) {
     owner.store(kEnded, std::memory_order_release);
     ended_extents_.fetch_add(1, std::memory_order_relaxed);
   }
-  // The member itself last, since the others are found by it.
+  // The member itself last, since its descendants are found through it.
   for (uint32_t member = 0; member < member_end; ++member)
     if (member != ended && descends_from(member, ended))
       family_->parents[member].store(ended + 1, std::memory_order_release);
@@ -366,7 +366,7 @@ bool Places::last_child_is_over() {
 }
 
 void Places::after_fork_in_child() {
-  // They are children of the parent. This process only keeps the mapping of its own lifeline.
+  // They are the parent's children. This process only keeps the mapping of its own lifeline.
   while (Child* child = children_) {
     children_ = child->next;
     child->lifeline.forget();
@@ -377,7 +377,7 @@ void Places::after_fork_in_child() {
   child_count_.store(0, std::memory_order_relaxed);
   ended_extents_.store(0, std::memory_order_relaxed);
   if (copied_by_fork_) {
-    // The thread whose Io that was does not exist here.
+    // The thread that was discarding them does not exist in the child.
     for (uint32_t i = 0; i < discarding_.count; ++i) freed(index(discarding_.first) + i);
     discarding_ = {};
     mutex_.unlock();
@@ -447,7 +447,7 @@ Places::Run Places::take_ended_extent() {
   const uint32_t extent_end = family_->extent_end.load(std::memory_order_acquire);
   for (uint32_t extent = 0; extent < extent_end; ++extent) {
     uint32_t ended = kEnded;
-    // This process owns it meanwhile, so that it is found again should the process be killed.
+    // This process owns it meanwhile, so that it is found again if the process is killed.
     if (!family_->owners[extent].compare_exchange_strong(ended, self_ + 1, std::memory_order_acq_rel))
       continue;
     const uint32_t first = extent * extent_places_;

@@ -56,7 +56,7 @@ void Table::open_entries(PageId page, int64_t value) {
     entries[i].store(some_closed && closed_->has(page, i) ? kDirect : value, std::memory_order_release);
 }
 
-// Entries that were closed become hot, others stay as they are.
+// Entries that are not closed any more become hot; the others stay as they are.
 void Table::close_again(PageId page, const char* bytes) {
   const int64_t d = delta(page, bytes);
   Entry* const entries = &entries_[index(page) * pieces_];
@@ -126,8 +126,8 @@ void Table::became_empty(uint64_t region) {
     element = region;
   }
   if (oldest == kNoRegion || oldest == region) return;
-  // Another partition than the caller's may own the region, so its emptiness is claimed first. A publish that comes after the exchange counts the region as
-  // present again; entries that it stores before the release are lost, which does no harm.
+  // The region may belong to another partition than the caller's, so the exchange first makes sure that it is still empty. A later publish counts the
+  // region as present again; entries that it stores before the release are lost, which does no harm.
   uint32_t expected = kPresent;
   if (!region_residents_[oldest].compare_exchange_strong(expected, 0, std::memory_order_acq_rel)) return;
   sys::release(&entries_[oldest * kRegionOsPages], base::kOsPageBytes);

@@ -5,7 +5,7 @@
 namespace cache {
 namespace {
 
-// For each changed page of a batch there must be so many unchanged ones, or their frames are not watched.
+// Frames are watched only if a batch has at least so many unchanged pages for each changed one.
 constexpr uint32_t kUnchangedToWatch = 8;
 
 }  // namespace
@@ -59,8 +59,8 @@ void Batch::find_untouched(const FramePool& frames) {
   }
 }
 
-// Step 4 of Evict. A victim that is rescued meanwhile is written to while it is hashed, and so may its fingerprints
-// be: the result is not used. The thread sanitizer need not know (fingerprint.cc is not instrumented either).
+// Step 4 of Evict. A victim that is rescued meanwhile, and its fingerprints, may be written while they are read here; the
+// result is not used then. Hidden from the thread sanitizer (fingerprint.cc is not instrumented either).
 __attribute__((no_sanitize("thread"))) void Batch::compare(FramePool& frames) {
   const uint64_t pieces = frames.pieces();
   for (uint32_t v = 0; v < victim_count; ++v) {
@@ -100,15 +100,15 @@ void Batch::copy_changed(FramePool& frames, char* copies) {
   }
 }
 
-// Step 5 of Evict. A frame that a fork has lent is not watched: loads store to it by the mapping that is protected, and their pages would be written
-// when they leave.
+// Step 5 of Evict. A frame that a fork has lent is not watched: loads would store to it through the protected mapping, and all its pages would then be
+// written at eviction.
 void Batch::watch_unchanged(FramePool& frames) {
   if (!frames.can_watch()) return;
   uint32_t unchanged_count = 0, changed_count = 0;
   for (uint32_t v = 0; v < victim_count; ++v) {
     const Victim& victim = victims[v];
     if (victim.held) continue;
-    // One that is verified was changed, as a rule: it was cleaned.
+    // A verified page has usually been changed, and then cleaned.
     ++(victim.changed_count > 0 || (victim.verified && !victim.untouched) ? changed_count : unchanged_count);
   }
   if (changed_count * kUnchangedToWatch > unchanged_count) return;
@@ -135,7 +135,7 @@ void Batch::watch_unchanged(FramePool& frames) {
 void Batch::add_writes(uint32_t v, uint64_t place_offset, uint32_t victims_left, FramePool& frames) {
   const uint64_t pieces = frames.pieces();
   Victim& victim = victims[v];
-  // Many scattered pieces: one write of the whole page rather than more Ios than the batch has left.
+  // With many scattered pieces, the whole page is written at once rather than using up the batch's Ios.
   const bool crowded = segment_count + victim.changed_count + victims_left > kMaxSegments ||
                        io_count + victim.changed_count + victims_left > kMaxIos;
   if (victim.whole_page || (crowded && victim.changed_count > 1)) {

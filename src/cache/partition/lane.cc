@@ -12,7 +12,7 @@ base::Expected<Lane*> Lane::create(storage::Device& device, size_t page_bytes, c
   const uint64_t lane_bytes = base::round_up(sizeof(Lane), base::kOsPageBytes);
   auto memory = sys::map_anonymous(lane_bytes + page_bytes, "a thread's working memory");
   if (!memory) return std::unexpected(memory.error());
-  // Zeroed memory is a valid Lane but for the default members of Io, set where they are used.
+  // Zeroed memory is a valid Lane except for the defaults of Io's members, which are set where Ios are used.
   Lane* lane = reinterpret_cast<Lane*>(*memory);
   lane->bytes_ = lane_bytes + page_bytes;
   lane->page_copy = *memory + lane_bytes;

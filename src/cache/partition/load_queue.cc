@@ -13,7 +13,7 @@ static_assert(sizeof(LoadQueue) % alignof(BegunLoad) == 0);
 constexpr uint64_t kQueueBytes =
     base::round_up(sizeof(LoadQueue) + LoadQueue::kDepth * sizeof(BegunLoad), base::kOsPageBytes);
 
-// How long a thread that waits for reads of origins sleeps at most.
+// How long a thread that waits for reads from origins sleeps at most.
 constexpr uint64_t kOriginsPollNs = 50'000;
 
 }  // namespace
@@ -59,7 +59,7 @@ void LoadQueue::flush() {
   origins_.submit_gathered();
 }
 
-// REQUIRES: mutex_ of the channel's queue, as for the next two.
+// REQUIRES: mutex_ of the channel's LoadQueue, as for the next two.
 void LoadQueue::Channel::submit_gathered() {
   while (!gathered.empty()) {
     storage::Io* batch[kBatch];
@@ -94,7 +94,7 @@ void LoadQueue::end(storage::Io& io) {
   if (ended != nullptr) ended(context);
 }
 
-// The mean of the last 16, about. Relaxed: others use it for estimates only.
+// About the mean of the last 16. Relaxed: others use it for estimates only.
 void LoadQueue::note_latency(uint64_t ns) {
   const uint64_t before = latency_ns_.load(std::memory_order_relaxed);
   latency_ns_.store(before == 0 ? ns : before - before / 16 + ns / 16, std::memory_order_relaxed);
@@ -111,7 +111,7 @@ base::Quiet LoadQueue::quiet() {
   sys::LockGuard guard(mutex_);
   base::Quiet quiet = storage_.queue->quiet();
   if (!storage_.gathered.empty() || !origins_.gathered.empty()) quiet.until_ns = 0;
-  // One can sleep on one descriptor only, which is that of storage.
+  // A thread can sleep on only one descriptor, which is that of storage.
   if (origins_.queue != nullptr && origins_.queue->in_flight_count() > 0)
     quiet.no_longer_than(sys::monotonic_ns() + kOriginsPollNs);
   return quiet;
@@ -194,7 +194,7 @@ void LoadQueues::forget() {
   begun_count_.store(0, std::memory_order_relaxed);
   while (queue != nullptr) {
     LoadQueue* const next = queue->next_;
-    // Queues are not inherited. One with something in flight can only be forgotten.
+    // Storage queues are not inherited. One with something in flight can only be forgotten.
     bool all_closed = true;
     for (LoadQueue::Channel* channel : {&queue->storage_, &queue->origins_}) {
       if (channel->queue == nullptr || channel->queue->in_flight_count() == 0)

@@ -1,15 +1,15 @@
-// Partition: what is done to pages that are in memory, and the checks. The protocols of partition.h have files of their own.
+// Partition: operations on pages that are in memory, and the checks. The protocols of partition.h are in files of their own.
 #include "cache/partition/partition.h"
 
 namespace cache {
 namespace {
 
-// How often a thread that waits polls, while loads are under way that were begun.
+// How often a waiting thread polls while loads are under way that were begun (load_queue.h).
 constexpr uint64_t kPollNs = 20'000;
-// After how long a thread that is to guard a frame looks again: nobody tells it of everything that it waits for.
+// After how long a thread that waits to guard a frame looks again: it is not notified of everything that it waits for.
 constexpr uint64_t kLookWaitNs = 100'000;
 
-// For so many frames one page that left is remembered, but at least kFewestGhosts pages.
+// One evicted page is remembered for each so many frames, but at least kFewestGhosts pages.
 constexpr uint32_t kFramesPerGhost = 8;
 constexpr uint32_t kFewestGhosts = 128;
 
@@ -54,8 +54,8 @@ uint64_t Partition::next_random() {
   return random_;
 }
 
-// Waits until something may have changed since `key` was made (changed_.prepare). Whoever waits also ends loads that were begun, since the thread that
-// began one may be waiting, too.
+// Waits until something may have changed since `key` was taken (changed_.prepare). Whoever waits also finishes loads that were begun, since the threads
+// that began them may be waiting, too.
 void Partition::wait_for_change(uint32_t key, uint64_t timeout_ns) {
   if (shared_->loads.has_begun()) {
     if (shared_->loads.poll() > 0) {
@@ -67,15 +67,15 @@ void Partition::wait_for_change(uint32_t key, uint64_t timeout_ns) {
   changed_.wait(key, timeout_ns);
 }
 
-// The page was touched: if it was loaded ahead, it is used now.
+// To be called when the page was touched: if it was loaded ahead, it now counts as used.
 void Partition::note_used(Frame& frame) {
   if (frame.ahead == Ahead::kNo) return;
   frame.ahead = Ahead::kNo;
   base::statistics.cache_ahead_used.add();
 }
 
-// Is the frame spared as a victim, since its page was loaded ahead and was not touched yet? That happens once, so that the page is not evicted before
-// whoever asked for it comes to use it, and does not stay for good either.
+// Is the frame spared as a victim because its page was loaded ahead and not touched yet? It is spared once, so that the page is not evicted before it
+// is used, but does not stay for ever either.
 bool Partition::spares(Frame& frame) {
   if (frame.ahead == Ahead::kNo) return false;
   if (shared_->table->is_hot(frame.page)) note_used(frame);
@@ -104,7 +104,7 @@ FrameId Partition::pinned_frame(PageId page) {
   return id;
 }
 
-// Where the page before is. Nothing is known at the edge of a region, since that page may be another partition's.
+// Where the preceding page is. Nothing is known at the beginning of a region, since that page may be another partition's.
 PageMap::Where Partition::find_before(PageId page) {
   if ((index(page) & ((uint64_t{1} << shared_->region_shift) - 1)) == 0) return {};
   return map_.find(PageId{index(page) - 1});
@@ -156,15 +156,15 @@ Partition::Seen Partition::close_again(PageId first, uint64_t count) {
     seen.resident = true;
     seen.guarded |= frame.guarded;
     frames_.end_guard(id);
-    // In other states the entries are locked, or unknown: whoever opens them asks what is closed.
+    // In other states the entries are locked or unknown, and whoever opens them asks what is closed.
     if (frame.state() != State::kResident) continue;
-    frame.verified = false;  // what is closed does not look hot
+    frame.verified = false;  // closed entries do not show touches
     shared_->table->close_again(frame.page, frames_.bytes(id));
   }
   return seen;
 }
 
-// Also guards a page that is being evicted: a thread that holds it makes it stay.
+// Also guards a page that is being evicted, which a thread that holds it will keep in memory.
 void Partition::guard(PageId page, uint64_t i, sys::Access access) {
   for (;;) {
     uint32_t key;
@@ -241,7 +241,7 @@ void Partition::verify() {
       const int64_t entry = shared_->table->entry(frame.page, piece);
       switch (state) {
         case State::kResident:
-          // Unknown is allowed: the table may forget. So is direct: an entry may be closed.
+          // It may be unknown, since the table may forget, or direct, since an entry may be closed.
           if (entry != Table::kUnknown && entry != Table::kDirect)
             CHECK_EQ((entry < 0 ? -entry : entry) - 1 + shared_->table->address(frame.page), delta);
           break;

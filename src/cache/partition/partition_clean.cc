@@ -1,11 +1,11 @@
 // Partition: Clean, in the steps that partition.h numbers.
 //
-// The background thread cleans ahead of evictions, and has the memory for copies that Shared names; threads that want pages written bring their own.
-// Mark io keeps them from cleaning the same page.
+// The background thread cleans ahead of evictions, and uses Shared::clean_copies; threads that want pages written bring memory of their own for
+// the copies. The io mark keeps them from cleaning the same page.
 //
-// Why a page that was verified needs no hash when it is evicted: its entries were cooling and no slot held it
+// Why a verified page needs no hash when it is evicted: its entries were cooling and no slot held it
 // after the barrier, so every later access goes through rearm, which leaves the entry hot. Eviction locks the
-// entries and looks at what they were: still cooling means untouched.
+// entries and looks at their old values: still cooling means untouched.
 #include "cache/partition/partition.h"
 #include "cache/partition/write_plan.h"
 
@@ -41,7 +41,7 @@ Partition::Cleaned Partition::clean_chosen(Lane& lane, char* copies) {
   shared_->holders->barrier();
   batch.mark_held(*shared_->holders);
   batch.find_untouched(frames_);
-  // Without the lock: io keeps the page in its frame, but not its content from changing.
+  // Without the lock: io keeps the page in its frame, but its content may still change.
   batch.copy_changed(frames_, copies);
   prepare_clean_writes(batch, copies);
   lane.run_ios();
@@ -66,7 +66,7 @@ void Partition::take_for_cleaning(FrameId id, Batch& batch) {
       .frame = id, .page = frame.page, .version = frame.clean(), .watched = frame.watched};
 }
 
-// Step 1 of write_back, from the front; returns how many pages it looked at.
+// Step 1 of write_back, for pages from `first` on; returns how many it looked at.
 uint64_t Partition::choose_for_writing(PageId first, uint64_t count, Batch& batch) {
   batch.begin();
   const uint32_t most = most_to_clean();
@@ -93,8 +93,8 @@ void Partition::choose_for_cleaning(Batch& batch) {
   }
 }
 
-// Step 4 until the Ios run: each changed page gets a place if it has none yet, its fingerprints are unknown for the time of the write, and the whole page
-// becomes part of an Io, since a copy of it is at hand.
+// Step 4 until the Ios run: each changed page gets a place if it has none yet, its fingerprints become unknown during the write, and the whole page
+// becomes part of an Io, since there is a copy of it.
 void Partition::prepare_clean_writes(Batch& batch, char* copies) {
   sys::LockGuard guard(mutex_);
   const WritePlan plan(batch, frames_, shared_->places, shared_->chaos_seed != 0);
@@ -105,7 +105,7 @@ void Partition::prepare_clean_writes(Batch& batch, char* copies) {
     take_place(victim);
     if (frame.place == base::kNoPlace || (victim.must_move && victim.new_place == base::kNoPlace)) {
       victim.changed_count = 0;
-      victim.held = true;  // storage is full: evict() says so if it comes to that
+      victim.held = true;  // storage is full: evict() reports it if the page has to leave
       continue;
     }
     frames_.set_fingerprints(victim.frame, base::Fingerprint::unknown());

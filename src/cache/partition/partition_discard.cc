@@ -17,8 +17,8 @@ void Partition::discard(PageId first, uint64_t count, After after, Lane& lane) {
   }
 }
 
-// Step 1 for pages from `page` on, up to `end` or as many as a batch has; `page` is the next one afterwards. If an Io is under way for that, returns the
-// key to wait with (changed_.prepare).
+// Step 1 for pages from `page` up to `end`, at most a batch; `page` becomes the next one to do. If an Io is under way for that page, returns the key to
+// wait with (changed_.prepare).
 std::optional<uint32_t> Partition::lock_batch_for_discard(PageId& page, PageId end, After after,
                                                           Batch& batch) {
   batch.victim_count = 0;
@@ -30,7 +30,7 @@ std::optional<uint32_t> Partition::lock_batch_for_discard(PageId& page, PageId e
       const uint64_t emptied = after == After::kInUse ? empty_in_region(page, end) : 0;
       page = page + emptied;
       if (emptied > 0) continue;
-      // In this hold of the lock, so that it is not mapped again until the frame is known to be free.
+      // Without releasing the lock in between, so that the page is not mapped again before its frame is free.
       const uint64_t at = address_of(page);
       if (at >= cut_to) {
         cut_to = after == After::kInUse
@@ -45,7 +45,7 @@ std::optional<uint32_t> Partition::lock_batch_for_discard(PageId& page, PageId e
   return std::nullopt;
 }
 
-// Steps 3 and 4. Returns where to go on: at `page`, or at the first before it that has to be looked at again.
+// Steps 3 and 4. Returns where to continue: at `page`, or at the first page before it that has to be looked at again.
 PageId Partition::finish_discard(PageId page, const Batch& batch) {
   sys::LockGuard guard(mutex_);
   for (uint32_t v = 0; v < batch.victim_count; ++v) {
@@ -56,14 +56,14 @@ PageId Partition::finish_discard(PageId page, const Batch& batch) {
       page = PageId{std::min(index(victim.page), index(page))};
     }
   }
-  // Regions take fresh frames, so free frames must not hold memory that the budget has for those.
+  // Regions take fresh frames, so free frames must not keep memory that the budget has for these.
   if (shared_->regions.is_on()) batch.release_freed(frames_);
   changed_.notify_all();
   return page;
 }
 
-// Step 3 for a page that a thread holds, or has touched and so rescued: it stays in its frame, and its content goes. False: it has been evicted since, or
-// is being written, and has to be looked at again.
+// Step 3 for a page that a thread holds, or has touched and thereby rescued: it stays in its frame, but its content is dropped. False: it has been
+// evicted since, or is being written, and has to be looked at again.
 bool Partition::zero_rescued(const Batch::Victim& victim) {
   if (map_.find(victim.page).frame != victim.frame) return false;
   Frame& frame = frames_[victim.frame];
@@ -76,7 +76,7 @@ bool Partition::zero_rescued(const Batch::Victim& victim) {
   return true;
 }
 
-// Step 1 for one page; and all there is to do for a page that is not in memory, or is pinned. Returns false if an Io is under way for the page.
+// Step 1 for one page; for a page that is pinned or not in memory, all of discard. Returns false if an Io is under way for the page.
 bool Partition::lock_for_discard(PageId page, Batch& batch) {
   const PageMap::Where where = map_.find(page);
   if (where.frame == base::kNoFrame) {
@@ -117,13 +117,13 @@ void Partition::drop_locked(FrameId id) {
   base::statistics.cache_discards.add();
 }
 
-// The frame stays with its page, which reads as zeros and has no place any more.
+// The page stays in its frame, but reads as zeros and has no place any more.
 void Partition::zero_in_place(FrameId id) {
   spillway_plain_memset(frames_.unwatched_bytes(id), 0, shared_->page_bytes);
   note_zeros(id);
 }
 
-// The frame holds zeros from now on, and the page has no place.
+// Notes that the frame holds zeros now; its page loses its place.
 void Partition::note_zeros(FrameId id) {
   Frame& frame = frames_[id];
   frame.watched = false;

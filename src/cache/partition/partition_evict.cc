@@ -12,9 +12,9 @@
 namespace cache {
 namespace {
 
-// How often one search for victims may name all pages: once to cool them, once to take them, and once for pages that were touched meanwhile.
+// How often one search for victims may name all pages: once to cool them, once to take them, once more for pages touched meanwhile.
 constexpr uint32_t kRounds = 3;
-// How many pages are cooled for each page that is to leave, if the policy wants to know of touches before it names victims.
+// How many pages are cooled for each page to be evicted, if the policy wants to know of touches before it names victims.
 constexpr uint32_t kCooledForEach = 4;
 
 }  // namespace
@@ -43,7 +43,7 @@ void Partition::lock_victims(uint32_t wanted, Batch& batch) {
   batch.begin();
   shared_->regions.end(RegionsEnd::kEviction);
   sys::LockGuard guard(mutex_);
-  // The policy has its share in chaos mode, too.
+  // In chaos mode the policy still chooses some of the batches.
   if (shared_->chaos_seed != 0 && (next_random() & 3) != 0) lock_random_victims(wanted, batch);
   if (batch.victim_count > 0) return;
   cool_pages(wanted);
@@ -56,25 +56,25 @@ void Partition::lock_victims(uint32_t wanted, Batch& batch) {
       shared_->table->prefetch(frames_[ahead].page);
     if (try_lock_victim(named.frame, batch, named.even_touched)) lock_neighbours(named, wanted, batch);
   }
-  // So that the kernel is asked about frames that lie together, and protects them, in one call.
+  // So that one call asks the kernel about adjacent frames, and one call protects them.
   std::sort(batch.victims, batch.victims + batch.victim_count,
             [](const Batch::Victim& a, const Batch::Victim& b) { return a.frame < b.frame; });
 }
 
-// Locks those of the pages around the victim's that may go with it.
+// Locks those pages of the victim's group that may be evicted with it.
 void Partition::lock_neighbours(Policy::Named victim, uint32_t wanted, Batch& batch) {
   const PageId first{base::round_down(index(frames_[victim.frame].page), kGroupPages)};
   for (uint64_t i = 0; i < kGroupPages && batch.victim_count < wanted; ++i) {
     const FrameId id = map_.find(first + i).frame;
     if (id == base::kNoFrame || !policies_.goes_with(victim.frame, id)) continue;
-    // The policy has not named this page: if it cannot go, it is not cooled either.
+    // The policy has not named this page: if it cannot be evicted, it is not cooled either.
     if (!victim.even_touched && (frames_[id].ahead == Ahead::kNew || shared_->table->is_hot(first + i)))
       continue;
     try_lock_victim(id, batch, victim.even_touched);
   }
 }
 
-// Chaos: any pages, hot ones too; some are cooled instead, so that cleaning and rearming have their share.
+// Chaos: any pages, even hot ones; some are cooled instead, so that cleaning and rearming are exercised, too.
 void Partition::lock_random_victims(uint32_t wanted, Batch& batch) {
   for (uint32_t tries = 0; tries < 4 * wanted && batch.victim_count < wanted; ++tries) {
     const FrameId id{static_cast<uint32_t>(next_random() % frames_.frame_count())};
@@ -87,13 +87,13 @@ void Partition::lock_random_victims(uint32_t wanted, Batch& batch) {
   }
 }
 
-// Cools the pages of which the policy wants to know whether they are touched.
+// Cools the pages for which the policy wants to know whether they are touched.
 void Partition::cool_pages(uint32_t wanted) {
   uint32_t turns = kCooledForEach * wanted;
   for (;;) {
     const FrameId id = policies_.name_to_cool(turns);
     if (id == base::kNoFrame) return;
-    // While a page is being cleaned, its warm entries say that it was touched since it was copied.
+    // While a page is being cleaned, hot entries show that it was touched after it was copied: they are left alone.
     Frame& frame = frames_[id];
     if (frame.state() != State::kResident || frame.io()) continue;
     const bool was_touched = shared_->table->cool(frame.page);
@@ -103,7 +103,7 @@ void Partition::cool_pages(uint32_t wanted) {
   }
 }
 
-// `even_hot`: the page goes although it was touched.
+// `even_hot`: the page is taken even if it was touched.
 bool Partition::try_lock_victim(FrameId id, Batch& batch, bool even_hot) {
   Frame& frame = frames_[id];
   if (frame.state() != State::kResident || frame.io() || frame.pins() > 0) return false;
@@ -117,7 +117,7 @@ bool Partition::try_lock_victim(FrameId id, Batch& batch, bool even_hot) {
   if (hot) frame.verified = false;
   if (hot) note_used(frame);
   if (hot && !even_hot) {
-    // Touched between the two looks.
+    // Touched between cool() and lock().
     reopen(id);
     policies_.touched(id);
     return false;
@@ -136,7 +136,8 @@ bool Partition::try_lock_victim(FrameId id, Batch& batch, bool even_hot) {
   return true;
 }
 
-// Before step 4: ends the guards of victims that nobody holds, whom guards are for. Nobody guards a frame anew while an evictor looks at it.
+// Before step 4: ends the guards of victims that no thread holds, since guards only concern holders. Nobody guards a frame while an evictor looks at
+// it.
 void Partition::end_guards(const Batch& batch) {
   for (uint32_t v = 0; v < batch.victim_count; ++v) {
     if (!batch.victims[v].guarded || batch.victims[v].held) continue;
@@ -183,7 +184,7 @@ uint32_t Partition::settle_unwritten(Lane& lane) {
     } else if (ours) {
       continue;
     }
-    victim.version = 0;  // settled: settle_written passes over it
+    victim.version = 0;  // settled: settle_written skips it
     victim.changed_count = 0;
   }
   const WritePlan plan(batch, frames_, shared_->places, shared_->chaos_seed != 0);
@@ -192,7 +193,7 @@ uint32_t Partition::settle_unwritten(Lane& lane) {
   return freed;
 }
 
-// Step 5 for a changed victim: a place if it has none yet, the Ios, and the state.
+// Step 5 for a changed victim: gives it a place if it has none yet, adds its Ios, and changes its state.
 void Partition::prepare_write(Batch& batch, uint32_t v, uint32_t victims_left) {
   Batch::Victim& victim = batch.victims[v];
   Frame& frame = frames_[victim.frame];
@@ -217,8 +218,8 @@ void Partition::note_failed_write(Batch& batch, int error) {
   base::probes::write_failed(static_cast<uint64_t>(error));
 }
 
-// The message comes now and then, however long storage stays broken. Not under the lock: whoever reads messages may be slow, or a thread that waits for
-// a page.
+// However long storage stays broken, the message is logged only once a minute. Not under the lock: the reader of the log may be slow, or itself wait
+// for a page.
 void Partition::tell_of_failed_write(Batch& batch) {
   if (batch.write_error == 0) return;
   const int error = batch.write_error;
@@ -255,7 +256,7 @@ uint32_t Partition::settle_written(Batch& batch) {
       if (!batch.ios[i].whole()) failed = &batch.ios[i];
     const bool whole = settle_place(batch, victim, failed);
     if (whole) base::statistics.cache_writebacks.add(victim.changed_count);
-    // A page that was to move may stay: it may still be written where it is.
+    // If only a move has failed, the page can still be written at its old place.
     const bool may_stay = victim.new_place != base::kNoPlace && !victim.must_move;
     if (!whole && !may_stay) ++failed_writes_;
     if (!frame.is(State::kWriting, victim.version)) {
@@ -278,7 +279,7 @@ uint32_t Partition::settle_written(Batch& batch) {
   return freed;
 }
 
-// Chaos: what is about to be dropped as unchanged must be what a load would return. Reads under the lock,
+// Chaos: a page that is about to be dropped as unchanged must be what a load would return. Reads under the lock,
 // so that nobody gives the place away or touches the page meanwhile.
 void Partition::check_unchanged(const Batch::Victim& victim, Lane& lane) {
   if (victim.held || victim.changed_count != 0) return;

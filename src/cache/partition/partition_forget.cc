@@ -1,7 +1,7 @@
 // Partition: Forget, in the steps that partition.h numbers.
 //
-// A page that is held when it is forgotten keeps its frame, EVICTING and `gone`, with locked entries: whoever comes now
-// finds no way to it, whoever came before goes on undisturbed. The next call for the page looks again.
+// A page that is held when it is forgotten keeps its frame, EVICTING and `gone`, with locked entries: nobody can reach it
+// any more, but threads that translated before continue undisturbed. The next call for the page looks again.
 #include "cache/partition/partition.h"
 
 namespace cache {
@@ -38,8 +38,8 @@ Partition::Left Partition::forget(PageId first, uint64_t count, Lane& lane) {
   return left;
 }
 
-// Step 1 for one page; and all there is to do for a page that is not in memory. Returns false if the page is pinned, an Io is under way for it, or it is
-// being evicted.
+// Step 1 for one page; for a page that is not in memory, all of forget. Returns false if the page is pinned, an Io is under way for it, or it is being
+// evicted.
 bool Partition::lock_for_forget(PageId page, Batch& batch) {
   const PageMap::Where where = map_.find(page);
   if (where.place != base::kNoPlace) {

@@ -1,4 +1,4 @@
-// Partition: what fork needs of it (frame_pool.h numbers the steps, cache.h says who calls when).
+// Partition: forks (frame_pool.h numbers the steps, cache.h says who calls what when).
 #include "cache/partition/partition.h"
 #include "sys/kernel.h"
 
@@ -7,7 +7,8 @@ namespace {
 
 // How much is shared at a time, under the lock.
 constexpr uint64_t kShareBytes = 256 * 1024;
-// Changes of other pages end a wait before its time; and a process that is stopped does not wait while time goes on. So both count.
+// Both the number of waits and the time must be exceeded: changes of other pages end a wait early, and while the process is stopped, time passes
+// without it waiting.
 constexpr uint64_t kPinWaitNs = 1'000'000;
 constexpr uint32_t kPinWaitLimit = 10'000;
 constexpr uint64_t kPinWaitsNs = kPinWaitLimit * kPinWaitNs;
@@ -26,7 +27,7 @@ void Partition::become_child() {
       case State::kEvicting:
       case State::kWriting: {
         if (frame.gone) break;
-        // What was being written has unknown fingerprints, and is in the frame.
+        // A page that was being written is still in its frame, and its fingerprints are unknown.
         const bool writing = frame.state() == State::kWriting;
         frame.rescue();
         if (writing) frame.done();

@@ -1,21 +1,21 @@
-// Partition: how many frames it has, and where those of a load come from: free ones, those of pages that leave for it, or memory of other partitions.
+// Partition: how many frames it has, and where a load's frames come from: free ones, those of pages evicted for it, or memory of other partitions.
 #include "cache/partition/partition.h"
 
 namespace cache {
 namespace {
 
-// For freed frames in chaos mode: whoever still writes to one is found when it is claimed.
+// For freed frames in chaos mode: a stray write to one is detected when it is claimed.
 constexpr unsigned char kPoison = 0xdb;
 
-// One of so many frames is kept free ahead of need, but at most a batch; none if there are fewer than kFewFrames.
+// One in so many frames is kept free ahead of need, but at most a batch; none if there are fewer than kFewFrames.
 constexpr uint32_t kFramesPerFree = 64;
 constexpr uint32_t kFewFrames = 1024;
 
-// A load waits 10 s in all for frames that others pin or hold, and for reads and writes of others as long as they take.
+// A load waits at most 10 s in all for frames that others pin or hold, but for others' reads and writes as long as they take.
 constexpr uint64_t kFrameWaitNs = 1'000'000;
 constexpr uint32_t kFrameWaitLimit = 10'000;
 
-// A load gives storage up when nothing could leave while one write for each frame, and so many more, have failed.
+// A load gives up on storage when one write for each frame, and so many more, have failed while no page could leave.
 constexpr uint32_t kFailedWriteReserve = 16;
 
 }  // namespace
@@ -61,7 +61,7 @@ FrameId Partition::neighbour_frame(PageId page) {
 }
 
 // When tables and metadata grow into the frames' share of the budget, frames go back to the OS, from the partition that has most of them, until each
-// partition has its least; with fewer nothing would run. This is the partition with most, or null.
+// partition is down to its least(), without which nothing would run. Returns the partition with most, or null.
 Partition* Partition::largest_that_may_shrink() {
   Partition* largest = nullptr;
   for (uint32_t i = 0; i < shared_->partition_count; ++i) {
@@ -73,7 +73,7 @@ Partition* Partition::largest_that_may_shrink() {
   return largest;
 }
 
-// `desperate`: nothing could be evicted.
+// `desperate`: eviction has failed.
 bool Partition::may_take_fresh(bool desperate) {
   if (!shared_->budget.exceeded_by(shared_->page_bytes)) return true;
   return frames_.touched_count() < least() && (desperate || largest_that_may_shrink() == nullptr);
@@ -87,7 +87,7 @@ FrameId Partition::take_frame(PageId page, PlaceId place, bool desperate, bool& 
       FrameId spare = frames_.find_free_touched();
       if (spare != base::kNoFrame) frames_.release_memory(spare);
     } else if (!desperate && largest_that_may_shrink() != nullptr) {
-      return base::kNoFrame;  // evict_for_load takes from there
+      return base::kNoFrame;  // evict_for_load takes memory from that partition
     }
   }
   const FrameId taken = frames_.take(page, neighbour_frame(page), may_take_fresh(desperate));
@@ -112,8 +112,8 @@ FrameId Partition::take_frame(PageId page, PlaceId place, bool desperate, bool& 
   return taken;
 }
 
-// The frame has no page any more and goes back to the pool, in chaos mode with poison. `is_protected`: its memory is protected, and nobody has stored
-// to it since it was.
+// The frame has no page any more and goes back to the pool, poisoned in chaos mode. `is_protected`: its memory is protected, and has not been stored to
+// since.
 void Partition::free_frame(FrameId id, Removal removal, bool is_protected) {
   policies_.left(id, frames_[id].page, removal);
   if (shared_->chaos_seed != 0) {
@@ -128,11 +128,11 @@ void Partition::free_frame(FrameId id, Removal removal, bool is_protected) {
   failed_writes_ = 0;
 }
 
-// Evicts from this partition; or, if frames are free here but the budget is used up, from the one that has most of it.
+// Evicts from this partition; or, if frames are free here but the budget is used up, from the partition that uses most of it.
 bool Partition::evict_for_load(Lane& lane) {
   if (frames_.free_count() > 0) {
-    // To take memory of another partition costs a hole that is punched there and an OS page that is faulted in here, 10 us and more. So only a partition
-    // that is clearly smaller does it, or one that has less than its least.
+    // Taking memory from another partition costs punching a hole there and faulting in an OS page here, 10 us and more. So only a partition that is
+    // clearly smaller, or below its least(), does it.
     Partition* largest = largest_that_may_shrink();
     const uint32_t own = frames_.touched_count();
     const uint32_t margin = may_shrink() ? own / 8 + 2 * batch_size_ : 0;
@@ -154,16 +154,16 @@ bool Partition::has_io_under_way() {
   return false;
 }
 
-// Nothing could be evicted just now: waits for other threads, or says why that is hopeless.
+// To be called when nothing could be evicted: waits for other threads, or says why that is hopeless.
 base::Expected<void> Partition::make_room(Lane& lane, InVain& in_vain) {
   uint64_t& attempts = in_vain.attempts;
-  // How many batches in vain it takes until each frame was in one. Only then is it time to sleep.
+  // How many failed batches it takes until each frame has been in one. Only then does it make sense to sleep.
   const uint64_t batches = 2 * (frames_.frame_count() / batch_size_ + 1);
   const bool tried_some = lane.batch.victim_count > 0;
   uint32_t key;
   {
     sys::LockGuard guard(mutex_);
-    // Writes may have failed for long while other pages left. What counts is what fails from now on.
+    // Writes may have been failing for long while other pages left. Only those that fail from now on count.
     if (attempts == 0 || failed_writes_ < in_vain.failed_writes) in_vain.failed_writes = failed_writes_;
     if (failed_writes_ - in_vain.failed_writes >= frames_.frame_count() + kFailedWriteReserve) {
       if (write_error_ == ENOSPC) {
@@ -175,7 +175,7 @@ base::Expected<void> Partition::make_room(Lane& lane, InVain& in_vain) {
     }
     ++attempts;
     if (attempts / batches >= kFrameWaitLimit) {
-      // A thread may pin or hold a page for good; but reads and writes end some time.
+      // A thread may pin or hold a page for ever, but reads and writes end at some time.
       if (!has_io_under_way())
         return base::failure(
             ENOMEM, "all ", frame_count(),
@@ -187,7 +187,7 @@ base::Expected<void> Partition::make_room(Lane& lane, InVain& in_vain) {
     attempts = base::round_up(attempts, batches);
     key = changed_.prepare();
   }
-  // When loads that were begun end, their frames can be had.
+  // Finishing loads that were begun makes their frames available.
   if (shared_->loads.poll() > 0)
     changed_.cancel();
   else

@@ -5,7 +5,7 @@
 namespace cache {
 namespace {
 
-// How many pages in a row that are in memory a read takes along for the sake of those behind them.
+// How many consecutive pages that are in memory a read takes along to reach those after them.
 constexpr uint32_t kMaxInMemory = 2;
 
 // A prefetch leaves so many frames free: a batch divided by this.
@@ -43,7 +43,7 @@ base::Expected<char*> Partition::load(PageId page, Lane& lane, Stream& stream, b
       case Attempt::kLoad:
         base::probes::miss(index(page), lane.claim.count);
         if (auto filled = fill(lane.claim, lane); !filled) return std::unexpected(filled.error());
-        // The page was resident and open a moment ago; another turn pins it, or finds it evicted again.
+        // The page was resident and open a moment ago. To pin it, the loop runs again; it may find the page evicted.
         if (!pin) return frames_.bytes(lane.claim.frames[0]);
         has_loaded = true;
         break;
@@ -74,7 +74,7 @@ base::Expected<Partition::Begun> Partition::begin_load(PageId page, Lane& lane, 
     if (wants_frames()) shared_->low_on_frames.notify_all();
     const Claim& claim = load->claim;
     base::probes::miss(index(page), claim.count);
-    // A page that needs no read is there at once.
+    // A page that needs no asynchronous read is filled at once.
     const bool on_storage = frames_[claim.frames[0]].place != base::kNoPlace;
     if (!on_storage && count_from_origin(page, claim.origin, claim.count, queue) < claim.count) {
       auto filled = fill(claim, lane);
@@ -110,7 +110,7 @@ Partition::Prefetched Partition::prefetch(PageId page, uint32_t& count, LoadQueu
       result = Prefetched::kNothing;
       if (origin == Origins::Kind::kZeros) count = count_nowhere(page, asked);
     } else {
-      // Some frames are left to threads that cannot go on without.
+      // Some frames are left to threads that cannot continue without one.
       const uint32_t reserve = batch_size_ / kBatchPerReserve;
       bool fresh;
       const FrameId taken =
@@ -140,7 +140,7 @@ Partition::Prefetched Partition::prefetch(PageId page, uint32_t& count, LoadQueu
   return Prefetched::kBegun;
 }
 
-// How many pages in a row, at most `most`, were never written and come from nowhere. REQUIRES: so does the first.
+// How many consecutive pages, at most `most`, are unknown and begin as zeros. REQUIRES: the first one is such a page.
 uint32_t Partition::count_nowhere(PageId first, uint32_t most) {
   uint32_t count = 1;
   for (; count < most; ++count) {
@@ -151,7 +151,7 @@ uint32_t Partition::count_nowhere(PageId first, uint32_t most) {
   return count;
 }
 
-// How many pages the queue can read together from their origin: at most `most`, from this one on, which has neither a frame nor a place. 0 if it cannot.
+// How many pages the queue can read together from their origin: at most `most`, from this one on, which has neither frame nor place. 0 if none.
 uint32_t Partition::count_from_origin(PageId page, Origins::Kind origin, uint32_t most,
                                       const LoadQueue& queue) {
   if ((origin != Origins::Kind::kConstant && origin != Origins::Kind::kChanging) || !queue.reads_origins() ||
@@ -192,7 +192,7 @@ Partition::Look Partition::look(PageId page, bool pin, char*& bytes) {
   return take_resident(frame, pin, bytes) == Attempt::kDone ? Look::kThere : Look::kBusy;
 }
 
-// Steps 1 to 3 of Load. On kLoad `claim` has the page and those that are read with it.
+// Steps 1 to 3 of Load. On kLoad `claim` has the page and those that are read along with it. REQUIRES: the lock.
 Partition::Attempt Partition::try_load(PageId page, Claim& claim, Stream& stream, bool pin, bool desperate,
                                        char*& bytes) {
   PageMap::Where where = map_.find(page);
@@ -215,7 +215,7 @@ void Partition::note_coming(PageId page, base::MissCurve* curve) {
   ghosts_.came(page, frames_.touched_count() - frames_.free_touched_count(), curve);
 }
 
-// On the second miss in a row on the page behind the last one: claims frames for pages that follow, on storage or in their origin.
+// From the second consecutive miss on the page after the last one: claims frames for the pages that follow, on storage or in their origin.
 void Partition::add_read_ahead(Claim& claim, PlaceId place, Stream& stream) {
   const PageId page = claim.first;
   const bool sequential = index(page) == index(stream.last_miss) + 1;
@@ -229,9 +229,9 @@ void Partition::add_read_ahead(Claim& claim, PlaceId place, Stream& stream) {
   stream.last_miss = page + (claim.count - 1);
 }
 
-// Claims frames for pages that follow the claim's first one, which is at `place` or in its origin, and that can be loaded by the same read: `most` in all,
-// as long as more than `reserve` frames are free. Pages among them that are in memory get no frame: what lies there is read and thrown away, a few
-// pages in a row, since two operations take longer than one that reads more. REQUIRES: most <= Claim::kMaxPages.
+// Claims frames for pages that follow the claim's first one, which is at `place` or in its origin, and can be loaded by the same read: `most` in all,
+// as long as more than `reserve` frames are free. Pages among them that are in memory get no frame: up to kMaxInMemory in a row are read and
+// discarded, since two operations take longer than one that reads more. REQUIRES: most <= Claim::kMaxPages.
 void Partition::claim_following(Claim& claim, PlaceId place, uint32_t most, uint32_t reserve) {
   const bool on_storage = place != base::kNoPlace;
   uint32_t in_memory = 0;
@@ -275,7 +275,7 @@ base::Expected<void> Partition::fill(const Claim& claim, Lane& lane) {
   prepare_read(claim, io);
   lane.queue().run(io);
   if (claim.count > 1 && (io.error != 0 || io.transferred_bytes < shared_->page_bytes)) {
-    // Perhaps only what was to be read ahead has failed.
+    // Perhaps only the pages that were read ahead have failed.
     io.segment_count = 1;
     io.length_bytes = shared_->page_bytes;
     lane.queue().run(io);
@@ -291,7 +291,7 @@ base::Expected<void> Partition::fill(const Claim& claim, Lane& lane) {
                        " at offset ", io.offset_bytes, ": ", base::error_name(io.error));
 }
 
-// Step 4 of Load for pages that follow each other on storage or in their origin.
+// Step 4 of Load for consecutive pages on storage or in their origin.
 void Partition::prepare_read(const Claim& claim, storage::Io& io) {
   io = {};
   io.operation = storage::Operation::kRead;
@@ -315,7 +315,7 @@ bool Partition::finish_read(const Claim& claim, const storage::Io& io) {
   return good_count > 0;
 }
 
-// Step 6 of Load: the first good_count of the pages are in their frames, and the loads of the others have failed.
+// Step 6 of Load: the first good_count pages are in their frames; loading the others has failed.
 void Partition::finish_load(const Claim& claim, uint32_t good_count) {
   sys::LockGuard guard(mutex_);
   bool was_read = false;
@@ -347,7 +347,7 @@ void Partition::finish_load(const Claim& claim, uint32_t good_count) {
   changed_.notify_all();
 }
 
-// The frame is free again; its page is on storage as before, or nowhere.
+// Frees the frame; its page is on storage as before, or nowhere.
 void Partition::end_load_without_page(FrameId id) {
   Frame& frame = frames_[id];
   if (frame.stale_load) frames_.end_stale_load(id);

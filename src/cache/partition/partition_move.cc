@@ -1,7 +1,7 @@
-// Partition: Move, which places pages have that are being written (write_plan.h says which of them move).
+// Partition: Move, the places of pages that are being written (write_plan.h says which of them move).
 //
-// A page that moves has its old place until the write has succeeded, and gives that back then, or else the new one (settle_place). Meanwhile nobody else
-// has either of them, since the frame has io set.
+// A page that moves keeps its old place until the write has succeeded; then that is given back, else the new one (settle_place). Meanwhile nobody else
+// gets either of them, since the frame has io set.
 #include "cache/partition/partition.h"
 
 namespace cache {
@@ -12,8 +12,7 @@ PlaceId Partition::neighbour_place(PageId page) {
   return place == base::kNoPlace ? place : PlaceId{index(place) + 1};
 }
 
-// Takes a place for a victim that has none where it may be written. If there is none, the frame is left without a place, or a victim that must move
-// without a new one.
+// Takes a place for a victim that has none yet, or must move and has no new one. If storage is full, it still has none afterwards.
 void Partition::take_place(Batch::Victim& victim) {
   Frame& frame = frames_[victim.frame];
   victim.whole_page = frame.place == base::kNoPlace;
@@ -25,7 +24,8 @@ void Partition::take_place(Batch::Victim& victim) {
   (victim.whole_page ? frame.place : victim.new_place) = place;
 }
 
-// The victim's write is over: its page is at the place that was written, or where it was before. Returns false, after noting it, if the write has failed.
+// The victim's write has ended: its page is at the place that was written, or where it was before. If the write has failed, notes that and returns
+// false.
 bool Partition::settle_place(Batch& batch, const Batch::Victim& victim, const storage::Io* failed) {
   Frame& frame = frames_[victim.frame];
   const bool moved = victim.new_place != base::kNoPlace;
@@ -42,10 +42,10 @@ bool Partition::settle_place(Batch& batch, const Batch::Victim& victim, const st
   if (moved) {
     shared_->places.give_back(victim.new_place);
     if (victim.must_move) return false;
-    // The page may still be written where it is: storage that is full takes no more, but overwrites what it has.
+    // The page can still be written at its old place: full storage takes nothing new, but can be overwritten.
     shared_->places.pause_moves();
   } else if (victim.whole_page) {
-    // As long as not all of the page was written, nothing is there.
+    // A place counts only once the whole page has been written there.
     shared_->places.give_back(frame.place);
     frame.place = base::kNoPlace;
   }

@@ -1,13 +1,13 @@
-// Partition: step 4 of Load for pages that come from elsewhere (origins.h).
+// Partition: step 4 of Load for pages with an origin (origins.h).
 #include "base/probe.h"
 #include "cache/partition/partition.h"
 
 namespace cache {
 
-// What an origin that may change yields is not what it yields next time: its fingerprint stays unknown.
+// What a changing origin yields now may differ from what it yields next time, so such pages keep unknown fingerprints.
 base::Expected<void> Partition::fill_from_origin(const Claim& claim) {
   auto bytes = shared_->origins->read(claim.first, claim.segments, claim.count);
-  // What was only read ahead may be what failed.
+  // Perhaps only the pages that were read ahead have failed.
   if (!bytes && claim.count > 1) bytes = shared_->origins->read(claim.first, claim.segments, 1);
   const uint64_t got = bytes ? *bytes : 0;
   const auto good_count = static_cast<uint32_t>((got + shared_->page_bytes - 1) / shared_->page_bytes);

@@ -7,7 +7,7 @@ namespace {
 
 static_assert(kRegionBytes == Table::kRegionOsPages * base::kOsPageBytes);
 
-// About how much tables and maps take for a region.
+// Roughly how much tables and maps take for a region.
 constexpr uint64_t kMetadataBytes = 8 * 1024;
 
 }  // namespace
@@ -33,7 +33,7 @@ bool Partition::knows_any(PageId first, uint64_t count) {
   return false;
 }
 
-// Maps [begin, end), which lies in one frame or in frames side by side, at its own address.
+// Maps [begin, end), which lies in one frame or in adjacent frames, at its own address.
 bool Partition::map_at_own_address(uint64_t begin, uint64_t end, uint64_t file_offset) {
   auto* const address = reinterpret_cast<void*>(begin);
   if (!sys::map_shared(frames_.descriptor(), file_offset, end - begin, sys::Access::kReadWrite, address))
@@ -43,7 +43,7 @@ bool Partition::map_at_own_address(uint64_t begin, uint64_t end, uint64_t file_o
   return true;
 }
 
-// Map, for a page that is not known. False: the page was not loaded, and may be loaded alone.
+// Map, for a page that is not known. False: the page was not loaded, and is to be loaded alone.
 bool Partition::map_region(PageId page) {
   Regions& regions = shared_->regions;
   if (!regions.is_on()) return false;
@@ -58,7 +58,7 @@ bool Partition::map_region(PageId page) {
   if (!is_mapped && is_known) return false;
   if (!is_known) {
     frame = base::kNoFrame;
-    // So much must be left that the background does not begin to evict.
+    // Enough must remain that background eviction does not begin.
     const uint64_t least_bytes = kRegionBytes + kMetadataBytes + high_watermark_ * shared_->page_bytes;
     if (!shared_->budget.exceeded_by(least_bytes) && frames_.free_count() >= count + high_watermark_)
       frame = frames_.find_free_block(page);
@@ -70,7 +70,7 @@ bool Partition::map_region(PageId page) {
     regions.note_mapped(begin, frame);
     if (!is_mapped) base::statistics.cache_regions_mapped.add();
   }
-  // Pairs with the fence in Cache::cut: either that sees that the region is mapped, or find() below sees what cut() was called for.
+  // Pairs with the fence in Cache::cut: either cut() sees that the region is mapped, or find() below sees the change because of which cut() is called.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   for (first = begin; first < end; first = last) {
     last = end;
@@ -80,8 +80,8 @@ bool Partition::map_region(PageId page) {
   return map_.find(page).frame != base::kNoFrame;
 }
 
-// Makes the pages in [begin, end) that are not known resident, each in its own one of the region's frames, and maps them. Pages side by side are left out
-// if one of their frames is not free.
+// Makes the unknown pages in [begin, end) resident, each in its own position among the region's frames, and maps them. A run of such pages is left out
+// if one of its frames is not free.
 void Partition::load_part_of_region(uint64_t begin, uint64_t end, uint64_t region, FrameId first_frame) {
   const uint64_t page_bytes = shared_->page_bytes;
   const uint64_t page_end = base::round_up(end, page_bytes);
@@ -105,7 +105,7 @@ void Partition::load_part_of_region(uint64_t begin, uint64_t end, uint64_t regio
   }
 }
 
-// Makes pages that are not known resident, as zeros, in these frames. False if the frames cannot be had.
+// Makes unknown pages resident, as zeros, in these frames. False if the frames cannot be had.
 bool Partition::load_zeros(PageId first, uint32_t count, FrameId first_frame) {
   if (shared_->budget.exceeded_by(count * shared_->page_bytes)) {
     shared_->regions.end(RegionsEnd::kMemoryFull);
@@ -151,11 +151,11 @@ bool Partition::map_own(PageId page, Lane& lane) {
     if (waits)
       wait_for_change(key);
     else if (!load(page, lane, lane.stream, false))
-      return false;  // who goes on tells why
+      return false;  // the caller's next attempt reports the error
   }
 }
 
-// Maps what may be mapped of a resident page of a mapped region.
+// Maps those parts of a resident page of a mapped region that may be mapped.
 bool Partition::map_page_of_region(PageId page, FrameId id) {
   Frame& frame = frames_[id];
   if (frame.backing != Backing::kOwn) return false;
@@ -176,12 +176,12 @@ void Partition::unmap_region(uint64_t address) {
   uint64_t begin = base::round_down(address, kRegionBytes), end = begin + kRegionBytes;
   const auto unmap = [&] { return sys::make_inaccessible(reinterpret_cast<void*>(begin), end - begin) == 0; };
   if (!unmap()) {
-    // The kernel has one mapping for it and regions beside it, and no room for the parts. To unmap all of them takes none.
+    // The kernel has one mapping for it and adjacent regions, and no room for the parts. Unmapping all of them needs none.
     const Regions::Bounds bounds = regions.bounds();
     while (begin > bounds.begin && is_own_region(begin - kRegionBytes)) begin -= kRegionBytes;
     while (end < bounds.end && is_own_region(end)) end += kRegionBytes;
     if (!unmap()) {
-      // Some kernels replace no mapping either while there are so many.
+      // With so many mappings, some kernels do not even replace one.
       sys::unmap(reinterpret_cast<void*>(begin), end - begin);
       CHECK(unmap());
     }
@@ -213,8 +213,8 @@ void Partition::cut_locked(uint64_t begin, uint64_t end) {
   if (sys::make_inaccessible(reinterpret_cast<void*>(begin), end - begin) != 0) unmap_region(begin);
 }
 
-// Empty: drops the content of pages from `first` on, which is in a mapped region, as long as their frames lie side by side, at most to `end`. Returns how
-// many pages these were.
+// Empty: drops the content of pages from `first` on, which is in a mapped region, as long as their frames are adjacent, at most up to `end`. Returns
+// how many pages these were.
 uint64_t Partition::empty_in_region(PageId first, PageId end) {
   const FrameId frame = map_.find(first).frame;
   if (frame == base::kNoFrame) return 0;

@@ -5,7 +5,7 @@
 namespace cache {
 namespace {
 
-// Pages that would each be written by an Io of their own move if a batch has at least so many.
+// Pages that would each take an Io of their own move if a batch has at least so many of them.
 constexpr uint32_t kMinMoved = 4;
 // Pages on neighbouring places stay there if there are at least so many of them.
 constexpr uint32_t kTogether = 4;
@@ -44,8 +44,8 @@ void WritePlan::write_whole_if_frozen(uint32_t v) {
   for (uint64_t piece = 0; piece < pieces_; ++piece) base::set_bit(batch_.changed[v], piece);
 }
 
-// Moves the victims that shall move from `order_` to `scattered`, and returns how many these are: those that must move, and those that are changed as a
-// whole and whose neighbours on storage are not written, too.
+// Takes the victims that are to move from `order_` into `scattered`, and returns how many these are: those that must move, and those that are changed
+// as a whole and have too few neighbours on storage in this batch.
 uint32_t WritePlan::take_scattered(uint8_t* scattered) {
   const auto place_of = [&](uint32_t i) { return frames_[batch_.victims[order_[i]].frame].place; };
   uint32_t scattered_count = 0;
@@ -68,9 +68,9 @@ uint32_t WritePlan::take_scattered(uint8_t* scattered) {
   return scattered_count;
 }
 
-// Takes new places for victims from the first of `moving` on, if these are enough, and returns for how many there were some.
+// Takes new places for the victims in `moving`, from the first on, if these are enough to be worth it. Returns how many victims got one.
 uint32_t WritePlan::take_new_places(const uint8_t* moving, uint32_t moving_count, bool chaos) {
-  // More than one Io for two pages is no gain over writing them where they are.
+  // With fewer than two pages to an Io, moving gains nothing over writing them where they are.
   uint32_t runs_left = chaos ? moving_count : moving_count / 2;
   uint32_t moved = 0;
   if (moving_count >= (chaos ? 1 : kMinMoved)) {

@@ -1,12 +1,12 @@
-// WritePlan: in which order the changed pages of a batch are written, and which of them move to other places on storage.
+// WritePlan: the order in which the changed pages of a batch are written, and which of them move to other places on storage.
 //
-// A page that has a place is written there. If that would take an Io for each of many pages, they get new places next to each other instead, in the order
-// of their addresses, and one Io writes them all. Pages that lie together on storage stay together, so that reading ahead works for whoever reads them
-// in sequence. A page whose place may not be written to, since a child of fork may read it, or a parent, moves in any case, as a whole.
+// A page that has a place is written there. If that would take an Io for each of many pages, they get new adjacent places instead, in the order of
+// their addresses, and one Io writes them all. Pages that lie together on storage stay together, so that sequential readers profit from reading
+// ahead. A page whose place must not be overwritten, since a child or parent of this process may read it, moves in any case, as a whole.
 //
-// The plan takes new places for pages that move; until they are written these have their old ones, too (partition_move.cc).
+// The plan takes new places for pages that move; until these are written they keep their old places, too (partition_move.cc).
 //
-// Thread contract: the partition's lock, for as long as there is a plan.
+// Thread contract: the partition's lock is held as long as the plan exists.
 #pragma once
 #include "cache/pages/places.h"
 #include "cache/partition/batch.h"
@@ -15,11 +15,11 @@ namespace cache {
 
 class WritePlan {
  public:
-  // Of the victims that have something to write (changed_count); says in them where they move (new_place), and which may not stay (must_move).
-  // `chaos`: whatever can move does.
+  // Plans the victims that have something to write (changed_count); sets where they move (new_place), and which of them must (must_move). `chaos`:
+  // whatever can move does.
   WritePlan(Batch& batch, FramePool& frames, Places& places, bool chaos);
 
-  // How many victims are written.
+  // How many victims are to be written.
   uint32_t count() const { return count_; }
   // The i-th of them, by its number in the batch. Neighbours on storage follow each other: first come those that stay where they are, by page; then
   // those that move, by new place.

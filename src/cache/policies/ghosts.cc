@@ -8,7 +8,7 @@
 namespace cache {
 namespace {
 
-// Strides are no pattern in it.
+// Mixed, so that strided page numbers are sampled evenly.
 uint64_t hash_of(PageId page) { return base::mix(index(page)); }
 
 }  // namespace
@@ -57,7 +57,7 @@ void Ghosts::remove(uint32_t cell) {
   pages_[slot] = 0;
   change(slot, -1);
   --count_;
-  // The cells behind it move up, those that may: none is then cut off from where its hash says.
+  // Later cells move into the hole where their hash allows it, so that each can still be reached from its home cell.
   const uint32_t mask = 2 * room_ - 1;
   uint32_t hole = cell;
   for (uint32_t at = (cell + 1) & mask; slots_[at] != 0; at = (at + 1) & mask) {
@@ -69,7 +69,7 @@ void Ghosts::remove(uint32_t cell) {
   slots_[hole] = 0;
 }
 
-// REQUIRES: next_ < room_, and the page is not there.
+// REQUIRES: next_ < room_, and the page is not in pages_.
 void Ghosts::append(PageId page) {
   const uint32_t slot = next_++;
   pages_[slot] = index(page) + 1;

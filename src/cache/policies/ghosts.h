@@ -1,18 +1,18 @@
-// Ghosts: pages that left memory lately. When one comes back, they tell how much more memory would have kept it.
+// Ghosts: pages that left memory recently. When one comes back, they tell how much more memory would have kept it.
 //
-// Think of a stack of pages with the page used last on top. The frames hold its upper part, in an order that nobody knows, since hits leave no trace.
-// Below lie the pages that left, in the order of their leaving. If there are `frames` frames, a page that comes back from under `d` other ghosts would
-// have stayed with `frames + d` of them: that is exact for LRU, and nearly so for CLOCK.
+// Think of a stack of pages with the most recently used page on top. The frames hold its upper part, in unknown order, since hits leave no trace. Below
+// lie the pages that left, the latest on top. With `frames` frames, a page that comes back from under `d` other ghosts would have stayed with
+// `frames + d` of them: that is exact for LRU, and nearly so for CLOCK.
 //
-// Only a sample is kept: pages whose number has a hash with `shift_` zeros at its end. That is one of 2^shift_ pages, and each stands for 2^shift_
+// Only a sample is kept: pages the hash of whose number ends with `shift_` zeros. That is one in 2^shift_ pages, and each stands for 2^shift_
 // (Waldspurger, Park, Garthwaite, Ahmad: Efficient MRC construction with SHARDS, FAST 2015). When the sample has more pages than the capacity, shift_
-// grows by one, and half of them go.
+// grows by one, and half of them are dropped.
 //
-//   pages_   in the order of their leaving, with gaps where one came back; packed when it is full
-//   tree_    how many of them there are (Fenwick's), for the rank of one
-//   slots_   where a page is in pages_: hashed, open addressing
+//   pages_   in the order in which they left, with gaps where one came back; packed when it is full
+//   tree_    a Fenwick tree of counts of pages, for the rank of a page
+//   slots_   index of each page in pages_: a hash table with open addressing
 //
-// Thread contract: its partition's lock. Cost: for a page that is not in the sample a hash; for one that is, about 100 ns.
+// Thread contract: its partition's lock. Cost: a hash for a page outside the sample; about 100 ns for one in it.
 #pragma once
 #include "base/error.h"
 #include "base/ids.h"
@@ -33,10 +33,10 @@ class Ghosts {
 
   // The page left its frame.
   void left(PageId page);
-  // The page is on its way into one of `frame_count` frames, of which all others hold pages. Counts it in `curve`, which is null if nobody asked for the
-  // page.
+  // The page is being loaded into one of `frame_count` frames, all others of which hold pages. Counts it in `curve`, which is null if the load is ahead
+  // of use.
   void came(PageId page, uint64_t frame_count, base::MissCurve* curve);
-  // The page's content is gone: when it comes back, it is a new page.
+  // The page's content is gone: if it comes back, it counts as a new page.
   void forget(PageId page);
 
   uint32_t count() const { return count_; }
@@ -53,14 +53,14 @@ class Ghosts {
   void change(uint32_t slot, int by);
   uint32_t count_up_to(uint32_t slot) const;
 
-  uint64_t* pages_ = nullptr;  // room_ of them: page + 1, 0 where one came back
+  uint64_t* pages_ = nullptr;  // room_ of them: page + 1; 0: a gap
   uint16_t* tree_ = nullptr;   // room_ + 1
-  uint16_t* slots_ = nullptr;  // 2 * room_ cells: slot + 1, 0 where there is none
+  uint16_t* slots_ = nullptr;  // 2 * room_ cells: slot + 1; 0: empty
   char* memory_ = nullptr;
   uint64_t memory_bytes_ = 0;
   uint32_t capacity_ = 0;
   uint32_t room_ = 0;  // twice the capacity, a power of two
-  uint32_t next_ = 0;  // slot
+  uint32_t next_ = 0;  // slot to be used next
   uint32_t count_ = 0;
   uint32_t shift_ = 0;
 };

@@ -5,7 +5,7 @@
 
 namespace cache {
 
-// Six entries a bucket at most if all are as full as each other: few lose one early.
+// On average at most six entries a bucket, so that few buckets overflow and lose one early.
 uint32_t PageHistory::bucket_count(uint32_t capacity) {
   uint32_t count = 1;
   while (count < capacity / 6 + 1) count *= 2;

@@ -1,10 +1,11 @@
-// PageHistory: pages that left memory lately, and a small number for each; what policies call ghosts.
+// PageHistory: pages that left memory recently, and a small number for each; what policies call ghosts.
 //
-//   buckets   a CPU line each, of 8 entries; a page's hash says which. A full one loses its oldest entry
-//   entry     print (32 bits of the hash) | stamp (28 bits: how many had left before it) | number (4 bits); 0: none
+//   buckets   of 8 entries, a CPU line each, chosen by the page's hash. A full one loses its oldest entry
+//   entry     print (32 bits of the hash) | stamp (28 bits: how many pages had left before it) | number (4 bits); 0: none
 //
-// An entry counts as long as fewer pages than the capacity have left since, so there is no queue to keep in order. One page is taken for another in 8 of
-// 2^32 cases.
+// An entry counts as long as no more pages than the capacity have left since, so there is no queue to keep in order. One page is mistaken for another
+// in
+// 8 of 2^32 cases.
 //
 // Thread contract: its partition's lock. Memory: 8 bytes an entry, of which there are 1.3 to 2.7 times the capacity. Cost: a CPU line.
 #pragma once
@@ -22,12 +23,12 @@ class PageHistory {
   static constexpr uint8_t kMaxNumber = 15;
 
   static uint64_t memory_bytes(uint32_t capacity);
-  // `memory`: so many bytes of zeros, aligned to a line, that outlive this.
+  // `memory`: memory_bytes(capacity) of zeros, aligned to a CPU line, which outlive this object.
   void open(char* memory, uint32_t capacity);
 
   // The page left. REQUIRES: number <= kMaxNumber.
   void add(PageId page, uint8_t number);
-  // Takes the page out; its number, if it is known.
+  // Removes the page; returns its number if it was remembered.
   std::optional<uint8_t> take(PageId page);
   // Halves all numbers.
   void halve();
@@ -51,7 +52,7 @@ class PageHistory {
   Bucket* buckets_ = nullptr;
   uint32_t bucket_count_ = 0;
   uint32_t capacity_ = 0;
-  uint32_t clock_ = 1;  // the stamp of what leaves next
+  uint32_t clock_ = 1;  // the stamp of the page that leaves next
 };
 
 }  // namespace cache

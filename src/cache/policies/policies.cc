@@ -7,8 +7,8 @@
 namespace cache {
 namespace {
 
-// How often a policy names each of its pages until it is taken for granted that none of them can leave now: once to cool them, once to take
-// them, once for what others warmed.
+// How often a policy may name each of its pages before it is assumed that none of them can leave now: once to cool them, once to take them, once
+// more for pages touched meanwhile.
 constexpr uint32_t kRounds = 3;
 }  // namespace
 
@@ -46,7 +46,7 @@ void Policies::grow(uint32_t frame_count) {
 
 uint32_t Policies::sample_of(PageId page) const {
   if (sample_count_ == 0) return 0;
-  // Of groups side by side each sample has exactly its share, here and there; which, is as good as drawn.
+  // Of any kParts aligned groups each sample has exactly its share, scattered among them as if drawn at random.
   constexpr uint64_t kSpread = 157;  // odd
   const uint64_t group = index(page) / kPagesOfGroup;
   const auto drawn = static_cast<uint32_t>((group * kSpread + base::mix(~(group / PolicyChoice::kParts))) %
@@ -97,7 +97,7 @@ Policy::Named Policies::name_victim() {
     if (has_beyond_its_share(sample) && may_give(sample)) return sample.name_victim();
   }
   if (may_give(*follower_)) return follower_->name_victim();
-  // Any that has a page, in turn.
+  // All in turn, if they have pages.
   for (;;) {
     Policy& next = member(vain_turn_++ % member_count());
     if (next.held_count() > 0) return next.name_victim();
@@ -124,7 +124,7 @@ void Policies::count_read(PageId page) {
   if (const PolicyKind chosen = choice_->chosen(); chosen != followed_) follow(chosen);
 }
 
-// Pages that have come to another policy's share are as if they had come just now.
+// Pages that now belong to another policy count as newly loaded there.
 void Policies::share_anew(uint32_t share) {
   const uint32_t before = share_;
   for (uint32_t i = 0; i < sample_count_; ++i) samples_[i]->set_share(PolicyChoice::kParts / share);
@@ -143,13 +143,13 @@ void Policies::share_anew(uint32_t share) {
   share_ = share;
 }
 
-// The pages are as if they had come just now, in the order of their frames. Where there is no memory all stays as it was, until the next report.
+// The follower's pages count as newly loaded, in the order of their frames. If there is no memory, nothing changes until the next report.
 void Policies::follow(PolicyKind kind) {
   auto created = Policy::create(kind, frame_count_, frame_limit_, *budget_);
   if (!created) return;
   for (uint32_t i = 0; i < frame_count_; ++i) {
     const FrameId frame{i};
-    // Which page it is asks only what remembers pages, and this one remembers none yet.
+    // The page's number matters only to a policy that remembers it, and this one remembers nothing yet.
     if (follower_->holds(frame)) (*created)->loaded(frame, PageId{}, true);
   }
   follower_->destroy();

@@ -20,7 +20,7 @@ uint32_t Policy::remembered_by(bool remembers, uint32_t of_all, uint32_t one_in)
   return remembers ? std::max(of_all / one_in, kFewest) : 0;
 }
 
-// One piece of memory: the object, the history, two bits for each frame, what the class keeps for each.
+// All in one piece of memory: the object, the history, two bits for each frame, and what the class keeps for each frame.
 template <class Class>
 base::Expected<Policy*> Policy::create_one(uint32_t frame_count, uint32_t frame_limit, Budget& budget,
                                            uint32_t one_in) {

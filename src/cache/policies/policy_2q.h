@@ -1,11 +1,11 @@
 // TwoQueuesPolicy: 2Q (Johnson, Shasha: 2Q, a low overhead high performance buffer management replacement algorithm, VLDB 1994, "full
-// version"). What is used once, or several times in a short while, passes through a queue and leaves; what comes back soon after that is kept by
-// LRU.
+// version"). Pages that are used once, or several times within a short while, pass through a queue and leave; those that come back soon after that are
+// kept by LRU.
 //
 //        came, unknown                    came, remembered
 //             │ on_load                         │ on_load
 //             ▼                                 ▼
-//            in: the oldest goes,              main: as LruPolicy
+//            in: the oldest leaves,            main: as LruPolicy
 //            touched or not                     │ on_leave
 //             │ on_leave                        ▼
 //             ▼                               forgotten
@@ -37,7 +37,7 @@ class TwoQueuesPolicy final : public ListPolicy<3> {
   FrameId next_to_cool() override { return cool_half(kWarm, kCool); }
   bool takes_from_in() const {
     if (count(kIn) == 0 || count(kIn) == held_count()) return count(kIn) > 0;
-    // None of the one queue can go: the other one.
+    // If none of one queue can leave, try the other one.
     if (named_in_vain() >= 2 * held_count()) return (named_in_vain() / held_count() & 1) != 0;
     return count(kIn) * kInShare >= held_count();
   }

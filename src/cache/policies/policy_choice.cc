@@ -37,7 +37,7 @@ bool PolicyChoice::Counted::has_other_shares_than(const Counted& other) const {
 
 void PolicyChoice::begin(const Parameters& parameters, uint64_t frame_count, uint32_t partition_count) {
   parameters_ = parameters;
-  // Before pages have come and gone as a policy says, it shows little.
+  // A policy shows little before it has replaced a good part of the pages.
   period_reads_ = std::max<uint64_t>(parameters.least_reads, frame_count / 2);
   std::fill_n(ban_, kCandidateCount, kBan);
   const uint64_t part = std::max<uint64_t>(frame_count / partition_count / kParts, 1);  // frames
@@ -108,7 +108,7 @@ void PolicyChoice::watch(const Counted& period) {
   }
 }
 
-// What is known of small samples is not enough.
+// What small samples have shown is not enough, so all counts begin again.
 void PolicyChoice::enlarge() {
   share_.store(kLargeShare, std::memory_order_relaxed);
   samples_ = own_ = earlier_ = lately_ = {};
@@ -125,14 +125,14 @@ void PolicyChoice::reduce() {
   next_rest_ = std::min(2 * next_rest_, kMaxBan);
 }
 
-// Of those that are not left alone; the one that is chosen if there is none.
+// The best candidate that is not excluded, if it is clearly better than the chosen policy; else the chosen one.
 uint32_t PolicyChoice::clearly_better() const {
   const uint32_t now = chosen_.load(std::memory_order_relaxed);
   uint32_t best = now;
   for (uint32_t i = 0; i < kCandidateCount; ++i)
     if (i != now && banned_[i] == 0 && (best == now || own_.sampled[i] < own_.sampled[best])) best = i;
   if (best == now) return now;
-  // All that leaves as the chosen policy says tells more of it than its sample, and how it does with as many frames.
+  // All pages under the chosen policy tell more about it than its sample does; scaled to the size of a sample.
   double others = -own_.sampled[now];
   for (const double one : own_.sampled) others += one;
   const double scale = static_cast<double>(share()) / (kParts - (kCandidateCount - 1) * share());
@@ -165,7 +165,7 @@ void PolicyChoice::judge(const Counted& period) {
   samples_since_.add(period);
   ++phase_periods_;
   const double more = own_.io_of_sampled() / own_before_.io_of_sampled();
-  // Is that more than chance makes of a ratio of 1, upwards?
+  // Is the ratio so far above 1 that it cannot be chance?
   const double variance = 1 / own_.all_sampled() + 1 / own_before_.all_sampled();
   const auto is_clear = [&](double ratio) {
     return ratio > 1 && (ratio - 1) * (ratio - 1) > kDeviations * kDeviations * variance;
@@ -189,7 +189,7 @@ void PolicyChoice::end_trial(bool is_worse) {
   if (is_worse) {
     choose(before_, "returned");
     own_ = own_before_;
-    // What is worse where the program does something else now may be better there.
+    // If the program has changed what it does, the candidate may be better for that: it is not excluded.
     if (!is_other_program) {
       banned_[tried] = ban_[tried];
       ban_[tried] = std::min(2 * ban_[tried], kMaxBan);
@@ -202,7 +202,7 @@ void PolicyChoice::end_trial(bool is_worse) {
   if (is_other_program) begin_anew(samples_since_, {});
 }
 
-// The program does something else than before.
+// The program does something else now: begins with what was counted since.
 void PolicyChoice::begin_anew(const Counted& samples, const Counted& own) {
   samples_ = samples;
   own_ = own;

@@ -1,5 +1,5 @@
-// ClockPolicy: a hand goes round the frames. A page that was touched since it passed stays, cool; the first other one goes. Neighbours leave
-// together, so that frames are free, watched and filled by runs.
+// ClockPolicy: a hand goes round the frames. A page that was touched since the hand last passed stays, and is cool; the first untouched one leaves.
+// Neighbours leave together, so that frames are freed, watched and filled in runs.
 //
 //   hand_         the frame that is looked at next
 //   clean_hand_   runs ahead of it: pages are cleaned once between two visits of the hand
@@ -26,7 +26,7 @@ class ClockPolicy final : public Policy {
   FrameId next_to_clean(uint32_t reach) override {
     const uint32_t all = end();
     if (reach > all) reach = all;
-    // Begins at the hand when it has come closer than the last page looked at.
+    // Begins at the hand again when that has passed the last page looked at.
     uint32_t ahead = hand_ < all ? (clean_hand_ + all - hand_) % all : clean_hand_;
     if (ahead > reach) {
       clean_hand_ = hand_;

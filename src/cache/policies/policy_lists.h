@@ -1,9 +1,9 @@
-// ListPolicy: a policy that keeps the frames that hold pages in lists, each from its oldest to its newest.
+// ListPolicy: a policy that keeps the frames that hold pages in lists, each ordered from oldest to newest.
 //
-//   nodes_   of each frame its neighbours, the list that it is in, and two bytes for the class
+//   nodes_   for each frame its neighbours, the list that it is in, and a byte for the class
 //
-// A pair of lists, the first warm, the other cool, is a queue whose older half is cool: pages enter the warm one, become cool when that is the
-// larger one (cool_half), and are judged at the cool end: touched since, or not.
+// A pair of a warm and a cool list is a queue whose older half is cool: pages enter the warm list, become cool when that is the larger one
+// (cool_half), and are judged at the end of the cool one: touched since they became cool, or not.
 #pragma once
 #include "base/check.h"
 #include "cache/policies/policy.h"
@@ -61,14 +61,14 @@ class ListPolicy : public Policy {
     while (count(from) > 0) move(oldest(from), to);
   }
 
-  // Of a pair: the one that becomes cool now, if one should.
+  // Of a pair: the page that becomes cool now, if one should.
   FrameId cool_half(uint8_t warm, uint8_t cool) {
     if (count(warm) <= count(cool)) return base::kNoFrame;
     const FrameId frame = oldest(warm);
     move(frame, cool);
     return frame;
   }
-  // Of a pair: its oldest, which is its newest from now on. REQUIRES: there is one.
+  // Of a pair: its oldest page, which becomes its newest. REQUIRES: there is one.
   FrameId take_oldest(uint8_t warm, uint8_t cool) {
     const FrameId frame = oldest(count(cool) > 0 ? cool : warm);
     move(frame, warm);
@@ -99,7 +99,7 @@ class ListPolicy : public Policy {
 
   Node* nodes_ = nullptr;
   List lists_[Lists];
-  uint32_t cleaned_ = kNone;    // where clean_along goes on
+  uint32_t cleaned_ = kNone;    // where clean_along continues
   uint32_t cleaned_count_ = 0;  // how many it has named
 };
 

@@ -1,5 +1,5 @@
-// LruPolicy: the page whose last use is longest ago, as far as that is known: pages are in the order in which they came or were last
-// found touched; those of the older half are cool, and one that was touched there begins anew.
+// LruPolicy: the least recently used page leaves, as far as that is known: pages are in the order in which they came or were last
+// found touched; those of the older half are cool, and one that is found touched there becomes the newest.
 #pragma once
 #include "cache/policies/policy_lists.h"
 

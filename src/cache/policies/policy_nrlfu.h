@@ -1,13 +1,13 @@
-// NrlfuPolicy: the page that was found touched least often goes, of several the one that came to that count first
-// (set-associative page cache, "set-associative caching", SA-NRLFU: a page that comes back goes on from the count that it had).
+// NrlfuPolicy: the page that was found touched least often leaves; of several, the one that reached that count first
+// (set-associative page cache, "set-associative caching", SA-NRLFU: a page that comes back continues with the count that it had).
 //
 //   lists     one for each count, 0 to 15
-//   sweep_    pages are looked at in the order of their frames, a few for each that leaves: one that was touched since the last time counts
-//             one more
+//   sweep_    pages are looked at in the order of their frames, a few for each page that leaves: if one was touched since the last look, its count
+//             rises by one
 //
-// A page that was only read ahead has count 0. All counts are halved, those of remembered pages too, when three times as many pages have come as
-// there are, and when one that has 15 is found touched: what was popular once goes in the end. As many pages that left are remembered as there
-// are frames, if their count was not 0. What lies beside a victim goes with it if its count is higher by one at most.
+// A page that was only read ahead has count 0. All counts, those of remembered pages too, are halved when three times as many pages have come as are
+// held, and when a page with count 15 is found touched, so that formerly popular pages leave in the end. As many evicted pages are remembered as
+// there are frames, if their count was not 0. A neighbour leaves with the victim if its count is higher by at most one.
 #pragma once
 #include "cache/policies/policy_lists.h"
 
@@ -19,7 +19,7 @@ class NrlfuPolicy final : public ListPolicy<PageHistory::kMaxNumber + 1> {
  private:
   static constexpr uint32_t kRemembered16 = 16;
   static constexpr uint8_t kMax = PageHistory::kMaxNumber;
-  static constexpr uint32_t kComeForEach = 3;  // pages, for each that is there, until counts are halved
+  static constexpr uint32_t kComeForEach = 3;  // pages that come for each held one before counts are halved
 
   void add_to(FrameId frame) {
     if (node(frame).list == kMax) halve();
@@ -53,7 +53,7 @@ class NrlfuPolicy final : public ListPolicy<PageHistory::kMaxNumber + 1> {
     sweep_ = index(frame) + 1;
     return frame;
   }
-  // The list of the lowest count that has pages; when none of them can go, the next one, and so on.
+  // The list of the lowest count that has pages; if none of them can leave, the next one, and so on.
   uint8_t list_to_take() const {
     uint32_t skipped = held_count() > 0 ? named_in_vain() % (2 * held_count()) : 0;
     uint8_t last = 0;

@@ -1,7 +1,7 @@
-// RandomPolicy: any page goes, touched or not, and what lies beside it. It costs nothing and promises nothing: what other policies are better by is what
-// their knowledge is worth.
+// RandomPolicy: a random page leaves, touched or not, with its neighbours. It costs nothing and knows nothing: by how much other policies are better
+// shows what their knowledge is worth.
 //
-// After as many vain tries as there are pages, pages are named in the order of their frames.
+// After as many failed attempts as there are pages, pages are named in the order of their frames.
 #pragma once
 #include "base/mix.h"
 #include "cache/policies/policy.h"
@@ -10,7 +10,7 @@ namespace cache {
 
 class RandomPolicy final : public Policy {
  private:
-  // Of a frame without a page the next that has one is named: those behind a gap are likelier, but gaps are few.
+  // Instead of a frame without a page the next one with a page is named: frames after a gap are likelier, but gaps are few.
   FrameId random_frame() {
     state_ += base::kMixStep;
     return next_held(static_cast<uint32_t>(base::mix(state_) % end()));
@@ -21,7 +21,7 @@ class RandomPolicy final : public Policy {
     return {.frame = frame, .even_touched = true};
   }
   bool goes_with(FrameId, FrameId) const override { return true; }
-  // Nobody knows who is next.
+  // The next victims are unknown.
   FrameId next_to_clean(uint32_t) override { return held_count() > 0 ? random_frame() : base::kNoFrame; }
 
   uint64_t state_ = 0;

@@ -1,16 +1,16 @@
-// S3fifoPolicy: S3-FIFO (Yang, Zhang, Qiu, Yue, Vigfusson: FIFO queues are all you need for cache eviction, SOSP 2023, section 4). Most
-// pages that come are not used again: they leave by a small queue. As hits are sampled there is no count of them: a touch in the older half of
-// a queue is one, what came before belongs to the use that brought the page.
+// S3fifoPolicy: S3-FIFO (Yang, Zhang, Qiu, Yue, Vigfusson: FIFO queues are all you need for cache eviction, SOSP 2023, section 4). Most new
+// pages are not used again: they leave through a small queue. Since hits are only sampled, they are not counted: a touch in the older half of a queue
+// is one hit; earlier touches belong to the use that brought the page in.
 //
 //        came, unknown                    came, remembered
 //             │ on_load                         │ on_load
 //             ▼           touched               ▼
-//           small ──────on_touched───────────► main ◄─┐ touched: again at its end
+//           small ──────on_touched───────────► main ◄─┐ touched: back to its end
 //             │ on_leave                        │ └────┘ (on_touched)
 //             ▼                                 ▼ on_leave
 //        remembered                         forgotten
 //
-//   small        a tenth of the pages; gives the victim if it has as many
+//   small        a tenth of the pages; the victim is taken from it if it has that many
 //   remembered   as many as there are frames
 #pragma once
 #include "cache/policies/policy_lists.h"
@@ -42,7 +42,7 @@ class S3fifoPolicy final : public ListPolicy<4> {
   }
   bool takes_from_small() const {
     if (small_count() == 0 || small_count() == held_count()) return small_count() > 0;
-    // None of the one queue can go: the other one.
+    // If none of one queue can leave, try the other one.
     if (named_in_vain() >= 2 * held_count()) return (named_in_vain() / held_count() & 1) != 0;
     return small_count() * kSmallShare >= held_count();
   }

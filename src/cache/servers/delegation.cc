@@ -16,7 +16,7 @@ void Client::ask(Server& server, const Request* requests, uint32_t count, uint64
     }
     idle_.end();
   };
-  // The number's last thread may have ended while it waited for an answer.
+  // The last thread that had this client may have ended while it waited for an answer.
   wait();
   uint64_t words[Lines::kMax];
   for (uint32_t i = 0; i < count; ++i) words[i] = requests[i].word();
@@ -70,11 +70,11 @@ void Delegation::stop() {
 }
 
 Client* Delegation::take_client() {
-  // Relaxed: who sees one that is not free looks in vain, who misses one looks again at its next miss.
+  // Relaxed: a stale count costs a search in vain, or delays the client until the thread's next miss.
   if (free_count_.load(std::memory_order_relaxed) == 0) return nullptr;
   const uint32_t running = running_count_.load(std::memory_order_acquire);
   for (Client& client : clients_) {
-    // Acquire: pairs with give_back(), for what the number's last thread left.
+    // Acquire: pairs with give_back(), for what the client's last thread left.
     if (client.is_taken_.load(std::memory_order_relaxed) ||
         client.is_taken_.exchange(true, std::memory_order_acquire))
       continue;

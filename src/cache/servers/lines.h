@@ -1,17 +1,17 @@
-// Lines: the message lines between one client and one server, a pair of CPU cache lines of which each side writes one.
+// Lines: the message lines between one client and one server, a pair of CPU cache lines; each side writes one of them.
 // (TriCache, section 3.2)
 //
 //   request line   message | sleeps | 7 requests of 8 bytes     written by the client
 //   reply line     message | -      | 7 replies of 8 bytes      written by the server
 //
-//   message        number of the message << 3 | how many requests it has. The lines are free when both lines say the same
+//   message        number of the message << 3 | how many requests it has. The lines are free when both have the same `message`
 //
-// Client   1 waits until the lines are free   2 stores the requests, then `message` (release)   3 looks whether the lines are free again; to sleep
-//            meanwhile it sets sleeps = 1, looks once more, and waits on the reply line's `message`   4 reads the replies
+// Client   1 waits until the lines are free   2 stores the requests, then `message` (release)   3 polls until the lines are free again; to sleep
+//            instead, it sets sleeps = 1, looks once more, and waits on the reply line's `message`   4 reads the replies
 // Server   1 finds a `message` that it has not taken (acquire)   2 reads the requests, stores the replies   3 stores the same `message` in the reply
-//            line (release)   4 wakes the client if it sleeps. Each side has a fence between its store and its load: one sees the other's
+//            line (release)   4 wakes the client if it sleeps. Each side has a fence between its store and its load: at least one sees the other's
 //
-// Zeroed memory is a pair of lines that is free.
+// Zeroed memory is a free pair of lines.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -24,11 +24,11 @@ namespace cache {
 
 class Lines {
  public:
-  static constexpr uint32_t kMax = 7;  // requests of a message
+  static constexpr uint32_t kMax = 7;  // requests in a message
 
   // Of the client.
   bool is_free() const {
-    // Acquire: pairs with answer(), so that the replies are there.
+    // Acquire: pairs with answer(), so that the replies are visible.
     return reply_.message.load(std::memory_order_acquire) == request_.message.load(std::memory_order_relaxed);
   }
   // REQUIRES: is_free(), 1 <= count <= kMax.
@@ -41,7 +41,7 @@ class Lines {
   }
   // REQUIRES: is_free() after send().
   uint64_t reply(uint32_t i) const { return reply_.words[i]; }
-  // Sleeps until the lines may be free. lie_down() is its first half, so that tests can try all orders of these steps and the server's.
+  // Sleeps until the lines may be free. lie_down() is its first half, so that tests can try all interleavings with the server's steps.
   void sleep() {
     const uint32_t seen = lie_down();
     if (!is_free()) sys::futex_wait(reply_.message, seen);
@@ -55,7 +55,7 @@ class Lines {
   }
   void get_up() { request_.sleeps.store(0, std::memory_order_relaxed); }
 
-  // Of the server. Takes a message that is not `taken`, which says its number afterwards; returns how many requests it has. 0: there is none.
+  // Of the server. Takes the message if it is not `taken`, which is set to it; returns how many requests it has. 0: there is none.
   uint32_t take(uint32_t& taken) {
     const uint32_t message = request_.message.load(std::memory_order_acquire);
     if (message == taken) return 0;

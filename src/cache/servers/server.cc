@@ -15,7 +15,7 @@ base::Expected<void> Server::open(Shared& shared) {
   auto lane = Lane::create(*shared.device, shared.page_bytes);
   if (!lane) return std::unexpected(lane.error());
   lane_ = *lane;
-  // Clients load by themselves what comes from elsewhere.
+  // Clients load pages with another origin themselves.
   auto loads = shared.loads.open(*shared.device, nullptr);
   if (!loads) return std::unexpected(loads.error());
   loads_ = *loads;
@@ -30,7 +30,7 @@ void Server::close() {
 }
 
 void Server::forget() {
-  // A queue with something in flight can only be forgotten.
+  // A queue with something in flight cannot be closed, only forgotten.
   if (lane_ != nullptr && lane_->queue().in_flight_count() == 0) lane_->destroy();
   bell_.close();
 }
@@ -59,7 +59,7 @@ void Server::run() {
   }
 }
 
-// What others may have for it. Reads that are done wake it otherwise.
+// Looks for work from other threads. Reads that are done wake the server in another way.
 bool Server::has_work() const {
   if (stop_.load(std::memory_order_relaxed) || ended_.load(std::memory_order_relaxed) != nullptr) return true;
   const uint32_t end = client_end_.load(std::memory_order_relaxed);
@@ -98,7 +98,7 @@ void Server::begin(Asked& asked) {
   while (asked.tries++ < kMaxTries) {
     char* bytes = nullptr;
     if (pin && partition.look(page, true, bytes) == Partition::Look::kThere) {
-      // Later it is there because the server has loaded it.
+      // In later attempts it is there because the server has loaded it.
       if (asked.tries == 1) base::statistics.cache_hits.add();
       return settle(asked, reinterpret_cast<uint64_t>(bytes));
     }
@@ -111,7 +111,7 @@ void Server::begin(Asked& asked) {
   refuse(asked);
 }
 
-// Of whoever ends the load, while the server may be in begin().
+// Called by the thread that finishes the load, perhaps while the server is in begin().
 void Server::load_ended(void* context) {
   Asked& asked = *static_cast<Asked*>(context);
   Server& server = *asked.server;
@@ -133,7 +133,7 @@ size_t Server::settle_ended() {
     else if (shared_->table->entry(asked->request.page, 0) != Table::kUnknown)
       settle(*asked, Request::kThere);
     else
-      refuse(*asked);  // its read failed, or it is gone again
+      refuse(*asked);  // its read failed, or it was evicted again
     asked = next;
     ++ended_count;
   }

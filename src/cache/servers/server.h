@@ -1,19 +1,19 @@
-// Server: a thread that makes pages resident for others, those of some of a cache's regions. (TriCache, section 3.2)
+// Server: a thread that makes the pages of some of a cache's regions resident for other threads. (TriCache, section 3.2)
 //
-// Clients (delegation.h) ask by message lines. The server begins the loads of all requests that it finds, so that the reads of
-// many clients are under way together, ends those whose reads are done, and answers a message when all of its requests are.
+// Clients (delegation.h) ask through message lines. The server begins the loads of all requests that it finds, so that the reads of
+// many clients are under way together, finishes those whose reads are done, and answers a message when all of its requests are done.
 //
-// Turn    1 ends loads whose reads are done   2 answers requests whose load has ended, or begins them again   3 takes messages that clients have sent, and
-//         begins their requests   4 after a while without any of that: sleeps, until a client rings or a read is done
+// Turn    1 finishes loads whose reads are done   2 answers requests whose load has ended, or begins them again   3 takes messages that clients have
+//         sent, and begins their requests   4 after a while without any of that: sleeps until a client rings or a read is done
 //
 // Invariants
 //  1 it waits for nothing that a client may hold up. What it cannot have at once (a page that another thread loads, a frame while all are pinned or
-//    held, a read that fails) it refuses, and the client does that by itself, as without servers. So clients meet the errors, and tell of them as ever
+//    held, a read that fails) it refuses, and the client loads the page itself, as without servers. So clients get the errors, and report them as usual
 //  2 it works in partitions under their locks, as every thread does: others work in them, too
-//  3 a request belongs to the server from take() until its message is answered; a load that was begun for it may be ended by any
-//    thread (load_queue.h), which puts it on the list of those that have ended
+//  3 a request belongs to the server from take() until its message is answered; a load that was begun for it may be finished by any
+//    thread (load_queue.h), which puts it on the list ended_
 //
-// Thread contract: run() is the server's thread; ring() and stop() are for all.
+// Thread contract: run() is the server's thread; any thread may call ring() and stop().
 #pragma once
 #include "base/idle.h"
 #include "cache/partition/load_queue.h"
@@ -23,13 +23,13 @@
 
 namespace cache {
 
-// What a client asks for: 8 bytes of a message. The reply to a pin is the address of the page's memory, that to a load kThere; or kRefused.
+// What a client asks for: 8 bytes of a message. The reply is kRefused, or, to a pin, the address of the page's memory, and, to a load, kThere.
 struct Request {
   static constexpr uint64_t kRefused = 0;
   static constexpr uint64_t kThere = 1;
 
   PageId page{};
-  bool pin = false;  // else the page only becomes resident, with open entries
+  bool pin = false;  // false: the page only becomes resident, with open entries
 
   uint64_t word() const { return index(page) << 1 | pin; }
   static Request of(uint64_t word) { return {.page = PageId{word >> 1}, .pin = (word & 1) != 0}; }
@@ -43,16 +43,16 @@ class Server {
   base::Expected<void> open(Shared& shared);
   // REQUIRES: run() has returned, or its thread is not in this process.
   void close();
-  // In a child of fork, whose parent the server belongs to: lets go of all that is not memory. REQUIRES: LoadQueues::forget().
+  // In a child of fork, for a server of the parent's: releases all but the memory. REQUIRES: LoadQueues::forget().
   void forget();
 
-  // Serves until stop(). REQUIRES: no client waits for an answer then.
+  // Serves until stop(). REQUIRES: no client waits for an answer when stop() is called.
   void run();
   void stop();
   void ring() { bell_.ring(); }
 
   Lines& lines(uint32_t client);
-  // Clients from `end` on have never sent anything. It only grows.
+  // Serves clients below `end`: those from `end` on have never sent anything. It only grows.
   void look_at_clients(uint32_t end) {
     uint32_t before = client_end_.load(std::memory_order_relaxed);
     while (before < end && !client_end_.compare_exchange_weak(before, end, std::memory_order_relaxed)) {
@@ -60,7 +60,7 @@ class Server {
   }
 
  private:
-  // How often the server loads a page that it is to pin, and finds it evicted again, before it leaves that to the client.
+  // How often the server loads a page to pin it, only to find it evicted again, before it leaves that to the client.
   static constexpr uint32_t kMaxTries = 4;
 
   struct Desk;
@@ -72,11 +72,11 @@ class Server {
     uint32_t tries;
     Asked* next;  // in the list of those whose load has ended
   };
-  // What the server has of a client.
+  // The server's state for one client.
   struct Desk {
     Lines lines;
     uint32_t taken;  // the last message
-    uint32_t left;   // requests of it that are not done
+    uint32_t left;   // how many of its requests are not done
     Stream stream;   // of the client's misses
     Asked asked[Lines::kMax];
   };
@@ -92,7 +92,7 @@ class Server {
   Shared* shared_ = nullptr;
   Lane* lane_ = nullptr;
   LoadQueue* loads_ = nullptr;
-  Desk* desks_ = nullptr;  // kMaxClients of them; zeros are a desk that nobody has used
+  Desk* desks_ = nullptr;  // kMaxClients of them; zeroed memory is an unused desk
   base::Idle idle_;
   // Other threads store to these.
   alignas(base::kLineBytes) std::atomic<Asked*> ended_{nullptr};  // the list of those whose load has ended

@@ -1,13 +1,13 @@
-// SetHistory: pages that left a set lately, as 16-bit fingerprints, oldest first; what nrlfu and alfu call non-resident entries and s3fifo
-// ghosts. Entries that are full lose the oldest.
+// SetHistory: pages that left a set recently, as 16-bit fingerprints, oldest first; what nrlfu and alfu call non-resident entries and s3fifo
+// ghosts. A full history loses its oldest entry.
 //
-//   fingerprints_   a ring of Entries; the oldest is at begin_. Slots beyond count_ hold what was there before
+//   fingerprints_   a ring of Entries; the oldest is at begin_. Slots beyond count_ hold stale fingerprints
 //   counts_         one byte for each, if Counted
 //
-// A page is taken for another that left the same set in Entries / 65,536 of the misses: 0.1 % with 72 of them.
+// A page is mistaken for another one that left the same set in Entries / 65,536 of the misses: 0.1 % with 72 entries.
 //
 // Thread contract: the set's lock, except for halve(), which a hit may call. Zeroed memory is an empty history. Cost: a look at all
-// fingerprints, some nanoseconds; taking an entry out moves those that are newer.
+// fingerprints, some nanoseconds; removing an entry moves the newer ones.
 #pragma once
 #include <array>
 #include <type_traits>
@@ -24,7 +24,7 @@ class SetHistory {
 
   uint32_t count() const { return count_; }
 
-  // The page left; count is kept only if Counted.
+  // Adds a page that left; `count` is kept only if Counted.
   void add(uint16_t fingerprint, uint8_t count = 0) {
     if (count_ == Entries) {
       begin_ = static_cast<uint8_t>((begin_ + 1) % Entries);
@@ -35,7 +35,7 @@ class SetHistory {
     if constexpr (Counted) counts_[slot].set(count);
   }
 
-  // Takes the newest entry with this fingerprint out. Returns whether there is one, and its count in `count`.
+  // Removes the newest entry with this fingerprint. Returns whether there is one, and sets `count` to its count.
   bool take(uint16_t fingerprint, uint8_t& count) {
     if (!may_have(fingerprint)) return false;
     uint32_t place = count_;
@@ -65,7 +65,7 @@ class SetHistory {
     fingerprints_[to] = fingerprints_[from];
     if constexpr (Counted) counts_[to].set(counts_[from].get());
   }
-  // Most misses end here: one pass without a branch, which compilers make vectors of.
+  // Most misses end here: one pass without branches, which compilers vectorise.
   bool may_have(uint16_t fingerprint) const {
     bool found = false;
     for (const uint16_t other : fingerprints_) found |= other == fingerprint;

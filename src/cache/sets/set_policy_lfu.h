@@ -1,23 +1,23 @@
-// LfuSet: the page of a set that was used least often goes, of several the one in the lowest way. NrlfuSet: a page that comes back
-// soon after it was evicted goes on from the count that it had (set-associative page cache, "set-associative caching": one byte
-// a page, halved by a shift when one overflows; SA-LFU and SA-NRLFU of the evaluation). AlfuSet: counts age, so that what was popular once
-// goes.
+// LfuSet: the page of a set that was used least often leaves; of several, the one in the lowest way. NrlfuSet: a page that comes back
+// soon after it was evicted continues with the count that it had (set-associative page cache, "set-associative caching": one byte
+// a page, halved by a shift when one overflows; SA-LFU and SA-NRLFU of the evaluation). AlfuSet: counts age, so that formerly popular
+// pages leave.
 //
-//   hits_      of each way, how often its page was used, the time when it came included; at most 255. A use of one that has 255
+//   hits_      for each way, how often its page was used, its insertion included; at most 255. A use of a page with count 255
 //              first halves all counts, resident or not
 //   history_   nrlfu, alfu: evicted pages whose count was not 0, with their counts: 37 at 8 ways, 4.5 a way above
-//   misses_    alfu: pages that came since all counts were halved; eight a way, and they are halved again
+//   misses_    alfu: pages that came since all counts were last halved; after eight a way they are halved again
 //
-// The lowest way goes, not the oldest page: so pages that are used once replace each other in one way, and of a loop that is larger than
-// the cache the rest stays.
-// Size at 16 ways: lfu 16 bytes, nrlfu 234, alfu 236, four CPU lines; at 8 ways 122 and 124, two. Cost of a hit: a load and a store; in one of at
-// least 128, as many as there are counts.
+// Of equal counts the lowest way leaves, not the oldest page: so pages that are used once replace each other in one way, and of a loop
+// larger than the cache the rest stays.
+// Size at 16 ways: lfu 16 bytes, nrlfu 234, alfu 236, four CPU lines; at 8 ways 122 and 124, two. Cost of a hit: a load and a store; at most once
+// in 128 hits of a page, that for all counts.
 #pragma once
 #include "cache/sets/set_history.h"
 
 namespace cache {
 
-// The counts of a set, which hits change.
+// The counts of a set, which hits change without the set's lock.
 template <uint32_t Ways>
 class SetHits {
  public:
@@ -101,7 +101,7 @@ class AlfuSet : public NrlfuSet<Ways> {
   }
 
  private:
-  // Of 4 to 24 the best on half of the traces: docs/decisions.md, "The page cache".
+  // Among 4 to 24, the best on half of the traces: docs/decisions.md, "The page cache".
   static constexpr uint32_t kAgeMisses = 8;
   uint16_t misses_ = 0;
 };

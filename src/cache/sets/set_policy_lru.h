@@ -1,10 +1,10 @@
-// LruSet: the page of a set that was used longest ago goes (set-associative page cache, evaluation: SA-LRU).
+// LruSet: the least recently used page of a set leaves (set-associative page cache, evaluation: SA-LRU).
 //
-//   stamps_   of each way, the set's clock at its last use
-//   clock_    goes on by one with each use; as long as it stands at its end, uses have one stamp
+//   stamps_   for each way, the set's clock at its last use
+//   clock_    advances by one with each use; once it has reached its end, all uses get the same stamp
 //
-// Under the lock, when a page comes and the clock is past its middle, the stamps become 1, 2, 3 ... in the order in which they were:
-// the order is exact unless 32,768 hits follow each other in a set without a page coming.
+// When a page comes and the clock is past its middle, the stamps are renumbered, under the lock, as 1, 2, 3 ... in their order:
+// the order is exact unless a set has 32,768 hits in a row without a page coming.
 // Size: 34 bytes at 16 ways. Cost of a hit: one load, two stores.
 #pragma once
 #include "cache/sets/set_ways.h"

@@ -1,21 +1,21 @@
 // S3fifoSet: S3-FIFO (Yang, Zhang, Qiu, Yue, Vigfusson: FIFO queues are all you need for cache eviction, SOSP 2023, section 4) within
-// a set. New pages enter a small queue, those that are hit there go on to the main queue; others leave, and are remembered.
+// a set. New pages enter a small queue; those that are hit there move on to the main queue, the others leave, and are remembered.
 //
 //             came, unknown                         came, remembered
 //                  │ on_insert                           │ on_insert
 //                  ▼             hits > 1                ▼
-//                small ──────────pick_victim──────────► main ◄─┐ hits > 0: again at its end,
+//                small ──────────pick_victim──────────► main ◄─┐ hits > 0: back to its end,
 //                  │ hits ≤ 1                            │ └────┘ with one less (pick_victim)
 //                  ▼ on_remove                           ▼ on_remove
 //                ghosts                                 gone
 //
-//   hits_     of each way, at most 3
+//   hits_     for each way, at most 3
 //   order_    ways: those of the small queue, oldest first, then those of the main queue
 //   ghosts_   fingerprints of pages that left the small queue, as many as there are ways
 //
-// The small queue gives the victim if it has kSmall pages or more: a tenth of the set, which is 1, 2 and 3 at 8, 16 and 32 ways. A spared page
-// keeps its place and is passed over; so is a queue that has only spared pages. A free way is in no queue.
-// Size at 16 ways: 68 bytes. Cost of a hit: a load, mostly; of a victim at most 3 passes over each page.
+// The victim comes from the small queue if that has kSmall pages or more: a tenth of the set, which is 1, 2 and 3 at 8, 16 and 32 ways. A spared page
+// keeps its position and is skipped; so is a queue that has only spared pages. A free way is in no queue.
+// Size at 16 ways: 68 bytes. Cost of a hit: usually a load; of a victim at most 3 passes over each page.
 #pragma once
 #include "cache/sets/set_history.h"
 

@@ -1,5 +1,5 @@
-// What all set policies (set_policy.h) share: the nouns of one set of a set-associative cache, and a number that hits may
-// change beside everything else.
+// What all set policies (set_policy.h) share: the types for one set of a set-associative cache, and a number that hits may
+// change concurrently with everything else.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -18,8 +18,8 @@ constexpr WayMask all_ways(uint32_t ways) { return ways == kMaxWays ? ~WayMask{0
 
 inline constexpr uint32_t kNoWay = ~uint32_t{0};
 
-// A number of a set that a hit changes without the set's lock. Relaxed, because nothing else is read by what it says; two who
-// change it at a time may lose one of the changes, which a policy does not feel.
+// A number of a set that a hit changes without the set's lock. Relaxed, because no other data depends on its value; of two
+// concurrent changes one may be lost, which does not matter to a policy.
 template <class T>
 class Racy {
  public:
@@ -31,13 +31,13 @@ class Racy {
   static_assert(sizeof(std::atomic<T>) == sizeof(T) && std::atomic<T>::is_always_lock_free);
 };
 
-// The way with the least number, of several the lowest, of those that are not spared; kNoWay: all are. Without a branch for each way:
-// which one it is nobody can predict.
+// Of the ways that are not spared, the one with the least number, and of several the lowest; kNoWay if all are spared. Without a branch for each
+// way, which could not be predicted.
 template <class T, uint32_t Ways>
 uint32_t way_of_least(const Racy<T> (&numbers)[Ways], WayMask spared) {
   static_assert(Ways <= kMaxWays && sizeof(T) <= 2);
   uint32_t least = ~uint32_t{0};
-  if (spared == 0) {  // as a rule
+  if (spared == 0) {  // the usual case
     for (uint32_t way = 0; way < Ways; ++way)
       least = std::min(least, uint32_t{numbers[way].get()} * kMaxWays + way);
   } else {
