@@ -2,23 +2,23 @@
 //
 // The collector's thread takes one between two victims, while everything else goes on:
 //  1 The log says, as of one moment, which segments are not sealed, which of these have no records yet, and the last sequence
-//    (Log::begin_checkpoint). What the collector moves from then on goes to one without records, or to a newer segment
+//    (Log::begin_checkpoint). What the collector moves from then on goes to a segment without records, or to a newer one
 //  2 Changes that have begun are waited for. From then on the index knows all changes with this sequence or a lower one, and nothing that they
 //    have ended
-//  3 Images of the index's tables are written to segments of their own, one behind the other (checkpoint_format.h)
-//  4 Changes are waited for again, and the large values without a head are counted, with those that have lost their head since 2: their pieces may be
-//    in images that their heads are not in. Then come a flush, which makes all records durable that the images know; the end, which holds the facts
-//    of 1 and the count; and another flush. From then on the checkpoint counts
-//  5 The segments of the checkpoint before are given back
+//  3 Images of the index's tables are written to segments of their own, one after the other (checkpoint_format.h)
+//  4 Changes are waited for again, and the large values without a head are counted, including those that have lost their head since 2: images may
+//    have their pieces but not their heads. Then come a flush, which makes all records durable that the images refer to; the end, which holds the
+//    facts of 1 and the count; and another flush. From then on the checkpoint counts
+//  5 The segments of the previous checkpoint are given back
 //
 // A start uses the newest checkpoint that is whole, and replays what is newer (recovery.h). Why that is enough:
 //  - A record with a higher sequence is in a segment that was not sealed at step 1, or in a newer one; so is whatever has ended it, which has a
 //    higher sequence still. Both are replayed
-//  - A record with a lower sequence is in a segment without records at step 1, or in a newer one, only if the collector has moved it since, so that
-//    it was live after step 2, or if its change was under way at step 1. All of these segments is replayed, and what ends the record has a
-//    higher sequence in either case
+//  - A record with a lower sequence is in a segment that had no records at step 1, or in a newer one, only if the collector has moved it since, so
+//    that it was live after step 2, or if its change was under way at step 1. These segments are replayed as a whole, and in either case what ends
+//    the record has a higher sequence
 //  - Pieces end with their heads
-// No checkpoint is needed: without one all of the log is replayed.
+// No checkpoint is needed: without one the whole log is replayed.
 #pragma once
 #include "kv/collection/large_values.h"
 #include "kv/collection/readers.h"
@@ -39,7 +39,7 @@ class Checkpointer {
             uint64_t number, std::vector<uint32_t> segments);
 
   enum class Taken {
-    kDone,    // it counts; the segments of the one before are EMPTIED
+    kDone,    // it counts; the segments of the previous one are EMPTIED
     kNotNow,  // too many segments were not sealed; nothing was done
     kNoRoom,  // too few segments are free; those that it had taken are EMPTIED
     kFailed,  // error() says why; those that it had taken are EMPTIED

@@ -31,7 +31,7 @@ class CheckpointTest : public testing::Test, protected StoreInUse {
         *device,
         {.durability = Durability::kNone, .stream_count = 2, .checkpoint_records = checkpoint_records});
   }
-  // As the medium would be if the process ended now, and the power with it: with so much of what was not flushed.
+  // Restarts on the medium as it would be if power failed now: with this percentage of what was not flushed.
   void cut(unsigned kept_percent) {
     auto* const next = new storage::CutDevice(device->medium(1, kept_percent), 0);
     close();
@@ -64,7 +64,7 @@ class CheckpointTest : public testing::Test, protected StoreInUse {
       if (found->found()) ASSERT_TRUE(whole_value(session, *found) == expected.at(key)) << key;
     }
   }
-  // Their segments are as if they had never been.
+  // Makes the segments of checkpoints free, as if no checkpoint had been taken.
   void forget_checkpoints() {
     std::vector<std::byte> medium = device->medium(1, 100);
     const Identity identity = *read_superblock(Bytes(medium).first(kSuperblockBytes), medium.size());
@@ -118,7 +118,7 @@ TEST_F(CheckpointTest, AStartAfterACutReplaysWhatIsNewer) {
     EXPECT_GT(store->recovery().replayed_records, 0u);
     EXPECT_LT(store->recovery().replayed_records, store->recovery().records);
     expect_all(expected, 2000);
-    // What recovery makes of checkpoint and log is what it makes of the log alone.
+    // Recovery from checkpoint and log gives the same as from the log alone.
     const uint64_t entries = store->counts().index.entries, live = live_bytes();
     close();
     forget_checkpoints();
@@ -132,7 +132,7 @@ TEST_F(CheckpointTest, AStartAfterACutReplaysWhatIsNewer) {
   close();
 }
 
-// What the collector has moved since has sequences from before, in segments that the checkpoint knew.
+// Records that the collector moves after a checkpoint have sequences from before it, and are in segments that the checkpoint knew.
 TEST_F(CheckpointTest, WhatIsMovedSinceIsFound) {
   Texts expected;
   open(3000);
@@ -171,7 +171,7 @@ TEST_F(CheckpointTest, ADamagedOneIsNotUsed) {
   const uint64_t count = 60 / kEffortParts;
   for (uint64_t i = 0; i < count; ++i) {
     std::vector<std::byte> medium = good;
-    // Of its tables and its end, which take this much here.
+    // A byte of its tables or its end, which take this much here.
     medium[segment + 512 + random() % 14'000] ^= static_cast<std::byte>(1 << random() % 8);
     device->close();
     device = new storage::CutDevice(std::move(medium), 0);
@@ -183,7 +183,7 @@ TEST_F(CheckpointTest, ADamagedOneIsNotUsed) {
   EXPECT_GT(2 * damaged, count) << "but for bytes of zeros that fill up pieces";
 }
 
-// Pieces that lie in segments which the checkpoint knows lose their head in one that is replayed.
+// Pieces in segments that the checkpoint knows lose their head by a record in a segment that is replayed.
 TEST_F(CheckpointTest, PiecesOfItEndWithTheirHeads) {
   const std::string large(3'000'000, 'l');
   open(1'000'000);
@@ -208,10 +208,10 @@ TEST_F(CheckpointTest, PiecesOfItEndWithTheirHeads) {
   close();
 }
 
-// The head is in no segment any more, and what replaced it does not say that it was one.
+// No segment has the head any more, and what replaced it does not say that it replaced a head.
 TEST_F(CheckpointTest, PiecesOfItEndThoughTheirHeadIsGivenBack) {
   open(1'000'000);
-  for (int i = 0; i < 300; ++i)  // with them a piece is in a segment that need not be collected
+  for (int i = 0; i < 300; ++i)  // these keep a piece's segment from being collected
     ASSERT_TRUE(session.put("small" + std::to_string(i), bytes_of(std::string(1500, 's'))));
   ASSERT_TRUE(session.put("key", bytes_of(std::string(3'000'000, 'l'))));
   close();
@@ -238,8 +238,8 @@ TEST_F(CheckpointTest, PiecesOfItEndThoughTheirHeadIsGivenBack) {
   close();
 }
 
-// A piece is damaged in a segment that was open when the checkpoint began, and nothing lists it. When its value has ended it ends, too: else the
-// segment would stay as it is for good, and the store fill up with tombstones.
+// A piece is damaged in a segment that was open when the checkpoint began, and nothing lists it. It must end with its value: otherwise the segment
+// would stay for good, and the store would fill up with tombstones.
 TEST_F(CheckpointTest, ADamagedPieceOfAnOpenSegmentEndsWithItsHead) {
   open(100);
   ASSERT_TRUE(session.put("large", bytes_of(std::string(700'000, 'l'))));
@@ -253,7 +253,7 @@ TEST_F(CheckpointTest, ADamagedPieceOfAnOpenSegmentEndsWithItsHead) {
     if (place.record.header.kind() == RecordKind::kPiece) piece = place;
   });
   ASSERT_TRUE(piece && !good.summary_of(piece->segment));
-  // The beginning, which says what it is, or what follows. The process is killed when the value has been removed, or closes the store.
+  // Damages the header, which says what the record is, or what follows. Once the value is removed, the process is killed, or closes the store.
   for (const size_t at : {offsetof(RecordHeader, generation), size_t{5000}})
     for (const bool is_killed : {false, true}) {
       SCOPED_TRACE(testing::Message() << "byte " << at << (is_killed ? ", killed" : ""));
@@ -281,8 +281,8 @@ TEST_F(CheckpointTest, ADamagedPieceOfAnOpenSegmentEndsWithItsHead) {
     }
 }
 
-// With a checkpoint a start reads a summary when it needs it, and the log goes by the segment's footer until then. The summary is damaged,
-// and what it lists as void, since its write had failed, is there.
+// With a checkpoint, a start reads a summary only when it needs it; until then the log relies on the segment's footer. Here the summary is damaged,
+// and the tombstone that it lists as void, since its write had failed, is on the medium.
 TEST(LateSummaryTest, ATombstoneThatWasVoidCounts) {
   Life life{empty_medium(test_identity(kSegments))};
   const Extent old = life.put("key");
@@ -291,7 +291,7 @@ TEST(LateSummaryTest, ATombstoneThatWasVoidCounts) {
   Checkpointer checkpointer;
   checkpointer.open(life.identity, *life.index, life.log, life.changes, life.large_values, 0, {});
   ASSERT_EQ(checkpointer.take(life.channel), Checkpointer::Taken::kDone);
-  // This record is replayed, so that what the checkpoint knows of the key is looked up.
+  // This record is replayed, so that what the checkpoint knows about the key is looked up.
   const Extent next = life.write("key", RecordKind::kValue);
   ASSERT_TRUE(life.index->replace(hash_key(life.identity.secret, "key").low, old.address, next.address,
                                   size_code::of(1)));
@@ -308,7 +308,7 @@ TEST(LateSummaryTest, ATombstoneThatWasVoidCounts) {
   EXPECT_EQ(start.log.segment(old.segment).live_grains.load(), 0u) << "for who has the segment next";
 }
 
-// A record is damaged whose segment was open when the checkpoint began, and also when the process ended. No summary made now would list it.
+// A damaged record is in a segment that was open when the checkpoint began, and still when the process ended. A summary made now would not list it.
 TEST(OpenSegmentTest, ADamagedRecordThatACheckpointKnowsKeepsIt) {
   for (const bool is_alone : {false, true}) {
     SCOPED_TRACE(is_alone);
@@ -327,7 +327,7 @@ TEST(OpenSegmentTest, ADamagedRecordThatACheckpointKnowsKeepsIt) {
     EXPECT_EQ(start.state_of(record), Segment::State::kSealed);
     EXPECT_EQ(start.index->find(hash).address, record.address);
     EXPECT_EQ(start.is_there_again("other"), !is_alone);
-    // Once the key has another record, the next start seals the segment, which is collected then.
+    // Once the key has another record, the next start seals the segment, which is then collected.
     const Extent next = start.write("key", RecordKind::kValue);
     ASSERT_TRUE(start.index->replace(hash, record.address, next.address, size_code::of(1)));
     start.log.release(record.address, size_code::of(1));

@@ -14,7 +14,7 @@ namespace kv {
 namespace {
 
 constexpr uint64_t kBufferBytes = 2 << 20;  // more than any record
-// A start replays so many records in some 0.1 s.
+// A start replays this many records in some 0.1 s.
 constexpr uint64_t kMinReplayed = 1 << 18;
 constexpr uint64_t kPauseNs = 100'000'000, kMaxPauseNs = 6'400'000'000;
 
@@ -146,7 +146,7 @@ bool Collector::take_checkpoint() {
     counts_.checkpoints.fetch_add(1, std::memory_order_relaxed);
     counts_.checkpoint_bytes.fetch_add(checkpointer_.bytes(), std::memory_order_relaxed);
   } else {
-    // It is tried again sooner than another one would be due.
+    // The next try comes sooner than another checkpoint would be due.
     checkpoint_sequence_ -= std::min(sequence, checkpoint_interval() / 2);
   }
   if (taken == Checkpointer::Taken::kFailed)
@@ -167,7 +167,7 @@ void Collector::end() {
   static_cast<void>(settle());
 }
 
-// As many victims as there are segments, twice, have together not gained one segment: collection is in vain until something changes.
+// Collection is in vain once twice as many victims as there are segments have together not gained one segment, and stays so until something changes.
 bool Collector::is_in_vain() {
   if (victims_looked_at_ >= 2 * log_->segment_count()) {
     is_in_vain_ = is_in_vain_ || gained_grains_ < identity_->geometry.segment_grains();
@@ -177,8 +177,8 @@ bool Collector::is_in_vain() {
   return is_in_vain_;
 }
 
-// Is what lies there the piece of this key, as its beginning says? If that says something else, all of it is read, since the beginning may be
-// what is damaged. 0, or an errno value.
+// Is the record there the piece with this key? Its first grain tells; if that says something else, the whole record is read, since it may be the
+// first grain that is damaged. 0, or an errno value.
 int Collector::read_candidate(const Location& at, const PieceKey& key, bool& is_piece, bool& is_damaged) {
   const Geometry& geometry = identity_->geometry;
   const uint64_t generation =
@@ -195,7 +195,7 @@ int Collector::read_candidate(const Location& at, const PieceKey& key, bool& is_
     is_damaged = reading == Reading::kDamaged;
     if (is_piece || reading != Reading::kPart) return 0;
   }
-  is_damaged = true;  // it says that it is longer than it is
+  is_damaged = true;  // its header says that it is longer than it can be
   return 0;
 }
 
@@ -217,7 +217,7 @@ int Collector::release_pieces(const Pieces& pieces) {
       if (is_of_medium(error)) continue;
       if (error != 0) return error;
       if (!is_damaged && !is_piece) continue;
-      // A damaged one has the piece's tag, and so is, nearly always, the piece.
+      // A damaged candidate has the piece's tag, and so nearly always is the piece.
       if (own == nullptr || !is_damaged) own = &all[i];
     }
     const auto tell = [&](const Location& old) { snapshots_->removed(hash, old.address); };
@@ -250,8 +250,8 @@ Collector::Failure Collector::settle() {
   return {.error = error, .is_of_flush = error != 0 && log_->flush_error() != 0};
 }
 
-// 0: it is EMPTIED, or stays because a snapshot keeps it or because not all of it can be read or moved. Else an errno value: it is begun anew
-// later, and what has been moved is elsewhere.
+// 0: it is EMPTIED, or stays because a snapshot keeps it or because not all of it can be read or moved. Otherwise an errno value: it is begun anew
+// later, and what has been moved stays moved.
 int Collector::empty(uint32_t number) {
   // Pairs with the release in Log::release().
   const uint64_t live = log_->segment(number).live_grains.load(std::memory_order_acquire);
@@ -261,7 +261,7 @@ int Collector::empty(uint32_t number) {
   if (live > 0)
     if (const int error = move_live(victim); error != 0) return error;
   if (victim.is_left || is_kept(number)) return 0;
-  // Not before: of a victim that is begun anew all tombstones are moved again.
+  // Only now, since all tombstones of a victim that is begun anew are moved again.
   for (const Move& move : tombstones_) log_->release_tombstone(move.old_address, move.from.grains);
   if (victim.is_damaged)
     leave_damaged(number);
@@ -294,8 +294,8 @@ void Collector::finish(const Victim& victim, uint64_t moved_bytes) {
   log_->gained(victim.to_gain);
 }
 
-// Counts an error of reading something of the segment. True: the medium has failed so often that this is given up. Other errors than the
-// medium's say nothing of the place.
+// Counts an error in reading something in the segment. True: the medium has failed so often that this is given up. Errors other than the
+// medium's say nothing about the place.
 bool Collector::is_given_up(Segment& segment, uint64_t address, int error) {
   if (!is_of_medium(error)) return false;
   has_failed_reads_ = true;
@@ -311,7 +311,7 @@ bool Collector::retry_unread() {
   for (uint32_t i = 0; i < log_->segment_count(); ++i) {
     Segment& segment = log_->segment(i);
     if (segment.failed_reads < kReadTries) continue;
-    // A damaged segment of which the summary was read has been moved in part: its tombstones would be moved and released twice.
+    // A damaged segment whose summary was read has been moved in part: its tombstones would be moved and released twice.
     if (segment.is_damaged && segment.failed_address != identity_->geometry.address(i, 0)) continue;
     segment.failed_reads = kReadTries - 1;
     segment.left_grains = 0;
@@ -331,7 +331,7 @@ void Collector::note_read(Segment& segment, uint64_t first, uint64_t last) {
 
 // Does a snapshot keep a record of it? Snapshots are cancelled for it when room is short. REQUIRES: all that can be moved has been.
 bool Collector::is_kept(uint32_t victim) {
-  // Pairs with the release in Snapshots::give_back(). A record is kept before the index changes: who has seen that change sees this.
+  // Pairs with the release in Snapshots::give_back(). `keeps` is raised before the index changes: whoever has seen that change sees this, too.
   const auto keeps = [&] { return log_->segment(victim).keeps.load(std::memory_order_acquire); };
   if (keeps() == 0) return false;
   while (!log_->has_more_than(Log::kReserve) && keeps() != 0 && snapshots_->cancel_oldest(Log::Room::kWait)) {

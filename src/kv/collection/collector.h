@@ -1,13 +1,13 @@
-// Collector: makes room. It takes sealed segments of which little is live ("victims"), writes what is live to other segments, and gives the
+// Collector: makes room. It takes sealed segments in which little is live ("victims"), writes what is live to other segments, and gives the
 // victims back. (uDepot, section 4.1; which segment is next: Log::choose_victim)
 //
-//  1 A victim's summary lists its records. Live are those that the index still knows at their address there, and tombstones
+//  1 A victim's summary lists its records. Those that the index still has at their address there are live, and so are tombstones
 //  2 Live records are read, many in one Io and several Ios at a time, and checked. A damaged record stays where it is, and so does its segment
 //  3 They are appended to the collector's own stream with their sequences, and written in runs; meanwhile the next ones are read
 //  4 The index gets each new address if it still has the old one; else the copy is void
 //  5 Emptied victims are settled a few at a time: a flush, which makes the copies durable; a wait for those who may still read the old
 //    records; free headers, and another flush (Log::give_back)
-//  6 After each piece of this work the log is told of its share of what the victim will gain: writers are paced by that
+//  6 After each piece of this work the log is told its share of what the victim will gain, by which writers are paced
 //
 // A victim that turns out to be damaged has taken room and gives none back. The collector's last room is not spent on such victims: while room is
 // short, a victim is read and checked as a whole before any of it is moved.
@@ -16,8 +16,8 @@
 // older value of the key comes back after a crash. A tombstone ends when nothing on the medium can be older than what it removed: when every
 // segment but the victim has a higher generation than any had when the tombstone's own segment was sealed.
 //
-// Each step first takes the pieces of removed large values out of the index (large_values.h). A victim of which a snapshot has kept a record
-// meanwhile is not emptied (snapshots.h). When there is nothing else to do, a checkpoint may be due (checkpoint.h).
+// Each call of step() first takes the pieces of removed large values out of the index (large_values.h). A victim is not emptied if a snapshot has
+// kept one of its records meanwhile (snapshots.h). When there is nothing else to do, a checkpoint may be due (checkpoint.h).
 //
 // Thread contract: one thread, the store's collector; but see AllWanted.
 #pragma once
@@ -81,9 +81,9 @@ class Collector {
     int error = 0;             // an errno value; 0: none
     bool is_of_flush = false;  // a flush has failed: what was written may be lost
   };
-  // Empties a victim, or settles emptied ones, or does what else is due. `did`: there may be more to do at once.
+  // Empties a victim, or settles emptied ones, or does whatever else is due. `did`: there may be more to do right away.
   Failure step(bool& did);
-  // At the end of a store whose log is sealed: takes a checkpoint, if a start would take long without one. REQUIRES: the thread has ended.
+  // When a store closes, after its log is sealed: takes a checkpoint, if a start would take long without one. REQUIRES: the thread has ended.
   void end();
   // While there is one of these, the collector collects for as long as any victim would gain something. Any thread, also several at a time.
   class AllWanted {
@@ -108,7 +108,7 @@ class Collector {
     uint64_t old_address = 0;
     uint32_t old_size = 0;     // size_code
     uint64_t read_offset = 0;  // where it is in its piece's memory
-    // As it is written.
+    // The record as it is written.
     Extent to;
     uint32_t grains = 0;
     uint64_t expiry = 0;
@@ -116,13 +116,13 @@ class Collector {
     PiecesOf pieces;            // what an expired head names
     uint64_t new_sequence = 0;  // of a record that a cache keeps
   };
-  // Bytes that are behind each other on the device and in memory.
+  // Bytes that are contiguous both on the device and in memory.
   struct Run {
     uint64_t offset_bytes = 0;  // on the device
     uint64_t at = 0;            // in memory
     uint64_t bytes = 0;
   };
-  // Moves of live_, from `first` to before `end`, whose records are read together.
+  // The moves live_[first] to live_[end - 1], whose records are read together.
   struct Piece {
     size_t first = 0, end = 0;
     std::vector<Run> runs;
@@ -135,7 +135,7 @@ class Collector {
   struct Victim {
     uint32_t number = 0;
     uint64_t live_grains = 0;  // when that began
-    uint64_t to_gain = 0;      // grains that the log has not been told of
+    uint64_t to_gain = 0;      // grains that the log has not been told of yet
     SegmentFooter footer = {};
     bool is_left = false;     // nothing of it was moved, since not all that is live in it could be read
     bool is_damaged = false;  // some of it cannot be moved; the rest has been
@@ -167,13 +167,13 @@ class Collector {
   static constexpr uint64_t kPieceBytes = kDepth / 2 * kIoBytes;
   static constexpr uint8_t kReadTries = 3;
 
-  // What a victim gains in which so much is live.
+  // What a victim gains if this much is live in it.
   uint64_t gain_with(uint64_t live_grains) const {
     const uint64_t all = log_->usable_grains(0);
     return all > live_grains ? all - live_grains : 0;
   }
 
-  // Victims, and what could not be read of them (collector.cc).
+  // Victims, and what in them could not be read (collector.cc).
   int empty(uint32_t number);
   void leave_damaged(uint32_t victim);
   void finish(const Victim& victim, uint64_t moved_bytes);
@@ -224,7 +224,7 @@ class Collector {
   void finish_unused(const Move& move);
   int transfer(std::span<const Run> writes, Piece& reads);
 
-  // A cache drops a segment, and keeps what of it was used (collector_keep.cc).
+  // A cache drops a segment, but keeps the records in it that were used (collector_keep.cc).
   uint32_t drop_oldest();
   void keep_used(uint32_t victim);
   void list_used(uint32_t victim, std::span<const SummaryEntry> entries);
@@ -262,7 +262,7 @@ class Collector {
   uint64_t gained_grains_ = 0;
   bool is_in_vain_ = false;
   bool has_failed_reads_ = false;
-  uint32_t unreadable_count_ = 0;        // records of the victim that could not be read by themselves
+  uint32_t unreadable_count_ = 0;        // records of the victim that could not be read even one by one
   std::atomic<uint32_t> all_wanted_{0};  // objects AllWanted
   CollectorCounts counts_;
 };

@@ -1,10 +1,10 @@
-// Victims of which something cannot be read, and failures while the collector has little room: what is left for it.
+// Victims that cannot be read whole, and failures while the collector has little room: it keeps room to go on.
 #include "kv/testing/life.h"
 
 namespace kv {
 namespace {
 
-// Nine of sixteen segments are full of records of one grain; of each some are removed, and a place in its second half cannot be read.
+// Nine of sixteen segments are full of records of one grain, some of which are removed; a place in the second half of each cannot be read.
 class CollectorDamageTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -16,7 +16,7 @@ class CollectorDamageTest : public testing::Test {
     for (uint32_t i = 0; i < addresses.size(); i += 16) life.remove("key" + std::to_string(i), addresses[i]);
     life.seal();
   }
-  // All that can be done is done.
+  // Collects until no more can be done.
   static void collect(Life& life) {
     for (int i = 0; i < 300; ++i) {
       static_cast<void>(life.empty_one());
@@ -60,14 +60,14 @@ TEST_F(CollectorDamageTest, LeavesTheCollectorRoomToGoOn) {
   }
 }
 
-// What could not be read is removed by its owners: what is left in those segments is sound, and is collected.
+// Once clients have removed what could not be read, the rest of those segments is sound, and is collected.
 TEST_F(CollectorDamageTest, WhatWasLeftIsCollectedOnceItsDamageIsGone) {
   const Geometry& geometry = life.identity.geometry;
   std::vector<uint64_t> generations;
   for (uint32_t i = 0; i < kSegments; ++i) generations.push_back(life.log.segment(i).generation);
   life.device->fail_reads(&geometry, 3 * geometry.segment_bytes / 4);
   ASSERT_NO_FATAL_FAILURE(collect(life));
-  // More than the piece that was read together.
+  // More than what was read in one piece.
   for (uint32_t i = 0; i < addresses.size(); ++i) {
     if (geometry.grain_of(addresses[i]) < 900) continue;
     const KeyHash hash = hash_key(life.identity.secret, "key" + std::to_string(i));
@@ -84,7 +84,7 @@ TEST_F(CollectorDamageTest, WhatWasLeftIsCollectedOnceItsDamageIsGone) {
   }
 }
 
-// A segment of which one grain cannot be read.
+// A segment with one grain that cannot be read.
 class UnreadableGrainTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -99,7 +99,7 @@ class UnreadableGrainTest : public testing::Test {
   Location find(uint32_t key) const {
     return life.index->find(hash_key(life.identity.secret, "key" + std::to_string(key)).low);
   }
-  // The collector tries each thing three times.
+  // Often enough, since the collector tries everything three times.
   void collect() {
     for (int i = 0; i < 10; ++i) {
       static_cast<void>(life.empty_one());
@@ -111,7 +111,7 @@ class UnreadableGrainTest : public testing::Test {
   std::vector<Extent> values;
 };
 
-// It is read along with what lies on both sides of it, as long as that works.
+// Dead records between live ones are read as well, as long as that works.
 TEST_F(UnreadableGrainTest, OfARemovedRecordIsNoDamage) {
   life.remove("key7", values[7].address);
   make_unreadable(7);
@@ -164,7 +164,7 @@ class LastSegmentTest : public testing::Test {
   std::vector<uint64_t> addresses;
 };
 
-// Of the collector, once.
+// One of the collector's writes.
 TEST_F(LastSegmentTest, AWriteThatFails) {
   life.device->call_at_read(life.identity.geometry.offset_of(addresses[0]),
                             [&] { life.device->fail_next(storage::Operation::kWrite); });
@@ -172,7 +172,7 @@ TEST_F(LastSegmentTest, AWriteThatFails) {
   expect_goes_on(life);
 }
 
-// Until its last segment is full of copies that do not count.
+// Writes fail until the collector's last segment is full of copies that do not count.
 TEST_F(LastSegmentTest, WritesThatFail) {
   int error = 0;
   for (int i = 0; error != ENOSPC; ++i) {
@@ -185,7 +185,7 @@ TEST_F(LastSegmentTest, WritesThatFail) {
   expect_goes_on(life);
 }
 
-// That of the first victim, of which something is removed while it is moved.
+// The first victim's header; and one of its records is removed while it is being moved.
 TEST_F(LastSegmentTest, AHeaderThatIsRefused) {
   const Geometry& geometry = life.identity.geometry;
   life.device->refuse_writes({geometry.header_offsets(geometry.segment_of(addresses[0]))[0]});

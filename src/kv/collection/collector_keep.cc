@@ -2,8 +2,8 @@
 //
 // The segment whose last record is the oldest is dropped, and with it all records that are as old, wherever they are: the floor rises
 // (SegmentHeader::floor), so that no older copy of what was dropped can come back. Before that, values that were read since they were written are
-// kept: they are written anew as their clients could have done it, with new sequences and under their keys' locks. So that there is a gain, a part
-// of the segment is dropped in any case (kGoneParts).
+// kept: they are written anew as if their clients had done it, with new sequences and under their keys' locks. So that there is a gain, a part of
+// the segment is dropped in any case (kGoneParts).
 #include "kv/collection/collector.h"
 #include "kv/index/entry.h"
 
@@ -14,7 +14,7 @@ constexpr uint64_t kGoneParts = 16;  // at least this part of a segment is dropp
 
 }  // namespace
 
-// Returns the segment to empty; kNone: there is none, or the medium does not take the floor. The floor is durable before lookups go by it: whoever
+// Returns the segment to empty; kNone: there is none, or the medium does not accept the floor. The floor is durable before lookups use it: whoever
 // is told that a key is not there must not find it after a crash.
 uint32_t Collector::drop_oldest() {
   const uint32_t oldest = log_->choose_to_drop();
@@ -63,7 +63,7 @@ void Collector::list_used(uint32_t victim, std::span<const SummaryEntry> entries
 }
 
 // Keeps the records of a piece that has been read, except those that were changed meanwhile or have ended. False: there is no room, or the medium
-// does not take them.
+// does not accept them.
 bool Collector::write_anew(uint32_t victim, const Piece& piece) {
   const Readers::Reading change(*changes_, change_place_);
   std::list<KeyLocks::Hold> locks;

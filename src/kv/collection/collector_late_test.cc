@@ -1,5 +1,5 @@
-// A relocation that comes too late: its record is removed while the collector reads it. The copy is younger, by its segment's generation,
-// than the tombstone's segment, and a start after a crash would believe it. One thread does all, the device calls it back.
+// A relocation that comes too late: its record is removed while the collector reads it. By its segment's generation the copy is younger than
+// the tombstone, and a start after a crash might believe it. There is one thread: the removal is a call from the device.
 #include <gtest/gtest.h>
 
 #include "kv/testing/life.h"
@@ -20,7 +20,7 @@ class CollectorLateTest : public testing::Test {
   const Identity identity;
   Life life{empty_medium(identity), identity};
 
-  // It is removed while the collector reads it, which then moves it. Returns the tombstone.
+  // Puts the key, and removes it while the collector reads its record, which is then moved. Returns the tombstone.
   Extent remove_while_moved(const std::string& key) {
     const Extent value = life.put(key);
     life.seal();
@@ -38,12 +38,12 @@ TEST_F(CollectorLateTest, ItsTombstoneStaysUntilTheCopysSegmentIsSealed) {
   const Extent tombstone = remove_while_moved("key");
   ASSERT_EQ(life.state_of(tombstone), Segment::State::kSealed) << "in the middle of that";
   ASSERT_EQ(life.collector.counts().moved_records, 1u);
-  // Nothing that is older than the tombstone's segment has a lower generation any more.
+  // No segment with a lower generation than the tombstone's is left.
   life.collect();
   EXPECT_LE(life.state_of(tombstone), Segment::State::kReady);
   EXPECT_EQ(life.collector.counts().ended_tombstones, 0u);
   EXPECT_FALSE(life.is_there_again("key"));
-  // The copy is void for good, and nothing is to be hidden.
+  // Now the copy is void for good, and nothing is left to hide.
   life.seal();
   life.collect();
   EXPECT_EQ(life.collector.counts().ended_tombstones, 1u);
@@ -51,7 +51,8 @@ TEST_F(CollectorLateTest, ItsTombstoneStaysUntilTheCopysSegmentIsSealed) {
   EXPECT_FALSE(life.is_there_again("key"));
 }
 
-// Up to where the copy's segment is sealed, which lists the copy as void, and the tombstone has ended. Another key keeps that segment.
+// The copy's segment is sealed, its summary lists the copy as void, and the tombstone has ended. Then the segment, which another key had kept in
+// use, is emptied.
 class SealedCopyTest : public CollectorLateTest {
  protected:
   using CollectorLateTest::CollectorLateTest;
@@ -75,7 +76,7 @@ class SealedCopyTest : public CollectorLateTest {
   uint32_t copys = 0;
 };
 
-// It is given back, and of its two headers only one is written when the power goes off.
+// Power fails while the segment is given back, when only one of its two headers is written.
 TEST_F(SealedCopyTest, AHeaderThatIsThereCounts) {
   const std::vector<std::byte> before = life.device->medium();
   ASSERT_EQ(life.log.give_back(life.channel), 0);
@@ -89,7 +90,7 @@ TEST_F(SealedCopyTest, AHeaderThatIsThereCounts) {
   }
 }
 
-// What says that the copy is void cannot be read, once, and the next moment can.
+// The summary that lists the copy as void cannot be read a few times, and then can.
 TEST_F(SealedCopyTest, ASummaryThatIsNotReadOnce) {
   for (const uint64_t reads : {1, 2, 3}) {
     auto* const device = new storage::CutDevice(life.device->medium(), ~uint64_t{0});
@@ -100,7 +101,7 @@ TEST_F(SealedCopyTest, ASummaryThatIsNotReadOnce) {
       Index* index = nullptr;
       auto recovered = recover(*device, identity, log, index);
       ASSERT_TRUE(recovered);
-      // Who has not read all says so.
+      // A start that has not read everything says so.
       EXPECT_TRUE(!index->find(hash_key(identity.secret, "key").low).found ||
                   (lives == 0 && !recovered->report.has_read_all()))
           << reads << " " << lives;
@@ -112,7 +113,7 @@ TEST_F(SealedCopyTest, ASummaryThatIsNotReadOnce) {
   }
 }
 
-// Each write of it is cut off; of grains of 4 KiB each sector by itself may be there: the last one has its header at one end, and the
+// Writes are torn: with grains of 4 KiB, any sector of one may reach the medium alone. The last grain has the header at one end, and the
 // footer at the other.
 class TornCopyTest : public SealedCopyTest {
  protected:
@@ -144,7 +145,7 @@ TEST_F(TornCopyTest, IsGivenBackInTwoSteps) {
   }
 }
 
-// Its first place takes no header, and of the last grain only the header is written.
+// The first place accepts no header, and of the last grain only the header is written.
 TEST_F(TornCopyTest, AHeaderBesideAFooterCounts) {
   std::vector<std::byte> cut = life.device->medium();
   life.device->refuse_writes({header(0)});
@@ -154,7 +155,7 @@ TEST_F(TornCopyTest, AHeaderBesideAFooterCounts) {
   expect_void(std::move(cut));
 }
 
-// Of its places for headers one, or each, takes no writes: it is put off, and what is there says all the same that the copy does not count.
+// One or both of the places for headers accept no writes: the segment is put off, and what is on the medium still says that the copy does not count.
 TEST_F(SealedCopyTest, APlaceThatTakesNoHeader) {
   for (const std::vector<uint64_t>& places :
        {std::vector{header(0)}, std::vector{header(1)}, std::vector{header(0), header(1)}}) {
@@ -167,12 +168,12 @@ TEST_F(SealedCopyTest, APlaceThatTakesNoHeader) {
     EXPECT_EQ(one.log.counts().put_off_segments, 1u);
     EXPECT_FALSE(one.is_there_again("key"));
     EXPECT_TRUE(one.is_there_again("other"));
-    // With a header that says that nothing counts it does not keep tombstones from ending.
+    // With one header that says that nothing counts, the segment does not keep tombstones from ending.
     EXPECT_EQ(one.log.segment(copys).is_void.load(), places.size() == 1);
   }
 }
 
-// The start that finds the copy's segment open seals it.
+// A start that finds the copy's segment open seals it.
 TEST_F(CollectorLateTest, TheCopyIsVoidAfterACrash) {
   remove_while_moved("key");
   Life next(life.device->medium());
@@ -198,7 +199,7 @@ TEST_F(CollectorLateTest, AWriteOfCopiesThatFails) {
   EXPECT_FALSE(life.is_there_again("key"));
 }
 
-// What was live in a victim may be on the medium nowhere else.
+// What was live in a victim may not be durable anywhere else.
 TEST_F(CollectorLateTest, NothingIsGivenBackAfterAFlushThatFailed) {
   life.put("key");
   life.seal();
@@ -215,7 +216,7 @@ TEST_F(CollectorLateTest, NothingIsGivenBackAfterAFlushThatFailed) {
   EXPECT_EQ(life.log.counts().emptied_segments, 1u);
 }
 
-// For whatever reason.
+// Whatever the failure is.
 TEST_F(CollectorLateTest, NothingIsGivenBackAfterAFailure) {
   life.put("key");
   life.seal();

@@ -9,8 +9,8 @@
 namespace kv {
 namespace {
 
-constexpr uint64_t kGapBytes = 16 << 10;  // a gap up to this is read along, rather than reading in two Ios
-// A device may try for seconds to read a bad place. After so many records of a victim that cannot be read others are not tried by themselves.
+constexpr uint64_t kGapBytes = 16 << 10;  // a gap up to this is read as well, rather than reading in two Ios
+// A device may try for seconds to read a bad place. After this many unreadable records in a victim, no more are tried one by one.
 constexpr uint32_t kMaxUnreadable = 64;
 
 }  // namespace
@@ -73,7 +73,7 @@ int Collector::move_whole(Victim& victim) {
   return 0;
 }
 
-// While one piece is written the next is read.
+// While one piece is written, the next is read.
 int Collector::move_in_pieces(Victim& victim) {
   Piece *piece = &pieces_[0], *next = &pieces_[1];
   plan(0, *piece);
@@ -85,7 +85,7 @@ int Collector::move_in_pieces(Victim& victim) {
   return 0;
 }
 
-// Moves a piece, and tells the log of its share of what the victim gains.
+// Moves a piece, and tells the log its share of what the victim gains.
 int Collector::move_piece(Victim& victim, const Piece& piece, Piece& next) {
   const uint64_t part = victim.to_gain * (piece.end - piece.first) / (live_.size() - piece.first);
   if (const int error = move(victim.number, victim.footer, piece, next); error != 0) return error;
@@ -228,8 +228,8 @@ int Collector::read_all(uint32_t victim, Whole& whole) {
   return damaged == 0 ? 0 : EBADMSG;
 }
 
-// Reads each record of a piece by itself, since the medium has failed again and again to read them together: dead ones beside them may be what it
-// cannot read. A record that it cannot read becomes zeros, which no check is right for. 0, or an errno value that is not the medium's.
+// Reads each record of a piece by itself, after the medium has failed again and again to read them together: what it cannot read may be dead records
+// between them. A record that it cannot read becomes zeros, which fail every check. 0, or an errno value that is not the medium's.
 int Collector::read_singly(const Piece& piece, std::span<const Move> moves) {
   const Geometry& geometry = identity_->geometry;
   for (const Move& move : moves) {
@@ -281,7 +281,7 @@ bool Collector::is_as_listed(uint32_t victim, std::span<const std::byte> bytes, 
          record.header.sequence_and_kind == move.from.sequence_and_kind;
 }
 
-// False: the record is damaged. Else decides what becomes of it; `ends`: it is a tombstone that nobody needs any more.
+// False: the record is damaged. Otherwise decides what becomes of it; `ends`: it is a tombstone that nobody needs any more.
 bool Collector::check(uint32_t victim, const SegmentFooter& footer, uint64_t oldest,
                       std::span<const std::byte> bytes, Move& move, bool& ends) {
   Record record;
@@ -304,7 +304,7 @@ bool Collector::check(uint32_t victim, const SegmentFooter& footer, uint64_t old
   return true;
 }
 
-// Adds a write of so many bytes of written_, from `at` on, to the address; joins it to the last write if that ends there.
+// Adds a write of `bytes` of written_, from `at` on, to the address; joins it to the last write if that ends there.
 void Collector::add_write(uint64_t address, uint64_t at, uint64_t bytes) {
   const uint64_t offset = identity_->geometry.offset_of(address);
   if (writes_.empty() || writes_.back().offset_bytes + writes_.back().bytes != offset ||
@@ -380,7 +380,7 @@ void Collector::install(std::span<const Move> moves) {
       if (move.kind == RecordKind::kTombstone && move.from.kind() == RecordKind::kHead)
         large_values_->remove({.head = move.from.hash, .of = move.pieces});
     }
-    // Else somebody has changed the key meanwhile.
+    // If not, somebody has changed the key meanwhile.
     if (done)
       log_->finish(move.to, true);
     else

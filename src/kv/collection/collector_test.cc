@@ -26,7 +26,7 @@ class CollectorTest : public StoreTest {
   CollectorTest() : StoreTest(kBytes) {}
   void SetUp() override { make({.segment_bytes = 1 << 20}); }
 
-  // So many bytes in all, in small values of a few keys, each the last of its key in `expected`.
+  // Puts this many bytes in all, in small values of a few keys. `expected` gets the last value of each key.
   void overwrite(uint64_t bytes, int keys, std::map<std::string, std::string>& expected, uint64_t seed) {
     std::mt19937_64 random(seed);
     for (uint64_t done = 0; done < bytes;) {
@@ -68,12 +68,12 @@ TEST_F(CollectorTest, AFullStoreSaysSoGoesOnReadingAndHasRoomAgain) {
   while (done && count < 1000);
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().number, ENOSPC);
-  // 24 segments less 10 % are 21, and in a small store what the collector needs.
+  // 24 segments less 10 % are 21; what the collector needs in a small store is taken off that, too.
   EXPECT_GT(count, 150);
   for (int i = 0; i < count - 1; ++i) ASSERT_EQ(get("key" + std::to_string(i)), std::string(100'000, 'v'));
   EXPECT_EQ(get("key" + std::to_string(count - 1)), "(none)");
   EXPECT_EQ(session.put("key0", {}).error().number, ENOSPC);
-  // What it takes depends on what segments lose at their ends, which is not always the same.
+  // How much fits depends on what segments lose at their ends, which varies.
   const int most = count - count / 10;
   for (int i = most; i < count - 1; ++i) EXPECT_EQ(remove("key" + std::to_string(i)), Outcome::kDone);
   for (int turn = 0; turn < 10; ++turn) {
@@ -89,7 +89,7 @@ TEST_F(CollectorTest, AFullStoreSaysSoGoesOnReadingAndHasRoomAgain) {
   store->verify();
 }
 
-// What was removed stays so, and what says so does not stay for ever, whatever lies in the oldest segments.
+// What was removed stays removed, but tombstones do not stay for ever, whatever lies in the oldest segments.
 TEST_F(CollectorTest, TombstonesEndWhenNoOlderCopyIsLeft) {
   std::map<std::string, std::string> expected;
   overwrite(40 << 20, 2500, expected, 1);  // 8 MiB that are not touched again
@@ -118,7 +118,7 @@ TEST_F(CollectorTest, WhatHasExpiredMakesRoomAndDoesNotComeBack) {
   close();
   open(options);
   const uint64_t soon = clock.now_ms() + 300;
-  // Older copies without an end, which the expired ones must go on hiding: so few in their segment that it is not collected.
+  // Older values without an expiry, which the expired ones must go on hiding: too few for their segment to be collected.
   for (int i = 0; i < 20; ++i) put("key" + std::to_string(i), "old");
   for (int i = 0; i < 10; ++i) put("stays" + std::to_string(i), std::string(100'000, 's'));
   int count = 0;
@@ -142,7 +142,7 @@ TEST_F(CollectorTest, ADamagedRecordStaysWhereItIs) {
   std::map<std::string, std::string> expected;
   overwrite(6 << 20, 300, expected, 1);
   ASSERT_TRUE(expected.contains("key7"));
-  // One byte of a value's last grain.
+  // Damages one byte of the record.
   reopen();  // sealed
   Channel channel;
   ASSERT_TRUE(channel.open_for_threads(*device));
@@ -170,7 +170,7 @@ TEST_F(CollectorTest, ADamagedRecordStaysWhereItIs) {
     ASSERT_EQ(put(key, others[key]), Outcome::kDone);
   }
   EXPECT_GT(store->counts().collected.victims, 50u);
-  store->compact();  // its segment, too, has something to gain
+  store->compact();  // the damaged record's segment, too, has something to gain
   EXPECT_GT(store->counts().collected.damaged_records, 0u);
   for (int turn = 0; turn < 2; ++turn) {
     EXPECT_EQ(session.get("key7").error().number, EBADMSG) << "and neither gone nor an older one";
@@ -183,7 +183,7 @@ TEST_F(CollectorTest, ADamagedRecordStaysWhereItIs) {
   store->verify();
 }
 
-// Many threads in a store that is always being collected, and readers that find no value that was not their key's.
+// Many threads in a store that is being collected all the time: a reader never finds a value of another key.
 TEST_F(CollectorTest, ReadersNeverSeeWhatIsBeingWrittenOver) {
   constexpr int kThreads = 4, kKeys = 600;
   std::vector<std::thread> threads;
@@ -235,7 +235,7 @@ TEST(AllWantedTest, IsForAsLongAsAnyoneWantsIt) {
   EXPECT_FALSE(life.collector.wants_all());
 }
 
-// Many come in the middle of a step.
+// Signals arrive in the middle of steps.
 TEST(CompactTest, HandlersOfSignalsDoNotEndIt) {
   auto* const device = new CallingDevice(std::vector<std::byte>(kBytes));
   ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));

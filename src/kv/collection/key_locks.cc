@@ -53,9 +53,9 @@ KeyLocks::Hold::~Hold() {
   done.wake_all();
 }
 
-// Who gets the lock next, with all that wait. Null: nobody waits. REQUIRES: the list's lock.
+// Chooses who gets the lock next, and hands over all others that wait. Null: nobody waits. REQUIRES: the list's lock.
 KeyLocks::Hold* KeyLocks::Hold::choose_heir() {
-  // This call has failed, maybe for a reason of its own: those that it superseded are made each for itself.
+  // This call has failed, maybe for a reason of its own: each call that it superseded is made by itself.
   superseded_.for_each([](task::CallWaiter& waiter) { static_cast<Hold&>(waiter).replaces_ = false; });
   superseded_.append_all(waiting_);
   if (superseded_.empty()) return nullptr;

@@ -4,12 +4,12 @@
 // written, and the index learns of a key's changes in the order of their sequences. Lookups take no such lock.
 //
 // Superseding. Of successive waiting calls that replace whatever is there, only the last one needs to do anything: the result is as if each had been
-// made, and replaced at once by the next. That one supersedes the others, which are told when it is done. So a key that is changed more often than
-// a device writes keeps nobody waiting for more than two writes.
+// made, and replaced at once by the next. The last one supersedes the others, which are told when it is done. So even if a key is changed more often
+// than the device can write, nobody waits for more than two writes.
 //
 //  1 A lock exists only while somebody has it: as the holder's Hold, on its stack, in one of 256 lists
-//  2 Locks are fair: first come, first served. The holder hands the lock to the first that waits, or to the last of a row of calls that
-//    supersede each other
+//  2 Locks are fair: first come, first served. The holder hands the lock to the first call that waits; if that begins a row of calls each of which
+//    the next may supersede, to the last of these
 //  3 A call that supersedes others takes them along. If it does not succeed, they are the first to get the lock after it, each for itself
 #pragma once
 #include <cstdint>
@@ -22,10 +22,10 @@ namespace kv {
 
 class KeyLocks {
  public:
-  // Holds a key's lock for its lifetime, unless it has been superseded. Cost: two short locks, and a wait if others have keys of the same hash.
+  // Holds a key's lock for its lifetime, unless it has been superseded. Cost: two short locks, and a wait if others hold a key with the same hash.
   class Hold final : task::CallWaiter {
    public:
-    // The key outlives it. `replaces`: what the call does, does not depend on what is there, so that it may supersede and be superseded.
+    // The key outlives it. `replaces`: the call's effect does not depend on what is there, so that it may supersede others and be superseded.
     Hold(KeyLocks& locks, uint64_t hash, std::string_view key, bool replaces);
     // Takes the lock only if nobody has it: see is_held().
     Hold(KeyLocks& locks, uint64_t hash, std::string_view key, std::try_to_lock_t);
@@ -62,7 +62,7 @@ class KeyLocks {
     bool has_succeeded_ = false;
     bool is_superseded_ = false;
     uint64_t version_ = 0;
-    Hold* next_ = nullptr;  // in the list: of another hash
+    Hold* next_ = nullptr;  // in the list; it has another hash
     // The holder's: Holds that wait for it, and those that it supersedes.
     task::CallWaiters waiting_;
     task::CallWaiters superseded_;

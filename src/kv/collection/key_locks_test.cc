@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t kHash = 77;
 
-// Calls that wait for a lock in the order in which they are added, while the test holds it; then they have it one after the other.
+// Calls that queue for a lock in the order of the list while the test holds it, and then get it one after the other.
 class Row {
  public:
   struct Call {
@@ -45,7 +45,7 @@ class Row {
       KeyLocks::Hold first(locks_, kHash, "first", true);
       for (auto& body : bodies) {
         tasks.push_back(&task::start("call", body));
-        task::yield();  // it waits
+        task::yield();  // the call begins to wait
       }
       first.succeed();
     }
@@ -132,7 +132,7 @@ TEST(KeyLocks, Threads) {
           superseded_count.fetch_add(1, std::memory_order_relaxed);
           continue;
         }
-        if (i % 16 == 0) std::this_thread::yield();  // so that others come meanwhile
+        if (i % 16 == 0) std::this_thread::yield();  // so that others queue meanwhile
         if (i % 64 == 0) {
           failed_count.fetch_add(1, std::memory_order_relaxed);
           continue;

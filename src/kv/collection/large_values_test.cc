@@ -16,7 +16,7 @@
 namespace kv {
 namespace {
 
-// Differs everywhere, so that a piece in another's place shows.
+// Differs everywhere, so that a piece in another one's place is noticed.
 std::string value_of(uint64_t bytes, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::string value(bytes, '\0');
@@ -34,13 +34,13 @@ class LargeValuesTest : public StoreTest {
     make({.segment_bytes = 1 << 20});
     inline_most = store->identity().geometry.value_bytes_max();
   }
-  // When the collector has released what it was given.
+  // After the collector has released what it was given.
   uint64_t live_bytes() {
     store->compact();
     return store->counts().log.live_bytes - store->counts().log.tombstone_bytes;
   }
 
-  // The process ends while a value is being written, as far as the medium can tell, which `change` changes first.
+  // Restarts on a medium as if the process had ended while a value was being written, after `change` has changed that medium.
   template <class Change>
   void end_while_writing(const Change& change) {
     ValueWriter writer;
@@ -133,7 +133,7 @@ TEST_F(LargeValuesTest, PutsThatDependOnWhatIsThere) {
   ASSERT_TRUE(get("key") == other);
 }
 
-// Room of pieces comes back whatever ends a value: another one, a small one, removal, expiry, a writer that gives up.
+// The room of pieces comes back whatever ends a value: another large one, a small one, a removal, a writer that gives up, a condition that fails.
 TEST_F(LargeValuesTest, LeaveNothingBehind) {
   const uint64_t before = live_bytes();
   for (int i = 0; i < 5; ++i) ASSERT_EQ(put("key", value_of(3'000'000, i)), Outcome::kDone);
@@ -156,8 +156,8 @@ TEST_F(LargeValuesTest, LeaveNothingBehind) {
   EXPECT_EQ(store->counts().index.entries, 0u);
 }
 
-// A value that does not fit leaves its pieces to the collector, while the next one already waits: with these gone there is room for some
-// of it, or for another one.
+// A value that does not fit leaves its pieces to the collector while the next one already waits. Once they are released, there is room for a part of
+// that one, or for all of it.
 TEST_F(LargeValuesTest, AreRefusedByAFullStoreAgainAndAgain) {
   for (const size_t bytes : {500'000, 1'000'000, 3'000'000}) {
     close();
@@ -180,7 +180,7 @@ TEST_F(LargeValuesTest, AReaderKeepsTheVersionThatItFound) {
   put("key", old);
   auto found = session.get("key");
   ASSERT_EQ(put("key", value_of(2'000'000, 2)), Outcome::kDone);
-  // Everything is moved or written over meanwhile.
+  // Meanwhile everything is moved or overwritten.
   for (int i = 0; i < 100; ++i)
     ASSERT_EQ(put("other" + std::to_string(i % 3), value_of(2'000'000, i)), Outcome::kDone);
   EXPECT_GT(store->counts().collected.victims, 20u);
@@ -200,8 +200,8 @@ TEST_F(LargeValuesTest, PiecesWithoutAHeadEndWithARestart) {
   ASSERT_TRUE(get("key") == old);
 }
 
-// The beginnings of all pieces are damaged, which say whose they are: of those that were being written, and of those of a value that is there. Summaries
-// list them. The former end, else their segments would stay for good; the latter end with their value.
+// The keys of all pieces, which say whose they are, are damaged: of a value that was being written, and of one that is there. Summaries list the
+// pieces. The former end at once, otherwise their segments would stay for good; the latter end with their value.
 TEST_F(LargeValuesTest, PiecesThatSayNothingEndUnlessAHeadNamesThem) {
   put("key", value_of(1'500'000, 1));
   end_while_writing([](std::span<std::byte> medium) {
@@ -225,7 +225,7 @@ TEST_F(LargeValuesTest, PiecesThatSayNothingEndUnlessAHeadNamesThem) {
   EXPECT_EQ(store->counts().index.entries, 0u);
 }
 
-// A user's key that looks like a piece's is another key.
+// A user's key with the bytes of a piece's key is a different key.
 TEST_F(LargeValuesTest, PiecesAreNoKeys) {
   put("key", value_of(1'000'000, 1));
   auto found = session.get("key");

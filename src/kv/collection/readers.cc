@@ -24,7 +24,7 @@ void Readers::remove(Place& place) {
 }
 
 void Readers::wait() {
-  // The caller's changes come before the looks at the counts, in the one order that Reading's additions are part of.
+  // Orders the caller's changes before the reads of the counts, in the single total order that Reading's additions are part of.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const uint32_t phase = phase_.load(std::memory_order_relaxed) & 1;
   wait_for(phase ^ 1);

@@ -1,14 +1,14 @@
 // Readers: an emptied segment is written to only when nobody reads it any more.
 //
 // Whoever reads at an address that the index gave is counted as a reader from before it asks the index until the read has ended. The collector,
-// which has taken a segment's addresses out of the index, waits for all who may have got one of them.
+// after taking a segment's addresses out of the index, waits for all readers that may have got one of them.
 //
 //  1 A reader counts itself in its session, under the phase that it finds, and asks the index afterwards
 //  2 The collector changes the index first. Then it waits until the other phase has no readers, makes that one the present phase, and waits until
-//    the phase before has none
-// A reader that counts itself after the collector has looked asks an index that has changed: its atomic addition is a full barrier on x86-64,
-// and the collector has a fence between its changes and its looks. A reader that counts itself late, under a phase that is over, delays the
-// next wait, which looks at both phases.
+//    the previous phase has none
+// A reader that counts itself after the collector has read the counts asks an index that has changed: its atomic addition is a full barrier on
+// x86-64, and the collector has a fence between its changes and its reads. A reader that counts itself late, under a phase that is over, delays
+// the next wait, which looks at both phases.
 #pragma once
 #include <atomic>
 #include <cstdint>

@@ -11,7 +11,7 @@
 namespace kv {
 namespace {
 
-// Others write the medium over and over, as far as they may, while a read that has asked the index is slow.
+// A read is slow after it has asked the index, while others write to the whole medium again and again, as far as they may.
 TEST(ReadersTest, WhatASlowReaderReadsIsNotWrittenOver) {
   auto* const device = new GateDevice(17 << 20);
   ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
@@ -43,7 +43,7 @@ TEST(ReadersTest, WhatASlowReaderReadsIsNotWrittenOver) {
       ASSERT_TRUE(own.put(i % 30 == 0 ? "key" : "other" + std::to_string(i % 30), bytes_of(value)));
     own.close();
   });
-  // It has written all, or waits for room, which waits for the reader; or has not come that far yet.
+  // Waits until the writer has written everything, or is stuck waiting for room, which waits for the reader.
   int tries = 0;
   for (uint64_t seen = ~uint64_t{0};
        put_count != 2000 && (seen != put_count || put_count <= 100) && tries < 100; ++tries) {
@@ -60,7 +60,7 @@ TEST(ReadersTest, WhatASlowReaderReadsIsNotWrittenOver) {
   device->close();
 }
 
-// While its head is being read a large value is replaced, and its pieces go: what is found is the value that is there then.
+// A large value is replaced, and its pieces are released, while its head is being read: the get finds the new value.
 TEST(ReadersTest, AHeadThatWasReplacedMeanwhileIsNotBelieved) {
   auto* const device = new GateDevice(17 << 20);
   ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));

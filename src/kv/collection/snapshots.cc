@@ -49,7 +49,7 @@ void Snapshots::remove(Member& member) {
   give_back(kept);
 }
 
-// An old record that is neither before the cursor's end nor pending nor being read has been given out, or is no part of the snapshot.
+// Among positions that the cursor has passed, an old record that is neither pending nor being read has been given out, or is not part of the snapshot.
 void Snapshots::hand_over(const KeyHash& hash, const Location& old, uint64_t old_version,
                           const PiecesOf* head, uint64_t version) {
   const uint64_t position = Index::position_of(hash.low);
@@ -116,8 +116,8 @@ void Snapshots::note_renewed(const KeyHash& hash, uint64_t old_version, uint64_t
   }
 }
 
-// A segment that is kept gives no room to writers who wait for a segment. For those who wait for the limit, only live records matter: of what a
-// snapshot keeps, these are the pieces of large values.
+// A segment that is kept gives no room to writers who wait for a segment. For those who wait for the limit only live records matter, and what a
+// snapshot keeps live are the pieces of large values.
 bool Snapshots::holds_up(const Member& member, Log::Room why) {
   if (why == Log::Room::kWait && !member.kept.values.empty()) return true;
   return !member.kept.large.empty() || std::ranges::any_of(member.kept.held, [&](const Pieces& pieces) {

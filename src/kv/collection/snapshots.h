@@ -1,26 +1,26 @@
 // Snapshots: the open snapshots of a store, and what changes of keys do for them. (Reading one: snapshot.h)
 //
 // A snapshot shows what was in the index at one moment, although changes go on. It scans the index a region at a time. Whoever changes a key that
-// the scan has not come to hands over where the old record is, and its segment is kept from being given back.
+// the scan has not reached hands over where the old record is, and that record's segment is kept from being given back.
 //
-//  1 Opening a snapshot first raises `count_`, and then takes a sequence. A change with a higher sequence therefore sees the snapshot and is no
-//    part of it. A change with a lower one may come to the index too late: then it says so (`late`) and is no part of it, either. All other records
-//    with a lower sequence are part of it, and so is what the collector of a cache has written anew of them (`renewed`)
-//  2 A change tells snapshots of itself in the index's hook: under the lock of the key's region, before anybody sees the change. A scan moves the
+//  1 Opening a snapshot first raises `count_`, and then takes a sequence. A change with a higher sequence therefore sees the snapshot and is not
+//    part of it. A change with a lower one may reach the index too late: then it says so (`late`) and is not part of it either. All other records
+//    with a lower sequence are part of it, and so are those that the collector of a cache has given a new sequence (`renewed`)
+//  2 A change reports itself to snapshots in the index's hook: under the lock of the key's region, before anybody sees the change. A scan moves the
 //    snapshot's cursor in its own hook. So a change knows for certain whether the scan has passed its key (index.h, invariant 6). Lookups
-//    wait for whoever holds a region's lock: nobody sees a change of after the moment and then misses one of before it
-//  3 Records that the scan has found and that have not been read are `pending`. The collector tells where it moves them, so that they are where the
-//    index says. Whoever takes one of them to read it has been counted as a reader (readers.h) since before
+//    wait while the region is locked, so nobody can see a change from after the snapshot's moment and then miss one from before it
+//  3 Records that the scan has found and that have not been read are `pending`. The collector reports where it moves them, so that these addresses
+//    stay those of the index. Whoever takes one of them to read it has been counted as a reader (readers.h) since before
 //  4 When a key changes that the cursor has not passed, or whose record is pending, the old record is `kept`, and so is its segment: Segment::keeps
 //    is raised before the index changes. The collector looks at `keeps` after it has seen, in the index or by its own changes, that nothing in
-//    a segment is live: so it sees what was kept, and lets the segment alone
-//  5 `keeps` is lowered by a reader that has been counted since before: the collector waits for it before the segment is written to
-//  6 Of a large value that is kept the pieces are kept, too: the snapshot is a reader of them (large_values.h) from before its head leaves the
-//    index. Pieces of the values that are being given out are `held`
-//  7 Writers come first: when one would be refused room otherwise, the collector cancels snapshots, the oldest first. A cancelled one keeps
+//    a segment is live: so it sees that something is kept, and leaves the segment alone
+//  5 Whoever lowers `keeps` has been counted as a reader since before: the collector waits for it before the segment is written to
+//  6 If a large value is kept, so are its pieces: the snapshot is a reader of them (large_values.h) from before the head leaves the index. Pieces of
+//    values that are being given out are `held`
+//  7 Writers come first: when one would otherwise be refused room, the collector cancels snapshots, the oldest first. A cancelled one keeps
 //    nothing
 //
-// Locks are taken in this order: a region's of the index, lock_, that of LargeValues. Thread contract: any thread.
+// Lock order: a region of the index, lock_, that of LargeValues. Thread contract: any thread.
 #pragma once
 #include <atomic>
 #include <deque>
@@ -50,13 +50,13 @@ class Snapshots {
     std::vector<Pieces> held;
     bool empty() const { return values.empty() && large.empty() && held.empty(); }
   };
-  // An open snapshot. Under the lock.
+  // An open snapshot. Guarded by the lock.
   struct Member {
     uint64_t sequence = 0;
     std::vector<uint64_t> late;
     std::vector<uint64_t> renewed;  // ascending
-    // The scan's last step asked for this position, and got the positions of a region from `begin` to before `end`, which is the cursor. A merge of
-    // tables may have brought positions below `asked` back: what they hold has been seen.
+    // The scan's last step asked for this position, and got a region's positions from `begin` to before `end`, which is the cursor. If tables were
+    // merged, these may include positions below `asked`: what is there has been seen before.
     uint64_t asked = 0;
     uint64_t begin = 0;
     uint64_t end = 0;
@@ -83,12 +83,12 @@ class Snapshots {
 
   // --- for hooks of the index. Cost while no snapshot is open: a load
 
-  // A record with this version comes in place of `old`, if that is found: one of the version `old_version`, or 0 where that is not known. `head`:
-  // what the old one names if it is the head of a large value, else null.
+  // A record with this version takes the place of `old`, if that is found, whose version is `old_version`; 0: not known. `head`: what the old one
+  // names if it is the head of a large value, else null.
   void changed(const KeyHash& hash, const Location& old, uint64_t old_version, const PiecesOf* head,
                uint64_t version) {
-    // Pairs with the addition in add(). It is not read too early: the region's lock was taken by a compare-and-swap, which is a full barrier on
-    // x86-64.
+    // Pairs with the addition in add(). The load cannot come too early: the region's lock was taken by a compare-and-swap, which is a full barrier
+    // on x86-64.
     if (count_.load(std::memory_order_seq_cst) != 0) hand_over(hash, old, old_version, head, version);
   }
   // The collector moves the record at this address to another place, or takes it out of the index (not `found`).
@@ -96,12 +96,12 @@ class Snapshots {
     if (count_.load(std::memory_order_seq_cst) != 0) follow(hash, address, to);
   }
   void removed(const KeyHash& hash, uint64_t address) { moved(hash, address, {}); }
-  // The collector of a cache is about to move a record under a new version. REQUIRES: a higher one each time.
+  // The collector of a cache is about to move a record and give it a new version. REQUIRES: a higher one each time.
   void renewed(const KeyHash& hash, uint64_t old_version, uint64_t version) {
     if (count_.load(std::memory_order_seq_cst) != 0) note_renewed(hash, old_version, version);
   }
 
-  // Cancels the oldest snapshot that takes room which is short for this reason. False: there is none.
+  // Cancels the oldest snapshot that keeps room from writers who wait for this reason. False: there is none.
   bool cancel_oldest(Log::Room why);
 
   // --- for the reader of a snapshot, under the lock. What it takes out of Kept it has to give back itself
@@ -112,7 +112,7 @@ class Snapshots {
     log_->segment(geometry_->segment_of(kept.address)).keeps.fetch_sub(1, std::memory_order_release);
   }
   void give_back(Kept& kept);
-  // Pieces that are not held any more, since the snapshot has been cancelled, are let alone. REQUIRES: the lock.
+  // Ends a hold(). Does nothing if the pieces are no longer held, since the snapshot has been cancelled. REQUIRES: the lock.
   void let_go(Member& member, const Pieces& pieces);
   void hold(Member& member, const Pieces& pieces);
 

@@ -12,7 +12,7 @@ namespace kv {
 
 class UsedRecords {
  public:
-  // For so many grains, none of which is marked. Errors: ENOMEM. While it is not open mark() does nothing.
+  // For this many grains, none of which is marked. Errors: ENOMEM. While it is not open, mark() does nothing.
   base::Expected<void> open(uint64_t grains);
   void close();
 
