@@ -182,12 +182,12 @@ uint32_t MemoryTier::take_block(Shard& shard) {
   return make_room(shard);
 }
 
-// While all blocks are taken, a shard that has more than it needs gives one. Else a shard that has lost its blocks would never have any again.
+// If all blocks are taken, a shard that has more than it needs gives one up. Otherwise a shard that has lost its blocks would never get any again.
 void MemoryTier::have_one_given(const Shard& shard) {
   if (used_blocks_.load(std::memory_order_relaxed) < budget_blocks_.load(std::memory_order_relaxed)) return;
   for (uint32_t i = 0; i < shard_count_; ++i) {
     Shard& other = shards_[i];
-    // Shards that are locked are passed over: two threads may be here at once, each with the lock of its own shard.
+    // Locked shards are skipped: two threads may be here at once, each with the lock of its own shard.
     if (&other == &shard || !other.lock.try_lock()) continue;
     const bool gives = block_count_of(other) > kMinBlocks && give_one(other);
     other.lock.unlock();
@@ -208,8 +208,8 @@ uint32_t MemoryTier::make_room(Shard& shard) {
   }
 }
 
-// Takes the oldest block out of its queue, and copies what stays of it; nothing stays unless `keeps`. False: that took the spare block, in whose place the
-// evicted one is now.
+// Takes the oldest block out of its queue, and copies the records that stay; none stay unless `keeps`. False: that took the spare block, and the evicted
+// one is the spare block now.
 bool MemoryTier::evict(Shard& shard, Queue& from, bool keeps) {
   const bool is_small = &from == &shard.small;
   const uint32_t block = from.first;
@@ -266,7 +266,7 @@ void MemoryTier::set_budget(uint64_t bytes) {
 
 // --- calls ---
 
-// Calls use(shard, hash, box) under the shard's lock, if the address has one.
+// Calls use(shard, hash, box) under the shard's lock, if the address has a box.
 template <class Use>
 void MemoryTier::with_box(uint64_t address, const Use& use) {
   if (shard_count_ == 0) return;
@@ -310,7 +310,7 @@ void MemoryTier::replace(uint64_t address, uint64_t by) {
   with_box(by, [&](Shard&, uint64_t, Box& box) { box.uses = std::max<uint64_t>(box.uses, uses); });
 }
 
-// Forgets the record at the address. Returns how often it was used, as a successor inherits it.
+// Forgets the record at the address. Returns the uses that a successor inherits.
 uint8_t MemoryTier::take_out(uint64_t address) {
   uint8_t uses = 0;
   with_box(address, [&](Shard& shard, uint64_t hash, Box& box) {

@@ -9,14 +9,14 @@
 //           ghost: only that it was there                 gone
 //
 // S3-FIFO (Yang, Zhang, Qiu, Yue, Vigfusson: FIFO queues are all you need for cache eviction, SOSP 2023, section 4), of blocks: records of any length
-// are appended to blocks, a queue is a list of blocks, and its oldest block is evicted as a whole. Records of it that are to stay are copied to the
-// newest block of main. So there are no gaps in memory into which nothing fits.
+// are appended to blocks, a queue is a list of blocks, and its oldest block is evicted as a whole. Records in it that are to stay are copied to the
+// newest block of main. So memory has no gaps into which nothing fits.
 //
-//  1 A copy is found by the address of its record, and may be of an earlier life of that segment. Whoever gets one judges it as what comes from the
-//    device: by the segment's generation and the record's check. So nothing needs to be told here when segments are collected
+//  1 A copy is found by the address of its record, and may be from an earlier life of that segment. Whoever gets one judges it like bytes from the
+//    device: by the segment's generation and the record's check. So the tier need not be told when segments are collected
 //  2 Small has a tenth of the memory. Records that are used once pass through it and leave main alone
 //  3 Memory is divided into shards by a hash of the address. Each has a lock, which is held while a record is copied
-//  4 There are never more blocks than the budget, which may change at any time. Memory of blocks that are too many is given back at once
+//  4 There are never more blocks than the budget allows. It may change at any time; the memory of surplus blocks is given back at once
 //
 // Thread contract: any thread, except for open() and close(). Cost of read() and keep(): a lock, some cache misses, the copy; one keep() in some hundreds
 // evicts a block, too: 50 us.
@@ -37,7 +37,7 @@ struct TierCounts {
   uint64_t budget_bytes = 0;
   uint64_t used_bytes = 0;    // in blocks
   uint64_t record_count = 0;  // that can be found
-  uint64_t record_bytes = 0;  // theirs
+  uint64_t record_bytes = 0;  // of these records
   // Since it was opened:
   uint64_t kept_records = 0;      // copied to it
   uint64_t promoted_records = 0;  // moved from small to main, or kept in main since they came back
@@ -60,16 +60,16 @@ class MemoryTier {
   base::Expected<void> open(uint64_t bytes_most);
   void close();
 
-  // Sets how much memory may be used, at most what open() was given. A budget that has fewer than kMinBlocks blocks for each shard counts as 0: with
-  // up to 16 MiB for open() one of less than 768 KiB, with up to 512 MiB one of less than a twentieth to a tenth of that, with more one of less
-  // than 48 MiB. What finds the records takes up to 1/64 of open()'s more. Cost: if it is less than before, that of giving memory back.
+  // Sets how much memory may be used, at most what open() was given. A budget of fewer than kMinBlocks blocks for each shard counts as 0: if open()
+  // was given up to 16 MiB, that is less than 768 KiB; up to 512 MiB, less than a twentieth to a tenth of that; more, less than 48 MiB. The tables
+  // that find records take up to 1/64 of what open() was given in addition. Cost: if the budget shrinks, that of giving memory back.
   void set_budget(uint64_t bytes);
 
   // Copies the record that was kept under the address, as much of it as there is room for. Returns how much that is; 0: none was kept.
   size_t read(uint64_t address, std::span<std::byte> to);
   // Keeps a copy of the record at this address, in place of what was kept under it.
   void keep(uint64_t address, std::span<const std::byte> record);
-  // The record at `address` has been replaced by the one at `by`, which has been kept and counts as used as often. Forgets the former.
+  // The record at `address` has been replaced by the one at `by`, which has been kept and inherits its uses. Forgets the former.
   void replace(uint64_t address, uint64_t by);
   void forget(uint64_t address) { take_out(address); }
 
@@ -82,15 +82,15 @@ class MemoryTier {
 
  private:
   static constexpr uint32_t kNone = ~uint32_t{0};
-  static constexpr uint32_t kUnitBytes = 64;  // records begin at multiples of this, in which positions count
+  static constexpr uint32_t kUnitBytes = 64;  // records begin at multiples of this, the unit of positions
   static constexpr uint32_t kBlocksPerShard = 32;
   static constexpr uint32_t kMaxShards = 64;
   static constexpr uint32_t kMinBlocks = 3;  // for a shard: one in each queue, and a spare one
   static constexpr uint32_t kSmallPart = 10;
-  static constexpr uint64_t kHeadBytes = 1024;  // for each so many bytes of memory a chain has a head
+  static constexpr uint64_t kHeadBytes = 1024;  // bytes of memory for each chain
   static constexpr uint8_t kMaxUses = 3;
   static constexpr uint8_t kUsesToStay = 2;  // uses in small that bring a record to main
-  // If so many blocks in a row have freed none, since what was in use filled another one, nothing of the next one stays.
+  // If evicting this many blocks in a row has freed none, since what stays filled another one, nothing of the next one stays.
   static constexpr int kMaxInVain = 8;
 
   struct Box;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint64_t kMiB = 1 << 20;
 
-// What is kept under an address, in some of its lives.
+// The record that is kept under an address in this life of it.
 std::vector<std::byte> record_of(uint64_t address, uint64_t life = 0, size_t bytes = 1000) {
   std::vector<std::byte> record(bytes);
   for (size_t i = 0; i < bytes; ++i)
@@ -39,7 +39,7 @@ class MemoryTierTest : public testing::Test {
   void keep(uint64_t address, uint64_t life = 0, size_t bytes = 1000) {
     tier.keep(address, record_of(address, life, bytes));
   }
-  // Of so many addresses from the first on.
+  // How many of `count` addresses, from the first on, have a record.
   uint64_t count_there(uint64_t first, uint64_t count) {
     uint64_t there = 0;
     for (uint64_t i = first; i < first + count; ++i) there += has(i);
@@ -92,7 +92,7 @@ TEST_F(MemoryTierTest, AnAddressHasOneRecord) {
   ASSERT_TRUE(tier.open(4 * kMiB));
   keep(1);
   keep(1);
-  EXPECT_EQ(tier.counts().kept_records, 1u);  // it was the same
+  EXPECT_EQ(tier.counts().kept_records, 1u);  // the second was the same
   keep(1, 1);
   EXPECT_EQ(read(1), record_of(1, 1));
   keep(1, 2, 500);
@@ -119,7 +119,7 @@ TEST_F(MemoryTierTest, WhatIsUsedStaysWhileOthersPass) {
   }
   tier.verify();
   EXPECT_GT(count_there(0, kUsed), kUsed * 95 / 100);
-  // Of what passed about as much is there as small has.
+  // Of the passing records, about as many are there as fit into small.
   EXPECT_LT(count_there(1'000'000, kPassing), 8 * kMiB / 1000);
   EXPECT_LE(tier.counts().used_bytes, 8 * kMiB);
 }
@@ -127,7 +127,7 @@ TEST_F(MemoryTierTest, WhatIsUsedStaysWhileOthersPass) {
 TEST_F(MemoryTierTest, WhatComesBackGoesToMain) {
   ASSERT_TRUE(tier.open(8 * kMiB));
   constexpr uint64_t kPassing = 12'000;
-  // Little of it is there at its end, but that it was is known.
+  // At the end few of them are there, but ghosts remember the others.
   for (uint64_t i = 0; i < kPassing; ++i) keep(i);
   EXPECT_EQ(tier.counts().promoted_records, 0u);
   EXPECT_FALSE(has(0));
@@ -147,11 +147,11 @@ TEST_F(MemoryTierTest, ASuccessorIsAsMuchInUse) {
   tier.replace(1, 2);
   EXPECT_FALSE(has(1));
   keep(3);
-  tier.replace(2'000'000, 3);  // nothing was known of that
+  tier.replace(2'000'000, 3);  // that address was never kept
   for (uint64_t i = 0; i < 20'000; ++i) keep(1'000'000 + i);
   EXPECT_TRUE(has(2));
   EXPECT_FALSE(has(3));
-  // From main: also one that was not used there.
+  // A successor inherits a place in main even from a record that was not used there.
   keep(4);
   tier.replace(2, 4);
   for (uint64_t i = 0; i < 20'000; ++i) keep(1'100'000 + i);
@@ -169,7 +169,7 @@ TEST_F(MemoryTierTest, TheBudgetMayChange) {
   for (const uint64_t budget :
        {32 * kMiB, 8 * kMiB, 64 * kMiB, 2 * kMiB, 100 * kMiB, uint64_t{0}, 16 * kMiB}) {
     tier.set_budget(budget);
-    // Little is as good as nothing.
+    // Too little counts as nothing.
     const uint64_t most = budget == 2 * kMiB ? 0 : std::min(budget, 64 * kMiB);
     EXPECT_LE(tier.counts().used_bytes, most);
     tier.verify();
@@ -181,29 +181,29 @@ TEST_F(MemoryTierTest, TheBudgetMayChange) {
   }
 }
 
-// A shard that has lost all it had is given some by others.
+// A shard that has lost all its blocks gets some from others.
 TEST_F(MemoryTierTest, NoPartOfItStaysEmpty) {
   ASSERT_TRUE(tier.open(64 * kMiB));
-  // So little that some shards have all of it.
+  // So little that a few shards take all of it.
   tier.set_budget(7 * kMiB);
   for (uint64_t i = 0; i < 40; ++i)
     for (uint64_t k = 0; k < 500; ++k) keep(i << 20 | k);
   tier.set_budget(64 * kMiB);
   tier.set_budget(7 * kMiB);
   for (uint64_t i = 0; i < 20'000; ++i) keep(i);
-  // Each address has its turn: the last ones are there, whatever shard they are of.
+  // The last addresses are there, whichever shards they belong to.
   EXPECT_EQ(count_there(19'500, 500), 500u);
   tier.verify();
 }
 
-// Whatever is done: what is there is what was kept last under that address.
+// Whatever is done, what is found is what was last kept under that address.
 TEST_F(MemoryTierTest, IsAsAModelSays) {
   ASSERT_TRUE(tier.open(12 * kMiB));
   std::mt19937_64 random(7);
   std::map<uint64_t, std::vector<std::byte>> model;
   uint64_t found = 0;
   for (uint64_t step = 0; step < 60'000; ++step) {
-    // Some more often than others.
+    // Some addresses come up more often than others.
     const uint64_t address = random() % (1 + random() % 8000);
     const uint64_t drawn = random() % 100;
     if (drawn < 50) {
