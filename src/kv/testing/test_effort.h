@@ -5,7 +5,7 @@
 
 namespace kv {
 
-// A test does one of so many parts of its work. With SPILLWAY_TEST_LONG it does all of it, which takes minutes.
+// A test does one part in so many of its work; with SPILLWAY_TEST_LONG all of it, which takes minutes.
 inline const uint64_t kEffortParts = getenv("SPILLWAY_TEST_LONG") != nullptr ? 1 : 5;
 
 // The number in this environment variable; `otherwise` if it is not set.
