@@ -5,9 +5,8 @@
 
 namespace server::memcache {
 
-inline constexpr size_t kMaxKeyBytes = 250;  // as it is written, so of base64 the encoded text
-inline constexpr size_t kMaxLineBytes =
-    2048;  // without its "\n"; longer lines of get and gets are parsed in parts
+inline constexpr size_t kMaxKeyBytes = 250;    // as it is written: in base64, the encoded text
+inline constexpr size_t kMaxLineBytes = 2048;  // without its "\n"; longer lines of get and gets come in parts
 inline constexpr uint64_t kMaxValueBytes = INT32_MAX - 2;
 inline constexpr uint64_t kDefaultMaxItemBytes = 1 << 20;
 
