@@ -42,7 +42,7 @@ std::string variable_name(const base::OptionInfo& option) {
 
 std::string default_of(const base::OptionInfo& option) {
   std::string_view text = option.default_text;
-  // Of a text option the data file holds a quoted literal.
+  // For a text option the data file holds a quoted literal.
   if (option.kind == base::OptionKind::kText) text = text.substr(1, text.size() - 2);
   return std::string(text);
 }

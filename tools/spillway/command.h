@@ -26,7 +26,7 @@ class WrongInput : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 inline constexpr int kWrongInput = 2;
-// What is said of std::bad_alloc, whose own word is no user's.
+// The message for std::bad_alloc, whose own text means nothing to a user.
 inline constexpr const char* kNoMemory = "there is not enough memory; end other programs, or raise ulimit -v";
 
 // Subcommands return the exit status.
@@ -93,7 +93,8 @@ class LeadingOptions {
   // The next option, "--NAME", or "-h"; empty: there is none, and rest() is the program.
   std::string_view next();
   bool has_value() const { return value_.has_value(); }
-  // What stands behind "=", or the next word. Throws WrongInput, if there is none or it is "--": that the option `needs` that, and what `help` says.
+  // What stands behind "=", or the next word. Throws WrongInput if there is none or it is "--": the message says that the option `needs` it, and
+  // `help`.
   std::string value(std::string_view needs, std::string_view help);
   Arguments rest() const { return arguments_.subspan(at_); }
   // Did "--" come before it?
@@ -107,7 +108,7 @@ class LeadingOptions {
   bool is_marked_ = false;
 };
 
-// The argument of an option, `who`, which begins what is said of a wrong one: "kv make: --spare". They throw WrongInput.
+// The argument of the option `who`, which begins the message about a wrong one: "kv make: --spare". They throw WrongInput.
 uint64_t number_argument(std::string_view who, std::string_view text, uint64_t least, uint64_t most);
 uint64_t size_argument(std::string_view who, std::string_view text);
 
@@ -117,7 +118,7 @@ std::string options_help();
 // 24.6 GiB; small numbers exactly.
 std::string readable_bytes(uint64_t bytes);
 
-// Whether lines that are shown there can be shown anew: it is a terminal, and TERM does not say that it is a dumb one.
+// Can lines that are shown there be redrawn? It is a terminal, and TERM does not say that it is a dumb one.
 bool is_terminal(int descriptor);
 
 }  // namespace tools

@@ -18,7 +18,7 @@ class CoreFile {
 
   // False where the file does not have all of it; problem() says why. Cost: a read of the file for each piece.
   bool read(uint64_t address, void* to, size_t bytes);
-  // Of the last read that failed, to go on from "the core file ".
+  // The reason for the last failed read, as the rest of a line that begins "the core file ".
   const std::string& problem() const { return problem_; }
 
  private:

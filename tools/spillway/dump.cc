@@ -1,4 +1,5 @@
-// spillway dump: what a running program's spilled memory holds, wherever it is just now, or a core file has of it.
+// spillway dump: prints what a running program's spilled memory holds, wherever that is just now, or what a core
+// file has of it.
 #include <charconv>
 #include <cstdio>
 
@@ -82,13 +83,13 @@ void check_spilled(Process& process, uint64_t address, uint64_t length) {
     throw WrongInput(concat(process.description(),
                             " is a child of fork that has not called exec: dump its parent's memory"));
   const bool reserved = spill::in_reserved_range(address);
-  // Elsewhere there are spilled globals.
+  // Outside the range there may be spilled globals.
   const bool global = !reserved && address >> spill::kAddressBits == 0 && process.is_allocated(address);
   if (!global && (!reserved || length > spill::kRangeEnd - address))
     throw WrongInput(concat(std::hex, std::showbase, reserved ? spill::kRangeEnd : address,
                             " is not spilled memory, which lies from ", spill::kRangeBegin, " to ",
                             spill::kRangeEnd, "; gdb reads the rest"));
-  // Up to what is not allocated: address + length may be more than there are numbers.
+  // Stops at the first page that is not allocated: address + length may overflow.
   for (uint64_t at = base::round_down(address, base::kOsPageBytes); at < address || at - address < length;
        at += base::kOsPageBytes)
     if (at >> spill::kAddressBits != 0 || !process.is_allocated(at))

@@ -57,7 +57,7 @@ T value_of(base::Expected<T> expected) {
   if constexpr (!std::is_void_v<T>) return std::move(*expected);
 }
 
-// What --durability calls so: none, batch or sync. Nothing: it is none of these.
+// The durability that --durability calls none, batch or sync. Nothing: the name is none of these.
 std::optional<kv::Durability> durability_called(std::string_view name);
 
 // The device string of the device decrypted with the key in the file. Throws WrongInput.
@@ -82,7 +82,7 @@ class KvStore {
  public:
   // With read_only the medium may be one that cannot be written.
   explicit KvStore(std::string_view device, const kv::StoreOptions& options = {});
-  // Closes the store if close() was not called, which is so after an error; a second error is not told.
+  // Closes the store if close() was not called, as after an error; a second error is not reported.
   ~KvStore();
   KvStore(const KvStore&) = delete;
   KvStore& operator=(const KvStore&) = delete;
@@ -113,7 +113,8 @@ class KvSession {
   kv::Session session_;
 };
 
-// The key as people read it: control characters and backslashes as \xNN, so that it is one line from which the key can be got back.
+// The key as people read it: control characters and backslashes as \xNN, so that it is one line from which the key can be
+// recovered.
 std::string escaped(std::string_view key);
 
 }  // namespace tools

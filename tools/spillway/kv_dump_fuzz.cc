@@ -1,5 +1,5 @@
-// Fuzzes the reader of dumps. Whatever the input and however it is cut into pieces, it says the same of it; what it takes for a
-// whole dump is exactly what is written for the records that it read.
+// Fuzzes the reader of dumps. It says the same of an input however that is cut into pieces; an input that it takes for a whole
+// dump is exactly what is written for the records that it read.
 //
 //   first byte   even: the others are the dump; odd: what comes after its first line
 //   second       bytes of a piece

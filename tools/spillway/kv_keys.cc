@@ -124,7 +124,7 @@ kv::Changed put(const KvLine& line, kv::Session& session, const kv::PutOptions& 
 
 // Writes the value as it is. If standard output fails, main says so.
 void print_value(kv::Session& session, kv::Found& found) {
-  // Where the value is shown it is progress enough.
+  // Where the value itself is shown, that is progress enough.
   Progress progress("get", Progress::Unit::kBytes, isatty(STDOUT_FILENO) == 0);
   std::vector<std::byte> piece(std::min<uint64_t>(found.value_bytes(), kPieceBytes));
   for (uint64_t at = 0; at < found.value_bytes() && std::ferror(stdout) == 0;) {

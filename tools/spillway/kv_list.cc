@@ -147,7 +147,7 @@ class Output {
  public:
   Output(const KvLine& line, std::string_view name)
       : path_(name), name_(name == "-" ? "standard output" : concat('\'', printable(name), '\'')) {
-    // Where files may become no larger, writing fails: else the process would end, and leave the file.
+    // Makes writing fail at the limit for files' sizes: otherwise the signal would end the process, and leave the file.
     signal(SIGXFSZ, SIG_IGN);
     if (name == "-") {
       interruptions_.begin(nullptr);
@@ -204,7 +204,8 @@ class Output {
   bool is_made_ = false;
 };
 
-// What a server says of flushes in its store. None: it says nothing, or that cannot be read, as is told when all records are gone through.
+// A server's record of flushes in its store. None: there is none, or it cannot be read, which is reported when all records are gone
+// through.
 std::optional<server::FlushRecord> flush_of(kv::Session& session) {
   const auto found = session.get(server::kFlushKey);
   if (!found && !is_of_record(found.error())) throw_error(found.error());
@@ -262,7 +263,7 @@ int kv_dump(const KvLine& line) {
     Progress progress("dump", Progress::Unit::kKeys);
     const uint64_t all = store->counts().index.entries;
     output.write(kDumpFirstLine);
-    // What a server has flushed it finds by versions, which are other ones where the dump is loaded.
+    // A server tells what it has flushed by versions, and these change when the dump is loaded.
     const auto flush = flush_of(*session);
     if (flush) store->forget_below(flush->floor);
     const auto write_flush = [&](const server::FlushRecord& record) {

@@ -331,8 +331,8 @@ class Load {
     }
   }
 
-  // What a server says of flushes is about versions: with those that the records get here it would flush some of them, or all. So only a flush that
-  // is to come is left of it.
+  // A server's record of flushes is about versions: with those that the records get here it would flush some of them, or all. So only a flush that
+  // is still to come is kept of it.
   bool is_to_put() {
     const auto flush =
         record_.key == server::kFlushKey ? server::FlushRecord::read(record_.value) : std::nullopt;

@@ -28,7 +28,7 @@ bool is_failure(int number) {
     case ENOMEDIUM:
     case EBADE:  // another machine has reserved the disk
     case ENOLINK:
-    case ESTALE:   // a server of files has lost it; or a cache has dropped what was being read
+    case ESTALE:   // a file server has lost it; or a cache has dropped what was being read
     case EUCLEAN:  // of a file system that is damaged
     case ETIME:
     case ETIMEDOUT: return true;

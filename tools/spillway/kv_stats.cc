@@ -15,7 +15,7 @@ double share(uint64_t part, uint64_t whole) {
   return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-// Adds what calls took and what was read and written, without sections in which all is 0.
+// Adds how long calls took and what was read and written, without sections in which all is 0.
 void add_use(const kv::UseCounts& use, Json& stats) {
   if (use.asked_keys + use.latency(kv::CallKind::kPut).count + use.put_many_keys +
           use.latency(kv::CallKind::kRemove).count >

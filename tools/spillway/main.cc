@@ -39,8 +39,8 @@ void print_help() {
       "'spillway SUBCOMMAND --help' says more; 'spillway run --help' lists all options.");
 }
 
-// No file or socket may take the number of a standard stream that is closed: messages would be written there. Whoever uses such a
-// stream is told as before that it cannot be.
+// No file or socket may take the number of a standard stream that is closed: messages would be written there. Using such a stream
+// fails as before.
 void reserve_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (fcntl(stream, F_GETFD) < 0 && errno == EBADF)
@@ -70,7 +70,7 @@ int main(int count, char** arguments) {
   reserve_standard_streams();
   try {
     int status = dispatch({arguments + 1, static_cast<size_t>(count > 0 ? count - 1 : 0)});
-    // What was too large for the buffer has been tried already.
+    // What was too large for the buffer was written earlier, and ferror() says whether that failed.
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
       throw std::runtime_error("cannot write to standard output");
     return status;

@@ -1,7 +1,7 @@
 // spillway persist check: runs a program that records its stores, flushes and fences, and says what a crash could have left of its memory.
 //
 // Everything lies in the folder of --out: `log` and `log.1` and so on, the record; `image`, `image2`, what the recovery works on meanwhile;
-// `bug-1.image`, `bug-1.txt`, an image that it does not come back from, and what it said; `report.json`.
+// `bug-1.image`, `bug-1.txt`, an image that it does not recover, and its output; `report.json`.
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -26,7 +26,7 @@ namespace tools {
 namespace {
 
 constexpr const char* kRecordVariable = "SPILLWAY_PERSIST_RECORD";
-// So that mappings are known that the program tells nobody of.
+// Makes mappings known that the program does not announce.
 constexpr const char* kDomainVariable = "SPILLWAY_PERSIST_DOMAIN";
 
 struct CommandLine {
@@ -92,7 +92,7 @@ CommandLine parse(Arguments arguments) {
     if (name == "--bugs") line.check.bugs_max = number_argument(who, value, 1, 1'000'000);
     if (name == "--timeout") line.timeout = std::chrono::seconds(number_argument(who, value, 1, 1'000'000));
     if (name == "--ignore") line.ignored.emplace_back(value);
-    // It is in every name: all findings would be left out.
+    // The empty text is in every name: all findings would be left out.
     if (name == "--ignore" && value.empty())
       throw WrongInput(concat(who, ": it names nothing; leave it out"));
     if (name == "--out") line.out = value;
@@ -115,7 +115,7 @@ CommandLine parse(Arguments arguments) {
   return line;
 }
 
-// Removes what an earlier check left: it is not of this one.
+// Removes the record that an earlier check left.
 void remove_record(const std::string& log) {
   std::filesystem::remove(log);
   for (size_t i = 1; std::filesystem::remove(log + "." + std::to_string(i)); ++i) {
@@ -138,11 +138,11 @@ std::string ending_of(int status) {
   return concat("signal ", std::to_string(WTERMSIG(status)), " (", strsignal(WTERMSIG(status)), ")");
 }
 
-// What a terminal sends to end what runs there.
+// The signals by which a terminal ends what runs there.
 constexpr int kOfTerminal[] = {SIGINT, SIGQUIT};
 
-// Runs the program, which records, and returns its status. Ctrl-C meanwhile is for the program alone, as a server is ended by it: what was done until
-// then is checked.
+// Runs the program, which records, and returns its status. Ctrl-C meanwhile is for the program alone, since that is how a server is ended: what it
+// did until then is checked.
 int run_recorded(std::vector<char*>& words) {
   struct sigaction ignored = {};
   struct sigaction before[std::size(kOfTerminal)] = {};
@@ -168,7 +168,7 @@ int run_recorded(std::vector<char*>& words) {
   return status;
 }
 
-// The program's exit status does not matter: that it fails, or is killed, is a crash like another.
+// The program's exit status does not matter: if it fails, or is killed, that is a crash like any other.
 void record(Arguments program, const std::string& log) {
   setenv(kRecordVariable, std::filesystem::absolute(log).c_str(), 1);
   setenv(kDomainVariable, "memory", 0);
@@ -194,7 +194,7 @@ persist_check::History read(const CommandLine& line) {
   }
 }
 
-// Else CMD got words in braces as they stand, and failed on every image.
+// Otherwise CMD would get the words in braces literally, and fail on every image.
 void require_files(const std::string& recover, size_t file_count) {
   for (size_t number = file_count + 1; number < 100; ++number)
     if (const std::string word = concat("{", std::to_string(number), "}"); recover.contains(word))
@@ -202,7 +202,7 @@ void require_files(const std::string& recover, size_t file_count) {
                               std::to_string(file_count), file_count == 1 ? " file" : " files"));
 }
 
-// What the command said, in a line.
+// The first line of the command's output.
 std::string first_line(const std::string& path) {
   std::ifstream file(path);
   std::string text;
@@ -210,7 +210,7 @@ std::string first_line(const std::string& path) {
   return printable(text.substr(0, 200));
 }
 
-// How far it has come, on a terminal's last line; gone when the check is over.
+// How far the check has come, on a terminal's last line; erased when it is over.
 class CheckProgress {
  public:
   ~CheckProgress() {
@@ -243,7 +243,7 @@ persist_check::CheckResult check_recovery(const CommandLine& line, const persist
       history, options,
       [&](const Content& content, const std::string& marker) {
         const persist_check::Outcome outcome = trial.run(content, marker);
-        // As a shell says that there is no such command, or that it is none.
+        // The statuses by which a shell says that there is no such command, or that it cannot be executed.
         if (is_first && (outcome.text == "exit status 127" || outcome.text == "exit status 126"))
           throw WrongInput(
               concat("persist check: --recover cannot be run: ", first_line(line.out + "/recovery.txt")));
@@ -264,7 +264,7 @@ int persist_check(Arguments arguments) {
     print_help();
     return 0;
   }
-  line.out = std::filesystem::absolute(line.out);  // what is printed holds in other folders, too
+  line.out = std::filesystem::absolute(line.out);  // so that printed paths are right in other folders, too
   std::error_code error;
   std::filesystem::create_directories(line.out, error);
   if (error)

@@ -1,6 +1,6 @@
 // spillway persist run: turns its flags into SPILLWAY_PERSIST_ variables, preloads the library that takes libpmem's calls, and becomes the program.
 //
-// 1 everything that can be found wrong is found before the program starts, and said in one line
+// 1 everything that can be found wrong is reported in one line, before the program starts
 // 2 the process becomes the program (execve): its exit status, signals and descriptors are its own
 // 3 variables and library are inherited by what the program starts
 #include <unistd.h>
@@ -21,7 +21,7 @@ std::string flag_of(const persist::OptionInfo& option) { return flag_name(option
 
 std::string variable_of(std::string_view option) { return variable_name(persist::kVariablePrefix, option); }
 
-// One that is on or off, which is on when it stands alone.
+// An option that is on or off, and is on when it has no value.
 bool is_switch(const persist::OptionInfo& option) { return option.argument == std::string_view("0|1"); }
 
 // As in a process with the preload library (persist::own::default_options).
@@ -90,7 +90,7 @@ int persist_run(Arguments arguments) {
   if (line.program.empty())
     throw WrongInput(
         "persist run: no program to run; write spillway persist run [OPTION]... -- PROGRAM [ARGUMENT]...");
-  // The environment's own variables count too, and flags go before them.
+  // The environment's own variables count too; flags override them.
   for (const auto& [name, value] : line.values) setenv(variable_of(name).c_str(), value.c_str(), 1);
   const auto options = persist::read_environment(environ);
   if (!options) refuse(options.error());

@@ -17,7 +17,7 @@ namespace {
 
 constexpr __user_cap_header_struct kOwn = {.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
 
-// Inheritable and ambient capabilities, which a program has that the process executes, also if it is not root.
+// Clears inheritable and ambient capabilities: a program that the process executes would have them, even if it is not root.
 void forget_inheritable() {
   __user_cap_header_struct header = kOwn;
   __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
@@ -45,12 +45,13 @@ const passwd* find_user(const std::string& name) {
 void forbid_new_rights() {
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   forget_inheritable();
-  // The kernel knows no more when this fails.
+  // This fails past the last capability that the kernel knows.
   for (unsigned capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; ++capability)
     prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
 }
 
-// The C library does this in all threads. Capabilities each thread would have to give up by itself: those of root go with the user, others stay.
+// The C library changes the user in all threads. Capabilities would have to be given up by each thread: those of root go with the user, others
+// stay.
 void become_user(const passwd& user) {
   const bool is_other = user.pw_uid != geteuid();
   if (is_other &&

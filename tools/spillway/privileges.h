@@ -13,8 +13,8 @@ namespace tools {
 // Throws WrongInput if there is no such user.
 const passwd* find_user(const std::string& name);
 
-// Step 1: sets no_new_privs, and empties all sets by which capabilities could come back. REQUIRES: there is one thread. Errors are ignored: who is
-// not root may be unable to do some of it, and has less to give up.
+// Step 1: sets no_new_privs, and empties all sets by which capabilities could come back. REQUIRES: there is one thread. Errors are ignored: a process
+// that is not root may be unable to do some of it, and has less to give up.
 void forbid_new_rights();
 
 // Step 2. A process that is that user already stays as it is. Throws WrongInput if the process may not become the user, or if capabilities would stay:

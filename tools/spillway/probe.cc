@@ -81,7 +81,7 @@ Json probe_cpu() {
           {"features", features}};
 }
 
-// Faults of the process itself are what preload mode needs; those inside system calls come with privileges.
+// Preload mode needs the faults of the process itself; those inside system calls need privileges.
 Json probe_user_faults() {
   constexpr struct {
     uint64_t bit;
@@ -143,7 +143,7 @@ Json probe_kernel(Problems& problems) {
   return kernel;
 }
 
-// Why io_uring is not to be had.
+// Why io_uring is not available.
 std::string io_uring_problem(long result) {
   const std::string disabled = first_line("/proc/sys/kernel/io_uring_disabled");
   if (!disabled.empty() && disabled != "0")
@@ -346,8 +346,8 @@ std::string file_system_name(long magic) {
   }
 }
 
-// A file as the runtime makes it in a folder: without a name or, where the file system has none such, with one for a moment. Its descriptor, or
-// -1 and errno.
+// Makes a file in a folder as the runtime does: without a name or, where the file system does not support that, with one for a moment. Returns
+// its descriptor, or -1 and errno.
 int make_nameless(const std::string& folder) {
   const int file = open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (file >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return file;

@@ -18,7 +18,7 @@ using Json = nlohmann::ordered_json;
 
 [[noreturn]] void refuse(const base::Error& error) { throw WrongInput(printable(error.message)); }
 
-// Is there a key-value store on the device, which may have it under a key?
+// Is there a key-value store on the device, which may be an encrypting one?
 bool holds_store(std::string_view text) {
   auto device = storage::open_device(text, {.store = true, .read_only = true});
   if (!device) return false;
@@ -30,7 +30,7 @@ bool holds_store(std::string_view text) {
       storage::PieceIo io(storage::Operation::kRead, offset, block, sizeof block);
       (*queue)->run(io);
       if (!io.whole()) continue;
-      // One that is damaged, or of a newer format, is a store's, too.
+      // A superblock that is damaged, or of a newer format, is a store's, too.
       const auto read = kv::read_superblock(block);
       holds = holds || read || read.error().number != EINVAL;
     }
@@ -92,7 +92,7 @@ Json probe_device(std::string_view text) {
   if (!changes_by_opening) {
     auto device = storage::open_device(text, {.overwrite = false, .spill = true});
     if (!device && device.error().number != EEXIST) refuse(device.error());
-    // That of a path has been named.
+    // The problem of a path has been named already.
     if (!device && problems.lines().empty()) problems.add(device.error().message);
     if (device) {
       answers["device"] = {{"is", (*device)->name()},

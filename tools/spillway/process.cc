@@ -163,7 +163,8 @@ spill::BudgetAnswer Process::ask_for_budget(uint64_t bytes) {
     spill::BudgetAnswer answer;
     require_memory(spill::kPublished + offsetof(spill::Published, budget_answer), &answer, sizeof answer);
     answer.message[sizeof answer.message - 1] = '\0';
-    // The number is written last, and read first or with the rest: a second look has all of what it belongs to.
+    // The number is written last, but may have been read before the rest: a second read gets all that belongs
+    // to it.
     if (answer.number == number) {
       require_memory(spill::kPublished + offsetof(spill::Published, budget_answer), &answer, sizeof answer);
       answer.message[sizeof answer.message - 1] = '\0';

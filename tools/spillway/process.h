@@ -1,5 +1,5 @@
-// A running program that uses Spillway, seen from outside: its counters, and what its spilled memory holds. Nothing in it
-// is changed, stopped or told, except for its budget. Or what a core file has of one that has ended.
+// A running program that uses Spillway, seen from outside: its counters, and what its spilled memory holds. Nothing in it is changed
+// or stopped; it can only be asked for another budget. Or a program that has ended, as a core file has it.
 #pragma once
 #include <sys/types.h>
 
@@ -26,8 +26,8 @@ class Process final : public cache::Outside {
   // Throws WrongInput, in one line: there is no such process, it is not ours to look at, does not run Spillway, or a
   // runtime of another build.
   explicit Process(pid_t pid);
-  // The same of a core file. Where it has not what is asked of it, all that throws std::runtime_error below throws
-  // WrongInput, but for pages that were on storage.
+  // The same for a core file. Where it lacks what is asked of it, all that throws std::runtime_error below throws WrongInput instead,
+  // except for pages that were on storage.
   explicit Process(std::unique_ptr<CoreFile> core);
   ~Process();
   Process(const Process&) = delete;
@@ -75,7 +75,7 @@ class Process final : public cache::Outside {
   spill::Published published_ = {};
   int storage_ = -1;
   std::string storage_problem_;
-  bool misses_storage_ = false;  // what is read was on storage, and that has ended
+  bool misses_storage_ = false;  // what was to be read lay on storage, which went with the process
 };
 
 // The processes that run Spillway, of those that this user may look at, ascending.

@@ -170,11 +170,11 @@ void check_file_to_write(std::string_view option, const std::string& path) {
   const bool is_there = stat(path.c_str(), &there) == 0;
   if (is_there && S_ISBLK(there.st_mode))
     throw WrongInput(concat(option, ": '", printable(path), "' is a disk; give a file"));
-  // A pipe is not opened: who reads it would see its end.
+  // A pipe is not opened: its reader would see its end.
   if (is_there && S_ISFIFO(there.st_mode) && access(path.c_str(), W_OK) == 0) return;
   int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   bool created = file >= 0;
-  // One that is there keeps its content until then.
+  // A file that is there keeps its content until then.
   if (!created && errno == EEXIST) file = open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
   if (file < 0) {
     throw WrongInput(concat(option, ": cannot write '", printable(path), "': ", std::strerror(errno),

@@ -21,8 +21,8 @@ struct ProgramLine {
 struct ProgramOption {
   std::string name;
   std::string needs;            // what is missing where it has no value
-  bool is_switch = false;       // one that is on, "1", where it stands alone
-  std::string_view twice = {};  // what is said where it is given again; empty: the last one counts
+  bool is_switch = false;       // without a value it is on, "1"
+  std::string_view twice = {};  // the message if it is given again; empty: the last one counts
 };
 // Nothing: there is no such flag.
 using FindProgramOption = std::function<std::optional<ProgramOption>(std::string_view flag)>;
@@ -37,20 +37,20 @@ ProgramLine parse_program_line(std::string_view subcommand, Arguments arguments,
 // when it cannot be started, or preload mode cannot work in it. REQUIRES: program is not empty.
 [[noreturn]] void become(Arguments program, bool preload);
 
-// The same with another preparation: called with the path of each file that is tried and may be executed. It throws WrongInput where the program is
-// not to start.
+// The same with another preparation: called with the path of each file that is tried and may be executed. It throws WrongInput if the program must
+// not start.
 using Prepare = std::function<void(const std::string& path)>;
 [[noreturn]] void become_prepared(Arguments program, const Prepare& prepare);
 
 // Adds a library, which lies beside this program as it was built or installed, to LD_PRELOAD, in front of what is there already. Throws WrongInput if
-// it is not there, or its path is none for the loader; `instead` ends the line with what else the user can do.
+// it is not there, or if the loader cannot take its path; `instead` ends the line with what else the user can do.
 void preload_into_children(std::string_view name, std::string_view instead);
-// What of the file makes the loader ignore LD_PRELOAD: "setuid" and such; empty: nothing.
+// The property of the file that makes the loader ignore LD_PRELOAD: "setuid" and such; empty: nothing.
 std::string privilege_of(const std::string& path);
 
-// Something will be written there later: that it cannot be is said now. Throws WrongInput, which begins with the option.
+// Checks now whether something can be written there later. Throws WrongInput, whose text begins with the option.
 void check_file_to_write(std::string_view option, const std::string& path);
-// The same, where %p is the process id of who does it.
+// The same, where %p is the process id of the writer.
 void check_pattern_to_write(std::string_view option, std::string_view pattern);
 
 // How the program in a file gets its memory.

@@ -6,8 +6,8 @@
 
 namespace tools {
 
-// The last line on the terminal that standard error is becomes this one, as much of it as the terminal has columns for: what goes on in the next row
-// would stay there when the line is shown anew.
+// Replaces the last line of the terminal that standard error is, with as much of this one as the terminal has columns for: what went on in the next
+// row would stay there when the line is redrawn.
 void show_line(std::string_view line);
 void erase_line();
 
@@ -20,9 +20,9 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // `all` 0: nobody knows. Cost: a look at the clock on a terminal.
+  // `all` 0: unknown. Cost: a look at the clock on a terminal.
   void at(uint64_t done, uint64_t all);
-  // The line is gone, until at() shows it again: for who prints something else.
+  // Removes the line until at() shows it again, so that something else can be printed.
   void clear();
 
  private:

@@ -1,6 +1,6 @@
 // spillway run: turns its flags into SPILLWAY_ variables and becomes the program.
 //
-// 1 everything that can be found wrong is found before the program starts, and said in one line
+// 1 everything that can be found wrong is reported in one line, before the program starts
 // 2 the process becomes the program (execve): its exit status, signals and descriptors are its own
 // 3 the variables are inherited, so that `spillway run -- make test` reaches the programs that make starts
 #include <unistd.h>
@@ -50,7 +50,7 @@ int run(Arguments arguments) {
   if (line.program.empty())
     throw WrongInput("no program to run; write spillway run [OPTION]... -- PROGRAM [ARGUMENT]...");
 
-  // The environment's own variables count too, and flags go before them.
+  // The environment's own variables count too; flags override them.
   for (const auto& [name, value] : line.values) {
     base::Options scratch;
     if (auto set = base::set_option(scratch, name, value); !set) refuse(set.error());
@@ -63,7 +63,8 @@ int run(Arguments arguments) {
   if (auto checked = base::check_options(options, sys::machine_memory_bytes()); !checked)
     refuse(checked.error());
   if (options.log_format.view() == "json") base::set_log_writer(base::write_json_log<base::kJsonLogBytes>);
-  // The program may change its directory before a file is written, and start others elsewhere. What is too long then stays as it is.
+  // The program may change its directory before a file is written, and start others elsewhere. A path that would become too long
+  // stays as it is.
   const auto name_absolutely = [](const char* variable, std::string_view path) {
     std::error_code error;
     const std::string whole = std::filesystem::absolute(path, error);

@@ -1,6 +1,6 @@
 // spillway serve: a store for clients of memcached and Redis.
 //
-//  1 whatever can be wrong is found before it serves, and said in one line; the parent of a daemon waits until then
+//  1 whatever can be wrong is reported in one line, before it serves; the parent of a daemon waits until then
 //  2 it opens its sockets and the store, writes the file with its process id, becomes the user, and then answers clients
 //  3 after the first SIGTERM or SIGINT requests that have begun are still answered, after the second one they are not. What was acknowledged is in
 //    the store. Until the store is open, one of them ends the process at once, unless a store is being made. After SIGHUP the log is opened, and the
@@ -36,7 +36,8 @@
 namespace tools {
 namespace {
 
-// Makes the process a daemon. Its parent stays until the daemon serves, and returns 0 then, or the daemon's exit status if that ends before.
+// Makes the process a daemon. Its parent stays until the daemon serves, and returns 0 then, or the daemon's exit status if the daemon ends before
+// that.
 class Daemon {
  public:
   // Returns only in the child, the daemon.
@@ -53,7 +54,7 @@ class Daemon {
     ready_ = ends[1];
     setsid();
   }
-  // It serves now. Standard error stays if the log goes there.
+  // Called when it serves. Standard error stays if the log goes there.
   void serves(bool has_log) {
     if (ready_ < 0) return;
     if (const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC); nothing >= 0) {
@@ -104,7 +105,7 @@ class PidFile {
   const std::string& path_;
 };
 
-// As if the user had begun the server: --unix-mode is about him and his group, as memcached's -a is.
+// As if the user had started the server: --unix-mode is about that user and its group, as memcached's -a is.
 void give_sockets(const server::Server& serves, const passwd& user) {
   for (const server::Listening& listening : serves.listening()) {
     if (listening.is_given) continue;
@@ -141,13 +142,13 @@ void allow_descriptors(uint32_t connections) {
               " connections; others will wait (ulimit -n)");
 }
 
-// Ends the process as the signal does by default, of which the kernel spares the first process of a container.
+// Ends the process as the signal does by default, even the first process of a container, which the kernel spares.
 void end_by(int number) {
   raise(number);
   _exit(128 + number);
 }
 
-// Until they are blocked.
+// Has these signals end the process at once, until they are blocked.
 void end_at_once_by(std::initializer_list<int> numbers) {
   struct sigaction action = {};
   action.sa_handler = end_by;
@@ -164,7 +165,7 @@ void block_signals(std::initializer_list<int> numbers) {
 }
 
 void make_store(const ServeOptions& options) {
-  // Signals wait: what is made in half is no store, and as content in the way of the next start, which would make one.
+  // Signals wait: what is half made is no store, but as content it would keep the next start from making one.
   const uint64_t before = sys::block_signals(sys::kSentSignals);
   auto made = kv::make_store_at(
       options.storage, {.store = {.capacity_bytes = options.capacity_bytes, .is_cache = options.is_cache},
@@ -263,7 +264,7 @@ int run_server(ServeOptions& options) {
   Daemon daemon;
   if (options.is_daemon) daemon.begin();
   if (user != nullptr) forbid_new_rights();
-  // That nobody reads the log any more is no reason to end.
+  // A log that nobody reads any more is no reason to end.
   signal(SIGPIPE, SIG_IGN);
   block_signals({SIGHUP});
   end_at_once_by({SIGTERM, SIGINT});
@@ -274,8 +275,8 @@ int run_server(ServeOptions& options) {
     options.store.clock = &clock;
     options.server.settings.movable_clock = &clock;
   }
-  // In this order, so that the server, which has threads that use the store, is gone before it, also when something is thrown; and the file with the
-  // process id only when others may open the store.
+  // Declared in this order, so that the server, whose threads use the store, is destroyed before it, even when something is thrown; and the file
+  // with the process id is removed only when others may open the store.
   std::optional<PidFile> pid_file;
   std::unique_ptr<KvStore> kept;
   server::Server serves;
@@ -287,7 +288,7 @@ int run_server(ServeOptions& options) {
   if (user != nullptr && user->pw_uid != geteuid()) give_sockets(serves, *user);
   const uint64_t opening_ns = sys::monotonic_ns();
   kept = open_store(options);
-  // Not before: a store may have minutes of its log to replay, and is afterwards what it was.
+  // Not before: a store may take minutes to replay its log, and is left as it was if the process ends meanwhile.
   block_signals({SIGTERM, SIGINT});
   const uint64_t opened_ms = milliseconds_since(opening_ns);
   KvStore& store = *kept;

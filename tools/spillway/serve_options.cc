@@ -216,7 +216,7 @@ constexpr Option kOptions[] = {
      }},
     {"--unix-socket", "-s", "PATH", "memcached's: --memcache PATH",
      [](Line& line, auto, auto value) { line.options.server.memcache.push_back(concat("unix:", value)); }},
-    // Less than the least memory is no error, so that scripts that start memcached with less go on.
+    // Less than the least memory is no error, so that scripts that start memcached with less keep working.
     {"--memory-limit", "-m", "MEGABYTES", "memcached's: --memory, in MiB; less than 32 is 32",
      [](Line& line, auto name, auto value) {
        line.options.server.settings.memory_bytes =

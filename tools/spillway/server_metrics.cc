@@ -37,7 +37,7 @@ int connect_to(const addrinfo& at, std::chrono::seconds limit) {
   setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
   setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
   if (connect(descriptor, at.ai_addr, at.ai_addrlen) == 0) return descriptor;
-  // So it says that the time has run out.
+  // So that the error says that the time has run out.
   const int error = errno == EINPROGRESS ? ETIMEDOUT : errno;
   close(descriptor);
   errno = error;
@@ -48,14 +48,14 @@ int connect_to(const addrinfo& at, std::chrono::seconds limit) {
   fail(address, error.number == EAGAIN ? "no answer in time" : error.message);
 }
 
-// All that receive(part) returns, which is how many bytes it has put there, or 0 at the end.
+// All that receive(part) delivers; it returns how many bytes it has put there, or 0 at the end.
 template <class Receive>
 std::string receive_all(const std::string& address, const Receive& receive) {
   std::string all;
   char part[16 << 10];
   for (;;) {
     const base::Expected<size_t> got = receive(std::span(part));
-    // Who refuses an asker has not read what is asked: behind its answer the connection is reset.
+    // A server that refuses a client has not read its request, so behind the answer the connection is reset.
     if (!got && got.error().number == ECONNRESET && !all.empty()) return all;
     if (!got) fail(address, got.error());
     if (*got == 0) return all;
@@ -113,7 +113,7 @@ Metrics parse_metrics(std::string_view page) {
     const auto [read, error] = std::from_chars(line.data() + space + 1, line.data() + line.size(), value);
     if (error != std::errc() || read != line.data() + line.size()) continue;
     const std::string_view name = line.substr(kPrefix.size(), space - kPrefix.size());
-    // Whoever answers, it is shown on a terminal, and as whole numbers.
+    // Whoever has answered, this is shown on a terminal, and as whole numbers.
     if (!is_plain(name) || !(value >= 0 && value <= kMaxValue)) continue;
     metrics.emplace(name, value);
   }

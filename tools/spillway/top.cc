@@ -25,7 +25,7 @@ struct Request {
   bool prometheus = false;
 };
 
-// On a terminal: in place of what was there, cut at its edges.
+// On a terminal, replaces what was there, cut at its edges.
 void show(const std::string& text, bool on_terminal) {
   winsize size = {};
   if (!on_terminal || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row < 2) {

@@ -70,13 +70,13 @@ struct Watched {
   CodeMap code;
 };
 
-// What threads count in pieces of their own, such as spill.live_bytes, may be less than nothing for a while.
+// A sum of what threads count separately, such as spill.live_bytes, may be below 0 for a while.
 uint64_t counter(const Sample& sample, size_t number) {
   const uint64_t value = sample.counters[number];
   return static_cast<int64_t>(value) < 0 ? 0 : value;
 }
 
-// Of a counter that only grows; nothing before there were two samples.
+// The rate of a counter that only grows; nothing before there were two samples.
 std::optional<double> per_second(const Watched& watched, size_t number) {
   if (watched.before.counters.empty()) return std::nullopt;
   const double seconds = std::chrono::duration<double>(watched.now.time - watched.before.time).count();
@@ -142,7 +142,7 @@ Json json_of(Watched& watched) {
   return json;
 }
 
-// cache.misses -> program_cache_misses_total, since names of counters end so by custom.
+// cache.misses -> program_cache_misses_total, since by convention names of counters end so.
 std::string metric_name(const base::StatisticInfo& info) {
   return concat("program_", info.folder, '_', info.name, info.is_counter ? "_total" : "");
 }
@@ -204,8 +204,8 @@ std::string overview(std::map<pid_t, Watched>& programs) {
       text += watched.problem + '\n';
       continue;
     }
-    // Of the times that the runtime was asked for a page, how often it was there. Compiled code does not ask for one that
-    // was used lately: the true rate is higher.
+    // How often a page was there when the runtime was asked for it. Compiled code does not ask for pages that were used
+    // lately: the true rate is higher.
     const auto hits = per_second(watched, number_of("cache", "hits"));
     const auto rearms = per_second(watched, number_of("spill", "rearms"));
     const auto misses = per_second(watched, number_of("cache", "misses"));
@@ -229,7 +229,7 @@ std::string overview(std::map<pid_t, Watched>& programs) {
   return text;
 }
 
-// All that is known of one.
+// All that is known of one program.
 std::string details(Watched& watched) {
   const spill::Published& published = watched.process->published();
   std::string text =

@@ -22,7 +22,7 @@ struct Watched {
   void look() {
     try {
       Metrics metrics = fetch_metrics(address);
-      // Another process, which has begun to count.
+      // Another process, which counts from 0.
       const bool is_new = value("start_time_seconds") != of(metrics, "start_time_seconds");
       before = is_new ? Metrics() : std::move(now);
       now = std::move(metrics);
@@ -134,7 +134,7 @@ class Servers final : public TopView {
   void look() override {
     for (Watched& server : servers_) server.look();
   }
-  // Of several servers those are shown that are there, and what is wrong with each other one.
+  // Only of a single server: of several, the table shows those that answer, and what is wrong with each of the others.
   std::string problem() const override { return servers_.size() == 1 ? servers_.front().problem : ""; }
   bool may_come_back() const override { return true; }
   std::string table() override {
