@@ -53,7 +53,7 @@ void write_thousandths(double number, base::TextRef& text);
 // Returns whether all of it was copied. REQUIRES: `to` is not null, unless bytes is 0.
 bool give_text(std::string_view text, char* to, size_t bytes, size_t* needed_bytes);
 
-// The kinds of errors that all C APIs tell apart. Each API has a status of its own for each kind, and for some errors besides.
+// The kinds of errors that all C APIs distinguish. Each API has a status of its own for each kind, and for some errors besides.
 enum class ErrorKind { kInvalid, kNoMemory, kFull, kDamaged, kInUse, kNotFound, kDenied, kIo };
 ErrorKind error_kind(const base::Error& error);
 

@@ -23,7 +23,7 @@ MUTATIONS = [
     mutation("a file's end is left out", (FILE, "{.store = true, .whole = true,", "{.store = true,")),
     mutation("a file that ends in a page is longer for who reads it", ("src/pagecache/file.h", "                                 : device.end_bytes()),", "                                 : device.capacity_bytes()),")),
     mutation("an end that is short is a failed read", ("src/pagecache/session.cc", "io.offset_bytes + io.transferred_bytes >= end;", "io.whole();")),
-    mutation("readers of a file keep each other out", (FILE, "    parameters.is_locked = true;  // those", "    parameters.is_locked = false;  // those")),
+    mutation("readers of a file keep each other out", (FILE, "    parameters.is_locked = true;  // readers", "    parameters.is_locked = false;  // readers")),
     mutation("a file that could not be made stays", (FILE, "  if (auto set = files.set_sizes(bytes); !set)", "  files.keep();\n  if (auto set = files.set_sizes(bytes); !set)")),
     mutation("a file that was made does not stay", (FILE, "  files.keep();\n", "")),
     mutation("a descriptor for reading is for writing", (FILE, "  if ((flags & O_ACCMODE) == O_RDONLY) given->read_only = 1;\n", "")),

@@ -16,7 +16,7 @@
 namespace capi::batching {
 
 int status_of(const base::Error& error);
-// Keeps the error's line, for the session or, null, for the calling thread, and returns its status.
+// Keeps the error's line, for the session or, if that is null, for the calling thread, and returns its status.
 int refuse(spillway_batch_session* session, const base::Error& error);
 // The same for a mistake of the caller.
 template <class... Parts>

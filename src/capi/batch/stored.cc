@@ -10,8 +10,8 @@ namespace {
 
 constexpr uint64_t kStagingBytes = uint64_t{64} << 20, kMemoryBytes = uint64_t{32} << 20,
                    kLogBytes = uint64_t{64} << 20;
-constexpr uint64_t kGrowth = 4;       // without file_bytes, a file has room for so many times the records
-constexpr uint64_t kLogStagings = 4;  // without log_bytes, a log has room for so many times what may wait
+constexpr uint64_t kGrowth = 4;       // without file_bytes, a file has room for this many times the records
+constexpr uint64_t kLogStagings = 4;  // without log_bytes, a log has room for this many times what may wait
 constexpr uint32_t kMakers = 8;
 
 base::Expected<void> check(const spillway_batch_options& options) {
@@ -31,7 +31,7 @@ base::Expected<void> check(const spillway_batch_options& options) {
 
 }  // namespace
 
-// `files` keep them locked for as long as the table is open.
+// `files` keeps the file locked for as long as the table is open.
 base::Expected<void> Stored::Place::open(const char* name, uint64_t bytes) {
   text = name;
   if (auto locked = files.open(text); !locked) return locked;

@@ -23,7 +23,7 @@ class Stored {
   base::Expected<void> close() { return table_.close(); }
 
  private:
-  // A file or device that is locked. Until `files` are kept, closing it leaves it as it was before.
+  // A file or device that is locked. Until files.keep(), closing it leaves it as it was before.
   struct Place {
     std::string text;
     storage::StoreFiles files;

@@ -13,7 +13,7 @@ namespace capi {
 
 class Workers;
 
-// What has the memory of a value that was not copied.
+// Holds the memory of a value that was not copied.
 struct Holder {
   spillway_kv_session* session = nullptr;
   kv::Found found;

@@ -85,7 +85,7 @@ void spillway_kv_queue::end_pending() {
   if (--pending_count == 0) changed.notify_all();
 }
 
-// There is something in `done`.
+// Reports that there is something in `done`.
 void spillway_kv_queue::tell_done() {
   event.set();
   changed.notify_all();

@@ -57,7 +57,7 @@ base::Expected<void> open_cache(const spillway_pagecache_options* options, spill
   return {};
 }
 
-// Of the first file that fails.
+// Syncs all files. Returns the error of the first one that fails.
 base::Expected<void> sync_all(spillway_pagecache& cache) {
   base::Expected<void> result;
   pagecache::Session session;

@@ -8,7 +8,7 @@
 namespace capi::pages {
 namespace {
 
-// Files are as large as they are to be first. What fails leaves them as they were.
+// Sets the file's size before it is opened. A failure leaves the file as it was.
 base::Expected<void> set_sizes(std::string_view text, uint64_t bytes, storage::OpenParameters parameters) {
   storage::StoreFiles files;
   if (auto locked = files.open(text); !locked) return std::unexpected(locked.error());
@@ -32,7 +32,7 @@ base::Expected<storage::Device*> open_device(std::string_view text,
     if (options.bytes != 0)
       return base::failure(EINVAL, "page cache: ", text, " is for reading only, and cannot be given ",
                            options.bytes, " bytes");
-    parameters.is_locked = true;  // those who only read do not disturb each other
+    parameters.is_locked = true;  // readers do not disturb each other, so none takes the lock
     return storage::open_device(text, parameters);
   }
   if (options.bytes != 0) {
@@ -84,7 +84,7 @@ uint32_t request_count(spillway_pagecache& cache, const spillway_pagecache_file&
   return count;
 }
 
-// Takes the file from all sessions, but from those that have views of it: of these it returns the views.
+// Takes the file from all sessions, except those that have views of it; returns how many views these have.
 size_t leave_by_all(spillway_pagecache& cache, const spillway_pagecache_file& file) {
   const size_t index = file.file->number() - 1;
   size_t count = 0;
@@ -98,7 +98,7 @@ size_t leave_by_all(spillway_pagecache& cache, const spillway_pagecache_file& fi
   return count;
 }
 
-// The file is synced: nobody writes a page of it back for the sake of a frame any more, and so nobody comes to use it again.
+// The file has been synced, so no session writes its pages back to get their frames, and none comes to use it again.
 base::Expected<void> remove(spillway_pagecache_session& session, spillway_pagecache_file& file) {
   spillway_pagecache& cache = *file.cache;
   if (const uint32_t count = request_count(cache, file); count > 0)
@@ -164,7 +164,7 @@ uint64_t spillway_pagecache_file_bytes(const spillway_pagecache_file* file) {
 int spillway_pagecache_remove(spillway_pagecache_session* session, spillway_pagecache_file* file) {
   using namespace capi::pages;
   if (file == nullptr) return SPILLWAY_PAGECACHE_OK;
-  // For as long as it takes others work on.
+  // Others go on working while this syncs.
   if (const int synced = spillway_pagecache_sync(session, file); synced != SPILLWAY_PAGECACHE_OK)
     return synced;
   {

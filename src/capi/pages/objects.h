@@ -2,11 +2,11 @@
 //
 // Invariants
 //  1 no C++ type, exception or symbol but spillway_pagecache_* leaves the library: it is built as the runtime is
-//  2 every call checks what it is given: a mistake of the caller is SPILLWAY_PAGECACHE_INVALID, and no CHECK of the layers below. The
-//    exceptions are handles that are gone, and calls of others for what is being closed or removed
+//  2 every call checks what it is given: a mistake of the caller is SPILLWAY_PAGECACHE_INVALID, and never reaches a CHECK of the layers
+//    below. The exceptions are handles that are gone, and calls of other threads for what is being closed or removed
 //  3 a cache is closed when it has no sessions and queues; a file is removed when nothing is under way for it, and nobody has views of it
-//  4 a session writes pages of any file back when it needs their frames, and reaches that file from then on. Who removes the file takes
-//    that from all sessions, each of whose gate it shuts meanwhile; all that calls do with a session they do inside
+//  4 a session writes pages of any file back when it needs their frames, and has a way to that file from then on. Removing the file takes
+//    that from all sessions, and shuts the gate of each one meanwhile; calls use a session only inside its gate
 #pragma once
 #include <vector>
 
@@ -41,14 +41,14 @@ class Members {
   uint32_t count_ = 0;
 };
 
-// Of each kind of object that is in one.
+// The base of each kind of object that is in Members.
 template <class T>
 struct Member {
   T* before = nullptr;
   T* next = nullptr;
 };
 
-// What a view lies in.
+// Holds a view.
 struct Holder {
   spillway_pagecache_session* session = nullptr;
   size_t file_index = 0;
@@ -59,7 +59,7 @@ struct Holder {
 // A request of a queue: FREE ──submit──► UNDER WAY ──poll──► FREE, and the callback runs
 struct Slot : pagecache::Request {
   spillway_pagecache_queue* of = nullptr;
-  // Null: FREE. Of the queue's thread; who removes a file looks at it, when nobody submits or polls for that any more.
+  // Null: FREE. Changed by the queue's thread; read when a file is removed, for which nobody submits or polls any more.
   std::atomic<spillway_pagecache_file*> used_file{nullptr};
   spillway_pagecache_done callback = nullptr;
   void* context = nullptr;
@@ -68,12 +68,12 @@ struct Slot : pagecache::Request {
 int status_of(const base::Error& error);
 // Keeps the error's line, for the session or, null, for the calling thread, and returns its status.
 int refuse(spillway_pagecache_session* session, const base::Error& error);
-// The same of a mistake of the caller.
+// The same for a mistake of the caller.
 template <class... Parts>
 int refuse_invalid(spillway_pagecache_session* session, const Parts&... parts) {
   return refuse(session, base::Error::of(EINVAL, parts...));
 }
-// Of something that is in the way.
+// The same for something that is in the way.
 template <class... Parts>
 int refuse_in_use(spillway_pagecache_session* session, const Parts&... parts) {
   return refuse(session, base::Error::of(EBUSY, parts...));
@@ -85,7 +85,7 @@ struct spillway_pagecache {
   pagecache::PageCache* cache = nullptr;
   pagecache::Servers* servers = nullptr;  // null: it has no threads
   bool has_barrier = false;               // of sessions' gates
-  sys::Mutex lock;                        // of what follows, held before any gate is shut or entered
+  sys::Mutex lock;                        // guards what follows; taken before any gate is shut or entered
   capi::pages::Members<spillway_pagecache_file> files;
   capi::pages::Members<spillway_pagecache_session> sessions;
   capi::pages::Members<spillway_pagecache_queue> queues;
@@ -103,7 +103,7 @@ struct spillway_pagecache_session : capi::pages::Member<spillway_pagecache_sessi
   explicit spillway_pagecache_session(spillway_pagecache& of) : cache(&of), gate(of.has_barrier) {}
 
   spillway_pagecache* const cache;
-  sys::Gate gate;  // of what follows, but for the line
+  sys::Gate gate;  // guards what follows, except the line
   pagecache::Session session;
   std::vector<uint32_t> view_counts;  // by the file's number - 1
   size_t view_count = 0;              // of all files

@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint32_t kRequests = 256;
 constexpr uint32_t kMaxRequests = 65'536;
-constexpr size_t kGroup = 64;                                            // that are handed over together
+constexpr size_t kGroup = 64;  // requests that are handed over together
 constexpr size_t kMinRequestBytes = sizeof(spillway_pagecache_request);  // of the struct's first version
 static_assert(kMinRequestBytes == 64);
 

@@ -9,7 +9,7 @@ namespace {
 constexpr size_t kMinViewBytes = 32;  // of the struct's first version
 static_assert(sizeof(spillway_pagecache_view) == kMinViewBytes);
 
-// What all calls for a range have in common. `memory` is where its bytes go, or come from.
+// Checks what all calls for a range are given. `memory` is where its bytes go, or come from.
 int check(spillway_pagecache_session* session, const spillway_pagecache_file* file, const void* memory,
           size_t bytes) {
   if (session == nullptr) [[unlikely]]
@@ -53,7 +53,7 @@ uint32_t& view_count_of(spillway_pagecache_session& session, size_t file_index) 
   return session.view_counts[file_index];
 }
 
-// A call of a session.
+// A session's call: inside its gate.
 class Turn {
  public:
   explicit Turn(spillway_pagecache_session& session) : gate_(session.gate) { gate_.enter(); }
@@ -65,7 +65,8 @@ class Turn {
   sys::Gate& gate_;
 };
 
-// Only the first page's part is looked at, of a range that is within the file. REQUIRES: the view holds nothing.
+// Views only the part of the range that lies in its first page, but the whole range has to be within the file.
+// REQUIRES: the view holds nothing.
 base::Expected<void> get_view(spillway_pagecache_session& session, spillway_pagecache_file& file,
                               uint64_t offset, size_t bytes, spillway_pagecache_view& view) {
   const uint64_t file_bytes = file.file->bytes();
@@ -122,7 +123,7 @@ int spillway_pagecache_session_close(spillway_pagecache_session* session) {
   {
     sys::LockGuard scope(session->cache->lock);
     session->cache->sessions.remove(*session);
-    session->session.close();  // who removes a file finds either session or nothing of it
+    session->session.close();  // a file's removal finds either the open session or nothing of it
     session->cache->closed_counts += session->session.counts();
   }
   capi::destroy(session);

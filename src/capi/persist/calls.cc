@@ -14,7 +14,7 @@ int spillway_persist_configure(const spillway_persist_options* options) {
   using namespace capi::persisting;
   const auto given = capi::read_struct(options, "spillway_persist_options");
   if (!given) return refuse(given.error());
-  // What the struct does not have, the environment says: above all whether the process is recorded.
+  // What the struct leaves out comes from the environment: above all whether the process is recorded.
   auto own = persist::read_environment(environ, persist::own::default_options());
   if (!own) return refuse(own.error());
   const auto text_or = [](const char* text, std::string_view otherwise) {

@@ -1,7 +1,7 @@
 // What code that spillcc -fspill-persist has compiled calls instead of instructions (spillway/abi.inc).
 //
-// A fence of the CPU cannot fail, and its caller cannot be told. So if the kernel cannot write a file, the process ends before it takes for durable
-// what is not.
+// A fence of the CPU cannot fail, and its caller cannot be told. So if the kernel cannot write a file, the process ends before it treats
+// as durable what is not.
 #include <cstddef>
 #include <cstdint>
 

@@ -1,4 +1,5 @@
-// What the preload library (preload/) calls in libspillway_persist.so, so that a process has one runtime, whoever has loaded that first.
+// What the preload library (preload/) calls in libspillway_persist.so, so that a process has one runtime, whichever library loads it
+// first.
 //
 // `site` is always where the program has called the preload library.
 #pragma once
@@ -18,7 +19,7 @@ void __spillway_persist_fence_surely_from(const void* site);
 // As memmove and memset, with flushes of what was copied.
 void __spillway_persist_copy_from(void* to, const void* from, size_t bytes, int caches, const void* site);
 void __spillway_persist_set_from(void* to, int byte, size_t bytes, int caches, const void* site);
-// Tells of a store that is not flushed.
+// Reports a store that is not flushed.
 void __spillway_persist_stored_from(const void* address, size_t bytes, const void* site);
 
 // persist::own::begin_mapping and end_mapping.

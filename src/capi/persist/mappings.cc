@@ -30,7 +30,7 @@ struct Mapping {
 };
 constinit Mapping* mappings = nullptr;
 constinit sys::Mutex mappings_lock;
-constinit bool is_at_fork = false;  // has the handlers by which a fork's child finds the lock free
+constinit bool is_at_fork = false;  // handlers of forks are set, so that a child finds the lock free
 
 void lock_mappings() { mappings_lock.lock(); }
 void unlock_mappings() { mappings_lock.unlock(); }
@@ -52,7 +52,7 @@ base::Expected<void> allocate_file(int descriptor, const char* path, size_t byte
   const auto allocate = [&] { return posix_fallocate(descriptor, 0, static_cast<off_t>(bytes)); };
   int error = allocate();
   if (error == EINTR) {
-    // tmpfs gives back what it has allocated by then: a timer's signals might let it come to no end.
+    // tmpfs frees what it has allocated by then: with a timer's signals this might never end.
     const sys::BlockedSignals blocked(sys::kSentSignals);
     error = allocate();
   }
@@ -146,7 +146,7 @@ base::Expected<Mapping> open_mapping(const char* path, size_t bytes, std::string
       mapping.address = *mapped;
       mapping.bytes = *sized;
       const auto begin = number_of(*mapped);
-      persist::own::end_mapping(begin, *sized);  // what was there before has gone, maybe without a word
+      persist::own::end_mapping(begin, *sized);  // the mapping before it has gone, maybe unannounced
       const auto added = persist::own::add_domain({.begin = begin,
                                                    .end = begin + *sized,
                                                    .kind = domain,

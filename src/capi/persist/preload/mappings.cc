@@ -4,7 +4,7 @@
 //
 // Calls of the C library's functions by the program and its libraries are seen. What is not seen: what the C library itself unmaps (stacks of
 // threads, blocks of malloc), system calls that a program makes by itself, shmdt, and files that become shorter while they are mapped. What has gone
-// so is not taken for what is mapped there next.
+// that way is not mistaken for what is mapped there next.
 #include <errno.h>
 #include <stdarg.h>
 #include <sys/mman.h>

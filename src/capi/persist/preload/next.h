@@ -6,8 +6,8 @@
 
 namespace preload {
 
-// It is looked for at the first use. A library that a program has loaded by dlopen() with local symbols is not among those that RTLD_NEXT finds: it
-// is asked by its name. Thread contract: any thread.
+// Looked up at the first use. RTLD_NEXT does not find a library that a program has loaded by dlopen() with local symbols: that one is asked by its
+// name. Thread contract: any thread.
 template <class Function>
 class Next {
  public:

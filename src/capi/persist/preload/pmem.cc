@@ -1,7 +1,7 @@
 // libpmem's calls, through the runtime.
 //
 // Some are passed on to libpmem: pmem_map_file and pmem_unmap, whose mappings are domains in between; pmem_msync where the runtime does not have the
-// kernel write; what a deep drain does beyond a fence. Calls that are not defined here reach libpmem as ever: pmem_is_pmem, pmem_has_hw_drain,
+// kernel write; what a deep drain does beyond a fence. Calls that are not defined here reach libpmem as before: pmem_is_pmem, pmem_has_hw_drain,
 // pmem_errormsg, pmem_check_version.
 #include "capi/persist/preload/pmem.h"
 
@@ -40,7 +40,7 @@ int fail(int number) {
   return -1;
 }
 
-// Answers as libpmem's calls do that can fail.
+// Answers like those of libpmem's calls that can fail.
 int fence(const void* site) {
   const int number = __spillway_persist_fence_from(site);
   return number == 0 ? 0 : fail(number);

@@ -2,7 +2,7 @@
 //
 // A mapping becomes a domain by its granularity: with that of cache lines (or bytes), lines are written back; with that of pages, the kernel writes.
 // So all mappings have the same functions here; only a mapping of pages that could not become a domain keeps libpmem2's. What pmem2_memcpy_async and
-// its kin copy libpmem2 itself flushes.
+// its kin copy, libpmem2 flushes itself.
 #include <errno.h>
 
 #include "capi/persist/entries.h"
@@ -103,7 +103,7 @@ SPILLWAY_EXPORT int pmem2_map_delete(pmem2_map** map) {
   return next(map);
 }
 
-// What the thread has put off is made durable before libpmem2 does what goes deeper.
+// What the thread has put off is made durable before libpmem2 does its own, deeper flush.
 SPILLWAY_EXPORT int pmem2_deep_flush(pmem2_map* map, void* address, size_t bytes) {
   auto* const next = next_deep_flush.get();
   if (next == nullptr) return -ENOSYS;
