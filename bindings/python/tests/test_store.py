@@ -134,7 +134,7 @@ class MemoryTest(unittest.TestCase):
                                  ((1 << 64) - 1, store.put, "version"), ((1 << 64) - 1, store.delete, "version")):
             arguments = (b"key", b"2") if call == store.put else (b"key",)
             when = {"when": "version"} if (call, name) == (store.put, "version") else {}
-            # The last ones are the version, or nothing, to who counts modulo 2^64.
+            # Counted modulo 2^64, the last three are 0 and twice the version.
             for wrong in (-1, most + 1, 1 << 1000, before.version + (1 << 64), before.version - (1 << 64)):
                 with self.subTest(call=call, name=name, wrong=wrong):
                     with self.assertRaisesRegex(OverflowError, f"^{name} is below 0 or above {most}$"):
@@ -419,7 +419,7 @@ class HintsTest(unittest.TestCase):
         own = {name for name in vars(spillway.Store) if not name.startswith("_") or name in hinted}
         self.assertEqual(hinted, own)
         self.assertEqual([node.target.id for node in nodes["Entry"].body], list(spillway.Entry.__match_args__))
-        # By name goes what the hints give a name to.
+        # Arguments that have a name in the hints can be passed by it.
         with spillway.Store.in_memory(64 << 20) as store:
             for node in nodes["Store"].body:
                 if not isinstance(node, ast.FunctionDef) or node.name.startswith("_"):

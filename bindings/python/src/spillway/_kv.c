@@ -117,7 +117,7 @@ static int store_init(KvStore *self, PyObject *args, PyObject *keywords) {
     return -1;
   const int place = place_of(durability, kDurabilities, "durability");
   int status = SPILLWAY_KV_INVALID;
-  // What the arguments are converted by, or another thread, may have opened it.
+  // The code that converts the arguments, or another thread, may have opened it.
   if (self->store != NULL || self->is_opening) {
     PyErr_SetString(PyExc_ValueError, "the store is open already");
   } else if (place >= 0) {

@@ -28,7 +28,7 @@ static void throw_status(JNIEnv *env, int status, const spillway_kv_session *ses
 static spillway_kv *store_of(jlong handle) { return (spillway_kv *)(intptr_t)handle; }
 static spillway_kv_session *session_of(jlong handle) { return (spillway_kv_session *)(intptr_t)handle; }
 
-// The bytes of an array, copied, or those that a direct buffer lies on.
+// The bytes of an array, copied, or those that a direct buffer refers to.
 struct bytes {
   const void *data;
   size_t count;
@@ -36,7 +36,7 @@ struct bytes {
   char small[kSmall];
 };
 
-// Memory for a copy of bytes->count bytes, which `bytes` is from then on. On an error null, with an exception.
+// Memory for a copy of bytes->count bytes, to which `bytes` refers from then on. On an error null, with an exception.
 static void *room_for_copy(JNIEnv *env, struct bytes *bytes) {
   if (bytes->count > kSmall) bytes->copy = malloc(bytes->count);
   if (bytes->count > kSmall && bytes->copy == NULL) {

@@ -10,7 +10,7 @@ import java.nio.file.Path;
 /**
  * The C API (spillway/kv.h) by way of libspillway_kv_jni, which is the file that -Dspillway.jni names, or else the one in the jar, or else one
  * in -Djava.library.path. Handles are addresses. A key or value is an array, or, if that is null, a direct buffer from 0 to its capacity: its
- * position and limit, which other threads may change, do not count. A device's name ends with a byte 0 and is in UTF-8, which JNI's own
+ * position and limit, which other threads may change, are ignored. A device's name ends with a byte 0 and is in UTF-8, which JNI's own
  * strings are not beyond U+FFFF.
  */
 final class KvNative {

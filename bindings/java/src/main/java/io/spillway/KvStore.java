@@ -15,7 +15,7 @@ import java.util.Objects;
  * bytes is stored or returned.
  */
 public final class KvStore implements AutoCloseable {
-  /** Which of the changes that have returned a power cut may take. Killing the process takes none of them. */
+  /** Which changes a power cut may lose after their calls have returned. Killing the process loses none of them. */
   public enum Durability {
     // In the order of SPILLWAY_KV_SYNC, _BATCH and _NONE in spillway/kv.h: ordinal() is passed on.
     /** Nothing is lost. */
@@ -62,7 +62,7 @@ public final class KvStore implements AutoCloseable {
     return open(device, Durability.SYNC);
   }
 
-  /** Opens a store. Refused while it is open already, here or in another process. */
+  /** Opens a store. Refused while the store is open already, here or in another process. */
   public static KvStore open(String device, Durability durability) throws KvException {
     return new KvStore(KvNative.open(nativeName(device), durability.ordinal(), false));
   }

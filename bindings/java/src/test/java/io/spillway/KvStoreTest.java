@@ -195,7 +195,8 @@ public final class KvStoreTest {
             for (boolean done = false; !done;) {
               long version = store.versionOf(key);
               byte[] before = store.get(key);
-              // What is read after the version is that or newer; then the version does not fit.
+              // The value read after the version is of that version or a newer one; if it is newer, replace()
+              // does nothing.
               done = version == 0
                   ? store.putIfAbsent(key, bytes("1")) != 0
                   : store.replace(key, bytes(Integer.toString(Integer.parseInt(new String(before)) + 1)), version) != 0;
