@@ -78,7 +78,7 @@ const Row* find_subcommand(const Row (&table)[kRows], Arguments arguments, std::
 // The flag and the environment variable of what a data file of options calls min_alloc: --min-alloc, SPILLWAY_MIN_ALLOC.
 std::string flag_name(std::string_view option);
 std::string variable_name(std::string_view prefix, std::string_view option);
-// Of an option of base/options.inc.
+// The same for an option of base/options.inc.
 std::string flag_name(const base::OptionInfo& option);
 std::string flag_with_argument(const base::OptionInfo& option);  // --min-alloc SIZE
 std::string variable_name(const base::OptionInfo& option);

@@ -16,7 +16,7 @@ struct Option {
 struct KvSubcommand {
   std::string_view name;
   const char* words;
-  const char* doc;   // of one line
+  const char* doc;   // a single line
   const char* more;  // the rest of --help: lines that end with a newline, or ""
   size_t words_least;
   size_t words_most;

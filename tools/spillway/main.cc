@@ -1,4 +1,4 @@
-// spillway: runs programs whose data exceeds their memory, keeps and serves stores, and looks at what there is.
+// spillway: runs programs whose data exceeds their memory, keeps and serves stores, and shows what is running.
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -40,9 +40,9 @@ class Process final : public cache::Outside {
   // Is it a child of fork that has not called exec? Its spilled memory is not where `published` says.
   bool is_fork_child();
 
-  // Of base::kStatisticInfo, in that order. Throws std::runtime_error when the process has ended.
+  // The counters of base::kStatisticInfo, in that order. Throws std::runtime_error when the process has ended.
   std::vector<uint64_t> counters();
-  // Of kSitesInfo[list], the most frequent first.
+  // The sites of kSitesInfo[list], the most frequent first.
   std::vector<base::SiteTable::Site> sites(size_t list);
 
   // The word of kWordInfo[i].
@@ -51,8 +51,8 @@ class Process final : public cache::Outside {
   // The points of kCurveInfo[curve], none when too few misses were seen; `counters` as counters() gave them.
   std::vector<base::MissCurve::Point> curve_points(size_t curve, const std::vector<uint64_t>& counters);
 
-  // Asks it to have a budget of so many bytes, and waits for its answer. Throws std::runtime_error if there is none in ten seconds: it
-  // is stopped, or has ended. REQUIRES: a process.
+  // Asks the process to take a budget of so many bytes, and waits for its answer. Throws std::runtime_error if none comes within ten
+  // seconds: it is stopped, or has ended. REQUIRES: a process.
   spill::BudgetAnswer ask_for_budget(uint64_t bytes);
 
   // Is the OS page of `address` allocated? REQUIRES: in the range. Throws std::runtime_error when the process has ended.

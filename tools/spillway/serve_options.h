@@ -16,7 +16,7 @@ struct ServeOptions {
   server::ServerOptions server;
   bool is_daemon = false;
   std::string pid_file;
-  std::string user;  // whom it becomes when it listens and has opened the store; empty: it stays who it is
+  std::string user;  // the user it becomes when it listens and has opened the store; empty: it keeps its user
   int verbosity = 0;
   bool logs_json = false;
   bool has_movable_clock = false;

@@ -12,7 +12,7 @@ struct Request : task::Work {
 
   Kind kind = Kind::kGet;
   std::string_view key;
-  // For a put: the value's pieces, and the options. A remove goes by `when` and `version` of these.
+  // For a put: the value's pieces, and the options. A remove uses only `when` and `version` of these.
   std::span<const iovec> pieces;
   kv::PutOptions options;
   // For a get: where the value goes. Null with kAnySize: to memory from malloc(), which perform() sets `buffer` to, and whose owner is the caller.

@@ -153,7 +153,7 @@ class Hub {
   std::function<void()> on_end;
 
   std::atomic<int> verbosity{0};
-  PrefixCounts prefixes;  // of what clients of memcached ask for
+  PrefixCounts prefixes;  // counts what clients of memcached ask for
   Watchers watchers;      // of what clients of memcached fetch and store, and of all connections
   RespScans scans;        // of clients of Redis
 

@@ -34,7 +34,7 @@ class MemcacheClient {
   MemcacheClient(const MemcacheClient&) = delete;
   MemcacheClient& operator=(const MemcacheClient&) = delete;
 
-  // Answers the client until it or the server ends the connection. Errors: those of the stream that ended it.
+  // Answers the client until it or the server ends the connection. Errors: the stream's error that ended it.
   base::Expected<void> serve();
 
  private:

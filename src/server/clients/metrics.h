@@ -21,7 +21,7 @@ class MetricsClient {
   MetricsClient(Hub& hub, Connection& connection)
       : hub_(hub), connection_(connection), stream_(*connection.stream) {}
 
-  // Errors: those of the stream that ended it.
+  // Errors: the stream's error that ended the connection.
   base::Expected<void> serve();
 
  private:

@@ -45,7 +45,7 @@ class RespClient {
   // All outlive the client.
   RespClient(Hub& hub, Connection& connection, Items& items);
 
-  // Answers the client until it or the server ends the connection. Errors: those of the stream that ended it.
+  // Answers the client until it or the server ends the connection. Errors: the stream's error that ended it.
   base::Expected<void> serve();
 
  private:

@@ -49,7 +49,7 @@ class RespScans::Table {
     uint64_t used_ms = 0;
     std::unique_ptr<Walk> walk;      // null: there are no more keys than those in `ahead`
     std::vector<std::string> ahead;  // keys that were read ahead, the next one last
-    bool is_under_way = false;       // a task is making a step of it
+    bool is_under_way = false;       // a task is executing a step of it
     bool is_disowned = false;
 
     bool has_more() const { return walk != nullptr || !ahead.empty(); }

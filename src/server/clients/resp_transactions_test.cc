@@ -1,4 +1,4 @@
-// Transcripts of transactions, and of what others do beside them.
+// Transcripts of transactions, and of what other clients do meanwhile.
 #include <atomic>
 #include <thread>
 

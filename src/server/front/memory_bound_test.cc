@@ -18,7 +18,7 @@ constexpr uint64_t kMiB = 1 << 20;
 // The test's device is in memory, too.
 constexpr uint64_t kValues = 40'000, kDeviceBytes = 64 * kMiB;
 
-// Somebody else's memory.
+// Memory of other parts of the process.
 class Others {
  public:
   explicit Others(uint64_t bytes) : bytes_(bytes), memory_(*sys::map_anonymous(bytes, "a test")) {

@@ -64,7 +64,7 @@ TEST_F(ServerTest, ConnectionsComeAndGoAllTheTime) {
         ASSERT_TRUE(say(client, "get " + key + "\r\n"));
         const std::string reply = "VALUE " + key + " 0 " + length + "\r\n" + value + "\r\nEND\r\n";
         if (random() % 3 == 0)
-          hear(client, random() % reply.size());  // it goes away in the middle
+          hear(client, random() % reply.size());  // the client goes away in the middle
         else
           ASSERT_TRUE(hear(client, reply.size()) == reply);
         if (random() % 3 == 0) say(client, "set " + key + " 0 0 1000\r\nhalf");

@@ -43,8 +43,8 @@ class Isolation {
   // REQUIRES: no call of it is under way.
   void remove(Place& place);
 
-  // A call, for its lifetime; it may wait before it begins. REQUIRES: its task has no other one. Cost while nobody is, or wants to be, alone: two
-  // stores and a few loads, of lines that the processor has.
+  // A call, for its lifetime; it may wait before it begins. REQUIRES: its task has no other one. Cost while no task is, or wants to be, alone: two
+  // stores and a few loads, of lines in the CPU's cache.
   class Call {
    public:
     Call(Isolation& isolation, Place& place) : isolation_(isolation), place_(&place) {

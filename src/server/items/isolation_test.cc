@@ -19,7 +19,7 @@ class IsolationTest : public task::TasksTest, public testing::WithParamInterface
  protected:
   IsolationTest() : TasksTest(kWorkers) {}
 
-  // Runs it on each worker, by a task.
+  // Runs `work` on each worker, in a task.
   template <class Work>
   void run_on_all(Work& work) {
     run([&] {
@@ -138,7 +138,7 @@ TEST_P(IsolationTest, PlacesComeAndGoMeanwhile) {
   EXPECT_EQ(count, uint64_t{kWorkers} * kTimes);
 }
 
-// Those who want to be alone take turns without a pause, and so do calls.
+// Tasks that want to be alone come one after the other without a pause, and so do calls.
 TEST_P(IsolationTest, NeitherKeepsTheOtherOut) {
   constexpr int kMin = 200;
   std::atomic<int> calls{0}, times{0};

@@ -11,7 +11,7 @@
 namespace server {
 namespace {
 
-// Of all values that are set together.
+// Bounds all values that are set together.
 constexpr size_t kGroupBytes = 256 << 10;
 
 }  // namespace

@@ -80,7 +80,7 @@ struct FetchOptions {
 struct Fetched {
   Item item;                 // as it was before the call, also in item.marks(); not found: there was none
   bool is_made = false;      // there is an empty one now
-  bool has_claimed = false;  // the caller is the one who is to store it anew (W)
+  bool has_claimed = false;  // the caller is the one that has to store it anew (W)
   // As they are after the call; 0 and kNever if there is no item.
   uint64_t cas = 0;
   uint64_t expires_ms = kNever;
@@ -127,7 +127,7 @@ struct ExpireOptions {
 
 class Items {
  public:
-  // Called by the thread that will use it, or by a task of that worker. `depth` and errors: as of kv::Session::open.
+  // To be called by the thread that will use it, or by a task of the worker that will. `depth` and errors: as of kv::Session::open.
   base::Expected<void> open(SharedItems& shared, size_t depth = 128);
   // REQUIRES: no item that was found is left.
   void close();

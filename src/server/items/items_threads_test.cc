@@ -137,7 +137,7 @@ TEST_F(ItemsFightTest, UpdatesEndThoughOthersSetWithoutLooking) {
       of(own.set("key", bytes_of("7"), {.mode = Mode::kAdd}));
     }
   });
-  // Alone, then with those who were under way when the fight began.
+  // Rounds outside a fight, then those in which sets that were under way when it began may interfere.
   constexpr uint64_t kMaxRounds = UpdateLocks::kRoundsAlone + 2 * kSetters;
   EXPECT_GT(shared.counts()[Count::kAnew], 0u);
   EXPECT_LE(shared.counts()[Count::kAnew], kUpdaters * kUpdates * kMaxRounds);

@@ -75,7 +75,7 @@ struct Command {
 
   std::string_view key = {};  // of commands of one key
   Words keys = {};            // classic get and gat: all keys, or those of this part of the line
-  // Of stats and administrative commands what stands behind the verb; of binary stats the key.
+  // Stats and administrative commands: what stands behind the verb; binary stats: the key.
   std::string_view arguments = {};
 
   uint32_t flags = 0;        // of the item, the client's

@@ -22,7 +22,7 @@ inline constexpr std::string_view kSaslMechanisms = "PLAIN";
 // have blanks; and a value of more than kMaxCredentialsBytes is refused, and swallowed.
 Parsed parse_credentials(std::string_view input, Credentials& credentials);
 
-// Parses a message of the mechanism PLAIN. False: it is none.
+// Parses a message of the mechanism PLAIN. False: it is malformed.
 bool parse_plain(std::string_view message, Credentials& credentials);
 
 }  // namespace server::memcache

@@ -14,8 +14,8 @@ enum class Result : uint8_t {
   kNotFound,
   // Errors
   kBadData,    // the value does not end with "\r\n"
-  kNotNumber,  // incr and decr: the value is none
-  kTooLarge,   // append, prepend: the value would be, with what there was
+  kNotNumber,  // incr and decr: the value is no number
+  kTooLarge,   // append, prepend: the joined value would be
   kNoMemory,
 };
 constexpr bool is_error(Result result) { return result >= Result::kBadData; }

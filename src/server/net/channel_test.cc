@@ -1,4 +1,4 @@
-// Connections by TLS, with OpenSSL's client at the other end; plain ones are what stream_test.cc is about.
+// Connections by TLS, with OpenSSL's client at the other end; stream_test.cc tests plain ones.
 #include "server/net/channel.h"
 
 #include <gtest/gtest.h>

@@ -46,7 +46,7 @@ class StreamTest : public task::TasksTest {
     ASSERT_TRUE(received) << received.error().message;
     EXPECT_EQ(*received, expected);
   }
-  // In the thread of the other end; for a minute at most.
+  // Called in the thread of the other end. Waits a minute at most.
   static void wait_for(const std::atomic<bool>& condition) {
     for (int i = 0; i < 60'000 && !condition; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -488,7 +488,7 @@ TEST_F(StreamTest, WhenItDrainsARequestThatBeginsAtThatMomentIsWaitedFor) {
         wait_for(has_drained);
         say(other, "gun");
         wait_for(has_begun);
-        std::this_thread::sleep_for(std::chrono::milliseconds(10));  // in which it begins to wait for more
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));  // meanwhile it begins to wait for more
         say(other, value);
         EXPECT_EQ(hear(other, 1), "");
       });

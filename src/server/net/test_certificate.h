@@ -75,7 +75,7 @@ class TestTlsPeer {
       : context_(SSL_CTX_new(TLS_client_method())) {
     SSL_CTX_set_min_proto_version(context_, version);
     SSL_CTX_set_max_proto_version(context_, version);
-    // Else OpenSSL refuses old versions by itself.
+    // Otherwise OpenSSL itself refuses old versions.
     if (version < TLS1_2_VERSION) SSL_CTX_set_security_level(context_, 0);
     SSL_CTX_set_verify(context_, SSL_VERIFY_PEER, nullptr);
     EXPECT_EQ(SSL_CTX_load_verify_file(context_, files.path(trusted + ".crt").c_str()), 1);

@@ -25,7 +25,7 @@ inline void keep_little(int descriptor) {
   ::setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
 }
 
-// So many bytes, or all to the end.
+// Reads so many bytes, or all up to the end.
 inline std::string hear(int descriptor, size_t bytes = SIZE_MAX) {
   std::string text;
   char part[4096];

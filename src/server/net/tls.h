@@ -64,7 +64,7 @@ class Tls {
 
  private:
   TlsOptions options_;
-  sys::Mutex lock_;  // of what follows
+  sys::Mutex lock_;  // guards what follows
   TlsContext context_;
 };
 

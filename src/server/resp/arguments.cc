@@ -57,7 +57,8 @@ struct ExpiryOption {
   const TimeUnit* unit = nullptr;  // null: none was given
   std::string_view text;
 
-  // Takes the option, and moves `i` to its time. False: it is none, has no time, or another one was given.
+  // Takes the option, and moves `i` to its time. False: this is no such option, it has no time, or a
+  // different one was given before.
   bool take(Arguments arguments, size_t& i) {
     const TimeUnit* given = unit_of_option(arguments[i]);
     if (given == nullptr || (unit != nullptr && unit != given) || i + 1 == arguments.size()) return false;

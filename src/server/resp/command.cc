@@ -22,7 +22,7 @@ constexpr size_t kCommandCount = std::size(kCommands);
 
 constexpr size_t kMaxNameBytes = 16;
 
-// Names are found by a hash of them, in a table with open addressing of which more than half is empty.
+// Names are looked up by hash, in a table with open addressing that is more than half empty.
 constexpr size_t kSlotCount = 256;
 constexpr uint8_t kEmpty = 0xff;
 static_assert(kCommandCount < kSlotCount / 2 && kCommandCount < kEmpty);

@@ -19,7 +19,7 @@ void expect_written(std::string_view resp2, std::string_view resp3, Call call) {
     call(reply);
     EXPECT_EQ(reply.view(), expected);
     EXPECT_FALSE(reply.is_full());
-    // All or nothing of it, however little room there is.
+    // It writes all or nothing, however little room there is.
     for (size_t room = 0; room <= expected.size(); ++room) {
       std::string small(room, '!');
       ReplyWriter bounded(small, protocol);

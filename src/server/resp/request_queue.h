@@ -19,7 +19,7 @@ namespace server::resp {
 class RequestQueue {
  public:
   // False: its requests would then have more than this many bytes, including what is kept of each beside its arguments, and nothing was added.
-  // While it grows it may take three times as much memory. Cost: a copy.
+  // While growing, the queue may take three times as much memory. Cost: a copy.
   bool add(const Command& command, Arguments arguments, uint64_t bytes_max);
   size_t count() const { return requests_.size(); }
 

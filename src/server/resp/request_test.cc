@@ -282,7 +282,7 @@ TEST(RequestDeathTest, CallsOutOfOrder) {
   EXPECT_DEATH(failed.parse("PING\r\n", {}), "State::kFailed");
 }
 
-// Bytes that often look like a request: whatever comes of them does not depend on how they are split.
+// Bytes that often look like a request: the result does not depend on how they are split.
 TEST(Request, RandomBytes) {
   const Words kPieces = {"*",  "$",  "\r\n", "1", "2",  "3", "0",     "-1",
                          "\r", "\n", "PING", " ", "\"", "'", "\\x41", "abc"};

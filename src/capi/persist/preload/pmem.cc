@@ -102,8 +102,8 @@ SPILLWAY_EXPORT int pmem_deep_persist(const void* address, size_t bytes) {
   return deep_drain(address, bytes, SPILLWAY_SITE);
 }
 
-// The kernel is to write the range. Where the runtime has it do so, that is a flush and a fence; elsewhere libpmem's own call, since writing back
-// lines would be less than was asked for.
+// The program wants the kernel to write the range. Where the runtime has it do so, that is a flush and a fence; elsewhere it is libpmem's own call,
+// since writing back lines would be less than was asked for.
 SPILLWAY_EXPORT int pmem_msync(const void* address, size_t bytes) {
   if (__spillway_persist_is_file(address)) {
     __spillway_persist_flush_from(address, bytes, SPILLWAY_SITE);
