@@ -53,6 +53,19 @@ SegmentHeader header_of(storage::Device& device, uint64_t segment, Identity& ide
   return header;
 }
 
+#if !__has_feature(thread_sanitizer)  // has no room for so much memory
+TEST(StoreMake, TheIndexOfALargeStoreBeginsWithSeveralTables) {
+  const auto device = storage::make_memory_device(uint64_t{2} << 40);
+  ASSERT_TRUE(device) << device.error().message;
+  ASSERT_TRUE(Store::make(**device, {.segment_bytes = 1 << 30}));
+  const auto store = Store::open(**device, {.stream_count = 1});
+  ASSERT_TRUE(store) << store.error().message;
+  EXPECT_EQ((*store)->counts().index.tables, 4u);
+  EXPECT_TRUE((*store)->close());
+  (*device)->close();
+}
+#endif
+
 TEST(StoreMake, GenerationsBeginFarFromEachOther) {
   storage::Device* const device = *storage::make_memory_device(17 << 20);
   uint64_t before = 0, highest = 0;

@@ -85,6 +85,9 @@ MUTATIONS = [
     # Images, and what is made of them
     mutation("image of a table that somebody changes meanwhile", (INDEX_IMAGE, "    if (copy_as_it_was(own, to)) break;", "    if (copy_as_it_was(own, to) || true) break;"), gtest_filter="IndexImageTest.*"),
     mutation("merges begin while images are taken", (INDEX_CHANGE, "    if (!is_imaged_.load(std::memory_order_relaxed) &&\n", "    if (\n"), gtest_filter="IndexImageTest.*"),
+    mutation("an index begins with one table, however short its tags are", (INDEX_CHANGE, "std::max(0, depth_most - bits)", "0 * std::max(0, depth_most - bits)"), gtest_filter="IndexTest.BeginsWith*"),
+    mutation("tables that an index began with are merged", (INDEX_CHANGE, "  if (child.birth_depth <= least_depth_) return;\n", ""), gtest_filter="IndexTest.TablesThatItBegan*"),
+    mutation("a store's index begins with one table", (RECOVERY, "  index_->begin_wide();\n  if (auto done", "  if (auto done"), gtest_filter="StoreMake.TheIndex*"),
     mutation("merges go on while images are taken", (INDEX_IMAGE, "    own.change.store(Table::Change::kSplit, std::memory_order_relaxed);\n", "    continue;\n"), gtest_filter="IndexImageTest.*"),
     mutation("merges that were put off are forgotten", (INDEX_IMAGE, "    try_merge(parent, child);\n", ""), gtest_filter="IndexImageTest.*"),
     mutation("entry in two images is there twice", (INDEX_RESTORE, "!holds(*to, home, entry)) fits", "true) fits"), gtest_filter="IndexImageTest.*"),

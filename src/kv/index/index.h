@@ -78,6 +78,9 @@ class Index {
   bool prepare();
   // Grows until this many entries fit. False: out of memory. REQUIRES: nobody else uses the index.
   bool reserve(uint64_t entries);
+  // Splits tables until the tags of new entries last as long as the index can grow, and merges these no more. It has no effect unless addresses
+  // have 32 bits or more, which leave tags few. Goes as far as there is memory and the entries can be separated. REQUIRES: as reserve().
+  void begin_wide();
 
   // The first candidate. Cost: a cache miss or two in a large index, a few dozen instructions.
   Location find(uint64_t hash) const;
@@ -204,6 +207,7 @@ class Index {
   char* map_slots();
   static void free_chunk(Chunk* chunk);
   Table& table(uint32_t number) const;
+  bool grow_to(unsigned depth);
   bool grow(Table& table, uint32_t region, unsigned depth);
   void help(Table& table);
   void shrink(Table& table);
@@ -229,6 +233,7 @@ class Index {
   // Images are being taken, so no merge may begin. Set before a table's change_lock is taken, read under it.
   std::atomic<bool> is_imaged_{false};
   uint32_t image_count_ = 0;  // images restored so far
+  unsigned least_depth_ = 0;  // no table is merged to less; set before others use the index
   sys::Mutex memory_lock_;    // guards what follows, and changes of the directory; last in the lock order
   std::atomic<Chunk*> spare_{nullptr};      // for tables to come; read without the lock as a hint
   std::atomic<char*> last_slots_{nullptr};  // of the latest chunk; relaxed: a hint

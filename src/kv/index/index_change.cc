@@ -1,4 +1,5 @@
 // Growth and shrinking of the index: regions that move between a table and its child.
+#include <algorithm>
 #include <bit>
 
 #include "base/check.h"
@@ -19,6 +20,20 @@ constexpr uint64_t kReserved = kSlots * 9 / 10;
 bool Index::reserve(uint64_t entries) {
   unsigned depth = 0;
   while ((kReserved << depth) < entries) ++depth;
+  return grow_to(depth);
+}
+
+void Index::begin_wide() {
+  // That of an index with an entry for each address, or with as many tables as there can be.
+  const int depth_most = std::min(std::countr_zero(format_.addresses()) - static_cast<int>(kHomeBits) + 1,
+                                  std::countr_zero(kMaxChunks * kChunkTables));
+  const int bits = static_cast<int>(format_.tag_bits()) - 1;  // of the hash, in a whole tag
+  least_depth_ = static_cast<unsigned>(std::max(0, depth_most - bits));
+  static_cast<void>(grow_to(least_depth_));
+}
+
+// Splits tables until each is chosen by so many bits. False: there is no memory, or an entry has no bit left.
+bool Index::grow_to(unsigned depth) {
   // Tables that a split adds come later in this loop.
   for (uint32_t number = 0; number < table_count_.load(std::memory_order_relaxed); ++number) {
     Table& own = table(number);
@@ -77,6 +92,7 @@ void Index::shrink(Table& table) {
 }
 
 void Index::try_merge(Table& parent, Table& child) {
+  if (child.birth_depth <= least_depth_) return;
   if (parent.count() + child.count() > kMergeBelow) return;
   if (!parent.change_lock.try_lock()) return;
   if (child.change_lock.try_lock()) {

@@ -9,6 +9,7 @@
 #include <random>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/mix.h"
@@ -170,6 +171,30 @@ TEST_F(IndexTest, WhatIsReservedFitsWithoutGrowth) {
   for (uint64_t i = 1000; i < 300'000; ++i) ASSERT_TRUE(insert(hash_of(i), i));
   EXPECT_EQ(index->counts().regions_moved, reserved.regions_moved);
   for (uint64_t i = 0; i < 300'000; ++i) ASSERT_TRUE(has(hash_of(i), i)) << i;
+}
+
+// Addresses of 40 bits leave 8 bits of the hash for a tag.
+TEST_F(IndexTest, BeginsWithTheMoreTablesTheShorterTagsAre) {
+  for (const auto& [address_bits, tables] :
+       {std::pair(18u, 1u), {31u, 1u}, {32u, 4u}, {34u, 64u}, {40u, 4096u}}) {
+    index->close();
+    index = *Index::open(address_bits);
+    index->begin_wide();
+    EXPECT_EQ(index->counts().tables, tables) << address_bits;
+  }
+  ASSERT_TRUE(insert(hash_of(1), 1));
+  ASSERT_TRUE(index->reserve(uint64_t{kSlots} << 12));
+  EXPECT_EQ(index->counts().tables, 8192u);
+  EXPECT_TRUE(has(hash_of(1), 1));
+}
+
+TEST_F(IndexTest, TablesThatItBeganWithAreNotMerged) {
+  index->close();
+  index = *Index::open(34);
+  index->begin_wide();
+  for (uint64_t i = 0; i < 2000; ++i)
+    ASSERT_TRUE(insert(hash_of(i), i) && index->remove(hash_of(i), i)) << i;
+  EXPECT_EQ(index->counts().tables, 64u);
 }
 
 // A process may have 65,530 mappings.

@@ -47,6 +47,7 @@ base::Expected<RecoveredStore> Recovery::run(Index*& index) {
   if (auto loaded = load_checkpoint(index); !loaded) return std::unexpected(loaded.error());
   base::probes::kv_recovery_step(2);
   index_ = index;
+  index_->begin_wide();
   if (auto done = for_all_segments(&Recovery::list); !done) return std::unexpected(done.error());
   if (recovered_.report.checkpoint != 0 && has_read_all() && !has_free_segment())
     if (auto done = leave_checkpoint(index); !done) return std::unexpected(done.error());
@@ -159,6 +160,7 @@ bool Recovery::has_gaps(std::span<const uint32_t> parts) const {
 base::Expected<void> Recovery::leave_checkpoint(Index*& index) {
   if (auto opened = open_index(index); !opened) return opened;
   index_ = index;
+  index_->begin_wide();
   recovered_.report.checkpoint = 0;
   recovered_.checkpoint_segments.clear();
   for (uint32_t i = 0; i < worker_count_; ++i) std::ranges::fill(workers_[i].live, Live{});
