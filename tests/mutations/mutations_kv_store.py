@@ -185,6 +185,7 @@ MUTATIONS = [
     mutation("pieces that a checkpoint knew are not looked at", (RECOVERY_PIECES, "  if (!segment.is_used() || segment.footer.piece_count == 0) return {};\n", "  if (true) return {};\n"), gtest_filter="CheckpointTest.PiecesOfIt*"),
     mutation("footer does not count pieces", ("src/kv/media/format.cc", "    if (entry.kind() == RecordKind::kPiece) ++footer.piece_count;\n", ""), gtest_filter="CheckpointTest.PiecesOfIt*"),
     mutation("a piece whose beginning is damaged stays when its value is removed", (COLLECTOR, "      if (own == nullptr || !is_damaged) own = &all[i];\n", "      if (!is_damaged) own = &all[i];\n"), gtest_filter="CheckpointTest.ADamagedPiece*"),
+    mutation("a piece whose key is damaged is taken for another record", (COLLECTOR, "    if (is_piece || reading != Reading::kPart) return 0;\n", "    return 0;\n"), gtest_filter="LargeValuesTest.PiecesThatSay*"),
     mutation("a damaged piece that nothing lists stays when its value has ended", (RECOVERY_PIECES, "  return end_unlisted(worker, key, pieces.size());\n", "  return {};\n"), gtest_filter="CheckpointTest.ADamagedPiece*"),
     mutation("damaged pieces that do not say whose they are stay", (RECOVERY_PIECES, "  return ended ? end_nameless(values) : ended;\n", "  return ended;\n"), gtest_filter="LargeValuesTest.PiecesThatSay*"),
     mutation("damaged pieces that do not say whose they are end though a head names them", (RECOVERY_PIECES, " && !std::ranges::binary_search(named, sequence)", ""), gtest_filter="LargeValuesTest.PiecesThatSay*"),
