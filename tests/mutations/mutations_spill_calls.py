@@ -51,7 +51,7 @@ MUTATIONS = [
              (MEMORY, "((reinterpret_cast<uint64_t>(end) - 1) & (base::kOsPageBytes - 1)) + 1);",
               "(reinterpret_cast<uint64_t>(end) & (base::kOsPageBytes - 1)) + 1);")),
     mutation("memcpy of what overlaps copies bytes that it stored", "intercept_memory_test", "Memory.Move*",
-             (MEMORY, "  // The C library's moves, too: there are programs that rely on it unknowingly.\n  if (!quick.ready) [[unlikely]]\n    return spill::move_anyhow(to, from, n);",
+             (MEMORY, "  // Overlap is allowed, as in the C library's memcpy: some programs rely on that unknowingly.\n  if (!quick.ready) [[unlikely]]\n    return spill::move_anyhow(to, from, n);",
               "  if (!quick.ready) [[unlikely]] {\n    spill::copy(to, from, n);\n    return to;\n  }")),
     mutation("overlapping move goes the wrong way", "intercept_memory_test", "Memory.Move*",
              (MEMORY, "  if (reinterpret_cast<uint64_t>(to) - reinterpret_cast<uint64_t>(from) < n)\n", "  if (to < from)\n")),

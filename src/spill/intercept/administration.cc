@@ -1,5 +1,5 @@
-// System calls of those who administer a machine, accounts and its network: paths, names and small structures,
-// copied when they are spilled.
+// System calls for the administration of a machine, its accounts and its network: paths, names and small
+// structures are copied when they are spilled.
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -32,7 +32,7 @@ int delete_module(const char* name, unsigned flags);
 int pidfd_send_signal(int process, int number, siginfo_t* info, unsigned flags);
 }
 
-// Capabilities: one set of data in the first version, two since.
+// Capabilities: one set of data in the first version, two since then.
 static int with_capabilities(cap_user_header_t header, cap_user_data_t data, auto call) {
   PlainObject<__user_cap_header_struct> plain_header(header);
   if (header == nullptr || data == nullptr) return call(plain_header, data);
@@ -73,7 +73,7 @@ SPILL_EXPORT int __spill_fsconfig(int context, unsigned command, const char* key
                   PlainBytes(value, extra > 0 ? static_cast<size_t>(extra) : 0, PlainBytes::kIn).data(),
                   extra);
 }
-// Other commands than these are of XFS, with structures of its own.
+// The other commands are XFS's, with structures of its own.
 SPILL_EXPORT int __spill_quotactl(int command, const char* device, int id, caddr_t address) {
   const PlainString plain_device(device);
   switch (static_cast<unsigned>(command) >> SUBCMDSHIFT) {
@@ -95,7 +95,7 @@ SPILL_EXPORT int __spill_quotactl(int command, const char* device, int id, caddr
   }
 }
 
-// Handles of files: their length stands in them.
+// File handles, which contain their length.
 static size_t handle_bytes(const file_handle* handle) {
   return handle == nullptr ? 0 : sizeof *handle + spill::load(&handle->handle_bytes);
 }
@@ -111,7 +111,7 @@ SPILL_WAIT(int, open_by_handle_at, (int mount, file_handle* handle, int flags),
             reinterpret_cast<file_handle*>(PlainBytes(handle, handle_bytes(handle), PlainBytes::kIn).data()),
             flags))
 
-// What happens to files and processes, and what the kernel said.
+// Events of files and processes, and the kernel's messages.
 SPILL_WAIT(int, fanotify_mark, (int group, unsigned flags, uint64_t mask, int folder, const char* path),
            (group, flags, mask, folder, PlainString(path)))
 SPILL_WAIT(int, pidfd_send_signal, (int process, int number, siginfo_t* info, unsigned flags),
@@ -141,7 +141,7 @@ SPILL_EXPORT utmpx* __spill_pututxline(const utmpx* entry) {
 SPILL_WAIT(int, bindresvport, (int socket, sockaddr_in* address), (socket, PlainObject<sockaddr_in>(address)))
 SPILL_EXPORT void __spill_herror(const char* text) { herror(PlainString(text)); }
 
-// Answers of name servers are received where they are wanted.
+// Name servers' answers are received directly into the answer buffer.
 static int with_answer(unsigned char* answer, int room, auto ask) {
   PlainBytes memory(answer, room > 0 ? static_cast<size_t>(room) : 0, PlainBytes::kInOut);
   if (room > 0 && memory.data() == nullptr) return spill::fail(ENOMEM);

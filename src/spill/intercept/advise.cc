@@ -1,5 +1,4 @@
-// What programs say and ask of memory that is mapped: madvise, mprotect, msync, mlock, mincore. What mprotect says of spilled
-// memory is kept by protection.h.
+// What programs say and ask about mapped memory: madvise, mprotect, msync, mlock, mincore. protection.h keeps the protection of spilled memory.
 #include <fcntl.h>
 #include <limits.h>
 #include <link.h>
@@ -25,8 +24,8 @@ Pattern pattern_of_advice(int advice) {
                                    : Pattern::kNormal;
 }
 
-// Has the memory, of spilled globals, initial values in the file of the program or library that it belongs to? Its content would
-// be them again.
+// Does this memory of spilled globals have initial values in the file of its program or library? Natively it would have those
+// again after MADV_DONTNEED.
 bool begins_as_file(uint64_t begin, size_t length) {
   struct Range {
     uint64_t begin, end;
@@ -44,7 +43,7 @@ bool begins_as_file(uint64_t begin, size_t length) {
   return dl_iterate_phdr(touches_file, &range) != 0;
 }
 
-// madvise of memory that is allocated, and of one file map or none.
+// madvise of memory that is allocated, and belongs to one file map or to none.
 int advise_spilled(uint64_t begin, size_t length, int advice) {
   const Advice meaning = meaning_of_advice(advice);
   const FileMapKind kind = kind_at(begin);
@@ -59,7 +58,7 @@ int advise_spilled(uint64_t begin, size_t length, int advice) {
       return fail(EIO);
   }
   if (meaning == Advice::kPattern) set_pattern(begin, length, pattern_of_advice(advice));
-  // Of what is protected nothing is needed.
+  // Protected memory needs no loading.
   if (meaning == Advice::kWillNeed && protection_at(begin) == Protection::kOpen)
     prefetch_range(begin, length);
   return meaning == Advice::kRefused ? fail(EINVAL) : 0;
@@ -70,7 +69,7 @@ int advise_spilled(uint64_t begin, size_t length, int advice) {
 SPILL_EXPORT int __spill_madvise(void* address, size_t bytes, int advice) {
   if (touches_runtime(address, bytes)) return fail(ENOMEM);
   const bool around_globals = is_around_globals(address, bytes);
-  // Of nothing the kernel only says whether it knows the advice.
+  // For 0 bytes the kernel only says whether it knows the advice.
   if (bytes == 0 || (!in_range(address) && !around_globals)) return madvise(address, bytes, advice);
   if (reinterpret_cast<uint64_t>(address) % base::kOsPageBytes != 0 ||
       base::round_up(bytes, base::kOsPageBytes) == 0)
@@ -114,7 +113,7 @@ SPILL_EXPORT int __spill_mprotect(void* address, size_t bytes, int protection) {
   });
 }
 
-// Keys of protection are the kernel's, by addresses that compiled code does not use.
+// Protection keys are applied by the kernel, at addresses that compiled code does not access.
 SPILL_EXPORT int __spill_pkey_mprotect(void* address, size_t bytes, int protection, int key) {
   if (key == -1 || touches_runtime(address, bytes)) return __spill_mprotect(address, bytes, protection);
   return in_range(address) || is_around_globals(address, bytes)
@@ -122,7 +121,7 @@ SPILL_EXPORT int __spill_pkey_mprotect(void* address, size_t bytes, int protecti
              : pkey_mprotect(address, bytes, protection, key);
 }
 
-// What cannot change needs no writing, and private memory is not written.
+// Read-only maps need no writing, and private ones are not written.
 SPILL_EXPORT int __spill_msync(void* address, size_t bytes, int flags) {
   if (!in_range(address)) return msync(address, bytes, flags);
   if (reinterpret_cast<uint64_t>(address) % base::kOsPageBytes != 0 ||
@@ -142,7 +141,7 @@ SPILL_EXPORT int __spill_mlock(const void* address, size_t bytes) {
   });
 }
 
-// It would fill memory with the runtime's tables, which are mostly empty, and with what is to leave it.
+// It would fill memory with the runtime's mostly empty tables, and with pages that are meant to leave.
 SPILL_EXPORT int __spill_mlockall(int) { return fail(ENOMEM); }
 
 SPILL_EXPORT int __spill_munlock(const void* address, size_t bytes) {
@@ -159,7 +158,7 @@ SPILL_EXPORT int __spill_mlock2(const void* address, size_t bytes, unsigned flag
 
 SPILL_EXPORT int __spill_posix_madvise(void* address, size_t bytes, int advice) {
   if (!in_range(address)) return posix_madvise(address, bytes, advice);
-  // As the C library has it, nothing may be lost.
+  // As in the C library: posix_madvise must not lose content.
   if (advice == POSIX_MADV_DONTNEED) return 0;
   const int error = errno;
   const int result = __spill_madvise(address, bytes, advice) == 0 ? 0 : errno;
@@ -167,7 +166,7 @@ SPILL_EXPORT int __spill_posix_madvise(void* address, size_t bytes, int advice) 
   return result;
 }
 
-// Of spilled memory: what can be accessed without the runtime's help.
+// Spilled memory counts as resident if it can be accessed without the runtime's help.
 SPILL_EXPORT int __spill_mincore(void* address, size_t bytes, unsigned char* pages) {
   const size_t count = bytes / base::kOsPageBytes + (bytes % base::kOsPageBytes != 0 ? 1 : 0);
   const auto begin = reinterpret_cast<uint64_t>(address);
@@ -179,7 +178,7 @@ SPILL_EXPORT int __spill_mincore(void* address, size_t bytes, unsigned char* pag
   if (!in_range(address))
     return mincore(address, bytes, reinterpret_cast<unsigned char*>(plain_pages.data()));
   if (!plain(pages) && count > 0 && plain_pages.data() == nullptr) return fail(EAGAIN);
-  // Can the answer be stored? The kernel tells, for each of its pages, when asked about memory that is there.
+  // Can the answer be stored? Asking about memory that is certainly mapped makes the kernel check each of the answer's pages.
   auto* here =
       reinterpret_cast<void*>(base::round_down(reinterpret_cast<uint64_t>(&runtime), base::kOsPageBytes));
   for (size_t i = 0; i < count; i += bytes_to_page_end(plain_pages.data() + i))
@@ -196,7 +195,7 @@ namespace {
 
 enum class Whose { kOwn, kOther, kUnknown };
 
-// Whose process a descriptor of pidfd_open's leads to.
+// Whose process a pidfd refers to.
 Whose whose_process(int process) {
   // PIDFD_SELF_THREAD and PIDFD_SELF_THREAD_GROUP, which the kernel knows or refuses.
   if (process == -10000 || process == -10001) return Whose::kOwn;
@@ -206,14 +205,14 @@ Whose whose_process(int process) {
   constexpr char kKey[] = "\nPid:\t";
   const char* key = strstr(text, kKey);
   if (key == nullptr) return Whose::kUnknown;
-  // As this /proc numbers processes, and threads, for whose descriptors it is the same memory.
+  // The number is as in this /proc. It may also be a thread's, whose memory is the same.
   snprintf(path, sizeof path, "/proc/self/task/%d", atoi(key + sizeof kKey - 1));
   return sys::failed(sys::syscall(SYS_faccessat, AT_FDCWD, path, F_OK)) ? Whose::kOther : Whose::kOwn;
 }
 
 }  // namespace
 
-// Spilled memory is this process's alone to advise on: the addresses mean other memory in another.
+// Advice on spilled memory is carried out only for this process: in another one the addresses mean other memory.
 SPILL_EXPORT ssize_t __spill_process_madvise(int process, const iovec* vector, size_t count, int advice,
                                              unsigned flags) {
   if (count > IOV_MAX) return fail(EINVAL);
@@ -224,7 +223,7 @@ SPILL_EXPORT ssize_t __spill_process_madvise(int process, const iovec* vector, s
                            });
   const Whose whose = any_spilled ? whose_process(process) : Whose::kOther;
   if (whose == Whose::kOther) return process_madvise(process, pieces, count, advice, flags);
-  // All but the pieces, which the kernel may refuse.
+  // Lets the kernel check everything except the pieces.
   if (process_madvise(process, pieces, 0, advice, flags) != 0) return -1;
   if (whose == Whose::kUnknown) return fail(EINVAL);
   ssize_t advised = 0;

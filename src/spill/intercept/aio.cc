@@ -1,9 +1,9 @@
-// Asynchronous I/O. The C library's is made of threads that read and write where the request says: in spilled memory the
-// kernel would refuse that (EFAULT). So all requests are served here, those with plain buffers too: requests of one
-// descriptor are carried out in their order, which appends and pipes show.
+// Asynchronous I/O. The C library does it by threads that read and write the request's buffer, which the kernel would refuse
+// in spilled memory (EFAULT). So all requests are served here, those with plain buffers too, because requests for one
+// descriptor are carried out in order, as appends and pipes show.
 //
-//   file or block device   at once, by the caller: it does not wait without limit, and POSIX leaves open when a request
-//                          is carried out. So it takes no memory but what read() and write() do
+//   file or block device   at once, by the caller: this does not wait without limit, and POSIX leaves open when a request is
+//                          carried out. So it takes no more memory than read() and write() do
 //   anything else          by a thread, since it may wait until the caller itself does something: one for each
 //                          descriptor, which carries its requests out in their order
 //
@@ -11,9 +11,9 @@
 //  1 a request's control block says how it ended: result first, then the error number. The C library's aio_error and
 //    aio_return read that, and need not know who served it
 //  2 a request that a thread serves is in the list from before its call returns until 1 is done. A thread ends when the list
-//    has none of its descriptor, and a descriptor that has some has a thread; the lock is held for both
+//    has no request for its descriptor, and a descriptor with requests has a thread; the lock is held for both
 //  3 a child of fork begins with an empty list: it has none of the threads
-//  4 a control block is the program's again when 1 is done, also where others of its list (lio_listio) have not ended
+//  4 a control block is the program's again when 1 is done, even if others of its list (lio_listio) have not ended
 #include <aio.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -48,7 +48,7 @@ static_assert(sizeof(aiocb) == sizeof(aiocb64) &&
 namespace spill {
 namespace {
 
-// What the requests of one lio_listio have in common. The last that leaves it frees it.
+// What the requests of one lio_listio have in common. The last to leave it frees it.
 struct List {
   std::atomic<uint32_t> left{1};  // requests that have not ended, and the call itself
   std::atomic<bool> has_failed{false};
@@ -59,7 +59,7 @@ struct Request {
   Request* next;
   int descriptor;
   aiocb* block;
-  List* list;  // null: of none
+  List* list;  // null: not part of one
 };
 // Requests that threads serve, oldest first.
 struct Requests {
@@ -68,10 +68,10 @@ struct Requests {
 };
 constinit Requests requests;
 
-// Operations beside those of lists.
+// Operations besides those of lists.
 enum : int { kSync = 100, kSyncData };
 
-// Invariant 1: who sees that a request ended sees its result, and what it read.
+// Invariant 1: whoever sees that a request has ended sees its result, and what it read.
 int error_of(const aiocb* block) { return end_word(&block->__error_code); }
 
 bool may_wait(int descriptor) {
@@ -79,7 +79,7 @@ bool may_wait(int descriptor) {
   return fstat(descriptor, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISBLK(status.st_mode);
 }
 
-// A file that cannot seek is read or written where it is: the C library's own threads do that too.
+// A file that cannot seek is read or written at its present position, as the C library's threads do.
 ssize_t transfer(const aiocb& request) {
   if (request.aio_lio_opcode == kSync) return fsync(request.aio_fildes);
   if (request.aio_lio_opcode == kSyncData) return fdatasync(request.aio_fildes);
@@ -103,14 +103,14 @@ void end(aiocb* block, ssize_t result, int error) {
 
 void leave(List* list) {
   const uint32_t before = list->left.fetch_sub(1, std::memory_order_acq_rel);
-  // The call may have gone on by now, and freed the list: to wake whoever waits on an address does nothing where nobody does.
+  // The call may have returned by now, and the list may be freed: waking an address that nobody waits on does nothing.
   if (before == 2) sys::futex_wake(list->left, 1);
   if (before != 1) return;
   if (list->tells) tell(list->event, SI_ASYNCIO);
   sys::c_free(list);
 }
 
-// The calling thread is not cancelled meanwhile: natively another thread would carry the request out all the same.
+// The calling thread cannot be cancelled meanwhile: natively another thread would carry the request out regardless.
 void carry_out(aiocb* block, List* list) {
   int cancellable;
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
@@ -209,13 +209,13 @@ int suspend(const aiocb* const* list, int count, const timespec* timeout) {
       if (error_of(block) != EINPROGRESS) return 0;
       has_some = true;
     }
-    // As the C library has it: where there is nothing to wait for nobody waits.
+    // As in the C library: returns at once if there is nothing to wait for.
     if (!has_some) return 0;
   } while (patience.pause());
   return -1;
 }
 
-// Starts a request of a list. False: it could not be.
+// Starts a request of a list. False if it could not be started.
 bool start_of_list(aiocb* block, int operation, List* list) {
   if (operation != LIO_READ && operation != LIO_WRITE) {
     end(block, -1, EINVAL);
@@ -227,8 +227,8 @@ bool start_of_list(aiocb* block, int operation, List* list) {
   return false;
 }
 
-// False when a signal's handler has ended the wait. As with the C library those do not that restart system calls, and no thread is cancelled here:
-// requests that have not ended may lie on its stack.
+// False if a signal handler has ended the wait. As in the C library, handlers that restart system calls do not end it, and the thread is not
+// cancelled here: requests that have not ended may lie on its stack.
 bool wait_for(List& list) {
   clear_slots();
   for (uint32_t left; (left = list.left.load(std::memory_order_acquire)) > 1;)
@@ -279,7 +279,7 @@ SPILL_EXPORT int __spill_aio_suspend(const aiocb* const* list, int count, const 
 }
 SPILL_EXPORT int __spill_aio_error(const aiocb* block) { return error_of(block); }
 SPILL_EXPORT ssize_t __spill_aio_return(aiocb* block) { return load(&block->__return_value); }
-// What waits in a thread is not taken back.
+// A request that waits in a thread cannot be cancelled.
 SPILL_EXPORT int __spill_aio_cancel(int descriptor, aiocb* block) {
   if (fcntl(descriptor, F_GETFL) == -1) return fail(EBADF);
   if (block != nullptr) {

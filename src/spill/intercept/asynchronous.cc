@@ -51,10 +51,10 @@ BlockedProgramSignals::~BlockedProgramSignals() { change_program_mask(SIG_SETMAS
 
 bool run_in_thread(const pthread_attr_t* attributes, void* (*routine)(void*), void* argument) {
   note_threads();
-  const BlockedProgramSignals blocked;  // the thread begins so
+  const BlockedProgramSignals blocked;  // the thread inherits the mask
   pthread_t thread;
   const int error = __spill_pthread_create(&thread, attributes, routine, argument);
-  if (error == 0) pthread_detach(thread);  // fails where the attributes say so already
+  if (error == 0) pthread_detach(thread);  // fails if the attributes make it detached already
   return error == 0;
 }
 

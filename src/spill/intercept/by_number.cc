@@ -1,11 +1,11 @@
-// syscall(2) with numbers other than those of futexes and of copying the process (syscall.cc): what the C library has no
-// function for, and programs that do without it.
+// syscall(2) with numbers other than those of futexes and of copying the process (syscall.cc): for calls that the C library
+// has no function for, and for programs that bypass its functions.
 //
 //   SPILL_SAME_CALLS   calls that the C library passes on as they are: its function's interceptor is called
 //   kByKernel          others: arguments in spilled memory are copied, as the list says
 //
-// Arguments of a number in neither list are passed as they are, and the kernel refuses spilled addresses (EFAULT). So it does
-// where a structure holds further addresses (bpf, io_submit, keyctl).
+// Arguments of a number in neither list are passed as they are, and the kernel refuses spilled addresses (EFAULT); it also
+// does so if a structure holds further addresses (bpf, io_submit, keyctl).
 #include <asm/prctl.h>
 #include <dirent.h>
 #include <errno.h>
@@ -112,7 +112,7 @@ ssize_t __spill_pwritev2(int file, const iovec* vector, int count, off_t offset,
 namespace spill {
 namespace {
 
-// The function with the first of the six arguments, as syscall() has them.
+// Calls the function with as many of the six arguments as it takes, each as syscall() got it.
 template <class T>
 T argument(long value) {
   if constexpr (std::is_pointer_v<T>)
@@ -130,8 +130,8 @@ long call(Result (*function)(Parameters...), const long* a) {
   }(std::index_sequence_for<Parameters...>());
 }
 
-// What the kernel finds at an argument's address: text, `bytes` times the argument `count`, a mask of memory nodes, one of whose bits less than
-// `count` are looked at, or a mask that blocks signals, from which those that the fault path needs are taken.
+// What the kernel finds at an argument's address: text; `bytes` times the argument `count`; a mask of memory nodes, of which the kernel reads
+// one bit less than `count` says; or a signal mask, from which the signals that the fault path needs are removed.
 struct Memory {
   enum Kind : uint8_t { kNone, kText, kIn, kInOut, kMask };
   Kind kind = kNone;
@@ -198,14 +198,14 @@ constexpr ByKernel kByKernel[] = {
     {SYS_sched_getaffinity, {in_out(2, 1, 1)}},
     {SYS_sched_getattr, {in_out(1, 1, 2)}},
     {SYS_set_mempolicy, {nodes_in(1, 2)}},
-    // Of this thread alone; the C library's function changes all threads.
+    // For this thread alone; the C library's function changes all threads.
     {SYS_setgroups, {in(1, sizeof(gid_t), 0)}},
     {SYS_signalfd4, {in(1, kSet)}},
     {SYS_syslog, {in_out(1, 1, 2)}},
     {SYS_timer_create, {in(1, sizeof(sigevent)), in_out(2, 4)}},
     {SYS_timer_gettime, {in_out(1, sizeof(itimerspec))}},
     {SYS_timer_settime, {in(2, sizeof(itimerspec)), in_out(3, sizeof(itimerspec))}},
-    // Without a path too, which the C library's function refuses.
+    // Allows no path, which the C library's function refuses.
     {SYS_utimensat, {text(1), in(2, 2 * kTime)}},
     {SYS_waitid, {in_out(2, kInfo), in_out(4, sizeof(rusage))}},
 };
@@ -255,7 +255,7 @@ long with_copies(const ByKernel& entry, const long* arguments) {
   return result;
 }
 
-// The first argument says how large the sets are. The last one leads to the address and the size of the mask.
+// The first argument says how large the sets are. The last one points to the mask's address and size.
 long pselect6(const long* a) {
   struct Mask {
     const uint64_t* signals;
@@ -278,8 +278,7 @@ long pselect6(const long* a) {
                  static_cast<timespec*>(timeout), a[5] != 0 ? &mask : nullptr);
 }
 
-// A call with a structure, argument number `position`, that has its own length in the 32 bits at `at`: 0 means that of its first
-// version.
+// A call with a structure, argument number `position`, that contains its own length in the 32 bits at `at`: 0 means the length of its first version.
 long with_sized(long number, const long* arguments, unsigned position, uint32_t at, uint32_t first_bytes) {
   long a[6];
   memcpy(a, arguments, sizeof a);
@@ -293,7 +292,7 @@ long with_sized(long number, const long* arguments, unsigned position, uint32_t 
   return syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-// Whether the operation of a futex takes a time limit. Others have a number there, or nothing: the word may be any pointer then.
+// Whether a futex operation takes a time limit. Others have a number there, or nothing: then the word may look like any pointer.
 bool has_time_limit(long operation) {
   switch (operation & FUTEX_CMD_MASK) {
     case FUTEX_WAIT:
@@ -311,7 +310,7 @@ bool can_load(const void* address) {
   return in_range(at) && is_allocated(at) && allows(protection_at(at), Need::kRead);
 }
 
-// The way back from a handler is the runtime's, whatever the program gives.
+// The function by which a handler returns is the runtime's, whatever the program gives.
 struct sigaction from_kernel(const KernelAction& action) {
   struct sigaction result = {};
   result.sa_sigaction = action.handler;
@@ -342,7 +341,7 @@ long call_by_number(long number, const long* a) {
     case SYS_mremap:
       return reinterpret_cast<long>(__spill_mremap(argument<void*>(a[0]), static_cast<size_t>(a[1]),
                                                    static_cast<size_t>(a[2]), static_cast<int>(a[3]), a[4]));
-    // The kernel's take no flags, or the C library's has another name.
+    // Either the kernel's call takes no flags, or the C library's has another name.
     case SYS_faccessat:
       return __spill_faccessat(static_cast<int>(a[0]), argument<char*>(a[1]), static_cast<int>(a[2]), 0);
     case SYS_faccessat2: return call(__spill_faccessat, a);
@@ -363,7 +362,7 @@ long call_by_number(long number, const long* a) {
       auto* told = argument<uint64_t*>(a[2]);
       const int how = static_cast<int>(a[0]);
       if (static_cast<size_t>(a[3]) != sizeof(uint64_t)) break;
-      // Programs find out so whether memory can be read: the kernel copies the set before it refuses an unknown `how`.
+      // Programs use this to find out whether memory can be read: the kernel copies the set before it refuses an unknown `how`.
       if (given != nullptr && !can_load(given) && (how < SIG_BLOCK || how > SIG_SETMASK)) break;
       sigset_t set = {}, old = {};
       if (given != nullptr) *reinterpret_cast<uint64_t*>(&set) = load(given);
@@ -393,7 +392,7 @@ long call_by_number(long number, const long* a) {
       if (a[0] != ARCH_GET_FS && a[0] != ARCH_GET_GS) break;
       return syscall(number, a[0], static_cast<uint64_t*>(PlainObject<uint64_t>(argument<uint64_t*>(a[1]))));
     case SYS_pselect6: return pselect6(a);
-    // The kernel stores there when the thread ends, and tells nobody that it could not.
+    // The kernel stores there when the thread ends, and reports to nobody if it cannot.
     case SYS_set_robust_list:
     case SYS_set_tid_address:
       if (!plain(argument<char*>(a[0]))) return fail(ENOTSUP);

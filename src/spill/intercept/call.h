@@ -14,11 +14,11 @@ using spill::PlainString;
 #define SPILL_CALL(T, name, parameters, arguments) \
   SPILL_EXPORT T __spill_##name parameters { return name arguments; }
 
-// The same for a name that the runtime exports too: the function behind.
+// The same for a name that the runtime exports too: calls the C library's function of that name.
 #define SPILL_NEXT(T, name, parameters, arguments) \
   SPILL_EXPORT T __spill_##name parameters { return LIBC(name) arguments; }
 
-// SPILL_CALL for a call that may wait, which lets go of all slots first.
+// SPILL_CALL for a call that may wait: clears all slots first.
 #define SPILL_WAIT(T, name, parameters, arguments) \
   SPILL_EXPORT T __spill_##name parameters {       \
     spill::clear_slots();                          \

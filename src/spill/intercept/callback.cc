@@ -1,9 +1,9 @@
-// Functions of the C library that make threads which call the program (SIGEV_THREAD): from their first use on the program
-// counts as having threads (mutex.h).
+// Functions of the C library that create threads which call the program (SIGEV_THREAD): once they are used, the program
+// counts as multi-threaded (mutex.h).
 //
-// A timer's threads have all signals blocked, while faults must be served: they call run_callback, which a Callback tells
-// whom to call. A thread may have been started when its timer is deleted, so Callbacks are never freed; there is one for
-// each function and value.
+// A timer's threads have all signals blocked, yet faults must be served: they call run_callback, to which a Callback says
+// what to call. A thread may already have been started when its timer is deleted, so Callbacks are never freed; there is
+// one for each function and value.
 #include <mqueue.h>
 #include <signal.h>
 #include <time.h>
@@ -28,7 +28,7 @@ struct Callback {
 };
 constinit std::atomic<Callback*> callbacks[256] = {};  // by hash
 
-// Two threads that ask at once may get one each, which is as good.
+// Two threads that ask at the same time may get one each, which does no harm.
 Callback* callback_of(void (*function)(sigval), sigval value) {
   const uint64_t hash =
       base::spread(reinterpret_cast<uint64_t>(function) ^ reinterpret_cast<uint64_t>(value.sival_ptr));

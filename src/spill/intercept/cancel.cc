@@ -1,6 +1,5 @@
 // Asynchronous cancellation: a thread that asked for it may be cancelled between any two of its instructions,
-// but not inside the runtime, where it holds locks. Our handler calls the C library's, and puts the
-// signal off as it does those of the program (signals.h).
+// but not inside the runtime, where it holds locks. Our handler calls the C library's, and defers the signal like the program's (signals.h).
 #include <pthread.h>
 #include <unistd.h>
 
@@ -37,7 +36,7 @@ void* wait_for_cancel(void*) {
   for (;;) pause();
 }
 
-// The C library sets its handler when a thread is cancelled first: one of ours is.
+// The C library sets its handler when the first thread is cancelled, so a thread of ours is.
 void make_library_set_handler() {
   const uint64_t before = sys::block_signals(sys::kAllSignals);
   pthread_t thread;
@@ -56,7 +55,7 @@ void replace_handler_once() {
   KernelAction action = {};
   sys::syscall(SYS_rt_sigaction, kCancelSignal, nullptr, &action, sizeof action.mask);
   if (reinterpret_cast<uint64_t>(action.handler) <= 1) return;
-  // A child may have been forked halfway.
+  // This may be a child that was forked halfway.
   if (action.handler != enter_cancel) cancel = action.handler;
   action.handler = enter_cancel;
   sys::syscall(SYS_rt_sigaction, kCancelSignal, &action, nullptr, sizeof action.mask);
@@ -64,7 +63,7 @@ void replace_handler_once() {
 }
 
 void replace_handler() {
-  // Joining is a point where a cancellation takes effect, which would leave the lock held.
+  // Joining is a cancellation point, and a cancellation here would leave the lock held.
   int state;
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
   replace_handler_once();

@@ -1,11 +1,11 @@
-// Condition variables. When the condition or the mutex is spilled, waiters park (parking.h) and the
-// condition's own memory only tells its clock:
+// Condition variables. If the condition or the mutex is spilled, waiters park (parking.h), and the condition's own
+// memory only says which clock it uses:
 //
 //   wait    1 queue up   2 unlock the mutex   3 sleep   4 lock the mutex
 //   signal  take the first off the queue and wake it
 //
 // A signal that follows step 2 finds the waiter queued. Signals look at the queue without its lock first:
-// whoever changed what a waiter waits for held the mutex after the waiter's step 2, and so sees step 1.
+// whoever changed what a waiter waits for has held the mutex after the waiter's step 2, and so sees step 1.
 // A thread that is cancelled while it sleeps has the mutex again when its cleanup handlers run.
 #include <errno.h>
 #include <threads.h>
@@ -17,7 +17,7 @@
 namespace spill {
 namespace {
 
-// In the C library's layout: bit 1 says that times are of CLOCK_MONOTONIC.
+// In the C library's layout: bit 1 means that times are CLOCK_MONOTONIC's.
 constexpr size_t kReferences = 36;
 constexpr uint32_t kMonotonic = 2;
 
@@ -65,7 +65,7 @@ int wait_parked(pthread_cond_t* condition, pthread_mutex_t* mutex, const Deadlin
   return parked == Parked::kTimedOut ? ETIMEDOUT : 0;
 }
 
-// Whether somebody parked was woken.
+// Wakes parked waiters. Returns whether there were any.
 bool wake(pthread_cond_t* condition, uint32_t count) {
   if (is_c_library_object(condition) && plain_condition_waiters.load(std::memory_order_relaxed) == 0)
     return false;
@@ -120,7 +120,7 @@ SPILL_EXPORT int __spill_pthread_cond_init(pthread_cond_t* condition, const pthr
 }
 
 SPILL_EXPORT int __spill_pthread_cond_destroy(pthread_cond_t* condition) {
-  // A waiter that was woken does not look at a spilled condition again.
+  // A woken waiter does not look at a spilled condition again.
   if (!is_c_library_object(condition)) return 0;
   return LIBC_VERSION(pthread_cond_destroy, "GLIBC_2.3.2")(condition);
 }

@@ -1,9 +1,9 @@
-// setjmp and contexts in spilled memory. The C library's functions write the caller's registers, then let the
-// kernel write the signal mask beside them, which it refuses when that lies in spilled memory (EFAULT). These here
-// take the registers into plain memory below the caller's frame, where context.cc corrects the two that differ.
+// setjmp and contexts in spilled memory. The C library's functions store the caller's registers, then let the
+// kernel store the signal mask beside them, which it refuses in spilled memory (EFAULT). The functions here save to
+// plain memory below the caller's frame, where context.cc corrects the two registers that differ.
 //
-// Each begins at its caller's registers: it may change none of rbx, rbp and r12 to r15 before they are saved. Plain
-// arguments go to the C library's function itself, with a note of who leaves a context (context.cc).
+// Each starts with its caller's registers: it must not change rbx, rbp and r12 to r15 before they are saved. Plain
+// arguments go to the C library's function itself, with a note of the slots with which a context was left (context.cc).
 
   .set CONTEXT_BYTES, 968   // context.cc asserts these
   .set JUMP_BYTES, 200
@@ -24,7 +24,7 @@
   .set FLOATS, 224
   .set MXCSR, 24            // in what FLOATS points to
 
-  // Goes to \spilled when the address in \register is spilled memory. At a function's begin; keeps rdi and rsi.
+  // Goes to \spilled when the address in \register is spilled memory. Only at a function's begin; keeps rdi and rsi.
   .macro if_spilled register, spilled
   pushq %rdi
   pushq %rsi
@@ -40,7 +40,7 @@
   jne \spilled
   .endm
 
-  // Calls spill_enter_context with the context in \register, and whether what is left may go on; keeps rdi and rsi.
+  // Calls spill_enter_context with the context in \register, and with whether what is left may be resumed; keeps rdi and rsi.
   .macro enter_context register, goes_on
   pushq %rdi
   pushq %rsi
@@ -55,7 +55,7 @@
   .cfi_adjust_cfa_offset -24
   .endm
 
-  // Calls spill_note_left with the context in rdi, which its caller leaves; keeps rdi and rsi. At a function's begin.
+  // Calls spill_note_left with the context in rdi, which its caller leaves; keeps rdi and rsi. Only at a function's begin.
   .macro note_left
   pushq %rdi
   pushq %rsi
@@ -109,7 +109,7 @@ __spill_\name:
   set_jump _setjmp
   set_jump __sigsetjmp
 
-  // Saves the caller's context to the one in rdi. On the stack: the plain context, rdi and rsi, and what aligns.
+  // Saves the caller's context to the one in rdi. On the stack: the plain context, rdi and rsi, and padding.
   .set CONTEXT_FRAME, CONTEXT_BYTES + 32
   .macro save_context
   subq $CONTEXT_FRAME, %rsp
@@ -126,8 +126,8 @@ __spill_\name:
   call spill_store_context
   .endm
 
-  // Goes on with the context in rdi. What is read of the plain one lies below the frame that goes on, perhaps, so
-  // that a signal would overwrite it: all is read before the stack pointer changes.
+  // Goes on with the context in rdi. Its plain copy may lie below the frame that goes on, where a signal would
+  // overwrite it: everything is read before the stack pointer changes.
   .macro go_to_context goes_on
   movq %rsp, %rsi
   movl $\goes_on, %edx
@@ -192,8 +192,7 @@ __spill_\name:
   go_to_context 1
   end swapcontext
 
-  // Where the function of a context returns to whose successor is spilled: as the C library's own, which keeps the
-  // place of uc_link on the stack in rbx.
+  // A context's function returns here if its successor is spilled. Like the C library's own: rbx holds the place of uc_link on the stack.
   .globl spill_end_context
   .hidden spill_end_context
   .type spill_end_context, @function

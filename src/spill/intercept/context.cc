@@ -1,5 +1,5 @@
-// Contexts and environments of setjmp that lie in spilled memory (context.S has their entry points): between plain
-// copies and the program's objects.
+// Contexts and setjmp environments in spilled memory: what the entry points in context.S need to move them between
+// plain copies and the program's objects.
 #include <setjmp.h>
 #include <signal.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include "spill/thread.h"
 #include "sys/signals.h"
 
-// What context.S knows of them.
+// What context.S assumes about them.
 static_assert(sizeof(ucontext_t) == 968 && sizeof(sigjmp_buf) == 200);
 static_assert(offsetof(ucontext_t, uc_mcontext.gregs[REG_R8]) == 40);
 static_assert(offsetof(ucontext_t, uc_mcontext.gregs[REG_RIP]) == 168);
@@ -25,8 +25,8 @@ static_assert(offsetof(_libc_fpstate, mxcsr) == 24);
 namespace spill {
 namespace {
 
-// With which slots a context was left, those of a thread and of a handler of its, in words that neither the C library nor the kernel uses; and
-// with which stack pointer: makecontext gives another one to what has not begun yet.
+// The slots with which a context was left, which tell the thread and its handler's level, in words that neither the C library nor the kernel
+// uses; and the stack pointer: makecontext gives another one to a context that has not begun yet.
 struct Left {
   uint64_t key;
   uint64_t slots;
@@ -42,9 +42,9 @@ void note_left(ucontext_t& context, uint64_t stack_pointer) {
   memcpy(context.uc_mcontext.__reserved1, &left, sizeof left);
 }
 
-// To be called before a context is entered. Functions that have translated keep to the slots that they began with: those of another thread would
-// protect nothing, and those of code that a handler has interrupted, and that goes on afterwards, protect what that needs.
-// `goes_on`: what is left may go on.
+// To be called before a context is entered. Functions that have translated keep using the slots that they began with: another thread's slots
+// would protect nothing, and the slots of code that a handler interrupted, and that is resumed later, protect what that code needs.
+// `goes_on`: what is left may be resumed.
 void enter(const ucontext_t& context, bool goes_on) {
   Left left;
   memcpy(&left, context.uc_mcontext.__reserved1, sizeof left);
@@ -69,12 +69,12 @@ void enter(const ucontext_t& context, bool goes_on) {
 
 }  // namespace
 
-// The plain context that the C library is about to fill in, and what the stack pointer is where it goes on.
+// For a plain context that the C library is about to fill in; `stack_pointer`: where it will be resumed.
 SPILL_OF_ENTRY void spill_note_left(ucontext_t* context, uint64_t stack_pointer) {
   note_left(*context, stack_pointer);
 }
 
-// The context that the C library is about to enter, whose mask it gives to the kernel.
+// For a context that the C library is about to enter, whose mask it passes to the kernel.
 SPILL_OF_ENTRY void spill_enter_context(ucontext_t* context, bool goes_on) {
   enter(*context, goes_on);
   if ((mask_of(context->uc_sigmask) & kFaultSignals) == 0)
@@ -84,7 +84,7 @@ SPILL_OF_ENTRY void spill_enter_context(ucontext_t* context, bool goes_on) {
 
 SPILL_OF_ENTRY bool spill_is_spilled(const void* address) { return in_range(address); }
 
-// `return_address` is where the entry point's own stands: the caller goes on above it.
+// `return_address`: the place on the stack of the entry point's return address; the caller goes on above it.
 SPILL_OF_ENTRY void spill_store_jump(__jmp_buf_tag* to, __jmp_buf_tag* plain_jump,
                                      const uint64_t* return_address) {
   uint64_t guard;
@@ -112,7 +112,7 @@ SPILL_OF_ENTRY void spill_store_context(ucontext_t* to, ucontext_t* plain_contex
   copy(to, plain_context, sizeof *to);
 }
 
-// Copies, and sets the mask: what comes now may be handled by the stack of the context that is left.
+// Copies, and sets the mask: signals that come now may still be handled on the stack of the context that is left.
 SPILL_OF_ENTRY void spill_prepare_context(const ucontext_t* from, ucontext_t* to, bool goes_on) {
   copy(to, from, sizeof *to);
   enter(*to, goes_on);

@@ -1,5 +1,5 @@
-// Requests on descriptors that a number names, fcntl and ioctl: how large the argument is follows from the number, and from
-// what is known of it here. And the functions that terminals have besides.
+// Requests on descriptors by number, fcntl and ioctl: the size of the argument follows from the number, and from what is
+// known about it here. And the other functions for terminals.
 #include "spill/intercept/control.h"
 
 #include <fcntl.h>
@@ -25,7 +25,7 @@
 
 #include "spill/intercept/call.h"
 
-// Locks, owners and hints of files are the commands with a structure in memory.
+// The commands for locks, owners and hints of files take a structure in memory.
 static int control_file(int descriptor, int command, va_list list) {
   void* argument = va_arg(list, void*);
   switch (command) {
@@ -70,7 +70,7 @@ SPILL_EXPORT int __spill_fcntl64(int descriptor, int command, ...) {
   return result;
 }
 
-// Bytes of an ioctl's argument that is a structure with an array behind it, whose length stands in the field `count`.
+// Bytes of an ioctl's argument that is a structure followed by an array, whose length is in the field `count`.
 template <class Structure, class Element, class Count>
 static size_t with_elements(const void* argument, Count Structure::* count) {
   return sizeof(Structure) +
@@ -96,19 +96,19 @@ size_t spill::ioctl_argument_bytes(unsigned long request, const void* argument) 
     case TUNSETIFF:
     case TUNGETIFF:
     case TUNSETQUEUE: return sizeof(ifreq);
-    // Named after a long, and an int all the same.
+    // Declared with a long, but really an int.
     case FS_IOC_GETFLAGS:
     case FS_IOC_SETFLAGS:
     case FS_IOC_GETVERSION:
     case FS_IOC_SETVERSION:
     case BLKBSZGET:
     case BLKBSZSET: return sizeof(int);
-    // A text, of a page at most.
+    // A string, of a page at most.
     case PERF_EVENT_IOC_SET_FILTER: {
       constexpr size_t kMaxLength = 4095;
       return string_length(static_cast<const char*>(argument), kMaxLength) + 1;
     }
-    // Named after an address, and structures all the same; and one that is the kernel's until it is asked for.
+    // Declared with an address, but really structures; and one that the kernel keeps until it is reaped.
     case PERF_EVENT_IOC_MODIFY_ATTRIBUTES:
     case PERF_EVENT_IOC_QUERY_BPF:
     case USBDEVFS_SUBMITURB: return 0;
@@ -169,7 +169,7 @@ size_t spill::ioctl_argument_bytes(unsigned long request, const void* argument) 
   }
 }
 
-// The names of interfaces, into a buffer of the caller's.
+// Stores the names of interfaces in the caller's buffer.
 static int list_interfaces(int socket, ifconf* original) {
   ifconf list = spill::load(original);
   char* names = list.ifc_buf;
@@ -180,7 +180,7 @@ static int list_interfaces(int socket, ifconf* original) {
   if (result == 0) spill::store(original, list);
   return result;
 }
-// A route of IPv4 may name a device.
+// An IPv4 route may name a device.
 static int change_route(int socket, unsigned long request, const void* argument) {
   int domain = 0;
   socklen_t bytes = sizeof domain;
@@ -193,7 +193,7 @@ static int change_route(int socket, unsigned long request, const void* argument)
   return ioctl(socket, request, &route);
 }
 
-// Faults there are the runtime's.
+// Faults on spilled memory are the runtime's to handle.
 static bool asks_for_spilled_faults(const void* argument) {
   const uffdio_range range = spill::load(static_cast<const uffdio_range*>(argument));
   return !spill::all_plain(reinterpret_cast<const void*>(range.start), range.len);
@@ -213,7 +213,7 @@ SPILL_EXPORT int __spill_ioctl(int descriptor, unsigned long request, ...) {
     return change_route(descriptor, request, argument);
   if (request == UFFDIO_REGISTER && argument != nullptr && asks_for_spilled_faults(argument))
     return spill::fail(EINVAL);
-  // What the number says is no larger. The argument may also be a number instead of an address.
+  // The most that a number can say. The argument may also be a number instead of an address.
   constexpr size_t kMaxBytes = size_t{1} << _IOC_SIZEBITS;
   const size_t bytes =
       spill::all_plain(argument, kMaxBytes) ? 0 : spill::ioctl_argument_bytes(request, argument);
@@ -233,7 +233,7 @@ SPILL_EXPORT int __spill___ttyname_r_chk(int descriptor, char* to, size_t n, siz
   if (n > room) spill::buffer_overflow();
   return __spill_ttyname_r(descriptor, to, n);
 }
-// The C library stores the descriptors and the name itself, which needs no plain memory.
+// The C library itself stores the descriptors and the name, so these need no plain memory.
 SPILL_CALL(int, openpty,
            (int* owner, int* terminal, char* name, const termios* settings, const winsize* size),
            (owner, terminal, name, PlainIn<termios>(settings), PlainIn<winsize>(size)))

@@ -1,4 +1,4 @@
-// How long the memory is that a request on a descriptor takes (control.cc).
+// How much memory a request on a descriptor accesses (control.cc).
 #pragma once
 #include <cstddef>
 

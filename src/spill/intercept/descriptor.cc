@@ -1,7 +1,7 @@
 // Closing and replacing descriptors: the runtime's own (sys/files.h) look closed to the program, which
 // closes what it did not open in loops and ranges. Exported under their own names, since libraries do
-// the same. A program that lets go of its standard error does so for the runtime too. Tables of descriptors that some threads
-// would have for themselves are refused: the runtime's threads use what any thread of the program opens, and the other way round.
+// the same. When a program closes or replaces its standard error, the runtime follows. Descriptor tables for only some of the
+// threads are refused: the runtime's threads use what any thread of the program opens, and the other way round.
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -17,7 +17,7 @@
 namespace spill {
 namespace {
 
-// Kernels before 5.9.
+// For kernels before 5.9.
 int close_one_by_one(unsigned first, unsigned last) {
   rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return -1;
@@ -49,8 +49,8 @@ int close_around_own(unsigned first, unsigned last, int flags) {
   return result;
 }
 
-// Takes from the flags of a call the one by which the calling thread gets a table of its own, where that makes no difference: no other
-// thread of the program's has the same. Returns whether that is so. A child of vfork has its own already, or parts with its parent's.
+// Removes the flag that gives the calling thread a descriptor table of its own, if that makes no difference because the program has no
+// other thread; else returns false. In a child of vfork, which may part with its parent's table, the flag stays.
 bool stay_in_table(int& flags, int own_table) {
   if ((flags & own_table) == 0 || is_sharing_child()) return true;
   flags &= ~own_table;
@@ -89,7 +89,7 @@ SPILL_EXPORT int __spill_dup3(int from, int to, int flags) {
 }
 
 SPILL_EXPORT int __spill_close_range(unsigned first, unsigned last, int flags) {
-  // CLOSE_RANGE_CLOEXEC changes nothing for the runtime's.
+  // CLOSE_RANGE_CLOEXEC does not affect the runtime's descriptors.
   constexpr int kOwnTable = 2, kOnlyMark = 4;
   if (!spill::stay_in_table(flags, kOwnTable)) return spill::fail(ENOTSUP);
   if (first > last || (flags & kOnlyMark) != 0) return spill::close_part(first, last, flags);

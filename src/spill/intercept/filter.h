@@ -1,4 +1,4 @@
-// A program for the kernel's packet machine (seccomp, sockets), which lies behind a pointer of its own.
+// A BPF program for the kernel (seccomp, sockets), whose code lies behind another pointer.
 #pragma once
 #include <linux/filter.h>
 

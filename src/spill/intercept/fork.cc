@@ -55,24 +55,24 @@ int start_clone(void* memory) {
   after_fork_in_child();
   {
     InRuntime inside;
-    --inside.thread().runtime_depth;  // what copy_process entered, in the parent's frame
+    --inside.thread().runtime_depth;  // which copy_process incremented, in the parent's frame
   }
   return start.function(start.argument);
 }
 
-// A child of clone() cannot begin on a stack in spilled memory, where nothing is mapped, and clone() is not told how large the
-// stack is. Such a child gets another one, of this size.
+// A child of clone() cannot begin on a stack in spilled memory, where nothing is mapped, and clone() does not say how large
+// the stack is. Such a child gets another stack, of this size.
 constexpr uint64_t kStackBytes = uint64_t{8} << 20;
 
-// Whether a stack that grows down from `end` is plain memory. The last bytes of a spilled array of static storage may be plain:
-// as much as a page of the cache below `end` must be plain, too.
+// Whether a stack that grows down from `end` is plain memory. The last bytes of a spilled static array may be plain, so a whole
+// cache page below `end` must be plain too.
 bool is_plain_stack(const void* end) {
   const auto address = reinterpret_cast<uint64_t>(end);
   const uint64_t bytes = std::min<uint64_t>(address, runtime.cache->page_bytes());
   return !in_range(address - 1) && !reaches_range(reinterpret_cast<const void*>(address - bytes), bytes);
 }
 
-// Calls clone(stack) with a stack of its own, which the child does not need any more when that has returned.
+// Calls clone(stack) with a new stack, which the child no longer needs when the call has returned.
 template <class Clone>
 int clone_on_plain_stack(Clone clone) {
   auto memory = sys::map_anonymous(kStackBytes, "a stack of a child");
@@ -86,9 +86,9 @@ int clone_on_plain_stack(Clone clone) {
 
 }  // namespace
 
-// A child that shares the memory would share its parent's slots and lane, too: the parent must stand still meanwhile. One that
-// copies the memory must not make it stand still: until the child is over nobody would let go of what fork holds. The word of the child's
-// that the kernel stores to when it begins or ends cannot be spilled: the kernel tells nobody that it could not.
+// A child that shares the memory would share its parent's slots and lane, too: the parent must be suspended meanwhile. A child that
+// copies the memory must not suspend the parent: what fork holds would stay held until the child ends. The word that the kernel stores to
+// when the child begins or ends cannot be spilled: the kernel reports to nobody if it cannot store.
 bool can_clone(long flags, const void* child_word) {
   const bool stores = (flags & (CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID)) != 0;
   if (stores && !all_plain(child_word, sizeof(int))) return false;
@@ -117,7 +117,7 @@ SPILL_EXPORT int __spill_clone(int (*function)(void*), void* stack, int flags, v
     };
     return is_plain_stack(stack) ? sharing(stack) : clone_on_plain_stack(sharing);
   }
-  // The child does not return here: it does its half of the work at its own beginning, before any handler runs.
+  // The child does not return here: it does its half of the work when it starts, before any handler runs.
   CloneStart start = {function, argument};
   const auto copying = [&](void* its_stack) {
     return static_cast<int>(copy_process([&] {

@@ -1,8 +1,8 @@
 // The arguments of printf and scanf calls, made plain.
 //
-// Both parse the format for what each argument is, take the arguments out of the caller's va_list, and
-// put them into a new one whose arguments all lie in its overflow area (System V x86-64): eight bytes
-// each, a long double sixteen at a multiple of sixteen.
+// Both parse the format to learn each argument's type, take the arguments from the caller's va_list, and put them
+// into a new one, with all arguments in its overflow area (System V x86-64): eight bytes each, a long double
+// sixteen at a multiple of sixteen.
 //
 //   caller's va_list ──► [argument: kind, value] ──► spilled? ──► copy or temporary in Scratch
 //                                                        └──────► new va_list
@@ -70,7 +70,7 @@ class ArgumentList {
 class FormatReader {
  public:
   explicit FormatReader(const char* format) : at_(format) {}
-  // Moves behind the next '%', or returns false at the end.
+  // Moves past the next '%', or returns false at the end.
   bool find_conversion() {
     at_ = strchrnul(at_, '%');
     return *at_ != 0 && *++at_ != 0;

@@ -70,7 +70,7 @@ Limit read_limit(FormatReader& reader, Arguments& arguments, int& next) {
   return limit;
 }
 
-// What an argument that holds a precision leaves of a string. A negative one means none.
+// The length to which an argument that holds a precision limits a string. A negative one means no limit.
 size_t limit_by(const Argument& argument) {
   const int precision = static_cast<int>(argument.value);
   return precision < 0 ? ~size_t{0} : static_cast<size_t>(precision);
@@ -96,8 +96,8 @@ void use_string(Arguments& arguments, int index, Kind kind, bool has_precision, 
 
 unsigned char count_bytes(char length) { return length == 'H' ? 1 : length == 'h' ? 2 : length == 0 ? 4 : 8; }
 
-// A conversion of the program's own (register_printf_specifier), whose length and letter are [begin, end): what it takes.
-// Its function gets the program's addresses. Returns how many arguments.
+// Notes the arguments of a conversion of the program's own (register_printf_specifier), whose length and letter are
+// [begin, end). Its function gets the program's addresses. Returns how many arguments it takes.
 int use_registered(Arguments& arguments, int index, const char* begin, const char* end) {
   arguments.has_registered = true;
   char text[8] = "%";
@@ -153,7 +153,7 @@ void read_conversion(FormatReader& reader, Arguments& arguments, int& next) {
   }
 }
 
-// Whether a conversion takes a pointer that is followed: what most calls are asked first.
+// Whether any conversion dereferences a pointer. Most calls need no more than this check.
 bool follows_pointers(const char* format) {
   for (FormatReader reader(format); reader.find_conversion();) {
     char c;
@@ -185,7 +185,7 @@ void take_values(const Arguments& arguments, va_list from) {
   va_end(list);
 }
 
-// How much of a string is printed at most.
+// The most that is printed of a string.
 size_t limit_of(const Arguments& arguments, const Argument& argument) {
   if (argument.precision_argument < 0) return argument.precision;
   return std::max(argument.precision, limit_by(arguments.at[argument.precision_argument]));
@@ -197,7 +197,7 @@ bool find_spilled(const Arguments& arguments) {
   for (Argument& argument : arguments.used()) {
     if (argument.kind < Kind::kString) continue;
     argument.is_spilled = in_range(argument.value);
-    // A stream gives a long string to the kernel from where it is.
+    // A stream passes a long string to the kernel directly.
     if (argument.kind == Kind::kString && !argument.is_spilled)
       argument.is_spilled =
           ends_spilled(reinterpret_cast<const char*>(argument.value), limit_of(arguments, argument));
@@ -212,8 +212,8 @@ size_t wide_length(const char* text, size_t limit) {
   return length;
 }
 
-// Bytes of the plain copy of a spilled argument without what ends a string. A precision counts bytes
-// of output; each wide character makes at least one.
+// Bytes of the plain copy of a spilled argument, without a string's terminator. A precision counts bytes of
+// output; each wide character makes at least one.
 size_t content_bytes(const Arguments& arguments, const Argument& argument) {
   if (argument.kind == Kind::kCount) return argument.count_bytes;
   const size_t limit = limit_of(arguments, argument);
@@ -222,7 +222,7 @@ size_t content_bytes(const Arguments& arguments, const Argument& argument) {
   return string_length(text, limit);
 }
 
-// A copy and its end, a 0 as wide as the widest character.
+// A copy and its terminator, a 0 as wide as the widest character.
 size_t copy_bytes(const Argument& argument) {
   return base::round_up(argument.content_bytes + sizeof(wchar_t), sizeof(uint64_t));
 }
@@ -264,8 +264,8 @@ int call_with_copies(const Arguments& arguments, const char* format, va_list ori
   return result;
 }
 
-// Does the C library see as many arguments in the format, and none of a type of the program's own (register_printf_type)? Modifiers of the
-// program's own (register_printf_modifier) are not known here.
+// Does the C library find as many arguments in the format, and none of a type that the program registered (register_printf_type)?
+// Modifiers that the program registered (register_printf_modifier) are not known here.
 bool is_understood(const Arguments& arguments, const char* format) {
   int types[64];
   const size_t count = parse_printf_format(format, std::size(types), types);
@@ -274,7 +274,7 @@ bool is_understood(const Arguments& arguments, const char* format) {
 }
 
 int call_with(Arguments& arguments, const char* format, va_list original, FormatCall call, void* context) {
-  // The C library then reads the strings where they are.
+  // Not understood: the C library then reads the strings where they are.
   if (arguments.has_registered && !is_understood(arguments, format)) return call(context, format, original);
   take_values(arguments, original);
   arguments.has_values = true;

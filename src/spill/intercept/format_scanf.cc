@@ -111,7 +111,7 @@ size_t text_bytes(const char* text, bool wide) {
 }
 
 void store_target(const Target& target, int assigned) {
-  // %n and %m: what they were, when they were not reached.
+  // %n and %m keep their values if they were not reached.
   const bool is_assigned = target.order < 0 || target.order < assigned;
   if (target.is_allocated) {
     char* text = load(reinterpret_cast<char**>(target.temporary));
@@ -125,7 +125,7 @@ void store_target(const Target& target, int assigned) {
 
 int call_with_temporaries(const char* format, std::span<Target> targets, va_list original, FormatCall call,
                           void* context) {
-  // At most one m for each conversion, which has two characters at least.
+  // At most one m is added for each conversion, which has at least two characters.
   Scratch format_memory(2 * strlen(format) + 1);
   if (format_memory.data() == nullptr) return EOF;
   describe_targets(format, targets, format_memory.data());

@@ -1,5 +1,4 @@
-// Futexes on spilled words: what std::atomic::wait, std::counting_semaphore and their like are made of, which call them by
-// number (syscall.cc).
+// Futexes on spilled words: std::atomic::wait, std::counting_semaphore and the like use them by syscall number (syscall.cc).
 #include <errno.h>
 #include <linux/futex.h>
 #include <time.h>
@@ -45,7 +44,7 @@ long call_futex(const uint32_t* word, int operation, uint32_t value, const times
     case FUTEX_CMP_REQUEUE:
       if (Words(word, 4)[0].load(std::memory_order_relaxed) != value3) return fail(EAGAIN);
       [[fallthrough]];
-    // Waiters may be woken for no reason: all, instead of moving some to another word.
+    // Spurious wake-ups are allowed: wakes all, instead of moving some to another word.
     case FUTEX_REQUEUE: return unpark(word, ~uint32_t{0});
     default: return fail(ENOSYS);
   }

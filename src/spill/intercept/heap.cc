@@ -9,8 +9,7 @@
 #include "spill/heap.h"
 #include "spill/intercept/intercept.h"
 
-// libstdc++'s, when the program has it: throws std::bad_alloc when no memory is to be had, and asks the
-// program's new_handler before.
+// libstdc++'s, if the program has it: calls the program's new_handler if there is no memory, and then throws std::bad_alloc.
 extern "C" __attribute__((weak)) void* _Znwm(size_t);
 // std::get_new_handler, of the same library.
 using NewHandler = void();
@@ -19,7 +18,7 @@ extern "C" __attribute__((weak)) NewHandler* _ZSt15get_new_handlerv();
 namespace spill {
 namespace {
 
-// Has the program, or a library of it, operators new and delete instead of the C++ library's?
+// Does the program, or one of its libraries, define operators new and delete instead of the C++ library?
 constinit bool has_own_operators = false;
 
 void* zeroed(size_t count, size_t bytes, Caller caller) {
@@ -41,7 +40,7 @@ void* resized(void* block, size_t count, size_t bytes, Caller caller) {
 }
 
 void* aligned(size_t alignment, size_t bytes, Caller caller) {
-  // As the C library: one that is no power of two is rounded up.
+  // As in the C library: an alignment that is no power of two is rounded up.
   if (alignment > (SIZE_MAX >> 1) + 1) {
     errno = EINVAL;
     return nullptr;
@@ -60,11 +59,11 @@ int aligned_into(void** result, size_t alignment, size_t bytes, Caller caller) {
   return 0;
 }
 
-// What is too much stays too much.
+// A size that is too large stays too large.
 size_t whole_pages(size_t bytes) { return bytes > SIZE_MAX - 4095 ? bytes : (bytes + 4095) & ~size_t{4095}; }
 
-// operator new of what is aligned further than by default, which has failed. libstdc++'s own for that is not in every static program, so handlers are
-// called here, and the ordinary one throws: it is asked for more than there ever is.
+// operator new with more than the default alignment, after a failure. libstdc++'s own is not in every static program, so new handlers are called
+// here, and to throw, the ordinary operator is asked for more than can ever exist.
 __attribute__((noinline)) void* allocate_aligned_or_throw(size_t bytes, size_t alignment) {
   for (;;) {
     NewHandler* const handler = _ZSt15get_new_handlerv != nullptr ? _ZSt15get_new_handlerv() : nullptr;
@@ -116,8 +115,8 @@ void find_own_operators() {
                                   reinterpret_cast<const void*>(&_ZSt15get_new_handlerv));
 }
 
-// The C++ operators, by mangled name: std::nothrow_t and std::align_val_t are a reference and a size_t. Where the program has its own, all
-// calls are for those, as natively.
+// The C++ operators, by mangled name: std::nothrow_t and std::align_val_t are a reference and a size_t. If the program has its own, all
+// calls go to those, as natively.
 #define SPILL_NEW(name, parameters, arguments, ours)      \
   extern "C" __attribute__((weak)) void* name parameters; \
   SPILL_EXPORT void* __spill_##name parameters {          \

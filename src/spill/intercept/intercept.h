@@ -2,10 +2,10 @@
 //
 // An interceptor is `SPILL_EXPORT T __spill_<name>(...)` with the C library's prototype of <name>
 // (include/spillway/interceptors.inc lists the names and how to add one). Rules for all of them:
-//  1 plain arguments: a range compare, then the C library's function
+//  1 plain arguments cost a range check before the C library's function
 //  2 the C library's function only ever gets plain pointers; spilled ones are taken piece by piece
 //    (access.h), or bounce through Scratch
-//  3 errno is what the C library's function left; what runs after it uses raw system calls only
+//  3 errno is what the C library's function left; code that runs after it uses raw system calls only
 //  4 calls that may block clear the slots first and hold nothing while they wait
 //  5 callbacks into the program get the addresses that the program knows, with nothing held
 // The files are compiled with SPILLWAY_KEEP_LIBC_MEMORY: memcpy and its kin in them are the C library's.
@@ -29,12 +29,11 @@ inline bool plain(Pointers... pointers) {
   return (!in_range(static_cast<const void*>(pointers)) && ...);
 }
 
-// Whether none of the n bytes is spilled. (A spilled global may be plain memory at its ends: the kernel would reach only a
-// part of it.)
+// Whether none of the n bytes is spilled. (A spilled global may have plain memory at its ends, so the kernel would reach only a part of it.)
 inline bool all_plain(const void* memory, size_t n) { return !reaches_range(memory, n); }
 
-// Whether locks and the like are left to the C library's functions: those in plain memory, and those in mappings of the
-// kernel's that lie among spilled memory, where other processes may wait too.
+// Whether a lock or the like is left to the C library's functions: it lies in plain memory, or in a mapping of the
+// kernel's among spilled memory, where other processes may wait too.
 template <class... Pointers>
 inline bool is_c_library_object(Pointers... pointers) {
   const auto is_kernels = [](const void* pointer) {
@@ -54,9 +53,9 @@ inline size_t piece_length(const void* address, size_t n) {
   return in_range(address) ? std::min(n, bytes_to_page_end(address)) : n;
 }
 
-// How much of a spilled text is copied by who need not know all of it: so many bytes first, then more by turns until they
-// suffice. None of a page behind the one that is needed: a text in a mapped file may end where nothing is mapped, without a 0.
-// Of a long text turns would cost more than pages that are not needed.
+// How much of a spilled text is copied if not all of it may be needed: first_window() at first, then next_window() until that
+// suffices. Nothing beyond the page that is needed is touched: a text in a mapped file may end, without a 0, where nothing is
+// mapped. For a long text many rounds would cost more than unneeded pages.
 inline constexpr size_t kLongTextBytes = 64 << 10;
 inline size_t first_window(const char* text, size_t bytes) {
   return std::min(bytes, bytes_to_page_end(text));
@@ -80,13 +79,13 @@ inline int lock_or_wait(int (*try_lock)(Lock*), int (*wait_for_lock)(Lock*), Loc
   return wait_for_lock(lock);
 }
 
-// Before the C library reads n bytes or more from a stream. If they are not in its buffer the call waits for input, or for
-// another thread that does: with no slot held.
+// To be called before the C library reads n bytes or more from a stream. Clears the slots unless its buffer has them: then
+// the call may wait for input, or for another thread that does.
 inline void let_go_unless_buffered(const FILE* stream, size_t n) {
   if (static_cast<size_t>(stream->_IO_read_end - stream->_IO_read_ptr) < n) clear_slots();
 }
 
-// The time of the monotonic clock that is `time` away, the clock's last if that is further, and whether such a time has come.
+// The time of the monotonic clock after `time` has passed, at most the clock's last; and whether such a time has come.
 inline timespec monotonic_after(const timespec& time) {
   timespec end;
   clock_gettime(CLOCK_MONOTONIC, &end);
@@ -194,7 +193,7 @@ inline void store(T* to, T value) {
 
 // syscall(2) with a number that copies the process (fork.cc).
 long copy_process_by_number(long number, const long* arguments);
-// Whether clone() with these flags, and this word for the child's number, can be done; else it fails with ENOTSUP.
+// Whether clone() is possible with these flags and this word for the child's number; else it fails with ENOTSUP.
 bool can_clone(long flags, const void* child_word);
 // futex(2) on a word in spilled memory (futex.cc). `value3`: a bit set, or for FUTEX_CMP_REQUEUE the expected value.
 long call_futex(const uint32_t* word, int operation, uint32_t value, const timespec* timeout,
@@ -202,8 +201,8 @@ long call_futex(const uint32_t* word, int operation, uint32_t value, const times
 // syscall(2) with any other number, and the six arguments (by_number.cc). REQUIRES: no slot is held.
 long call_by_number(long number, const long* arguments);
 
-// To be called after descriptor 2 may have been closed or replaced: the runtime's messages go where it leads now, or
-// nowhere (descriptor.cc, sys/files.h).
+// To be called after descriptor 2 may have been closed or replaced: from then on the runtime's messages go where it
+// leads, or nowhere (descriptor.cc, sys/files.h).
 void look_at_error_output();
 
 // Ends the process as the C library's _chk functions do when a destination is too small.

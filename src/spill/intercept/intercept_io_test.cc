@@ -161,7 +161,7 @@ TEST_F(Io, Vectors) {
   EXPECT_EQ(errno, EINVAL);
 }
 
-// All of it, at a place and where the file stands.
+// All bytes, at an offset and at the file's position.
 TEST_F(Io, VectorsWithFlags) {
   const std::string bytes = content(2'500'000);
   Mirrored from(bytes, 4090), to(bytes.size(), 4001);
@@ -184,7 +184,7 @@ TEST_F(Io, VectorsWithFlags) {
   EXPECT_EQ(errno, EOPNOTSUPP);
 }
 
-// What comes before the limit is written, and the next call is told of it by a signal.
+// What fits the limit is written, and the next call is told by a signal.
 TEST_F(Io, LimitOfFileSizesBetweenTwoPieces) {
   static int signals = 0;
   const char* from = fake::allocate(300'000, 0);
@@ -207,7 +207,7 @@ TEST_F(Io, LimitOfFileSizesBetweenTwoPieces) {
   signal(SIGXFSZ, SIG_DFL);
 }
 
-// As the kernel has it, also where it takes many of its calls: programs may have an int for the result.
+// The kernel's limit holds even if the call takes several system calls: programs may keep the result in an int.
 TEST_F(Io, NoCallMovesMoreThanTheKernelsWould) {
   const int null = open("/dev/null", O_WRONLY);
   std::string plain(3 << 20, 'x');
@@ -218,7 +218,7 @@ TEST_F(Io, NoCallMovesMoreThanTheKernelsWould) {
   close(null);
 }
 
-// Piece by piece, over buffers that end elsewhere there.
+// Piece by piece, with buffers that end at different places there.
 TEST_F(Io, MemoryOfProcesses) {
   const std::string bytes = content(300'000);
   std::string there(300'000, '\0');
@@ -229,7 +229,7 @@ TEST_F(Io, MemoryOfProcesses) {
   EXPECT_EQ(__spill_process_vm_writev(getpid(), local, 2, remote, 3, 0), 300'000);
   EXPECT_TRUE(there == bytes);
   there.replace(0, there.size(), content(300'000));  // in place
-  remote[2].iov_len = 200'000;                       // less than there is room for
+  remote[2].iov_len = 200'000;                       // less than the room for it
   EXPECT_EQ(__spill_process_vm_readv(getpid(), local, 2, remote, 3, 0), 267'000);
   here.twin.replace(0, 267'000, there.substr(0, 267'000));
   here.expect_equal("process_vm_readv");
@@ -335,7 +335,7 @@ TEST_F(Io, VectorsThroughPipes) {
   close(ends[0]);
   EXPECT_TRUE(got == bytes);
 
-  // What a call did not take is not skipped.
+  // What a call did not write is not skipped.
   ASSERT_EQ(pipe2(ends, O_NONBLOCK), 0);
   ASSERT_EQ(write(ends[1], bytes.data(), 100), 100);
   const ssize_t written = __spill_write(ends[1], from, bytes.size());
@@ -358,7 +358,7 @@ TEST_F(Io, Times) {
   EXPECT_EQ(__spill_strftime(to, 40, spilled_string("%Y-%m-%d"), calendar), 10u);
   EXPECT_EQ(read_string(to), "1971-01-01");
   EXPECT_EQ(__spill_strftime(to, 10, "%Y-%m-%d", calendar), 0u);
-  // No more room than the text takes, and longer ones than are tried first.
+  // No more room than the text needs, and texts that are longer than the first attempt.
   char* end = fake::allocate(11, 4096 - 11);
   EXPECT_EQ(__spill_strftime(end, ~size_t{0}, "%Y-%m-%d", calendar), 10u);
   EXPECT_EQ(read_string(end), "1971-01-01");
@@ -413,7 +413,7 @@ TEST_F(Io, WaitingForDescriptors) {
   for (int descriptor : {epoll, ends[0], ends[1]}) close(descriptor);
 }
 
-// Programs tell how many descriptors there might be, which is more than the sets have room for.
+// Programs pass the number of descriptors that there might be, which is more than the sets have room for.
 TEST_F(Io, SetsEndWhereTheTableOfDescriptorsDoes) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
@@ -422,7 +422,7 @@ TEST_F(Io, SetsEndWhereTheTableOfDescriptorsDoes) {
   FD_ZERO(&reads);
   FD_SET(ends[0], &reads);
   FD_SET(ends[1], &reads);
-  // With nothing behind it.
+  // With nothing mapped after it.
   auto* last = reinterpret_cast<fd_set*>(fake::allocate(sizeof reads, 4096 - sizeof reads));
   spill::copy(last, &reads, sizeof reads);
   timeval at_once = {};
@@ -434,7 +434,7 @@ TEST_F(Io, SetsEndWhereTheTableOfDescriptorsDoes) {
   close(ends[1]);
 }
 
-// Or else many threads that wait would leave no frames to the others.
+// Otherwise many waiting threads would leave no frames to the others.
 TEST_F(Io, WhoWaitsHoldsNothing) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
@@ -450,7 +450,7 @@ TEST_F(Io, WhoWaitsHoldsNothing) {
   close(ends[1]);
 }
 
-// Until the thread sleeps, and goes on sleeping: in the call that it was about to make.
+// Until the thread sleeps, and stays asleep: in the call that it was about to make.
 void wait_until_asleep(pid_t thread) {
   const std::string path = "/proc/self/task/" + std::to_string(thread) + "/stat";
   for (int tries = 0, looks = 0; tries < 60'000 && looks < 50; ++tries) {
@@ -462,7 +462,7 @@ void wait_until_asleep(pid_t thread) {
   }
 }
 
-// Another thread may say meanwhile what the next call is to wait for.
+// Another thread may set meanwhile what the next call is to wait for.
 TEST_F(Io, PollStoresWhatCameOnly) {
   fake::set_moving(false);
   const pid_t waits = gettid();
@@ -475,7 +475,7 @@ TEST_F(Io, PollStoresWhatCameOnly) {
     fake::enter_thread();
     wait_until_asleep(waits);
     pollfd changed = {ends[1], POLLOUT, 0};
-    // By the kernel: the thread sanitizer would take it for the race that it is.
+    // By the kernel: the thread sanitizer would report it as the race that it is.
     const iovec from = {&changed, sizeof changed};
     const iovec to[2] = {{spill::hold(at + 8, spill::kHoldA), 4}, {spill::hold(at + 12, spill::kHoldB), 4}};
     EXPECT_EQ(process_vm_writev(getpid(), &from, 1, to, 2, 0), static_cast<ssize_t>(sizeof changed));
@@ -511,7 +511,7 @@ void interrupt(T* to, const T& stored, Wait wait) {
   sigaction(SIGALRM, &before, nullptr);
 }
 
-// Of a child that it has found, or of sets that it has changed.
+// The status of a child that it has found, or sets that it has changed.
 TEST_F(Io, WhatAHandlerStoresMeanwhileStays) {
   const pid_t child = fork();
   if (child == 0) {
@@ -538,7 +538,7 @@ TEST_F(Io, WhatAHandlerStoresMeanwhileStays) {
   close(ends[1]);
 }
 
-// A message that fits, in less room than the call is told of, with nothing behind it.
+// A message that fits, in less room than the call is told, with nothing mapped after it.
 TEST_F(Io, OfAMessageOnlyWhatCameIsStored) {
   struct Message {
     long type;
@@ -559,7 +559,7 @@ TEST_F(Io, OfAMessageOnlyWhatCameIsStored) {
   msgctl(queue, IPC_RMID, nullptr);
 }
 
-// Another thread may say meanwhile what it wants locked.
+// Another thread may set meanwhile what it wants locked.
 TEST_F(Io, ALockIsOnlyRead) {
   const std::string path = "/proc/self/fd/" + std::to_string(file);
   const int other_file = open(path.c_str(), O_RDWR);
@@ -624,7 +624,7 @@ TEST_F(Io, ProcessesSignalsAndTheSystem) {
   EXPECT_NE(errno, EFAULT);
   close(ends[0]);
   close(ends[1]);
-  // An integer at the end of what there is.
+  // An integer at the end of mapped memory.
   auto* last = reinterpret_cast<int*>(fake::allocate(sizeof(int), 4096 - sizeof(int)));
   const int stream = socket(AF_INET, SOCK_STREAM, 0);
   EXPECT_EQ(__spill_ioctl(stream, SIOCOUTQNSD, last), 0);
@@ -645,7 +645,7 @@ TEST_F(Io, ProcessesSignalsAndTheSystem) {
   close(copy);
 }
 
-// Of these the kernel takes more than their number says, or keeps the address.
+// For these the kernel accesses more than their number says, or keeps the address.
 TEST_F(Io, RequestsAreAsLongAsTheirMemorySays) {
   const uint32_t count = 3000;
   auto* zones = reinterpret_cast<blk_zone_report*>(fake::allocate(sizeof(blk_zone_report), 4088));
@@ -664,7 +664,7 @@ TEST_F(Io, RequestsAreAsLongAsTheirMemorySays) {
   EXPECT_EQ(spill::ioctl_argument_bytes(USBDEVFS_SUBMITURB, fake::allocate(sizeof(usbdevfs_urb), 0)), 0u);
 }
 
-// All that is asked for by one call.
+// One call returns all that is asked for.
 TEST_F(Io, RandomBytes) {
   Mirrored to(200'000, 4090);
   const std::string zeros(100, '\0');

@@ -223,7 +223,7 @@ TEST_F(Memory, WiredRangeCoversAPrefixThatItsPinsAllow) {
   EXPECT_EQ(spill::WiredRange(address, 0, spill::Need::kRead).pieces().size(), 0u);
 }
 
-// As of several threads.
+// As if by several threads.
 TEST_F(Memory, WiredRangesTogetherPinLittleMoreThanOneMay) {
   char* address = fake::allocate(100000, 4000);
   const spill::WiredRange first(address, 5000, spill::Need::kRead);

@@ -1,4 +1,4 @@
-// The interceptors of system calls with paths in spilled memory, and with what they tell of files.
+// The interceptors of system calls with paths, and with structures about files, in spilled memory.
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -101,7 +101,7 @@ TEST_F(Paths, MakeFindAndRemove) {
   EXPECT_EQ(__spill_rmdir(folder), 0);
 }
 
-// Of programs that were built against a C library before 2.33.
+// For programs that were built against a C library before 2.33.
 TEST_F(Paths, StatusByOlderNames) {
   char* folder = spilled_string(testing::TempDir() + "spillway-status-XXXXXX");
   ASSERT_EQ(__spill_mkdtemp(folder), folder);

@@ -1,5 +1,4 @@
-// Starting programs with spilled arguments, sorting and searching spilled arrays, and descriptors that
-// the program must not hit.
+// Starting programs with spilled arguments, sorting and searching spilled arrays, and descriptors that the program must not close.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

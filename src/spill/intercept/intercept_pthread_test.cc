@@ -81,7 +81,7 @@ class Pthread : public fake::SpillTest {
   }
 };
 
-// An object of zeros, or with a static initialiser's value, that crosses a page's edge where that may be.
+// An object of zeros, or with a static initialiser's value, that crosses a page's edge if it can.
 template <class T>
 T* spilled(const T& value = {}) {
   constexpr size_t kBefore = sizeof(T) > 8 ? 8 : 0;
@@ -96,15 +96,14 @@ timespec after_ms(clockid_t clock, long ms) {
   const long nanoseconds = now.tv_nsec + ms % 1000 * 1'000'000;
   return {now.tv_sec + ms / 1000 + nanoseconds / 1'000'000'000, nanoseconds % 1'000'000'000};
 }
-constexpr int64_t kHangMs = 60'000;  // by the wrong clock, or in the wrong unit, a wait is longer
+constexpr int64_t kHangMs = 60'000;  // with the wrong clock, or the wrong unit, a wait would be longer
 int64_t now_ms() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
 }
 
-// Runs body(i) in `count` threads that may touch spilled memory, and checks that they held nothing at the
-// end.
+// Runs body(i) in `count` threads that may touch spilled memory, and checks that they hold nothing at the end.
 void in_threads(int count, const std::function<void(int)>& body) {
   std::vector<std::thread> threads;
   for (int i = 0; i < count; ++i)
@@ -199,7 +198,7 @@ TEST_F(Pthread, MutexKinds) {
   EXPECT_EQ(__spill_pthread_mutex_init(normal, &attributes), ENOTSUP);
 }
 
-// Objects that processes may share are as others: nobody shares spilled memory.
+// Process-shared objects are like others: nobody shares spilled memory.
 TEST_F(Pthread, ProcessSharedObjects) {
   auto* mutex = spilled<pthread_mutex_t>();
   pthread_mutexattr_t of_mutex;
@@ -287,10 +286,10 @@ TEST_F(Pthread, MutexesOfTheOnlyThread) {
   fake::expect_nothing_held();
 }
 
-// The thread sanitizer does not know that a mutex which the first thread took alone is held.
+// The thread sanitizer does not know that a mutex is held that the first thread took while it was alone.
 __attribute__((no_sanitize("thread"))) void add_one(volatile uint64_t& count) { count = count + 1; }
 
-// Threads that nobody saw being made come for mutexes while the first one changes them alone.
+// Threads whose creation nobody saw lock mutexes while the first one changes them as if alone.
 TEST_F(Pthread, ThreadsThatWereNotSeenEndTheTimeAlone) {
   auto* inside = reinterpret_cast<pthread_mutex_t*>(fake::allocate(sizeof(pthread_mutex_t), 64));
   pthread_mutex_t plain = PTHREAD_MUTEX_INITIALIZER;
@@ -325,12 +324,12 @@ TEST_F(Pthread, ThreadsThatWereNotSeenEndTheTimeAlone) {
   EXPECT_EQ(counts[1], 2 * kRounds * kTimes);
 }
 
-// A library's thread may call the program soon: that it failed here makes no difference.
+// A thread of the library may call the program soon: it makes no difference that the call failed here.
 TEST_F(Pthread, CallsThatMakeThreadsEndBeingTheOnlyOne) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   close(ends[1]);
-  aiocb block = {};  // of what may wait: served by a thread
+  aiocb block = {};  // may wait, so it is served by a thread
   block.aio_fildes = ends[0];
   block.aio_sigevent.sigev_notify = SIGEV_NONE;
   gaicb request = {};
@@ -392,7 +391,7 @@ TEST_F(Pthread, AWakeUpBetweenTheLastLookAndTheQueueIsNotLost) {
       spill::unpark(&object, 1);
       shared.woken = true;
     });
-    // Long enough for a waker that nothing holds up.
+    // Long enough for a waker that nothing delays.
     for (int i = 0; i < 100 && !shared.woken; ++i) usleep(1000);
     return true;
   };
@@ -500,7 +499,7 @@ TEST_F(Pthread, ConditionTimesOutByItsClock) {
   EXPECT_EQ(__spill_pthread_mutex_unlock(mutex), 0);
 }
 
-// Timeouts and wake-ups that race must lose neither.
+// When timeouts and wake-ups race, neither may be lost.
 TEST_F(Pthread, ConditionWakeupsAndTimeoutsRace) {
   auto* mutex = spilled<pthread_mutex_t>();
   auto* condition = spilled<pthread_cond_t>();
@@ -551,7 +550,7 @@ TEST_F(Pthread, ReadersAndWriters) {
   EXPECT_EQ(__spill_pthread_rwlock_trywrlock(lock), 0);
   EXPECT_EQ(__spill_pthread_rwlock_tryrdlock(lock), EBUSY);
   EXPECT_EQ(__spill_pthread_rwlock_trywrlock(lock), EBUSY);
-  // Who has it would wait for itself; others wait.
+  // Its owner would wait for itself; others wait.
   const timespec later = after_ms(CLOCK_REALTIME, kHangMs);
   EXPECT_EQ(__spill_pthread_rwlock_timedwrlock(lock, &later), EDEADLK);
   EXPECT_EQ(__spill_pthread_rwlock_timedrdlock(lock, &later), EDEADLK);
@@ -595,7 +594,7 @@ TEST_F(Pthread, Semaphores) {
   sigaction(SIGUSR1, &action, nullptr);
   const pthread_t waiter = pthread_self();
   std::atomic<bool> has_waited{false};
-  // Again and again: the first may come before anybody waits.
+  // Repeatedly: the first may come before anybody waits.
   std::thread interrupter([&] {
     while (!has_waited) {
       usleep(10'000);
@@ -682,7 +681,7 @@ TEST_F(Pthread, FutexByNumber) {
     ++woken;
   });
   EXPECT_EQ(__spill_syscall(SYS_getpid), getpid());
-  // Of a library, on its own word.
+  // A library's wait, on a word of its own.
   const uint32_t plain_word = 0;
   const auto wait_for_plain_word = [&] {
     return spillway_foreign_futex(SYS_futex, reinterpret_cast<long>(&plain_word), FUTEX_WAIT_PRIVATE, 1, 0, 0,

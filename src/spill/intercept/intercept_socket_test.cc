@@ -85,7 +85,7 @@ TEST_F(Sockets, SocketsKeepMessagesWhole) {
   close(b);
 }
 
-// Longer than what is received of a stream at once.
+// Longer than what is received from a stream at once.
 TEST_F(Sockets, LongMessagesStayWhole) {
   int pair[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
@@ -108,7 +108,7 @@ TEST_F(Sockets, LongMessagesStayWhole) {
   close(pair[1]);
 }
 
-// The limit of time is beyond the last that the clock will ever show.
+// The time limit is beyond the last time that the clock will ever show.
 TEST_F(Sockets, SeveralMessagesWithoutAnEnd) {
   int pair[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair), 0);
@@ -151,7 +151,7 @@ void drain(int) {
   }
 }
 
-// A signal interrupts the first message when there is room for no more of it, and its handler makes room for the second.
+// A signal interrupts the first message when there is no room for the rest of it, and its handler makes room for the second.
 TEST_F(Sockets, NothingFollowsAPartOfAMessage) {
   int pair[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
@@ -177,7 +177,7 @@ TEST_F(Sockets, NothingFollowsAPartOfAMessage) {
   close(pair[1]);
 }
 
-// What came by TCP, with MSG_TRUNC.
+// Data that came by TCP, with MSG_TRUNC.
 TEST_F(Sockets, WhatIsDroppedIsNotStored) {
   const int listener = socket(AF_INET, SOCK_STREAM, 0), caller = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in here = {};
@@ -215,7 +215,7 @@ TEST_F(Sockets, SocketAddressesAndOptions) {
   socklen_t* bytes = spilled_object<socklen_t>(sizeof(sockaddr_in));
   ASSERT_EQ(__spill_getsockname(b, reinterpret_cast<sockaddr*>(name), bytes), 0);
   EXPECT_NE(read_object(name).sin_port, 0);
-  // There is less room than the call is told, and nothing behind it.
+  // There is less room than the call is told, and nothing mapped after it.
   char* last = fake::allocate(sizeof(sockaddr_in), 4096 - sizeof(sockaddr_in));
   socklen_t* wrong = spilled_object<socklen_t>(5000);
   ASSERT_EQ(__spill_getsockname(b, reinterpret_cast<sockaddr*>(last), wrong), 0);

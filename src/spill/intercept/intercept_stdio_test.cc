@@ -73,7 +73,7 @@ T read_object(const void* spilled) {
   } while (0)
 
 bool spilling;
-// A string that is spilled in our calls and plain in the C library's.
+// A string that is spilled for our calls and plain for the C library's.
 const char* text(const char* plain) { return spilling ? spilled_string(plain) : plain; }
 const wchar_t* wide(const wchar_t* plain) {
   if (!spilling) return plain;
@@ -164,7 +164,7 @@ TEST_F(Stdio, PrintAllocatesAndWritesToFiles) {
   fclose(file);
 }
 
-// What follows `format`, as a list.
+// Passes what follows `format` as a va_list.
 int scan_text(const char* text, const char* format, ...) {
   va_list targets;
   va_start(targets, format);
@@ -187,7 +187,7 @@ int scan_input(const char* format, ...) {
   return count;
 }
 
-// Of sources that were compiled with the headers of a newer C library.
+// For sources that were compiled with a newer C library's headers.
 TEST_F(Stdio, ScanByNewerNames) {
   char* const number = fake::allocate(4, 4094);
   const char* const format = spilled_string("%d");
@@ -342,7 +342,7 @@ TEST_F(Stdio, LinesWithZerosAndOfAnyLength) {
   fclose(twin);
 }
 
-// Fortified sources say that there are more bytes than there are: what counts is whether a line fits.
+// Fortified sources pass a size larger than the buffer: what counts is whether a line fits.
 TEST_F(Stdio, CheckedLinesAreThoseThatFit) {
   FILE* file = tmpfile();
   fputs("short\nlonger\n", file);
@@ -375,7 +375,7 @@ TEST_F(Stdio, PushedBackAndMixedWithTheCLibrary) {
   fclose(file);
 }
 
-// A stream that has nothing in its buffer may wait.
+// A stream whose buffer is empty may wait.
 TEST_F(Stdio, WhoWaitsForInputHoldsNothing) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);

@@ -142,7 +142,7 @@ TEST_F(Strings, Compare) {
   EXPECT_EQ(read_string(__spill_strndup(unterminated, 3)), "abc");
 }
 
-// Of the room that it is told, it touches what the result needs.
+// Of the room that it is told, it touches only what the result needs.
 TEST_F(Strings, Transform) {
   const std::string word = text(100);
   std::string expected(1000, '\0');
@@ -188,7 +188,7 @@ TEST_F(Strings, FindStrings) {
   }
   EXPECT_EQ(__spill_strstr(x, ""), x);
   EXPECT_EQ(__spill_strstr("plain", spilled_string("ai"))[0], 'a');
-  // There is no 0, and nothing behind what is found.
+  // There is no 0, and nothing mapped after the match.
   char* last = fake::allocate(9, 4096 - 9);
   spill::copy(last, "a needle!", 9);
   EXPECT_EQ(__spill_strstr(last, "needle"), last + 2);
@@ -232,7 +232,7 @@ TEST_F(Strings, Tokens) {
   EXPECT_EQ(__spill_strtok(nullptr, " "), nullptr);
 }
 
-// Of sources that were compiled with the headers of a newer C library.
+// For sources that were compiled with a newer C library's headers.
 TEST_F(Strings, NumbersByNewerNames) {
   const char* const digits = spilled_string("-77z");
   char** const end = reinterpret_cast<char**>(fake::allocate(8, 4092));
@@ -302,7 +302,7 @@ TEST_F(Strings, NumbersEndWhereTheCLibrarySays) {
       }
     }
   }
-  // There is no such base.
+  // An invalid base.
   char* const twelve = spilled_string("12");
   char** end = reinterpret_cast<char**>(fake::allocate(8, 4092));
   spill::copy(end, &twelve, sizeof twelve);
@@ -316,7 +316,7 @@ TEST_F(Strings, NumbersEndWhereTheCLibrarySays) {
   EXPECT_EQ(__spill_atof(spilled_string("2.5kg")), 2.5);
 }
 
-// Like the C library they look no further than the number goes: a text in a mapped file ends without a 0 where nothing is mapped.
+// Like the C library they look no further than the number extends: a text in a mapped file may end without a 0 where nothing is mapped.
 TEST_F(Strings, NumbersAtTheEndOfMemory) {
   for (const std::string text :
        {"123\n", " -5,", "2.5 ", "1e5;", "7e;", "3(", "x", "inf ", "infinite.", "0x1f\n"}) {

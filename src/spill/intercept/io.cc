@@ -3,12 +3,12 @@
 //   up to 64 KiB                  one system call through Scratch, whatever the descriptor
 //   more, file or block device    the pages are wired and the kernel moves the bytes, range by range
 //   more, other device            up to 2 MiB one call through Scratch, beyond that as a file
-//   more, else                    it may wait: 64 KiB a call through Scratch, 1 MiB of a socket, or all where that keeps
-//                                 messages whole. A read returns what came; a write goes on until all is written or a
-//                                 call writes less than asked
-// An error after some bytes were moved is left for the next call to find, as POSIX has it.
+//   more, else                    it may wait: 64 KiB per call through Scratch, 1 MiB for a socket, or all of it to keep
+//                                 messages whole. A read returns what came; a write goes on until all is written or a call writes less than asked
+// An error after some bytes were moved is left for the next call to find, as in POSIX.
 //
-// Of the process's own memory in /proc the kernel shows zeros at spilled addresses, and what it stores there nobody finds: EIO.
+// In the process's own memory file in /proc the kernel shows zeros at spilled addresses, and what it stores there is lost: such accesses fail
+// with EIO.
 #include "spill/intercept/io.h"
 
 #include <errno.h>
@@ -47,7 +47,7 @@ bool may_access(uint64_t address, Need need) {
   return protection == Protection::kKernel || allows(protection, need);
 }
 
-// Where, from `address` on, may_access() may say something else; at most `end`.
+// The first address after `address` where may_access() may return something else; at most `end`.
 uint64_t same_access_end(uint64_t address, uint64_t end) {
   const uint64_t stop = same_protection_end(address, end);
   return in_range(address) ? same_allocation_end(address, stop) : stop;
@@ -108,11 +108,10 @@ namespace {
 
 enum class Kind { kFile, kDevice, kSocket, kStream };
 
-// What one call may move from or to a device that takes requests whole. The longest of a file system in a process
-// (/dev/fuse) have a MiB and their head.
+// What one call may move from or to a device that takes requests whole. The longest, those of FUSE (/dev/fuse), are a MiB and a header.
 constexpr size_t kDeviceBounceBytes = 2 << 20;
 
-// Files and block devices do not wait without limit.
+// Files and block devices (kFile) do not wait without limit.
 Kind kind_of(int descriptor) {
   const int error = errno;
   struct stat status;
@@ -129,8 +128,7 @@ Kind kind_of(int descriptor) {
   return kind;
 }
 
-// A transfer in one direction: `call(vector, count, done)` is the system call for what follows `done`
-// bytes.
+// A transfer in one direction: `call(vector, count, done)` makes the system call for what follows the first `done` bytes.
 enum class Direction { kRead, kWrite };
 constexpr Need need_of(Direction direction) {
   return direction == Direction::kRead ? Need::kWrite : Need::kRead;
@@ -140,7 +138,7 @@ constexpr Need need_of(Direction direction) {
 template <Direction direction, class Call>
 ssize_t bounce(const PlainVector& memory, size_t capacity, Call call) {
   const size_t n = std::min(memory.allowed_bytes(need_of(direction)), kCallBytes);
-  // The kernel may have another error to name, or nothing to move.
+  // The kernel may have another error to report, or nothing to move.
   if (n == 0 && memory.bytes() > 0)
     return call(memory.buffers().data(), static_cast<int>(memory.buffers().size()), 0);
   Scratch buffer(std::min(n, capacity));
@@ -162,8 +160,8 @@ ssize_t bounce(const PlainVector& memory, size_t capacity, Call call) {
   return static_cast<ssize_t>(done);
 }
 
-// A write beyond the limit of file sizes (RLIMIT_FSIZE) raises a signal, which ends most programs. Of one call of the program's the kernel writes what
-// comes before the limit: so it is the next one that is signalled.
+// A write beyond the file size limit (RLIMIT_FSIZE) raises a signal, which ends most programs. For a single call the kernel would write what fits,
+// and signal only the program's next call: so the further pieces of this call raise none.
 template <class Call>
 ssize_t call_unsignalled(Call call) {
   const uint64_t beyond_limit = sys::signal_bit(SIGXFSZ);
@@ -201,7 +199,7 @@ ssize_t wired(const PlainVector& memory, Call call) {
 
 template <Direction direction, class Call>
 __attribute__((noinline)) ssize_t transfer(int descriptor, const PlainVector& memory, Call call) {
-  // As the kernel has it: more than this is no number of bytes.
+  // As in the kernel: larger counts are invalid.
   if (memory.bytes() > SSIZE_MAX) return fail(EINVAL);
   if (memory.bytes() <= kBounceBytes) return bounce<direction>(memory, kBounceBytes, call);
   switch (kind_of(descriptor)) {
@@ -222,7 +220,7 @@ ssize_t transfer_one(int descriptor, const void* address, size_t n, Call call) {
   return transfer<direction>(descriptor, PlainVector(&one, 1), call);
 }
 
-// Is it the memory of the process, or of one of its threads, in /proc?
+// Does the descriptor refer to the memory file of the process, or of one of its threads, in /proc?
 bool leads_to_own_memory(int descriptor) {
   struct statfs system;
   if (sys::failed(sys::syscall(SYS_fstatfs, descriptor, &system)) || system.f_type != PROC_SUPER_MAGIC)
@@ -242,7 +240,7 @@ bool leads_to_own_memory(int descriptor) {
   return !sys::failed(sys::syscall(SYS_faccessat, AT_FDCWD, task, F_OK));
 }
 
-// Whether a place in a file is spilled memory. Cost: inline where no file has such a place.
+// Whether an offset in a file is a place of spilled memory. Cost: inline for offsets that lie outside spilled memory.
 bool is_spilled_place(int descriptor, off_t offset) {
   return in_range(static_cast<uint64_t>(offset)) && leads_to_own_memory(descriptor);
 }
@@ -333,7 +331,7 @@ SPILL_EXPORT ssize_t __spill_pwritev(int descriptor, const iovec* vector, int co
   });
 }
 
-// With the position -1 they are readv and writev, with flags.
+// With offset -1 they are readv and writev with flags.
 template <Direction direction, class Move>
 static ssize_t transfer_with_flags(int descriptor, const iovec* vector, int count, off_t offset, Move move) {
   if (spill::is_spilled_place(descriptor, offset)) return spill::fail(EIO);

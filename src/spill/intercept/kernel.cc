@@ -1,5 +1,4 @@
-// System calls that programs make less often: structures and buffers are copied when they are spilled, since
-// the kernel would refuse them (EFAULT).
+// Less frequent system calls: structures and buffers are copied when they are spilled, since the kernel would refuse them (EFAULT).
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -56,12 +55,12 @@ PlainArray<T> in_out(T* array, size_t count) {
 char* bytes(void* memory) { return static_cast<char*>(memory); }
 const char* bytes(const void* memory) { return static_cast<const char*>(memory); }
 
-// Calls receive(memory), which waits for a message: it fills in the first `head` bytes, and of the n behind them as many as it returns. Nothing
-// else is read or stored, however long it waits: there may be less room than the caller says.
+// Calls receive(memory), which waits for a message: it fills in the first `head` bytes, and as many of the n after them as it returns. Nothing
+// else is read or stored: there may be less room than the caller says.
 template <class Receive>
 ssize_t wait_for_message(void* to, size_t head, size_t n, Receive receive) {
   PlainBytes message(to, head + n, PlainBytes::kOut);
-  // The message would be lost.
+  // A call now would lose the message.
   if (message.data() == nullptr && to != nullptr && n > 0) return spill::fail(ENOMEM);
   spill::clear_slots();
   const ssize_t received = receive(message.data());
@@ -71,7 +70,7 @@ ssize_t wait_for_message(void* to, size_t head, size_t n, Receive receive) {
 
 }  // namespace
 
-// Descriptors that report.
+// Descriptors for notification.
 SPILL_WAIT(int, eventfd_read, (int descriptor, eventfd_t* value), (descriptor, PlainObject<eventfd_t>(value)))
 SPILL_WAIT(int, signalfd, (int descriptor, const sigset_t* set, int flags),
            (descriptor, PlainIn<sigset_t>(set), flags))
@@ -123,8 +122,8 @@ SPILL_WAIT(int, semtimedop, (int id, sembuf* operations, size_t count, const tim
 static int semctl_with_memory(int id, int index, int command, void* argument, size_t n) {
   return semctl(id, index, command, PlainBytes(argument, n, PlainBytes::kInOut).data());
 }
-// Only some commands take an address. Others take a number, in half of a union semun whose other half is whatever it was, or
-// nothing at all: the word may look like any pointer then.
+// Only some commands take an address. Others take a number, in one half of a union semun whose other half is undefined, or
+// nothing at all: then the word may look like any pointer.
 SPILL_EXPORT int __spill_semctl(int id, int index, int command, ...) {
   va_list list;
   va_start(list, command);
@@ -139,7 +138,7 @@ SPILL_EXPORT int __spill_semctl(int id, int index, int command, ...) {
     case SEM_INFO: return semctl_with_memory(id, index, command, argument, sizeof(seminfo));
     case GETALL:
     case SETALL: {
-      // The largest set that a system allows, so that plain arrays need not be asked about.
+      // The largest set that a system allows, so that plain arrays need no check of the set's size.
       constexpr size_t kMaxBytes = size_t{1} << 17;
       semid_ds status = {};
       if (!spill::all_plain(argument, kMaxBytes) && semctl(id, 0, IPC_STAT, &status) != 0) return -1;
@@ -153,7 +152,7 @@ SPILL_WAIT(int, msgsnd, (int id, const void* message, size_t n, int flags),
 SPILL_EXPORT ssize_t __spill_msgrcv(int id, void* message, size_t n, long type, int flags) {
   return wait_for_message(message, sizeof(long), n, [=](char* to) { return msgrcv(id, to, n, type, flags); });
 }
-// As with semctl, the argument counts only where the command takes one; and MSG_INFO and IPC_INFO fill in a shorter structure.
+// As with semctl, the argument matters only to commands that take one; and MSG_INFO and IPC_INFO fill in a shorter structure.
 SPILL_EXPORT int __spill_msgctl(int id, int command, msqid_ds* status) {
   switch (command) {
     case IPC_STAT:
@@ -168,8 +167,7 @@ SPILL_EXPORT int __spill_msgctl(int id, int command, msqid_ds* status) {
     default: return msgctl(id, command, status);
   }
 }
-// Segments are not attached at spilled addresses: the kernel's mapping would take the place of memory that the runtime counts
-// as its own.
+// Segments cannot be attached at spilled addresses: the kernel's mapping would replace memory that the runtime considers its own.
 SPILL_EXPORT void* __spill_shmat(int id, const void* address, int flags) {
   if (!spill::in_range(address)) return shmat(id, address, flags);
   errno = EINVAL;
@@ -270,7 +268,7 @@ SPILL_EXPORT ssize_t __spill_vmsplice(int pipe, const iovec* vector, size_t coun
   if (!memory.is_valid() || memory.is_plain() || memory.bytes() == 0)
     return vmsplice(pipe, memory.buffers().data(), count, flags);
   const bool waits = (flags & SPLICE_F_NONBLOCK) == 0;
-  // A pipe of which poll() says that it can be written takes as much without waiting.
+  // A pipe that poll() reports as writable takes this much without waiting.
   constexpr size_t kRoom = PIPE_BUF;
   spill::Scratch buffer(std::min(memory.bytes(), waits ? spill::kBounceBytes : kRoom));
   if (buffer.data() == nullptr) return spill::fail(ENOMEM);
@@ -285,7 +283,7 @@ SPILL_EXPORT ssize_t __spill_vmsplice(int pipe, const iovec* vector, size_t coun
   return LIBC(writev)(pipe, &whole, 1);
 }
 
-// Moves bytes between this process and another one, piece by piece. The addresses there are used as they are.
+// Moves bytes between this process and another one, piece by piece. Addresses in the other one are used as they are.
 template <class Move>
 static ssize_t move_to_process(const iovec* local, size_t local_count, const iovec* remote,
                                size_t remote_count, bool reads, Move move) {
@@ -327,8 +325,7 @@ SPILL_EXPORT ssize_t __spill_process_vm_writev(pid_t process, const iovec* local
                          });
 }
 
-// Several messages: one after the other, where the kernel cannot be given all of them as they are. As the kernel has it,
-// more than IOV_MAX are not looked at.
+// Several messages: one after the other if the kernel cannot be given all of them as they are. As in the kernel, no more than IOV_MAX are considered.
 extern "C" ssize_t __spill_sendmsg(int socket, const msghdr* header, int flags);
 extern "C" ssize_t __spill_recvmsg(int socket, msghdr* header, int flags);
 
@@ -353,7 +350,7 @@ SPILL_EXPORT int __spill_sendmmsg(int socket, mmsghdr* messages, unsigned count,
     const ssize_t sent = __spill_sendmsg(socket, &messages[i].msg_hdr, flags);
     if (sent < 0) return i > 0 ? static_cast<int>(i) : -1;
     spill::store(&messages[i].msg_len, static_cast<unsigned>(sent));
-    // As the kernel has it, nothing follows a part of a message: the program sends the rest first.
+    // As in the kernel, nothing is sent after a part of a message: the program must send the rest first.
     const msghdr header = spill::load(&messages[i].msg_hdr);
     if (static_cast<size_t>(sent) < spill::PlainVector(header.msg_iov, header.msg_iovlen).bytes())
       return static_cast<int>(i + 1);
@@ -361,7 +358,7 @@ SPILL_EXPORT int __spill_sendmmsg(int socket, mmsghdr* messages, unsigned count,
   return static_cast<int>(count);
 }
 
-// Tells how long it is until `end`; false if that has come.
+// Stores the time left until `end`; false if it has come.
 static bool store_time_left(const timespec& end, timespec* to) {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -391,7 +388,7 @@ SPILL_EXPORT int __spill_recvmmsg(int socket, mmsghdr* messages, unsigned count,
     if (received < 0) return i > 0 ? static_cast<int>(i) : -1;
     spill::store(&messages[i].msg_len, static_cast<unsigned>(received));
     if ((flags & MSG_WAITFORONE) != 0) flags |= MSG_DONTWAIT;
-    // As the kernel does, the time is looked at between messages, and what is left of it told.
+    // As in the kernel, the time is checked between messages, and the time left is stored.
     if (timeout != nullptr && !store_time_left(end, timeout)) return static_cast<int>(i + 1);
   }
   return static_cast<int>(count);

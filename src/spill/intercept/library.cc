@@ -8,6 +8,6 @@
 
 SPILL_EXPORT int __spill_dlclose(void* library) {
   const spill::ClosingLibraries closing;
-  const spill::Busy busy;  // destructors run, with the dynamic linker's lock
+  const spill::Busy busy;  // destructors run while the dynamic linker's lock is held
   return LIBC(dlclose)(library);
 }

@@ -1,10 +1,9 @@
-// Lookups of names that end later (getaddrinfo_a). The C library's are done by threads that take no signals at all,
-// and so not the fault of a spilled name either: all are done here, by threads that each call starts.
+// Asynchronous name lookups (getaddrinfo_a). The C library does them in threads that take no signals at all, and so
+// could not handle the fault of a spilled name: all are done here, by threads that each call starts.
 //
 // Invariants
-//  1 a request says how it ended: result first, then its return word. The C library's type has it where gai_error looks
-//  2 the last that lets go of a call, of the threads that serve it and the one that started them, tells the program and
-//    frees it
+//  1 a request says how it ended: result first, then its return word, which in the C library's type is where gai_error looks
+//  2 the last to release a call, among the threads that serve it and the one that started them, notifies the program and frees the call
 #include <errno.h>
 #include <netdb.h>
 #include <signal.h>
@@ -69,7 +68,7 @@ int start(gaicb* const* list, int count, const sigevent& event) {
   for (int i = 0; i < std::min(call->count, kMaxThreads); ++i) {
     call->users.fetch_add(1, std::memory_order_relaxed);
     if (run_in_thread(nullptr, serve, call)) continue;
-    // No thread can be made: what no other does is done here.
+    // No thread can be created: does here what no other thread does.
     serve(call);
     break;
   }
@@ -98,7 +97,7 @@ SPILL_EXPORT int __spill_getaddrinfo_a(int mode, gaicb** list, int count, sigeve
   if (mode == GAI_NOWAIT && event != nullptr) end = load(event);
   const int error = start(list, count, end);
   if (error != 0 || mode == GAI_NOWAIT) return error;
-  // Whatever comes, as with the C library: lookups that have not ended store to requests that may lie on the caller's stack.
+  // Not to be cancelled or interrupted, as in the C library: lookups that have not ended store to requests that may lie on the caller's stack.
   int cancellable;
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
   while (in_progress(list, count) > 0) Patience(nullptr).pause();
@@ -106,7 +105,7 @@ SPILL_EXPORT int __spill_getaddrinfo_a(int mode, gaicb** list, int count, sigeve
   return 0;
 }
 SPILL_EXPORT int __spill_gai_error(gaicb* request) { return return_of(request); }
-// A lookup is not taken back.
+// A lookup cannot be cancelled.
 SPILL_EXPORT int __spill_gai_cancel(gaicb* request) {
   return return_of(request) == EAI_INPROGRESS ? EAI_NOTCANCELED : EAI_ALLDONE;
 }

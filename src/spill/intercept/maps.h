@@ -1,5 +1,5 @@
-// What mmap.cc, mremap.cc and advise.cc share: they find out what kind of memory lies at an address, go through a range part
-// by part, and allocate and free spilled addresses.
+// What mmap.cc, mremap.cc and advise.cc share: finding out what kind of memory lies at an address, going through a range
+// part by part, and allocating and freeing spilled addresses.
 #pragma once
 #include <errno.h>
 #include <sys/mman.h>
@@ -29,7 +29,7 @@ inline FileMapKind kind_at(uint64_t address) {
   return protection_at(address) == Protection::kKernel ? FileMapKind::kPlain : file_map_kind(address);
 }
 
-// Where the kind or the protection of the memory changes first; at most `end`.
+// The first address where the kind or the protection of the memory changes; at most `end`.
 inline uint64_t part_end(uint64_t address, uint64_t end) {
   return same_protection_end(address, file_map_end(address, end));
 }
@@ -50,13 +50,13 @@ inline bool touches_range(const void* address, size_t bytes) {
   return (begin < kRangeEnd && begin + bytes > kRangeBegin) || holds_globals(address, bytes);
 }
 
-// Whether the memory begins outside of the spilled range and holds spilled globals, whose ends may be plain memory.
+// Whether the memory begins outside the spilled range and contains spilled globals, whose ends may be plain memory.
 inline bool is_around_globals(const void* address, size_t bytes) {
   return !in_reserved_range(reinterpret_cast<uint64_t>(address)) && holds_globals(address, bytes);
 }
 
-// Calls f(part, bytes, is_spilled) for each part of such memory that is all spilled or all plain, in order. Stops when f
-// returns something else than 0, and returns that.
+// Calls f(part, bytes, is_spilled) for each part of such memory that is entirely spilled or entirely plain, in order.
+// Stops when f returns something other than 0, and returns that.
 template <class F>
 int for_each_part_around_globals(const void* address, size_t bytes, F f) {
   const auto begin = reinterpret_cast<uint64_t>(address);
@@ -71,9 +71,9 @@ int for_each_part_around_globals(const void* address, size_t bytes, F f) {
   return 0;
 }
 
-// The kind of the file map that all of [begin, begin + bytes) belongs to; kNone if there is no such map. One that is read
-// through the cache becomes a plain mapping of the kernel's first, since only the kernel can do what is asked for: this
-// clears the thread's slots, and may block.
+// The kind of the file map that all of [begin, begin + bytes) belongs to; kNone if there is no such map. A map that is
+// read through the cache becomes a plain mapping of the kernel's first, since only the kernel can do what is asked for:
+// this clears the thread's slots, and may block.
 FileMapKind kernel_kind(uint64_t begin, uint64_t bytes);
 
 // allocate_addresses and allocate_addresses_at, for code that is not in the runtime yet.
@@ -86,7 +86,7 @@ inline bool take_addresses_at(uint64_t address, uint64_t bytes) {
   return allocate_addresses_at(address, bytes);
 }
 
-// The program was given spilled memory that no file is mapped to: a mapping, or what one grew by.
+// Counts spilled memory that the program was given by a mapping without a file, or by the growth of one.
 inline void count_mapped(uint64_t bytes) {
   base::statistics.spill_allocated_bytes.add(bytes);
   base::statistics.spill_live_bytes.add(bytes);
@@ -95,14 +95,14 @@ inline void count_mapped(uint64_t bytes) {
 // Spilled memory at an address of the runtime's choice, zeros; MAP_FAILED and ENOMEM if there is no room.
 void* map_spilled(size_t bytes, Protection protection);
 
-// The same for MAP_FIXED, at spilled addresses: what was there is gone.
+// The same for MAP_FIXED, at spilled addresses; replaces what was there.
 void* map_fixed(void* address, size_t bytes, Protection protection);
 
 // munmap of spilled addresses: 0, or -1 and errno.
 int unmap_spilled(void* address, size_t bytes);
 
 // Calls f(part, bytes) for each part of [address, address + bytes) that belongs to one file map, or to none, and has one
-// protection, in order. Stops when f returns something else than 0, and returns that.
+// protection, in order. Stops when f returns something other than 0, and returns that.
 template <class F>
 int for_each_part(const void* address, size_t bytes, F f) {
   const auto begin = reinterpret_cast<uint64_t>(address);
@@ -116,8 +116,7 @@ int for_each_part(const void* address, size_t bytes, F f) {
   return 0;
 }
 
-// The same for the parts that are mapped. As the kernel does, it passes over what is not, and returns -1 with ENOMEM at the
-// end if there was such a hole.
+// The same for the parts that are mapped. Like the kernel, it skips holes, and returns -1 with ENOMEM at the end if there were any.
 template <class F>
 int for_each_mapped_part(const void* address, size_t bytes, F f) {
   bool holes = !is_global_at(address) &&

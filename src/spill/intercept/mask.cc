@@ -1,5 +1,4 @@
-// Signal masks (signals.h): the kernel never blocks what the fault path needs, and the program is told what
-// it asked for.
+// Signal masks (signals.h): the kernel never blocks what the fault path needs, and the program sees the mask that it asked for.
 #include <errno.h>
 #include <signal.h>
 
@@ -23,7 +22,7 @@ void set_blocked_faults(Thread& thread, uint64_t blocked_faults) {
 
 void adopt_signal_mask() {
   Thread& thread = this_thread();
-  // First, since one that is pending comes at once.
+  // Stored first, since a pending signal is delivered as soon as it is unblocked.
   thread.blocked_faults = sys::signal_mask() & kFaultSignals;
   if (thread.blocked_faults != 0) sys::unblock_signals(kFaultSignals);
 }

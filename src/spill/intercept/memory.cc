@@ -1,6 +1,6 @@
 // The mem* functions on spilled memory. Each goes piece by piece (a piece ends where one of the
-// operands reaches the end of an OS page) and lets the C library's function do a piece, so it never
-// touches a page that the call does not reach.
+// operands reaches the end of an OS page) and lets the C library's function do each piece, so it never touches a
+// page that the call does not reach.
 #include "spill/intercept/intercept.h"
 #include "spill/intercept/quick.h"
 
@@ -28,13 +28,13 @@ void for_each_pair(const void* a, const void* b, size_t n, F&& f) {
   release(kHoldB);
 }
 
-// How many of the n bytes before `end` lie in the OS page of the last one. Plain bytes may follow spilled ones: a global's end.
+// How many of the n bytes before `end` lie in the OS page of the last one. Not only for spilled ones: at a global's end plain bytes may follow.
 size_t piece_length_before(const char* end, size_t n) {
   return std::min(n, ((reinterpret_cast<uint64_t>(end) - 1) & (base::kOsPageBytes - 1)) + 1);
 }
 
-// From the last byte to the first: right when `to` lies above `from`. Pieces that overlap are on the
-// same OS page, hence at the same distance in its frame, and memmove sees it.
+// From the last byte to the first: right when `to` lies above `from`. Pieces that overlap are on the same OS page,
+// hence at the same distance in its frame, so memmove handles the overlap.
 void move_backward(char* to, const char* from, size_t n) {
   while (n > 0) {
     const size_t length = piece_length_before(from + n, piece_length_before(to + n, n));
@@ -58,7 +58,7 @@ __attribute__((noinline)) void* move_anyhow(void* to, const void* from, size_t n
   return plain(to, from) ? memmove(to, from, n) : move_spilled(to, from, n);
 }
 
-// Where `to` was translated to is no concern of the caller's.
+// The caller gets `to`, not its translation.
 __attribute__((noinline)) void* move_in_page(void* to, char* raw_to, const char* raw_from, size_t n) {
   memmove(raw_to, raw_from, n);
   return to;
@@ -109,7 +109,7 @@ __attribute__((noinline)) void* find_last_spilled(const void* memory, int byte, 
   return found;
 }
 
-// Windows of the haystack that overlap by the needle less one byte, in plain memory. Windows start
+// Copies windows of the haystack to plain memory; they overlap by the needle's length less one byte. Windows start
 // small because most searches end early.
 __attribute__((noinline)) void* search_spilled(const void* haystack, size_t n, const void* needle, size_t m) {
   auto* start = static_cast<char*>(const_cast<void*>(haystack));
@@ -133,10 +133,10 @@ __attribute__((noinline)) void* search_spilled(const void* haystack, size_t n, c
 
 using spill::plain;
 
-// What is done at once calls nothing, or something last: so that it needs no registers of its own.
+// The quick case calls nothing, or makes only a tail call, so that it saves no registers.
 SPILL_EXPORT void* __spill_memcpy(void* to, const void* from, size_t n) {
   const spill::QuickPair quick(to, from, n);
-  // The C library's moves, too: there are programs that rely on it unknowingly.
+  // Overlap is allowed, as in the C library's memcpy: some programs rely on that unknowingly.
   if (!quick.ready) [[unlikely]]
     return spill::move_anyhow(to, from, n);
   if (n > spill::kMaxMovedInline) return spill::move_in_page(to, quick.a, quick.b, n);

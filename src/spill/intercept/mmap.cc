@@ -1,5 +1,5 @@
-// mmap and munmap: private anonymous mappings that can be read and written, or not be accessed yet, are spilled, and mappings
-// of files that file_maps.h takes; everything else (other files, shared, executable, stacks) is the kernel's, as natively.
+// mmap and munmap: spilled are private anonymous mappings that can be read and written, or cannot be accessed yet, and
+// mappings of files that file_maps.h takes; everything else (other files, shared, executable, stacks) is the kernel's, as natively.
 #include "spill/discard.h"
 #include "spill/intercept/maps.h"
 #include "spill/mapped_pages.h"
@@ -26,7 +26,7 @@ bool is_spilled_kind(size_t bytes, int protection, int flags) {
   return runtime.started.load(std::memory_order_acquire) && is_large_enough(bytes);
 }
 
-// For mappings of files, and for those that the kernel is to have, which are not counted as allocated.
+// For mappings of files, and for those that are left to the kernel; neither count as allocated.
 void count_live(uint64_t bytes) { base::statistics.spill_live_bytes.add(bytes); }
 
 void* map_file_through_cache(size_t bytes, int protection, int flags, int file, off_t offset) {
@@ -38,8 +38,8 @@ void* map_file_through_cache(size_t bytes, int protection, int flags, int file, 
   return reinterpret_cast<void*>(address);
 }
 
-// Takes what is free of spilled addresses, for MAP_FIXED. False if that cannot be, and errno: EINVAL for what is no range of
-// OS pages; ENOMEM for globals, file maps, addresses beyond. `count` is what counts the bytes that it took.
+// For MAP_FIXED: allocates those of the spilled addresses that are free. False, with errno, if that is impossible: EINVAL if
+// it is no range of OS pages; ENOMEM for globals, file maps and addresses beyond the range. `count` counts the bytes that it allocated.
 bool take_fixed(uint64_t begin, size_t bytes, void (*count)(uint64_t)) {
   if (begin % base::kOsPageBytes != 0 || bytes == 0) {
     errno = EINVAL;
@@ -61,7 +61,7 @@ bool take_fixed(uint64_t begin, size_t bytes, void (*count)(uint64_t)) {
   return possible;
 }
 
-// MAP_FIXED of anything else: the kernel's mapping takes the place of spilled memory.
+// MAP_FIXED of anything else: the kernel's mapping replaces spilled memory.
 void* map_fixed_by_kernel(void* address, size_t bytes, int protection, int flags, int file, off_t offset) {
   const auto begin = reinterpret_cast<uint64_t>(address);
   const uint64_t length = base::round_up(bytes, base::kOsPageBytes);
@@ -86,7 +86,7 @@ void* map_fixed_by_kernel(void* address, size_t bytes, int protection, int flags
   return address;
 }
 
-// What the runtime leaves to the kernel.
+// Mappings that the runtime leaves to the kernel.
 void* map_by_kernel(void* address, size_t bytes, int protection, int flags, int file, off_t offset) {
   if ((flags & MAP_FIXED) != 0) forget_shared_maps(address, bytes);
   void* mapped = mmap(address, bytes, protection, flags, file, offset);
@@ -94,7 +94,7 @@ void* map_by_kernel(void* address, size_t bytes, int protection, int flags, int 
   return mapped;
 }
 
-// MAP_FIXED where spilled addresses are.
+// MAP_FIXED at spilled addresses.
 void* map_over(void* address, size_t bytes, int protection, int flags, int file, off_t offset) {
   const auto begin = reinterpret_cast<uint64_t>(address);
   // A file map's addresses stay the kernel's; those of another mapping of the kernel's are spilled memory again.
@@ -108,7 +108,7 @@ void* map_over(void* address, size_t bytes, int protection, int flags, int file,
                       : map_fixed_by_kernel(address, bytes, protection, flags, file, offset);
 }
 
-// MAP_FIXED_NOREPLACE where spilled addresses are: none of them may be taken yet.
+// MAP_FIXED_NOREPLACE at spilled addresses: none of them may be allocated yet.
 void* map_where_nothing_is(void* address, size_t bytes, int protection, int flags, int file, off_t offset) {
   const auto begin = reinterpret_cast<uint64_t>(address);
   const uint64_t length = base::round_up(bytes, base::kOsPageBytes);
@@ -135,7 +135,7 @@ void* map_where_nothing_is(void* address, size_t bytes, int protection, int flag
 FileMapKind kernel_kind(uint64_t begin, uint64_t bytes) {
   const FileMapKind kind = kind_at(begin);
   if (kind == FileMapKind::kNone || part_end(begin, begin + bytes) < begin + bytes) return FileMapKind::kNone;
-  // Also one that is plain: it may have become so just now, and its pages are to leave before it is changed.
+  // For a plain one too: it may have become plain just now, and its pages must leave before it is changed.
   if (kind == FileMapKind::kReading || kind == FileMapKind::kPlain) {
     clear_slots();
     make_plain(begin);
@@ -159,7 +159,7 @@ int unmap_spilled(void* address, size_t bytes) {
     return fail(EINVAL);
   uint64_t end = begin + base::round_up(bytes, base::kOsPageBytes);
   if (end > kRangeEnd) end = kRangeEnd;
-  // munmap of what is not mapped is no error: skip the holes.
+  // It is no error to unmap what is not mapped: skip the holes.
   for (uint64_t at = begin; at < end;) {
     const uint64_t stop = same_allocation_end(at, file_map_end(at, end));
     if (is_allocated(at)) {
@@ -178,7 +178,7 @@ void* map_fixed(void* address, size_t bytes, Protection protection) {
   const auto begin = reinterpret_cast<uint64_t>(address);
   const uint64_t length = base::round_up(bytes, base::kOsPageBytes);
   if (!take_fixed(begin, bytes, count_mapped)) return MAP_FAILED;
-  // Nobody sees the old content once the new access is there.
+  // So that nobody sees the old content through the new access.
   if (protection != Protection::kOpen) protect(begin, length, protection);
   discard_memory(begin, length);
   protect(begin, length, protection);

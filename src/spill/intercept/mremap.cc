@@ -1,4 +1,4 @@
-// mremap: spilled memory grows where it is, or is copied to where there is room; the kernel's moves as natively.
+// mremap: spilled memory grows in place, or is copied to where there is room; the kernel's is remapped as natively.
 #include <stdarg.h>
 
 #include "spill/discard.h"
@@ -9,7 +9,7 @@
 namespace spill {
 namespace {
 
-// Copies to memory that can be written, whatever may be done with `from`, which is not the kernel's.
+// Copies to memory that can be written, whatever the protection of `from`, which is not the kernel's.
 void copy_protected(void* to, const void* from, size_t n) {
   auto* t = static_cast<char*>(to);
   for (auto at = reinterpret_cast<uint64_t>(from); n > 0;) {
@@ -23,7 +23,7 @@ void copy_protected(void* to, const void* from, size_t n) {
   }
 }
 
-// Are all of the bytes mapped, with one protection? What differs is several mappings to the kernel.
+// Are all of the bytes mapped, with one protection? Otherwise they would be several mappings to the kernel.
 bool is_one_mapping(uint64_t begin, uint64_t length) {
   const uint64_t end = begin + length;
   return is_allocated(begin) && same_allocation_end(begin, end) == end &&
@@ -38,7 +38,7 @@ void* move_by_kernel(void* old_address, size_t old_bytes, size_t new_bytes, int 
   return moved;
 }
 
-// mremap of a part of a file map: what is left of it here is unmapped.
+// mremap of a part of a file map by the kernel; what is left of it at the old addresses is unmapped.
 void* move_plain(void* old_address, size_t old_bytes, size_t new_bytes, int flags) {
   if ((flags & ~MREMAP_MAYMOVE) != 0) return no_map(EINVAL);
   void* moved = LIBC(mremap)(old_address, old_bytes, new_bytes, flags);
@@ -52,14 +52,14 @@ void* move_plain(void* old_address, size_t old_bytes, size_t new_bytes, int flag
 
 constexpr int kMremapFlags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
 
-// Is it one that the kernel refuses? What stays mapped cannot change its length, and moves.
+// Would the kernel refuse the call? What stays mapped (MREMAP_DONTUNMAP) cannot change its length, and must move.
 bool is_wrong_kind(int flags, uint64_t old_length, uint64_t new_length) {
   if ((flags & ~kMremapFlags) != 0) return true;
   if ((flags & (MREMAP_FIXED | MREMAP_DONTUNMAP)) != 0 && (flags & MREMAP_MAYMOVE) == 0) return true;
   return (flags & MREMAP_DONTUNMAP) != 0 && old_length != new_length;
 }
 
-// What was moved is unmapped, or mapped still and zeros.
+// Unmaps the old addresses, or leaves them mapped with zeros.
 void leave(uint64_t begin, uint64_t length, int flags) {
   if ((flags & MREMAP_DONTUNMAP) != 0)
     discard_memory(begin, length);
@@ -67,7 +67,7 @@ void leave(uint64_t begin, uint64_t length, int flags) {
     unmap_spilled(reinterpret_cast<void*>(begin), length);
 }
 
-// mremap with a new address: between spilled addresses only.
+// mremap to a given address: only between spilled addresses.
 void* move_to(void* old_address, size_t old_bytes, size_t new_bytes, int flags, void* fixed) {
   const auto from = reinterpret_cast<uint64_t>(old_address), to = reinterpret_cast<uint64_t>(fixed);
   const bool overlap = from < to + new_bytes && to < from + old_bytes;
@@ -102,7 +102,7 @@ void* move_spilled(void* old_address, size_t old_bytes, size_t new_bytes, int fl
       unmap_spilled(reinterpret_cast<char*>(old_begin) + new_length, old_length - new_length);
     return old_address;
   }
-  // What a longer mapping would show of its file is not anonymous memory.
+  // A longer mapping would have to show more of its file, not anonymous memory.
   if (is_file_map(old_begin)) return no_map();
   if (!is_one_mapping(old_begin, old_length)) return no_map(EFAULT);
   const Protection protection = protection_at(old_begin);

@@ -5,7 +5,7 @@
 //          8  owner   kernel thread id (recursive, error-checking)
 //         16  kind    0 normal, 1 recursive, 2 error-checking, 3 adaptive = normal
 //
-// Robust, priority-inheriting and priority-protecting ones are refused at initialisation. Those that processes may share are as all
+// Robust, priority-inheriting and priority-protecting ones are refused at initialisation. Process-shared ones are treated like all
 // others, here and in the other files: spilled memory is private, so nobody shares it.
 // Uncontended, locking costs a hold and a compare-and-swap.
 #include "spill/intercept/mutex.h"
@@ -36,7 +36,7 @@ constexpr uint32_t kKindMask = 3;
 constexpr uint32_t kRecursive = 1, kErrorChecking = 2;
 constexpr int kSpins = 40;
 
-// What a recursive or error-checking mutex says before it is locked: 0 to go on, else the result + 1.
+// Checks a recursive or error-checking mutex before it is locked: 0 to go on, else the result + 1.
 int lock_again(const Words& words, uint32_t kind, bool tries) {
   // Only the owner itself can find its own id there.
   if (words[kOwner].load(std::memory_order_relaxed) != own_thread_id()) return 0;
@@ -119,10 +119,10 @@ int unlock_spilled(pthread_mutex_t* mutex) {
   return 0;
 }
 
-// A mutex's words under the program's only thread: nobody competes. Plain mutexes are the C library's, so
-// what it would have written is written here. Both functions do nothing and return false where the general
-// way is needed. A handler that interrupts them leaves the mutex as it found it; to its eyes the lock is
-// taken first and released last.
+// A mutex's words as changed by the program's only thread, with which nobody competes. Plain mutexes are the C
+// library's, so the code here writes what the library would have written. Both functions do nothing and return
+// false if the general way is needed. A handler that interrupts them leaves the mutex as it found it; it sees the
+// lock taken first and released last.
 struct AloneWords {
   uint32_t lock, count, owner, users, kind;
 };
@@ -136,7 +136,7 @@ static_assert(offsetof(pthread_mutex_t, __data.__nusers) == offsetof(AloneWords,
 static_assert(offsetof(pthread_mutex_t, __data.__kind) == offsetof(AloneWords, kind) &&
               kKind == offsetof(AloneWords, kind));
 
-// What differs between the two: users are counted in plain ones; the first lock of a recursive one counts.
+// How plain and spilled mutexes differ: plain ones count users, and the first lock of a recursive plain one counts.
 constexpr uint32_t kPlainFirst = 1, kSpilledFirst = 0;
 
 bool lock_words_alone(AloneWords& words, uint32_t me, uint32_t first) {
@@ -185,7 +185,7 @@ bool change_alone(pthread_mutex_t* mutex, F&& change) {
   // A handler that interrupts a change leaves it under way.
   const bool outer = changes_alone.load(std::memory_order_relaxed);
   changes_alone.store(true, std::memory_order_relaxed);
-  // The order of the store before the load is what note_threads' barrier pairs with.
+  // note_threads' barrier pairs with the order of this store and the load.
   std::atomic_signal_fence(std::memory_order_seq_cst);
   bool done = false;
   if (!alone_ends.load(std::memory_order_relaxed)) {
@@ -196,7 +196,7 @@ bool change_alone(pthread_mutex_t* mutex, F&& change) {
       release(kHoldA);
     }
   }
-  // Release: who waits in note_threads sees the mutex as it is left.
+  // Release: whoever waits in note_threads sees the mutex as it is left here.
   changes_alone.store(outer, std::memory_order_release);
   return done;
 }

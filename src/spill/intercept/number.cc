@@ -1,5 +1,5 @@
-// Numbers from spilled strings. A copy of the start of the string is parsed; it is made longer until
-// the number provably ends inside it, so that parsing the head of a huge text costs what its number does.
+// Numbers from spilled strings. A copy of the start of the string is parsed; it is made longer until the number
+// provably ends inside it, so that parsing a number at the start of a huge text costs no more than the number.
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kFirstBytes = 128;
 
-// What is left of a text of which a number takes the first bytes; if it takes none, behind white space and a sign.
+// The rest of a text after the bytes that a number takes; if it takes none, after white space and a sign.
 std::string_view rest_of(std::string_view text, size_t taken) {
   text.remove_prefix(taken);
   if (taken > 0) return text;
@@ -24,14 +24,14 @@ std::string_view rest_of(std::string_view text, size_t taken) {
   return text;
 }
 
-// Whether `rest` is the beginning of a word of small letters, in letters of any kind, and not all of it.
+// Whether `rest` is a proper prefix of `word`, ignoring case. REQUIRES: `word` is in lower case.
 bool begins(std::string_view rest, std::string_view word) {
   const auto is_same = [](char a, char b) { return (a | 0x20) == b; };
   return rest.size() < word.size() && std::equal(rest.begin(), rest.end(), word.begin(), is_same);
 }
 
-// Whether a number, which takes so much of a text that was cut off, might take more of the whole: what is left begins
-// something that belongs to numbers.
+// Whether a number that takes the first `taken` bytes of a truncated text might take more of the whole text: the rest
+// begins something that can be part of a number.
 using MayGoOn = bool(std::string_view text, size_t taken);
 
 bool integer_may_go_on(std::string_view text, size_t taken) {
@@ -42,7 +42,7 @@ bool integer_may_go_on(std::string_view text, size_t taken) {
 bool floating_may_go_on(std::string_view text, size_t taken) {
   const std::string_view point = nl_langinfo(RADIXCHAR);
   const std::string_view rest = rest_of(text, taken);
-  if (point.starts_with(rest)) return true;  // also where nothing is left
+  if (point.starts_with(rest)) return true;  // also if nothing is left
   if (taken == 0) return begins(rest, "inf") || begins(rest, "nan");
   const char last = text[taken - 1];
   std::string_view more = rest;
@@ -64,7 +64,7 @@ bool floating_may_go_on(std::string_view text, size_t taken) {
   }
 }
 
-// A base that there is not leaves `end` alone.
+// An invalid base leaves `end` alone.
 template <class Parse>
 auto parse_number(const char* text, char** end, MayGoOn* may_go_on, Parse parse) {
   char* stop = nullptr;
@@ -114,8 +114,8 @@ SPILL_INTEGER(long long, strtoq, strtoll)
 SPILL_INTEGER(unsigned long long, strtouq, strtoull)
 SPILL_INTEGER(intmax_t, strtoimax, strtoimax)
 SPILL_INTEGER(uintmax_t, strtoumax, strtoumax)
-// Names that newer C libraries' headers give to the same functions; programs built against them say
-// 0b101 is a number where this C library knows it.
+// The names of the same functions in newer C libraries' headers; for programs built with these, 0b101 is a number
+// if this C library supports it.
 SPILL_INTEGER(long, __isoc23_strtol, strtol)
 SPILL_INTEGER(unsigned long, __isoc23_strtoul, strtoul)
 SPILL_INTEGER(long long, __isoc23_strtoll, strtoll)

@@ -13,7 +13,7 @@
 
 namespace spill {
 
-// Those that wait for objects whose addresses share a hash, in the order in which they came.
+// Waiters for objects whose addresses share a hash, in order of arrival.
 struct alignas(64) Bucket {
   sys::Mutex mutex;
   std::atomic<uint32_t> count{0};
@@ -26,7 +26,7 @@ struct alignas(64) Bucket {
     last = &waiter.next;
     count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
-  // Takes off the waiter that `link` points at.
+  // Removes the waiter that `link` points at.
   Waiter* take(Waiter** link) {
     Waiter* waiter = *link;
     *link = waiter->next;
@@ -46,7 +46,7 @@ Bucket& bucket_of(const void* object) {
   return buckets[base::spread(reinterpret_cast<uint64_t>(object)) >> 56];
 }
 
-// Returns 0 or what the kernel said.
+// Returns 0 or the kernel's error.
 long sleep_on(std::atomic<uint32_t>& word, const Deadline& deadline) {
   long operation = FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG;
   if (deadline.clock == CLOCK_REALTIME) operation |= FUTEX_CLOCK_REALTIME;
@@ -69,7 +69,7 @@ bool queue_waiter(Waiter& waiter, const void* object, uint32_t mask, bool (*must
   return true;
 }
 
-// Step 5. False when it was woken at the last moment.
+// Step 5. False if it was woken at the last moment.
 bool leave_queue(Waiter& waiter) {
   InRuntime inside;
   Bucket& bucket = bucket_of(waiter.object);

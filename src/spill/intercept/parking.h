@@ -1,10 +1,10 @@
-// Parking: how threads wait for mutexes, conditions and the like that lie in spilled memory. The kernel
-// could only wait on a frame, whose page may leave it; here a waiter sleeps on a word of its own stack, in
-// a queue keyed by the object's address. The object itself holds no queue.
+// Parking: how threads wait for mutexes, conditions and the like that lie in spilled memory. The kernel could only
+// wait on a frame, whose page may leave it; so a waiter sleeps on a word of its own stack, in a queue keyed by the
+// object's address. The object itself holds no queue.
 //
 //   park                                        unpark
 //   1 lock the bucket of the address            1 change the object's state
-//   2 still to wait for? (asks the object)      2 lock the bucket
+//   2 still necessary? (reads the object)       2 lock the bucket
 //   3 queue up, unlock                          3 take waiters of this address off the queue, unlock
 //   4 sleep on the waiter's word                4 set their words, wake them
 //   5 timeout, signal: take itself off the
@@ -12,9 +12,9 @@
 //
 // Invariants
 //  1 step 2 sees the change of step 1 or step 3 sees the waiter: both happen under the bucket's lock
-//  2 nothing of the object is touched after its state let others go on: they may free it
-//  3 no slot is held when a bucket is locked or while asleep; under a bucket's lock the object may be read,
-//    which may do I/O; signal handlers are deferred meanwhile (they may unpark)
+//  2 the object is not touched after its state has let others go on: they may free it
+//  3 no slot is held when a bucket is locked or while asleep; under a bucket's lock the object may be read, which
+//    may do I/O; signal handlers are deferred while it is held (they may unpark)
 #pragma once
 #include <time.h>
 
@@ -58,7 +58,7 @@ struct Deadline {
 
   static Deadline never() { return {}; }
   static Deadline at(clockid_t clock, timespec time) { return {true, clock, time}; }
-  // A time that no clock shows, or a clock that futexes do not know.
+  // False for a time that no clock shows, or a clock that futexes do not support.
   bool is_valid() const {
     return !is_set || (time.tv_nsec >= 0 && time.tv_nsec < 1'000'000'000 &&
                        (clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC));
@@ -70,7 +70,7 @@ enum class Parked { kWoken, kChanged, kTimedOut, kInterrupted };
 class Waiter;
 bool leave_queue(Waiter& waiter);
 
-// Parks in three steps, for those that have to let go of something between queueing up and sleeping.
+// Parking in separate steps, for callers that have to release something between queueing up and sleeping.
 // `mask`: unpark() with a mask wakes only waiters that share a bit with it.
 bool queue_waiter(Waiter& waiter, const void* object, uint32_t mask, bool (*must_wait)(void*), void* context);
 // `interruptible`: a signal handler that ran ends the wait. `cancellable`: pthread_cancel takes effect here;
@@ -79,7 +79,7 @@ Parked sleep_waiter(Waiter& waiter, const Deadline& deadline, bool interruptible
 // The sleep was cancelled: leaves the queue. A waiter that had been woken already wakes the next instead.
 void abandon_waiter(Waiter& waiter);
 
-// Wakes up to `count` of those that wait for the object, in the order in which they came. Returns how many.
+// Wakes up to `count` of the object's waiters, in order of arrival. Returns how many.
 uint32_t unpark(const void* object, uint32_t count, uint32_t mask = ~uint32_t{0});
 
 // Whether anyone may wait for the object, as seen by a thread that synchronised with the waiter.

@@ -1,5 +1,4 @@
-// Functions that take paths, and those that answer with a small structure about files. Paths and
-// structures in spilled memory are copied.
+// Functions that take paths, and those that return a small structure about files. Paths and structures in spilled memory are copied.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -51,7 +50,7 @@ SPILL_EXPORT int __spill_openat64(int folder, const char* path, int flags, ...) 
   SPILL_OPEN_MODE(flags);
   return LIBC(openat64)(folder, plain_path, flags, mode);
 }
-// What open() is called in programs compiled with -D_FORTIFY_SOURCE, when it takes no mode.
+// open() without a mode in programs compiled with -D_FORTIFY_SOURCE.
 SPILL_EXPORT int __spill___open_2(const char* path, int flags) { return __spill_open(path, flags, 0); }
 SPILL_EXPORT int __spill___open64_2(const char* path, int flags) { return __spill_open64(path, flags, 0); }
 SPILL_EXPORT int __spill___openat_2(int folder, const char* path, int flags) {
@@ -114,7 +113,7 @@ SPILL_NEXT(int, setxattr, (const char* path, const char* name, const void* value
 SPILL_NEXT(ssize_t, listxattr, (const char* path, char* list, size_t n),
            (PlainString(path), PlainBytes(list, n, PlainBytes::kInOut).data(), n))
 
-// What is known of a file.
+// The status of files.
 #define SPILL_STATUS(name, status)                                        \
   SPILL_EXPORT int __spill_##name(const char* path, struct status* to) {  \
     return LIBC(name)(PlainString(path), PlainObject<struct status>(to)); \
@@ -144,7 +143,7 @@ SPILL_NEXT(int, fstatat64, (int folder, const char* path, struct stat64* to, int
 SPILL_NEXT(int, statx, (int folder, const char* path, int flags, unsigned mask, struct statx* to),
            (folder, PlainString(path), flags, mask, PlainObject<struct statx>(to)))
 
-// Names of the same functions in programs built against C libraries before 2.33.
+// The same functions' names in programs built against C libraries before 2.33.
 SPILL_EXPORT int __spill___xstat(int, const char* path, struct stat* to) { return __spill_stat(path, to); }
 SPILL_EXPORT int __spill___lxstat(int, const char* path, struct stat* to) { return __spill_lstat(path, to); }
 SPILL_EXPORT int __spill___fxstat(int, int descriptor, struct stat* to) {
@@ -202,7 +201,7 @@ SPILL_EXPORT char* __spill_realpath(const char* path, char* to) {
     return nullptr;
   }
   *content.data() = 0;
-  // On failure the part that was resolved, if any.
+  // On failure, stores the part that was resolved, if any.
   const bool resolved = LIBC(realpath)(plain_path, content.data()) != nullptr;
   if (*content.data() != 0) content.store(strlen(content.data()) + 1);
   return resolved ? to : nullptr;
@@ -216,7 +215,7 @@ SPILL_CALL(char*, canonicalize_file_name, (const char* path), (PlainString(path)
 SPILL_EXPORT char* __spill_getcwd(char* to, size_t n) {
   if (spill::all_plain(to, n)) return LIBC(getcwd)(to, n);
   PlainBytes content(to, n, PlainBytes::kOut);
-  // Without memory of the caller's it would allocate some.
+  // Given null, the C library would allocate memory.
   if (content.data() == nullptr) {
     errno = n == 0 ? EINVAL : ENOMEM;
     return nullptr;
@@ -229,7 +228,7 @@ SPILL_EXPORT char* __spill___getcwd_chk(char* to, size_t n, size_t room) {
   if (n > room) spill::buffer_overflow();
   return __spill_getcwd(to, n);
 }
-// What getwd() is called there, which takes no length. (By its own name the C library copies the path from its stack.)
+// getwd() with -D_FORTIFY_SOURCE, which takes no length. (Under its own name the C library copies the path from its stack.)
 SPILL_EXPORT char* __spill___getwd_chk(char* to, size_t room) {
   char* const path = __spill_getcwd(to, room);
   if (path == nullptr && errno == ERANGE) spill::buffer_overflow();
@@ -269,7 +268,7 @@ SPILL_EXPORT char* __spill_mkdtemp(char* path) {
   return make_temporary(path, mkdtemp) != nullptr ? path : nullptr;
 }
 
-// Names that no file has yet. The C library asks the kernel about them.
+// Names that no file has yet. The C library passes them to the kernel.
 SPILL_EXPORT char* __spill_mktemp(char* path) {
   PlainBytes memory(path, spill::spilled_string_bytes(path), PlainBytes::kInOut);
   return mktemp(memory.data()) != nullptr ? path : nullptr;
@@ -312,7 +311,7 @@ SPILL_EXPORT int __spill_utimes(const char* path, const timeval* times) {
     return name arguments;                              \
   }
 
-// Walks call the program back with paths of the C library's own, and have copies in Scratch meanwhile: a task of a loop is not
+// Walks call the program back with paths of the C library's own, and keep copies in Scratch meanwhile: a loop's task is not
 // suspended there. Offsets have 64 bits in any case, so the functions whose names end in 64 are the same.
 #define SPILL_WALK(name, visit_type)                                                \
   SPILL_BUSY_CALL(int, name, (const char* path, visit_type visit, int descriptors), \
@@ -344,7 +343,7 @@ SPILL_BUSY_CALL(int, glob64,
                 (const char* pattern, int flags, int (*on_error)(const char*, int), glob64_t* found),
                 (PlainString(pattern), flags, on_error, PlainObject<glob64_t>(found)))
 
-// The C library looks at its caller to find the library's search path: a plain call is a jump.
+// The C library looks at its caller to find the search path: with a plain path this is a tail call.
 SPILL_EXPORT void* __spill_dlopen(const char* path, int mode) {
   if (plain(path)) [[clang::musttail]]
     return dlopen(path, mode);

@@ -1,4 +1,4 @@
-// A signal mask for the time of a call.
+// A signal mask for the duration of a call.
 #pragma once
 #include <signal.h>
 
@@ -7,7 +7,7 @@
 
 namespace spill {
 
-// Handlers run under it: it is without the signals that are never blocked. Null stays null.
+// Without the signals that are never blocked, since handlers run under it. Null stays null.
 class PlainMask {
  public:
   explicit PlainMask(const sigset_t* mask) : given_(mask != nullptr) {

@@ -13,14 +13,14 @@
 
 using spill::PlainMask;
 
-// Only what came is stored: other threads may change what is waited for meanwhile.
+// Stores only `revents`: other threads may change the rest meanwhile.
 template <class Wait>
 static int wait_for_descriptors(pollfd* descriptors, nfds_t count, Wait wait) {
   PlainBytes memory(descriptors, count * sizeof(pollfd), PlainBytes::kIn);
   auto* copies = reinterpret_cast<pollfd*>(memory.data());
   spill::clear_slots();
   const int ready = wait(copies);
-  // Of calls that were interrupted the kernel tells as well.
+  // The kernel stores results of interrupted calls as well.
   if (copies == descriptors || copies == nullptr || (ready < 0 && errno != EINTR)) return ready;
   for (nfds_t i = 0; i < count; ++i) spill::store(&descriptors[i].revents, copies[i].revents);
   return ready;
@@ -58,7 +58,7 @@ int spill::descriptors_looked_at(int count) {
 
 namespace {
 
-// Sets as large as the call says, which may be larger than an fd_set.
+// As large as the call says, which may be larger than an fd_set.
 struct PlainSet : PlainBytes {
   PlainSet(fd_set* set, int count)
       : PlainBytes(set, count > 0 ? (static_cast<size_t>(count) + 63) / 64 * 8 : 0, PlainBytes::kIn) {}
@@ -66,7 +66,7 @@ struct PlainSet : PlainBytes {
   void store_all() { store(~size_t{0}); }
 };
 
-// The kernel changes the sets if it succeeds. Else nothing is stored: a handler that came meanwhile may have changed them.
+// The kernel changes the sets only on success. Else nothing is stored: a handler that ran meanwhile may have changed them.
 template <class Wait>
 int wait_for_sets(int count, fd_set* reads, fd_set* writes, fd_set* errors, Wait wait) {
   if (!plain(reads, writes, errors)) count = spill::descriptors_looked_at(count);
@@ -97,15 +97,15 @@ SPILL_EXPORT int __spill_pselect(int count, fd_set* reads, fd_set* writes, fd_se
   });
 }
 
-// The event is only read, and not even that where a descriptor is taken out: it may be any address then.
+// The event is only read, and not even that if a descriptor is removed: then it may be any address.
 SPILL_EXPORT int __spill_epoll_ctl(int epoll, int operation, int descriptor, epoll_event* event) {
   const PlainIn<epoll_event> plain_event(operation != EPOLL_CTL_DEL ? event : nullptr);
   return epoll_ctl(epoll, operation, descriptor,
                    const_cast<epoll_event*>(static_cast<const epoll_event*>(plain_event)));
 }
 
-// wait(to, count) is the system call. Spilled room gets no more events than a buffer that the thread has anyway: servers give
-// much more room than they need, and those that are left come with the next call.
+// wait(to, count) is the system call. A spilled array gets no more events than fit the thread's Scratch: servers provide much
+// more room than they need, and the remaining events come with the next call.
 template <class Wait>
 static int wait_for_events(epoll_event* events, int count, Wait wait) {
   spill::clear_slots();

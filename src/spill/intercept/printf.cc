@@ -25,8 +25,8 @@ void __vsyslog_chk(int priority, int flag, const char* format, va_list arguments
 namespace spill {
 namespace {
 
-// Formats into spilled memory at `to`, at most n bytes with the 0: once into a small buffer, again into
-// one of the size that the first said.
+// Formats into spilled memory at `to`, at most n bytes with the 0: first into a small buffer, then, if necessary,
+// into one of the size that the first attempt returned.
 int print_spilled(char* to, size_t n, int flag, const char* format, va_list arguments) {
   size_t capacity = std::min<size_t>(n, 1024);
   for (;;) {
@@ -54,7 +54,7 @@ int print_to_memory(char* to, size_t n, int flag, const char* format, va_list ar
   });
 }
 
-// sprintf: the room is the program's promise, or known to the compiler.
+// sprintf: the program promises that there is room, or the compiler knows how much.
 int print_unbounded(char* to, size_t room, int flag, const char* format, va_list arguments) {
   return with_printf_arguments(format, arguments, [&](const char* f, va_list a) {
     if (plain(to)) return room == ~size_t{0} ? vsprintf(to, f, a) : __vsprintf_chk(to, flag, room, f, a);
@@ -189,7 +189,7 @@ SPILL_EXPORT void __spill_vwarnx(const char* format, va_list arguments) {
 }
 SPILL_EXPORT void __spill_warn(const char* format, ...) { SPILL_MESSAGE(__spill_vwarn(format, arguments)); }
 SPILL_EXPORT void __spill_warnx(const char* format, ...) { SPILL_MESSAGE(__spill_vwarnx(format, arguments)); }
-// The message first, since the C library's err() ends the process in the middle of the call.
+// Prints the message first, since the C library's err() would end the process in the middle of the call.
 SPILL_EXPORT void __spill_verr(int status, const char* format, va_list arguments) {
   __spill_vwarn(format, arguments);
   exit(status);
@@ -205,7 +205,7 @@ SPILL_EXPORT void __spill_errx(int status, const char* format, ...) {
   SPILL_MESSAGE(__spill_verrx(status, format, arguments));
 }
 
-// There is no error() that takes a list: show(text) gets the message as the C library is to print it.
+// No variant of error() takes a va_list: show(text) gets the formatted message for the C library to print.
 template <class Show>
 static void with_message(const char* format, va_list arguments, Show show) {
   with_printf_arguments(format, arguments, [&](const char* f, va_list a) {
@@ -223,7 +223,8 @@ SPILL_EXPORT void __spill_error(int status, int number, const char* format, ...)
   SPILL_MESSAGE(
       with_message(format, arguments, [=](const char* text) { error(status, number, "%s", text); }));
 }
-// To show one message for a line the C library keeps the name of the last file, and compares the next one with it: a copy that stays until then.
+// To show only one message per line the C library keeps the pointer to the last file's name, and compares the next name with it: so it gets a
+// copy that lasts until then.
 static const char* lasting_name(const char* file) {
   static char* newest = nullptr;
   static char* older = nullptr;

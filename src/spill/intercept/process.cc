@@ -1,6 +1,6 @@
 // Starting programs: argument and environment vectors, and the strings in them, are copied when any of
-// them is spilled. The copies lie on the stack as far as they fit: after vfork the child shares this
-// thread's Scratch with its parent and never gives it back.
+// them is spilled. The copies lie on the stack if they fit: after vfork the child shares this thread's Scratch
+// with its parent and never gives it back.
 #include <alloca.h>
 #include <errno.h>
 #include <signal.h>
@@ -39,7 +39,7 @@ size_t copy_bytes(Strings strings) {
 
 size_t copy_bytes(const char* text) { return base::round_up(spilled_string_bytes(text), sizeof(char*)); }
 
-// Takes plain copies from a block of the bytes that copy_bytes() said.
+// Makes plain copies in a block whose size is what copy_bytes() returned.
 class Copier {
  public:
   explicit Copier(char* memory) : at_(memory) {}
@@ -77,8 +77,8 @@ class Copier {
   char* at_;
 };
 
-// The memory that the thread's call has mapped for copies, and in which process. Of another process, a child of vfork that has become
-// another program, it is left here, where nobody needs it any more.
+// The memory that the thread's call has mapped for copies, and in which process. If that was a child of vfork, which has become
+// another program, the memory was left to this process, where nobody needs it any more.
 struct Mapped {
   char* memory;
   size_t bytes;
@@ -98,17 +98,17 @@ int with_copies(size_t bytes, F f) {
   }
   Scratch memory(bytes);
   if (memory.data() == nullptr) return fail(ENOMEM);
-  const Mapped before = mapped;  // of a call that this one's handler has interrupted
+  const Mapped before = mapped;  // of a call that was interrupted by a handler that makes this one
   mapped = {memory.data(), memory.size(), process};
   const int result = f(Copier(memory.data()));
   mapped = before;
   return result;
 }
 
-// Some functions of the C library use `environ` where spilled memory cannot be read: they give it to the kernel, or read it in a child that
-// takes no faults. An array of the program's own may be spilled, so environ is a plain copy for the time of such a call.
-// Calls of several threads share a copy. It is never freed: others may have got a string of it meanwhile (getenv), or be about to begin a
-// child with it. So there is a new one only when something has changed.
+// Some functions of the C library use `environ` where spilled memory cannot be read: they pass it to the kernel, or read it in a child that
+// cannot handle faults. If the program has replaced the array, it may be spilled, so environ is a plain copy during such a call. Calls of
+// several threads share a copy. It is never freed: others may have got a string of it meanwhile (getenv), or be about to start a child with
+// it. So a new copy is made only when something has changed.
 struct Lent {
   sys::Mutex mutex;
   char** given = nullptr;  // the program's
@@ -118,7 +118,7 @@ struct Lent {
 };
 constinit Lent lent;
 
-// Two copies that Copier made, in zeros, of so many bytes.
+// Compares two copies of `bytes` bytes that Copier made in zeroed memory.
 bool are_same(char* const* a, char* const* b, size_t bytes) {
   const auto begin_a = reinterpret_cast<uint64_t>(a), begin_b = reinterpret_cast<uint64_t>(b);
   size_t i = 0;
@@ -130,7 +130,7 @@ bool are_same(char* const* a, char* const* b, size_t bytes) {
   return b[i] == nullptr && memcmp(&a[i + 1], &b[i + 1], bytes - vector_bytes) == 0;
 }
 
-// Makes environ a copy of what it is. False: it is plain, or there is no memory. REQUIRES: the lock.
+// Replaces environ by a plain copy. False: it is plain already, or there is no memory. REQUIRES: the lock.
 bool lend_environment() {
   const size_t bytes = copy_bytes(environ);
   auto* const memory = bytes > 0 ? static_cast<char*>(sys::c_calloc(1, bytes)) : nullptr;
@@ -148,7 +148,7 @@ bool lend_environment() {
   return true;
 }
 
-// No handler comes while the lock is held: it may start a program, too.
+// Handlers are deferred while the lock is held: one may start a program, too.
 class PlainEnvironment {
  public:
   PlainEnvironment() {
@@ -187,8 +187,8 @@ int execute(const char* path, Strings arguments, Strings environment, bool searc
 using Spawn = int(pid_t*, const char*, const posix_spawn_file_actions_t*, const posix_spawnattr_t*, Strings,
                   Strings);
 
-// Calls f(number, attributes), which starts a program and stores its number, that of a child whose number is to be in spilled memory. As with
-// the C library alone, it is there before a handler can hear of the child's end; the child begins with the mask of before.
+// Calls f(number, attributes), which starts a program and stores the child's number, and copies that to spilled memory at `child`. As
+// natively, the number is there before a handler can learn of the child's end; the child begins with the original signal mask.
 template <class F>
 int with_number_stored(pid_t* child, const posix_spawnattr_t* attributes, F f) {
   posix_spawnattr_t own;
@@ -245,7 +245,7 @@ using spill::PlainIn;
 using spill::PlainObject;
 using spill::PlainString;
 
-// The arguments of an execl call as a vector; leaves `list` behind the null that ends them.
+// The arguments of an execl call as a vector; leaves `list` after the null that ends them.
 #define SPILL_COLLECT(vector, first)                                        \
   va_list list;                                                             \
   va_start(list, first);                                                    \
@@ -313,7 +313,7 @@ SPILL_EXPORT int __spill_posix_spawnp(pid_t* child, const char* file,
                                       const posix_spawn_file_actions_t* actions,
                                       const posix_spawnattr_t* attributes, char* const* arguments,
                                       char* const* environment) {
-  // The child looks for PATH in environ when the C library has reset its handlers.
+  // The child looks for PATH in environ after the C library has reset its signal handlers.
   const spill::PlainEnvironment plain_environment;
   return spill::spawn(LIBC(posix_spawnp), child, file, actions, attributes, arguments, environment);
 }

@@ -3,7 +3,7 @@
 
 namespace spill {
 
-// In a child of fork: no other thread's call needs a plain environment, and what this thread has mapped is the child's own.
+// In a child of fork: no call of another thread needs the plain environment any more, and what this thread has mapped now belongs to the child.
 void forget_copies();
 
 }  // namespace spill

@@ -1,14 +1,12 @@
-// What functions such as memcpy do at once: ranges that lie in one OS page each, and are resident.
+// The quick case of functions such as memcpy: ranges that lie in one OS page each, and are resident.
 //
-// They are translated as compiled code translates (abi.inc), in its own two slots for what is done with in a moment:
-// nothing of it is live across a call. Nobody clears these slots; a page stays protected by them until the next
-// access of the thread takes them, as after any access. So the C library's function can be called last, and nothing
-// is left to do behind it.
+// They are translated as compiled code translates (abi.inc), in its own two slots for momentary accesses, in which
+// nothing is live across a call. Nobody clears these slots; a page stays protected by them until the thread's next
+// access uses them, as after any access. So the C library's function can be tail-called, with nothing left to do after it.
 //
-// 1 A range that is not spilled is translated too: its entry says so, and that is less to ask than where the range
-//   lies. Only a thread that the runtime knows has a table to ask.
-// 2 Whatever is not to be had at once (an empty range, the end of a page, an entry that says nothing) is left to the
-//   caller.
+// 1 A range that is not spilled is translated too: its entry says identity, and that costs less than checking where the
+//   range lies. Only a thread that is registered may use the table.
+// 2 Everything else (an empty range, one that crosses the end of a page, an entry that is not positive) is left to the caller.
 #pragma once
 #include <cstring>
 
@@ -21,8 +19,8 @@ inline constexpr unsigned kScratchA = 0, kScratchB = 1;
 
 inline bool has_slots(const Slot* slots) { return reinterpret_cast<uint64_t>(slots) != kUnregisteredSlots; }
 
-// Translates n bytes at `address`. Not ready if n is 0, if they do not lie in one OS page, or if the page's entry says nothing.
-// REQUIRES, as of all here: neither the runtime nor the program is called while `raw` is used. Cost: about 10 instructions.
+// Translates n bytes at `address`. Not ready if n is 0, if they do not lie in one OS page, or if the page's entry is not
+// positive. REQUIRES, like everything here: neither the runtime nor the program is called while `raw` is used. Cost: about 10 instructions.
 struct QuickRange {
   QuickRange(const void* address, size_t n) {
     Slot* slots = __spillway_slots;
@@ -62,7 +60,7 @@ struct QuickPair {
   char* b;
 };
 
-// The first and the last bytes of n, everything loaded before anything is stored.
+// Moves the first and the last sizeof(T) of n bytes; loads everything before it stores anything.
 template <class T>
 inline void move_ends(char* to, const char* from, size_t n) {
   T head, tail;

@@ -1,9 +1,9 @@
 // Reader-writer locks. One in spilled memory has two words; all zeros, as its static initialiser says, is free:
 //
 //   offset 0  state   bit 31  a writer has it        bit 30  somebody may be parked        bits 0..29  readers
-//         24  writer  kernel thread id of the one that has it, else 0
+//         24  writer  kernel thread id of the writer that has it, else 0
 //
-// Readers do not wait for writers that wait, as with the C library's default. A writer that asks again gets EDEADLK, as there.
+// Readers do not wait for waiting writers, like the C library's default. A writer that locks again gets EDEADLK, as there.
 #include <errno.h>
 #include <pthread.h>
 
@@ -42,7 +42,7 @@ bool is_writer(pthread_rwlock_t* lock) {
   return Words(lock, kWordsBytes)[kWriterAt].load(std::memory_order_relaxed) == own_thread_id();
 }
 
-// Under the bucket's lock: says that somebody parks, unless there is nothing to wait for.
+// Called under the bucket's lock: marks that somebody parks, unless there is nothing to wait for.
 template <bool kWrites>
 bool must_wait(pthread_rwlock_t* lock) {
   const Words words(lock, kStateBytes);
@@ -76,7 +76,7 @@ int unlock_spilled(pthread_rwlock_t* lock) {
     } while (
         !words[0].compare_exchange_weak(state, next, std::memory_order_acq_rel, std::memory_order_relaxed));
   }
-  // All of them, since the mark that some are parked is gone.
+  // Wakes all, since the mark that some are parked is gone.
   if (next == 0 && (state & kParked) != 0) unpark(lock, ~uint32_t{0});
   return 0;
 }

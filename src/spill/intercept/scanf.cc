@@ -14,11 +14,11 @@ int scan_stream(FILE* stream, const char* format, va_list targets) {
   });
 }
 
-// Texts up to this are copied. Longer ones are read as far as the format goes: a program that takes one item after the
-// other from a long text would copy all of it each time.
+// Texts up to this length are copied. Longer ones are read only as far as the format needs: a program that takes one
+// item after another from a long text would otherwise copy all of it each time.
 constexpr size_t kCopiedBytes = 4096;
 
-// A stream's buffer is filled from the text.
+// Fills a stream's buffer from the text.
 ssize_t read_text(void* cookie, char* to, size_t n) {
   auto*& text = *static_cast<const char**>(cookie);
   const size_t length = string_length(text, n);

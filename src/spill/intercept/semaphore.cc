@@ -1,7 +1,7 @@
 // Semaphores, barriers, once and spin locks in spilled memory. All waiting is parking (parking.h).
 //
-//   semaphore  word 0: bit 31 somebody parked here once, bits 0..30 the value. The bit stays: who posts
-//              must not touch the semaphore after the value changed, since the waiter may free it
+//   semaphore  word 0: bit 31 somebody parked here once, bits 0..30 the value. The bit stays: whoever posts must
+//              not touch the semaphore after changing the value, since the waiter may free it
 //   barrier    word 0: how many arrived, word 4: how many it takes
 //   once       0 to do, 1 + 4 * fork_depth() being done by this process, 2 done (as with the C library)
 //   spin lock  0 locked, 1 free (as with the C library)
@@ -34,7 +34,7 @@ bool take_semaphore(sem_t* semaphore) {
 
 void abandon_wait(void* waiter) { abandon_waiter(*static_cast<Waiter*>(waiter)); }
 
-// Must wait: and who posts is told.
+// Must the caller wait? If so, marks the semaphore for whoever posts.
 bool finds_none(void* semaphore) {
   const Words words(semaphore, 4);
   return (words[0].fetch_or(kHadWaiters, std::memory_order_relaxed) & ~kHadWaiters) == 0;
@@ -129,7 +129,7 @@ SPILL_EXPORT int __spill_pthread_barrier_wait(pthread_barrier_t* barrier) {
     return LIBC(pthread_barrier_wait)(barrier);
   }
   uint32_t others = 0;
-  // Arriving happens under the bucket's lock, so the last one finds all others queued.
+  // Arrival is counted under the bucket's lock, so the last one finds all others queued.
   const Parked parked = park(barrier, [&] {
     const Words words(barrier, 8);
     const uint32_t arrived = words[0].load(std::memory_order_relaxed) + 1;
@@ -149,7 +149,7 @@ namespace {
 
 constexpr uint32_t kToDo = 0, kBeingDone = 1, kDone = 2, kForkStep = 4;
 
-// A call of the routine, with which a task of a loop is not suspended: others of its worker may wait for the end.
+// A call of the routine. A loop's task is not suspended in it: other tasks of its worker may wait for its end.
 struct OnceCall {
   pthread_once_t* control;
   void (*routine)();
@@ -186,7 +186,7 @@ SPILL_EXPORT int __spill_pthread_once(pthread_once_t* control, void (*routine)()
     uint32_t state = Words(control, 4)[0].load(std::memory_order_acquire);
     if (state == kDone) return 0;
     if (state != being_done) {
-      // To do; or another thread was doing it when a process forked from which this one comes, and is not here.
+      // To do; or another thread was doing it when an ancestor of this process forked, and does not exist here.
       if (!Words(control, 4)[0].compare_exchange_strong(state, being_done, std::memory_order_acquire))
         continue;
       clear_slots();

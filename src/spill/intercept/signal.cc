@@ -1,4 +1,4 @@
-// Setting signal handlers (signals.h): every way that leads to sigaction(2).
+// Setting signal handlers (signals.h): all functions that lead to sigaction(2).
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -18,7 +18,7 @@ sighandler_t refuse() {
   return SIG_ERR;
 }
 
-// Signals that siginterrupt() lets interrupt system calls, which signal() heeds too.
+// Signals that siginterrupt() allows to interrupt system calls; signal() honours this too.
 constinit std::atomic<uint64_t> interrupting{0};
 
 sighandler_t set_handler(int number, sighandler_t handler, int flags, bool block_itself) {
@@ -60,7 +60,7 @@ template <class Jump>
 
 SPILL_EXPORT void __spill_longjmp(sigjmp_buf environment, int value) { jump(longjmp, environment, value); }
 SPILL_EXPORT void __spill__longjmp(sigjmp_buf environment, int value) { jump(_longjmp, environment, value); }
-// longjmp() where the program is compiled with -D_FORTIFY_SOURCE.
+// longjmp() in programs compiled with -D_FORTIFY_SOURCE.
 SPILL_EXPORT void __spill___longjmp_chk(sigjmp_buf environment, int value) {
   jump(__longjmp_chk, environment, value);
 }
@@ -68,7 +68,7 @@ SPILL_EXPORT void __spill_siglongjmp(sigjmp_buf environment, int value) {
   jump(siglongjmp, environment, value);
 }
 
-// What compiled code calls before it jumps in line.
+// Called by compiled code before an inline jump (__builtin_longjmp).
 SPILL_EXPORT void __spillway_leave_handlers(void* const* buffer);
 SPILL_EXPORT void __spillway_leave_handlers(void* const* buffer) {
   leave_handlers(reinterpret_cast<uint64_t>(load(&buffer[2])), false);

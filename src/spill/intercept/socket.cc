@@ -1,5 +1,5 @@
-// Sockets: messages bounce through Scratch, of their full size where a message must stay whole, piece by piece where a
-// stream takes them; addresses and options are small and copied.
+// Sockets: messages bounce through Scratch, in one piece where a message must stay whole, piece by piece on a stream;
+// addresses and options are small and copied.
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -32,14 +32,14 @@ size_t socket_bounce_bytes(int socket, size_t n) {
 
 namespace {
 
-// call(part, flags, first) sends a part: all of a message, or what a stream takes piece by piece as write() does.
+// call(part, flags, first) sends a part: all of a message, or on a stream a piece, as write() does.
 template <class Call>
 ssize_t send_memory(int socket, const PlainVector& memory, int flags, Call call) {
   const bool whole = memory.bytes() <= kBounceBytes || !is_stream(socket);
   const size_t n = std::min(memory.bytes(), kCallBytes);
   Scratch buffer(whole ? n : kBounceBytes);
-  // With MSG_ZEROCOPY the kernel reads the memory after the call, and tells the program of each such call once: so one piece has
-  // the flag, and memory that nothing else uses.
+  // With MSG_ZEROCOPY the kernel reads the memory after the call, and notifies the program once for each such call: so only one
+  // piece has the flag, and memory that nothing else uses.
   const bool lends = (flags & MSG_ZEROCOPY) != 0;
   Scratch lent(lends ? std::min(n, buffer.size()) : 0, Scratch::kOwn);
   if (n > 0 && (buffer.data() == nullptr || (lends && lent.data() == nullptr))) return fail(ENOMEM);
@@ -50,8 +50,7 @@ ssize_t send_memory(int socket, const PlainVector& memory, int flags, Call call)
     memory.gather(done, bytes, part.iov_len);
     clear_slots();
     int part_flags = flags;
-    // The urgent byte is the last one of all. What goes wrong after a part was sent is told, and signalled, by the program's next
-    // call.
+    // The urgent byte is the very last one. An error after a part was sent is reported, and signalled, by the program's next call.
     if (done + part.iov_len < n) part_flags &= ~MSG_OOB;
     if (done > 0) part_flags = (part_flags & ~(MSG_FASTOPEN | MSG_ZEROCOPY)) | MSG_NOSIGNAL;
     const ssize_t sent = call(&part, part_flags, done == 0);
@@ -62,7 +61,7 @@ ssize_t send_memory(int socket, const PlainVector& memory, int flags, Call call)
   return static_cast<ssize_t>(done);
 }
 
-// How much of an address the kernel may look at or fill in, whatever length the program gives.
+// How much of an address the kernel may read or fill in, whatever length the program gives.
 size_t address_bytes(socklen_t given) { return std::min<size_t>(given, sizeof(sockaddr_storage)); }
 
 ssize_t send_spilled(int socket, const void* from, size_t n, int flags, const sockaddr* to,
@@ -80,8 +79,8 @@ ssize_t send_spilled(int socket, const void* from, size_t n, int flags, const so
   });
 }
 
-// MSG_WAITALL promises all bytes in one call. From a stream they may be received by several, until one brings less. (With
-// MSG_PEEK it is one: the kernel shows no more than its buffer holds.)
+// MSG_WAITALL promises all bytes in one call. On a stream they may be received by several calls of the kernel, until one
+// brings less. (With MSG_PEEK it is one: the kernel shows no more than its buffer holds.)
 bool goes_on(int socket, size_t n, int flags) {
   constexpr int kOneCall = MSG_PEEK | MSG_TRUNC;
   return (flags & (MSG_WAITALL | kOneCall)) == MSG_WAITALL && n > kSocketBounceBytes && is_stream(socket);
@@ -89,12 +88,12 @@ bool goes_on(int socket, size_t n, int flags) {
 size_t receive_capacity(int socket, size_t n, int flags, bool goes_on) {
   return (flags & MSG_WAITALL) != 0 && !goes_on ? std::min(n, kCallBytes) : socket_bounce_bytes(socket, n);
 }
-// With MSG_TRUNC the bytes of a stream of TCP are dropped, and the memory keeps what it has.
+// With MSG_TRUNC the bytes of a TCP stream are dropped, and the memory keeps its content.
 void keep_what_is_dropped(const PlainVector& memory, int flags, const Scratch& buffer) {
   if ((flags & MSG_TRUNC) != 0) memory.gather(0, buffer.data(), buffer.size());
 }
 
-// What follows the first `done` bytes, up to an error, which the next call finds.
+// Receives what follows the first `done` bytes, up to an error, which the next call finds.
 ssize_t receive_rest(int socket, const PlainVector& memory, size_t done, const Scratch& buffer, int flags) {
   const size_t begin = done, n = std::min(memory.bytes(), kCallBytes);
   while (done < n) {
@@ -109,8 +108,8 @@ ssize_t receive_rest(int socket, const PlainVector& memory, size_t done, const S
   return static_cast<ssize_t>(done - begin);
 }
 
-// A source or name that the kernel fills in, at most as long as the caller's room. Nothing but that is read or stored: there may be
-// less room than the caller says.
+// A source address or name that the kernel fills in, at most as long as the caller's room. Nothing beyond that is read or stored:
+// there may be less room than the caller says.
 class PlainAddress {
  public:
   PlainAddress(sockaddr* address, socklen_t* bytes)
@@ -179,7 +178,7 @@ ssize_t receive_message(int socket, msghdr* original, int flags) {
   PlainBytes name(header.msg_name, address_bytes(header.msg_namelen), PlainBytes::kOut);
   PlainBytes control(header.msg_control, header.msg_controllen, PlainBytes::kInOut);
   const bool bounces = vector.is_valid() && !vector.is_plain();
-  // Control messages, such as descriptors, belong to certain bytes: these are received by one call.
+  // Control messages, such as descriptors, belong to certain bytes, so all must be received by one call.
   const bool all = bounces && header.msg_control == nullptr && goes_on(socket, vector.bytes(), flags);
   Scratch message(bounces ? receive_capacity(socket, vector.bytes(), flags, all) : 0);
   iovec whole = {message.data(), message.size()};

@@ -1,6 +1,6 @@
 // qsort and bsearch: the comparator gets the addresses that the program knows, and nothing is held while
-// it runs. Large arrays are sorted here even when they are plain, because the C library would allocate as
-// much again from the heap, which may be spilled, and fault on it page by page.
+// it runs. Large arrays are sorted here even when they are plain, because the C library would allocate as much
+// memory again from the heap, which may be spilled, and fault on it page by page.
 //
 // The order of equal elements is that of the C library's merge sort (2.36): programs rely on it unknowingly.
 #include <stdlib.h>
@@ -29,7 +29,7 @@ class Sorter {
     merge(elements, left_count, right, n - left_count, spare);
   }
 
-  // Not stable, without memory of its own: when there is none to be had.
+  // Not stable, but needs no memory: for when none can be had.
   void heap_sort(char* elements, size_t n) const {
     for (size_t i = n / 2; i-- > 0;) sift_down(elements, i, n);
     for (size_t end = n; end-- > 1;) {
@@ -52,7 +52,7 @@ class Sorter {
       }
       to += size_;
     }
-    // What is left of the right side is in its place already.
+    // The rest of the right side is in its place already.
     copy(to, left, left_count * size_);
     copy(elements, spare, static_cast<size_t>(to - spare) + left_count * size_);
   }

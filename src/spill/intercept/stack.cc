@@ -18,8 +18,7 @@ extern "C" __attribute__((visibility("hidden"))) void spill_end_context();  // c
 namespace spill {
 namespace {
 
-// Keeps the spilled part of a stack mapped. False if there is no room. (A stack may be an array of static storage, whose ends
-// are plain memory.)
+// Keeps the spilled part of a stack mapped. False if there is no room. (A stack may be a static array, whose ends are plain memory.)
 bool keep_stack(const void* begin, size_t bytes) {
   const auto address = reinterpret_cast<uint64_t>(begin);
   const uint64_t plain_bytes = plain(begin) ? plain_length(begin, bytes) : 0;
@@ -30,7 +29,7 @@ bool keep_stack(const void* begin, size_t bytes) {
 
 }  // namespace
 
-// One that pthread_attr_setstack was told of is kept by now. pthread_attr_setstackaddr is told of a stack's end alone, and the size may follow.
+// A stack set by pthread_attr_setstack is already kept. pthread_attr_setstackaddr gives only a stack's end, and the size may be set later.
 bool keep_stack_of(const pthread_attr_t& attributes) {
   void* begin = nullptr;
   size_t bytes = 0;
@@ -60,7 +59,7 @@ SPILL_EXPORT int __spill_pthread_attr_setstack(pthread_attr_t* attributes, void*
   return pthread_attr_setstack(PlainObject<pthread_attr_t>(attributes), begin, bytes);
 }
 
-// The arguments are words, whatever their types: as many as are passed in registers and on the stack.
+// The arguments are words, whatever their types, in registers and on the stack.
 SPILL_EXPORT void __spill_makecontext(ucontext_t* context, void (*function)(), int count, ...) {
   constexpr int kMaxWords = 16;
   long words[kMaxWords] = {};
@@ -79,7 +78,7 @@ SPILL_EXPORT void __spill_makecontext(ucontext_t* context, void (*function)(), i
   makecontext(plain_context, function, count, words[0], words[1], words[2], words[3], words[4], words[5],
               words[6], words[7], words[8], words[9], words[10], words[11], words[12], words[13], words[14],
               words[15]);
-  // The C library's own end of a context cannot go on with a spilled one. Its address is on top of the new stack.
+  // When a context's function returns, the C library cannot go on with a spilled successor. The return address is on top of the new stack.
   if (in_range(plain_context->uc_link))
     store(reinterpret_cast<void (**)()>(plain_context->uc_mcontext.gregs[REG_RSP]), spill_end_context);
 }

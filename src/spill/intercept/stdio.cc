@@ -1,6 +1,6 @@
 // Streams: blocks, lines, names. A FILE and its buffer are the C library's and never spilled; what it
 // would read from or write to spilled memory bounces through Scratch, or comes straight out of the
-// stream's buffer. A call that takes several steps locks the stream, as the C library's own does.
+// stream's buffer. A call that takes several steps locks the stream, as the C library's does.
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -24,20 +24,20 @@ namespace spill {
 namespace {
 
 constexpr size_t kBounceBytes = 32 << 10;
-// The same for streams without a buffer, each of whose calls is one system call: messages that are longer are cut.
+// The same for streams without a buffer, where each call is one system call: longer messages are cut.
 constexpr size_t kMessageBounceBytes = 1 << 20;
 
 // _IO_USER_BUF of the C library: the stream does not free its buffer.
 constexpr int kForeignBuffer = 1;
 
-// Locks the stream. No slot is held while another thread has it.
+// Locks the stream. Holds no slot while it waits for another thread.
 void lock_stream(FILE* stream) {
   if (ftrylockfile(stream) == 0) return;
   clear_slots();
   flockfile(stream);
 }
 
-// Calls work() with the stream locked. The lock is let go also when the thread is cancelled while it waits for input.
+// Calls work() with the stream locked. The lock is also released if the thread is cancelled while it waits for input.
 template <class Work>
 auto with_lock(FILE* stream, Work work) {
   using Result = decltype(work());
@@ -95,7 +95,7 @@ size_t write_bytes(const void* from, size_t n, FILE* stream) {
   });
 }
 
-// Whether none of the text is spilled: a stream gives a long text to the kernel from where it is.
+// Whether none of the text is spilled: a stream passes a long text to the kernel directly.
 bool is_plain_text(const char* text) {
   return plain(text) && (!spillway_has_globals.load(std::memory_order_relaxed) || !ends_spilled(text));
 }
@@ -117,8 +117,8 @@ int next_character(FILE* stream) {
   return __uflow(stream);
 }
 
-// Reads up to and with `delimiter`, at most n bytes. reserve(size) returns where the line lies, with room
-// for size bytes of it and a 0, or null. Returns the bytes read; 0 at the end of input.
+// Reads up to and including `delimiter`, at most n bytes. reserve(size) returns where the line lies, with room for
+// size bytes and a 0, or null. Returns the bytes read; 0 at the end of input.
 template <class Reserve>
 size_t read_line(FILE* stream, int delimiter, size_t n, Reserve reserve) {
   size_t done = 0;
@@ -146,14 +146,14 @@ size_t read_line(FILE* stream, int delimiter, size_t n, Reserve reserve) {
   return done;
 }
 
-// `room`: what is known to be at `to`; a line that needs more ends the process.
+// `room`: the known size of the memory at `to`; a line that needs more ends the process.
 char* get_string(char* to, int n, FILE* stream, size_t room = ~size_t{0}) {
   if (n <= 0) return nullptr;
   if (n == 1) {
     store(to, '\0');
     return to;
   }
-  // As the C library: an error counts only if it is new, and not "try again" after some input.
+  // As in the C library: an error counts only if it is new, and not "try again" after some input.
   const bool had_error = ferror_unlocked(stream) != 0;
   if (had_error) stream->_flags &= ~_IO_ERR_SEEN;
   const size_t length =
@@ -170,7 +170,7 @@ ssize_t get_line_unlocked(char** line, size_t* capacity, int delimiter, FILE* st
   if (ferror_unlocked(stream)) return -1;
   char* block = load(line);
   size_t room = block == nullptr ? 0 : load(capacity);
-  // As in the C library, a block of no size is not looked at.
+  // As in the C library, a block of size 0 is ignored.
   if (room == 0) block = nullptr;
   bool out_of_memory = false;
   auto reserve = [&](size_t size) -> char* {
@@ -307,7 +307,7 @@ SPILL_EXPORT char* __spill___fgets_unlocked_chk(char* to, size_t room, int n, FI
   return spill::get_string(to, n, stream, room);
 }
 
-// The line's block is the program's: its realloc may make it a spilled one at any time.
+// The line's block is the program's: its realloc may turn it into a spilled one at any time.
 SPILL_EXPORT ssize_t __spill_getdelim(char** line, size_t* capacity, int delimiter, FILE* stream) {
   return spill::get_line(line, capacity, delimiter, stream);
 }
@@ -336,11 +336,11 @@ SPILL_EXPORT FILE* __spill_fdopen(int descriptor, const char* mode) {
   return fdopen(descriptor, PlainString(mode));
 }
 
-// A buffer in spilled memory would reach system calls inside the C library: the stream gets, and frees, one as large.
+// A buffer in spilled memory would reach system calls inside the C library: the stream gets a plain one of that size instead, which it frees.
 SPILL_EXPORT int __spill_setvbuf(FILE* stream, char* buffer, int mode, size_t n) {
   const bool is_plain = spill::all_plain(buffer, n);
   if (is_plain || mode == _IONBF) return LIBC(setvbuf)(stream, is_plain ? buffer : nullptr, mode, n);
-  // A buffer of no size is never used: any address serves.
+  // A buffer of size 0 is never used: any address will do.
   static char none;
   auto* block = n > 0 ? static_cast<char*>(sys::c_malloc(n)) : &none;
   const int result = LIBC(setvbuf)(stream, block, mode, n);
@@ -374,7 +374,7 @@ SPILL_EXPORT void __spill_perror(const char* text) {
 
 SPILL_EXPORT int __spill_remove(const char* path) { return LIBC(remove)(PlainString(path)); }
 
-// With a stream's lock a task of a loop is not suspended.
+// A loop's task is not suspended while it has a stream's lock.
 SPILL_EXPORT void __spill_flockfile(FILE* stream) {
   spill::lock_stream(stream);
   spill::begin_busy();

@@ -15,7 +15,7 @@ char* __spill_strchrnul(const char* text, int c);
 namespace spill {
 namespace {
 
-// Copies n bytes of text and ends it with 0; the result is where the 0 is.
+// Copies n bytes of text and appends a 0; returns where the 0 is.
 char* put_string(char* to, const char* text, size_t n) {
   __spill_memcpy(to, text, n);
   store(to + n, '\0');
@@ -39,8 +39,8 @@ int compare_strings(const char* a, const char* b, size_t n, Compare compare) {
   return result;
 }
 
-// Bytes before the first c or 0 among the `room` bytes at `raw`, which end with an OS page; `room` if there is none. By whole
-// vectors, which lie in that page too.
+// Bytes before the first c or 0 among the `room` bytes at `raw`, which end with an OS page; `room` if there is none. Reads
+// whole vectors, which lie in that page too.
 size_t span_to(const char* raw, char c, size_t room) {
   const __m128i wanted = _mm_set1_epi8(c), zero = _mm_setzero_si128();
   const size_t skipped = reinterpret_cast<uint64_t>(raw) % sizeof(__m128i);
@@ -231,7 +231,7 @@ SPILL_EXPORT int __spill_strcoll(const char* a, const char* b) {
 SPILL_EXPORT size_t __spill_strxfrm(char* to, const char* from, size_t n) {
   spill::PlainString plain_from(from);
   if (plain(to)) return strxfrm(to, plain_from, n);
-  // n may be more than there is, of which only what the result needs may be touched: its length is guessed first.
+  // n may exceed the real room, of which only what the result needs may be touched: its length is guessed first.
   for (size_t room = std::min(n, 8 * strlen(plain_from) + 64);;) {
     spill::PlainBytes plain_to(to, room, spill::PlainBytes::kOut);
     const size_t length = strxfrm(plain_to.data(), plain_from, room);

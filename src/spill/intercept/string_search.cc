@@ -4,8 +4,8 @@
 namespace spill {
 namespace {
 
-// Windows of the haystack in plain memory, which overlap by the needle less one byte. They start small
-// because most searches end early, and the haystack may be far longer than what is looked at. The first ones
+// Copies windows of the haystack to plain memory; they overlap by the needle's length less one byte. They start
+// small because most searches end early, and the haystack may be far longer than what is searched. The first ones
 // end with a page, as in first_window().
 template <class Find>
 char* search_string(const char* haystack, const char* needle, Find find) {

@@ -1,6 +1,6 @@
-// syscall(2): who does what is asked for by number. Code that was not compiled by spillcc reaches the kernel, but for
-// futexes on spilled words, since the C++ library's futures wait and wake by them in functions of its own, and for calls
-// that libraries make so with the program's memory: libuv reads, sends and asks about files by number (exports.S).
+// syscall(2): how calls by number are carried out. Those of code that was not compiled by spillcc go to the kernel,
+// except futexes on spilled words, which the C++ library's futures use in functions of its own, and calls that libraries
+// make in this way with the program's memory: libuv reads, sends and asks about files by number (exports.S).
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
@@ -21,13 +21,13 @@ long call_spilled_futex(const long* a) {
                     reinterpret_cast<const timespec*>(a[3]), static_cast<uint32_t>(a[5]));
 }
 
-// Waiters of a plain word are to wait for a spilled one from now on: the kernel would have them there, and nobody wake them.
+// Waiters for a plain word are to be moved to a spilled one: the kernel would keep them there, and nobody would wake them.
 bool moves_to_spilled(const long* a) {
   const long command = a[1] & FUTEX_CMD_MASK;
   return (command == FUTEX_REQUEUE || command == FUTEX_CMP_REQUEUE) &&
          !is_c_library_object(reinterpret_cast<const void*>(a[4]));
 }
-// Instead all are woken, as they may be for no reason.
+// Wakes all of them instead: spurious wake-ups are allowed.
 long wake_all(const long* a) {
   if ((a[1] & FUTEX_CMD_MASK) == FUTEX_CMP_REQUEUE &&
       __atomic_load_n(reinterpret_cast<const uint32_t*>(a[0]), __ATOMIC_SEQ_CST) !=
@@ -48,7 +48,7 @@ SPILL_EXPORT long __spill_syscall(long number, ...) {
   if (number == SYS_futex && is_spilled_futex(a)) return call_spilled_futex(a);
   clear_slots();
   if (number == SYS_futex && moves_to_spilled(a)) return wake_all(a);
-  // As where the kernel has no such call: the caller takes the older one.
+  // As if the kernel had no such call: the caller falls back to the older one.
   if (number == SYS_clone3) return fail(ENOSYS);
   if (number == SYS_clone && !can_clone(a[0], reinterpret_cast<const void*>(a[3]))) return fail(ENOTSUP);
   // With a stack of its own the child would not return here.
@@ -57,7 +57,7 @@ SPILL_EXPORT long __spill_syscall(long number, ...) {
   return call_by_number(number, a);
 }
 
-// Their parameters are those of syscall().
+// Takes the parameters of syscall().
 extern "C" long spillway_foreign_call(long number, long a0, long a1, long a2, long a3, long a4, long a5) {
   clear_slots();
   const long a[] = {a0, a1, a2, a3, a4, a5};

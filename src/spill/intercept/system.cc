@@ -1,5 +1,4 @@
-// Children, signal sets, limits, and what the system tells about itself: small structures, copied when they are
-// spilled.
+// Children, signal sets, limits, and information about the system: small structures, copied when they are spilled.
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
@@ -19,7 +18,7 @@
 
 using spill::PlainMask;
 
-// Children. Only what a call has found is stored: a handler that comes while it waits may have found the child itself, and stored there.
+// Children. Only what a call has found is stored: a handler that ran while it waited may have found the child itself, and stored its status there.
 template <class Wait>
 static pid_t wait_for_child(int* status, rusage* usage, Wait wait) {
   const bool copies_status = !spill::all_plain(status, sizeof *status);
@@ -116,7 +115,7 @@ SPILL_EXPORT int __spill___getgroups_chk(int count, gid_t* to, size_t room) {
 SPILL_NEXT(int, getentropy, (void* to, size_t n), (PlainBytes(to, n, PlainBytes::kInOut).data(), n))
 SPILL_EXPORT ssize_t __spill_getrandom(void* to, size_t n, unsigned flags) {
   if (spill::all_plain(to, n)) return LIBC(getrandom)(to, n, flags);
-  // All of it, as the kernel gives large requests too unless a signal comes: programs take fewer bytes for a failure.
+  // Fills all of it, as the kernel does for large requests unless a signal comes: programs consider fewer bytes a failure.
   spill::Scratch buffer(std::min<size_t>(n, 64 << 10));
   if (n > 0 && buffer.data() == nullptr) return spill::fail(ENOMEM);
   size_t done = 0;
@@ -151,14 +150,14 @@ SPILL_EXPORT int __spill_prctl(int option, ...) {
   unsigned long a[4];
   for (unsigned long& argument : a) argument = va_arg(list, unsigned long);
   va_end(list);
-  // The other options with pointers are of debuggers and of what saves and restores processes.
+  // The other options with pointers are for debuggers and for checkpointing processes.
   constexpr size_t kNameBytes = 16;
   constexpr int kGetAuxiliaryVector = 0x41555856;  // PR_GET_AUXV of newer headers
   constexpr size_t kVectorBytes = 4096;            // more than there are
   if (option == PR_SET_NAME) {
     const auto* given = reinterpret_cast<const char*>(a[0]);
     if (spill::all_plain(given, kNameBytes)) return prctl(option, given);
-    // Of a longer one the kernel takes as much, and looks at no more.
+    // The kernel takes this much of a longer name, and reads no more.
     char name[kNameBytes] = {};
     spill::copy(name, given, spill::string_length(given, kNameBytes - 1));
     return prctl(option, name);

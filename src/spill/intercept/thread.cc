@@ -1,5 +1,4 @@
-// Threads: each gets its hazard slots before it runs the program's code, and none is started that the
-// frames could not serve.
+// Threads: each gets its hazard slots before it runs the program's code, and none is started for which there are too few frames.
 #include <errno.h>
 #include <pthread.h>
 #include <threads.h>
@@ -20,8 +19,8 @@
 namespace spill {
 namespace {
 
-// What a new thread is told. `may_begin` is 0 until the thread's id is stored where the program looks for it: with the C library
-// alone, that is so before the thread runs.
+// Passed to a new thread. `may_begin` is 0 until the thread's id is stored where the program looks for it: natively, that
+// happens before the thread runs.
 template <class Routine>
 struct Start {
   Routine* routine;
@@ -54,11 +53,11 @@ void* run_standard_thread(void* start) {
 bool frames_suffice() {
   constexpr uint32_t kHeldPerThread = 4;  // slots that compiled code keeps live at once, as a rule
   const uint32_t frames = runtime.cache != nullptr ? runtime.cache->frame_count() : ~uint32_t{0};
-  // The count holds the background thread, which needs no frames: its share is the new thread's.
+  // The count includes the background thread, which needs no frames: its share is for the new thread.
   const auto suffice = [frames] {
     return thread_count() * kHeldPerThread + cache::Cache::kMinFrames <= frames;
   };
-  // A thread that was joined may still be on its way out of the kernel, for several time slices of others where the machine is busy.
+  // A thread that was joined may still be exiting in the kernel; on a busy machine this may take several time slices of other threads.
   constexpr int kPatience = 20'000;
   for (int i = 0; !suffice(); ++i) {
     const bool others_end = reap_threads();

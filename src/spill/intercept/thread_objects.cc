@@ -1,4 +1,4 @@
-// The functions of threads that take small objects: names, keys, attributes. (How threads are started: thread.cc.)
+// Thread functions that take small objects: names, keys, attributes. (Threads are started in thread.cc.)
 #include <pthread.h>
 
 #include "spill/intercept/intercept.h"
@@ -21,7 +21,7 @@ SPILL_EXPORT int __spill_pthread_key_create(pthread_key_t* key, void (*destroy)(
   return pthread_key_create(PlainObject<pthread_key_t>(key), destroy);
 }
 
-// The list of handlers for cancellation is the thread's: a task of a loop is not suspended as long as some of it are its own. (C;
+// The list of cancellation handlers belongs to the thread: a loop's task is not suspended while some of them are its own. (In C;
 // in C++ they are destructors.)
 SPILL_EXPORT void __spill___pthread_register_cancel(__pthread_unwind_buf_t* buffer) {
   __pthread_register_cancel(buffer);

@@ -34,7 +34,7 @@ SPILL_EXPORT tm* __spill_localtime_r(const time_t* time, tm* to) {
 SPILL_EXPORT tm* __spill_gmtime_r(const time_t* time, tm* to) {
   return gmtime_r(PlainIn<time_t>(time), PlainObject<tm>(to)) != nullptr ? to : nullptr;
 }
-// print(text) fills at most 26 bytes, and the caller promises that they are at `to`.
+// print(text) fills at most 26 bytes; the caller promises that there is room for them at `to`.
 static char* print_time(char* to, auto print) {
   if (plain(to)) return print(to);
   char text[26];
@@ -55,11 +55,11 @@ SPILL_EXPORT size_t __spill_strftime(char* to, size_t n, const char* format, con
   PlainString plain_format(format);
   PlainIn<tm> plain_time(time);
   if (plain(to)) return strftime(to, n, plain_format, plain_time);
-  // n may be more than there is: the text gets as much room as it needs.
+  // n may exceed the real room: only as much as the text needs is used.
   for (size_t room = std::min<size_t>(n, 256);; room = std::min(n, 16 * room)) {
     PlainBytes text(to, room, PlainBytes::kOut);
     if (text.data() == nullptr) return 0;
-    // 0 is returned where the text does not fit, and for an empty text, which is to be stored: the first byte tells them apart.
+    // The result is 0 if the text does not fit, and also for an empty text, which has to be stored: the first byte tells these apart.
     *text.data() = 1;
     const size_t length = strftime(text.data(), room, plain_format, plain_time);
     const bool fits = length > 0 || *text.data() == 0;
@@ -71,14 +71,14 @@ SPILL_EXPORT size_t __spill_strftime(char* to, size_t n, const char* format, con
 namespace {
 
 // Longer than the name of any month or era in any locale. strptime looks no further than this beyond what it takes, and no
-// character of a format stands for more text, other than white space.
+// character of a format stands for more text, except white space.
 constexpr size_t kNameBytes = 256;
 
-// Whether strptime's answer about the first `length` bytes of a text holds for all of the text.
+// Whether strptime's result for the first `length` bytes of a text holds for the whole text.
 bool is_decided(const char* head, size_t length, const char* end, size_t format_bytes) {
   if (end != nullptr) {
     const auto taken = static_cast<size_t>(end - head);
-    // No name has the end of a line in it.
+    // No name contains a line end.
     if (taken + kNameBytes < length || memchr(end, '\n', length - taken) != nullptr) return true;
   }
   size_t solid = 0;
@@ -88,7 +88,7 @@ bool is_decided(const char* head, size_t length, const char* end, size_t format_
 
 }  // namespace
 
-// The text may be long: a copy of its start is parsed, and made longer until the answer is decided, as with numbers (number.cc).
+// The text may be long: a copy of its start is parsed, and made longer until the result is certain, as with numbers (number.cc).
 SPILL_EXPORT char* __spill_strptime(const char* text, const char* format, tm* to) {
   PlainString plain_format(format);
   if (plain(text)) return strptime(text, plain_format, PlainObject<tm>(to));

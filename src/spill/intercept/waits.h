@@ -3,8 +3,9 @@
 
 namespace spill {
 
-// Finds the C library's functions behind them, as LIBC() would on their first calls: such a call may come while another thread is in
-// dlopen, with the dynamic linker's lock, which finding takes, and a constructor there waits for the caller. Once, at the start.
+// To be called once, at the start: looks up the C library's functions for them, as LIBC() would on the first call. That call may
+// come while another thread is in dlopen, where it has the dynamic linker's lock, which a lookup takes, and runs a constructor that
+// waits for the caller.
 void find_waits();
 
 }  // namespace spill
