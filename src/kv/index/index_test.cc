@@ -192,8 +192,7 @@ TEST_F(IndexTest, TablesThatItBeganWithAreNotMerged) {
   index->close();
   index = *Index::open(34);
   index->begin_wide();
-  for (uint64_t i = 0; i < 2000; ++i)
-    ASSERT_TRUE(insert(hash_of(i), i) && index->remove(hash_of(i), i)) << i;
+  for (uint64_t i = 0; i < 2000; ++i) ASSERT_TRUE(insert(hash_of(i), i) && index->remove(hash_of(i), i)) << i;
   EXPECT_EQ(index->counts().tables, 64u);
 }
 
