@@ -95,7 +95,7 @@ class IndexCheck {
  private:
   // All records of a key, the newest first.
   using Key = std::span<const CheckedRecord>;
-  // Is its newest record in the index?
+  // Should its newest record be in the index?
   enum class Life {
     kLive,
     kGone,    // it was removed, or is a piece of no value
@@ -200,7 +200,7 @@ class IndexCheck {
         if (candidate.size != size_code::of(own->grains))
           entry_is_wrong(candidate.address, "has the wrong size");
       } else if (own != key.end() || !std::ranges::binary_search(live_, candidate.address)) {
-        // Candidates may be other keys' with the same tag: those that may be live are looked at with their own keys.
+        // A candidate may belong to another key with the same tag: if it may be live, it is checked with its own key.
         if (note_wrong(candidate.address)) entry_is_wrong(candidate.address, "is of no live record");
       }
     }
@@ -250,7 +250,7 @@ class IndexCheck {
   bool has_damaged_head_ = false;
   std::vector<uint64_t> damaged_pieces_;  // sequences of values with a damaged piece
   std::vector<uint64_t> live_;            // addresses of records that may be in the index, with copies
-  std::vector<uint64_t> wrong_;           // addresses of wrong entries that were told
+  std::vector<uint64_t> wrong_;           // addresses of wrong entries that were reported
   std::vector<uint64_t> live_grains_;     // by segment, as they should be
   uint64_t found_ = 0;
 };

@@ -1,4 +1,4 @@
-// Check and what lives or not: large values and their pieces, what expires, what was moved, what a power cut has left.
+// What check takes for live: large values and their pieces, what has expired, what was moved, what a power cut has left.
 #include <thread>
 
 #include "kv/media/clock.h"
@@ -25,7 +25,7 @@ class CheckLifeTest : public CheckTest {
     auto done = session.put(key, bytes_of(value), options);
     ASSERT_TRUE(done) << done.error().message;
   }
-  // The store as it is after this, closed.
+  // The store's medium after this, when it is closed.
   std::vector<std::byte> after(const std::function<void(Store&, Session&)>& change) {
     Store* const store = *Store::open(*device, {.durability = Durability::kNone, .stream_count = 1});
     Session session;
@@ -41,7 +41,7 @@ class CheckLifeTest : public CheckTest {
     EXPECT_EQ(report.live_records, live_records);
     EXPECT_EQ(report.entries, live_records);
   }
-  // Changes the entry of the record that this byte is of, in a sealed segment, and makes the summary's checks right again.
+  // Changes the summary entry of the record with this byte, in a sealed segment, and corrects the summary's checks.
   void change_entry(size_t at, const std::function<void(SummaryEntry&)>& change) {
     const Identity identity = *read_superblock({memory(), kSuperblockBytes}, kCapacity);
     const size_t segment = at / kSegment * kSegment, summary = summary_of(segment);
@@ -91,7 +91,7 @@ TEST_F(CheckLifeTest, AValueThatLacksAPieceIsFound) {
   }
 }
 
-// Of what is damaged it is not known what it names, or what names it: recovery keeps it, and nothing else is wrong.
+// What a damaged head names, or which head names a damaged piece, is not known: recovery keeps all of it, and nothing else is reported.
 TEST_F(CheckLifeTest, DamagedHeadsAndPiecesAreFoundAndNothingElse) {
   make(true, [](Session& session) {
     put(session, "the key", large_value("value"));
@@ -157,7 +157,7 @@ TEST_F(CheckLifeTest, WhatHasExpiredAndWasCollectedIsClean) {
     EXPECT_GT(store.counts().collected.expired_records, 0u);
   });
   EXPECT_TRUE(run().is_clean()) << all_findings();
-  // Of the segments that were collected this one's header has not come to the medium.
+  // One of the collected segments is as if its new header had not reached the medium.
   bool was_either = false;
   for (size_t at = kSegmentsOffset; at + kSegment <= kCapacity; at += kSegment) {
     set_image(collected);
@@ -204,7 +204,7 @@ TEST_F(CheckLifeTest, EitherHeaderIsEnoughAndEachIsLookedAt) {
     EXPECT_EQ(report.live_records, 1u);
     flip(at + 16);
   }
-  // Both, of which recovery knows nothing.
+  // Both headers: recovery then knows nothing about the segment.
   for (const size_t segment : {open, free}) {
     for (const size_t at : {segment, segment + last}) flip(at + 16);
     const CheckReport report = run();
@@ -213,7 +213,7 @@ TEST_F(CheckLifeTest, EitherHeaderIsEnoughAndEachIsLookedAt) {
     EXPECT_EQ(report.live_records, segment == open ? 0u : 1u);
     for (const size_t at : {segment, segment + last}) flip(at + 16);
   }
-  // What a power cut leaves while a segment is being made ready: one of both.
+  // A power cut while a segment is being prepared may leave one of its two new headers.
   const Identity identity = *read_superblock({memory(), kSuperblockBytes}, kCapacity);
   for (const size_t at : {free, free + last}) {
     const std::vector<std::byte> whole = image();
@@ -222,7 +222,7 @@ TEST_F(CheckLifeTest, EitherHeaderIsEnoughAndEachIsLookedAt) {
     EXPECT_TRUE(run().is_clean()) << all_findings();
     set_image(whole);
   }
-  // And while one is given back: with either header nothing that it held counts.
+  // And while one is given back: with either header, nothing that it held counts.
   for (const size_t at : {open, open + last}) {
     const std::vector<std::byte> whole = image();
     write_segment_header(identity, {.generation = uint64_t{1} << 41, .state = SegmentState::kFree},
@@ -234,7 +234,7 @@ TEST_F(CheckLifeTest, EitherHeaderIsEnoughAndEachIsLookedAt) {
   }
 }
 
-// Also the first one of a segment, on a medium where an older store's lie about.
+// Even the first one of a segment, on a medium that still has records of an older store.
 TEST_F(CheckLifeTest, ADamagedRecordThatIsAloneIsFound) {
   make();
   make(false, [](Session& session) { put(session, "the key", "value"); });
@@ -255,14 +255,14 @@ TEST_F(CheckLifeTest, ACheckpointsSegmentsAreNotTheLogs) {
   EXPECT_EQ(run().segments, before.segments);
 }
 
-// The device that is there when the power is back; `medium` is what it has.
+// The device after power has come back; `medium` is what it has.
 storage::CutDevice* after_the_cut(storage::CutDevice* device, uint64_t seed, std::vector<std::byte>& medium) {
   medium = device->medium(seed, seed % 3 == 0 ? 0 : 60);
   device->close();
   return new storage::CutDevice(medium, 0);
 }
 
-// Whatever a power cut leaves: what the records say, and what recovery makes of them, is the same; and one opening later all is well.
+// Whatever a power cut leaves, recovery's result is what the records say; and after the store has been opened once, nothing is wrong any more.
 // Longer: SPILLWAY_TEST_CUTS=2000.
 TEST(CheckCutTest, WhatRecoveryMakesIsWhatTheRecordsSay) {
   uint64_t unclean = 0, unsealed = 0;

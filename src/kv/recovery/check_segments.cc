@@ -66,7 +66,7 @@ Bytes SegmentCheck::grains_at(uint32_t segment, uint64_t grain, uint64_t count, 
     window_begin_ = grain;
     window_end_ = std::min(end, grain + kWindowBytes / grain_bytes);
     int error = read(segment, grain, memory_.first((window_end_ - grain) * grain_bytes));
-    // Then only what is asked for: other grains may be what cannot be read.
+    // Then reads only what is asked for: it may be other grains that cannot be read.
     if (error != 0) {
       window_end_ = grain + count;
       error = read(segment, grain, memory_.first(count * grain_bytes));
@@ -83,7 +83,7 @@ base::Expected<void> SegmentCheck::run(uint32_t segment, CheckedContent& content
   const Known known = look(segment);
   if (known.generation != 0) {
     ++report_.segments;
-    // Writes of one segment went to another one's place.
+    // Two segments with one generation: writes to one of them have gone to the other one's place.
     if (const auto [first, is_first] = segment_of_generation_.emplace(known.generation, segment); !is_first)
       segment_is_wrong(segment, "it holds what segment ", first->second,
                        " does: one of them was overwritten");
@@ -99,8 +99,8 @@ base::Expected<void> SegmentCheck::run(uint32_t segment, CheckedContent& content
   return {};
 }
 
-// A segment's two headers are written one after the other, and later the footer over the second one. So any of them may be there, and each may be of an
-// earlier life of the segment. That there is none is damage, or a write that was cut off.
+// A segment's two headers are written one after the other, and later the footer over the second one. So any of them may be there, and each may be from
+// an earlier life of the segment. If there is none, that is damage, or a write was cut off.
 SegmentCheck::Known SegmentCheck::look(uint32_t segment) {
   const uint64_t grain_bytes = geometry_.grain_bytes;
   alignas(4096) std::byte block[4096];
@@ -126,8 +126,8 @@ SegmentCheck::Known SegmentCheck::look(uint32_t segment) {
     const bool has_second = read_segment_header(identity_, grain, second);
     if (!known.has_footer && !has_second)
       segment_is_wrong(segment, "the footer, or second header, is damaged");
-    // As recovery does: the second header counts if the first one is damaged, or of a segment in use and older. Beside the first one of a free
-    // segment a younger one is left from preparing it, which was cut off: no record has its generation, which others may get.
+    // As in recovery, the second header counts if the first one is damaged, or is older and of a segment in use. If the first one is of a free segment,
+    // a younger second one is left from preparing the segment, which was cut off: no record has its generation, and other segments may get it.
     const bool is_younger = has_header && header.state == SegmentState::kUsed && has_second &&
                             second.generation > header.generation;
     if (is_younger || (!has_header && has_second)) {
@@ -202,7 +202,7 @@ void SegmentCheck::check_sealed(uint32_t segment, const Known& known, CheckedCon
                      first_expiry);
 }
 
-// Is the record there, and what the entry says?
+// Is the record there, and does it match the entry?
 bool SegmentCheck::check_entry(uint32_t segment, uint64_t generation, const SummaryEntry& entry,
                                Record& record) {
   const auto wrong = [&](const auto&... what) {
@@ -228,7 +228,7 @@ bool SegmentCheck::check_entry(uint32_t segment, uint64_t generation, const Summ
   return true;
 }
 
-// False: it is a head, and says what none can.
+// False: it is a head that names something impossible.
 bool SegmentCheck::take_head(uint32_t segment, uint32_t grain, const Record& record,
                              CheckedContent& content) {
   if (record.header.kind() != RecordKind::kHead) return true;
@@ -242,13 +242,13 @@ bool SegmentCheck::take_head(uint32_t segment, uint32_t grain, const Record& rec
   return true;
 }
 
-// Reads a segment without a summary. A gap with a record behind it held, or was to hold, a record. Behind the last record only what begins as one was
-// to be one.
+// Reads a segment without a summary. A gap before a record held, or was to hold, a record. After the last record, only what begins like one was to be
+// one.
 void SegmentCheck::scan(uint32_t segment, uint64_t generation, CheckedContent& content) {
   const uint64_t end = geometry_.segment_grains();
   const uint64_t most = geometry_.record_grains_max();
   constexpr uint64_t kNone = ~uint64_t{0};
-  uint64_t gap = kNone, begun = kNone;  // where a gap begins; where in it something begins as a record
+  uint64_t gap = kNone, begun = kNone;  // where a gap begins; where in it something begins like a record
   const auto end_gap = [&](bool was_one) {
     if (was_one || begun != kNone)
       record_is_wrong(segment, begun != kNone ? begun : gap,

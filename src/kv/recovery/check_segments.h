@@ -1,4 +1,4 @@
-// Steps 1 and 2 of a check (check.h): reads what a store's segments hold, and finds what is wrong with it.
+// Steps 1 and 2 of a check (check.h): reads what a store's segments hold, and reports what is wrong with it.
 #pragma once
 #include <unordered_map>
 #include <vector>
@@ -32,7 +32,7 @@ struct CheckedRecord {
   uint64_t sequence_and_kind = 0;
   uint64_t address = 0;
   uint32_t grains = 0;
-  bool is_damaged = false;  // then all this is what the summary says
+  bool is_damaged = false;  // then all this is from the summary
   bool is_named = false;    // a live head names this piece. Set in the first record of the piece's key
 
   uint64_t sequence() const { return sequence_and_kind >> 8; }
@@ -41,7 +41,7 @@ struct CheckedRecord {
 
 static_assert(sizeof(CheckedRecord) == 40);
 
-// What a head names that is not damaged.
+// What an undamaged head names.
 struct CheckedHead {
   uint64_t address = 0;
   PiecesOf of;
@@ -52,7 +52,7 @@ struct CheckedContent {
   std::vector<CheckedHead> heads;
 };
 
-// Does the process lack something, memory or files? That says nothing of the store.
+// Does the process lack something, such as memory or files? That says nothing about the store.
 bool is_of_process(int error);
 
 class SegmentCheck {
@@ -71,11 +71,11 @@ class SegmentCheck {
   base::Expected<void> open();
   // Checks a segment, and appends what it holds. Errors: what the process lacks, which is no finding.
   base::Expected<void> run(uint32_t segment, CheckedContent& content);
-  // Has the segment the end of this checkpoint, whole? Then everything before the end was durable.
+  // Does the segment have this checkpoint's end, whole? Then everything before the end was durable.
   bool has_end(uint32_t segment, uint64_t checkpoint);
 
  private:
-  // What is known of the segment before its records are read.
+  // What is known about the segment before its records are read.
   struct Known {
     uint64_t generation = 0;  // 0: free, or nothing is known
     SegmentFooter footer;
@@ -103,13 +103,13 @@ class SegmentCheck {
   CheckReport& report_;
   std::span<std::byte> memory_;  // the window: a part of a segment
   std::vector<std::byte> summary_;
-  std::span<const SummaryEntry> entries_;  // in it
-  // What the window has.
+  std::span<const SummaryEntry> entries_;  // in summary_
+  // What is in the window.
   uint32_t window_segment_ = 0;
   uint64_t window_begin_ = 0;  // grains
   uint64_t window_end_ = 0;
   std::unordered_map<uint64_t, uint32_t> segment_of_generation_;  // of those in use
-  int lacking_ = 0;  // an errno value: from then on nothing is a finding
+  int lacking_ = 0;  // an errno value, if the process lacks something: from then on nothing is a finding
 };
 
 }  // namespace kv

@@ -51,12 +51,12 @@ TEST_F(CheckTest, ASegmentThatWasWrittenOverAnotherIsFound) {
 
 TEST_F(CheckTest, ASegmentThatIsUsedAgainIsClean) {
   make();
-  make(false);  // another store's footers and records lie about
+  make(false);  // the medium still has another store's footers and records
   EXPECT_TRUE(run().is_clean()) << all_findings();
 }
 
-// Power went off while a segment was being prepared, and only its second header has come to the medium. It is free; a start gives the next segment
-// that it prepares the same generation.
+// Power failed while a segment was being prepared, and only its second header has reached the medium. The segment is free, and a start gives the next
+// segment that it prepares the same generation.
 TEST_F(CheckTest, ASegmentOfWhichOnlyTheSecondHeaderWasPreparedIsFree) {
   make();
   const Identity identity = *read_superblock({memory(), kSuperblockBytes}, kCapacity);
@@ -129,7 +129,7 @@ TEST_F(CheckTest, AFlippedByteIsFoundWhereItIs) {
   EXPECT_TRUE(run().is_clean());
 }
 
-// Checks that are right say nothing of whether what they are of is.
+// A right check does not mean that the content is right.
 TEST_F(CheckTest, ASummaryThatIsNotItsRecordsIsFound) {
   constexpr uint64_t kExpires = uint64_t{1} << 47;
   make(true, [](Session& session) {
@@ -201,7 +201,7 @@ TEST_F(CheckTest, AFlippedByteInASegmentThatWasOpenIsFound) {
         << all_findings();
     flip(at);
   }
-  // One that does not even begin as one, between others.
+  // A record that does not even begin like one, between others.
   const size_t generation = find("the key 4") / 512 * 512 + 8;
   flip(generation);
   EXPECT_EQ(run().damaged_records, 1u) << all_findings();
@@ -222,7 +222,7 @@ TEST_F(CheckTest, AnIndexThatIsNotAsTheRecordsAreIsFound) {
   EXPECT_GT(report.wrong_counters, 0u);
   EXPECT_NE(all_findings().find("is missing"), std::string::npos);
   EXPECT_EQ(report.live_records, keys);
-  // or one more: what is older than the newest record of its key there comes back.
+  // or one more, whose records the check has not seen.
   before_index = [&] { set_image(whole); };
   report = run();
   EXPECT_EQ(report.damaged_segments, 0u);
@@ -257,7 +257,7 @@ TEST_F(CheckTest, AnEntryOfWhatIsNotTheNewestIsFound) {
       {changed, changed, 1, 0, {}},
       {removed, before, 0, 1, {"is of no live record"}},                // of the value that was removed
       {removed, changed, 0, 1, {"is of no live record"}},               // of the tombstone itself
-      {changed, before, 1, 2, {"is of no live record", "is missing"}},  // of the value before
+      {changed, before, 1, 2, {"is of no live record", "is missing"}},  // of the earlier value
   };
   for (const auto& [checked, recovered, live, wrong, says] : kCases) {
     set_image(checked);
@@ -304,7 +304,7 @@ TEST_F(CheckTest, WhatIsNearWhatCannotBeReadIsRead) {
   }
 }
 
-// With one at the end.
+// With a checkpoint at the end.
 class CheckpointCheckTest : public CheckTest {
  protected:
   CheckpointCheckTest() {
@@ -385,7 +385,7 @@ TEST_F(CheckpointCheckTest, WhatIsBeingGivenBackIsClean) {
   expect_clean("without its first segment");
 }
 
-// It says nothing of the store, wherever it comes up.
+// It says nothing about the store, wherever it occurs.
 TEST_F(CheckTest, WantOfMemoryIsNoFinding) {
   make();
   storage::Device* const inner = *storage::make_memory_device(kCapacity);
@@ -408,7 +408,7 @@ TEST_F(CheckTest, WantOfMemoryIsNoFinding) {
     EXPECT_NE(says.find("more memory"), std::string::npos) << says;
   }
   EXPECT_GT(error_count, 10u);
-  // As late as in recovery.
+  // Even as late as in recovery.
   failing->fail(storage::FailDevice::Failing::kNothing, 0);
   const auto late = check(
       *failing, [](void*, const char* line) { FAIL() << line; },

@@ -17,7 +17,7 @@ namespace kv {
 namespace {
 
 constexpr uint64_t kTablesAtOnce = 8;
-// After the last change that is known, so many more may have been made, and after the highest generation so many more segments opened or given back.
+// This many more changes may have been made after the last known one, and this many more segments opened or given back after the highest generation.
 constexpr uint64_t kUnknownChanges = uint64_t{1} << 32;
 constexpr uint64_t kUnknownGenerations = 1 << 20;
 
@@ -115,7 +115,7 @@ bool Recovery::has_read_all() const {
                      [](const Worker& worker) { return worker.reader.report.has_read_all(); });
 }
 
-// A device of which more than half cannot be read has failed as a whole.
+// If more than half of a device cannot be read, it has failed as a whole.
 base::Expected<void> Recovery::check_readable() const {
   const auto unreadable = static_cast<size_t>(std::ranges::count_if(segments_, &FoundSegment::is_unreadable));
   if (unreadable <= segments_.size() / 2) return {};
@@ -155,7 +155,7 @@ bool Recovery::has_gaps(std::span<const uint32_t> parts) const {
   return false;
 }
 
-// Does without the checkpoint, since the collector would have no room to begin with: so it gets the checkpoint's segments, and those that
+// Does without the checkpoint, since with it the collector would have no room to begin with: now it gets the checkpoint's segments, and those that
 // drop_copies() finds.
 base::Expected<void> Recovery::leave_checkpoint(Index*& index) {
   if (auto opened = open_index(index); !opened) return opened;
@@ -177,7 +177,7 @@ base::Expected<void> Recovery::open_index(Index*& index) {
   return {};
 }
 
-// Errors: EBADMSG: what has been read is no index; ENOMEM: or one for which there is no memory; those of I/O.
+// Errors: EBADMSG: what has been read is no index; ENOMEM: there is no memory for it; those of I/O.
 base::Expected<void> Recovery::restore(uint64_t number, std::span<const uint32_t> parts, Index& index) {
   CheckpointReader checkpoint(identity_, number, parts, index);
   if (auto read = by_all([&](Worker& worker) { return checkpoint.run(worker.reader); }); !read) return read;
@@ -190,7 +190,7 @@ base::Expected<void> Recovery::restore(uint64_t number, std::span<const uint32_t
   for (uint32_t i = 0; i < segments_.size(); ++i) is_replayed_[i] = segments_[i].is_used() && is_newer(i);
   for (const uint32_t i : std::span(state_.unsealed).first(state_.unsealed_count))
     is_replayed_[i] = segments_[i].is_used();
-  // The segments that the checkpoint can know, and those of which it is not known whether it does.
+  // The segments that the checkpoint may know, including those about which nothing is known.
   std::vector<char> is_old(segments_.size());
   for (uint32_t i = 0; i < segments_.size(); ++i)
     is_old[i] = !segments_[i].is_known || (segments_[i].is_used() && !is_newer(i));
@@ -225,7 +225,7 @@ base::Expected<void> Recovery::list_once(Worker& worker, uint32_t index) {
   if (segment.is_listed.load(std::memory_order_relaxed)) return {};
   const SegmentFooter before = segment.footer;
   auto listed = worker.reader.list(index, segment);
-  // Without the summary that the log has been told of, what was void there counts if it is on the medium.
+  // The log was told of a summary that has turned out to be damaged or unreadable: what that lists as void now counts if it is on the medium.
   if (listed && has_told_log_ && !segment.has_summary)
     log_.recovered_tombstones(index, before, segment.footer);
   return listed;
@@ -277,8 +277,8 @@ bool Recovery::was_open() const {
       segments_, [](const FoundSegment& segment) { return segment.is_used() && !segment.has_summary; });
 }
 
-// A client may know a version whose record a power cut has taken: nothing else gets that version. A header says so, durably, before summaries are
-// written: if this start ends early, the next one takes a store whose segments all have summaries for one that was closed.
+// A client may know a version whose record a power cut has taken: nothing else may get that version. A header says so, durably, before summaries are
+// written: if this start ends early, the next one will take a store whose segments all have summaries for one that was closed.
 base::Expected<void> Recovery::skip_lost() {
   log_.recovered_sequence(log_.last_sequence() + kUnknownChanges);
   log_.drop_below(recovered_.floor);
@@ -293,7 +293,7 @@ base::Expected<void> Recovery::skip_lost() {
   return {};
 }
 
-// That something cannot be read may be found out as late as in the last step. What is written from now on must not get generations or sequences that
+// Comes last, since even the last step may find that something cannot be read. What is written from now on must not get generations or sequences that
 // an unreadable segment may have.
 void Recovery::tell_log_of_unknown() {
   for (uint32_t i = 0; i < segments_.size(); ++i)
@@ -324,8 +324,8 @@ uint64_t Recovery::known_records(uint32_t index) const {
   return records;
 }
 
-// If the index knows more records of the segment than those that count, a checkpoint has one that is damaged. It keeps its segment, as it does
-// where a summary lists it: else the collector would give the segment back, and the index lead to what comes there next.
+// If the index knows more records of the segment than those that count, a checkpoint has one that is damaged. That record keeps its segment, as it
+// would if a summary listed it: otherwise the collector would give the segment back, and the index would point to whatever is written there next.
 bool Recovery::is_left_damaged(uint32_t index, std::span<const SummaryEntry> that_count) {
   const auto is_known = [](const SummaryEntry& entry) {
     return entry.kind() != RecordKind::kTombstone && entry.kind() != RecordKind::kVoid;

@@ -1,25 +1,25 @@
 // Recovery: makes index and log, as they were, from what is on the device. (uDepot, section 4.4)
 //
 //  1 Every segment's header is read, and the footer of those in use
-//  2 The index is restored from the newest whole checkpoint (checkpoint.h), if there is one, but for addresses in newer segments. To be replayed
-//    are all newer segments; and of those that were not sealed when the checkpoint began the records with a higher sequence, and pieces. Without a
-//    checkpoint everything is replayed, and also if the checkpoint would leave the collector no segment to begin with
-//  3 The records of replayed segments are listed: by their summaries; a segment that was open when the process ended is read whole. If everything
+//  2 The index is restored from the newest whole checkpoint (checkpoint.h), if there is one, except for addresses in newer segments. What is replayed
+//    is all newer segments; and, of those that were not sealed when the checkpoint began, the records with a higher sequence, and pieces. Everything
+//    is replayed if there is no checkpoint, or if it would leave the collector no segment to begin with
+//  3 The records of replayed segments are listed by their summaries; a segment that was open when the process ended is read whole. If everything
 //    is replayed, an open segment that holds only copies of what others hold is given back (recovery_copies.cc)
-//  4 Each of these records goes to the index. Of two with the same hash of 128 bits the higher sequence counts, for tombstones as for values. What
-//    the index has of the key already is identified by the summary of that record's segment, which is read when it is needed
+//  4 Each of these records goes to the index. Of two with the same 128-bit hash the higher sequence counts, for tombstones as for values. A record
+//    that the index already has of the key is identified by the summary of that record's segment, which is read when it is needed
 //  5 Tombstones leave the index
-//  6 Each segment without a summary gets one. Before, a header says durably that sequences which a power cut may have taken are not given
-//    out again. If the medium does not take a summary, or if the checkpoint knows a record of the segment that is damaged, that segment is
+//  6 Each segment without a summary gets one. Before that, a header says durably that sequences which a power cut may have taken are not given
+//    out again. If the medium does not accept a summary, or if the checkpoint knows a record of the segment that is damaged, that segment is
 //    not sealed: the next start scans it, too, and until then tombstones do not end
 //  7 Pieces of large values leave the index if no head there names them
 //
 // A segment stays as it is if the medium cannot read it, or parts of one without a summary, or if it is damaged at both ends: it is not written to,
 // collected or sealed. Until all can be read again there are no new checkpoints, tombstones do not end, and pieces without heads stay, so that a
-// later start that can read such a segment has all that it holds; each start until then says that it has not. Meanwhile what a checkpoint
-// knows there cannot be read, and what is only there is not known: of a key an older value may be found.
+// later start that can read such a segment gets all that it holds; each start until then says that something could not be read. Meanwhile records
+// there that a checkpoint knows cannot be read, and records that are only there are not known: an older value of a key may be found.
 //
-// Each step does many segments at a time, on several threads. Memory while it runs: 32 bytes for each record of replayed segments, and of those
+// Each step handles many segments at a time, on several threads. Memory while it runs: 32 bytes for each record of replayed segments, and of those
 // with pieces; 10 more for each record that is replayed, up to 40 MiB.
 #pragma once
 #include "kv/index/index.h"

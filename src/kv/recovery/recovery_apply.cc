@@ -1,8 +1,8 @@
 // Recovery's steps 4 and 5: records of replayed segments go to the index.
 //
-//  1 Records are counted by part. A part is given by the bits of the hash that choose a table of the index, so all records of a key are of one part
+//  1 Records are counted by part. A part is given by the bits of the hash that choose a table of the index, so all records of a key are in one part
 //  2 The index is made as large as the keys need; how many there are is estimated from part 0
-//  3 The records of some segments at a time are staged, one part behind the other; several threads copy them to places that are known beforehand
+//  3 The records of some segments at a time are staged, one part after the other; several threads copy them to places that are known in advance
 //  4 Each part of what is staged is applied by one thread. It looks at a table or two, which stay in its CPU's cache, and other threads look at other
 //    tables. The order does not matter: of two records of a key the newer one counts, whichever comes first
 //
@@ -32,7 +32,7 @@ size_t guess(const FoundSegment& segment, uint32_t grain) {
   return std::min(count - 1, static_cast<size_t>(grain * uint64_t{count} / segment.footer.used_grains));
 }
 
-// The first entry at this grain or behind it; the end of the entries, if there is none; null if there are no entries.
+// The first entry at or after this grain; the end of the entries if there is none; null if there are no entries.
 const SummaryEntry* first_from(const FoundSegment& segment, uint32_t grain) {
   const std::vector<SummaryEntry>& entries = segment.entries;
   if (entries.empty()) return nullptr;
@@ -128,7 +128,7 @@ base::Expected<void> Recovery::count_parts(Worker& worker, uint32_t index) {
   return {};
 }
 
-// Part 0 has all records of its keys: the log has about as many keys as these, times the number of parts. A sixteenth less is reserved, since tables
+// Part 0 has all records of its keys: the log has about as many keys as part 0, times the number of parts. A sixteenth less is reserved, since tables
 // take more than Index::reserve() counts on: so the index does not become larger than it would by growing.
 bool Recovery::reserve() {
   std::vector<uint64_t> sample;
@@ -138,7 +138,7 @@ bool Recovery::reserve() {
   const auto repeated = std::ranges::unique(sample);
   uint64_t records = 0;
   for (const Parted& parted : parted_) records += parted.count;
-  // Where hashes are not random, all keys may be in part 0.
+  // If hashes are not random, all keys may be in part 0.
   const uint64_t keys = std::min(records, (sample.size() - repeated.size()) * part_count_);
   has_others_ = keys < records - records / 8;
   return index_->reserve(keys - keys / 16);
@@ -186,7 +186,7 @@ base::Expected<void> Recovery::apply(Worker& worker, uint32_t part) {
   return {};
 }
 
-// If the index has a record of the key, begins to bring that record's entry into the cache.
+// If the index has a record of the key, prefetches the entry that lists it.
 void Recovery::prefetch_other(const SummaryEntry& entry) const {
   const Location other = index_->find(entry.hash.low);
   if (!other.found) return;
@@ -207,7 +207,7 @@ base::Expected<bool> Recovery::try_apply(Worker& worker, const SummaryEntry& ent
     return true;
   }
   const size_t count = index_->find_all(entry.hash.low, worker.candidates);
-  // The newest record of the key. A checkpoint may know two, since images of tables that are split while it is taken are of different times.
+  // The newest record of the key. A checkpoint may know two, since images of tables that are split while it is taken show different moments.
   Known known;
   const Location* unknown = nullptr;  // a candidate where no record is known
   for (size_t i = 0; i < count; ++i) {
@@ -231,8 +231,8 @@ base::Expected<bool> Recovery::try_apply(Worker& worker, const SummaryEntry& ent
     return true;
   }
   if (unknown != nullptr) {
-    // Its segment, or what says there where it is, cannot be read or is damaged. A replayed record is newer than what a checkpoint knew, and that this
-    // is another key's is unlikely.
+    // Its segment, or what there would list it, cannot be read or is damaged. A replayed record is newer than what a checkpoint knew, and the unknown
+    // one is unlikely to be another key's.
     if (!index_->replace(entry.hash.low, unknown->address, address, size)) return false;
     release(worker, unknown->address, unknown->size);
     if (is_live) hold(worker, address, size);

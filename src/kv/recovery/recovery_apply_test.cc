@@ -20,7 +20,7 @@ class RecoveryApplyTest : public testing::Test, protected WrittenMedium {
  protected:
   RecoveryApplyTest() : WrittenMedium(kSegments) {}
 
-  // In this order, from the first segment on.
+  // Writes them in this order, from the first segment on.
   void write_all(const std::vector<Written>& records) {
     for (uint32_t i = 0; i * kRecords < records.size(); ++i) {
       const auto begin = records.begin() + i * kRecords;
@@ -30,7 +30,7 @@ class RecoveryApplyTest : public testing::Test, protected WrittenMedium {
   uint64_t address_of(size_t record) const {
     return identity.geometry.address(record / kRecords, 1 + static_cast<uint32_t>(record % kRecords));
   }
-  // All that is in the index are the newest records of their keys, but tombstones, and the log knows how many there are where.
+  // The index has exactly the newest record of each key, except tombstones, and the log knows how many are in each segment.
   void check(const std::vector<Written>& records) {
     std::map<std::string, size_t> newest;
     for (size_t i = 0; i < records.size(); ++i) {
@@ -62,7 +62,7 @@ TEST_F(RecoveryApplyTest, OfAKeyTheNewestRecordCountsWhereverItIs) {
   for (uint64_t sequence = 1; sequence <= kSegments * kRecords; ++sequence)
     records.push_back({"key" + std::to_string(random() % 15'000), sequence,
                        random() % 4 == 0 ? RecordKind::kTombstone : RecordKind::kValue});
-  // As the collector and several streams leave them, and more so.
+  // Out of order, as the collector and several streams leave them, or worse.
   std::ranges::shuffle(records, random);
   write_all(records);
   EXPECT_EQ(start().replayed_records, records.size());
@@ -90,7 +90,7 @@ TEST_F(RecoveryApplyTest, OfACopyTheFirstOneStays) {
   check(records);
 }
 
-// A table has 32,768 places.
+// A table has 32,768 slots.
 TEST_F(RecoveryApplyTest, TheIndexIsAsLargeAsItsKeysNeed) {
   std::vector<Written> records;
   for (uint64_t i = 0; i < kSegments * kRecords; ++i)
@@ -101,7 +101,7 @@ TEST_F(RecoveryApplyTest, TheIndexIsAsLargeAsItsKeysNeed) {
   EXPECT_EQ(index->counts().tables, 1u);
 }
 
-// Before there is anything in it, so that nothing needs to be moved.
+// It gets it while it is empty, so that nothing needs to be moved.
 TEST_F(RecoveryApplyTest, TheIndexHasRoomForAllKeysAtOnce) {
   std::vector<Written> records;
   for (uint64_t i = 0; i < kSegments * kRecords; ++i) records.push_back({"key" + std::to_string(i), 1 + i});
@@ -112,7 +112,7 @@ TEST_F(RecoveryApplyTest, TheIndexHasRoomForAllKeysAtOnce) {
   EXPECT_EQ(index->counts().regions_moved, kRegions);
 }
 
-// What a power cut has taken is skipped, too, if the start that finds that out ends when it has sealed what was open.
+// What a power cut may have taken is skipped even if the start that notices ends right after it has sealed what was open.
 TEST_F(RecoveryApplyTest, TheNextStartSkipsWhatOneThatEndsEarlyHas) {
   open(0, 2, {{"key", 10}});
   start();

@@ -1,6 +1,6 @@
 // CheckpointReader: restores the index from a checkpoint's segments, on several threads.
 //
-//  1 One thread at a time reads some MiB of pieces, which lie one behind the other; a piece that is cut off at the end is left for the next thread
+//  1 One thread at a time reads some MiB of contiguous pieces; a piece that is cut off at the end is left for the next thread
 //  2 It then checks the pieces that it has read and puts their tables into the index, while other threads read on
 #pragma once
 #include <vector>
@@ -14,7 +14,7 @@ namespace kv {
 
 class CheckpointReader {
  public:
-  // For the checkpoint of this number, whose segments are `parts` in their order. `index` is as it was opened. All outlive it.
+  // For the checkpoint of this number, whose segments are `parts` in their order. `index` has just been opened. All outlive it.
   CheckpointReader(const Identity& identity, uint64_t number, std::span<const uint32_t> parts, Index& index);
   CheckpointReader(const CheckpointReader&) = delete;
   CheckpointReader& operator=(const CheckpointReader&) = delete;
@@ -25,7 +25,7 @@ class CheckpointReader {
   const CheckpointState& state() const { return state_; }
 
  private:
-  // Whole pieces, one behind the other.
+  // Whole, contiguous pieces.
   struct Pieces {
     Bytes bytes;
     uint32_t first = 0;  // the number of the first one
@@ -44,7 +44,7 @@ class CheckpointReader {
 
   sys::Mutex lock_;  // guards what follows
   size_t part_ = 0;
-  uint64_t at_ = 0;              // where the part has been read to
+  uint64_t at_ = 0;              // how far the part has been read
   uint64_t step_bytes_;          // how much to read next
   std::vector<std::byte> rest_;  // what has been read of the next piece
   uint32_t piece_ = 0;           // the next piece's number

@@ -41,7 +41,7 @@ class CheckpointReadTest : public testing::Test {
   static uint64_t hash_of(uint64_t key) { return std::mt19937_64(key)(); }
   uint64_t address_of(uint64_t key) const { return key % (8 * kSegmentBytes / kGrainBytes); }
 
-  // As Checkpointer does.
+  // Writes a checkpoint as Checkpointer does.
   void write(uint64_t keys) {
     for (uint64_t key = 0; key < keys; ++key)
       ASSERT_EQ(written->insert(hash_of(key), address_of(key), 1, {}), Index::Inserted::kDone);
@@ -140,7 +140,7 @@ TEST_F(CheckpointReadTest, DamageIsSeenWhereverItIs) {
   write(kKeys);
   std::mt19937_64 random(1);
   for (size_t piece = 0; piece < piece_at.size(); piece += kEffortParts + random() % 6) {
-    // In its header, its bits, or its entries; the last one has less.
+    // In its header, or in its body; the last piece's is shorter.
     PieceHeader header;
     memcpy(&header, &medium[piece_at[piece]], sizeof header);
     const size_t most = std::min<size_t>(header.bytes - sizeof header, 2000);
@@ -154,7 +154,7 @@ TEST_F(CheckpointReadTest, DamageIsSeenWhereverItIs) {
   EXPECT_EQ(read(2), 0);
 }
 
-// Pieces with numbers that are wrong, and checks that are right.
+// Pieces with wrong numbers and right checks.
 TEST_F(CheckpointReadTest, PiecesInAnotherOrderAreSeen) {
   write(100'000);
   ASSERT_GE(piece_at.size(), 4u);

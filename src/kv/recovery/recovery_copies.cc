@@ -19,7 +19,7 @@ struct Sought {
   bool operator==(const Sought&) const = default;
 };
 
-// Bits of a filter that tells most of a log's records from those that are sought.
+// Bits of a filter that rules out most of a log's records as those that are sought.
 constexpr size_t kFilterBits = 1 << 16;
 
 }  // namespace

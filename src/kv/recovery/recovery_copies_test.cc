@@ -18,7 +18,7 @@ class RecoveryCopiesTest : public testing::Test, protected WrittenMedium {
  protected:
   RecoveryCopiesTest() : WrittenMedium(kSegments) {}
 
-  // A checkpoint that knows this key's record in segment 1, of before segments of higher generations.
+  // Writes a checkpoint that knows this key's record in segment 1, from before there were segments of higher generations.
   void write_checkpoint(uint32_t segment, uint64_t generation, const std::string& key) {
     const SegmentHeader header = {.generation = generation,
                                   .state = SegmentState::kCheckpoint,
@@ -40,7 +40,7 @@ class RecoveryCopiesTest : public testing::Test, protected WrittenMedium {
     const CheckpointState state = {.generation = generation, .next_sequence = 2, .entry_count = 1};
     ASSERT_GT(write_piece(identity, kCheckpoint, 1, state, grains(segment, next, all - next)), 0u);
   }
-  // A checkpoint, and what it knows and does not know, in all segments but so many.
+  // Fills all segments but `free` with a checkpoint, what it knows, and what it does not know.
   void fill_but(uint32_t free) {
     sealed(1, 5, {{"a", 1}});
     write_checkpoint(0, 6, "a");
@@ -67,7 +67,7 @@ TEST_F(RecoveryCopiesTest, OneRecordThatIsOnlyThereKeepsIt) {
   EXPECT_EQ(segment_of("d"), 3u);
 }
 
-// Pieces of one value have one sequence.
+// Pieces of one value share a sequence.
 TEST_F(RecoveryCopiesTest, TheSameSequenceIsNotEnough) {
   sealed(1, 5, {{"a", 4}, {"b", 5}});
   open(3, 7, {{"d", 4}});
@@ -84,7 +84,7 @@ TEST_F(RecoveryCopiesTest, WhatWasNotWrittenIsNoCopy) {
   EXPECT_EQ(segment_of("a"), 3u);
 }
 
-// It was a value, and has expired.
+// The tombstone was a value that has expired.
 TEST_F(RecoveryCopiesTest, ATombstoneOfAValueIsACopy) {
   sealed(1, 5, {{"a", 4}, {"b", 5}});
   open(3, 7, {{"a", 4, RecordKind::kTombstone}});

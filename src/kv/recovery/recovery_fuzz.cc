@@ -1,8 +1,8 @@
-// Fuzzes a start: a small store is made once; each input changes bytes in pieces of it that it chooses, and makes their checks right, or not.
-// Then the store is opened, read, changed, collected, closed and opened again. It may refuse, and say that records are damaged; it must not
-// crash, hang, or return a value that was not put, unless a record was made right. An image that nothing changes is opened, and has values.
+// Fuzzes a start: a small store is made once; each input changes bytes in pieces of its choice, and corrects their checks, or does not. Then the
+// store is opened, read, changed, collected, closed and opened again. It may refuse, and report damaged records; it must not crash, hang, or
+// return a value that was not put, unless a check other than a header's was corrected. An unchanged image opens, and has values.
 //
-// Input: for each change a piece (2 bytes), an offset in it (2), flags (1: the lowest bit, the check is made right), a count (1), bytes.
+// Input: for each change a piece (2 bytes), an offset in it (2), flags (1; the lowest bit: the check is corrected), a count (1), bytes.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -72,7 +72,7 @@ void find_pieces(Image& image) {
     SegmentFooter footer;
     if (read_footer(image.identity, header.generation, Bytes(image.bytes).subspan(end - 512, 512), footer)) {
       const uint64_t bytes = summary_grains(geometry, footer.entry_count) * uint64_t{512};
-      // Often enough, whatever else there is.
+      // Several times, so that inputs choose it often enough.
       for (int i = 0; i < 8; ++i) image.pieces.push_back({Piece::kSummary, end - bytes, bytes});
     }
     for (uint64_t at = begin + 512; at < end; at += 512) {
@@ -177,7 +177,7 @@ int get_all(const Image& image, Session& session, bool believes) {
   return read_count;
 }
 
-// Of a store that can be opened.
+// Uses the store, if it can be opened.
 void use(Image& image, storage::Device& device, bool believes, bool is_changed) {
   auto opened =
       Store::open(device, {.durability = Durability::kNone, .stream_count = 1, .checkpoint_records = 10});
@@ -217,7 +217,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const size_t count = std::min<size_t>({data[5] % 32u, size - 6, piece.bytes - at});
     for (size_t i = 0; i < count; ++i) bytes[piece.at + at + i] ^= static_cast<std::byte>(data[6 + i]);
     if (is_right) make_right(image, piece, bytes);
-    // Who makes a record right puts it, and who makes an index right may say that a key has another's pieces.
+    // A record with a corrected check is as good as put, and an index with corrected checks may give a key another one's pieces.
     believes = believes && !(is_right && piece.kind != Piece::kHeader);
     data += 6 + count;
     size -= 6 + count;

@@ -19,7 +19,7 @@ class Recovery {
   base::Expected<RecoveredStore> run(Index*& index);
 
  private:
-  // Records of a segment that the index points to, as one worker has counted them: a difference, modulo 2^64. The log is told the sums.
+  // Records of a segment that the index points to, as one worker has counted them: a difference, modulo 2^64. The log gets the sums.
   struct Live {
     uint64_t grains = 0;
     uint64_t records = 0;
@@ -34,12 +34,12 @@ class Recovery {
     std::vector<uint32_t> parts;  // how many each part has; during staging: where its next one goes
     uint32_t count = 0;           // of all parts
   };
-  // What the index has of a key. `entry` null: nothing.
+  // What the index has for a key. `entry` null: nothing.
   struct Known {
     Location at;
     const SummaryEntry* entry = nullptr;
   };
-  // What each thread has of its own.
+  // The state of one thread.
   struct Worker {
     RecoveryReader reader;
     std::vector<Live> live;           // by segment
@@ -142,18 +142,18 @@ class Recovery {
   uint32_t part_count_ = 1;               // a power of two
   std::vector<Parted> parted_;            // by segment
   std::unique_ptr<std::byte[]> staging_;  // memory for Placed, each of which is written before it is read
-  bool has_others_ = true;  // for many records that are applied the index knows another one of the key
+  bool has_others_ = true;  // for many records that are applied the index has another record of the key
   std::vector<uint32_t> part_ends_;  // where each part ends in staging_
   CheckpointState state_;
-  bool has_told_log_ = false;             // what each segment holds, as far as its footer says
-  std::atomic<bool> has_dropped_{false};  // the checkpoint had entries whose segments are of a later time now
+  bool has_told_log_ = false;             // the log knows what each segment's footer says
+  std::atomic<bool> has_dropped_{false};  // the checkpoint had entries in segments that were used again since
   // Some segments are left as they are (is_left_damaged()).
   std::atomic<bool> has_left_damaged_{false};
   std::vector<uint64_t> nameless_;  // sequences of values none of whose pieces says whose they are
   RecoveredStore recovered_;
   std::unique_ptr<Worker[]> workers_;
   uint32_t worker_count_ = 0;
-  sys::Mutex locks_[kLocks];  // for listing segments when they are needed, by their numbers modulo kLocks
+  sys::Mutex locks_[kLocks];  // for listing segments on demand, by their numbers modulo kLocks
 };
 
 template <class Act>

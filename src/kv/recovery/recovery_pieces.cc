@@ -1,8 +1,8 @@
 // Recovery's step 7: pieces of large values leave the index if no head there names them.
 //
-// Without a checkpoint that may be so for any piece in the log. With one it may be so for values that have lost their head since: if the head's
-// segment has been given back, nothing in the log says which value it was. So all pieces are looked at in either case, unless nothing has
-// changed since the checkpoint. Of a value whose pieces are all damaged nothing says whose it is: then all heads are looked at.
+// Without a checkpoint, any piece in the log may lack a head. With one, values may have lost their head since: if the head's segment has been given
+// back, nothing in the log says which value it was. So all pieces are looked at in either case, unless nothing has changed since the
+// checkpoint. If all pieces of a value are damaged, nothing says whose they are: then all heads are looked at.
 #include <algorithm>
 #include <cstring>
 
@@ -95,7 +95,7 @@ void Recovery::end_all(Worker& worker, std::span<const Placed> pieces) {
   }
 }
 
-// The same for values of which end_if_headless() could not know whose they are. They stay if a head cannot be read, since it may name them.
+// The same for values whose key end_if_headless() could not find out. They stay if a head cannot be read, since it may name them.
 base::Expected<void> Recovery::end_nameless(std::span<const std::span<const Placed>> values) {
   nameless_ = take_sequences();
   if (nameless_.empty() || has_left_damaged_.load(std::memory_order_relaxed)) return {};
@@ -137,8 +137,8 @@ std::vector<uint64_t> Recovery::take_sequences() {
   return all;
 }
 
-// As end_if_headless() for damaged pieces of this value, which nothing lists where only the checkpoint knows them: they are looked for by their
-// names. Else their segments would stay as they are for good (is_left_damaged()). `count`: so many other pieces have left.
+// As end_if_headless(), for damaged pieces of this value that only the checkpoint knows, so that nothing lists them: they are looked up by their
+// keys. Otherwise their segments would stay as they are for good (is_left_damaged()). `count`: how many other pieces have left.
 base::Expected<void> Recovery::end_unlisted(Worker& worker, PieceKey key, uint64_t count) {
   for (key.number = 0; key.number <= count; ++key.number) {
     const KeyHash hash = hash_piece(identity_.secret, key);

@@ -12,7 +12,7 @@ namespace kv {
 namespace {
 
 constexpr uint64_t kPieceBytes = 256 << 10;
-// A device may try for seconds to read a bad place. After so many unreadable grains of a segment the other grains of failed reads are not tried
+// A device may try for seconds to read a bad place. After this many unreadable grains of a segment, the other grains of failed reads are not tried
 // one by one.
 constexpr uint64_t kMaxUnreadable = 1024;
 
@@ -126,7 +126,7 @@ base::Expected<void> RecoveryReader::find(uint32_t first, std::span<FoundSegment
   const auto grain = [&](size_t index) {
     return memory_.subspan(index * geometry.grain_bytes, geometry.grain_bytes);
   };
-  // Of each segment its first grain is read, then its last one.
+  // Reads the first grain of each segment, then the last ones.
   for (const size_t which : {0, 1}) {
     Batch batch;
     size_t read[kFoundAtOnce];
@@ -170,8 +170,8 @@ void RecoveryReader::look_at_tail(Bytes tail, FoundSegment& found) {
     generation = found.footer.generation;
   }
   found.has_summary = read_footer(*identity_, generation, tail, found.footer);
-  // While the segment is in use its last grain has the same header, or the footer. A younger one says that the segment was given back, but
-  // its first grain was not written.
+  // While the segment is in use, its last grain has the same header, or the footer. A younger header there says that the segment was given back,
+  // but its first grain was not written.
   SegmentHeader last;
   if (is_first_right && read_segment_header(*identity_, tail, last) &&
       last.generation > found.header.generation) {

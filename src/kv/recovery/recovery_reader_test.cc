@@ -8,7 +8,7 @@
 namespace kv {
 namespace {
 
-// A start that has met several goes on without a checkpoint, or passes a place over, only if none of them says that the device has failed.
+// A start that has met several errors goes on without a checkpoint, or skips a place, only if none of them means that the device has failed.
 TEST(RecoveryReaderTest, WhatIsWorseIsTold) {
   const std::vector<std::vector<int>> ranks = {
       {0}, {EBADMSG}, {EIO, ENODATA, EILSEQ, EREMOTEIO}, {ENOMEM}, {ENODEV, ENXIO, EINVAL, ENOSPC}};
