@@ -1,4 +1,4 @@
-// Stores that are caches: they take everything, drop what is oldest, and never have what is older than what they had.
+// Stores that are caches: they take everything, drop what is oldest, and never go back to an older value of a key.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ class CacheStoreTest : public StoreTest {
     return value;
   }
   StoreCounts::Collected collected() { return store->counts().collected; }
-  // The collector has segments for what it keeps, also if it was without a processor for long.
+  // Waits until the collector has segments for what it keeps, even if it was without a processor for long.
   void wait_for_collector() {
     for (int tries = 0; store->counts().log.free_segments < 4; ++tries) {
       ASSERT_LT(tries, 30'000) << "a millisecond each";
@@ -39,7 +39,7 @@ class CacheStoreTest : public StoreTest {
     }
   }
 
-  // Keys that are the first ones of a store, in one segment, and are read. The first of them expires then.
+  // Puts the first keys of a store, in one segment, and reads them. The first one expires at this time.
   static constexpr uint64_t kReadKeys = 400;
   static std::string read_key(uint64_t number) { return "read" + std::to_string(number); }
   void put_and_read(uint64_t expires_ms = 0) {
@@ -53,7 +53,7 @@ class CacheStoreTest : public StoreTest {
     for (uint64_t i = 0; i < kReadKeys; ++i) count += get(read_key(i)) == value_of(i);
     return count;
   }
-  // Until their segment has gone, so slowly that the collector has room for what it keeps.
+  // Puts others until that segment is dropped, so slowly that the collector has room for what it keeps.
   void push_out_first() {
     for (uint64_t i = 0; i % 50 != 0 || collected().dropped_records == 0; ++i) {
       ASSERT_LT(i, 40'000u);
@@ -63,7 +63,7 @@ class CacheStoreTest : public StoreTest {
   }
 };
 
-// It depends on when the threads run whether there is room for what is kept: as a rule.
+// Whether there is room for what is kept depends on when the threads run. There usually is.
 constexpr int kTries = 5;
 
 TEST_F(CacheStoreTest, TakesEverythingAndDropsTheOldest) {
@@ -83,7 +83,7 @@ TEST_F(CacheStoreTest, TakesEverythingAndDropsTheOldest) {
   EXPECT_GT(collected().dropped_records, kCount / 2);
 }
 
-// Large enough to be filled in two segments at a time.
+// Large enough that two segments are filled at a time.
 class CacheOfTwoStreamsTest : public CacheStoreTest {
  protected:
   CacheOfTwoStreamsTest() : CacheStoreTest(64 << 20) {}
@@ -93,7 +93,7 @@ TEST_F(CacheOfTwoStreamsTest, KnowsAfterAStartWhatWasDropped) {
   constexpr uint64_t kKeys = 40'000;
   std::vector<bool> was_there(kKeys);
   for (uint64_t round = 0; round < 3; ++round) {
-    // Two segments are filled at a time, one of them more slowly: with the other's what it holds goes, too.
+    // Two segments are filled at a time, one of them more slowly: what it holds is dropped with the other one.
     Session other;
     ASSERT_TRUE(other.open(*store));
     for (uint64_t i = 0; i < kKeys; ++i) {
@@ -162,7 +162,7 @@ TEST_F(CacheStoreTest, WritersAtOnceAreNeverRefused) {
   EXPECT_GT(there, kKeys / kThreads / 2) << "what the last of them has put at last";
 }
 
-// But for little of it, where it lies close together: of a segment not all is kept.
+// Except for a little, where it lies close together: never all of a segment is kept.
 TEST_F(CacheStoreTest, WhatIsReadStays) {
   constexpr uint64_t kHot = 1000, kCount = 100'000;
   for (uint64_t i = 0; i < kHot; ++i) put("hot" + key_of(i), value_of(i));
@@ -196,7 +196,7 @@ TEST_F(CacheStoreTest, WhatIsPeekedAtIsNotKept) {
   EXPECT_EQ(collected().kept_records, 0u);
 }
 
-// Of a segment's pieces that are read together, that of the one that has expired is the first.
+// Of the records in that segment, the first one has expired.
 TEST_F(CacheStoreTest, WhatIsReadStaysBesideWhatHasExpired) {
   Clock clock;
   clock.stop();
@@ -216,7 +216,7 @@ TEST_F(CacheStoreTest, WhatIsReadStaysBesideWhatHasExpired) {
   close();
 }
 
-// What is kept has another version, and is part of a snapshot all the same.
+// What is kept gets another version, and still is part of a snapshot.
 TEST_F(CacheStoreTest, ASnapshotHasWhatIsKept) {
   Session reader;
   uint64_t there = 0;
@@ -244,7 +244,7 @@ TEST_F(CacheStoreTest, ASnapshotHasWhatIsKept) {
   EXPECT_GE(there, kReadKeys / 2);
 }
 
-// What was there before a floor is not given a version above it while that is still being written.
+// While the floor's own record is still to come, no record from before it gets a version above it.
 TEST_F(CacheStoreTest, NothingIsKeptOverAFloorThatIsToCome) {
   put_and_read();
   {
@@ -257,7 +257,7 @@ TEST_F(CacheStoreTest, NothingIsKeptOverAFloorThatIsToCome) {
   EXPECT_EQ(read_count(), 0u);
 }
 
-// By Zipf's law, beside a list of as many keys as the store has at the end, of which the least recently used goes.
+// Keys by Zipf's law, compared with an LRU list of as many keys as the store has at the end.
 TEST_F(CacheStoreTest, HasAsManyHitsAsTheLeastRecentlyUsed) {
   constexpr uint64_t kKeys = 50'000, kCalls = 400'000;
   std::vector<double> sums(kKeys);

@@ -48,7 +48,7 @@ void SessionCounts::add_to(UseCounts& all) const {
 }
 
 base::Expected<void> Calls::add(Place& place, const Channel& channel) {
-  // Not in the session: those are on stacks of tasks, too.
+  // Not in the session, which may be on the stack of a task.
   auto memory = sys::map_anonymous(sizeof(SessionCounts), "what a session counts");
   if (!memory) return std::unexpected(memory.error());
   place.counts = new (*memory) SessionCounts;

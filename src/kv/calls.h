@@ -50,7 +50,7 @@ struct UseCounts {
   const Latency& latency(CallKind call) const { return latencies[static_cast<size_t>(call)]; }
   const IoCounts& io_for(IoFor purpose) const { return io[static_cast<size_t>(purpose)]; }
   IoCounts all_io() const;
-  // Bytes written for each of put_bytes. These three are 0 where nothing was asked for.
+  // Bytes written for each byte put. These three are 0 if there were no such calls.
   double write_amplification() const;
   // Reads for each key that was asked for.
   double reads_per_get() const;
@@ -82,7 +82,7 @@ class SessionCounts {
 };
 static_assert(sizeof(SessionCounts) <= 20 << 10, "each session has one");
 
-// Times a call: for its lifetime.
+// Times a call, which lasts as long as this object.
 class Timing {
  public:
   Timing(SessionCounts& counts, CallKind call) : counts_(counts), call_(call), began_ns_(now_ns()) {}
@@ -93,7 +93,7 @@ class Timing {
   }
   Timing(const Timing&) = delete;
   Timing& operator=(const Timing&) = delete;
-  // The call has found or put so many bytes of keys and values; for who listens to the probe.
+  // The call has found or put this many bytes of keys and values; for the probe.
   void moved(uint64_t bytes) { moved_bytes_ += bytes; }
 
  private:

@@ -144,7 +144,7 @@ TEST_F(CallsTest, CollectionAndCheckpointsAreToldApart) {
   EXPECT_GT(all.io_for(IoFor::kKeeper).written_bytes, 0u);
 }
 
-// What the devices count, which know nothing of the store.
+// What the devices count, which know nothing about the store.
 struct DeviceIo {
   static DeviceIo now() {
     const auto& all = base::statistics;
@@ -155,7 +155,7 @@ struct DeviceIo {
   uint64_t reads, read_bytes, writes, write_bytes;
 };
 
-// Both, when nothing has happened for a while.
+// Both counts, once nothing has happened for a while.
 std::pair<DeviceIo, IoCounts> settled(Store& store) {
   for (;;) {
     const DeviceIo device = DeviceIo::now();

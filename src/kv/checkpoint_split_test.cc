@@ -1,4 +1,4 @@
-// A checkpoint that is taken while the index's only table is split and keys are changed: its images are of different times.
+// A checkpoint that is taken while the index's only table is split and keys are changed: its images show different moments.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -49,7 +49,7 @@ class PieceGateDevice final : public MediumDevice {
   State state_ = State::kClosed;
 };
 
-constexpr uint64_t kRecords = 25'200;  // which are in the first table; a little before, a checkpoint is due
+constexpr uint64_t kRecords = 25'200;  // fit in the first table; a checkpoint is due a little earlier
 
 class CheckpointSplitTest : public testing::Test {
  protected:
@@ -89,7 +89,7 @@ TEST_F(CheckpointSplitTest, AKeyIsThereOnce) {
   for (uint64_t i = 0; i < kRecords; ++i) put(i, "old");
   wait_until([&] { return device->is_held(); });
   ASSERT_EQ(store->counts().index.tables, 1u);
-  // The image has their old places; the child's will have the new ones, in a segment that was open when this began.
+  // The first image has the old addresses; the child's will have the new ones, in a segment that was open when the checkpoint began.
   for (uint64_t i = 0; i < kChanged; ++i) put(i, "new");
   for (uint64_t i = kRecords; i < kRecords + kMore; ++i) put(i, "more");
   ASSERT_GT(store->counts().index.tables, 1u);

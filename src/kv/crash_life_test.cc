@@ -1,5 +1,5 @@
-// Lives that are cut where a random one seldom is: at every write while segments are collected, a checkpoint is written and a large value
-// replaced; one after the other before the first victim is emptied; and while an index grows and shrinks.
+// Lives that are cut where a random cut seldom is: at every write while segments are collected, a checkpoint is written and a large value
+// is replaced; several in a row before the first victim is emptied; and while an index grows and shrinks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ class CrashLifeTest : public testing::TestWithParam<Durability> {
     medium_ = device->medium(1, 100);
     device->close();
   }
-  // Returns whether it was made.
+  // Returns whether the change was made.
   bool change(Session& session, const std::string& key, int number, std::mt19937_64& random) {
     const bool is_remove = number % 5 == 0;
     std::string value = is_remove ? "" : key + "#" + std::to_string(number) + "#";
@@ -44,7 +44,7 @@ class CrashLifeTest : public testing::TestWithParam<Durability> {
     if (done) model_.acknowledge(key);
     return done.has_value();
   }
-  // All that a life has, one after the other. Returns whether it came to its end.
+  // A life with everything in it, one after the other. Returns whether it came to its end.
   bool live(storage::CutDevice& device) {
     auto opened = Store::open(
         device,
@@ -67,7 +67,7 @@ class CrashLifeTest : public testing::TestWithParam<Durability> {
     session.close();
     return store.close().has_value() && goes_on;
   }
-  // What is found is what may be.
+  // Only values that the model allows are found.
   void check(Store& store, CrashModel model) const {
     Session session;
     ASSERT_TRUE(session.open(store));
@@ -83,7 +83,7 @@ class CrashLifeTest : public testing::TestWithParam<Durability> {
     store.verify();
   }
 
-  // What recovery makes of the medium is what all its records tell.
+  // Recovery makes of the medium what all its records say.
   static void expect_clean(storage::CutDevice& device) {
     std::string findings;
     EXPECT_TRUE(check_of(device, findings).is_clean()) << findings;
@@ -123,7 +123,7 @@ TEST_P(CrashLifeTest, ACutAtEveryWrite) {
   EXPECT_GT(discarded_sectors, 0u);
 }
 
-// What a crash leaves of the collector's segment must not be taken for good: in the end there would be none to begin with.
+// The segment that a crash leaves half filled by the collector must not stay taken: in the end there would be none to begin with.
 TEST_P(CrashLifeTest, LivesThatEndBeforeAVictimIsEmptiedTakeNoRoom) {
   constexpr int kMany = 1000;
   for (const bool has_checkpoints : {false, true}) {
@@ -131,7 +131,7 @@ TEST_P(CrashLifeTest, LivesThatEndBeforeAVictimIsEmptiedTakeNoRoom) {
     auto* const device = new storage::CutDevice(std::vector<std::byte>(17 << 20), 0);
     ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
     std::mt19937_64 random(1);
-    std::vector<char> is_there(kMany);  // it is not known of the others
+    std::vector<char> is_there(kMany);  // false: not known
     uint64_t moved_bytes = 0, victims = 0;
     const auto live = [&](uint64_t ends_at, int changes) {
       device->start_again(ends_at);
@@ -192,7 +192,7 @@ TEST(CrashIndex, GrowsAndShrinks) {
   ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
   std::mt19937_64 random(3);
   uint64_t tables_most = 0, checkpoints_used = 0;
-  // Of each key the number that it has; 0: none.
+  // The numbers that each key may have; 0: none.
   std::vector<std::vector<uint32_t>> possible(kMany, {0});
   for (uint64_t life = 0; life < setting("SPILLWAY_TEST_LIVES", 8); ++life) {
     SCOPED_TRACE("life " + std::to_string(life));
@@ -214,7 +214,7 @@ TEST(CrashIndex, GrowsAndShrinks) {
           << "k" << i << " is " << number;
       possible[i] = {number};
     }
-    // Cut anywhere in it.
+    // The cut may be anywhere in the life.
     device->start_again(1 + random() % 120'000);
     const bool grows = life % 6 < 3;
     for (uint32_t turn = 0; turn < 45'000; ++turn) {
@@ -229,7 +229,7 @@ TEST(CrashIndex, GrowsAndShrinks) {
     tables_most = std::max(tables_most, store.counts().index.tables);
     session.close();
     static_cast<void>(store.close());
-    // The process has ended, and what it was told is there.
+    // Only the process has ended: what was acknowledged is there.
   }
   EXPECT_GT(tables_most, 1u);
   EXPECT_GT(checkpoints_used, 2u);

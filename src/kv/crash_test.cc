@@ -26,7 +26,7 @@ constexpr int kThreads = 3;
 
 std::string value_of(const std::string& key, uint64_t number, std::mt19937_64& random) {
   std::string value = key + "#" + std::to_string(number) + "#";
-  // Some in pieces, of 256 KiB here.
+  // Some are large values, with pieces of 256 KiB here.
   const size_t bytes = random() % 100 == 0 ? random() % 800'000
                        : random() % 5 == 0 ? random() % 60'000
                                            : random() % 3000;
@@ -36,7 +36,7 @@ std::string value_of(const std::string& key, uint64_t number, std::mt19937_64& r
 
 class CrashTest : public testing::TestWithParam<Durability> {
  protected:
-  // So many changes, or until the power goes off or the store is full. Returns whether all were made.
+  // Makes `count` changes, unless power fails or the store is full. Returns whether all were made.
   bool work(Store& store, int thread, uint64_t seed, uint64_t count, CrashModel& model) const {
     Session session;
     EXPECT_TRUE(session.open(store));
@@ -52,7 +52,7 @@ class CrashTest : public testing::TestWithParam<Durability> {
       }
       const bool is_remove = random() % 4 == 0;
       const std::string value = is_remove ? "" : value_of(key, number, random);
-      // Soon it is as if it were removed, and older values do not come back.
+      // Soon the key is as if it were removed, and older values do not come back.
       const bool expires = !is_remove && random() % 8 == 0;
       model.begin(key, value, expires);
       const PutOptions options = {.expires_ms = expires ? now_ms() + random() % 8 : 0};
@@ -64,7 +64,7 @@ class CrashTest : public testing::TestWithParam<Durability> {
     return number == count;
   }
 
-  // Keys of a thread, each once. False: not all were put.
+  // Puts some of a thread's keys together, each once. False: not all were put.
   bool put_many(Session& session, int thread, uint64_t number, std::mt19937_64& random,
                 CrashModel& model) const {
     std::vector<std::string> keys, values;
@@ -82,7 +82,7 @@ class CrashTest : public testing::TestWithParam<Durability> {
     return std::ranges::all_of(results, [](const auto& result) { return result.has_value(); });
   }
 
-  // A value that comes in parts, and never becomes one.
+  // A value that is begun in parts, and never committed.
   static void abandon(Session& session, const std::string& key) {
     ValueWriter writer;
     if (!writer.open(session, key)) return;
@@ -90,7 +90,7 @@ class CrashTest : public testing::TestWithParam<Durability> {
     static_cast<void>(writer.append(bytes_of(part)));
   }
 
-  // Reads all keys, many at a time, until the power goes off; what is there is what is expected from now on.
+  // Reads all keys, many at a time, until power fails; what is found is what is expected from now on.
   void check(Store& store, storage::CutDevice& device, CrashModel& model) const {
     Session session;
     ASSERT_TRUE(session.open(store));
@@ -120,7 +120,7 @@ class CrashTest : public testing::TestWithParam<Durability> {
 
   void live_again_and_again();
 
-  // A cache may have dropped anything, and has more to take than it has room for.
+  // A cache may have dropped anything, and is given more than it has room for.
   bool is_cache_ = false;
   uint64_t device_bytes_ = kDeviceBytes;
   uint64_t keys_of_thread_ = 40, changes_most_ = 200;
@@ -137,7 +137,7 @@ void CrashTest::live_again_and_again() {
   for (uint64_t seed = first; seed < first + cuts; ++seed) {
     SCOPED_TRACE("SPILLWAY_TEST_SEED=" + std::to_string(seed));
     std::mt19937_64 random(seed);
-    // Also while it is being opened.
+    // Maybe while it is being opened.
     const uint64_t ends_at = 1 + random() % (seed % 3 == 0 ? 8 : 600);
     if (device == nullptr) {
       device = new storage::CutDevice(std::vector<std::byte>(device_bytes_), 0);
@@ -179,19 +179,19 @@ void CrashTest::live_again_and_again() {
       victims += (*opened)->counts().collected.victims;
       dropped += (*opened)->counts().collected.dropped_records;
       tombstones_ended += (*opened)->counts().collected.ended_tombstones;
-      // What has been closed has all on the medium: its last flush is after all changes.
+      // A store that was closed has everything on the medium: its last flush is after all changes.
       if (!(*opened)->close()) EXPECT_TRUE(device->is_off() || device->has_failed_flush());
     } else {
       ASSERT_TRUE(device->is_off() || device->has_failed_flush()) << opened.error().message;
     }
-    // What it has lost then is found out when the power has gone off.
+    // What a failed flush has lost shows only after power has failed.
     const bool is_cut = device->has_failed_flush() || random() % 3 != 0;
     failed_flushes += device->has_failed_flush();
     if (is_full) {
       device->close();
       device = nullptr;
     } else if (is_cut) {
-      // Else only the process has ended.
+      // If not, only the process has ended.
       model.has_lost_power(device->flushed_ns());
       const unsigned kept[] = {0, 50, 90, 100};
       auto* const next = new storage::CutDevice(device->medium(seed, kept[random() % 4]), 0);
@@ -221,7 +221,7 @@ TEST_P(CrashTest, ACacheHasNothingOld) {
   live_again_and_again();
 }
 
-// From its opening to its end, at each write and each flush.
+// At each write and each flush, from its opening to its end.
 TEST_P(CrashTest, ACutAtEveryWriteOfAShortLife) {
   auto* made = new storage::CutDevice(std::vector<std::byte>(9 << 20), 0);
   ASSERT_TRUE(Store::make(*made, {.segment_bytes = 1 << 20}));
@@ -279,7 +279,7 @@ TEST(Batch, WhatWasPutIsFlushedSoon) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
-  // Its threads may be late.
+  // The store's threads may be late.
   uint64_t count = 0;
   for (int tries = 0; count != device->count(); ++tries) {
     ASSERT_LT(tries, 600) << "fifty milliseconds each";
@@ -312,7 +312,7 @@ class HolesDevice final : public MediumDevice {
   }
 };
 
-// The keeper flushes batches, and makes segments.
+// The keeper both flushes batches and prepares segments.
 TEST(Batch, WhatWasPutIsFlushedWhileASegmentIsGivenRoom) {
   auto* const device = new HolesDevice;
   ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
@@ -320,7 +320,7 @@ TEST(Batch, WhatWasPutIsFlushedWhileASegmentIsGivenRoom) {
       *Store::open(*device, {.durability = Durability::kBatch, .batch_ns = 1'000'000, .stream_count = 1});
   Session session;
   ASSERT_TRUE(session.open(*store));
-  // Once more if the flush of a put came before its end was seen.
+  // Again if the put's flush came before the put was seen to end.
   uint64_t fills = 0;
   bool is_flushed = false;
   for (int puts = 0; !is_flushed; ++puts) {
@@ -339,7 +339,7 @@ TEST(Batch, WhatWasPutIsFlushedWhileASegmentIsGivenRoom) {
   device->close();
 }
 
-// Who knows by its version what a power cut has taken does not find something else under it.
+// A client that knows a version which a power cut has taken never finds something else under it.
 TEST(PowerCut, NoVersionIsGivenOutAgain) {
   auto* device = new storage::CutDevice(std::vector<std::byte>(9 << 20), 0);
   ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
@@ -348,14 +348,14 @@ TEST(PowerCut, NoVersionIsGivenOutAgain) {
     Store* const store = *Store::open(*device, {.durability = Durability::kNone, .stream_count = 1});
     Session session;
     ASSERT_TRUE(session.open(*store));
-    // Until there is something that the power cut takes.
+    // Until there is something for the power cut to take.
     for (int i = 0; i < 20 || device->unflushed_sectors() == 0; ++i) {
       ASSERT_LT(i, 10'000);
       const auto done = session.put("key" + std::to_string(i), {});
       ASSERT_TRUE(done) << done.error().message;
       ASSERT_GT(done->version, last) << life;
       last = done->version;
-      // Until the next segment has been prepared, which flushes.
+      // Waits until the next segment has been prepared, which flushes.
       if (i == 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
     auto* const next = new storage::CutDevice(device->medium(life, 0), 0);

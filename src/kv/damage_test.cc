@@ -1,5 +1,5 @@
-// Stores with one damaged place: each opens, says so, and all other keys have what they had. What an older store answered after such
-// damage was wrong: that keys are gone, an older value, a damaged one, or that it cannot be opened.
+// Stores with one damaged place: each opens, says so, and all other keys have what they had. Wrong answers, which an older version gave
+// after such damage: that keys are gone, an older value, a damaged one, or that the store cannot be opened.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -19,7 +19,7 @@ constexpr int kKeys = 120;
 
 // How the store ended before it was damaged.
 struct Shape {
-  bool is_sealed = false;  // it was closed; else the process was killed
+  bool is_sealed = false;  // it was closed; if not, the process was killed
   bool has_checkpoint = false;
 };
 
@@ -42,7 +42,7 @@ class DamageTest : public testing::TestWithParam<Shape>, protected StoreInUse {
     ASSERT_TRUE(done) << done.error().message;
     earlier[i] = std::exchange(expected[i], value);
   }
-  // Two values of each key, the first ones in a segment that is sealed, and a large one.
+  // Puts two values of each key, the first ones in a segment that is sealed, and a large value.
   void SetUp() override {
     ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
     open();
@@ -55,7 +55,7 @@ class DamageTest : public testing::TestWithParam<Shape>, protected StoreInUse {
     image.emplace(device->medium(1, 100));
     if (store != nullptr) close();
   }
-  // What was damaged is what a new process finds.
+  // Opens the damaged medium as a new process would.
   void open_image() {
     if (store != nullptr) close();
     device->close();
@@ -76,7 +76,7 @@ class DamageTest : public testing::TestWithParam<Shape>, protected StoreInUse {
     ASSERT_TRUE(found && found->found());
     EXPECT_TRUE(whole_value(session, *found) == large);
   }
-  // Of a key whose newest record is damaged: now, after a restart, and once it has a new value or none.
+  // For a key whose newest record is damaged: checks now, after a restart, and once the key has a new value or none.
   void expect_damaged(int key) {
     for (int turn = 0; turn < 2; ++turn) {
       expect_others(key);
@@ -85,7 +85,7 @@ class DamageTest : public testing::TestWithParam<Shape>, protected StoreInUse {
         ASSERT_FALSE(found) << "its summary knows that there was one";
         EXPECT_EQ(found.error().number, EBADMSG);
       } else {
-        // Nothing tells that it was more than a write that the end of the process, or of the power, cut short.
+        // Nothing tells it from a write that the end of the process, or a power cut, cut short.
         ASSERT_TRUE(found && found->found());
         EXPECT_EQ(text_of(found->value()), earlier[key]);
         if (turn == 0) EXPECT_GT(store->recovery().passed_grains, 0u);
@@ -94,7 +94,7 @@ class DamageTest : public testing::TestWithParam<Shape>, protected StoreInUse {
       open();
     }
     if (GetParam().is_sealed) {
-      // Of a record that is damaged behind its key it is at least known that the key is there.
+      // If a record is damaged after its key, it is at least known that the key is there.
       auto done = session.put(key_of(key), {}, {.when = When::kIfAbsent});
       EXPECT_EQ(done ? done->outcome : Changed::Outcome::kPresent, Changed::Outcome::kPresent);
       if (!done) {
@@ -124,7 +124,7 @@ class DamageTest : public testing::TestWithParam<Shape>, protected StoreInUse {
     }
     store->verify();
   }
-  // What is known of all keys, though something else is damaged.
+  // All keys have what they had, though something else is damaged.
   void expect_all() {
     const auto at_first = expected;
     for (int turn = 0; turn < 2; ++turn) {
@@ -200,10 +200,10 @@ TEST_P(DamageTest, ASegmentsLastGrain) {
   expect_all();
 }
 
-// Of stores that were closed: else nobody knows of the record.
+// Only stores that were closed: otherwise nothing lists the record.
 class SealedDamageTest : public DamageTest {};
 
-// What a change reads of a long record has no check of its own: where it would decide something all of it is read.
+// A change reads only the beginning of a long record, which has no check of its own: where it would decide something, the whole record is read.
 TEST_P(SealedDamageTest, AHeaderThatWouldDecide) {
   const int key = 50;
   const uint64_t offset = image->newest(key_of(key))->offset;
@@ -235,7 +235,7 @@ TEST_P(DamageTest, ASummary) {
   expect_all();
 }
 
-// Its place takes no other one, and a dead record of the segment is damaged, too: there are fewer than the footer says.
+// The place accepts no new summary, and a dead record of the segment is damaged, too: there are fewer records than the footer says.
 TEST_P(DamageTest, ASummaryWhosePlaceTakesNoWrites) {
   std::optional<StoreImage::Place> dead;
   image->for_each_record([&](const StoreImage::Place& place) {
@@ -252,7 +252,7 @@ TEST_P(DamageTest, ASummaryWhosePlaceTakesNoWrites) {
   device = new storage::CutDevice(image->bytes, 0);
   device->fail_writes(*summary, 512);
   open();
-  // Of a store that was closed with a checkpoint the start reads no summaries.
+  // After a close with a checkpoint, the start reads no summaries.
   const bool is_read = !GetParam().is_sealed || !GetParam().has_checkpoint;
   EXPECT_EQ(store->recovery().unsealed_segments, is_read ? 1u : 0u);
   expect_others(-1);
@@ -266,7 +266,7 @@ TEST_P(DamageTest, ASummaryWhosePlaceTakesNoWrites) {
   store->verify();
 }
 
-// Nothing is written over what is left of it, no checkpoint forgets it, and each start says so; nobody else's keys are concerned.
+// Nothing overwrites what is left of it, no checkpoint forgets it, and each start reports it; keys elsewhere are not affected.
 TEST_P(DamageTest, BothEndsOfASegment) {
   const uint32_t segment = segment_of(50);
   for (int i = 0; i < kKeys; ++i) ASSERT_EQ(segment_of(i), segment);
@@ -292,7 +292,7 @@ TEST_P(DamageTest, BothEndsOfASegment) {
       EXPECT_EQ(text_of(found->value()), earlier[i]);
     }
   }
-  // For as long as it takes to write everything several times.
+  // Writes everything several times.
   for (int turn = 0; turn < 400; ++turn)
     for (int i = 0; i < kKeys; ++i) put(i, "third " + std::to_string(turn) + std::string(1000, 't'));
   EXPECT_GT(store->counts().collected.victims, 20u);
@@ -357,7 +357,7 @@ TEST_P(DamageTest, ACheckpoint) {
     EXPECT_EQ(store->recovery().checkpoint, 0u);
     expect_all();
   }
-  // Its header twice.
+  // One of its segment's headers, then both.
   *image = good;
   image->flip(begin + 30);
   open_image();
@@ -391,7 +391,7 @@ TEST_P(DamageTest, Superblocks) {
   damaged->close();
 }
 
-// Any byte, again and again: the store opens, and each key has one of its values or is said to be damaged.
+// Any one byte, many times: the store opens, and each key has one of its values or is reported as damaged.
 TEST_P(DamageTest, AnyByte) {
   const StoreImage good = *image;
   std::mt19937_64 random(7);

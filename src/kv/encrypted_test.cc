@@ -1,4 +1,4 @@
-// A store on an encrypted device: under its key it is a store like any other, also after a cut of power; without it there is none.
+// A store on an encrypted device: under its key it is a store like any other, even after a power cut; without the key there is none.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,14 +17,14 @@ namespace {
 
 constexpr uint64_t kDeviceBytes = 9 << 20;
 
-// What is on the cut device under the key. That device outlives it.
+// The cut device's content, decrypted with the key. That device outlives this one.
 storage::Device* under_key(storage::CutDevice& cut, unsigned char key_byte = 1) {
   storage::XtsKey key;
   key.bytes[0] = key_byte;
   return storage::make_encrypt_device(storage::FailDevice(&cut).lend(), key).value();
 }
 
-// Of a medium of zeros.
+// Makes a store on a medium of zeros.
 std::vector<std::byte> made_medium() {
   auto* const cut = new storage::CutDevice(std::vector<std::byte>(kDeviceBytes), 0);
   storage::Device* const device = under_key(*cut);
@@ -42,7 +42,7 @@ std::string value_of(int number) {
   return value;
 }
 
-// Until one is refused. Returns how many were acknowledged.
+// Puts keys until one is refused. Returns how many were acknowledged.
 int put_all(Store& store, int count) {
   Session session;
   EXPECT_TRUE(session.open(store));

@@ -1,5 +1,5 @@
-// Small stores that are full, on a medium whose places now and then take no writes, or cannot be read, and that loses power: whatever comes
-// together, what was acknowledged is there, and once the medium works again there is room for as much as there should be.
+// Small full stores, on a medium with places that now and then accept no writes or cannot be read, and that loses power: in whatever combination,
+// what was acknowledged is there, and once the medium works again there is room for as much as there should be.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -51,7 +51,7 @@ class FaultSoakTest : public testing::Test, protected StoreInUse {
     store = nullptr;
     return closed;
   }
-  // Of a change that fails it is not known whether it was made.
+  // If a change fails, it is not known whether it was made.
   void change() {
     if (pick(100) < queue_percent) return come_and_go();
     const std::string key = "key" + std::to_string(pick(keys));
@@ -62,12 +62,12 @@ class FaultSoakTest : public testing::Test, protected StoreInUse {
     if (make_change(key, value) == 0) values.clear();
     values.insert(value);
   }
-  // The collector tries each thing three times in that, or more.
+  // Long enough for the collector to try everything three times or more.
   void change_for(std::chrono::milliseconds time) {
     const auto until = std::chrono::steady_clock::now() + time;
     while (std::chrono::steady_clock::now() < until) change();
   }
-  // A key that is put, and removed at once.
+  // Puts a key, and removes it at once.
   void come_and_go() {
     const std::string key = "queue" + std::to_string(++count);
     const int put = make_change(key, "here");
@@ -133,7 +133,7 @@ class FaultSoakTest : public testing::Test, protected StoreInUse {
       ASSERT_TRUE(comes([&] { return make_change("room", value) == 0; })) << i;
       possible["room"] = {value};
     }
-    // Tombstones that stay would fill the store.
+    // If tombstones stayed, they would fill the store.
     const uint64_t passing = pick(4) == 0 ? 4 * capacity / grain_bytes : 0;
     for (uint64_t i = 0; i < passing; ++i)
       ASSERT_TRUE(comes([&] { return make_change("passing", i % 2 == 0 ? "here" : "") == 0; })) << i;

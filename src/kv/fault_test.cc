@@ -1,5 +1,5 @@
-// Stores on a device that fails: calls say so, nothing that was acknowledged is lost, reads go on, and what comes after is as if the failure
-// had not been; but after a failed flush nothing is written any more.
+// Stores on a device that fails: calls report it, nothing that was acknowledged is lost, reads go on, and afterwards all is as if there had been
+// no failure; but after a failed flush nothing is written any more.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -47,18 +47,18 @@ class FaultTest : public testing::Test {
     store = nullptr;
     return closed;
   }
-  // A change of some key. Of one that fails it is not known whether it was made.
+  // Changes some key. If that fails, it is not known whether the change was made.
   int change(uint64_t number) {
     const std::string key = "key" + std::to_string(random() % key_count);
     auto& values = possible.try_emplace(key, std::set<std::string>{""}).first->second;
-    const bool is_remove = random() % 5 == 0 && !values.contains("");  // else nothing might be written
+    const bool is_remove = random() % 5 == 0 && !values.contains("");  // if it does, nothing might be written
     const std::string value = is_remove ? "" : std::to_string(number) + std::string(random() % 6000, 'v');
     auto done = is_remove ? session.remove(key) : session.put(key, bytes_of(value));
     if (done) values.clear();
     values.insert(value);
     return done ? 0 : done.error().number;
   }
-  // So many that succeed.
+  // Makes `count` changes that succeed.
   void work(int count) {
     for (int i = 0; i < count; ++i) ASSERT_EQ(change(static_cast<uint64_t>(i)), 0) << i;
   }
@@ -101,13 +101,13 @@ class FaultTest : public testing::Test {
 TEST_F(FaultTest, WritesThatFindNoSpace) {
   work(500);
   device->fail(Failing::kWrites, ENOSPC);
-  // Also when they need segments that cannot be prepared.
+  // Even when they need segments that cannot be prepared.
   for (uint64_t i = 0; i < 2000; ++i) ASSERT_EQ(change(i), ENOSPC);
   expect_all();
   expect_good();
 }
 
-// Only after a failed flush it has to be opened again.
+// Only after a failed flush does the store have to be opened again.
 TEST_F(FaultTest, WhatToDoAboutAFullFileSystemIsSaid) {
   const auto ends_with = [](const auto& done, std::string_view end) {
     return !done && std::string_view(done.error().message).ends_with(end);
@@ -130,7 +130,7 @@ TEST_F(FaultTest, WritesThatFail) {
   expect_good();
 }
 
-// A victim of which some has been moved, or a removed key's record has ended, is begun anew.
+// A victim is begun anew after some of its records were moved, or tombstones in it have ended.
 TEST_F(FaultTest, CollectionThatFails) {
   ASSERT_TRUE(close());
   device->close();
@@ -184,14 +184,14 @@ TEST_F(FaultTest, ReadsThatFail) {
     ++failures;
   }
   EXPECT_GT(failures, 10) << "all but those that are not there";
-  // What is there is replaced unread.
+  // Records that are there are replaced unread.
   for (uint64_t i = 0; i < 50; ++i) EXPECT_EQ(change(i), 0);
   device->fail(Failing::kNothing, 0);
   expect_all();
   expect_good();
 }
 
-// The key's record cannot be looked at: nothing is written in its place, and what is written of a large value first is not kept.
+// The key's record cannot be read: nothing is written in its place, and the pieces of the large value, which are written first, are not kept.
 TEST_F(FaultTest, PiecesOfAValueThatIsNotPutAreGivenBack) {
   work(300);
   ASSERT_TRUE(session.put("key", bytes_of("short"), {}));
@@ -208,7 +208,7 @@ TEST_F(FaultTest, PiecesOfAValueThatIsNotPutAreGivenBack) {
   expect_good();
 }
 
-// What the collector cannot read once it reads again.
+// The collector repeats a read that has failed once.
 TEST_F(FaultTest, AReadThatFailsOnceCostsNothing) {
   int failed = 0;
   for (uint64_t every = 1; every <= 24; ++every) {
@@ -223,7 +223,7 @@ TEST_F(FaultTest, AReadThatFailsOnceCostsNothing) {
   expect_good();
 }
 
-// An error that is of no place of the medium makes no record a damaged one, however often it comes.
+// An error that does not concern a place of the medium never makes a record count as damaged, however often it occurs.
 TEST_F(FaultTest, ReadsThatFailForTheProcess) {
   work(4000);
   device->fail(Failing::kReads, ENOMEM);
@@ -236,7 +236,7 @@ TEST_F(FaultTest, ReadsThatFailForTheProcess) {
   expect_good();
 }
 
-// What the collector cannot read, again and again, stays.
+// What the collector again and again cannot read stays.
 TEST_F(FaultTest, ReadsThatFailNowAndThen) {
   work(3000);
   for (uint64_t turn = 0; turn < 30; ++turn) {
@@ -256,11 +256,11 @@ TEST_F(FaultTest, AFlushThatFailed) {
     open(durability, 300);
     work(1000);
     device->fail(Failing::kFlushes, EIO);
-    // Puts; the keeper, which flushes a batch or a segment; the collector, or who takes a checkpoint.
+    // It is a put's flush, the keeper's, of a batch or a segment, the collector's, or a checkpoint's.
     uint64_t count = 0;
     while (change(count) == 0) ASSERT_LT(++count, 20'000u);
     device->fail(Failing::kNothing, 0);
-    // What the device has lost then nobody knows.
+    // Nobody knows what the device has lost.
     for (uint64_t i = 0; i < 20; ++i) EXPECT_EQ(change(i), EIO);
     expect_all();
     const auto closed = close();
@@ -271,7 +271,7 @@ TEST_F(FaultTest, AFlushThatFailed) {
   }
 }
 
-// A flush that fails while a segment is given back, or a checkpoint is taken, is one of all that was written before.
+// A flush that fails while a segment is given back, or a checkpoint is taken, may lose anything that was written before.
 TEST_F(FaultTest, EachFlushOfTheCollector) {
   for (uint64_t flush = 1; flush < 40; ++flush) {
     ASSERT_TRUE(close());
@@ -293,7 +293,7 @@ TEST_F(FaultTest, EachFlushOfTheCollector) {
   }
 }
 
-// Transfers that end early, and are torn, by the device of faults that users have.
+// Transfers that end early, or are torn, by the fault device that users have.
 TEST_F(FaultTest, ShortAndTornTransfers) {
   ASSERT_TRUE(close());
   storage::FaultSchedule schedule;

@@ -1,5 +1,5 @@
-// Stores that are full, of values that leave more or less of a segment's end: puts are refused, removes never, and there is room again for
-// what was removed, or has expired.
+// Stores that are full, of values that leave more or less room at a segment's end: puts are refused, removes never, and what was removed or has
+// expired makes room again.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -28,7 +28,7 @@ class FullStoreTest : public StoreTest, public testing::WithParamInterface<Shape
 
   FullStoreTest() : StoreTest(kBytes) {}
   void SetUp() override { make({.segment_bytes = 1 << 20, .spare_percent = GetParam().spare_percent}); }
-  // Puts new keys until the store is full, or they have expired: then it never is. Returns how many bytes it took.
+  // Puts new keys until the store is full, or until keys expire, since then it never gets full. Returns how many bytes it took.
   uint64_t fill(const PutOptions& options = {}) {
     const auto& [least, most, spare] = GetParam();
     for (uint64_t bytes = 0;;) {
@@ -44,7 +44,7 @@ class FullStoreTest : public StoreTest, public testing::WithParamInterface<Shape
       if (options.expires_ms != 0 && now_ms() >= options.expires_ms) return bytes;
     }
   }
-  // Of the keys that are there, the oldest.
+  // Removes the oldest keys.
   void remove(uint64_t count) {
     for (; count > 0; --count) {
       auto done = session.remove("key" + std::to_string(first_++));

@@ -1,4 +1,4 @@
-// What has ended although nobody has removed it: by the store's clock, and below its floor.
+// Records that have ended although nobody has removed them: by the store's clock, or below its floor.
 #include "kv/media/lifetimes.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ class LifetimesTest : public StoreTest {
   }
   void open() { StoreTest::open({.durability = Durability::kNone, .stream_count = 2, .clock = &clock}); }
   uint64_t version_of(const std::string& key) { return session.get(key)->version(); }
-  // As one get of many finds it, and as a snapshot does.
+  // What a get of many keys finds, and what a snapshot does.
   std::vector<std::string> found_by_all(const std::string& key) {
     const std::string_view keys[] = {key};
     base::Expected<Found> results[1];
@@ -43,7 +43,7 @@ class LifetimesTest : public StoreTest {
   void expect_everywhere(const std::string& key, const std::string& value) {
     EXPECT_EQ(found_by_all(key), std::vector<std::string>(3, value)) << key;
   }
-  // Until there is no room.
+  // Puts keys until there is no room.
   int fill(size_t value_bytes) {
     int count = 0;
     while (session.put("filler" + std::to_string(count), bytes_of(std::string(value_bytes, 'f')))) ++count;
@@ -108,7 +108,7 @@ TEST_F(LifetimesTest, WhatIsBelowTheFloorIsNotThere) {
   expect_everywhere("b", "2");
   store->forget_below(mark - 1);
   EXPECT_EQ(store->floor(), mark) << "it only rises";
-  // The store does not keep it.
+  // The store does not save its floor.
   close();
   open();
   EXPECT_EQ(store->floor(), 0u);
@@ -118,7 +118,7 @@ TEST_F(LifetimesTest, WhatIsBelowTheFloorIsNotThere) {
   expect_everywhere("c", "(none)");
 }
 
-// Of values that take as much as their tombstones do, too.
+// Even of values that take no more room than their tombstones.
 TEST_F(LifetimesTest, AFullStoreOfSmallValuesHasRoomForWhatComesAfterTheFloor) {
   const int count = fill(100);
   ASSERT_GT(count, 50'000);
@@ -134,7 +134,7 @@ TEST_F(LifetimesTest, AFullStoreOfSmallValuesHasRoomForWhatComesAfterTheFloor) {
 }
 
 TEST_F(LifetimesTest, AFullStoreHasRoomForWhatComesAfterTheFloor) {
-  // Of one key alone, one in pieces, and so many older copies that they must go on being hidden.
+  // Old values of the first keys, which must stay hidden, and a large value.
   for (int i = 0; i < 20; ++i) put("filler" + std::to_string(i), "old");
   const std::string large(700'000, 'l');
   ASSERT_EQ(put("large", large), Outcome::kDone);
@@ -151,7 +151,7 @@ TEST_F(LifetimesTest, AFullStoreHasRoomForWhatComesAfterTheFloor) {
   EXPECT_GT(store->counts().collected.expired_records, static_cast<uint64_t>(count) / 2);
   for (int i = 0; i < count; ++i) ASSERT_EQ(get("filler" + std::to_string(i)), "(none)") << i;
   for (int i = 0; i < new_count; ++i) ASSERT_EQ(get("new" + std::to_string(i)).size(), 50'000u) << i;
-  // What has been collected does not come back, and of what is forgotten nothing does once the floor is known.
+  // What has been collected does not come back, and nothing that was forgotten does once the floor is known.
   close();
   open();
   store->forget_below(last + 1);
@@ -160,7 +160,7 @@ TEST_F(LifetimesTest, AFullStoreHasRoomForWhatComesAfterTheFloor) {
   store->verify();
 }
 
-// Its pieces were written before, and its head after: it is there, whole.
+// The pieces were written before the floor, and the head after it: the value is there, whole.
 TEST_F(LifetimesTest, PiecesBelowTheFloorLiveAsLongAsTheirHead) {
   const std::string value(3 << 20, 'p');
   ValueWriter writer;
@@ -176,7 +176,7 @@ TEST_F(LifetimesTest, PiecesBelowTheFloorLiveAsLongAsTheirHead) {
   store->forget_below(mark);
   EXPECT_TRUE(store->compact());
   EXPECT_TRUE(get("large") == value);
-  // And no longer.
+  // But no longer than that.
   const uint64_t live = store->counts().log.live_grains;
   store->forget_below(store->counts().log.sequence + 1);
   EXPECT_EQ(get("large"), "(none)");

@@ -17,7 +17,7 @@
 namespace kv {
 namespace {
 
-// So small that collection goes on all the time.
+// Small enough for collection to go on all the time.
 constexpr uint64_t kDeviceBytes = 24 << 20;
 constexpr uint64_t kCutDeviceBytes = 16 << 20;
 constexpr int kThreads = 4;
@@ -42,7 +42,7 @@ struct Choices {
   uint64_t memory_bytes;
 };
 
-// A store, those who use it, and what they were told.
+// A store, its users, and what they were told.
 class Stage {
  public:
   explicit Stage(uint64_t seed) : choices(seed), seed_(seed) {}
@@ -73,7 +73,7 @@ class Stage {
   std::unique_ptr<Client> new_client() {
     return std::make_unique<Client>(clock, keys, ++client_count_, seed_);
   }
-  // `use` calls clients' work(), in whatever threads; beside it other keys are changed.
+  // `use` calls clients' work(), in whatever threads; meanwhile other keys are changed.
   template <class F>
   void beside_churn(bool is_lasting, const F& use) {
     Churn churn(*store, choices.region, seed_, is_lasting);
@@ -105,7 +105,7 @@ class Stage {
     session.close();
   }
   void add(const Client& client) { calls.insert(calls.end(), client.calls.begin(), client.calls.end()); }
-  // What ended with an error has been done by now, or never will be.
+  // Changes that ended with an error have been made by now, or never will be.
   void crash() {
     const uint64_t now = clock.stamp();
     for (Call& call : calls)
@@ -127,7 +127,7 @@ class Stage {
 
 class LinearTest : public testing::Test {
  protected:
-  // Calls round(seed) for so many seeds, unless the environment says otherwise, or one fails.
+  // Calls round(seed) for this many seeds, unless the environment says otherwise, until one fails.
   template <class F>
   void rounds(uint64_t count, const F& round) {
     const uint64_t first = setting("SPILLWAY_TEST_SEED", 1),
@@ -186,7 +186,7 @@ TEST_F(LinearTest, Threads) {
   });
 }
 
-// Two workers with eight tasks each, of which so many share a session.
+// Two workers with eight tasks each; `tasks_of_session` of them share a session.
 void LinearTest::round_of_tasks(uint64_t seed, uint32_t tasks_of_session) {
   constexpr uint32_t kWorkers = 2, kTasks = 8;
   // It outlives all threads that may wake its tasks.
@@ -238,12 +238,12 @@ TEST_F(LinearTest, TasksWithASessionEach) {
   rounds(10, [&](uint64_t seed) { round_of_tasks(seed, 1); });
 }
 
-// A store's lives, each of which ends in the middle of its work: the power goes off, or the process ends and the device goes on. What
-// was seen in one life goes on in the next, and what a crash has left undone stays undone.
+// A store's lives, each of which ends in the middle of its work: power fails, or the process ends and the device goes on. What was seen in one
+// life is there in the next, and what a crash has left undone stays undone.
 class Lives {
  public:
   explicit Lives(uint64_t seed) : stage(seed), seed_(seed), random_(~seed) {
-    // Mostly that which promises most.
+    // Mostly the durability that promises most.
     if (random_() % 2 == 0) stage.choices.durability = Durability::kSync;
     use(new storage::CutDevice(std::vector<std::byte>(kCutDeviceBytes), 0));
     EXPECT_TRUE(Store::make(*device_, {.segment_bytes = 1 << 20}));
@@ -257,7 +257,7 @@ class Lives {
   bool live(bool is_last) {
     cut_->start_again(is_last ? 0 : 1 + random_() % (random_() % 4 == 0 ? 8'000 : 1'200));
     bool has_room = true;
-    // Else its flushes, of which there are many, would flush what clients have written, and most cuts were in its writes.
+    // Otherwise its many flushes would flush what clients have written, and most cuts would hit its writes.
     if (const auto opened = stage.open(*device_, true); opened) {
       stage.look();
       if (!is_last) has_room = work();

@@ -11,7 +11,7 @@ namespace kv {
 struct MakeAtOptions {
   MakeOptions store;  // with a capacity where a file is empty or missing
   bool overwrite = false;
-  // How the caller's user can ask for these: the ends of messages.
+  // How the caller's user can ask for these: ends of messages.
   const char* overwrite_advice = "";
   const char* capacity_advice = "";
 };

@@ -66,7 +66,7 @@ size_t MultiGet::get_group(Session& session, Group& group, std::span<const std::
   return keys.size();
 }
 
-// How many of the first records have so many bytes together; at least one.
+// How many of the first records have at most `bytes_most` bytes together; at least one.
 size_t MultiGet::count_within(const Session& session, std::span<const Location> locations,
                               uint64_t bytes_most) {
   uint64_t bytes = 0;
@@ -102,7 +102,7 @@ void MultiGet::end(Session& session, uint64_t hash, const Location& location, st
   Store& store = *session.store_;
   if (!io.whole()) {
     result = std::unexpected(session.io_error(io.error != 0 ? io.error : EIO, "read"));
-    // The record may be another key's with the same tag, or what cannot be read may lie behind it.
+    // The record may be another key's with the same tag, or what cannot be read may lie after it.
     if (Index::Candidates all; !size_code::is_exact(location.size) || store.index_->find_all(hash, all) > 1)
       result = session.do_get(key);
     return;

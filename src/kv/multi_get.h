@@ -1,5 +1,5 @@
-// MultiGet: gets of many keys at once. Their reads are in flight together, so that a thread without tasks makes use of a device that takes many at a
-// time. (uDepot, section 3)
+// MultiGet: gets of many keys at once. Their reads are in flight together, so that a thread without tasks makes use of a device that serves many
+// requests at a time. (uDepot, section 3)
 //
 //  1 The keys of a group, up to kGroup, are looked up in the index together, so that their cache misses overlap
 //  2 Each key that has a candidate gets one read, unless its record is in memory (tier/memory_tier.h); all are under way at once
@@ -17,8 +17,8 @@ class MultiGet {
  public:
   static constexpr size_t kGroup = 64;
 
-  // Sets results[i] to what session.get(keys[i]) would return: one that fails does not affect others, and they are not of one moment. Cost: one I/O for
-  // each key that there is, two for that of a large value. REQUIRES: results.size() == keys.size().
+  // Sets results[i] to what session.get(keys[i]) would return: one that fails does not affect others, and together they do not show one moment. Cost: one
+  // I/O for each key that exists, two if its value is large. REQUIRES: results.size() == keys.size().
   static void get(Session& session, std::span<const std::string_view> keys,
                   std::span<base::Expected<Found>> results);
   // The same for as many of the first keys as have records of `bytes_most` bytes together, at least one and at most kGroup: for a caller that cannot

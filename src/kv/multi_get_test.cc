@@ -15,7 +15,7 @@
 namespace kv {
 namespace {
 
-// A device in memory whose Ios end when it is polled, and which knows how many were under way together.
+// A device in memory whose Ios end when it is polled, and which counts how many were under way together.
 class HoldingDevice final : public storage::Device {
  public:
   explicit HoldingDevice(size_t bytes) : medium_(bytes) {
@@ -89,13 +89,13 @@ class MultiGetTest : public testing::Test {
     EXPECT_TRUE(store->close());
     device->close();
   }
-  // Values of some sizes under key0, key1 and so on.
+  // Values of several sizes, under key0, key1 and so on.
   static std::string value_of(int i) { return "value" + std::to_string(i) + std::string(i % 7 * 300, 'v'); }
   void put(int count) {
     for (int i = 0; i < count; ++i)
       ASSERT_TRUE(session.put("key" + std::to_string(i), bytes_of(value_of(i))));
   }
-  // Gets key0 to the one before key<count>; those from `there` on are not there.
+  // Gets key0 to key<count - 1>; those from key<there> on do not exist.
   void expect(int count, int there) {
     std::vector<std::string> texts;
     for (int i = 0; i < count; ++i) texts.push_back("key" + std::to_string(i));
@@ -191,7 +191,7 @@ TEST_F(MultiGetTest, EachKeyHasAResultOfItsOwn) {
   session.close();
 }
 
-// What is read stays where it is until it has been read, although everything is moved and written over all the time.
+// Records stay in place until they have been read, although everything is moved and overwritten all the time.
 TEST(MultiGetThreads, ReadWhatIsCollectedMeanwhile) {
   auto* const device = new HoldingDevice(12 << 20);
   ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));

@@ -13,7 +13,7 @@ namespace kv {
 namespace {
 
 constexpr size_t kPrefetched = 8;  // changes of the index whose cache misses overlap
-// After so many places of a group that the medium does not take, the whole medium counts as bad.
+// After this many bad places in a group, the whole medium counts as bad.
 constexpr size_t kBadPlaces = 2;
 
 }  // namespace
@@ -70,7 +70,7 @@ void MultiPut::put(Session& session, std::span<const Put> puts, std::span<base::
   }
 }
 
-// How many puts are in the group.
+// Returns how many puts the group has taken.
 size_t MultiPut::take(Session& session, Group& group, std::span<const Put> puts) {
   const uint32_t grain_bytes = session.store_->identity_.geometry.grain_bytes;
   const size_t most = std::min(puts.size(), kGroup);
@@ -105,7 +105,7 @@ bool MultiPut::take_one(Session& session, One& one, const Put& put) {
   return false;
 }
 
-// For how many of them there is room.
+// Returns for how many of them there was room.
 size_t MultiPut::allocate(Session& session, std::span<One> ones) {
   for (size_t i = 0; i < ones.size(); ++i)
     if (session.allocate_now(ones[i].hash, ones[i].next, ones[i].request, ones[i].written) !=
@@ -116,14 +116,14 @@ size_t MultiPut::allocate(Session& session, std::span<One> ones) {
 
 void MultiPut::write(Session& session, Group& group, std::span<One> ones, std::span<std::byte> memory) {
   const Geometry& geometry = session.store_->identity_.geometry;
-  // The segments that are read from must not be given back meanwhile.
+  // Segments that are read from must not be given back meanwhile.
   const Readers::Reading reading(session.store_->readers_, session.place_);
   for (One& one : ones) {
     one.record = memory.first(one.request.grains * uint64_t{geometry.grain_bytes});
     memory = memory.subspan(one.record.size());
     session.fill_record(one.next, one.written, one.record);
   }
-  // One write serves all records that lie behind each other.
+  // One write serves a contiguous run of records.
   for (size_t first = 0; first < ones.size();) {
     const uint64_t address = ones[first].written.extent.address;
     uint64_t grains = 0;
@@ -143,7 +143,7 @@ void MultiPut::write(Session& session, Group& group, std::span<One> ones, std::s
                         one.current);
 }
 
-// If a write of several records has failed, each is written by itself: a place that the medium does not take then concerns one record only.
+// If a write of several records has failed, each is written by itself: a bad place then concerns one record only.
 void MultiPut::write_alone(Session& session, std::span<One> ones) {
   const Geometry& geometry = session.store_->identity_.geometry;
   size_t bad_places = 0;
@@ -158,7 +158,7 @@ void MultiPut::write_alone(Session& session, std::span<One> ones) {
   }
 }
 
-// Adds the reads of what the puts will replace, as far as one can tell. Session::install() finds out what they do not.
+// Adds the reads of what the puts will probably replace. Session::install() finds out the rest.
 void MultiPut::look(Session& session, Group& group, std::span<One> ones) {
   uint64_t hashes[kGroup];
   Location locations[kGroup];
@@ -192,7 +192,7 @@ uint64_t MultiPut::finish(Session& session, std::span<One> ones, std::span<base:
       session.keep_in_memory(one.next, one.written, one.record);
       results[i] = session.conclude(one.hash, one.next, one.current, one.written, *one.hold);
     }
-    // Others may change the key, and a checkpoint begin.
+    // Now others may change the key, and a checkpoint may begin.
     one.written.change.reset();
     one.hold.reset();
     if (!results[i]) continue;

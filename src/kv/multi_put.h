@@ -1,7 +1,7 @@
-// MultiPut: many puts at once. Their records are written together; one write serves all that come to lie behind each other.
+// MultiPut: many puts at once. Their records are written together; one write serves all that are contiguous.
 //
 //  1 Puts that get their keys' locks without waiting form a group, up to kGroup of them and kMaxBytes. The same key twice makes two groups
-//  2 Each gets a sequence and room in the log, in their order. The first one without room and those behind it leave the group
+//  2 Each gets a sequence and room in the log, in their order. The first one without room and those after it leave the group
 //  3 All records are written, and what they replace is read, at the same time. At kSync one flush serves all
 //  4 The index learns of each, in their order
 // A put that cannot be in a group, such as that of a large value, is made alone.
@@ -26,8 +26,8 @@ class MultiPut {
     uint32_t flags = 0;
   };
   // Sets results[i] to what session.put() of puts[i] would return, one after the other: of puts of the same key the last one stays. One that fails does
-  // not affect others, and others may see some made and some not yet. Cost: a write for each run of records that lie behind each other, and a read for
-  // each key that is there already. REQUIRES: results.size() == puts.size().
+  // not affect others, and other threads may see some made and some not yet. Cost: a write for each contiguous run of records, and a read for each key
+  // that is there already. REQUIRES: results.size() == puts.size().
   static void put(Session& session, std::span<const Put> puts, std::span<base::Expected<Changed>> results);
 
  private:

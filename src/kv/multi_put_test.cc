@@ -145,7 +145,7 @@ TEST_F(MultiPutTest, ExpiryIsKept) {
   EXPECT_EQ(get("b"), "(none)");
 }
 
-// Of the same few keys, by threads and by tasks, some of which put one at a time.
+// Puts of the same few keys, by threads and by tasks, some of which put one key at a time.
 TEST_F(MultiPutTest, ManyAtTheSameTime) {
   make({.segment_bytes = 1 << 20});
   constexpr int kThreads = 3, kRounds = 300;
@@ -195,7 +195,7 @@ TEST_F(MultiPutTest, ManyAtTheSameTime) {
   store->verify();
 }
 
-// What does not fit any more is refused; what was acknowledged is there.
+// What no longer fits is refused; what was acknowledged is there.
 TEST_F(MultiPutTest, UntilTheStoreIsFull) {
   make({.segment_bytes = 1 << 20});
   std::map<std::string, std::string> model;
@@ -257,7 +257,7 @@ TEST_F(MultiPutFaultTest, AFlushThatFailsIsToldToAll) {
   EXPECT_FALSE(store->close());
 }
 
-// Their records, of a grain each, are one write, which ends for a place in the middle.
+// The records, of a grain each, are one write, which fails at a place in the middle.
 TEST(MultiPutPlaceTest, APlaceThatIsNotWrittenToIsOnesTroubleAlone) {
   auto* const device = new storage::CutDevice(std::vector<std::byte>(32 << 20), 0);
   ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));

@@ -1,5 +1,5 @@
-// A store on persistent memory that loses power at any line that it flushes: what was acknowledged is there, whatever of the rest is. On such a
-// device a write is durable when it ends, so that holds at every durability.
+// A store on persistent memory that loses power at any line that it flushes: what was acknowledged is there, whatever else is. On such a device a
+// write is durable when it ends, so that holds at every durability.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -17,7 +17,7 @@ constexpr int kKeys = 40;
 
 class PmemCrashTest : public testing::TestWithParam<Durability> {
  protected:
-  // Changes until the power goes off, or so many of them.
+  // Makes `count` changes, unless power fails before.
   void live(storage::PmemCut& memory, uint64_t seed, int count) {
     auto opened = Store::open(
         memory.device(),
@@ -35,7 +35,7 @@ class PmemCrashTest : public testing::TestWithParam<Durability> {
       model_.begin(key, value, false);
       const auto done = is_remove ? session.remove(key) : session.put(key, bytes_of(value));
       ASSERT_TRUE(done) << done.error().message;
-      // After the end nothing was acknowledged to anybody.
+      // After the power cut nothing was acknowledged to anybody.
       if (!memory.is_off()) model_.acknowledge(key);
       if (i % 40 == 39) (*opened)->compact();
     }

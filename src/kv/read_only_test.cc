@@ -1,4 +1,4 @@
-// Stores that are open for reading only: all is there, as after a start, and nothing is written.
+// Stores that are open for reading only: everything is there, as after any start, and nothing is written.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t kBytes = 16 << 20;
 
-// All of the medium, by memory that a device takes.
+// The whole medium, read to memory that the device accepts.
 std::string content_of(storage::Device& device) {
   storage::BufferPool pool;
   Channel channel;
@@ -35,7 +35,7 @@ void write_content(storage::Device& device, Bytes content) {
   channel.close();
 }
 
-// A store that has been written to, open for reading only; with `is_cut` its process had ended in the middle. Writing has an error.
+// A store that has been written to, open for reading only; with `is_cut`, its process had ended in the middle. Writes to the device fail.
 class ReadOnlyTest : public testing::TestWithParam<bool> {
  protected:
   ReadOnlyTest() : device(new storage::FailDevice(*storage::make_memory_device(kBytes))) {}

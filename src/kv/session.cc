@@ -18,7 +18,7 @@ base::Expected<void> check_options(const PutOptions& options) {
 
 namespace {
 
-// Memory of buffers that is reserved for each call at a time: enough for small records.
+// Buffer memory that is reserved for each concurrent call: enough for small records.
 constexpr size_t kReservedBytes = 8 << 10;
 
 }  // namespace
@@ -54,8 +54,8 @@ base::Error Session::damaged() const {
                          " has a damaged record where the key's should be");
 }
 
-// Memory for the record at a location; if not `whole`, for so much of it that its header, a key of this length, and all of a head fit. Empty: there
-// is no memory.
+// Memory for the record at a location; if not `whole`, for as much of it as has its header, a key of this length, and, of a head, everything. Empty:
+// there is no memory.
 std::span<std::byte> Session::room_for(const Location& location, size_t key_bytes, bool whole,
                                        storage::Buffer& memory) {
   const Geometry& geometry = store_->identity_.geometry;
@@ -72,7 +72,7 @@ uint64_t Session::generation_at(uint64_t address) const {
       .generation.load(std::memory_order_relaxed);
 }
 
-// Has the record that was read there the key?
+// Does the record that was read there have the key?
 Session::Match Session::judge(const Location& location, std::string_view key, About about, bool whole,
                               Bytes bytes, Record& record) const {
   const Reading reading =
@@ -101,8 +101,8 @@ base::Expected<Session::Match> Session::read(const Location& location, std::stri
   return match;
 }
 
-// What is at a location could not be read. The index rounds a record's size up, and what the medium cannot read may lie behind the record: so it is
-// read alone, by the size that its header says, which nothing has checked yet. `to` becomes what has been read. 0, or an errno value.
+// Reading at a location has failed. The index rounds a record's size up, and what the medium cannot read may lie after the record: so the record is
+// read alone, by the size in its header, which nothing has checked yet. `to` becomes what has been read. 0, or an errno value.
 int Session::read_alone(const Location& location, int error, IoFor purpose, std::span<std::byte>& to) {
   if (!is_of_medium(error) || size_code::is_exact(location.size)) return error;
   const Geometry& geometry = store_->identity_.geometry;
@@ -121,7 +121,7 @@ int Session::read_alone(const Location& location, int error, IoFor purpose, std:
   return channel_.read(offset, to, purpose);
 }
 
-// A copy in memory may be of an earlier life of its segment: it is judged as what is read from the device.
+// A copy in memory may be from an earlier life of its segment: it is judged like bytes from the device.
 bool Session::read_from_memory(const Location& location, std::string_view key, bool whole,
                                std::span<std::byte> to, Record& record) const {
   const size_t bytes = store_->tier_.read(location.address, to);
@@ -151,7 +151,7 @@ base::Expected<Found> Session::do_get(std::string_view key, bool marks_read) {
   }
 }
 
-// False: a large value has been replaced while it was being looked at.
+// False: a large value was replaced while it was being looked up.
 base::Expected<bool> Session::find(const KeyHash& hash, std::string_view key, bool marks_read, Found& found) {
   const Readers::Reading reading(store_->readers_, place_);
   Location location = store_->index_->find(hash.low);
@@ -159,7 +159,7 @@ base::Expected<bool> Session::find(const KeyHash& hash, std::string_view key, bo
     found.memory_.reset();
     return true;
   }
-  // A record that is damaged, or cannot be read, may be another key's with the same tag: the key's own is looked for all the same.
+  // A record that is damaged, or cannot be read, may be another key's with the same tag: the search for the key's own goes on.
   bool is_damaged = false;
   base::Expected<void> unread;
   const auto is_own = [&](const Location& at) {

@@ -15,8 +15,8 @@ bool is_head(const Record& record, PiecesOf& pieces) {
 
 }  // namespace
 
-// Reads the record as far as a change needs it. Of a long one that is only the beginning, which the check does not cover. So where the beginning
-// says what is rarely so and would decide something, that the record is another key's or has expired, all of it is read.
+// Reads as much of the record as a change needs. Of a long one that is only the beginning, which cannot be checked by itself. So if the beginning
+// says something rare that would decide the outcome, that the record is another key's or has expired, the whole record is read.
 base::Expected<Session::Match> Session::read_for_change(const Location& location, std::string_view key,
                                                         Need need, storage::Buffer& memory, Record& record) {
   const auto read_as = [&](bool whole) {
@@ -52,7 +52,7 @@ base::Expected<void> Session::look(const KeyHash& hash, std::string_view key, Ne
   return {};
 }
 
-// Notes what the change will replace, if the bytes that were read there are the key's record, as far as one can tell; else returns false.
+// Notes what the change will replace, if the bytes that were read there are the key's record, as far as one can tell; otherwise returns false.
 bool Session::note_read(const Location& location, std::string_view key, Bytes bytes, Current& current) const {
   Record record;
   if (judge(location, key, About::kKey, false, bytes, record) != Match::kYes) return false;
@@ -107,7 +107,7 @@ base::Expected<Changed> Session::remove(std::string_view key, When when, uint64_
                  .options = {.when = when, .version = version}});
 }
 
-// `has_room`, if not null, is set to whether the record, or part of it, may be on the medium, also after an error.
+// `has_room`, if not null, is set to whether the record, or part of it, may be on the medium, even after an error.
 base::Expected<Changed> Session::change(const New& next, bool* has_room) {
   using Outcome = Changed::Outcome;
   if (auto checked = check_key(next.key); !checked) return std::unexpected(checked.error());
@@ -159,7 +159,7 @@ Log::Request Session::request_for(const New& next) const {
           .expiry = next.options.expires_ms};
 }
 
-// Takes a sequence and room. The call is counted from before it has the sequence until the index knows it. Never while it waits for room: a
+// Takes a sequence and room. The call is counted from before it has the sequence until the index knows it, but never while it waits for room: a
 // checkpoint waits for all calls that are counted, and room may have to wait for the checkpoint.
 Log::Room Session::allocate_now(const KeyHash& hash, const New& next, Log::Request& request,
                                 Written& written) {
@@ -189,7 +189,7 @@ base::Expected<void> Session::write(const KeyHash& hash, const New& next, Log::R
                                     Current& current, Written& written) {
   const Geometry& geometry = store_->identity_.geometry;
   const uint64_t bytes = uint64_t{request.grains} * geometry.grain_bytes;
-  // Before the record has memory. The call has its key's lock while it waits: changes of a key are made in the order in which they came.
+  // Waits before it takes memory for the record, but holds its key's lock: changes of a key are made in the order in which they came.
   if (!store_->log_.wait_for_turn(request)) return std::unexpected(store_->tell_failure());
   const storage::Buffer memory(pool_, bytes);
   if (memory.bytes().empty()) return base::failure(ENOMEM, "store: no memory for a record");
@@ -216,7 +216,7 @@ base::Expected<void> Session::write(const KeyHash& hash, const New& next, Log::R
 }
 
 void Session::fill_record(const New& next, const Written& written, std::span<std::byte> record) const {
-  if (!next.value.empty())  // else its data may be null
+  if (!next.value.empty())  // if it is, its data may be null
     memcpy(record.data() + record_bytes(next.key.size(), 0), next.value.data(), next.value.size());
   write_record(store_->identity_.secret,
                {.generation = written.extent.generation,
@@ -285,7 +285,7 @@ base::Expected<const Location*> Session::find_own(const Index::Candidates& all, 
     return &all[i];
   }
   if (damaged != nullptr) {
-    // It has the key's tag, and so is, nearly always, the key's.
+    // It has the key's tag, and so nearly always is the key's.
     store_->large_values_.lose();
     current.is_head = false;
     current.version = 0;

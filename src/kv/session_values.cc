@@ -27,7 +27,7 @@ void Found::reset() {
   piece_ = {};
 }
 
-// Of a large value only the key: its pieces are counted when they are read.
+// Counts only the key of a large value: its pieces are counted when they are read.
 uint64_t Session::count_found(std::string_view key, const base::Expected<Found>& found) {
   if (!found || !found->found()) return 0;
   const uint64_t bytes = key.size() + found->value().size();
@@ -96,7 +96,7 @@ base::Expected<void> Session::write_piece(const PieceKey& key, Bytes value) {
     uint64_t others[Index::kMaxCandidates];
     const size_t count = store_->index_->find_all(hash.low, all);
     for (size_t i = 0; i < count; ++i)
-      others[i] = all[i].address;  // a piece's name is new: these are other keys'
+      others[i] = all[i].address;  // a piece's key is new: these are records of others
     const auto done = store_->index_->insert(hash.low, written.extent.address, written.size, {others, count});
     if (done == Index::Inserted::kOther) continue;
     store_->log_.finish(written.extent, done == Index::Inserted::kDone);

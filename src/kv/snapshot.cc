@@ -11,7 +11,7 @@
 namespace kv {
 namespace {
 
-// Of a record of more than kLongBytes so much is read at first, which is more than the header and key of a piece.
+// How much is read at first of a record of more than kLongBytes: more than the header and key of a piece.
 constexpr uint64_t kBeginBytes = 4096;
 constexpr uint64_t kLongBytes = 64 << 10;
 
@@ -27,7 +27,7 @@ struct Snapshot::Item {
   };
   Location location;
   State state = State::kBegun;
-  bool is_kept = false;  // it was kept; else it was pending, and is at `place` of Member::reading
+  bool is_kept = false;  // it was kept; if not, it was pending, and is Member::reading[place]
   bool is_held = false;  // Kept::held has its pieces
   bool is_cut = false;   // only the beginning is read
   int error = 0;         // of kFailed
@@ -191,7 +191,7 @@ bool Snapshot::scan() {
   {
     sys::LockGuard scope(snapshots.lock());
     if (member_.is_cancelled) return false;
-    // What was changed since take() looked may have been kept.
+    // Records of keys that were changed since take() looked may have been kept.
     if (!member_.pending.empty() || !member_.kept.values.empty() || !member_.kept.large.empty()) return true;
   }
   const uint64_t at = member_.end;  // only this thread changes it
@@ -206,7 +206,7 @@ bool Snapshot::scan() {
   return true;
 }
 
-// Reads the group: of long pending records only the beginnings at first, then all of those that are no pieces, as far as there is memory.
+// Reads the group: of long pending records only the beginnings at first, then the whole of those that are not pieces, as far as memory allows.
 void Snapshot::read() {
   const uint64_t grain_bytes = store_->identity_.geometry.grain_bytes;
   Group& group = *group_;
@@ -328,7 +328,7 @@ bool Snapshot::is_to_stay(Item& item) {
   if (!item.is_kept) {
     Location& place = member_.reading[item.place];
     if (!place.found)
-      return false;  // the key was changed meanwhile: the record is kept now, or is no part of the snapshot
+      return false;  // the key was changed meanwhile: the record is kept now, or not part of the snapshot
     if (item.state == State::kBegun) member_.pending.push_back(place);
     place.found = false;
   }

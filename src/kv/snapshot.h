@@ -6,9 +6,9 @@
 //   snapshot.close();
 //
 // Keys come in no order. They are read in groups of up to kGroup, whose reads are under way together:
-//  1 The caller is counted as a reader (readers.h) from before the rest. Records that are kept are taken first, so that their segments can be
-//    collected; else those that the scan's last step has found and that have not been read; else the next step is made
-//  2 Of a long record only the beginning is read at first: it may be a piece of a large value, which is no key
+//  1 The caller is first counted as a reader (readers.h). Records that are kept are taken first, so that their segments can be collected; if there are
+//    none, those that the scan's last step has found and that have not been read; if there are none either, the scan makes its next step
+//  2 Of a long record only the beginning is read at first: it may be a piece of a large value, which is no key's record
 //  3 Records that are not part of the snapshot are left out. So are those that were changed while they were read: they are kept then, and come later
 //  4 Large values are held until the next entry is asked for. Records for which there was not enough memory are read with a later group
 //
@@ -22,7 +22,7 @@ class Snapshot {
  public:
   struct Entry {
     std::string_view key;
-    Bytes value;               // none of a large value
+    Bytes value;               // empty for a large value
     uint64_t value_bytes = 0;  // of a large one too
     uint64_t version = 0;
     uint64_t expires_ms = 0;
@@ -35,12 +35,12 @@ class Snapshot {
   Snapshot(const Snapshot&) = delete;
   Snapshot& operator=(const Snapshot&) = delete;
 
-  // The snapshot's moment is within this call: it shows what was put or removed before the call, and not what is after it. Keys that expire later may
-  // be left out. The session outlives it. Errors: EBUSY when Snapshots::kMax are open in the store, ENOMEM. Cost: no I/O.
+  // The snapshot's moment is within this call: it shows changes made before the call, and none made after it. Keys that expire later may be left out.
+  // The session outlives it. Errors: EBUSY when Snapshots::kMax are open in the store, ENOMEM. Cost: no I/O.
   base::Expected<void> open(Session& session);
-  // The next key and its value, which stay until the next call of next() or close(); false after the last one. Errors: ECANCELED: others have changed
+  // The next key and its value, valid until the next call of next() or close(); false after the last one. Errors: ECANCELED: others have changed
   // more than can be kept, or need the room, and the snapshot is over; EBADMSG for a damaged record, EIO and others of the device, ENOMEM: the
-  // next call goes on behind what could not be read. Cost: an I/O for each key, kGroup at a time.
+  // next call goes on after what could not be read. Cost: an I/O for each key, kGroup at a time.
   base::Expected<bool> next(Entry& entry);
   // Copies what there is of the last entry's value from `offset` on, and returns how much that is. Errors: as of next() and Session::read_value.
   base::Expected<size_t> read_value(uint64_t offset, std::span<std::byte> to);

@@ -1,4 +1,4 @@
-// What comes between a snapshot's own steps: other threads' changes, and the collector's.
+// What happens between a snapshot's own steps: changes by other threads, and by the collector.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -13,7 +13,7 @@
 namespace kv {
 namespace {
 
-// Joined whatever fails.
+// Threads that are joined whatever fails.
 struct Threads {
   std::atomic<bool> ends{false};
   std::vector<std::thread> all;
@@ -23,7 +23,7 @@ struct Threads {
   }
 };
 
-// A put that has its sequence from before, and comes to the index afterwards.
+// A put that takes its sequence before the snapshot, and reaches the index after it.
 TEST(LateSnapshotTest, APutThatIsUnderWayIsNotPartOfIt) {
   auto* const device = new GateDevice(25 << 20);
   ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
@@ -56,7 +56,7 @@ TEST(LateSnapshotTest, APutThatIsUnderWayIsNotPartOfIt) {
   device->close();
 }
 
-// A device in memory that has something done by whoever reads, between the reads' beginning and end.
+// A device in memory that makes whoever reads do something between a read's beginning and its end.
 class BetweenDevice final : public storage::Device {
  public:
   explicit BetweenDevice(size_t bytes) : medium_(bytes) {
@@ -129,7 +129,7 @@ class BetweenTest : public SnapshotTest {
     device->close();
     device = between;
   }
-  // Calls act() once: at this thread's read after so many others of its, or at the first one of another thread.
+  // Calls act() once: at this thread's read after `reads` others of its own, or at the first read of another thread (kOthersRead).
   void at_read(int reads, const std::function<void()>& act) {
     between->at_read(
         [reads, act, self = std::this_thread::get_id(), count = std::make_shared<std::atomic<int>>(0)] {
@@ -153,7 +153,7 @@ TEST_F(BetweenTest, WhatIsChangedWhileItIsReadComesLater) {
       expected[key("large", i)] = std::string(300'000, static_cast<char>('a' + turn));
       expected[key("small", i)] = key("small", turn);
     }
-    // In segments of which a third is dead.
+    // Into segments a third of which will be dead.
     for (int i = 0; const auto& [of, value] : expected) {
       put(of, value);
       put(key("other", i++ % 4), std::string(150'000, 'x'));
@@ -161,9 +161,9 @@ TEST_F(BetweenTest, WhatIsChangedWhileItIsReadComesLater) {
     Snapshot snapshot;
     ASSERT_TRUE(snapshot.open(reader));
     std::thread compaction;
-    // At one of the reads, another one in each turn: of some of the keys, of others before they are read, or of pieces.
+    // At a different read in each turn: of some of the keys, before others are read, or of pieces.
     at_read(turn / 2, [&] {
-      // The collector moves what is live, and then waits for who reads.
+      // The collector moves what is live, and then waits for the reader.
       if (moves) compaction = std::thread([&] { store->compact(); });
       if (moves) std::this_thread::sleep_for(std::chrono::milliseconds(30));
       for (int i = 0; i < kKeys; ++i) {
@@ -203,7 +203,7 @@ TEST_F(BetweenTest, WhatIsChangedWhileItsSegmentIsCollectedIsKept) {
     });
     store->compact();
     between->at_read({});
-    // What has been given back is written over.
+    // Overwrites segments that were given back.
     for (int i = 0; i < 20'000; ++i) change(kKeys, 4000);
     while (step(*watched)) {
     }
@@ -216,8 +216,8 @@ TEST_F(BetweenTest, WhatIsChangedWhileItsSegmentIsCollectedIsKept) {
   store->verify();
 }
 
-// Each thread counts up two keys, one after the other; so far they are the same, or the first is one ahead. And a snapshot has no less than
-// what a get before it found, and no more than one after it.
+// Each thread counts up two keys, one after the other; at any moment they are the same, or the first is one ahead. And a snapshot has no less than
+// what a get before it found, and no more than one after it finds.
 TEST_F(SnapshotTest, IsOfOneMomentForThreads) {
   constexpr int kThreads = 3;
   const auto key = [](int thread, int which, uint64_t salt) {

@@ -175,7 +175,7 @@ TEST_F(SnapshotTest, IsCancelledWhenItsRoomIsNeeded) {
   auto old = watch(), young = watch();
   ASSERT_TRUE(step(*old));
   ASSERT_TRUE(step(*young));
-  // What was there and what is there now are too much together. No put fails, nor waits for one of them.
+  // What the snapshots keep and what is there now are too much together. No put fails, nor waits for a snapshot.
   for (int i = 0; i < 20'000; ++i) change(800, 30'000);
   for (auto* watched : {old.get(), young.get()}) {
     while (step(*watched)) {
@@ -197,7 +197,7 @@ TEST_F(SnapshotTest, LargeValuesThatItHoldsAreGivenUpForRoom) {
   for (int i = 0; i < 4; ++i) put("key" + std::to_string(i), std::string(2'500'000, 'a'));
   ASSERT_TRUE(watched->snapshot.open(reader));
   ASSERT_TRUE(step(*watched));
-  // With what was there before they would be over what may be live.
+  // Together with what was there before, they would exceed what may be live.
   for (int i = 0; i < 4; ++i)
     ASSERT_EQ(put("key" + std::to_string(i), std::string(2'500'000, 'b')), Outcome::kDone);
   while (step(*watched)) {

@@ -18,7 +18,7 @@ namespace {
 constexpr uint64_t kSegmentsWanted = 256;
 constexpr uint64_t kRetryNs = 100'000'000;
 constexpr uint64_t kTellNs = 1'000'000'000;
-// A store's generations begin at a random number of so many bits, so that what an older store has left on the medium has, as good as surely, none of
+// A store's generations begin at a random number of this many bits, so that what an older store has left on the medium almost certainly has none of
 // them. That leaves enough of the 48 bits in which tombstones keep one.
 constexpr unsigned kFirstGenerationBits = 40;
 
@@ -79,7 +79,7 @@ int write_new(Channel& channel, const Identity& identity) {
       if (error == 0) error = channel.write(offset, block);
     if (error == 0) error = channel.flush();
   };
-  write_superblocks();  // zeros: an old store is gone before its segments are written over
+  write_superblocks();  // zeros: an old store is gone before its segments are overwritten
   for (uint64_t i = 0; i < geometry.segment_count && error == 0; ++i) {
     const std::span header(block, geometry.grain_bytes);
     write_segment_header(identity, {.generation = generation, .state = SegmentState::kFree}, header);
@@ -161,7 +161,7 @@ base::Expected<void> Store::start() {
     return base::failure(EINVAL, "store: ", device_.name(),
                          " has superblocks of two stores; name the devices as they were");
   identity_ = *identity;
-  // Not too many streams for a small store: each has an open segment, whose rest is room that is not used.
+  // Not too many streams for a small store: each has an open segment, and what is left of that is unused room.
   const auto fitting = static_cast<uint32_t>(std::max<uint64_t>(1, identity_.geometry.segment_count / 16));
   if (auto opened = log_.open(identity_, std::min(streams, fitting)); !opened) return opened;
   auto recovered = recover(device_, identity_, log_, index_);
@@ -172,7 +172,7 @@ base::Expected<void> Store::start() {
   const uint64_t floor = has_lost_floor ? log_.last_sequence() + 1 : recovered->floor;
   lifetimes_.drop_below(floor);
   log_.drop_below(floor);
-  // Only now, when recovery has flushed what the last process may have left in the device's cache.
+  // Only now that recovery has flushed what the last process may have left in the device's cache.
   if (const int error = superblocks.mend(device_, keeper_channel_, !options_.read_only); error != 0)
     fail(error, true);
   if (auto opened = tier_.open(options_.memory_bytes); !opened) return opened;
@@ -228,7 +228,7 @@ void Store::stop_threads() {
   has_keeper_ = has_collector_ = false;
 }
 
-// Gives back what start() has taken, as far as it came, and the store's own memory.
+// Gives back what start() has taken, as far as it got, and the store's own memory.
 void Store::release() {
   stop_threads();
   collector_.close();
@@ -266,7 +266,7 @@ void Store::keep() {
 }
 
 // The keeper's, at kBatch. Whoever writes first after a flush wakes the keeper, and what others write in the next batch_ns shares its flush. Returns
-// how long that is from now; 0: there is nothing to flush.
+// the time until that flush; 0: there is nothing to flush.
 uint64_t Store::flush_batch() {
   if (options_.durability != Durability::kBatch || log_.has_failed()) return 0;
   if (!wrote_.load(std::memory_order_relaxed)) return 0;
@@ -343,7 +343,7 @@ base::Error Store::io_error(int error, const char* what) const {
 base::Expected<void> Store::compact() {
   const uint64_t compaction = compactions_.fetch_add(1, std::memory_order_relaxed) + 1;
   const Collector::AllWanted all(collector_);
-  // The first step that finds nothing may have begun before this call: two of them are waited for. A wait may also end for a handler of signals.
+  // The first step that finds nothing may have begun before this call, so two of them are waited for. A signal handler may also end a wait.
   const uint64_t end = idle_steps_.load() + 2;
   while (idle_steps_.load() < end && !log_.has_failed()) {
     const uint32_t key = compacted_.prepare();
@@ -383,7 +383,7 @@ void Store::log_put_off() {
   told_put_off_ = count;
 }
 
-// The keeper's: logs a failure that no call has told of for a while. `at_ns`: when it will be logged; 0: there is nothing to log.
+// The keeper's: logs a failure that no call has reported for a while. `at_ns`: when it will be logged; 0: there is nothing to log.
 void Store::log_failure(uint64_t& at_ns) {
   const bool is_untold = has_failure() && !is_told_.load(std::memory_order_relaxed);
   const uint64_t now_ns = is_untold ? sys::monotonic_ns() : 0;

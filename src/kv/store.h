@@ -16,8 +16,8 @@
 //  5 the index learns of it, which is when others see it; the record that the index knew before is released
 // A remove is the same with a tombstone. A get looks into the index and reads.
 //
-// Who sees what: a get that begins after a put has returned sees that put or something newer. What a get has seen does not go back while the
-// process lives. At kSync nothing is seen that a power cut could take back.
+// Who sees what: a get that begins after a put has returned sees that put or something newer. What a get has seen is not undone for later gets while
+// the process lives. At kSync nothing is seen that a power cut could take back.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -52,9 +52,9 @@ enum class Durability : uint8_t {
 struct MakeOptions {
   uint32_t grain_bytes = 512;   // or the device's block, if that is larger
   uint64_t segment_bytes = 0;   // 0: by the capacity, 1 to 64 MiB
-  uint32_t spare_percent = 10;  // of the segments, that values do not fill, so that collection is cheap
+  uint32_t spare_percent = 10;  // of the segments: not filled with values, so that collection is cheap
   uint64_t capacity_bytes = 0;  // 0: the device's
-  // A cache: when it is full, it drops what was written longest ago and not read since, instead of refusing puts. A store is one for good.
+  // A cache: when it is full, it drops what was written longest ago and not read since, instead of refusing puts. This cannot be changed later.
   bool is_cache = false;
 };
 
@@ -62,7 +62,7 @@ struct StoreOptions {
   Durability durability = Durability::kSync;
   uint64_t batch_ns = 10'000'000;
   uint32_t stream_count = 0;  // segments that are written at a time; 0: by the processors, up to 8
-  // A checkpoint is taken after so many changes, and at the end. 0: when a start would have to replay half as many records as there are keys, if
+  // A checkpoint is taken after this many changes, and at the end. 0: when a start would have to replay half as many records as there are keys, if
   // that takes long.
   uint64_t checkpoint_records = 0;
   // Nothing is written to the device, which may be one that cannot be written. Changes fail with EROFS, and what recovery would write is
@@ -70,9 +70,9 @@ struct StoreOptions {
   bool read_only = false;
   // The most memory that copies of records in use may take, so that they need no I/O (Store::set_memory); 0: none.
   uint64_t memory_bytes = 0;
-  // The clock that expiry goes by. It outlives the store.
+  // The clock that decides expiry. It outlives the store.
   const Clock* clock = &kMachineClock;
-  // A failure of the device is logged also if calls have told of it: their callers may be clients somewhere else.
+  // A failure of the device is logged even if calls have reported it: their callers may be clients somewhere else.
   bool logs_told_failures = false;
 };
 
@@ -161,7 +161,7 @@ struct StoreCounts {
     uint64_t checkpoint_bytes = 0;  // in all
   } collected;
   TierCounts tier;
-  // Without recovery, of which its report tells.
+  // Without recovery's, which are in its report.
   UseCounts use;
   int error = 0;  // why writes to the device fail, as an errno value; 0: they do not, as far as is known
 };
@@ -176,18 +176,18 @@ class Store {
   // The device outlives the store. A damaged superblock is logged, and written anew unless the store is read only. Errors: those of
   // read_superblock and recovery, ENOMEM, EINVAL, also where the two superblocks are of different stores.
   static base::Expected<Store*> open(storage::Device& device, const StoreOptions& options);
-  // What was put is durable, or the error says that it may not be (no error where the store is read only). That the medium does not take a
-  // segment's summary or headers is no error: its records are durable, and the next open reads the whole segment. REQUIRES: no sessions.
+  // What was put is durable, or the error says that it may not be (no error if the store is read only). If the medium does not accept a
+  // segment's summary or headers, that is no error: its records are durable, and the next open reads the whole segment. REQUIRES: no sessions.
   base::Expected<void> close();
-  // Collects until nothing would gain anything. Errors: those of I/O, ENOSPC, EROFS: collection could not go on; what failed may have been done
+  // Collects until nothing would gain anything. Errors: those of I/O, ENOSPC, EROFS: collection could not go on; what failed may have succeeded
   // since. Any thread, also several at a time. REQUIRES: tasks of the calling thread have no calls of the store under way, since collection
   // waits for these.
   base::Expected<void> compact();
-  // From now on no record of a lower version is there any more, as if it had expired; open snapshots may leave it out. The store does not keep
-  // this: whoever opens it says so again. A lower version than before changes nothing. Any thread.
+  // From now on all records of lower versions are gone, as if they had expired; open snapshots may leave them out. The store does not save
+  // this: whoever opens it has to say so again. A lower version than before changes nothing. Any thread.
   void forget_below(uint64_t version);
   // For a caller whose floor will be the version of something that it puts: exists from before that put until after forget_below(). Meanwhile a
-  // cache gives no record that is there a new version, which could be above the floor.
+  // cache gives no existing record a new version, which could be above the floor.
   class FloorToCome {
    public:
     explicit FloorToCome(Store& store) : lifetimes_(store.lifetimes_) { lifetimes_.expect_floor(); }
@@ -198,7 +198,7 @@ class Store {
    private:
     Lifetimes& lifetimes_;
   };
-  // No record of a lower version is there; 0: no floor has been set.
+  // Records of lower versions are gone; 0: no floor has been set.
   uint64_t floor() const { return lifetimes_.floor(); }
   const Clock& clock() const { return lifetimes_.clock(); }
   // The memory that copies of records may use from now on, up to StoreOptions::memory_bytes. Any thread. Cost: if it is less than before, that of
@@ -236,8 +236,8 @@ class Store {
   uint64_t flush_batch();
   void tell_keeper_error(int error);
   void collect();
-  // The store takes no writes any more. A call that meets the failure tells its caller (`is_told`); one that no call has told within a second is
-  // logged, and with StoreOptions::logs_told_failures each.
+  // From now on the store takes no writes. A call that meets the failure reports it to its caller (`is_told`); a failure that no call has reported
+  // within a second is logged, with StoreOptions::logs_told_failures every one.
   void fail(int error, bool is_told);
   void note_told();
   base::Error tell_failure();
@@ -274,7 +274,7 @@ class Store {
   std::atomic<bool> wrote_{false};        // at kBatch: something was written since the keeper's last flush
   uint64_t batch_end_ns_ = 0;             // the keeper's: when that is to be flushed; 0: not known yet
   std::atomic<int> error_{0};             // why the log has failed
-  std::atomic<bool> is_told_{false};      // a call, or the log of events, has told of the failure
+  std::atomic<bool> is_told_{false};      // a call, or the log of events, has reported the failure
   std::atomic<uint64_t> compactions_{0};  // calls of compact()
   // The last step of collection that failed for compact(): the upper half is compactions_ by then, the lower half its errno value.
   std::atomic<uint64_t> compaction_failure_{0};
@@ -291,25 +291,25 @@ class Store {
 
 class Session {
  public:
-  // Called by the thread that will use it, or by a task of the worker whose tasks will. `depth`: so many calls of tasks are under way at a time;
-  // more wait for each other. Errors: those of Channel::open.
+  // Called by the thread that will use it, or by a task of the worker whose tasks will. `depth`: how many calls of tasks may be under way at a time;
+  // further ones wait. Errors: those of Channel::open.
   base::Expected<void> open(Store& store, size_t depth = 128);
   void close();
 
   // Errors: EINVAL for the key, EBADMSG for a damaged record, EIO and others of the device. A record that cannot be read stays until a put or a
-  // remove without a condition; those with one that depends on it have the same errors. Cost: one I/O, none if the record is in memory.
+  // remove without a condition; changes with a condition that depends on it fail with the same errors. Cost: one I/O, none if the record is in memory.
   base::Expected<Found> get(std::string_view key);
-  // The same, but to a cache the value has not been read: it keeps it no longer for that.
+  // The same, but it does not count as a read for a cache, which therefore does not keep the value any longer.
   base::Expected<Found> peek(std::string_view key);
   // Copies what there is of a found value from `offset` on, and returns how much that is. It is of the version that was found, whatever others do.
   // Errors: as of get; for a cache ESTALE: what is left of a large value was dropped meanwhile. Cost: one I/O for each piece of a large value,
-  // but the piece that was read last.
+  // except the piece that was read last.
   base::Expected<size_t> read_value(Found& found, uint64_t offset, std::span<std::byte> to);
   // Puts a value of up to kMaxValueBytes; a ValueWriter takes one in parts. Errors: EINVAL, E2BIG, ENOSPC when the store is full, EROFS when it is
   // read only, those of I/O. After an error of I/O, and ENOMEM, it is not known whether the change was made.
   base::Expected<Changed> put(std::string_view key, Bytes value, const PutOptions& options = {});
   base::Expected<Changed> remove(std::string_view key, When when = When::kAlways, uint64_t version = 0);
-  // Gives memory back that its calls have had and nobody needed since the last time (BufferPool::trim).
+  // Gives back memory that calls have used and nobody has needed since the last time (BufferPool::trim).
   void trim() { pool_.trim(); }
 
  private:
@@ -317,7 +317,7 @@ class Session {
   friend class MultiPut;
   friend class Snapshot;
   friend class ValueWriter;
-  // What a change knows of the key's record.
+  // What a change knows about the key's record.
   struct Current {
     Location location;
     uint64_t generation = 0;  // of its segment when it was read
@@ -338,7 +338,7 @@ class Session {
   // What a lookup is for: the records of keys and those of pieces are never taken for each other.
   enum class About { kKey, kPiece };
   enum class Match { kYes, kNo, kDamaged };
-  // What a change must know for certain of the key's record, besides where it is.
+  // What a change must know for certain about the key's record, besides where it is.
   enum class Need { kKey, kExpiry, kAll };
 
   base::Expected<Found> counted_get(std::string_view key, bool marks_read);
@@ -404,7 +404,7 @@ class Session {
   uint32_t stream_ = 0;
 };
 
-// Puts a value that comes in parts, up to kMaxValueBytes, in the memory of one piece. The value is there when commit() has returned kDone, and
+// Puts a value that comes in parts, up to kMaxValueBytes, with the memory of one piece. The value is there once commit() has returned kDone, and
 // never in part.
 class ValueWriter {
  public:

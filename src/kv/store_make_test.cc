@@ -1,4 +1,4 @@
-// What is made of a medium, and what is said when it fails.
+// How stores are made on a medium, and what is reported when that fails.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/fiemap.h>
@@ -24,7 +24,7 @@
 namespace kv {
 namespace {
 
-// Of the calling test, empty.
+// An empty folder for the calling test.
 std::string make_folder() {
   const std::string folder = testing::TempDir() + "spillway-store-" + std::to_string(getpid());
   EXPECT_TRUE(std::filesystem::create_directory(folder));
@@ -83,8 +83,8 @@ TEST(StoreMake, GenerationsBeginFarFromEachOther) {
   device->close();
 }
 
-// A file ends where something was last written to it, and a device for a store where its file does: making one writes to the end of the
-// last segment, whoever made the file.
+// A file ends where it was last written to, and a device for a store ends with its file: making a store writes to the end of the last
+// segment, whoever made the file.
 TEST(StoreMake, AFileIsAsLargeAsItsStore) {
   const std::string folder = make_folder();
   const std::string path = folder + "/store";
@@ -106,7 +106,7 @@ TEST(StoreMake, AFileIsAsLargeAsItsStore) {
   std::filesystem::remove_all(folder);
 }
 
-// Where a file has holes the log fills segments before they are used, all but their headers.
+// If a file has holes, the log fills segments before they are used, all but their headers.
 TEST(StoreMake, ASegmentOfAFileHasRoomBeforeItIsUsed) {
   const std::string folder = make_folder();
   const std::string a = folder + "/a", b = folder + "/b";
@@ -143,7 +143,7 @@ TEST(StoreMake, ASegmentOfAFileHasRoomBeforeItIsUsed) {
   std::filesystem::remove_all(folder);
 }
 
-// Opened as anything else than the stripe that it was made on, a store would be written over.
+// If a store were opened on anything but the stripe that it was made on, it would be overwritten.
 TEST(StoreMake, AStoreIsOpenedOnWhatItWasMadeOnAlone) {
   const std::string folder = make_folder();
   const std::string path = folder + "/", a = path + "a", b = path + "b", c = path + "c";
@@ -198,7 +198,7 @@ TEST(StoreMake, AStoreIsOpenedOnWhatItWasMadeOnAlone) {
   refused(a, made + "one device");
   refused(stripe(b + "," + a, "64K"), "holds no store");
   with(right, opens);
-  // Of the stripe a copy is left where the file alone has none.
+  // The stripe has left a superblock where the file alone has none.
   with(a, make);
   with(a, opens);
   refused(right, "store: it was made on one device, and is opened on a stripe of 2 devices in units of 64K");
@@ -223,7 +223,7 @@ TEST(StoreMake, ADeviceThatIsTooLargeForItsGrainsIsRefused) {
   device->close();
 }
 
-// A device whose flushes fail from the first one on that the store makes after it was opened, or a bit later.
+// A device whose flushes fail, from the store's first one after it was opened, or one a bit later.
 struct Failing {
   explicit Failing(uint64_t good_flushes, bool logs_told_failures = false) {
     storage::Device* inner = *storage::make_memory_device(17 << 20);
@@ -260,7 +260,7 @@ TEST(StoreFailure, ThatACallTellsIsNotLogged) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
-// As of a server, whose clients are told.
+// As for a server, whose calls report it only to clients.
 TEST(StoreFailure, ThatACallTellsIsLoggedOnceIfItIsToBe) {
   testing::internal::CaptureStderr();
   {
@@ -294,7 +294,7 @@ TEST(StoreFailure, ThatNobodyIsToldIsLoggedOnce) {
     return !said.empty();
   };
   {
-    Failing failing(1);  // the keeper's, for the first segments
+    Failing failing(1);  // skips the keeper's, for the first segments
     for (int tries = 0; tries < 6000 && !is_logged(); ++tries)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     std::this_thread::sleep_for(std::chrono::seconds(2));  // in which it would be logged again

@@ -97,7 +97,7 @@ TEST_F(StoreTest, IsTheSameAfterItWasClosed) {
   store->verify();
 }
 
-// In a store of many grains addresses are long, and tags short.
+// In a store of many grains, addresses are long and tags short.
 class LargeStore : public StoreTest {
  protected:
   LargeStore() : StoreTest(uint64_t{128} << 30) { device = failing = new storage::FailDevice(device); }
@@ -190,7 +190,7 @@ TEST_F(StoreTest, ThreadsThatPutTheSameKeys) {
             break;
           }
           case 3: {
-            // A counter that is only counted up by its version.
+            // Increments a counter by compare-and-swap of its version.
             for (bool done = false; !done;) {
               auto found = own.get("counter");
               ASSERT_TRUE(found);
@@ -248,7 +248,7 @@ TEST_F(StoreTest, TasksShareASession) {
   EXPECT_EQ(store->counts().index.entries, 10u);
 }
 
-// Its keeper is a thread of its own, whoever opens the store.
+// The keeper is a plain thread, whoever opens the store.
 TEST_F(StoreTest, ATaskMayOpenAndCloseIt) {
   ASSERT_TRUE(Store::make(*device, {}));
   task::Scheduler scheduler;

@@ -1,4 +1,4 @@
-// A copy of the superblock that is damaged: it is written anew from the other one, and a line says so. One of another store is refused.
+// A damaged copy of the superblock: it is written anew from the other one, and a line says so. A copy of another store's is refused.
 #include <gtest/gtest.h>
 
 #include "kv/testing/test_store.h"
@@ -22,7 +22,7 @@ class SuperblocksTest : public testing::TestWithParam<uint64_t>, protected Store
     device->close();
     damaged[at + 100] ^= std::byte{1};
   }
-  // Opens the store, reads and closes it; what was said.
+  // Opens the store, reads from it, and closes it. Returns what was logged.
   std::string use(storage::Device& device, const StoreOptions& options = {.stream_count = 1}) {
     testing::internal::CaptureStderr();
     open(device, options);
@@ -93,7 +93,7 @@ TEST_P(SuperblocksTest, AStoreGoesOnWithoutIt) {
   device->close();
 }
 
-// As after any flush that failed: nothing says what else is lost.
+// As after any failed flush: nobody knows what else is lost.
 TEST_P(SuperblocksTest, AFlushThatFailsEndsWrites) {
   storage::FailDevice* const device = new storage::FailDevice(new storage::CutDevice(damaged, 0));
   device->fail(storage::FailDevice::Failing::kFlushes, EIO, 2, 1);  // the first one is recovery's
@@ -110,7 +110,7 @@ TEST_P(SuperblocksTest, AFlushThatFailsEndsWrites) {
   device->close();
 }
 
-// As on a stripe one of whose devices is another store's.
+// As on a stripe with a device of another store.
 TEST_P(SuperblocksTest, ThoseOfTwoStoresAreRefused) {
   storage::CutDevice* device = new storage::CutDevice(std::vector<std::byte>(kBytes), 0);
   ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
@@ -130,7 +130,7 @@ TEST_P(SuperblocksTest, ThoseOfTwoStoresAreRefused) {
   device->close();
 }
 
-// Whatever of it is on the medium, the other copy is.
+// Whatever has reached the medium of the new copy, the other one is there.
 TEST_P(SuperblocksTest, PowerGoesOffMeanwhile) {
   for (uint64_t cut = 1; cut <= 2; ++cut) {
     for (uint64_t seed = 0; seed < 20; ++seed) {

@@ -1,4 +1,4 @@
-// A store with memory for records that are in use (tier/memory_tier.h): what is there needs no I/O, and is never older than what the
+// A store with memory for records that are in use (tier/memory_tier.h): what it has in memory needs no I/O, and is never older than what the
 // device has.
 #include <gtest/gtest.h>
 
@@ -103,7 +103,7 @@ TEST_F(TierStoreTest, MemoryMayBeGivenBack) {
   store->verify();
 }
 
-// Segments are written again and again: what memory has of their earlier lives is never taken for what they have now.
+// Segments are written again and again: records in memory from their earlier lives are never taken for present ones.
 class TierChurnTest : public TierStoreTest {
  protected:
   TierChurnTest() : TierStoreTest(14 << 20) {}

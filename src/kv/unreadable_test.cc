@@ -1,5 +1,5 @@
-// Stores on a medium of which a part cannot be read: they open, count it, have all that is elsewhere, and go on; and once it can be read
-// again nothing that it held is lost, and nothing that was changed meanwhile comes back.
+// Stores on a medium that cannot be read in part: they open, count what cannot be read, have all that is elsewhere, and go on; and once it can be
+// read again, nothing in it is lost, and nothing that was changed meanwhile comes back.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -23,7 +23,7 @@ using Texts = std::map<std::string, std::string>;
 
 std::string key_of(int i) { return "key" + std::to_string(i); }
 
-// Without and with a checkpoint that knows everything.
+// Without, and with, a checkpoint that knows everything.
 class UnreadableTest : public testing::TestWithParam<bool>, protected StoreInUse {
  protected:
   ~UnreadableTest() override {
@@ -52,7 +52,7 @@ class UnreadableTest : public testing::TestWithParam<bool>, protected StoreInUse
     ASSERT_TRUE(done) << done.error().message;
     expected.erase(key_of(i));
   }
-  // In several sealed segments.
+  // Puts keys into several sealed segments.
   void fill() {
     ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
     open();
@@ -65,7 +65,7 @@ class UnreadableTest : public testing::TestWithParam<bool>, protected StoreInUse
     victim = where.at("key502");
   }
   void make_unreadable(uint64_t offset, uint64_t bytes) { device->fail_reads(offset, bytes); }
-  // Those that are elsewhere are there, and how those are that are not is returned: known values, errors, none.
+  // Keys elsewhere are there. Returns how many of those in `victim` have known values, have errors, and are missing.
   std::array<int, 3> expect_others() {
     std::array<int, 3> counts = {};
     for (int i = 0; i < kKeys; ++i) {
@@ -112,12 +112,12 @@ TEST_P(UnreadableTest, AWholeSegment) {
   EXPECT_EQ(store->recovery().checkpoint != 0, GetParam());
   const auto [values, errors, none] = expect_others();
   EXPECT_GT(values + errors + none, 100);
-  // A checkpoint knows that they are there; what else knows it cannot be read.
+  // A checkpoint knows that they are there; everything else that knows it cannot be read.
   if (GetParam())
     EXPECT_EQ(values + none, 0);
   else
     EXPECT_EQ(errors, 0);
-  // It is used as any store, and collected.
+  // The store is used, and collected, like any other.
   std::mt19937_64 random(3);
   for (int turn = 0; turn < 15'000; ++turn) {
     const int i = static_cast<int>(random() % (kKeys / 2)) * 2;
@@ -189,7 +189,7 @@ TEST_P(UnreadableTest, AGrain) {
   }
 }
 
-// All of a segment but its first header; and after the checkpoint, which knows what is there, some of it was changed.
+// All of a segment but its first header; and some of its keys were changed after the checkpoint, which knows them.
 TEST_P(UnreadableTest, ASegmentWhoseKeysWereChanged) {
   fill();
   ASSERT_EQ(where.at("key503"), victim);
@@ -213,7 +213,7 @@ TEST_P(UnreadableTest, ASegmentWhoseKeysWereChanged) {
   expect_all();
 }
 
-// The index rounds the size of a record up, so it is read with what lies behind it: that this cannot be read is no trouble of the record's.
+// The index rounds the size of a record up, so what lies after it is read, too: if that cannot be read, it must not matter for the record.
 TEST_P(UnreadableTest, AGrainBehindARecord) {
   ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
   open();
@@ -251,14 +251,14 @@ TEST_P(UnreadableTest, AGrainBehindARecord) {
   snapshot.close();
   EXPECT_EQ(errors, 1);
   EXPECT_EQ(seen, keys[0]);
-  // All of the record is what this depends on.
+  // This depends on the whole record.
   const auto done = session.put(keys[0], bytes_of("new"), {.when = When::kIfPresent});
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_EQ(done->outcome, Changed::Outcome::kDone);
   make_unreadable(0, 0);
 }
 
-// Of a segment that was being written when the process ended.
+// The segment was being written when the process ended.
 TEST_P(UnreadableTest, AGrainOfASegmentWithoutSummary) {
   fill();
   open();
@@ -307,7 +307,7 @@ TEST_P(UnreadableCheckpointTest, ACheckpoint) {
   }
 }
 
-// That is no store which has lost a part, but a device that has failed.
+// Then it is not a store that has lost a part, but a device that has failed.
 TEST_P(UnreadableTest, MostOfTheDevice) {
   fill();
   make_unreadable(kSegmentsOffset, 13 << 20);
@@ -317,7 +317,7 @@ TEST_P(UnreadableTest, MostOfTheDevice) {
   expect_all();
 }
 
-// What is read of pieces, to release them, may be unreadable; the collector goes on.
+// Pieces are read before they are released. If they cannot be, the collector goes on.
 TEST_P(UnreadableTest, PiecesThatAreReleased) {
   fill();
   open();
@@ -338,7 +338,7 @@ TEST_P(UnreadableTest, PiecesThatAreReleased) {
   expect_all();
 }
 
-// The head cannot be read when it is removed, and so nobody knows of its pieces: the next start does, whatever checkpoint there is.
+// If the head cannot be read when it is removed, nobody knows its pieces: the next start finds them, whatever checkpoint there is.
 TEST_P(UnreadableTest, PiecesWhoseHeadCouldNotBeRead) {
   ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
   open();
@@ -351,7 +351,7 @@ TEST_P(UnreadableTest, PiecesWhoseHeadCouldNotBeRead) {
   EXPECT_EQ(store->counts().index.entries, 0u);
 }
 
-// They are released by the process that could not read them, or, if it is closed before, by the next.
+// They are released by the process that could not read them, or, if the store is closed before, by the next one.
 TEST_P(UnreadableTest, PiecesThatCanBeReadAgain) {
   ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
   for (const bool closes : {false, true}) {
@@ -372,7 +372,7 @@ TEST_P(UnreadableTest, PiecesThatCanBeReadAgain) {
   }
 }
 
-// A segment without a summary, of which no record can be read: it is not given back.
+// A segment without a summary is not given back, even if none of its records can be read.
 TEST_P(UnreadableTest, AllOfASegmentWithoutSummaryButItsHeaders) {
   ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
   open();
@@ -394,7 +394,7 @@ TEST_P(UnreadableTest, AllOfASegmentWithoutSummaryButItsHeaders) {
   expect_all();
 }
 
-// For some seconds, in which the collector tries each segment; then there is room again.
+// For some seconds, in which the collector tries each segment. Afterwards there is room again.
 TEST_P(UnreadableTest, AllOfTheDeviceForAWhile) {
   ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
   open();

@@ -1,5 +1,5 @@
-// Stores on a medium that does not take what is written to one place: it is the segment's trouble alone. Puts go on, what is there can be
-// read, the store is closed and opened again, and once the place takes writes the segment is as any other.
+// Stores on a medium that does not accept writes to one place: that affects only one segment. Puts go on, what is there can be read, the
+// store can be closed and opened, and once the place accepts writes, the segment is like any other.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -48,7 +48,7 @@ class UnwritableTest : public testing::Test, protected StoreInUse {
     ASSERT_TRUE(done) << done.error().message;
     expected[key] = "";
   }
-  // Several times what there is room for.
+  // Puts several times what there is room for.
   void work() {
     for (int i = 0; i < 30'000; ++i)
       ASSERT_NO_FATAL_FAILURE(
@@ -72,7 +72,7 @@ class UnwritableTest : public testing::Test, protected StoreInUse {
   uint64_t segment_of(const std::string& key) {
     return StoreImage(device->medium(1, 100)).newest(key)->segment;
   }
-  // With a place that is not written to.
+  // The store goes on although this place accepts no writes.
   void expect_goes_on(uint64_t offset, uint64_t put_off) {
     device->fail_writes(offset, 512);
     remove("goes");
@@ -105,7 +105,7 @@ class UnwritableTest : public testing::Test, protected StoreInUse {
   std::map<std::string, std::string> expected;
 };
 
-// The segment is collected as others are, and used again.
+// The segment is collected like others, and used again.
 TEST_F(UnwritableTest, ASummary) {
   const uint64_t segment = segment_of("stays");
   expect_goes_on(offset_of(segment + 1) - 512, 0);
@@ -113,7 +113,7 @@ TEST_F(UnwritableTest, ASummary) {
   expect_is_good();
 }
 
-// A start finds it so, and knows what it holds.
+// A start finds the segment without a summary, and knows what it holds.
 TEST_F(UnwritableTest, ASummaryAtAStart) {
   const uint64_t segment = segment_of("stays");
   device->fail_writes(offset_of(segment + 1) - 512, 512);
@@ -130,7 +130,7 @@ TEST_F(UnwritableTest, ASummaryAtAStart) {
   expect_is_good();
 }
 
-// It has been written to when it was opened, and is not when it is given back.
+// The place accepted the header when the segment was opened, but does not when it is given back.
 TEST_F(UnwritableTest, TheHeaderOfAnEmptiedSegment) {
   expect_goes_on(offset_of(segment_of("stays")), 1);
   expect_is_good();
@@ -141,7 +141,7 @@ TEST_F(UnwritableTest, TheHeaderOfAFreeSegment) {
   expect_is_good();
 }
 
-// More keys come and go than there is room for their tombstones: whatever place does not take writes, they end.
+// More keys come and go than there is room for their tombstones: these end, whichever place does not accept writes.
 TEST_F(UnwritableTest, KeysComeAndGo) {
   const uint64_t segment = segment_of("stays");
   for (const uint64_t offset : {offset_of(segment + 1) - 512, offset_of(segment), offset_of(12)}) {
@@ -156,7 +156,7 @@ TEST_F(UnwritableTest, KeysComeAndGo) {
   }
 }
 
-// The segment that another session writes to is the oldest of all, and is not full for as long as it writes nothing.
+// The segment of another session is the oldest of all, and does not fill up as long as that session writes nothing.
 TEST(IdleStreamTest, KeysComeAndGo) {
   auto* const device = new storage::CutDevice(std::vector<std::byte>(kBytes + (8 << 20)), 0);
   ASSERT_TRUE(Store::make(*device, {.segment_bytes = kSegmentBytes}));
@@ -173,7 +173,7 @@ TEST(IdleStreamTest, KeysComeAndGo) {
   device->close();
 }
 
-// Tombstones cannot end, since what cannot be read may hold anything: the store becomes full, and says so, rather than to move all of it again and
+// Tombstones cannot end, since what cannot be read may hold anything: the store becomes full, and says so, rather than move everything again and
 // again.
 TEST_F(UnwritableTest, ThatIsFullOfTombstonesSaysSo) {
   for (int i = 0; i < 2000; ++i) put("old" + std::to_string(i), std::string(300, 'o'));
@@ -193,7 +193,7 @@ TEST_F(UnwritableTest, ThatIsFullOfTombstonesSaysSo) {
   ASSERT_NO_FATAL_FAILURE(come_and_go(session, 100));
 }
 
-// By a store that has nothing else to do.
+// Even by a store that has nothing else to do.
 TEST_F(UnwritableTest, ASummaryIsTriedAgain) {
   device->fail_writes(offset_of(segment_of("stays") + 1) - 512, 512);
   remove("goes");
@@ -209,7 +209,7 @@ TEST_F(UnwritableTest, ASummaryIsTriedAgain) {
   store->verify();
 }
 
-// The segment that is the first to go cannot say so: another one does.
+// The segment that is dropped first does not accept the floor: another one does.
 TEST(UnwritableCacheTest, TakesEverything) {
   auto* const device = new storage::CutDevice(std::vector<std::byte>(kBytes), 0);
   ASSERT_TRUE(Store::make(*device, {.segment_bytes = kSegmentBytes, .is_cache = true}));
@@ -238,7 +238,7 @@ TEST(UnwritableCacheTest, TakesEverything) {
   device->close();
 }
 
-// It is where a checkpoint begins, in a segment that is free again after each try: another try begins elsewhere.
+// The bad place is where a checkpoint begins, in a segment that is free again after each try: the next try begins elsewhere.
 TEST(UnwritableCheckpointTest, IsTakenElsewhere) {
   auto* const device = new storage::CutDevice(std::vector<std::byte>(kBytes), 0);
   ASSERT_TRUE(Store::make(*device, {.segment_bytes = kSegmentBytes}));
@@ -247,17 +247,17 @@ TEST(UnwritableCheckpointTest, IsTakenElsewhere) {
   Session session;
   ASSERT_TRUE(session.open(*store));
   ASSERT_TRUE(session.put("key", bytes_of("value")));
-  // One is written to and two are ready.
+  // One segment is written to, and two are ready.
   for (int i = 0; StoreImage(device->medium(1, 100)).first(SegmentState::kFree) != 3u; ++i) {
     ASSERT_LT(i, 3000) << "ten milliseconds each";
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   device->fail_writes(kSegmentsOffset + 3 * kSegmentBytes + 1024, 512);
-  // With so few changes that the segment is not needed for them.
+  // So few changes that they do not need the segment.
   for (int tries = 0; store->counts().collected.checkpoints == 0; ++tries) {
     ASSERT_LT(tries, 20);
     for (int i = 0; i < 20; ++i) ASSERT_TRUE(session.put("key" + std::to_string(i), bytes_of("value")));
-    EXPECT_TRUE(store->compact());  // which takes one, if it is due
+    EXPECT_TRUE(store->compact());  // takes a checkpoint, if one is due
   }
   EXPECT_GT(device->refused_writes(), 0u);
   session.close();
@@ -265,7 +265,7 @@ TEST(UnwritableCheckpointTest, IsTakenElsewhere) {
   device->close();
 }
 
-// Without an end of the process in between.
+// Without a restart in between.
 TEST_F(UnwritableTest, WhatIsPutOffIsTriedAgain) {
   const uint64_t segment = segment_of("stays");
   for (const uint64_t offset : {offset_of(12), offset_of(segment + 1) - 512}) {
@@ -283,7 +283,7 @@ TEST_F(UnwritableTest, WhatIsPutOffIsTriedAgain) {
   store->verify();
 }
 
-// Reads that fail and then work say nothing of the next, however often that is so.
+// Reads that fail and then work say nothing about later ones, however often that happens.
 TEST_F(UnwritableTest, ReadsThatFailNowAndThenAreNoDamage) {
   for (int i = 0; i < 200; ++i) put("old" + std::to_string(i), std::string(3000, 'o'));
   ASSERT_NO_FATAL_FAILURE(close_and_open());

@@ -49,7 +49,7 @@ base::Expected<void> ValueWriter::append(Bytes part) {
     return base::failure(E2BIG, "store: a value of more than ", kMaxValueBytes, " bytes");
   const uint64_t most = session_->store_->identity_.geometry.value_bytes_max();
   while (!part.empty()) {
-    // A value that fits in one record is not cut into pieces: that it does not fit is known when more comes.
+    // A value that fits in one record is not cut into pieces; that it does not fit is known only when more comes.
     if (filled_bytes_ == most || (number_ > 0 && filled_bytes_ == pieces_.of.piece_bytes)) {
       const size_t left = filled_bytes_ - std::min<size_t>(filled_bytes_, pieces_.of.piece_bytes);
       filled_bytes_ -= left;
@@ -98,7 +98,7 @@ base::Expected<Changed> ValueWriter::do_commit(const PutOptions& options) {
                              &has_room);
   const bool is_done = done && done->outcome == Changed::Outcome::kDone;
   if (is_done) session.store_->large_values_.end_write(pieces_);
-  // After an error the head may be on the medium, and be found after a crash: then its pieces stay.
+  // After an error the head may be on the medium all the same, and be found after a crash: its pieces stay then.
   if (is_done || (!done && has_room)) {
     pieces_.of.sequence = 0;
     number_ = 0;
