@@ -101,7 +101,7 @@ class Engines:
         for engine, times in told["engines"].items():
             each = [ours / theirs for theirs, ours in zip(peer, times)]
             self.rows.append({"case": f"{_name(case)}/{engine}", "ours": median(times), "peer": median(peer), "ratio": median(each), "spread": spread(each),
-                              "unit": "ns", "memory_bytes": told["memory_bytes"], "modelled_ns": told["modelled"].get(engine)})
+                              "unit": "ns", "pairs": len(each), "memory_bytes": told["memory_bytes"], "modelled_ns": told["modelled"].get(engine)})
             self.ratios.setdefault(engine, []).append(self.rows[-1]["ratio"])
         self.context.say(f"{_name(case):24} {median(peer):6.1f} ns; " + ", ".join(
             f"{engine} {median(peer) / median(times):.2f}" for engine, times in told["engines"].items()) + f"; {told['chosen']}")

@@ -69,7 +69,7 @@ class Colouring:
         self.lines = told["lines"]
         plain, coloured, huge = (told["placements"][name] for name in ("plain", "coloured", "huge"))
         each = [ours / peer for ours, peer in zip(coloured, plain)]
-        return {"case": case, "ours": median(coloured), "peer": median(plain), "ratio": median(each), "spread": spread(each), "unit": "ns",
+        return {"case": case, "ours": median(coloured), "peer": median(plain), "ratio": median(each), "spread": spread(each), "unit": "ns", "pairs": len(each),
                 "huge": median(huge), "huge_ratio": median([ours / peer for ours, peer in zip(huge, plain)])}
 
     def without(self, why):

@@ -36,7 +36,7 @@ def regress(points):
 def _row(case, ours, peer, unit, **more):
     """Of values of the same turns."""
     each = [one / other for one, other in zip(ours, peer)]
-    return {"case": case, "ours": median(ours), "peer": median(peer), "ratio": median(each), "spread": spread(each), "unit": unit, **more}
+    return {"case": case, "ours": median(ours), "peer": median(peer), "ratio": median(each), "spread": spread(each), "unit": unit, "pairs": len(each), **more}
 
 
 class Figures:

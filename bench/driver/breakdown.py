@@ -2,7 +2,7 @@
 import json
 
 from limited import MIB, OPENMP, check_same
-from lockstep import Failure, Programs, geometric_mean, median, row_of, take_warm_turns
+from lockstep import Failure, Programs, geometric_mean, median, row_of, spread, take_warm_turns
 from variants import SATC
 from workloads import Graph, Sort, make_graph
 
@@ -115,8 +115,10 @@ class Breakdown:
         rows = []
         for setting in settings:
             ours, table = turns["satc", setting.name], turns["table", seen[setting.name].name]
-            row = row_of(f"{case}/{setting.name}", ours, table, "s", own_ratio=median([a / b for a, b in zip(ours, turns["satc", first])]),
-                         table_ratio=median([a / b for a, b in zip(table, turns["table", first])]))
+            row = row_of(f"{case}/{setting.name}", ours, table, "s")
+            for name, of, of_first in (("own", ours, turns["satc", first]), ("table", table, turns["table", first])):
+                ratios = [a / b for a, b in zip(of, of_first)]
+                row[name + "_ratio"], row[name + "_spread"] = median(ratios), spread(ratios)
             rows.append(row)
             self.context.say(f"{row['case']:24} {row['ours']:.2f} s, {row['ratio']:.2f} of the table's, {row['own_ratio']:.2f} of {first}")
         return rows

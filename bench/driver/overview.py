@@ -35,7 +35,7 @@ def _html_table(rows, most=None, marked=()):
     columns = _columns(rows)
     lines = ["<table><tr>" + "".join(f"<th>{html.escape(str(column))}</th>" for column in columns) + "</tr>"]
     for number, row in enumerate(rows[:most]):
-        cells = [(row.get(column, ""), report.figure(row.get(column, ""))) for column in columns]
+        cells = [(row.get(column, ""), report.shown(row, column)) for column in columns]
         lines.append((f'<tr class=off id="{marked[number]}">' if number in marked else "<tr>") + "".join(f'<td{" class=number" if isinstance(value, (int, float)) else ""}>{html.escape(text)}</td>' for value, text in cells) + "</tr>")
     more = f"<p>and {len(rows) - most} more rows</p>" if most and len(rows) > most else ""
     return "\n".join(lines) + "</table>" + more

@@ -7,8 +7,8 @@ A file is a paper: `title`, `where` it was published, its `order` in the report,
     found   what the paper reports
     how     "measured", "simulated", or "not measured"
     note    how what is measured here differs from it; by which model it is simulated, and at which points that was compared with what was measured; or what is missing here
-    from    [{benchmark, cases, columns, summary}]: the rows that show it: patterns of their names, as of a shell, and which columns of them; and patterns of figures of the
-            benchmark's summary, if it needs any. Not where it is not measured
+    from    [{benchmark, cases, columns, summary}]: the rows that show it: patterns of their names, as of a shell, and which columns of them (spreads of ratios, pairs and units need
+            not be named); and patterns of figures of the benchmark's summary, if it needs any. Not where it is not measured
     plots   [{benchmark, cases, part, x, y, lines, title, logarithmic}]: curves, if it has any. Of these cases part `part` of the name, between slashes, is a number, what `x` says, and its
             column of `lines`, {column: label}, a value, what `y` says; other parts tell lines apart. logarithmic: axes, "x", "y" or "xy". Without it the report draws bars of ratios
 """
@@ -31,9 +31,15 @@ def fits(name, patterns):
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
+def columns_of(source):
+    """Of one of `from`: those that are named, behind each ratio its spread, the number of pairs, and the unit if one of them has it."""
+    named = [name for column in source["columns"] for name in (column, *([column.removesuffix("ratio") + "spread"] if column.endswith("ratio") else []))]
+    return dict.fromkeys(["case", *named, "pairs", *(["unit"] if {"ours", "peer"} & set(named) else [])])
+
+
 def tables_of(source, result):
-    """Of one of `from`: the rows that a run left, each with its case, the columns that are named and their unit; and what is named of the summary. Tables without rows are none."""
-    columns = dict.fromkeys(["case", *source["columns"], "unit"])
+    """Of one of `from`: the rows that a run left, with their columns as far as they have them; and what is named of the summary. Tables without rows are none."""
+    columns = columns_of(source)
     rows = [{key: row[key] for key in columns if key in row} for row in result["rows"] if fits(row["case"], source["cases"])]
     figures = [{"figure": key, "value": value} for key, value in result["summary"].items() if fits(key, source.get("summary", []))]
     return [(source["benchmark"], table) for table in (rows, figures) if table]

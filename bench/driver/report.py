@@ -50,13 +50,19 @@ def figure(value):
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
+def shown(row, key):
+    """What tables show of a row. A spread of one pair, or of what is not measured in pairs, would look like none at all."""
+    value = row.get(key, "")
+    return "–" if key.endswith("spread") and value == 0 and row.get("pairs", 1) == 1 else figure(value)
+
+
 def table(rows, keys=None):
     """Lines of Markdown. keys: of the columns, else all that a row has, those first that all benchmarks have."""
     if keys is None:
         found = dict.fromkeys(key for row in rows for key in row)
         keys = [key for key in ROW_KEYS if key in found] + [key for key in found if key not in ROW_KEYS]
     lines = ["| " + " | ".join(keys) + " |", "|" + "|".join("---" if key in ("case", "unit") else "--:" for key in keys) + "|"]
-    return lines + ["| " + " | ".join(figure(row.get(key, "")) for key in keys) + " |" for row in rows]
+    return lines + ["| " + " | ".join(shown(row, key) for key in keys) + " |" for row in rows]
 
 
 def markdown(result, doc):

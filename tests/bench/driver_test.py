@@ -13,6 +13,7 @@ import xml.etree.ElementTree
 
 from bench_case import Case, assert_refused, bench
 
+import breakdown
 import cases
 import devices
 import lockstep
@@ -168,11 +169,11 @@ class Figures(Case):
         report.write(self.folder, result, "What it is.", {"more": [plot.bars(**BARS), plot.bars(**BARS)]})
         written = (self.folder / "n.md").read_text()
         before, after = written.split("\n## part: its title\n")
-        self.assertIn("| a/1 | 1 | 1 | 1 | 0 | ms |\n| party | 1 |", before)
+        self.assertIn("| a/1 | 1 | 1 | 1 | – | ms |\n| party | 1 |", before)
         self.assertIn("| case | ours | peer | ratio | spread | unit | extra |", after)
-        self.assertIn("| part/1 | 1 | 1 | 1 | 0 | ms | 7 |\n| part/2 |", after)
+        self.assertIn("| part/1 | 1 | 1 | 1 | – | ms | 7 |\n| part/2 |", after)
         self.assertIn("\n## one: alone\n", after)
-        self.assertIn("| one | 1 | 1 | 1 | 0 | ms | 9 |", after)
+        self.assertIn("| one | 1 | 1 | 1 | – | ms | 9 |", after)
         self.assertNotIn("nothing", written)
         root = xml.etree.ElementTree.fromstring((self.folder / "n.svg").read_text())
         self.assertEqual(len(root.findall("{http://www.w3.org/2000/svg}svg")), 2)
@@ -181,6 +182,20 @@ class Figures(Case):
         rows = [{"case": "resident", "ratio": 1.5, "unit": "s"}, {"case": "disk", "ratio": 2.0, "unit": "s", "pairs": 3, "swap_ratio": 2.0}, {"case": "zram", "swap_ratio": 4.0, "ours": 1.0}]
         self.assertEqual(report.table(rows), ["| case | ours | ratio | unit | pairs | swap_ratio |", "|---|--:|--:|---|--:|--:|",
                                               "| resident |  | 1.5 | s |  |  |", "| disk |  | 2 | s | 3 | 2 |", "| zram | 1 |  |  |  | 4 |"])
+
+    def test_a_spread_of_one_pair_is_none(self):
+        rows = [{"spread": spread, **pairs} for spread, pairs in ((0.0, {"pairs": 1}), (0.0, {}), (0.0, {"pairs": 2}), (0.25, {}), ("", {"pairs": 1}))]
+        self.assertEqual([report.shown(row, "spread") for row in rows], ["–", "–", "0", "0.25", ""])
+        self.assertEqual(report.shown({"ratio": 0.0, "own_spread": 0.0, "pairs": 1}, "ratio"), "0")
+        self.assertEqual(report.shown({"ratio": 0.0, "own_spread": 0.0, "pairs": 1}, "own_spread"), "–")
+
+    def test_each_ratio_of_a_breakdown_has_its_own_spread(self):
+        measured = breakdown.Breakdown.__new__(breakdown.Breakdown)
+        measured.context, measured.command = unittest.mock.Mock(), lambda name, side, setting: None
+        measured.turns = lambda case, name, sides: {("satc", "4K"): [1.0, 2.0], ("satc", "8K"): [1.0, 3.0], ("table", "4K"): [1.0, 1.0], ("table", "8K"): [2.0, 2.0]}
+        _, row = measured.figure("page/pr", "pr", [breakdown.Setting(size, [], ["--page", size]) for size in ("4K", "8K")])
+        self.assertEqual({name: round(row[name], 6) for name in ("ratio", "spread", "own_ratio", "own_spread", "table_ratio", "table_spread")},
+                         {"ratio": 1.0, "spread": 1.0, "own_ratio": 1.25, "own_spread": 0.4, "table_ratio": 2.0, "table_spread": 0.0})
 
     def test_report_writes_three_complete_files(self):
         row = {"case": "a", "ours": 2.0, "peer": 1.0, "ratio": 2.0, "spread": 0.25, "unit": "ms", "extra": 7.0}

@@ -93,7 +93,7 @@ class Runs(Case):
         facts = self.report()
         self.assertEqual(set(facts["summary"]), {"sort", "switch", "tasks"})
         self.assertEqual([figure["state"] for figure in facts["papers"][0]["figures"]], ["measured", "simulated", "not measured", "missing"])
-        self.assertEqual(facts["papers"][0]["figures"][0]["from"], [{"benchmark": "sort", "rows": [{"case": "disk/1", "ratio": 0.5, "extra": 3.0, "unit": "s"}]},
+        self.assertEqual(facts["papers"][0]["figures"][0]["from"], [{"benchmark": "sort", "rows": [{"case": "disk/1", "ratio": 0.5, "spread": 0.0, "extra": 3.0}]},
                                                                     {"benchmark": "sort", "rows": [{"figure": "best", "value": 2.0}]}])
         self.assertIn("did not measure these cases", facts["papers"][0]["figures"][3]["missing"])
         page = (self.folder / "report.html").read_text()
@@ -245,6 +245,13 @@ class Claims(unittest.TestCase):
 
 
 class Papers(unittest.TestCase):
+    def test_a_figure_has_the_spreads_of_its_ratios_and_of_how_many_pairs_they_are(self):
+        row = {"case": "a", "ours": 1.0, "peer": 2.0, "ratio": 0.5, "spread": 0.1, "own_ratio": 3.0, "own_spread": 0.2, "cycles": 7, "unit": "s", "pairs": 5}
+        for columns, found in ((["own_ratio", "ours"], ["own_ratio", "own_spread", "ours", "pairs", "unit"]), (["ratio", "cycles"], ["ratio", "spread", "cycles", "pairs"]), (["cycles"], ["cycles", "pairs"])):
+            source = {"benchmark": "sort", "cases": ["a"], "columns": columns}
+            [(_, rows)] = papers.tables_of(source, {"rows": [row, {"case": "b"}], "summary": {}})
+            self.assertEqual([list(shown) for shown in rows], [["case", *found]])
+
     def test_each_figure_says_where_it_comes_from(self):
         loaded = papers.load()
         self.assertEqual([paper["order"] for paper in loaded], list(range(1, len(loaded) + 1)))

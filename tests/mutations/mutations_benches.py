@@ -39,6 +39,8 @@ MUTATIONS = [
     of("what only some cases were measured of stands for all", "kept", ("bench/driver/bench.py", '"made_by": made_by | ({"only": only} if only else {})', '"made_by": made_by')),
     of("cases that are kept are measured again", "kept", (KEPT, "(case[0] if isinstance(case, tuple) else case) not in self]", "case]")),
     of("a figure is measured though no case of it is there", "everything", (PAPERS, '(figure["how"] if tables else "missing")', 'figure["how"]')),
+    of("the spread of another ratio stands beside one", "everything", (PAPERS, 'column.removesuffix("ratio") + "spread"', '"spread"')),
+    of("a single pair has no spread at all", "driver", (REPORT, ' and row.get("pairs", 1) == 1 else figure(value)', " and False else figure(value)")),
     of("lines of several programs are one", "everything", (PAPERS, "if len({name[at] for name in names}) > 1]", "if False]")),
     of("a curve of one point hides the bars", "everything", (PAPERS, "if len(points) > 1}", "if points}")),
     of("a logarithmic axis begins at nothing", "driver", ("bench/driver/plot.py", "is_logarithmic and min(numbers) > 0", "is_logarithmic")),
