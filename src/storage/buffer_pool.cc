@@ -19,9 +19,9 @@ BufferPool::~BufferPool() {
   }
 }
 
-// Null: there is no memory.
+// Returns null if there is no memory.
 std::byte* BufferPool::add_chunk(size_t bytes) {
-  // A page of its own says what to give back.
+  // An OS page of its own records what to unmap.
   const size_t chunk_bytes = base::kOsPageBytes + bytes;
   auto memory = sys::map_anonymous(chunk_bytes, "buffers for I/O");
   if (!memory) return nullptr;
@@ -76,7 +76,7 @@ void BufferPool::trim() {
   for (unsigned i = 1; i < kSizes; ++i) {
     Size& of = sizes_[i];
     const size_t bytes = (base::kOsPageBytes << i) - base::kOsPageBytes;
-    // They are taken from the front: so many of the first ones were not always free.
+    // Buffers are taken from the front, so this many of the first ones were in use at some time.
     size_t wanted_count = of.count - of.least_count;
     for (Free* free = of.first; free != nullptr; free = free->next) {
       const bool is_wanted = wanted_count > 0;

@@ -1,5 +1,5 @@
-// BufferPool: memory for I/O, and for what is too large for the stack of a task, which is kept when it is given back. Who uses it for long, with more
-// at some times than at others, has it trimmed now and then.
+// BufferPool: memory for I/O, and for what is too large for a task's stack. Buffers that are given back are kept; long-lived users with varying needs
+// call trim() from time to time.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -7,7 +7,7 @@
 
 namespace storage {
 
-// Aligned to 4 KiB, in sizes of 4 KiB times powers of two. Thread contract: of one thread, or the tasks of one worker.
+// Buffers are aligned to 4 KiB, in sizes of 4 KiB times powers of two. Thread contract: one thread, or the tasks of one worker.
 class BufferPool {
  public:
   static constexpr size_t kMaxBytes = 4 << 20;
@@ -17,13 +17,13 @@ class BufferPool {
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
 
-  // Memory in one piece, which buffers are taken from as long as it lasts. Not more of it when it is there already. Empty: there is none.
+  // Reserves memory in one piece, from which buffers are taken first. Later calls return the same memory. Empty if there is none.
   std::span<std::byte> reserve(size_t bytes);
-  // At least so many bytes; empty when there is no memory. REQUIRES: bytes <= kMaxBytes. Cost: no system call, as a rule.
+  // At least `bytes`; empty if there is no memory. REQUIRES: bytes <= kMaxBytes. Cost: usually no system call.
   std::span<std::byte> take(size_t bytes);
   void give(std::span<std::byte> buffer);
-  // Gives the system the memory of buffers that nobody had since the last call, up to kMaxTrimmedBytes of it, but for the first 4 KiB of each. What was
-  // reserved stays. Cost: a look at each free buffer; some ms where there is much to give.
+  // Returns to the OS the memory of buffers that nobody has taken since the last call, except the first 4 KiB of each; at most kMaxTrimmedBytes.
+  // Reserved memory stays. Cost: a look at each free buffer; some ms if there is much to return.
   void trim();
   static constexpr size_t kMaxTrimmedBytes = 16 << 20;
 
@@ -34,11 +34,11 @@ class BufferPool {
     Free* next;
     bool is_trimmed = false;
   };
-  // The free buffers of a size, the one that was given back last first.
+  // The free buffers of one size, the most recently given back first.
   struct Size {
     Free* first = nullptr;
     size_t count = 0;
-    size_t least_count = 0;  // since trim() last looked at all of them
+    size_t least_count = 0;  // the lowest count since trim() last looked at all of them
   };
   struct Chunk {
     Chunk* next;

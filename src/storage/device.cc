@@ -53,8 +53,8 @@ void count(const Io& io) {
   }
 }
 
-// `io` becomes what is left of the caller's after resumption.moved_bytes: the rest of the segment where that
-// is, if it is inside one, and else all segments from there on.
+// Sets `io` to what is left of the caller's after resumption.moved_bytes: if that is inside a segment, to the
+// rest of that segment, else to all segments from there on.
 void set_to_rest(Io& io) {
   const Io::Resumption& resumption = io.resumption;
   uint64_t skipped_bytes = 0;
@@ -77,8 +77,8 @@ void set_to_rest(Io& io) {
   io.length_bytes = io.resumption.rest.iov_len;
 }
 
-// A piece of `io` has ended, of which more may be had if it `may_go_on`: is there anything left to start? Then `io` is
-// that; else it is the caller's again. Ends, since each piece before the last brought at least one block.
+// A piece of `io` has ended; `may_go_on` says whether resuming is possible. Returns whether there is a rest to start, which
+// `io` then is; else `io` is the caller's again. Terminates, since each piece before the last brought at least one block.
 bool resume(Io& io, bool may_go_on) {
   Io::Resumption& resumption = io.resumption;
   if (!resumption.under_way) {
@@ -150,7 +150,7 @@ void Queue::end_piece(Io& io, bool may_go_on) {
   completed_.append(io);
 }
 
-// Only what is there now: a medium that finishes at once gives the next piece back before this returns.
+// Only those that are there now: a medium that finishes at once returns the next piece before this returns.
 void Queue::start_resumed() {
   size_t bound = resumed_.count();
   if (bound == 0) return;
@@ -159,7 +159,7 @@ void Queue::start_resumed() {
 }
 
 size_t Queue::deliver() {
-  // Only what is there now: a `done` that submits to a medium that finishes at once would keep us forever.
+  // Only those that are there now: a `done` that submits to a medium that finishes at once would make this loop for ever.
   size_t bound = completed_.count();
   size_t delivered_count = 0;
   while (delivered_count < bound && !completed_.empty()) {
@@ -202,7 +202,7 @@ size_t Queue::wait() {
   return deliver();
 }
 
-// run() does not flush: a medium that sleeps in the kernel takes what was gathered in the same call.
+// run() does not flush: a medium that sleeps in the kernel submits what was gathered in the same call.
 void Queue::run(Io& io) {
   while (in_flight_count_ == depth_) wait();
   start(io, true);

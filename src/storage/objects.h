@@ -8,7 +8,7 @@
 
 namespace storage {
 
-// A new T with `extra_bytes` of zeroed memory right after it (T is a multiple of its alignment long).
+// A new T with `extra_bytes` of zeroed memory right after it (sizeof(T) is a multiple of its alignment).
 // Errors: ENOMEM.
 template <class T, class... Arguments>
 base::Expected<T*> make_object(uint64_t extra_bytes, const char* purpose, Arguments&&... arguments) {

@@ -1,4 +1,4 @@
-// PieceIo: an Io over memory of one piece, with the segment that it needs; and several of them, to be run together.
+// PieceIo: an Io over one contiguous piece of memory, with its segment; and PieceIos, several to be run together.
 #pragma once
 #include <new>
 #include <type_traits>
@@ -8,7 +8,7 @@
 namespace storage {
 
 struct PieceIo : Io {
-  // The memory is the caller's, as of any Io; a write does not change it.
+  // The memory is the caller's, as with any Io; a write does not change it.
   PieceIo(Operation what, uint64_t at_bytes, const void* memory, uint64_t bytes)
       : piece{const_cast<void*>(memory), bytes} {
     operation = what;
@@ -23,19 +23,19 @@ struct PieceIo : Io {
   const iovec piece;
 };
 
-// Up to Most of them. Other memory than the stack is for many: each has some 200 bytes.
+// Up to Most of them. Each has some 200 bytes, so many of them do not belong on the stack.
 template <size_t Most>
 class PieceIos {
  public:
   size_t size() const { return count_; }
   bool is_full() const { return count_ == Most; }
-  // It stays where it is until clear(). REQUIRES: not full.
+  // The Io stays in place until clear(). REQUIRES: not full.
   Io& add(Operation what, uint64_t at_bytes, const void* memory, uint64_t bytes) {
     Io* const io = new (&memory_[count_]) PieceIo(what, at_bytes, memory, bytes);
     all_[count_++] = io;
     return *io;
   }
-  // In the order in which they came, until it is changed here.
+  // In the order in which they were added, unless the caller reorders them here.
   std::span<Io*> all() { return {all_, count_}; }
   const Io& operator[](size_t index) const { return *all_[index]; }
   // REQUIRES: none is under way.

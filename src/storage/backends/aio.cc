@@ -15,7 +15,7 @@ class AioQueue final : public Queue {
   AioQueue(AioDevice& device, size_t depth)
       : Queue(device, depth), file_(device), is_in_child_(device.is_in_child()) {}
 
-  // Also on an error the queue is to be closed.
+  // The caller must close the queue even on an error.
   base::Expected<void> open(const QueueUse& use) {
     auto opened = ring_.open(static_cast<uint32_t>(depth()));
     return opened && use.sleeps ? ended_.open() : opened;
@@ -28,7 +28,7 @@ class AioQueue final : public Queue {
 
  private:
   void do_start(Io& io) override {
-    // As in uring.cc: if this child is killed, its writes must have ended when the process has.
+    // As in uring.cc: if this child is killed, its writes must end no later than the process.
     const bool by_call = io.operation == Operation::kDiscard ||
                          (io.operation == Operation::kFlush && !flushes_) ||
                          (io.operation != Operation::kRead && is_in_child_);
@@ -38,10 +38,10 @@ class AioQueue final : public Queue {
       prepare(io);
   }
 
-  // The caller sleeps until it is done: a blocking call is the shortest way.
+  // The caller sleeps until it is done, so a blocking call is the shortest way.
   void do_start_alone(Io& io) override { perform(io); }
 
-  // Hands over what is pending, until the kernel has no room.
+  // Submits what is pending, until the kernel has no room.
   void do_flush_submissions() override {
     while (ring_.pending_count() > 0) {
       const long result = ring_.submit();
@@ -52,12 +52,12 @@ class AioQueue final : public Queue {
 
   void do_poll(bool block) override {
     do_flush_submissions();
-    // The kernel takes nothing although it has nothing of ours to do: one Io goes on by a blocking call.
+    // The kernel takes nothing although it has no Io of ours: one Io is done by a blocking call, so that there is progress.
     if (ring_.pending_count() > 0 && ring_.in_kernel_count() == 0)
       perform(*reinterpret_cast<Io*>(ring_.take_first()));
     if (reap() > 0 || !block || has_completed()) return;
     const long result = ring_.wait();
-    // Waiting failed, and would fail again. Completions appear all the same: look for them.
+    // Waiting failed, and would fail again. Completions still appear, so look for them.
     if (sys::failed(result) && result != -EINTR) sys::syscall(SYS_sched_yield);
     reap();
   }
@@ -116,7 +116,7 @@ class AioQueue final : public Queue {
     while (ring_.next_completion(user_data, result)) {
       Io& io = *reinterpret_cast<Io*>(user_data);
       ++count;
-      // The kernel gave it up where a blocking call would have slept or gone on.
+      // The kernel gave up where a blocking call would have slept or continued.
       if (result == -EAGAIN || result == -EINTR || result == -ECANCELED) {
         perform(io);
       } else {
@@ -134,7 +134,7 @@ class AioQueue final : public Queue {
 
   AioDevice& file_;
   const bool is_in_child_;
-  bool flushes_ = true;  // does the kernel's AIO?
+  bool flushes_ = true;  // the kernel's AIO has flushes
   sys::AioRing ring_;
   // The kernel sets it when the ring has a completion. Open only if the queue's user sleeps.
   sys::Event ended_;
@@ -161,7 +161,7 @@ base::Expected<void> AioDevice::give_up_aio(uint32_t helper_count) {
 }
 
 void AioDevice::log_fallback(std::string_view what, const char* instead) {
-  // Relaxed: only one of several threads shall speak.
+  // Relaxed: it only ensures that one of several threads logs.
   if (logged_.exchange(true, std::memory_order_relaxed)) return;
   base::log(name(), ": ", what, "; using ", instead, " instead");
 }

@@ -20,7 +20,7 @@ class FileQueue final : public Queue {
  public:
   FileQueue(FileDevice& device, size_t depth) : Queue(device, depth), file_(device) {}
 
-  // Also on an error the queue is to be closed.
+  // The caller must close the queue even on an error.
   base::Expected<void> open(const QueueUse& use) {
     if (!use.sleeps || !has_helpers()) return {};
     auto opened = client_.told.open();
@@ -65,7 +65,7 @@ class FileQueue final : public Queue {
     }
   }
 
-  // Helpers set the event for whatever they complete after collect() has looked. Without helpers nothing is ever left to be done.
+  // Helpers set the event for whatever they complete after collect() has looked. Without helpers nothing is ever left to do.
   base::Quiet do_quiet() override {
     if (client_.told.descriptor() < 0) return {};
     client_.told.clear();
@@ -74,7 +74,7 @@ class FileQueue final : public Queue {
             .descriptor = client_.told.descriptor()};
   }
 
-  // A child of fork has none: neither idle ones, nor those that were working for the queue when it forked.
+  // A child of fork has no helpers: neither idle ones, nor those that were working for the queue at the fork.
   bool has_helpers() const { return file_.helpers() != nullptr && file_.helpers()->helper_count() > 0; }
 
   void perform_here(Io& io) {
@@ -99,7 +99,7 @@ class FileQueue final : public Queue {
   HelperClient client_;
 };
 
-// fallocate and BLKDISCARD say this where discarding is not possible; it is only advice.
+// What fallocate and BLKDISCARD return where discarding is not possible. No error: a discard is only advice.
 bool means_cannot_discard(long result) {
   return result == -EOPNOTSUPP || result == -ENOSYS || result == -EPERM || result == -ENOTTY;
 }
@@ -136,7 +136,7 @@ bool FileDevice::do_has_room_at(uint64_t offset_bytes, uint64_t length_bytes) co
     map->fm_start = at;
     map->fm_length = end - at;
     map->fm_extent_count = kExtents;
-    // Most file systems know; of the others nothing is to be found out.
+    // Most file systems can tell; for the others it cannot be found out.
     if (sys::failed(sys::syscall(SYS_ioctl, medium_.descriptor, FS_IOC_FIEMAP, map))) return true;
     if (map->fm_mapped_extents == 0) return false;
     for (uint32_t i = 0; i < map->fm_mapped_extents; ++i) {
@@ -185,13 +185,13 @@ void FileDevice::do_close() {
 
 bool FileDevice::is_in_child() const { return sys::syscall(SYS_getpid) != process_; }
 
-// The result that a call for a file would have had: bytes, or -errno.
+// The result that a system call on a file would have had: a number of bytes, or -errno.
 int64_t FileDevice::result_of_command(Io& io, int64_t status) const {
   if (status == 0) return static_cast<int64_t>(nvme_command(medium_.nvme, io).transferred_bytes);
   const uint32_t type = nvme_status_type(status), code = nvme_status_code(status);
   const int error = error_of_nvme_status(type, code, io.operation);
   constexpr const char* kNames[] = {"read", "write", "discard", "flush"};
-  // Relaxed: only one of several threads shall speak.
+  // Relaxed: it only ensures that one of several threads logs.
   if (!(io.operation == Operation::kDiscard && means_cannot_discard(-error)) &&
       !status_logged_.exchange(true, std::memory_order_relaxed))
     base::log(name(), ": ", kNames[static_cast<int>(io.operation)], " of ", base::Bytes{io.length_bytes},
@@ -216,7 +216,7 @@ void FileDevice::transfer(Io& io) const {
   const auto [descriptor, offset_bytes] = where(io);
   long result;
   do {
-    // One segment: the kernel need not copy a list.
+    // With one segment, the kernel need not copy a list.
     if (io.segment_count == 1)
       result = sys::syscall(reads ? SYS_pread64 : SYS_pwrite64, descriptor, io.segments[0].iov_base,
                             io.segments[0].iov_len, offset_bytes);

@@ -2,7 +2,7 @@
 // device. It works everywhere.
 //
 // A batch of one Io runs in the submitting thread, which is the shortest way for a single miss. Larger batches go to helper threads,
-// which all queues of the device share, so that the medium sees their depth.
+// which all queues of the device share, so that the medium gets several requests at a time.
 // Transfers are direct where the descriptor has O_DIRECT. EINTR is retried; short transfers are reported as they are.
 // The aio and uring backends build on FileDevice: they use the same descriptor, and need the same facts about it.
 #pragma once
@@ -25,24 +25,24 @@ struct Medium {
   bool is_direct = false;        // by O_DIRECT; otherwise transfers go through the kernel's page cache
   bool polls = false;      // its device can be polled for completions of reads and writes (not of commands)
   bool is_memory = false;  // there is nothing to wait for: transfers end before their system call returns
-  // Others want its room, or its lock, as soon as this process has ended or was killed.
+  // Its room, or its lock, must be free for others as soon as this process has ended or was killed.
   bool ends_with_process = false;
-  bool is_locked = false;  // its file, against others, by its descriptor
+  bool is_locked = false;  // its file is locked against others through the descriptor
   NvmeNamespace nvme;      // of a character device, which takes commands; otherwise none
-  // Of a character device: the block device of the same namespace, open for direct reading, and exclusively, as long as the medium
-  // is; one of the runtime's own descriptors.
+  // Of a character device: the block device of the same namespace, open exclusively, for direct reading, as long as the medium is; one
+  // of the runtime's own descriptors.
   int block_descriptor = -1;
   char label[200] = {};  // follows the scheme in Device::name(): "/mnt/nvme (unlinked file, direct)"
 
   bool takes_commands() const { return nvme.id != 0; }
 };
 
-// Closes its descriptors, and gives its lock up: children of fork, which have the descriptor too, would keep it.
+// Closes its descriptors, and releases its lock, which children of fork that inherited the descriptor would otherwise keep.
 void close_medium(const Medium& medium);
 
 inline constexpr uint32_t kDefaultHelperCount = 8;
 
-// Takes the medium over, also on errors. With helper_count 0 the Ios of a batch run one after the other. Fewer helpers are started if
+// Takes over the medium, even on errors. With helper_count 0 the Ios of a batch run one after the other. Fewer helpers are started if
 // the system has no more threads. Errors: ENOMEM.
 base::Expected<Device*> make_file_device(const Medium& medium, uint32_t helper_count = kDefaultHelperCount,
                                          size_t max_depth = kMaxQueueDepth);
@@ -55,12 +55,12 @@ class FileDevice : public Device {
   size_t max_depth() const { return max_depth_; }
   // Null without helpers.
   FileHelpers* helpers() const { return helpers_; }
-  // Once. Errors: ENOMEM.
+  // To be called once. Errors: ENOMEM.
   base::Expected<void> start_helpers(uint32_t helper_count);
 
   // Runs the Io to its end by a blocking call, and sets error and transferred_bytes. Thread-safe.
   void perform(Io& io) const;
-  // The descriptor and offset that the kernel is given for a transfer.
+  // The descriptor and offset that are passed to the kernel for a transfer.
   struct Where {
     int descriptor;
     uint64_t offset_bytes;
@@ -78,7 +78,7 @@ class FileDevice : public Device {
   bool do_has_room_at(uint64_t offset_bytes, uint64_t length_bytes) const override;
   void do_close() override;
   ~FileDevice() = default;
-  // Names the device after the backend that serves it, which may be another one than was asked for: "uring", "aio", "file".
+  // Names the device after the backend that serves it, which may not be the one that was asked for: "uring", "aio", "file".
   void set_scheme(std::string_view scheme);
   // Ends the helpers and closes the medium, but does not free the object.
   void end();

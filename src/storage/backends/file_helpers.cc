@@ -20,7 +20,7 @@ base::Expected<FileHelpers*> FileHelpers::make(uint32_t helper_count, void (*per
   auto entry = [](void* self) { static_cast<FileHelpers*>(self)->run_helper(); };
   while (helpers.helper_count_ < helper_count) {
     auto thread = sys::start_thread(entry, &helpers, "spillway-io");
-    if (!thread) break;  // fewer threads are slower, nothing else
+    if (!thread) break;  // with fewer threads it is only slower
     helpers.threads_[helpers.helper_count_++] = *thread;
   }
   return made;
@@ -72,7 +72,7 @@ Io* FileHelpers::take_wanted(HelperClient& client) {
   if (client.wanted.empty()) return nullptr;
   Io* io = &client.wanted.take_first();
   if (!client.wanted.empty()) return io;
-  // Wants nothing any more: out of the round.
+  // The client wants nothing any more: it leaves the round.
   HelperClient* before = nullptr;
   for (HelperClient* c = round_first_; c != &client; c = c->next_in_round) before = c;
   (before == nullptr ? round_first_ : before->next_in_round) = client.next_in_round;
@@ -109,7 +109,7 @@ void FileHelpers::run_helper() {
         !client->done.compare_exchange_weak(head, &io, std::memory_order_release, std::memory_order_relaxed));
     client->finished.notify_all();
     if (client->told.descriptor() >= 0) client->told.set();
-    // Pairs with the load before the client dies.
+    // Pairs with the load before the client is freed.
     client->helpers_inside.fetch_sub(1, std::memory_order_release);
     mutex_.lock();
   }

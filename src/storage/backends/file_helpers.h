@@ -1,17 +1,17 @@
 // FileHelpers: the helper threads of a file device, which give batches of blocking calls depth.
 //
-//   HelperClient   one queue's share: the Ios that it wants done, and those that have been done
+//   HelperClient   one queue's state: the Ios that it wants done, and those that have been done
 //   round          the clients that want something, first in, first out
 //
 // The protocol of one batch
 //  1 the queue's thread, with the lock, appends to client.wanted and puts the client at the end of the round; then it wakes helpers
-//  2 a helper, with the lock, takes the first client of the round and one Io of it, counts itself into client.helpers_inside, and
+//  2 a helper, with the lock, takes the first client of the round and one of its Ios, counts itself into client.helpers_inside, and
 //    puts the client back at the end of the round if it wants more
 //  3 the helper runs the Io without the lock, pushes it to client.done, notifies client.finished, and sets client.told
 //  4 it counts itself out of client.helpers_inside; after that it does not touch the client
 //  5 the queue's thread takes client.done whole. While it waits it runs wanted Ios itself (take_wanted)
 //
-// In a child of fork the threads and all state of this object are gone (MADV_WIPEONFORK): there are no helpers, and queues run their
+// A child of fork has neither the threads nor any state of this object (MADV_WIPEONFORK): there are no helpers, and queues run their
 // Ios themselves.
 #pragma once
 #include <atomic>
@@ -30,7 +30,7 @@ struct HelperClient {
   std::atomic<Io*> done{nullptr};         // pushed by helpers, taken whole by the queue's thread
   std::atomic<uint32_t> helpers_inside{0};
   sys::EventCount finished;
-  sys::Event told;  // as `finished`, for a descriptor to sleep on; open only if the queue's user sleeps
+  sys::Event told;  // like `finished`, with a descriptor to sleep on; open only if the queue's user sleeps
 };
 
 class FileHelpers {
@@ -48,7 +48,7 @@ class FileHelpers {
 
   // Step 1. REQUIRES: helper_count() > 0. `wanted` is empty afterwards.
   void want(HelperClient& client, IoList& wanted);
-  // Takes back an Io that no helper has begun; null when there is none.
+  // Takes back an Io that no helper has begun; null if there is none.
   Io* take_wanted(HelperClient& client);
 
  private:

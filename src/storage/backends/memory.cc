@@ -31,7 +31,7 @@ class MemoryDevice final : public Device {
   char* bytes_;
 };
 
-// Reads may take in what somebody is writing at the same time, as long as nobody looks at those bytes: as on a disk, that is no race.
+// A read may overlap a concurrent write as long as nobody uses these bytes: as on a disk, that is no race.
 [[clang::no_sanitize("thread")]] void copy(char* to, const char* from, size_t bytes) {
 #if __has_feature(thread_sanitizer)
   for (size_t i = 0; i < bytes / 8; ++i)
@@ -62,7 +62,7 @@ class MemoryQueue final : public Queue {
   void do_poll(bool) override {}  // nothing is ever left to finish
   void do_close() override { free_object(this, 0); }
 
-  // Whole OS pages go back to the system, the ends are overwritten.
+  // Whole OS pages go back to the OS; partial ones at the ends are zeroed.
   void discard(const Io& io) {
     uint64_t end = io.offset_bytes + io.length_bytes;
     uint64_t first_whole = base::round_up(io.offset_bytes, base::kOsPageBytes);

@@ -44,7 +44,7 @@ void set_blocks(const NvmeNamespace& space, uint64_t offset_bytes, NvmeCommand& 
   command.words.cdw12 = static_cast<uint32_t>(command.transferred_bytes / space.block_bytes - 1);
 }
 
-// As many segments as fit, or the front of the first.
+// Sets as many segments as fit, or the front of the first.
 void set_data(const NvmeNamespace& space, const Io& io, NvmeCommand& command) {
   const uint64_t most_bytes = std::min(space.command_bytes, kMaxBlocks * space.block_bytes);
   uint32_t count = 0;
@@ -83,7 +83,7 @@ base::Expected<NvmeNamespace> parse_nvme_identity(
 
 base::Expected<NvmeNamespace> identify_nvme(long descriptor) {
   const auto refusal = [](long result) {
-    // A status says that the controller knows no such namespace (any more).
+    // A status means that the controller knows no such namespace (any more).
     const int number = result < 0 ? static_cast<int>(-result) : ENXIO;
     return base::failure(number, "it does not say what it is: ", base::error_name(number));
   };
@@ -113,7 +113,7 @@ NvmeCommand nvme_command(const NvmeNamespace& space, Io& io) {
       set_blocks(space, io.offset_bytes, command);
       break;
     case Operation::kDiscard: {
-      // More blocks than one range has are kept: it is only advice.
+      // Blocks beyond what one range can have are not discarded: it is only advice.
       const uint64_t count = std::min(io.length_bytes / space.block_bytes, uint64_t{UINT32_MAX});
       const Range range = {0, static_cast<uint32_t>(count), io.offset_bytes / space.block_bytes};
       io.resumption.rest = std::bit_cast<iovec>(range);
@@ -129,7 +129,7 @@ NvmeCommand nvme_command(const NvmeNamespace& space, Io& io) {
 }
 
 long run_nvme_command(int descriptor, const NvmeNamespace& space, Io& io) {
-  constexpr int kMaxTries = 5;  // as the kernel with what comes by block devices
+  constexpr int kMaxTries = 5;  // as the kernel does for block devices
   const NvmeCommand command = nvme_command(space, io);
   const auto request_number = command.is_vector ? NVME_IOCTL_IO64_CMD_VEC : NVME_IOCTL_IO64_CMD;
   for (int tries = 0; tries < kMaxTries; ++tries) {

@@ -43,7 +43,7 @@ const Status* status_of(uint32_t type, uint32_t code) {
 }  // namespace
 
 int error_of_nvme_status(uint32_t type, uint32_t code, Operation operation) {
-  // Past the end, as the kernel's block devices have it.
+  // Past the end, as the kernel's block devices report it.
   if (type == kGeneric && code == 0x80 && operation == Operation::kWrite) return ENOSPC;
   if (type == kPath) return ENXIO;
   const Status* status = status_of(type, code);

@@ -1,4 +1,4 @@
-// From the status of an NVMe completion to an errno value, and to words.
+// Translates the status of an NVMe completion into an errno value, and into words.
 #pragma once
 #include <cstdint>
 

@@ -20,7 +20,7 @@ using persist::DomainKind;
 
 class PmemDevice final : public Device {
  public:
-  // The medium is closed with the device; without a descriptor: of no file.
+  // The medium is closed with the device; if it has no descriptor, there is no file.
   PmemDevice(char* bytes, uint64_t capacity_bytes, const Medium& medium, DomainKind kind)
       : bytes_(bytes), medium_(medium), kind_(kind) {
     capacity_bytes_ = capacity_bytes;
@@ -31,7 +31,7 @@ class PmemDevice final : public Device {
     runtime_.configure(settings);
   }
 
-  // What is written is durable from now on. Errors: as persist::Runtime::add_domain.
+  // From now on writes become durable. Errors: as persist::Runtime::add_domain.
   base::Expected<void> begin(persist::LineDevice* lines) {
     const auto address = reinterpret_cast<uintptr_t>(bytes_);
     return runtime_.add_domain(
@@ -62,7 +62,7 @@ class PmemQueue final : public Queue {
   PmemQueue(PmemDevice& device, size_t depth, persist::Thread& thread)
       : Queue(device, depth), pmem_(device), thread_(thread) {}
 
-  // What copies flush by.
+  // Called by copies.
   void flush(uintptr_t address, size_t bytes) { thread_.flush(address, bytes); }
   void copied(uintptr_t, size_t bytes) { thread_.note_copied(bytes / base::kLineBytes); }
   bool has_streams(uintptr_t, uintptr_t) const { return pmem_.kind() == DomainKind::kMemory; }
@@ -84,8 +84,7 @@ class PmemQueue final : public Queue {
     if (io.error == 0) io.transferred_bytes = io.length_bytes;
     complete(io);
   }
-  // A write is durable when it ends. Of a mapping through the page cache it is not: a flush has the kernel write what all queues have
-  // written.
+  // A write is durable when it ends, except through the page cache, where a flush has the kernel write what all queues have written.
   void finish(Io& io) {
     if (pmem_.kind() == DomainKind::kFile && io.operation == Operation::kWrite) return;
     const auto done = pmem_.kind() == DomainKind::kFile ? pmem_.runtime().write_files() : thread_.fence();
@@ -115,12 +114,12 @@ uint64_t file_size(const Medium& medium) {
   return static_cast<uint64_t>(facts.st_size);
 }
 
-// Makes the first `bytes` of the file real.
+// Allocates the first `bytes` of the file.
 base::Expected<void> allocate(const Medium& medium, uint64_t bytes) {
   if (bytes > sys::file_size_limit())
     return base::failure(EFBIG, "storage ", medium.label, ": files may not be as large as ",
                          base::Bytes{bytes}, " in this process; raise ulimit -f");
-  // The kernel itself would allocate all there is before it fails.
+  // The kernel would allocate all there is before it fails.
   struct statfs facts = {};
   const bool is_known = !sys::failed(sys::syscall(SYS_fstatfs, medium.descriptor, &facts));
   const uint64_t free_bytes = static_cast<uint64_t>(facts.f_bavail) * static_cast<uint64_t>(facts.f_bsize);
@@ -159,7 +158,7 @@ base::Expected<Device*> make_device(const Medium& medium, const PmemSettings& se
     const DomainKind kind = settings.needs_dax ? DomainKind::kMemory : DomainKind::kFile;
     auto device = make_object<PmemDevice>(0, "a pmem device", *mapped, bytes, medium, kind);
     if (device) {
-      // The label's last word, direct or buffered, is of transfers by system calls.
+      // The label's last word, direct or buffered, applies to transfers by system calls: it is left out.
       const std::string_view label(medium.label);
       base::Text<sizeof medium.label + 32> name;
       name << "pmem:" << label.substr(0, label.rfind(','))
@@ -171,7 +170,7 @@ base::Expected<Device*> make_device(const Medium& medium, const PmemSettings& se
     error = device.error();
   }
   sys::unmap(*mapped, bytes);
-  // Also what was allocated before there was no more.
+  // This also frees what was allocated before the room ran out.
   if (!medium.is_block_device && file_size(medium) > size_bytes)
     sys::syscall(SYS_ftruncate, medium.descriptor, size_bytes);
   return std::unexpected(error);

@@ -58,7 +58,7 @@ class SpdkBackend final : public Device {
   }
 
   const SpdkLibrary& library() const { return library_; }
-  // Of a child, all that is SPDK's is its parent's.
+  // In a child, everything of SPDK's is the parent's.
   bool is_in_child() const { return sys::syscall(SYS_getpid) != process_; }
 
  private:
@@ -81,10 +81,10 @@ class SpdkQueue final : public Queue {
       : Queue(device, depth), backend_(device), library_(device.library()), channel_(channel) {}
 
  private:
-  // An answer over a network takes less than this as a rule; while it takes longer, the thread may as well sleep.
+  // An answer over a network usually takes less than this; when it takes longer, the thread may as well sleep.
   static constexpr uint64_t kYieldingNs = 1'000'000;
   static constexpr uint64_t kNapNs = 50'000;
-  // Long enough that servers of the cache think a sleep worth while (cache/servers/bell.cc).
+  // Long enough for the cache's servers to sleep at all (cache/servers/bell.cc).
   static constexpr uint64_t kQuietNs = 100'000;
 
   void do_start(Io& io) override { library_.start(channel_, io); }
@@ -106,7 +106,7 @@ class SpdkQueue final : public Queue {
     while (!ended.empty()) complete(ended.take_first());
   }
 
-  // Nothing signals an answer: a user with other things to do looks again after a while.
+  // Nothing signals an answer, so the user has to look again after a while.
   base::Quiet do_quiet() override {
     do_poll(false);
     return {.until_ns = sys::monotonic_ns() + kQuietNs};

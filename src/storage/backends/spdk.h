@@ -1,14 +1,14 @@
 // The spdk backend: a namespace of an NVMe controller, reached without the kernel's block layer, over PCIe, NVMe-oF/TCP or RDMA. This is
 // the runtime's side of it. The work is done by libspillway-spdk.so (storage/spdk/), which is built where pkg-config finds SPDK.
 //
-// A Queue is one I/O queue pair. submit() hands requests to the network or the device; poll() asks for completions once, and wait() again
-// and again, yielding in between. Over TCP data goes straight from and to the caller's memory; over PCIe and RDMA it is copied through
+// A Queue is one I/O queue pair. submit() hands requests to the network or the device; poll() asks for completions once, wait()
+// repeatedly, yielding in between. Over TCP data goes directly from and to the caller's memory; over PCIe and RDMA it is copied through
 // memory of SPDK's own, which is registered once.
 //
 // Nothing stays in flight for ever. When the oldest Io of a queue is older than the target's time-out, or the connection ends, the device
-// is lost: all that its queues have in flight, and all that is asked for later, fails with ETIMEDOUT or ENXIO. It does not connect again.
+// is lost: all that its queues have in flight, and all later requests, fail with ETIMEDOUT or ENXIO. It does not reconnect.
 //
-// A child of fork can open no queue (ENOTSUP): the memory and the connections are its parent's.
+// A child of fork cannot open queues (ENOTSUP): the memory and the connections are its parent's.
 #pragma once
 #include "storage/backends/spdk_interface.h"
 #include "storage/opening/open_medium.h"

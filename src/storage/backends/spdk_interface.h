@@ -1,8 +1,8 @@
-// What the runtime and libspillway-spdk.so have in common. The library is loaded with a C library of its own (spdk_load.h), so only plain
+// The interface between the runtime and libspillway-spdk.so. The library is loaded with a C library of its own (spdk_load.h), so only plain
 // data crosses this interface, and each side frees the memory that it has allocated.
 //
 // Invariants
-//  1 the library keeps no pointer of a caller's beyond the call, except to Ios and to the functions of SpdkHost
+//  1 the library keeps no pointer of the caller's beyond a call, except to Ios and to the functions of SpdkHost
 //  2 a channel belongs to one thread at a time; everything else may be called by any thread
 //  3 an Io that was given to start() comes back exactly once in the list of poll(), with error and transferred_bytes set (device.h),
 //    however its connection ends
@@ -14,12 +14,12 @@
 
 namespace storage {
 
-// Changes with this file, and with the layouts of Io and IoList.
+// To be raised with any change of this file, or of the layouts of Io and IoList.
 inline constexpr uint32_t kSpdkInterfaceVersion = 1;
 
 enum class SpdkTransport : uint32_t { kPcie, kTcp, kRdma };
 
-// A namespace of an NVMe controller. Texts end with 0.
+// A namespace of an NVMe controller. Texts are null-terminated.
 struct SpdkTarget {
   SpdkTransport transport = SpdkTransport::kPcie;
   char address[128] = {};  // "0000:01:00.0", or a host
@@ -39,7 +39,7 @@ struct SpdkFacts {
 
 // What the runtime does for the library: functions of sys/files.h.
 struct SpdkHost {
-  // Returns the new number; -1 if that is not possible, and the descriptor stays as it was.
+  // Returns the new number; -1 if that is not possible: then the descriptor is unchanged.
   int (*own_descriptor)(int descriptor);
   void (*close_descriptor)(int descriptor);
   bool (*is_own_descriptor)(int descriptor);
@@ -56,7 +56,7 @@ struct SpdkError {
 
 struct SpdkLibrary {
   uint32_t version;  // kSpdkInterfaceVersion
-  // Connects. Null on errors, which `error` describes. Blocks for a few of the target's time-outs at most; so does open_channel.
+  // Connects. Null on errors, which `error` describes. Blocks for at most a few of the target's time-outs; so does open_channel.
   SpdkDevice* (*open)(const SpdkHost& host, const SpdkTarget& target, SpdkFacts& facts, SpdkError& error);
   // REQUIRES: all channels have been closed.
   void (*close)(SpdkDevice* device);
@@ -64,7 +64,7 @@ struct SpdkLibrary {
   SpdkChannel* (*open_channel)(SpdkDevice* device, size_t depth, SpdkError& error);
   // REQUIRES: nothing is in flight.
   void (*close_channel)(SpdkChannel* channel);
-  // Takes an Io, which flush() or poll() gives to the target. REQUIRES: with it at most `depth` Ios are in flight.
+  // Takes an Io, which flush() or poll() passes to the target. REQUIRES: with this one at most `depth` Ios are in flight.
   void (*start)(SpdkChannel* channel, Io& io);
   void (*flush)(SpdkChannel* channel);
   // Appends the Ios that have ended.

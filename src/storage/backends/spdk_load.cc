@@ -12,7 +12,7 @@ namespace {
 constinit sys::Mutex lock;
 constinit const SpdkLibrary* library = nullptr;
 
-// Where this code lies in the file system: "/usr/lib" of "/usr/lib/libspillway.so".
+// The folder of the file that contains this code: "/usr/lib" for "/usr/lib/libspillway.so".
 std::string_view own_folder() {
   Dl_info info = {};
   if (dladdr(reinterpret_cast<void*>(&own_folder), &info) == 0) return ".";
@@ -21,7 +21,7 @@ std::string_view own_folder() {
   return slash == std::string_view::npos ? "." : file.substr(0, slash);
 }
 
-// A constructor of SPDK's takes SIGBUS from whoever has it, for a handler that never ends: it returns to where the fault was.
+// A constructor of SPDK's replaces the handler of SIGBUS by one that loops for ever: it returns to the faulting instruction.
 class KeepBusErrors {
  public:
   KeepBusErrors() { sys::syscall(SYS_rt_sigaction, SIGBUS, nullptr, action_, kMaskBytes); }
@@ -36,7 +36,7 @@ base::Expected<const SpdkLibrary*> load() {
   KeepBusErrors keep;
   const std::string_view folder = own_folder();
   void* handle = nullptr;
-  // Beside the runtime; for programs that have the runtime in them, where a build or an installation has libraries.
+  // Beside the runtime; or, for programs that contain the runtime, in the folder of libraries of a build or an installation.
   for (const char* between : {"/", "/../lib/", "/../../lib/"}) {
     base::Text<500> path;
     path << folder << between << kSpdkLibraryFile;

@@ -1,7 +1,7 @@
 // Finds and loads libspillway-spdk.so.
 //
 // It is loaded into a link namespace of its own (dlmopen), with a C library of its own: SPDK's memory does not come from the spill heap,
-// its calls do not go through the interceptors, and its symbols meet none of the program's. It stays loaded.
+// its calls do not go through the interceptors, and its symbols cannot clash with the program's. It stays loaded.
 #pragma once
 #include "base/error.h"
 #include "storage/backends/spdk_interface.h"

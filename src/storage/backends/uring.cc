@@ -17,13 +17,13 @@
 namespace storage {
 namespace {
 
-// Its base classes are what it falls back to: Linux AIO, and then plain calls.
+// It falls back to its base classes: Linux AIO, and then plain calls.
 class UringDevice final : public AioDevice {
  public:
   UringDevice(const Medium& medium, size_t max_depth, const UringModes& modes)
       : AioDevice("uring", medium, max_depth), modes_(modes) {}
 
-  // Finds out whether io_uring works here at all, and in the modes that are wanted.
+  // Finds out whether io_uring works here at all, and in the wanted modes.
   base::Expected<void> probe_rings(uint32_t helper_count) {
     auto probed = sys::IoRing::probe();
     if (probed && medium().takes_commands()) probed = probe_commands();
@@ -33,7 +33,7 @@ class UringDevice final : public AioDevice {
     }
     rings_work_ = false;
     const auto aio = probe_aio();
-    // On a buffered medium AIO would do one Io after the other.
+    // On a buffered medium AIO would do one Io at a time.
     if (aio && medium().is_direct) {
       log_fallback(probed.error().message, "Linux AIO");
       set_scheme("aio");
@@ -86,7 +86,7 @@ class UringQueue final : public Queue {
         polls_device_(device.modes().polls_device),
         is_in_child_(device.is_in_child()) {}
 
-  // Also on an error the queue is to be closed.
+  // The caller must close the queue even on an error.
   base::Expected<void> open(const QueueUse& use, const UringModes& modes) {
     auto opened =
         ring_.open(static_cast<uint32_t>(depth()), {.by_one_thread = use.by_one_thread,
@@ -107,11 +107,11 @@ class UringQueue final : public Queue {
   }
 
  private:
-  // Submissions that the kernel refuses for want of memory are tried again this often, about a millisecond long.
+  // How often submissions that the kernel refuses for lack of memory are retried: for about a millisecond.
   static constexpr uint32_t kMaxSubmitTries = 1000;
 
   void do_start(Io& io) override {
-    // If this child is killed, what its ring has begun may end later, when the parent has given that room on the device to others. A
+    // If this child is killed, what its ring has begun may end only after the parent has given that room on the device to others. A
     // blocking call ends before its process does.
     if (is_in_child_ && io.operation != Operation::kRead) {
       file_.perform(io);
@@ -119,7 +119,7 @@ class UringQueue final : public Queue {
       return;
     }
     const bool transfers = io.operation == Operation::kRead || io.operation == Operation::kWrite;
-    // io_uring has no BLKDISCARD, and nothing else where the device is polled.
+    // io_uring has no BLKDISCARD; and on a polled device it has only transfers.
     const bool by_call =
         io.operation == Operation::kDiscard && (!file_.medium().discards || file_.medium().is_block_device);
     if (by_call || (polls_device_ && !transfers)) {
@@ -131,7 +131,7 @@ class UringQueue final : public Queue {
   }
 
   // The caller sleeps until it is done anyway, so a blocking call is the shortest way: on media that cannot start a transfer without
-  // blocking a ring adds a hop to a kernel worker (5.5 against 2.5 us a page on zram), and on the others it is no faster.
+  // blocking, a ring adds a hop to a kernel worker (5.5 against 2.5 us a page on zram), and on others it is no faster.
   void do_start_alone(Io& io) override {
     file_.perform(io);
     complete(io);
@@ -143,7 +143,7 @@ class UringQueue final : public Queue {
 
   void do_poll(bool block) override {
     if (ring_.pending_count() > 0 || block || ring_.needs_enter()) {
-      // For completions that are there already there is no need to enter the kernel.
+      // If there are completions already, there is no need to enter the kernel.
       if (ring_.pending_count() == 0 && reap() > 0) return;
       enter(block ? 1 : 0);
     }
@@ -155,7 +155,7 @@ class UringQueue final : public Queue {
     if (told_.descriptor() < 0) return {};
     told_.clear();
     do_poll(false);
-    // Of a ring of one thread the kernel may have done a part of the work, and it does not set the event again for the rest.
+    // For a ring of one thread, the kernel may have done only part of the work, and does not set the event again for the rest.
     const bool goes_on = ring_.pending_count() > 0 || ring_.needs_enter();
     return {.until_ns = goes_on ? 0 : base::Quiet::kForever, .descriptor = told_.descriptor()};
   }
@@ -173,9 +173,9 @@ class UringQueue final : public Queue {
     return true;
   }
 
-  // The kernel closes registered files, and gives their locks up, some time after a process has ended. A file that is not registered stays
-  // open until its last Io in flight has ended, which is sooner. But the block device that keeps others away from a device that takes
-  // commands has no Ios of its own: only as a registered file it stays open until the commands have ended.
+  // The kernel closes registered files, and releases their locks, some time after a process has ended. An unregistered file stays open only
+  // until its last Io in flight has ended, which is sooner. But the block device that keeps others away from a device that takes commands has
+  // no Ios of its own: only as a registered file does it stay open until the commands have ended.
   void fix_files() {
     const Medium& medium = file_.medium();
     if (medium.ends_with_process && !medium.takes_commands()) return;
@@ -250,7 +250,7 @@ class UringQueue final : public Queue {
     return (at + bytes - 1) / kFixedPieceBytes == piece ? static_cast<int>(piece) : -1;
   }
 
-  // Hands over all that is pending. With wait_count it then sleeps, unless something has completed or gone wrong.
+  // Submits all that is pending. With wait_count it then sleeps, unless something has completed or gone wrong.
   void enter(uint32_t wait_count) {
     for (uint32_t tries = 0;; ++tries) {
       long result = ring_.enter(wait_count);
@@ -261,7 +261,7 @@ class UringQueue final : public Queue {
         return;
       }
       if (ring_.pending_count() == 0) {
-        // Waiting failed, and would fail again. Completions appear all the same: the caller looks for them.
+        // Waiting failed, and would fail again. Completions still appear, and the caller looks for them.
         if (sys::failed(result) && !temporary) sys::syscall(SYS_sched_yield);
         return;
       }
@@ -272,8 +272,8 @@ class UringQueue final : public Queue {
     }
   }
 
-  // No Io is dropped: those that the kernel has not taken fail with its error. With 0 it only had no memory for them all the time, and
-  // they are done by blocking calls: just when memory is short, pages have to reach the medium.
+  // No Io is dropped: those that the kernel has not taken fail with `error`. If that is 0, the kernel only lacked memory for them all the
+  // time, and they are done by blocking calls: when memory is short, pages must reach the medium.
   void end_pending(int error) {
     while (ring_.pending_count() > 0) {
       Io& io = *reinterpret_cast<Io*>(ring_.take_back());
@@ -293,8 +293,8 @@ class UringQueue final : public Queue {
       Io& io = *reinterpret_cast<Io*>(user_data);
       if (result == -EAGAIN || result == -EINTR || result == -ECANCELED ||
           (result == -EOPNOTSUPP && polls_device_)) {
-        // The kernel gave it up where a blocking call would have slept or gone on; or it could not start the thread that was to sleep,
-        // because of a signal or a limit; or the controller was reset; or a layer between us and a device that polls does not poll.
+        // The kernel gave up where a blocking call would have slept or continued; or it could not start the thread that was to sleep,
+        // because of a signal or a limit; or the controller was reset; or a layer above the polled device cannot be polled.
         file_.perform(io);
         complete(io);
       } else {
@@ -315,7 +315,7 @@ class UringQueue final : public Queue {
   bool file_is_fixed_ = false;
   std::span<char> fixed_;  // registered, in pieces of kFixedPieceBytes
   sys::IoRing ring_;
-  sys::Event told_;  // by the kernel; not open if the user does not sleep, or the device is polled
+  sys::Event told_;  // set by the kernel; not open if the user does not sleep, or the device is polled
 };
 
 // Tries one command: an old kernel accepts the ring and refuses the commands, or those with registered memory.
@@ -344,7 +344,7 @@ base::Expected<void> UringDevice::probe_commands() {
 base::Expected<Queue*> UringDevice::do_open_queue(size_t depth, const QueueUse& use) {
   if (!rings_work_ || use.by_calls) return AioDevice::do_open_queue(depth, use);
   if (use.undisturbed) {
-    // Of a buffered medium AIO reads before submit() returns.
+    // From a buffered medium, AIO reads before submit() returns.
     if (!medium().is_direct || medium().takes_commands())
       return base::failure(EOPNOTSUPP, name(), ": only io_uring reads it ahead");
     return open_aio_queue(depth, use);

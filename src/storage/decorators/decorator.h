@@ -1,10 +1,10 @@
-// What decorators over one device have in common: a device with the properties of the inner one, and a queue that hands each request on to
+// What decorators over one device have in common: a device with the properties of the inner one, and a queue that passes each request on to
 // a queue of the inner device. It keeps a slot for each request under way.
 //
-// A decorator is made of three types, which know of each other:
-//   struct Slot : DecoratorSlot<XQueue, Slot>            what it keeps of a request under way
+// A decorator is made of three types, which know each other:
+//   struct Slot : DecoratorSlot<XQueue, Slot>            its state for a request under way
 //   class XQueue : public DecoratorQueue<XQueue, Slot>   do_start, and inner_done(Slot&), which is called when the inner device has
-//                                                        completed what was handed on; do_poll, if it holds anything back meanwhile
+//                                                        completed what was passed on; do_poll, if it holds anything back
 //   class XDevice : public Decorator<XDevice, XQueue>    its name, and what its queues share
 #pragma once
 #include <utility>
@@ -26,7 +26,7 @@ struct DecoratorSlot {
 template <class QueueType, class SlotType>
 class DecoratorQueue : public Queue {
  public:
-  // How much memory this class needs right after the queue. A decorator that needs more adds it behind that.
+  // How much memory this class needs right after the queue. A decorator that needs more adds it after that.
   static uint64_t extra_bytes(size_t depth) { return depth * (sizeof(SlotType) + sizeof(Io*)); }
 
  protected:
@@ -41,7 +41,7 @@ class DecoratorQueue : public Queue {
 
   Queue& inner() { return *inner_; }
 
-  // A slot whose inner Io asks for the same as the request.
+  // Takes a slot, whose inner Io asks for the same as the request.
   SlotType& take_slot(Io& outer) {
     CHECK(free_ != nullptr);
     SlotType& slot = *free_;
@@ -65,7 +65,7 @@ class DecoratorQueue : public Queue {
   void gather(SlotType& slot) { gathered_[gathered_count_++] = &slot.inner; }
   void do_flush_submissions() override {
     if (gathered_count_ == 0) return;
-    // There is room: the inner queue is as deep as this one, and has Ios of this one only.
+    // There is room: the inner queue is as deep as this one, and has only this one's Ios.
     CHECK_EQ(inner_->submit({gathered_, gathered_count_}), gathered_count_);
     gathered_count_ = 0;
   }
@@ -115,7 +115,7 @@ class DecoratorQueue : public Queue {
 template <class DeviceType, class QueueType>
 class Decorator : public Device {
  protected:
-  // Takes `inner` over.
+  // Takes over `inner`.
   explicit Decorator(Device* inner) : inner_(inner) {
     capacity_bytes_ = inner->capacity_bytes();
     missing_bytes_ = inner->capacity_bytes() - inner->end_bytes();

@@ -20,17 +20,17 @@ class EncryptDevice final : public Decorator<EncryptDevice, EncryptQueue> {
   EncryptDevice(Device* inner, const XtsKey& key) : Decorator(inner), cipher_(key) {
     base::TextRef(name_, sizeof name_) << "encrypt:[" << inner->name() << ']';
     block_bytes_ = std::max<uint32_t>(inner->block_bytes(), kSectorBytes);
-    // A last block that is there only in part cannot be decrypted.
+    // A partial last block cannot be decrypted.
     capacity_bytes_ = base::round_down(inner->end_bytes(), block_bytes_);
     missing_bytes_ = 0;
     whereabouts_ = {};
-    // The object has OS pages of its own, with nothing else on them.
+    // The object has OS pages of its own, with nothing else in them.
     sys::keep_from_core_files(this, sizeof *this);
     keep_from_swap();
   }
 
   const XtsCipher& cipher() const { return cipher_; }
-  // As far as the limit on locked memory allows it. A child of fork inherits the memory, but not that it is locked.
+  // As far as the limit on locked memory allows it. A child of fork inherits the memory, but not the lock on it.
   void keep_from_swap() {
     const long process = sys::syscall(SYS_getpid);
     // Relaxed: it does no harm to lock it twice.
@@ -45,10 +45,10 @@ class EncryptDevice final : public Decorator<EncryptDevice, EncryptQueue> {
   }
 
   XtsCipher cipher_;
-  std::atomic<long> locked_in_{0};  // the process that has locked this last
+  std::atomic<long> locked_in_{0};  // the process that locked this memory last
 };
 
-// A piece of memory that a queue encrypts into.
+// A unit of the memory that a queue encrypts into.
 struct alignas(base::kOsPageBytes) Cell {
   std::byte bytes[base::kOsPageBytes];
 };
@@ -88,11 +88,11 @@ class EncryptQueue final : public DecoratorQueue<EncryptQueue, EncryptSlot> {
       : DecoratorQueue(device, inner, depth, this + 1), cipher_(device.cipher()) {
     const auto extra = reinterpret_cast<uintptr_t>(this + 1) + DecoratorQueue::extra_bytes(depth);
     const auto cells = reinterpret_cast<Cell*>(base::round_up(extra, alignof(Cell)));
-    // The first one is taken first, so that a write of several has them side by side.
+    // They are taken in ascending order, so that a write of several gets adjacent ones.
     for (size_t i = 0; i < kCells; ++i) free_cells_[i] = &cells[kCells - 1 - i];
     device.keep_from_swap();
   }
-  // Memory of cells comes into being when they are used.
+  // Cells take memory from the OS only when they are used.
   static uint64_t extra_bytes(size_t depth) {
     return DecoratorQueue::extra_bytes(depth) + alignof(Cell) + kCells * sizeof(Cell);
   }
@@ -128,11 +128,11 @@ class EncryptQueue final : public DecoratorQueue<EncryptQueue, EncryptSlot> {
       do_flush_submissions();
       inner().wait();
     }
-    // Further pieces, and writes that there was no room for.
+    // Further pieces, and writes for which there was no room.
     do_flush_submissions();
   }
 
-  // Can the inner device be given the request now? If not, it waits.
+  // Can the request be passed to the inner device now? If not, it waits.
   bool is_ready(EncryptSlot& slot) {
     if (slot.outer->operation != Operation::kWrite) return true;
     slot.written_bytes = 0;
@@ -144,7 +144,7 @@ class EncryptQueue final : public DecoratorQueue<EncryptQueue, EncryptSlot> {
     return false;
   }
 
-  // The inner Io becomes the next piece of the write. REQUIRES: a cell is free.
+  // Makes the inner Io the next piece of the write. REQUIRES: a cell is free.
   void encrypt_piece(EncryptSlot& slot) {
     const Io& outer = *slot.outer;
     Io& inner = slot.inner;
@@ -173,7 +173,7 @@ class EncryptQueue final : public DecoratorQueue<EncryptQueue, EncryptSlot> {
     }
   }
 
-  // Frees the cells of the piece that has ended; from now on the inner Io's result is that of the write as a whole. Is there more to write?
+  // Frees the cells of the piece that has ended, and makes the inner Io's result that of the write as a whole. Returns whether there is more to write.
   bool end_piece(EncryptSlot& slot) {
     Io& inner = slot.inner;
     for (uint32_t i = inner.segment_count; i-- > 0;) {
@@ -187,7 +187,7 @@ class EncryptQueue final : public DecoratorQueue<EncryptQueue, EncryptSlot> {
     return may_go_on && slot.written_bytes < slot.outer->length_bytes;
   }
 
-  // Decrypts what has been read: whole sectors.
+  // Decrypts the whole sectors that have been read.
   void decrypt(EncryptSlot& slot) {
     Io& inner = slot.inner;
     inner.transferred_bytes = base::round_down(inner.transferred_bytes, kSectorBytes);

@@ -36,7 +36,7 @@ class FaultDevice final : public Decorator<FaultDevice, FaultQueue> {
   std::atomic<uint64_t> counts_[FaultSchedule::kMaxRules] = {};
 };
 
-// One operation under way. Its slot is in the inner queue, or gathered for it, and then held back until its time has come.
+// One operation under way. Its slot is gathered for the inner queue, or in it, and then held back until its delay is over.
 struct Slot : DecoratorSlot<FaultQueue, Slot> {  // `next` also links the slots that are held back
   int forced_error = 0;
   bool split = false;

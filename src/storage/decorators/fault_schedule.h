@@ -24,10 +24,10 @@ struct FaultRule {
   enum class Effect : uint8_t {
     kError,  // fails with `error`; the medium is not touched
     kTorn,   // writes the first half, then fails with `error`
-    kShort,  // transfers the first half in whole blocks (of a single block nothing), as if the medium ended there
-    kSplit,  // transfers the first half, then the rest as an operation of its own, to which rules apply anew
+    kShort,  // transfers the first half in whole blocks (nothing of a single block), as if the medium ended there
+    kSplit,  // transfers the first half, then the rest as an operation of its own, to which rules apply again
     kDelayPolls,  // completes `amount` polls later than it would
-    kDelayUs,     // completes not before `amount` microseconds after submission
+    kDelayUs,     // completes no earlier than `amount` microseconds after submission
   };
   uint8_t operations = kAllOperations;  // operation_bit()s
   Effect effect = Effect::kError;

@@ -29,7 +29,7 @@ class LatencyDevice final : public Decorator<LatencyDevice, LatencyQueue> {
   const bool sleeps_;
 };
 
-// One request under way. It is timed, in the heap, until it is due; from then on it is late, if the inner device has not completed it.
+// One request under way. Until it is due it is timed, in the heap; afterwards it is late if the inner device has not completed it.
 struct LatencySlot : DecoratorSlot<LatencyQueue, LatencySlot> {
   uint64_t due_ns = 0;
   bool inner_done = false;
@@ -83,7 +83,7 @@ class LatencyQueue final : public DecoratorQueue<LatencyQueue, LatencySlot> {
     }
   }
 
-  // Late requests complete when the inner device completes them; all others not before the earliest is due.
+  // Late requests complete when the inner device completes them; the others no earlier than the earliest is due.
   base::Quiet do_quiet() override {
     base::Quiet quiet = DecoratorQueue::do_quiet();
     if (timed_count_ > 0) quiet.no_longer_than(timed_[0]->due_ns);
@@ -126,7 +126,7 @@ class LatencyQueue final : public DecoratorQueue<LatencyQueue, LatencySlot> {
 
   LatencyModel& model_;
   const bool sleeps_;
-  LatencySlot** timed_ = nullptr;  // a heap; the first is due first
+  LatencySlot** timed_ = nullptr;  // a heap; the first element is due first
   size_t timed_count_ = 0;
   size_t late_count_ = 0;
 };

@@ -23,7 +23,7 @@ double minus_logarithm(double x) {
 }
 
 uint64_t service_ns(const LatencyParameters& parameters, uint64_t ordinal, uint64_t length_bytes) {
-  // From 1 to 2^53, as a part of that.
+  // From 1 to 2^53; `part` is its fraction of 2^53.
   const uint64_t drawn = (base::mix(base::mix(parameters.seed) + ordinal) >> 11) + 1;
   const double part = static_cast<double>(drawn) / static_cast<double>(uint64_t{1} << 53);
   const double mean_ns = static_cast<double>(parameters.mean_us) * 1000;
@@ -54,7 +54,7 @@ uint64_t LatencyModel::due_ns(uint64_t now_ns, uint64_t length_bytes) {
       }
     }
     const uint64_t due = (free_at > now_ns ? free_at : now_ns) + service;
-    // If that fails another thread has taken the channel meanwhile.
+    // If that fails, another thread has taken the channel meanwhile.
     if (first->compare_exchange_strong(free_at, due, std::memory_order_relaxed)) return due;
   }
 }

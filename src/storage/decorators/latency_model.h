@@ -1,14 +1,14 @@
 // LatencyModel: when a device of a given speed would have completed a request. A model, not a measurement.
 //
-//   channels   servers that work side by side. Requests are served in the order in which they come, each by the channel that is free first.
-//              So a device of c channels and a mean service time t serves at most c / t requests a second, and with more than c under way
+//   channels   servers that work in parallel. Requests are served in the order in which they come, each by the channel that is free first.
+//              So a device with c channels and a mean service time t serves at most c / t requests a second, and with more than c under way
 //              requests queue
-//   service    the time that a request is served for: drawn from a distribution around the mean, plus length / bandwidth for reads and
-//              writes. Each channel has the whole bandwidth
+//   service    how long a request is served: drawn from a distribution around the mean, plus length / bandwidth for reads and writes. Each
+//              channel has the whole bandwidth
 //   due        when the request came, or its channel became free if that is later, plus the service time
 //
 // The n-th request that is started gets the n-th number drawn from the seed, whichever thread starts it: with one thread, and requests at
-// the same times, everything is the same again. Thread-safe, without locks, so that a child of fork can go on with its copy.
+// the same times, everything is repeatable. Thread-safe, without locks, so that a child of fork can continue with its copy.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -20,7 +20,7 @@ struct LatencyParameters {
   enum class Distribution : uint8_t {
     kFixed,        // the mean
     kUniform,      // from 0 to twice the mean
-    kExponential,  // many short, few long: of 100 one is longer than 4.6 times the mean
+    kExponential,  // many short, few long: one in 100 is longer than 4.6 times the mean
   };
   static constexpr uint32_t kMaxChannels = 256;
   static constexpr uint64_t kMaxMeanUs = 10'000'000;
@@ -31,7 +31,7 @@ struct LatencyParameters {
   uint64_t megabytes_per_second = 0;  // of 1,000,000 bytes; 0: no limit
   Distribution distribution = Distribution::kFixed;
   uint64_t seed = 1;
-  bool sleeps = false;  // wait() leaves the CPU to others, and returns later (latency.h)
+  bool sleeps = false;  // wait() only sleeps, which leaves the CPU to others, and returns later (latency.h)
 };
 
 // How long the ordinal-th request (from 0) is served. `length_bytes` is 0 for flushes and discards. Pure.

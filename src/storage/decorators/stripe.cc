@@ -70,10 +70,10 @@ struct Whole {
   // The next part to be made is on this member, counted from that of the request's first byte on, and begins at this offset of it.
   size_t member_index = 0;
   uint64_t done_to_bytes = 0;  // 0: where the request begins there
-  // How the parts ended that have: offsets of the stripe; of a flush, members.
+  // The results of the parts that have ended. Positions are offsets in the stripe; for a flush, member numbers.
   uint64_t missing_from_bytes = ~uint64_t{0};  // the first byte that was not transferred
-  uint64_t error_at_bytes = ~uint64_t{0};      // the first one with an error
-  int error = 0;                               // of that one
+  uint64_t error_at_bytes = ~uint64_t{0};      // of the first part with an error
+  int error = 0;                               // of that part
 };
 
 // A request to one member.
@@ -132,7 +132,7 @@ class StripeQueue final : public Queue {
     return depth * sizeof(Whole) + part_count(depth, member_count) * sizeof(Part);
   }
 
-  // Also on an error the queue is to be closed.
+  // The caller must close the queue even on an error.
   base::Expected<void> open(const QueueUse& use) {
     if (!use.sleeps) return {};
     auto opened = members_told_.open();
@@ -151,7 +151,7 @@ class StripeQueue final : public Queue {
   }
 
  private:
-  // Enough for requests of a part each, and some of several.
+  // Enough for requests of one part each, and some of several.
   static size_t part_count(size_t depth, size_t member_count) { return depth + 4 * member_count; }
   static constexpr size_t kMaxBatch = 32;
 
@@ -182,7 +182,7 @@ class StripeQueue final : public Queue {
         size_t count = 0;
         while (count < kMaxBatch && !gathered.empty()) batch[count++] = &gathered.take_first();
         gathered_count_ -= count;
-        CHECK_EQ(queues_[member]->submit({batch, count}), count);  // has_room() saw to it
+        CHECK_EQ(queues_[member]->submit({batch, count}), count);  // has_room() ensured it
       }
     }
   }
@@ -212,7 +212,7 @@ class StripeQueue final : public Queue {
     do_flush_submissions();
   }
 
-  // Quiet until a member has something to complete. Requests that wait for room cannot go on before that.
+  // Quiet until a member has something to complete. Requests that wait for room cannot proceed before that.
   base::Quiet do_quiet() override {
     if (members_told_.descriptor() < 0) return {};
     base::Quiet quiet = {.until_ns = gathered_count_ > 0 ? 0 : base::Quiet::kForever,
@@ -229,7 +229,7 @@ class StripeQueue final : public Queue {
     return fixed;
   }
 
-  // There is no call that waits for several queues at once. (Yielding the processor would cost a time slice on a busy machine.)
+  // Spins or naps, since no call waits for several queues at once. (Yielding the CPU would cost a time slice on a busy machine.)
   static void rest(size_t rounds) {
     constexpr size_t kSpins = 64;
     constexpr uint64_t kNapNs = 20'000;
@@ -287,7 +287,7 @@ class StripeQueue final : public Queue {
     return true;
   }
 
-  // Gives the part as much of its member's [at, end) as its segments have room for; returns where that ends.
+  // Gives the part as much of the member's [at, end) as its segments have room for; returns where that ends.
   uint64_t fill(Part& part, Memory& memory, uint64_t at, uint64_t end) const {
     const Io& outer = *part.whole->outer;
     if (outer.operation == Operation::kDiscard) return end;
@@ -303,7 +303,7 @@ class StripeQueue final : public Queue {
     return at;
   }
 
-  // A part has completed.
+  // Called when a part has completed.
   void end_part(Part& part) {
     Whole& whole = *part.whole;
     const Io& io = part.io;
@@ -339,7 +339,7 @@ class StripeQueue final : public Queue {
     waiting_last_ = &whole;
   }
 
-  // Takes the first free one, or else one that was never used: so memory is touched only when that many are under way.
+  // Takes the first free element, or else one that was never used: so no more memory is touched than the most elements in use at once need.
   template <class T>
   static T& take_free(T*& free, T* all, size_t& used_count, size_t count) {
     if (free != nullptr) {
@@ -397,7 +397,7 @@ base::Expected<Queue*> StripeDevice::do_open_queue(size_t depth, const QueueUse&
   return std::unexpected(opened.error());
 }
 
-// Two paths to one file or device would overwrite each other.
+// Two paths to the same file or device: members would overwrite each other's data.
 bool are_one_medium(const Device& one, const Device& other) {
   struct statx facts[2] = {};
   const int descriptors[2] = {one.whereabouts().descriptor, other.whereabouts().descriptor};

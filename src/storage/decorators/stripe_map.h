@@ -1,4 +1,4 @@
-// StripeMap: which byte of a stripe lies where. Units of the same size are dealt to the members in turn. Pure.
+// StripeMap: where each byte of a stripe lies. Units of the same size are dealt to the members in turn. Pure.
 //
 //   unit k of the stripe  is  unit k / members of member k % members
 //
@@ -33,7 +33,7 @@ struct StripeMap {
   Range range_on(size_t member, uint64_t offset_bytes, uint64_t length_bytes) const {
     const uint64_t last_byte = offset_bytes + length_bytes - 1;
     const uint64_t first_unit = offset_bytes / unit_bytes, last_unit = last_byte / unit_bytes;
-    // Of the units of the range that are on the member, the first and the last.
+    // The first and the last of the range's units that are on the member.
     const uint64_t first = first_unit + (member + member_count - first_unit % member_count) % member_count;
     const uint64_t back = (last_unit % member_count + member_count - member) % member_count;
     if (first > last_unit || back > last_unit - first_unit) return {0, 0};

@@ -38,7 +38,7 @@ class TraceDevice final : public Decorator<TraceDevice, TraceQueue> {
   // Appends to the file. Any thread.
   void append(const void* from, size_t bytes) {
     if (!records()) return;
-    // Relaxed: each place is handed out once, which is all that matters.
+    // Relaxed: it only matters that each place is handed out once.
     uint64_t at = end_bytes_.fetch_add(bytes, std::memory_order_relaxed);
     long result = -EFBIG;
     // The kernel would send SIGXFSZ, which ends most programs.
@@ -55,7 +55,7 @@ class TraceDevice final : public Decorator<TraceDevice, TraceQueue> {
       }
     }
     if (!sys::failed(result)) return;
-    // Relaxed: only one of several threads shall speak.
+    // Relaxed: it only ensures that one of several threads logs.
     if (stopped_.exchange(true, std::memory_order_relaxed)) return;
     base::log(name(), ": cannot write the trace: ", base::error_name(static_cast<int>(-result)),
               "; tracing ends");
@@ -150,7 +150,7 @@ base::Error file_error(std::string_view path, long result, const char* advice) {
                          advice);
 }
 
-// The file, emptied, as a descriptor of the runtime's own.
+// Opens the file, emptied; returns a descriptor of the runtime's own.
 base::Expected<int> open_file(std::string_view path) {
   CHECK_LE(path.size(), kMaxPathBytes);
   base::Text<kMaxPathBytes + 1> text;

@@ -1,9 +1,9 @@
-// The trace decorator: a device over a device that records each request in a file (trace_format.h). trace_reader.h reads it, and
-// trace_replay.h asks another device for the same.
+// The trace decorator: a device over another device, which records each request in a file (trace_format.h). trace_reader.h reads the file, and
+// trace_replay.h makes the same requests of another device.
 //
-// Each queue gathers records and writes them 1,024 at a time, and the rest when it is closed, by a blocking call of the thread that uses
-// it. When that fails (a full disk, the process's limit on file sizes), one line of log says so and tracing ends, but the I/O goes on. What
-// a child of fork does is not recorded. Requests are handed on as they are.
+// Each queue gathers records and writes them 1,024 at a time, and the rest when it is closed, by a blocking call in the thread that uses
+// it. If that fails (a full disk, the process's limit on file sizes), one line of log says so and tracing ends, but the I/O continues. What a
+// child of fork does is not recorded. Requests are passed on unchanged.
 #pragma once
 #include <string_view>
 
@@ -11,8 +11,8 @@
 
 namespace storage {
 
-// Owns `inner` from now on, also on errors, and closes it when it is closed. The file at `path` is created; one that is empty or a trace is
-// emptied. Errors: EEXIST if the file has other content; EBUSY if another trace is being written to it; those of opening it; ENOMEM.
+// Takes over `inner`, even on errors, and closes it when it is closed itself. The file at `path` is created, or truncated if it is empty or a
+// trace. Errors: EEXIST if the file has other content; EBUSY if another trace is being written to it; those of opening it; ENOMEM.
 // REQUIRES: path.size() <= kMaxPathBytes.
 base::Expected<Device*> make_trace_device(Device* inner, std::string_view path);
 

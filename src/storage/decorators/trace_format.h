@@ -1,5 +1,5 @@
-// Trace files: what a device was asked for, and how each request ended (docs/formats/trace.md). A header, then records of the same size,
-// in no order; little-endian.
+// Trace files: the requests made of a device, and how each ended (docs/formats/trace.md). A header, then records of the same size, in no
+// particular order; little-endian.
 //
 //   offset  bytes   header                          offset  bytes   record
 //   0       8       "SPWTRACE"                      0       8       start_ns: of submission, since the trace began
@@ -12,7 +12,7 @@
 //                                                   46      1       operation: 1 read 2 write 3 discard 4 flush
 //                                                   47      1       0
 //
-// A record of zeros is a gap, where records could not be written. A file may end inside a record.
+// A record of zeros is a gap where records could not be written. A file may end inside a record.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Reads traces (trace_format.h), and checks them, since they come from outside.
+// Reads and checks traces (trace_format.h), which are untrusted input.
 #pragma once
 #include <span>
 #include <string_view>
@@ -13,9 +13,9 @@ struct Trace {
   std::span<const TraceRecord> records;  // in the order of their starts
 };
 
-// Parses the bytes of a trace file, in place: gaps are taken out and the records sorted, and the result points into `bytes`. Each record
-// that it has lies within the device, is one of the four operations, and is of whole blocks. REQUIRES: `bytes` is aligned to 8. Errors:
-// EINVAL, with a message that says what is wrong where.
+// Parses the bytes of a trace file, in place: gaps are removed and the records sorted, and the result points into `bytes`. Each record in
+// it lies within the device, is one of the four operations, and covers whole blocks. REQUIRES: `bytes` is aligned to 8. Errors: EINVAL, with
+// a message that says what is wrong and where.
 base::Expected<Trace> parse_trace(std::span<char> bytes);
 
 // A trace file, mapped.

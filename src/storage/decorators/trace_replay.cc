@@ -8,7 +8,7 @@
 namespace storage {
 namespace {
 
-// Of the memory that all requests read to and write from.
+// Size of the memory that all requests read to and write from.
 constexpr uint64_t kScratchBytes = uint64_t{1} << 20;
 constexpr uint64_t kLateNs = 1'000'000;
 constexpr uint64_t kMaxNapNs = 1'000'000;
@@ -61,7 +61,7 @@ class Replay {
     }
   }
 
-  // Starts what is left of the record's request from `at` on, or as much of it as one Io can be; returns how much that is.
+  // Starts the rest of the record's request from `at` on, or as much of it as one Io can be; returns how much that is.
   uint64_t start_piece(const TraceRecord& record, uint64_t at) {
     const auto operation = static_cast<Operation>(record.operation - 1);
     const bool transfers = operation == Operation::kRead || operation == Operation::kWrite;
@@ -89,7 +89,7 @@ class Replay {
     return length_bytes;
   }
 
-  // Waits until no request under way is in conflict with this one; returns a slot that is not in use.
+  // Waits until no request under way conflicts with this one; returns a slot that is not in use.
   Slot& free_slot(Operation operation, uint64_t offset_bytes, uint64_t length_bytes) {
     for (;;) {
       Slot* free = nullptr;

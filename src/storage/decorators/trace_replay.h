@@ -8,7 +8,7 @@ namespace storage {
 struct ReplayParameters {
   // Starts each request as long after the first one as in the trace; otherwise as fast as the device takes them.
   bool timed = false;
-  size_t depth = 128;  // of the queue: at most so many requests are under way at a time
+  size_t depth = 128;  // of the queue: at most so many requests are under way at once
 };
 
 struct ReplayResult {
@@ -18,7 +18,7 @@ struct ReplayResult {
   uint64_t duration_ns = 0;
 };
 
-// Asks `device` for the requests of the trace, in the order in which they were started. Writes write zeros: what the device held is lost. A
+// Makes the requests of the trace of `device`, in the order in which they were started. Writes write zeros: what the device held is lost. A
 // request waits while another one for some of the same bytes is under way, unless both read. Blocks until all have ended.
 // Errors: EINVAL if the trace is of a larger device, or of one with smaller blocks; ENOMEM, and those of open_queue.
 base::Expected<ReplayResult> replay_trace(const Trace& trace, Device& device,

@@ -5,23 +5,23 @@
 
 #include "base/check.h"
 
-// Hidden: then they are in no library's table of symbols.
+// Hidden, so that no library exports them.
 #define SPILLWAY_AES extern "C" __attribute__((visibility("hidden")))
-// The lengths of keys are in bits; what is given back is 0.
+// Lengths of keys are in bits; the functions return 0.
 SPILLWAY_AES int spillway_aes_set_encrypt_key(const unsigned char* key, int bits, void* schedule);
 SPILLWAY_AES int spillway_aes_set_decrypt_key(const unsigned char* key, int bits, void* schedule);
 SPILLWAY_AES void spillway_aes_xts_encrypt(const void* from, void* to, size_t bytes, const void* schedule,
                                            const void* tweak_schedule, const uint64_t tweak[2]);
 SPILLWAY_AES void spillway_aes_xts_decrypt(const void* from, void* to, size_t bytes, const void* schedule,
                                            const void* tweak_schedule, const uint64_t tweak[2]);
-// What OpenSSL has found out about the CPU. Here nothing: of two ways to expand a key the other one is taken.
+// What OpenSSL has found out about the CPU: nothing here, which only chooses the other one of two ways to expand a key.
 SPILLWAY_AES const uint32_t spillway_aes_cpu[4];
 const uint32_t spillway_aes_cpu[4] = {};
 
 namespace storage {
 namespace {
 
-// As memset, which the compiler leaves out where nobody reads the memory any more.
+// Like memset, but the compiler cannot omit it where the memory is not read any more.
 void wipe(void* memory, size_t bytes) {
   memset(memory, 0, bytes);
   asm volatile("" : : "r"(memory) : "memory");

@@ -10,7 +10,7 @@
 namespace storage {
 namespace {
 
-// Looks between the holes; at everything where the file system does not tell them.
+// Looks at what is not a hole; at everything if the file system does not report holes.
 int64_t file_content(long descriptor, uint64_t size_bytes, std::span<char> buffer) {
   const auto read = [&](char* to, uint64_t bytes, uint64_t offset) {
     return sys::syscall(SYS_pread64, descriptor, to, bytes, offset);

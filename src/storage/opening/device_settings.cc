@@ -23,7 +23,7 @@ struct EffectName {
   std::string_view name;
   FaultRule::Effect effect;
   int error;
-  uint8_t operations;  // that it can happen to
+  uint8_t operations;  // to which it can happen
 };
 constexpr uint8_t kTransfers = operation_bit(Operation::kRead) | operation_bit(Operation::kWrite);
 constexpr EffectName kEffectNames[] = {
@@ -115,7 +115,7 @@ base::Expected<void> parse_distribution(std::string_view name, LatencyParameters
   return {};
 }
 
-// What spdk: is told, and the whole text of an example.
+// The settings of spdk:, and an example.
 constexpr std::string_view kSpdkSettings[] = {
     "pci=", "tcp=", "rdma=", "nqn=", "ns=", "qd=", "timeout=", "bounce="};
 constexpr const char* kSpdkExample = "spdk:tcp=127.0.0.1:4420,nqn=NAME,ns=1, or spdk:pci=0000:01:00.0,ns=1";

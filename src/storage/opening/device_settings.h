@@ -1,4 +1,4 @@
-// Parsing of settings in device strings: what device_string.cc and device_settings.cc share, and the settings that the latter parses.
+// Parsing of settings in device strings: what device_string.cc and device_settings.cc share, and the settings that device_settings.cc parses.
 #pragma once
 #include <string_view>
 

@@ -104,7 +104,7 @@ struct Decorated {
   std::string_view inner;
 };
 
-// Splits what follows the scheme of a decorator of one device; `example` is shown if it is wrong.
+// Splits what follows the scheme of a decorator over one device; `example` is shown if it is wrong.
 base::Expected<Decorated> split_decorated(std::string_view scheme, std::string_view rest,
                                           const char* example) {
   size_t open = rest.find('[');
@@ -115,7 +115,7 @@ base::Expected<Decorated> split_decorated(std::string_view scheme, std::string_v
                    rest.substr(open + 1, rest.size() - open - 2)};
 }
 
-// Where the bracket that `text` begins with is closed; npos: nowhere.
+// Where the bracket with which `text` begins is closed; npos: nowhere.
 size_t closing_bracket(std::string_view text) {
   size_t nesting = 0;
   for (size_t i = 0; i < text.size(); ++i) {

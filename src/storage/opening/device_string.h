@@ -1,6 +1,6 @@
-// Device strings, which --storage and its kin accept: their grammar, and the tree that they are parsed into.
+// Device strings, as --storage and similar options accept them: their grammar, and the tree into which they are parsed.
 //
-//   device  := path                                     uring, or where that is not possible aio, or file
+//   device  := path                                     uring; where that is not possible, aio; or else file
 //            | "memory:" SIZE
 //            | "file:" path [ "?" setting { "," setting } ]      qd=N  threads=N
 //            | "uring:" path [ "?" setting { "," setting } ]     qd=N  threads=N  iopoll=0|1  sqpoll=0|1     see uring.h
@@ -19,10 +19,9 @@
 //   effect  := "eio" | "enospc" | "torn" | "short" | "split" | "delay_polls" | "delay_us"
 //   when    := N "/" M  | "@" N | "@" N "+" | "%" N      see fault_schedule.h; "x" N: how long a delay is
 //
-// A text without ":", or with a "/" before its first ":", is a plain path, and is taken as it is. Paths after "file:", "uring:", "aio:" and
-// "pmem:" end at the first "?". In the list of a stripe a path has no ",", and as many "[" as "]". There a "," that is followed by a
-// setting of the device before it belongs to that device: "[aio:/a?qd=8,threads=2,/b]" are two devices. A HOST with colons is put in
-// brackets.
+// A text without ":", or with a "/" before its first ":", is a plain path, and is taken literally. Paths after "file:", "uring:", "aio:" and
+// "pmem:" end at the first "?". In a stripe's list a path has no ",", and as many "[" as "]". There a "," that is followed by a setting of
+// the preceding device belongs to that device: "[aio:/a?qd=8,threads=2,/b]" are two devices. A HOST with colons is put in brackets.
 #pragma once
 #include <string_view>
 
@@ -39,10 +38,10 @@ namespace storage {
 
 enum class Scheme { kMemory, kFile, kUring, kAio, kPmem, kFault, kStripe, kLatency, kTrace, kEncrypt, kSpdk };
 
-// One device of the string. A comment says which schemes a field is for.
+// One device of the string. Comments say which schemes a field is for.
 struct DeviceNode {
   Scheme scheme = Scheme::kUring;
-  // file, uring, aio, pmem, trace; encrypt: that of the key's file, empty if there is none. Points into the text.
+  // file, uring, aio, pmem, trace; encrypt: the key file, empty if there is none. Points into the text.
   std::string_view path;
   uint64_t capacity_bytes = 0;                    // memory
   size_t depth = 0;                               // file, uring, aio, spdk
@@ -57,7 +56,7 @@ struct DeviceNode {
   size_t child_count = 0;
   uint8_t children[kMaxStripeMembers] = {};  // indexes in DeviceTree::nodes, each larger than its own
 
-  // Does `path` lead to what holds the bytes?
+  // Is `path` that of the medium itself?
   bool names_medium() const {
     using enum Scheme;
     return scheme == kFile || scheme == kUring || scheme == kAio || scheme == kPmem;
@@ -66,7 +65,7 @@ struct DeviceNode {
 
 // nodes[0] is the outermost device. About 30 KiB.
 struct DeviceTree {
-  // Enough for a stripe of 16, each of them decorated, and some around it.
+  // Enough for a stripe of 16 decorated devices, and some decorators around it.
   static constexpr size_t kMaxNodes = 40;
   static constexpr size_t kMaxNesting = 8;  // devices inside each other, the innermost included
   size_t node_count = 0;
@@ -75,7 +74,7 @@ struct DeviceTree {
 
 inline constexpr size_t kMaxPathBytes = 4000;
 
-// Pure. Errors: EINVAL, with a message that shows what is wrong and how it should be.
+// Pure. Errors: EINVAL, with a message that shows what is wrong and what it should be.
 base::Expected<DeviceTree> parse_device_string(std::string_view text);
 
 }  // namespace storage

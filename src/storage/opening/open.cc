@@ -25,7 +25,7 @@ base::Expected<Device*> open_innermost(const DeviceNode& node, const OpenParamet
   if (!medium) return std::unexpected(medium.error());
   if (node.scheme == Scheme::kPmem) return make_pmem_device(*medium, node.pmem);
   if (node.scheme == Scheme::kFile) return make_file_device(*medium, node.helper_count, node.depth);
-  // A ring would hand each Io to a worker of the kernel, only to have it copied there.
+  // A ring would pass each Io to a kernel worker, only to have it copied there.
   if (medium->is_memory) return make_file_device(*medium, 0, node.depth);
   if (node.scheme == Scheme::kAio) return make_aio_device(*medium, node.depth, node.helper_count);
   CHECK(node.scheme == Scheme::kUring);
@@ -35,7 +35,7 @@ base::Expected<Device*> open_innermost(const DeviceNode& node, const OpenParamet
 base::Expected<Device*> open_node(const DeviceTree& tree, const DeviceNode& node,
                                   const OpenParameters& parameters);
 
-// The key is read first: the device is not opened if there is none.
+// The key is read first, so that the device is not opened if there is none.
 base::Expected<Device*> open_encrypted(const DeviceTree& tree, const DeviceNode& node,
                                        const OpenParameters& parameters) {
   if (auto able = XtsCipher::check_cpu(); !able) return std::unexpected(able.error());

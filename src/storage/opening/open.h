@@ -1,4 +1,4 @@
-// From a device string to a device.
+// Opens a device from a device string.
 #pragma once
 #include "storage/opening/device_string.h"
 #include "storage/opening/open_medium.h"

@@ -26,11 +26,11 @@ using base::failure;
 constexpr uint64_t kMinFreeBytes = uint64_t{64} << 20;
 constexpr uint64_t kMaxFileBytes = uint64_t{8} << 40;
 
-// Makes a file that has a name for a moment only. -EEXIST: somebody else has just made it, or has opened this one by its name and uses it.
+// Makes a file that has a name only for a moment. -EEXIST: somebody else has just made it, or has opened this one by its name and uses it.
 long make_nameless(const Path& path) {
   Opened made(open_path(path, O_CREAT | O_EXCL | O_NOFOLLOW));
   if (sys::failed(made.get())) return made.get();
-  // Whoever opens it by that name uses it only with this lock (open_file). On a file system without locks nobody else can.
+  // Others who open it by that name use it only with this lock (open_file). On a file system without locks nobody else can.
   if (auto locked = lock_for_spilling(path, made.get()); !locked && locked.error().number == EBUSY)
     return -EEXIST;
   sys::syscall(SYS_unlinkat, AT_FDCWD, path.c_str(), 0);
@@ -57,7 +57,7 @@ long make_nameless_in(const Path& directory) {
   return result;
 }
 
-// Has the file system room, and is it storage at all?
+// Does the file system have room, and is it storage at all?
 base::Expected<void> check_file_system(const Path& path, long descriptor) {
   struct statfs facts = {};
   if (sys::failed(sys::syscall(SYS_fstatfs, descriptor, &facts))) return {};
@@ -73,7 +73,7 @@ base::Expected<void> check_file_system(const Path& path, long descriptor) {
   return {};
 }
 
-// Files grow as they are written, up to here. (Giving them their size at once, as a hole, was tried: on ext4
+// Files grow as they are written, up to this size. (Giving them that size at once, as a hole, was tried: on ext4
 // first writes then took up to 30 times as long.)
 base::Expected<uint64_t> file_capacity_bytes(const Path& path, bool read_only) {
   const uint64_t limit = read_only ? kMaxFileBytes : std::min(kMaxFileBytes, sys::file_size_limit());
@@ -85,13 +85,13 @@ base::Expected<uint64_t> file_capacity_bytes(const Path& path, bool read_only) {
   return capacity_bytes;
 }
 
-// Tries it past the file's end, which changes nothing.
+// Tries it past the end of the file, which changes nothing.
 bool can_punch_holes(long descriptor, uint64_t size_bytes) {
   return !sys::failed(sys::syscall(SYS_fallocate, descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                                    base::round_up(size_bytes, base::kOsPageBytes), base::kOsPageBytes));
 }
 
-// zram, brd, pmem: the kernel says so only by the driver's name.
+// zram, brd, pmem: only the driver's name shows it.
 bool block_device_is_memory(const struct statx& facts) {
   base::Text<48> path;
   path << "/sys/dev/block/" << facts.stx_rdev_major << ':' << facts.stx_rdev_minor;
@@ -115,7 +115,7 @@ bool turn_on_direct(long descriptor, const struct statx& facts, uint32_t sector_
   if (block_bytes > base::kOsPageBytes) return false;
   long flags = sys::syscall(SYS_fcntl, descriptor, F_GETFL);
   if (sys::failed(sys::syscall(SYS_fcntl, descriptor, F_SETFL, flags | O_DIRECT))) return false;
-  // Some file systems take the flag and then refuse the transfers.
+  // Some file systems accept the flag and then refuse the transfers.
   auto buffer = sys::map_anonymous(base::kOsPageBytes, "a storage buffer");
   long read = buffer ? sys::syscall(SYS_pread64, descriptor, *buffer, base::kOsPageBytes, 0) : -ENOMEM;
   if (buffer) sys::unmap(*buffer, base::kOsPageBytes);
@@ -138,7 +138,7 @@ base::Expected<Medium> finish(const Path& path, Opened opened, const char* what,
   return medium;
 }
 
-// The capacity of a file that has content: the whole OS pages of it or, with `whole`, all of it. `most_bytes` is what files may have here.
+// The capacity of a file with content: its whole OS pages or, with `whole`, all of it. `most_bytes`: the largest size of files here.
 base::Expected<uint64_t> store_capacity_bytes(const Path& path, uint64_t size_bytes, uint64_t most_bytes,
                                               const OpenParameters& parameters) {
   const bool ends_in_page = size_bytes % base::kOsPageBytes != 0;
@@ -199,7 +199,7 @@ base::Expected<Medium> open_file(const Path& path, const OpenParameters& paramet
     return std::unexpected(open_error(path, result));
   if ((facts.stx_mode & S_IFMT) != S_IFREG)
     return failure(EINVAL, path, ": it has just been replaced; try again");
-  // Who had the lock while this waited for it may have removed the file.
+  // Whoever held the lock while this waited for it may have removed the file.
   if (parameters.store && !is_at(path, facts))
     return failure(EBUSY, path, ": it has just been replaced or removed; try again");
   if (parameters.store) return finish_file(path, Opened(opened.take()), "file", parameters);
@@ -214,7 +214,7 @@ base::Expected<Medium> open_file(const Path& path, const OpenParameters& paramet
 }
 
 base::Expected<Medium> open_block_device(const Path& path, const OpenParameters& parameters) {
-  // O_EXCL, on block devices: nobody else may have it, nor mount it.
+  // On block devices, O_EXCL means that nobody else may have it open exclusively or mounted.
   long result = open_path(path, O_EXCL, parameters.read_only);
   for (int tries = 0; parameters.store && result == -EBUSY && tries < kStoreTries; ++tries) {
     sys::nap(kStoreTryNs);
@@ -231,7 +231,7 @@ base::Expected<Medium> open_block_device(const Path& path, const OpenParameters&
   int sector_bytes = 512;
   result = sys::syscall(SYS_ioctl, opened.get(), BLKGETSIZE64, &size_bytes);
   if (sys::failed(result)) return std::unexpected(open_error(path, result));
-  // The kernel lets such a device be opened for writing, and refuses each write.
+  // The kernel lets a read-only device be opened for writing, and then refuses each write.
   int is_read_only = 0;
   if (!parameters.read_only) sys::syscall(SYS_ioctl, opened.get(), BLKROGET, &is_read_only);
   if (is_read_only != 0)

@@ -21,7 +21,7 @@ base::TextRef& operator<<(base::TextRef& to, const FolderOf& folder) {
   return to << "/sys/dev/char/" << folder.facts.stx_rdev_major << ':' << folder.facts.stx_rdev_minor;
 }
 
-// A block device that is held against others.
+// A block device that is held open exclusively.
 struct Block {
   Opened descriptor{-1};
   uint32_t major = 0;
@@ -29,8 +29,7 @@ struct Block {
   base::Text<40> path;
 };
 
-// Opens the block device of the namespace that a character device belongs to. Their folders in /sys lie beside each other: "nvme0n1" beside
-// "ng0n1".
+// Opens the block device of the namespace to which a character device belongs. Their folders in /sys are siblings: "nvme0n1" and "ng0n1".
 base::Expected<void> open_block_of(const Path& path, const struct statx& facts, Block& block) {
   char text[256];
   base::Text<64> folder;
@@ -71,7 +70,7 @@ base::Expected<void> open_block_of(const Path& path, const struct statx& facts, 
 uint64_t command_bytes(const Block& block) {
   const uint64_t most_bytes = queue_number(block.major, block.minor, "max_hw_sectors_kb") << 10;
   const uint64_t most_pages = queue_number(block.major, block.minor, "max_segments");
-  // Memory that begins inside a page needs one page more.
+  // Memory that begins inside an OS page spans one more.
   const uint64_t whole_pages = most_pages > 1 ? most_pages - 1 : 1;
   return std::max(base::kOsPageBytes, base::round_down(std::min(most_bytes, whole_pages * base::kOsPageBytes),
                                                        base::kOsPageBytes));

@@ -5,10 +5,10 @@
 
 namespace storage {
 
-// Is a character device with these facts that of an NVMe namespace?
+// Is the character device with these facts that of an NVMe namespace?
 bool is_nvme(const struct statx& facts);
 
-// Opens one by the rules of open_medium.h. The character device itself cannot be locked against others who use the namespace. So its block
+// Opens one by the rules of open_medium.h. The character device itself cannot be locked against other users of the namespace. So its block
 // device (/dev/nvme0n1) is held open exclusively as long as the medium is open, as file systems, volumes and Spillway itself do. Errors:
 // EBUSY if somebody else has it; ENODEV and others if there is no block device, or it may not be opened; ENOTSUP for blocks with metadata;
 // those of open_medium.

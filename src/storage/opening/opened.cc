@@ -11,7 +11,7 @@ namespace {
 
 constexpr unsigned kPrivateMode = 0600;
 
-// flock(), which waits for nobody.
+// flock(), without waiting.
 long lock(long descriptor, int how) {
   long result;
   do {
@@ -66,7 +66,7 @@ base::Expected<void> lock_for_store(const Path& path, long descriptor) {
     const long result = lock(descriptor, how);
     if (!sys::failed(result)) return {};
     if (result == -EBADF && how == LOCK_EX) {
-      // NFS keeps others from a file for who writes to it only. Those who write are kept away all the same.
+      // NFS gives an exclusive lock only with write access. A shared lock still keeps writers away.
       how = LOCK_SH;
     } else if (result != -EWOULDBLOCK) {
       return cannot_lock(path, result, "; name a place on a file system that has locks");

@@ -1,5 +1,5 @@
-// What the files that open media by their paths share: paths as messages show them, descriptors that are not yet the runtime's own, locks,
-// and what the kernel says of devices.
+// What the files that open media by path share: paths as messages show them, descriptors that are not yet the runtime's own, locks, and what
+// the kernel says about devices.
 #pragma once
 #include <linux/stat.h>
 
@@ -31,7 +31,7 @@ inline base::TextRef& operator<<(base::TextRef& to, const Path& path) {
   return to << "storage " << path.shown.view();
 }
 
-// Closes its descriptor, unless that has been taken or has become the runtime's own. A negative one, such as -errno, is none.
+// Closes its descriptor unless that was taken or has become the runtime's own. A negative value, such as -errno, is no descriptor.
 class Opened {
  public:
   explicit Opened(long descriptor) : descriptor_(descriptor) {}
@@ -59,11 +59,11 @@ class Opened {
 // The line for a path that could not be opened, from the kernel's -errno: what went wrong, and what to do.
 base::Error open_error(const Path& path, long result);
 
-// A process that was killed has its store open until the I/O that it had under way has ended. So that whoever starts the next process at
-// once need not know, a store that is in use is tried again this often.
+// A killed process keeps its store open until its I/O under way has ended. So that the next process can be started at once, a store that is in
+// use is tried again this often.
 inline constexpr int kStoreTries = 100;
 inline constexpr uint64_t kStoreTryNs = 10'000'000;
-// Locks a file of a store until its descriptor is closed, here and in all children of fork, or the lock is given up. Errors: EBUSY: somebody
+// Locks a file of a store until its descriptor is closed, here and in all children of fork, or the lock is released. Errors: EBUSY: somebody
 // else had it all that time; those of a file system without locks.
 base::Expected<void> lock_for_store(const Path& path, long descriptor);
 void give_up_lock(long descriptor);
@@ -78,7 +78,7 @@ bool is_link(const Path& path);
 // The line for a symbolic link that leads to no file.
 base::Error broken_link(const Path& path);
 
-// Is it in /dev, where a misspelt device must not become a file?
+// Is the path in /dev, where a misspelt device must not become a file?
 bool is_in_dev(std::string_view path);
 
 // For reading and writing, or only reading; new files are private. Returns a descriptor or -errno.
@@ -87,7 +87,7 @@ long open_path(const Path& path, int flags, bool read_only = false);
 // statx: of `path`, or, if that is "", of the descriptor. Returns 0 or -errno.
 long describe(long descriptor, const char* path, struct statx& facts);
 
-// The last name that the symbolic link at `path`, in /sys, leads to; empty if there is none. Points into `text`.
+// The last component of what the symbolic link at `path`, in /sys, leads to; empty if there is none. Points into `text`.
 std::string_view link_name(const char* path, std::span<char> text);
 
 // A number that the kernel shows of a block device's queue in /sys ("discard_max_bytes"); 0 if it shows none.
@@ -95,8 +95,8 @@ uint64_t queue_number(uint32_t major, uint32_t minor, const char* name);
 
 inline constexpr uint64_t kContentPieceBytes = 64 << 10;
 
-// Is there anything but zeros from `begin` to `end`, or to where the medium ends? Returns 1, 0 or -errno. `read(to, bytes, offset)` returns
-// how much it has read, 0 at the end, or -errno.
+// Is there anything but zeros from `begin` to `end`, or to the medium's end? Returns 1, 0 or -errno. `read(to, bytes, offset)` returns how
+// much it has read, 0 at the end, or -errno.
 template <class Read>
 int64_t content_between(uint64_t begin, uint64_t end, std::span<char> buffer, Read&& read) {
   for (uint64_t at = begin; at < end;) {
@@ -110,8 +110,8 @@ int64_t content_between(uint64_t begin, uint64_t end, std::span<char> buffer, Re
   return 0;
 }
 
-// The same for a device's first and last MiB: some file systems begin at 64 KiB; copies of superblocks and partition tables, and labels of
-// RAIDs, lie at the end.
+// The same for a device's first and last MiB: some file systems begin at 64 KiB; copies of superblocks and partition tables, and RAID
+// labels, are at the end.
 template <class Read>
 int64_t content_of_ends(uint64_t capacity_bytes, std::span<char> buffer, Read&& read) {
   constexpr uint64_t kProbedBytes = 1 << 20;
@@ -122,8 +122,8 @@ int64_t content_of_ends(uint64_t capacity_bytes, std::span<char> buffer, Read&& 
                       : content_between(std::max(first_end, last_begin), capacity_bytes, buffer, read);
 }
 
-// Refuses a device for spilling, unless `parameters` allow to overwrite it, if its first or last MiB has content: a file system or a
-// partition table is not all zeros. `read` as above; messages begin with `what`. Errors: EEXIST; those of reading; ENOMEM.
+// Refuses a device for spilling if its first or last MiB has content, such as a file system or a partition table, unless `parameters` allow
+// overwriting it. `read` as above; messages begin with `what`. Errors: EEXIST; those of reading; ENOMEM.
 template <class What, class Read>
 base::Expected<void> check_content(const What& what, uint64_t capacity_bytes,
                                    const OpenParameters& parameters, Read&& read) {

@@ -8,7 +8,7 @@
 namespace storage {
 namespace {
 
-constexpr int kTries = 8;  // of a file that comes and goes
+constexpr int kTries = 8;  // for a file that comes and goes
 
 }  // namespace
 
@@ -19,7 +19,7 @@ StoreFiles::~StoreFiles() {
     if (sys::failed(describe(file.opened.get(), "", facts))) continue;
     if (!file.was_made && facts.stx_size > file.bytes)
       sys::syscall(SYS_ftruncate, file.opened.get(), file.bytes);
-    // A file that was moved there meanwhile is somebody else's.
+    // Another file that was moved there meanwhile is not ours to remove.
     if (file.was_made && is_at(path, facts)) sys::syscall(SYS_unlinkat, AT_FDCWD, path.c_str(), 0);
   }
   for (const File& file : std::span(files_).first(count_)) give_up_lock(file.opened.get());
@@ -49,7 +49,7 @@ base::Expected<void> StoreFiles::open_node(size_t node) {
     if (opened.get() == (is_missing ? -EEXIST : -ENOENT)) continue;
     if (sys::failed(opened.get())) return std::unexpected(open_error(path, opened.get()));
     if (auto locked = lock_for_store(path, opened.get()); !locked) {
-      // Who has the lock makes a store there. If nobody can have it, nobody else uses the file.
+      // Whoever has the lock makes a store there. If nobody can have it, nobody else uses the file.
       const bool is_others = locked.error().number == EBUSY;
       if (is_missing && !is_others && !sys::failed(describe(opened.get(), "", facts)) && is_at(path, facts))
         sys::syscall(SYS_unlinkat, AT_FDCWD, path.c_str(), 0);
@@ -57,7 +57,7 @@ base::Expected<void> StoreFiles::open_node(size_t node) {
     }
     if (const long result = describe(opened.get(), "", facts); sys::failed(result))
       return std::unexpected(open_error(path, result));
-    // Meanwhile whoever has made the file may have removed it again, or somebody may have made a store in the one that this call has made.
+    // Meanwhile the file's creator may have removed it again, or somebody may have made a store in the file that this call has created.
     if (!is_at(path, facts)) continue;
     files_[count_].opened = std::move(opened);
     files_[count_].node = node;
@@ -87,14 +87,14 @@ base::Expected<std::string_view> StoreFiles::path_with_content() const {
 }
 
 base::Expected<void> StoreFiles::set_sizes(uint64_t capacity_bytes) {
-  // So that nothing below is too large for its type.
+  // So that nothing below overflows.
   constexpr uint64_t kMax = uint64_t{1} << 62;
   if (capacity_bytes > kMax)
     return base::failure(EFBIG, "storage: ", capacity_bytes, " bytes are more than any file may have");
   return set_size(0, capacity_bytes);
 }
 
-// Makes the node's files large enough for a device of so many bytes.
+// Makes the node's files large enough for a device of `bytes`.
 base::Expected<void> StoreFiles::set_size(size_t index, uint64_t bytes) {
   const DeviceNode& node = tree_.nodes[index];
   if (node.scheme == Scheme::kStripe)

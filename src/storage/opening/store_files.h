@@ -1,13 +1,13 @@
-// StoreFiles: the files of a device string while a store is made in them. Missing ones are created, all are locked, and unless they are
-// kept they are in the end as they were before.
+// StoreFiles: the files of a device string while a store is made in them. Missing ones are created, all are locked, and unless keep() is
+// called, the destructor restores their previous state.
 //
 //   StoreFiles files;
 //   files.open(text)                                    files.path_with_content()         files.set_sizes(capacity)
 //   open_device(text, {.store = true, .is_locked = true}) and make the store in it
 //   files.keep()
 //
-// The locks are held from the first look to the last write: otherwise two processes that make a store at one path could each undo, or write
-// over, what the other one has made. Block devices need neither: their size is fixed, and only one process can have them open.
+// The locks are held from the first look to the last write: otherwise two processes that make a store at one path could each undo or
+// overwrite what the other has made. Block devices need none of this: their size is fixed, and only one process can have them open.
 #pragma once
 #include "storage/opening/device_string.h"
 #include "storage/opening/opened.h"
@@ -29,8 +29,8 @@ class StoreFiles {
   bool needs_capacity() const;
   // The first path of the device string, of a file or block device, that has content (content.h); "" if none has. Errors: those of reading.
   base::Expected<std::string_view> path_with_content() const;
-  // Makes files larger, where a device of so many bytes needs it; of a stripe each member gets its part. Errors: EFBIG for more than files
-  // may have in this process; those of the file system.
+  // Enlarges files where a device of `capacity_bytes` needs it; each member of a stripe gets its part. Errors: EFBIG if that is more than this
+  // process's limit on file sizes; those of the file system.
   base::Expected<void> set_sizes(uint64_t capacity_bytes);
   // The files stay as they are now.
   void keep() { is_kept_ = true; }

@@ -72,7 +72,7 @@ void Channel::close() {
 
 Channel::~Channel() {
   if (queue_ != nullptr) spdk_nvme_ctrlr_free_io_qpair(queue_);
-  // A device that was given up may still write there.
+  // A device that was given up on may still write there.
   if (bounces_ != nullptr && lost_error_ == 0) spdk_dma_free(bounces_);
 }
 
@@ -97,7 +97,7 @@ void Channel::pump() {
   while (to_begin_ != nullptr) {
     Slot& slot = *to_begin_;
     const int result = slot.error == 0 ? begin_piece(slot) : 0;
-    if (result == -ENOMEM && pieces_under_way_count_ > 0) return;  // goes on when some of it is done
+    if (result == -ENOMEM && pieces_under_way_count_ > 0) return;  // continues when some pieces have ended
     if (result == -ENXIO) {
       lose(ENXIO);
       return;
@@ -113,7 +113,7 @@ void Channel::pump() {
   }
 }
 
-// Begins the slot's next piece. Returns 0, or -ENOMEM, -ENXIO or another error of SPDK's; then nothing has begun.
+// Begins the slot's next piece. Returns 0; or -ENOMEM, -ENXIO or another error of SPDK's, and nothing has begun.
 int Channel::begin_piece(Slot& slot) {
   const Io& io = *slot.io;
   const bool does_nothing = (io.operation == Operation::kDiscard && !target_.facts().discards) ||
@@ -211,9 +211,9 @@ void Channel::on_completion(void* argument, const spdk_nvme_cpl* completion) {
   Piece& piece = *static_cast<Piece*>(argument);
   Channel& channel = *piece.channel;
   int error = error_of_nvme_status(completion->status.sct, completion->status.sc, piece.slot->io->operation);
-  // Another namespace may take the number of one that is gone.
+  // The namespace may be gone, and another one may take its number.
   if (error == ENXIO) channel.target_.connection().set_lost(error);
-  // While the queue pair is being given up, everything that ends has this error.
+  // While the queue pair is being freed, everything that ends has this error.
   if (error != 0 && channel.lost_error_ != 0) error = channel.lost_error_;
   channel.piece_ended(piece, error);
 }
@@ -258,7 +258,7 @@ void Channel::poll(IoList& ended) {
   while (!ended_.empty()) ended.append(ended_.take_first());
 }
 
-// For how long somebody has looked after this channel. Of a time in which nobody did, as while the process was stopped, at most
+// For how long this channel has been attended to. Of a time in which it was not, such as while the process was stopped, at most
 // kLongestGapNs count: the target is not to blame for the rest.
 uint64_t Channel::attended_ns() {
   const uint64_t now = now_ns();
@@ -273,10 +273,10 @@ void Channel::lose_if_connection_is() {
   if (queue_ != nullptr && error != 0) lose(error);
 }
 
-// Ends everything under way with `error`, or with the error by which the connection was lost before.
+// Ends everything under way with `error`, or, if the connection was lost before, with that error.
 void Channel::lose(int error) {
   error = lost_error_ = target_.connection().set_lost(error);
-  spdk_nvme_ctrlr_free_io_qpair(queue_);  // calls on_completion for all that it was given
+  spdk_nvme_ctrlr_free_io_qpair(queue_);  // calls on_completion for everything submitted to it
   queue_ = nullptr;
   to_begin_ = nullptr;
   while (first_ != nullptr) {

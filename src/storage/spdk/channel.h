@@ -1,12 +1,12 @@
-// One I/O queue pair, and the Ios that go by it.
+// One I/O queue pair, and its Ios.
 //
 // Invariants
 //  1 an Io under way has a slot. The slots are in a list in the order in which they began: the first one is the first to become too old
-//  2 an Io goes as pieces, in order, one command each. After an error no further piece begins; when none is under way any more, the Io ends
-//    with the error of its first piece that has one. Until then its memory is SPDK's
-//  3 without a queue pair nothing is under way: losing the queue pair ends everything, for good
-//  4 a connection is lost before an Io ends for that reason. So whoever hears of that end, and then uses the place of a write that the
-//    target may still do, finds the connection lost in every channel: start() looks
+//  2 an Io is sent as pieces, in order, one command each. After an error no further piece begins; when none is under way any more, the Io ends
+//    with the error of its first piece that has one. Until then its memory is in use by SPDK
+//  3 without a queue pair nothing is under way: losing the queue pair ends everything, permanently
+//  4 a connection is marked lost before an Io ends for that reason. So whoever learns of that end, and then uses the place of a write that the
+//    target may still do, finds the connection lost in every channel: start() checks it
 #pragma once
 #include <vector>
 
@@ -16,7 +16,7 @@ namespace storage::spdk {
 
 class Channel {
  public:
-  // Null and an error if there is no queue pair to be had. Any thread but the control thread. REQUIRES: `target` outlives the channel.
+  // Null and an error if no queue pair can be had. Any thread but the control thread. REQUIRES: `target` outlives the channel.
   static Channel* open(Target& target, size_t depth, SpdkError& error);
   // REQUIRES: nothing is in flight.
   void close();
@@ -28,7 +28,7 @@ class Channel {
  private:
   struct Slot {
     Io* io = nullptr;
-    uint64_t give_up_ns = 0;   // when it is too old, by attended_ns()
+    uint64_t give_up_ns = 0;   // when it becomes too old, by attended_ns()
     uint64_t begun_bytes = 0;  // pieces up to here have begun
     bool all_begun = false;
     uint32_t under_way_count = 0;  // of its pieces
@@ -77,7 +77,7 @@ class Channel {
   Slot* free_slots_ = nullptr;
   Slot* first_ = nullptr;  // under way
   Slot* last_ = nullptr;
-  Slot* to_begin_ = nullptr;  // the first one with pieces that have not begun; so have all after it
+  Slot* to_begin_ = nullptr;  // the first one with pieces that have not begun; all after it have some, too
   std::vector<Piece> pieces_;
   Piece* free_pieces_ = nullptr;
   char* bounces_ = nullptr;

@@ -12,7 +12,7 @@
 namespace storage::spdk {
 namespace {
 
-// The control thread's: all that were made, while they last. Leaked, since that thread goes on while the process exits.
+// All connections that exist. Control thread only. Leaked, since that thread still runs while the process exits.
 std::list<std::weak_ptr<Connection>>& connections = *new std::list<std::weak_ptr<Connection>>;
 
 bool fail(SpdkError& error, int number, const char* reason) {
@@ -50,10 +50,10 @@ spdk_nvme_ctrlr_opts options_of(const SpdkTarget& target) {
   options.admin_timeout_ms = target.timeout_seconds * 1000;
   options.fabrics_connect_timeout_us = uint64_t{target.timeout_seconds} * 1'000'000;
   options.disable_error_logging = true;
-  // Asks for no signs of life: a process that is stopped for long (Ctrl-Z) gives none, and would lose its memory.
+  // No keep-alive: a process that is stopped for long (Ctrl-Z) sends none, and would lose its memory.
   options.keep_alive_timeout_ms = 0;
   if (target.transport != SpdkTransport::kPcie) {
-    // A host of its own: SPDK takes two connections of one host to one target for the same, also where one of them is lost.
+    // A host identity of its own: SPDK treats two connections from one host to one target as the same, even if one of them is lost.
     spdk_uuid id;
     char text[SPDK_UUID_STRING_LEN];
     spdk_uuid_generate(&id);
@@ -97,7 +97,7 @@ std::shared_ptr<Connection> Connection::to(const SpdkTarget& target, SpdkError& 
 }
 
 void Connection::attend() {
-  // Among what it processes is what the target says of its namespaces.
+  // This also processes what the target reports about its namespaces.
   bool is_lost = spdk_nvme_ctrlr_process_admin_completions(controller_) < 0;
   for (const Watched& watched : watched_)
     is_lost = is_lost || Identity::of(watched.space) != watched.identity;
@@ -120,7 +120,7 @@ bool Connection::Identity::operator==(const Identity& other) const {
 }
 
 Connection::~Connection() {
-  // Whoever does not answer is not asked to shut down first.
+  // A controller that does not answer is not asked to shut down first.
   if (lost_error() != 0) spdk_nvme_ctrlr_fail(controller_);
   spdk_nvme_detach(controller_);
 }

@@ -3,9 +3,9 @@
 //   Connection   one spdk_nvme_ctrlr. All devices with the same target that are opened while it works share it
 //   Target       a device: a namespace, and its connection
 //
-// A connection that is lost for one channel is lost for all, and for good: no device connects again. For the target may still do writes
-// that were given up here, over what has been written to the same places since; and what answers at the same address may be another medium,
-// or the same one after it has lost what it held. A connection is also lost when a namespace in use is removed, or replaced.
+// A connection that is lost for one channel is lost for all, permanently: no device reconnects. For the target may still do writes that were
+// given up here, over what has been written to the same places since; and what answers at the same address may be another medium, or the
+// same one after it has lost its content. A connection is also lost when a namespace in use is removed or replaced.
 #pragma once
 #include <spdk/nvme.h>
 #include <spdk/uuid.h>
@@ -21,18 +21,18 @@ namespace storage::spdk {
 
 class Connection {
  public:
-  // The connection to a target, which may be shared. Null and an error, if there is none to be had. Control thread only, as is its end.
+  // The connection to a target, which may be shared. Null and an error if none can be had. Control thread only; so is its destruction.
   static std::shared_ptr<Connection> to(const SpdkTarget& target, SpdkError& error);
   ~Connection();
 
   spdk_nvme_ctrlr* controller() const { return controller_; }
-  // From now on the connection is lost when that namespace is removed, or another one takes its number. That is noticed in the control
+  // From now on the connection is lost when this namespace is removed, or another one takes its number. That is noticed in the control
   // thread's next poll after the target has reported it, or when the target refuses a request. Control thread only.
   void watch(spdk_nvme_ns* space) { watched_.push_back({space, Identity::of(space)}); }
-  // The error by which it was lost; 0: it works. Any thread. Relaxed: whoever has to see it (channel.h, 4) has heard of the end of an Io
-  // that came after it, by something that orders memory.
+  // The error with which it was lost; 0: it works. Any thread. Relaxed: whoever must see it (channel.h, 4) has learned of a later end of an
+  // Io by something that orders memory.
   int lost_error() const { return lost_error_.load(std::memory_order_relaxed); }
-  // Loses it by `error`, unless it is lost already; returns by which error it is lost. Any thread.
+  // Marks it lost with `error` unless it is lost already; returns the error with which it is lost. Any thread.
   int set_lost(int error) {
     int before = 0;
     return lost_error_.compare_exchange_strong(before, error, std::memory_order_relaxed) ? error : before;
@@ -42,7 +42,7 @@ class Connection {
   void attend();
 
  private:
-  // What tells namespaces apart that have the same number one after the other.
+  // What distinguishes namespaces that have the same number at different times.
   struct Identity {
     bool is_active = false;
     uint64_t block_count = 0;
@@ -69,17 +69,17 @@ class Target {
  public:
   explicit Target(const SpdkTarget& text) : text_(text) {}
 
-  // Once. False and an error if it fails. Control thread only, as is the end of a target that is connected.
+  // To be called once. False and an error if it fails. Control thread only; so is the destruction of a connected target.
   bool connect(SpdkError& error);
 
   // REQUIRES, of all below: connect() has succeeded.
 
-  // A queue pair for `depth` requests at a time; null and an error, if there is none to be had. Control thread only.
+  // A queue pair for `depth` requests at a time; null and an error if none can be had. Control thread only.
   spdk_nvme_qpair* open_queue_pair(size_t depth, SpdkError& error);
 
   Connection& connection() { return *connection_; }
   spdk_nvme_ns* space() const { return space_; }
-  // As they were when it connected.
+  // As they were when it was connected.
   const SpdkFacts& facts() const { return facts_; }
   bool flushes() const { return flushes_; }
   const SpdkTarget& text() const { return text_; }

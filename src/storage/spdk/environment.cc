@@ -29,14 +29,14 @@ constexpr uint64_t kPollNs = 100'000'000;
 constexpr uint64_t kMinHugeBytes = uint64_t{64} << 20;
 constexpr int kPlainMebibytes = 512;
 
-// Leaked: threads may still be here when the process exits.
+// Leaked: threads may still use it when the process exits.
 struct Control {
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
   std::deque<std::function<void()>> jobs;
-  std::list<std::function<bool()>> polls;  // the thread's
+  std::list<std::function<bool()>> polls;  // used by the thread only
   pthread_t thread = {};
-  // The first error that SPDK has logged since a job began; the thread's.
+  // The first error that SPDK has logged since the job began; used by the thread only.
   char said[sizeof SpdkError::reason] = {};
   int environment_error = 0;
 };
@@ -49,13 +49,13 @@ class Locked {
   ~Locked() { pthread_mutex_unlock(&control->mutex); }
 };
 
-// Takes what SPDK logs. It prints nothing: what matters gets into the errors.
+// Receives what SPDK logs. Nothing is printed: what matters becomes part of the errors.
 void keep_first_error(int level, const char*, int, const char*, const char* format, va_list arguments) {
   if (level != SPDK_LOG_ERROR || !pthread_equal(pthread_self(), control->thread) || control->said[0] != 0)
     return;
   char text[600];
   vsnprintf(text, sizeof text, format, arguments);
-  // Of controllers and queues it begins with "[host,subsystem,address,...][state] ", which the user knows.
+  // Messages about controllers and queues begin with "[host,subsystem,address,...][state] ", which the user knows.
   const char* what = text;
   while (*what == '[' && strchr(what, ']') != nullptr) {
     what = strchr(what, ']') + 1;
@@ -80,15 +80,15 @@ uint64_t free_huge_bytes() {
 }
 
 int initialise() {
-  // It stays on one CPU in spdk_env_init. (A cpu_set_t has 1,024.)
+  // spdk_env_init pins the thread to one CPU. (A cpu_set_t has 1,024 CPUs.)
   unsigned long before[128] = {};
   const long before_bytes = syscall(SYS_sched_getaffinity, 0, sizeof before, before);
-  // Without this it would clean up when the process exits, on a thread of the program's.
+  // Otherwise OpenSSL would clean up when the process exits, on one of the program's threads.
   OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
   spdk_log_open(keep_first_error);
   spdk_log_set_print_level(SPDK_LOG_DISABLED);
   spdk_log_set_level(SPDK_LOG_ERROR);
-  // One logical core of DPDK's, on a processor that this process may use.
+  // One logical core for DPDK, on a processor that this process may use.
   char cores[32];
   snprintf(cores, sizeof cores, "0@%d", sched_getcpu());
   char arguments[] = "--log-level=*:1";
@@ -133,7 +133,7 @@ void* run_control(void*) {
 }
 
 int start_thread() {
-  // Its threads inherit what this one blocks.
+  // The new thread inherits this one's signal mask.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -202,8 +202,8 @@ uint64_t now_ns() {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
-// The library is linked with --wrap for this function, which SPDK calls from a destructor: when a process exits its threads still run, and
-// would be left without their memory.
+// The library is linked with --wrap for this function, which SPDK calls from a destructor: when a process exits, its threads still run, and
+// would lose their memory.
 extern "C" int __wrap_rte_eal_cleanup() { return 0; }
 
 }  // namespace storage::spdk

@@ -1,11 +1,11 @@
-// SPDK's environment, of which a process has one, and the control thread, which does everything but transfers of data.
+// SPDK's environment, of which a process has one, and the control thread, which does everything but transfer data.
 //
-// Invariant: nothing here keeps thread-specific values (pthread_key_create) on a thread of the program's. Each of the two C libraries
-// numbers its own keys, but a thread has one table of them.
+// Invariant: nothing here keeps thread-specific values (pthread_key_create) on the program's threads. Each of the two C libraries numbers
+// its own keys, but a thread has only one table for them.
 //
-// The control thread starts the environment (which pins the thread that starts it to a processor), connects, opens and closes queue pairs,
-// and keeps connections alive. This library's own C library has made it, it runs on a stack of its own, and it takes no signals; none of
-// that need be so for the program's threads.
+// The control thread starts the environment (which pins the starting thread to a processor), connects, opens and closes queue pairs, and
+// keeps connections alive. It was created by this library's own C library, runs on a stack of its own, and takes no signals; none of that is
+// guaranteed for the program's threads.
 #pragma once
 #include <functional>
 
@@ -18,13 +18,13 @@ int start_environment(const SpdkHost& host, SpdkError& error);
 
 // REQUIRES, of all below: the environment has been started.
 
-// Runs `job` on the control thread and waits until it has ended. If the job leaves a number in `error`, but no reason, the reason becomes
+// Runs `job` on the control thread and waits until it has ended. If the job leaves a number in `error` but no reason, the reason becomes
 // the first error that SPDK has logged meanwhile.
 void run_on_control(const std::function<void()>& job, SpdkError* error = nullptr);
 // From now on the control thread calls `poll` ten times a second, until it returns false.
 void poll_on_control(std::function<bool()> poll);
 
-// As long as it exists the calling thread, one of the program's, cannot be cancelled.
+// While it exists, the calling thread, one of the program's, cannot be cancelled.
 class NoCancellation {
  public:
   NoCancellation();
