@@ -112,10 +112,10 @@ Function *Abi::translateStub(StringRef Symbol) {
 }
 
 // The protocol of abi.inc, as Translator::lookUp emits it, for the address in
-// r11. The entry is in rdi afterwards; if it is of no use the code goes on at
+// r11. The entry is in rdi afterwards; if it cannot be used, control goes to
 // label 1.
 static std::string findEntry(unsigned Slot) {
-  // A table out of a displacement's reach needs a register for its base.
+  // A table beyond a displacement's reach needs a register for its base.
   const std::string Base = std::to_string(abi::TableBase);
   const std::string LoadEntry = isInt<32>(abi::TableBase)
                                     ? "movq " + Base + "(,%rdi,8), %rdi\n"
@@ -156,8 +156,8 @@ Function *Abi::aloneStub(unsigned Slot) {
                   translateStub());
 }
 
-// Code of a stub, which has pushed rdi, that calls the runtime: the stack may
-// have any alignment.
+// Wraps code that calls the runtime for a stub, which has pushed rdi: the stack
+// may have any alignment there.
 static std::string aligned(const std::string &Code) {
   return "pushq %rsi\n"
          ".cfi_adjust_cfa_offset 8\n"
@@ -187,7 +187,7 @@ static std::string aligned(const std::string &Code) {
          "retq";
 }
 
-// Label 2 of a stub: its bytes lie in two OS pages, and go through a buffer on
+// Label 2 of a stub: the bytes lie in two OS pages, and go through a buffer on
 // the stack.
 static std::string crossing(uint64_t Size, bool IsStore,
                             const std::string &LoadFromBuffer) {
@@ -258,8 +258,8 @@ Function *Abi::copyStub(uint64_t Size) {
                               abi::CrossCopy.str() + "@GOTPCREL(%rip)\n"));
 }
 
-// A stub with the set of live slots built in, for the commonest sets: a call of
-// it is shorter by a third.
+// A stub with the set of live slots built in, for the most common sets: calling
+// it takes a third fewer bytes.
 Function *Abi::withLive(Function *Stub, SlotSet Live) {
   constexpr SlotSet Most = 7;
   if (Live > Most)
@@ -270,7 +270,7 @@ Function *Abi::withLive(Function *Stub, SlotSet Live) {
                   "movl $$" + Twine(Live) + ", %eax\njmp ${0:P}", Stub);
 }
 
-// Calls a stub in a way that code generation does not take for a call (Abi.h).
+// Calls a stub so that code generation does not see a call (Abi.h).
 // What: a value for r10, if the stub takes one.
 Value *Abi::callQuietly(IRBuilderBase &B, Function *Stub, Value *Address,
                         SlotSet Live, Value *What) {
@@ -363,7 +363,7 @@ FunctionCallee Abi::intercepted(StringRef Name, FunctionType *Type) {
                                Type);
 }
 
-// Both linkers refuse a name that is thread-local in one object and not in
+// Both linkers reject a name that is thread-local in one object and not in
 // another.
 static void declareTranslation(Module &M, bool BySatc) {
   auto *Byte = Type::getInt8Ty(M.getContext());

@@ -1,6 +1,7 @@
 //===- Abi.h - The runtime's symbols, as a module sees them -----*- C++ -*-===//
 //
-// abi.inc as constants, and as code and declarations that are made on demand.
+// abi.inc as constants, and as code and declarations that are created on
+// demand.
 //
 // Compiled code enters the runtime through stubs, which each object has and
 // linkers merge:
@@ -19,9 +20,8 @@
 //                through a PLT stub, which clobbers r10 when it is bound
 //                lazily, although preserve_allcc promises to keep it; or the
 //                address would be hoisted into a register that the hot path
-//                then lacks. Those that return nothing by contract are declared
-//                to return i64 all the same, so that LLVM never assumes that
-//                rax is kept.
+//                then lacks. Even those that return nothing are declared to
+//                return i64, so that LLVM never assumes that rax is kept.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_ABI_H
@@ -41,12 +41,13 @@ namespace abi {
   constexpr llvm::StringLiteral Name = Symbol;
 #include "spillway/abi.inc"
 constexpr uint64_t PageSize = 1ull << TableShift;
-/// The table entry of what is not spilled, or mapped where it is.
+/// The table entry of memory that is not spilled, or mapped at its own address.
 constexpr int64_t Identity = 1;
 /// Multiplies an address so that its offset in its OS page fills the upper end
 /// of 32 bits. A mask or a shift would need a copy of the address.
 constexpr uint64_t EdgeUnit = 1ull << (32 - TableShift);
-/// The last offset, multiplied so, from which Size bytes stay in the OS page.
+/// The last offset, multiplied in this way, from which Size bytes stay in the
+/// OS page.
 constexpr uint32_t lastOffset(uint64_t Size) {
   return uint32_t((PageSize - Size) * EdgeUnit);
 }
@@ -62,7 +63,7 @@ public:
   /// The thread-local variable that points to the thread's slots.
   llvm::GlobalVariable *slotsVariable();
 
-  /// The slow path of the translation of Address, which stands in one of the
+  /// The slow path of the translation of Address, which is stored in one of the
   /// slots of Live. Returns the entry.
   llvm::Value *translate(llvm::IRBuilderBase &B, llvm::Value *Address,
                          SlotSet Live);
@@ -96,8 +97,8 @@ public:
   llvm::Value *persistCountdown(llvm::IRBuilderBase &B);
   llvm::Value *persistThread(llvm::IRBuilderBase &B, uint64_t Offset);
 
-  /// Makes the object refer to the runtime's version symbol, for good, and not
-  /// link with objects that translate in the other way.
+  /// Makes the object refer to the runtime's version symbol, permanently, and
+  /// refuse to link with objects that translate in the other way.
   void requireVersion(bool BySatc);
 
   /// Tells the runtime that the object has native bodies.
@@ -130,8 +131,8 @@ private:
 /// code that translates refers to some.
 bool isStub(const llvm::Function &F);
 
-/// Marks I as an access of ours: sanitizers, which come later, are to look at
-/// the program's accesses only.
+/// Marks I as an access of ours: sanitizers, which run later, are to check the
+/// program's accesses only.
 void leaveOut(llvm::Instruction *I);
 
 } // namespace spillway

@@ -27,9 +27,8 @@ void gatherStaticAllocas(Function &F) {
       A->moveBefore(Front);
 }
 
-// Labels that are numbers, or get one of their own (%=), may be there any
-// number of times. Code that asks whether a symbol is there (.ifndef) knows
-// that it may be.
+// Numeric labels, and labels with a unique number (%=), may occur any number of
+// times. Code that tests for a symbol (.ifndef) expects to be duplicated.
 static bool definesSymbols(const CallBase &Assembly) {
   const Regex Label("(^|[\n;])[[:space:]]*[[:alpha:]_.][[:alnum:]_.$]*:");
   StringRef Text = cast<InlineAsm>(Assembly.getCalledOperand())->getAsmString();

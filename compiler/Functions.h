@@ -9,20 +9,20 @@
 namespace spillway {
 
 /// Moves static allocas to the front of the entry block. When that block is
-/// split, one that ended up behind the split would become dynamic: it would
-/// take new stack each time that it runs.
+/// split, one that ended up after the split would become dynamic: it would take
+/// new stack each time that it runs.
 void gatherStaticAllocas(llvm::Function &F);
 
-/// Whether I must be in a program once: a call that says so, or assembly that
-/// defines symbols.
+/// Whether I must not exist more than once in a program: a call marked so, or
+/// assembly that defines symbols.
 bool isUnique(const llvm::Instruction &I);
 
-/// Whether there may be a copy of F: the address of none of its blocks is taken,
-/// and nothing in it is unique.
+/// Whether F may be copied: no block's address is taken, and nothing in it is
+/// unique.
 bool canCopyLocally(const llvm::Function &F);
 
-/// A local copy of F, named after it with Ending; the caller leads the calls
-/// that are to have it there. REQUIRES: canCopyLocally(F).
+/// A local copy of F, with F's name and Ending; the caller redirects calls to
+/// it. REQUIRES: canCopyLocally(F).
 llvm::Function *copyLocally(llvm::Function &F, llvm::StringRef Ending);
 
 /// Emits a return of what Call returns.
@@ -32,10 +32,10 @@ void returnResult(llvm::IRBuilderBase &B, llvm::CallInst &Call);
 /// returns.
 llvm::BasicBlock *callInstead(llvm::Function &F, llvm::Value *Callee);
 
-/// Takes from F, its arguments, and the calls in it the attributes that say
+/// Removes from F, its arguments, and the calls in it the attributes that say
 /// which memory they access. Instrumented code stores to hazard slots and calls
-/// the runtime, and so does whoever calls it. Memory of a noalias argument that
-/// is only read counts as constant, and loads of it may be moved anywhere; loads
+/// the runtime, and so do its callers. Memory of a noalias argument that is
+/// only read counts as constant, so loads from it may be moved anywhere; loads
 /// from its frames may not.
 void dropMemoryAttributes(llvm::Function &F);
 

@@ -1,9 +1,9 @@
 //===- HidePlugin.cpp - What comes before link-time optimisation ----------===//
 //
 // A plugin of its own, for compilation to bitcode (-flto). The linker decides
-// which symbols other libraries see before it optimises: Plugin.cpp, which runs
-// in the linker then, would hide them too late. And the functions that OncePass
-// marks have been inlined by then.
+// which symbols other libraries see before it optimises: Plugin.cpp, which then
+// runs in the linker, would hide them too late. And the functions that OncePass
+// marks would have been inlined by then.
 //
 //===----------------------------------------------------------------------===//
 #include "module/Hide.h"

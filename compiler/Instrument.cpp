@@ -1,13 +1,13 @@
 //===- Instrument.cpp - Instruments a module ------------------------------===//
 //
-//   1  What must stay as it is is collected: what runs before the runtime does,
-//      what the program has annotated, what has slots already.
+//   1  What must be left alone is collected: what runs before the runtime, what
+//      the program has annotated, what uses slots already.
 //   2  Functions of the C library are renamed (Rename.h), and globals that are
 //      to be spilled get pages of their own (Globals.h).
 //   3  Arguments and results that are plain in all calls are marked
 //      (PlainPointers.h).
 //   4  Each function: a second body, if it is to have one (Bodies.h); loops
-//      look ahead (Prefetch.h); what is no plain access is lowered
+//      look ahead (Prefetch.h); whatever is not a plain access is lowered
 //      (Intrinsics.h); loops are copied and split (Aligned.h, Loops.h); sites
 //      are collected (Accesses.h), share translations (Reuse.h, Held.h) and get
 //      slots (Slots.h); their code is emitted (Segments.h, Sites.h).
@@ -101,9 +101,9 @@ private:
 static constexpr StringLiteral DoneAttribute = "spillway";
 
 // Resolvers of indirect functions and functions of .preinit_array run before
-// the runtime has started, and so does what they call: all of that is exempt.
-// What they call is copied for them, since the rest of the program may call it
-// later, and is to be translated there.
+// the runtime has started, and so do the functions that they call: all of these
+// are exempt. The callees are copied for this, since the rest of the program
+// may call them later, where they must translate.
 void ModuleInstrumenter::collectEarly() {
   SmallVector<Function *, 4> Early;
   DenseMap<Function *, Function *> Copies;
@@ -146,8 +146,8 @@ void ModuleInstrumenter::collectEarly() {
     }
 }
 
-// Functions and variables annotated "spill_none" are left alone at the
-// program's wish.
+// Functions and variables annotated "spill_none" are left alone, as the program
+// asked.
 void ModuleInstrumenter::collectAnnotated() {
   GlobalVariable *Annotations = M.getNamedGlobal("llvm.global.annotations");
   if (!Annotations || !Annotations->hasInitializer())
@@ -167,7 +167,7 @@ void ModuleInstrumenter::collectAnnotated() {
   }
 }
 
-// Tells code generation how a function with translations differs from others.
+// Tells code generation what is special about a function with translations.
 static void adaptToTranslations(Function &F) {
   F.addFnAttr(Attribute::NoRedZone); // Abi.h, translate
   // It must not turn a chain of comparisons into a call of memcmp: translations
@@ -175,10 +175,10 @@ static void adaptToTranslations(Function &F) {
   F.addFnAttr("no-builtin-memcmp");
 }
 
-// Bitcode of -emit-llvm is instrumented. Where it is optimised again, with that
-// of -flto for instance, its functions are inlined into others. Their code uses
-// slots already, which would be given out a second time; and the function that
-// has it now must be as one that is instrumented.
+// Bitcode of -emit-llvm is instrumented. If it is optimised again, with that of
+// -flto for instance, its functions are inlined into others. The inlined code
+// already uses slots, which would be assigned a second time; and the function
+// that now contains it must be treated as an instrumented one.
 void ModuleInstrumenter::collectInlined() {
   for (Function &Stub : M) {
     if (!isStub(Stub))
@@ -192,9 +192,9 @@ void ModuleInstrumenter::collectInlined() {
   }
 }
 
-// Takes from F what types claim of the alignment of its pointers. Whoever
-// optimises such bitcode again would believe it, and take the questions for a
-// page's edge for needless.
+// Removes from F what types claim about the alignment of its pointers. If the
+// bitcode were optimised again, that would be believed, and the checks for a
+// page's edge would be removed as needless.
 static void forgetAlignment(Function &F) {
   if (F.isIntrinsic())
     return;
@@ -225,8 +225,8 @@ bool ModuleInstrumenter::isExempt(const Function &F) const {
          matches(options::SkipFunction, F.getName());
 }
 
-// Orders sites so that each block comes after its dominators. Sites that no
-// path reaches are left out.
+// Orders sites so that each block comes after its dominators. Unreachable sites
+// are left out.
 static SmallVector<Site, 0> inDominanceOrder(Function &F,
                                              SmallVector<Site, 0> Sites) {
   DenseMap<BasicBlock *, SmallVector<Site, 4>> InBlock;
@@ -250,8 +250,8 @@ static bool mayGrow(const Function &F) {
   return sharesTranslations() && !F.hasOptNone() && !F.hasMinSize();
 }
 
-// The loops are chosen before any is changed: the analyses know the function as
-// it was.
+// All loops are chosen before any is changed: the analyses describe the
+// unchanged function.
 static Chunks splitLoops(Function &F, FunctionAnalysisManager &FAM,
                          SmallPtrSetImpl<Instruction *> &InPage) {
   Chunks Result;
@@ -267,8 +267,8 @@ static Chunks splitLoops(Function &F, FunctionAnalysisManager &FAM,
       splitLoop(Plan, Result, InPage);
     Changed();
   }
-  // Loops that were prepared for copying hand their values on through phis of a
-  // single entry: behind the loop the same address would be another value.
+  // Loops that were prepared for copying pass their values on through
+  // single-entry phis: after the loop the same address would be another value.
   for (BasicBlock &BB : F)
     if (BB.getSinglePredecessor())
       FoldSingleEntryPHINodes(&BB);

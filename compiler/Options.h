@@ -5,7 +5,7 @@
 // as lld always does. opt takes them as ordinary options.
 //
 // The first group narrows down what is instrumented, to find the access that a
-// miscompilation comes from. Code that is left alone still runs right, by the
+// miscompilation comes from. Code that is left alone still works, by the
 // runtime's fault path.
 //
 //===----------------------------------------------------------------------===//

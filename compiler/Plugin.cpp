@@ -6,14 +6,14 @@
 // HidePass and OncePass recognise functions by their names, so they run before
 // anything is inlined. Translation runs last, so that the optimiser and the
 // vectoriser see the program's own accesses. PersistPass runs just before it,
-// since it needs the program's own addresses, and DirectPass after it, since
-// what that pass accesses is the runtime's. With -fno-spill -fspill-persist only
+// since it needs the program's own addresses, and DirectPass after it, since it
+// accesses only memory of the runtime. With -fno-spill -fspill-persist only
 // these two run.
 //
 // Without link-time optimisation, and in ThinLTO's back ends, the last point is
 // "optimizer last"; full link-time optimisation has a point of its own. The
-// compile steps of both come too early for translation: spillcc does not load
-// this plugin there, but the one of HidePlugin.cpp.
+// compile steps of both come too early for translation: there spillcc loads the
+// plugin of HidePlugin.cpp instead of this one.
 //
 //===----------------------------------------------------------------------===//
 #include "Instrument.h"

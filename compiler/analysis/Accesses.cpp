@@ -50,15 +50,15 @@ void Collector::add(Instruction &I, SiteKind Kind, unsigned Operand,
                     uint64_t Size, Align Alignment) {
   if (Size == 0 || isPlain(I.getOperand(Operand)))
     return;
-  // A lane of a vector access, whose page is translated in its stead.
+  // A lane of a vector access, whose page is translated instead.
   if (auto *GEP = dyn_cast<GetElementPtrInst>(I.getOperand(Operand));
       GEP && isa<GetElementPtrInst>(GEP->getPointerOperand()) &&
       InPage.contains(cast<Instruction>(GEP->getPointerOperand())))
     return;
   if (Sites.empty() || Sites.back().Inst != &I)
     Sites.push_back({&I, Kind, {}});
-  // Atomics work at any address on this machine, up to eight bytes, and only
-  // the type says that they are aligned.
+  // Atomics of up to eight bytes work at any address on x86-64, and only their
+  // type says that they are aligned.
   bool AnyAddress = Kind == SiteKind::Native && I.isAtomic() && Size <= 8;
   uint64_t Aligned =
       isKnownAligned(I) ||
@@ -66,8 +66,8 @@ void Collector::add(Instruction &I, SiteKind Kind, unsigned Operand,
                !AnyAddress)
           ? Alignment.value()
           : 1;
-  // Of an atomic access that is known to be aligned, only its type says that it
-  // is aligned to more than its size.
+  // If an atomic access is known to be aligned, alignment to more than its size
+  // is still only claimed by its type.
   if (I.isAtomic() && !options::AssumeAligned)
     Aligned = std::min(Aligned, Size);
   bool MayCross =
@@ -99,12 +99,13 @@ static bool hasMnemonic(const CallBase &Assembly, StringRef Pattern) {
 }
 
 // Whether assembly may do more with an operand in memory than access it:
-//   - lea computes its address, which must be the program's;
+//   - lea computes the operand's address, which must be the program's;
 //   - 8+%0, 0xc%0, (2*8)%0 and %c1%0, and %0+8 or %0[8] in Intel's dialect, lie
-//     behind it;
-//   - bt, bts, btr and btc take it for the first of many words if the bit's
+//     beyond it;
+//   - bt, bts, btr and btc treat it as the first of many words if the bit
 //     number is in a register;
-//   - what is called takes the slots, and the operand may be accessed behind it.
+//   - a called function uses the slots, and the operand may be accessed after
+//   it.
 static bool mayLeaveOperands(const CallBase &Assembly) {
   auto IsNumber = [](const Use &U) {
     auto *C = dyn_cast<ConstantInt>(U);
@@ -132,7 +133,7 @@ static bool usesVectors(const CallBase &Assembly) {
                 [&](const Use &U) { return IsVector(U->getType()); });
 }
 
-// How many bytes assembly may access of an operand in memory whose type has
+// How many bytes assembly may access at an operand in memory whose type has
 // Size bytes. Much code declares one byte whatever its instructions access.
 static uint64_t bytesTaken(const CallBase &Assembly, uint64_t Size) {
   constexpr uint64_t Register = 8, Vector = 64, BothHalves = 16;
@@ -149,7 +150,7 @@ static uint64_t bytesTaken(const CallBase &Assembly, uint64_t Size) {
       Size = std::max(Size, Bytes);
   if (usesVectors(Assembly))
     Size = std::max(Size, Vector);
-  // %H0: what lies eight bytes behind where the operand begins.
+  // %H0: eight bytes after the operand's begin.
   if (textOf(Assembly).contains(":H}"))
     Size = std::max(Size, BothHalves);
   return Size < 4 ? Register : Size;
@@ -189,7 +190,7 @@ SmallVector<OperandGroup, 4> groupOperands(const Site &Assembly) {
   return Groups;
 }
 
-// How many general registers assembly takes besides those of addresses.
+// How many general registers assembly uses besides those for addresses.
 static unsigned registersTaken(const CallBase &Assembly) {
   const Regex General("^([rqQRl]|[{]([re]?[abcd]x|[abcd][lh]|[re]?(si|di|bp)l?|"
                       "r(8|9|1[0-5])[dwb]?)[}])$");
@@ -203,7 +204,7 @@ static unsigned registersTaken(const CallBase &Assembly) {
   return Count;
 }
 
-// Assembly accesses the objects that its "m" operands name. What it reaches by
+// Assembly accesses the objects that its "m" operands name. What it accesses by
 // addresses in registers is left to the fault path.
 void Collector::addAsmOperands(CallBase &Call) {
   // A prefetch accesses nothing: its address may be anything, and it waits for
@@ -233,7 +234,7 @@ void Collector::addMemIntrinsic(MemIntrinsic &MI) {
   if (!Length || Length->getZExtValue() > MaxInlineBytes)
     return;
   auto *Transfer = dyn_cast<MemTransferInst>(&MI);
-  // To or from another address space only code generation can copy.
+  // Only code generation can copy to or from another address space.
   if (Transfer &&
       (MI.getDestAddressSpace() != 0 || Transfer->getSourceAddressSpace() != 0))
     return;
@@ -323,7 +324,7 @@ void sinkPointers(MutableArrayRef<Site> Sites) {
     for (Access &A : S.Accesses) {
       auto *Pointer = dyn_cast<GetElementPtrInst>(S.pointer(A));
       BasicBlock *BB = S.Inst->getParent();
-      // A leader needs the address itself, unless another stands for it.
+      // A leader needs the address itself, unless it has a Reference instead.
       if (!Pointer || Pointer->getParent() == BB || !A.Shared ||
           (S.leads(A) && !A.Shared->Reference))
         continue;
@@ -331,7 +332,7 @@ void sinkPointers(MutableArrayRef<Site> Sites) {
       Value *Base = baseOf(Pointer, S.Inst->getDataLayout(), Offset);
       if (Base == Pointer)
         continue;
-      // The first of them in the block comes before the others.
+      // The first use in the block comes before the others.
       Value *&Here = Sunk[{BB, Pointer}];
       if (!Here) {
         IRBuilder<> B(S.Inst);

@@ -63,14 +63,15 @@ static void simplify(Term &T, uint64_t &Offset) {
   }
 }
 
-// The largest value of an index that is small and not negative.
+// The largest value of an index, if it is known to be small and not negative.
 static std::optional<uint64_t> smallMaximum(const Term &T) {
   constexpr uint64_t Limit = 64;
   if (T.Index->getType()->isIntegerTy(1))
     return T.ZeroExtended ? std::optional<uint64_t>(1) : std::nullopt;
   auto Small = [&](const Value *V) -> std::optional<uint64_t> {
     auto *C = dyn_cast<ConstantInt>(V);
-    // The upper bit of a type as narrow as i7 is a sign, if it is extended so.
+    // The upper bit of a type as narrow as i7 is a sign bit if it is
+    // sign-extended.
     if (!C || C->getValue().ugt(Limit) || (!T.ZeroExtended && C->isNegative()))
       return std::nullopt;
     return C->getZExtValue();
@@ -86,11 +87,11 @@ static std::optional<uint64_t> smallMaximum(const Term &T) {
 
 // Loops may carry several pointers side by side, such as those of an element
 // and of its neighbour. Returns an earlier phi of the block from which Phi
-// always has the same small distance, and adds that to Offset; null: there is
-// none.
+// always has the same small distance, and adds the distance to Offset; null if
+// there is none.
 static Value *besideAnother(PHINode *Phi, const DataLayout &DL,
                             uint64_t &Offset) {
-  // To where it pays to translate both at once.
+  // How far apart they may be for a common translation to pay.
   constexpr int64_t MaxDistance = 64;
   unsigned Tries = 0;
   for (PHINode &Other : Phi->getParent()->phis()) {
@@ -109,7 +110,7 @@ static Value *besideAnother(PHINode *Phi, const DataLayout &DL,
               ->stripAndAccumulateConstantOffsets(DL, Others,
                                                   /*AllowNonInbounds=*/true);
       int64_t Here = (Own - Others).getSExtValue();
-      // Both advance by the same: the distance stays as it was.
+      // Both advance by the same amount: the distance does not change.
       if (From == Phi && OthersFrom == &Other) {
         IsBeside = Here == 0;
         continue;

@@ -17,22 +17,22 @@ class LoopInfo;
 
 namespace spillway {
 
-/// What is known of a function's blocks; valid until they change.
+/// What is known about a function's blocks; valid until they change.
 class ColdCode {
 public:
   ColdCode(llvm::Function &F, llvm::FunctionAnalysisManager &FAM);
 
   /// True if BB runs at most once in options::Cold calls of the function, or
-  /// iterations of its loop. Without a profile only what the program itself
-  /// says counts: what it does not expect, and what does not return. Guesses
-  /// would do harm: each of the hundred cases of an interpreter's switch runs
-  /// all the time.
+  /// iterations of its loop. Without a profile only the program's own
+  /// statements count: what it marks as unlikely, and what does not return.
+  /// Guesses would do harm: each of the hundred cases of an interpreter's
+  /// switch would seem cold, but runs all the time.
   bool contains(const llvm::BasicBlock &BB) const;
 
 private:
   llvm::LoopInfo *Loops = nullptr;
-  llvm::BlockFrequencyInfo *Frequencies = nullptr; // null: All says it
-  bool All = false; // whether all blocks are, or none is
+  llvm::BlockFrequencyInfo *Frequencies = nullptr; // null: All decides
+  bool All = false; // whether all blocks are cold, or none
 };
 
 } // namespace spillway

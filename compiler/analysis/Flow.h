@@ -1,6 +1,6 @@
 //===- Flow.h - Paths between instructions without a call -------*- C++ -*-===//
 //
-// A call is here whatever ends translations (Kills.h).
+// "Call" here means whatever ends translations (Kills.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_FLOW_H
@@ -17,11 +17,11 @@ class Flow {
 public:
   explicit Flow(llvm::Function &F);
 
-  /// True if no path from From to To has a call between them. Paths that are
-  /// very long count as if they had one. REQUIRES: From dominates To.
+  /// True if no path from From to To has a call between them. Very long paths
+  /// count as if they had one. REQUIRES: From dominates To.
   bool reachesFreely(llvm::Instruction *From, llvm::Instruction *To) const;
 
-  /// Adds to LiveIn the blocks at whose beginning what From computes is live
+  /// Adds to LiveIn the blocks at whose beginning the result of From is live
   /// for the use in To. REQUIRES: reachesFreely(From, To).
   static void collectLiveIn(llvm::Instruction *From, llvm::Instruction *To,
                             llvm::SmallVectorImpl<llvm::BasicBlock *> &LiveIn);

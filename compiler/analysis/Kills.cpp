@@ -19,7 +19,7 @@ static bool isFor(StringRef Set, const Instruction &I) {
 }
 
 // Whether code generation calls a function of the mathematical library for II.
-// The program may have defined that function itself. Functions that use no
+// The program may have defined that function itself. Functions that access no
 // memory in any library (floor, sqrt, round) are left out.
 static bool isMathematics(const IntrinsicInst &II) {
   const Type *T = II.getType()->getScalarType();
@@ -51,7 +51,7 @@ static bool isMathematics(const IntrinsicInst &II) {
   case Intrinsic::sinh:
   case Intrinsic::tan:
   case Intrinsic::tanh:
-  // The same where roundings and exceptions count (-frounding-math).
+  // The same where rounding modes and exceptions matter (-frounding-math).
   case Intrinsic::experimental_constrained_acos:
   case Intrinsic::experimental_constrained_asin:
   case Intrinsic::experimental_constrained_atan:
@@ -97,8 +97,8 @@ bool endsTranslations(const Instruction &I) {
   auto *II = dyn_cast<IntrinsicInst>(Call);
   if (!II)
     return !Call->hasFnAttr(KeepsTranslations);
-  // The others may become calls of the C library's function, or of one that the
-  // program has under its name.
+  // The others may become calls of the C library's function, or of one of that
+  // name in the program.
   if (isa<MemIntrinsic>(II))
     return !isa<MemCpyInlineInst>(II) && !isa<MemSetInlineInst>(II);
   switch (II->getIntrinsicID()) {

@@ -18,14 +18,14 @@ constexpr llvm::StringLiteral KeepsTranslations = "spillway-keeps";
 /// accesses no memory.
 bool endsTranslations(const llvm::Instruction &I);
 
-/// True if I is arithmetic as far as the order of accesses goes, and becomes a
-/// call of a function that the program may have itself.
+/// True if I is mere arithmetic with respect to the order of accesses, but
+/// becomes a call of a function that the program may define itself.
 bool becomesCall(const llvm::Instruction &I);
 
-/// True if a loop may do nothing but wait until I loads what others have
-/// stored. Such a load must be translated anew in each iteration: while the
-/// loop waits, its page may become a plain mapping of a file, and what others
-/// store then is seen there only.
+/// True if a loop may just wait until I loads what others have stored. Such a
+/// load must be translated anew in each iteration: while the loop waits, its
+/// page may become a plain mapping of a file, and what others then store is
+/// only seen there.
 bool awaitsOthers(const llvm::Instruction &I);
 
 } // namespace spillway

@@ -16,16 +16,16 @@ using namespace llvm;
 
 namespace spillway {
 
-// What plain arguments and results are marked by.
+// The mark of plain arguments and results.
 static constexpr StringLiteral PlainAttribute = "spillway-plain";
 
-// Copies are made in rounds, since one may pass plain pointers on.
+// Copies are made in rounds, since a copy may pass plain pointers on.
 static constexpr unsigned MaxRounds = 3;
-// All copies together may be so small a part of the module.
+// All copies together may be at most 1/BudgetShare of the module.
 static constexpr size_t BudgetShare = 12;
-// Of one function, in instructions and of one kind of argument.
+// For one function and one combination of plain arguments, in instructions.
 static constexpr size_t MaxCopiedInstructions = 400;
-// Instructions copied per access that need not be translated any more.
+// Instructions copied per access that no longer needs a translation.
 static constexpr size_t MaxPerAccess = 12;
 
 namespace {
@@ -48,7 +48,7 @@ private:
   FunctionAnalysisManager &FAM;
   IsExemptFn IsExempt;
   SmallVector<Function *, 0> Called;    // all of whose calls are known
-  SmallVector<Function *, 0> Returning; // pointers, and none other
+  SmallVector<Function *, 0> Returning; // a pointer, and not replaceable
   size_t Budget = 0;                    // instructions of copies
 };
 
@@ -63,7 +63,7 @@ static bool hasPointerArgument(const Function &F) {
                 [](const Argument &A) { return isPointer(A.getType()); });
 }
 
-// The call, if U is what it calls, with F's very type.
+// The call in which U is the callee, if its type is exactly F's; else null.
 static CallBase *directCall(const Use &U, const Function &F) {
   auto *Call = dyn_cast<CallBase>(U.getUser());
   return Call && Call->isCallee(&U) &&
@@ -72,13 +72,14 @@ static CallBase *directCall(const Use &U, const Function &F) {
              : nullptr;
 }
 
-// Whether U lets F be called only with what the call passes: directly, or by a
-// function that hands on what it was given, as OpenMP's do (!callback).
+// Whether U is a use by which F is only called with arguments that are visible
+// at the call: directly, or through a function that passes on its arguments, as
+// OpenMP's do (!callback).
 static bool isKnownCall(const Use &U, const Function &F) {
   return directCall(U, F) || AbstractCallSite(&U).isCallbackCall();
 }
 
-// Whether what A of F is given by U, a known call, is plain.
+// Whether U, a known call, passes a plain pointer for A.
 static bool passesPlain(const Use &U, const Argument &A) {
   if (const CallBase *Direct = directCall(U, *A.getParent()))
     return isPlain(Direct->getArgOperand(A.getArgNo()));
@@ -133,7 +134,7 @@ void PlainPointers::believe() {
   }
 }
 
-// Takes back what does not hold of F while the rest is believed.
+// Removes the marks of F that do not hold even if all the others do.
 bool PlainPointers::contradict(Function &F) {
   bool Changed = false;
   if (isMarkedPlain(F))
@@ -165,7 +166,8 @@ void PlainPointers::mark() {
   }
 }
 
-// The arguments that the call passes a plain pointer in, though others do not.
+// The arguments for which this call passes a plain pointer, though others do
+// not.
 static SmallBitVector plainArguments(const CallBase &Call, const Function &F) {
   SmallBitVector Plain(F.arg_size());
   for (const Argument &A : F.args())
@@ -176,7 +178,8 @@ static SmallBitVector plainArguments(const CallBase &Call, const Function &F) {
   return Plain;
 }
 
-// How many accesses of F are through these arguments, or calls pass them on.
+// How many accesses of F are through these arguments, plus how many calls pass
+// them on.
 static size_t countUses(Function &F, const SmallBitVector &Arguments) {
   auto IsOne = [&](const Value *Pointer) {
     auto *A = dyn_cast<Argument>(getUnderlyingObject(Pointer, 32));
@@ -237,7 +240,7 @@ unsigned PlainPointers::copyForPlainCalls() {
       ++Copies;
     }
     if (!Kinds.empty() && F->hasLocalLinkage() && F->use_empty()) {
-      // The next function that is made may have its address.
+      // The next function that is created may get its address.
       FAM.clear(*F, F->getName());
       F->eraseFromParent();
     }

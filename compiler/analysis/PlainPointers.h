@@ -1,21 +1,22 @@
 //===- PlainPointers.h - Plain pointers across calls ------------*- C++ -*-===//
 //
-// An argument is plain (Provenance.h) if all calls pass plain pointers in it,
-// and a result if all that the function returns is plain. Both are found for
-// the whole module at once. The analysis assumes at first that all pointers are
-// plain, and takes back what is contradicted until nothing is: so recursion is
-// no obstacle.
+// An argument is plain (Provenance.h) if all calls pass plain pointers for it,
+// and a result if everything that the function returns is plain. Both are found
+// for the whole module at once. The analysis first assumes that all pointers
+// are plain, and withdraws what is contradicted until nothing is: so recursion
+// is no obstacle.
 //
 //   1  An argument counts only if all calls are known: the function is local,
-//      and its address is used only by direct calls with its very type, and by
-//      calls of functions that hand on what they are given, such as OpenMP's
+//      and its address is used only by direct calls with exactly its type, and
+//      by calls of functions that pass on their arguments, such as OpenMP's
 //      runtime.
-//   2  A result counts only if the definition cannot be replaced by another.
+//   2  A result counts only if the definition cannot be replaced by another
+//      one.
 //   3  What is found becomes an attribute of the argument or the result, and
 //      holds until calls are added.
 //
-// Where only some calls of a function pass plain pointers, those calls get a
-// copy of it in which these pointers need no translation.
+// If only some calls of a function pass plain pointers, those calls get a copy
+// of it in which these pointers need no translation.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_PLAINPOINTERS_H
@@ -33,12 +34,13 @@ class Module;
 
 namespace spillway {
 
-/// Whether the argument, or what the function returns, was found to be plain.
+/// Whether the argument, the function's result, or the loaded pointer was found
+/// to be plain.
 bool isMarkedPlain(const llvm::Argument &A);
 bool isMarkedPlain(const llvm::Function &F);
 bool isMarkedPlain(const llvm::LoadInst &Load);
 
-/// Marks arguments and loads of pointers that are made after that.
+/// Marks arguments and loads of pointers that are created later.
 void markPlain(llvm::Argument &A);
 void markPlain(llvm::LoadInst &Load);
 

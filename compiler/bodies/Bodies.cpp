@@ -30,7 +30,7 @@ using namespace llvm;
 
 namespace spillway {
 
-// Native loops of at most so many instructions look at the byte once in
+// Native loops of at most this many instructions check the byte once in
 // SmallLoopRepeats iterations.
 static constexpr unsigned MaxSmallLoop = 24;
 static constexpr unsigned SmallLoopRepeats = 4;
@@ -101,7 +101,7 @@ static bool isCopyable(const Instruction &I) {
   }
 }
 
-// Whether another function can be called with what F is called with.
+// Whether another function can be called with F's arguments.
 static bool canHandOn(const Function &F) {
   return !F.isVarArg() &&
          is_contained({CallingConv::C, CallingConv::Fast, CallingConv::Cold},
@@ -133,8 +133,8 @@ static bool hasByValArgument(const Function &F) {
 }
 
 // Whether the instrumented body may run in a frame of its own. It does when
-// control comes by a way, and may when F has an argument by value; code that
-// asks for its frame or its caller would notice.
+// control arrives by a way, and may when F has an argument by value; code that
+// inspects its frame or its caller would notice.
 bool BodyMaker::mayBeApart() const {
   for (const Way &W : Ways)
     if (any_of(W.Cargo, [](const Value *V) {
@@ -161,8 +161,8 @@ bool BodyMaker::mayBeApart() const {
   });
 }
 
-// Whether a function of the C library does nothing but access the memory that
-// it is given. Native code calls the library's own then.
+// Whether a C library function only accesses the memory that it is given. Then
+// native code calls the library's own.
 static bool isPureOfMemory(StringRef Name) {
   static const StringSet<> Names = {
       "bcmp",   "memchr",  "memcmp",  "memcpy",  "memmove", "memrchr",
@@ -185,16 +185,15 @@ static void callTheLibrary(Function &Native) {
   }
 }
 
-// Makes non-temporal stores ordinary ones: a page's fingerprint is taken
-// without a fence for stores past the caches.
+// Makes non-temporal stores ordinary ones: fingerprints of pages are taken
+// without a fence for stores that bypass the caches.
 static void storeIntoCaches(Function &Native) {
   for (Instruction &I : instructions(Native))
     if (isa<StoreInst>(I))
       I.setMetadata(LLVMContext::MD_nontemporal, nullptr);
 }
 
-// The way's number, then its cargo. It is packed, so that alignment is no
-// concern.
+// The way's number, then its cargo. Packed, so that alignment does not matter.
 StructType *BodyMaker::cargoType(const Way &W) const {
   SmallVector<Type *, 8> Types(1, Type::getInt32Ty(F.getContext()));
   for (Value *V : W.Cargo)
@@ -202,8 +201,8 @@ StructType *BodyMaker::cargoType(const Way &W) const {
   return StructType::get(F.getContext(), Types, /*isPacked=*/true);
 }
 
-// Where control comes by a way, arguments that are not live are not passed,
-// and pointers may be based on others than the arguments they were based on.
+// When control arrives by a way, arguments that are not live are not passed,
+// and pointers may be based on other arguments than originally.
 static void dropArgumentPromises(Function &Spill) {
   AttributeMask Promises = AttributeFuncs::getUBImplyingAttributes();
   Promises.addAttribute(Attribute::NoAlias).addAttribute(Attribute::Returned);
@@ -227,7 +226,7 @@ void BodyMaker::copy() {
   CloneFunctionInto(Spill, &F, Copies,
                     CloneFunctionChangeType::LocalChangesOnly, Returns);
   Spill->setLinkage(GlobalValue::InternalLinkage);
-  Spill->setComdat(F.getComdat()); // so that both go together
+  Spill->setComdat(F.getComdat()); // so that both are dropped together
   Spill->removeFnAttr(Attribute::AlwaysInline);
   Spill->addFnAttr(Attribute::NoInline);
   if (Ways.empty())
@@ -235,11 +234,11 @@ void BodyMaker::copy() {
   dropArgumentPromises(*Spill);
   Argument *Cargo = Spill->getArg(Spill->arg_size() - 1);
   Cargo->setName("spill.cargo");
-  Cargo->addAttr(Attribute::Nest); // no argument of F's goes elsewhere for it
+  Cargo->addAttr(Attribute::Nest); // so that F's arguments stay in their places
   markPlain(*Cargo);
 }
 
-// Lets uses of V that ways lead to use what the ways bring instead of it.
+// Makes uses of V that ways lead to use the values that the ways bring.
 static void bring(Value &V, BasicBlock *Def,
                   ArrayRef<std::pair<BasicBlock *, Value *>> Brought) {
   SSAUpdater Updater;
@@ -253,7 +252,7 @@ static void bring(Value &V, BasicBlock *Def,
   for (Use *U : Uses) {
     auto *User = cast<Instruction>(U->getUser());
     // The variable may be the native body's, and this frame keeps its own all
-    // the time: lifetimes say nothing that is true of both.
+    // the time: no lifetime marker is true of both.
     if (User->isLifetimeStartOrEnd())
       User->eraseFromParent();
     else if (isa<PHINode>(User) || User->getParent() != Def)
@@ -358,7 +357,7 @@ void BodyMaker::leave() {
   auto *Cargo =
       new AllocaInst(ArrayType::get(B.getInt8Ty(), Bytes), 0, nullptr, Align(8),
                      "spill.cargo", F.getEntryBlock().begin());
-  // Nothing of the program's can overflow it.
+  // No code of the program can overflow it.
   Cargo->setMetadata(
       "stack-protector",
       MDNode::get(F.getContext(), ConstantAsMetadata::get(B.getInt32(0))));
@@ -400,8 +399,8 @@ static bool isSmall(const Loop &L) {
   return L.getLoopLatch() && L.isSafeToClone();
 }
 
-// A test takes a third of the time of the smallest loops: they do several
-// iterations for each test.
+// A test takes a third of the time of the smallest loops: these do several
+// iterations per test.
 void BodyMaker::lookLessOften() {
   if (F.hasOptSize())
     return;

@@ -9,8 +9,8 @@ using namespace llvm;
 
 namespace spillway {
 
-// Replaces Call by one of Spill, which may have one more parameter, for the
-// cargo, behind all others.
+// Replaces Call by a call of Spill, which may have one more parameter, for the
+// cargo, after all others.
 static void callSpillBody(CallBase &Call, Function &Spill) {
   if (Call.getFunctionType() == Spill.getFunctionType()) {
     Call.setCalledFunction(&Spill);
@@ -42,10 +42,9 @@ static void callSpillBody(CallBase &Call, Function &Spill) {
   Call.eraseFromParent();
 }
 
-// The function that is called, if it is certain that it will be this very
-// definition when the program is linked; else null. Of a function that several
-// objects define the linker may take another object's, and drop this one with
-// its other body.
+// The function that is called, if the linked program is certain to use this
+// definition; else null. If several objects define a function, the linker may
+// take another object's, and drop this one with its other body.
 static Function *calledHere(const CallBase &Call) {
   Function *F = Call.getCalledFunction();
   return F && F->getFunctionType() == Call.getFunctionType() &&
@@ -72,9 +71,9 @@ private:
   ArrayRef<Bodies> All;
   Abi &Runtime;
   DenseMap<const Function *, unsigned> Numbers; // of native bodies
-  /// By number: whether the native body looks at the byte when it begins.
+  /// By number: whether the native body checks the byte when it begins.
   SmallVector<bool, 0> Looks;
-  /// By number: which native bodies that do not look it calls.
+  /// By number: the native bodies it calls that do not check.
   SmallVector<SmallVector<unsigned, 4>, 0> Callees;
 };
 
@@ -94,7 +93,7 @@ void Connector::callAmongSpillBodies() {
     }
 }
 
-// Finds out which native bodies only native bodies call, and which ones.
+// Finds the native bodies that only native bodies call, and their callers.
 void Connector::findCallers() {
   Looks.assign(All.size(), true);
   Callees.resize(All.size());
@@ -118,8 +117,8 @@ void Connector::findCallers() {
   }
 }
 
-// Goes down from call to call: a body that is met again while its own callees
-// are visited is in a circle, and looks.
+// Depth-first along calls: a body that is reached again while its own callees
+// are visited is in a cycle, and checks.
 void Connector::breakCircles() {
   enum class State : uint8_t { New, Open, Done };
   SmallVector<State, 0> States(All.size(), State::New);

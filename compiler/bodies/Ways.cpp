@@ -17,11 +17,11 @@ using namespace llvm;
 
 namespace spillway {
 
-// Native loops of at most so many iterations that call nothing have no way:
+// Native loops of at most this many iterations that call nothing have no way:
 // they run to their end.
 static constexpr unsigned MaxShortTrips = 64;
 
-// Variables of the stack of at most so many bytes are gathered into one.
+// Stack variables of at most this many bytes are gathered into one.
 static constexpr unsigned MaxSmallVariable = 256;
 
 static bool isShort(BasicBlock *Head, LoopInfo &LI, ScalarEvolution &SE) {
@@ -38,8 +38,8 @@ static bool isShort(BasicBlock *Head, LoopInfo &LI, ScalarEvolution &SE) {
   });
 }
 
-// Each cycle of the code, be it a loop or not, runs through the target of a
-// back edge: there are the heads.
+// Each cycle of the code, natural loop or not, runs through the target of a
+// back edge: these are the heads.
 SmallVector<Way, 4> findWays(Function &F, FunctionAnalysisManager &FAM) {
   SmallVector<std::pair<const BasicBlock *, const BasicBlock *>, 8> Edges;
   FindFunctionBackedges(F, Edges);
@@ -57,13 +57,13 @@ SmallVector<Way, 4> findWays(Function &F, FunctionAnalysisManager &FAM) {
   return Ways;
 }
 
-// The heads of ways, by their numbers, that V is live at.
+// The numbers of the heads of ways at which V is live.
 static SmallVector<unsigned, 4>
 liveAt(Value &V, const DenseMap<BasicBlock *, unsigned> &Heads) {
   auto *I = dyn_cast<Instruction>(&V);
   BasicBlock *Def = I ? I->getParent() : nullptr;
   SmallPtrSet<BasicBlock *, 16> Seen;
-  SmallVector<BasicBlock *, 16> Work; // V is live where they begin
+  SmallVector<BasicBlock *, 16> Work; // V is live at their beginning
   auto Add = [&](BasicBlock *BB) {
     if (BB != Def && Seen.insert(BB).second)
       Work.push_back(BB);
@@ -84,7 +84,8 @@ liveAt(Value &V, const DenseMap<BasicBlock *, unsigned> &Heads) {
   return Result;
 }
 
-// Not where a stack protector orders and separates variables by what they are.
+// Not in functions where a stack protector orders and separates variables by
+// kind.
 void gatherVariables(Function &F) {
   if (F.hasStackProtectorFnAttr())
     return;
@@ -135,7 +136,7 @@ void findCargo(Function &F, MutableArrayRef<Way> Ways) {
   }
   auto Add = [](Way &W, Value *V) {
     auto *A = dyn_cast<Argument>(V);
-    if (A && !A->hasByValAttr()) // of that the callee has another copy
+    if (A && !A->hasByValAttr()) // the callee has another copy of that
       W.Arguments.set(A->getArgNo());
     else if (A || isa<Instruction>(V))
       W.Cargo.insert(V);

@@ -1,6 +1,6 @@
 //===- Ways.h - From native loops into the instrumented body ----*- C++ -*-===//
 //
-// Where native code of F may go over into F.spill (Bodies.h), and what is live
+// Where native code of F may switch to F.spill (Bodies.h), and what is live
 // there.
 //
 //===----------------------------------------------------------------------===//
@@ -19,7 +19,7 @@ namespace spillway {
 /// From the head of a native loop into the instrumented body.
 struct Way {
   llvm::BasicBlock *Head;
-  llvm::SmallBitVector Arguments;       // of F, live there, and passed as ever
+  llvm::SmallBitVector Arguments;       // of F, live there; passed as usual
   llvm::SetVector<llvm::Value *> Cargo; // what else is live there
   /// Pointers that are live there at a constant distance from any of these,
   /// and need not be brought along.
@@ -27,14 +27,14 @@ struct Way {
   llvm::BasicBlock *Leave = nullptr; // the native block in which it begins
 };
 
-/// The ways of F, of which it is not known yet what is live there.
+/// The ways of F, still without what is live there.
 llvm::SmallVector<Way, 4> findWays(llvm::Function &F,
                                    llvm::FunctionAnalysisManager &FAM);
 
-/// Makes one variable of F's small ones, so that ways bring one address.
+/// Merges F's small variables into one, so that ways bring one address.
 void gatherVariables(llvm::Function &F);
 
-/// Notes what is live at the heads of F's ways.
+/// Records what is live at the heads of F's ways.
 void findCargo(llvm::Function &F, llvm::MutableArrayRef<Way> Ways);
 
 } // namespace spillway
