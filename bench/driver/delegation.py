@@ -14,8 +14,8 @@ server (peer, the paper's delegation-only). More is better. `instructions/...`: 
 MIB = 1 << 20
 PAGE_BYTES = 4096
 ANSWER_SECONDS = 600
-# The model: microseconds of a request, and how many the device works on at a time.
-MODEL = "latency:us=10,channels=64:[memory:{}M]"
+# The model: microseconds of a request, and how many the device works on at a time. A thread that waits sleeps, as it would for a drive: else the model would use its CPU.
+MODEL = "latency:us=10,channels=64,sleep=1:[memory:{}M]"
 COUNTED = (2_000, 10_000)
 
 
@@ -62,7 +62,7 @@ def load_of(context):
 
 
 def _misses(context, plan):
-    for device, text in (("model", MODEL.format(2 * plan.pages * PAGE_BYTES // MIB)), ("disk", context.folder)):
+    for device, text in (("modelled", MODEL.format(2 * plan.pages * PAGE_BYTES // MIB)), ("disk", context.folder)):
         if not any(context.cases.wants(f"misses/{device}/{servers}/{threads}") for servers in plan.servers for threads in plan.threads):
             continue
         with Programs() as programs:

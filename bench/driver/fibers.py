@@ -14,7 +14,8 @@ TOP = pathlib.Path(__file__).resolve().parent.parent
 SOURCE = TOP / "fibers" / "fibers.cc"
 FLAGS = ["-O2", "-std=c++20", "-pthread"]
 ANSWER_SECONDS = 600
-MODEL = "latency:us=10,channels=64:[memory:{}M]"
+# A thread that waits sleeps, as it would for a drive: else the model would use its CPU.
+MODEL = "latency:us=10,channels=64,sleep=1:[memory:{}M]"
 COUNT = 64
 
 
@@ -52,7 +53,7 @@ def run(context):
     binary = context.folder / "fibers"
     context.build("fibers, by spillc++", [context.spillcxx, *FLAGS, f"-I{context.include()}", SOURCE, "-o", binary])
     rows, summary = [], {}
-    for device, storage in (("model", MODEL.format((plan.data_bytes >> 20) + 256)), ("disk", context.storage)):
+    for device, storage in (("modelled", MODEL.format((plan.data_bytes >> 20) + 256)), ("disk", context.storage)):
         cases = [(f"{device}/{accesses}", accesses) for accesses in plan.accesses if context.cases.wants(f"{device}/{accesses}")]
         if not cases:
             continue
@@ -73,7 +74,7 @@ def run(context):
         summary[f"{device}_worst_ratio"] = min(row["ratio"] for row in own)
         summary[f"{device}_cpu_ratio"] = geometric_mean([row["cpu_ratio"] for row in own])
     if not rows:
-        raise Failure("fibers has no such case; cases are model/ACCESSES and disk/ACCESSES", 2)
+        raise Failure("fibers has no such case; cases are modelled/ACCESSES and disk/ACCESSES", 2)
     result = {
         "parameters": {"data_bytes": plan.data_bytes, "budget_bytes": plan.budget_bytes, "count": COUNT, "pairs": plan.pairs, "case_seconds": plan.case_seconds,
                        "window_seconds": plan.window_seconds, "flags": " ".join(FLAGS), "model": MODEL,

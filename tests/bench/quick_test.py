@@ -159,14 +159,14 @@ class Quick(Case):
         self.assertLessEqual({"before_ratio", "after_ratio", "pause_ms_most"}, set(result["summary"]))
 
     def test_fibers(self):
-        result = self.results("fibers", "--only", "model/1", "--only", "disk/4096")
-        self.assertEqual([row["case"] for row in result["rows"]], ["model/1", "disk/4096"])
+        result = self.results("fibers", "--only", "modelled/1", "--only", "disk/4096")
+        self.assertEqual([row["case"] for row in result["rows"]], ["modelled/1", "disk/4096"])
         self.assertTrue(all(row["cpu_ratio"] > 0 for row in result["rows"]))
-        self.assertLessEqual({"model_geomean_ratio", "disk_worst_ratio", "model_cpu_ratio"}, set(result["summary"]))
+        self.assertLessEqual({"modelled_geomean_ratio", "disk_worst_ratio", "modelled_cpu_ratio"}, set(result["summary"]))
 
     def test_delegation(self):
-        result = self.results("delegation", "--only", "misses/model/1/2", "--only", "hits/1", "--only", "instructions/hit", "--only", "entries")
-        self.assertEqual([row["case"] for row in result["rows"]][:2], ["misses/model/1/2", "hits/1"])
+        result = self.results("delegation", "--only", "misses/modelled/1/2", "--only", "hits/1", "--only", "instructions/hit", "--only", "entries")
+        self.assertEqual([row["case"] for row in result["rows"]][:2], ["misses/modelled/1/2", "hits/1"])
         self.assertTrue(12 < result["summary"]["entry_bytes_resident"] < 13)
         self.assertTrue(4.2 < result["summary"]["entry_bytes_stored"] < 4.5)
         if not result["notes"]:
