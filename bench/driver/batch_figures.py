@@ -19,7 +19,7 @@ PARTS = {
     "table4.5": "cycles of an update of a thread by its misses, a line through all sizes of tables",
 }
 MIDDLE_RECORD, LARGE_BUCKET = 16, 512
-CELLS = (1024, 512, 256)
+CELLS = {"few_large": 1024, "medium": 512, "many_small": 256}  # bytes of a cache-bucket
 COST_BUCKETS = (64, 128, 256, 384, 512)
 
 
@@ -58,10 +58,10 @@ class Figures:
         for record in self.records:
             for threads in self.threads:
                 add(f"figure4.3/{record}/{threads}", self.base_cost, record, threads)
-        for cell in CELLS:
+        for organisation in CELLS:
             for threads in self.threads:
-                add(f"table4.3/{cell}/{threads}", self.throughput, MIDDLE_RECORD, LARGE_BUCKET, middle, threads, cell)
-        for cell in CELLS:
+                add(f"table4.3/{organisation}/{threads}", self.organisation, organisation, MIDDLE_RECORD, LARGE_BUCKET, middle, threads)
+        for cell in CELLS.values():
             add(f"table4.4/{cell}", self.misses, MIDDLE_RECORD, LARGE_BUCKET, middle, cell)
         for threads in self.threads:
             for bucket in COST_BUCKETS:
@@ -98,6 +98,13 @@ class Figures:
     def throughput(self, case, *numbers):
         told = self.measured.costs(*numbers)["engines"]
         return _row(case, [1e3 / ns for ns in told[OURS]], [1e3 / ns for ns in told[PEER]], "M/s")
+
+    def organisation(self, case, organisation, *numbers):
+        """`over_few_large`: of the same turns."""
+        told = self.measured.organisations(*numbers, list(CELLS.values()))
+        times, of_few_large = told[CELLS[organisation]], told[CELLS["few_large"]]
+        return _row(case, [1e3 / ns for ns in times[OURS]], [1e3 / ns for ns in times[PEER]], "M/s",
+                    over_few_large=median([other / own for own, other in zip(times[OURS], of_few_large[OURS])]))
 
     def misses(self, case, *numbers):
         ours, peer, model = self.measured.misses(*numbers)

@@ -5,7 +5,7 @@ import shutil
 import tempfile
 
 from counting import counting, missed, of_one
-from lockstep import Failure, Programs
+from lockstep import Failure, Programs, in_turn
 
 PEER, OURS = "linear", "cache_buckets"
 RUN_SECONDS = 600
@@ -32,7 +32,7 @@ class Measured:
         self.cache_bytes, self.updates = (128 << 10, (40_000, 120_000)) if context.quick else (1 << 20, (200_000, 600_000))
         # Tables are as much smaller than the thesis's as the cache is; with --quick those are a tenth.
         self.shrunk = (THESIS_CACHE_MIB << 20) / self.cache_bytes / (10 if context.quick else 1)
-        self.known_costs, self.known_misses = {}, {}
+        self.known_costs, self.known_organisations, self.known_misses = {}, {}, {}
 
     def program(self, name):
         found = self.folder / f"{name}-load"
@@ -54,16 +54,32 @@ class Measured:
         return self.kept[asked]
 
     def note_costs(self, record, bucket, thousands, threads, told):
-        self.known_costs[record, bucket, thousands, threads, CELL_BYTES] = told
+        self.known_costs[record, bucket, thousands, threads] = told
 
-    def costs(self, record, bucket, thousands, threads, cell=CELL_BYTES):
+    def costs(self, record, bucket, thousands, threads):
         """Nanoseconds of an update, of all threads together, by the peer and by cache-buckets in turns."""
-        case = record, bucket, thousands, threads, cell
+        case = record, bucket, thousands, threads
         if case not in self.known_costs:
-            self.progress("batch: {}/{}/{}k/{}, cache-buckets of {} bytes".format(*case))
-            words = {**shape(record, bucket, thousands * 1000), "threads": threads, "cell": cell, "turns": self.turns, "seconds": self.seconds}
+            self.progress("batch: {}/{}/{}k/{}".format(*case))
+            words = {**shape(record, bucket, thousands * 1000), "threads": threads, "turns": self.turns, "seconds": self.seconds}
             self.known_costs[case] = self.ask("batch", words, f"engine={PEER}", f"engine={OURS}")
         return self.known_costs[case]
+
+    def organisations(self, record, bucket, thousands, threads, cells):
+        """{bytes of a cache-bucket: {engine: nanoseconds of an update}} of the peer and of cache-buckets, as many bytes of them for each size. The sizes take turns, each turn a program of its own,
+        in which the two engines take turns."""
+        case = record, bucket, thousands, threads, tuple(cells)
+        if case not in self.known_organisations:
+            times = {cell: {PEER: [], OURS: []} for cell in cells}
+            for turn in range(self.turns):
+                for cell in in_turn(cells, turn):
+                    self.progress(f"batch: {record}/{bucket}/{thousands}k/{threads}, cache-buckets of {cell} bytes, turn {turn + 1}")
+                    words = {**shape(record, bucket, thousands * 1000), "threads": threads, "cell": cell, "turns": self.turns, "seconds": self.seconds, "seed": turn + 1}
+                    told = self.ask("batch", words, f"engine={PEER}", f"engine={OURS}")
+                    for engine, all_times in times[cell].items():
+                        all_times += told["engines"][engine]
+            self.known_organisations[case] = times
+        return self.known_organisations[case]
 
     def base_costs(self, record, threads):
         self.progress(f"batch: base costs of {record}/{threads}")

@@ -4,6 +4,7 @@
 Times are never looked at.
 """
 import json
+import types
 import unittest
 import xml.etree.ElementTree
 
@@ -11,6 +12,7 @@ from bench_case import LIBEXEC, Case, assert_refused, run_in
 
 import batch_colouring
 import batch_figures
+import batch_load
 from batch_load import OURS, PEER
 
 
@@ -129,14 +131,35 @@ class Given:
     def misses(record, bucket, thousands, cell=1024):
         return thousands / 200, thousands / 100, 0.25
 
-    def costs(self, record, bucket, thousands, threads, cell=1024):
-        self.asked.append((record, bucket, thousands, threads, cell))
-        ours, peer, _ = self.misses(record, bucket, thousands)
+    def organisations(self, record, bucket, thousands, threads, cells):
+        self.asked.append((record, bucket, thousands, threads))
+        return {cell: {OURS: [1024 / cell * 10 * turn for turn in (1, 2, 3)], PEER: [20] * 3} for cell in cells}
+
+    @classmethod
+    def costs(cls, record, bucket, thousands, threads):
+        ours, peer, _ = cls.misses(record, bucket, thousands)
         return {"ns_per_cycle": 0.5, "engines": {PEER: [(10 + 4 * peer) / threads] * 3, OURS: [(20 + 8 * ours) / threads] * 3},
                 "cpu": {PEER: [10 + 4 * peer, 11 + 4 * peer, 10 + 4 * peer], OURS: [20 + 8 * ours] * 3}}
 
     def base_costs(self, record, threads):
         return {"ns_per_cycle": 0.5, "cpu": {PEER: [10, 10], OURS: [10 + record] * 2}}
+
+
+class Asked(Case):
+    def test_sizes_of_cache_buckets_take_turns(self):
+        context = types.SimpleNamespace(quick=True, progress=lambda text: None, kept={}, spillway=LIBEXEC.parent.parent / "bin/spillway")
+        measured, asked = batch_load.Measured(context, 2, 0.1), []
+
+        def answer(name, words, *more):
+            asked.append((words["cell"], words["seed"], more))
+            return {"engines": {PEER: [1.0, 2.0], OURS: [words["cell"], words["seed"]]}}
+
+        measured.ask = answer
+        for _ in range(2):
+            told = measured.organisations(16, 512, 400, 1, [1024, 512, 256])
+        engines = (f"engine={PEER}", f"engine={OURS}")
+        self.assertEqual(asked, [(1024, 1, engines), (512, 1, engines), (256, 1, engines), (256, 2, engines), (512, 2, engines), (1024, 2, engines)])
+        self.assertEqual(told[512], {PEER: [1.0, 2.0] * 2, OURS: [512, 1, 512, 2]})
 
 
 class Figures(Case):
@@ -162,9 +185,12 @@ class Figures(Case):
         for row, record in zip(self.rows("figure4.3"), (8, 8, 16, 16, 32, 32)):
             self.assertEqual((row["ours"], row["peer"], row["more"], row["unit"]), (20 + 2 * record, 20, 2 * record, "cycles"), row)
 
-    def test_organisations_have_cache_buckets_of_their_sizes(self):
-        self.assertEqual([row["case"] for row in self.rows("table4.3")], [f"table4.3/{cell}/{threads}" for cell in (1024, 512, 256) for threads in (1, 2)])
-        self.assertEqual(self.given.asked, [(16, 512, 400, threads, cell) for cell in (1024, 512, 256) for threads in (1, 2)])
+    def test_organisations_are_compared_turn_by_turn(self):
+        rows = self.rows("table4.3")
+        self.assertEqual([row["case"] for row in rows], [f"table4.3/{name}/{threads}" for name in ("few_large", "medium", "many_small") for threads in (1, 2)])
+        self.assertEqual(self.given.asked, [(16, 512, 400, threads) for _ in range(3) for threads in (1, 2)])
+        for row, slower in zip(rows, (1, 1, 2, 2, 4, 4)):
+            self.assertEqual((row["ours"], row["over_few_large"], row["ratio"]), (50 / slower, 1 / slower, 1 / slower), row)
 
     def test_throughput_and_misses_are_over_the_baselines(self):
         [row] = self.rows("figure4.5/512/800k")
