@@ -26,20 +26,19 @@ namespace spillway {
 
 // The most instructions of a loop that is copied.
 static constexpr unsigned MaxInstructions = 300;
-// The same of one that calls something, where checks are a small part of the
-// time.
+// The same for a loop with calls, where checks are a small part of the time.
 static constexpr unsigned MaxBesideCalls = 50;
 // How many pointers are checked before a loop.
 static constexpr unsigned MaxRoots = 6;
 // The largest access that is marked. Vectors need more alignment than the heap
 // promises: a loop over them would mostly run in its copy.
 static constexpr uint64_t MaxSize = 8;
-// How far an address is followed to what it is made of.
+// How many values an address is traced back through.
 static constexpr unsigned MaxValues = 32;
 
 namespace {
 
-/// Pointers from outside of a loop, and what each must be a multiple of.
+/// Pointers from outside a loop, and what each must be a multiple of.
 using Roots = SmallMapVector<Value *, uint64_t, 8>;
 
 class Copier {
@@ -98,9 +97,9 @@ bool Copier::isCopyable(Loop *L) const {
   return true;
 }
 
-// Whether accesses by Pointer in L, their innermost loop, are not checked one
-// by one for the edge anyway: L will be split at pages' edges (Loops.h), or
-// hold the page (Held.h).
+// Whether accesses by Pointer in L, their innermost loop, will need no check
+// for the edge each time anyway: because L will be split at pages' edges
+// (Loops.h), or hold the page (Held.h).
 bool Copier::asksRarely(Value *Pointer, Loop *L) {
   for (BasicBlock *BB : L->blocks())
     if (any_of(*BB, endsTranslations))
@@ -116,7 +115,7 @@ bool Copier::asksRarely(Value *Pointer, Loop *L) {
            isa<SCEVConstant>(Recurrence->getStepRecurrence(SE))));
 }
 
-// Adds to Found what must be a multiple of Size so that Pointer is one
+// Adds to Found the values that must be multiples of Size for Pointer to be one
 // wherever L uses it.
 bool Copier::traceTo(Roots &Found, Value *Pointer, uint64_t Size,
                      Loop *L) const {
@@ -179,7 +178,7 @@ static std::pair<Value *, Type *> accessOf(Instruction &I) {
 }
 
 // Collects the accesses of L that are aligned if all of Asked are the multiples
-// that they must be; adds to Asked what that takes.
+// that they must be; adds to Asked what these accesses require.
 void Copier::collect(Loop *L, Roots &Asked,
                      SmallVectorImpl<Instruction *> &Accesses) const {
   for (BasicBlock *BB : L->blocks())
@@ -201,7 +200,7 @@ void Copier::collect(Loop *L, Roots &Asked,
     }
 }
 
-// The accesses of L that need no check any more if L is copied.
+// The accesses of L that no longer need a check if L is copied.
 SmallPtrSet<Instruction *, 16> Copier::spared(Loop *L) {
   Roots Asked;
   SmallVector<Instruction *, 16> Accesses;
@@ -214,9 +213,9 @@ SmallPtrSet<Instruction *, 16> Copier::spared(Loop *L) {
   return Result;
 }
 
-// Chooses L, or else loops in it. Inner loops are better if their own copies
-// would spare accesses that a copy of L does not: where L loads the pointers
-// that they begin with.
+// Chooses L, or else loops inside it. Inner loops are better if their own
+// copies would spare accesses that a copy of L would not: when L loads the
+// pointers with which they begin.
 void Copier::consider(Loop *L) {
   SmallPtrSet<Instruction *, 16> Outer = spared(L);
   bool InnerSpareMore = any_of(L->getLoopsInPreorder(), [&](Loop *Inner) {
@@ -231,8 +230,8 @@ void Copier::consider(Loop *L) {
       consider(Sub);
 }
 
-// Lets I claim the alignment. Atomics keep what their type claims: code
-// generation would call a library for atomics that are less aligned.
+// Makes I claim the alignment. Atomics keep what their type claims: code
+// generation would call a library for less aligned ones.
 static void claim(Instruction *I, Align Alignment) {
   if (I->isAtomic())
     return;
@@ -249,7 +248,7 @@ void Copier::mark(ArrayRef<Instruction *> Accesses) {
   }
 }
 
-// Emits whether all of Asked are the multiples that they must be.
+// Emits the test whether all of Asked are the multiples that they must be.
 Value *Copier::ask(const Roots &Asked, IRBuilderBase &B) {
   Value *Bits = B.getInt64(0);
   for (auto [Root, Size] : Asked) {
@@ -305,8 +304,8 @@ bool Copier::run() {
   for (Loop *L : LI)
     consider(L);
   for (Loop *L : Copied) {
-    // Not as collected for the choice: when one loop has been copied, others
-    // see its values through phis.
+    // Collected anew: after one loop has been copied, others see its values
+    // through phis.
     Roots Asked;
     SmallVector<Instruction *, 16> Accesses;
     collect(L, Asked, Accesses);

@@ -2,12 +2,12 @@
 //
 // An access can lie across a page's edge only if its address is no multiple of
 // its size. In most loops all addresses are multiples if a few pointers from
-// outside of the loop are. Those are checked once, before the loop:
+// outside the loop are. Those are checked once, before the loop:
 //
 //     preheader ──all are multiples──► loop, whose accesses are marked
 //         └────────────────────────► copy, which checks each access
 //
-// What types claim is not believed: nothing keeps programs from storing a
+// What types claim is not relied on: nothing keeps programs from storing a
 // number of eight bytes at an odd address.
 //
 //===----------------------------------------------------------------------===//

@@ -29,13 +29,13 @@ static constexpr uint64_t MaxStep = 512;
 
 namespace {
 
-// How a pointer goes through a loop: not at all, in small steps, or anyhow.
+// How a pointer moves in a loop: not at all, in small steps, or arbitrarily.
 enum class Course { Constant, Advancing, Wild };
 
-// What an iteration may load to let an address begin anew from there: nothing;
-// a member of an object that stays, such as the beginning of an array; or also
-// what an advancing pointer leads to, as with the rows of compressed matrices
-// and graphs, of which each begins where the one before ends.
+// From what loads an address may start anew in an iteration: none; those of a
+// member of an object that stays, such as the beginning of an array; or also
+// those through an advancing pointer, as with the rows of compressed matrices
+// and graphs, each of which begins where the previous one ends.
 enum class Reload { None, Members, Rows };
 
 class Holder {
@@ -59,8 +59,8 @@ private:
   MutableArrayRef<Site> Sites;
   MapVector<const BasicBlock *, SmallVector<Instruction *, 4>> Calls;
 
-  // An object that stays where it is in a loop, and the leaders that hold its
-  // page.
+  // An object whose address does not change in a loop, and the leaders that
+  // hold its page.
   struct Staying {
     const Value *Base;
     const Loop *L;
@@ -106,13 +106,13 @@ static bool addsLittle(const Instruction *I, const DataLayout &DL) {
          isSmall(Op->getOperand(1));
 }
 
-// Follows the values that an address is made of back to where they enter the
-// loop. From one iteration's value to the next one's only small constants may
-// be added; what is computed for the address alone may multiply, too.
+// Traces the values in an address back to where they enter the loop. From one
+// iteration to the next, only small constants may be added; computations for
+// the address alone may multiply, too.
 static Course course(Value *Pointer, const Loop *L, const DataLayout &DL,
                      Reload Carried) {
   Course Result = Course::Constant;
-  SmallPtrSet<Instruction *, 16> Seen[2]; // for the address, carried on
+  SmallPtrSet<Instruction *, 16> Seen[2]; // for the address; carried on
   SmallVector<std::pair<Value *, bool>, 8> Work(1, {Pointer, false});
   while (!Work.empty()) {
     auto [V, IsCarried] = Work.pop_back_val();
@@ -157,8 +157,8 @@ bool staysInPages(Value *Pointer, const Loop *L) {
          Course::Wild;
 }
 
-// The sites in loops that may hold a page, those that run most first: there are
-// few registers and slots.
+// The sites in loops that may hold a page, those that run most often first:
+// there are few registers and slots.
 SmallVector<Site *, 0> Holder::hottestFirst() {
   SmallVector<std::pair<uint64_t, Site *>, 0> Found;
   const auto &Frequencies = FAM.getResult<BlockFrequencyAnalysis>(F);
@@ -184,7 +184,7 @@ bool Holder::hasCall(const Loop *L) const {
 }
 
 // Whether L calls so rarely that what an access in Where saves between two
-// calls makes up for its checks. Most loops that call do so too often.
+// calls outweighs its checks. Most loops with calls call too often.
 bool Holder::callsRarely(const Loop *L, const BasicBlock *Where) {
   if (!hasCall(L))
     return true;
@@ -220,9 +220,9 @@ void Holder::hold(Translation &T, Course C, const Loop *L) {
         HoldNothing(Call);
 }
 
-// Lets T, whose pointer does not change in L, share the entry, the slot and the
-// window of a leader that holds the same object there. Returns false if there
-// is none; T is noted as the first one then.
+// Makes T, whose pointer does not change in L, share the entry, the slot and
+// the window of a leader that holds the same object there. Returns false if
+// there is none, and records T as the first one.
 bool Holder::join(Translation &T, const Value *Pointer, const Loop *L) {
   APInt Offset(64, 0);
   const Value *Base = Pointer->stripAndAccumulateConstantOffsets(
@@ -260,7 +260,7 @@ void Holder::run() {
     for (Instruction &I : BB)
       if (endsTranslations(I))
         Calls[&BB].push_back(&I);
-  // What splitting has left of a loop runs at pages' edges only.
+  // What splitting has left of a loop runs only at pages' edges.
   SmallPtrSet<const Loop *, 4> Split;
   for (const Site &S : Sites)
     if (S.Kind == SiteKind::Anchor)
@@ -279,8 +279,8 @@ void Holder::run() {
     Course C = course(Pointer, L, DL, Reload::Members);
     if (C == Course::Wild)
       continue;
-    // The page is held in as many of the loops around it as the pointer goes on
-    // in the same way.
+    // The page is held in as many of the surrounding loops as the pointer moves
+    // through in the same way.
     const Loop *Innermost = L;
     while (const Loop *Outer = L->getParentLoop()) {
       Course Further = course(Pointer, Outer, DL, Reload::Rows);

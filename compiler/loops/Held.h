@@ -1,31 +1,31 @@
 //===- Held.h - Pages that loops stay in ------------------------*- C++ -*-===//
 //
 // A pointer that advances in small steps stays in one OS page for many
-// iterations, and one that does not change stays there for all of them. Where a
+// iterations, and one that does not change stays there for all of them. If a
 // loop cannot be split (Loops.h), the leader of a translation keeps the page
-// and its entry from the last time that it ran, and translates only when it is
-// elsewhere:
+// and its entry from its last execution, and translates only when its address
+// is in another page:
 //
 //     if (the window is not in the page that is held)
-//         if (it crosses an edge)  sharing nothing, as ever, except (5)
+//         if (it crosses an edge)  share nothing, as usual, except (5)
 //         else                     translate; this page is held from now on
 //     access by the entry that is held
 //
-// The check stands where the access does. So nothing is moved, and nothing is
+// The check is made at the access itself. So nothing is moved, and nothing is
 // translated that the program does not access.
 //
-//   1  The slot is the leader's alone in the whole loop (Slots.h), and live in
-//      all of it.
-//   2  Nothing is held when the loop is entered, nor behind a call. Loops that
+//   1  The slot belongs to the leader alone in the whole loop (Slots.h), and is
+//      live in all of it.
+//   2  Nothing is held when the loop is entered, nor after a call. Loops that
 //      call often hold nothing.
-//   3  For a pointer that does not change no page is kept: its entry is 0 while
+//   3  For a pointer that does not change no page is kept: the entry is 0 while
 //      nothing is held. Leaders of one object share the entry and the slot, and
 //      translate the same window.
 //   4  Loads that wait for others are not served by what is held (Kills.h).
-//   5  A window that does not move and crosses an edge crosses it for the whole
-//      loop, as objects on the stack do for as long as they exist. If neither
-//      page is spilled, the loop holds the entry of plain memory, which needs
-//      no protection.
+//   5  If a window does not move and crosses an edge, it does so for the whole
+//      loop, as an object on the stack does for its lifetime. If neither page
+//      is spilled, the loop holds the entry of plain memory, which needs no
+//      protection.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_HELD_H
@@ -45,15 +45,16 @@ class Loop;
 namespace spillway {
 
 /// Chooses the leaders among Sites that hold their pages, those that run most
-/// first. Sites: ordered as for shareTranslations. FAM knows F as it is now.
+/// often first. Sites: ordered as for shareTranslations. FAM knows F as it is
+/// now.
 void holdPages(llvm::Function &F, llvm::FunctionAnalysisManager &FAM,
                llvm::MutableArrayRef<Site> Sites);
 
-/// Whether Pointer advances in L by small steps, or not at all.
+/// Whether Pointer advances in L in small steps, or not at all.
 bool staysInPages(llvm::Value *Pointer, const llvm::Loop *L);
 
 /// To be called when all sites are rewritten: turns the variables that
-/// holdPages has added into values.
+/// holdPages has added into SSA values.
 void promoteHeldPages(llvm::Function &F,
                       const std::deque<Translation> &Translations);
 

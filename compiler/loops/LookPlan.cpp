@@ -30,14 +30,14 @@ namespace spillway {
 static constexpr unsigned MaxTargets = 8;
 static constexpr unsigned MaxGuards = 2; // of a target
 static constexpr unsigned MaxInstructions = 2000;
-// The most instructions of one that calls something in each iteration: what is
-// called takes longer, and touches more.
+// The most instructions of a loop with a call in each iteration: a callee takes
+// longer, and touches more.
 static constexpr unsigned MaxBesideCalls = 50;
 static constexpr unsigned MinTripCount = 16;
 // The most instructions that compute one address.
 static constexpr unsigned MaxSlice = 64;
 static constexpr uint64_t MaxLoadBytes = 64;
-// Targets so close to another one need no look of their own.
+// A target this close to another one needs no look of its own.
 static constexpr int64_t NearBytes = 256;
 
 namespace {
@@ -83,7 +83,7 @@ private:
   AssumptionCache &AC;
   const LoopOrder Order;
   const ColdCode Cold;
-  /// Of each block: how many lie in a cycle with it, itself included.
+  /// By block: how many blocks lie in a cycle with it, itself included.
   DenseMap<const BasicBlock *, size_t> CycleBlocks;
 };
 
@@ -108,9 +108,9 @@ bool LookPlanner::mayLook(Loop *L) {
                  [](PHINode &Phi) { return Phi.getType()->isTokenTy(); });
 }
 
-// Whether V can be computed for an iteration to come. Adds to Found the
-// instructions of the loop that this takes. MayBeAtomic: V is but a guess, for
-// which atomic loads do, too.
+// Whether V can be computed for a future iteration. Adds to Found the
+// instructions of the loop that this takes. MayBeAtomic: V is only a guess, for
+// which atomic loads may be used, too.
 bool LookPlanner::slice(LookPlan &Plan, Value *V,
                         SetVector<Instruction *> &Found, bool MayBeAtomic) {
   Loop *L = Plan.L;
@@ -131,7 +131,7 @@ bool LookPlanner::slice(LookPlan &Plan, Value *V,
       }
       return (Plan.Steps[Phi] = Step) != nullptr;
     }
-    // A loop inside begins with this.
+    // The initial value of an inner loop.
     Loop *Inner = LI.getLoopFor(I->getParent());
     if (Inner == L || Inner->getHeader() != I->getParent() ||
         !Inner->getLoopPreheader())
@@ -151,7 +151,7 @@ bool LookPlanner::slice(LookPlan &Plan, Value *V,
         endsTranslations(*Call))
       return false;
   } else if (I->isIntDivRem()) {
-    // A zero is replaced; what overflows is not.
+    // A zero divisor is replaced, but overflow is not prevented.
     bool Signed = I->getOpcode() == Instruction::SDiv ||
                   I->getOpcode() == Instruction::SRem;
     auto *Divisor = dyn_cast<ConstantInt>(I->getOperand(1));
@@ -170,7 +170,7 @@ bool LookPlanner::slice(LookPlan &Plan, Value *V,
   });
 }
 
-// Whether V, which can be computed, is made of what the loop loads.
+// Whether V, which can be computed, depends on what the loop loads.
 bool LookPlanner::isLoaded(LookPlan &Plan, Value *V) {
   SetVector<Instruction *> Parts;
   slice(Plan, V, Parts);
@@ -179,7 +179,7 @@ bool LookPlanner::isLoaded(LookPlan &Plan, Value *V) {
   });
 }
 
-// Whether a look at Pointer may be worth it. Sequences are read ahead anyway.
+// Whether a look at Pointer may pay. Sequences are read ahead anyway.
 bool LookPlanner::isFar(Value *Pointer, Loop *L, bool Loads) {
   if (!SE.isSCEVable(Pointer->getType()))
     return Loads;
@@ -188,12 +188,12 @@ bool LookPlanner::isFar(Value *Pointer, Loop *L, bool Loads) {
     return false;
   if (std::optional<int64_t> Step = Order.constantStep(Pointer, L))
     return L->isInnermost() && !isNearStep(Step);
-  // Of a loop inside: where it begins is what this one computes.
+  // An inner loop's pointer: this loop computes where it begins.
   return Loads || L->isInnermost();
 }
 
-// Chooses what tells one iteration from another: an address, which goes on from
-// one run of a nested loop to the next, or else a counter.
+// Chooses what identifies an iteration: an address, which continues from one
+// run of a nested loop to the next, or else a counter.
 void LookPlanner::choosePosition(LookPlan &Plan,
                                  const SetVector<Instruction *> &Slice) {
   for (bool Address : {true, false})
@@ -214,14 +214,15 @@ void LookPlanner::choosePosition(LookPlan &Plan,
     }
 }
 
-/// Does a way lead from the loop back into it? The loop around may be entered
-/// in its middle, as in a second body (Bodies.h), and is none to LoopInfo then.
+/// Can control come back to the loop after it has left? The surrounding cycle
+/// may be entered in its middle, as in a second body (Bodies.h), and then
+/// LoopInfo does not know it as a loop.
 bool LookPlanner::isInCycle(const Loop *L) const {
   return CycleBlocks.lookup(L->getHeader()) > L->getNumBlocks();
 }
 
-// Whether Pointer stays what it is, if all that the loop loads anew from the
-// same place does.
+// Whether Pointer stays the same, assuming that everything that the loop
+// reloads from the same place does.
 bool LookPlanner::stays(LookPlan &Plan, Value *Pointer) {
   Value *V = Pointer->stripInBoundsConstantOffsets();
   while (auto *Load = dyn_cast<LoadInst>(V))
@@ -230,8 +231,8 @@ bool LookPlanner::stays(LookPlan &Plan, Value *Pointer) {
   return Plan.L->isLoopInvariant(V) || (Phi && Plan.Reloaded.contains(Phi));
 }
 
-// Whether Load, an instruction of the loop, loads what lies side by side, in an
-// array that stays.
+// Whether Load, an instruction of the loop, loads adjacent elements of an array
+// that stays.
 bool LookPlanner::isUsuallyInOrder(LookPlan &Plan, LoadInst *Load) {
   if (Order.isInOrder(Load, Plan.L))
     return true;
@@ -249,8 +250,8 @@ bool LookPlanner::hasRowBegin(LookPlan &Plan,
   });
 }
 
-// Whether there is memory at the address, which is the same in each iteration,
-// whether or not an iteration loads it.
+// Whether the address, which is the same in each iteration, may always be
+// loaded from, whether or not an iteration does.
 bool LookPlanner::mayLoadAnyTime(LoadInst *Load, Loop *L) {
   Value *Address = Load->getPointerOperand();
   return L->isLoopInvariant(Address) &&
@@ -259,11 +260,11 @@ bool LookPlanner::mayLoadAnyTime(LoadInst *Load, Loop *L) {
              L->getLoopPreheader()->getTerminator(), &AC, &DT);
 }
 
-// Whether each iteration that comes loads from just where the address of Load
-// is computed to be then. Of loops inside only the beginning is known: Load must
-// run in their first iterations, and nothing that they end with may have a part
-// in the address; nor may what is stored until then, or is only taken for what
-// stays.
+// Whether each future iteration loads from exactly the address that is computed
+// for it ahead of time. Of inner loops only the initial values are known: Load
+// must run in their first iterations, and their final values must not be part
+// of the address; nor may anything that is stored in between, or that is only
+// assumed to stay.
 bool LookPlanner::isSure(LookPlan &Plan, LoadInst *Load) {
   for (Loop *Around = LI.getLoopFor(Load->getParent());
        Around != Plan.L->getParentLoop(); Around = Around->getParentLoop())
@@ -280,8 +281,8 @@ bool LookPlanner::isSure(LookPlan &Plan, LoadInst *Load) {
   });
 }
 
-// Whether an iteration of L may go round in a loop inside until others store
-// something. They may never do so, and then no iteration comes behind it.
+// Whether an iteration of L may spin in an inner loop until others store
+// something. They may never do so, and then no iteration follows.
 bool LookPlanner::mayWait(const Loop *L) {
   auto SeesOthers = [](const Instruction &I) {
     return awaitsOthers(I) || isa<AtomicRMWInst, AtomicCmpXchgInst>(I);
@@ -295,7 +296,7 @@ bool LookPlanner::mayWait(const Loop *L) {
   });
 }
 
-// Notes where Load, which an address or a guard takes, may load from.
+// Records where Load, which an address or a guard needs, may load from.
 void LookPlanner::addLoad(LookPlan &Plan, LoadInst *Load) {
   if (mayLoadAnyTime(Load, Plan.L))
     Plan.AnyTime.insert(Load);
@@ -303,8 +304,8 @@ void LookPlanner::addLoad(LookPlan &Plan, LoadInst *Load) {
     Plan.Sure.insert(Load);
 }
 
-// Whether an iteration that accesses memory in this block has taken Guard's way
-// before.
+// Whether an iteration that accesses memory in this block must have taken
+// Guard's way before.
 bool LookPlanner::leadsTo(const LookGuard &Guard,
                           const BasicBlock *Access) const {
   return DT.dominates(BasicBlockEdge(Guard.Branch->getParent(),
@@ -312,7 +313,7 @@ bool LookPlanner::leadsTo(const LookGuard &Guard,
                       Access);
 }
 
-// Whether A and B, pointers or vectors of them, lie at a constant distance, and
+// Whether A and B, pointers or vectors of them, are at a constant distance, and
 // close to each other.
 static bool areNear(Value *A, Value *B, const DataLayout &DL) {
   auto BaseOf = [&](Value *V, APInt &At) {
@@ -325,10 +326,10 @@ static bool areNear(Value *A, Value *B, const DataLayout &DL) {
   return BaseOf(A, AtA) == BaseOf(B, AtB) && (AtA - AtB).abs().ult(NearBytes);
 }
 
-// Whether Guard's condition, which must be the loop's own and not end it, can be
-// computed ahead from what lies in order, stays, or lies beside what Target's
-// address takes: for others pages would have to be loaded first. Notes what it
-// loads.
+// Whether Guard's condition, which must be the loop's own and not its exit, can
+// be computed ahead from values that lie in order, stay, or are near those that
+// Target's address needs: for others pages would have to be loaded first.
+// Records what it loads.
 bool LookPlanner::canCompute(LookPlan &Plan, LookGuard &Guard,
                              const LookTarget &Target) {
   Loop *L = Plan.L;
@@ -339,7 +340,7 @@ bool LookPlanner::canCompute(LookPlan &Plan, LookGuard &Guard,
       !slice(Plan, Guard.Branch->getCondition(), Parts, /*MayBeAtomic=*/true))
     return false;
   for (Instruction *Part : Parts) {
-    // What a loop inside ends with is not known.
+    // Final values of an inner loop are not known.
     if (LI.getLoopFor(Part->getParent()) != L)
       return false;
     auto *Load = dyn_cast<LoadInst>(Part);
@@ -357,8 +358,8 @@ bool LookPlanner::canCompute(LookPlan &Plan, LookGuard &Guard,
   return true;
 }
 
-// Finds the guards of Target, which is accessed in this block: those that are
-// met last.
+// Finds the guards of Target, which is accessed in this block: the last ones on
+// the way to it.
 void LookPlanner::findGuards(LookPlan &Plan, LookTarget &Target,
                              const BasicBlock *Access) {
   DomTreeNode *Node = DT[Access];
@@ -387,7 +388,7 @@ void LookPlanner::addTarget(LookPlan &Plan, Value *Pointer,
     return;
   for (LookTarget &Other : Plan.Targets)
     if (areNear(Other.Pointer, Pointer, I->getDataLayout())) {
-      // One target that is reached in either way.
+      // One target that is reached by either access.
       erase_if(Other.Guards, [&](const LookGuard &Guard) {
         return !leadsTo(Guard, Access.getParent());
       });
@@ -408,7 +409,7 @@ void LookPlanner::addTarget(LookPlan &Plan, Value *Pointer,
   if (Plan.LooksInside && !hasRowBegin(Plan, Found))
     return;
   findGuards(Plan, Target, Access.getParent());
-  // More iterations load what a guard takes than what lies behind it.
+  // More iterations load what a guard needs than what lies beyond it.
   SetVector<Instruction *> Parts;
   for (const LookGuard &Guard : Target.Guards)
     Parts.insert(Guard.Loads.begin(), Guard.Loads.end());
@@ -423,7 +424,7 @@ void LookPlanner::addTarget(LookPlan &Plan, Value *Pointer,
     else if (Order.isInNoOrder(Load, L))
       Plan.Traits |= abi::LookAheadAgain;
   }
-  // Where this is not in memory the look waits for it, rather than tell of all
+  // If this is not in memory the look waits for it, rather than note targets
   // that the guard would leave out.
   for (const LookGuard &Guard : Target.Guards)
     for (LoadInst *Load : Guard.Loads) {
@@ -473,7 +474,7 @@ std::optional<LookPlan> LookPlanner::plan(Loop *L, bool LooksInside) {
             addTarget(Plan, Transfer->getRawSource(), I);
         }
       } else if (auto *Call = dyn_cast<CallBase>(&I)) {
-        // What it is given it will look at.
+        // A callee will probably access what it is given.
         for (Value *Argument : Call->args())
           if (Argument->getType()->isPointerTy())
             addTarget(Plan, Argument, I);
@@ -499,7 +500,7 @@ SmallVector<LookPlan, 0> LookPlanner::run() {
     for (const BasicBlock *BB : *Cycle)
       CycleBlocks[BB] = Cycle->size();
   SmallVector<LookPlan, 0> Plans;
-  SmallPtrSet<Loop *, 8> Outer; // of those that look ahead
+  SmallPtrSet<Loop *, 8> Outer; // loops around those that look ahead
   SmallVector<Loop *, 8> Preorder = LI.getLoopsInPreorder();
   for (Loop *L : reverse(Preorder)) {
     if (!mayLook(L))

@@ -21,7 +21,7 @@ namespace spillway {
 struct LookGuard {
   llvm::BranchInst *Branch = nullptr;
   unsigned Way = 0;                             // the successor
-  llvm::SmallVector<llvm::LoadInst *, 4> Loads; // that its condition takes
+  llvm::SmallVector<llvm::LoadInst *, 4> Loads; // that its condition needs
 
   bool operator==(const LookGuard &Other) const {
     return Branch == Other.Branch && Way == Other.Way;
@@ -31,9 +31,9 @@ struct LookGuard {
 /// Where an iteration accesses memory.
 struct LookTarget {
   llvm::Value *Pointer = nullptr;               // or a vector of them
-  llvm::SmallPtrSet<llvm::LoadInst *, 4> Loads; // that the address takes
-  /// In the order in which an iteration meets them. Those that cannot be
-  /// computed ahead are not among them.
+  llvm::SmallPtrSet<llvm::LoadInst *, 4> Loads; // that the address needs
+  /// In the order in which an iteration meets them. Without those that cannot
+  /// be computed ahead.
   llvm::SmallVector<LookGuard, 2> Guards;
 };
 
@@ -41,22 +41,22 @@ struct LookTarget {
 struct LookPlan {
   llvm::Loop *L = nullptr;
   llvm::Value *TripCount = nullptr; // 64 bits, in the preheader; null: unknown
-  bool IsQuiet = true;              // it calls nothing that could end it
-  bool StoresNothing = true; // so that what it loads now it would load then
+  bool IsQuiet = true;              // it calls nothing that could leave it
+  bool StoresNothing = true; // so that loads ahead yield what later ones would
   bool IsRow = false;        // Loops.h
-  /// A loop inside looks ahead, too: this one, to where that begins.
+  /// An inner loop looks ahead, too: then this one looks to where that begins.
   bool LooksInside = false;
   llvm::Value *Position = nullptr; // a pointer or an integer, in L's terms
-  int64_t Step = 0;                // of that
+  int64_t Step = 0;                // of Position
   llvm::SmallVector<LookTarget, 0> Targets;
   llvm::SmallPtrSet<llvm::LoadInst *, 8> Sure, AnyTime, Sequential;
-  /// Phis of the header that are taken for what stays the same.
+  /// Phis of the header that are assumed to stay the same.
   llvm::SmallPtrSet<llvm::Instruction *, 2> Reloaded;
   uint64_t Traits = 0; // bits of abi.inc
-  /// What counters of the loop advance by in each iteration: of 64 bits, or of
-  /// the phi's type.
+  /// By how much the loop's counters advance in each iteration: a value of 64
+  /// bits, or of the phi's type.
   llvm::DenseMap<llvm::PHINode *, llvm::Value *> Steps;
-  /// What phis of loops inside begin with.
+  /// The initial values of phis of inner loops.
   llvm::DenseMap<llvm::PHINode *, llvm::Value *> Begins;
 };
 

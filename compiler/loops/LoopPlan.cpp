@@ -84,7 +84,7 @@ bool Planner::isSplittable(Loop *L) const {
   return isa<BranchInst>(L->getLoopLatch()->getTerminator()) && !isRow(L, SE);
 }
 
-// What the address advances by per iteration, if that is a small constant.
+// By how much the address advances per iteration, if that is a small constant.
 std::optional<int64_t> Planner::stepOf(const SCEV *Address, Loop *L) {
   if (SE.isLoopInvariant(Address, L))
     return 0;
@@ -190,7 +190,8 @@ Value *expandTripCount(Loop *L, ScalarEvolution &SE,
 std::optional<LoopPlan> Planner::plan(Loop *L, ArrayRef<const Site *> Sites) {
   LoopPlan Plan{L, nullptr, {}};
   BasicBlock *Latch = L->getLoopLatch();
-  // What every iteration accesses first: only that may be translated ahead.
+  // First those that every iteration accesses: only these may be translated
+  // ahead.
   for (bool Always : {true, false})
     for (const Site *S : Sites) {
       if (DT.dominates(S->Inst->getParent(), Latch) != Always)

@@ -52,7 +52,7 @@ private:
   BasicBlock *Body, *PlanBlock, *Enter, *Fast, *Done;
   PHINode *Left;                  // iterations, in Header
   Value *Chunk;                   // iterations of Fast, in PlanBlock
-  Value *FastCondition;           // what ended the loop, in Fast; unused there
+  Value *FastCondition;           // the loop's, copied to Fast; unused
   SmallVector<Value *, 6> Firsts; // lowest byte of each pointer, in PlanBlock
   ValueToValueMapTy Copies;       // from one iteration to Fast
 };
@@ -86,8 +86,8 @@ void Splitter::detachBody() {
   Left->addIncoming(Plan.TripCount, Preheader);
 }
 
-// The address that the first member will have in the iteration that is about to
-// begin, plus P.Low.
+// The address of the first member in the iteration that is about to begin, plus
+// P.Low.
 Value *Splitter::addressAhead(const PagePointer &P, IRBuilderBase &B) {
   const PagePointer::Member &First = P.Members.front();
   SmallDenseMap<Value *, Value *, 8> Ahead;
@@ -194,7 +194,7 @@ void Splitter::cloneFast() {
   remapInstructionsInBlocks(Clones, Copies);
   B.CreateBr(cast<BasicBlock>(inFast(Body)));
 
-  // The copy of the latch counts down instead of asking the loop's condition.
+  // The copy of the latch counts down instead of testing the loop's condition.
   auto *FastLatch = cast<BasicBlock>(inFast(Latch));
   auto *Old = cast<BranchInst>(FastLatch->getTerminator());
   FastCondition = Old->getCondition();
@@ -230,7 +230,7 @@ void Splitter::split() {
   cloneFast();
   Done->moveBefore(Body);
   emitDone();
-  // Only now: what the condition was computed from may be used behind the loop.
+  // Only now: what the condition was computed from may be used after the loop.
   RecursivelyDeleteTriviallyDeadInstructions(FastCondition);
 
   auto Anchored = Result.Translations.end() - Plan.Pointers.size();

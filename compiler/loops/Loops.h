@@ -13,12 +13,12 @@
 //   plan    how many of them keep every pointer inside its OS page
 //   enter   translates each pointer once, for all of those iterations
 //   fast    a copy of the loop that runs these iterations on raw addresses
-//   body    one iteration of the loop as it was, translated access by access:
-//           where an element lies across a page's edge, or few are left
+//   body    one iteration of the original loop, translated access by access:
+//           for elements across a page's edge, or when few are left
 //
-//   1  A pointer is translated ahead only if the iteration that comes next
-//      accesses it whatever happens: the access's block dominates the latch,
-//      which is the only exit.
+//   1  A pointer is translated ahead only if the next iteration is certain to
+//      access it: the access's block dominates the latch, which is the only
+//      exit.
 //   2  Accesses under conditions may share such a translation if they lie at a
 //      constant distance: the plan keeps them in the same page.
 //   3  Nothing is called between "enter" and the last iteration of "fast".
@@ -60,7 +60,7 @@ struct LoopPlan {
   llvm::SmallVector<PagePointer, 4> Pointers;
 };
 
-/// Finds the loops of F that are worth splitting, and prepares them: they have
+/// Finds the loops of F that are worth splitting, and prepares them: gives them
 /// preheaders, and phis where their values leave them.
 llvm::SmallVector<LoopPlan, 0>
 planLoops(llvm::Function &F, llvm::FunctionAnalysisManager &FAM,
@@ -75,16 +75,16 @@ llvm::Value *expandTripCount(llvm::Loop *L, llvm::ScalarEvolution &SE,
 /// Whether L seems to walk along a row of a compressed matrix or graph: its
 /// length depends on what the loop around it loads. Most rows are short, and
 /// where one ends the next begins. So such a loop is not split, but its pages
-/// are held over all rows (Held.h).
+/// are held across all rows (Held.h).
 bool isRow(const llvm::Loop *L, llvm::ScalarEvolution &SE);
 
-/// Notes whether a loop was a row before it became a strip: an inner loop of a
-/// few iterations that an outer one repeats (Prefetch.h). Latch: its
+/// Records whether a loop was a row before it became a strip: an inner loop of
+/// a few iterations that an outer one repeats (Prefetch.h). Latch: the latch's
 /// terminator.
 void markStrip(llvm::Instruction *Latch, bool WasRow);
 
 /// What splitting leaves for the rewriting of sites: one translation for each
-/// pointer. Its leader is an anchor, an instruction that stands where the
+/// pointer. Its leader is an anchor, an instruction at the place where the
 /// translation is to be made.
 struct Chunks {
   std::deque<Translation> Translations;

@@ -11,9 +11,9 @@ using namespace llvm;
 
 namespace spillway {
 
-// An address that advances by so much meets another page soon.
+// An address that advances by this much soon reaches another page.
 static constexpr int64_t FarStep = 2048;
-// The most values that are followed to what becomes of one.
+// The most values that are followed from one.
 static constexpr unsigned MaxValues = 64;
 
 bool isNearStep(std::optional<int64_t> Step) {
@@ -85,8 +85,8 @@ bool LoopOrder::isInNoOrder(LoadInst *Load, Loop *L) const {
 bool LoopOrder::isRowBegin(LoadInst *Load, Loop *L) const {
   if (!isInNoOrder(Load, L))
     return false;
-  // What is computed from it on the way there: unrolled loops begin an iteration
-  // later now and then.
+  // Also through what is computed from it on the way: unrolled loops sometimes
+  // begin an iteration later.
   SmallSetVector<Value *, 8> Values;
   Values.insert(Load);
   for (unsigned At = 0; At < Values.size() && At < MaxValues; ++At)

@@ -17,37 +17,38 @@ class Value;
 
 namespace spillway {
 
-/// Whether an address that advances by Step in each iteration meets another page
-/// only now and then. Not if Step is not known.
+/// Whether an address that advances by Step in each iteration reaches another
+/// page only now and then. False if Step is not known.
 bool isNearStep(std::optional<int64_t> Step);
 
-/// What becomes of values and addresses from one iteration of a loop to the
-/// next. REQUIRES: the analyses hold.
+/// How values and addresses change from one iteration of a loop to the next.
+/// REQUIRES: the analyses hold.
 class LoopOrder {
 public:
   LoopOrder(llvm::ScalarEvolution &SE, llvm::LoopInfo &LI) : SE(SE), LI(LI) {}
 
-  /// What V, or S, advances by in each iteration of L, if that is a constant.
+  /// By how much V, or S, advances in each iteration of L, if that is a
+  /// constant.
   std::optional<int64_t> constantStep(llvm::Value *V, llvm::Loop *L) const;
   std::optional<int64_t> constantStep(const llvm::SCEV *S, llvm::Loop *L) const;
 
-  /// What Phi advances by in each iteration, if that is a constant or a value
-  /// that the loop does not change; else null.
+  /// By how much Phi advances in each iteration, if that is a constant or a
+  /// value that the loop does not change; else null.
   llvm::Value *counterStep(llvm::PHINode *Phi, llvm::Loop *L) const;
 
-  /// Whether Phi carries a pointer that the loop does nothing with but to load
-  /// it anew from the same place, as one has to after stores that might have
-  /// changed it. It is taken for one that stays.
+  /// Whether Phi carries a pointer that the loop changes only by reloading it
+  /// from the same place, as is necessary after stores that might have changed
+  /// it. It is assumed to stay.
   bool isReloaded(llvm::PHINode *Phi, llvm::Loop *L) const;
 
-  /// Whether Load, an instruction of L, loads what lies side by side.
+  /// Whether Load, an instruction of L, loads adjacent elements.
   bool isInOrder(llvm::LoadInst *Load, llvm::Loop *L) const;
 
-  /// Whether it loads something else in each iteration, and not side by side.
+  /// Whether it loads different, non-adjacent elements in each iteration.
   bool isInNoOrder(llvm::LoadInst *Load, llvm::Loop *L) const;
 
-  /// Whether Load, an instruction of L in no order, says where a counter of a
-  /// loop inside begins, which therefore begins elsewhere each time.
+  /// Whether Load, an instruction of L in no order, gives the initial value of
+  /// an inner loop's counter, which therefore begins elsewhere each time.
   bool isRowBegin(llvm::LoadInst *Load, llvm::Loop *L) const;
 
 private:

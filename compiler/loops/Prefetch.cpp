@@ -18,7 +18,7 @@ using namespace llvm;
 
 namespace spillway {
 
-// While no page is missed, a loop asks again after so many iterations.
+// While no page is missed, a loop asks again after this many iterations.
 static constexpr uint64_t IterationsPerQuestion = 512;
 
 namespace {
@@ -31,8 +31,8 @@ public:
   LookBuilder(const LookPlan &Plan, Abi &Runtime);
 
   Function *build(const Twine &Name);
-  /// Values of the function that has the loop; phis of its header stand for
-  /// what they are at the time.
+  /// Values of the function that contains the loop; a phi of its header stands
+  /// for its value at the time of the call.
   ArrayRef<Value *> arguments() const { return Arguments.getArrayRef(); }
 
 private:
@@ -63,7 +63,7 @@ private:
   IRBuilder<> B;
   Value *State = nullptr;     // the runtime's
   Value *Iteration = nullptr; // from the present one on
-  BasicBlock *Next = nullptr; // where it goes on when something is not there
+  BasicBlock *Next = nullptr; // where to go on if something is not in memory
   DenseMap<Value *, Value *> Known;
 };
 
@@ -184,8 +184,8 @@ void LookBuilder::note(Value *Pointer) {
   }
 }
 
-// Whether a function with this attribute gets calls of the program where it
-// begins or ends (-finstrument-functions-after-inlining, -pg,
+// Whether a function with this attribute gets calls of the program's functions
+// at its begin or end (-finstrument-functions-after-inlining, -pg,
 // -fxray-instrument): those use slots.
 static bool asksForCalls(StringRef Attribute) {
   return Attribute.starts_with("instrument-function-") ||
@@ -202,14 +202,13 @@ void LookBuilder::declare(const Twine &Name) {
   Types.push_back(I64); // iterations left
   Helper = Function::Create(FunctionType::get(I64, Types, false),
                             GlobalValue::InternalLinkage, Name, Runtime.M);
-  // Code generation needs what the attributes say of F's machine. Nothing else
-  // that they say of F is true here.
+  // Code generation needs the attributes that describe F's machine. F's other
+  // attributes do not apply here.
   for (Attribute A : F.getAttributes().getFnAttrs())
     if (A.isStringAttribute() && !asksForCalls(A.getKindAsString()))
       Helper->addFnAttr(A);
-  // It must return with all vector registers as they were, also their upper
-  // halves, which code generation would clear for the sake of other code's
-  // speed.
+  // It must preserve all vector registers, including their upper halves, which
+  // code generation would clear for the sake of other code's speed.
   StringRef Features = F.getFnAttribute("target-features").getValueAsString();
   Helper->addFnAttr(
       "target-features",
@@ -231,8 +230,8 @@ GlobalVariable *LookBuilder::describe(const Twine &Name) {
       Name + ".loop");
 }
 
-// Emits the question for the runtime's state. Null: the runtime wants to be
-// told of nothing, and has put into Pause when to come back.
+// Emits the call that asks for the runtime's state. Null: the runtime wants no
+// addresses, and has stored in Pause when to come back.
 Value *LookBuilder::begin(GlobalVariable *Traits, Value *Pause) {
   Type *I64 = B.getInt64Ty();
   Iteration = B.getInt64(0);
@@ -247,9 +246,8 @@ Value *LookBuilder::begin(GlobalVariable *Traits, Value *Pause) {
       {Traits, Position, Helper->getArg(Arguments.size()), Pause});
 }
 
-// Emits what tells the runtime of each target of Iteration that can be computed
-// then, and that its guards lead to. Those that follow each other behind the
-// same guards share these.
+// Emits code that notes each target of Iteration that can be computed and that
+// its guards lead to. Consecutive targets with the same guards share these.
 void LookBuilder::noteTargets() {
   for (ArrayRef<LookTarget> Left = Plan.Targets; !Left.empty();) {
     ArrayRef<LookTarget> Same = Left.take_while([&](const LookTarget &Target) {
@@ -275,10 +273,10 @@ void LookBuilder::noteTargets() {
   }
 }
 
-// Leaves out Targets if Guard surely does not lead to them in Iteration. A
-// condition that cannot be computed then counts as one that does.
+// Skips Targets if Guard certainly does not lead to them in Iteration. A
+// condition that cannot be computed counts as one that does.
 void LookBuilder::heed(const LookGuard &Guard, ArrayRef<LookTarget> Targets) {
-  // Where one of these is not there no target can be computed either.
+  // If one of these is not in memory, no target can be computed either.
   for (LoadInst *Load : Guard.Loads)
     if (all_of(Targets, [&](const LookTarget &Target) {
           return Target.Loads.contains(Load);
@@ -294,7 +292,7 @@ void LookBuilder::heed(const LookGuard &Guard, ArrayRef<LookTarget> Targets) {
   Reached->insertInto(Helper);
   B.SetInsertPoint(Reached);
   Next = Leave;
-  Known = std::move(Before); // what only the guard takes need not be known
+  Known = std::move(Before); // what only the guard needs may not be computed
 }
 
 Function *LookBuilder::build(const Twine &Name) {
@@ -331,15 +329,15 @@ Function *LookBuilder::build(const Twine &Name) {
 
 namespace {
 
-/// Lets a loop come back to its block "ahead" (Prefetch.h) after each strip of
-/// so many iterations.
+/// Makes a loop come back to its block "ahead" (Prefetch.h) after each strip of
+/// iterations.
 class Interrupter {
 public:
-  /// Adds to Unused what may be dead when all loops have been interrupted.
+  /// Adds to Unused what may be dead once all loops have been interrupted.
   Interrupter(const LookPlan &Plan, Abi &Runtime,
               SmallVectorImpl<WeakTrackingVH> &Unused);
 
-  /// Arguments are the LookBuilder's, whose function Helper is.
+  /// Helper: the LookBuilder's function; Arguments: its arguments.
   void interrupt(Function *Helper, ArrayRef<Value *> Arguments);
 
 private:
@@ -359,9 +357,9 @@ private:
   BasicBlock *Preheader, *Header, *Latch;
   BasicBlock *Exit; // null: the loop's count is not known
   BasicBlock *Ahead, *Enter, *Look;
-  BasicBlock *Back; // behind a strip
+  BasicBlock *Back; // after a strip
   IRBuilder<> B;
-  DenseMap<Value *, Value *> Present; // of the header's phis, in "ahead"
+  DenseMap<Value *, Value *> Present; // values of the header's phis, in "ahead"
   PHINode *Left = nullptr;            // iterations, in "ahead", if counted
   Value *Strip = nullptr;             // iterations until "back"
   PHINode *Done = nullptr;            // of these
@@ -390,8 +388,8 @@ void Interrupter::interrupt(Function *Helper, ArrayRef<Value *> Arguments) {
     comeBack();
 }
 
-// Emits "ahead": the values that the loop carries, and whether pages are
-// missed.
+// Emits "ahead": the values that the loop carries, and the test whether pages
+// are missed.
 void Interrupter::ask() {
   B.SetInsertPoint(Ahead);
   B.SetCurrentDebugLocation(Plan.L->getStartLoc());
@@ -431,7 +429,7 @@ Value *Interrupter::look(Function *Helper, ArrayRef<Value *> Arguments) {
   return Call;
 }
 
-// Lets the loop be entered from "enter", with a strip, and not from its
+// Makes the loop be entered from "enter", with a strip, instead of its
 // preheader.
 void Interrupter::enter(Value *PauseAfterLook) {
   B.SetInsertPoint(Enter);
@@ -454,7 +452,7 @@ void Interrupter::enter(Value *PauseAfterLook) {
   Done->addIncoming(B.getInt64(0), Enter);
 }
 
-// For a loop whose count is not known: what ends it stays as it is.
+// For a loop whose count is not known: its exits stay as they are.
 void Interrupter::comeBack() {
   Latch->getTerminator()->replaceSuccessorWith(Header, Back);
   B.SetInsertPoint(Back);
@@ -464,8 +462,8 @@ void Interrupter::comeBack() {
   Done->addIncoming(Next, Back);
 }
 
-// For a loop whose count is known: that ends it now. It still has one exit, so
-// that it can be split at page edges.
+// For a loop whose count is known: the count ends it now. It still has one
+// exit, so that it can be split at page edges.
 void Interrupter::comeBackUntilCounted() {
   Instruction *Old = Latch->getTerminator();
   Value *Condition = cast<BranchInst>(Old)->getCondition();
@@ -486,15 +484,14 @@ void Interrupter::comeBackUntilCounted() {
 unsigned lookAhead(Function &F, FunctionAnalysisManager &FAM, Abi &Runtime) {
   FAM.invalidate(F, PreservedAnalyses::none());
   SmallVector<LookPlan, 0> Plans = planLooks(F, FAM);
-  // All functions first: the analyses know F as it was.
+  // All functions first: the analyses describe the unchanged F.
   SmallVector<std::pair<Function *, SmallVector<Value *, 8>>, 4> Helpers;
   for (const LookPlan &Plan : Plans) {
     LookBuilder Builder(Plan, Runtime);
     Function *Helper = Builder.build(F.getName() + ".spill.ahead");
     Helpers.push_back({Helper, SmallVector<Value *, 8>(Builder.arguments())});
   }
-  // Loops may lie in each other: each finds its blocks while there are no new
-  // ones.
+  // Loops may be nested: each finds its blocks before any new ones exist.
   SmallVector<WeakTrackingVH, 8> Unused;
   std::deque<Interrupter> Interrupters;
   for (const LookPlan &Plan : Plans)

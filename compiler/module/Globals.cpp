@@ -11,7 +11,7 @@ using namespace llvm;
 
 namespace spillway {
 
-// On a definition that was given pages of its own; survives in bitcode.
+// Marks a definition that was given pages of its own; survives in bitcode.
 static constexpr StringLiteral DoneAttribute = "spillway";
 
 bool mayBeSpilled(const GlobalVariable &G) {
@@ -20,7 +20,7 @@ bool mayBeSpilled(const GlobalVariable &G) {
   if (options::SpillGlobals == 0 || G.isConstant() || G.isThreadLocal() ||
       !G.isDeclarationForLinker())
     return false;
-  // Of an array without bounds the size is zero, or not known.
+  // The size of an array without bounds is zero, or not known.
   Type *T = G.getValueType();
   if (!T->isSized())
     return true;
@@ -110,8 +110,8 @@ void GlobalSpiller::giveOwnPages(GlobalVariable *Old) {
 }
 
 // A record shares its global's fate: when the linker drops the global, as a
-// duplicate or as unused, it drops the record. The record names this object's
-// definition, even if the symbol leads to another object's.
+// duplicate or as unused, it drops the record. The record refers to this
+// object's definition, even if the symbol resolves to another object's.
 void GlobalSpiller::record(GlobalVariable *G, uint64_t Size) {
   Constant *Address = G;
   if (!G->hasLocalLinkage())

@@ -4,16 +4,16 @@
 // size are spilled where they lie. Each gets whole OS pages of its own, and the
 // object file a record of where it is (abi.inc, Globals). A constructor that
 // runs before all others hands the records to the runtime, which takes the
-// pages into the cache. So a global's address is what it is natively: constant
-// initialisers, other objects and libraries work as ever, and code that was not
-// compiled by spillcc reaches it by the fault path.
+// pages into the cache. So a global's address is the same as natively: constant
+// initialisers, other objects and libraries work as usual, and code that was
+// not compiled by spillcc reaches it by the fault path.
 //
-// Left where they are, and counted by -spill-stats:
+// Not spilled, and counted by -spill-stats:
 //   small        below SIZE
 //   constant     never stored to: the kernel drops and rereads their pages
 //   thread-local
-//   annotated    "spill_none", at the program's wish
-//   placed       in a section of the program's choice, whose neighbours count
+//   annotated    "spill_none", as the program asked
+//   placed       in a section of the program's choice, where neighbours matter
 //   replaceable  "common": another object may have a larger one
 //
 //===----------------------------------------------------------------------===//
@@ -43,8 +43,8 @@ spillGlobals(llvm::Module &M,
              const llvm::SmallPtrSetImpl<const llvm::GlobalValue *> &Annotated);
 
 /// True if G may be spilled, by this object or by the one that defines it. That
-/// one may have been compiled with another SIZE: what this misses goes by the
-/// fault path.
+/// one may have been compiled with another SIZE: accesses to globals that this
+/// misses use the fault path.
 bool mayBeSpilled(const llvm::GlobalVariable &G);
 
 } // namespace spillway

@@ -20,7 +20,7 @@ static constexpr StringLiteral Buffers[] = {
     "St15basic_streambufIcSt11char_traitsIcEE",
     "St15basic_streambufIwSt11char_traitsIwEE"};
 
-// Function templates of strings, and what inserts into streams.
+// Function templates of strings, and inserters into streams.
 static constexpr StringLiteral Functions[] = {"St7getlineI", "StrsI", "StlsI"};
 static constexpr StringLiteral Inserters[] = {
     "St16__ostream_insertIcSt11char_traitsIcEE",
@@ -91,8 +91,8 @@ bool hideLibraryCopies(Module &M) {
   return Changed;
 }
 
-// Makes Alias, another name of what Common stands for, a function that calls
-// Common: an alias cannot lead to another object's function.
+// Turns Alias, another name for what Common stands for, into a function that
+// calls Common: an alias cannot refer to another object's function.
 static void leadTo(Function *Common, GlobalAlias *Alias) {
   Function *F = Function::Create(cast<FunctionType>(Alias->getValueType()),
                                  Alias->getLinkage(), "", *Alias->getParent());

@@ -1,16 +1,16 @@
 //===- Hide.h - What other libraries must not get ---------------*- C++ -*-===//
 //
-// The C++ library holds strings, string streams, and what reads and writes
-// strings compiled. Each object compiles them anew
+// The C++ library contains strings, string streams, and functions that read and
+// write strings in compiled form. Each object compiles them anew
 // (tools/spillcc/instantiated.tcc.in), so that their accesses are translated.
 // Other libraries use the same symbols, and would get the program's copies:
-// their strings would be spilled, among them some that the kernel is to read.
-// So the copies are visible only in the program or shared library that they are
-// linked into.
+// their strings would be spilled, including some that they pass to the kernel.
+// So the copies are visible only in the program or shared library into which
+// they are linked.
 //
 // A program's own malloc and its kin are visible to nobody. Compiled code calls
-// the runtime's, and blocks that other libraries allocate may be freed by
-// compiled code and the other way round: all of them must be of one heap.
+// the runtime's, and since blocks that other libraries allocate may be freed by
+// compiled code and the other way round, all must come from one heap.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_HIDE_H
@@ -25,9 +25,9 @@ namespace spillway {
 /// whether there are any.
 bool hideLibraryCopies(llvm::Module &M);
 
-/// Gives the module's definitions of malloc and its kin other names, and leads
-/// its own uses of them, and their aliases, to the runtime's, too. Returns
-/// whether there are any.
+/// Renames the module's definitions of malloc and its kin, and redirects its
+/// own uses of them, and their aliases, to the runtime's. Returns whether there
+/// are any.
 bool disownHeap(llvm::Module &M);
 
 /// Does both. Must run before anything is inlined.

@@ -66,8 +66,8 @@ void Marker::markGuards() {
              [&](CallInst *Call) { call(abi::EndBusy, Call->getNextNode()); });
 }
 
-// Marks from where the guard is found to be zero to where that path meets the
-// other one again.
+// Marks the path from where the guard is found to be zero to where it joins the
+// other path again.
 void Marker::markThreadLocal(GlobalVariable &Guard) {
   for (User *U : make_early_inc_range(Guard.users())) {
     auto *Load = dyn_cast<LoadInst>(U);
@@ -107,17 +107,17 @@ void Marker::markLockBit(Function &F) {
       call(Locks ? abi::BeginBusy : abi::EndBusy, Return);
 }
 
-// Where BB leaves its function for good; null: it does not. A call that must be
-// a jump stands for the return.
+// Where BB returns from its function; null if it does not. A musttail call
+// stands for its return.
 static Instruction *endOf(BasicBlock &BB) {
   if (CallInst *Last = BB.getTerminatingMustTailCall())
     return Last;
   return dyn_cast<ReturnInst>(BB.getTerminator());
 }
 
-// dlopen runs constructors with the dynamic linker's lock, which the same
-// thread may take again: another task of the thread would find a library that
-// is half initialised.
+// dlopen runs constructors while it has the dynamic linker's lock, which the
+// same thread may take again: another task of the thread would find a library
+// that is half initialised.
 void Marker::markConstructors() {
   GlobalVariable *All = M.getGlobalVariable("llvm.global_ctors");
   auto *Array = All && All->hasInitializer()

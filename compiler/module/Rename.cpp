@@ -14,9 +14,8 @@ static constexpr StringLiteral Intercepted[] = {
 #include "spillway/interceptors.inc"
 };
 
-// Takes from F what LLVM knows of a C library function by its name: that
-// malloc's counterpart is free, for instance, is not true of functions of other
-// names.
+// Removes from F what LLVM knows about a C library function by its name: for
+// instance, that malloc's counterpart is free does not hold under another name.
 static void dropLibraryKnowledge(Function &F) {
   for (Attribute::AttrKind Kind :
        {Attribute::AllocKind, Attribute::AllocSize, Attribute::Memory,
@@ -44,15 +43,15 @@ static bool rename(Abi &Runtime, StringRef Symbol, StringRef Name) {
   return true;
 }
 
-// C++'s operators new and delete that a program may replace. The C++ library has
-// plain ones, others for what is aligned further than by default, and forms of
+// C++'s operators new and delete that a program may replace. The C++ library
+// has plain ones, others for more than the default alignment, and forms of
 // these (for arrays, with a size, that return null), which call them.
 static bool isOperator(StringRef Name) {
   return Name.starts_with("_Zn") || Name.starts_with("_Zd");
 }
 
 // What the C++ library's form Name calls: the same without std::nothrow or the
-// size, else that for single objects. A plain operator itself.
+// size, else the one for single objects. A plain operator: itself.
 static std::string withoutForm(StringRef Name) {
   std::string Result = Name.str();
   if (size_t Nothrow = Name.find("RKSt9nothrow_t"); Nothrow != StringRef::npos)
@@ -64,7 +63,8 @@ static std::string withoutForm(StringRef Name) {
   return Result;
 }
 
-// Whether M defines the operator Name, or what the C++ library's calls.
+// Whether M defines the operator Name, or one that the C++ library's version of
+// it calls.
 static bool hasOperator(const Module &M, StringRef Name) {
   const GlobalValue *Own = M.getNamedValue(Name);
   if (Own && !Own->isDeclarationForLinker())
@@ -89,8 +89,8 @@ static FunctionType *typeOfOperator(StringRef Name, const Abi &Runtime) {
   return FunctionType::get(Result, Arguments, /*isVarArg=*/false);
 }
 
-// Adds to F, which stands for the form Name of an operator, a block that does
-// without the form.
+// Adds to F, which stands for the form Name of an operator, a block that calls
+// the operator without that form.
 static BasicBlock *callWithoutForm(Function &F, StringRef Name, Abi &Runtime) {
   const std::string Other = withoutForm(Name);
   FunctionType *T = typeOfOperator(Other, Runtime);
@@ -105,11 +105,11 @@ static BasicBlock *callWithoutForm(Function &F, StringRef Name, Abi &Runtime) {
   return B.GetInsertBlock();
 }
 
-// Lets the program's other modules, which cannot know of it, find its own
-// operator under the name that they call, weak and hidden as below. A form that
-// is not here is another module's, or the C++ library's. If it is nobody's,
-// since nothing else asks for it, or for the library at all, the operator
-// without the form will do.
+// Makes the program's own operator known to its other modules under the name
+// that they call, weak and hidden as below. A form that is not defined here is
+// another module's, or the C++ library's. If nobody defines it, since nothing
+// else refers to it, or to the library at all, the operator without the form
+// will do.
 static bool leadToOperator(Abi &Runtime, StringRef Name) {
   FunctionType *T = typeOfOperator(Name, Runtime);
   auto *F = dyn_cast<Function>(Runtime.intercepted(Name, T).getCallee());
@@ -130,18 +130,18 @@ static bool leadToOperator(Abi &Runtime, StringRef Name) {
   return true;
 }
 
-// What the pass itself makes calls of must be the runtime's, and so is what it
-// has of the C++ library's.
+// Functions to which the pass itself emits calls must be the runtime's, and so
+// must the C++ library's that the runtime has.
 static bool isRuntimesAlone(StringRef Name) {
   static const StringSet<> MadeUp = {"bcmp", "memcmp", "memcpy", "memmove",
                                      "memset"};
   return Name.starts_with("_Z") || MadeUp.contains(Name);
 }
 
-// Lets the program's other modules, which cannot know of it, find its own
-// function under the name that they call: weak, since a static program has the
-// runtime's of that name, too, and hidden, since other libraries and the runtime
-// call that.
+// Makes the program's own function known to its other modules under the name
+// that they call: weak, since a static program has the runtime's function of
+// that name, too, and hidden, since other libraries and the runtime call the
+// latter.
 static bool announceOwn(Abi &Runtime, StringRef Name) {
   Function *Own = Runtime.M.getFunction(Name);
   const std::string Symbol = (Twine(abi::InterceptPrefix) + Name).str();

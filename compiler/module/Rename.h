@@ -8,10 +8,10 @@ namespace spillway {
 
 /// Replaces every use, in code and in initialisers, of a function in
 /// interceptors.inc that the module declares and does not define, by the
-/// runtime's function. One that the module defines is found by the program's
-/// other modules. Where it defines operators new or delete of C++, these and the
-/// forms of them that the C++ library has are the program's, in all modules.
-/// Returns whether there was any.
+/// runtime's function. One that the module defines is made known to the
+/// program's other modules. If it defines C++'s operators new or delete, all
+/// modules use the program's operators, also through the C++ library's forms of
+/// them. Returns whether anything changed.
 bool renameIntercepted(Abi &Runtime);
 
 } // namespace spillway

@@ -96,10 +96,9 @@ Value *Expander::isPutOff(IRBuilderBase &B, Value *Address) {
   return B.CreateICmpEQ(Entry, Wanted);
 }
 
-// The address in Pointer, hidden from the loop optimisations of code
-// generation: they would make three more variables of a loop's one, in
-// registers that the loop needs. Stores of the program before this come before
-// the loads that follow.
+// The address in Pointer, hidden from code generation's loop optimisations:
+// they would turn a loop's one variable into four, in registers that the loop
+// needs. The program's earlier stores stay before the loads that follow.
 Value *Expander::numberOf(IRBuilderBase &B, Value *Pointer) {
   auto *Type = FunctionType::get(Runtime.I64, {Runtime.Ptr}, false);
   return B.CreateCall(
@@ -150,7 +149,7 @@ void Expander::expandFence(CallInst *Call) {
                                 &Here, Runtime.ColdWeights);
   BuilderBefore HereB(Here);
   execute(HereB, "sfence", {});
-  // Behind the instruction, whose waiting does not delay this store then.
+  // After the instruction, so that waiting for it does not delay this store.
   leaveOut(HereB.CreateStore(HereB.CreateSub(Left, HereB.getInt32(1)), Fences));
   Call->moveBefore(Otherwise);
 }

@@ -5,17 +5,17 @@
 // sfence becomes code that first looks at the thread's PersistThread (abi.inc):
 //
 //   flush   in the range of its instruction:  the instruction
-//           put off already:                  nothing; not of clflush
+//           put off already:                  nothing; not for clflush
 //           else                              the call
 //   fence   nothing pending, fences left:     sfence, one fence less
 //           else                              the call
 //
-// This runs behind translation (Instrument.h), since the memory that is looked
-// at is not the program's. Addresses of lines stay the program's own. Functions
-// that are to be as small as possible keep the calls.
+// This runs after translation (Instrument.h), since the memory that is read is
+// not the program's. Addresses of lines remain the program's own. Functions
+// that should be as small as possible keep the calls.
 //
-// A handler of a signal may flush between the look at what is pending and the
-// fence. The fence promises nothing of that handler's flushes.
+// A signal handler may flush between the check for pending flushes and the
+// fence. The fence promises nothing about that handler's flushes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_DIRECT_H
@@ -31,7 +31,7 @@ class CallInst;
 
 namespace spillway {
 
-/// Notes that Call stands for an instruction of this kind: DirectPass may put
+/// Marks Call as standing for an instruction of this kind: DirectPass may put
 /// code before it.
 void markDirect(llvm::CallInst &Call, FlushKind Kind);
 

@@ -36,8 +36,8 @@ private:
 
 } // namespace
 
-// The argument for operand number Operand of the text, if the text uses it as
-// what it is: an object in memory, or an address in a register; else null.
+// The argument for operand number Operand of the text, if it is what the text
+// uses it as: an object in memory, or an address in a register; else null.
 // Since the assembly has no results, there is one argument for each operand.
 Value *Parser::argumentOf(unsigned Operand, bool InMemory) const {
   if (Operand >= Call.arg_size())
@@ -69,7 +69,7 @@ Value *Parser::lineOf(StringRef Operand) const {
     return nullptr;
   if (Rest.consume_front("{") && !Rest.consume_back("}"))
     return nullptr;
-  // As an address; the register's 64-bit name.
+  // Modifiers: as an address; the register's 64-bit name.
   InRegister |= Rest.consume_back(":a");
   if (InRegister)
     Rest.consume_back(":q");
@@ -101,7 +101,7 @@ bool Parser::parseInstruction(StringRef Mnemonic, StringRef Operand) {
 }
 
 bool Parser::parseStatement(StringRef Statement) {
-  // How the text is to be read, not what it does.
+  // Directives that say how to read the text.
   if (Statement.empty() || Statement.starts_with(".intel_syntax") ||
       Statement.starts_with(".att_syntax"))
     return true;
@@ -158,8 +158,7 @@ static bool hasWord(const CallBase &Call,
   return false;
 }
 
-// Whether the word is a directive for data, which may be instructions as
-// numbers.
+// Whether the word is a directive for data, which may encode instructions.
 static bool isData(StringRef Word) {
   return StringSwitch<bool>(Word)
       .Cases(".byte", ".2byte", ".4byte", ".8byte", ".word", true)

@@ -1,14 +1,13 @@
 //===- FlushAssembly.h - Cache flushes in inline assembly -------*- C++ -*-===//
 //
 // Programs for persistent memory write clwb, clflushopt, clflush and sfence as
-// inline assembly, to be compiled without -mclwb, or by assemblers which do not
-// know them: with a prefix as a byte before clflush (clflushopt) or xsaveopt
-// (clwb).
+// inline assembly, to be compiled without -mclwb, or by assemblers that do not
+// know them: with a prefix byte before clflush (clflushopt) or xsaveopt (clwb).
 //
 // Text is understood if it consists of such instructions and mfence alone, in
 // AT&T's or Intel's dialect, with any blanks, case, comments, newlines and
 // semicolons. The line is a memory operand, %0, or the address in an operand's
-// register, (%0) or [%0]. All other text is only searched for words.
+// register, (%0) or [%0]. Any other text is only searched for words.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_FLUSHASSEMBLY_H

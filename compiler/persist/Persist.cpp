@@ -94,7 +94,7 @@ void Persister::emit(IRBuilderBase &B, const FlushStep &Step) {
   markDirect(*Call, Step.Kind);
 }
 
-// What the instruction asks of the runtime, in order; empty if it stays.
+// What the instruction asks of the runtime, in order; empty if it is kept.
 static SmallVector<FlushStep, 2> stepsOf(Instruction &I) {
   auto *Call = dyn_cast<CallBase>(&I);
   if (!Call)
@@ -118,7 +118,7 @@ static SmallVector<FlushStep, 2> stepsOf(Instruction &I) {
   }
 }
 
-// Replaces I if it asks something of the runtime. An mfence stays, behind the
+// Replaces I if it asks something of the runtime. An mfence stays, after the
 // check for pending flushes.
 bool Persister::replace(Instruction &I) {
   SmallVector<FlushStep, 2> Steps = stepsOf(I);
@@ -138,8 +138,8 @@ bool Persister::replace(Instruction &I) {
   return true;
 }
 
-// Whether it calls a function of the C library or of the compiler's that locks:
-// such functions order flushes, though that is not their purpose.
+// Whether it calls a locking function of the C library or the compiler's
+// runtime: such functions order flushes, though that is not their purpose.
 static bool callsLock(const CallBase &Call) {
   const Function *Callee = Call.getCalledFunction();
   if (!Callee || !Callee->isDeclaration())
@@ -203,7 +203,7 @@ void Persister::sample(const Store &S) {
       /*Unreachable=*/false, Runtime.ColdWeights);
   Then->setDebugLoc(B.getCurrentDebugLocation());
   BuilderBefore ThenB(Then);
-  // A scatter has a vector of addresses: one of them serves.
+  // A scatter has a vector of addresses: any one will do.
   Value *Address = S.Kind == StoreKind::Scatter
                        ? ThenB.CreateExtractElement(S.Address, uint64_t(0))
                        : S.Address;

@@ -17,17 +17,17 @@
 //   locked instructions and xchg: read-modify-write operations, sequentially
 //     consistent stores, atomic accesses of more than eight bytes, xbegin
 //   inline assembly that has such instructions, that has sfence or clflush
-//     beside others, or that has instructions as numbers: it stays whole
+//     among others, or that encodes instructions as data: it is kept whole
 //   calls of functions that lock: pthread_..., sem_..., mtx_..., __atomic_...
 //
 // -spill-persist=sample counts stores that may be to persistent memory
-// (Stores.h) down in PersistCountdown and tells the runtime of one now and
-// then; -spill-persist=record tells it of each.
+// (Stores.h) down in PersistCountdown and reports one to the runtime now and
+// then; -spill-persist=record reports each.
 //
 // The pass runs before translation (Instrument.h), which changes addresses. It
 // does each function once: the attribute "spillway-persist" marks it. Functions
-// that the program wants left alone ("spill_none") are done too, since flushes
-// that were put off elsewhere must not get past their fences.
+// that the program wants left alone ("spill_none") are instrumented too, since
+// flushes that were put off elsewhere must not get past their fences.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_PERSIST_H

@@ -15,8 +15,8 @@ using namespace llvm;
 
 namespace spillway {
 
-// Functions of the C library that store to where an argument points. Those with
-// checks of sizes (__memcpy_chk) have the same arguments first.
+// Functions of the C library that store through an argument. Those that check
+// sizes (__memcpy_chk) have the same arguments first.
 struct LibraryFunction {
   StringLiteral Name;
   StoreKind Kind;
@@ -71,8 +71,8 @@ static void collectCall(CallBase &Call, SmallVectorImpl<Store> &Stores) {
                         Known.Bytes, Call.getArgOperand(Known.Count)});
 }
 
-// Adds the objects that the assembly says it writes. Assembly that flushes
-// often says that it writes the line, and does not.
+// Adds the objects that the assembly declares as written. Assembly that flushes
+// often declares the line as written, though it is not.
 static void collectAssembly(CallBase &Call, SmallVectorImpl<Store> &Stores) {
   if (Call.isTerminator() || mayFlush(Call))
     return;
@@ -154,10 +154,10 @@ static void collectAll(Instruction &I, SmallVectorImpl<Store> &Stores) {
   }
 }
 
-// Whether the processor stores past its caches (movnti, movntdq and their kin).
-// Of stores that are marked non-temporal only those count that code generation
-// has such instructions for: a store of another type is an ordinary one, and
-// needs a flush.
+// Whether the store bypasses the processor's caches (movnti, movntdq and their
+// kin). Stores marked non-temporal count only if code generation has such an
+// instruction for them: a store of another type is an ordinary one, and needs a
+// flush.
 static bool isPastCaches(const Instruction &I) {
   if (auto *S = dyn_cast<StoreInst>(&I)) {
     Type *T = S->getValueOperand()->getType();
@@ -205,7 +205,7 @@ Instruction *after(const Store &S) {
   return &*Normal->getFirstInsertionPt();
 }
 
-// Whether the lane's mask is on: its only bit, or the sign.
+// Whether the lane's mask is set: its only bit, or the sign.
 static Value *isOn(IRBuilderBase &B, Value *Mask, uint64_t Lane) {
   Value *One = B.CreateExtractElement(Mask, Lane);
   return One->getType()->isIntegerTy(1)

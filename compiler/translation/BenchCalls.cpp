@@ -35,8 +35,8 @@ static bool writes(const Site &S, const Access &A) {
 }
 
 void emitBenchCalls(const Site &S, Abi &Runtime) {
-  // The cached side is called unlikely, as TriCache has it: code that never
-  // meets such memory runs straight.
+  // The cached side is marked unlikely, as in TriCache: code that never meets
+  // such memory runs straight through.
   MDNode *Weights = MDBuilder(S.Inst->getContext()).createBranchWeights(0, 1);
   for (const Access &A : S.Accesses) {
     Value *Pointer = S.pointer(A);

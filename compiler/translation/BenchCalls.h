@@ -20,7 +20,7 @@ class Abi;
 bool emitsBenchCalls();
 
 /// Makes the accesses of S go through calls. Accesses that cross a page's edge
-/// are not looked after: the frames of such a program are adjacent.
+/// get no special treatment: the frames of such a program are adjacent.
 void emitBenchCalls(const Site &S, Abi &Runtime);
 
 } // namespace spillway

@@ -45,8 +45,7 @@ private:
   const DataLayout &DL;
   Abi &Runtime;
   SmallPtrSetImpl<Instruction *> &InPage;
-  // Where arguments by value are copied to, by their number among those of a
-  // call.
+  // Where byval arguments are copied to, by their number among those of a call.
   SmallVector<AllocaInst *, 2> ByVal;
 };
 
@@ -117,7 +116,7 @@ void Lowering::lowerMemIntrinsic(AnyMemIntrinsic &MI) {
                          MI.isVolatile());
   else if (!Length->isZero()) {
     // Code generation calls memmove for more than a few registers. As a vector,
-    // all is loaded before any of it is stored.
+    // all bytes are loaded before any is stored.
     auto *Bytes = FixedVectorType::get(B.getInt8Ty(), Length->getZExtValue());
     Value *Loaded = B.CreateAlignedLoad(Bytes, Transfer->getRawSource(),
                                         Transfer->getSourceAlign().valueOrOne(),
@@ -128,9 +127,8 @@ void Lowering::lowerMemIntrinsic(AnyMemIntrinsic &MI) {
   MI.eraseFromParent();
 }
 
-// How two unsigned numbers must compare for U, a comparison of what memcmp
-// returned for them with a constant, to be true. None if U is no such
-// comparison.
+// How two unsigned numbers must compare for U to be true, where U compares
+// memcmp's result for them with a constant. None if U is no such comparison.
 static std::optional<CmpInst::Predicate> orderAskedBy(const User *U) {
   auto *Compare = dyn_cast<ICmpInst>(U);
   auto *C = Compare ? dyn_cast<ConstantInt>(Compare->getOperand(1)) : nullptr;
@@ -146,7 +144,7 @@ static std::optional<CmpInst::Predicate> orderAskedBy(const User *U) {
   return std::nullopt;
 }
 
-// Replaces Call, a memcmp, by how the unsigned numbers A and B compare.
+// Replaces Call, a memcmp, by the comparison of the unsigned numbers A and B.
 static void replaceByOrder(CallBase &Call, Value *A, Value *B) {
   for (User *U : make_early_inc_range(Call.users()))
     if (std::optional<CmpInst::Predicate> P = orderAskedBy(U)) {
@@ -176,7 +174,7 @@ public:
       : Call(Call), Size(Size), Bytes(Bytes), DL(DL), B(&Call),
         Word(B.getIntNTy(Bytes * 8)) {}
 
-  /// Replaces a call of which only counts whether it returns zero.
+  /// Replaces a call for which only matters whether it returns zero.
   void replaceIfOnlyEqual();
   /// Replaces any call.
   void replaceByWhichIsLess();
@@ -273,8 +271,8 @@ bool Lowering::lowerCompare(CallBase &Call) {
   return true;
 }
 
-// All calls have the same places: when one begins, code generation has copied
-// what is there once more.
+// All calls share these places: before a call, code generation copies from them
+// once more.
 AllocaInst *Lowering::placeOfByVal(unsigned Number, uint64_t Size,
                                    Align Alignment) {
   if (Number == ByVal.size())
@@ -370,8 +368,8 @@ void Lowering::lower(Instruction &I) {
     return lowerVaArg(*Arg);
   if (auto *II = dyn_cast<IntrinsicInst>(&I)) {
     Intrinsic::ID ID = II->getIntrinsicID();
-    // This may jump out of a signal handler, of which the runtime must know.
-    // Calls of longjmp() reach the runtime's.
+    // This may jump out of a signal handler, which the runtime must know. Calls
+    // of longjmp() reach the runtime's.
     if (ID == Intrinsic::eh_sjlj_longjmp) {
       BuilderBefore B(II);
       auto *T = FunctionType::get(B.getVoidTy(), {Runtime.Ptr}, false);
@@ -429,8 +427,8 @@ void redirectPrefetches(Function &F, Abi &Runtime) {
     redirectPrefetch(*II, Runtime);
 }
 
-// V, as it is known only behind all accesses that come before, and before all
-// that follow.
+// V, pinned in place: available only after all accesses that come before, and
+// before all that follow.
 static Value *inPlace(IRBuilderBase &B, Value *V) {
   Type *T = V->getType();
   if (T->isFloatTy() || T->isDoubleTy())
@@ -438,8 +436,8 @@ static Value *inPlace(IRBuilderBase &B, Value *V) {
                                        "=x,0,~{memory}",
                                        /*hasSideEffects=*/true),
                         {V});
-  // Others go through memory: not all have registers. Volatile, since whoever
-  // optimises bitcode again would do without the variable.
+  // Others go through memory: not all have registers. Volatile, or the variable
+  // would be removed when bitcode is optimised again.
   BasicBlock &Entry = B.GetInsertBlock()->getParent()->getEntryBlock();
   auto *Place = new AllocaInst(T, 0, "spill.place", Entry.begin());
   B.CreateStore(V, Place, /*isVolatile=*/true);

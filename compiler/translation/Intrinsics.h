@@ -6,11 +6,11 @@
 //   memcpy, memmove, memset   constant and small: expanded in line, moves as
 //                             vectors; else the runtime's
 //   masked load, store        guarded by the mask and by the page's edge; lane
-//                             by lane where they cross it
+//                             by lane if they cross it
 //   gather, scatter, expand, compress   lane by lane
-//   lddqu                     loaded as any vector
-//   memcmp, bcmp              of up to 16 bytes, if only asked whether they
-//                             are equal 32: loads and a comparison
+//   lddqu                     loaded like any vector
+//   memcmp, bcmp              of up to 16 bytes, or 32 if only equality
+//                             matters: loads and a comparison
 //   byval arguments           copied to the stack, since code generation copies
 //                             them after us
 //   va_start, va_copy, va_arg on a list in the heap: through the stack
@@ -30,15 +30,15 @@ namespace spillway {
 void lowerIntrinsics(llvm::Function &F, Abi &Runtime,
                      llvm::SmallPtrSetImpl<llvm::Instruction *> &InPage);
 
-/// Sends each prefetch of F to where the page lies as the table has it at that
-/// moment. Where that leads nowhere, or the page leaves meanwhile, no harm is
-/// done: a prefetch never faults, and takes no slot. Runs when sites have been
-/// collected: what it loads from the table is none.
+/// Redirects each prefetch of F to where the table says the page lies at that
+/// moment. If that leads nowhere, or the page leaves meanwhile, no harm is
+/// done: a prefetch never faults, and takes no slot. Runs after sites have been
+/// collected: its loads from the table are no sites.
 void redirectPrefetches(llvm::Function &F, Abi &Runtime);
 
-/// Keeps what becomes a call of a mathematical function (Kills.h) where it
-/// stands among the accesses of F. Code generation would do it later, or load
-/// behind it what is used there. Runs when sites are rewritten.
+/// Keeps what becomes a call of a mathematical function (Kills.h) in its place
+/// among the accesses of F. Code generation would move it down, or move loads
+/// of its operands below it. Runs after sites are rewritten.
 void keepCallsInPlace(llvm::Function &F);
 
 } // namespace spillway

@@ -15,8 +15,8 @@ namespace spillway {
 
 namespace {
 
-/// The operands of any vector access in the same form. Memory: a pointer, a
-/// vector of pointers, or a vector of distances from Base.
+/// The operands of any vector access in one form. Memory: a pointer, a vector
+/// of pointers, or a vector of distances from Base.
 struct VectorAccess {
   Value *Memory;
   Value *Mask;
@@ -32,7 +32,7 @@ struct VectorAccess {
 /// active one.
 struct PagedLanes {
   Value *Page;    // the page's address
-  Value *Offsets; // of all lanes from there
+  Value *Offsets; // of all lanes, from there
   Value *Apart;   // whether an active lane lies elsewhere
 };
 
@@ -126,8 +126,8 @@ static Value *lowestBit(Value *Bits, IRBuilderBase &B) {
 }
 
 // Loads the vector that a loop has stored lane by lane. It is loaded lane by
-// lane, too, which volatile keeps so: one load of all of it would wait until
-// the last lane has left the store buffer.
+// lane, too, and volatile keeps it so: a single load would wait until the last
+// lane has left the store buffer.
 static Value *vectorOf(AllocaInst *Lanes, IRBuilderBase &B) {
   auto *Type = cast<FixedVectorType>(Lanes->getAllocatedType());
   llvm::Type *Lane = Type->getElementType();
@@ -142,7 +142,7 @@ static Value *vectorOf(AllocaInst *Lanes, IRBuilderBase &B) {
 
 // Emits a loop over the active lanes before Before. Returns what it loads; null
 // if it stores. REQUIRES: there are active lanes, or the access is packed.
-// Lanes in one page are accessed by such a loop as well: a gather would be a
+// Even lanes in one page are accessed by such a loop: a gather would be a
 // little faster in caches and much slower from memory (docs/decisions.md,
 // "Vectors and comparisons").
 static Value *emitLanes(const VectorAccess &A, Instruction *Before) {
@@ -159,8 +159,7 @@ static Value *emitLanes(const VectorAccess &A, Instruction *Before) {
     Next = inMemory(A.Memory, "spill.next", B);
   else if (A.Memory->getType()->isVectorTy())
     Addresses = inMemory(A.Memory, "spill.addresses", B);
-  // The lanes that are left: a number from which on all are, or bits that are
-  // set.
+  // The lanes that are left: all from a number on, or those whose bits are set.
   bool All = isAllActive(A);
   Value *First = All ? B.getInt64(0) : bitsOf(A, B);
 
@@ -214,7 +213,7 @@ static Value *emitLanes(const VectorAccess &A, Instruction *Before) {
 
 // Finds out whether the active lanes of a gather or scatter lie in one OS page,
 // that of the first one. Addresses of other lanes do not matter. They may be
-// poison, as may be their lanes of Offsets then.
+// poison, and then their lanes of Offsets are, too.
 static PagedLanes findPage(const VectorAccess &A, Abi &Runtime,
                            IRBuilderBase &B) {
   const DataLayout &DL = B.GetInsertBlock()->getDataLayout();
@@ -248,8 +247,9 @@ static Value *eitherOf(BasicBlock *At, Value *A, BasicBlock *FromA, Value *B,
   return Either;
 }
 
-// Lets the access run only if there are active lanes, with a single translation
-// if they all lie in one page: the program does access that page then.
+// Makes the access run only if there are active lanes, with a single
+// translation if they all lie in one page: then the program does access that
+// page.
 static void guard(IntrinsicInst &II, const VectorAccess &A, Abi &Runtime,
                   SmallPtrSetImpl<Instruction *> &InPage) {
   BuilderBefore B(&II);
@@ -272,7 +272,7 @@ static void guard(IntrinsicInst &II, const VectorAccess &A, Abi &Runtime,
     InPage.insert(Copy);
     Loaded = Copy;
   } else {
-    // Of random addresses most lie apart: neither way is the rare one.
+    // Random addresses mostly lie apart: neither way is rare.
     PagedLanes L = findPage(A, Runtime, B);
     SplitBlockAndInsertIfThenElse(L.Apart, AnyEnd, &ApartEnd, &InPageEnd);
     // The page is translated; addresses computed from it are not.

@@ -13,8 +13,8 @@ class IntrinsicInst;
 namespace spillway {
 
 /// Lowers II if it is a masked load or store, gather, scatter, expanding load
-/// or compressing store on memory that may be spilled. A lane that the mask
-/// switches off is never translated: its address may be anything.
+/// or compressing store on memory that may be spilled. A lane that is masked
+/// off is never translated: its address may be anything.
 void lowerVectorIntrinsic(llvm::IntrinsicInst &II, Abi &Runtime,
                           llvm::SmallPtrSetImpl<llvm::Instruction *> &InPage);
 

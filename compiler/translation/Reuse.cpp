@@ -22,7 +22,7 @@ namespace {
 /// A translation under construction.
 struct Candidate {
   Translation *T;
-  int64_t LeaderOffset; // of the leader's address (Address.h)
+  int64_t LeaderOffset; // Offset of the leader's address (Address.h)
   int64_t LeaderExtent; // the same
   Align LeaderAlign;
 };
@@ -50,7 +50,7 @@ private:
 } // namespace
 
 // How many earlier translations of the same terms are tried. Only those that
-// dominate the access count: in a large switch most are another case's.
+// dominate the access count: in a large switch most belong to other cases.
 static constexpr unsigned MaxTries = 16;
 
 bool Sharing::follow(Site &S, Access &A, const Address &Where,
@@ -65,7 +65,7 @@ bool Sharing::follow(Site &S, Access &A, const Address &Where,
       continue;
     if (++Tries > MaxTries)
       return false;
-    // Measured from what the leader's address turns out to be when it runs.
+    // Relative to whatever the leader's address is when it runs.
     int64_t First = Where.Offset - C.LeaderOffset - C.LeaderExtent;
     int64_t Last = Where.Offset - C.LeaderOffset + int64_t(Where.Extent);
     int64_t Low = std::min(C.T->Low, First);
@@ -73,11 +73,11 @@ bool Sharing::follow(Site &S, Access &A, const Address &Where,
     if (High - Low > int64_t(options::ReuseWindow) || C.T->Leader == S.Inst ||
         !Paths.reachesFreely(C.T->Leader, S.Inst))
       continue;
-    // What the leader says of its alignment holds of the whole window.
+    // The leader's alignment covers the whole window.
     int64_t Unit = int64_t(std::min(C.LeaderAlign.value(), abi::PageSize));
     bool MayCross = Low < 0 || High > Unit;
-    // The code that asks whether the leader has an entry would be longer than
-    // an access of its own.
+    // The check whether the leader has an entry would take more code than an
+    // access of its own.
     if (S.IsCold && MayCross)
       continue;
     C.T->Low = Low;
@@ -111,8 +111,8 @@ void Sharing::visit(Site &S) {
   }
 }
 
-// Lets the window begin at the address of the object itself if that is near.
-// Code has it in a register, while a member's address would have to be
+// Makes the window begin at the address of the object itself if that is near.
+// Code has that in a register, while a member's address would have to be
 // computed.
 static void chooseReference(Translation &T, Value *Pointer,
                             const DataLayout &DL) {
@@ -140,8 +140,8 @@ void shareTranslations(Function &F, FunctionAnalysisManager &FAM,
         A.Shared = nullptr;
       } else if (S.leads(A)) {
         chooseReference(*A.Shared, S.pointer(A), F.getDataLayout());
-        // Where the other side of a copy lies across an edge, neither side has
-        // an entry for those that follow.
+        // If the other side of a copy lies across an edge, neither side has an
+        // entry for its followers.
         A.Shared->MayCross |= S.Accesses.size() > 1;
       }
 }

@@ -2,7 +2,7 @@
 //
 // An access at a constant distance from an earlier one follows that one's
 // translation if every path to it runs through the earlier one with no call in
-// between, and all that follow lie in a small window. Nothing is moved: a
+// between, and all followers lie in a small window. Nothing is moved: a
 // translation is made only where the program accesses the address.
 //
 //   1  A follower executes only after its leader, and the values that the two
@@ -25,10 +25,10 @@
 namespace spillway {
 
 /// Lets accesses of Sites share translations, which are added to Translations.
-/// Sites are ordered so that each block comes after its dominators. Accesses
-/// that share a translation already (Loops.h) keep it. A translation that
-/// nobody follows, and that no loop holds, stays unused. FAM knows F as it is
-/// now, unless F is optnone or minsize.
+/// Sites must be ordered so that each block comes after its dominators.
+/// Accesses that already share a translation (Loops.h) keep it. A translation
+/// that nobody follows, and that no loop holds, stays unused. FAM knows F as it
+/// is now, unless F is optnone or minsize.
 void shareTranslations(llvm::Function &F, llvm::FunctionAnalysisManager &FAM,
                        llvm::MutableArrayRef<Site> Sites,
                        std::deque<Translation> &Translations);

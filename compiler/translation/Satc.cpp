@@ -49,8 +49,8 @@ static Value *loadWord(IRBuilderBase &B, Value *Base, uint64_t Offset, Type *T,
       Name);
 }
 
-// The runtime may empty a line of another thread's, so a line is not read as
-// one: its second word is its owner's alone.
+// The runtime may empty another thread's line, so a line's words are read
+// separately: the second word belongs to its owner alone.
 static LoadInst *loadLine(IRBuilderBase &B, Value *Line, uint64_t Offset,
                           Type *T, const Twine &Name) {
   auto *Load = cast<LoadInst>(loadWord(B, Line, Offset, T, Name));
@@ -70,7 +70,7 @@ Value *translateBySatc(Abi &Runtime, Instruction *Before, Value *Address) {
       IsSpilled, Before->getIterator(), /*Unreachable=*/false);
   ProbeEnd->setDebugLoc(B.getCurrentDebugLocation());
   BuilderBefore ProbeB(ProbeEnd);
-  // No access is moved from one translation's reach into another's.
+  // Keeps accesses from moving from one translation's scope into another's.
   ProbeB.CreateFence(AtomicOrdering::SequentiallyConsistent,
                      SyncScope::SingleThread);
   Value *Satc = Runtime.satcThread(ProbeB);

@@ -1,8 +1,8 @@
 //===- Satc.h - Translation by software caches ------------------*- C++ -*-===//
 //
 // The other way to translate (spillcc -fspill-translation=satc), which TriCache
-// (section 3.3) describes: every access asks the thread's Direct cache, in
-// line, and the runtime if the page is not in there.
+// (section 3.3) describes: every access looks in the thread's Direct cache, in
+// line, and asks the runtime if the page is not there.
 //
 //     if (address is in the range of spilled memory)
 //       line = Direct[page mod lines]
@@ -10,11 +10,11 @@
 //       else                             d = satc_translate(address)
 //     else                               d = 1
 //
-// What Direct holds is pinned for as long as it is in there, and only the
-// thread's next translation can put it out. So a translation is good for the
-// one access that follows it, and nothing is shared, hoisted, held or split.
+// A page in Direct is pinned as long as it is there, and only the thread's next
+// translation can evict it. So a translation is valid for the one access that
+// follows it, and nothing is shared, hoisted, held or split.
 // Accesses that cross an OS page's edge, and assembly with several operands in
-// memory, go by the table (Translate.h), which the runtime keeps up as ever.
+// memory, use the table (Translate.h), which the runtime maintains as usual.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_SATC_H
@@ -24,7 +24,7 @@
 
 namespace spillway {
 
-/// Makes a copy between two places that may both be spilled two copies, through
+/// Splits a copy between two places that may both be spilled into two, through
 /// the stack: each is one access.
 void splitCopies(llvm::Function &F, Abi &Runtime);
 

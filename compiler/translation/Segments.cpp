@@ -10,10 +10,10 @@ using namespace llvm;
 
 namespace spillway {
 
-// The most instructions of a segment. There is one more copy of each for each
-// translation that is decided in it.
+// The most instructions of a segment. Each translation that is decided in it
+// adds one copy of each.
 static constexpr unsigned MaxLength = 64;
-// Segments within one another.
+// The most levels of nested segments.
 static constexpr unsigned MaxDepth = 4;
 
 namespace {
@@ -31,7 +31,7 @@ private:
   void mergeResults(BasicBlock *Hot, BasicBlock *Cold, BasicBlock *Tail,
                     ValueToValueMapTy &Copies);
 
-  // Translations whose reference is that value, which is no operand of their
+  // By reference: the translations that have it. It is no operand of their
   // leader.
   DenseMap<Value *, SmallVector<Translation *, 2>> MeasuredFrom;
 };
@@ -53,7 +53,7 @@ static bool isCloneable(const Instruction &I) {
   return !isUnique(I) && !isa<AllocaInst>(I) && !I.getType()->isTokenTy();
 }
 
-// How many sites from the first on are near enough to it.
+// How many sites, from the first on, are near enough to it.
 static size_t reach(ArrayRef<Site> Sites) {
   unsigned Length = 0;
   size_t Count = 1;
@@ -68,7 +68,7 @@ static size_t reach(ArrayRef<Site> Sites) {
 }
 
 // The number of sites from Sites.front() to the last that uses T, or a
-// translation whose accesses overlap with those of T.
+// translation whose accesses are interleaved with those of T.
 static size_t segmentLength(ArrayRef<Site> Sites, const Translation *T) {
   Sites = Sites.take_front(reach(Sites));
   auto LastUse = [&](const Translation *Of) {
@@ -91,8 +91,8 @@ static bool isUsedBehind(const Translation &T, ArrayRef<Site> Segment) {
   });
 }
 
-// Whether all translations that the segment makes for code behind it may be
-// without an entry there.
+// Whether all translations that the segment makes for code after it may lack an
+// entry there.
 static bool mayLackEntries(ArrayRef<Site> Segment) {
   for (const Site &S : Segment)
     for (const Access &A : S.Accesses)
@@ -101,7 +101,7 @@ static bool mayLackEntries(ArrayRef<Site> Segment) {
   return true;
 }
 
-// Joins what both copies of the segment compute for the code behind it.
+// Joins what both copies of the segment compute for the code after it.
 void Duplicator::mergeResults(BasicBlock *Hot, BasicBlock *Cold,
                               BasicBlock *Tail, ValueToValueMapTy &Copies) {
   for (Instruction &I : *Hot) {
@@ -197,7 +197,7 @@ void Duplicator::arrange(MutableArrayRef<Site> Block, unsigned Depth) {
     if (Depth < MaxDepth)
       for (const Access &A : S.Accesses) {
         // A site that leads with one access and shares with another has no
-        // entry for its followers where either of the two crosses.
+        // entry for its followers if either of the two crosses.
         if (!A.Shared || !A.Shared->MayCross || A.Checked ||
             (S.leads(A) && S.Accesses.size() > 1))
           continue;

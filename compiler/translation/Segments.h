@@ -1,15 +1,15 @@
 //===- Segments.h - Straight code that asks once ----------------*- C++ -*-===//
 //
-// Accesses of one block that share a translation would each ask whether its
+// Accesses of one block that share a translation would each check whether its
 // window crosses a page's edge. Instead the code from the first of them to the
 // last becomes a segment that exists twice, and the first decides:
 //
 //     if (the window crosses an edge)  segment, translating each access alone
-//     else                             segment, in which nobody asks
+//     else                             segment without checks
 //
 // Segments nest where the accesses of two translations alternate. A translation
-// that code behind the segment follows has an entry if the hot copy ran, and
-// none if the other one did.
+// with followers after the segment has an entry if the hot copy ran, and none
+// if the other one did.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_SEGMENTS_H
@@ -26,9 +26,9 @@ namespace spillway {
 struct Step {
   enum KindType {
     Rewrite, // rewrite the site S
-    Decide,  // let Branch depend on whether the window of S's first access
+    Decide,  // make Branch depend on whether the window of S's first access
              // crosses an edge; true leads to the copy that shares nothing
-    Join,    // behind a segment: Entry takes Shared's entry as its first
+    Join,    // after a segment: Entry takes Shared's entry as its first
              // incoming value, and is Shared's entry from here on
   } Kind;
   Site S;

@@ -12,7 +12,7 @@ using namespace llvm;
 
 namespace spillway {
 
-// Metadata that is true of the program's memory need not be true of a frame. A
+// Metadata that holds for the program's memory need not hold for a frame. A
 // frame's content changes as pages come and go, so a load must stay where its
 // translation is valid. Non-temporal stores become ordinary ones, since a
 // page's fingerprint is taken without a fence for them.
@@ -27,9 +27,9 @@ static void dropMetadata(Instruction &I) {
       I.setMetadata(LLVMContext::MD_tbaa, nullptr);
 }
 
-// Pointer, computed again before the instruction Before if it lies at a
-// constant distance from another. A cold path that used the hot path's pointer
-// would keep code generation from making that a part of an address.
+// Pointer, recomputed before the instruction Before if it is at a constant
+// distance from another. If a cold path used the hot path's pointer, code
+// generation could not fold that into an address.
 static Value *recompute(Value *Pointer, Instruction *Before) {
   APInt Offset;
   Value *Base = baseOf(Pointer, Before->getDataLayout(), Offset);
@@ -38,8 +38,8 @@ static Value *recompute(Value *Pointer, Instruction *Before) {
                          : B.CreateGEP(B.getInt8Ty(), Base, B.getInt(Offset));
 }
 
-// The integer type of the size of what S loads or stores, if the value can be
-// converted to it and a stub takes it (Abi.h); else null.
+// The integer type of the size that S loads or stores, if the value can be
+// converted to it and there is a stub for it (Abi.h); else null.
 static IntegerType *registerType(const Site &S) {
   if (S.Kind != SiteKind::Load && S.Kind != SiteKind::Store)
     return nullptr;
@@ -110,8 +110,8 @@ void SiteRewriter::bounceSet(const Site &S, IRBuilderBase &B) {
 }
 
 // Splits the block at S.Inst, which moves to the end of the hot path. If it has
-// a result, returns the phi that takes its place behind both paths; the value
-// from the cold path is still missing in it.
+// a result, returns the phi that replaces it after both paths; the value from
+// the cold path is still to be added.
 PHINode *SiteRewriter::split(Value *Cold, const Site &S, Instruction *&ColdEnd,
                              Instruction *&HotEnd) {
   SplitBlockAndInsertIfThenElse(Cold, S.Inst->getIterator(), &ColdEnd, &HotEnd,
@@ -185,7 +185,7 @@ Value *SiteRewriter::coldCondition(const Site &S, const Access &A,
     return nullptr;
   if (!S.leads(A))
     return B.CreateICmpEQ(Shared->Entry, B.getInt64(0), "spill.crossed");
-  // Of bytes below its own an access claims nothing.
+  // An access claims nothing about bytes below its own.
   return T.mayCross(B, windowBegin(S, A, B), Shared->High - Shared->Low,
                     Shared->Low == 0 ? A.Claimed : Align(1));
 }
@@ -200,10 +200,10 @@ Value *SiteRewriter::windowBegin(const Site &S, const Access &A,
 }
 
 // A block for a window that crosses an edge and does not move. An object on the
-// stack, or any other that is not spilled, may lie so for as long as it exists.
-// If the table says of both pages that they are where they are, the loop holds
-// that and goes on. Whatever the table says later, an access to the address
-// itself is right: at worst it faults, as those of foreign code do.
+// stack, or any other that is not spilled, may lie like that for its lifetime.
+// If the table says identity for both pages, the loop holds that and goes on.
+// Whatever the table says later, an access to the address itself is correct: at
+// worst it faults, like those of foreign code.
 BasicBlock *SiteRewriter::holdPlain(const Translation &Shared, Value *Begin,
                                     uint64_t Size, BasicBlock *Alone,
                                     BasicBlock *Hot) {
@@ -256,7 +256,7 @@ void SiteRewriter::holdOr(BranchInst *Cold, const Site &S) {
     Cold->eraseFromParent();
     B.SetInsertPoint(Move);
     B.SetCurrentDebugLocation(Location);
-    // A pointer that changes will be off the edge again.
+    // A pointer that changes will leave the edge again.
     BasicBlock *Edge =
         Shared.HeldPage ? Alone : holdPlain(Shared, Begin, Size, Alone, Hot);
     B.CreateCondBr(T.crossesPage(B, Begin, Size), Edge, Translate,
@@ -288,8 +288,8 @@ Value *SiteRewriter::mapOrTranslate(const Site &S, const Access &A,
   return mapIf(Crosses, S, Address, A.Size, A.Shared, Slot, Live);
 }
 
-// The entry for the Size bytes at Address that S accesses natively: that of
-// where they are mapped if they cross an edge. Led: the translation that S
+// The entry for the Size bytes at Address that S accesses natively: if they
+// cross an edge, that of where they are mapped. Led: the translation that S
 // leads, or null.
 Value *SiteRewriter::mapIf(Value *Crosses, const Site &S, Value *Address,
                            uint64_t Size, Translation *Led, unsigned Slot,
@@ -358,7 +358,7 @@ void SiteRewriter::rewriteNative(const Site &S) {
   S.Inst->setOperand(A.Operand, T.redirect(B, S.pointer(A), Entry));
 }
 
-// Pointer, in a register of its own. As a sum it would take one for each part.
+// Pointer, in a register of its own. As a sum it would take one for each term.
 static Value *inRegister(IRBuilderBase &B, Value *Pointer) {
   Type *P = Pointer->getType();
   CallInst *Same =
@@ -395,8 +395,8 @@ void SiteRewriter::rewriteAssembly(const Site &S) {
     }
     Live |= SlotSet(1) << Slot++;
   }
-  // Without a fence such a store may reach its frame when the slots have become
-  // others' already.
+  // Without a fence such a store might reach its frame when the slots already
+  // protect something else.
   if (auto *Call = dyn_cast<CallInst>(S.Inst);
       Call && Call->isInlineAsm() && storesPastCaches(*Call)) {
     BuilderBefore B(Call->getNextNode());
@@ -432,7 +432,7 @@ void SiteRewriter::rewrite(const Site &S) {
 
 void SiteRewriter::rewriteHolder(const Site &S) {
   const Access &A = S.Accesses.front();
-  // In a segment the page was looked for, and the edge, where it begins.
+  // In a segment, page and edge were checked where it begins.
   if (!A.Checked)
     holdOr(A.Shared->MayCross
                ? shareNothingIf(ConstantInt::getFalse(S.Inst->getContext()), S)
@@ -474,9 +474,8 @@ void SiteRewriter::perform(const Step &S) {
   }
 }
 
-// A load or store that may cross and shares nothing. Where it crosses, and
-// where its page is not in memory, all of it is done by the same call out of
-// line.
+// A load or store that may cross and shares nothing. If it crosses, or its page
+// is not in memory, all of it is done by the same call out of line.
 void SiteRewriter::rewriteAlone(const Site &S) {
   const Access &A = S.Accesses.front();
   BasicBlock *Head = S.Inst->getParent();
@@ -508,8 +507,8 @@ void SiteRewriter::rewriteAccesses(const Site &S, bool OutOfLine) {
     S.Inst->eraseFromParent();
     return;
   }
-  // One that never crosses is not done like that: it stands where both ways
-  // have met, and may become one instruction with what uses its value.
+  // Not for one that never crosses: it comes after both ways have joined, and
+  // may be merged into one instruction with the use of its value.
   if (const Access &A = S.Accesses.front();
       A.MayCross && !A.Shared && registerType(S) && !T.isBySatc())
     return rewriteAlone(S);

@@ -4,7 +4,8 @@
 //
 //     if (it crosses an OS page's edge)   do all of it out of line, or bounce
 //                                         through a buffer; for atomics and
-//                                         assembly, map the pages natively
+//                                         assembly, map the pages at their own
+//                                         addresses
 //     else                                translate, then the instruction on
 //                                         translated pointers
 //

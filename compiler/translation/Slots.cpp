@@ -2,9 +2,9 @@
 //
 // A translation's live range is that of a value in SSA form: its definition
 // dominates its uses. So ranges can be coloured greedily in dominance order,
-// and only what is live where a range begins has to be looked at. Translations
-// that a loop holds are the exception, since they are live before their leaders
-// in it: they get their slots first.
+// and only what is live where a range begins has to be considered. Translations
+// that a loop holds are the exception, since in it they are live before their
+// leaders: they get their slots first.
 //
 //===----------------------------------------------------------------------===//
 #include "translation/Slots.h"
@@ -43,7 +43,7 @@ private:
   DenseMap<const BasicBlock *, SmallVector<Translation *, 4>> LiveInOf;
   SmallPtrSet<const Translation *, 4> Dropped;
   SmallVector<Translation *, 4> Held;    // have had slots from the start
-  SmallVector<Translation *, 16> Active; // live at the site being looked at
+  SmallVector<Translation *, 16> Active; // live at the present site
 };
 
 } // namespace
@@ -72,7 +72,7 @@ SlotAssigner::SlotAssigner(std::deque<Translation> &Translations) {
   for (Translation &T : Translations)
     if (T.HeldEntry && !T.HeldWith && take(&T, slotsOfHeld(&T)))
       Held.push_back(&T);
-  // Only when all of these have their slots: a translation that holds for
+  // Only after all of these have their slots: a translation that holds for
   // another may come after it.
   for (Translation &T : Translations) {
     if (!T.HeldWith)

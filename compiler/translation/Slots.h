@@ -4,8 +4,8 @@
 //   slots 2 .. 31  shared translations, coloured: two that are live at the same
 //                  point never have the same slot
 //
-// Inline assembly takes as many from 0 on as its operands have groups, since no
-// translation lives across it.
+// Inline assembly takes one slot for each group of operands, from 0 on, since
+// no translation lives across it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_SLOTS_H

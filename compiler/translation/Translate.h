@@ -22,21 +22,21 @@ public:
   llvm::Value *crossesPage(llvm::IRBuilderBase &B, llvm::Value *Address,
                            uint64_t Size);
 
-  /// The same, or something cheaper: where the bytes' type claims enough
-  /// alignment, whether the address lacks it. True wherever the bytes do reach
-  /// into another page; elsewhere true only where the claim is wrong.
+  /// The same, or something cheaper: if the bytes' type claims enough
+  /// alignment, whether the address lacks it. True whenever the bytes do reach
+  /// into another page; otherwise true only if the claim is wrong.
   llvm::Value *mayCross(llvm::IRBuilderBase &B, llvm::Value *Address,
                         uint64_t Size, llvm::Align Claimed);
 
-  /// Whether the table says that Address is where it is: not spilled, or mapped
-  /// there at the moment.
+  /// Whether the table says identity for Address: not spilled, or currently
+  /// mapped there.
   llvm::Value *isIdentity(llvm::IRBuilderBase &B, llvm::Value *Address);
 
   struct Lookup {
     llvm::Value *Entry; // of Address in the table
-    llvm::Value *Slow;  // whether the entry is of no use
+    llvm::Value *Slow;  // whether the slow path is needed
   };
-  /// Emits steps 1 to 3 of the protocol, which suffice where the page is in
+  /// Emits steps 1 to 3 of the protocol, which suffice if the page is in
   /// memory. REQUIRES: !isBySatc().
   Lookup lookUp(llvm::Instruction *Before, llvm::Value *Address, unsigned Slot);
 
@@ -51,15 +51,15 @@ public:
   static llvm::Value *redirect(llvm::IRBuilderBase &B, llvm::Value *Pointer,
                                llvm::Value *Entry);
 
-  /// Memory on the stack for one bounced access of up to Size bytes.
+  /// Memory on the stack for one access of up to Size bytes through a buffer.
   llvm::Value *buffer(uint64_t Size);
 
-  /// To be called when all is translated: moves the load of the thread's slots
-  /// to where all paths need it, so that others do without.
+  /// To be called when everything is translated: moves the load of the thread's
+  /// slots down to where all paths need it, so that other paths skip it.
   void sinkSlots();
 
-  /// Whether the translations that follow are by software caches (Satc.h). Each
-  /// of those must be used before the next one is made.
+  /// Chooses whether further translations use software caches (Satc.h). Each of
+  /// those must be used before the next one is made.
   void setBySatc(bool IsBySatc) { BySatc = IsBySatc; }
   bool isBySatc() const { return BySatc; }
 
@@ -75,7 +75,8 @@ private:
   bool BySatc = false;
 };
 
-/// A builder before I that always has a debug location if I's function has any.
+/// A builder before I that always has a debug location if I's function has
+/// debug information.
 class BuilderBefore : public llvm::IRBuilder<> {
 public:
   explicit BuilderBefore(llvm::Instruction *I);

@@ -340,7 +340,7 @@ MUTATIONS = [
              (SPLIT, "Value *NowLeft = B.CreateSub(Left, Chunk);", "Value *NowLeft = B.CreateSub(Left, B.CreateSub(Chunk, B.getInt64(1)));")),
     mutation("value behind a loop deleted with what ended it", "^ir_loops$",
              (SPLIT, "  emitDone();\n", "  RecursivelyDeleteTriviallyDeadInstructions(FastCondition);\n  emitDone();\n"),
-             (SPLIT, "may be used behind the loop.\n  RecursivelyDeleteTriviallyDeadInstructions(FastCondition);\n", "may be used behind the loop.\n")),
+             (SPLIT, "may be used after the loop.\n  RecursivelyDeleteTriviallyDeadInstructions(FastCondition);\n", "may be used after the loop.\n")),
     mutation("trip count one too many", KERNELS,
              (PLAN, "B.CreateAdd(Count, B.getInt64(1), \"spill.trips\")", "B.CreateAdd(Count, B.getInt64(2), \"spill.trips\")")),
     mutation("member of a loop's pointer does not widen its window", KERNELS,
