@@ -17,7 +17,7 @@ same depth (peer): more is better. `_us` beside them are CPU time of an operatio
 beside 64 times what one writer of fio with fdatasync does, and beside 64 such writers; `overwrite` bytes written by the device for each
 byte of keys and values, beside what collection from the oldest segment on would write; `tail` the 99.9th percentile of overwriting puts
 in microseconds, beside fio's, or on the modelled device beside their median: of these less is better. `drives/WORKERS/DRIVES/DEPTH` is gets of tasks of so many workers on modelled drives, beside a
-simulation of them, `cores/CORES/DEPTH` that simulation for more cores and 24 drives, beside one core.
+simulation of them, `cores/CORES/DEPTH` that simulation for more cores and 24 drives, beside one core; `cores_BACKEND/CORES/DEPTH` the same with the CPU time of a get on the disk, the kernel's part in it.
 """
 MIB = 1 << 20
 SOURCES = pathlib.Path(__file__).resolve().parent.parent / "kv"
@@ -33,10 +33,7 @@ THETAS = {"uniform": 0, "zipfian": 0.99}
 # A device of 160,000 requests of 4 KiB a second, and 3.2 GB a second in large ones.
 MODEL = "latency:us=80,channels=16,mbps=200:[memory:{}]"
 MODEL_DEPTH = 32
-MODELLED = ("drives/", "cores/")  # by kv_drives
-# uDepot's own test program, beside which nothing of this is measured.
-UDEPOT_NOTE = ("uDepot by its own test program (udepot-test, 4-KiB records on tmpfs, one worker, a loaded machine) took 2.5 to 3.4 us of CPU time "
-               "for a GET with AIO and 4.6 to 4.8 for a PUT, 4.8 to 16 and 6.7 to 17 with io_uring: not measured here")
+MODELLED = ("drives/", "cores/", "cores_")  # by kv_drives
 
 
 class Plan:
@@ -69,6 +66,10 @@ class Plan:
         if device == "disk" and not self.quick:
             cases += [("uring", operation, "4.5K", depth) for operation in ("get", "put") for depth in (16, 64)]
         return cases
+
+    def gets_on_disk(self):
+        """{backend: the case of gets by it on the disk, as many at a time as there are}"""
+        return {backend: f"disk/{backend}/get/4K/{depth}" for backend, operation, record, depth in self.cases("disk") if (operation, record, depth) == ("get", "4K", self.depths[-1])}
 
     def rocksdb_cases(self):
         """(operation, depth)"""
@@ -262,6 +263,7 @@ class Run:
         if not self.load.exists():
             raise Failure(f"{self.load} is not there; build or install Spillway completely", 2)
         self.rows, self.notes, self.series = [], [], {}
+        self.drives = kv_drives.Drives(context, self.load, self.plan.drives_turns, self.plan.window_seconds, len(os.sched_getaffinity(0)), self.plan.gets_on_disk())
 
     def keep(self, name, rows, series=None):
         """What was measured of a case; series: over time, if there is any."""
@@ -283,7 +285,8 @@ class Run:
         cases = {f"{device}/{'/'.join(map(str, case))}": case for case in self.plan.cases(device)}
         peers = [f"rocksdb/{operation}/{depth}" for operation, depth in self.plan.rocksdb_cases()]
         others = ["sync", *peers, *(f"overwrite/{name}" for name in THETAS), *(f"tail/{name}" for name in THETAS)] if device == "disk" else []
-        wanted = [name for name in [*cases, *others] if self.context.cases.wants(name)]
+        needs = self.drives.needs()
+        wanted = [name for name in [*cases, *others] if self.context.cases.wants(name) or name in needs]
         if missing := self.context.kept.missing(wanted):
             self.measure_on(device, cleanup, {name: cases.get(name) for name in missing})
         self.take(wanted)
@@ -331,11 +334,9 @@ def run(context):
         with Cleanup() as cleanup:
             doing.on(device, cleanup)
     doing.on_model()
-    doing.rows += kv_drives.Drives(context, doing.load, doing.plan.drives_turns, doing.plan.window_seconds, len(os.sched_getaffinity(0))).rows()
+    doing.rows += doing.drives.rows({row["case"]: row["cpu_us"] for row in doing.rows if row["case"].startswith("disk/")})
     if not doing.rows and not doing.notes:
-        raise Failure("kv has no such case; they begin with disk/, zram/, ram/, sync, rocksdb/, overwrite/, tail/, model/, drives/ and cores/", 2)
-    if any(row["case"].startswith("ram/") for row in doing.rows):
-        doing.notes.append(UDEPOT_NOTE)
+        raise Failure("kv has no such case; they begin with disk/, zram/, ram/, sync, rocksdb/, overwrite/, tail/, model/, drives/, cores/ and cores_", 2)
     if any(row.get("library") == DEBIANS_ROCKSDB for row in doing.rows):
         doing.notes.append(ROCKSDB_NOTE)
     plan, rows = doing.plan, doing.rows

@@ -1,8 +1,11 @@
 """`kv` on more drives and cores than there are: the store on modelled drives, and a simulation of more. (uDepot, figure 8)
 
 The simulation knows of three things: each get needs a core for some time, then one of the drives, any alike, for as long as a read takes there, of which a drive works on so many at a time; and so many
-gets are always under way. It takes one number from what was measured, the CPU time that the worker takes for a get where it is busy all the time; the rates that were measured say how far it is right. That
-cores do not get in each other's way is beyond what two of them can say.
+gets are always under way. It takes one number from what was measured, the CPU time for a get; the rates that were measured say how far it is right. That cores do not get in each other's way is beyond what
+two of them can say.
+
+`cores` takes that time from a worker that is busy all the time on modelled drives: they are memory of the process, and no call of the system is in it, as with SPDK. `cores_BACKEND` takes it from the disk, by
+that backend, with as many gets at a time as there are: with the kernel's part. No point validates that part: a drive's own driver may cost another time.
 """
 import heapq
 import random
@@ -20,13 +23,16 @@ UNIT, SIMULATED_UNIT = "operations/s, modelled drives", "operations/s, simulated
 
 
 class Plan:
-    def __init__(self, quick, cpu_count):
+    def __init__(self, quick, cpu_count, on_disk):
         workers = [1] if cpu_count < 2 else [1, 2]
         shapes = [(drives, depth) for drives in ((1, 4) if quick else (1, 2, 4)) for depth in ((4, 256) if quick else (1, 4, 16, 64, 256))]
         # {name: (workers, drives, gets at a time)}; the last of a worker's keeps it busy.
         self.measured = {f"drives/{count}/{drives}/{depth}": (count, drives, depth) for count in workers for drives, depth in shapes if depth >= count}
         self.busiest = f"drives/1/{shapes[-1][0]}/{shapes[-1][1]}"
-        self.simulated = {f"cores/{cores}/{depth}": (cores, PAPER_DRIVES, depth) for cores in ((1, PAPER_CORES) if quick else (1, 2, 5, 10, PAPER_CORES)) for depth in (1, 16, 64, 256, 1024)}
+        shapes = [(cores, depth) for cores in ((1, PAPER_CORES) if quick else (1, 2, 5, 10, PAPER_CORES)) for depth in (1, 16, 64, 256, 1024)]
+        sources = {"cores": self.busiest, **{f"cores_{backend}": case for backend, case in on_disk.items()}}
+        # {name: (the case that a get's CPU time is of, cores, gets at a time)}
+        self.simulated = {f"{kind}/{cores}/{depth}": (source, cores, depth) for kind, source in sources.items() for cores, depth in shapes}
         self.operations = OPERATIONS // 4 if quick else OPERATIONS
 
 
@@ -55,11 +61,15 @@ def simulate(cores, drives, at_a_time, core_us, operations=OPERATIONS):
 
 
 class Drives:
-    """load: the store's load program. turns: of each case that is measured, each of window_seconds."""
+    """load: the store's load program. turns: of each case that is measured, each of window_seconds. on_disk: {backend: the case of gets by it on the disk}."""
 
-    def __init__(self, context, load, turns, window_seconds, cpu_count):
+    def __init__(self, context, load, turns, window_seconds, cpu_count, on_disk):
         self.context, self.load, self.turns, self.window_seconds = context, load, turns, window_seconds
-        self.plan = Plan(context.quick, cpu_count)
+        self.plan = Plan(context.quick, cpu_count, on_disk)
+
+    def needs(self):
+        """The cases whose CPU time the simulations that are wanted have."""
+        return {source for name, (source, *_) in self.plan.simulated.items() if self.context.cases.wants(name)}
 
     def measure(self, workers, drives, depth):
         """Answers of the load program, one for each turn."""
@@ -67,33 +77,38 @@ class Drives:
                  f"workers={workers}", f"seconds={self.window_seconds}"]
         return take_turns(["ours"], lambda _: run_program(words, f"on {drives} modelled drives")[0], self.turns, CASE_SECONDS)["ours"]
 
-    def rows(self):
-        """Of the cases that are wanted, and of all that was measured for them."""
-        wants, plan = self.context.cases.wants, self.plan
-        simulated = [name for name in plan.simulated if wants(name)]
+    def rows(self, disk_us):
+        """Of the cases that are wanted, and of all that was measured for them. disk_us: {case of gets on the disk: CPU time of one}, of those that needs() has."""
+        wants, plan, needs = self.context.cases.wants, self.plan, self.needs()
         measured = [name for name in plan.measured if wants(name)]
-        if not simulated and not measured:
-            return []
+        needed = [name for name in plan.measured if name in measured or (name == plan.busiest and (measured or name in needs))]
         answers = {}
-        for name in (name for name in plan.measured if name in measured or name == plan.busiest):
+        for name in needed:
             if name not in self.context.kept:
                 self.context.progress(f"kv {name}")
                 self.context.kept[name] = self.measure(*plan.measured[name])
             answers[name] = self.context.kept[name]
-        core_us = median([answer["worker_us"] for answer in answers[plan.busiest]])
-        rows = []
+        rows, core_us_of = [], dict(disk_us)
+        if answers:
+            core_us_of[plan.busiest] = median([answer["worker_us"] for answer in answers[plan.busiest]])
         for name, own in answers.items():
+            core_us = core_us_of[plan.busiest]
             rate = simulate(*plan.measured[name], core_us, plan.operations)
             rows.append({**make_row(name, own, [rate] * len(own)), "unit": UNIT, "core_us": core_us})
             self.context.say(f"{name:24} {rows[-1]['ours']:>11,.5g} gets/s, {rows[-1]['ratio']:.2f} times what is simulated")
-        alone = {depth: simulate(1, drives, depth, core_us, plan.operations) for _, drives, depth in plan.simulated.values()} if simulated else {}
-        for name in simulated:
-            cores, drives, depth = plan.simulated[name]
-            rate = simulate(cores, drives, depth, core_us, plan.operations)
-            rows.append({"case": name, "ours": rate, "peer": alone[depth], "ratio": rate / alone[depth], "spread": 0.0, "unit": SIMULATED_UNIT, "core_us": core_us})
-        if simulated:
-            most = max((row for row in rows if row["case"] in simulated), key=lambda row: row["ours"])
-            self.context.say(f"{most['case']:24} {most['ours']:>11,.5g} gets/s, simulated: {PAPER_DRIVES} drives, {core_us:.2f} us of a core for a get")
+        return rows + self.simulated_rows(core_us_of)
+
+    def simulated_rows(self, core_us_of):
+        rows, alone = [], {}
+        for name, (source, cores, depth) in self.plan.simulated.items():
+            if not self.context.cases.wants(name):
+                continue
+            core_us = core_us_of[source]
+            if (source, depth) not in alone:
+                alone[source, depth] = simulate(1, PAPER_DRIVES, depth, core_us, self.plan.operations)
+            rate = simulate(cores, PAPER_DRIVES, depth, core_us, self.plan.operations)
+            rows.append({"case": name, "ours": rate, "peer": alone[source, depth], "ratio": rate / alone[source, depth], "spread": 0.0, "unit": SIMULATED_UNIT, "core_us": core_us})
+            self.context.say(f"{name:24} {rate:>11,.5g} gets/s, simulated: {PAPER_DRIVES} drives, {core_us:.2f} us of a core for a get")
         return rows
 
 
@@ -107,5 +122,6 @@ def summarise(rows):
             summary[key + "_least"] = min(summary.get(key + "_least", row["ratio"]), row["ratio"])
             summary[key + "_most"] = max(summary.get(key + "_most", row["ratio"]), row["ratio"])
         else:
-            summary[f"cores_{count}_simulated_per_second"] = max(summary.get(f"cores_{count}_simulated_per_second", 0.0), row["ours"])
+            key = f"{kind}_{count}_simulated_per_second"
+            summary[key] = max(summary.get(key, 0.0), row["ours"])
     return summary

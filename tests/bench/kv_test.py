@@ -130,15 +130,21 @@ class Kv(Case):
             self.assertAlmostEqual(kv_drives.simulate(cores, drives, depth, 2.0, 5000) / rate, 1, delta=0.02, msg=(cores, drives, depth))
 
     def test_modelled_drives_are_beside_their_simulation(self):
-        context = types.SimpleNamespace(quick=True, cases=cases.Cases(["drives/1", "cores/20"]), kept={}, progress=lambda text: None, say=lambda text: None)
-        drives = kv_drives.Drives(context, self.PROGRAM, 1, 0.05, 2)
-        rows = {row["case"]: row for row in drives.rows()}
-        self.assertEqual(set(rows), {"drives/1/1/4", "drives/1/1/256", "drives/1/4/4", "drives/1/4/256", *(f"cores/20/{depth}" for depth in (1, 16, 64, 256, 1024))})
+        context = types.SimpleNamespace(quick=True, cases=cases.Cases(["drives/1", "cores/20", "cores_uring/1/"]), kept={}, progress=lambda text: None, say=lambda text: None)
+        on_disk = kv.Plan(types.SimpleNamespace(quick=True, pairs=0)).gets_on_disk()
+        self.assertEqual(on_disk, {"uring": "disk/uring/get/4K/64"})
+        drives = kv_drives.Drives(context, self.PROGRAM, 1, 0.05, 2, on_disk)
+        self.assertEqual(drives.needs(), {"drives/1/4/256", "disk/uring/get/4K/64"})
+        rows = {row["case"]: row for row in drives.rows({"disk/uring/get/4K/64": 4.0})}
+        self.assertEqual(set(rows), {"drives/1/1/4", "drives/1/1/256", "drives/1/4/4", "drives/1/4/256", *(f"{cores}/{depth}" for cores in ("cores/20", "cores_uring/1") for depth in (1, 16, 64, 256, 1024))})
         # No more than a drive does, whatever else is at work.
         self.assertLess(rows["drives/1/1/256"]["ours"], 1.2 * kv_drives.DRIVE_CHANNELS * 1e6 / kv_drives.DRIVE_US)
         self.assertEqual({row["unit"] for name, row in rows.items() if name.startswith("cores")}, {kv_drives.SIMULATED_UNIT})
+        # A core that pays for the kernel's part of a get.
+        self.assertAlmostEqual(rows["cores_uring/1/1024"]["ours"] / (1e6 / 4.0), 1, delta=0.02)
+        self.assertEqual(rows["cores_uring/1/1024"]["core_us"], 4.0)
         summary = kv_drives.summarise(rows.values())
-        self.assertEqual(set(summary), {"drives_1_workers_over_simulated_least", "drives_1_workers_over_simulated_most", "cores_20_simulated_per_second"})
+        self.assertEqual(set(summary), {"drives_1_workers_over_simulated_least", "drives_1_workers_over_simulated_most", "cores_20_simulated_per_second", "cores_uring_1_simulated_per_second"})
 
     def test_what_collection_must_write(self):
         for used in (0.3, 0.6, 0.9):
