@@ -16,7 +16,7 @@ h1, h2, h3 { line-height: 1.2 } h2 { margin-top: 2.2em; border-bottom: 1px solid
 table { border-collapse: collapse; margin: .7em 0; font-size: 13px } th, td { border: 1px solid #ddd; padding: 2px 8px; text-align: left; vertical-align: top }
 td.number { text-align: right; font-variant-numeric: tabular-nums } th { background: #f3f3f3 }
 code { background: #f3f3f3; padding: 0 3px } svg { max-width: 100%; height: auto } summary { cursor: pointer; color: #1f6f8b } nav { columns: 4 }
-.measured { color: #2d7a2d } .simulated { color: #9a6a00 } .missing, .not { color: #b0413e } .found { color: #555 } tr.off { background: #fbe3e0 }
+.measured { color: #2d7a2d } .part { color: #6f7a12 } .simulated { color: #9a6a00 } .missing, .not { color: #b0413e } .found { color: #555 } tr.off { background: #fbe3e0 }
 """
 TABLE_ROWS = 40  # of a figure, in the page: the others are in the benchmark's own table
 
@@ -46,12 +46,9 @@ def _markdown_table(rows):
 
 
 def _covered(all_papers, results, failed):
-    """[(paper, [(figure, state, tables, reason)])], and how many figures of each state there are."""
+    """[(paper, [(figure, state, tables, reason)])], and of each paper how many figures of each state there are."""
     covered = [(paper, [(figure, *papers.state(figure, results, failed)) for figure in paper["figure"]]) for paper in all_papers]
-    return covered, collections.Counter(state for _, figures in covered for _, state, _, _ in figures)
-
-
-STATES = ("measured", "simulated", "not measured", "missing")
+    return covered, [papers.counted((figure["name"], state) for figure, state, _, _ in figures) for _, figures in covered]
 
 
 def _curves(figure, results):
@@ -72,7 +69,9 @@ def _bars(name, rows):
 
 
 def _counted(counts):
-    return ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
+    """counts: of each paper."""
+    counts = sum(counts, collections.Counter())
+    return f"Of {counts.total()} figures and tables of the papers: " + ", ".join(f"{counts[state]} {state}" for state in papers.STATES if counts[state]) + "."
 
 
 def _claimed(parts):
@@ -110,7 +109,7 @@ def _page(run, names, results, failed, claimed, covered, counts, pictures, expla
     out = ["<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'><title>Spillway: all benchmarks</title>", f"<style>{STYLE}</style>",
            "<h1>Spillway: all benchmarks</h1>",
            f"<p>{len(results)} of {len(names)} benchmarks measured{', with --quick: small data, few turns' if run['made_by']['quick'] else ''}; written {html.escape(run['written'])}. "
-           f"Of the papers' figures and tables: {_counted(counts)}.</p>",
+           f"{_counted(counts)}</p>",
            "<p>" + _checked(run, claimed, lambda name, text: f'<a href="#{name}">{html.escape(text)}</a>') + "</p>",
            f"<h2>{CLAIMS_HEAD}</h2>", "<p>README names the machine that its figures are of. Ratios of another one may be others; where there are several values, they are the least and the greatest. "
            f"What is up to {claims.TOLERANCE:.0%} beyond what README says is as said.</p>",
@@ -120,7 +119,7 @@ def _page(run, names, results, failed, claimed, covered, counts, pictures, expla
     if failed:
         out += ["<h2>Not measured</h2>", _html_table([{"benchmark": name, "because": reason} for name, reason in failed.items()])]
     out += ["<h2>Figures and tables of the papers</h2>",
-            _html_table([{"paper": paper["title"], **{state: sum(found == state for _, found, _, _ in figures) for state in STATES}} for paper, figures in covered])]
+            _html_table([{"paper": paper["title"], **{state: count[state] for state in papers.STATES}} for (paper, _), count in zip(covered, counts)])]
     for paper, figures in covered:
         out.append(f"<h2>{html.escape(paper['title'])} <small>({html.escape(paper['where'])})</small></h2>")
         for figure, state, tables, reason in figures:
@@ -150,7 +149,7 @@ def _markdown(run, names, results, failed, claimed, covered, counts):
     for number, name in _off(claimed).items():
         rows[number]["README"] = f'<a id="{name}"></a>**{rows[number]["README"]}**'
     lines = ["# Spillway: all benchmarks", "", f"{len(results)} of {len(names)} benchmarks measured{', with `--quick`' if run['made_by']['quick'] else ''}; written {run['written']}. "
-             f"Of the papers' figures and tables: {_counted(counts)}.", "", _checked(run, claimed, lambda name, text: f"[{text}](#{name})"), "",
+             f"{_counted(counts)}", "", _checked(run, claimed, lambda name, text: f"[{text}](#{name})"), "",
              f"## {CLAIMS_HEAD}", "", *_markdown_table(rows), ""]
     if failed:
         lines += ["## Not measured", "", *_markdown_table([{"benchmark": name, "because": reason} for name, reason in failed.items()]), ""]
@@ -173,7 +172,7 @@ def write(folder, run, names, results, failed, all_claims, all_papers, explain):
     claimed = claims.beside(all_claims, results, failed, is_check)
     covered, counts = _covered(all_papers, results, failed)
     pictures = {name: (folder / f"{name}.svg").read_text() for name in results}
-    facts = {**run, "check": _check(claimed) if is_check else None, "failed": failed, "claims": claimed, "figures": {state: count for state, count in sorted(counts.items())}, "summary": {name: result["summary"] for name, result in results.items()},
+    facts = {**run, "check": _check(claimed) if is_check else None, "failed": failed, "claims": claimed, "figures": dict(sum(counts, collections.Counter())), "summary": {name: result["summary"] for name, result in results.items()},
              "papers": [{"title": paper["title"], "figures": [{"name": figure["name"], "state": state, "from": [{"benchmark": benchmark, "rows": rows} for benchmark, rows in tables], **({"missing": reason} if reason else {})}
                                                              for figure, state, tables, reason in figures]} for paper, figures in covered]}
     report.write_files(folder, "report", {".html": _page(run, names, results, failed, claimed, covered, counts, pictures, explain), ".md": _markdown(run, names, results, failed, claimed, covered, counts),

@@ -2,23 +2,25 @@
 
 A file is a paper: `title`, `where` it was published, its `order` in the report, and of each figure ([[figure]])
 
-    name    "Figure 9"
+    name    "Figure 9"; if it has several entries "Figure 9, " and what this one is of. "Beside figure 9, " and so on is something else, which says a little of it
     shows   what it plots, and of what machine and data
     found   what the paper reports
-    how     "measured", "simulated", or "not measured"
-    note    how what is measured here differs from it; by which model it is simulated, and at which points that was compared with what was measured; or what is missing here
+    how     "measured", "measured in part" where something of what it shows is not, "simulated", or "not measured"
+    note    how what is measured here differs from it, and what is missing; by which model it is simulated, and at which points that was compared with what was measured
     from    [{benchmark, cases, columns, summary}]: the rows that show it: patterns of their names, as of a shell, and which columns of them (spreads of ratios, pairs and units need
             not be named); and patterns of figures of the benchmark's summary, if it needs any. Not where it is not measured
     plots   [{benchmark, cases, part, x, y, lines, title, logarithmic}]: curves, if it has any. Of these cases part `part` of the name, between slashes, is a number, what `x` says, and its
             column of `lines`, {column: label}, a value, what `y` says; other parts tell lines apart. logarithmic: axes, "x", "y" or "xy". Without it the report draws bars of ratios
 """
+import collections
 import fnmatch
 import pathlib
 import re
 import tomllib
 
 FOLDER = pathlib.Path(__file__).resolve().parent / "papers"
-HOW = ("measured", "simulated", "not measured")
+STATES = ("measured", "measured in part", "simulated", "not measured", "missing")
+HOW = STATES[:-1]
 
 
 def load(folder=FOLDER):
@@ -77,4 +79,14 @@ def state(figure, results, failed):
         tables += found
         if not found:
             reasons.append(why_not(name, results, failed))
-    return (figure["how"] if tables else "missing"), tables, "; ".join(reasons)
+    how = "measured in part" if reasons and figure["how"] == "measured" else figure["how"]
+    return (how if tables else "missing"), tables, "; ".join(reasons)
+
+
+def counted(entries):
+    """How many figures and tables of a paper are in each state, of [(name of an entry, its state)]: numbers of the text and what is beside a figure are none. 5a is of figure 5."""
+    states = {}
+    for name, found in entries:
+        if begins := re.match(r"(Figure|Tables?) [\d.]*\d", name):
+            states.setdefault(begins[0], set()).add(found)
+    return collections.Counter("measured in part" if "measured" in found and len(found) > 1 else min(found, key=STATES.index) for found in states.values())

@@ -92,6 +92,7 @@ class Runs(Case):
         self.assertEqual(self.measured, ["sort", "switch", "tasks"])
         facts = self.report()
         self.assertEqual(set(facts["summary"]), {"sort", "switch", "tasks"})
+        self.assertEqual(facts["figures"], {"measured": 1, "simulated": 1, "not measured": 1, "missing": 1})
         self.assertEqual([figure["state"] for figure in facts["papers"][0]["figures"]], ["measured", "simulated", "not measured", "missing"])
         self.assertEqual(facts["papers"][0]["figures"][0]["from"], [{"benchmark": "sort", "rows": [{"case": "disk/1", "ratio": 0.5, "spread": 0.0, "extra": 3.0}]},
                                                                     {"benchmark": "sort", "rows": [{"figure": "best", "value": 2.0}]}])
@@ -105,7 +106,10 @@ class Runs(Case):
             self.assertIn(words, text)
         # Of each benchmark, and of each figure that was measured: bars of one, and curves of the other, which has several points.
         self.assertEqual(page.count("<svg "), 3 + 2)
-        self.assertIn("### Figure 1: measured", (self.folder / "report.md").read_text())
+        written = (self.folder / "report.md").read_text()
+        self.assertIn("### Figure 1: measured", written)
+        for text in (page, written):
+            self.assertIn("Of 4 figures and tables of the papers: 1 measured, 1 simulated, 1 not measured, 1 missing.", text)
 
     def test_the_front_pages_claims_come_first(self):
         self.run_all()
@@ -252,6 +256,20 @@ class Papers(unittest.TestCase):
             [(_, rows)] = papers.tables_of(source, {"rows": [row, {"case": "b"}], "summary": {}})
             self.assertEqual([list(shown) for shown in rows], [["case", *found]])
 
+    def test_without_one_of_its_tables_a_figure_is_measured_in_part(self):
+        sources = [{"benchmark": name, "cases": ["a"], "columns": ["ratio"]} for name in ("sort", "tasks")]
+        sort = {"sort": {"rows": [{"case": "a", "ratio": 2.0}], "summary": {}}}
+        for how, part in (("measured", "measured in part"), ("measured in part", "measured in part"), ("simulated", "simulated")):
+            state, tables, reason = papers.state({"how": how, "from": sources}, sort, {"tasks": "no cores"})
+            self.assertEqual((state, len(tables), reason), (part, 1, "tasks: no cores"))
+            self.assertEqual(papers.state({"how": how, "from": sources}, sort | {"tasks": sort["sort"]}, {})[0], how)
+            self.assertEqual(papers.state({"how": how, "from": sources}, {}, {})[0], "missing")
+
+    def test_figures_are_counted_and_not_their_entries(self):
+        entries = [("Figure 1, on DRAM", "measured"), ("Figure 1, on the disk", "missing"), ("Figure 2", "measured"), ("Figure 12", "missing"), ("Table 4.3", "not measured"), ("Tables 4.1, 4.2", "simulated"),
+                   ("Figure 5a", "simulated"), ("Figure 5b", "missing"), ("Figure 6", "not measured"), ("Beside figure 6, locks", "measured"), ("Section 3, locks", "measured")]
+        self.assertEqual(papers.counted(entries), {"measured in part": 1, "measured": 1, "missing": 1, "not measured": 2, "simulated": 2})
+
     def test_each_figure_says_where_it_comes_from(self):
         loaded = papers.load()
         self.assertEqual([paper["order"] for paper in loaded], list(range(1, len(loaded) + 1)))
@@ -262,6 +280,8 @@ class Papers(unittest.TestCase):
                 where = (paper["title"], figure["name"])
                 self.assertLessEqual({"name", "shows", "found", "how", "note"}, set(figure), where)
                 self.assertIn(figure["how"], papers.HOW, where)
+                self.assertFalse(figure["how"] == "measured" and "Missing:" in figure["note"], where)
+                self.assertRegex(figure["name"], r"^(Figure|Tables?|Sections?|Beside (figure|table)) \d", paper["title"])
                 self.assertEqual("from" in figure, figure["how"] != "not measured", where)
                 for source in figure.get("from", []):
                     self.assertIn(source["benchmark"], driver.BENCHMARKS, where)
