@@ -20,6 +20,7 @@ Microseconds of CPU that the server's process takes for a request, ours beside e
 the client's; one request in ten stores a value of 1 KiB, the others get one, of any key alike. `1`, `4`, `16`, `64`: connections with a request each;
 `16x16`: with 16 requests that are sent together. Beside `memcached` all data fit both servers' memory, though ours are on the disk too. Beside
 `extstore`, memcached's own tier on the disk, both are in a group whose memory, the kernel's page cache included, is about half of the data.
+`disk_over_memcached`: ours in that group beside memcached with all in memory: what the disk costs.
 `rate_ratio`: requests a second over the peer's; more is better. Latencies in microseconds. `read`: parts of gets that our server read from the
 disk. `idle`: bytes of memory for each of so many connections on which nothing happens. `overload` (with --only alone): minutes with ten times as much
 data as memory; the 99.9th percentile of a request's time at three quarters of what the server does, beside fio's with as many I/Os a second in turns;
@@ -29,8 +30,9 @@ with as many items as ours had: more is better.
 """
 MIB = 1 << 20
 POINTS = {"1": (1, 1), "4": (4, 1), "16": (16, 1), "64": (64, 1), "16x16": (16, 16)}
-# Each beside one of ours, with as much memory.
-PEERS = {"memcached": "ours in memory", "extstore": "ours on disk"}
+# Ours and its peer. The first two have as much memory as each other.
+PAIRS = {"memcached": ("ours in memory", "memcached"), "extstore": ("ours on disk", "extstore"), "disk_over_memcached": ("ours on disk", "memcached")}
+IN_GROUPS = PAIRS["extstore"]
 VALUE_BYTES = 1024
 FILLS_MOST, FILL_PAUSE_SECONDS, FILL_CHECK_SECONDS = 8, 1, 0.5
 # Of a group, for what the kernel counts besides a process's own memory: sockets, page tables.
@@ -111,7 +113,7 @@ class Contest:
 
     def __init__(self, context, plan, programs, cleanup, needed):
         self.context, self.plan, self.programs, self.cleanup, self.needed = context, plan, programs, cleanup, needed
-        self.groups = {name: _group(cleanup, plan, name) for name in needed if name in (PEERS["extstore"], "extstore")}
+        self.groups = {name: _group(cleanup, plan, name) for name in needed if name in IN_GROUPS}
         self.series = {}
         self.load = context.spillway.parent.parent / "libexec/spillway/server-load"
 
@@ -121,7 +123,7 @@ class Contest:
         if name == OVERLOADED:
             return [self.context.spillway, "serve", "--storage", self.context.folder / "overloaded", "--capacity", 2 * self.plan.overload_data_bytes,
                     "--memory", self.plan.overload_memory_bytes, "--memcache", port, "--threads", 1]
-        if name in (IDLE, *PEERS.values()):
+        if name in (IDLE, *(ours for ours, _ in PAIRS.values())):
             memory_mib = self.plan.group_mib - GROUP_REST_MIB if name in self.groups else 2 * data_mib
             return [self.context.spillway, "serve", "--storage", self.context.folder / name.replace(" ", "-"),
                     "--capacity", f"{2 * data_mib}M", "--memory", f"{memory_mib}M",
@@ -169,12 +171,12 @@ def _allow_descriptors(count):
 
 class Compared:
     """What a request costs our server and a peer, which take turns, by how many connections ask."""
-    CASES = [f"{point}/{peer}" for point in POINTS for peer in PEERS]
+    CASES = [f"{point}/{pair}" for point in POINTS for pair in PAIRS]
 
     @staticmethod
     def servers(wanted):
-        peers = [peer for peer in PEERS if any(case.endswith(peer) for case in wanted)]
-        return [name for peer in peers for name in (PEERS[peer], peer)]
+        pairs = [pair for pair in PAIRS if any(case.split("/")[1:] == [pair] for case in wanted)]
+        return list(dict.fromkeys(side for pair in pairs for side in PAIRS[pair]))
 
     @staticmethod
     def measure(contest, wanted):
@@ -184,14 +186,15 @@ class Compared:
             servers[name] = Server(contest, name)
             servers[name].fill()
         for point in POINTS:
-            peers = [peer for peer in PEERS if f"{point}/{peer}" in wanted]
-            sides = [side for peer in peers for side in (PEERS[peer], peer)]
+            own = [case for case in wanted if case.split("/")[0] == point]
+            sides = Compared.servers(own)
             if not sides:
                 continue
             contest.context.progress(f"server {point}")
             turns = take_turns(sides, lambda side: servers[side].turn(point, contest.plan.window_seconds), contest.plan.pairs, contest.plan.point_seconds)
-            for peer in peers:
-                yield Compared.row(f"{point}/{peer}", turns[PEERS[peer]], turns[peer])
+            for case in own:
+                ours, peer = PAIRS[case.split("/")[1]]
+                yield Compared.row(case, turns[ours], turns[peer])
 
     @staticmethod
     def row(case, ours, theirs):

@@ -49,6 +49,7 @@ MUTATIONS = [
     of("the kernel's page cache is beside ours instead of direct I/O", "pagecache", ("bench/driver/pagecache.py", 'zip(rates, answers["direct"])', 'zip(rates, answers["pread"])')),
     of("a map is over ours instead of ours over it", "pagecache", ("bench/driver/pagecache.py", "rate_of(ours) / rate for ours, rate in", "rate / rate_of(ours) for ours, rate in")),
     of("a workload that inserts runs before those that do not", "ycsb", ("bench/driver/ycsb.py", "for workload in WORKLOADS for case in CASES}", "for workload in reversed(WORKLOADS) for case in CASES}")),
+    of("what the disk costs is beside a peer on the disk", "server", ("bench/driver/server.py", '"disk_over_memcached": ("ours on disk", "memcached")', '"disk_over_memcached": ("ours on disk", "extstore")')),
     of("simulated cores do any number of gets", "kv", ("bench/driver/kv_drives.py", "        heapq.heapreplace(free_cores, begun + core_us)\n", "")),
     of("simulated cores pay nothing for the kernel's part of a get", "kv", ("bench/driver/kv_drives.py", 'f"cores_{backend}": case for', 'f"cores_{backend}": self.busiest for')),
     of("fio reads from more than ours does", "kv", ("bench/driver/kv_contest.py", 'if operation == "get" else None)', "if False else None)")),
