@@ -3,7 +3,7 @@
 A figure is its title, its rows, each by a function of its case's numbers, and a picture of its rows.
 """
 import plot
-from batch_load import OURS, PEER
+from batch_load import DIRECT, OURS, PEER
 from lockstep import geometric_mean, median, spread
 
 PARTS = {
@@ -37,6 +37,12 @@ def _row(case, ours, peer, unit, **more):
     """Of values of the same turns."""
     each = [one / other for one, other in zip(ours, peer)]
     return {"case": case, "ours": median(ours), "peer": median(peer), "ratio": median(each), "spread": spread(each), "unit": unit, "pairs": len(each), **more}
+
+
+def _over(name, ours, others):
+    """Columns of a row: ours over another's of the same turns."""
+    each = [one / other for one, other in zip(ours, others)]
+    return {f"{name}_ratio": median(each), f"{name}_spread": spread(each)}
 
 
 class Figures:
@@ -93,18 +99,19 @@ class Figures:
 
     def cost(self, case, record, bucket, thousands, threads):
         told = self.measured.costs(record, bucket, thousands, threads)
-        return _row(case, self.cycles(told, OURS), self.cycles(told, PEER), "cycles")
+        ours, peer, direct = (self.cycles(told, engine) for engine in (OURS, PEER, DIRECT))
+        return {**_row(case, ours, peer, "cycles"), **_over(DIRECT, ours, direct)}
 
     def throughput(self, case, *numbers):
         told = self.measured.costs(*numbers)["engines"]
-        return _row(case, [1e3 / ns for ns in told[OURS]], [1e3 / ns for ns in told[PEER]], "M/s")
+        ours, peer, direct = ([1e3 / ns for ns in told[engine]] for engine in (OURS, PEER, DIRECT))
+        return {**_row(case, ours, peer, "M/s"), **_over(DIRECT, ours, direct)}
 
     def organisation(self, case, organisation, *numbers):
-        """`over_few_large`: of the same turns."""
         told = self.measured.organisations(*numbers, list(CELLS.values()))
         times, of_few_large = told[CELLS[organisation]], told[CELLS["few_large"]]
-        return _row(case, [1e3 / ns for ns in times[OURS]], [1e3 / ns for ns in times[PEER]], "M/s",
-                    over_few_large=median([other / own for own, other in zip(times[OURS], of_few_large[OURS])]))
+        ours, peer, few_large = ([1e3 / ns for ns in all_times] for all_times in (times[OURS], times[PEER], of_few_large[OURS]))
+        return {**_row(case, ours, peer, "M/s"), **_over("few_large", ours, few_large)}
 
     def misses(self, case, *numbers):
         ours, peer, model = self.measured.misses(*numbers)
@@ -191,7 +198,9 @@ def summarise(rows):
     if of["figure4.3"]:
         summary["base_cost_more_cycles"] = median([row["more"] for row in of["figure4.3"]])
     if of["figure4.8"]:
-        summary |= {"throughput_ratio_most": max(row["ratio"] for row in of["figure4.8"]), "throughput_ratio_least": min(row["ratio"] for row in of["figure4.8"])}
+        for key, column in (("throughput", "ratio"), ("throughput_direct", "direct_ratio")):
+            ratios = [row[column] for row in of["figure4.8"]]
+            summary |= {f"{key}_ratio_most": max(ratios), f"{key}_ratio_least": min(ratios)}
     if of["figure4.9"]:
         summary |= {"misses_ratio_least": min(row["ratio"] for row in of["figure4.9"])}
     if of["figure4.7"]:

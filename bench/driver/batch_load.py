@@ -7,7 +7,7 @@ import tempfile
 from counting import counting, missed, of_one
 from lockstep import Failure, Programs, in_turn
 
-PEER, OURS = "linear", "cache_buckets"
+PEER, DIRECT, OURS = "linear", "direct", "cache_buckets"  # direct: as the peer, but it searches as ours does
 RUN_SECONDS = 600
 THESIS_CACHE_MIB = 15  # that of the thesis's machine (table 4.1)
 CELL_BYTES = 1024
@@ -57,12 +57,12 @@ class Measured:
         self.known_costs[record, bucket, thousands, threads] = told
 
     def costs(self, record, bucket, thousands, threads):
-        """Nanoseconds of an update, of all threads together, by the peer and by cache-buckets in turns."""
+        """Nanoseconds of an update, of all threads together, by the peer, by cache-buckets, and by the peer with their search, in turns."""
         case = record, bucket, thousands, threads
         if case not in self.known_costs:
             self.progress("batch: {}/{}/{}k/{}".format(*case))
             words = {**shape(record, bucket, thousands * 1000), "threads": threads, "turns": self.turns, "seconds": self.seconds}
-            self.known_costs[case] = self.ask("batch", words, f"engine={PEER}", f"engine={OURS}")
+            self.known_costs[case] = self.ask("batch", words, *(f"engine={engine}" for engine in (PEER, DIRECT, OURS)))
         return self.known_costs[case]
 
     def organisations(self, record, bucket, thousands, threads, cells):
